@@ -200,6 +200,12 @@ impl Chain for EngineChain {
     }
 
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {
+        if let Some(chain) = self.engine.historical_chain() {
+            // Unconfirmed transactions belong to the tip, which is not followed yet: there are none above the validated blocks.
+            let moment = Moment { tip: tip(&chain.tip), mempool: since.unwrap_or_default() };
+            let from_scratch = since.is_none();
+            return Ok(MempoolChanges { moment, from_scratch, changes: Vec::new() });
+        }
         let delta = self.engine.mempool_since(since).map_err(failed("read the mempool"))?;
         Ok(changes(delta))
     }

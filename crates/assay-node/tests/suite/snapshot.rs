@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use assay_consensus::params::AssumeUtxo;
-use assay_node::{NodeConfig, P2pConfig};
+use assay_node::{IndexOptions, NodeConfig, P2pConfig};
 use faster_hex::hex_string;
 use serde_json::{Value, json};
 
@@ -51,6 +51,7 @@ impl Source {
     fn config(&self, config: &mut NodeConfig) {
         Arc::make_mut(&mut config.params).assume_utxo = vec![self.known.clone()];
         config.filter_index = true;
+        config.index = Some(IndexOptions::default());
         config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));
     }
 
@@ -118,6 +119,11 @@ fn a_node_goes_on_from_a_snapshot_and_validates_the_rest_from_peers() {
     node.set_clock(&source.miner);
     assert!(!node.has_network_service());
     assert_eq!(node.chains().len(), 2);
+    let indexed = |node: &mut Fixture, height: u32| {
+        let info = node.call("getindexinfo", &json!([]));
+        [NAME, "electrum"].iter().all(|name| info[name]["best_block_height"] == height)
+    };
+    wait_for("the indexes of validated blocks", || indexed(&mut node, 30));
 
     let peer = source.miner.p2p_address().to_string();
     node.call("addnode", &json!([peer, "onetry"]));
@@ -125,9 +131,7 @@ fn a_node_goes_on_from_a_snapshot_and_validates_the_rest_from_peers() {
     wait_for("validation", || node.chains().len() == 1);
     assert!(node.has_network_service());
     assert_eq!(node.chains()[0]["snapshot_blockhash"], base);
-    wait_for("the index", || {
-        node.call("getindexinfo", &json!([]))[NAME]["best_block_height"] == BASE + 20
-    });
+    wait_for("the indexes", || indexed(&mut node, BASE + 20));
     let statistics =
         |node: &mut Fixture| node.call("gettxoutsetinfo", &json!(["muhash"]))["muhash"].clone();
     assert_eq!(statistics(&mut node), statistics(&mut source.miner));
