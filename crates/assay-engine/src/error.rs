@@ -1,7 +1,8 @@
 //! What keeps the engine from doing its work, and what to do about it in words for the node's operator.
 
 use assay_store::{
-    BlockFileError, BlockFilesError, CoinError, CommitError, IndexError, LayoutError, UndoError,
+    AssumedError, BlockFileError, BlockFilesError, CoinError, CommitError, IndexError, LayoutError,
+    UndoError,
 };
 use assay_wire::{BlockHash, OutPoint, ParseError};
 
@@ -64,6 +65,23 @@ pub enum EngineError {
     /// A block that is to be connected could not be read.
     #[error("cannot read a block that is to be connected: {0}")]
     ReadBlock(#[source] Box<EngineError>),
+    /// Coins that were loaded from a snapshot are not those of their block, or a block below it is invalid.
+    #[error(
+        "The coins of the UTXO snapshot did not pass validation: the hardware or the software is at fault, or the file was made to \
+         deceive. The node stops, and does not use what was built on the snapshot (blocks {validated} to {tip}): the next start \
+         goes on from height {validated} without it. The coins are kept in {kept}, to find out what happened"
+    )]
+    SnapshotInvalid {
+        /// Height of the tip that was built on them.
+        tip: u32,
+        /// Height up to which blocks were validated.
+        validated: u32,
+        /// Where the coins are.
+        kept: String,
+    },
+    /// The coins of a snapshot could not be kept.
+    #[error("coins of a snapshot: {0}")]
+    Assumed(#[from] AssumedError),
     /// An earlier failure left memory and disk in doubt.
     #[error("the engine stopped after an earlier failure: {0}; restart it")]
     Poisoned(String),
@@ -74,7 +92,15 @@ pub enum EngineError {
 pub enum OpenError {
     /// The store did not open.
     #[error("cannot open the store: {0}")]
-    Store(#[from] assay_store::OpenError),
+    Store(#[source] assay_store::OpenError),
+    /// The coins were loaded from a snapshot of a block that may not be assumed; in Core's words (`validation.cpp`).
+    #[error(
+        "A fatal internal error occurred, see debug.log for details: Assumeutxo data not found for the given blockhash '{hash}'."
+    )]
+    UnknownBase {
+        /// The block.
+        hash: BlockHash,
+    },
     /// The coins belong to a block that the index does not know.
     #[error(
         "the coins belong to block {hash} at height {height}, which the block index does not hold"
@@ -162,6 +188,15 @@ const FILES: &str = "check the disk; then restore the file from a copy, or have 
 const FULL_OR_FAILING: &str =
     "check the disk and its free space, then start again: nothing that was acknowledged is lost";
 
+impl From<assay_store::OpenError> for OpenError {
+    fn from(error: assay_store::OpenError) -> Self {
+        match error {
+            assay_store::OpenError::UnknownBase { hash } => Self::UnknownBase { hash },
+            error => Self::Store(error),
+        }
+    }
+}
+
 impl OpenError {
     /// What helps, where something is known to.
     pub fn advice(&self) -> Option<&'static str> {
@@ -172,7 +207,12 @@ impl OpenError {
             Self::Store(assay_store::OpenError::Index(error)) => of_index(error),
             Self::UnknownCoinTip { .. } => Some(FILES),
             Self::Engine(error) => error.advice(),
-            Self::Store(assay_store::OpenError::Layout(_))
+            Self::Store(
+                assay_store::OpenError::Layout(_)
+                | assay_store::OpenError::Assumed(_)
+                | assay_store::OpenError::UnknownBase { .. },
+            )
+            | Self::UnknownBase { .. }
             | Self::WitnessUnchecked { .. }
             | Self::FromTheFuture
             | Self::Pruned

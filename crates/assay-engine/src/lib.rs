@@ -58,7 +58,9 @@ pub use assay_hash::cpu;
 pub use assay_store::StrayKind;
 pub use assay_store::defect;
 pub use assay_store::{CoinRef, CoinUsage};
-pub use assay_store::{KeyForms, LayoutError, Obfuscation, XorKey, rename_folder};
+pub use assay_store::{
+    KeyForms, LayoutError, Obfuscation, SnapshotError, SnapshotReader, XorKey, rename_folder,
+};
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
 pub use chainstate::{TrialChecks, TrialError};
@@ -70,9 +72,9 @@ pub use deferred::{
     Schnorr, backend_name, default_script_batch,
 };
 pub use engine::{
-    ArchivedBlock, BlockFault, BranchStart, Checked, CoinsAt, ConnectReport, DeploymentInfo,
-    DumpError, Engine, FaultKind, FetchPlan, FetchWish, Gauges, HeaderPlace, HeadersError,
-    Imported, Taken, TemplateError, Wanted, WorkShown,
+    ArchivedBlock, BlockFault, BranchStart, ChainState, Checked, CoinsAt, ConnectReport,
+    DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan, FetchWish, Gauges, HeaderPlace,
+    HeadersError, HistoricalChain, Imported, LoadError, Taken, TemplateError, Wanted, WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};

@@ -92,6 +92,11 @@ impl<T> Pipeline<T> {
         self.is_refuted || self.verifier.has_failure()
     }
 
+    /// Gives each block that the watermark passes, without waiting.
+    pub(crate) fn take_passed(&mut self, passed: impl FnMut(InFlight<T>)) {
+        self.advance(passed);
+    }
+
     /// Waits until another block may come; `passed` gets each block that the watermark passes.
     pub(crate) fn make_room(&mut self, mut passed: impl FnMut(InFlight<T>)) {
         loop {
@@ -124,7 +129,8 @@ impl<T> Pipeline<T> {
         (self.blocks.len(), self.bytes)
     }
 
-    fn is_full(&self) -> bool {
+    /// Whether scripts are to be waited for before another block comes.
+    pub(crate) fn is_full(&self) -> bool {
         self.bytes > BYTES_MAX || self.blocks.len() >= BLOCKS_MAX
     }
 

@@ -62,14 +62,29 @@ pub(crate) fn snapshot_stats(
 
 /// The hash over all coins of a snapshot in their order (Core's `hash_serialized_3`). It takes one thread.
 pub(crate) fn serialized_hash(snapshot: &CoinSnapshot) -> Result<[u8; 32], CoinError> {
+    let hash = serialized_hash_while(snapshot, &|| true)?;
+    Ok(hash.expect("nobody asked it to end"))
+}
+
+/// The same as long as `goes_on` says so, which is asked again and again; `None` once it does not.
+pub(crate) fn serialized_hash_while(
+    snapshot: &CoinSnapshot,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<Option<[u8; 32]>, CoinError> {
+    const PARTS: u32 = 1024;
     let mut hasher = Sha256::new();
     let mut bytes = Vec::new();
-    snapshot.for_each(|outpoint, coin| {
-        bytes.clear();
-        serialise(outpoint, coin, &mut bytes);
-        hasher.update(&bytes);
-    })?;
-    Ok(hasher.finalize_double())
+    for part in 0..PARTS {
+        if !goes_on() {
+            return Ok(None);
+        }
+        snapshot.for_each_in_shard(part, PARTS, |outpoint, coin| {
+            bytes.clear();
+            serialise(outpoint, coin, &mut bytes);
+            hasher.update(&bytes);
+        })?;
+    }
+    Ok(Some(hasher.finalize_double()))
 }
 
 /// A shard holds whole transactions: it is a range of txids.

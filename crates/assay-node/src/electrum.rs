@@ -99,7 +99,7 @@ fn announce(addresses: &Addresses) {
     }
 }
 
-/// An engine as [`Chain`].
+/// An engine as [`Chain`]: its validated blocks, which end below a snapshot as long as there is one.
 pub struct EngineChain {
     engine: Arc<Engine>,
     /// Number of the follower that takes connected blocks.
@@ -145,15 +145,23 @@ impl Chain for EngineChain {
     }
 
     fn tip(&self) -> Tip {
-        tip(&self.engine.tip())
+        tip(&self.engine.validated_tip())
     }
 
     fn wait(&self, seen: &Moment, timeout: Duration) -> Moment {
+        if self.engine.historical_chain().is_some() {
+            let now = self.engine.wait_for_validated(&seen.tip.hash, timeout);
+            return Moment { tip: tip(&now), mempool: seen.mempool };
+        }
         let (now, mempool) = self.engine.wait_for_news((seen.tip.hash, seen.mempool), timeout);
         Moment { tip: tip(&now), mempool }
     }
 
     fn wait_for_tip(&self, seen: &Tip, timeout: Duration) {
+        if self.engine.historical_chain().is_some() {
+            self.engine.wait_for_validated(&seen.hash, timeout);
+            return;
+        }
         self.engine.wait_for(Some(timeout), |tip| tip.hash != seen.hash);
     }
 
@@ -162,10 +170,14 @@ impl Chain for EngineChain {
     }
 
     fn hash_at(&self, height: u32) -> Option<BlockHash> {
-        self.engine.block_hash_at(height)
+        self.engine.validated_hash_at(height)
     }
 
     fn take_connected(&self, parent: &BlockHash) -> Option<Connected> {
+        // What was built on a snapshot is not followed before that has been validated.
+        if self.engine.historical_chain().is_some() {
+            return None;
+        }
         let block = self.engine.take_connected(self.follower, parent)?;
         Some(Box::new(Handed(block)))
     }
@@ -188,6 +200,12 @@ impl Chain for EngineChain {
     }
 
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {
+        if let Some(chain) = self.engine.historical_chain() {
+            // Unconfirmed transactions belong to the tip, which is not followed yet: there are none above the validated blocks.
+            let moment = Moment { tip: tip(&chain.tip), mempool: since.unwrap_or_default() };
+            let from_scratch = since.is_none();
+            return Ok(MempoolChanges { moment, from_scratch, changes: Vec::new() });
+        }
         let delta = self.engine.mempool_since(since).map_err(failed("read the mempool"))?;
         Ok(changes(delta))
     }

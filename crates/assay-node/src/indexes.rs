@@ -93,7 +93,7 @@ fn check_archive<I: Index>(
     chain: &EngineChain,
     engine: &Engine,
 ) -> Result<(), NodeError> {
-    let Some(removed) = engine.prune_height() else { return Ok(()) };
+    let Some(removed) = engine.validated_prune_height() else { return Ok(()) };
     let mut shared = None;
     if let Some(tip) = index.tip() {
         for height in (0..=tip.height).rev() {
@@ -104,7 +104,7 @@ fn check_archive<I: Index>(
             }
         }
     }
-    let is_synced = shared.is_some_and(|(_, hash)| hash == Some(engine.tip().hash));
+    let is_synced = shared.is_some_and(|(_, hash)| hash == Some(engine.validated_tip().hash));
     let height = shared.map_or(0, |(height, _)| height);
     if !is_synced && removed >= height {
         return Err(NodeError::IndexBeyondPruned { name: index.name().to_owned() });

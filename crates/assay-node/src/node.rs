@@ -360,9 +360,20 @@ fn watch(
     stop: &watch::Sender<bool>,
 ) -> io::Result<Vec<thread::JoinHandle<()>>> {
     let mut threads = vec![notify::watch_failure(engine, stop.clone())?];
+    threads.push(validate_historical(engine)?);
     threads.extend(notify::watch_tip(config, engine, stop.clone())?);
     threads.extend(notify::watch_alerts(config, engine)?);
     Ok(threads)
+}
+
+/// Validates the blocks below a snapshot, whenever there is one.
+fn validate_historical(engine: &Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
+    let engine = Arc::clone(engine);
+    thread::Builder::new().name("historical".to_owned()).spawn(move || {
+        if let Err(error) = engine.validate_historical() {
+            tracing::error!("Blocks below the snapshot cannot be validated: {error}");
+        }
+    })
 }
 
 /// Stops the node on signals. The handlers must be in place before anyone can know that it runs.

@@ -419,6 +419,11 @@ impl CoinStore {
         Ok(loaded)
     }
 
+    /// Sets the limit of the cache, which [`make_room`](Self::make_room) keeps to from the next call on.
+    pub fn set_cache_bytes_max(&mut self, cache_bytes_max: usize) {
+        self.cache_bytes_max = cache_bytes_max.min(CACHE_BYTES_MAX);
+    }
+
     /// Bytes of the cache: records and table.
     pub fn cache_bytes(&self) -> usize {
         self.arena.used_bytes() + self.table.bytes()

@@ -96,6 +96,14 @@ pub enum LayoutError {
         /// What the system said.
         source: io::Error,
     },
+    /// The coins of a snapshot are not as they must be.
+    #[error("the coins of a snapshot in {} cannot be used: {source}", path.display())]
+    Assumed {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
     /// Another program's database is where ours would be.
     #[error(
         "{} is a LevelDB database, as Bitcoin Core keeps it: give another data directory",

@@ -35,6 +35,7 @@
 //! Deliberately absent: consensus rules (what may be spent, which chain is best), and threads of its own beyond those of
 //! the coin tier.
 
+mod assumed;
 mod block_files;
 mod blocks;
 mod codec;
@@ -50,6 +51,7 @@ mod undo;
 mod utxo_snapshot;
 mod xor;
 
+pub use assumed::{AssumedError, LoadingCoins, mark_invalid, mark_validated};
 pub use block_files::{
     BlockFile, BlockFiles, BlockFilesError, BlockPlace, Finding, RecordRules, Search, StrayBytes,
     StrayKind,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use assay_wire::BlockHash;
 
+use crate::assumed::{self, ASSUMED_DIR, AssumedError, Settled};
 use crate::blocks::{BlockFileError, BlockPos, BlockStore, TailRule};
 use crate::coins::{CoinError, CoinStore, CoinTier, FjallTier, FlushStats, TierError};
 use crate::index::{BlockIndex, BlockRecord, IndexError, Loaded};
@@ -35,6 +36,8 @@ pub struct StoreConfig {
     /// Whether then to remove block files after a gap in their numbers: old blocks are not kept, so what follows cannot be
     /// connected before it is fetched again (Core `node/blockstorage.cpp`, `CleanupBlockRevFiles`).
     pub reindex_removes_gapped: bool,
+    /// The blocks whose coins may be loaded from a snapshot.
+    pub known_bases: Vec<BlockHash>,
 }
 
 impl StoreConfig {
@@ -56,6 +59,7 @@ impl StoreConfig {
             discard_coins: false,
             reindex: false,
             reindex_removes_gapped: false,
+            known_bases: Vec::new(),
         }
     }
 
@@ -82,6 +86,15 @@ pub enum OpenError {
     /// The directory is not one of ours.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// The coins of a snapshot cannot be removed.
+    #[error(transparent)]
+    Assumed(#[from] AssumedError),
+    /// The coins were loaded from a snapshot of a block that is not one of [`StoreConfig::known_bases`].
+    #[error("no UTXO set is known of block {hash}, whose coins were loaded from a snapshot")]
+    UnknownBase {
+        /// The block.
+        hash: BlockHash,
+    },
     /// The coins are damaged.
     #[error(transparent)]
     Coins(#[from] CoinError),
@@ -123,12 +136,20 @@ pub struct Recovery {
     pub undo_lost: Vec<BlockHash>,
     /// The block files are to be read for blocks that the index lacks, and [`end_reindex`] to be called afterwards.
     pub is_reindexing: bool,
+    /// The coins of a snapshot, which had been validated, have become the ordinary ones.
+    pub is_snapshot_promoted: bool,
+    /// The coins of a snapshot had not been loaded to their end, and were removed.
+    pub is_snapshot_removed: bool,
 }
 
 /// An open store; the parts may be moved out and used from different threads.
 pub struct Store {
-    /// The unspent coins.
+    /// The unspent coins: of a snapshot, where there is a `base`.
     pub coins: CoinStore,
+    /// The coins that the blocks up to the base are to be validated with.
+    pub historical: Option<CoinStore>,
+    /// The block whose coins were loaded from a snapshot that is still to be validated.
+    pub base: Option<BlockHash>,
     /// Blocks and undo data.
     pub blocks: BlockStore,
     /// What is known of every header.
@@ -150,6 +171,15 @@ impl Store {
         io.create_dir_all(&config.dir)
             .map_err(|source| BlockFileError::Io { path: config.dir.clone(), source })?;
         layout::prepare(&config.dir)?;
+        let mut settled = assumed::settle(&config.dir)?;
+        if config.discard_coins || config.reindex {
+            // What was built on a snapshot is built again without it, as in Core.
+            assumed::discard(&config.dir)?;
+            settled.base = None;
+        }
+        if let Some(hash) = settled.base.filter(|base| !config.known_bases.contains(base)) {
+            return Err(OpenError::UnknownBase { hash });
+        }
         layout::discard_coins(&config.dir, config.discard_coins)?;
         let is_reindexing = layout::begin_reindex(
             (&config.dir, &config.blocks_dir()),
@@ -157,8 +187,28 @@ impl Store {
             config.reindex_removes_gapped,
         )?;
         // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
-        let tier = FjallTier::open(&coins_dir, config.tier_cache_bytes)?;
-        Self::open_parts(config, &io, Box::new(tier), is_reindexing)
+        let shares = if settled.base.is_some() { 2 } else { 1 };
+        let tier_bytes = config.tier_cache_bytes / shares;
+        let ordinary = FjallTier::open(&coins_dir, tier_bytes)?;
+        let open_assumed = |_| FjallTier::open(&config.dir.join(ASSUMED_DIR), tier_bytes);
+        let assumed = settled.base.map(open_assumed).transpose()?;
+        let (tier, historical) = match assumed {
+            Some(assumed) => (assumed, Some(ordinary)),
+            None => (ordinary, None),
+        };
+        let historical =
+            historical.map(|tier| CoinStore::open(Box::new(tier), config.cache_bytes_max));
+        let historical = historical.transpose()?;
+        let store = Self::open_parts(config, &io, Box::new(tier), is_reindexing)?;
+        Ok(store.with_snapshot(historical, settled))
+    }
+
+    fn with_snapshot(mut self, historical: Option<CoinStore>, settled: Settled) -> Self {
+        self.historical = historical;
+        self.base = settled.base;
+        self.recovery.is_snapshot_promoted = settled.is_promoted;
+        self.recovery.is_snapshot_removed = settled.is_removed;
+        self
     }
 
     /// [`Store::open`] over another file system and coin tier.
@@ -217,7 +267,8 @@ impl Store {
         if loaded.is_mostly_stale() {
             index.rewrite(&**io, config.magic, &loaded.records)?;
         }
-        Ok(Self { coins, blocks, index, records: loaded.records, recovery })
+        let records = loaded.records;
+        Ok(Self { coins, historical: None, base: None, blocks, index, records, recovery })
     }
 }
 

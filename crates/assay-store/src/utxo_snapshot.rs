@@ -46,18 +46,24 @@ pub enum SnapshotError {
         /// The version.
         version: u16,
     },
-    /// A transaction is said to have more coins than are left, or none.
+    /// A transaction is said to have more coins than are left.
     #[error("Mismatch in coins count in snapshot metadata and actual snapshot data")]
     Count,
-    /// The coins of a transaction, or the transactions, are not in order.
-    #[error("coins are not in order at {outpoint}")]
-    Order {
-        /// The coin.
-        outpoint: OutPoint,
-    },
-    /// A number is out of its range.
+    /// A height or an output index is out of its range.
     #[error("Bad snapshot data after deserializing {coins} coins")]
     Value {
+        /// Coins that were read.
+        coins: u64,
+    },
+    /// An amount is more than there can be.
+    #[error("Bad snapshot data after deserializing {coins} coins - bad tx out value")]
+    Amount {
+        /// Coins that were read.
+        coins: u64,
+    },
+    /// A number is not encoded as it must be, or the file ends too early.
+    #[error("Bad snapshot format or truncated snapshot after deserializing {coins} coins")]
+    Format {
         /// Coins that were read.
         coins: u64,
     },
@@ -67,7 +73,7 @@ pub enum SnapshotError {
         /// Coins that were read.
         coins: u64,
     },
-    /// The file ends too early, or cannot be read.
+    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -181,7 +187,6 @@ pub struct SnapshotReader<R> {
     /// Coins that are still to come, and of these those of the transaction.
     left: u64,
     left_of_tx: u64,
-    last: Option<OutPoint>,
     txid: Txid,
 }
 
@@ -195,7 +200,7 @@ impl<R: Read> SnapshotReader<R> {
         input.read_exact(&mut bytes)?;
         let header = SnapshotHeader::parse(&bytes)?;
         let (left, txid) = (header.coins, Txid([0; 32]));
-        Ok(Self { input, keys, header, left, left_of_tx: 0, last: None, txid })
+        Ok(Self { input, keys, header, left, left_of_tx: 0, txid })
     }
 
     /// The header.
@@ -203,7 +208,8 @@ impl<R: Read> SnapshotReader<R> {
         &self.header
     }
 
-    /// The next coin; `None` after the last, which must be the end of the file.
+    /// The next coin; `None` after the last, which must be the end of the file. The order of coins does not matter, as in Core:
+    /// what counts is the hash over all of them.
     ///
     /// # Errors
     /// The file is damaged, or cannot be read.
@@ -214,37 +220,49 @@ impl<R: Read> SnapshotReader<R> {
                 _ => Err(SnapshotError::Trailing { coins: self.header.coins }),
             };
         }
-        if self.left_of_tx == 0 {
+        let read = self.read_coin();
+        let coins = self.coins_read();
+        match read {
+            Err(SnapshotError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(SnapshotError::Format { coins })
+            }
+            Err(error) => Err(error),
+            Ok(coin) => {
+                self.left -= 1;
+                self.left_of_tx -= 1;
+                Ok(Some(coin))
+            }
+        }
+    }
+
+    /// Coins that were read.
+    pub fn coins_read(&self) -> u64 {
+        self.header.coins - self.left
+    }
+
+    fn read_coin(&mut self) -> Result<(OutPoint, Coin), SnapshotError> {
+        while self.left_of_tx == 0 {
             self.input.read_exact(&mut self.txid.0)?;
             self.left_of_tx = self.compact_size()?;
-            if self.left_of_tx == 0 || self.left_of_tx > self.left {
+            if self.left_of_tx > self.left {
                 return Err(SnapshotError::Count);
             }
         }
-        let vout = self.compact_size()?;
-        let vout = u32::try_from(vout).ok().filter(|vout| *vout < u32::MAX);
-        let vout = vout.ok_or_else(|| self.value_error())?;
-        let outpoint = OutPoint { txid: self.txid, vout };
-        if self.last.is_some_and(|last| order(&last) >= order(&outpoint)) {
-            return Err(SnapshotError::Order { outpoint });
-        }
+        // No size is above 32 bits.
+        let vout = self.compact_size()? as u32;
         let coin = self.coin()?;
-        self.last = Some(outpoint);
-        self.left -= 1;
-        self.left_of_tx -= 1;
-        Ok(Some((outpoint, coin)))
+        Ok((OutPoint { txid: self.txid, vout }, coin))
     }
 
     fn coin(&mut self) -> Result<Coin, SnapshotError> {
-        let code = self.varint()?;
-        let height = u32::try_from(code >> 1).ok().filter(|height| i32::try_from(*height).is_ok());
-        let height = height.ok_or_else(|| self.value_error())?;
+        let code = u32::try_from(self.varint()?).map_err(|_| self.format_error())?;
+        let height = code >> 1;
         let amount = self.varint()?;
         let value = decompress_amount(amount).and_then(|value| i64::try_from(value).ok());
-        let value = value.ok_or_else(|| self.value_error())?;
         let script_pubkey = self.script()?;
+        // A height is judged before an amount.
         Ok(Coin {
-            value,
+            value: value.unwrap_or(i64::MAX),
             height,
             coinbase: code & 1 == 1,
             script_pubkey: Script::from(&script_pubkey[..]),
@@ -261,7 +279,7 @@ impl<R: Read> SnapshotReader<R> {
                 let mut short = [size as u8 - 2; 33];
                 short[1..].copy_from_slice(&self.bytes::<32>()?);
                 // Core keeps no script there; no file that it writes has such a key.
-                let long = (self.keys.expand)(&short).ok_or_else(|| self.value_error())?;
+                let long = (self.keys.expand)(&short).ok_or_else(|| self.format_error())?;
                 [&[65][..], &long, &[0xac]].concat()
             }
             _ => {
@@ -282,8 +300,8 @@ impl<R: Read> SnapshotReader<R> {
         Ok(script)
     }
 
-    fn value_error(&self) -> SnapshotError {
-        SnapshotError::Value { coins: self.header.coins - self.left }
+    fn format_error(&self) -> SnapshotError {
+        SnapshotError::Format { coins: self.coins_read() }
     }
 
     fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
@@ -301,7 +319,7 @@ impl<R: Read> SnapshotReader<R> {
             255 => (u64::from_le_bytes(self.bytes()?), 0x1_0000_0000),
             _ => (first.into(), 0),
         };
-        if number < least { Err(self.value_error()) } else { Ok(number) }
+        if number < least || number > SIZE_MAX { Err(self.format_error()) } else { Ok(number) }
     }
 
     fn varint(&mut self) -> Result<u64, SnapshotError> {
@@ -309,22 +327,15 @@ impl<R: Read> SnapshotReader<R> {
         loop {
             let [byte] = self.bytes::<1>()?;
             if number > u64::MAX >> 7 {
-                return Err(self.value_error());
+                return Err(self.format_error());
             }
             number = number << 7 | u64::from(byte & 0x7f);
             if byte & 0x80 == 0 {
                 return Ok(number);
             }
-            number = number.checked_add(1).ok_or_else(|| self.value_error())?;
+            number = number.checked_add(1).ok_or_else(|| self.format_error())?;
         }
     }
-}
-
-/// What coins are ordered by.
-fn order(outpoint: &OutPoint) -> ([u8; 32], Vec<u8>) {
-    let mut index = Vec::new();
-    write_varint(&mut index, outpoint.vout.into());
-    (outpoint.txid.0, index)
 }
 
 fn write_coin(out: &mut Vec<u8>, coin: CoinRef<'_>, keys: KeyForms) {
@@ -358,6 +369,8 @@ const MAGIC: [u8; 5] = *b"utxo\xff";
 const VERSION: u16 = 2;
 /// Core's `nSpecialScripts`.
 const SPECIAL: u64 = 6;
+/// Core's `MAX_SIZE` (`serialize.h`).
+const SIZE_MAX: u64 = 0x0200_0000;
 /// Core's `MAX_SCRIPT_SIZE`.
 const SCRIPT_BYTES_MAX: u64 = 10_000;
 const OP_RETURN: u8 = 0x6a;
@@ -463,9 +476,7 @@ mod tests {
         assert!(matches!(changed(0, b'U'), SnapshotError::Magic));
         assert!(matches!(changed(5, 3), SnapshotError::Version { version: 3 }));
         assert!(matches!(changed(43, 1), SnapshotError::Count));
-        assert!(matches!(changed(43, 99), SnapshotError::Io(_)));
-        // The first transaction's index.
-        assert!(matches!(changed(51 + 33, 200), SnapshotError::Order { .. }));
+        assert!(matches!(changed(43, 99), SnapshotError::Format { coins: 13 }));
         let longer = [&bytes[..], &[0]].concat();
         assert!(matches!(read(&longer), Err(SnapshotError::Trailing { .. })));
     }

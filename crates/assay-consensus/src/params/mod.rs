@@ -3,6 +3,7 @@
 //! Every difference between the chains of the family is a field here; no rule asks for a chain's
 //! name. Fields are public so that a test network can be altered before use.
 
+mod assume_utxo;
 mod networks;
 
 use assay_wire::{BlockHash, Encoding};
@@ -11,6 +12,7 @@ use crate::genesis::GenesisSpec;
 use crate::script::Flags;
 use crate::uint256::U256;
 use crate::versionbits::Deployment;
+pub use assume_utxo::AssumeUtxo;
 
 /// The parameters of one chain.
 #[derive(Clone, Debug)]
@@ -57,6 +59,8 @@ pub struct ChainParams {
     pub minimum_chain_work: U256,
     /// A block whose ancestors Core takes to have valid scripts; zero when there is none.
     pub assume_valid: BlockHash,
+    /// The UTXO sets that may be loaded from a file, lowest first (Core's `m_assumeutxo_data`).
+    pub assume_utxo: Vec<AssumeUtxo>,
 }
 
 /// Prefixes of addresses.

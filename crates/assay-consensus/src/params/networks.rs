@@ -3,7 +3,7 @@
 use assay_hash::Sha256;
 use assay_wire::{BlockHash, Encoding, encode};
 
-use super::{ActivationHeights, AddressParams, CashRules, ChainParams, PowParams};
+use super::{ActivationHeights, AddressParams, CashRules, ChainParams, PowParams, assume_utxo};
 use crate::genesis::GenesisSpec;
 use crate::hex;
 use crate::script::Flags;
@@ -64,6 +64,7 @@ pub(super) fn main() -> ChainParams {
         assume_valid: hex::block_hash(
             "00000000000000000000ccebd6d74d9194d8dcdc1d177c478e094bfad51ba5ac",
         ),
+        assume_utxo: assume_utxo::main(),
     }
 }
 
@@ -104,6 +105,7 @@ pub(super) fn testnet3() -> ChainParams {
         assume_valid: hex::block_hash(
             "000000007a61e4230b28ac5cb6b5e5a0130de37ac1faf2f8987d2fa6505b67f4",
         ),
+        assume_utxo: assume_utxo::testnet3(),
         ..main()
     }
 }
@@ -139,6 +141,7 @@ pub(super) fn testnet4() -> ChainParams {
         assume_valid: hex::block_hash(
             "0000000002368b1e4ee27e2e85676ae6f9f9e69579b29093e9a82c170bf7cf8a",
         ),
+        assume_utxo: assume_utxo::testnet4(),
         ..main()
     }
 }
@@ -151,6 +154,7 @@ pub(super) fn signet() -> ChainParams {
         assume_valid: hex::block_hash(
             "00000008414aab61092ef93f1aacc54cf9e9f16af29ddad493b908a01ff5c329",
         ),
+        assume_utxo: assume_utxo::signet(),
         ..custom_signet(SIGNET_CHALLENGE.to_vec())
     }
 }
@@ -177,6 +181,7 @@ pub(super) fn custom_signet(challenge: Vec<u8>) -> ChainParams {
         signet_challenge: Some(challenge),
         minimum_chain_work: U256::ZERO,
         assume_valid: BlockHash::ZERO,
+        assume_utxo: Vec::new(),
         ..main()
     }
 }
@@ -214,6 +219,7 @@ pub(super) fn regtest() -> ChainParams {
         script_flag_exceptions: Vec::new(),
         minimum_chain_work: U256::ZERO,
         assume_valid: BlockHash::ZERO,
+        assume_utxo: assume_utxo::regtest(),
         ..main()
     }
 }
@@ -222,6 +228,7 @@ pub(super) fn regtest() -> ChainParams {
 pub(super) fn bch_regtest() -> ChainParams {
     ChainParams {
         name: "bch-regtest",
+        assume_utxo: Vec::new(),
         magic: [0xda, 0xb5, 0xbf, 0xfa],
         address: AddressParams { human_readable: "bchreg", ..TEST_ADDRESSES },
         encoding: Encoding::Legacy,

@@ -91,7 +91,7 @@ impl Chainstate {
         let id = self.accept_header(state, header, hash)?;
         let node = state.tree.get(id);
         if node.has_data() {
-            let is_valid = node.is_valid();
+            let is_valid = node.was_connected();
             return Err(AcceptError::Known(if is_valid {
                 SubmitOutcome::Duplicate
             } else {

@@ -103,7 +103,7 @@ impl Ready {
         (self.blocks.len(), self.bytes)
     }
 
-    fn take(&mut self, id: NodeId) -> Option<Arc<Prepared>> {
+    pub(super) fn take(&mut self, id: NodeId) -> Option<Arc<Prepared>> {
         let block = self.blocks.remove(&id)?;
         self.bytes -= block.memory_bytes();
         Some(block)

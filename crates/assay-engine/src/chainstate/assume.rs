@@ -31,7 +31,7 @@ impl Chainstate {
         cause.is_some()
     }
 
-    fn cause_to_verify(&self, tree: &BlockTree, id: NodeId) -> Cause {
+    pub(super) fn cause_to_verify(&self, tree: &BlockTree, id: NodeId) -> Cause {
         let params = self.params();
         if params.assume_valid == BlockHash::ZERO {
             return Some("assumevalid=0 (always verify)");

@@ -6,6 +6,7 @@
 mod accept;
 mod activate;
 mod assume;
+mod historical;
 mod prune;
 mod tip;
 mod unknown_rules;
@@ -37,6 +38,7 @@ use crate::work::{Stage, Work};
 pub(crate) use accept::AcceptError;
 pub(crate) use activate::{Judged, Ready, Step, Way};
 pub(crate) use assume::Cause;
+pub(crate) use historical::{Historical, HistoricalStep};
 pub(crate) use unknown_rules::{UnknownRules, signals_after};
 pub use validity::{TrialChecks, TrialError};
 
@@ -46,7 +48,10 @@ const RECORDS_PER_GROUP: usize = 4096;
 /// What changes together, under one lock.
 pub(crate) struct State {
     pub(crate) tree: BlockTree,
+    /// Coins of the tip: of a snapshot, as long as there is a historical chain.
     pub(crate) coins: CoinStore,
+    /// The chain that validates the blocks below a snapshot.
+    pub(crate) historical: Option<Box<Historical>>,
     pub(crate) mempool: Mempool,
     pub(crate) coinbases: CoinbaseLog,
     pub(crate) flushes: FlushPolicy,
@@ -101,6 +106,8 @@ pub(crate) struct Chainstate {
     pub(crate) config: Arc<Config>,
     pub(crate) pool: Arc<ThreadPool>,
     pub(crate) verifier: Arc<Verifier>,
+    /// For blocks below a snapshot, which neither wait for those of the tip nor keep them waiting.
+    pub(crate) historical_verifier: Arc<Verifier>,
     pub(crate) blocks: BlockStore,
     pub(crate) index: BlockIndex,
     pub(crate) admission: Admission,
@@ -108,11 +115,20 @@ pub(crate) struct Chainstate {
     pub(crate) work: Work,
     /// Those who still need old blocks.
     pub(crate) keepers: Keepers,
+    /// Memory for coins of both chains.
+    pub(crate) coin_cache_bytes: usize,
+    /// Memory for the files of coins.
+    pub(crate) tier_cache_bytes: usize,
 }
 
 impl Chainstate {
     pub(crate) fn params(&self) -> &ChainParams {
         &self.config.params
+    }
+
+    /// Memory for the files of coins of one chain, of one or two.
+    pub(crate) fn tier_cache_bytes(&self, is_shared: bool) -> usize {
+        self.tier_cache_bytes / if is_shared { 2 } else { 1 }
     }
 
     /// Reads an archived block and computes its hashes.
@@ -126,17 +142,22 @@ impl Chainstate {
         Ok(Prepared::in_parallel(block, hash, &self.pool))
     }
 
-    /// Reads the coinbases of active blocks that did not have to begin with their height.
-    pub(crate) fn rebuild_coinbase_log(&self, state: &mut State) -> Result<(), EngineError> {
+    /// Reads the coinbases of blocks up to `tip` that did not have to begin with their height.
+    pub(crate) fn coinbase_log(
+        &self,
+        state: &State,
+        tip: NodeId,
+    ) -> Result<CoinbaseLog, EngineError> {
         /// Header, count, and the largest coinbase that one read covers.
         const PREFIX_BYTES: u32 = 4096;
+        let mut log = CoinbaseLog::default();
         let bip34 = self.params().activation.bip34;
-        let last = state.tree.tip_node().height.min(bip34.saturating_sub(1));
-        for height in 1..=last {
-            let Some(id) = state.tree.active_at(height) else { break };
+        let last = state.tree.get(tip).height.min(bip34.saturating_sub(1));
+        let last = state.tree.ancestor_at(tip, last);
+        for id in state.tree.path(NodeId::GENESIS, last).into_iter().rev() {
             let Some(pos) = state.tree.get(id).block else {
-                // It was removed, and may have been repeated.
-                state.coinbases.note_gap();
+                // It was removed or never there, and may have been repeated.
+                log.note_gap();
                 continue;
             };
             let prefix = self.blocks.read_block_part(pos, 0, pos.size.min(PREFIX_BYTES))?;
@@ -144,9 +165,9 @@ impl Chainstate {
                 Some(txid) => txid,
                 None => self.load(state, id)?.txids[0],
             };
-            state.coinbases.connect(txid, false);
+            log.connect(txid, false);
         }
-        Ok(())
+        Ok(log)
     }
 
     /// Writes the coins of the tip out, with everything up to it.

@@ -6,6 +6,7 @@
 //! that are left are removed by the next start.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
 
 use super::{Chainstate, State};
 use crate::config::Pruning;
@@ -101,10 +102,13 @@ impl Chainstate {
             return Ok(0);
         }
         let height_max = height_max.min(self.keepers.limit(state.tree.tip_node().height));
-        let removal = self.plan_removal(&state.tree, height_max, is_enough);
+        let needed = self.needed_by_historical(state);
+        let removal = self.plan_removal(&state.tree, (height_max, needed), is_enough);
         if removal.blocks.is_empty() {
             return Ok(0);
         }
+        // What is removed must not be needed after a crash.
+        self.flush_historical(state)?;
         state.tree.forget_data(&removal.nodes);
         self.put_records(state, &removal.nodes)?;
         self.sync_records()?;
@@ -115,10 +119,18 @@ impl Chainstate {
         Ok(removal.blocks.len())
     }
 
+    /// Heights of blocks that are still to be validated, with those right below them.
+    fn needed_by_historical(&self, state: &State) -> Option<RangeInclusive<u32>> {
+        let historical = state.historical.as_ref()?;
+        let height = |id| state.tree.get(id).height;
+        let first = height(historical.tip).saturating_sub(self.config.prune_keeps);
+        Some(first..=height(historical.base))
+    }
+
     fn plan_removal(
         &self,
         tree: &BlockTree,
-        height_max: u32,
+        (height_max, needed): (u32, Option<RangeInclusive<u32>>),
         is_enough: impl Fn(u64) -> bool,
     ) -> Removal {
         let full = self.blocks.full_files();
@@ -140,7 +152,11 @@ impl Chainstate {
             if is_enough(left_bytes) {
                 break;
             }
-            if file.height_max > height_max {
+            let is_needed = |id: &NodeId| {
+                let height = tree.get(*id).height;
+                needed.as_ref().is_some_and(|needed| needed.contains(&height))
+            };
+            if file.height_max > height_max || file.nodes.iter().any(is_needed) {
                 continue;
             }
             left_bytes = left_bytes.saturating_sub(full.blocks[&number]);

@@ -67,7 +67,7 @@ impl Chainstate {
     }
 
     /// Whether libsecp256k1 alone decides about the signatures of a block.
-    fn is_exact(&self, tree: &BlockTree, height: u32, prepared: &Prepared) -> bool {
+    pub(super) fn is_exact(&self, tree: &BlockTree, height: u32, prepared: &Prepared) -> bool {
         let place = Place {
             height,
             best_height: tree.get(tree.best_header()).height,
@@ -92,7 +92,7 @@ impl Chainstate {
         if !node.is_valid() || node.undo.is_none() {
             let block_file = node.block.map_or(0, |pos| pos.file);
             let undo_pos = self.blocks.append_undo(block_file, &scripts.prepared.hash, &undo)?;
-            state.tree.set_valid(id, undo_pos);
+            state.tree.set_valid(id, undo_pos, state.historical.is_some());
             self.index.put(&[state.tree.get(id).to_record()])?;
         }
         state.tree.extend_active(id);

@@ -53,6 +53,8 @@ struct Check<'a> {
     /// Why they are not taken back any further.
     is_shallow: bool,
     good_txs: usize,
+    /// Height of the base of a snapshot: blocks up to it were not connected with the coins at hand.
+    unvalidated_to: Option<u32>,
     /// The lowest block whose coins were not as they should be.
     unclean: Option<u32>,
 }
@@ -82,6 +84,7 @@ impl Engine {
             coins,
             is_shallow: false,
             good_txs: 0,
+            unvalidated_to: self.historical_chain().map(|chain| chain.base.height),
             unclean: None,
         };
         let Some(ids) = self.last_blocks(&tip.hash, count) else {
@@ -130,7 +133,9 @@ impl Check<'_> {
             }
             show_progress(index, ids.len(), if self.level >= 4 { 50 } else { 100 });
             let node = self.node(id);
-            if node.block.is_none() && self.engine.chain.config.prune.is_some() {
+            let is_below = self.unvalidated_to.is_some_and(|base| node.height <= base);
+            let may_lack = self.engine.chain.config.prune.is_some() || is_below;
+            if node.block.is_none() && may_lack || is_below {
                 tracing::info!(
                     "Block verification stopping at height {} (no data). This could be due to pruning or use of an assumeutxo \
                      snapshot.",

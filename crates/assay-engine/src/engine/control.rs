@@ -122,7 +122,7 @@ fn status(node: &Node, is_active: bool) -> ChainTipStatus {
         ChainTipStatus::Invalid
     } else if !node.is_linked() && !node.is_pruned() {
         ChainTipStatus::HeadersOnly
-    } else if node.is_valid() {
+    } else if node.was_connected() {
         ChainTipStatus::ValidFork
     } else {
         ChainTipStatus::ValidHeaders

@@ -114,9 +114,15 @@ impl Engine {
         if best_node.chain_work < tree.tip_node().chain_work || best_node.chain_work < minimum {
             return plan;
         }
+        let base = state.historical.as_ref().map(|historical| historical.base);
+        // The coins of a snapshot cannot be taken back below its base: other branches wait for its validation, as in Core.
+        if base.is_some_and(|base| tree.ancestor_at(best, tree.get(base).height) != base) {
+            return plan;
+        }
         let common = wish.last_common.and_then(|hash| tree.find(&hash));
         let common = common.unwrap_or_else(|| tree.fork_with_active(best));
-        let mut at = lowest_common(tree, common, best);
+        let mut at = tree.common(common, best);
+        at = base.filter(|base| tree.get(*base).height > tree.get(at).height).unwrap_or(at);
         plan.last_common = Some(tree.get(at).hash);
         let window_end = tree.get(at).height.saturating_add(wish.window);
         let mut first_under_way = None;
@@ -150,6 +156,34 @@ impl Engine {
             at = upper;
         }
         plan
+    }
+
+    /// Blocks below a snapshot that a peer has and that are missing for their validation, lowest first (Core
+    /// `net_processing.cpp`, `TryDownloadingHistoricalBlocks`).
+    pub fn plan_historical(
+        &self,
+        wish: &FetchWish,
+        is_under_way: impl Fn(&BlockHash) -> bool,
+    ) -> Vec<Wanted> {
+        if self.historical_chain().is_none() {
+            return Vec::new();
+        }
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let (Some(historical), Some(best)) = (&state.historical, tree.find(&wish.best)) else {
+            return Vec::new();
+        };
+        let (base, height) = (historical.base, tree.get(historical.base).height);
+        if tree.ancestor_at(best, height) != base {
+            return Vec::new();
+        }
+        let from = tree.common(historical.tip, base);
+        let end = tree.get(from).height.saturating_add(wish.window).min(height);
+        let path = tree.path(from, tree.ancestor_at(base, end));
+        let is_wanted = |node: &&Node| !node.has_data() && !is_under_way(&node.hash);
+        let nodes = path.into_iter().rev().map(|id| tree.get(id)).filter(is_wanted);
+        let wanted = nodes.map(|node| Wanted { hash: node.hash, height: node.height });
+        wanted.take(wish.count).collect()
     }
 
     /// Whether the tip is young enough for new blocks to be fetched as they are announced (Core `net_processing.cpp`,
@@ -227,7 +261,7 @@ pub(super) fn place(tree: &BlockTree, id: NodeId) -> HeaderPlace {
         time: node.header.time,
         is_failed: node.is_failed(),
         has_data: node.has_data(),
-        is_valid: node.is_valid(),
+        is_valid: node.was_connected(),
     }
 }
 
@@ -245,20 +279,6 @@ fn locator(tree: &BlockTree, from: NodeId) -> Vec<BlockHash> {
             step *= 2;
         }
     }
-}
-
-/// The highest block that both branches have.
-fn lowest_common(tree: &BlockTree, left: NodeId, right: NodeId) -> NodeId {
-    let height = tree.get(left).height.min(tree.get(right).height);
-    let (mut left, mut right) = (tree.ancestor_at(left, height), tree.ancestor_at(right, height));
-    while left != right {
-        let (below_left, below_right) = (tree.get(left).parent, tree.get(right).parent);
-        let (Some(below_left), Some(below_right)) = (below_left, below_right) else {
-            return NodeId::GENESIS;
-        };
-        (left, right) = (below_left, below_right);
-    }
-    left
 }
 
 /// Blocks that are looked at together.

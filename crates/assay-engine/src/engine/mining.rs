@@ -133,7 +133,7 @@ impl Engine {
         let node = state.tree.get(state.tree.find(hash)?);
         Some(if node.is_failed() {
             "duplicate-invalid"
-        } else if node.is_valid() {
+        } else if node.was_connected() {
             "duplicate"
         } else {
             "duplicate-inconclusive"

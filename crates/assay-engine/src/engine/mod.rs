@@ -8,7 +8,9 @@ mod download;
 mod dump;
 mod follow;
 mod gauges;
+mod historical;
 mod import;
+mod load;
 mod mempool_file;
 mod mining;
 mod packages;
@@ -29,7 +31,7 @@ use assay_consensus::block::BlockError;
 use assay_consensus::params::ChainParams;
 use assay_store::defect::Whole;
 use assay_store::io::{Io, RealIo};
-use assay_store::{BlockRecord, CoinTier, Store, StoreConfig};
+use assay_store::{BlockRecord, CoinStore, CoinTier, Store, StoreConfig};
 use assay_wire::{Block, BlockHash};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -46,14 +48,16 @@ use crate::mempool::{Admission, Mempool, Turns};
 use crate::mining::LastTemplate;
 use crate::news::News;
 use crate::scripts::Verifier;
-use crate::tree::BlockTree;
+use crate::tree::{BlockTree, NodeId};
 use crate::types::Tip;
 use crate::work::Work;
 pub use check::Checked;
 pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
 pub use dump::{CoinsAt, DumpError};
 pub use gauges::Gauges;
+pub use historical::{ChainState, HistoricalChain};
 pub use import::Imported;
+pub use load::LoadError;
 pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
 pub use take::{BlockFault, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown};
@@ -74,6 +78,13 @@ pub struct Engine {
     last_template: Mutex<Option<LastTemplate>>,
     is_reindexing: bool,
     failure: Arc<Failure>,
+    historical: historical::Announced,
+    /// Whether the chain was being caught up with when memory was divided last.
+    was_downloading: AtomicBool,
+    /// Held while a snapshot is loaded.
+    loading_snapshot: Mutex<()>,
+    /// The base of the snapshot that was found right since the start.
+    loaded_base: Mutex<Option<BlockHash>>,
 }
 
 /// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
@@ -153,6 +164,7 @@ impl Engine {
         let params = Arc::clone(&config.params);
         let config = Arc::new(config);
         let tree = block_tree(&params, &store)?;
+        log_recovery(&store);
         check_stored(&params, &tree, config.clock.now_s())?;
         if config.prune.is_none() && tree.had_removals() {
             return Err(OpenError::Pruned);
@@ -168,6 +180,7 @@ impl Engine {
             state: Mutex::new(State {
                 tree,
                 coins: store.coins,
+                historical: None,
                 mempool,
                 coinbases: CoinbaseLog::default(),
                 flushes: FlushPolicy::new(Some(config.flush_interval)),
@@ -183,6 +196,7 @@ impl Engine {
             }),
             chain: Chainstate {
                 verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
+                historical_verifier: Verifier::new(Arc::clone(&pool), config.script_batch),
                 blocks: store.blocks,
                 index: store.index,
                 admission: Admission::new(Arc::clone(&config), Arc::clone(&pool)),
@@ -190,6 +204,8 @@ impl Engine {
                 keepers: Keepers::default(),
                 pool,
                 work: Work::default(),
+                coin_cache_bytes: store_config(&config).cache_bytes_max,
+                tier_cache_bytes: store_config(&config).tier_cache_bytes,
                 config,
             },
             turns: Turns::default(),
@@ -199,12 +215,47 @@ impl Engine {
             last_template: Mutex::default(),
             is_reindexing: store.recovery.is_reindexing,
             failure,
+            historical: historical::Announced::default(),
+            was_downloading: AtomicBool::new(true),
+            loading_snapshot: Mutex::default(),
+            loaded_base: Mutex::default(),
         };
+        engine.resume_historical(store.historical, store.base)?;
         engine.begin_files(&store.records)?;
         engine.check_at_start()?;
         engine.recover(&store.recovery.unindexed)?;
         engine.chain.news.download().log_start(&engine.tip(), &params);
         Ok(engine)
+    }
+
+    /// Goes on with validating the blocks below a snapshot.
+    fn resume_historical(
+        &self,
+        coins: Option<CoinStore>,
+        base: Option<BlockHash>,
+    ) -> Result<(), OpenError> {
+        let (Some(coins), Some(base)) = (coins, base) else { return Ok(()) };
+        let mut state = self.lock_tree();
+        let unknown = |hash, height| OpenError::UnknownCoinTip { hash, height };
+        let height = state.tree.tip_node().height;
+        let base = state.tree.find(&base).ok_or(unknown(base, height))?;
+        let tip = match coins.tip() {
+            Some(marker) => {
+                state.tree.find(&marker.hash).ok_or(unknown(marker.hash, marker.height))?
+            }
+            None => NodeId::GENESIS,
+        };
+        let coinbases = self.chain.coinbase_log(&state, tip)?;
+        self.begin_historical(&mut state, (coins, coinbases), (tip, base));
+        Ok(())
+    }
+
+    fn loaded_base(&self) -> Option<BlockHash> {
+        *self.loaded_base.lock()
+    }
+
+    fn set_loaded_base(&self, base: Option<BlockHash>) {
+        *self.loaded_base.lock() = base;
     }
 
     /// Puts the genesis block first into new block files. Nothing here reads it from there, but other programs look for it.
@@ -219,7 +270,7 @@ impl Engine {
     fn recover(&self, unindexed: &[assay_store::BlockPos]) -> Result<(), OpenError> {
         let start = Instant::now();
         let mut state = self.lock();
-        self.chain.rebuild_coinbase_log(&mut state)?;
+        state.coinbases = self.chain.coinbase_log(&state, state.tree.tip())?;
         let from = state.tree.tip_node().height;
         self.chain.activate(&mut state, None)?;
         if self.chain.is_pruning_due(&state) {
@@ -338,7 +389,9 @@ impl Engine {
     /// # Errors
     /// When the disk refuses; what was acknowledged before is still there after a restart.
     pub fn flush(&self) -> Result<(), EngineError> {
-        self.chain.flush(&mut self.lock())
+        let mut state = self.lock();
+        self.chain.flush_historical(&mut state)?;
+        self.chain.flush(&mut state)
     }
 
     /// Writes everything out, the mempool included, and wakes all waiting threads; the engine takes nothing afterwards.
@@ -348,9 +401,11 @@ impl Engine {
     pub fn shutdown(&self) -> Result<(), EngineError> {
         self.chain.news.close();
         self.failure.close();
+        self.historical.close();
         self.save_mempool_at_shutdown();
         let mut state = self.lock();
-        let flushed = self.chain.flush(&mut state);
+        let flushed = self.chain.flush_historical(&mut state);
+        let flushed = flushed.and_then(|()| self.chain.flush(&mut state));
         if state.poisoned.is_none() {
             state.poisoned = Some("it is shut down".to_owned());
         }
@@ -363,6 +418,10 @@ fn block_tree(params: &ChainParams, store: &Store) -> Result<BlockTree, OpenErro
     let genesis = Block::parse(params.genesis_block(), params.encoding)
         .expect("the genesis block of known parameters parses");
     let mut tree = BlockTree::new(*genesis.header());
+    let known = |base| params.assume_utxo.iter().find(move |known| known.block == base);
+    if let Some(known) = store.base.and_then(known) {
+        tree.expect_assumed(known.block, known.chain_txs);
+    }
     let orphans = store.records.iter().filter(|record| !tree.restore(record)).count();
     if orphans > 0 {
         tracing::warn!("{orphans} index records name unknown parents and are left out");
@@ -375,6 +434,21 @@ fn block_tree(params: &ChainParams, store: &Store) -> Result<BlockTree, OpenErro
     }
     tree.unlink_removed();
     Ok(tree)
+}
+
+fn log_recovery(store: &Store) {
+    if store.recovery.is_snapshot_promoted {
+        // Core's words (`validation.cpp`, `ValidatedSnapshotCleanup`); its tests look for them.
+        tracing::info!("[snapshot] cleaning up unneeded background chainstate");
+    }
+    if store.recovery.is_snapshot_removed {
+        tracing::warn!("[snapshot] coins that were not loaded to their end have been removed");
+    }
+    if let Some(base) = &store.base {
+        tracing::info!(
+            "[snapshot] coins of block {base} are in use, and blocks below it are validated"
+        );
+    }
 }
 
 /// Whether the active chain can be gone on from under these rules and at this time (Core `node/chainstate.cpp`).
@@ -403,5 +477,6 @@ fn store_config(config: &Config) -> StoreConfig {
     store.discard_coins = config.rebuild_coins;
     store.reindex = config.reindex;
     store.reindex_removes_gapped = config.prune.is_some();
+    store.known_bases = config.params.assume_utxo.iter().map(|known| known.block).collect();
     store
 }

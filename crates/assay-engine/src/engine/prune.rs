@@ -33,6 +33,15 @@ impl Engine {
         self.lock_tree().tree.prune_height()
     }
 
+    /// Height of the highest block up to [`Engine::validated_tip`] that lacks its data or undo data; `None` where none does.
+    pub fn validated_prune_height(&self) -> Option<u32> {
+        let state = self.lock_tree();
+        match &state.historical {
+            Some(historical) => state.tree.prune_height_below(historical.tip),
+            None => state.tree.prune_height(),
+        }
+    }
+
     /// The lowest active block up to which some block has at least this time, seconds since 1970 (Core `chain.cpp`,
     /// `FindEarliestAtLeast`).
     pub fn earliest_at_least(&self, time_s: u64) -> Option<Tip> {

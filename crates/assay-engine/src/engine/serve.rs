@@ -82,7 +82,7 @@ impl Engine {
     pub fn judged_place(&self, hash: &BlockHash) -> Option<(HeaderPlace, bool)> {
         let state = self.lock_tree();
         let id = state.tree.find(hash)?;
-        let is_valid = state.tree.get(id).height == 0 || state.tree.get(id).is_valid();
+        let is_valid = state.tree.get(id).height == 0 || state.tree.get(id).was_connected();
         Some((place(&state.tree, id), is_valid))
     }
 
@@ -148,7 +148,7 @@ fn may_be_given(tree: &BlockTree, id: NodeId, spacing_s: u32) -> bool {
     let node = tree.get(id);
     let best = tree.best_header();
     let age_s = tree.get(best).header.time.saturating_sub(node.header.time);
-    node.is_valid()
+    node.was_connected()
         && !node.is_failed()
         && u64::from(age_s) < MONTH_S
         && tree.equivalent_time_s(id, best, spacing_s) < MONTH_S

@@ -45,6 +45,7 @@ impl Engine {
         };
         let prepared = Arc::new(prepared);
         self.show_fresh(&state, id, &prepared);
+        self.historical.wake();
         match self.chain.activate(&mut state, Some((id, prepared))) {
             Ok(Some(Ok(()))) => SubmitOutcome::Accepted,
             Ok(Some(Err(error))) => rejected(&error),

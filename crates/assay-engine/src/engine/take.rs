@@ -136,6 +136,7 @@ impl Engine {
                 let prepared = Arc::new(prepared);
                 self.show_fresh(&state, id, &prepared);
                 state.ready.keep(id, prepared);
+                self.historical.wake();
                 Taken::Kept(hash)
             }
             Ok(None) => Taken::Passed(hash),

@@ -30,6 +30,19 @@ impl BlockTree {
         self.descend(id, |at| self.is_active(at))
     }
 
+    /// The highest block that both branches have.
+    pub(crate) fn common(&self, left: NodeId, right: NodeId) -> NodeId {
+        let height = self.get(left).height.min(self.get(right).height);
+        let (mut left, mut right) =
+            (self.ancestor_at(left, height), self.ancestor_at(right, height));
+        while left != right {
+            let below = (self.get(left).parent, self.get(right).parent);
+            let (Some(below_left), Some(below_right)) = below else { return NodeId::GENESIS };
+            (left, right) = (below_left, below_right);
+        }
+        left
+    }
+
     /// The first block from `id` downwards of which `is_reached` holds; it must hold of all below that one too.
     pub(super) fn descend(&self, id: NodeId, is_reached: impl Fn(NodeId) -> bool) -> NodeId {
         let mut at = id;

@@ -4,6 +4,7 @@
 //! below it are archived. So the best block is always the last of a set, and no event costs more than the logarithm of the
 //! number of blocks for every block that it changes.
 
+mod assumed;
 mod branch;
 mod node;
 mod removal;
@@ -20,7 +21,7 @@ use assay_wire::{BlockHash, Header};
 
 use crate::types::{Tip, big_endian};
 pub(crate) use node::{Node, NodeId};
-use node::{STATUS_FAILED, STATUS_VALID, STATUS_WITHOUT_WITNESS};
+use node::{STATUS_ASSUMED, STATUS_FAILED, STATUS_VALID, STATUS_WITHOUT_WITNESS};
 
 /// Which of two blocks is the better tip: more work, then the lower rank (Core's `CBlockIndexWorkComparator`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,8 @@ pub(crate) struct BlockTree {
     next_sequence: u64,
     /// Work of the tip when a block was last preferred, and the rank that it got.
     preferred: (U256, i64),
+    /// The block whose coins were loaded from a snapshot, and the transactions of the chain up to it.
+    assumed: Option<(BlockHash, u64)>,
 }
 
 impl BlockTree {
@@ -76,6 +79,7 @@ impl BlockTree {
             unlinked: BTreeSet::new(),
             next_sequence: 1,
             preferred: (U256::default(), 0),
+            assumed: None,
         }
     }
 
@@ -197,6 +201,7 @@ impl BlockTree {
         if (node.block.is_some() || node.was_pruned) && linked_below > 0 {
             node.chain_tx_count = linked_below + u64::from(node.tx_count);
         }
+        self.link_assumed(id);
         self.file(id);
         true
     }
@@ -204,9 +209,10 @@ impl BlockTree {
     /// Notes where a block is archived. Returns the blocks whose records have changed: this one, and those above it whose
     /// data came earlier and that can be connected from now on.
     pub(crate) fn set_block(&mut self, id: NodeId, pos: BlockPos, tx_count: u32) -> Vec<NodeId> {
-        if self.is_active(id) {
-            // It was removed, and has come again: nothing else changes.
-            self.get_mut(id).block = Some(pos);
+        if self.is_active(id) && self.get(id).is_linked() {
+            // It was removed, and has come again, or is the base of a snapshot: what it leads to is linked already.
+            let node = self.get_mut(id);
+            (node.block, node.tx_count) = (Some(pos), tx_count);
             return vec![id];
         }
         self.unfile(id);
@@ -226,11 +232,16 @@ impl BlockTree {
             self.link(next);
             linked.push(next);
             let mut above: Vec<NodeId> =
-                self.children(next).filter(|child| self.get(*child).has_data()).collect();
+                self.children(next).filter(|child| self.is_to_link(*child)).collect();
             above.sort_unstable_by_key(|child| self.get(*child).sequence);
             open.extend(above);
         }
         linked
+    }
+
+    /// The base of a snapshot is linked before what it builds on.
+    fn is_to_link(&self, id: NodeId) -> bool {
+        self.get(id).has_data() && !self.get(id).is_linked()
     }
 
     /// Core assigns the sequence when a block becomes connectable (`ReceivedBlockTransactions`).
@@ -249,10 +260,15 @@ impl BlockTree {
         self.next_sequence - 1
     }
 
-    pub(crate) fn set_valid(&mut self, id: NodeId, undo: UndoPos) {
+    /// Notes that every rule has been checked: with coins that are `assumed`, or for good.
+    pub(crate) fn set_valid(&mut self, id: NodeId, undo: UndoPos, assumed: bool) {
         let node = self.get_mut(id);
         node.undo = Some(undo);
-        node.status |= STATUS_VALID;
+        if assumed {
+            node.status |= STATUS_ASSUMED;
+        } else {
+            node.status = node.status & !STATUS_ASSUMED | STATUS_VALID;
+        }
     }
 
     /// Notes that a block was checked by the rules before segregated witness.

@@ -22,6 +22,9 @@ pub(super) const STATUS_FAILED: u32 = 2;
 /// opposite, `BLOCK_OPT_WITNESS`; blocks of earlier versions have no mark and are taken as they are).
 pub(super) const STATUS_WITHOUT_WITNESS: u32 = 4;
 
+/// Every rule has been checked, but with coins of a snapshot that was not validated: worth nothing without that snapshot.
+pub(super) const STATUS_ASSUMED: u32 = 8;
+
 /// What is known of one block.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
@@ -55,6 +58,11 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn is_valid(&self) -> bool {
         self.status & STATUS_VALID != 0
+    }
+
+    /// Whether every rule has been checked at some time, with coins of a snapshot at least.
+    pub(crate) fn was_connected(&self) -> bool {
+        self.status & (STATUS_VALID | STATUS_ASSUMED) != 0
     }
 
     pub(crate) fn is_failed(&self) -> bool {

@@ -49,12 +49,20 @@ impl BlockTree {
     /// Height of the highest active block that lacks its data or undo data; `None` where all are there (Core
     /// `rpc/blockchain.cpp`, `GetPruneHeight`).
     pub(crate) fn prune_height(&self) -> Option<u32> {
-        let is_whole = |id: &NodeId| {
-            let node = self.get(*id);
-            node.block.is_some() && node.undo.is_some()
-        };
-        let above = self.active[1..].iter().rev().take_while(|id| is_whole(id)).count();
+        let above = self.active[1..].iter().rev().take_while(|id| self.is_whole(**id)).count();
         let height = self.active.len() - 1 - above;
         (height > 0).then_some(height as u32)
+    }
+
+    /// The same for the branch that ends in `tip`.
+    pub(crate) fn prune_height_below(&self, tip: NodeId) -> Option<u32> {
+        let path = self.path(NodeId::GENESIS, tip);
+        let lacking = path.into_iter().find(|id| !self.is_whole(*id))?;
+        Some(self.get(lacking).height)
+    }
+
+    fn is_whole(&self, id: NodeId) -> bool {
+        let node = self.get(id);
+        node.block.is_some() && node.undo.is_some()
     }
 }

@@ -36,7 +36,7 @@ fn activate(tree: &mut BlockTree) {
         tree.shrink_active();
     }
     for id in tree.path(fork, best).into_iter().rev() {
-        tree.set_valid(id, undo());
+        tree.set_valid(id, undo(), false);
         tree.extend_active(id);
     }
 }

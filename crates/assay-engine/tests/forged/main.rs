@@ -18,4 +18,5 @@ mod mempool_reorg;
 mod mint;
 mod packages;
 mod reorg;
+mod snapshot;
 mod sync;

@@ -93,7 +93,7 @@ impl BloomFilter {
 impl Shared {
     /// Whether a peer may set a filter.
     pub(super) fn offers_bloom(&self, peer: &Peer) -> bool {
-        self.services & NODE_BLOOM != 0 || peer.permissions.has(Permissions::BLOOM_FILTER)
+        self.services() & NODE_BLOOM != 0 || peer.permissions.has(Permissions::BLOOM_FILTER)
     }
 
     /// What a message changes of the peer's filter, if that is allowed.

@@ -145,7 +145,7 @@ impl Giver<'_> {
 
     fn greet(&mut self) -> Result<(), Ended> {
         let bloom = if self.shared.offers_bloom(self.peer) { NODE_BLOOM } else { 0 };
-        let (address, services) = (self.peer.address, self.shared.services | bloom);
+        let (address, services) = (self.peer.address, self.shared.services() | bloom);
         // The name that a proxy connects to is none of the peer's business (Core `net_processing.cpp`, `PushNodeVersion`).
         let is_shown = address.host.is_routable()
             && address.host.fits_v1()
@@ -271,7 +271,7 @@ impl Giver<'_> {
     fn check_age(&self, hash: &BlockHash, is_filtered: bool) -> Result<(), Ended> {
         let (shared, peer) = (self.shared, self.peer);
         let totals = shared.peers.totals();
-        let is_limited = shared.services & NODE_NETWORK == 0;
+        let is_limited = shared.services() & NODE_NETWORK == 0;
         if totals.target_bytes == 0 && !is_limited {
             return Ok(());
         }

@@ -126,7 +126,7 @@ impl Shared {
         }
         let own = self.own_address_for(peer);
         let time = u32::try_from(now_us / 1_000_000).unwrap_or(u32::MAX);
-        let services = self.services;
+        let services = self.services();
         let next_us = now_us + exponential_us(INTERVAL_US);
         let first = peer.with_addresses(|relay| {
             let is_first = relay.next_own_us == 0;

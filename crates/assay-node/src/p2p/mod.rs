@@ -151,6 +151,13 @@ pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
 }
 
 impl Shared {
+    /// What is offered to peers. Old blocks are not, as long as those below a snapshot are missing (Core `rpc/blockchain.cpp`,
+    /// `loadtxoutset`).
+    fn services(&self) -> u64 {
+        let is_missing_old = self.engine.historical_chain().is_some();
+        self.services & !(if is_missing_old { NODE_NETWORK } else { 0 })
+    }
+
     /// What a peer of this connection must offer.
     fn expected_services(&self, peer: &Peer, offered: u64) -> u64 {
         if matches!(peer.connection, Connection::Inbound | Connection::Manual | Connection::Feeler)
@@ -162,7 +169,7 @@ impl Shared {
 
     /// What a peer that we choose must offer, when it offers `offered`.
     fn desirable_services(&self, offered: u64) -> u64 {
-        let own = self.services & NODE_WITNESS;
+        let own = self.services() & NODE_WITNESS;
         // Near the tip the latest blocks are enough (Core `net_processing.cpp`, `GetDesirableServiceFlags`).
         let behind_s =
             self.engine.clock().now_s().saturating_sub(u64::from(self.engine.tip().time));
@@ -329,7 +336,7 @@ impl P2pService {
 
 impl Network {
     pub(crate) fn services(&self) -> u64 {
-        self.0.services
+        self.0.services()
     }
 
     /// Whether connections are encrypted with peers that can.

@@ -167,7 +167,7 @@ impl Shared {
 
     /// Whether version 2 is spoken: a packet holds any block of the chain, and it is wanted.
     pub(super) fn has_encryption(&self) -> bool {
-        self.services & super::NODE_P2P_V2 != 0
+        self.services() & super::NODE_P2P_V2 != 0
     }
 
     /// Whether this may be the beginning of a message `version` in version 1.

@@ -18,16 +18,21 @@ use assay_wire::{BlockHash, Txid};
 pub(crate) struct Args<'a> {
     method: &'static Method,
     values: Vec<Option<Value<'a>>>,
+    /// Members of an argument of options that were given by their own names.
+    options: Vec<(String, Value<'a>)>,
     given: usize,
 }
 
 impl<'a> Args<'a> {
     /// Orders and checks what the caller gave.
     pub(crate) fn new(method: &'static Method, params: Params<'a>) -> Result<Self, RpcError> {
-        let values = match params {
-            Params::None => Vec::new(),
-            Params::Positional(values) => values.into_iter().map(Some).collect(),
-            Params::Named(members) => order_by_name(method.args, &members)?,
+        let (values, options) = match params {
+            Params::None => (Vec::new(), Vec::new()),
+            Params::Positional(values) => (values.into_iter().map(Some).collect(), Vec::new()),
+            Params::Named(members) => {
+                let (members, options) = split_options(method.args, members)?;
+                (order_by_name(method.args, &members)?, options)
+            }
         };
         let required = method.args.iter().rposition(|arg| !arg.optional()).map_or(0, |at| at + 1);
         if !(required..=method.args.len()).contains(&values.len()) {
@@ -37,7 +42,7 @@ impl<'a> Args<'a> {
         let mut values: Vec<_> =
             values.into_iter().map(|value| value.filter(|value| !value.is_null())).collect();
         values.resize(method.args.len(), None);
-        let args = Self { method, values, given };
+        let args = Self { method, values, options, given };
         args.check_types()?;
         Ok(args)
     }
@@ -130,7 +135,14 @@ impl<'a> Args<'a> {
         name: &str,
         default: bool,
     ) -> Result<bool, RpcError> {
-        as_bool(self.values[index].and_then(|object| object.member(name)), default)
+        as_bool(self.option(index, name), default)
+    }
+
+    /// An option: a member of the object, or given by its own name.
+    pub(crate) fn option(&self, index: usize, name: &str) -> Option<Value<'a>> {
+        let named = || self.options.iter().find(|option| option.0 == name);
+        let member = self.values[index].and_then(|object| object.member(name));
+        member.or_else(|| named().map(|option| option.1)).filter(|value| !value.is_null())
     }
 
     /// How much to say: a number, or `true` for 1 and `false` for 0.
@@ -287,6 +299,34 @@ fn check_member(name: &str, value: Value<'_>, expected: &str) -> Result<(), RpcE
     Err(RpcError::new(Code::Type, text))
 }
 
+type Members<'a> = Vec<(String, Value<'a>)>;
+
+/// Takes out what are members of an argument of options (Core's `OBJ_NAMED_PARAMS`).
+fn split_options<'a>(
+    specs: &[ArgSpec],
+    members: Members<'a>,
+) -> Result<(Members<'a>, Members<'a>), RpcError> {
+    let find = |spec: &ArgSpec| match spec.kind {
+        Kind::Options(names) => Some((spec.names, names)),
+        _ => None,
+    };
+    let Some((whole, names)) = specs.iter().find_map(find) else {
+        return Ok((members, Vec::new()));
+    };
+    let is_option = |member: &(String, Value<'a>)| names.contains(&member.0.as_str());
+    let (options, members): (Members<'a>, Members<'a>) = members.into_iter().partition(is_option);
+    let bad = |message: String| Err(RpcError::new(Code::InvalidParameter, message));
+    for (index, (name, _)) in options.iter().enumerate() {
+        if members.iter().any(|member| member.0 == whole) {
+            return bad(format!("Parameter {whole} conflicts with parameter {name}"));
+        }
+        if options[..index].iter().any(|other| other.0 == *name) {
+            return bad(format!("Parameter {name} specified multiple times"));
+        }
+    }
+    Ok((members, options))
+}
+
 /// Puts named arguments in the places the method has for them. An argument called `args` holds
 /// positional ones that come first.
 fn order_by_name<'a>(
@@ -405,7 +445,7 @@ impl Kind {
             Self::Number => Some("number"),
             Self::Bool => Some("bool"),
             Self::HexArray | Self::Array => Some("array"),
-            Self::Object => Some("object"),
+            Self::Object | Self::Options(_) => Some("object"),
             Self::Amount | Self::Verbosity | Self::HashOrHeight | Self::Any => None,
         }
     }
@@ -480,6 +520,13 @@ mod tests {
                 -8,
                 "Unknown named parameter verbose",
             ),
+            (
+                "dumptxoutset",
+                r#"{"path":"x","options":{},"rollback":1}"#,
+                -8,
+                "Parameter options conflicts with parameter rollback",
+            ),
+            ("dumptxoutset", r#"{"path":"x","rolback":1}"#, -8, "Unknown named parameter rolback"),
             (
                 "getblockhash",
                 r#"["x"]"#,

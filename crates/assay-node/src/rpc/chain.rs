@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use assay_consensus::pow::decode_compact;
-use assay_engine::{Pruning, Tip};
+use assay_engine::{HistoricalChain, Pruning, Tip};
 use assay_wire::BlockHash;
 
 use super::args::Args;
@@ -99,6 +99,14 @@ pub(super) const GETBLOCKCHAININFO: Method = Method {
   \"pruneheight\" : n,                      (numeric, optional) Lowest height from which all blocks are there; with -prune
   \"automatic_pruning\" : true|false,       (boolean, optional) Whether they are deleted without pruneblockchain; with -prune
   \"prune_target_size\" : n,                (numeric, optional) Bytes of blocks from which they are; with automatic pruning
+  \"backgroundvalidation\" : {              (json object, optional) While blocks below a snapshot are validated
+    \"snapshotheight\" : n,                 (numeric) Height of the block whose coins were loaded
+    \"blocks\" : n,                         (numeric) Height up to which blocks are validated
+    \"bestblockhash\" : \"hex\",              (string) The block at that height
+    \"mediantime\" : xxx,                   (numeric) Its median time past, seconds since 1970
+    \"chainwork\" : \"hex\",                  (string) Work up to it
+    \"verificationprogress\" : n            (numeric) Share of the transactions below the snapshot, 0 to 1
+  },
   \"signet_challenge\" : \"hex\",             (string, optional) The block challenge, on signets
   \"warnings\" : [ \"str\", ... ]             (json array) What the owner should know of
 }",
@@ -206,6 +214,16 @@ pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), 
             object.key("prune_target_size").int(bytes_max);
         }
     }
+    if let Some(HistoricalChain { tip, base }) = node.engine.historical_chain() {
+        let mut object = object.key("backgroundvalidation").object();
+        object.key("snapshotheight").int(base.height);
+        object.key("blocks").int(tip.height);
+        object.key("bestblockhash").text(tip.hash);
+        object.key("mediantime").int(tip.median_time);
+        object.key("chainwork").hex(&tip.chain_work);
+        object.key("verificationprogress").real(historical_progress(&tip, &base));
+        object.end();
+    }
     if let Some(challenge) = &params.signet_challenge {
         object.key("signet_challenge").hex(challenge);
     }
@@ -238,7 +256,7 @@ pub(super) fn target(bits: u32) -> BlockHash {
 /// The share of today's chain that is verified, if the chain grew on at its average rate since the
 /// tip. Bitcoin Core knows a rate per chain; this needs none. Near the tip headers are counted, as there
 /// (`validation.cpp`, `GuessVerificationProgress`), so that it reaches 1.
-fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
+pub(super) fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
     let (params, now) = (&node.rpc.params, node.engine.clock().now_s());
     let covered = tip.time.saturating_sub(params.genesis.time).max(1);
     let missing = match node.engine.header_height().checked_sub(tip.height) {
@@ -248,6 +266,11 @@ fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
         _ => now.saturating_sub(u64::from(tip.time)),
     };
     f64::from(covered) / (f64::from(covered) + missing as f64)
+}
+
+/// The share of the transactions below a snapshot that is validated (Core `validation.cpp`, `GetBackgroundVerificationProgress`).
+pub(super) fn historical_progress(tip: &Tip, base: &Tip) -> f64 {
+    tip.chain_txs as f64 / base.chain_txs.max(1) as f64
 }
 
 fn timeout_ms(args: &Args<'_>, index: usize) -> Result<Option<Duration>, RpcError> {

@@ -34,7 +34,7 @@ pub(super) const DUMPTXOUTSET: Method = Method {
         ),
         optional(
             "options",
-            Kind::Object,
+            Kind::Options(&["rollback", "in_memory"]),
             Need::Optional,
             "rollback (string or numeric): hash or height of the block; in_memory (boolean, default=false): without effect, it \
              always is",
@@ -63,7 +63,7 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     let path = PathBuf::from(args.string(0)?.into_owned());
     let kind = args.optional_string(1)?.unwrap_or_default();
     args.option_or(2, "in_memory", false)?;
-    let rollback = args.value(2).and_then(|options| options.member("rollback"));
+    let rollback = args.option(2, "rollback");
     let target = match (rollback, kind.as_ref()) {
         (Some(block), "" | "rollback") => Target::Block(which(block)?),
         (Some(_), kind) => {
@@ -72,8 +72,8 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
             )));
         }
         (None, "rollback") => {
-            let height = loadable_height(rpc.params.name);
-            let height = height.ok_or_else(|| {
+            let height = rpc.params.assume_utxo.last().map(|known| known.height);
+            let height = height.and_then(|height| i32::try_from(height).ok()).ok_or_else(|| {
                 RpcError::new(Code::InternalError, "no snapshot can be loaded on this chain")
             })?;
             Target::Block(Which::Height(height))
@@ -169,19 +169,7 @@ fn failed(error: DumpError) -> RpcError {
 }
 
 /// Keys as libsecp256k1 sees them.
-const KEYS: KeyForms = KeyForms {
+pub(super) const KEYS: KeyForms = KeyForms {
     is_point: |key| PublicKey::from_slice(key).is_ok(),
     expand: |key| PublicKey::from_slice(key).ok().map(|key| key.serialize_uncompressed()),
 };
-
-/// The highest block whose set Bitcoin Core loads (`kernel/chainparams.cpp`, `m_assumeutxo_data`).
-fn loadable_height(chain: &str) -> Option<i32> {
-    match chain {
-        "main" => Some(935_000),
-        "test" => Some(4_840_000),
-        "testnet4" => Some(120_000),
-        "signet" => Some(290_000),
-        "regtest" => Some(299),
-        _ => None,
-    }
-}

@@ -24,6 +24,7 @@ mod filters;
 pub(crate) mod fuzzing;
 mod generate;
 mod index;
+mod load;
 mod lock;
 mod logging;
 mod mempool;

@@ -128,16 +128,21 @@ fn chain_stats(
     let interval_s = i64::from(last.median_time) - i64::from(first.median_time);
     let mut object = Json::new(out).object();
     object.key("time").int(last.header.time);
-    object.key("txcount").int(last.chain_txs);
+    // Below a snapshot it is not known before all blocks are there.
+    if last.chain_txs > 0 {
+        object.key("txcount").int(last.chain_txs);
+    }
     object.key("window_final_block_hash").text(last.hash);
     object.key("window_final_block_height").int(last.height);
     object.key("window_block_count").int(count);
     if count > 0 {
         object.key("window_interval").int(interval_s);
-        let txs = last.chain_txs.saturating_sub(first.chain_txs);
-        object.key("window_tx_count").int(txs);
-        if interval_s > 0 {
-            object.key("txrate").real(txs as f64 / interval_s as f64);
+        if last.chain_txs > 0 && first.chain_txs > 0 {
+            let txs = last.chain_txs.saturating_sub(first.chain_txs);
+            object.key("window_tx_count").int(txs);
+            if interval_s > 0 {
+                object.key("txrate").real(txs as f64 / interval_s as f64);
+            }
         }
     }
     object.end();

@@ -6,7 +6,7 @@ use super::args::Args;
 use super::{Job, Rpc};
 use super::{
     addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, dump,
-    fees, fetch, filters, generate, index, logging, mempool, mempool_file, mining, network,
+    fees, fetch, filters, generate, index, load, logging, mempool, mempool_file, mining, network,
     orphans, packages, peers, proof, prune, raw, relatives, scan, scan_blocks, sign_raw,
     statistics, submit, template, testing, traffic, transactions, zmq,
 };
@@ -58,6 +58,8 @@ pub(crate) enum Kind {
     Array,
     /// An object.
     Object,
+    /// An object whose members, of these names, may also be given by name as arguments (Core's `OBJ_NAMED_PARAMS`).
+    Options(&'static [&'static str]),
     /// Anything.
     Any,
 }
@@ -182,7 +184,7 @@ impl Kind {
             Self::Verbosity => "numeric or boolean",
             Self::HashOrHeight => "string or numeric",
             Self::HexArray | Self::Array => "json array",
-            Self::Object => "json object",
+            Self::Object | Self::Options(_) => "json object",
             Self::Any => "any",
         }
     }
@@ -212,6 +214,8 @@ const METHODS: &[&Method] = &[
     &coins::GETTXOUT,
     &coins::GETTXOUTSETINFO,
     &dump::DUMPTXOUTSET,
+    &load::GETCHAINSTATES,
+    &load::LOADTXOUTSET,
     &relatives::GETMEMPOOLANCESTORS,
     &relatives::GETMEMPOOLCLUSTER,
     &relatives::GETMEMPOOLDESCENDANTS,

@@ -83,24 +83,26 @@ fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
 
 #[test]
 fn a_peer_is_asked_for_more_at_once_as_it_sends() {
-    let source = serving(300, |_| ());
+    // One more for each eight that came.
+    const BLOCKS: usize = 1_200;
+    let source = serving(BLOCKS, |_| ());
     let mut node = frozen();
     let mut peer = showing(&node, &source.blocks[1..]);
     let (mut most, mut sent) = (0, 0);
     let mut waiting: Vec<Inventory> = Vec::new();
-    while sent < 300 {
+    while sent < BLOCKS {
         waiting.extend(asked(&mut peer));
         most = most.max(waiting.len());
         // Of all that was asked for; one answer asks for more than one.
         let next = waiting.remove(0);
         send(&mut peer, &source.blocks, &[next]);
         sent += 1;
-        while sent + waiting.len() == 300 && !waiting.is_empty() {
+        while sent + waiting.len() == BLOCKS && !waiting.is_empty() {
             let next = waiting.remove(0);
             send(&mut peer, &source.blocks, &[next]);
             sent += 1;
         }
     }
     assert_eq!(most, 128);
-    wait_for("the tip", || height(&mut node) == 300);
+    wait_for("the tip", || height(&mut node) == BLOCKS);
 }

@@ -22,6 +22,7 @@ mod prune;
 mod reindex;
 mod relay;
 mod rest;
+mod snapshot;
 mod support;
 mod sync;
 mod zmq;

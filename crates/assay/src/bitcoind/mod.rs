@@ -136,7 +136,10 @@ fn in_words_of_core(error: NodeError) -> anyhow::Error {
                 | OpenError::Pruned),
             ..
         } => Question(error.to_string()).into(),
-        NodeError::Open { source: error @ OpenError::ShallowCheck, .. } => error.into(),
+        NodeError::Open {
+            source: error @ (OpenError::ShallowCheck | OpenError::UnknownBase { .. }),
+            ..
+        } => error.into(),
         other => other.into(),
     }
 }

@@ -86,8 +86,17 @@ impl Shared {
         let is_own =
             |block: &BlockHash| under_way.asked(block).first().is_some_and(|a| a.peer == peer.id);
         let is_idle = !state.under_way.iter().any(is_own);
-        if !plan.blocks.is_empty() {
+        let left = room.saturating_sub(plan.blocks.len());
+        // Blocks below a snapshot come after those of the tip.
+        let historical = if left == 0 || is_late || is_tried || traits.is_limited {
+            Vec::new()
+        } else {
+            let wish = FetchWish { count: left, ..wish };
+            self.engine.plan_historical(&wish, |hash| under_way.contains(hash))
+        };
+        if !plan.blocks.is_empty() || !historical.is_empty() {
             if !is_late {
+                plan.blocks.extend(historical);
                 self.request(peer, &mut table, &plan.blocks, false);
             }
         } else if let Some(held_up_by) = plan.held_up_by.filter(|_| is_idle && !has_moved) {

@@ -1,0 +1,105 @@
+//! UTXO sets that may be loaded before the blocks below them have been validated (Core `kernel/chainparams.cpp`,
+//! `m_assumeutxo_data`).
+
+use assay_wire::BlockHash;
+
+use crate::hex;
+
+/// The UTXO set of one block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssumeUtxo {
+    /// Height of the block.
+    pub height: u32,
+    /// The block.
+    pub block: BlockHash,
+    /// Hash over the coins in their order (Core's `hash_serialized_3`), printed like a block hash.
+    pub hash_serialized: BlockHash,
+    /// Transactions of the chain up to and including the block.
+    pub chain_txs: u64,
+}
+
+pub(super) fn main() -> Vec<AssumeUtxo> {
+    vec![
+        entry(
+            (840_000, "0000000000000000000320283a032748cef8227873ff4872689bf23f1cda83a5"),
+            ("a2a5521b1b5ab65f67818e5e8eccabb7171a517f9e2382208f77687310768f96", 991_032_194),
+        ),
+        entry(
+            (880_000, "000000000000000000010b17283c3c400507969a9c2afd1dcf2082ec5cca2880"),
+            ("dbd190983eaf433ef7c15f78a278ae42c00ef52e0fd2a54953782175fbadcea9", 1_145_604_538),
+        ),
+        entry(
+            (910_000, "0000000000000000000108970acb9522ffd516eae17acddcb1bd16469194a821"),
+            ("4daf8a17b4902498c5787966a2b51c613acdab5df5db73f196fa59a4da2f1568", 1_226_586_151),
+        ),
+        entry(
+            (935_000, "0000000000000000000147034958af1652b2b91bba607beacc5e72a56f0fb5ee"),
+            ("e4b90ef9eae834f56c4b64d2d50143cee10ad87994c614d7d04125e2a6025050", 1_305_397_408),
+        ),
+    ]
+}
+
+pub(super) fn testnet3() -> Vec<AssumeUtxo> {
+    vec![
+        entry(
+            (2_500_000, "0000000000000093bcb68c03a9a168ae252572d348a2eaeba2cdf9231d73206f"),
+            ("f841584909f68e47897952345234e37fcd9128cd818f41ee6c3ca68db8071be7", 66_484_552),
+        ),
+        entry(
+            (4_840_000, "00000000000000f4971a7fb37fbdff89315b69a2e1920c467654a382f0d64786"),
+            ("ce6bb677bb2ee9789c4a1c9d73e6683c53fc20e8fdbedbdaaf468982a0c8db2a", 536_078_574),
+        ),
+    ]
+}
+
+pub(super) fn testnet4() -> Vec<AssumeUtxo> {
+    vec![
+        entry(
+            (90_000, "0000000002ebe8bcda020e0dd6ccfbdfac531d2f6a81457191b99fc2df2dbe3b"),
+            ("784fb5e98241de66fdd429f4392155c9e7db5c017148e66e8fdbc95746f8b9b5", 11_347_043),
+        ),
+        entry(
+            (120_000, "000000000bd2317e51b3c5794981c35ba894ce27d3e772d5c39ecd9cbce01dc8"),
+            ("10b05d05ad468d0971162e1b222a4aa66caca89da2bb2a93f8f37fb29c4794b0", 14_141_057),
+        ),
+    ]
+}
+
+pub(super) fn signet() -> Vec<AssumeUtxo> {
+    vec![
+        entry(
+            (160_000, "0000003ca3c99aff040f2563c2ad8f8ec88bd0fd6b8f0895cfaf1ef90353a62c"),
+            ("fe0a44309b74d6b5883d246cb419c6221bcccf0b308c9b59b7d70783dbdf928a", 2_289_496),
+        ),
+        entry(
+            (290_000, "0000000577f2741bb30cd9d39d6d71b023afbeb9764f6260786a97969d5c9ac0"),
+            ("97267e000b4b876800167e71b9123f1529d13b14308abec2888bbd2160d14545", 28_547_497),
+        ),
+    ]
+}
+
+pub(super) fn regtest() -> Vec<AssumeUtxo> {
+    vec![
+        entry(
+            (110, "135eec25a6fb277884e5824e7aa7d052c4868161c99a5122170b5266f86c273d"),
+            ("86e9a1205b418b16dde3a18a78c730e30137e28466bda5dbf6b33ab8fc05447c", 111),
+        ),
+        entry(
+            (200, "385901ccbd69dff6bbd00065d01fb8a9e464dede7cfe0372443884f9b1dcf6b9"),
+            ("17dcc016d188d16068907cdeb38b75691a118d43053b8cd6a25969419381d13a", 201),
+        ),
+        entry(
+            (299, "0c552ced4721c249a389eb9b08cb8da261cd46f0e7b5f9d064d48f3113406853"),
+            ("106b2c56233e378a824cf0d5ff2be42ed32c72f1605c9be288d00942908a40ac", 334),
+        ),
+    ]
+}
+
+fn entry((height, block): (u32, &str), (hash_serialized, chain_txs): (&str, u64)) -> AssumeUtxo {
+    AssumeUtxo {
+        height,
+        block: hex::block_hash(block),
+        hash_serialized: hex::block_hash(hash_serialized),
+        chain_txs,
+    }
+}

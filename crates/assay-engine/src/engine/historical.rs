@@ -1,0 +1,269 @@
+//! Validating the blocks below a snapshot while the engine goes on from it, and what comes of that.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use assay_wire::BlockHash;
+use parking_lot::{Condvar, Mutex};
+
+use super::Engine;
+use crate::chainstate::{HistoricalStep, State};
+use crate::error::EngineError;
+use crate::stats::serialized_hash_while;
+use crate::types::Tip;
+
+/// How far the blocks below a snapshot have been validated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistoricalChain {
+    /// The highest block that has been.
+    pub tip: Tip,
+    /// The block whose coins were loaded: when it is reached, they are compared.
+    pub base: Tip,
+}
+
+/// A chain of blocks with coins of its own (Core's chainstates).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChainState {
+    /// Its highest block.
+    pub tip: Tip,
+    /// The block whose coins it began with, where these were loaded from a snapshot.
+    pub snapshot: Option<BlockHash>,
+    /// Whether all of it has been validated.
+    pub is_validated: bool,
+    /// Bytes for what is kept in memory of its coins' files.
+    pub tier_cache_bytes: usize,
+    /// Bytes that its coins may take in memory.
+    pub cache_bytes: usize,
+}
+
+/// What is announced of the historical chain, so that nobody need wait for the state.
+#[derive(Default)]
+pub(super) struct Announced {
+    chain: Mutex<(Option<HistoricalChain>, Signals)>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Signals {
+    /// Something may have come that lets it go on.
+    has_news: bool,
+    is_closing: bool,
+}
+
+impl Announced {
+    fn set(&self, chain: Option<HistoricalChain>) {
+        self.chain.lock().0 = chain;
+        self.changed.notify_all();
+    }
+
+    fn get(&self) -> Option<HistoricalChain> {
+        self.chain.lock().0
+    }
+
+    /// A block has been archived.
+    pub(super) fn wake(&self) {
+        let mut chain = self.chain.lock();
+        if chain.0.is_some() {
+            chain.1.has_news = true;
+            self.changed.notify_all();
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.chain.lock().1.is_closing = true;
+        self.changed.notify_all();
+    }
+
+    fn is_closing(&self) -> bool {
+        self.chain.lock().1.is_closing
+    }
+
+    /// Waits for something new, but not for long where there is a chain; `false` when the engine closes.
+    fn wait(&self) -> bool {
+        let mut chain = self.chain.lock();
+        while !chain.1.is_closing && !chain.1.has_news {
+            if chain.0.is_none() {
+                self.changed.wait(&mut chain);
+                if chain.0.is_some() {
+                    break;
+                }
+            } else if self.changed.wait_for(&mut chain, LOOK_AROUND).timed_out() {
+                break;
+            }
+        }
+        chain.1.has_news = false;
+        !chain.1.is_closing
+    }
+}
+
+impl Engine {
+    /// How far blocks below a snapshot have been validated; `None` where there is no snapshot, or it has been found right.
+    /// Never waits for a block that is being connected.
+    pub fn historical_chain(&self) -> Option<HistoricalChain> {
+        self.historical.get()
+    }
+
+    /// The highest block up to which all have been validated: below the tip, as long as there is a historical chain.
+    pub fn validated_tip(&self) -> Tip {
+        self.historical.get().map_or_else(|| self.tip(), |chain| chain.tip)
+    }
+
+    /// Hash of the block at `height` that has been validated with all below it.
+    pub fn validated_hash_at(&self, height: u32) -> Option<BlockHash> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let Some(historical) = &state.historical else {
+            return tree.active_at(height).map(|id| tree.get(id).hash);
+        };
+        let is_below = height <= tree.get(historical.tip).height;
+        is_below.then(|| tree.get(tree.ancestor_at(historical.tip, height)).hash)
+    }
+
+    /// Waits until [`Engine::validated_tip`] is another than `seen`, the time is over, or the engine closes.
+    pub fn wait_for_validated(&self, seen: &BlockHash, timeout: Duration) -> Tip {
+        let mut chain = self.historical.chain.lock();
+        if chain.0.is_some_and(|chain| chain.tip.hash == *seen) && !chain.1.is_closing {
+            self.historical.changed.wait_for(&mut chain, timeout);
+        }
+        let now = chain.0;
+        drop(chain);
+        now.map_or_else(|| self.tip(), |chain| chain.tip)
+    }
+
+    /// The chains that there are, the one with the least work first.
+    pub fn chain_states(&self) -> Vec<ChainState> {
+        let state = self.lock_tree();
+        let tree = &state.tree;
+        let base = state.historical.as_ref().map(|historical| tree.get(historical.base).hash);
+        let tier_cache_bytes = self.chain.tier_cache_bytes(base.is_some());
+        let mut states = Vec::new();
+        if let Some(historical) = &state.historical {
+            states.push(ChainState {
+                tip: tree.facts(historical.tip),
+                snapshot: None,
+                is_validated: true,
+                tier_cache_bytes,
+                cache_bytes: historical.coins.usage().bytes_max,
+            });
+        }
+        states.push(ChainState {
+            tip: tree.tip_facts(),
+            snapshot: base.or_else(|| self.loaded_base()),
+            is_validated: base.is_none(),
+            tier_cache_bytes,
+            cache_bytes: state.coins.usage().bytes_max,
+        });
+        states
+    }
+
+    /// Validates blocks below a snapshot whenever there is one, until the engine closes: for a thread of its own. Blocks of the
+    /// active chain come first.
+    ///
+    /// # Errors
+    /// When the engine fails, or the snapshot is found wrong.
+    pub fn validate_historical(&self) -> Result<(), EngineError> {
+        while !self.historical.is_closing() {
+            if !self.advance_historical()? && !self.historical.wait() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Validates one block below a snapshot, or compares the coins when all have been; `false` when there is nothing to do, or
+    /// not yet.
+    ///
+    /// # Errors
+    /// As [`Engine::validate_historical`].
+    pub fn advance_historical(&self) -> Result<bool, EngineError> {
+        if self.historical.get().is_none() {
+            return Ok(false);
+        }
+        let step = {
+            let mut state = self.lock_tree();
+            self.divide_cache_by_phase(&mut state);
+            let step = self.chain.step_historical(&mut state)?;
+            self.announce_historical(&state);
+            state.unlock_fair();
+            step
+        };
+        match step {
+            HistoricalStep::More => Ok(true),
+            HistoricalStep::Scripts => {
+                self.chain.wait_for_historical_scripts();
+                Ok(true)
+            }
+            HistoricalStep::Compare => self.compare_historical(),
+            HistoricalStep::Wait | HistoricalStep::Nothing => Ok(false),
+        }
+    }
+
+    /// Once the active chain has been caught up with, most memory is for the historical one.
+    fn divide_cache_by_phase(&self, state: &mut State) {
+        let is_downloading = self.is_initial_block_download();
+        if self.was_downloading.swap(is_downloading, Ordering::Relaxed) != is_downloading {
+            self.chain.divide_cache(state);
+        }
+    }
+
+    pub(super) fn announce_historical(&self, state: &State) {
+        let chain = state.historical.as_ref().map(|historical| HistoricalChain {
+            tip: state.tree.facts(historical.tip),
+            base: state.tree.facts(historical.base),
+        });
+        if chain != self.historical.get() {
+            self.historical.set(chain);
+        }
+    }
+
+    /// Compares the coins of the base as they are with those that were assumed; `false` when the engine closes before.
+    fn compare_historical(&self) -> Result<bool, EngineError> {
+        let snapshot = {
+            let mut state = self.lock_tree();
+            self.chain.flush_historical(&mut state)?;
+            let Some(historical) = &state.historical else { return Ok(false) };
+            historical.coins.snapshot()?
+        };
+        // In Core's words (`validation.cpp`, `MaybeValidateSnapshot`).
+        tracing::info!(
+            "[snapshot] computing UTXO stats for background chainstate to validate snapshot - this could take a few minutes"
+        );
+        let hash = serialized_hash_while(&snapshot, &|| !self.historical.is_closing())?;
+        drop(snapshot);
+        let Some(hash) = hash else { return Ok(false) };
+        let mut state = self.lock();
+        state.check()?;
+        let outcome = self.end_historical(&mut state, BlockHash(hash));
+        state.poison(outcome)?;
+        self.announce_historical(&state);
+        drop(state);
+        // Who follows validated blocks may go on to the tip.
+        self.chain.news.announce(&self.lock_tree().tree);
+        Ok(true)
+    }
+
+    fn end_historical(&self, state: &mut State, actual: BlockHash) -> Result<(), EngineError> {
+        let Some(historical) = &state.historical else { return Ok(()) };
+        let base = state.tree.get(historical.base).hash;
+        let known = self.params().assume_utxo.iter().find(|known| known.block == base);
+        let expected = known.map(|known| known.hash_serialized);
+        if expected != Some(actual) {
+            let expected = expected.map_or_else(|| "nothing".to_owned(), |hash| hash.to_string());
+            tracing::warn!("[snapshot] hash mismatch: actual={actual}, expected={expected}");
+            return Err(self.chain.invalid_snapshot(&state.tree, historical));
+        }
+        // First what was found out, then that it counts: a crash in between costs the comparison alone.
+        let confirmed = state.tree.confirm_assumed();
+        self.chain.put_records(state, &confirmed)?;
+        self.chain.sync_records()?;
+        assay_store::mark_validated(&self.chain.config.datadir)?;
+        self.set_loaded_base(Some(base));
+        state.historical = None;
+        self.chain.divide_cache(state);
+        tracing::info!("[snapshot] snapshot beginning at {base} has been fully validated");
+        Ok(())
+    }
+}
+
+/// How long to wait for news that nobody announces: the active chain has got to its end.
+const LOOK_AROUND: Duration = Duration::from_millis(200);

@@ -1,0 +1,289 @@
+//! Coins from a snapshot in a file: checked, and then what the engine goes on from (Core `validation.cpp`, `ActivateSnapshot`).
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use assay_consensus::amount::MAX_MONEY;
+use assay_consensus::params::AssumeUtxo;
+use assay_store::{
+    AssumedError, CoinError, CoinRef, CoinStore, LoadingCoins, Room, SnapshotError, SnapshotReader,
+};
+use assay_wire::BlockHash;
+
+use super::Engine;
+use crate::apply::CoinbaseLog;
+use crate::chainstate::{Historical, State};
+use crate::error::EngineError;
+use crate::flush::FlushPolicy;
+use crate::stats::serialized_hash_while;
+use crate::tree::NodeId;
+use crate::types::Tip;
+
+/// Why a snapshot is not loaded, in Core's words.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// One is loaded, or being loaded.
+    #[error("Can't activate a snapshot-based chainstate more than once")]
+    Again,
+    /// The coins of its block are not known beforehand.
+    #[error(
+        "assumeutxo block hash in snapshot metadata not recognized (hash: {base}). The following snapshot heights are available: \
+         {heights}"
+    )]
+    UnknownBase {
+        /// The block.
+        base: BlockHash,
+        /// Heights of those that are known.
+        heights: String,
+    },
+    /// The header of its block has not come yet.
+    #[error(
+        "The base block header ({base}) must appear in the headers chain. Make sure all headers are syncing, and call \
+         loadtxoutset again"
+    )]
+    NoHeader {
+        /// The block.
+        base: BlockHash,
+    },
+    /// Its block is invalid, or builds on one that is.
+    #[error("The base block header ({base}) is part of an invalid chain")]
+    InvalidBase {
+        /// The block.
+        base: BlockHash,
+    },
+    /// Another branch of headers has more work.
+    #[error(
+        "A forked headers-chain with more work than the chain with the snapshot base block header exists. Please proceed to sync \
+         without AssumeUtxo."
+    )]
+    OtherBranch,
+    /// Unconfirmed transactions were judged by other coins.
+    #[error("Can't activate a snapshot when mempool not empty")]
+    Mempool,
+    /// The tip has as much work as its block.
+    #[error("Population failed: Work does not exceed active chainstate")]
+    LittleWork,
+    /// The file is damaged.
+    #[error("Population failed: {0}")]
+    File(SnapshotError),
+    /// The coins are not those of the block.
+    #[error("Population failed: Bad snapshot content hash: expected {expected}, got {actual}")]
+    Hash {
+        /// What is known beforehand.
+        expected: BlockHash,
+        /// What was read.
+        actual: BlockHash,
+    },
+    /// It was asked to end.
+    #[error("Population failed: Aborting after an interrupt was requested")]
+    Interrupted,
+    /// The coins cannot be written.
+    #[error("Population failed: {0}")]
+    Store(#[from] AssumedError),
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl From<CoinError> for LoadError {
+    fn from(error: CoinError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+impl Engine {
+    /// Loads the coins of a block from a snapshot, and makes that block the tip; the blocks below it are then validated by
+    /// [`Engine::validate_historical`]. `goes_on` is asked again and again.
+    ///
+    /// # Errors
+    /// The snapshot is not one that may be loaded here and now, or the engine fails. Then nothing has changed.
+    pub fn load_snapshot<R: Read>(
+        &self,
+        reader: SnapshotReader<R>,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Tip, LoadError> {
+        let Some(_loading) = self.loading_snapshot.try_lock() else { return Err(LoadError::Again) };
+        let base = reader.header().base;
+        let known = {
+            let mut state = self.lock();
+            state.check()?;
+            let known = self.may_load(&state, &base)?;
+            // The coins so far make room for those of the snapshot.
+            self.chain.flush(&mut state)?;
+            let total = self.chain.coin_cache_bytes;
+            state.coins.set_cache_bytes_max(total / 20);
+            // What it drops the disk has.
+            let _ = state.coins.make_room();
+            known
+        };
+        let loaded = self.read_snapshot(reader, &known, goes_on).and_then(|loading| {
+            let mut state = self.lock();
+            match self.may_load(&state, &base) {
+                Ok(_) => self.go_on_from(&mut state, loading, &known),
+                Err(error) => {
+                    loading.give_up()?;
+                    Err(error)
+                }
+            }
+        });
+        if loaded.is_err() {
+            self.chain.divide_cache(&mut self.lock_tree());
+        }
+        let base = loaded?;
+        self.historical.wake();
+        // Blocks above it may be archived already.
+        self.chain.activate(&mut self.lock(), None)?;
+        Ok(base)
+    }
+
+    fn may_load(&self, state: &State, base: &BlockHash) -> Result<AssumeUtxo, LoadError> {
+        if state.historical.is_some() || self.loaded_base().is_some() {
+            return Err(LoadError::Again);
+        }
+        let (tree, base) = (&state.tree, *base);
+        let all = &self.params().assume_utxo;
+        let Some(known) = all.iter().find(|known| known.block == base) else {
+            let heights: Vec<String> = all.iter().map(|known| known.height.to_string()).collect();
+            return Err(LoadError::UnknownBase { base, heights: heights.join(", ") });
+        };
+        let id = tree.find(&base).ok_or(LoadError::NoHeader { base })?;
+        let node = tree.get(id);
+        if node.is_failed() {
+            return Err(LoadError::InvalidBase { base });
+        }
+        if tree.ancestor_at(tree.best_header(), node.height) != id {
+            return Err(LoadError::OtherBranch);
+        }
+        if !state.mempool.is_empty() {
+            return Err(LoadError::Mempool);
+        }
+        if node.chain_work <= tree.tip_node().chain_work {
+            return Err(LoadError::LittleWork);
+        }
+        Ok(known.clone())
+    }
+
+    /// Reads all coins into a store of their own, and checks them by their hash.
+    fn read_snapshot<R: Read>(
+        &self,
+        reader: SnapshotReader<R>,
+        known: &AssumeUtxo,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<LoadingCoins, LoadError> {
+        let bytes = self.chain.coin_cache_bytes;
+        let mut loading = LoadingCoins::begin(
+            &self.chain.config.datadir,
+            self.chain.tier_cache_bytes(true),
+            bytes - bytes / 20,
+        )?;
+        let read = read_coins(reader, &mut loading.coins, known, goes_on)
+            .and_then(|()| check_coins(&loading.coins, known, goes_on));
+        match read {
+            Ok(()) => Ok(loading),
+            Err(error) => {
+                loading.give_up()?;
+                Err(error)
+            }
+        }
+    }
+
+    /// The coins are right: from now on they are those of the tip.
+    fn go_on_from(
+        &self,
+        state: &mut State,
+        loading: LoadingCoins,
+        known: &AssumeUtxo,
+    ) -> Result<Tip, LoadError> {
+        let base = state.tree.find(&known.block).expect("it was there");
+        // Headers up to the base, and the coins so far, must be there at the next start.
+        self.chain.flush(state)?;
+        let coins = loading.finish(&known.block)?;
+        let historical = std::mem::replace(&mut state.coins, coins);
+        let coinbases = std::mem::take(&mut state.coinbases);
+        let tip = state.tree.tip();
+        state.tree.assume(base, known.chain_txs);
+        state.tree.set_active(base);
+        let log = self.chain.coinbase_log(state, base);
+        state.coinbases = state.poison(log)?;
+        self.begin_historical(state, (historical, coinbases), (tip, base));
+        self.chain.news.announce(&state.tree);
+        tracing::info!("[snapshot] successfully activated snapshot {}", known.block);
+        Ok(state.tree.facts(base))
+    }
+
+    /// From now on blocks between `tip` and `base` are validated with these coins.
+    pub(super) fn begin_historical(
+        &self,
+        state: &mut State,
+        coins: (CoinStore, CoinbaseLog),
+        (tip, base): (NodeId, NodeId),
+    ) {
+        let config = &self.chain.config;
+        let flushes = FlushPolicy::new(Some(config.flush_interval));
+        let verifier = Arc::clone(&self.chain.historical_verifier);
+        let historical = Historical::new(coins, flushes, verifier, (tip, base));
+        state.historical = Some(Box::new(historical));
+        self.chain.divide_cache(state);
+        self.announce_historical(state);
+    }
+}
+
+fn read_coins<R: Read>(
+    mut reader: SnapshotReader<R>,
+    coins: &mut CoinStore,
+    known: &AssumeUtxo,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(), LoadError> {
+    let (base, count) = (known.block, reader.header().coins);
+    tracing::info!("[snapshot] loading {count} coins from snapshot {base}");
+    loop {
+        let read = reader.coins_read();
+        let Some((outpoint, coin)) = reader.next_coin().map_err(LoadError::File)? else { break };
+        if coin.height > known.height {
+            return Err(LoadError::File(SnapshotError::Value { coins: read }));
+        }
+        if !(0..=MAX_MONEY).contains(&coin.value) {
+            return Err(LoadError::File(SnapshotError::Amount { coins: read }));
+        }
+        match coins.add(outpoint, CoinRef::from(&coin), false) {
+            // The first one counts, as in Core; the hash decides.
+            Ok(()) | Err(CoinError::Exists { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if (read + 1).is_multiple_of(COINS_AT_ONCE) {
+            if !goes_on() {
+                return Err(LoadError::Interrupted);
+            }
+            if coins.make_room() == Room::FlushDue {
+                coins.flush(known.height, &base)?;
+            }
+        }
+        if (read + 1).is_multiple_of(1_000_000) {
+            let percent = (read + 1) as f64 * 100.0 / count as f64;
+            tracing::info!("[snapshot] {} coins loaded ({percent:.2}%)", read + 1);
+        }
+    }
+    tracing::info!("[snapshot] loaded {count} coins from snapshot {base}");
+    coins.flush(known.height, &base)?;
+    Ok(())
+}
+
+fn check_coins(
+    coins: &CoinStore,
+    known: &AssumeUtxo,
+    goes_on: &dyn Fn() -> bool,
+) -> Result<(), LoadError> {
+    let hash = serialized_hash_while(&coins.snapshot()?, goes_on)?;
+    let actual = BlockHash(hash.ok_or(LoadError::Interrupted)?);
+    let expected = known.hash_serialized;
+    if actual == expected { Ok(()) } else { Err(LoadError::Hash { expected, actual }) }
+}
+
+impl From<io::Error> for LoadError {
+    fn from(error: io::Error) -> Self {
+        Self::File(error.into())
+    }
+}
+
+/// Coins between two looks at the memory that they take.
+const COINS_AT_ONCE: u64 = 10_000;

@@ -1,0 +1,294 @@
+//! The folder of coins that were loaded from a snapshot, and what becomes of it at a start.
+//!
+//! Coins of a snapshot lie in a folder of their own, as in Bitcoin Core (`node/utxo_snapshot.h`), until the blocks up to their
+//! base have been validated with the coins of the ordinary folder. Two files in it say how far that is, each written as a whole:
+//!
+//! - `base_blockhash`: the hash of the base, 32 bytes. Without it the coins were not loaded to their end, and the folder goes.
+//! - `validated`: empty. The coins have been found right, so that they take the place of the ordinary ones at the next start.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use assay_wire::BlockHash;
+
+use crate::coins::{CoinError, CoinStore, FjallTier};
+use crate::io::{RealIo, sync_name};
+use crate::layout::{COINS_DIR, LayoutError};
+use crate::replace::{ReplaceError, replace_file};
+
+/// Folder of the coins of a snapshot.
+pub(crate) const ASSUMED_DIR: &str = "chainstate_snapshot";
+/// The folder after its coins were found wrong.
+pub(crate) const INVALID_DIR: &str = "chainstate_snapshot_INVALID";
+/// Coins that are being removed.
+const DISCARDED_DIR: &str = "chainstate_snapshot.discarded";
+const BASE_FILE: &str = "base_blockhash";
+const VALIDATED_FILE: &str = "validated";
+
+/// Why coins of a snapshot cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum AssumedError {
+    /// The coins cannot be written.
+    #[error(transparent)]
+    Coins(#[from] CoinError),
+    /// A mark cannot be written.
+    #[error(transparent)]
+    Mark(#[from] ReplaceError),
+    /// The folder cannot be made, renamed or removed.
+    #[error("{}: {source}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Coins that are being loaded from a snapshot: nothing takes them for complete before [`LoadingCoins::finish`].
+pub struct LoadingCoins {
+    /// The coins.
+    pub coins: CoinStore,
+    dir: PathBuf,
+}
+
+impl LoadingCoins {
+    /// Begins in an empty folder in `dir`, whatever was there before.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn begin(
+        dir: &Path,
+        tier_cache_bytes: usize,
+        cache_bytes_max: usize,
+    ) -> Result<Self, AssumedError> {
+        discard(dir)?;
+        let folder = dir.join(ASSUMED_DIR);
+        let tier = FjallTier::open(&folder, tier_cache_bytes).map_err(CoinError::from)?;
+        sync_name(&RealIo, &folder)
+            .map_err(|source| AssumedError::Folder { path: folder.clone(), source })?;
+        let coins = CoinStore::open(Box::new(tier), cache_bytes_max)?;
+        Ok(Self { coins, dir: dir.to_owned() })
+    }
+
+    /// Notes that the coins are complete, and those of the block `base`. They must have been flushed.
+    ///
+    /// # Errors
+    /// The note cannot be written.
+    pub fn finish(self, base: &BlockHash) -> Result<CoinStore, AssumedError> {
+        let path = self.dir.join(ASSUMED_DIR).join(BASE_FILE);
+        replace_file(&RealIo, &path, std::iter::once(base.0.to_vec()))?;
+        Ok(self.coins)
+    }
+
+    /// Removes them.
+    ///
+    /// # Errors
+    /// The folder cannot be removed.
+    pub fn give_up(self) -> Result<(), AssumedError> {
+        let Self { coins, dir } = self;
+        // The database is closed before its files go.
+        drop(coins);
+        discard(&dir)
+    }
+}
+
+/// Notes that the coins of the snapshot have been found right: they are the ordinary ones from the next start on.
+///
+/// # Errors
+/// The note cannot be written.
+pub fn mark_validated(dir: &Path) -> Result<(), AssumedError> {
+    let path = dir.join(ASSUMED_DIR).join(VALIDATED_FILE);
+    replace_file(&RealIo, &path, std::iter::empty())?;
+    Ok(())
+}
+
+/// Puts the coins of the snapshot, which are wrong, out of use, and gives the folder where they can be looked at. The next
+/// start goes on with the ordinary ones.
+///
+/// # Errors
+/// The folder cannot be renamed.
+pub fn mark_invalid(dir: &Path) -> Result<PathBuf, AssumedError> {
+    let (from, to) = (dir.join(ASSUMED_DIR), dir.join(INVALID_DIR));
+    let rename = || {
+        remove(&to)?;
+        fs::rename(&from, &to)?;
+        sync_name(&RealIo, &to)
+    };
+    rename().map_err(|source| AssumedError::Folder { path: from.clone(), source })?;
+    Ok(to)
+}
+
+/// Removes the coins of a snapshot, where there are any.
+pub(crate) fn discard(dir: &Path) -> Result<(), AssumedError> {
+    let (folder, discarded) = (dir.join(ASSUMED_DIR), dir.join(DISCARDED_DIR));
+    let discard = || {
+        remove(&discarded)?;
+        if folder.exists() {
+            // Half a database is not one: it goes at once, and then piece by piece.
+            fs::rename(&folder, &discarded)?;
+            sync_name(&RealIo, &folder)?;
+            remove(&discarded)?;
+        }
+        Ok(())
+    };
+    discard().map_err(|source| AssumedError::Folder { path: folder.clone(), source })
+}
+
+/// What a start made of the folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Settled {
+    /// The base of the snapshot whose coins are still to be validated.
+    pub(crate) base: Option<BlockHash>,
+    /// Coins that had been validated have become the ordinary ones.
+    pub(crate) is_promoted: bool,
+    /// Coins that had not been loaded to their end were removed.
+    pub(crate) is_removed: bool,
+}
+
+/// Brings the folders into the state that the marks ask for. A crash at any point is made good by the next call.
+pub(crate) fn settle(dir: &Path) -> Result<Settled, LayoutError> {
+    let folder = dir.join(ASSUMED_DIR);
+    let failed = |source| LayoutError::Assumed { path: folder.clone(), source };
+    remove(&dir.join(DISCARDED_DIR)).map_err(failed)?;
+    unmark(&dir.join(COINS_DIR)).map_err(failed)?;
+    let mut settled = Settled::default();
+    if !folder.exists() {
+        return Ok(settled);
+    }
+    let base = match fs::read(folder.join(BASE_FILE)) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            discard(dir).map_err(|error| failed(io::Error::other(error)))?;
+            settled.is_removed = true;
+            return Ok(settled);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    let base = <[u8; 32]>::try_from(base)
+        .map_err(|_| failed(io::Error::other("base_blockhash does not hold a block hash")))?;
+    if folder.join(VALIDATED_FILE).exists() {
+        promote(dir).map_err(failed)?;
+        settled.is_promoted = true;
+        return Ok(settled);
+    }
+    settled.base = Some(BlockHash(base));
+    Ok(settled)
+}
+
+/// Coins that were validated replace those that they were validated with.
+fn promote(dir: &Path) -> io::Result<()> {
+    let (folder, coins) = (dir.join(ASSUMED_DIR), dir.join(COINS_DIR));
+    let discarded = dir.join(DISCARDED_DIR);
+    if coins.exists() {
+        fs::rename(&coins, &discarded)?;
+        sync_name(&RealIo, &coins)?;
+        remove(&discarded)?;
+    }
+    fs::rename(&folder, &coins)?;
+    sync_name(&RealIo, &coins)?;
+    unmark(&coins)
+}
+
+fn unmark(folder: &Path) -> io::Result<()> {
+    for name in [BASE_FILE, VALIDATED_FILE] {
+        match fs::remove_file(folder.join(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_wire::{OutPoint, Txid};
+
+    use super::*;
+    use crate::{CoinRef, Store, StoreConfig, commit};
+
+    const BASE: BlockHash = BlockHash([7; 32]);
+    const BELOW: BlockHash = BlockHash([1; 32]);
+    const OUTPOINT: OutPoint = OutPoint { txid: Txid([3; 32]), vout: 1 };
+
+    fn config(dir: &Path) -> StoreConfig {
+        StoreConfig { known_bases: vec![BASE], ..StoreConfig::new(dir, [1, 2, 3, 4]) }
+    }
+
+    /// A store at height 1, and a snapshot of height 9 next to it.
+    fn load(dir: &Path) -> LoadingCoins {
+        let mut store = Store::open(&config(dir)).unwrap();
+        commit(&mut store.coins, &store.blocks, &store.index, 1, &BELOW).unwrap();
+        let mut loading = LoadingCoins::begin(dir, 1 << 20, 1 << 20).unwrap();
+        let coin = CoinRef { value: 5, height: 4, coinbase: false, script_pubkey: &[0x51] };
+        loading.coins.add(OUTPOINT, coin, false).unwrap();
+        loading.coins.flush(9, &BASE).unwrap();
+        loading
+    }
+
+    fn heights(dir: &Path) -> (Option<u32>, Option<u32>) {
+        let store = Store::open(&config(dir)).unwrap();
+        let height = |coins: &CoinStore| coins.tip().map(|marker| marker.height);
+        (height(&store.coins), store.historical.as_ref().and_then(height))
+    }
+
+    #[test]
+    fn half_a_snapshot_is_removed_and_a_whole_one_is_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(load(dir.path()));
+        assert_eq!(heights(dir.path()), (Some(1), None));
+        assert!(!dir.path().join(ASSUMED_DIR).exists());
+        load(dir.path()).give_up().unwrap();
+        assert!(!dir.path().join(ASSUMED_DIR).exists());
+        drop(load(dir.path()).finish(&BASE).unwrap());
+        for _ in 0..2 {
+            assert_eq!(heights(dir.path()), (Some(9), Some(1)));
+        }
+        let store = Store::open(&config(dir.path())).unwrap();
+        assert_eq!(store.base, Some(BASE));
+        assert_eq!(store.coins.get(&OUTPOINT).unwrap().map(|coin| coin.value), Some(5));
+    }
+
+    #[test]
+    fn what_was_validated_replaces_the_rest_also_after_a_crash() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(load(dir.path()).finish(&BASE).unwrap());
+        mark_validated(dir.path()).unwrap();
+        // Killed after the ordinary coins were moved, and after the others took their place.
+        let (coins, assumed) = (dir.path().join(COINS_DIR), dir.path().join(ASSUMED_DIR));
+        fs::rename(&coins, dir.path().join(DISCARDED_DIR)).unwrap();
+        assert_eq!(heights(dir.path()), (Some(9), None));
+        fs::write(coins.join(BASE_FILE), BASE.0).unwrap();
+        fs::write(coins.join(VALIDATED_FILE), []).unwrap();
+        assert_eq!(heights(dir.path()), (Some(9), None));
+        assert!(!assumed.exists() && !coins.join(BASE_FILE).exists());
+        assert!(!coins.join(VALIDATED_FILE).exists());
+    }
+
+    #[test]
+    fn what_is_wrong_is_kept_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            drop(load(dir.path()).finish(&BASE).unwrap());
+            let kept = mark_invalid(dir.path()).unwrap();
+            assert!(kept.join(BASE_FILE).exists());
+            assert_eq!(heights(dir.path()), (Some(1), None));
+        }
+    }
+
+    #[test]
+    fn building_coins_again_removes_both() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(load(dir.path()).finish(&BASE).unwrap());
+        let config = StoreConfig { discard_coins: true, ..config(dir.path()) };
+        let store = Store::open(&config).unwrap();
+        assert!(store.coins.tip().is_none() && store.historical.is_none());
+    }
+}
