@@ -17,7 +17,7 @@ pub struct EmitTarget {
     pub via: Delivery,
     /// Where: RPC or peer-to-peer protocol, as `via` says.
     pub address: SocketAddr,
-    /// RPC beside the peers: says what is in the mempool, and when a block is the tip.
+    /// RPC of a node that is reached as a peer: says what is in the mempool, and when a block is the tip.
     pub rpc: Option<SocketAddr>,
     /// How to log in there.
     pub login: Login,

@@ -113,7 +113,7 @@ fn times(results: &Results) -> Table {
     table
 }
 
-/// The first target beside each other one: the same block of the same share and repeat, as a pair.
+/// The first target against each other one: the same block of the same share and repeat, as a pair.
 fn between_targets(results: &Results) -> Option<Table> {
     let (first, others) = results.targets.split_first()?;
     // Another chain is other work.
@@ -155,8 +155,8 @@ fn pairs(
     let mut pairs = Vec::new();
     for run in first.valid_runs(seen) {
         let same = |candidate: &&Run| candidate.repeat == run.repeat;
-        let Some(beside) = other.valid_runs(seen).into_iter().find(same) else { continue };
-        for (ours, theirs) in run.blocks.iter().zip(&beside.blocks) {
+        let Some(same_work) = other.valid_runs(seen).into_iter().find(same) else { continue };
+        for (ours, theirs) in run.blocks.iter().zip(&same_work.blocks) {
             if ours.txs < 2 || !results.plan.is_measured(&ours.phase) {
                 continue;
             }

@@ -28,7 +28,7 @@ pub(crate) fn compact_block(
     put_count(&mut out, prefilled.len());
     let mut next = 0;
     for &at in prefilled {
-        // Places are told by how many lie between.
+        // Indexes are encoded as differences (BIP152).
         put_count(&mut out, at - next);
         next = at + 1;
         out.extend_from_slice(&block[txs[at].place.clone()]);
