@@ -78,3 +78,23 @@ impl<C: SignatureChecker + ?Sized> SignatureChecker for &mut C {
         (**self).multisig(sigs, keys)
     }
 }
+
+/// For tests in which nothing is signed.
+#[cfg(test)]
+pub(super) struct Unasked;
+
+#[cfg(test)]
+impl SignatureChecker for Unasked {
+    fn ecdsa(&mut self, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
+        false
+    }
+    fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
+        false
+    }
+    fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {
+        false
+    }
+    fn taproot_tweak(&mut self, _: &[u8; 32], _: &[u8; 32], _: &[u8; 32], _: bool) -> bool {
+        false
+    }
+}

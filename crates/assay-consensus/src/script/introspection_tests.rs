@@ -1,26 +1,9 @@
 use assay_testkit::chain::TxBuilder;
 use assay_wire::{Encoding, Transaction, TxOut};
 
+use crate::script::checker::Unasked;
 use crate::script::opcode::op::*;
-use crate::script::{Flags, ScriptError, SignatureChecker, TxContext, asm, verify_input};
-
-/// Nothing here is signed.
-struct Unasked;
-
-impl SignatureChecker for Unasked {
-    fn ecdsa(&mut self, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
-        false
-    }
-    fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
-        false
-    }
-    fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {
-        false
-    }
-    fn taproot_tweak(&mut self, _: &[u8; 32], _: &[u8; 32], _: &[u8; 32], _: bool) -> bool {
-        false
-    }
-}
+use crate::script::{Flags, ScriptError, TxContext, asm, verify_input};
 
 const VERSION: i32 = -7;
 const LOCK_TIME: u32 = 4_000_000_000;

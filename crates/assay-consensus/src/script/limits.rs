@@ -75,27 +75,9 @@ mod tests {
     use super::*;
     use crate::script::opcode::op::*;
     use crate::script::{
-        Flags, Interpreter, ScriptError, SignatureChecker, TxContext, opcode::Instructions,
+        Flags, Interpreter, ScriptError, TxContext, checker::Unasked, opcode::Instructions,
     };
     use assay_testkit::chain::TxBuilder;
-
-    /// Nothing here is signed.
-    struct Unasked;
-
-    impl SignatureChecker for Unasked {
-        fn ecdsa(&mut self, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
-            false
-        }
-        fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
-            false
-        }
-        fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {
-            false
-        }
-        fn taproot_tweak(&mut self, _: &[u8; 32], _: &[u8; 32], _: &[u8; 32], _: bool) -> bool {
-            false
-        }
-    }
 
     fn verify(
         limits: Limits,

@@ -47,7 +47,7 @@ impl Due {
         lengths: impl Iterator<Item = u64>,
         most: usize,
     ) -> usize {
-        let (mut count, mut whole, mut bytes) = (0, 0, self.bytes);
+        let (mut count, mut bytes) = (0, self.bytes);
         for length in lengths.take(most) {
             // The first of a burst decides for all of it.
             let txs = self.txs + count;
@@ -58,9 +58,8 @@ impl Due {
             }
             count += 1;
             bytes += length;
-            whole = count;
         }
-        whole
+        count
     }
 
     /// So many have been sent.

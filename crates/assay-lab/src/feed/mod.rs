@@ -476,7 +476,7 @@ impl<'a> Feeder<'a> {
     fn submit(&self, block: &BlockEntry) -> Result<(Stamps, Option<f64>), FeedError> {
         let height = block.height;
         let rpc_error = |source| FeedError::Rpc { height, source };
-        let no_rpc = FeedError::Peer { height, source: PeerError::Interrupted };
+        let no_rpc = FeedError::Peer { height, source: PeerError::NoWay };
         let rpc = self.reach.rpc.as_ref().ok_or(no_rpc)?;
         let method = "submitblock";
         let timeout = Duration::from_secs(self.job.plan.block_timeout_s);
@@ -505,7 +505,7 @@ impl<'a> Feeder<'a> {
     ) -> Result<(Stamps, Option<f64>), FeedError> {
         let height = block.height;
         let Some(courier) = &self.reach.courier else {
-            return Err(peer_fault(height, PeerError::Interrupted));
+            return Err(peer_fault(height, PeerError::NoWay));
         };
         let reporter = self.job.reporter;
         let stop = || reporter.wants_stop();

@@ -62,6 +62,9 @@ pub enum PeerError {
         /// Headers that it has above the block before.
         found: String,
     },
+    /// There is neither RPC nor a peer.
+    #[error("there is no connection over which it could be sent")]
+    NoWay,
     /// The caller ended it.
     #[error("interrupted")]
     Interrupted,
