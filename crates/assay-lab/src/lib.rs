@@ -2,8 +2,8 @@
 //!
 //! A *plan* is a small TOML file that says which chain to forge, how much of each block the node has
 //! seen beforehand, and which nodes to measure. The laboratory forges the chain (with a command it
-//! is given), starts every target as a process of its own, feeds it over JSON-RPC, stamps events on
-//! one monotonic clock, samples the process from outside, compares the end state with the ledger of
+//! is given), starts every target as a process of its own, feeds it over JSON-RPC or as its peer, stamps
+//! events on one monotonic clock, samples the process from outside, compares the end state with the ledger of
 //! the chain, and writes the report.
 //!
 //! ```
@@ -14,8 +14,8 @@
 //!
 //! Deliberately absent: everything that is measured. This crate links no code of the engine, the
 //! node or the forge; it knows them as command lines, as it knows any other node. It therefore reads
-//! the forge's directory format with a reader of its own ([`chain`]), and it hashes nothing: block
-//! and transaction identifiers come from the ledger.
+//! the forge's directory format with a reader of its own ([`chain`]), and writes messages to peers as
+//! bytes, with hashes from a published crate.
 
 pub mod chain;
 pub mod compare;
