@@ -12,6 +12,7 @@ mod spend;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Config, Engine, SubmitOutcome, TestAccept, TxRejectCode};
@@ -50,6 +51,9 @@ pub enum AgreementError {
     /// The other node cannot be used.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+    /// The caller ended it; nothing is said of the cases so far.
+    #[error("interrupted")]
+    Interrupted,
     /// A block without a fault is not accepted by both.
     #[error("block {height} of the comparison's own chain: ours {ours}, the other {theirs}")]
     OwnBlock {
@@ -71,11 +75,15 @@ struct Court {
     report: Report,
 }
 
-/// Compares in a temporary folder; the report holds every disagreement.
+/// Compares in a temporary folder; the report holds every disagreement. `stop` ends it, and the other node with it.
 ///
 /// # Errors
-/// When one of the two cannot be used.
-pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, AgreementError> {
+/// When one of the two cannot be used, or the caller ended it.
+pub fn run(
+    options: &Options,
+    progress: &dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Report, AgreementError> {
     let dir = tempfile::tempdir()
         .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
     let params = ChainParams::by_name("bch-regtest").expect("a known chain");
@@ -94,6 +102,9 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, Agreeme
     progress.begin("cases", options.cases.div_ceil(ROUND));
     let mut left = options.cases;
     while left > 0 {
+        if stop.load(Ordering::Relaxed) {
+            return Err(AgreementError::Interrupted);
+        }
         let cases = left.min(ROUND);
         court.round(cases as usize)?;
         left -= cases;
