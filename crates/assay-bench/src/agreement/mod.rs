@@ -1,6 +1,6 @@
 //! Verdicts of our engine against those of Bitcoin Cash Node, on random transactions and blocks that hold them.
 //!
-//! Each case is a transaction that spends outputs locked by random programs ([`program`]): arithmetic at the ends of the
+//! Each case is a transaction that spends outputs locked by random programs (`program.rs`): arithmetic at the ends of the
 //! range, introspection, strings, lock times, signatures of both kinds, and mutations of scripts and transactions. Both judge it
 //! as a transaction that is offered, where the reason names the script error, and in a block, where policy has no say.
 
