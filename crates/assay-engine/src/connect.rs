@@ -12,7 +12,7 @@ use crate::apply::{
 };
 use crate::error::EngineError;
 use crate::prepared::Prepared;
-use crate::scripts::{BlockScripts, ScriptQueue};
+use crate::scripts::{Ahead, BlockScripts, ScriptQueue};
 
 /// Why a block was not connected.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Connected {
 }
 
 /// Moves the coins of the block that `queue` was made for, whose parent is the block they are at. `verify` gets each
-/// transaction with the coins it spends, in block order, to hand them to the queue.
+/// transaction with the coins it spends once, to hand them to the queue: in block order, but for what spends its own block ([`Ahead`]).
 ///
 /// Leaves everything as it was when the block breaks a rule; that its scripts are good is not known yet.
 pub(crate) fn connect<A: Ancestors>(
@@ -67,10 +67,15 @@ pub(crate) fn connect<A: Ancestors>(
 ) -> Result<Connected, ConnectError> {
     let (prepared, rules) = queue.block();
     coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
+    let ahead = Ahead::hand_over(&mut queue, &mut verify);
     let moved = move_coins(
         (&prepared, &rules, read_threads),
         (coins, coinbases, ancestors),
-        &mut |tx_index, spent| verify(&mut queue, tx_index, spent),
+        &mut |tx_index, spent| {
+            if !ahead.has(tx_index) {
+                verify(&mut queue, tx_index, spent);
+            }
+        },
     );
     // Also when the block is rejected: what was handed over holds on to it.
     let scripts = queue.finish();

@@ -5,6 +5,7 @@
 //! (`parts`). The verdict on a block ([`BlockScripts`]) does not depend on that order: of its failures the one in the lowest
 //! transaction and input counts, and nothing below a failure is skipped.
 
+mod ahead;
 mod collector;
 mod many;
 mod parts;
@@ -21,6 +22,7 @@ use assay_consensus::tx::TxError;
 use assay_wire::{Coin, Tx, TxOut};
 
 use crate::prepared::Prepared;
+pub(crate) use ahead::Ahead;
 pub(crate) use many::verify_many;
 use parts::LargeTx;
 pub(crate) use parts::{PART_COST, cut};
@@ -242,6 +244,11 @@ impl<'v> ScriptQueue<'v> {
     pub(crate) fn verify_at_once(&mut self) {
         let block = Arc::get_mut(&mut self.block);
         block.expect("nothing has been handed over").is_at_once = true;
+    }
+
+    /// Whether signatures are verified many at a time, some time after they were handed over.
+    fn is_deferred(&self) -> bool {
+        self.verifier.is_deferred() && !self.block.is_at_once
     }
 
     /// Takes a transaction over; `coins` are what its inputs spend, in input order, and are drained.

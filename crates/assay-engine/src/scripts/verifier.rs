@@ -65,6 +65,11 @@ impl Verifier {
         })
     }
 
+    /// Whether signatures are verified many at a time.
+    pub(super) fn is_deferred(&self) -> bool {
+        self.script_batch.is_some()
+    }
+
     /// Whether a script has failed since the last [`Verifier::forget_failure`].
     pub(crate) fn has_failure(&self) -> bool {
         self.lowest_failed.load(Ordering::Relaxed) < u32::MAX

@@ -3,3 +3,4 @@
 mod chain;
 mod order;
 mod overwrites;
+mod own_coins;
