@@ -72,9 +72,10 @@ pub use deferred::{
     Schnorr, backend_name, default_script_batch,
 };
 pub use engine::{
-    ArchivedBlock, BlockFault, BranchStart, ChainState, Checked, CoinsAt, ConnectReport,
-    DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan, FetchWish, Gauges, HeaderPlace,
-    HeadersError, HistoricalChain, Imported, LoadError, Taken, TemplateError, Wanted, WorkShown,
+    ArchivedBlock, BlockFault, BlockOffer, BranchStart, ChainState, Checked, CoinsAt,
+    ConnectReport, DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan, FetchWish, Gauges,
+    HeaderPlace, HeadersError, HistoricalChain, Imported, LoadError, Taken, TemplateError, Wanted,
+    WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};
@@ -92,7 +93,7 @@ pub use package::{
 };
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, RelayId,
-    RelayTx, SubmitOutcome, TestAccept, Tip, TxFault, TxReject, TxRejectCode, UtxoStats,
+    RelayTx, SubmitOutcome, TestAccept, Tip, TxFault, TxIds, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{
     ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,

@@ -322,11 +322,6 @@ impl News {
         }
     }
 
-    /// The next one, if it is there already.
-    pub(crate) fn fresh_now(&self) -> Option<FreshBlock> {
-        self.announced.lock().fresh.take()
-    }
-
     /// The tip, and the number of the last change of the mempool.
     pub(crate) fn moment(&self) -> (Tip, u64) {
         (self.tip(), self.signal.sequence.load(Ordering::Acquire))

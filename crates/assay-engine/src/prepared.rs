@@ -14,6 +14,7 @@ use rayon::ThreadPool;
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
+use crate::types::TxIds;
 
 /// Transactions that one thread hashes or checks at a time.
 const TXS_PER_TASK: usize = 256;
@@ -35,6 +36,29 @@ impl Prepared {
         let has_witness = block.txs().any(|tx| tx.has_witness());
         let wtxids = has_witness.then(|| block.wtxids(all, &txids));
         Self { block, hash, txids, wtxids }
+    }
+
+    /// Computes the hashes of those transactions whose ids are not known, on this thread. What is known has to be that of these
+    /// very bytes.
+    pub(crate) fn with_known(block: Block, hash: BlockHash, known: &[Option<TxIds>]) -> Self {
+        debug_assert_eq!(known.len(), block.tx_count());
+        let has_witness = block.txs().any(|tx| tx.has_witness());
+        let mut txids = Vec::with_capacity(known.len());
+        let mut wtxids = Vec::with_capacity(if has_witness { known.len() } else { 0 });
+        for run in known.chunk_by(|a, b| a.is_some() == b.is_some()) {
+            let range = txids.len()..txids.len() + run.len();
+            if run[0].is_some() {
+                txids.extend(run.iter().flatten().map(|ids| ids.txid));
+            } else {
+                txids.append(&mut block.txids(range.clone()));
+            }
+            if has_witness && run[0].is_some() {
+                wtxids.extend(run.iter().flatten().map(|ids| ids.wtxid));
+            } else if has_witness {
+                wtxids.append(&mut block.wtxids(range.clone(), &txids[range]));
+            }
+        }
+        Self { block, hash, txids, wtxids: has_witness.then_some(wtxids) }
     }
 
     /// Computes the hashes of all transactions on the threads of a pool.
@@ -160,4 +184,36 @@ impl Prepared {
 /// Ranges of transactions for parallel tasks.
 fn task_ranges(count: usize) -> Vec<Range<usize>> {
     (0..count).step_by(TXS_PER_TASK).map(|start| start..(start + TXS_PER_TASK).min(count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_testkit::chain::{TxBuilder, block_of, coinbase};
+    use assay_wire::Encoding;
+
+    use super::*;
+
+    #[test]
+    fn known_ids_are_those_that_are_computed() {
+        let plain = |n| TxBuilder::new(n).input(n as u8, 0, &[], 0).output(1, &[0x51]);
+        let txs: Vec<Vec<u8>> = (0..8)
+            .map(|n| if n % 3 == 1 { plain(n).witness(&[&[n as u8; 5]]) } else { plain(n) })
+            .map(|tx| tx.bytes())
+            .collect();
+        let txs = [vec![coinbase(7, 1).bytes()], txs].concat();
+        for txs in [&txs[..], &txs[..2]] {
+            let block = || block_of(txs, Encoding::Segwit);
+            let hash = block().hash();
+            let whole = Prepared::new(block(), hash);
+            let ids = |place: usize| TxIds { txid: whole.txids[place], wtxid: whole.wtxid(place) };
+            for mask in 0..1_u32 << txs.len() {
+                let is_known = |place: &usize| mask >> place & 1 == 1;
+                let known: Vec<_> =
+                    (0..txs.len()).map(|place| Some(place).filter(is_known).map(ids)).collect();
+                let prepared = Prepared::with_known(block(), hash, &known);
+                assert_eq!(prepared.txids, whole.txids);
+                assert_eq!(prepared.wtxids, whole.wtxids);
+            }
+        }
+    }
 }

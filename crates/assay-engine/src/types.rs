@@ -131,6 +131,15 @@ impl RelayId {
     }
 }
 
+/// Both names of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TxIds {
+    /// Without its witness.
+    pub txid: Txid,
+    /// With it.
+    pub wtxid: Wtxid,
+}
+
 /// An unconfirmed transaction that may be announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayTx {

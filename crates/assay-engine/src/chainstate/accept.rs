@@ -68,14 +68,15 @@ impl Chainstate {
     }
 
     /// Checks the block against the branch it builds on, archives it and adds it to the tree
-    /// (Core `validation.cpp`, `AcceptBlock`), on the threads of `pool` or on this one.
+    /// (Core `validation.cpp`, `AcceptBlock`), on the threads of `pool` or on this one. `is_good` is called before it is archived.
     pub(crate) fn accept(
         &self,
         state: &mut State,
         prepared: &Prepared,
         pool: Option<&ThreadPool>,
+        is_good: impl FnOnce(&State, NodeId),
     ) -> Result<NodeId, AcceptError> {
-        self.work.time(Stage::Archive, || self.accept_at(state, prepared, pool, None))
+        self.work.time(Stage::Archive, || self.accept_at(state, prepared, pool, None, is_good))
     }
 
     /// The same for a block that may be in the archive's files already.
@@ -85,6 +86,7 @@ impl Chainstate {
         prepared: &Prepared,
         pool: Option<&ThreadPool>,
         place: Option<BlockPos>,
+        is_good: impl FnOnce(&State, NodeId),
     ) -> Result<NodeId, AcceptError> {
         let Prepared { block, hash, .. } = prepared;
         let header = block.header();
@@ -113,6 +115,7 @@ impl Chainstate {
             }
             return Err(error.into());
         }
+        is_good(state, id);
         let pos = match place {
             Some(pos) => pos,
             None => self.blocks.append_block(block.bytes()).map_err(EngineError::from)?,

@@ -40,25 +40,24 @@ impl Engine {
         self.chain.news.take_connected(follower, parent)
     }
 
-    /// Shows a block that was just archived to those who wait for it, if it builds on the tip (Core `validation.cpp`,
+    /// A block to be passed on before its scripts have been verified: it builds on the tip (Core `validation.cpp`,
     /// `NewPoWValidBlock`).
-    pub(super) fn show_fresh(&self, state: &State, id: NodeId, prepared: &Arc<Prepared>) {
+    pub(super) fn fresh(
+        &self,
+        state: &State,
+        id: NodeId,
+        prepared: &Arc<Prepared>,
+    ) -> Option<FreshBlock> {
         let node = state.tree.get(id);
         let builds_on_tip = node.parent == Some(state.tree.tip());
-        if self.chain.config.has_peers && builds_on_tip && !self.is_initial_block_download() {
-            self.chain.news.show_fresh(FreshBlock::new(node.height, Arc::clone(prepared)));
-        }
+        (self.chain.config.has_peers && builds_on_tip && !self.is_initial_block_download())
+            .then(|| FreshBlock::new(node.height, Arc::clone(prepared)))
     }
 
-    /// Waits for a block that builds on the tip, has its work and is being judged, and gives it once; `None` when the engine
-    /// closes. Only with [`Config::has_peers`](crate::Config::has_peers).
+    /// Waits for a submitted block that builds on the tip, has its work and is being judged, and gives it once; `None` when the
+    /// engine closes. Those of peers are shown to who offers them ([`BlockOffer::on_fresh`](crate::BlockOffer)). Only with [`Config::has_peers`](crate::Config::has_peers).
     pub fn next_fresh(&self) -> Option<FreshBlock> {
         self.chain.news.next_fresh()
-    }
-
-    /// The same without waiting: for the thread that has just had a block taken.
-    pub fn fresh_now(&self) -> Option<FreshBlock> {
-        self.chain.news.fresh_now()
     }
 
     /// What has happened in chain and mempool since the last call; waits for something up to `timeout`. `None` once the engine

@@ -221,7 +221,7 @@ impl Engine {
         }
         let mut state = self.lock_tree();
         state.check()?;
-        match self.chain.accept_at(&mut state, &prepared, pool, pos) {
+        match self.chain.accept_at(&mut state, &prepared, pool, pos, |_, _| ()) {
             Ok(id) => {
                 state.ready.keep(id, Arc::new(prepared));
                 Ok(true)

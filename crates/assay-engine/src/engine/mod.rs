@@ -60,7 +60,9 @@ pub use import::Imported;
 pub use load::LoadError;
 pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
-pub use take::{BlockFault, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown};
+pub use take::{
+    BlockFault, BlockOffer, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown,
+};
 
 /// A validating engine over one chain in one folder.
 ///

@@ -8,7 +8,7 @@ use assay_wire::{Transaction, Txid, Wtxid};
 
 use super::Engine;
 use crate::mempool::{Candidate, Entry, Mempool, Wish};
-use crate::types::{RelayId, RelayTx, TxReject};
+use crate::types::{RelayId, RelayTx, TxIds, TxReject};
 
 impl Engine {
     /// Offers a transaction of a peer to the mempool.
@@ -60,10 +60,12 @@ impl Engine {
     /// Shows `visit` all transactions of the mempool, in no order, until it breaks off. Everything else waits meanwhile.
     pub fn visit_unconfirmed(
         &self,
-        mut visit: impl FnMut(&Wtxid, &Arc<Transaction>) -> ControlFlow<()>,
+        mut visit: impl FnMut(TxIds, &Arc<Transaction>) -> ControlFlow<()>,
     ) {
         let state = self.lock_tree();
-        let _ = state.mempool.iter().try_for_each(|(_, entry)| visit(&entry.wtxid, &entry.tx));
+        let ids = |txid: &Txid, wtxid: &Wtxid| TxIds { txid: *txid, wtxid: *wtxid };
+        let mut entries = state.mempool.iter();
+        let _ = entries.try_for_each(|(txid, entry)| visit(ids(txid, &entry.wtxid), &entry.tx));
     }
 
     /// Transactions that were handed in since the last call, to be announced now; none without

@@ -35,16 +35,20 @@ impl Engine {
             Ok(prepared) => prepared,
             Err(error) => return rejected(&error),
         };
+        let prepared = Arc::new(prepared);
         let mut state = self.lock();
         if let Err(error) = state.check() {
             return SubmitOutcome::Failed(error);
         }
-        let id = match self.chain.accept(&mut state, &prepared, pool) {
+        let show = |state: &State, id| {
+            if let Some(fresh) = self.fresh(state, id, &prepared) {
+                self.chain.news.show_fresh(fresh);
+            }
+        };
+        let id = match self.chain.accept(&mut state, &prepared, pool, show) {
             Ok(id) => id,
             Err(error) => return not_accepted(&mut state, error),
         };
-        let prepared = Arc::new(prepared);
-        self.show_fresh(&state, id, &prepared);
         self.historical.wake();
         match self.chain.activate(&mut state, Some((id, prepared))) {
             Ok(Some(Ok(()))) => SubmitOutcome::Accepted,

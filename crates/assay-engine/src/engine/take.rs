@@ -18,9 +18,10 @@ use rayon::ThreadPool;
 use super::Engine;
 use crate::chainstate::{AcceptError, Judged, State, Step};
 use crate::error::EngineError;
+use crate::news::FreshBlock;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
-use crate::types::{SubmitOutcome, big_endian};
+use crate::types::{SubmitOutcome, TxIds, big_endian};
 use crate::work::Stage;
 
 /// What is wrong with a block or header.
@@ -89,6 +90,28 @@ pub enum Taken {
     Failed(EngineError),
 }
 
+/// A block that a peer brings.
+pub struct BlockOffer<'a> {
+    /// The block; bytes behind it are ignored.
+    pub raw: Vec<u8>,
+    /// Whether it was asked for.
+    pub was_requested: bool,
+    /// Whether its branch has shown enough work.
+    pub shown: WorkShown,
+    /// The names of transactions by place, where they are known; for none, or for as many as the block has.
+    pub known: Vec<Option<TxIds>>,
+    /// Gets the block if it builds on the tip and is sound but for its scripts, before it is archived. It must not call the engine.
+    pub on_fresh: &'a dyn Fn(FreshBlock),
+}
+
+impl BlockOffer<'_> {
+    /// A block that was asked for, and that nobody else is to be shown.
+    pub fn requested(raw: Vec<u8>) -> Self {
+        let (known, shown) = (Vec::new(), WorkShown::Yes);
+        Self { raw, was_requested: true, shown, known, on_fresh: &|_| () }
+    }
+}
+
 /// Whether the branch of a header must show its work first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkShown {
@@ -101,26 +124,26 @@ pub enum WorkShown {
 impl Engine {
     /// Checks a block as far as that goes without coins, and archives it. Whoever was not asked for a block may only bring one
     /// with at least the work of the tip, and not far above it (Core `validation.cpp`, `AcceptBlock`).
-    pub fn take_block(&self, raw: Vec<u8>, was_requested: bool, shown: WorkShown) -> Taken {
+    pub fn take_block(&self, offer: BlockOffer<'_>) -> Taken {
+        let BlockOffer { raw, was_requested, shown, known, on_fresh } = offer;
         let block = match Block::parse_prefix(raw, self.chain.params().encoding) {
             Ok(block) => block,
             Err(error) => return Taken::Undecodable(error),
         };
         let hash = block.hash();
-        // While a chain is caught up with, peers bring blocks on threads of their own, and the pool verifies signatures.
-        let is_alone = self.is_initial_block_download();
-        // A small block is hashed sooner than other threads wake up, several times over.
-        let is_small = block.bytes().len() <= SMALL_BLOCK_BYTES;
-        let pool = (!is_alone && !is_small).then_some(&*self.chain.pool);
+        let pool = self.pool_for(&block, &known);
         let checked = self.chain.work.time(Stage::Check, || {
             let prepared = match pool {
                 Some(pool) => Prepared::in_parallel(block, hash, pool),
+                None if known.len() == block.tx_count() => {
+                    Prepared::with_known(block, hash, &known)
+                }
                 None => Prepared::new(block, hash),
             };
             prepared.check_itself(self.chain.params(), pool).map(|()| prepared)
         });
         let prepared = match checked {
-            Ok(prepared) => prepared,
+            Ok(prepared) => Arc::new(prepared),
             Err(error) => return Taken::Refused(BlockFault::of(hash, &error)),
         };
         let mut state = self.lock_tree();
@@ -131,10 +154,13 @@ impl Engine {
         if !is_known && shown == WorkShown::No {
             return Taken::Refused(little_work(hash));
         }
-        match self.keep(&mut state, &prepared, was_requested, pool) {
+        let show = |state: &State, id| {
+            if let Some(fresh) = self.fresh(state, id, &prepared) {
+                on_fresh(fresh);
+            }
+        };
+        match self.keep(&mut state, &prepared, was_requested, pool, show) {
             Ok(Some(id)) => {
-                let prepared = Arc::new(prepared);
-                self.show_fresh(&state, id, &prepared);
                 state.ready.keep(id, prepared);
                 self.historical.wake();
                 Taken::Kept(hash)
@@ -147,12 +173,30 @@ impl Engine {
         }
     }
 
+    /// The threads that hash and check a block; `None` for this one.
+    fn pool_for(&self, block: &Block, known: &[Option<TxIds>]) -> Option<&ThreadPool> {
+        // A small block is hashed sooner than other threads wake up, several times over; so is what a larger one has of
+        // transactions that are not known.
+        let is_unknown = |(_, ids): &(usize, &Option<TxIds>)| ids.is_none();
+        let bytes = if known.len() == block.tx_count() {
+            let unknown = known.iter().enumerate().filter(is_unknown);
+            let to_hash: usize = unknown.map(|(place, _)| block.tx(place).total_size()).sum();
+            to_hash + block.bytes().len() / CHECKED_PER_HASHED
+        } else {
+            block.bytes().len()
+        };
+        // While a chain is caught up with, peers bring blocks on threads of their own, and the pool verifies signatures.
+        let is_alone = self.is_initial_block_download();
+        (!is_alone && bytes > SMALL_BLOCK_BYTES).then_some(&*self.chain.pool)
+    }
+
     fn keep(
         &self,
         state: &mut State,
         prepared: &Prepared,
         was_requested: bool,
         pool: Option<&ThreadPool>,
+        is_good: impl FnOnce(&State, NodeId),
     ) -> Result<Option<NodeId>, AcceptError> {
         let id = self.chain.accept_header(state, prepared.block.header(), &prepared.hash)?;
         let node = state.tree.get(id);
@@ -168,7 +212,7 @@ impl Engine {
             self.chain.put_records(state, &[id])?;
             return Ok(None);
         }
-        self.chain.accept(state, prepared, pool).map(Some)
+        self.chain.accept(state, prepared, pool, is_good).map(Some)
     }
 
     /// Judges headers, each of which builds on the one before, and keeps them up to the first that is wrong.
@@ -363,5 +407,7 @@ fn little_work(hash: BlockHash) -> BlockFault {
 const CONNECT_AT_MOST: Duration = Duration::from_secs(10);
 /// Takes less than a millisecond to hash, even without instructions for it.
 const SMALL_BLOCK_BYTES: usize = 64 << 10;
+/// Bytes of a block that are checked in the time in which one is hashed twice, for txid and wtxid.
+const CHECKED_PER_HASHED: usize = 8;
 /// How far above the tip a block may be that was not asked for (Core `validation.h`, `MIN_BLOCKS_TO_KEEP`).
 const UNREQUESTED_AHEAD_MAX: u32 = 288;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use assay_engine::{Engine, SubmitOutcome, Taken, UtxoStats, WorkShown};
+use assay_engine::{BlockOffer, Engine, SubmitOutcome, Taken, UtxoStats};
 use assay_store::{Store, StoreConfig};
 use assay_wire::BlockHash;
 
@@ -177,7 +177,7 @@ fn nobody_sees_the_tip_go_down() {
         accept(&engine, raw.clone());
     }
     for raw in &fork.right {
-        let taken = engine.take_block(raw.clone(), true, WorkShown::Yes);
+        let taken = engine.take_block(BlockOffer::requested(raw.clone()));
         assert!(matches!(taken, Taken::Kept(_)), "{taken:?}");
     }
     let left = engine.tip();

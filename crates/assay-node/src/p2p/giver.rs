@@ -64,6 +64,7 @@ impl Giver<'_> {
                 self.buffer = Vec::new();
                 Ok(())
             }
+            Task::Rest(bytes) => self.shared.write(self.peer, &bytes),
             Task::Fresh => self.pass_on(),
             Task::News => self.announce(),
             Task::Own(command, mut bytes) => self.send_framed(command, &mut bytes),

@@ -50,6 +50,8 @@ pub(super) enum Request {
 /// What the writer does next.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
+    /// The end of a message that another thread has begun to write.
+    Rest(Vec<u8>),
     /// One of the requests, other than data.
     Request(Request),
     /// A message of our own: its payload, behind room for the transport's part.
@@ -75,6 +77,10 @@ pub(super) struct Outbox {
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is about something else")]
 struct Pending {
+    /// What another thread could not write of a message; nothing goes before it.
+    rest: Vec<u8>,
+    /// Whether the writer waits for something to do.
+    is_idle: bool,
     /// Messages of our own, not framed yet, and their bytes.
     own: VecDeque<(Command, Vec<u8>)>,
     own_bytes: usize,
@@ -104,6 +110,9 @@ impl Pending {
     fn next(&mut self) -> Option<Task> {
         if self.closed {
             return Some(Task::Closed);
+        }
+        if !self.rest.is_empty() {
+            return Some(Task::Rest(std::mem::take(&mut self.rest)));
         }
         if self.has_agreed
             && let Some((command, message)) = self.own.pop_front()
@@ -179,6 +188,28 @@ impl Outbox {
         self.changed.notify_all();
     }
 
+    /// Calls `write` in place of the writer, if that one has nothing to do after the handshake; it writes one message without
+    /// waiting and gives what is left of it. Gives whether it was called.
+    pub(super) fn write_now(&self, write: impl FnOnce() -> Vec<u8>) -> bool {
+        // The writer has to get this lock before it does anything.
+        let mut pending = self.lock();
+        let is_free = pending.is_idle && pending.has_agreed && !pending.closed;
+        let has_nothing = pending.rest.is_empty()
+            && pending.own.is_empty()
+            && pending.requests.is_empty()
+            && pending.data.is_empty();
+        if !(is_free && has_nothing) {
+            return false;
+        }
+        pending.rest = write();
+        let has_rest = !pending.rest.is_empty();
+        drop(pending);
+        if has_rest {
+            self.changed.notify_all();
+        }
+        true
+    }
+
     /// Ends the connection: nothing more goes in or comes out.
     pub(super) fn close(&self) {
         self.lock().closed = true;
@@ -203,8 +234,10 @@ impl Outbox {
             if left.is_zero() {
                 return Task::Nothing;
             }
+            pending.is_idle = true;
             let waited = self.changed.wait_timeout(pending, left);
             (pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            pending.is_idle = false;
         }
     }
 
@@ -252,6 +285,32 @@ mod tests {
         outbox.close();
         assert_eq!(outbox.take(now), Task::Closed);
         assert!(!outbox.put(Request::Greet));
+    }
+
+    #[test]
+    fn another_thread_writes_only_where_the_writer_waits() {
+        let outbox = Outbox::default();
+        outbox.lock().has_agreed = true;
+        // The writer is at something.
+        assert!(!outbox.write_now(|| unreachable!()));
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| outbox.take(Duration::from_mins(1)));
+            while !outbox.lock().is_idle {
+                thread::yield_now();
+            }
+            assert!(outbox.write_now(Vec::new));
+            outbox.lock().has_agreed = false;
+            assert!(!outbox.write_now(|| unreachable!()));
+            outbox.lock().has_agreed = true;
+            assert!(outbox.write_now(|| vec![7, 8]));
+            outbox.send(Command::new("x"), vec![1]);
+            // Nothing goes before the rest of a message.
+            assert_eq!(writer.join().expect("no panic"), Task::Rest(vec![7, 8]));
+        });
+        assert!(!outbox.write_now(|| unreachable!()));
+        assert_eq!(outbox.take(Duration::ZERO), Task::Own(Command::new("x"), vec![1]));
+        outbox.close();
+        assert!(!outbox.write_now(|| unreachable!()));
     }
 
     #[test]

@@ -356,6 +356,14 @@ impl Peer {
         with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Whether this is the best block that it is known to know, so that it knows nothing above; `false` also where that would
+    /// have to be looked up.
+    pub(super) fn knows_up_to(&self, block: &BlockHash) -> bool {
+        let Known { best, best_sent } = self.with_known(|known| *known);
+        let mut known = [best, best_sent].into_iter().flatten().peekable();
+        known.peek().is_some() && known.all(|best| best == *block)
+    }
+
     /// What it hears of transactions.
     pub(crate) fn with_relay<T>(&self, with: impl FnOnce(&mut Relay) -> T) -> T {
         with(&mut self.relay.lock().unwrap_or_else(PoisonError::into_inner))

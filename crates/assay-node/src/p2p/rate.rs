@@ -16,6 +16,10 @@ impl Rate {
         Self { bytes_per_s, paid_at: Mutex::new(Instant::now()) }
     }
 
+    pub(super) fn is_limited(&self) -> bool {
+        self.bytes_per_s.is_some()
+    }
+
     /// Bytes to send between two questions, of `wanted`.
     pub(super) fn piece(&self, wanted: usize) -> usize {
         // A tenth of a second each, so that slow rates are even too.

@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
 
 use assay_wire::p2p::{Command, FrameHeader, Message};
+use rustix::net::SendFlags;
 
 use super::Shared;
 use super::giver::random;
@@ -70,6 +71,20 @@ impl Peer {
         let mut sealer = sealer.lock().unwrap_or_else(PoisonError::into_inner);
         sealer.seal(buffer, start, &[], false);
         start
+    }
+
+    /// Writes as much of a message as can be written without waiting; gives the rest. The connection's writer must not be at it.
+    pub(super) fn write_some(&self, shared: &Shared, message: &Message<'_>) -> Vec<u8> {
+        let command = message.command();
+        let mut buffer = with_room(message);
+        let start = self.frame(shared.magic, command, &mut buffer);
+        let framed = &buffer[start..];
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        // Whatever is wrong with the connection, the writer finds out with the rest.
+        let written = rustix::net::send(self.stream(), framed, flags).unwrap_or(0);
+        self.traffic.sent(written);
+        self.traffic.sent_message(command, framed.len());
+        framed[written..].to_vec()
     }
 
     pub(super) fn is_encrypted(&self) -> bool {

@@ -7,22 +7,24 @@ mod rebuild;
 mod recent;
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use assay_engine::FreshBlock;
-use assay_wire::p2p::COMPACT_TXS_MAX;
-use assay_wire::{BlockHash, Encoding, Transaction, Wtxid};
+use assay_engine::{FreshBlock, TxIds};
+use assay_wire::p2p::{COMPACT_TXS_MAX, Message};
+use assay_wire::{BlockHash, Encoding, Transaction};
 
 pub(super) use self::rebuild::{Partial, Unusable};
 pub(super) use self::recent::{Recent, compact_of};
 use super::Shared;
+use super::peers::Peer;
 
 /// What compact blocks are made of besides the mempool.
 #[derive(Default)]
 pub(super) struct Compact {
     recent: Mutex<Option<Arc<Recent>>>,
     /// Transactions that are not in the mempool and may be in a block all the same, latest last.
-    extra: Mutex<VecDeque<(Wtxid, Arc<Transaction>)>>,
+    extra: Mutex<VecDeque<(TxIds, Arc<Transaction>)>>,
     /// The block put together last, and the places of what it lacked: others will lack it, too.
     lacked: Mutex<Option<(BlockHash, Vec<u32>)>>,
     /// Height of the latest block that was passed on.
@@ -44,10 +46,11 @@ impl Compact {
         if extra.len() == EXTRA_MAX {
             extra.pop_front();
         }
-        extra.push_back((tx.view().wtxid(), Arc::clone(tx)));
+        let ids = TxIds { txid: tx.view().txid(), wtxid: tx.view().wtxid() };
+        extra.push_back((ids, Arc::clone(tx)));
     }
 
-    pub(super) fn extra(&self) -> Vec<(Wtxid, Arc<Transaction>)> {
+    pub(super) fn extra(&self) -> Vec<(TxIds, Arc<Transaction>)> {
         lock(&self.extra).iter().cloned().collect()
     }
 
@@ -75,21 +78,16 @@ impl Shared {
     }
 }
 
-/// Passes new blocks on before their scripts have been verified (Core `net_processing.cpp`, `NewPoWValidBlock`).
+/// Passes submitted blocks on before their scripts have been verified (Core `net_processing.cpp`, `NewPoWValidBlock`).
 pub(super) fn pass_on(shared: &Shared) {
     while let Some(block) = shared.engine.next_fresh() {
         pass_on_block(shared, block);
     }
 }
 
-/// The same on the thread that had a block of a peer taken: on a busy machine it takes milliseconds to wake another one.
-pub(super) fn pass_on_now(shared: &Shared) {
-    if let Some(block) = shared.engine.fresh_now() {
-        pass_on_block(shared, block);
-    }
-}
-
-fn pass_on_block(shared: &Shared, block: FreshBlock) {
+/// The same for a block of a peer, on the thread that has it taken: on a busy machine it takes milliseconds to wake another one.
+/// The engine is in the middle of it and must not be called.
+pub(super) fn pass_on_block(shared: &Shared, block: FreshBlock) {
     let has_segwit =
         shared.encoding == Encoding::Legacy || shared.engine.params().segwit_active(block.height());
     let compact = &shared.compact;
@@ -101,8 +99,31 @@ fn pass_on_block(shared: &Shared, block: FreshBlock) {
     *highest = block.height();
     let lacked = lock(&compact.lacked).take_if(|(hash, _)| hash == block.hash());
     let places = lacked.map(|(_, places)| places).unwrap_or_default();
-    *lock(&compact.recent) = Some(Arc::new(new_recent(block, places)));
-    shared.peers.list().iter().for_each(|peer| peer.outbox.tell_fresh());
+    let recent = Arc::new(new_recent(block, places));
+    *lock(&compact.recent) = Some(Arc::clone(&recent));
+    let mut at_once = 0;
+    for peer in shared.peers.list() {
+        if at_once < AT_ONCE_MAX && pass_on_at_once(shared, &peer, &recent) {
+            at_once += 1;
+        } else {
+            peer.outbox.tell_fresh();
+        }
+    }
+}
+
+/// Writes a block to a peer on this thread, if that takes no waiting and it is plain that the peer wants it.
+fn pass_on_at_once(shared: &Shared, peer: &Peer, recent: &Recent) -> bool {
+    let is_due = peer.is_ready() && peer.wants_compact.load(Ordering::Relaxed);
+    if !is_due || shared.rate.is_limited() || !peer.knows_up_to(&recent.header().prev_block) {
+        return false;
+    }
+    peer.outbox.write_now(|| {
+        tracing::debug!(
+            target: "net", "sending header-and-ids {} to peer={}", recent.hash(), peer.id
+        );
+        peer.with_known(|known| known.best_sent = Some(*recent.hash()));
+        peer.write_some(shared, &Message::CompactBlock(recent.payload()))
+    })
 }
 
 fn new_recent(block: FreshBlock, lacked: Vec<u32>) -> Recent {
@@ -114,6 +135,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Peers to whom a block is written on the thread that brings it: three as a rule, and many where they are hostile.
+const AT_ONCE_MAX: usize = 8;
 /// Core's `-blockreconstructionextratxn` by default, and what one may take.
 const EXTRA_MAX: usize = 100;
 const EXTRA_BYTES_MAX: usize = 100_000;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use assay_engine::TxIds;
 use assay_wire::p2p::{CompactBlock, ShortId, ShortIdKey};
-use assay_wire::{Header, Transaction, Wtxid, encode};
+use assay_wire::{Header, Transaction, encode};
 
 /// Why nothing can be made of a compact block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ enum Found {
     Nothing,
     /// It came with the compact block.
     Prefilled(Box<[u8]>),
-    Ours(Arc<Transaction>),
+    Ours(TxIds, Arc<Transaction>),
     /// Several of ours have its name.
     Several,
 }
@@ -45,8 +46,8 @@ impl Partial {
     /// Fills in what the compact block has, then what `visit_unconfirmed` shows, then what `extra` has.
     pub(in super::super) fn new(
         block: &CompactBlock<'_>,
-        visit_unconfirmed: impl FnOnce(&mut dyn FnMut(&Wtxid, &Arc<Transaction>) -> ControlFlow<()>),
-        extra: &[(Wtxid, Arc<Transaction>)],
+        visit_unconfirmed: impl FnOnce(&mut dyn FnMut(TxIds, &Arc<Transaction>) -> ControlFlow<()>),
+        extra: &[(TxIds, Arc<Transaction>)],
     ) -> Result<Self, Unusable> {
         if !block.is_whole() {
             return Err(Unusable::Malformed);
@@ -65,32 +66,27 @@ impl Partial {
         let mut partial = Self { header: block.header, txs };
         let mut search = Search { key, left: places.len(), places };
         if search.left > 0 {
-            visit_unconfirmed(&mut |wtxid, tx| partial.take(&mut search, wtxid, tx));
+            visit_unconfirmed(&mut |ids, tx| partial.take(&mut search, ids, tx));
         }
         if search.left > 0 {
-            let _ = extra.iter().try_for_each(|(wtxid, tx)| partial.take(&mut search, wtxid, tx));
+            let _ = extra.iter().try_for_each(|(ids, tx)| partial.take(&mut search, *ids, tx));
         }
         Ok(partial)
     }
 
     /// Puts one of our transactions where its name says; breaks off when nothing is left to look for.
-    fn take(
-        &mut self,
-        search: &mut Search,
-        wtxid: &Wtxid,
-        tx: &Arc<Transaction>,
-    ) -> ControlFlow<()> {
-        let Some(place) = search.places.get(&search.key.short_id(wtxid)) else {
+    fn take(&mut self, search: &mut Search, ids: TxIds, tx: &Arc<Transaction>) -> ControlFlow<()> {
+        let Some(place) = search.places.get(&search.key.short_id(&ids.wtxid)) else {
             return ControlFlow::Continue(());
         };
         let found = &mut self.txs[*place as usize];
         match found {
             Found::Nothing => {
-                *found = Found::Ours(Arc::clone(tx));
+                *found = Found::Ours(ids, Arc::clone(tx));
                 search.left -= 1;
             }
             // Rather than guess, it is asked for.
-            Found::Ours(other) if other.view().wtxid() != *wtxid => {
+            Found::Ours(other, _) if other.wtxid != ids.wtxid => {
                 *found = Found::Several;
                 search.left += 1;
             }
@@ -107,21 +103,40 @@ impl Partial {
         places.map(|(place, _)| place as u32).collect()
     }
 
+    /// The names of the transactions that are ours, by place.
+    pub(in super::super) fn known(&self) -> Vec<Option<TxIds>> {
+        let ids = |found: &Found| match found {
+            Found::Ours(ids, _) => Some(*ids),
+            _ => None,
+        };
+        self.txs.iter().map(ids).collect()
+    }
+
     /// The block's bytes, with the missing transactions; `None` when there are not as many as are missing.
     pub(in super::super) fn fill(&self, missing: &[&[u8]]) -> Option<Vec<u8>> {
-        let mut raw = self.header.to_bytes().to_vec();
+        let lengths = self.txs.iter().map(|found| match found {
+            Found::Nothing | Found::Several => 0,
+            Found::Prefilled(tx) => tx.len(),
+            Found::Ours(_, tx) => tx.bytes().len(),
+        });
+        let bytes = lengths.chain(missing.iter().map(|tx| tx.len())).sum::<usize>();
+        let mut raw = Vec::with_capacity(Header::SIZE + COUNT_BYTES_MAX + bytes);
+        raw.extend_from_slice(&self.header.to_bytes());
         encode::compact_size(&mut raw, self.txs.len() as u64);
         let mut missing = missing.iter();
         for found in &self.txs {
             match found {
                 Found::Nothing | Found::Several => raw.extend_from_slice(missing.next()?),
                 Found::Prefilled(tx) => raw.extend_from_slice(tx),
-                Found::Ours(tx) => raw.extend_from_slice(tx.bytes()),
+                Found::Ours(_, tx) => raw.extend_from_slice(tx.bytes()),
             }
         }
         missing.next().is_none().then_some(raw)
     }
 }
+
+/// Of the number of transactions.
+const COUNT_BYTES_MAX: usize = 9;
 
 #[cfg(test)]
 mod tests {
@@ -145,8 +160,9 @@ mod tests {
         Arc::new(Transaction::parse(raw.to_vec(), Encoding::Segwit).expect("a transaction"))
     }
 
-    fn named(tx: &Arc<Transaction>) -> (Wtxid, Arc<Transaction>) {
-        (tx.view().wtxid(), Arc::clone(tx))
+    fn named(tx: &Arc<Transaction>) -> (TxIds, Arc<Transaction>) {
+        let ids = TxIds { txid: tx.view().txid(), wtxid: tx.view().wtxid() };
+        (ids, Arc::clone(tx))
     }
 
     /// Four transactions, the first prefilled, the others by name.
@@ -164,7 +180,7 @@ mod tests {
         let partial = Partial::new(
             &block,
             |visit| {
-                let _ = pool.iter().try_for_each(|tx| visit(&tx.view().wtxid(), tx));
+                let _ = pool.iter().try_for_each(|tx| visit(named(tx).0, tx));
             },
             &extra,
         );
@@ -185,6 +201,8 @@ mod tests {
         assert_eq!(partial.fill(&[]), None);
         assert_eq!(partial.fill(&[tx(2).bytes(), tx(3).bytes()]), None);
         let (partial, whole) = rebuilt(&[tx(4), tx(3), tx(2)], &[]);
+        let known = partial.as_ref().unwrap().known();
+        assert_eq!(known, [None, Some(2), Some(3), Some(4)].map(|n| n.map(|n| named(&tx(n)).0)));
         assert_eq!(partial.unwrap().fill(&[]).unwrap(), whole);
         let (partial, _) = rebuilt(&[], &[]);
         assert_eq!(partial.unwrap().missing(), [1, 2, 3]);
@@ -199,16 +217,16 @@ mod tests {
         let mut partial = Partial { header: HEADER, txs: vec![Found::Nothing; 2] };
         let places = HashMap::from([(ids[0], 0)]);
         let mut search = Search { key, places, left: 2 };
-        let (wtxid, first) = named(&tx(2));
-        let _ = partial.take(&mut search, &wtxid, &first);
+        let (ids, first) = named(&tx(2));
+        let _ = partial.take(&mut search, ids, &first);
         assert_eq!(partial.missing(), [1]);
         // The same one again changes nothing; another of this name does, and a third does not change it back.
-        let _ = partial.take(&mut search, &wtxid, &first);
+        let _ = partial.take(&mut search, ids, &first);
         assert_eq!(partial.missing(), [1]);
-        partial.txs[0] = Found::Ours(tx(3));
-        let _ = partial.take(&mut search, &wtxid, &first);
+        partial.txs[0] = Found::Ours(named(&tx(3)).0, tx(3));
+        let _ = partial.take(&mut search, ids, &first);
         assert_eq!((partial.missing(), search.left), (vec![0, 1], 2));
-        let _ = partial.take(&mut search, &wtxid, &first);
+        let _ = partial.take(&mut search, ids, &first);
         assert_eq!(partial.missing(), [0, 1]);
         assert!(block.is_whole());
     }
@@ -217,7 +235,7 @@ mod tests {
     fn equal_names_and_places_outside_are_seen() {
         let key = ShortIdKey::new(&HEADER, 5);
         let ids = [key.short_id(&tx(2).view().wtxid()); 2];
-        let none = |_: &mut dyn FnMut(&Wtxid, &Arc<Transaction>) -> ControlFlow<()>| {};
+        let none = |_: &mut dyn FnMut(TxIds, &Arc<Transaction>) -> ControlFlow<()>| {};
         let mut block =
             CompactBlock { header: HEADER, nonce: 5, short_ids: ids[..].into(), prefilled: vec![] };
         assert_eq!(Partial::new(&block, none, &[]).unwrap_err(), Unusable::Ambiguous);

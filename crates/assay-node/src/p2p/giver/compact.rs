@@ -18,10 +18,11 @@ impl Giver<'_> {
     /// Passes on a block that is being judged, where the peer knows the block below and not this one.
     pub(super) fn pass_on(&mut self) -> Result<(), Ended> {
         let Some(recent) = self.shared.compact.recent() else { return Ok(()) };
+        let parent = &recent.header().prev_block;
+        // As a rule it knows no other: then nobody has to be waited for who is busy with the chain.
         let is_due = self.peer.is_ready()
             && self.wants_compact()
-            && !self.knows(recent.hash())
-            && self.knows(&recent.header().prev_block);
+            && (self.peer.knows_up_to(parent) || !self.knows(recent.hash()) && self.knows(parent));
         if !is_due {
             return Ok(());
         }

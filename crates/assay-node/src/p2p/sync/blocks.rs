@@ -4,10 +4,13 @@
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-use assay_engine::{BlockFault, FaultKind, FetchWish, HeaderPlace, Taken, Wanted, WorkShown};
+use assay_engine::{
+    BlockFault, BlockOffer, FaultKind, FetchWish, HeaderPlace, Taken, TxIds, Wanted, WorkShown,
+};
 use assay_wire::p2p::{Inventory, InventoryKind, Message};
 use assay_wire::{BlockHash, Encoding, Header};
 
+use super::super::compact::pass_on_block;
 use super::super::peers::Peer;
 use super::super::permissions::Permissions;
 use super::headers::DAY_MS;
@@ -198,7 +201,13 @@ impl Shared {
         };
         // Without its parent it is refused for that.
         let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
-        let taken = self.engine.take_block(raw.to_vec(), was_requested, shown);
+        let taken = self.engine.take_block(BlockOffer {
+            raw: raw.to_vec(),
+            was_requested,
+            shown,
+            known: Vec::new(),
+            on_fresh: &|block| pass_on_block(self, block),
+        });
         if let Taken::Undecodable(error) = &taken {
             super::faults::log_malformed("block", raw.len(), error, peer);
         }
@@ -209,9 +218,20 @@ impl Shared {
 
     /// A block has been put together from a compact one; `false` when it is not the block that its header names. Its work has
     /// been looked at, and it is better than the tip: it counts as asked for.
-    pub(super) fn block_rebuilt(&self, peer: &Peer, hash: &BlockHash, raw: Vec<u8>) -> bool {
+    pub(super) fn block_rebuilt(
+        &self,
+        peer: &Peer,
+        hash: &BlockHash,
+        (raw, known): (Vec<u8>, Vec<Option<TxIds>>),
+    ) -> bool {
         self.sync.lock().sources.note(*hash, Source { peer: peer.id, is_compact: true });
-        let taken = self.engine.take_block(raw, true, WorkShown::Yes);
+        let taken = self.engine.take_block(BlockOffer {
+            raw,
+            was_requested: true,
+            shown: WorkShown::Yes,
+            known,
+            on_fresh: &|block| pass_on_block(self, block),
+        });
         let is_mutated =
             matches!(&taken, Taken::Refused(fault) if fault.kind == FaultKind::Mutated);
         if is_mutated || matches!(taken, Taken::Undecodable(_)) {
@@ -237,7 +257,6 @@ impl Shared {
         match taken {
             Taken::Kept(_) => {
                 peer.traffic.note_block(self.now_ms() / 1000);
-                super::super::compact::pass_on_now(self);
                 let kept = self.sync.connector().kept();
                 self.with_state(peer, |state| state.kept_last = kept);
                 if !self.engine.is_initial_block_download() {

@@ -103,9 +103,10 @@ impl Shared {
             Plan::AsHeader => self.headers_came(peer, &[block.header]),
             Plan::Rebuild(turn) => self.rebuild(peer, &block, hash, turn),
             Plan::RebuildIfWhole => {
-                let partial = self.partial(&block).ok();
-                if let Some(raw) = partial.and_then(|partial| partial.fill(&[])) {
-                    self.block_rebuilt(peer, &hash, raw);
+                if let Ok(partial) = self.partial(&block)
+                    && let Some(raw) = partial.fill(&[])
+                {
+                    self.block_rebuilt(peer, &hash, (raw, partial.known()));
                 }
             }
         }
@@ -253,7 +254,7 @@ impl Shared {
             return self.misbehaving(peer, fault);
         };
         self.compact.note_lacked(*hash, partial.missing());
-        if self.block_rebuilt(peer, hash, raw) {
+        if self.block_rebuilt(peer, hash, (raw, partial.known())) {
             return;
         }
         if is_first {
