@@ -25,6 +25,12 @@ pub struct ReferenceRate {
     /// Schnorr signatures made per second, one thread.
     #[serde(default)]
     pub schnorr_sign_per_s: Option<f64>,
+    /// ECDSA verifications per second of our own batches, one thread, keys parsed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_ecdsa_verify_per_s: Option<f64>,
+    /// Who does the arithmetic of those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_backend: Option<String>,
 }
 
 /// Why there is no reference rate.

@@ -173,6 +173,7 @@ fn reference_rate(results: &Results) -> Vec<String> {
             ));
         }
     }
+    out.extend(batches(results));
     let forged = results.chain.forge_s.filter(|seconds| *seconds > 0.0);
     if let Some((sign, forge_s)) = mean(results, |rates| rates.ecdsa_sign_per_s).zip(forged) {
         let ours = results.chain.signatures as f64 / forge_s;
@@ -184,6 +185,37 @@ fn reference_rate(results: &Results) -> Vec<String> {
             percent(divide(ours, all)),
             rate(sign)
         ));
+    }
+    out
+}
+
+/// Signatures per second, phase by phase, next to what our own batches promise on all cores.
+fn batches(results: &Results) -> Vec<String> {
+    let cores = results.machine.cores;
+    let Some(verify) = mean(results, |rates| rates.batch_ecdsa_verify_per_s) else {
+        return Vec::new();
+    };
+    let all = verify * cores as f64;
+    let backend = results.reference_rates.iter().find_map(|rates| rates.batch_backend.as_deref());
+    let mut out = vec![format!(
+        "our own batches ({}), one thread: {} ECDSA verifications/s; times {cores} cores: {}",
+        backend.unwrap_or("unnamed"),
+        rate(verify),
+        rate(all)
+    )];
+    let all_series = series::all(results);
+    let cold = all_series.iter().filter(|series| series.seen <= 0.0);
+    for series in cold.filter(|_| !super::sync::is_one(results)) {
+        let share = |(name, title): (String, String)| {
+            let done = series.phase(&name, |phase| phase.signatures_per_s)?;
+            (done > 0.0).then(|| format!("{title} {}", percent(divide(done, all))))
+        };
+        let shares: Vec<String> =
+            series::measured_phases(results).into_iter().filter_map(share).collect();
+        if !shares.is_empty() {
+            let shares = shares.join(", ");
+            out.push(format!("{}, of cores × our own batches: {shares}", series.label));
+        }
     }
     out
 }

@@ -407,7 +407,7 @@ async fn run<H: Handler>(
     };
     let Ok(permit) = Arc::clone(&shared.waiters).try_acquire_owned() else {
         tracing::warn!("Request rejected because too many calls wait already");
-        return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "Too many waiting calls"));
+        return Err(plain(StatusCode::SERVICE_UNAVAILABLE, "Work queue depth exceeded"));
     };
     let (handler, context) = (Arc::clone(&shared.handler), context.clone());
     tokio::task::spawn_blocking(move || {

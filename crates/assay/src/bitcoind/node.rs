@@ -389,6 +389,8 @@ fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyho
     limits.threads = count("rpcthreads").unwrap_or(limits.threads);
     limits.body_bytes_max = BODY_BYTES_MAX;
     limits.queue_max = count("rpcworkqueue").unwrap_or(limits.queue_max);
+    // In Core a call that waits keeps a thread busy, so no more of them can be open than calls at all.
+    limits.waiters_max = limits.waiters_max.min(limits.threads.saturating_add(limits.queue_max));
     if let Some(seconds) = settings.int("rpcservertimeout") {
         limits.idle = seconds_of(seconds);
     }
