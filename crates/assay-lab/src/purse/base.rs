@@ -3,7 +3,8 @@
 //! Its blocks signal the two deployments that btcd activates on regtest only after blocks have asked for it; Bitcoin Core has them
 //! from the beginning there.
 
-use super::coins::{Coin, Purse, Signed};
+use super::{Coin, Purse, Signed};
+use crate::network::{NetworkError, Node};
 use crate::wire::{self, Hash};
 
 /// Blocks with a coinbase alone. Three periods of 144 blocks activate a deployment (BIP9), and coinbases mature.
@@ -19,19 +20,26 @@ const SPLIT_FEE: u64 = 1_000_000;
 const HALVING: u32 = 150;
 
 /// Blocks from height 1, and the coins that the last of them confirm.
-pub(super) struct Base {
-    pub(super) blocks: Vec<Vec<u8>>,
-    pub(super) coins: Vec<Coin>,
+pub(crate) struct Base {
+    pub(crate) blocks: Vec<Vec<u8>>,
+    /// For each purse.
+    pub(crate) coins: Vec<Vec<Coin>>,
 }
 
 impl Base {
-    /// At least so many coins; the last block is of the time `now`.
-    pub(super) fn make(purse: &Purse, coins: usize, now: u32) -> Self {
-        let splits = coins.div_ceil(COINS_EACH).max(1);
+    /// At least so many coins for each purse; the last block is of the time `now`.
+    pub(crate) fn make(purses: &[(&Purse, usize)], now: u32) -> Self {
+        let each = |(at, (_, coins)): (usize, &(&Purse, usize))| {
+            std::iter::repeat_n(at, coins.div_ceil(COINS_EACH).max(1))
+        };
+        let owners: Vec<usize> = purses.iter().enumerate().flat_map(each).collect();
         // Coinbases of the first subsidy are enough for all splits a run can need.
-        assert!(splits < HALVING as usize, "a run takes fewer coins than the first coinbases give");
-        let tip = PLAIN + splits.div_ceil(SPLITS_EACH) as u32;
-        let mut base = Self { blocks: Vec::new(), coins: Vec::new() };
+        assert!(
+            owners.len() < HALVING as usize,
+            "a run takes fewer coins than the first coinbases give"
+        );
+        let tip = PLAIN + owners.len().div_ceil(SPLITS_EACH) as u32;
+        let mut base = Self { blocks: Vec::new(), coins: vec![Vec::new(); purses.len()] };
         let mut prev = wire::GENESIS;
         let mut coinbases = Vec::new();
         for height in 1..=tip {
@@ -40,15 +48,31 @@ impl Base {
             let txid = wire::double_sha256(&coinbase);
             coinbases.push(Coin { txid, vout: 0, value: amount });
             let first = height.saturating_sub(PLAIN + 1) as usize * SPLITS_EACH;
-            let here = if height > PLAIN { first..splits.min(first + SPLITS_EACH) } else { 0..0 };
-            let txs: Vec<Signed> =
-                here.map(|at| purse.split(coinbases[at], COINS_EACH, SPLIT_FEE)).collect();
+            let here =
+                if height > PLAIN { first..owners.len().min(first + SPLITS_EACH) } else { 0..0 };
+            let split =
+                |at: usize| purses[owners[at]].0.split(coinbases[at], COINS_EACH, SPLIT_FEE);
+            let txs: Vec<Signed> = here.clone().map(split).collect();
             let block = block(&prev, now - (tip - height), &coinbase, &txs);
             prev = wire::double_sha256(&block[..wire::HEADER_BYTES]);
             base.blocks.push(block);
-            base.coins.extend(txs.into_iter().flat_map(|tx| tx.outputs));
+            for (at, tx) in here.zip(txs) {
+                base.coins[owners[at]].extend(tx.outputs);
+            }
         }
         base
+    }
+
+    /// Gives the blocks to a node that has none.
+    pub(crate) fn give(&self, node: &Node) -> Result<(), NetworkError> {
+        for (height, block) in (1..).zip(&self.blocks) {
+            let params = format!(r#"["{}"]"#, faster_hex::hex_string(block));
+            let answer: Option<String> = node.call("submitblock", &params)?;
+            if let Some(reason) = answer {
+                return Err(NetworkError::Rejected { height, reason });
+            }
+        }
+        Ok(())
     }
 }
 
@@ -79,12 +103,15 @@ mod tests {
     use assay_report::stats::random::SplitMix64;
 
     use super::*;
+    use crate::purse::Kind;
 
     #[test]
     fn blocks_build_on_each_other() {
-        let purse = Purse::new(&mut SplitMix64::new(1));
-        let base = Base::make(&purse, 1_200, 2_000_000_000);
-        assert_eq!((base.blocks.len(), base.coins.len()), (451, 1_500));
+        let mut random = SplitMix64::new(1);
+        let purses = [Kind::P2wsh, Kind::P2tr].map(|kind| Purse::new(kind, &mut random));
+        let base = Base::make(&[(&purses[0], 800), (&purses[1], 400)], 2_000_000_000);
+        assert_eq!(base.blocks.len(), 451);
+        assert_eq!([base.coins[0].len(), base.coins[1].len()], [1_000, 500]);
         let mut prev = wire::GENESIS;
         for block in &base.blocks {
             assert_eq!(block[4..36], prev);
