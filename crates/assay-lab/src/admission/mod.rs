@@ -180,7 +180,7 @@ impl Session<'_> {
         let start = |target: &Target| {
             let name = format!("{}-{mempool_mb}", target.name);
             let node = start_node(target, &work.join(&name), &self.options.out_dir, mempool_mb)?;
-            self.works.base.give(&node)?;
+            self.works.base.give_in_batches(&node)?;
             Ok(node)
         };
         let name = |target: &Target| target.name.clone();
