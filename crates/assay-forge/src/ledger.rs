@@ -16,8 +16,19 @@ use crate::kind::Kind;
 pub enum Phase {
     /// Coinbases only.
     Maturity,
+    /// Blocks of main-chain size, before the large ones: one input, two outputs, in chains.
+    Baseline,
     /// One input, many outputs; of the scaling chains, in chains.
     FanOut,
+    /// All blocks of [`Phase::Placed`]; blocks themselves have that one.
+    Placement,
+    /// Many inputs, two outputs, by which outputs are spent.
+    Placed {
+        /// How old they are.
+        age: Age,
+        /// Where they lie.
+        order: SpendOrder,
+    },
     /// Many inputs, two outputs.
     Steady1,
     /// Many inputs, one output.
@@ -33,6 +44,50 @@ pub enum Phase {
         /// Inputs of a transaction.
         inputs: u32,
     },
+}
+
+/// How old the outputs are that a block spends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Age {
+    /// Of the earlier half of the fan-out blocks.
+    Old,
+    /// Of the later half.
+    Recent,
+}
+
+impl Age {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Old, Self::Recent];
+
+    /// The name as ledgers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Old => "old",
+            Self::Recent => "recent",
+        }
+    }
+}
+
+/// Where the outputs lie that a block spends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SpendOrder {
+    /// Neighbours: all outputs of a transaction, and of transactions whose ids follow each other.
+    Clustered,
+    /// Drawn from everywhere.
+    Scattered,
+}
+
+impl SpendOrder {
+    /// Both of them.
+    pub const ALL: [Self; 2] = [Self::Clustered, Self::Scattered];
+
+    /// The name as ledgers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clustered => "clustered",
+            Self::Scattered => "scattered",
+        }
+    }
 }
 
 /// What the inputs of a transaction spend, by the signature hash that this takes.
@@ -74,6 +129,7 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Width { series, inputs } => write!(f, "{}-{inputs}", series.name()),
+            Self::Placed { age, order } => write!(f, "{}-{}", age.name(), order.name()),
             _ => match FIXED.iter().find(|(phase, _)| phase == self) {
                 Some((_, name)) => f.write_str(name),
                 None => Err(fmt::Error),
@@ -97,7 +153,13 @@ impl FromStr for Phase {
             // One spelling for each: no signs, no leading zeros.
             (phase.to_string() == name).then_some(phase)
         };
-        width().ok_or_else(|| UnknownPhase { name: name.to_owned() })
+        let placed = || {
+            let all = Age::ALL
+                .into_iter()
+                .flat_map(|age| SpendOrder::ALL.map(|order| Self::Placed { age, order }));
+            all.into_iter().find(|phase| phase.to_string() == name)
+        };
+        width().or_else(placed).ok_or_else(|| UnknownPhase { name: name.to_owned() })
     }
 }
 
@@ -123,9 +185,11 @@ impl<'de> Deserialize<'de> for Phase {
 }
 
 /// The phases that have one name each.
-const FIXED: [(Phase, &str); 6] = [
+const FIXED: [(Phase, &str); 8] = [
     (Phase::Maturity, "maturity"),
+    (Phase::Baseline, "baseline"),
     (Phase::FanOut, "fan-out"),
+    (Phase::Placement, "placement"),
     (Phase::Steady1, "steady-1"),
     (Phase::FanIn, "fan-in"),
     (Phase::Steady2, "steady-2"),

@@ -55,7 +55,9 @@ pub use error::ForgeError;
 pub use forge::{estimate, forge};
 pub use keys::KeyId;
 pub use kind::Kind;
-pub use ledger::{BlockLine, ChainLine, Ledger, LedgerError, Phase, Series, TipLine};
+pub use ledger::{
+    Age, BlockLine, ChainLine, Ledger, LedgerError, Phase, Series, SpendOrder, TipLine,
+};
 pub use network::Network;
 pub use options::{ForgeOptions, OptionsError, Variant};
 pub use output::OutputError;

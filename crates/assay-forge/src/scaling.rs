@@ -10,7 +10,8 @@ use crate::{
     phases::{
         Source, View,
         fan_in::FanIn,
-        fan_out::{self, FanOutPlan},
+        fan_out::{self, BASELINE_OUTPUTS, FanOutPlan},
+        placement::Pools,
         steady_1::Steady1,
         steady_2::Steady2,
         steady_3::{Pool, Steady3},
@@ -44,7 +45,15 @@ impl Scaling<'_, '_> {
             self.works.progress.phase(phase, blocks);
             match phase {
                 Phase::Maturity => short = self.maturity(blocks)?,
+                Phase::Baseline => self.baseline(blocks)?,
                 Phase::FanOut => self.fan_out(blocks, short.take())?,
+                Phase::Placement => {
+                    let mut pools = Pools::new(self.view());
+                    for block in 0..blocks {
+                        let (phase, source) = pools.block(self.view(), block);
+                        self.fill(phase, source)?;
+                    }
+                }
                 Phase::Steady3 => {
                     let mut pool = Pool::new(self.view(), &self.works.threads);
                     for block in 0..blocks {
@@ -90,6 +99,11 @@ impl Scaling<'_, '_> {
         Ok(short)
     }
 
+    fn baseline(&mut self, blocks: u32) -> Result<(), ForgeError> {
+        let plans = (0..blocks).map(|block| fan_out::plan_baseline(self.shape, block)).collect();
+        self.fan_out_group(Phase::Baseline, plans)
+    }
+
     fn fan_out(&mut self, blocks: u32, short: Option<Vec<FanOutPlan>>) -> Result<(), ForgeError> {
         // Strands are sequential, so more blocks at once keep more threads busy; memory bounds how many.
         let in_memory = (GROUP_BYTES_MAX / (self.shape.weight_max / 4).max(1)).max(1) as usize;
@@ -129,7 +143,11 @@ impl Scaling<'_, '_> {
         for (number, strands) in strands.into_iter().enumerate() {
             for txs in strands {
                 let start = self.strand_start(&plans, &signed, number, txs[0]);
-                ready.push(Strand::new(number, txs, start, self.shape.recipe.fan_out.outputs));
+                let outputs = match phase {
+                    Phase::Baseline => BASELINE_OUTPUTS,
+                    _ => self.shape.recipe.fan_out.outputs,
+                };
+                ready.push(Strand::new(number, txs, start, outputs));
             }
         }
         sign_strands(desk, &plans, ready, &mut signed, self.works.progress);

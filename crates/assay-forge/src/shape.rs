@@ -24,7 +24,10 @@ pub(crate) struct Shape {
     pub(crate) distinct: bool,
     pub(crate) threads: usize,
     pub(crate) maturity: u32,
+    pub(crate) baseline: u32,
     pub(crate) fan_out: u32,
+    /// Blocks of the placement.
+    pub(crate) placement: u32,
     pub(crate) steady_1: u32,
     pub(crate) fan_in: u32,
     pub(crate) steady_2: u32,
@@ -60,7 +63,9 @@ impl Shape {
             distinct: options.distinct_keys,
             threads,
             maturity: file.maturity.blocks,
+            baseline: file.baseline.map_or(0, |baseline| baseline.blocks),
             fan_out: times(file.fan_out.blocks),
+            placement: PLACED_KINDS * file.placement.map_or(0, |placement| placement.rounds),
             steady_1: times(file.steady_1.blocks),
             fan_in: times(file.fan_in.blocks),
             steady_2: times(file.steady_2.blocks),
@@ -76,7 +81,7 @@ impl Shape {
     }
 
     fn check(&mut self, stop_height: Option<u32>) -> Result<(), OptionsError> {
-        let coinbases = self.fan_out + 1 + self.steady_3;
+        let coinbases = self.baseline + self.fan_out + 1 + self.steady_3;
         let available = self.network().params().subsidy_halving_interval - 1;
         if coinbases > available {
             return Err(OptionsError::Coinbases { scale: self.scale, coinbases, available });
@@ -94,12 +99,14 @@ impl Shape {
     pub(crate) fn blocks(&self, phase: Phase) -> u32 {
         match phase {
             Phase::Maturity => self.maturity,
+            Phase::Baseline => self.baseline,
             Phase::FanOut => self.fan_out,
+            Phase::Placement => self.placement,
             Phase::Steady1 => self.steady_1,
             Phase::FanIn => self.fan_in,
             Phase::Steady2 => self.steady_2,
             Phase::Steady3 => self.steady_3,
-            Phase::Width { .. } => 0,
+            Phase::Width { .. } | Phase::Placed { .. } => 0,
         }
     }
 
@@ -143,9 +150,20 @@ impl Shape {
         (bound.vsize() * self.recipe.fee_sat_per_kb).div_ceil(1_000)
     }
 
+    /// The height of the coinbase that a fan-out block splits; the baseline took those before.
+    pub(crate) fn fan_out_coinbase(&self, block: u32) -> u32 {
+        self.baseline + 1 + block
+    }
+
     /// The height of the coinbase that a steady-3 block splits; the fan-out phase took those before.
     pub(crate) fn steady_3_coinbase(&self, block: u32) -> u32 {
-        self.fan_out + 2 + block
+        self.baseline + self.fan_out + 2 + block
+    }
+
+    /// Largest weight of a block of the baseline.
+    pub(crate) fn baseline_weight_max(&self) -> u64 {
+        let bytes = self.recipe.baseline.map_or(0, |baseline| baseline.block_bytes);
+        self.weight_max.min(4 * bytes)
     }
 
     /// What will be made, roughly.
@@ -173,7 +191,12 @@ impl Shape {
         };
         let steady_3 = block / tx(2.0, 2.0);
         let fan_in_inputs = f64::from(recipe.fan_in.inputs);
+        let baseline = self.baseline_weight_max() as f64 / 4.0 / tx(1.0, 2.0);
+        let rounds = f64::from(self.placement / PLACED_KINDS).max(1.0);
+        let placed = (block / tx(outputs, 2.0)).min(all_fan_out / (4.0 * rounds));
         let phases = [
+            (Phase::Placement, placed, outputs, 2.0),
+            (Phase::Baseline, baseline, 1.0, 2.0),
             (Phase::FanOut, fan_out, 1.0, outputs + 1.0),
             (Phase::Steady1, steady_1, outputs, 2.0),
             (Phase::FanIn, fan_in, fan_in_inputs, 1.0),
@@ -192,22 +215,38 @@ impl Shape {
     }
 }
 
+/// Kinds of blocks in a placement: two ages, two orders.
+const PLACED_KINDS: u32 = 4;
+
 /// The phases in order.
-pub(crate) const PHASES: [Phase; 6] =
-    [Phase::Maturity, Phase::FanOut, Phase::Steady1, Phase::FanIn, Phase::Steady2, Phase::Steady3];
+pub(crate) const PHASES: [Phase; 8] = [
+    Phase::Maturity,
+    Phase::Baseline,
+    Phase::FanOut,
+    Phase::Placement,
+    Phase::Steady1,
+    Phase::FanIn,
+    Phase::Steady2,
+    Phase::Steady3,
+];
 
 /// The scale below which a block cannot hold one transaction of each phase, or a chain cannot pay its first.
 fn scale_min(recipe: &ScalingFile, full: u64) -> f64 {
     let outputs = u64::from(recipe.fan_out.outputs);
     let chains = u64::from(recipe.fan_out.chains.unwrap_or(1));
     let fan_out = (170 + 43 * chains) + chains * (160 + 43 * (outputs + 1));
+    let baseline =
+        recipe.baseline.map_or(0, |b| 170 + 43 * u64::from(b.chains) + 246 * u64::from(b.chains));
     let steady_1 = 100 + 149 * outputs;
     let fan_in = 60 + 149 * u64::from(recipe.fan_in.inputs);
     let steady_3 = 170 + 43 * u64::from(recipe.steady_3.coinbase_outputs);
     // Steady blocks take equal parts of the fan-out blocks: each part should have a transaction.
     let parts = 2 * u64::from(recipe.steady_1.blocks.max(recipe.steady_2.blocks)).max(1) - 1;
+    // A round of the placement takes four transactions of the fan-out, of two ages.
+    let rounds = u64::from(recipe.placement.map_or(0, |placement| placement.rounds));
+    let parts = parts.max((4 * rounds).div_ceil(u64::from(recipe.fan_out.blocks)) + 1);
     let shared = parts * (57 + 36 * (outputs + 1));
-    let largest = fan_out.max(shared).max(steady_1).max(fan_in).max(steady_3);
+    let largest = fan_out.max(baseline).max(shared).max(steady_1).max(fan_in).max(steady_3);
     let weight = BLOCK_OVERHEAD_WEIGHT + 4 * largest;
     let funds = match recipe.fan_out.chains {
         None => 0.0,

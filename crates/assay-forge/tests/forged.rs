@@ -5,7 +5,7 @@ mod common;
 use std::collections::{HashMap, HashSet};
 
 use assay_consensus::params::ChainParams;
-use assay_forge::{ForgeOptions, Ledger, Network, Phase, Series, Variant};
+use assay_forge::{Age, ForgeOptions, Ledger, Network, Phase, Series, SpendOrder, Variant};
 use assay_hash::MuHash3072;
 use common::{Chain, SecpChecker, bch, bitcoin, forged, sighash};
 
@@ -94,16 +94,18 @@ fn bch_chain_is_valid() {
     let phase = |height: usize| chain.ledger.blocks[height - 1].phase;
     for (height, expected) in [
         (100, Phase::Maturity),
-        (101, Phase::FanOut),
-        (110, Phase::FanOut),
-        (111, Phase::Steady1),
-        (115, Phase::Steady1),
-        (116, Phase::FanIn),
-        (117, Phase::FanIn),
-        (118, Phase::Steady2),
-        (122, Phase::Steady2),
-        (123, Phase::Steady3),
-        (132, Phase::Steady3),
+        (101, Phase::Baseline),
+        (105, Phase::Baseline),
+        (106, Phase::FanOut),
+        (115, Phase::FanOut),
+        (116, Phase::Steady1),
+        (120, Phase::Steady1),
+        (121, Phase::FanIn),
+        (122, Phase::FanIn),
+        (123, Phase::Steady2),
+        (127, Phase::Steady2),
+        (128, Phase::Steady3),
+        (137, Phase::Steady3),
     ] {
         assert_eq!(phase(height), expected, "height {height}");
     }
@@ -182,13 +184,72 @@ fn sources(chain: &Chain) -> HashSet<u32> {
 
 #[test]
 fn intended_steady_blocks_draw_on_all_fan_out_blocks_and_faithful_ones_on_the_first() {
-    let stop_height = Some(111);
+    let stop_height = Some(116);
     let options = ForgeOptions { scale: 0.001, stop_height, ..ForgeOptions::default() };
     let intended = forged(&bch(), &options);
-    assert_eq!(sources(&intended), (101..=110).collect());
+    assert_eq!(sources(&intended), (106..=115).collect());
     let faithful = forged(&bch(), &ForgeOptions { variant: Variant::Faithful, ..options });
     let sources = sources(&faithful);
-    assert!(sources.len() <= 5 && sources.contains(&101), "{sources:?}");
+    assert!(sources.len() <= 5 && sources.contains(&106), "{sources:?}");
+}
+
+#[test]
+fn the_baseline_has_blocks_of_main_chain_size_of_payments() {
+    let options = ForgeOptions { scale: 0.005, stop_height: Some(106), ..ForgeOptions::default() };
+    let chain = forged(&bch(), &options);
+    check(&chain);
+    for line in chain.ledger.blocks.iter().filter(|line| line.phase == Phase::Baseline) {
+        // Each chain ends when it has no room for one more of its transactions, and a coinbase is split for all of them.
+        assert!(line.bytes <= 1_000_000 && line.bytes > 1_000_000 - 20 * 400, "{line:?}");
+        let block = chain.block(line);
+        let payments = block.txs().skip(1).filter(|tx| tx.output_count() == 2);
+        assert_eq!(payments.count() as u64, line.txs - 2, "all but coinbase and split");
+        assert_eq!(line.inputs, line.txs - 1);
+    }
+}
+
+#[test]
+fn placed_blocks_differ_in_nothing_but_the_coins_they_spend() {
+    let recipe = assay_forge::Recipe::builtin("bitcoin-placement").expect("built in");
+    let chain = forged(&recipe, &ForgeOptions { scale: 0.05, ..ForgeOptions::default() });
+    assert_eq!(check(&chain), chain.ledger.tip.signatures);
+    let mut heights = HashMap::new();
+    let mut seen: HashMap<Phase, u32> = HashMap::new();
+    let mut model = None;
+    for line in &chain.ledger.blocks {
+        let block = chain.block(line);
+        if let Phase::Placed { age, order } = line.phase {
+            *seen.entry(line.phase).or_default() += 1;
+            let (txs, inputs, outputs, signatures, bytes) = *model.get_or_insert((
+                line.txs,
+                line.inputs,
+                line.outputs,
+                line.signatures,
+                line.bytes,
+            ));
+            assert_eq!((line.txs, line.inputs), (txs, inputs), "{}", line.phase);
+            assert_eq!((line.outputs, line.signatures), (outputs, signatures), "{}", line.phase);
+            // Signatures are 70 to 72 bytes long, nearly all of them 71 or 72.
+            assert!(line.bytes.abs_diff(bytes) < line.inputs / 4, "{line:?}, {bytes}");
+            assert_eq!(line.inputs, 25 * (txs - 1));
+            let parents: HashSet<_> = block
+                .txs()
+                .skip(1)
+                .flat_map(|tx| tx.inputs().map(|input| input.prevout.txid).collect::<Vec<_>>())
+                .collect();
+            match order {
+                SpendOrder::Clustered => assert_eq!(parents.len() as u64, txs - 1),
+                SpendOrder::Scattered => {
+                    assert!(parents.len() as u64 > 5 * (txs - 1), "{}", parents.len())
+                }
+            }
+            let range = if age == Age::Old { 102..=111 } else { 112..=121 };
+            assert!(parents.iter().all(|txid| range.contains(&heights[txid])), "{}", line.phase);
+        }
+        heights.extend(block.txs().map(|tx| (tx.txid(), line.height)));
+    }
+    assert_eq!(seen.len(), 4);
+    assert!(seen.values().all(|blocks| *blocks == 8), "{seen:?}");
 }
 
 #[test]

@@ -32,6 +32,16 @@ fn bad_recipes_say_what_where_and_what_to_do() {
         ("bch-scaling", "[fan_in]\nblocks = 2", "[fan_in]\nblocks = 6"),
         ("bch-scaling", "inputs = 64", "inputs = 1"),
         ("bch-scaling", "block_interval_s = 600", "block_interval_s = 0"),
+        ("bch-scaling", "chains = 20", "chains = 21"),
+        ("bch-scaling", "block_bytes = 1_000_000", "block_bytes = 5_000_000"),
+        (
+            "bitcoin-scaling",
+            "[fan_out]",
+            "[baseline]\nblocks = 1\nblock_bytes = 1_000_000\nchains = 2\n[fan_out]",
+        ),
+        ("bitcoin-placement", "rounds = 8", "rounds = 0"),
+        ("bitcoin-placement", "[fan_out]\nblocks = 20", "[fan_out]\nblocks = 1"),
+        ("bitcoin-placement", "[steady_1]\nblocks = 0", "[steady_1]\nblocks = 1"),
         ("bitcoin-scaling", "chain = \"regtest\"", "chain = \"bch-regtest\""),
         ("bitcoin-scaling", "chain_depth = 20", "chain_depth = 25"),
         ("bitcoin-scaling", "chain_depth = 20", "chains = 4\nchain_depth = 20"),
@@ -80,7 +90,7 @@ fn bad_options_say_what_is_possible() {
         ("bch-scaling", ForgeOptions { scale: f64::NAN, ..default.clone() }),
         ("bch-scaling", ForgeOptions { scale: -1.0, ..default.clone() }),
         ("bch-scaling", ForgeOptions { stop_height: Some(0), ..default.clone() }),
-        ("bch-scaling", ForgeOptions { stop_height: Some(133), ..default.clone() }),
+        ("bch-scaling", ForgeOptions { stop_height: Some(138), ..default.clone() }),
         ("bch-scaling", ForgeOptions { end_time: Some(1_296_688_602), ..default.clone() }),
         ("bch-scaling", ForgeOptions { threads: 2000, ..default.clone() }),
         ("bitcoin-scaling", ForgeOptions { scale: 0.001, ..default.clone() }),
@@ -109,7 +119,9 @@ fn the_smallest_possible_scale_is_possible() {
         let dir = tempfile::tempdir().expect("a directory for tests");
         let options = ForgeOptions { scale: min, ..ForgeOptions::default() };
         let made = assay_forge::forge(&recipe, &options, dir.path(), &mut ()).expect("forged");
-        for phase in [Phase::FanOut, Phase::Steady1, Phase::FanIn, Phase::Steady2, Phase::Steady3] {
+        let baseline = (name == "bch-scaling").then_some(Phase::Baseline);
+        let phases = [Phase::FanOut, Phase::Steady1, Phase::FanIn, Phase::Steady2, Phase::Steady3];
+        for phase in phases.into_iter().chain(baseline) {
             let mut blocks = made.ledger.blocks.iter().filter(|line| line.phase == phase);
             assert!(blocks.any(|line| line.inputs > 0), "{name} at {min}: {phase:?}");
         }

@@ -17,6 +17,7 @@
 //! the forge's directory format with a reader of its own ([`chain`]), and writes messages to peers as
 //! bytes, with hashes from a published crate.
 
+pub mod admission;
 pub mod chain;
 pub mod compare;
 pub mod crash;
@@ -35,6 +36,7 @@ pub mod peers;
 pub mod plan;
 pub mod process;
 pub mod progress;
+pub mod purse;
 pub mod reference;
 pub mod report;
 pub mod results;

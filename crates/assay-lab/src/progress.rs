@@ -179,6 +179,15 @@ pub enum Event<'a> {
         /// Whether links are cut now.
         is_cut: bool,
     },
+    /// A case of admission to the mempool begins.
+    MempoolCase {
+        /// The round, from 1.
+        round: u32,
+        /// Rounds in all.
+        of: u32,
+        /// Name of the case.
+        case: &'a str,
+    },
     /// The load of a network is over: its nodes have to agree.
     NetworkConverges,
     /// The last run of several nodes is done.
@@ -259,6 +268,15 @@ impl Terminal {
         is_due
     }
 
+    /// On a terminal what is going on, elsewhere a line of it every so often.
+    fn spin_or_say(&self, message: String) {
+        if self.interactive {
+            self.spin(message);
+        } else if self.is_due() {
+            self.say(&format!("  {message}"));
+        }
+    }
+
     fn spin(&self, message: String) {
         self.with_bar(None, |bar| bar.set_message(message));
     }
@@ -311,14 +329,9 @@ impl Terminal {
             Event::NetworkLoad { elapsed, of, txs, blocks, partitions, is_cut } => {
                 let (passed, left) = (elapsed.as_secs(), of.saturating_sub(*elapsed).as_secs());
                 let cut = if *is_cut { ", parted" } else { "" };
-                let line = format!(
+                self.spin_or_say(format!(
                     "{txs} transactions, {blocks} blocks, {partitions} partitions{cut}; {passed} s, {left} s left"
-                );
-                if self.interactive {
-                    self.spin(line);
-                } else if self.is_due() {
-                    self.say(&format!("  {line}"));
-                }
+                ));
             }
             Event::NetworkConverges => {
                 self.say("load ended, links whole: waiting until all nodes agree");
@@ -412,6 +425,9 @@ impl Reporter for Terminal {
             }
             Event::NetworkStarts { .. } | Event::NetworkLoad { .. } | Event::NetworkConverges => {
                 self.network(event);
+            }
+            Event::MempoolCase { round, of, case } => {
+                self.spin_or_say(format!("round {round} of {of}: {case}"));
             }
             Event::RelayRound { number, of } => {
                 self.spin(format!("transactions and block {number} of {of} on their way"));

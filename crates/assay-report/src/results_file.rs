@@ -80,7 +80,12 @@ impl ResultsFile {
 
     /// Whether these are results of benchmarks rather than of chains.
     pub fn is_of_benchmarks(&self) -> bool {
-        self.value.get("kind").and_then(Value::as_str) == Some("bench")
+        self.is_of("bench")
+    }
+
+    /// Whether they are of a plan of this kind.
+    pub fn is_of(&self, kind: &str) -> bool {
+        self.value.get("kind").and_then(Value::as_str) == Some(kind)
     }
 
     /// That these are no such results.

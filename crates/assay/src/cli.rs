@@ -147,15 +147,15 @@ fn delivery(text: &str) -> Result<Delivery, String> {
     Delivery::from_name(text).ok_or_else(|| format!("give one of {ways}"))
 }
 
-/// Run a plan: forge a chain, feed it to every target, measure, check and report; or run
-/// benchmarks.
+/// Run a plan: forge a chain, feed it to every target, measure, check and report; or give nodes
+/// transactions and measure their mempools; or run benchmarks.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
 pub(crate) struct RunArguments {
     /// Name of a built-in plan (`assay plan list`) or path of a TOML file.
     pub(crate) plan: String,
     /// Size of the chain instead of the plan's; 1 is the size of the published experiment. `small`
-    /// is 0.05, `medium` 0.3, `large` 1.
+    /// is 0.05, `medium` 0.3, `large` 1. Of a plan of the mempool: its transactions times this.
     #[arg(long, value_name = "F", value_parser = scale)]
     pub(crate) scale: Option<f64>,
     /// Seed of the chain instead of the plan's.

@@ -3,11 +3,14 @@
 //! On the BCH chain the split is in the same block and a chain goes on until its coin (at scale 1), or the scale's share of it, is
 //! spent. On Bitcoin the split is confirmed one block earlier and chains are short, because a mempool limits how many
 //! unconfirmed transactions may hang together; there are as many chains as the block takes.
+//!
+//! The blocks of the baseline are such chains as well, with two outputs and within main-chain size.
 
 use crate::{
     coins::CoinRef,
     keys::KeyId,
     kind::{Bound, Kind},
+    ledger::Phase,
     limits::{BLOCK_OVERHEAD_WEIGHT, CHAIN_REST, DUST, SPLIT_FEE},
     network::Network,
     plan::Plan,
@@ -53,16 +56,60 @@ pub(crate) struct FanOutPlan {
 
 /// Height of the fan-out block `block`, counted from 0.
 fn height(shape: &Shape, block: u32) -> u32 {
-    shape.maturity + 1 + block
+    shape.first_height(Phase::FanOut) + block
 }
 
 /// Plans a block of the BCH chain.
 pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
+    let fan_out = &shape.recipe.fan_out;
+    plan_chains(
+        shape,
+        &Chains {
+            height: height(shape, block),
+            coinbase: shape.fan_out_coinbase(block),
+            chains: fan_out.chains.expect("checked with the recipe"),
+            outputs: fan_out.outputs,
+            weight_max: shape.weight_max,
+            share: shape.scale,
+        },
+    )
+}
+
+/// Plans a block of the baseline.
+pub(crate) fn plan_baseline(shape: &Shape, block: u32) -> FanOutPlan {
+    plan_chains(
+        shape,
+        &Chains {
+            height: shape.first_height(Phase::Baseline) + block,
+            coinbase: 1 + block,
+            chains: shape.recipe.baseline.expect("there are such blocks").chains,
+            outputs: BASELINE_OUTPUTS,
+            weight_max: shape.baseline_weight_max(),
+            share: 1.0,
+        },
+    )
+}
+
+/// Outputs of a transaction of the baseline, apart from its change.
+pub(crate) const BASELINE_OUTPUTS: u32 = 1;
+
+/// A block of chains that grow from a coinbase which the block itself splits.
+struct Chains {
+    height: u32,
+    /// Height of the coinbase.
+    coinbase: u32,
+    chains: u32,
+    /// Outputs of a transaction, apart from its change.
+    outputs: u32,
+    weight_max: u64,
+    /// Of each chain's coin, so much is spent at most.
+    share: f64,
+}
+
+fn plan_chains(shape: &Shape, block: &Chains) -> FanOutPlan {
     let network = shape.network();
-    let height = height(shape, block);
-    let coinbase = block + 1;
+    let Chains { height, coinbase, chains, outputs, .. } = *block;
     let subsidy = network.subsidy(coinbase);
-    let chains = shape.recipe.fan_out.chains.expect("checked with the recipe");
     let start = subsidy / u64::from(chains) - SPLIT_FEE;
     let mut plan = Plan::new(height, network.subsidy(height), KeyId::published(coinbase, subsidy));
     plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
@@ -71,11 +118,11 @@ pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
     plan.first_ordinary = split + 1;
     let starts: Vec<_> = (0..chains).map(|vout| CoinRef { height, tx: split, vout }).collect();
     let weight =
-        (shape.weight_max - BLOCK_OVERHEAD_WEIGHT - split_weight(chains)) / u64::from(chains);
+        (block.weight_max - BLOCK_OVERHEAD_WEIGHT - split_weight(chains)) / u64::from(chains);
     let draws: Vec<_> = (0..chains)
-        .map(|chain| draw_long(shape, &mut shape.stream(height, chain), start, weight))
+        .map(|chain| draw_long(shape, block, &mut shape.stream(height, chain), (start, weight)))
         .collect();
-    let strands = interleave(shape, &mut plan, &starts, &draws, true);
+    let strands = interleave(outputs, &mut plan, &starts, &draws, true);
     FanOutPlan { plan, strands }
 }
 
@@ -86,14 +133,19 @@ fn split_weight(chains: u32) -> u64 {
     bound.weight()
 }
 
-/// A chain that ends when the scale's share of its coin is spent, or before its change would be dust.
-fn draw_long(shape: &Shape, stream: &mut Stream, start: u64, mut weight: u64) -> Draw {
-    let fan_out = &shape.recipe.fan_out;
+/// A chain that ends when its share of its coin is spent, or before its change would be dust.
+fn draw_long(
+    shape: &Shape,
+    block: &Chains,
+    stream: &mut Stream,
+    (start, mut weight): (u64, u64),
+) -> Draw {
+    let outputs = block.outputs;
     let mut bound = Bound::default();
     bound.input(Kind::P2pkh);
-    (0..=fan_out.outputs).for_each(|_| bound.output(Kind::P2pkh));
+    (0..=outputs).for_each(|_| bound.output(Kind::P2pkh));
     let fee = shape.fee(&bound);
-    let target = ((start as f64 * shape.scale) as u64).min(start - DUST);
+    let target = ((start as f64 * block.share) as u64).min(start - DUST);
     let mut draw = Draw {
         start,
         start_kind: Kind::P2pkh,
@@ -104,13 +156,13 @@ fn draw_long(shape: &Shape, stream: &mut Stream, start: u64, mut weight: u64) ->
     let mut spent = 0;
     while bound.weight() <= weight {
         let before = draw.amounts.len();
-        draw.amounts.extend((0..fan_out.outputs).map(|_| amount(shape, stream)));
+        draw.amounts.extend((0..outputs).map(|_| amount(shape, stream)));
         spent += draw.amounts[before..].iter().copied().map(u64::from).sum::<u64>() + fee;
         if spent > target {
             draw.amounts.truncate(before);
             break;
         }
-        draw.kinds.extend((0..=fan_out.outputs).map(|_| Kind::P2pkh));
+        draw.kinds.extend((0..=outputs).map(|_| Kind::P2pkh));
         draw.fees.push(fee);
         weight -= bound.weight();
     }
@@ -174,7 +226,7 @@ fn plan_short_block(
     let split_height = shape.maturity + block;
     let starts: Vec<_> =
         (0..draws.len() as u32).map(|vout| CoinRef { height: split_height, tx: 1, vout }).collect();
-    let strands = interleave(shape, &mut plan, &starts, &draws, false);
+    let strands = interleave(shape.recipe.fan_out.outputs, &mut plan, &starts, &draws, false);
     (FanOutPlan { plan, strands }, draws)
 }
 
@@ -234,13 +286,13 @@ fn draw_short(shape: &Shape, stream: &mut Stream, left: &mut Left) -> (Draw, boo
 
 /// Adds the transactions of all chains to the plan, one of each chain in turn.
 fn interleave(
-    shape: &Shape,
+    outputs: u32,
     plan: &mut Plan,
     starts: &[CoinRef],
     draws: &[Draw],
     change_to_funding: bool,
 ) -> Vec<Vec<u32>> {
-    let outputs = shape.recipe.fan_out.outputs as usize;
+    let outputs = outputs as usize;
     let mut strands: Vec<Vec<u32>> =
         draws.iter().map(|draw| Vec::with_capacity(draw.fees.len())).collect();
     let mut change: Vec<u64> = draws.iter().map(|draw| draw.start).collect();

@@ -2,6 +2,7 @@
 
 pub(crate) mod fan_in;
 pub(crate) mod fan_out;
+pub(crate) mod placement;
 pub(crate) mod steady_1;
 pub(crate) mod steady_2;
 pub(crate) mod steady_3;

@@ -97,7 +97,7 @@ impl Recipe {
 pub enum RecipeError {
     /// There is no such recipe in the program.
     #[error(
-        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-scaling and sighash-scaling, or give the path of a TOML file"
+        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling and sighash-scaling, or give the path of a TOML file"
     )]
     Unknown {
         /// The name asked for.
@@ -220,8 +220,9 @@ impl fmt::Display for Recipe {
     }
 }
 
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 4] = [
     ("bch-scaling", include_str!("../../recipes/bch-scaling.toml")),
+    ("bitcoin-placement", include_str!("../../recipes/bitcoin-placement.toml")),
     ("bitcoin-scaling", include_str!("../../recipes/bitcoin-scaling.toml")),
     ("sighash-scaling", include_str!("../../recipes/sighash-scaling.toml")),
 ];

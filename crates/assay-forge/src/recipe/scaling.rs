@@ -22,12 +22,28 @@ pub(crate) struct ScalingFile {
     pub(crate) block_weight_max: Option<u64>,
     pub(crate) fee_sat_per_kb: u64,
     pub(crate) maturity: Blocks,
+    pub(crate) baseline: Option<Baseline>,
     pub(crate) fan_out: FanOut,
+    pub(crate) placement: Option<Rounds>,
     pub(crate) steady_1: Blocks,
     pub(crate) fan_in: FanIn,
     pub(crate) steady_2: Blocks,
     pub(crate) steady_3: Steady3,
     pub(crate) scripts: Option<Scripts>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Baseline {
+    pub(crate) blocks: u32,
+    pub(crate) block_bytes: u64,
+    pub(crate) chains: u32,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rounds {
+    pub(crate) rounds: u32,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -111,6 +127,9 @@ impl ScalingFile {
             1..=100,
             "each spends a coinbase from before the first halving",
         )?;
+        if let Some(placement) = self.placement {
+            self.check_placement(placement)?;
+        }
         range("steady_1.blocks", self.steady_1.blocks.into(), 0..=1_000, "0 leaves the phase out")?;
         range(
             "fan_in.blocks",
@@ -147,6 +166,23 @@ impl ScalingFile {
                 unit: "blocks",
                 reason: "before steady-3 can spend its coinbases; add maturity blocks",
             });
+        }
+        Ok(())
+    }
+
+    /// The placement takes the coins that the first two steady states would.
+    fn check_placement(&self, placement: Rounds) -> Result<(), RecipeError> {
+        range("placement.rounds", placement.rounds.into(), 1..=100, "each has four blocks")?;
+        range(
+            "fan_out.blocks",
+            self.fan_out.blocks.into(),
+            2..=100,
+            "the placement has an earlier and a later half",
+        )?;
+        for (key, blocks) in
+            [("steady_1.blocks", self.steady_1.blocks), ("steady_2.blocks", self.steady_2.blocks)]
+        {
+            range(key, blocks.into(), 0..=0, "the placement spends the same outputs")?;
         }
         Ok(())
     }
@@ -195,6 +231,7 @@ impl ScalingFile {
         let chains =
             self.fan_out.chains.ok_or(RecipeError::Missing { key: "fan_out.chains", chain })?;
         range("fan_out.chains", chains.into(), 1..=200, "one coinbase funds them all")?;
+        self.check_baseline(bytes)?;
         let not = |key, reason| Err(RecipeError::NotForChain { key, chain, reason });
         if self.block_weight_max.is_some() {
             return not("block_weight_max", "blocks are limited in bytes");
@@ -218,6 +255,28 @@ impl ScalingFile {
             });
         }
         Ok(())
+    }
+
+    fn check_baseline(&self, block_bytes_max: u64) -> Result<(), RecipeError> {
+        let Some(baseline) = self.baseline else { return Ok(()) };
+        range(
+            "baseline.blocks",
+            baseline.blocks.into(),
+            0..=20,
+            "each spends a coinbase from before the first halving",
+        )?;
+        range(
+            "baseline.block_bytes",
+            baseline.block_bytes,
+            100_000..=block_bytes_max.min(4_000_000),
+            "blocks of main-chain size",
+        )?;
+        range(
+            "baseline.chains",
+            baseline.chains.into(),
+            1..=20,
+            "one coinbase funds them all, and the smallest block holds them",
+        )
     }
 
     fn check_bitcoin(&self) -> Result<(), RecipeError> {
@@ -244,6 +303,9 @@ impl ScalingFile {
         let not = |key, reason| Err(RecipeError::NotForChain { key, chain, reason });
         if self.block_bytes_max.is_some() {
             return not("block_bytes_max", "blocks are limited in weight");
+        }
+        if self.baseline.is_some() {
+            return not("baseline", "all blocks are of main-chain size");
         }
         if self.fan_out.chains.is_some() {
             return not("fan_out.chains", "the block is filled with as many chains as fit");

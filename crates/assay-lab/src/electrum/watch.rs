@@ -12,16 +12,27 @@ use std::time::Duration;
 
 use super::client::{Client, ElectrumError, HeaderTip, Notification, ServerName};
 use crate::machine::clock::Clock;
+use crate::machine::disk::{self, DiskUse};
 
 /// Time between two questions while nothing is announced: how late the tip of a server that announces little is seen.
 const ASK_PERIOD: Duration = Duration::from_millis(10);
 /// Longest wait for an answer; announcements are waited for without limit.
 const TIMEOUT: Duration = Duration::from_mins(2);
+
+/// A height that an index reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Reached {
+    /// When, on the run's clock.
+    pub(crate) at_s: f64,
+    /// Disk use of the process of the index until then, where it has one of its own.
+    pub(crate) disk: Option<DiskUse>,
+}
+
 /// What was announced so far.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Moment and height of each announcement that was higher than all before.
-    announcements: Vec<(f64, u32)>,
+    /// Each announcement that was higher than all before, with its height.
+    announcements: Vec<(Reached, u32)>,
     /// The last one, whatever its height.
     last: Option<HeaderTip>,
     fault: Option<ElectrumError>,
@@ -32,6 +43,8 @@ struct Shared {
     seen: Mutex<Seen>,
     changed: Condvar,
     cancelled: AtomicBool,
+    /// The process of the index, where it has one of its own.
+    own_pid: Option<u32>,
 }
 
 /// A thread with its own connection that stamps announcements.
@@ -54,12 +67,16 @@ pub(crate) enum Wait {
 }
 
 impl IndexWatch {
-    /// Connects, subscribes, and starts the thread.
-    pub(crate) fn start(address: SocketAddr, clock: Clock) -> Result<Self, ElectrumError> {
+    /// Connects, subscribes, and starts the thread; `own_pid` is the process of the index, where it has one of its own.
+    pub(crate) fn start(
+        address: SocketAddr,
+        clock: Clock,
+        own_pid: Option<u32>,
+    ) -> Result<Self, ElectrumError> {
         let mut client = Client::connect(address, TIMEOUT)?;
         let server = client.hello()?;
         let tip = client.subscribe_headers()?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared { own_pid, ..Shared::default() });
         shared.take(clock.now_s(), tip);
         let of_thread = Arc::clone(&shared);
         let thread = thread::spawn(move || of_thread.watch(&mut client, clock));
@@ -81,16 +98,21 @@ impl IndexWatch {
         seen.fault.take().map_or(Wait::NotYet, Wait::Failed)
     }
 
-    /// For each of the heights from 1 on that was reached: when.
-    pub(crate) fn reached_at_s(&self) -> Vec<f64> {
+    /// For each of the heights from 1 on that was reached: when, and with which disk use.
+    pub(crate) fn reached(&self) -> Vec<Reached> {
         let seen = self.shared.lock();
-        let mut moments: Vec<f64> = Vec::new();
-        for (at_s, height) in &seen.announcements {
-            if *height as usize > moments.len() {
-                moments.resize(*height as usize, *at_s);
+        let mut all: Vec<Reached> = Vec::new();
+        for (reached, height) in &seen.announcements {
+            if *height as usize > all.len() {
+                all.resize(*height as usize, *reached);
             }
         }
-        moments
+        all
+    }
+
+    /// The disk use of the index' own process when it was subscribed to.
+    pub(crate) fn disk_at_start(&self) -> Option<DiskUse> {
+        self.shared.lock().announcements.first().and_then(|(reached, _)| reached.disk)
     }
 
     /// The tip announced last.
@@ -118,7 +140,8 @@ impl Shared {
     fn take(&self, now_s: f64, tip: HeaderTip) {
         let mut seen = self.lock();
         if seen.announcements.last().is_none_or(|(_, height)| tip.height > *height) {
-            seen.announcements.push((now_s, tip.height));
+            let disk = self.own_pid.and_then(disk::of_process);
+            seen.announcements.push((Reached { at_s: now_s, disk }, tip.height));
         }
         seen.last = Some(tip);
         drop(seen);
@@ -207,10 +230,11 @@ mod tests {
                 stream.write_all(reply.as_bytes()).expect("open");
             }
         });
-        let watch = IndexWatch::start(address, Clock::start()).expect("it answers");
+        let watch = IndexWatch::start(address, Clock::start(), None).expect("it answers");
         assert_eq!(watch.server.software, "S");
         assert!(matches!(watch.wait(5, Duration::from_secs(5)), Wait::Reached));
-        let moments = watch.reached_at_s();
+        let moments: Vec<f64> = watch.reached().iter().map(|reached| reached.at_s).collect();
+        assert!(watch.disk_at_start().is_none(), "it has no process here");
         assert_eq!(moments.len(), 5);
         assert!(moments[0] <= moments[1], "{moments:?}");
         assert!(moments[1].to_bits() == moments[3].to_bits(), "{moments:?}");

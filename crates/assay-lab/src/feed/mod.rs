@@ -21,15 +21,16 @@ use assay_report::stats::random::SplitMix64;
 use self::courier::{Courier, Way};
 use self::due::{Due, sleep_until};
 pub(crate) use self::peer::PeerError;
-use self::ready::Ready;
+pub(crate) use self::ready::Ready;
 use self::tip_watch::TipWatch;
 use crate::chain::{BlockEntry, Chain, ChainError, OrderEntry};
 use crate::machine::clock::Clock;
+use crate::machine::disk::{self, DiskUse};
 use crate::plan::{FeedPlan, SeenMode};
 use crate::process::rpc::{Client, RpcError, read_batch, read_result};
 use crate::process::sample;
 use crate::progress::{Event, Reporter};
-use crate::results::{BlockRecord, BlockRelay};
+use crate::results::{BlockDisk, BlockRecord, BlockRelay};
 use crate::wire::{self, Hash};
 
 const BLOCK_PREFIX: &[u8] =
@@ -140,6 +141,8 @@ pub(crate) struct Feeder<'a> {
     tx_errors: BTreeMap<String, u64>,
     /// Hash of the block before.
     before: Hash,
+    /// The target's disk use when that was the tip.
+    disk: Option<DiskUse>,
     // Reused from block to block.
     body: Vec<u8>,
     raw: Vec<u8>,
@@ -169,10 +172,12 @@ struct Task {
 impl<'a> Feeder<'a> {
     /// The connections inside `reach` are separate ones to the same node; `before` is the block that it has.
     pub(crate) fn new(job: FeedJob<'a>, clock: Clock, reach: Reach, before: Hash) -> Self {
+        let disk = reach.pid.and_then(disk::of_process);
         Self {
             job,
             clock,
             reach,
+            disk,
             due_at_s: clock.now_s(),
             paced_at_s: None,
             random: SplitMix64::new(job.chain.header.seed ^ PACE),
@@ -212,10 +217,12 @@ impl<'a> Feeder<'a> {
             self.due_at_s = self.due_at_s.max(paced_at_s);
         }
         let due_at_s = self.due_at_s;
+        let disk_at_send = self.reach.pid.and_then(disk::of_process);
         let (stamps, cpu_s) = match &task.ready {
             Some(ready) => self.deliver(block, ready, &task)?,
             None => self.submit(block)?,
         };
+        let disk = self.disk_around(disk_at_send);
         self.due_at_s = stamps.tip_at_s;
         Ok(BlockRecord {
             height: block.height,
@@ -238,6 +245,7 @@ impl<'a> Feeder<'a> {
             service_s: round_us(stamps.tip_at_s - stamps.send_at_s),
             queue_s: round_us(stamps.send_at_s - due_at_s),
             cpu_s,
+            disk,
             index: None,
             relay: stamps.relay,
         })
@@ -466,6 +474,14 @@ impl<'a> Feeder<'a> {
             .call("getrawmempool", "[]")
             .map_err(|source| FeedError::Rpc { height: block.height, source })?;
         Ok(seen::count_in_mempool(&self.order, &mempool))
+    }
+
+    /// The disk use around the block that became the tip just now.
+    fn disk_around(&mut self, at_send: Option<DiskUse>) -> Option<BlockDisk> {
+        let now = self.reach.pid.and_then(disk::of_process);
+        let before = std::mem::replace(&mut self.disk, now)?;
+        let at_send = at_send?;
+        Some(BlockDisk { service: now?.since(at_send), between: at_send.since(before) })
     }
 
     fn cpu_s(&self) -> Option<f64> {

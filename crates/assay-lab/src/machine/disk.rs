@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::{fs, io};
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes of all files below a folder, as their lengths say; zero when there is none.
 pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
@@ -35,4 +37,59 @@ pub(crate) fn forget_file(path: &Path) -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn forget_file(_: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Bytes that came from the disk and went to it, past the page cache.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskUse {
+    /// Read.
+    pub read_bytes: u64,
+    /// Written, counted when a page becomes dirty.
+    pub written_bytes: u64,
+}
+
+impl DiskUse {
+    /// What was added since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+        }
+    }
+}
+
+impl std::iter::Sum for DiskUse {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            read_bytes: sum.read_bytes + one.read_bytes,
+            written_bytes: sum.written_bytes + one.written_bytes,
+        })
+    }
+}
+
+/// The disk use of a process so far; `None` where the system does not say.
+pub(crate) fn of_process(pid: u32) -> Option<DiskUse> {
+    let io = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let (read_bytes, written_bytes) = (number(&io, "read_bytes:")?, number(&io, "write_bytes:")?);
+    Some(DiskUse { read_bytes, written_bytes })
+}
+
+/// A number that follows `key` in a file under `/proc`.
+pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
+    rest.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disk_use_adds_up_and_never_runs_backwards() {
+        let use_of = |read_bytes, written_bytes| DiskUse { read_bytes, written_bytes };
+        let steps = [use_of(1, 10), use_of(4, 10), use_of(4, 70)];
+        let parts = steps.windows(2).map(|pair| pair[1].since(pair[0]));
+        assert_eq!(parts.sum::<DiskUse>(), steps[2].since(steps[0]));
+        assert_eq!(use_of(0, 5).since(use_of(3, 9)), DiskUse::default());
+    }
 }

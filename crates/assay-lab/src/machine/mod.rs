@@ -11,6 +11,7 @@ use std::{fs, thread};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::disk::DiskUse;
 pub use self::reference_rate::ReferenceRate;
 pub use self::table::table;
 pub(crate) use self::table::table_of;

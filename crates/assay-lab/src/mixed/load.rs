@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use assay_report::stats::random::SplitMix64;
 
-use super::coins::{Coin, Purse, Signed};
 use super::net::Net;
 use super::tap::Passage;
 use super::{Cut, MixedOptions, topology};
 use crate::network::{ASK_PAUSE, NetworkError};
 use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
+use crate::purse::{Coin, Purse, Signed};
 use crate::wire;
 
 /// A transaction of the load.

@@ -5,8 +5,6 @@
 //! latencies, compact blocks and bytes are seen from outside on one clock, for every program in the same way. Links are cut at random,
 //! so that both sides go on and have to agree afterwards.
 
-mod base;
-mod coins;
 mod converge;
 mod faults;
 mod figures;
@@ -26,14 +24,13 @@ use std::time::Duration;
 use assay_report::atomic_file;
 use assay_report::stats::random::SplitMix64;
 
-use self::base::Base;
-use self::coins::Purse;
 use self::load::Load;
 use self::net::Net;
 use crate::machine;
 use crate::network::NetworkError;
 use crate::plan::TargetSpec;
 use crate::progress::{Event, Reporter};
+use crate::purse::{Base, Kind, Purse};
 use crate::target::Target;
 
 pub use self::converge::{Convergence, Difference, Leftover, Rejection};
@@ -127,14 +124,15 @@ pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<MixedRepor
     let logs = options.out_dir.join("logs");
     atomic_file::create_folder(&logs)?;
     let mut random = SplitMix64::new(options.seed);
-    let purse = Purse::new(&mut random);
+    let purse = Purse::new(Kind::P2wsh, &mut random);
     let txs = options.tx_per_s * options.time.as_secs_f64();
-    let base = Base::make(&purse, txs as usize + COINS_LEFT, machine::clock::now_s());
+    let coins = txs as usize + COINS_LEFT;
+    let base = Base::make(&[(&purse, coins)], machine::clock::now_s());
     let nodes = programs.of_nodes.len();
     reporter.event(&Event::NetworkStarts { nodes, blocks: base.blocks.len() });
     let mut net = Net::start(options, &programs, &base, &mut random)?;
     let base_height = base.blocks.len() as u32;
-    let mut load = Load::new(options, reporter, random, purse, base.coins);
+    let mut load = Load::new(options, reporter, random, purse, base.coins.concat());
     load.run(&mut net)?;
     // What is measured belongs to the load alone.
     let figures = figures::of(&net, &programs);

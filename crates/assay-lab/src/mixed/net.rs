@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use assay_report::atomic_file;
 use assay_report::stats::random::SplitMix64;
 
-use super::base::Base;
 use super::record::Record;
 use super::tap::{Passage, Tap};
 use super::watch::Observer;
@@ -17,6 +16,7 @@ use crate::network::link::Properties;
 use crate::network::{ASK_PAUSE, NetworkError, Node, renew};
 use crate::process::Ports;
 use crate::process::rpc::RpcError;
+use crate::purse::Base;
 use crate::target::{Family, Target};
 
 /// A node of the network.
@@ -74,7 +74,7 @@ impl Net {
             members.push(Member { name, program: *program, family, makes_blocks, node, log });
         }
         for member in &members {
-            member.fill(base)?;
+            base.give(&member.node)?;
         }
         let record = Arc::new(Record::new(members.len()));
         let properties =
@@ -205,17 +205,6 @@ fn start_node(
 }
 
 impl Member {
-    fn fill(&self, base: &Base) -> Result<(), NetworkError> {
-        for (height, block) in (1..).zip(&base.blocks) {
-            let params = format!(r#"["{}"]"#, faster_hex::hex_string(block));
-            let answer: Option<String> = self.node.call("submitblock", &params)?;
-            if let Some(reason) = answer {
-                return Err(NetworkError::Rejected { height, reason });
-            }
-        }
-        Ok(())
-    }
-
     /// Connects once, as to a peer that it chose by itself: nodes are patient with those that their users name.
     fn connect(&self, to: std::net::SocketAddr) -> Result<(), NetworkError> {
         match self.family {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::coins::Signed;
 use super::message::{Content, Traffic};
+use crate::purse::Signed;
 use crate::wire::Hash;
 
 /// One transaction or block at one node.

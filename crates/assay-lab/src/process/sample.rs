@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::clock::Clock;
+use crate::machine::disk::{self, number};
 
 /// Resources over time, as columns of equal length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -53,13 +54,13 @@ pub(crate) struct Look {
 pub(crate) fn look(pid: u32) -> Look {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");
-    let io = read("io");
+    let disk = disk::of_process(pid);
     Look {
         cpu_s: cpu_seconds(&read("stat")),
         rss_bytes: kib(&status, "VmRSS:"),
         rss_peak_bytes: kib(&status, "VmHWM:"),
-        read_bytes: number(&io, "read_bytes:"),
-        write_bytes: number(&io, "write_bytes:"),
+        read_bytes: disk.map(|disk| disk.read_bytes),
+        write_bytes: disk.map(|disk| disk.written_bytes),
         threads: number(&status, "Threads:"),
     }
 }
@@ -95,11 +96,6 @@ fn ticks_s(stat: &str, fields: usize) -> Option<f64> {
         ticks += values.next()?.parse::<u64>().ok()?;
     }
     Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
-}
-
-fn number(text: &str, key: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
-    rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
 fn kib(text: &str, key: &str) -> Option<u64> {

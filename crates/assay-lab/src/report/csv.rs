@@ -8,7 +8,8 @@ use crate::results::Results;
 
 const HEAD: &str = "target,run,status,seen_requested,repeat,height,phase,txs,inputs,outputs,bytes,\
 signatures,txs_sent,txs_accepted,txs_in_mempool,first_tx_at_s,last_tx_at_s,send_at_s,reply_at_s,\
-tip_at_s,service_s,queue_s,cpu_s,index_at_s,index_service_s,index_queue_s,index_pair_s\n";
+tip_at_s,service_s,queue_s,cpu_s,index_at_s,index_service_s,index_queue_s,index_pair_s,\
+read_bytes,written_bytes,read_bytes_between,written_bytes_between\n";
 
 /// All blocks of all runs. Missing values are empty fields.
 pub(super) fn blocks(results: &Results) -> String {
@@ -23,7 +24,7 @@ pub(super) fn blocks(results: &Results) -> String {
                 // Writing to a string cannot fail.
                 let _ = writeln!(
                     out,
-                    "{head},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                    "{head},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                     block.height,
                     field(&block.phase),
                     block.txs,
@@ -46,6 +47,10 @@ pub(super) fn blocks(results: &Results) -> String {
                     optional(block.index.map(|index| index.service_s)),
                     optional(block.index.map(|index| index.queue_s)),
                     optional(block.index.map(|index| index.pair_s)),
+                    optional(block.disk.map(|disk| disk.service.read_bytes)),
+                    optional(block.disk.map(|disk| disk.service.written_bytes)),
+                    optional(block.disk.map(|disk| disk.between.read_bytes)),
+                    optional(block.disk.map(|disk| disk.between.written_bytes)),
                 );
             }
         }
@@ -53,7 +58,7 @@ pub(super) fn blocks(results: &Results) -> String {
     out
 }
 
-fn optional(value: Option<f64>) -> String {
+fn optional(value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 

@@ -4,7 +4,7 @@ use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
 use assay_report::{Figure, Front};
 
 use super::series::{self, Series};
-use super::{charts, index, prose, scaling, sync, verdict};
+use super::{charts, index, placement, prose, scaling, sync, verdict};
 use crate::compare::{CompareError, Comparison};
 use crate::results::Results;
 
@@ -30,8 +30,10 @@ pub(super) fn of(results: &Results, verdict: Option<&Result<Comparison, CompareE
     } else {
         of_blocks(results, &all, first)
     };
-    // Where targets were compared, the verdict is the answer.
-    if let Some(sentence) = sentences.into_iter().next() {
+    // Where targets were compared, the verdict is the answer, if the question is about them.
+    if placement::is_there(results) {
+        front.answer = placement::answer(results);
+    } else if let Some(sentence) = sentences.into_iter().next() {
         front.answer = sentence;
     }
     front.caveats.extend(prose::caveats(results));

@@ -20,10 +20,11 @@ struct Metric {
     published: fn(&Figure) -> Option<f64>,
 }
 
-const METRICS: [Metric; 5] = [
+const METRICS: [Metric; 6] = [
     Metric { unit: "tx/s", ours: |p| p.tx_per_s, published: |f| f.tx_per_s },
     Metric { unit: "inputs/s", ours: |p| p.inputs_per_s, published: |f| f.inputs_per_s },
     Metric { unit: "outputs/s", ours: |p| p.outputs_per_s, published: |f| f.outputs_per_s },
+    Metric { unit: "script hashes/s", ours: |p| p.script_hashes_per_s, published: |_| None },
     Metric { unit: "MiB/s", ours: |p| p.mib_per_s, published: |f| f.mib_per_s },
     Metric { unit: "tx/s, with node", ours: |p| p.pair_tx_per_s, published: |f| f.tx_per_s },
 ];
@@ -41,7 +42,8 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
          the time from sending the block (or from its predecessor's being indexed, if that is later) \
          to the announcement, and is the one to compare between programs that share the work in \
          another way. Blocks announced together were indexed together: the first of them carries the \
-         time."
+         time. Script hashes per second count one for each output of the blocks and one for each output that \
+         an input spends: what an index of script hashes has to enter."
             .to_owned(),
         "A run counts only if the index reached the tip and its answers passed the ledger check: \
          history, balance and unspent outputs of every script hash, or of a seeded sample, asked for \
@@ -161,6 +163,8 @@ pub(super) fn beside_node(results: &Results, target: &TargetResults) -> Table {
         "Node inputs/s",
         "Index inputs/s",
         "Together inputs/s",
+        "Index script hashes/s",
+        "Together script hashes/s",
     ];
     let mut table = Table::new(&format!("{}: node and index", target.name), &head, 2);
     for (name, title) in &phases_and_total(results) {
@@ -189,6 +193,8 @@ pub(super) fn beside_node(results: &Results, target: &TargetResults) -> Table {
                 node(|p| p.inputs_per_s),
                 index(|p| p.inputs_per_s),
                 index(|p| p.pair_inputs_per_s),
+                index(|p| p.script_hashes_per_s),
+                index(|p| p.pair_script_hashes_per_s),
             ]);
         }
     }

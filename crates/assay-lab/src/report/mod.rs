@@ -8,6 +8,7 @@ mod csv;
 mod finding;
 mod front;
 mod index;
+mod placement;
 mod profiles;
 mod prose;
 mod relay;
@@ -199,6 +200,8 @@ fn block_sections(results: &Results) -> Vec<Section> {
         throughput.clear();
         throughput_prose.clear();
     }
+    let mut detail = per_target(tables::detail);
+    detail.extend(results.targets.iter().filter_map(|target| tables::disk(results, target)));
     let any_sent = results.runs().any(|run| run.total.admission.sent > 0);
     let has_index = index::is_there(results);
     let relay = if relay::is_there(results) {
@@ -212,7 +215,19 @@ fn block_sections(results: &Results) -> Vec<Section> {
     } else {
         section("relay", "", Vec::new(), Vec::new(), Vec::new())
     };
+    let placement = if placement::is_there(results) {
+        section(
+            "placement",
+            "Placement of coins",
+            placement::prose(results),
+            placement::tables(results),
+            vec![],
+        )
+    } else {
+        Section::default()
+    };
     vec![
+        placement,
         relay,
         section(
             "throughput",
@@ -232,7 +247,7 @@ fn block_sections(results: &Results) -> Vec<Section> {
             "blocks",
             "Block by block",
             vec![prose::BLOCKS.to_owned()],
-            per_target(tables::detail),
+            detail,
             charts::per_block(results),
         ),
         section(

@@ -11,7 +11,10 @@ use crate::results::{Results, Run, Status, disturbance};
 pub(super) const BLOCKS: &str = "Service time runs from sending the first byte of a block to its \
 being the tip, as a second connection sees it; it includes transfer, hexadecimal and JSON decoding. \
 Waiting is the time a block was due but not sent: the laboratory reads and encodes it, and asks for \
-the mempool. Waiting is not part of any rate. Vertical axes are logarithmic.";
+the mempool. Waiting is not part of any rate. Vertical axes are logarithmic. Disk use is what the \
+node's process read from the disk and wrote to it, past the page cache: during service times, and \
+between blocks, when it takes transactions and writes in the background. An index in the node's \
+process is a part of it; what is written at shutdown is in the resources of the run only.";
 
 pub(super) const RESOURCES: &str = "Sampled ten times a second from outside. Read and written count \
 what reached the disk, not the page cache. Start runs from starting the process to its first answer; \

@@ -202,6 +202,41 @@ pub(super) fn detail(results: &Results, target: &TargetResults) -> Table {
     table
 }
 
+/// Disk use of the node, and of an index in a process of its own, in each phase.
+pub(super) fn disk(results: &Results, target: &TargetResults) -> Option<Table> {
+    let head = [
+        "Phase",
+        "Seen",
+        "Read in blocks, MiB",
+        "Written in blocks, MiB",
+        "Read between, MiB",
+        "Written between, MiB",
+        "Index read, MiB",
+        "Index written, MiB",
+    ];
+    let mut table = Table::new(&format!("{}: disk use per phase", target.name), &head, 2);
+    for run in target.runs.iter().filter(|run| run.status == Status::Valid) {
+        for phase in &run.phases {
+            let Some(disk) = &phase.disk else { continue };
+            let index = run.index.as_ref();
+            let index = index.and_then(|index| index.phases.iter().find(|p| p.name == phase.name));
+            let index = index.and_then(|phase| phase.disk);
+            let cell = |bytes: Option<u64>| bytes.map_or_else(|| NONE.to_owned(), mib);
+            table.push([
+                results.plan.phase_title(&phase.name).to_owned(),
+                run_share(target, run),
+                mib(disk.service.read_bytes),
+                mib(disk.service.written_bytes),
+                mib(disk.between.read_bytes),
+                mib(disk.between.written_bytes),
+                cell(index.map(|disk| disk.read_bytes)),
+                cell(index.map(|disk| disk.written_bytes)),
+            ]);
+        }
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
 /// CPU time per service time. Ticks of 10 ms say nothing about phases that take less than a second
 /// over all their blocks.
 fn cores_in_use(phase: &PhaseResult) -> String {

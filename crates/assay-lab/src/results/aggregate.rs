@@ -2,7 +2,9 @@
 
 use assay_report::stats::{median, rate};
 
-use super::{Admission, BlockRecord, IndexBlock, IndexPhase, PhaseResult};
+use super::{Admission, BlockDisk, BlockRecord, IndexBlock, IndexPhase, PhaseResult};
+use crate::electrum::watch::Reached;
+use crate::machine::disk::DiskUse;
 use crate::plan::Plan;
 
 const MIB: f64 = 1_048_576.0;
@@ -24,19 +26,22 @@ fn by_phase(blocks: &[BlockRecord]) -> Vec<(&str, Vec<&BlockRecord>)> {
     phases
 }
 
-/// Notes when an index had each block; `reached_at_s` has a moment for each height from 1 on.
-pub(crate) fn note_index(blocks: &mut [BlockRecord], reached_at_s: &[f64]) {
+/// Notes when an index had each block; `reached` has an entry for each height from 1 on, `start` is the disk use before that.
+pub(crate) fn note_index(blocks: &mut [BlockRecord], reached: &[Reached], start: Option<DiskUse>) {
     let mut before_s = 0.0_f64;
+    let mut disk_before = start;
     for block in blocks {
-        let Some(&at_s) = reached_at_s.get(block.height as usize - 1) else { return };
+        let Some(&Reached { at_s, disk }) = reached.get(block.height as usize - 1) else { return };
         let since = |start_s: f64| round_us((at_s - start_s.max(before_s)).max(0.0));
         block.index = Some(IndexBlock {
             reached_at_s: round_us(at_s),
             service_s: since(block.tip_at_s),
             queue_s: round_us((before_s - block.tip_at_s).max(0.0)),
             pair_s: since(block.send_at_s),
+            disk: disk.zip(disk_before).map(|(now, before)| now.since(before)),
         });
         before_s = at_s;
+        disk_before = disk;
     }
 }
 
@@ -66,6 +71,7 @@ fn summarise_index(name: &str, blocks: &[&BlockRecord]) -> Option<IndexPhase> {
     );
     let lags = blocks.iter().zip(&stamps).map(|(block, at)| at.reached_at_s - block.tip_at_s);
     let txs = blocks.iter().map(|block| block.txs).sum();
+    let script_hashes = sum(|block| block.inputs + block.outputs);
     Some(IndexPhase {
         name: name.to_owned(),
         blocks: blocks.len() as u64,
@@ -80,6 +86,9 @@ fn summarise_index(name: &str, blocks: &[&BlockRecord]) -> Option<IndexPhase> {
         pair_s,
         pair_tx_per_s: rate(txs as f64, pair_s),
         pair_inputs_per_s: rate(sum(|block| block.inputs), pair_s),
+        script_hashes_per_s: rate(script_hashes, seconds),
+        pair_script_hashes_per_s: rate(script_hashes, pair_s),
+        disk: stamps.iter().map(|stamp| stamp.disk).sum(),
     })
 }
 
@@ -98,6 +107,7 @@ fn summarise(name: &str, blocks: &[&BlockRecord]) -> PhaseResult {
     let (bytes, signatures) = (sum(|block| block.bytes), sum(|block| block.signatures));
     let service: Vec<f64> = blocks.iter().map(|block| block.service_s).collect();
     let cpu: Option<Vec<f64>> = blocks.iter().map(|block| block.cpu_s).collect();
+    let disk: Option<BlockDisk> = blocks.iter().map(|block| block.disk).sum();
     let candidates = txs - blocks.len() as u64;
     PhaseResult {
         name: name.to_owned(),
@@ -118,6 +128,7 @@ fn summarise(name: &str, blocks: &[&BlockRecord]) -> PhaseResult {
         rpc_s: total_s(|block| block.reply_at_s - block.send_at_s),
         queue_s: total_s(|block| block.queue_s),
         cpu_s: cpu.map(|cpu| sum_s(cpu.into_iter())),
+        disk,
         admission: admission(blocks),
         seen_measured: rate(sum(|block| block.txs_in_mempool) as f64, candidates as f64),
     }
@@ -169,7 +180,11 @@ mod tests {
             (block.send_at_s, block.tip_at_s) = (send_at_s, tip_at_s);
         }
         // Before the tip was seen; late; late and together with the next.
-        note_index(&mut blocks, &[0.9, 5.0, 7.0, 7.0]);
+        let written = [3, 8, 20, 20].map(|written_bytes| DiskUse { read_bytes: 0, written_bytes });
+        let reached = [0.9, 5.0, 7.0, 7.0].into_iter().zip(written);
+        let reached: Vec<_> =
+            reached.map(|(at_s, disk)| Reached { at_s, disk: Some(disk) }).collect();
+        note_index(&mut blocks, &reached, Some(written[0]));
         let stamps: Vec<IndexBlock> = blocks.iter().filter_map(|block| block.index).collect();
         let of = |time: fn(&IndexBlock) -> f64| stamps.iter().map(time).collect::<Vec<_>>();
         assert_eq!(of(|stamp| stamp.service_s), [0.0, 3.0, 2.0, 0.0]);
@@ -178,6 +193,13 @@ mod tests {
         let [phase] = &index_phases(&blocks)[..] else { panic!("one phase") };
         assert!((phase.seconds - 5.0).abs() < 1e-9 && (phase.queue_s - 5.0).abs() < 1e-9);
         assert!((phase.lag_s_max - 4.0).abs() < 1e-9 && (phase.pair_s - 6.9).abs() < 1e-9);
+        assert_eq!(phase.disk, Some(DiskUse { read_bytes: 0, written_bytes: 17 }));
+        let scripts: u64 = blocks.iter().map(|block| block.inputs + block.outputs).sum();
+        assert!((phase.script_hashes_per_s * 5.0 - scripts as f64).abs() < 1e-6);
+        // An index in the node's process has no disk use of its own.
+        note_index(&mut blocks, &reached, None);
+        blocks[0].index = blocks[0].index.map(|stamp| IndexBlock { disk: None, ..stamp });
+        assert_eq!(index_phases(&blocks)[0].disk, None);
         // An index that did not get there has no figures for the phase.
         blocks[3].index = None;
         assert!(index_phases(&blocks).is_empty());

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use assay_report::number::in_percent;
 
 use super::{
-    BlockRecord, ChainSummary, Check, IndexInfo, IndexPhase, IndexRun, PhaseResult, Preparation,
-    Results, Run, SCHEMA, Status, TargetResults, aggregate,
+    BlockDisk, BlockRecord, ChainSummary, Check, IndexInfo, IndexPhase, IndexRun, PhaseResult,
+    Preparation, Results, Run, SCHEMA, Status, TargetResults, aggregate,
 };
 use crate::electrum::check::LedgerCheck;
+use crate::electrum::watch::Reached;
+use crate::machine::disk::DiskUse;
 use crate::machine::{Machine, ReferenceRate, Software};
 use crate::plan::{Delivery, IndexKind, Plan};
 use crate::process::sample::Samples;
@@ -32,8 +34,9 @@ pub(crate) fn results() -> Results {
     for run in &mut target.runs {
         run.id = run.id.replace("assay", "assay+index");
         let late = |block: &BlockRecord| block.tip_at_s + 0.0007 + 2e-8 * block.outputs as f64;
-        let reached_at_s: Vec<f64> = run.blocks.iter().map(late).collect();
-        aggregate::note_index(&mut run.blocks, &reached_at_s);
+        let reached = |block: &BlockRecord| Reached { at_s: late(block), disk: None };
+        let reached: Vec<Reached> = run.blocks.iter().map(reached).collect();
+        aggregate::note_index(&mut run.blocks, &reached, None);
         run.index = Some(index_run(&results.plan, run));
         run.checks.push(Check {
             what: "index: header of the tip".to_owned(),
@@ -259,6 +262,10 @@ fn blocks(seen: f64, slowness: f64) -> Vec<BlockRecord> {
                 service_s,
                 queue_s: 0.0005,
                 cpu_s: Some(service_s * 1.8),
+                disk: Some(BlockDisk {
+                    service: DiskUse { read_bytes: 0, written_bytes: bytes },
+                    between: DiskUse { read_bytes: 0, written_bytes: sent * 100 },
+                }),
                 index: None,
                 relay: None,
             });

@@ -21,6 +21,7 @@ use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
 use crate::electrum::check::LedgerCheck;
+use crate::machine::disk::DiskUse;
 use crate::machine::{Machine, ReferenceRate, Software};
 use crate::plan::{IndexKind, Plan};
 use crate::process::Usage;
@@ -316,6 +317,15 @@ pub struct IndexPhase {
     pub pair_tx_per_s: f64,
     /// Inputs per second of that.
     pub pair_inputs_per_s: f64,
+    /// Script hashes per second of service time: one for each output, and one for each output that an input spends.
+    #[serde(default)]
+    pub script_hashes_per_s: f64,
+    /// The same per second of node and index together.
+    #[serde(default)]
+    pub pair_script_hashes_per_s: f64,
+    /// Disk use of the process of the index; absent where it has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskUse>,
 }
 
 /// When an index had a block.
@@ -331,6 +341,9 @@ pub struct IndexBlock {
     pub queue_s: f64,
     /// From the later of sending the block and its predecessor's being indexed, to `reached_at_s`: node and index together.
     pub pair_s: f64,
+    /// Disk use of its process since its predecessor was indexed; absent where it has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskUse>,
 }
 
 /// Figures of one phase.
@@ -372,6 +385,9 @@ pub struct PhaseResult {
     pub queue_s: f64,
     /// CPU time of the target during the service times (granularity 10 ms), summed.
     pub cpu_s: Option<f64>,
+    /// Disk use of the target, summed; absent where the system or the way of feeding does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<BlockDisk>,
     /// Transactions sent before their blocks.
     pub admission: Admission,
     /// Share of transactions found in the mempool just before their block.
@@ -438,12 +454,34 @@ pub struct BlockRecord {
     pub queue_s: f64,
     /// CPU time of the target during the service time (granularity 10 ms).
     pub cpu_s: Option<f64>,
+    /// Disk use of the target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk: Option<BlockDisk>,
     /// When the index had it.
     #[serde(default)]
     pub index: Option<IndexBlock>,
     /// What the peers saw of it, where peers delivered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<BlockRelay>,
+}
+
+/// Disk use of a target's process around one block, or summed over the blocks of a phase. An index in the same process is a part
+/// of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockDisk {
+    /// During the service time.
+    pub service: DiskUse,
+    /// From the tip before to sending the block: its transactions, and what is written in the background.
+    pub between: DiskUse,
+}
+
+impl std::iter::Sum for BlockDisk {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            service: [sum.service, one.service].into_iter().sum(),
+            between: [sum.between, one.between].into_iter().sum(),
+        })
+    }
 }
 
 /// What the peers that delivered a block saw of it, on the run's clock.

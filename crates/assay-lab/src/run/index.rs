@@ -86,7 +86,7 @@ impl IndexSide {
         } else {
             node.process.wait_electrum(address)?;
         }
-        let watch = IndexWatch::start(address, clock)
+        let watch = IndexWatch::start(address, clock, process.as_ref().map(Process::pid))
             .map_err(|source| RunFault::Index { doing: "it was subscribed to", source })?;
         run.server.clone_from(&watch.server.software);
         run.protocol.clone_from(&watch.server.protocol);
@@ -107,7 +107,7 @@ impl IndexSide {
         job.reporter.event(&Event::CatchingUp);
         loop {
             let waited = self.watch.wait(height, LOOK_PERIOD);
-            aggregate::note_index(blocks, &self.watch.reached_at_s());
+            aggregate::note_index(blocks, &self.watch.reached(), self.watch.disk_at_start());
             match waited {
                 Wait::Reached => break,
                 Wait::Failed(source) => return Err(self.explain(node, source)),

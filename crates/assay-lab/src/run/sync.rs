@@ -19,11 +19,12 @@ use super::source::RunningSource;
 use super::verify::{self, EndState};
 use crate::chain::Chain;
 use crate::machine::clock::Clock;
+use crate::machine::disk::{self, DiskUse};
 use crate::process::Process;
 use crate::process::rpc::{Client, RpcError};
 use crate::process::sample::{self, Sampler};
 use crate::progress::Event;
-use crate::results::{BlockRecord, Check, WholeProcess};
+use crate::results::{BlockDisk, BlockRecord, Check, WholeProcess};
 use crate::target::{Family, SyncLaunch, Way};
 
 /// What `assay validate --json` prints, as far as it is needed.
@@ -76,11 +77,20 @@ struct Progress<'a, 'b> {
     /// When the last height was first seen; the start of the process before that.
     last_at_s: f64,
     last_cpu_s: Option<f64>,
+    last_disk: Option<DiskUse>,
 }
 
 impl<'a, 'b> Progress<'a, 'b> {
     const fn new(job: &'a RunJob<'b>, clock: Clock, pid: u32, start_s: f64) -> Self {
-        Self { job, clock, pid, last_at_s: start_s, last_cpu_s: Some(0.0) }
+        let last_disk = Some(DiskUse { read_bytes: 0, written_bytes: 0 });
+        Self { job, clock, pid, last_at_s: start_s, last_cpu_s: Some(0.0), last_disk }
+    }
+
+    /// The disk use since the last height that was seen.
+    fn disk_since_last(&mut self) -> Option<BlockDisk> {
+        let now = disk::of_process(self.pid);
+        let before = std::mem::replace(&mut self.last_disk, now)?;
+        Some(BlockDisk { service: now?.since(before), between: DiskUse::default() })
     }
 
     /// Notes that the target is at `height`; returns whether that is the tip.
@@ -94,6 +104,7 @@ impl<'a, 'b> Progress<'a, 'b> {
             let share = |time_s: f64| round_us(time_s / new.len() as f64);
             let service_s = share(now_s - self.last_at_s);
             let cpu = cpu_s.zip(self.last_cpu_s).map(|(now, last)| share((now - last).max(0.0)));
+            let mut disk = self.disk_since_last();
             for entry in new {
                 let record = BlockRecord {
                     height: entry.height,
@@ -116,12 +127,15 @@ impl<'a, 'b> Progress<'a, 'b> {
                     service_s,
                     queue_s: 0.0,
                     cpu_s: cpu,
+                    disk,
                     index: None,
                     relay: None,
                 };
                 let phase = self.job.plan.phase_title(&record.phase);
                 self.job.reporter.event(&Event::Block { block: &record, phase });
                 blocks.push(record);
+                // The first of those seen together carries all of it.
+                disk = disk.map(|_| BlockDisk::default());
             }
             self.last_at_s = now_s;
             self.last_cpu_s = cpu_s;

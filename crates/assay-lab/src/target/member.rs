@@ -43,6 +43,50 @@ impl Target {
         Launch { program, args, env: Vec::new(), cookie, node_log: Some(node_log), cores }
     }
 
+    /// The command line of a node whose mempool is measured: it takes the laboratory as a peer that it trusts, and its mempool has
+    /// so many MB. Ours has the same as Bitcoin Core.
+    pub(crate) fn launch_mempool(&self, datadir: &Path, ports: &Ports, mempool_mb: u32) -> Launch {
+        let program = self.command.first().cloned().unwrap_or_default();
+        let folder = datadir.join("regtest");
+        let is_ours = self.family == Family::Assay;
+        let mut args: Vec<OsString> = is_ours.then(|| "bitcoind".into()).into_iter().collect();
+        args.extend(["-regtest".into(), datadir_arg("-datadir=", datadir)]);
+        args.extend(rpc_args(ports).map(OsString::from));
+        // Before 0.21 permissions were not named (Core's release notes).
+        let whitelist =
+            if self.is_older_than((0, 21)) { "127.0.0.1" } else { "noban,relay@127.0.0.1" };
+        let more = [
+            "-listen=1".to_owned(),
+            format!("-bind=127.0.0.1:{}", ports.p2p),
+            "-connect=0".to_owned(),
+            format!("-whitelist={whitelist}"),
+            format!("-maxmempool={mempool_mb}"),
+            "-persistmempool=0".to_owned(),
+        ];
+        args.extend(more.map(OsString::from));
+        if !is_ours {
+            args.extend(self.known(&QUIET));
+        }
+        args.extend(self.extra.iter().map(OsString::from));
+        let (cookie, cores) = (folder.join(".cookie"), self.cores.clone());
+        let node_log = Some(folder.join("debug.log"));
+        Launch { program, args, env: Vec::new(), cookie, node_log, cores }
+    }
+
+    /// Whether its mempool can be measured.
+    pub(crate) fn check_mempool(&self) -> Result<(), TargetError> {
+        let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
+        match self.family {
+            Family::Assay | Family::BitcoinCore | Family::BitcoinKnots if self.index.is_none() => {
+                Ok(())
+            }
+            _ if self.index.is_some() => refuse("a mempool is measured without an index"),
+            _ => {
+                refuse("mempools are measured of our node and the Bitcoin Core family, on regtest")
+            }
+        }
+    }
+
     fn bitcoind_member(&self, datadir: &Path, ports: &Ports) -> Vec<OsString> {
         let is_ours = self.family == Family::Assay;
         let mut args: Vec<OsString> = is_ours.then(|| "bitcoind".into()).into_iter().collect();
@@ -123,5 +167,9 @@ mod tests {
         ---
         --regtest --configfile=data/btcd.conf --datadir=data/data --logdir=data/logs --rpclisten=127.0.0.1:1 --listen=127.0.0.1:2 --whitelist=127.99.0.0/16 --notls --nodnsseed --nocfilters -extra
         ");
+        let ports = Ports { rpc: 1, p2p: 2, ..Ports::default() };
+        let launch = example(Family::Assay, "").launch_mempool(Path::new("data"), &ports, 5);
+        let args: Vec<_> = launch.args.iter().map(|arg| arg.to_string_lossy()).collect();
+        insta::assert_snapshot!(args.join(" "), @"bitcoind -regtest -datadir=data -server -rpcport=1 -rpcbind=127.0.0.1 -rpcallowip=127.0.0.1 -printtoconsole=0 -listen=1 -bind=127.0.0.1:2 -connect=0 -whitelist=noban,relay@127.0.0.1 -maxmempool=5 -persistmempool=0 -extra");
     }
 }

@@ -177,6 +177,17 @@ pub(crate) fn read_inventory(mut payload: &[u8]) -> Option<Vec<(u32, Hash)>> {
     is_whole.then(|| payload.chunks_exact(36).map(entry).collect())
 }
 
+/// An `inv`, `getdata` or `notfound`.
+pub(crate) fn inventory(entries: &[(u32, Hash)]) -> Vec<u8> {
+    let mut list = Vec::with_capacity(entries.len() * 36 + 5);
+    put_count(&mut list, entries.len());
+    for (kind, hash) in entries {
+        list.extend_from_slice(&kind.to_le_bytes());
+        list.extend_from_slice(hash);
+    }
+    list
+}
+
 /// The hashes of the headers of a `headers`.
 pub(crate) fn read_headers(mut payload: &[u8]) -> Option<Vec<Hash>> {
     let count = read_count(&mut payload)?;
@@ -355,6 +366,15 @@ pub(crate) const HEADERS_MAX: usize = 2_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inventories_are_read_as_they_are_written() {
+        for count in [0, 1, 300] {
+            let entries: Vec<(u32, Hash)> = (0..count).map(|n| (n, [n as u8; 32])).collect();
+            assert_eq!(read_inventory(&inventory(&entries)), Some(entries));
+        }
+        assert_eq!(read_inventory(&[1, 0]), None);
+    }
 
     #[test]
     fn heights_are_numbers_of_scripts() {

@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use assay_bench::plan::BenchPlan;
+use assay_lab::admission::MempoolPlan;
 use assay_lab::plan::Plan;
 
 use crate::Outcome;
@@ -11,12 +12,18 @@ use crate::output;
 pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
     match arguments.command {
         PlanCommand::List { json: true } => {
-            let names = Plan::builtin_names().chain(BenchPlan::builtin_names());
+            let names = Plan::builtin_names().chain(MempoolPlan::builtin_names());
+            let names = names.chain(BenchPlan::builtin_names());
             output::print_json(&names.collect::<Vec<_>>())?;
         }
         PlanCommand::List { json: false } => {
             for name in Plan::builtin_names() {
                 let plan = Plan::builtin(name)?;
+                output::print(&format!("{name:<20}{}\n", plan.title))?;
+            }
+            for name in MempoolPlan::builtin_names() {
+                let text = MempoolPlan::builtin_text(name).unwrap_or_default();
+                let plan = MempoolPlan::parse(text, name)?;
                 output::print(&format!("{name:<20}{}\n", plan.title))?;
             }
             for name in BenchPlan::builtin_names() {
@@ -26,7 +33,8 @@ pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
             }
         }
         PlanCommand::Show { name } => {
-            match Plan::builtin_text(&name).or(BenchPlan::builtin_text(&name)) {
+            let text = Plan::builtin_text(&name).or(MempoolPlan::builtin_text(&name));
+            match text.or(BenchPlan::builtin_text(&name)) {
                 Some(text) => output::print(text)?,
                 None => bail!("there is no built-in plan {name:?}; `assay plan list` shows them"),
             }

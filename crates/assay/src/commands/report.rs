@@ -1,7 +1,7 @@
 //! `assay report`.
 
 use assay_bench::{report as bench_report, table};
-use assay_lab::{report, results};
+use assay_lab::{admission, report, results};
 use assay_report::ResultsFile;
 
 use crate::cli::ReportArguments;
@@ -13,6 +13,10 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<Outcome> {
         let results = bench_report::parse(file)?;
         bench_report::write_all(&results, &arguments.dir)?;
         print(arguments, &results, || table::terminal(&results))?;
+    } else if file.is_of(admission::KIND) {
+        let results = admission::parse(file)?;
+        admission::write_all(&results, &arguments.dir)?;
+        print(arguments, &results, || admission::terminal(&results))?;
     } else {
         let results = results::parse(file)?;
         report::write_all(&results, &arguments.dir)?;

@@ -252,14 +252,9 @@ impl Link {
     /// Announces transactions; the node asks for those that it wants.
     pub(crate) fn announce_txs(&self, block: &Ready, places: &[usize]) -> Result<f64, PeerError> {
         let kind = if self.habits.is_cash { wire::INV_TX } else { wire::INV_WTX };
-        let mut payload = Vec::with_capacity(places.len() * 36 + 3);
-        wire::put_count(&mut payload, places.len());
-        for &at in places {
-            payload.extend_from_slice(&kind.to_le_bytes());
-            payload.extend_from_slice(&block.name(at));
-        }
+        let entries: Vec<_> = places.iter().map(|at| (kind, block.name(*at))).collect();
         self.lock().announce(places);
-        self.send("inv", &payload)
+        self.send("inv", &wire::inventory(&entries))
     }
 
     /// From now on the node may ask for the block.
@@ -368,6 +363,7 @@ impl Link {
     /// Gives what a `getdata` asks for.
     fn give(&self, payload: &[u8], now_s: f64) -> Result<(), PeerError> {
         let Some(entries) = wire::read_inventory(payload) else { return Ok(()) };
+        let mut unknown = Vec::new();
         for (kind, hash) in entries {
             let found = self.lock().block.clone();
             let Some(block) = found else { continue };
@@ -377,6 +373,8 @@ impl Link {
                         self.lock().ask(at);
                         let sent_s = self.send("tx", block.tx(at))?;
                         self.lock().note_tx(at, sent_s);
+                    } else {
+                        unknown.push((kind, hash));
                     }
                 }
                 wire::INV_BLOCK if block.hash == hash && self.lock().is_open => {
@@ -393,7 +391,11 @@ impl Link {
                 _ => {}
             }
         }
-        Ok(())
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        // A node that hears nothing waits for a minute before it asks again.
+        self.send("notfound", &wire::inventory(&unknown)).map(drop)
     }
 
     fn give_missing(&self, payload: &[u8], now_s: f64) -> Result<(), PeerError> {

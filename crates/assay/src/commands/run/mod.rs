@@ -1,5 +1,6 @@
 //! `assay run`.
 
+mod mempool;
 mod series;
 
 use std::ffi::OsString;
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use assay_bench::plan::BenchPlan;
+use assay_lab::admission::MempoolPlan;
 use assay_lab::plan::{Delivery, Plan};
 use assay_lab::progress::Terminal;
 use assay_lab::report;
@@ -18,6 +20,9 @@ use crate::cli::RunArguments;
 use crate::output;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
+    if let Some(plan) = mempool::find(&arguments.plan)? {
+        return mempool::run(plan, arguments);
+    }
     let Some(plan) = find_bench_plan(&arguments.plan)? else {
         return run_chain(&arguments.plan, arguments);
     };
@@ -147,7 +152,8 @@ pub(crate) fn find_plan(name: &str) -> anyhow::Result<Plan> {
         return Ok(Plan::load(Path::new(name))?);
     }
     if Plan::builtin_text(name).is_none() {
-        let known: Vec<&str> = Plan::builtin_names().chain(BenchPlan::builtin_names()).collect();
+        let others = MempoolPlan::builtin_names().chain(BenchPlan::builtin_names());
+        let known: Vec<&str> = Plan::builtin_names().chain(others).collect();
         bail!("no built-in plan {name:?}; there are: {}", known.join(", "));
     }
     Ok(Plan::builtin(name)?)

@@ -1,0 +1,156 @@
+//! Placement: the same transactions as in steady 1, and equally many in each block, but blocks differ in which outputs they spend:
+//! old or recent ones, and neighbours or such as lie scattered.
+//!
+//! Transactions of the fan-out are sorted by id, as databases of coins are (Core `txdb.cpp`, the key of a coin). Neighbours are all outputs
+//! of one after the other in the first half; scattered ones are a seeded shuffle of all outputs of the second half. So no block takes
+//! what another one would spend. A round has a block of each kind, and every other round has them in reverse, so that what changes along the chain meets
+//! all kinds alike.
+
+use super::{Source, View};
+use crate::{
+    coins::CoinRef,
+    kind::Bound,
+    ledger::{Age, Phase, SpendOrder},
+    limits::BLOCK_OVERHEAD_WEIGHT,
+    plan::Plan,
+    random::{BLOCK_STREAM, Stream},
+};
+
+/// What the blocks spend, by age.
+pub(crate) struct Pools {
+    by_age: [Pool; 2],
+    /// Transactions of a block.
+    txs: u32,
+}
+
+struct Pool {
+    /// Transactions whose outputs are spent together.
+    clustered: std::vec::IntoIter<(u32, u32)>,
+    scattered: std::vec::IntoIter<CoinRef>,
+}
+
+/// One block.
+pub(crate) struct Placed<'a> {
+    pool: &'a mut Pool,
+    order: SpendOrder,
+    left: u32,
+    kinds: Stream,
+}
+
+impl Pools {
+    pub(crate) fn new(view: View<'_>) -> Self {
+        let by_age = Age::ALL.map(|age| Pool::new(view, age));
+        let rounds = view.shape.placement / KINDS.len() as u32;
+        let outputs = view.shape.recipe.fan_out.outputs;
+        let enough = |pool: &Pool| {
+            pool.clustered.len().min(pool.scattered.len() / outputs as usize) as u32 / rounds
+        };
+        let fits =
+            ((view.shape.weight_max - BLOCK_OVERHEAD_WEIGHT) / weight_max(view, &by_age)) as u32;
+        let txs = by_age.iter().map(enough).fold(fits, u32::min);
+        Self { by_age, txs }
+    }
+
+    /// The next block and its phase.
+    pub(crate) fn block(&mut self, view: View<'_>, block: u32) -> (Phase, Placed<'_>) {
+        let (round, at) = (block as usize / KINDS.len(), block as usize % KINDS.len());
+        let at = if round % 2 == 0 { at } else { KINDS.len() - 1 - at };
+        let (age, order) = KINDS[at];
+        let pool = &mut self.by_age[usize::from(age == Age::Recent)];
+        let kinds = view.shape.stream(view.coins.next_height(), BLOCK_STREAM);
+        (Phase::Placed { age, order }, Placed { pool, order, left: self.txs, kinds })
+    }
+}
+
+impl Pool {
+    fn new(view: View<'_>, age: Age) -> Self {
+        let (first, blocks) = (view.shape.first_height(Phase::FanOut), view.shape.fan_out);
+        let middle = first + blocks / 2;
+        let heights = match age {
+            Age::Old => first..middle,
+            Age::Recent => middle..first + blocks,
+        };
+        let mut txs: Vec<(u32, u32)> = heights
+            .clone()
+            .flat_map(|height| {
+                let block = view.coins.block(height);
+                (block.first_ordinary..block.tx_count()).map(move |tx| (height, tx))
+            })
+            .collect();
+        txs.sort_unstable_by_key(|(height, tx)| &view.coins.block(*height).txids[*tx as usize]);
+        let scattered = txs.split_off(txs.len() / 2).into_iter();
+        let outputs = view.shape.recipe.fan_out.outputs;
+        let mut scattered: Vec<CoinRef> = scattered
+            .flat_map(|(height, tx)| (0..outputs).map(move |vout| CoinRef { height, tx, vout }))
+            .collect();
+        let mut stream = Stream::plain(view.shape.seed, SHUFFLE, heights.start);
+        for at in (1..scattered.len()).rev() {
+            scattered.swap(at, stream.below(at as u32 + 1) as usize);
+        }
+        Self { clustered: txs.into_iter(), scattered: scattered.into_iter() }
+    }
+
+    /// What the next transaction spends; nothing where too little is left.
+    fn inputs(&mut self, view: View<'_>, order: SpendOrder) -> Vec<CoinRef> {
+        let outputs = view.shape.recipe.fan_out.outputs;
+        match order {
+            SpendOrder::Clustered => {
+                let tx = self.clustered.next().into_iter();
+                tx.flat_map(|(height, tx)| {
+                    (0..outputs).map(move |vout| CoinRef { height, tx, vout })
+                })
+                .collect()
+            }
+            SpendOrder::Scattered => self.scattered.by_ref().take(outputs as usize).collect(),
+        }
+    }
+}
+
+impl Source for Placed<'_> {
+    fn next(&mut self, view: View<'_>, plan: &mut Plan) -> bool {
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        let inputs = self.pool.inputs(view, self.order);
+        let mut bound = Bound::default();
+        let mut total = 0;
+        for coin in inputs {
+            let outputs = &view.coins.block(coin.height).outputs;
+            plan.input(coin);
+            bound.input(outputs.kind(coin.tx, coin.vout));
+            total += outputs.amount(coin.tx, coin.vout);
+        }
+        let kinds = [self.kinds.kind(), self.kinds.kind()];
+        bound.outputs(&kinds);
+        let half = total / 2;
+        plan.outputs.push(half, kinds[0]);
+        // The recipe was checked to leave more than dust here.
+        plan.outputs.push(total - half - view.shape.fee(&bound), kinds[1]);
+        plan.end_tx();
+        true
+    }
+}
+
+/// The largest weight of a transaction that spends and makes outputs of the kinds in these pools.
+fn weight_max(view: View<'_>, pools: &[Pool; 2]) -> u64 {
+    let coins = pools.iter().flat_map(|pool| pool.scattered.as_slice());
+    let kinds = coins.map(|coin| view.coins.block(coin.height).outputs.kind(coin.tx, coin.vout));
+    let weight = |kind| {
+        let mut bound = Bound::default();
+        (0..view.shape.recipe.fan_out.outputs).for_each(|_| bound.input(kind));
+        (0..2).for_each(|_| bound.output(kind));
+        bound.weight()
+    };
+    kinds.map(weight).max().unwrap_or(1)
+}
+
+/// The blocks of a round.
+const KINDS: [(Age, SpendOrder); 4] = [
+    (Age::Old, SpendOrder::Clustered),
+    (Age::Old, SpendOrder::Scattered),
+    (Age::Recent, SpendOrder::Scattered),
+    (Age::Recent, SpendOrder::Clustered),
+];
+/// In place of a height, which no block has.
+const SHUFFLE: u32 = u32::MAX;

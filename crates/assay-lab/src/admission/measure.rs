@@ -1,0 +1,321 @@
+//! One case on one node.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use super::MempoolError;
+use super::plan::{By, Case, MempoolPlan, What};
+use super::results::CaseRun;
+use super::work::{TXS_OF_RATE, Work};
+use crate::feed::Ready;
+use crate::feed::courier::{Courier, Way};
+use crate::machine::clock::Clock;
+use crate::network::{ASK_PAUSE, NetworkError, Node, generate};
+use crate::plan::{Delivery, FeedPlan};
+use crate::process::rpc::{RpcError, read_answers};
+use crate::purse::Signed;
+use crate::wire::{self, HEADER_BYTES, Hash, hash_from_hex};
+
+/// What is needed for it.
+pub(super) struct Measured<'a> {
+    pub(super) plan: &'a MempoolPlan,
+    pub(super) case: &'a Case,
+    pub(super) work: &'a Work,
+    pub(super) node: &'a Node,
+    pub(super) target: &'a str,
+    pub(super) stop: &'a dyn Fn() -> bool,
+    pub(super) clock: Clock,
+}
+
+/// What became of what was sent.
+#[derive(Default)]
+struct Sent {
+    accepted: u64,
+    rejected: BTreeMap<String, u64>,
+    /// By the node's own count, summed over waves.
+    orphans: Option<u64>,
+    seconds: f64,
+}
+
+/// `getmempoolinfo`, as far as it is used; amounts in BTC per 1,000 virtual bytes.
+#[derive(Deserialize)]
+struct MempoolInfo {
+    size: u64,
+    bytes: u64,
+    usage: u64,
+    mempoolminfee: f64,
+}
+
+impl Measured<'_> {
+    /// Sends the case's transactions, asks what is in the mempool, and empties it.
+    pub(super) fn run(&self, round: u32) -> Result<CaseRun, MempoolError> {
+        if !self.work.before.is_empty() {
+            self.by_rpc(&self.work.before)?;
+        }
+        let sent = match (self.case.what, self.case.by) {
+            (What::Package, _) => self.packages()?,
+            (What::Orphans, _) => self.orphans()?,
+            (_, By::Rpc) => self.by_rpc(&self.work.txs)?,
+            (_, By::P2p) => self.by_peer(&self.work.txs)?,
+        };
+        let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
+        let pool: Vec<String> = self.call("getrawmempool", "[]")?;
+        let pool: BTreeSet<Hash> = pool.iter().filter_map(|txid| hash_from_hex(txid)).collect();
+        let checks = self.checks(&pool, &info);
+        let held = |txs: &[Signed]| txs.iter().filter(|tx| pool.contains(&tx.txid)).count() as u64;
+        let (before, here) = (&self.work.before, held(&self.work.txs));
+        let run = CaseRun {
+            case: self.case.name.clone(),
+            target: self.target.to_owned(),
+            repeat: round,
+            sent: self.work.txs.len() as u64,
+            accepted: sent.accepted,
+            rejected: sent.rejected,
+            orphans: sent.orphans,
+            replaced: before.len() as u64 - held(before),
+            evicted: sent.accepted.saturating_sub(here),
+            in_mempool: info.size,
+            vbytes: info.bytes,
+            usage_bytes: info.usage,
+            min_sat_per_kvb: (info.mempoolminfee * 1e8).round() as u64,
+            seconds: sent.seconds,
+            tx_per_s: assay_report::stats::rate(sent.accepted as f64, sent.seconds),
+            mempool_sha256: digest(&pool),
+            faults: checks,
+        };
+        self.empty()?;
+        Ok(run)
+    }
+
+    /// What is wrong with the mempool, in words.
+    fn checks(&self, pool: &BTreeSet<Hash>, info: &MempoolInfo) -> Vec<String> {
+        let mut faults = Vec::new();
+        if info.size != pool.len() as u64 {
+            faults.push(format!(
+                "getmempoolinfo counts {}, the list has {}",
+                info.size,
+                pool.len()
+            ));
+        }
+        let sent: BTreeSet<Hash> = self.work.txids().collect();
+        let strange = pool.difference(&sent).count();
+        if strange > 0 {
+            faults.push(format!("{strange} transactions that should not be there"));
+        }
+        if self.case.what == What::Evict {
+            // Fees rise, so what is left are the last ones; those of one rate differ by the length of their signatures alone.
+            let flags: Vec<bool> = self.work.txs.iter().map(|tx| pool.contains(&tx.txid)).collect();
+            let first = flags.iter().position(|held| *held).unwrap_or(flags.len());
+            let above = (first / TXS_OF_RATE + 1) * TXS_OF_RATE;
+            let gaps = flags.iter().skip(above).filter(|held| !**held).count();
+            if gaps > 0 {
+                faults.push(format!("{gaps} transactions left before others that pay less"));
+            }
+            let most = u64::from(self.plan.full_mempool_mb) * 1_000_000;
+            if info.usage > most {
+                faults.push(format!("{} bytes in use, {most} allowed", info.usage));
+            }
+        } else {
+            let missing = sent.difference(pool).count();
+            if missing > 0 {
+                faults.push(format!("{missing} transactions are missing"));
+            }
+        }
+        faults
+    }
+
+    fn call<T: serde::de::DeserializeOwned>(
+        &self,
+        method: &str,
+        params: &str,
+    ) -> Result<T, MempoolError> {
+        self.node.call(method, params).map_err(|source| self.fault(source))
+    }
+
+    fn fault(&self, source: NetworkError) -> MempoolError {
+        MempoolError::Node { target: self.target.to_owned(), source }
+    }
+
+    /// In batches of `sendrawtransaction`.
+    fn by_rpc(&self, txs: &[Signed]) -> Result<Sent, MempoolError> {
+        let call = |tx: &Signed| {
+            let hex = faster_hex::hex_string(&tx.raw);
+            (
+                1,
+                format!(
+                    r#"{{"jsonrpc":"1.0","id":0,"method":"sendrawtransaction","params":["{hex}"]}}"#
+                ),
+            )
+        };
+        self.batches(&txs.iter().map(call).collect::<Vec<_>>(), "sendrawtransaction")
+    }
+
+    /// In batches of `submitpackage`, of two transactions each.
+    fn packages(&self) -> Result<Sent, MempoolError> {
+        let call = |pair: &[Signed]| {
+            let hex: Vec<String> =
+                pair.iter().map(|tx| format!("{:?}", faster_hex::hex_string(&tx.raw))).collect();
+            let list = hex.join(",");
+            (
+                2,
+                format!(
+                    r#"{{"jsonrpc":"1.0","id":0,"method":"submitpackage","params":[[{list}]]}}"#
+                ),
+            )
+        };
+        self.batches(&self.work.txs.chunks(2).map(call).collect::<Vec<_>>(), "submitpackage")
+    }
+
+    /// Calls, each for so many transactions. Their bodies are put together before the clock starts.
+    fn batches(&self, calls: &[(u64, String)], method: &str) -> Result<Sent, MempoolError> {
+        let bodies: Vec<(Vec<u64>, String)> = calls
+            .chunks(self.plan.batch)
+            .map(|calls| {
+                let texts: Vec<&str> = calls.iter().map(|(_, text)| text.as_str()).collect();
+                let counts = calls.iter().map(|(count, _)| *count).collect();
+                (counts, format!("[{}]", texts.join(",")))
+            })
+            .collect();
+        let mut sent = Sent::default();
+        let start_s = self.clock.now_s();
+        let mut replies = Vec::with_capacity(bodies.len());
+        for (counts, body) in &bodies {
+            if (self.stop)() {
+                return Err(MempoolError::Interrupted);
+            }
+            let reply = self.node.post(method, body.as_bytes()).map_err(|e| self.fault(e))?;
+            replies.push((counts, reply));
+        }
+        sent.seconds = self.clock.now_s() - start_s;
+        for (counts, reply) in replies {
+            let answers = read_answers(method, &reply).map_err(|e| self.fault(e.into()))?;
+            if answers.len() != counts.len() {
+                let source = serde::de::Error::custom("a batch reply of another length");
+                let error = RpcError::Reply { method: method.to_owned(), source };
+                return Err(self.fault(error.into()));
+            }
+            for (count, answer) in counts.iter().zip(answers) {
+                match rejection(&answer) {
+                    None => sent.accepted += count,
+                    Some(why) => *sent.rejected.entry(why).or_default() += count,
+                }
+            }
+        }
+        Ok(sent)
+    }
+
+    fn courier(&self, plan: &FeedPlan) -> Result<Courier, MempoolError> {
+        Courier::connect(self.node.p2p, "regtest", plan, self.clock).map_err(|e| self.peer(e))
+    }
+
+    fn peer(&self, source: crate::feed::PeerError) -> MempoolError {
+        MempoolError::Peer { target: self.target.to_owned(), source }
+    }
+
+    /// From a peer, which announces them and gives what is requested.
+    fn by_peer(&self, txs: &[Signed]) -> Result<Sent, MempoolError> {
+        let plan = FeedPlan::of(Delivery::P2p);
+        let courier = self.courier(&plan)?;
+        let start_s = self.clock.now_s();
+        self.give(&courier, &plan, &txs.iter().collect::<Vec<_>>())?;
+        let accepted = self.wait_for(txs.len() as u64)?;
+        Ok(Sent { accepted, seconds: self.clock.now_s() - start_s, ..Sent::default() })
+    }
+
+    /// Children first, a wave at a time; when the node has counted its orphans, their parents.
+    fn orphans(&self) -> Result<Sent, MempoolError> {
+        let plan = FeedPlan::of(Delivery::P2p);
+        let courier = self.courier(&plan)?;
+        let (mut orphans, mut known, mut sent) = (Some(0), 0, 0);
+        let start_s = self.clock.now_s();
+        for wave in self.work.txs.chunks(2 * ORPHANS_EACH) {
+            let children: Vec<&Signed> = wave.iter().skip(1).step_by(2).collect();
+            self.give(&courier, &plan, &children)?;
+            let held = self.node.call::<Vec<serde_json::Value>>("getorphantxs", "[]");
+            // Older programs do not list them.
+            orphans = orphans.zip(held.ok()).map(|(sum, held)| sum + held.len() as u64);
+            let parents: Vec<&Signed> = wave.iter().step_by(2).collect();
+            self.give(&courier, &plan, &parents)?;
+            sent += wave.len() as u64;
+            known = self.wait_for(sent)?;
+        }
+        let seconds = self.clock.now_s() - start_s;
+        Ok(Sent { accepted: known, orphans, seconds, ..Sent::default() })
+    }
+
+    /// Announces transactions and gives those that the node asks for.
+    fn give(
+        &self,
+        courier: &Courier,
+        plan: &FeedPlan,
+        txs: &[&Signed],
+    ) -> Result<(), MempoolError> {
+        let mut block = vec![0; HEADER_BYTES];
+        wire::put_count(&mut block, txs.len());
+        for tx in txs {
+            block.extend_from_slice(&tx.raw);
+        }
+        let ready = Ready::new(block, false).expect("they are whole transactions");
+        let places: Vec<usize> = (0..txs.len()).collect();
+        let way = Way { plan, interval_s: None, stop: self.stop };
+        let given = courier.send_transactions(&Arc::new(ready), &places, way, |_| ());
+        given.map(drop).map_err(|source| self.peer(source))
+    }
+
+    /// Waits a little until so many are in the mempool; gives how many there are.
+    fn wait_for(&self, count: u64) -> Result<u64, MempoolError> {
+        let started = Instant::now();
+        loop {
+            let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
+            if info.size >= count || started.elapsed() > PATIENCE || (self.stop)() {
+                return Ok(info.size);
+            }
+            thread::sleep(ASK_PAUSE);
+        }
+    }
+
+    /// Confirms all that is in the mempool.
+    fn empty(&self) -> Result<(), MempoolError> {
+        for _ in 0..BLOCKS_MOST {
+            let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
+            if info.size == 0 || self.case.what == What::Evict {
+                return Ok(());
+            }
+            generate(self.node, 1).map_err(|source| self.fault(source))?;
+        }
+        Ok(())
+    }
+}
+
+/// Why a call did not admit its transactions; `None` where it did.
+fn rejection(answer: &crate::process::rpc::Answer) -> Option<String> {
+    match answer {
+        Err((code, message)) => Some(format!("{code}: {message}")),
+        // `submitpackage` says it in its result.
+        Ok(result) => {
+            let said = result.get("package_msg")?.as_str()?;
+            (said != "success").then(|| said.to_owned())
+        }
+    }
+}
+
+/// SHA-256 of the txids in order.
+fn digest(pool: &BTreeSet<Hash>) -> String {
+    let mut hash = Sha256::new();
+    for txid in pool {
+        hash.update(txid);
+    }
+    faster_hex::hex_string(&hash.finalize())
+}
+
+/// Orphans at a time: older versions of Bitcoin Core keep 100 in all.
+const ORPHANS_EACH: usize = 50;
+/// How long transactions that were given may take to be in the mempool.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Blocks that empty a mempool.
+const BLOCKS_MOST: usize = 100;

@@ -1,0 +1,244 @@
+//! Admission to the mempool alone: nodes without blocks to do are given the same transactions, case by case.
+//!
+//! In each round all nodes are started, and each case runs on one after the other, in an order that alternates. Between two cases
+//! blocks empty the mempool. A case that overflows the mempool has nodes of its own, whose mempool is small.
+
+mod measure;
+mod plan;
+mod report;
+mod results;
+mod work;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use assay_report::atomic_file;
+
+use self::measure::Measured;
+pub use self::plan::{By, Case, MempoolPlan, What};
+pub use self::report::{page, terminal, write_all};
+pub use self::results::{CaseRun, KIND, MempoolResults, TargetEntry, parse};
+use self::work::Works;
+use crate::feed::PeerError;
+use crate::machine;
+use crate::machine::clock::{Clock, iso8601, unix_ms};
+use crate::network::{NetworkError, Node, renew};
+use crate::plan::{PlanError, TargetSpec};
+use crate::process::Ports;
+use crate::progress::{Event, Reporter};
+use crate::target::{Target, TargetError};
+
+/// What to measure, and with what.
+#[derive(Debug, Clone)]
+pub struct MempoolOptions {
+    /// Where data, logs and results go. Created if missing.
+    pub out_dir: PathBuf,
+    /// Nodes; those of the plan if empty.
+    pub targets: Vec<TargetSpec>,
+    /// How to call our node.
+    pub node_command: Vec<OsString>,
+    /// Version of the program that calls.
+    pub assay_version: String,
+    /// The command line that does it again.
+    pub rerun: String,
+}
+
+/// Why there are no results.
+#[derive(Debug, thiserror::Error)]
+pub enum MempoolError {
+    /// The plan names no nodes that can be used.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A target cannot be used.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A node did not do its part.
+    #[error("{target}")]
+    Node {
+        /// The node.
+        target: String,
+        /// What happened.
+        source: NetworkError,
+    },
+    /// A peer of a node could not go on.
+    #[error("{target}, as its peer")]
+    Peer {
+        /// The node.
+        target: String,
+        /// What happened.
+        source: PeerError,
+    },
+    /// Something cannot be written.
+    #[error(transparent)]
+    Write(#[from] atomic_file::WriteError),
+    /// The caller ended it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Room for everything that is sent.
+const LARGE_MEMPOOL_MB: u32 = 1000;
+
+/// Measures all cases on all targets.
+///
+/// # Errors
+/// When a target cannot be used or does not do its part, or the report cannot be written.
+pub fn run(
+    plan: &MempoolPlan,
+    options: &MempoolOptions,
+    reporter: &dyn Reporter,
+) -> Result<MempoolResults, MempoolError> {
+    let specs = if options.targets.is_empty() {
+        plan.targets(&plan.name)?
+    } else {
+        options.targets.clone()
+    };
+    let targets = detect(&specs, options)?;
+    atomic_file::create_folder(&options.out_dir.join("logs"))?;
+    let works = Works::make(plan);
+    let mut results = MempoolResults {
+        schema: results::SCHEMA,
+        kind: KIND.to_owned(),
+        created: String::new(),
+        plan: plan.clone(),
+        targets: targets.iter().map(TargetEntry::of).collect(),
+        runs: Vec::new(),
+        machine: machine::record(&options.out_dir),
+        assay: options.assay_version.clone(),
+        rerun: options.rerun.clone(),
+    };
+    for round in 0..plan.repeat {
+        let session = Session { plan, works: &works, targets: &targets, options, reporter, round };
+        results.runs.extend(session.run()?);
+        // What is left are data folders alone.
+        let work = options.out_dir.join("work");
+        renew(&work)
+            .map_err(|source| MempoolError::Node { target: "data folders".to_owned(), source })?;
+    }
+    results.created = iso8601(unix_ms());
+    results.agree();
+    write_all(&results, &options.out_dir)?;
+    reporter.event(&Event::ReportWritten { dir: &options.out_dir });
+    Ok(results)
+}
+
+/// Finds the targets; one that is named twice gets a number.
+fn detect(specs: &[TargetSpec], options: &MempoolOptions) -> Result<Vec<Target>, TargetError> {
+    let mut names = BTreeSet::new();
+    let mut targets = Vec::new();
+    for spec in specs {
+        let mut target = Target::detect(spec, &options.node_command, &options.assay_version)?;
+        target.check_mempool()?;
+        let name = target.name.clone();
+        for number in 2.. {
+            if names.insert(target.name.clone()) {
+                break;
+            }
+            target.name = format!("{name}-{number}");
+        }
+        targets.push(target);
+    }
+    Ok(targets)
+}
+
+/// One round.
+struct Session<'a> {
+    plan: &'a MempoolPlan,
+    works: &'a Works,
+    targets: &'a [Target],
+    options: &'a MempoolOptions,
+    reporter: &'a dyn Reporter,
+    round: u32,
+}
+
+impl Session<'_> {
+    fn run(&self) -> Result<Vec<CaseRun>, MempoolError> {
+        let nodes = self.start(LARGE_MEMPOOL_MB)?;
+        let mut runs = Vec::new();
+        for (at, case) in self.plan.cases.iter().enumerate() {
+            self.reporter.event(&Event::MempoolCase {
+                round: self.round + 1,
+                of: self.plan.repeat,
+                case: &case.name,
+            });
+            if case.what == What::Evict {
+                let small = self.start(self.plan.full_mempool_mb)?;
+                runs.extend(self.case(at, &small)?);
+                self.stop(small)?;
+            } else {
+                runs.extend(self.case(at, &nodes)?);
+            }
+        }
+        self.stop(nodes)?;
+        Ok(runs)
+    }
+
+    /// Starts a node of each target and gives it the chain.
+    fn start(&self, mempool_mb: u32) -> Result<Vec<Node>, MempoolError> {
+        let work = self.options.out_dir.join("work");
+        let start = |target: &Target| {
+            let name = format!("{}-{mempool_mb}", target.name);
+            let node = start_node(target, &work.join(&name), &self.options.out_dir, mempool_mb)?;
+            self.works.base.give_in_batches(&node)?;
+            Ok(node)
+        };
+        let name = |target: &Target| target.name.clone();
+        let named = |target: &Target| {
+            start(target).map_err(|source| MempoolError::Node { target: name(target), source })
+        };
+        self.targets.iter().map(named).collect()
+    }
+
+    /// One case on all nodes; who comes first alternates from round to round.
+    fn case(&self, at: usize, nodes: &[Node]) -> Result<Vec<CaseRun>, MempoolError> {
+        let mut order: Vec<usize> = (0..nodes.len()).collect();
+        if (self.round as usize + at) % 2 == 1 {
+            order.reverse();
+        }
+        let mut runs = Vec::new();
+        for target in order {
+            if self.reporter.wants_stop() {
+                return Err(MempoolError::Interrupted);
+            }
+            let name = &self.targets[target].name;
+            let measured = Measured {
+                plan: self.plan,
+                case: &self.plan.cases[at],
+                work: &self.works.of_cases[at],
+                node: &nodes[target],
+                target: name,
+                stop: &|| self.reporter.wants_stop(),
+                clock: Clock::start(),
+            };
+            runs.push(measured.run(self.round)?);
+        }
+        Ok(runs)
+    }
+
+    fn stop(&self, nodes: Vec<Node>) -> Result<(), MempoolError> {
+        for (node, target) in nodes.into_iter().zip(self.targets) {
+            let target = target.name.clone();
+            node.stop().map_err(|source| MempoolError::Node { target, source })?;
+        }
+        Ok(())
+    }
+}
+
+fn start_node(
+    target: &Target,
+    datadir: &Path,
+    out_dir: &Path,
+    mempool_mb: u32,
+) -> Result<Node, NetworkError> {
+    renew(datadir)?;
+    // A node that changes its working folder must still find its data.
+    let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
+    let ports = Ports::free()?;
+    let launch = target.launch_mempool(&datadir, &ports, mempool_mb);
+    target
+        .write_credentials(&launch, &datadir)
+        .map_err(|source| NetworkError::Credentials { source })?;
+    let log = out_dir.join("logs").join(format!("{}-{mempool_mb}.log", target.name));
+    Node::start(launch, &ports, &log)
+}

@@ -1,0 +1,274 @@
+//! What a plan says of admission to the mempool.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::results::KIND;
+use crate::plan::{PlanError, TargetSpec};
+use crate::purse::Kind;
+
+/// A plan of `kind = "mempool"`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MempoolPlan {
+    /// Version of this format: 1.
+    pub format: u32,
+    /// Always `mempool`.
+    kind: String,
+    /// Name in file names.
+    pub name: String,
+    /// Heading of the report.
+    pub title: String,
+    /// What it is about.
+    pub summary: String,
+    /// Seed of keys.
+    pub seed: u64,
+    /// Transactions of a case that says no other number.
+    pub txs: usize,
+    /// Runs of each case on each target.
+    pub repeat: u32,
+    /// Transactions of one JSON-RPC batch.
+    #[serde(default = "default_batch")]
+    pub batch: usize,
+    /// Size of the mempool where it is to overflow, in MB.
+    #[serde(default = "default_mempool_mb")]
+    pub full_mempool_mb: u32,
+    /// Nodes.
+    #[serde(default = "default_targets")]
+    targets: Vec<String>,
+    /// What is measured, in order.
+    #[serde(rename = "case")]
+    pub cases: Vec<Case>,
+}
+
+/// One thing to measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    /// Its name in results.
+    pub name: String,
+    /// What is done.
+    pub what: What,
+    /// Which coins are spent, and made.
+    pub script: Kind,
+    /// How transactions come to the node.
+    #[serde(default)]
+    pub by: By,
+    /// Transactions of a chain of unconfirmed ones.
+    #[serde(default = "one")]
+    pub depth: usize,
+    /// Transactions, instead of the plan's number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub txs: Option<usize>,
+}
+
+/// What is done with transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// New ones are sent, parents before children.
+    Admit,
+    /// Pairs of parent and child, by `submitpackage`.
+    Package,
+    /// Children before their parents.
+    Orphans,
+    /// Each replaces another one, for a higher fee (BIP125).
+    Replace,
+    /// Into a mempool that is too small for all of them, each for a higher fee than those before.
+    Evict,
+}
+
+/// How transactions come to a node.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// `sendrawtransaction` in batches.
+    #[default]
+    Rpc,
+    /// From a peer.
+    P2p,
+}
+
+const BUILTIN: [(&str, &str); 1] = [("mempool", include_str!("../../../../plans/mempool.toml"))];
+
+impl MempoolPlan {
+    /// Names of the plans in the program.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a plan in the program.
+    pub fn builtin_text(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
+    }
+
+    /// Whether a text is such a plan, right or wrong.
+    pub fn is_one(text: &str) -> bool {
+        let table: Result<toml::Table, _> = toml::from_str(text);
+        table.is_ok_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(KIND))
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// As [`MempoolPlan::parse`], and when the file cannot be read.
+    pub fn load(path: &Path) -> Result<Self, PlanError> {
+        let read = |source| PlanError::Read { path: path.to_owned(), source };
+        let text = std::fs::read_to_string(path).map_err(read)?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads and checks a plan; `origin` stands in errors.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
+        let plan: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
+            PlanError::syntax(text, origin, error.span(), error.message())
+        })?;
+        plan.checked(origin)
+    }
+
+    /// Checks values, also after the command line changed some.
+    ///
+    /// # Errors
+    /// Key, value and the rule it breaks.
+    pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err((key, value, rule)) => {
+                let origin = origin.to_owned();
+                Err(PlanError::Value { origin, key, value, rule })
+            }
+        }
+    }
+
+    /// The nodes that it names.
+    ///
+    /// # Errors
+    /// When a name is no target.
+    pub fn targets(&self, origin: &str) -> Result<Vec<TargetSpec>, PlanError> {
+        let parse = |text: &String| {
+            text.parse::<TargetSpec>().map_err(|error| PlanError::Value {
+                origin: origin.to_owned(),
+                key: "targets".to_owned(),
+                value: format!("{text} ({error})"),
+                rule: "use assay[=PATH] or bitcoind=PATH",
+            })
+        };
+        self.targets.iter().map(parse).collect()
+    }
+
+    /// Transactions of a case: whole chains, pairs.
+    pub(super) fn txs_of(&self, case: &Case) -> usize {
+        let txs = case.txs.unwrap_or(self.txs);
+        let group = match case.what {
+            What::Admit => case.depth,
+            What::Package | What::Orphans => 2,
+            What::Replace | What::Evict => 1,
+        };
+        txs.div_ceil(group) * group
+    }
+
+    fn check(&self) -> Result<(), (String, String, &'static str)> {
+        let bad = |key: &str, value: String, rule| Err((key.to_owned(), value, rule));
+        let between = |key: &str, value: usize, range: std::ops::RangeInclusive<usize>, rule| {
+            if range.contains(&value) { Ok(()) } else { bad(key, value.to_string(), rule) }
+        };
+        if self.format != 1 {
+            return bad("format", self.format.to_string(), "only format 1 is known");
+        }
+        if self.kind != KIND {
+            return bad("kind", self.kind.clone(), "use \"mempool\"");
+        }
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if self.name.is_empty() || !self.name.chars().all(is_plain) {
+            return bad("name", self.name.clone(), "use small letters, digits and '-'");
+        }
+        between("txs", self.txs, 2..=TXS_MAX, "use 2 to 20000")?;
+        between("repeat", self.repeat as usize, 1..=100, "use 1 to 100")?;
+        between("batch", self.batch, 1..=10_000, "use 1 to 10000")?;
+        let mb = self.full_mempool_mb as usize;
+        between("full_mempool_mb", mb, 5..=300, "use 5, the least that nodes take, to 300")?;
+        if self.cases.is_empty() {
+            return bad("case", "none".to_owned(), "at least one is needed");
+        }
+        for (at, case) in self.cases.iter().enumerate() {
+            let key = |name: &str| format!("case.{}.{name}", case.name);
+            if self.cases[..at].iter().any(|other| other.name == case.name) {
+                return bad(&key("name"), case.name.clone(), "each name once");
+            }
+            let rule = "use 1 to 25: nodes take no longer chains of unconfirmed transactions";
+            between(&key("depth"), case.depth, 1..=25, rule)?;
+            if let Some(txs) = case.txs {
+                between(&key("txs"), txs, 2..=TXS_MAX, "use 2 to 20000")?;
+            }
+            let by = match case.what {
+                What::Admit => case.by,
+                What::Orphans => By::P2p,
+                What::Package | What::Replace | What::Evict => By::Rpc,
+            };
+            if by != case.by {
+                let rule = "orphans come from a peer; packages, replacements and evictions by rpc";
+                return bad(&key("by"), format!("{:?}", case.by).to_lowercase(), rule);
+            }
+            if case.depth > 1 && case.what != What::Admit {
+                return bad(&key("depth"), case.depth.to_string(), "only \"admit\" has a depth");
+            }
+        }
+        let coins: usize = self.cases.iter().map(|case| self.txs_of(case)).sum();
+        let rule = "all cases together take fewer coins: lower txs or --scale";
+        between("txs", coins, 0..=COINS_MAX, rule)
+    }
+}
+
+const TXS_MAX: usize = 20_000;
+/// Coinbases of the first subsidy give so many, whatever they are spread over.
+const COINS_MAX: usize = 70_000;
+
+const fn one() -> usize {
+    1
+}
+
+const fn default_batch() -> usize {
+    250
+}
+
+const fn default_mempool_mb() -> u32 {
+    5
+}
+
+fn default_targets() -> Vec<String> {
+    vec!["assay".to_owned()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_values_are_rejected() {
+        let text = BUILTIN[0].1;
+        assert!(MempoolPlan::is_one(text) && !MempoolPlan::is_one("kind = \"bench\""));
+        let plan = MempoolPlan::parse(text, "plan.toml").expect("the built-in plan is valid");
+        assert!(plan.targets("plan.toml").is_ok_and(|targets| targets.len() == 1));
+        let cases = [
+            ("format = 1", "format = 2"),
+            ("txs = 2000", "txs = 1"),
+            ("repeat = 6", "repeat = 0"),
+            ("full_mempool_mb = 5", "full_mempool_mb = 4"),
+            ("depth = 25", "depth = 26"),
+            ("name = \"orphans\"", "name = \"p2pkh\""),
+            ("what = \"orphans\"", "what = \"package\""),
+            ("script = \"p2tr\"", "script = \"p2sh\""),
+            ("seed = 1", "sed = 1"),
+        ];
+        let rejected = cases.map(|(from, to)| {
+            assert!(text.contains(from), "{from} is in the plan");
+            let error = MempoolPlan::parse(&text.replacen(from, to, 1), "plan.toml");
+            error.expect_err("must be rejected").to_string()
+        });
+        insta::assert_snapshot!(rejected.join("\n"));
+    }
+}

@@ -1,0 +1,153 @@
+//! `results.json` of a plan of the mempool, schema version 1.
+
+use std::collections::BTreeMap;
+
+use assay_report::stats::ratio::Ratio;
+use assay_report::{LoadError, ResultsFile};
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Case, MempoolPlan, What};
+use crate::machine::Machine;
+use crate::target::Target;
+
+/// The schema version.
+pub(super) const SCHEMA: u32 = 1;
+/// The kind of such plans and their results.
+pub const KIND: &str = "mempool";
+
+/// What came of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MempoolResults {
+    /// Version of this schema.
+    pub schema: u32,
+    /// Always `mempool`.
+    pub kind: String,
+    /// When it ended, as ISO 8601 in UTC.
+    pub created: String,
+    /// The plan, with the numbers that were used.
+    pub plan: MempoolPlan,
+    /// The nodes.
+    pub targets: Vec<TargetEntry>,
+    /// One entry per round, case and target.
+    pub runs: Vec<CaseRun>,
+    /// The machine.
+    pub machine: Machine,
+    /// Version of this program.
+    pub assay: String,
+    /// The command line that does it again.
+    pub rerun: String,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetEntry {
+    /// Name in tables.
+    pub name: String,
+    /// `assay`, `bitcoin-core` or `bitcoin-knots`.
+    pub family: String,
+    /// What it says about its version.
+    pub version: String,
+}
+
+/// One case on one node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseRun {
+    /// Name of the case.
+    pub case: String,
+    /// Name of the target.
+    pub target: String,
+    /// The round, from 0.
+    pub repeat: u32,
+    /// Transactions sent.
+    pub sent: u64,
+    /// Of those, admitted: by the answers to RPC; from a peer, those in the mempool afterwards.
+    pub accepted: u64,
+    /// The others, by reason.
+    pub rejected: BTreeMap<String, u64>,
+    /// Orphans that the node counted (`getorphantxs`), summed over waves; absent where it does not or there are none to count.
+    pub orphans: Option<u64>,
+    /// Transactions of before that were replaced.
+    pub replaced: u64,
+    /// Admitted, and no longer in the mempool.
+    pub evicted: u64,
+    /// `getmempoolinfo`: transactions afterwards.
+    pub in_mempool: u64,
+    /// Their virtual bytes.
+    pub vbytes: u64,
+    /// Memory that they take, by the node's own count.
+    pub usage_bytes: u64,
+    /// What a transaction has to pay, satoshi per 1,000 virtual bytes.
+    pub min_sat_per_kvb: u64,
+    /// From the first byte to the last answer; from a peer, until all are in the mempool.
+    pub seconds: f64,
+    /// Admitted per second.
+    pub tx_per_s: f64,
+    /// SHA-256 of the sorted txids in the mempool.
+    pub mempool_sha256: String,
+    /// What is wrong, in words; nothing where all is well.
+    pub faults: Vec<String>,
+}
+
+impl TargetEntry {
+    pub(super) fn of(target: &Target) -> Self {
+        Self {
+            name: target.name.clone(),
+            family: target.family.as_str().to_owned(),
+            version: target.version.clone(),
+        }
+    }
+}
+
+/// Reads results.
+///
+/// # Errors
+/// When they are of another schema.
+pub fn parse(file: ResultsFile) -> Result<MempoolResults, LoadError> {
+    file.parse("results of a plan of the mempool", SCHEMA..=SCHEMA)
+}
+
+impl MempoolResults {
+    /// Adds a fault to the runs whose mempool is another one than that of the first target in the same round. What a full mempool
+    /// keeps depends on how a program counts its memory: that is not compared.
+    pub(super) fn agree(&mut self) {
+        let Some(first) = self.targets.first().map(|target| target.name.clone()) else { return };
+        let is_compared = |case: &Case| case.what != What::Evict;
+        let compared: Vec<&str> =
+            self.plan.cases.iter().filter(|c| is_compared(c)).map(|c| c.name.as_str()).collect();
+        let key = |run: &CaseRun| (run.case.clone(), run.repeat);
+        let of_first = self.runs.iter().filter(|run| run.target == first);
+        let of_first: BTreeMap<_, _> =
+            of_first.map(|run| (key(run), run.mempool_sha256.clone())).collect();
+        for run in &mut self.runs {
+            let expected = of_first.get(&key(run));
+            if compared.contains(&run.case.as_str()) && expected != Some(&run.mempool_sha256) {
+                run.faults.push(format!("another mempool than {first}'s"));
+            }
+        }
+    }
+
+    /// Runs with a fault.
+    pub fn faulty(&self) -> impl Iterator<Item = &CaseRun> {
+        self.runs.iter().filter(|run| !run.faults.is_empty())
+    }
+
+    /// The runs of a case on a target, by round.
+    pub(super) fn of(&self, case: &str, target: &str) -> Vec<&CaseRun> {
+        self.runs.iter().filter(|run| run.case == case && run.target == target).collect()
+    }
+
+    /// Admitted per second: median over the rounds, with an interval.
+    pub(super) fn rate(&self, case: &str, target: &str) -> Option<Ratio> {
+        let rates: Vec<f64> = self.of(case, target).iter().map(|run| run.tx_per_s).collect();
+        // A ratio to one is the rate itself.
+        Ratio::of_pairs(&rates, &vec![1.0; rates.len()])
+    }
+
+    /// The rate of the first target over another one's, round by round.
+    pub(super) fn ratio(&self, case: &str, other: &str) -> Option<Ratio> {
+        let rates = |target: &str| -> Vec<f64> {
+            self.of(case, target).iter().map(|run| run.tx_per_s).collect()
+        };
+        Ratio::of_pairs(&rates(&self.targets.first()?.name), &rates(other))
+    }
+}

@@ -1,0 +1,132 @@
+//! The transactions of the cases, made once and sent to every node.
+
+use assay_report::stats::random::SplitMix64;
+
+use super::plan::{Case, MempoolPlan, What};
+use crate::machine;
+use crate::purse::{Base, Coin, Kind, Purse, Signed};
+use crate::wire::Hash;
+
+/// The transactions of a case, in the order of sending.
+pub(super) struct Work {
+    /// What has to be in the mempool before.
+    pub(super) before: Vec<Signed>,
+    /// What is measured.
+    pub(super) txs: Vec<Signed>,
+}
+
+impl Work {
+    /// The txids of what is sent last.
+    pub(super) fn txids(&self) -> impl Iterator<Item = Hash> {
+        self.txs.iter().map(|tx| tx.txid)
+    }
+}
+
+/// A chain with coins, and what spends them in each case.
+pub(super) struct Works {
+    pub(super) base: Base,
+    pub(super) of_cases: Vec<Work>,
+}
+
+impl Works {
+    pub(super) fn make(plan: &MempoolPlan) -> Self {
+        let mut random = SplitMix64::new(plan.seed);
+        let purses = Kind::ALL.map(|kind| Purse::new(kind, &mut random));
+        let wanted = Kind::ALL.map(|kind| {
+            let of_kind = plan.cases.iter().filter(|case| case.script == kind);
+            of_kind.map(|case| coins(plan, case)).sum::<usize>()
+        });
+        let needs: Vec<(&Purse, usize)> = purses.iter().zip(wanted).collect();
+        let base = Base::make(&needs, machine::clock::now_s());
+        let mut left: Vec<_> = base.coins.iter().map(|coins| coins.iter().copied()).collect();
+        let of_cases = plan.cases.iter().map(|case| {
+            let at = Kind::ALL.iter().position(|kind| *kind == case.script).unwrap_or_default();
+            let coins: Vec<Coin> = left[at].by_ref().take(coins(plan, case)).collect();
+            work(case, &purses[at], &coins)
+        });
+        let of_cases = of_cases.collect();
+        Self { base, of_cases }
+    }
+}
+
+/// Confirmed coins that a case spends.
+fn coins(plan: &MempoolPlan, case: &Case) -> usize {
+    match case.what {
+        What::Admit => plan.txs_of(case) / case.depth,
+        What::Package | What::Orphans => plan.txs_of(case) / 2,
+        What::Replace | What::Evict => plan.txs_of(case),
+    }
+}
+
+fn work(case: &Case, purse: &Purse, coins: &[Coin]) -> Work {
+    let mut before = Vec::new();
+    let txs = match case.what {
+        What::Admit => coins.iter().flat_map(|coin| chain(purse, *coin, case.depth)).collect(),
+        What::Package => coins.iter().flat_map(|coin| chain(purse, *coin, 2)).collect(),
+        What::Orphans => coins.iter().flat_map(|coin| chain(purse, *coin, 2)).collect(),
+        What::Replace => {
+            before = coins.iter().map(|coin| payment(purse, *coin, RATE)).collect();
+            coins.iter().map(|coin| payment(purse, *coin, REPLACEMENT_RATE)).collect()
+        }
+        What::Evict => {
+            let wide = |(at, coin): (usize, &Coin)| {
+                purse.spend(&[*coin], EVICT_OUTPUTS, RATE + (at / TXS_OF_RATE) as u64)
+            };
+            coins.iter().enumerate().map(wide).collect()
+        }
+    };
+    Work { before, txs }
+}
+
+/// So many transactions, each of which spends the first output of the one before.
+fn chain(purse: &Purse, coin: Coin, depth: usize) -> Vec<Signed> {
+    let mut coin = coin;
+    let link = |_| {
+        let tx = payment(purse, coin, RATE);
+        coin = tx.outputs[0];
+        tx
+    };
+    (0..depth).map(link).collect()
+}
+
+/// One input, two outputs: the change, from which a chain goes on, and a small amount.
+fn payment(purse: &Purse, coin: Coin, rate: u64) -> Signed {
+    let fee = purse.fee(1, 2, rate);
+    purse.pay(&[coin], &[coin.value - fee - PAID, PAID])
+}
+
+/// Satoshi per virtual byte.
+const RATE: u64 = 2;
+const REPLACEMENT_RATE: u64 = 10;
+/// Satoshi of a payment.
+const PAID: u64 = 10_000;
+/// Outputs of a transaction that is to fill the mempool.
+const EVICT_OUTPUTS: usize = 40;
+/// The rate rises by one after so many of them.
+pub(super) const TXS_OF_RATE: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::wire::tx::each_parent;
+
+    #[test]
+    fn cases_spend_coins_of_their_own_parents_first() {
+        let text = MempoolPlan::builtin_text("mempool").expect("built in");
+        let plan = MempoolPlan::parse(&text.replace("txs = 2000", "txs = 52"), "").expect("valid");
+        let works = Works::make(&plan);
+        let known: HashSet<Hash> = works.base.coins.concat().iter().map(|coin| coin.txid).collect();
+        let mut all = HashSet::new();
+        for (case, work) in plan.cases.iter().zip(&works.of_cases) {
+            assert_eq!(work.txs.len(), plan.txs_of(case), "{}", case.name);
+            let mut here = known.clone();
+            for tx in work.before.iter().chain(&work.txs) {
+                each_parent(&tx.raw, |parent| assert!(here.contains(parent), "{}", case.name));
+                here.insert(tx.txid);
+                assert!(all.insert(tx.txid), "{}", case.name);
+            }
+        }
+    }
+}

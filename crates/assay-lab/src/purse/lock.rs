@@ -1,0 +1,207 @@
+//! Scripts that lock coins, by kind, and what unlocks them.
+
+use assay_report::stats::random::SplitMix64;
+use ripemd::Ripemd160;
+use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{LOCK_TIME, SEQUENCE, Unsigned, VERSION, outpoint};
+use crate::wire;
+
+/// A kind of script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A hash of a key: ECDSA over the whole transaction for each input.
+    P2pkh,
+    /// The same as a witness program (BIP141, BIP143).
+    P2wpkh,
+    /// A witness script of `<key> OP_CHECKSIG`, which every program relays.
+    P2wsh,
+    /// A witness script of two signatures out of three keys.
+    #[serde(rename = "p2wsh-2of3")]
+    P2wsh2Of3,
+    /// Taproot, spent by the key path (BIP341): Schnorr. The output key is the key itself, without a tweak.
+    P2tr,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::P2pkh, Self::P2wpkh, Self::P2wsh, Self::P2wsh2Of3, Self::P2tr];
+
+    /// The name for readers.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::P2pkh => "P2PKH",
+            Self::P2wpkh => "P2WPKH",
+            Self::P2wsh => "P2WSH",
+            Self::P2wsh2Of3 => "P2WSH 2-of-3",
+            Self::P2tr => "P2TR",
+        }
+    }
+
+    /// The largest weight of an input that spends such a coin.
+    pub(super) const fn input_weight(self) -> usize {
+        match self {
+            Self::P2pkh => 4 * (INPUT_BYTES + PUSHED_SIGNATURE + PUSHED_KEY),
+            Self::P2wpkh => 4 * INPUT_BYTES + 1 + PUSHED_SIGNATURE + PUSHED_KEY,
+            Self::P2wsh => 4 * INPUT_BYTES + 1 + PUSHED_SIGNATURE + 1 + PUSHED_KEY + 1,
+            Self::P2wsh2Of3 => 4 * INPUT_BYTES + 2 + 2 * PUSHED_SIGNATURE + 1 + 3 * PUSHED_KEY + 3,
+            Self::P2tr => 4 * INPUT_BYTES + 1 + 65,
+        }
+    }
+
+    const fn keys(self) -> usize {
+        if matches!(self, Self::P2wsh2Of3) { 3 } else { 1 }
+    }
+}
+
+/// The keys of a script.
+pub(super) struct Lock {
+    pub(super) kind: Kind,
+    pub(super) script_pubkey: Vec<u8>,
+    keys: Vec<SecretKey>,
+    /// What signatures cover in place of the script that is spent (BIP143), where it is another one.
+    script_code: Vec<u8>,
+    /// The first public key, compressed.
+    public: [u8; 33],
+}
+
+impl Lock {
+    pub(super) fn new(kind: Kind, random: &mut SplitMix64) -> Self {
+        let keys: Vec<SecretKey> = (0..kind.keys()).map(|_| secret_key(random)).collect();
+        let publics: Vec<[u8; 33]> =
+            keys.iter().map(|key| PublicKey::from_secret_key(key).serialize()).collect();
+        let hash: [u8; 20] = Ripemd160::digest(Sha256::digest(publics[0])).into();
+        let to_hash =
+            [&[OP_DUP, OP_HASH160, 20], &hash[..], &[OP_EQUALVERIFY, OP_CHECKSIG]].concat();
+        let (script_pubkey, script_code) = match kind {
+            Kind::P2pkh => (to_hash.clone(), to_hash),
+            Kind::P2wpkh => ([&[0, 20], &hash[..]].concat(), to_hash),
+            Kind::P2wsh => to_script([&[33], &publics[0][..], &[OP_CHECKSIG]].concat()),
+            Kind::P2wsh2Of3 => {
+                let pushed = publics.iter().flat_map(|key| [&[33], &key[..]].concat());
+                let pushed: Vec<u8> = pushed.collect();
+                to_script([&[OP_2], &pushed[..], &[OP_3, OP_CHECKMULTISIG]].concat())
+            }
+            Kind::P2tr => ([&[OP_1, 32], &publics[0][1..]].concat(), Vec::new()),
+        };
+        Self { kind, script_pubkey, keys, script_code, public: publics[0] }
+    }
+
+    /// Script and witness of input `at`, whichever the kind has; the other one is empty.
+    pub(super) fn unlock(&self, tx: &Unsigned<'_>, at: usize) -> (Vec<u8>, Vec<u8>) {
+        let pushed = |bytes: &[u8]| [&[bytes.len() as u8], bytes].concat();
+        let ecdsa = |key: &SecretKey, message: [u8; 32]| {
+            let mut signature =
+                ecdsa::sign(Message::from_digest(message), key).serialize_der().to_vec();
+            signature.push(SIGHASH_ALL);
+            pushed(&signature)
+        };
+        match self.kind {
+            Kind::P2pkh => {
+                let signature = ecdsa(&self.keys[0], self.legacy_sighash(tx, at));
+                ([signature, pushed(&self.public)].concat(), Vec::new())
+            }
+            Kind::P2wpkh => {
+                let signature = ecdsa(&self.keys[0], self.witness_sighash(tx, at));
+                (Vec::new(), [vec![2], signature, pushed(&self.public)].concat())
+            }
+            Kind::P2wsh => {
+                let signature = ecdsa(&self.keys[0], self.witness_sighash(tx, at));
+                (Vec::new(), [vec![2], signature, pushed(&self.script_code)].concat())
+            }
+            Kind::P2wsh2Of3 => {
+                let message = self.witness_sighash(tx, at);
+                // The empty element is what OP_CHECKMULTISIG takes without using it (BIP147).
+                let signatures =
+                    [ecdsa(&self.keys[0], message), ecdsa(&self.keys[1], message)].concat();
+                (Vec::new(), [vec![4, 0], signatures, pushed(&self.script_code)].concat())
+            }
+            Kind::P2tr => {
+                let keypair = Keypair::from_secret_key(&self.keys[0]);
+                let message = self.taproot_sighash(tx, at);
+                let signature = schnorr::sign_no_aux_rand(&message, &keypair).to_byte_array();
+                (Vec::new(), [vec![1], pushed(&signature)].concat())
+            }
+        }
+    }
+
+    /// The original signature hash: the transaction with the script that is spent in place of the signature.
+    fn legacy_sighash(&self, tx: &Unsigned<'_>, at: usize) -> [u8; 32] {
+        let mut scripts = vec![Vec::new(); tx.from.len()];
+        scripts[at].clone_from(&self.script_code);
+        let mut text = tx.bytes(&scripts);
+        text.extend_from_slice(&u32::from(SIGHASH_ALL).to_le_bytes());
+        wire::double_sha256(&text)
+    }
+
+    /// BIP143.
+    fn witness_sighash(&self, tx: &Unsigned<'_>, at: usize) -> [u8; 32] {
+        let mut text = VERSION.to_le_bytes().to_vec();
+        text.extend_from_slice(&wire::double_sha256(&tx.prevouts()));
+        text.extend_from_slice(&wire::double_sha256(&tx.sequences()));
+        text.extend_from_slice(&outpoint(&tx.from[at]));
+        text.push(self.script_code.len() as u8);
+        text.extend_from_slice(&self.script_code);
+        text.extend_from_slice(&tx.from[at].value.to_le_bytes());
+        text.extend_from_slice(&SEQUENCE.to_le_bytes());
+        text.extend_from_slice(&wire::double_sha256(&tx.outputs));
+        text.extend_from_slice(&LOCK_TIME);
+        text.extend_from_slice(&u32::from(SIGHASH_ALL).to_le_bytes());
+        wire::double_sha256(&text)
+    }
+
+    /// BIP341, key path, `SIGHASH_DEFAULT`, no annex.
+    fn taproot_sighash(&self, tx: &Unsigned<'_>, at: usize) -> [u8; 32] {
+        let amounts: Vec<u8> = tx.from.iter().flat_map(|coin| coin.value.to_le_bytes()).collect();
+        let script = [&[self.script_pubkey.len() as u8], &self.script_pubkey[..]].concat();
+        let tag = Sha256::digest(b"TapSighash");
+        let hash = Sha256::new()
+            .chain_update(tag)
+            .chain_update(tag)
+            // Epoch and hash type.
+            .chain_update([0, 0])
+            .chain_update(VERSION.to_le_bytes())
+            .chain_update(LOCK_TIME)
+            .chain_update(Sha256::digest(tx.prevouts()))
+            .chain_update(Sha256::digest(amounts))
+            .chain_update(Sha256::digest(script.repeat(tx.from.len())))
+            .chain_update(Sha256::digest(tx.sequences()))
+            .chain_update(Sha256::digest(&tx.outputs))
+            // Key path, no annex.
+            .chain_update([0])
+            .chain_update((at as u32).to_le_bytes());
+        hash.finalize().into()
+    }
+}
+
+/// A program of a witness script, and that script.
+fn to_script(script: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
+    ([&[0, 32], &Sha256::digest(&script)[..]].concat(), script)
+}
+
+fn secret_key(random: &mut SplitMix64) -> SecretKey {
+    loop {
+        if let Ok(secret) = SecretKey::from_secret_bytes(wire::random_hash(random)) {
+            return secret;
+        }
+    }
+}
+
+const OP_1: u8 = 0x51;
+const OP_2: u8 = 0x52;
+const OP_3: u8 = 0x53;
+const OP_DUP: u8 = 0x76;
+const OP_EQUALVERIFY: u8 = 0x88;
+const OP_HASH160: u8 = 0xa9;
+const OP_CHECKSIG: u8 = 0xac;
+const OP_CHECKMULTISIG: u8 = 0xae;
+const SIGHASH_ALL: u8 = 1;
+/// An input without its script: outpoint, length of the script, sequence.
+const INPUT_BYTES: usize = 41;
+/// A signature of the longest kind with its type, and its length.
+const PUSHED_SIGNATURE: usize = 73;
+const PUSHED_KEY: usize = 34;

@@ -1,0 +1,84 @@
+//! `assay run` with a plan of the mempool.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use assay_lab::admission::{self, MempoolOptions, MempoolPlan};
+use assay_lab::progress::Terminal;
+
+use super::{is_path, own_command, rerun};
+use crate::Outcome;
+use crate::cli::RunArguments;
+use crate::commands::stop_flag;
+use crate::output;
+
+/// The plan, where it is one of the mempool.
+pub(super) fn find(name: &str) -> anyhow::Result<Option<MempoolPlan>> {
+    if !is_path(name) {
+        let text = MempoolPlan::builtin_text(name);
+        return Ok(text.map(|text| MempoolPlan::parse(text, name)).transpose()?);
+    }
+    // A file that cannot be read is no plan of any kind: whoever looks for another says so.
+    let path = Path::new(name);
+    let is_one = std::fs::read_to_string(path).is_ok_and(|text| MempoolPlan::is_one(&text));
+    Ok(if is_one { Some(MempoolPlan::load(path)?) } else { None })
+}
+
+pub(super) fn run(mut plan: MempoolPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
+    reject_other_flags(arguments)?;
+    if let Some(scale) = arguments.scale {
+        let scaled = |txs: usize| (txs as f64 * scale).ceil() as usize;
+        plan.txs = scaled(plan.txs);
+        for case in &mut plan.cases {
+            case.txs = case.txs.map(scaled);
+        }
+    }
+    plan.seed = arguments.seed.unwrap_or(plan.seed);
+    plan.repeat = arguments.repeat.unwrap_or(plan.repeat);
+    let plan = plan.checked("command line")?;
+    let out_dir =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
+    let options = MempoolOptions {
+        out_dir,
+        targets: arguments.targets.clone(),
+        node_command: own_command(&["node"])?,
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        rerun: rerun(&arguments.plan, arguments),
+    };
+    let reporter = Terminal::stopped_by(stop_flag()?);
+    let results = admission::run(&plan, &options, &reporter)?;
+    if arguments.json {
+        output::print_json(&results)?;
+    } else {
+        output::print(&admission::terminal(&results))?;
+    }
+    let is_faulty = results.faulty().next().is_some();
+    Ok(if is_faulty { Outcome::Negative } else { Outcome::Good })
+}
+
+/// There is no chain, and there are no benchmarks.
+fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
+    let given = [
+        ("--stop-height", arguments.stop_height.is_some()),
+        ("--series", arguments.series.is_some()),
+        ("--by", arguments.by.is_some()),
+        ("--orphans", arguments.orphans.is_some()),
+        ("--seen", !arguments.seen.is_empty()),
+        ("--quick", arguments.quick),
+        ("--smoke", arguments.smoke),
+        ("--rounds", arguments.rounds.is_some()),
+        ("--filter", !arguments.filter.is_empty()),
+        ("--part", arguments.part.is_some()),
+        ("--instructions", arguments.instructions),
+        ("--chain", arguments.chain.is_some()),
+        ("--resume", arguments.resume),
+        ("--keep-datadirs", arguments.keep_datadirs),
+        ("--profile", arguments.profile),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => {
+            bail!("{flag} means nothing for {}, a plan of the mempool", arguments.plan)
+        }
+        None => Ok(()),
+    }
+}
