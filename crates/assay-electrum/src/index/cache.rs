@@ -141,15 +141,12 @@ mod tests {
                 let file = [FileKey::Run(number), FileKey::Txs(number), FileKey::Heights(number)]
                     [usize::from(kind)];
                 let key = PartKey { file, offset };
-                match cache.get(&key) {
-                    Some(bytes) => {
-                        found += 1;
-                        assert_eq!(bytes[0], known[&(kind, number, offset)]);
-                    }
-                    None => {
-                        let byte = *known.entry((kind, number, offset)).or_insert(step as u8);
-                        cache.insert(key, Arc::from(&[byte; 5][..]));
-                    }
+                if let Some(bytes) = cache.get(&key) {
+                    found += 1;
+                    assert_eq!(bytes[0], known[&(kind, number, offset)]);
+                } else {
+                    let byte = *known.entry((kind, number, offset)).or_insert(step as u8);
+                    cache.insert(key, Arc::from(&[byte; 5][..]));
                 }
                 let held: usize = cache.sets.iter().map(|set| set.lock().held()).sum();
                 assert!(held <= (bytes_max / PART_BYTES_MAX).max(PLACES));

@@ -227,15 +227,15 @@ pub(crate) struct TxReader<'a> {
 impl TxReader<'_> {
     /// The record of a transaction that the view has.
     pub(crate) fn record(&mut self, tx: TxNumber) -> Result<TxRecord, QueryError> {
-        let part = match self.part.take().filter(|part| part.has::<TX_BYTES>(tx)) {
-            Some(part) => part,
-            None => {
-                let key = FileKey::Txs(self.view.epoch);
-                self.file.part::<TX_BYTES>(self.reader, key, (tx, self.view.txs))?
-            }
-        };
+        let last = self.part.take().filter(|part| part.has::<TX_BYTES>(tx));
+        let part = last.map_or_else(|| self.part_of(tx), Ok)?;
         let part = self.part.insert(part);
         Ok(TxRecord::parse(self.file.record(part, tx)?))
+    }
+
+    fn part_of(&self, tx: TxNumber) -> Result<Part, QueryError> {
+        let key = FileKey::Txs(self.view.epoch);
+        self.file.part::<TX_BYTES>(self.reader, key, (tx, self.view.txs))
     }
 
     /// The txid of a transaction that the view has.

@@ -212,17 +212,17 @@ impl Run {
     }
 
     fn read(&self, reader: &Reader<'_>, offset: u64, length: usize) -> Result<Vec<u8>, QueryError> {
-        let mut bytes = vec![0; length];
-        match reader.fill(&*self.file, &mut bytes, offset) {
-            Ok(()) => Ok(bytes),
-            Err(source) => Err(QueryError::of_read(source, &self.path, offset)),
-        }
+        self.read_by(offset, length, |bytes| reader.fill(&*self.file, bytes, offset))
     }
 
-    /// [`Run::read`] for what is read once.
-    fn read_through(&self, offset: u64, length: usize) -> Result<Vec<u8>, QueryError> {
+    fn read_by(
+        &self,
+        offset: u64,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> std::io::Result<()>,
+    ) -> Result<Vec<u8>, QueryError> {
         let mut bytes = vec![0; length];
-        match self.file.read_exact_at(&mut bytes, offset) {
+        match fill(&mut bytes) {
             Ok(()) => Ok(bytes),
             Err(source) => Err(QueryError::of_read(source, &self.path, offset)),
         }
@@ -255,7 +255,8 @@ impl RunStream {
         let in_group = (GROUP_PAGES - self.page % GROUP_PAGES).min(section.pages - self.page);
         let count = in_group.min(Self::PAGES);
         let offset = page_offset(section, self.page);
-        let bytes = self.run.read_through(offset, count as usize * PAGE_BYTES)?;
+        let (run, length) = (&self.run, count as usize * PAGE_BYTES);
+        let bytes = run.read_by(offset, length, |bytes| run.file.read_exact_at(bytes, offset))?;
         let mut rows = Vec::with_capacity(count as usize * 256);
         for (index, bytes) in bytes.chunks_exact(PAGE_BYTES).enumerate() {
             let damaged = |what| self.run.damaged(offset + (index * PAGE_BYTES) as u64, what);
