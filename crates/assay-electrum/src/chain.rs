@@ -46,6 +46,10 @@ pub trait Chain: Send + Sync + 'static {
         length: u32,
     ) -> Result<Option<Vec<u8>>, ChainError>;
 
+    /// [`Chain::block_part`] as far as that waits for neither a disk nor another thread; `None` where it would, where that
+    /// fails, and where the block is not stored.
+    fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>>;
+
     /// The coins that a connected block spent, encoded as [`assay_store::UndoReader`] reads them; genesis has none.
     ///
     /// # Errors
@@ -69,6 +73,9 @@ pub trait Chain: Send + Sync + 'static {
 
     /// Fees and limits of the mempool.
     fn relay(&self) -> Relay;
+
+    /// The same as far as that waits for no other thread.
+    fn relay_at_once(&self) -> Option<Relay>;
 }
 
 /// The highest valid block.

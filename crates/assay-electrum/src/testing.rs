@@ -1,6 +1,7 @@
 //! A chain made of lists, for tests: blocks of hand-made transactions, and the questions of the index answered by looking through all of them.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,35 +108,7 @@ impl Ledger {
         outputs
     }
 
-    fn limited<T>(list: Vec<T>, limits: Limits) -> Result<Vec<T>, QueryError> {
-        if list.len() > limits.entries_max {
-            Err(QueryError::TooLarge { max: limits.entries_max })
-        } else {
-            Ok(list)
-        }
-    }
-}
-
-impl Confirmed for Ledger {
-    fn tip(&self) -> Option<Tip> {
-        let height = u32::try_from(self.blocks.len()).unwrap().checked_sub(1)?;
-        Some(Tip { height, hash: self.blocks[height as usize].hash })
-    }
-
-    fn header(&self, height: u32) -> Result<Option<[u8; 80]>, QueryError> {
-        Ok(self.blocks.get(height as usize).map(|block| block.header.to_bytes()))
-    }
-
-    fn headers(&self, start: u32, count: usize) -> Result<Vec<u8>, QueryError> {
-        let blocks = self.blocks.iter().skip(start as usize).take(count);
-        Ok(blocks.flat_map(|block| block.header.to_bytes()).collect())
-    }
-
-    fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError> {
-        Ok(self.blocks.get(height as usize).map(|block| block.hash))
-    }
-
-    fn history(
+    pub(crate) fn history(
         &self,
         script: &ScriptHash,
         from: u32,
@@ -156,6 +129,49 @@ impl Confirmed for Ledger {
             }
         }
         Self::limited(history, limits)
+    }
+
+    fn limited<T>(list: Vec<T>, limits: Limits) -> Result<Vec<T>, QueryError> {
+        if list.len() > limits.entries_max {
+            Err(QueryError::TooLarge { max: limits.entries_max })
+        } else {
+            Ok(list)
+        }
+    }
+}
+
+impl Confirmed for Ledger {
+    fn at_once(&self) -> Arc<dyn Confirmed> {
+        Arc::new(self.clone())
+    }
+
+    fn tip(&self) -> Option<Tip> {
+        let height = u32::try_from(self.blocks.len()).unwrap().checked_sub(1)?;
+        Some(Tip { height, hash: self.blocks[height as usize].hash })
+    }
+
+    fn header(&self, height: u32) -> Result<Option<[u8; 80]>, QueryError> {
+        Ok(self.blocks.get(height as usize).map(|block| block.header.to_bytes()))
+    }
+
+    fn headers(&self, start: u32, count: usize) -> Result<Vec<u8>, QueryError> {
+        let blocks = self.blocks.iter().skip(start as usize).take(count);
+        Ok(blocks.flat_map(|block| block.header.to_bytes()).collect())
+    }
+
+    fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError> {
+        Ok(self.blocks.get(height as usize).map(|block| block.hash))
+    }
+
+    fn visit_history(
+        &self,
+        script: &ScriptHash,
+        from: u32,
+        limits: Limits,
+        visit: &mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
+    ) -> Result<(), QueryError> {
+        let _ = self.history(script, from, limits)?.into_iter().try_for_each(visit);
+        Ok(())
     }
 
     fn balance(&self, script: &ScriptHash) -> Result<u64, QueryError> {
@@ -297,6 +313,10 @@ impl Chain for FakeChain {
         Ok(self.blocks.lock().get(hash).map(|block| block.bytes[part].to_vec()))
     }
 
+    fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
+        self.block_part(hash, offset, length).ok().flatten()
+    }
+
     fn undo(&self, _hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
         Ok(None)
     }
@@ -331,6 +351,10 @@ impl Chain for FakeChain {
             mempool_min_fee_sat_per_kvb: 1_234,
             incremental_relay_fee_sat_per_kvb: 100,
         }
+    }
+
+    fn relay_at_once(&self) -> Option<Relay> {
+        Some(self.relay())
     }
 }
 

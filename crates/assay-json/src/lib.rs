@@ -26,4 +26,4 @@ mod value;
 
 pub use out::Out;
 pub use place::{Array, Json, Object};
-pub use value::push_hex;
+pub use value::{push_hex, push_int};

@@ -48,7 +48,7 @@ impl Out {
 
     /// An integer.
     pub fn int(&mut self, value: impl Into<i128>) -> &mut Self {
-        value::display(&mut self.bytes, value.into());
+        value::push_int(&mut self.bytes, value.into());
         self
     }
 

@@ -29,12 +29,12 @@ impl<'a> Json<'a> {
 
     /// Writes an integer.
     pub fn int(self, value: impl Into<i128>) {
-        value::display(self.out, value.into());
+        value::push_int(self.out, value.into());
     }
 
     /// Writes a size or a count.
     pub fn count(self, value: usize) {
-        value::display(self.out, value);
+        value::push_int(self.out, value as i128);
     }
 
     /// Writes a real number with 16 significant digits, as C's `%.16g` does.

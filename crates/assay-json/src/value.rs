@@ -11,6 +11,28 @@ pub(crate) fn display(out: &mut Vec<u8>, value: impl Display) {
     write!(out, "{value}").expect("writing to a vector does not fail");
 }
 
+/// Appends a whole number.
+pub fn push_int(out: &mut Vec<u8>, value: i128) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    // The digits of 64 bits are found several times faster than those of 128.
+    let Ok(mut rest) = u64::try_from(value.unsigned_abs()) else {
+        return display(out, value.unsigned_abs());
+    };
+    let mut digits = [0; 20];
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
 pub(crate) fn real(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(format_g16(value).as_bytes());
 }
@@ -96,6 +118,16 @@ mod tests {
         let mut out = Vec::new();
         f(&mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn integers_are_written_as_they_are_printed() {
+        for edge in [0, 9, 10, 840_000, 1 << 32, 1 << 63, 1 << 64, i128::MAX - 1] {
+            for number in [edge, edge + 1, edge - 1, -edge, -edge - 1, -edge - 2] {
+                assert_eq!(written(|out| push_int(out, number)), number.to_string());
+            }
+        }
+        assert_eq!(written(|out| push_int(out, i128::MIN)), i128::MIN.to_string());
     }
 
     #[test]

@@ -11,7 +11,9 @@ use assay_electrum::chain::{
 use assay_electrum::follow::{Follower, Listener};
 use assay_electrum::index::Index;
 use assay_electrum::server::{self, Addresses, Server};
-use assay_engine::{Engine, EngineError, MempoolDelta, TxReject, UnconfirmedTx, rename_folder};
+use assay_engine::{
+    Engine, EngineError, MempoolDelta, MempoolInfo, TxReject, UnconfirmedTx, rename_folder,
+};
 use assay_wire::{Block, BlockHash, Encoding, Txid};
 
 use crate::config::{INDEX_DIR, INDEX_DIR_BEFORE, IndexOptions, NodeConfig};
@@ -120,6 +122,15 @@ impl EngineChain {
     fn params(&self) -> &ChainParams {
         self.engine.params()
     }
+
+    fn relay_of(&self, info: &MempoolInfo) -> Relay {
+        let policy = &self.engine.config().policy;
+        Relay {
+            min_relay_fee_sat_per_kvb: info.min_relay_fee_sat_per_kvb,
+            mempool_min_fee_sat_per_kvb: info.min_fee_sat_per_kvb,
+            incremental_relay_fee_sat_per_kvb: policy.incremental_fee_sat_per_kvb,
+        }
+    }
 }
 
 /// A block in the engine's hands.
@@ -195,6 +206,10 @@ impl Chain for EngineChain {
         self.engine.read_block_part(hash, offset, length).map_err(failed("read part of a block"))
     }
 
+    fn block_part_at_once(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
+        self.engine.cached_block_part(hash, offset, length)
+    }
+
     fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
         self.engine.read_undo(hash).map_err(failed("read undo data"))
     }
@@ -231,16 +246,11 @@ impl Chain for EngineChain {
     }
 
     fn relay(&self) -> Relay {
-        let info = self.engine.mempool_info();
-        Relay {
-            min_relay_fee_sat_per_kvb: info.min_relay_fee_sat_per_kvb,
-            mempool_min_fee_sat_per_kvb: info.min_fee_sat_per_kvb,
-            incremental_relay_fee_sat_per_kvb: self
-                .engine
-                .config()
-                .policy
-                .incremental_fee_sat_per_kvb,
-        }
+        self.relay_of(&self.engine.mempool_info())
+    }
+
+    fn relay_at_once(&self) -> Option<Relay> {
+        Some(self.relay_of(&self.engine.mempool_info_at_once()?))
     }
 }
 

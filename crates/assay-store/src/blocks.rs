@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use assay_hash::Sha256;
 use assay_wire::BlockHash;
@@ -403,6 +403,19 @@ impl BlockStore {
         Ok(part)
     }
 
+    /// [`BlockStore::read_block_part`] as far as that waits for no disk; `None` where it would, or where that fails.
+    pub fn cached_block_part(&self, pos: BlockPos, offset: u32, length: u32) -> Option<Vec<u8>> {
+        check_part(pos, offset, u64::from(length)).ok()?;
+        let file = self.open_handle(FileId::Block(pos.file))?;
+        let at = u64::from(pos.offset) + u64::from(offset);
+        let mut part = vec![0u8; length as usize];
+        if !file.read_cached_at(&mut part, at) {
+            return None;
+        }
+        self.key.apply(&mut part, at);
+        Some(part)
+    }
+
     /// [`BlockStore::read_block_part`] into memory that is there.
     ///
     /// # Errors
@@ -584,6 +597,16 @@ impl BlockStore {
         frame[..4].copy_from_slice(&self.magic);
         frame[4..].copy_from_slice(&size.to_le_bytes());
         frame
+    }
+
+    /// A file that is open, unless another thread is opening one.
+    fn open_handle(&self, id: FileId) -> Option<Arc<dyn IoFile>> {
+        let handles = match self.handles.try_lock() {
+            Ok(handles) => handles,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        handles.get(&id).map(Arc::clone)
     }
 
     fn handle(&self, id: FileId, create: bool) -> Result<Arc<dyn IoFile>, BlockFileError> {

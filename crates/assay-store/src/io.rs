@@ -65,6 +65,10 @@ pub trait IoFile: Send + Sync {
     /// `UnexpectedEof` if the file ends first.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
+    /// Fills `buffer` from `offset` if the bytes are in memory; says whether it did. Never waits for a disk: where it says no,
+    /// for whatever reason, [`IoFile::read_exact_at`] finds out why.
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool;
+
     /// Writes all of `data` at `offset`, extending the file if needed.
     ///
     /// # Errors
@@ -153,6 +157,20 @@ impl IoFile for RealFile {
     #[cfg(unix)]
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         std::os::unix::fs::FileExt::read_exact_at(&self.0, buffer, offset)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool {
+        use rustix::io::{ReadWriteFlags, preadv2};
+        let length = buffer.len();
+        let buffers = &mut [io::IoSliceMut::new(buffer)];
+        preadv2(&self.0, buffers, offset, ReadWriteFlags::NOWAIT) == Ok(length)
+    }
+
+    // Elsewhere nothing says whether a read waits.
+    #[cfg(not(target_os = "linux"))]
+    fn read_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> bool {
+        false
     }
 
     #[cfg(unix)]

@@ -112,6 +112,10 @@ impl Chain for Blocks {
         unreachable!("the follower reads whole blocks")
     }
 
+    fn block_part_at_once(&self, _: &BlockHash, _: u32, _: u32) -> Option<Vec<u8>> {
+        unreachable!("the follower reads whole blocks")
+    }
+
     fn undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, ChainError> {
         Ok(self.find(hash).map(|made| made.undo))
     }
@@ -130,6 +134,10 @@ impl Chain for Blocks {
     }
 
     fn relay(&self) -> Relay {
+        unreachable!("the follower has no transactions")
+    }
+
+    fn relay_at_once(&self) -> Option<Relay> {
         unreachable!("the follower has no transactions")
     }
 }

@@ -11,6 +11,8 @@ use assay_store::io::{Io, IoFile};
 use assay_wire::{Header, Txid};
 use parking_lot::RwLock;
 
+use super::cache::{Cache, FileKey, PART_BYTES_MAX, PartKey};
+use super::reader::Reader;
 use super::row::TxNumber;
 use super::types::QueryError;
 
@@ -62,6 +64,8 @@ pub(crate) struct Files {
     txs: File,
     /// For each height, the number of its first transaction.
     first_txs: RwLock<Vec<TxNumber>>,
+    /// Of these files and of the runs.
+    pub(crate) cache: Cache,
 }
 
 struct File {
@@ -74,10 +78,11 @@ impl Files {
     pub(crate) fn open(
         io: &dyn Io,
         dir: &Path,
-        heights: u32,
-        txs: TxNumber,
+        cache: Cache,
+        (heights, txs): (u32, TxNumber),
     ) -> Result<Self, QueryError> {
         let files = Self {
+            cache,
             heights: File::open(io, dir.join("heights.dat"))?,
             txs: File::open(io, dir.join("txs.dat"))?,
             first_txs: RwLock::default(),
@@ -147,9 +152,12 @@ impl Files {
         self.first_txs.read().get(height as usize).copied()
     }
 
-    /// The height of a transaction.
-    pub(crate) fn height_of(&self, tx: TxNumber) -> u32 {
-        self.first_txs.read().partition_point(|&first| first <= tx).saturating_sub(1) as u32
+    /// The height of a transaction, and the number of the first transaction above it, as far as there is one.
+    pub(crate) fn height_of(&self, tx: TxNumber) -> (u32, TxNumber) {
+        let first_txs = self.first_txs.read();
+        let above = first_txs.partition_point(|&first| first <= tx);
+        let end = first_txs.get(above).copied().unwrap_or(TxNumber::MAX);
+        (above.saturating_sub(1) as u32, end)
     }
 
     /// `count` records from height `start` on.
@@ -158,10 +166,81 @@ impl Files {
         Ok(records.iter().map(HeightRecord::parse).collect())
     }
 
+    /// Reads records of transactions for one question.
+    pub(crate) fn tx_reader<'a>(&'a self, reader: &'a Reader<'a>, view: Extent) -> TxReader<'a> {
+        TxReader { file: &self.txs, reader, view, part: None }
+    }
+
+    /// The record of a height, which the view that asks has.
+    pub(crate) fn height(
+        &self,
+        reader: &Reader<'_>,
+        view: Extent,
+        height: u32,
+    ) -> Result<HeightRecord, QueryError> {
+        let number = u64::from(height);
+        let key = FileKey::Heights(view.epoch);
+        let part = self.heights.part::<HEIGHT_BYTES>(reader, key, (number, view.heights))?;
+        Ok(HeightRecord::parse(self.heights.record(&part, number)?))
+    }
+
     /// `count` records from transaction `start` on.
     pub(crate) fn txs(&self, start: TxNumber, count: u64) -> Result<Vec<TxRecord>, QueryError> {
         let records = self.txs.records::<TX_BYTES>(start, count)?;
         Ok(records.iter().map(TxRecord::parse).collect())
+    }
+}
+
+/// How much of the files a view may see.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Reorganisations before it: records that it sees stay the same until the next one.
+    pub(crate) epoch: u64,
+    pub(crate) heights: u64,
+    pub(crate) txs: TxNumber,
+}
+
+/// Records of a file that follow one another.
+struct Part {
+    /// Number of the first.
+    first: u64,
+    bytes: Arc<[u8]>,
+}
+
+impl Part {
+    /// Whether record `number` is in it.
+    fn has<const BYTES: usize>(&self, number: u64) -> bool {
+        let end = self.first + (self.bytes.len() / BYTES) as u64;
+        (self.first..end).contains(&number)
+    }
+}
+
+/// Reads records of transactions for one question.
+pub(crate) struct TxReader<'a> {
+    file: &'a File,
+    reader: &'a Reader<'a>,
+    view: Extent,
+    /// Where the last one was.
+    part: Option<Part>,
+}
+
+impl TxReader<'_> {
+    /// The record of a transaction that the view has.
+    pub(crate) fn record(&mut self, tx: TxNumber) -> Result<TxRecord, QueryError> {
+        let last = self.part.take().filter(|part| part.has::<TX_BYTES>(tx));
+        let part = last.map_or_else(|| self.part_of(tx), Ok)?;
+        let part = self.part.insert(part);
+        Ok(TxRecord::parse(self.file.record(part, tx)?))
+    }
+
+    fn part_of(&self, tx: TxNumber) -> Result<Part, QueryError> {
+        let key = FileKey::Txs(self.view.epoch);
+        self.file.part::<TX_BYTES>(self.reader, key, (tx, self.view.txs))
+    }
+
+    /// The txid of a transaction that the view has.
+    pub(crate) fn txid(&mut self, tx: TxNumber) -> Result<Txid, QueryError> {
+        Ok(self.record(tx)?.txid)
     }
 }
 
@@ -184,13 +263,8 @@ impl File {
     ) -> Result<Vec<[u8; BYTES]>, QueryError> {
         let offset = start * BYTES as u64;
         let mut bytes = vec![0; count as usize * BYTES];
-        self.handle.read_exact_at(&mut bytes, offset).map_err(|source| {
-            if source.kind() == std::io::ErrorKind::UnexpectedEof {
-                self.damaged(offset, "the file ends too early")
-            } else {
-                self.failed(source)
-            }
-        })?;
+        let read = self.handle.read_exact_at(&mut bytes, offset);
+        read.map_err(|source| QueryError::of_read(source, &self.path, offset))?;
         for (number, record) in (start..).zip(bytes.as_chunks::<BYTES>().0) {
             let (fields, sum) = record.split_at(BYTES - SUM_BYTES);
             if record_sum(fields, number) != *sum {
@@ -200,6 +274,52 @@ impl File {
             }
         }
         Ok(bytes.as_chunks().0.to_vec())
+    }
+
+    /// The part of the file in which record `number` is, of which the view that asks has those before `end`. It is kept for
+    /// later questions if the view has all of its records.
+    fn part<const BYTES: usize>(
+        &self,
+        reader: &Reader<'_>,
+        file: FileKey,
+        (number, end): (u64, u64),
+    ) -> Result<Part, QueryError> {
+        let of_part = const { (PART_BYTES_MAX / BYTES) as u64 };
+        let first = number - number % of_part;
+        let count = of_part.min(end.saturating_sub(first));
+        let offset = first * BYTES as u64;
+        let key = PartKey { file, offset };
+        let is_whole = count == of_part;
+        if is_whole && let Some(bytes) = reader.cached(&key) {
+            return Ok(Part { first, bytes });
+        }
+        let mut buffer = [0; PART_BYTES_MAX];
+        let buffer = &mut buffer[..count as usize * BYTES];
+        let read = reader.fill(&*self.handle, buffer, offset);
+        read.map_err(|source| QueryError::of_read(source, &self.path, offset))?;
+        let bytes: Arc<[u8]> = Arc::from(&*buffer);
+        if is_whole {
+            reader.keep(key, Arc::clone(&bytes));
+        }
+        Ok(Part { first, bytes })
+    }
+
+    /// A record of a part, whose checksum is compared: most records of a part are never asked for.
+    fn record<'p, const BYTES: usize>(
+        &self,
+        part: &'p Part,
+        number: u64,
+    ) -> Result<&'p [u8; BYTES], QueryError> {
+        let records = part.bytes.as_chunks::<BYTES>().0;
+        let record = number.checked_sub(part.first).and_then(|at| records.get(at as usize));
+        let damaged = |what| self.damaged(number * BYTES as u64, what);
+        let record = record.ok_or_else(|| damaged("the file ends too early"))?;
+        let (fields, sum) = record.split_at(BYTES - SUM_BYTES);
+        if record_sum(fields, number) == *sum {
+            Ok(record)
+        } else {
+            Err(damaged("the record does not have its checksum"))
+        }
     }
 
     fn failed(&self, source: std::io::Error) -> QueryError {

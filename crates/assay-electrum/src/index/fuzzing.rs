@@ -6,6 +6,7 @@ use std::sync::Arc;
 use assay_store::io::{Io, SimIo};
 use assay_wire::BlockHash;
 
+use super::cache::Cache;
 use super::page::{PAGE_BYTES, PageReader};
 use super::row::Table;
 use super::run::Run;
@@ -16,7 +17,7 @@ pub fn files(bytes: &[u8]) {
     page(bytes);
     let io = SimIo::new();
     write(&io, "run", bytes);
-    if let Ok(run) = Run::open(&io, Path::new("run")) {
+    if let Ok(run) = Run::open(&io, Path::new("run"), &Cache::new(0)) {
         let run = Arc::new(run);
         for table in Table::ALL {
             let _ = run.stream(table).find(Result::is_err);

@@ -29,6 +29,7 @@ impl Made {
 #[derive(Clone, Default)]
 pub(crate) struct Model {
     blocks: Vec<(BlockHash, Vec<Txid>)>,
+    headers: Vec<[u8; 80]>,
     pub(crate) history: HashMap<ScriptHash, Vec<HistoryEntry>>,
     unspent: HashMap<OutPoint, (Vec<u8>, Unspent)>,
     spenders: HashMap<OutPoint, Spender>,
@@ -139,6 +140,7 @@ impl Model {
             }
         }
         self.blocks.push((hash, txids));
+        self.headers.push(block.header().to_bytes());
         undo.finish()
     }
 
@@ -181,6 +183,47 @@ impl Model {
         for outpoint in self.unspent.keys() {
             assert_eq!(view.spender(outpoint).unwrap(), None);
         }
+    }
+}
+
+impl Model {
+    /// What a view answers at once is right; `must_answer` says whether it has to answer.
+    pub(crate) fn check_at_once(&self, view: &View, must_answer: bool) {
+        let view = view.at_once();
+        for (height, (hash, txids)) in (0..).zip(&self.blocks) {
+            compare(view.block_hash(height), &Some(*hash), must_answer);
+            let headers = view.header(height).map(|header| header.map(|header| header.to_vec()));
+            let expected = self.headers[height as usize].to_vec();
+            compare(headers, &Some(expected.clone()), must_answer);
+            compare(view.headers(height, 1), &expected, must_answer);
+            for (index, txid) in (0..).zip(txids) {
+                compare(view.txid_at(height, index), &Some(*txid), must_answer);
+                compare(view.position(txid), &self.positions.get(txid).copied(), must_answer);
+            }
+        }
+        for (script, history) in &self.history {
+            compare(view.history(script, 0, LIMITS), history, must_answer);
+            let unspent = self.unspent.values().filter(|(paid, _)| ScriptHash::of(paid) == *script);
+            let balance: u64 = unspent.clone().map(|(_, output)| output.value).sum();
+            compare(view.balance(script), &balance, must_answer);
+            let count = view.unspent(script, LIMITS).map(|outputs| outputs.len());
+            compare(count, &unspent.count(), must_answer);
+        }
+        for (outpoint, spender) in &self.spenders {
+            compare(view.spender(outpoint), &Some(*spender), must_answer);
+        }
+    }
+}
+
+fn compare<T: PartialEq + std::fmt::Debug>(
+    answer: Result<T, QueryError>,
+    expected: &T,
+    must_answer: bool,
+) {
+    match answer {
+        Ok(answer) => assert_eq!(answer, *expected),
+        Err(QueryError::NotAtOnce) => assert!(!must_answer, "everything is in memory"),
+        Err(error) => panic!("{error}"),
     }
 }
 

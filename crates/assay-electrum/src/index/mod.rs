@@ -6,6 +6,7 @@
 //! kept. The whole index is a function of the chain: after a crash it is what its manifest says, and the blocks above are
 //! indexed again. Byte layouts: `docs/formats.md`; why this and no database: `docs/adr/0010-index-of-sorted-runs.md`.
 
+mod cache;
 mod files;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
@@ -14,6 +15,7 @@ mod memory;
 mod merge;
 mod page;
 mod prepare;
+mod reader;
 mod row;
 mod run;
 mod store;

@@ -92,16 +92,31 @@ pub(crate) struct PageReader<'a> {
     previous: Option<Row>,
 }
 
+/// Checks a page's sum.
+pub(crate) fn check(page: &[u8]) -> Result<(), BadPage> {
+    let Some((sum, rest)) = page.split_first_chunk::<4>() else {
+        return Err(BadPage("the page is cut off"));
+    };
+    if crc32fast::hash(rest) == u32::from_le_bytes(*sum) {
+        Ok(())
+    } else {
+        Err(BadPage("the page does not have its checksum"))
+    }
+}
+
 impl<'a> PageReader<'a> {
     /// Checks the page's sum.
     pub(crate) fn new(table: Table, base_tx: u64, page: &'a [u8]) -> Result<Self, BadPage> {
+        check(page)?;
+        Self::of_checked(table, base_tx, page)
+    }
+
+    /// For a page that has passed [`check`].
+    pub(crate) fn of_checked(table: Table, base_tx: u64, page: &'a [u8]) -> Result<Self, BadPage> {
         let Some((head, rest)) = page.split_first_chunk::<HEAD_BYTES>() else {
             return Err(BadPage("the page is cut off"));
         };
-        let [c0, c1, c2, c3, n0, n1] = *head;
-        if crc32fast::hash(&page[4..]) != u32::from_le_bytes([c0, c1, c2, c3]) {
-            return Err(BadPage("the page does not have its checksum"));
-        }
+        let [_, _, _, _, n0, n1] = *head;
         Ok(Self { table, base_tx, rest, left: u16::from_le_bytes([n0, n1]), previous: None })
     }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use assay_store::io::{Io, IoFile};
 
-use super::page::{PAGE_BYTES, PageReader, PageWriter};
+use super::cache::{Cache, FileKey, PartKey};
+use super::page::{self, BadPage, PAGE_BYTES, PageReader, PageWriter};
+use super::reader::{Reader, Reads};
 use super::row::{Row, Table, TxNumber};
 use super::types::QueryError;
 
@@ -29,10 +31,19 @@ struct Section {
     tops: Vec<u128>,
 }
 
+/// Whether a scan goes on after a page.
+enum Scan {
+    Next,
+    /// What it returns.
+    Over(ControlFlow<()>),
+}
+
 /// A finished run.
 pub(crate) struct Run {
     path: PathBuf,
     file: Arc<dyn IoFile>,
+    /// Its number in the cache.
+    number: u64,
     /// Transactions that the rows are about: from `first_tx` to before `end_tx`.
     pub(crate) first_tx: TxNumber,
     pub(crate) end_tx: TxNumber,
@@ -49,37 +60,35 @@ impl Run {
     /// Visits the rows with `from <= order < to`.
     pub(crate) fn scan(
         &self,
+        reader: &Reader<'_>,
         table: Table,
-        (from, to): (u128, u128),
+        range: (u128, u128),
         visit: &mut Visit<'_>,
     ) -> Result<ControlFlow<()>, QueryError> {
         let section = &self.sections[table as usize];
         if section.pages == 0 {
             return Ok(ControlFlow::Continue(()));
         }
-        // Equal rows may stand on both sides of a page's end, so begin where rows are less for certain.
-        let group = section.tops.partition_point(|&top| top < from).saturating_sub(1) as u64;
-        let fences = self.fences(section, group)?;
-        let mut page = group * GROUP_PAGES
-            + fences.partition_point(|&first| first < from).saturating_sub(1) as u64;
+        let mut page = self.first_page(reader, section, range.0)?;
         let mut ahead = 1;
         while page < section.pages {
-            let in_group = (GROUP_PAGES - page % GROUP_PAGES).min(section.pages - page);
-            let count = in_group.min(ahead);
             let offset = page_offset(section, page);
-            let bytes = self.read(offset, count as usize * PAGE_BYTES)?;
-            for (index, bytes) in bytes.chunks_exact(PAGE_BYTES).enumerate() {
-                let damaged = |what| self.damaged(offset + (index * PAGE_BYTES) as u64, what);
-                for row in
-                    PageReader::new(table, self.first_tx, bytes).map_err(|bad| damaged(bad.0))?
-                {
-                    let row = row.map_err(|bad| damaged(bad.0))?;
-                    if row.order >= to {
-                        return Ok(ControlFlow::Continue(()));
-                    }
-                    if row.order >= from && visit(row).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
+            if let Some(bytes) = reader.cached(&self.part(offset)) {
+                page += 1;
+                match self.scan_page(table, offset, &bytes, range, visit)? {
+                    Scan::Next => continue,
+                    Scan::Over(flow) => return Ok(flow),
+                }
+            }
+            let count = (GROUP_PAGES - page % GROUP_PAGES).min(section.pages - page).min(ahead);
+            let bytes = self.read(reader, offset, count as usize * PAGE_BYTES)?;
+            for (offset, bytes) in
+                (offset..).step_by(PAGE_BYTES).zip(bytes.chunks_exact(PAGE_BYTES))
+            {
+                page::check(bytes).map_err(|bad| self.damaged(offset, bad.0))?;
+                reader.keep(self.part(offset), bytes);
+                if let Scan::Over(flow) = self.scan_page(table, offset, bytes, range, visit)? {
+                    return Ok(flow);
                 }
             }
             page += count;
@@ -88,28 +97,76 @@ impl Run {
         Ok(ControlFlow::Continue(()))
     }
 
+    /// The page in which rows from `from` on begin. Equal rows may stand on both sides of a page's end, so it is one whose
+    /// first row is less for certain, if there is one.
+    fn first_page(
+        &self,
+        reader: &Reader<'_>,
+        section: &Section,
+        from: u128,
+    ) -> Result<u64, QueryError> {
+        let group = section.tops.partition_point(|&top| top < from).saturating_sub(1) as u64;
+        let pages = (section.pages - group * GROUP_PAGES).min(GROUP_PAGES);
+        let offset = page_offset(section, group * GROUP_PAGES) + pages * PAGE_BYTES as u64;
+        let key = self.part(offset);
+        let fences: Arc<[u8]> = if let Some(fences) = reader.cached(&key) {
+            fences
+        } else {
+            let fences = Arc::from(self.read_sums(reader, offset, pages as usize)?);
+            reader.keep(key, Arc::clone(&fences));
+            fences
+        };
+        let fences = fences.as_chunks::<16>().0;
+        let is_before = |fence: &[u8; 16]| u128::from_le_bytes(*fence) < from;
+        Ok(group * GROUP_PAGES + fences.partition_point(is_before).saturating_sub(1) as u64)
+    }
+
+    /// Visits the rows of a page that has been checked.
+    fn scan_page(
+        &self,
+        table: Table,
+        offset: u64,
+        bytes: &[u8],
+        (from, to): (u128, u128),
+        visit: &mut Visit<'_>,
+    ) -> Result<Scan, QueryError> {
+        let damaged = |bad: BadPage| self.damaged(offset, bad.0);
+        for row in PageReader::of_checked(table, self.first_tx, bytes).map_err(damaged)? {
+            let row = row.map_err(damaged)?;
+            if row.order >= to {
+                return Ok(Scan::Over(ControlFlow::Continue(())));
+            }
+            if row.order >= from && visit(row).is_break() {
+                return Ok(Scan::Over(ControlFlow::Break(())));
+            }
+        }
+        Ok(Scan::Next)
+    }
+
     /// All rows of a table, in order.
     pub(crate) fn stream(self: &Arc<Self>, table: Table) -> RunStream {
         RunStream { run: Arc::clone(self), table, page: 0, rows: Vec::new().into_iter() }
     }
 
     /// Opens a finished run and checks its end.
-    pub(crate) fn open(io: &dyn Io, path: &Path) -> Result<Self, QueryError> {
+    pub(crate) fn open(io: &dyn Io, path: &Path, cache: &Cache) -> Result<Self, QueryError> {
         let failed = |source| QueryError::Io { path: path.to_path_buf(), source };
         let file = io.open(path, false).map_err(failed)?;
         let bytes = file.size().map_err(failed)?;
         let mut run = Self {
             path: path.to_path_buf(),
             file,
+            number: cache.number(),
             first_tx: 0,
             end_tx: 0,
             bytes,
             sections: Default::default(),
         };
+        let reader = &Reader::new(cache, Reads::Any);
         let Some(tail_at) = bytes.checked_sub(TAIL_BYTES as u64) else {
             return Err(run.damaged(bytes, "the run has no end"));
         };
-        let tail = run.read(tail_at, TAIL_BYTES)?;
+        let tail = run.read(reader, tail_at, TAIL_BYTES)?;
         let (sum, fields) = tail.split_at(4);
         if crc32fast::hash(fields).to_le_bytes() != *sum || fields[..8] != MAGIC {
             return Err(run.damaged(tail_at, "the run does not end as runs do"));
@@ -126,37 +183,48 @@ impl Run {
             if is_inside.is_none_or(|end| end + 4 > tail_at) {
                 return Err(run.damaged(tail_at, "the run names more groups than it has"));
             }
-            let tops = run.read_sums(tops_at, groups as usize)?;
+            let tops = run.read_sums(reader, tops_at, groups as usize)?;
+            let tops = tops.as_chunks::<16>().0.iter().map(|top| u128::from_le_bytes(*top));
+            run.sections[index] = Section { start, pages, rows, tops: tops.collect() };
             tops_at += groups * 16 + 4;
-            run.sections[index] = Section { start, pages, rows, tops };
         }
         Ok(run)
     }
 
-    fn fences(&self, section: &Section, group: u64) -> Result<Vec<u128>, QueryError> {
-        let pages = (section.pages - group * GROUP_PAGES).min(GROUP_PAGES);
-        let offset = page_offset(section, group * GROUP_PAGES) + pages * PAGE_BYTES as u64;
-        self.read_sums(offset, pages as usize)
+    fn part(&self, offset: u64) -> PartKey {
+        PartKey { file: FileKey::Run(self.number), offset }
     }
 
-    /// `count` numbers of 16 bytes and their CRC-32.
-    fn read_sums(&self, offset: u64, count: usize) -> Result<Vec<u128>, QueryError> {
-        let bytes = self.read(offset, count * 16 + 4)?;
+    /// The bytes of `count` numbers of 16 bytes, which their CRC-32 follows.
+    fn read_sums(
+        &self,
+        reader: &Reader<'_>,
+        offset: u64,
+        count: usize,
+    ) -> Result<Vec<u8>, QueryError> {
+        let mut bytes = self.read(reader, offset, count * 16 + 4)?;
         let (numbers, sum) = bytes.split_at(count * 16);
         if crc32fast::hash(numbers).to_le_bytes() != *sum {
             return Err(self.damaged(offset, "the fences do not have their checksum"));
         }
-        Ok(numbers.as_chunks::<16>().0.iter().map(|bytes| u128::from_le_bytes(*bytes)).collect())
+        bytes.truncate(count * 16);
+        Ok(bytes)
     }
 
-    fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, QueryError> {
+    fn read(&self, reader: &Reader<'_>, offset: u64, length: usize) -> Result<Vec<u8>, QueryError> {
+        self.read_by(offset, length, |bytes| reader.fill(&*self.file, bytes, offset))
+    }
+
+    fn read_by(
+        &self,
+        offset: u64,
+        length: usize,
+        fill: impl FnOnce(&mut [u8]) -> std::io::Result<()>,
+    ) -> Result<Vec<u8>, QueryError> {
         let mut bytes = vec![0; length];
-        match self.file.read_exact_at(&mut bytes, offset) {
+        match fill(&mut bytes) {
             Ok(()) => Ok(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                Err(self.damaged(offset, "the file ends too early"))
-            }
-            Err(source) => Err(QueryError::Io { path: self.path.clone(), source }),
+            Err(source) => Err(QueryError::of_read(source, &self.path, offset)),
         }
     }
 
@@ -187,7 +255,8 @@ impl RunStream {
         let in_group = (GROUP_PAGES - self.page % GROUP_PAGES).min(section.pages - self.page);
         let count = in_group.min(Self::PAGES);
         let offset = page_offset(section, self.page);
-        let bytes = self.run.read(offset, count as usize * PAGE_BYTES)?;
+        let (run, length) = (&self.run, count as usize * PAGE_BYTES);
+        let bytes = run.read_by(offset, length, |bytes| run.file.read_exact_at(bytes, offset))?;
         let mut rows = Vec::with_capacity(count as usize * 256);
         for (index, bytes) in bytes.chunks_exact(PAGE_BYTES).enumerate() {
             let damaged = |what| self.run.damaged(offset + (index * PAGE_BYTES) as u64, what);
@@ -225,6 +294,8 @@ impl Iterator for RunStream {
 pub(crate) struct RunWriter {
     path: PathBuf,
     file: Arc<dyn IoFile>,
+    /// That of the run in the cache.
+    number: u64,
     range: (TxNumber, TxNumber),
     /// What has not been written yet, and where it goes.
     buffer: Vec<u8>,
@@ -239,6 +310,7 @@ impl RunWriter {
         io: &dyn Io,
         path: &Path,
         range: (TxNumber, TxNumber),
+        cache: &Cache,
     ) -> Result<Self, QueryError> {
         let failed = |source| QueryError::Io { path: path.to_path_buf(), source };
         let file = io.open(path, true).map_err(failed)?;
@@ -247,6 +319,7 @@ impl RunWriter {
         Ok(Self {
             path: path.to_path_buf(),
             file,
+            number: cache.number(),
             range,
             buffer: Vec::with_capacity(BUFFER_BYTES + 2 * PAGE_BYTES),
             written: 0,
@@ -306,8 +379,8 @@ impl RunWriter {
         self.write_out()?;
         let failed = |source| QueryError::Io { path: self.path.clone(), source };
         self.file.sync_data().map_err(failed)?;
-        let Self { path, file, range, written: bytes, sections, .. } = self;
-        Ok(Run { path, file, first_tx: range.0, end_tx: range.1, bytes, sections })
+        let Self { path, file, number, range, written: bytes, sections, .. } = self;
+        Ok(Run { path, file, number, first_tx: range.0, end_tx: range.1, bytes, sections })
     }
 
     fn offset(&self) -> u64 {
@@ -377,7 +450,7 @@ mod tests {
     }
 
     fn write(io: &SimIo, path: &Path, tables: &[Vec<Row>; 3]) -> Result<Run, QueryError> {
-        let mut writer = RunWriter::create(io, path, (10, 1 << 30))?;
+        let mut writer = RunWriter::create(io, path, (10, 1 << 30), &Cache::new(0))?;
         for table in Table::ALL {
             writer.table(table, tables[table as usize].iter().copied().map(Ok))?;
         }
@@ -392,7 +465,9 @@ mod tests {
         let counts = [(Table::Scripts, 120_000), (Table::Spenders, 0), (Table::Txids, 10)];
         let tables = counts.map(|(table, count)| rows(table, count));
         let written = Arc::new(write(&io, path, &tables).unwrap());
-        let opened = Arc::new(Run::open(&io, path).unwrap());
+        let cache = Cache::new(1 << 16);
+        let reader = &Reader::new(&cache, Reads::Any);
+        let opened = Arc::new(Run::open(&io, path, &cache).unwrap());
         assert_eq!(written.sections, opened.sections);
         assert_eq!(written.bytes, opened.bytes);
         for table in Table::ALL {
@@ -404,7 +479,7 @@ mod tests {
                 for from in [at.order, at.order + 1, 0] {
                     let to = from.saturating_add(1 << 80);
                     let mut found = Vec::new();
-                    let visited = opened.scan(table, (from, to), &mut |row| {
+                    let visited = opened.scan(reader, table, (from, to), &mut |row| {
                         found.push(row);
                         ControlFlow::Continue(())
                     });
@@ -429,14 +504,16 @@ mod tests {
             let mut byte = [0];
             file.read_exact_at(&mut byte, at).unwrap();
             file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
-            let Ok(run) = Run::open(&io, path) else { continue };
+            let cache = Cache::new(1 << 16);
+            let reader = &Reader::new(&cache, Reads::Any);
+            let Ok(run) = Run::open(&io, path, &cache) else { continue };
             let run = Arc::new(run);
             for table in Table::ALL {
                 let expected = &tables[table as usize];
                 for row in expected.iter().step_by(20) {
                     let mut found = Vec::new();
                     let range = (row.order, row.order + 1);
-                    let scan = run.scan(table, range, &mut |row| {
+                    let scan = run.scan(reader, table, range, &mut |row| {
                         found.push(row);
                         ControlFlow::Continue(())
                     });

@@ -10,6 +10,7 @@ use assay_store::io::Io;
 use assay_wire::{Block, BlockHash, Txid};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
+use super::cache::Cache;
 use super::files::{Files, HeightRecord};
 use super::manifest::{Manifest, OpenError, RunLine};
 use super::memory::MemoryRun;
@@ -30,6 +31,8 @@ pub struct IndexConfig {
     pub genesis: BlockHash,
     /// Rows that wait in memory before they are written out, bytes. A single block may go beyond.
     pub memory_bytes_max: usize,
+    /// What is kept of the files in memory to answer questions, bytes.
+    pub cache_bytes_max: usize,
     /// What is looked up in it. An index that was begun with the other is rejected.
     pub scope: Scope,
 }
@@ -44,9 +47,10 @@ pub enum Scope {
 }
 
 impl IndexConfig {
-    /// The default: 256 MiB, eight million rows.
+    /// The default: 256 MiB, eight million rows; and 64 MiB of cache.
     pub fn new(dir: impl Into<PathBuf>, genesis: BlockHash) -> Self {
-        Self { dir: dir.into(), genesis, memory_bytes_max: 256 << 20, scope: Scope::All }
+        let (memory_bytes_max, cache_bytes_max) = (256 << 20, 64 << 20);
+        Self { dir: dir.into(), genesis, memory_bytes_max, cache_bytes_max, scope: Scope::All }
     }
 }
 
@@ -180,7 +184,8 @@ impl Index {
         };
         let tip = manifest.tip();
         let heights = tip.map_or(0, |tip| tip.height + 1);
-        let files = Arc::new(Files::open(&*io, &config.dir, heights, manifest.tx_count)?);
+        let cache = Cache::new(config.cache_bytes_max);
+        let files = Arc::new(Files::open(&*io, &config.dir, cache, (heights, manifest.tx_count))?);
         if let Some(tip) = tip
             && files.heights(tip.height, 1)?[0].hash() != tip.hash
         {
@@ -189,7 +194,7 @@ impl Index {
         }
         let mut runs = Vec::with_capacity(manifest.runs.len());
         for line in &manifest.runs {
-            let run = Arc::new(Run::open(&*io, &config.dir.join(run_name(line.id)))?);
+            let run = Arc::new(Run::open(&*io, &config.dir.join(run_name(line.id)), &files.cache)?);
             runs.push(WrittenRun { id: line.id, run, end_tx: line.end_tx });
         }
         let names: Vec<String> = runs.iter().map(|run| run_name(run.id)).collect();
@@ -412,7 +417,12 @@ impl Index {
         if let (Some(first), Some(last)) = (state.memory.first(), state.memory.last()) {
             let id = state.manifest.next_run;
             let path = self.config.dir.join(run_name(id));
-            let mut writer = RunWriter::create(&*self.io, &path, (first.first_tx, last.end_tx))?;
+            let mut writer = RunWriter::create(
+                &*self.io,
+                &path,
+                (first.first_tx, last.end_tx),
+                &self.files.cache,
+            )?;
             for table in Table::ALL {
                 let rows = state.memory.iter().map(|run| run.rows(table).iter().copied().map(Ok));
                 writer.table(table, Merge::new(rows.collect()))?;
@@ -461,7 +471,7 @@ impl Index {
     fn write_merged(&self, old: &[WrittenRun], id: u64) -> Result<Run, QueryError> {
         let range = (old[0].run.first_tx, old[old.len() - 1].end_tx);
         let path = self.config.dir.join(run_name(id));
-        let mut writer = RunWriter::create(&*self.io, &path, range)?;
+        let mut writer = RunWriter::create(&*self.io, &path, range, &self.files.cache)?;
         for table in Table::ALL {
             let rows = old.iter().map(|old| {
                 let end_tx = old.end_tx;

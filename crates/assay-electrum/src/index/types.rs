@@ -111,6 +111,9 @@ pub enum QueryError {
         /// The limit.
         max: usize,
     },
+    /// A view that reads at once ([`super::View::at_once`]) would have had to wait, or to read much.
+    #[error("the answer takes longer than at once")]
+    NotAtOnce,
     /// The chain was reorganised meanwhile; ask again with a new view.
     #[error("the chain was reorganised meanwhile")]
     Reorganised,

@@ -1,14 +1,15 @@
 //! The index at one moment, and the questions that it answers.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_wire::{BlockHash, OutPoint, Txid};
 
-use super::files::Files;
+use super::files::{Extent, Files, HeightRecord, TxReader};
 use super::memory::MemoryRun;
+use super::reader::{Reader, Reads};
 use super::row::{Key, Keys, Row, Table, TxNumber};
 use super::run::{Run, Visit};
 use super::types::{
@@ -22,6 +23,7 @@ use crate::chain::Tip;
 #[derive(Clone)]
 pub struct View {
     inner: Arc<Inner>,
+    reads: Reads,
 }
 
 struct Inner {
@@ -58,7 +60,14 @@ impl View {
     ) -> Self {
         let epoch_seen = epoch.load(Ordering::SeqCst);
         let inner = Inner { keys, tip, tx_count, parts, files, epoch, epoch_seen };
-        Self { inner: Arc::new(inner) }
+        Self { inner: Arc::new(inner), reads: Reads::Any }
+    }
+
+    /// The same view for threads that must not wait: a question ends with [`QueryError::NotAtOnce`] where it would need a read
+    /// from a disk or more than about a tenth of a millisecond.
+    #[must_use]
+    pub fn at_once(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), reads: Reads::AtOnce }
     }
 
     /// The highest block indexed; `None` before genesis is.
@@ -79,7 +88,7 @@ impl View {
         if !self.has_height(height) {
             return Ok(None);
         }
-        self.answer(|inner| Ok(Some(inner.files.heights(height, 1)?[0].header)))
+        self.answer(|question| Ok(Some(question.height(height)?.header)))
     }
 
     /// Up to `count` headers from `start` on, one after the other.
@@ -92,9 +101,16 @@ impl View {
         if count == 0 {
             return Ok(Vec::new());
         }
-        self.answer(|inner| {
-            let records = inner.files.heights(start, count)?;
-            Ok(records.iter().flat_map(|record| record.header).collect())
+        self.answer(|question| {
+            if question.reads == Reads::Any {
+                let records = question.files.heights(start, count)?;
+                return Ok(records.iter().flat_map(|record| record.header).collect());
+            }
+            let mut headers = Vec::with_capacity(count as usize * 80);
+            for height in start..start + count {
+                headers.extend_from_slice(&question.height(height)?.header);
+            }
+            Ok(headers)
         })
     }
 
@@ -106,7 +122,7 @@ impl View {
         if !self.has_height(height) {
             return Ok(None);
         }
-        self.answer(|inner| Ok(Some(inner.files.heights(height, 1)?[0].hash())))
+        self.answer(|question| Ok(Some(question.height(height)?.hash())))
     }
 
     /// Confirmed transactions that touch a script, from height `from` on, in the order of the chain.
@@ -119,30 +135,43 @@ impl View {
         from: u32,
         limits: Limits,
     ) -> Result<Vec<HistoryEntry>, QueryError> {
+        let mut entries = Vec::new();
+        self.visit_history(script, from, limits, &mut |entry| {
+            entries.push(entry);
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
+    /// Visits what [`View::history`] lists, with memory that does not grow with it. `visit` may end it. After an error what was
+    /// visited is void.
+    ///
+    /// # Errors
+    /// As [`View::history`]; that it is too large is found before more than a small part of it was visited.
+    pub fn visit_history(
+        &self,
+        script: &ScriptHash,
+        from: u32,
+        limits: Limits,
+        visit: &mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
+    ) -> Result<(), QueryError> {
         if !self.has_height(from) {
-            return Ok(Vec::new());
+            return Ok(());
         }
-        self.answer(|inner| {
-            let first_tx = inner.files.first_tx(from).ok_or(QueryError::Reorganised)?;
-            let mut txs: Vec<TxNumber> = Vec::new();
-            let mut is_too_large = false;
-            inner.rows(Table::Scripts, inner.keys.script(script), first_tx, &mut |row| {
-                if txs.last() == Some(&row.tx()) {
-                    return ControlFlow::Continue(());
-                }
-                if txs.len() >= limits.entries_max {
-                    is_too_large = true;
-                    return ControlFlow::Break(());
-                }
-                txs.push(row.tx());
-                ControlFlow::Continue(())
+        self.answer(|question| {
+            let first_tx = question.files.first_tx(from).ok_or(QueryError::Reorganised)?;
+            let key = question.keys.script(script);
+            let mut history = History::new(question, limits.entries_max, visit);
+            let mut failed = None;
+            question.rows(Table::Scripts, key, first_tx, &mut |row| {
+                let added = history.add(row.tx(), || question.count_txs(key, first_tx, limits));
+                added.unwrap_or_else(|error| {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                })
             })?;
-            if is_too_large {
-                return Err(QueryError::TooLarge { max: limits.entries_max });
-            }
-            let txids = inner.txids(&txs)?;
-            let entry = |(&tx, txid)| HistoryEntry { height: inner.files.height_of(tx), txid };
-            Ok(txs.iter().zip(txids).map(entry).collect())
+            failed.map_or(Ok(()), Err)?;
+            history.flush().map(drop)
         })
     }
 
@@ -151,9 +180,9 @@ impl View {
     /// # Errors
     /// As [`View::header`].
     pub fn balance(&self, script: &ScriptHash) -> Result<u64, QueryError> {
-        self.answer(|inner| {
+        self.answer(|question| {
             let (mut paid, mut spent) = (0u64, 0u64);
-            inner.rows(Table::Scripts, inner.keys.script(script), 0, &mut |row| {
+            question.rows(Table::Scripts, question.keys.script(script), 0, &mut |row| {
                 let sum = if row.is_spend() { &mut spent } else { &mut paid };
                 *sum = sum.wrapping_add(row.satoshi());
                 ControlFlow::Continue(())
@@ -170,17 +199,14 @@ impl View {
     /// # Errors
     /// As [`View::header`]; and [`QueryError::TooLarge`].
     pub fn unspent(&self, script: &ScriptHash, limits: Limits) -> Result<Vec<Unspent>, QueryError> {
-        self.answer(|inner| {
-            let outputs = inner.unspent_rows(inner.keys.script(script), limits)?;
-            let txs: Vec<TxNumber> = outputs.iter().map(Row::tx).collect();
-            let txids = inner.txids(&txs)?;
-            let unspent = |(row, txid): (&Row, Txid)| Unspent {
-                height: inner.files.height_of(row.tx()),
-                txid,
-                vout: row.n(),
-                value: row.satoshi(),
+        self.answer(|question| {
+            let outputs = question.unspent_rows(question.keys.script(script), limits)?;
+            let mut entries = Entries::new(question);
+            let unspent = |row: Row| -> Result<Unspent, QueryError> {
+                let HistoryEntry { height, txid } = entries.of(row.tx())?;
+                Ok(Unspent { height, txid, vout: row.n(), value: row.satoshi() })
             };
-            Ok(outputs.iter().zip(txids).map(unspent).collect())
+            outputs.into_iter().map(unspent).collect()
         })
     }
 
@@ -189,24 +215,27 @@ impl View {
     /// # Errors
     /// As [`View::header`].
     pub fn position(&self, txid: &Txid) -> Result<Option<TxPosition>, QueryError> {
-        self.answer(|inner| {
-            let Some(tx) = inner.tx_number(txid)? else { return Ok(None) };
-            inner.position(tx).map(Some)
+        self.answer(|question| {
+            let Some(tx) = question.tx_number(txid)? else { return Ok(None) };
+            question.position(tx).map(Some)
         })
     }
 
     /// All txids of the block at `height`.
     ///
     /// # Errors
-    /// As [`View::header`].
+    /// As [`View::header`]; always [`QueryError::NotAtOnce`] at once.
     pub fn block_txs(&self, height: u32) -> Result<Option<BlockTxs>, QueryError> {
         if !self.has_height(height) {
             return Ok(None);
         }
-        self.answer(|inner| {
-            let (first, end) = inner.tx_range(height)?;
-            let records = inner.files.txs(first, end - first)?;
-            let hash = inner.files.heights(height, 1)?[0].hash();
+        self.answer(|question| {
+            if question.reads == Reads::AtOnce {
+                return Err(QueryError::NotAtOnce);
+            }
+            let (first, end) = question.tx_range(height)?;
+            let records = question.files.txs(first, end - first)?;
+            let hash = question.height(height)?.hash();
             Ok(Some(BlockTxs { hash, txids: records.iter().map(|record| record.txid).collect() }))
         })
     }
@@ -219,10 +248,10 @@ impl View {
         if !self.has_height(height) {
             return Ok(None);
         }
-        self.answer(|inner| {
-            let (first, end) = inner.tx_range(height)?;
+        self.answer(|question| {
+            let (first, end) = question.tx_range(height)?;
             let tx = first + u64::from(index);
-            if tx < end { Ok(Some(inner.files.txs(tx, 1)?[0].txid)) } else { Ok(None) }
+            if tx < end { question.txs().txid(tx).map(Some) } else { Ok(None) }
         })
     }
 
@@ -231,10 +260,10 @@ impl View {
     /// # Errors
     /// As [`View::header`].
     pub fn spender(&self, outpoint: &OutPoint) -> Result<Option<Spender>, QueryError> {
-        self.answer(|inner| {
-            let Some((tx, vin)) = inner.spender(outpoint)? else { return Ok(None) };
-            let txid = inner.files.txs(tx, 1)?[0].txid;
-            Ok(Some(Spender { height: inner.files.height_of(tx), txid, vin }))
+        self.answer(|question| {
+            let Some((tx, vin)) = question.spender(outpoint)? else { return Ok(None) };
+            let HistoryEntry { height, txid } = Entries::new(question).of(tx)?;
+            Ok(Some(Spender { height, txid, vin }))
         })
     }
 
@@ -246,15 +275,32 @@ impl View {
     /// like damage may be one.
     fn answer<T>(
         &self,
-        ask: impl FnOnce(&Inner) -> Result<T, QueryError>,
+        ask: impl FnOnce(&Question<'_>) -> Result<T, QueryError>,
     ) -> Result<T, QueryError> {
-        let answer = ask(&self.inner);
-        let is_current = self.inner.epoch.load(Ordering::SeqCst) == self.inner.epoch_seen;
+        let inner = &*self.inner;
+        let reader = Reader::new(&inner.files.cache, self.reads);
+        let answer = ask(&Question { inner, reads: self.reads, reader });
+        let is_current = inner.epoch.load(Ordering::SeqCst) == inner.epoch_seen;
         if is_current { answer } else { Err(QueryError::Reorganised) }
     }
 }
 
-impl Inner {
+/// A question that is being answered.
+struct Question<'a> {
+    inner: &'a Inner,
+    reads: Reads,
+    reader: Reader<'a>,
+}
+
+impl Deref for Question<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        self.inner
+    }
+}
+
+impl Question<'_> {
     /// Visits the rows of a key from a transaction on, in the order of the chain.
     fn rows(
         &self,
@@ -263,20 +309,56 @@ impl Inner {
         first_tx: TxNumber,
         visit: &mut Visit<'_>,
     ) -> Result<(), QueryError> {
+        let mut left = self.reader.rows_max();
+        let visit: &mut Visit<'_> = &mut |row| {
+            let Some(fewer) = left.checked_sub(1) else { return ControlFlow::Break(()) };
+            left = fewer;
+            visit(row)
+        };
         for part in &self.parts {
             if part.end_tx <= first_tx {
                 continue;
             }
             let range = (key.at(first_tx), key.at(part.end_tx));
             let flow = match &part.source {
-                Source::Disk(run) => run.scan(table, range, visit)?,
+                Source::Disk(run) => run.scan(&self.reader, table, range, visit)?,
                 Source::Memory(run) => run.scan(table, range, visit),
             };
             if flow.is_break() {
                 break;
             }
         }
-        Ok(())
+        if left == 0 { Err(QueryError::NotAtOnce) } else { Ok(()) }
+    }
+
+    /// Reads records of transactions.
+    fn txs(&self) -> TxReader<'_> {
+        self.files.tx_reader(&self.reader, self.extent())
+    }
+
+    fn height(&self, height: u32) -> Result<HeightRecord, QueryError> {
+        self.files.height(&self.reader, self.extent(), height)
+    }
+
+    fn extent(&self) -> Extent {
+        let heights = self.tip.map_or(0, |tip| u64::from(tip.height) + 1);
+        Extent { epoch: self.epoch_seen, heights, txs: self.tx_count }
+    }
+
+    /// Whether a script has at most as many transactions from `first_tx` on as an answer may have.
+    fn count_txs(&self, key: Key, first_tx: TxNumber, limits: Limits) -> Result<(), QueryError> {
+        let (mut count, mut last) = (0, None);
+        self.rows(Table::Scripts, key, first_tx, &mut |row| {
+            count += usize::from(last != Some(row.tx()));
+            last = Some(row.tx());
+            if count > limits.entries_max {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        let max = limits.entries_max;
+        if count > max { Err(QueryError::TooLarge { max }) } else { Ok(()) }
     }
 
     /// The rows of a script's outputs that no input spends.
@@ -306,7 +388,7 @@ impl Inner {
     }
 
     fn is_unspent(&self, output: &Row) -> Result<bool, QueryError> {
-        let txid = self.files.txs(output.tx(), 1)?[0].txid;
+        let txid = self.txs().txid(output.tx())?;
         Ok(self.spender(&OutPoint { txid, vout: output.n() })?.is_none())
     }
 
@@ -327,8 +409,9 @@ impl Inner {
             candidates.push(row.tx());
             ControlFlow::Continue(())
         })?;
+        let mut txs = self.txs();
         while let Some(tx) = candidates.pop() {
-            if self.files.txs(tx, 1)?[0].txid == *txid {
+            if txs.txid(tx)? == *txid {
                 return Ok(Some(tx));
             }
         }
@@ -336,12 +419,12 @@ impl Inner {
     }
 
     fn position(&self, tx: TxNumber) -> Result<TxPosition, QueryError> {
-        let height = self.files.height_of(tx);
+        let (height, _) = self.files.height_of(tx);
         let (first, end) = self.tx_range(height)?;
-        let block = self.files.heights(height, 1)?[0];
-        let records = self.files.txs(tx, (end - tx).min(2))?;
-        let offset = records[0].offset;
-        let next = records.get(1).map_or(block.block_bytes, |next| next.offset);
+        let block = self.height(height)?;
+        let mut txs = self.txs();
+        let offset = txs.record(tx)?.offset;
+        let next = if tx + 1 < end { txs.record(tx + 1)?.offset } else { block.block_bytes };
         let (index, length) = ((tx - first) as u32, next.saturating_sub(offset));
         Ok(TxPosition { height, block: block.hash(), index, offset, length })
     }
@@ -354,18 +437,83 @@ impl Inner {
         let end = end.filter(|&end| end > first).ok_or(QueryError::Reorganised)?;
         Ok((first, end))
     }
+}
 
-    /// The txids of transactions in ascending order, neighbours read together.
-    fn txids(&self, txs: &[TxNumber]) -> Result<Vec<Txid>, QueryError> {
-        let mut txids = Vec::with_capacity(txs.len());
-        for near in txs.chunk_by(|&a, &b| b - a <= NEAR_TXS) {
-            for near in near.chunks(NEAR_TXS_MAX) {
-                let (first, last) = (near[0], near[near.len() - 1]);
-                let records = self.files.txs(first, last - first + 1)?;
-                txids.extend(near.iter().map(|&tx| records[(tx - first) as usize].txid));
+/// Heights and txids of transactions in ascending order.
+struct Entries<'a> {
+    files: &'a Files,
+    txs: TxReader<'a>,
+    /// The last one's height, and where it ends.
+    height: (u32, TxNumber),
+}
+
+impl<'a> Entries<'a> {
+    fn new(question: &'a Question<'_>) -> Self {
+        Self { files: &question.inner.files, txs: question.txs(), height: (0, 0) }
+    }
+
+    fn of(&mut self, tx: TxNumber) -> Result<HistoryEntry, QueryError> {
+        if tx >= self.height.1 {
+            self.height = self.files.height_of(tx);
+        }
+        Ok(HistoryEntry { height: self.height.0, txid: self.txs.txid(tx)? })
+    }
+}
+
+/// A history on its way: transactions are gathered in pieces, so that the rows of a piece are read before its txids.
+struct History<'a> {
+    entries: Entries<'a>,
+    entries_max: usize,
+    piece: Vec<TxNumber>,
+    /// Whether a piece was visited: then the history is within the limit.
+    is_counted: bool,
+    visit: &'a mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
+}
+
+impl<'a> History<'a> {
+    fn new(
+        question: &'a Question<'_>,
+        entries_max: usize,
+        visit: &'a mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
+    ) -> Self {
+        let entries = Entries::new(question);
+        Self { entries, entries_max, piece: Vec::new(), is_counted: false, visit }
+    }
+
+    /// Adds a transaction that may be the last one again. Before the first piece of several is visited, `count` makes sure that
+    /// the rest is within the limit, so that a history beyond it costs little.
+    fn add(
+        &mut self,
+        tx: TxNumber,
+        count: impl FnOnce() -> Result<(), QueryError>,
+    ) -> Result<ControlFlow<()>, QueryError> {
+        if self.piece.last() == Some(&tx) {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if !self.is_counted && self.piece.len() >= self.entries_max {
+            return Err(QueryError::TooLarge { max: self.entries_max });
+        }
+        if self.piece.len() == PIECE_TXS {
+            if !self.is_counted {
+                count()?;
+                self.is_counted = true;
+            }
+            if self.flush()?.is_break() {
+                return Ok(ControlFlow::Break(()));
             }
         }
-        Ok(txids)
+        self.piece.push(tx);
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Visits the piece. Draining leaves nothing to visit after the end.
+    fn flush(&mut self) -> Result<ControlFlow<()>, QueryError> {
+        for tx in self.piece.drain(..) {
+            if (self.visit)(self.entries.of(tx)?).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -405,6 +553,5 @@ impl OpenOutputs {
     }
 }
 
-/// Transactions that are this near to one another are read at once.
-const NEAR_TXS: u64 = 16;
-const NEAR_TXS_MAX: usize = 4096;
+/// Transactions of a history whose txids are read together.
+const PIECE_TXS: usize = if cfg!(test) { 16 } else { 4096 };

@@ -315,6 +315,12 @@ impl Engine {
         StateGuard { _whole: Whole::begin("the chain's state"), state: Some(self.state.lock()) }
     }
 
+    /// The state as [`Engine::lock_tree`] gives it, unless another thread has it.
+    fn try_lock_tree(&self) -> Option<StateGuard<'_>> {
+        let state = self.state.try_lock()?;
+        Some(StateGuard { _whole: Whole::begin("the chain's state"), state: Some(state) })
+    }
+
     /// The chain's parameters.
     pub fn params(&self) -> &ChainParams {
         self.chain.params()

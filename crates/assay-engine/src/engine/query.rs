@@ -159,6 +159,16 @@ impl Engine {
         self.read_data(hash, |node| node.block, read)
     }
 
+    /// [`Engine::read_block_part`] as far as that waits for neither a disk nor another thread; `None` where it would, where
+    /// that fails, and where the block is not stored.
+    pub fn cached_block_part(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
+        let pos = {
+            let state = self.try_lock_tree()?;
+            state.tree.get(state.tree.find(hash)?).block?
+        };
+        self.chain.blocks.cached_block_part(pos, offset, length)
+    }
+
     /// Counts the UTXO set as it is now, and hashes it when asked to (Core `kernel/coinstats.cpp`).
     ///
     /// # Errors

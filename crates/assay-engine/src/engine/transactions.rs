@@ -103,6 +103,14 @@ impl Engine {
         self.chain.admission.info(&mut self.lock().mempool, is_loaded)
     }
 
+    /// [`Engine::mempool_info`] as far as that waits for nothing; `None` while another thread has the state, or blocks are being
+    /// connected.
+    pub fn mempool_info_at_once(&self) -> Option<MempoolInfo> {
+        let is_loaded = self.is_mempool_loaded();
+        let mut state = self.try_lock_tree().filter(|state| state.way.is_none())?;
+        Some(self.chain.admission.info(&mut state.mempool, is_loaded))
+    }
+
     /// The txids of all unconfirmed transactions, in the order in which miners take them; where there are no clusters in that
     /// of their admission.
     pub fn mempool_txids(&self) -> Vec<Txid> {

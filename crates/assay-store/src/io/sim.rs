@@ -54,6 +54,7 @@ struct State {
     steps: u64,
     fault: Option<(u64, Fault)>,
     dead: bool,
+    is_cached: bool,
 }
 
 #[derive(Clone, Default)]
@@ -159,6 +160,11 @@ impl SimIo {
     /// Arms `fault` for step number `step`.
     pub fn fail_at(&self, step: u64, fault: Fault) {
         self.lock().fault = Some((step, fault));
+    }
+
+    /// Whether [`IoFile::read_cached_at`] finds what is there from now on; a new file system has nothing cached.
+    pub fn set_cached(&self, is_cached: bool) {
+        self.lock().is_cached = is_cached;
     }
 
     /// Steps taken so far.
@@ -379,6 +385,11 @@ impl IoFile for SimFile {
         let bytes = state.contents[self.id].current.get(start..end);
         buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
+    }
+
+    fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool {
+        let is_cached = self.io.lock().is_cached;
+        is_cached && self.read_exact_at(buffer, offset).is_ok()
     }
 
     fn write_all_at(&self, data: &[u8], offset: u64) -> io::Result<()> {

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::Instant;
 
+use assay_store::defect::Whole;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::server::disconnect::DisconnectReason;
 use crate::server::limits::rate_limit::units;
-use crate::server::methods;
+use crate::server::methods::{self, Pace};
 use crate::server::protocol::error::CallError;
-use crate::server::protocol::methods::{METHODS, lookup};
+use crate::server::protocol::methods::{METHODS, Place, lookup};
 use crate::server::protocol::request::{self, Message, Request};
 use crate::server::protocol::{Code, Out, RpcError};
 use crate::server::schedule::SLICE;
@@ -54,6 +55,7 @@ pub(in crate::server) struct LineTask {
     out: Out,
     /// Whether all requests get an error because the client is over its budget.
     rejected: bool,
+    pace: Pace,
 }
 
 struct Requests {
@@ -67,23 +69,40 @@ impl LineTask {
         memory: Option<OwnedSemaphorePermit>,
         rejected: bool,
     ) -> Self {
-        Self { line, _memory: memory, requests: None, next: 0, out: Out::new(), rejected }
+        Self {
+            line,
+            _memory: memory,
+            requests: None,
+            next: 0,
+            out: Out::new(),
+            rejected,
+            pace: Pace::Any,
+        }
     }
 
-    /// Whether the line can be answered at once, without a worker.
-    pub(in crate::server) fn is_immediate(&mut self, shared: &Shared, session: &Session) -> bool {
+    /// Answers the line on the thread that received it, if it is a request that takes neither long
+    /// nor a wait; says whether it did. Otherwise it is as before.
+    pub(in crate::server) fn try_here(&mut self, shared: &Shared, session: &Session) -> bool {
         if self.line.len() > IMMEDIATE_LINE_MAX {
             return false;
         }
         let version = session.version();
         let requests = self.requests(shared);
-        !requests.batch
-            && requests.items.iter().all(|request| match &request.method {
-                Ok(name) => {
-                    lookup(name, version).is_none_or(|method| METHODS[method].kind.is_immediate())
-                }
-                Err(_) => true,
-            })
+        let [request] = &requests.items[..] else { return false };
+        let method = request.method.as_ref().ok().and_then(|name| lookup(name, version));
+        let place = method.map_or(Place::Here, |method| METHODS[method].kind.place());
+        if requests.batch || place == Place::Worker {
+            return false;
+        }
+        // A panic may leave half changed what requests share.
+        let whole = Whole::begin("what the Electrum server shares");
+        if place == Place::HereIfAtOnce {
+            self.pace = Pace::AtOnce;
+        }
+        let is_answered = self.step(shared, session);
+        self.pace = Pace::Any;
+        drop(whole);
+        is_answered
     }
 
     /// Answers requests for a slice of time, and returns whether all are answered and the response
@@ -100,7 +119,11 @@ impl LineTask {
             if self.next > begun.0 && start.elapsed() >= SLICE {
                 break;
             }
-            self.answer(shared, session, request, requests.batch);
+            if !self.answer(shared, session, request, requests.batch) {
+                session.spend(units(0, start.elapsed(), 0));
+                self.requests = Some(requests);
+                return false;
+            }
             self.next += 1;
         }
         let written = self.out.len().saturating_sub(begun.1);
@@ -137,11 +160,22 @@ impl LineTask {
         })
     }
 
-    fn answer(&mut self, shared: &Shared, session: &Session, request: &Request, batch: bool) {
+    /// Writes the response to a request; `false` if that is impossible at once.
+    fn answer(
+        &mut self,
+        shared: &Shared,
+        session: &Session,
+        request: &Request,
+        batch: bool,
+    ) -> bool {
         let error = match &request.method {
             // A notification: the only one with a meaning, `server.ping`, asks for nothing.
-            Ok(_) if request.id.is_none() => return,
-            Ok(name) => self.call(shared, session, request, name, batch).err(),
+            Ok(_) if request.id.is_none() => return true,
+            Ok(name) => match self.call(shared, session, request, name, batch) {
+                // A worker finds out whether it is one.
+                Err(_) if self.pace == Pace::AtOnce => return false,
+                result => result.err(),
+            },
             Err(error) => {
                 shared.metrics.bad_request();
                 session.spend(BAD_REQUEST_UNITS);
@@ -154,6 +188,7 @@ impl LineTask {
             self.out.raw("\"error\":{\"code\":").int(error.code.number());
             self.out.raw(",\"message\":").string(&error.message).raw("}}");
         }
+        true
     }
 
     fn call(
@@ -189,15 +224,22 @@ impl LineTask {
         let mut result = Ok(());
         for _ in 0..REQUEST_TRIES {
             self.out.truncate(body);
-            result = methods::answer(shared, session, &METHODS[number], params, &mut self.out);
+            let method = &METHODS[number];
+            let asked = (shared, session);
+            result = methods::answer(asked, self.pace, method, params, &mut self.out);
             match result {
-                Err(CallError::Again) => thread::sleep(REQUEST_PAUSE),
+                Err(CallError::Again) if self.pace == Pace::Any => thread::sleep(REQUEST_PAUSE),
                 _ => break,
             }
+        }
+        if self.pace == Pace::AtOnce && result.is_err() {
+            self.out.truncate(before);
+            return Err(RpcError::new(Code::Internal, "the answer takes longer than at once"));
         }
         let result = result.map_err(|error| match error {
             CallError::Rpc(error) => error,
             CallError::Again => RpcError::bad("the chain was reorganised meanwhile"),
+            CallError::NotAtOnce => RpcError::new(Code::Internal, error.to_string()),
         });
         let result = match result {
             Ok(()) if batch && self.out.len() - before > left => {

@@ -25,6 +25,8 @@ const OUTPUT_LOW: usize = 1 << 20;
 const OUTPUT_LOW_HALF_USED: usize = 64 << 10;
 /// Longer lines never have priority.
 const HIGH_PRIORITY_LINE_MAX: usize = 64 << 10;
+/// A thread that reads sockets answers lines of one client for about this long.
+const HERE_MAX: Duration = Duration::from_micros(200);
 /// Time to send what is queued when the connection ends.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
@@ -98,6 +100,8 @@ impl Client {
                 Exit::Disconnect(DisconnectReason::Left)
             } else {
                 tokio::select! {
+                    // What has been answered is written before the task sleeps.
+                    biased;
                     exit = read((&mut reader, lines), priority, &session, shared, deadline) => exit,
                     reason = session.send_queue.wait_closed() => Exit::Disconnect(reason),
                     () = &mut writing => {
@@ -206,11 +210,7 @@ async fn answer(
             tasks.push_back(LineTask::new(line.bytes, line.memory, admission == Admission::Reject));
         }
     }
-    if let [task] = tasks.make_contiguous()
-        && admission == Admission::Now(Priority::High)
-        && task.is_immediate(shared, session)
-    {
-        while !task.step(shared, session) {}
+    if admission == Admission::Now(Priority::High) && answer_here(&mut tasks, shared, session) {
         return session.disconnect();
     }
     loop {
@@ -230,4 +230,20 @@ async fn answer(
             None => return Some(DisconnectReason::Defect),
         }
     }
+}
+
+/// Answers lines on this thread as long as that takes neither long nor a wait; says whether none is
+/// left, or the connection is to end.
+fn answer_here(tasks: &mut VecDeque<LineTask>, shared: &Shared, session: &Session) -> bool {
+    let start = std::time::Instant::now();
+    while let Some(task) = tasks.front_mut() {
+        if start.elapsed() >= HERE_MAX || !task.try_here(shared, session) {
+            return false;
+        }
+        tasks.pop_front();
+        if session.disconnect().is_some() {
+            return true;
+        }
+    }
+    true
 }

@@ -8,6 +8,8 @@ use crate::server::snapshot::published::{Snapshot, write_tip};
 
 /// Headers in one answer: a difficulty period, which clients ask for.
 const HEADERS_MAX: u32 = 2016;
+/// Headers that are read at once.
+const HEADERS_AT_ONCE_MAX: u32 = 128;
 
 /// `blockchain.block.header`
 pub(super) fn header(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
@@ -35,6 +37,9 @@ pub(super) fn headers(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let snapshot = call.snapshot()?;
     let available = (snapshot.tip.height + 1).saturating_sub(start);
     let count = count.min(HEADERS_MAX).min(available);
+    if count > HEADERS_AT_ONCE_MAX {
+        call.may_wait()?;
+    }
     let headers = match count {
         0 => Vec::new(),
         _ => snapshot.view.headers(start, count as usize)?,
@@ -73,6 +78,8 @@ fn proof(
     height: u32,
     cp_height: u32,
 ) -> Result<HeaderProof, CallError> {
+    // The tree may have to catch up with the chain first.
+    call.may_wait()?;
     let proof = call.shared.header_tree.proof(&*snapshot.view, height, cp_height)?;
     proof.ok_or_else(|| {
         let tip = snapshot.tip.height;

@@ -1,6 +1,6 @@
 //! Fees and what came lately.
 
-use super::{Call, not_ready};
+use super::{Call, Pace};
 use crate::chain::Relay;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError};
@@ -15,6 +15,14 @@ fn floor(relay: &Relay) -> u64 {
     relay.min_relay_fee_sat_per_kvb.max(relay.mempool_min_fee_sat_per_kvb)
 }
 
+/// Fees and limits of the node's mempool.
+fn relay(call: &Call<'_>) -> Result<Relay, CallError> {
+    match call.pace {
+        Pace::Any => Ok(call.shared.chain.relay()),
+        Pace::AtOnce => call.shared.chain.relay_at_once().ok_or(CallError::NotAtOnce),
+    }
+}
+
 /// `blockchain.estimatefee`
 pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let blocks = call.params.number(0, "number")?;
@@ -25,12 +33,10 @@ pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallErr
             return Err(RpcError::bad("mode should be ECONOMICAL or CONSERVATIVE").into());
         }
     }
-    let floor = floor(&call.shared.chain.relay());
+    let floor = floor(&relay(call)?);
     let block_vsize = call.shared.config.block_vsize;
     let blocks = u64::from(blocks.clamp(1, TARGET_MAX));
-    let read =
-        call.shared.published.read(|_, pool| pool.fees().estimate(blocks, block_vsize, floor));
-    match read.ok_or_else(not_ready)? {
+    match call.read(|_, pool| pool.fees().estimate(blocks, block_vsize, floor))? {
         Some(rate) => out.coins(rate),
         None => out.raw("-1"),
     };
@@ -38,14 +44,14 @@ pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallErr
 }
 
 /// `blockchain.relayfee`
-pub(super) fn relay_fee(call: &Call<'_>, out: &mut Out) {
-    out.coins(call.shared.chain.relay().min_relay_fee_sat_per_kvb);
+pub(super) fn relay_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    out.coins(relay(call)?.min_relay_fee_sat_per_kvb);
+    Ok(())
 }
 
 /// `mempool.get_fee_histogram`
 pub(super) fn fee_histogram(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let read = call.shared.published.read(|_, pool| pool.fees().compact());
-    let bins = read.ok_or_else(not_ready)?;
+    let bins = call.read(|_, pool| pool.fees().compact())?;
     out.array(bins, |out, (tenths, vsize)| {
         out.raw("[").int(tenths / 10).raw(".").int(tenths % 10).raw(",").int(vsize).raw("]");
     });
@@ -53,17 +59,17 @@ pub(super) fn fee_histogram(call: &Call<'_>, out: &mut Out) -> Result<(), CallEr
 }
 
 /// `mempool.get_info`
-pub(super) fn info(call: &Call<'_>, out: &mut Out) {
-    let relay = call.shared.chain.relay();
+pub(super) fn info(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
+    let relay = relay(call)?;
     out.raw("{\"mempoolminfee\":").coins(floor(&relay));
     out.raw(",\"minrelaytxfee\":").coins(relay.min_relay_fee_sat_per_kvb);
     out.raw(",\"incrementalrelayfee\":").coins(relay.incremental_relay_fee_sat_per_kvb).raw("}");
+    Ok(())
 }
 
 /// `mempool.recent`
 pub(super) fn recent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    let read = call.shared.published.read(|_, pool| pool.recent(RECENT));
-    out.array(read.ok_or_else(not_ready)?, |out, tx| {
+    out.array(call.read(|_, pool| pool.recent(RECENT))?, |out, tx| {
         out.raw("{\"txid\":").hash(&tx.txid.0).raw(",\"fee\":").int(tx.fee_sat);
         out.raw(",\"vsize\":").int(tx.vsize).raw("}");
     });

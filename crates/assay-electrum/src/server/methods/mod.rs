@@ -14,6 +14,7 @@ use super::protocol::{Code, Out, Params, RpcError, Version};
 use super::session::Session;
 use super::shared::Shared;
 use super::snapshot::published::Snapshot;
+use crate::mempool::Mempool;
 
 /// A call with what it needs to be answered.
 pub(super) struct Call<'a> {
@@ -21,12 +22,45 @@ pub(super) struct Call<'a> {
     pub(super) session: &'a Session,
     pub(super) version: Version,
     pub(super) params: Params<'a>,
+    /// Whether it must not wait.
+    pub(super) pace: Pace,
 }
+
+/// Whether a call may wait for the disk, for the node or for other threads, and take long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// It may.
+    Any,
+    /// It ends with [`CallError::NotAtOnce`] where it would.
+    AtOnce,
+}
+
+/// Entries of the mempool that a call visits at once.
+const ENTRIES_AT_ONCE_MAX: usize = 256;
 
 impl Call<'_> {
     /// The confirmed part of what clients see now.
-    fn snapshot(&self) -> Result<Arc<Snapshot>, RpcError> {
-        self.shared.published.snapshot().ok_or_else(not_ready)
+    fn snapshot(&self) -> Result<Arc<Snapshot>, CallError> {
+        self.read(|snapshot, _| Arc::clone(snapshot))
+    }
+
+    /// Reads mempool and index of the same time ([`Published::read`]).
+    fn read<R>(&self, read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R) -> Result<R, CallError> {
+        match self.pace {
+            Pace::Any => self.shared.published.read(read).ok_or_else(|| not_ready().into()),
+            Pace::AtOnce => self.shared.published.read_at_once(read).ok_or(CallError::NotAtOnce),
+        }
+    }
+
+    /// Entries that a history or list of outputs may have.
+    fn entries_max(&self) -> usize {
+        let max = self.shared.config.limits.entries_max;
+        if self.pace == Pace::AtOnce { max.min(ENTRIES_AT_ONCE_MAX) } else { max }
+    }
+
+    /// Ends a call that must not wait.
+    fn may_wait(&self) -> Result<(), CallError> {
+        if self.pace == Pace::AtOnce { Err(CallError::NotAtOnce) } else { Ok(()) }
     }
 }
 
@@ -37,15 +71,15 @@ fn not_ready() -> RpcError {
 /// Reads the parameters of a call to `method` and writes its result. What was written is worthless
 /// after an error.
 pub(super) fn answer(
-    shared: &Shared,
-    session: &Session,
+    (shared, session): (&Shared, &Session),
+    pace: Pace,
     method: &Method,
     params: Option<&str>,
     out: &mut Out,
 ) -> Result<(), CallError> {
     let version = session.version();
     let params = Params::read(params, method.params, method.required, method.is_open())?;
-    let call = Call { shared, session, version, params };
+    let call = Call { shared, session, version, params, pace };
     let start = out.len();
     dispatch(&call, method.kind, out).map_err(|error| match error {
         // The number is new in 1.7; before, ElectrumX and others said this.
@@ -85,15 +119,9 @@ fn dispatch(call: &Call<'_>, kind: Kind, out: &mut Out) -> Result<(), CallError>
         Kind::IdFromPos => transactions::id_from_pos(call, out),
         Kind::TestMempoolAccept => transactions::test(call, out),
         Kind::EstimateFee => mempool::estimate_fee(call, out),
-        Kind::RelayFee => {
-            mempool::relay_fee(call, out);
-            Ok(())
-        }
+        Kind::RelayFee => mempool::relay_fee(call, out),
         Kind::FeeHistogram => mempool::fee_histogram(call, out),
-        Kind::MempoolInfo => {
-            mempool::info(call, out);
-            Ok(())
-        }
+        Kind::MempoolInfo => mempool::info(call, out),
         Kind::MempoolRecent => mempool::recent(call, out),
         Kind::AddPeer => server::add_peer(call, out),
         Kind::Banner => {

@@ -1,10 +1,11 @@
 //! Scripts and outputs.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use assay_wire::OutPoint;
 
-use super::{Call, not_ready};
+use super::Call;
 use crate::index::{HistoryEntry, Limits, ScriptHash};
 use crate::mempool::{ScriptMempool, Unconfirmed};
 use crate::server::protocol::error::CallError;
@@ -22,22 +23,27 @@ fn by_script(call: &Call<'_>) -> bool {
 }
 
 /// Writes a list: alone, or as the member `name` of an object as protocol 1.7 has it.
-fn wrapped(call: &Call<'_>, name: &str, out: &mut Out, write: impl FnOnce(&mut Out)) {
+fn wrapped(
+    call: &Call<'_>,
+    name: &str,
+    out: &mut Out,
+    write: impl FnOnce(&mut Out) -> Result<(), CallError>,
+) -> Result<(), CallError> {
     if by_script(call) {
         out.raw("{\"").raw(name).raw("\":");
-        write(out);
+        write(out)?;
         out.raw("}");
+        Ok(())
     } else {
-        write(out);
+        write(out)
     }
 }
 
 /// `blockchain.scripthash.get_balance`
 pub(super) fn balance(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
-    let published = &call.shared.published;
-    let read = published.read(|snapshot, pool| (Arc::clone(snapshot), pool.balance_delta(&script)));
-    let (snapshot, delta) = read.ok_or_else(not_ready)?;
+    let (snapshot, delta) =
+        call.read(|snapshot, pool| (Arc::clone(snapshot), pool.balance_delta(&script)))?;
     out.raw("{\"confirmed\":").int(snapshot.view.balance(&script)?);
     out.raw(",\"unconfirmed\":").int(delta).raw("}");
     Ok(())
@@ -46,31 +52,61 @@ pub(super) fn balance(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
 /// `blockchain.scripthash.get_history`
 pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
-    let entries_max = call.shared.config.limits.entries_max;
-    let published = &call.shared.published;
-    let read =
-        published.read(|snapshot, pool| (Arc::clone(snapshot), pool.history(&script, entries_max)));
-    let (snapshot, unconfirmed) = read.ok_or_else(not_ready)?;
+    let entries_max = call.entries_max();
+    let (snapshot, unconfirmed) =
+        call.read(|snapshot, pool| (Arc::clone(snapshot), pool.history(&script, entries_max)))?;
     let unconfirmed = unconfirmed?.sorted();
     let limits = Limits { entries_max: entries_max - unconfirmed.len() };
-    let confirmed = snapshot.view.history(&script, 0, limits)?;
+    // Whoever called sees that it is too long, and writes an error instead.
+    let end = out.len() + call.shared.config.limits.response_bytes_max;
     wrapped(call, "history", out, |out| {
-        let entries = confirmed.iter().map(Entry::Confirmed);
-        out.array(entries.chain(unconfirmed.iter().map(Entry::Unconfirmed)), write_entry);
-    });
-    Ok(())
+        let mut list = List::begin(out);
+        snapshot.view.visit_history(&script, 0, limits, &mut |entry| {
+            write_entry(list.next(), Entry::Confirmed(&entry));
+            if list.out.len() > end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        for entry in &unconfirmed {
+            write_entry(list.next(), Entry::Unconfirmed(entry));
+        }
+        list.end();
+        Ok(())
+    })
+}
+
+/// A list that is written as it is read.
+struct List<'a> {
+    out: &'a mut Out,
+    is_empty: bool,
+}
+
+impl<'a> List<'a> {
+    fn begin(out: &'a mut Out) -> Self {
+        out.raw("[");
+        Self { out, is_empty: true }
+    }
+
+    /// Where the next entry goes.
+    fn next(&mut self) -> &mut Out {
+        if !std::mem::replace(&mut self.is_empty, false) {
+            self.out.raw(",");
+        }
+        self.out
+    }
+
+    fn end(self) {
+        self.out.raw("]");
+    }
 }
 
 /// `blockchain.scripthash.get_mempool`
 pub(super) fn mempool(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
-    let entries_max = call.shared.config.limits.entries_max;
-    let read = call.shared.published.read(|_, pool| pool.history(&script, entries_max));
-    let unconfirmed = read.ok_or_else(not_ready)??.sorted();
+    let entries_max = call.entries_max();
+    let unconfirmed = call.read(|_, pool| pool.history(&script, entries_max))??.sorted();
     wrapped(call, "history", out, |out| {
         out.array(unconfirmed.iter().map(Entry::Unconfirmed), write_entry);
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -95,11 +131,10 @@ fn write_entry(out: &mut Out, entry: Entry<'_>) {
 /// `blockchain.scripthash.listunspent`
 pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let script = script(call)?;
-    let limits = Limits { entries_max: call.shared.config.limits.entries_max };
-    let published = &call.shared.published;
-    let read = published
-        .read(|snapshot, pool| (Arc::clone(snapshot), pool.touching(&script, limits.entries_max)));
-    let (snapshot, touching) = read.ok_or_else(not_ready)?;
+    let limits = Limits { entries_max: call.entries_max() };
+    let (snapshot, touching) = call.read(|snapshot, pool| {
+        (Arc::clone(snapshot), pool.touching(&script, limits.entries_max))
+    })?;
     let unconfirmed = ScriptMempool::new(&script, &touching?);
     let confirmed = snapshot.view.unspent(&script, limits)?;
     let kept = confirmed.iter().map(|output| {
@@ -114,8 +149,8 @@ pub(super) fn unspent(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
             out.raw("{\"height\":").int(height).raw(",\"tx_hash\":").hash(&outpoint.txid.0);
             out.raw(",\"tx_pos\":").int(outpoint.vout).raw(",\"value\":").int(value).raw("}");
         });
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 /// `blockchain.scripthash.subscribe`

@@ -1,18 +1,23 @@
 //! Transactions: fetching, proving, sending.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use assay_wire::{Encoding, Header, Transaction, Tx, Txid};
 
-use super::{Call, not_ready};
+use super::{Call, Pace};
 use crate::chain::{Refusal, TestVerdict};
 use crate::index::TxPosition;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError};
+use crate::server::snapshot::merkle::Tree;
+use crate::server::snapshot::published::Snapshot;
 use crate::server::snapshot::transaction::{confirmed_bytes, confirmed_transaction};
 
 /// Transactions in a package, as with Bitcoin Core (`policy/packages.h`).
 const PACKAGE_MAX: usize = 25;
+/// The longest transaction that is read at once.
+const BYTES_AT_ONCE_MAX: u32 = 64 << 10;
 /// What nodes say of a transaction that they have.
 const KNOWN: [&str; 2] = ["txn-already-in-mempool", "txn-already-known"];
 
@@ -20,11 +25,8 @@ const KNOWN: [&str; 2] = ["txn-already-in-mempool", "txn-already-known"];
 pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let txid = call.params.txid(0)?;
     let verbose = call.params.flag(1, "verbose")?;
-    let read = call
-        .shared
-        .published
-        .read(|snapshot, pool| (std::sync::Arc::clone(snapshot), pool.transaction(&txid)));
-    let (snapshot, unconfirmed) = read.ok_or_else(not_ready)?;
+    let (snapshot, unconfirmed) =
+        call.read(|snapshot, pool| (Arc::clone(snapshot), pool.transaction(&txid)))?;
     if let Some(tx) = unconfirmed {
         if verbose {
             describe(&tx, None, out);
@@ -37,9 +39,10 @@ pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
         return Err(RpcError::daemon("no such mempool or blockchain transaction").into());
     };
     if !verbose {
-        out.hex(&confirmed_bytes(&*call.shared.chain, &position)?);
+        out.hex(&bytes(call, &position)?);
         return Ok(());
     }
+    call.may_wait()?;
     let tx = confirmed_transaction(&*call.shared.chain, &position)?;
     let header = snapshot.view.header(position.height)?.unwrap_or([0; 80]);
     let place = Place {
@@ -49,6 +52,19 @@ pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     };
     describe(&tx, Some(&place), out);
     Ok(())
+}
+
+/// Bytes of a confirmed transaction.
+fn bytes(call: &Call<'_>, position: &TxPosition) -> Result<Vec<u8>, CallError> {
+    let chain = &*call.shared.chain;
+    if call.pace == Pace::Any {
+        return confirmed_bytes(chain, position);
+    }
+    if position.length > BYTES_AT_ONCE_MAX {
+        return Err(CallError::NotAtOnce);
+    }
+    let bytes = chain.block_part_at_once(&position.block, position.offset, position.length);
+    bytes.ok_or(CallError::NotAtOnce)
 }
 
 /// Where a transaction is confirmed.
@@ -107,11 +123,20 @@ pub(super) fn merkle(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let position = snapshot.view.position(&txid)?.filter(|position| position.height == height);
     let position = position
         .ok_or_else(|| RpcError::bad(format!("tx {txid} not in block at height {height}")))?;
-    let tree = call.shared.block_trees.get(&*snapshot.view, height)?.ok_or(CallError::Again)?;
+    let tree = tree(call, &snapshot, height)?;
     out.raw("{\"block_height\":").int(height);
     out.raw(",\"merkle\":").hashes(&tree.branch(position.index as usize));
     out.raw(",\"pos\":").int(position.index).raw("}");
     Ok(())
+}
+
+/// The tree over the transactions of a block.
+fn tree(call: &Call<'_>, snapshot: &Snapshot, height: u32) -> Result<Arc<Tree>, CallError> {
+    let trees = &call.shared.block_trees;
+    match call.pace {
+        Pace::Any => trees.get(&*snapshot.view, height)?.ok_or(CallError::Again),
+        Pace::AtOnce => trees.known(&*snapshot.view, height)?.ok_or(CallError::NotAtOnce),
+    }
 }
 
 /// `blockchain.transaction.id_from_pos`
@@ -128,7 +153,7 @@ pub(super) fn id_from_pos(call: &Call<'_>, out: &mut Out) -> Result<(), CallErro
         out.hash(&txid.0);
         return Ok(());
     }
-    let tree = call.shared.block_trees.get(&*snapshot.view, height)?.ok_or(CallError::Again)?;
+    let tree = tree(call, &snapshot, height)?;
     out.raw("{\"tx_hash\":").hash(&txid.0);
     out.raw(",\"merkle\":").hashes(&tree.branch(index as usize)).raw("}");
     Ok(())

@@ -79,12 +79,16 @@ pub(in crate::server) enum CallError {
     /// The chain was reorganised below the view.
     #[error("the chain was reorganised meanwhile")]
     Again,
+    /// It cannot be answered without waiting.
+    #[error("the answer takes longer than at once")]
+    NotAtOnce,
 }
 
 impl From<QueryError> for CallError {
     fn from(error: QueryError) -> Self {
         match error {
             QueryError::Reorganised => Self::Again,
+            QueryError::NotAtOnce => Self::NotAtOnce,
             QueryError::TooLarge { .. } => {
                 Self::Rpc(RpcError::new(Code::HistoryTooLarge, error.to_string()))
             }

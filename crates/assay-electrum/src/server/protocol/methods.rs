@@ -38,8 +38,39 @@ pub(in crate::server) enum Kind {
 }
 
 impl Kind {
+    /// Where it is answered for a light client.
+    pub(in crate::server) fn place(self) -> Place {
+        if self.is_immediate() {
+            Place::Here
+        } else if self.may_be_immediate() {
+            Place::HereIfAtOnce
+        } else {
+            Place::Worker
+        }
+    }
+
+    /// Whether it reads what mostly is in memory, and never changes anything.
+    fn may_be_immediate(self) -> bool {
+        matches!(
+            self,
+            Self::BlockHeader
+                | Self::BlockHeaders
+                | Self::EstimateFee
+                | Self::RelayFee
+                | Self::ScriptBalance
+                | Self::ScriptHistory
+                | Self::ScriptMempool
+                | Self::ScriptUnspent
+                | Self::Transaction
+                | Self::TransactionMerkle
+                | Self::IdFromPos
+                | Self::MempoolInfo
+                | Self::Features
+        )
+    }
+
     /// Whether it can be answered without reading from disk or waiting for the node.
-    pub(in crate::server) fn is_immediate(self) -> bool {
+    fn is_immediate(self) -> bool {
         matches!(
             self,
             Self::HeadersSubscribe
@@ -60,6 +91,17 @@ impl Kind {
     pub(in crate::server) fn subscribes(self) -> bool {
         matches!(self, Self::HeadersSubscribe | Self::ScriptSubscribe | Self::OutpointSubscribe)
     }
+}
+
+/// Which thread answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) enum Place {
+    /// The one that received the request.
+    Here,
+    /// Likewise, if that neither waits nor takes long; otherwise a worker.
+    HereIfAtOnce,
+    /// A worker.
+    Worker,
 }
 
 /// A method.

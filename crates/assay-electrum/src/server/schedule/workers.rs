@@ -44,6 +44,8 @@ struct Queues {
     high: VecDeque<Job>,
     normal: VecDeque<Job>,
     high_in_a_row: u32,
+    /// Whether the thread that serves the priority queue alone sleeps, and nothing has woken it.
+    is_high_idle: bool,
     stopping: bool,
 }
 
@@ -86,7 +88,8 @@ impl Workers {
             // Without receiver if the connection has ended.
             let _ = sender.send(job());
         });
-        {
+        // One thread is woken for one job.
+        let filled = {
             let mut queues = self.shared.queues.lock();
             if queues.stopping {
                 return None;
@@ -95,12 +98,13 @@ impl Workers {
                 Priority::High => queues.high.push_back(job),
                 Priority::Normal => queues.normal.push_back(job),
             }
-        }
-        match priority {
-            Priority::High => self.shared.high_filled.notify_one(),
-            Priority::Normal => false,
+            if priority == Priority::High && std::mem::take(&mut queues.is_high_idle) {
+                &self.shared.high_filled
+            } else {
+                &self.shared.filled
+            }
         };
-        self.shared.filled.notify_one();
+        filled.notify_one();
         receiver.await.ok()
     }
 
@@ -157,6 +161,7 @@ impl Shared {
             if job.is_some() {
                 return job;
             }
+            queues.is_high_idle |= priority == Priority::High;
             filled.wait(&mut queues);
         }
     }

@@ -1,6 +1,9 @@
 //! What the server asks of the index: the queries of [`View`], as a trait so that tests can answer
 //! them from a list of blocks.
 
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
 use assay_wire::{BlockHash, OutPoint, Txid};
 
 use crate::chain::Tip;
@@ -15,16 +18,18 @@ use crate::index::{
 )]
 #[expect(clippy::missing_errors_doc, reason = "as those of `View`")]
 pub trait Confirmed: Send + Sync + 'static {
+    fn at_once(&self) -> Arc<dyn Confirmed>;
     fn tip(&self) -> Option<Tip>;
     fn header(&self, height: u32) -> Result<Option<[u8; 80]>, QueryError>;
     fn headers(&self, start: u32, count: usize) -> Result<Vec<u8>, QueryError>;
     fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError>;
-    fn history(
+    fn visit_history(
         &self,
         script: &ScriptHash,
         from: u32,
         limits: Limits,
-    ) -> Result<Vec<HistoryEntry>, QueryError>;
+        visit: &mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
+    ) -> Result<(), QueryError>;
     fn balance(&self, script: &ScriptHash) -> Result<u64, QueryError>;
     fn unspent(&self, script: &ScriptHash, limits: Limits) -> Result<Vec<Unspent>, QueryError>;
     fn position(&self, txid: &Txid) -> Result<Option<TxPosition>, QueryError>;
@@ -34,6 +39,10 @@ pub trait Confirmed: Send + Sync + 'static {
 }
 
 impl Confirmed for View {
+    fn at_once(&self) -> Arc<dyn Confirmed> {
+        Arc::new(self.at_once())
+    }
+
     fn tip(&self) -> Option<Tip> {
         self.tip()
     }
@@ -50,13 +59,14 @@ impl Confirmed for View {
         self.block_hash(height)
     }
 
-    fn history(
+    fn visit_history(
         &self,
         script: &ScriptHash,
         from: u32,
         limits: Limits,
-    ) -> Result<Vec<HistoryEntry>, QueryError> {
-        self.history(script, from, limits)
+        visit: &mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
+    ) -> Result<(), QueryError> {
+        self.visit_history(script, from, limits, visit)
     }
 
     fn balance(&self, script: &ScriptHash) -> Result<u64, QueryError> {

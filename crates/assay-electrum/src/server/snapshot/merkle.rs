@@ -84,6 +84,16 @@ struct Trees {
 }
 
 impl BlockTrees {
+    /// The tree of the block at `height` if it is there already.
+    pub(in crate::server) fn known(
+        &self,
+        view: &dyn Confirmed,
+        height: u32,
+    ) -> Result<Option<Arc<Tree>>, QueryError> {
+        let Some(hash) = view.block_hash(height)? else { return Ok(None) };
+        Ok(self.state.lock().by_block.get(&hash).map(Arc::clone))
+    }
+
     /// The tree of the block at `height`, if there is one, with the block's hash.
     pub(in crate::server) fn get(
         &self,

@@ -33,7 +33,22 @@ pub(in crate::server) struct Published {
 #[derive(Default)]
 struct State {
     snapshot: Option<Arc<Snapshot>>,
+    /// The same for threads that must not wait.
+    at_once: Option<Arc<Snapshot>>,
     pool: Mempool,
+}
+
+impl State {
+    fn set_snapshot(&mut self, snapshot: Arc<Snapshot>, at_once: Arc<Snapshot>) {
+        (self.snapshot, self.at_once) = (Some(snapshot), Some(at_once));
+    }
+}
+
+impl Snapshot {
+    /// The same, whose view ends a question with [`crate::index::QueryError::NotAtOnce`] rather than wait.
+    fn at_once(&self) -> Self {
+        Self { view: self.view.at_once(), ..*self }
+    }
 }
 
 impl Published {
@@ -53,6 +68,16 @@ impl Published {
         Some(read(snapshot, &state.pool))
     }
 
+    /// [`Published::read`] with a view that does not wait; `None` also while that lock is not free.
+    pub(in crate::server) fn read_at_once<R>(
+        &self,
+        read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R,
+    ) -> Option<R> {
+        let state = self.state.try_read()?;
+        let snapshot = state.at_once.as_ref()?;
+        Some(read(snapshot, &state.pool))
+    }
+
     /// Whether there are no unconfirmed transactions.
     pub(in crate::server) fn pool_is_empty(&self) -> bool {
         self.state.read().pool.is_empty()
@@ -68,8 +93,9 @@ impl Published {
     pub(in crate::server) fn replace(&self, batch: Batch, snapshot: Arc<Snapshot>) {
         let epoch = self.state.read().pool.epoch();
         let pool = Mempool::rebuilt(batch, epoch);
+        let at_once = Arc::new(snapshot.at_once());
         let mut state = self.state.write();
-        state.snapshot = Some(snapshot);
+        state.set_snapshot(snapshot, at_once);
         let old = std::mem::replace(&mut state.pool, pool);
         drop(state);
         // Freeing a large mempool takes its time: not while readers wait.
@@ -91,9 +117,10 @@ impl Published {
             RwLockWriteGuard::unlock_fair(state);
         }
         {
+            let at_once = Arc::new(snapshot.at_once());
             let mut state = self.state.write();
             state.pool.turn();
-            state.snapshot = Some(snapshot);
+            state.set_snapshot(snapshot, at_once);
         }
         loop {
             let mut state = self.state.write();

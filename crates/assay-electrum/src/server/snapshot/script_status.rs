@@ -1,12 +1,15 @@
 //! The status of a script: a hash over its history.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use assay_hash::Sha256;
+use assay_json::push_int;
 use assay_wire::Txid;
 
+use super::confirmed::Confirmed;
 use super::published::Published;
-use crate::index::{Limits, ScriptHash};
+use crate::index::{Limits, QueryError, ScriptHash};
 use crate::server::protocol::Out;
 use crate::server::protocol::error::CallError;
 
@@ -47,11 +50,7 @@ impl StatusHasher {
             *self = Self { reorganisations: snapshot.reorganisations, ..Self::default() };
         }
         if self.next <= snapshot.tip.height {
-            let limits = Limits { entries_max };
-            let confirmed = snapshot.view.history(script, self.next, limits)?;
-            let lines = confirmed.iter().map(|entry| (entry.txid, i64::from(entry.height)));
-            self.empty &= confirmed.is_empty();
-            hash_lines(&mut self.hasher, lines);
+            self.add_confirmed(&*snapshot.view, script, Limits { entries_max })?;
             self.next = snapshot.tip.height + 1;
         }
         if self.empty && unconfirmed.is_empty() {
@@ -61,6 +60,23 @@ impl StatusHasher {
         let lines = unconfirmed.iter().map(|entry| (entry.txid, i64::from(entry.height())));
         hash_lines(&mut hasher, lines);
         Ok(Some(hasher.finalize()))
+    }
+
+    /// Hashes the blocks from `next` on; after an error none of them.
+    fn add_confirmed(
+        &mut self,
+        view: &dyn Confirmed,
+        script: &ScriptHash,
+        limits: Limits,
+    ) -> Result<(), QueryError> {
+        let (mut lines, mut empty) = (Lines::new(self.hasher.clone()), self.empty);
+        view.visit_history(script, self.next, limits, &mut |entry| {
+            empty = false;
+            lines.add(&entry.txid, i64::from(entry.height));
+            ControlFlow::Continue(())
+        })?;
+        (self.hasher, self.empty) = (lines.finish(), empty);
+        Ok(())
     }
 }
 
@@ -74,41 +90,44 @@ pub(in crate::server) fn write_status(out: &mut Out, status: &Status) {
 
 /// Hashes `txid:height:` for each line.
 pub(in crate::server) fn hash_lines(hasher: &mut Sha256, lines: impl Iterator<Item = (Txid, i64)>) {
+    let mut all = Lines::new(hasher.clone());
+    lines.for_each(|(txid, height)| all.add(&txid, height));
+    *hasher = all.finish();
+}
+
+/// Lines that are hashed some at a time.
+struct Lines {
+    hasher: Sha256,
+    text: Vec<u8>,
+}
+
+impl Lines {
     const FULL: usize = 4096;
-    let mut text = Vec::with_capacity(FULL + 128);
-    for (txid, height) in lines {
+
+    fn new(hasher: Sha256) -> Self {
+        Self { hasher, text: Vec::new() }
+    }
+
+    fn add(&mut self, txid: &Txid, height: i64) {
         let mut reversed = txid.0;
         reversed.reverse();
+        let text = &mut self.text;
         let start = text.len();
         text.resize(start + 64, 0);
         faster_hex::hex_encode(&reversed, &mut text[start..]).expect("64 digits");
         text.push(b':');
-        push_decimal(&mut text, height);
+        push_int(text, height.into());
         text.push(b':');
-        if text.len() >= FULL {
-            hasher.update(&text);
+        if text.len() >= Self::FULL {
+            self.hasher.update(text);
             text.clear();
         }
     }
-    hasher.update(&text);
-}
 
-fn push_decimal(text: &mut Vec<u8>, number: i64) {
-    let mut digits = [0u8; 20];
-    let mut rest = number.unsigned_abs();
-    let mut start = digits.len();
-    loop {
-        start -= 1;
-        digits[start] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
+    fn finish(mut self) -> Sha256 {
+        self.hasher.update(&self.text);
+        self.hasher
     }
-    if number < 0 {
-        text.push(b'-');
-    }
-    text.extend_from_slice(&digits[start..]);
 }
 
 #[cfg(test)]
@@ -132,14 +151,5 @@ mod tests {
         let mut text = [0; 64];
         let status = faster_hex::hex_encode(&hasher.finalize(), &mut text).unwrap().to_owned();
         assert_eq!(status, "78e96c6562cafa71c115503b9411fdfdc595a45031e2ab76ff75162fe1b0590d");
-    }
-
-    #[test]
-    fn numbers_are_written_as_they_are_printed() {
-        for number in [0, 7, -1, 10, 840_000, i64::from(u32::MAX), i64::MIN, i64::MAX] {
-            let mut text = Vec::new();
-            push_decimal(&mut text, number);
-            assert_eq!(String::from_utf8(text).unwrap(), number.to_string());
-        }
     }
 }

@@ -193,7 +193,7 @@ impl Subscriptions {
                 }
                 match self.refresh_script(record, &mut state) {
                     Ok(_) => {}
-                    Err(CallError::Again) => return false,
+                    Err(CallError::Again | CallError::NotAtOnce) => return false,
                     Err(CallError::Rpc(error)) => {
                         // Subscribers keep the last status; the next change tries again.
                         let script = record.script;
@@ -209,7 +209,7 @@ impl Subscriptions {
                 }
                 match self.refresh_outpoint(record, &mut state) {
                     Ok(_) => {}
-                    Err(CallError::Again) => return false,
+                    Err(CallError::Again | CallError::NotAtOnce) => return false,
                     Err(CallError::Rpc(error)) => {
                         tracing::warn!("An outpoint cannot be looked up: {error}");
                         self.outpoints.retry_later(&record.outpoint);

@@ -561,3 +561,56 @@ fn batches_are_answered_in_order() {
     client.send(&json!(vec![json!({"id": 1, "method": "server.ping"}); 1001]).to_string());
     assert_eq!(client.line()["error"]["code"], -32600);
 }
+
+#[test]
+fn a_worker_answers_as_the_thread_that_received_the_request() {
+    let mut node = Node::new();
+    let confirmed = pay(&node, 1, &[(20, ALICE), (25, BOB)]);
+    node.mine(vec![confirmed.clone()]);
+    let unconfirmed = pay(&node, 2, &[(40, BOB)]);
+    node.accept(&unconfirmed, 10);
+    let id = |tx: &assay_wire::Transaction| tx.view().txid().to_string();
+    let mut calls = vec![
+        ("blockchain.block.header", json!([3])),
+        ("blockchain.block.header", json!([3, 8])),
+        ("blockchain.block.header", json!([300])),
+        ("blockchain.block.headers", json!([0, 5])),
+        ("blockchain.block.headers", json!([2, 2000])),
+        ("blockchain.estimatefee", json!([2])),
+        ("blockchain.estimatefee", json!([2, "NOTHING"])),
+        ("blockchain.transaction.get", json!([id(&confirmed)])),
+        ("blockchain.transaction.get", json!([id(&confirmed), true])),
+        ("blockchain.transaction.get", json!([id(&unconfirmed)])),
+        ("blockchain.transaction.get", json!(["11".repeat(32)])),
+        ("blockchain.transaction.get_merkle", json!([id(&confirmed), 10])),
+        ("blockchain.transaction.get_merkle", json!([id(&confirmed), 9])),
+        ("blockchain.transaction.id_from_pos", json!([10, 1])),
+        ("blockchain.transaction.id_from_pos", json!([10, 1, true])),
+        ("blockchain.transaction.id_from_pos", json!([10, 7])),
+        ("mempool.get_info", json!([])),
+        ("server.features", json!([])),
+    ];
+    for script in [ALICE, BOB, b"nobody"] {
+        for method in ["get_balance", "get_history", "get_mempool", "listunspent"] {
+            calls.push((method, json!([hash(script)])));
+        }
+    }
+    let mut client = node.client_of("1.6");
+    for (method, params) in calls {
+        let method = match method {
+            "get_balance" | "get_history" | "get_mempool" | "listunspent" => {
+                format!("blockchain.scripthash.{method}")
+            }
+            method => method.to_owned(),
+        };
+        // A batch always goes to a worker.
+        let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        for _ in 0..2 {
+            client.send(&request.to_string());
+            let here = client.line();
+            client.send(&json!([request]).to_string());
+            assert_eq!(client.line(), json!([here]), "{request}");
+            assert_eq!(here["id"], 7);
+        }
+    }
+}

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::chain::{Chain, MempoolChange, MempoolTx};
 use crate::follow::{Listener as _, Touched};
 use crate::index::ScriptHash;
-use crate::server::{Config, Confirmed as _, Publisher, Server};
+use crate::server::{Config, Publisher, Server};
 use crate::testing::{FakeChain, Ledger, LedgerBlock, changes, coinbase, out, tx, unconfirmed};
 
 /// Scripts of three people.

@@ -1,0 +1,175 @@
+//! What was read lately of the index's files, checked once.
+//!
+//! The system's page cache holds files too, but asking it costs a system call, a copy and a checksum each time, and a history
+//! has a txid in another place for each of its lines. Places hold parts of files that do not change, so nothing is ever
+//! invalidated: a run never changes, and records of a flat file stay the same until the next reorganisation, whose number is
+//! part of their key.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+/// Which part of which file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PartKey {
+    pub(crate) file: FileKey,
+    /// Offset of its first byte.
+    pub(crate) offset: u64,
+}
+
+/// A file, as far as it does not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileKey {
+    /// A run, by the number that [`Cache::number`] gave it.
+    Run(u64),
+    /// `txs.dat` after so many reorganisations.
+    Txs(u64),
+    /// `heights.dat` after so many reorganisations.
+    Heights(u64),
+}
+
+/// A bounded number of parts, at most [`PART_BYTES_MAX`] each. Each part has one set of places; where that is full, the part
+/// goes that has not been used for longest, roughly.
+pub(crate) struct Cache {
+    sets: Vec<Mutex<Set>>,
+    /// 64 less the binary logarithm of the number of sets.
+    shift: u32,
+    numbers: AtomicU64,
+}
+
+#[derive(Default)]
+struct Set {
+    places: [Option<Place>; PLACES],
+    /// Where the search for the next place to be given up begins.
+    hand: usize,
+}
+
+struct Place {
+    key: PartKey,
+    bytes: Arc<[u8]>,
+    /// Since the hand last passed.
+    is_used: bool,
+}
+
+impl Cache {
+    /// At most `bytes_max` bytes of parts, but at least one set of them.
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        let sets = (bytes_max / (PLACES * PART_BYTES_MAX)).max(1);
+        let log = sets.ilog2();
+        let sets = (0..1usize << log).map(|_| Mutex::default()).collect();
+        Self { sets, shift: 64 - log, numbers: AtomicU64::new(0) }
+    }
+
+    /// A number for a run, which no other has.
+    pub(crate) fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn get(&self, key: &PartKey) -> Option<Arc<[u8]>> {
+        let mut set = self.set(key).lock();
+        let place = set.places.iter_mut().flatten().find(|place| place.key == *key)?;
+        place.is_used = true;
+        Some(Arc::clone(&place.bytes))
+    }
+
+    pub(crate) fn insert(&self, key: PartKey, bytes: Arc<[u8]>) {
+        debug_assert!(bytes.len() <= PART_BYTES_MAX);
+        let mut set = self.set(&key).lock();
+        // Another thread may have read the same.
+        if set.places.iter().flatten().any(|place| place.key == key) {
+            return;
+        }
+        let at = set.free();
+        set.places[at] = Some(Place { key, bytes, is_used: false });
+    }
+
+    fn set(&self, key: &PartKey) -> &Mutex<Set> {
+        let (kind, number) = match key.file {
+            FileKey::Run(number) => (0, number),
+            FileKey::Txs(number) => (1, number),
+            FileKey::Heights(number) => (2, number),
+        };
+        // Multiplying by an odd number spreads neighbours over the upper bits (Knuth 6.4).
+        let mixed = (key.offset / 512 + (number << 2 | kind) * 0x51_7c_c1).wrapping_mul(SPREAD);
+        &self.sets[mixed.checked_shr(self.shift).unwrap_or(0) as usize]
+    }
+}
+
+impl Set {
+    /// A place that is empty or can be given up.
+    fn free(&mut self) -> usize {
+        if let Some(empty) = self.places.iter().position(Option::is_none) {
+            return empty;
+        }
+        loop {
+            let at = self.hand;
+            self.hand = (at + 1) % PLACES;
+            match &mut self.places[at] {
+                Some(place) if place.is_used => place.is_used = false,
+                _ => return at,
+            }
+        }
+    }
+}
+
+/// The longest part: a page of a run.
+pub(crate) const PART_BYTES_MAX: usize = super::page::PAGE_BYTES;
+/// Places of a set.
+const PLACES: usize = 8;
+/// 2^64 divided by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::index::made::Random;
+
+    #[test]
+    fn what_is_found_is_what_was_put_there() {
+        let mut random = Random(7);
+        for bytes_max in [0, 100_000, 1 << 20] {
+            let cache = Cache::new(bytes_max);
+            let mut known: HashMap<(u8, u64, u64), u8> = HashMap::new();
+            let mut found = 0;
+            for step in 0..20_000 {
+                let number = random.below(3) as u64;
+                let kind = random.below(3) as u8;
+                let offset = 4096 * random.below(60) as u64;
+                let file = [FileKey::Run(number), FileKey::Txs(number), FileKey::Heights(number)]
+                    [usize::from(kind)];
+                let key = PartKey { file, offset };
+                if let Some(bytes) = cache.get(&key) {
+                    found += 1;
+                    assert_eq!(bytes[0], known[&(kind, number, offset)]);
+                } else {
+                    let byte = *known.entry((kind, number, offset)).or_insert(step as u8);
+                    cache.insert(key, Arc::from(&[byte; 5][..]));
+                }
+                let held: usize = cache.sets.iter().map(|set| set.lock().held()).sum();
+                assert!(held <= (bytes_max / PART_BYTES_MAX).max(PLACES));
+            }
+            assert!(found > 100, "{found} found with {bytes_max} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_used_stays() {
+        let cache = Cache::new(0);
+        let key = |offset| PartKey { file: FileKey::Run(0), offset };
+        let bytes: Arc<[u8]> = Arc::from(&[1][..]);
+        cache.insert(key(0), Arc::clone(&bytes));
+        for offset in 1..100 {
+            assert!(cache.get(&key(0)).is_some(), "after {offset} others");
+            cache.insert(key(offset), Arc::clone(&bytes));
+        }
+    }
+
+    impl Set {
+        fn held(&self) -> usize {
+            self.places.iter().flatten().count()
+        }
+    }
+}
