@@ -214,3 +214,29 @@ impl IoFile for RealFile {
         self.0.sync_data()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cached_is_what_is_read() {
+        let folder = tempfile::tempdir().expect("a folder for a file");
+        let real = RealIo.open(&folder.path().join("file"), true).expect("a file");
+        let sim = SimIo::new();
+        sim.set_cached(true);
+        let simulated = sim.open(Path::new("file"), true).expect("a file in memory");
+        let bytes: Vec<u8> = (0..10_000).map(|at| (at % 251) as u8).collect();
+        for (file, must_be_cached) in [(real, false), (simulated, true)] {
+            file.write_all_at(&bytes, 0).expect("the file takes it");
+            for (offset, length) in [(0, 10), (4090, 20), (9_990, 10), (0, 10_000), (5, 0)] {
+                let mut found = vec![0; length];
+                let is_cached = file.read_cached_at(&mut found, offset as u64);
+                assert!(is_cached || !must_be_cached);
+                assert!(!is_cached || found == bytes[offset..offset + length]);
+            }
+            let mut beyond = [0; 11];
+            assert!(!file.read_cached_at(&mut beyond, 9_990), "the file ends there");
+        }
+    }
+}

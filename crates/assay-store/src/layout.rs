@@ -387,6 +387,8 @@ mod tests {
         for again in 0..2 {
             assert_eq!(store.blocks.read_block(pos).unwrap(), block, "{again}");
             assert_eq!(store.blocks.read_block_part(pos, 3, 9).unwrap(), [7; 9]);
+            let cached = store.blocks.cached_block_part(pos, 3, 9);
+            assert!(cached.is_none_or(|part| part == [7; 9]));
             assert_eq!(store.blocks.read_undo(undo_pos, &HASH).unwrap(), undo);
         }
         drop(store);
