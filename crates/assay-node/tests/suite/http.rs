@@ -480,7 +480,7 @@ fn a_full_queue_turns_callers_away_and_waiting_calls_do_not_fill_it() {
     assert_eq!(server.client().post(r#"{"method":"echo"}"#).status, 200);
     // ...with an end as well.
     let mut client = server.client();
-    check(&client.post(r#"{"method":"wait"}"#), 503, "Too many waiting calls");
+    check(&client.post(r#"{"method":"wait"}"#), 503, "Work queue depth exceeded");
     let blocked = [post("block"), post("block")];
     server.until("working calls", |double| double.running.load(Ordering::SeqCst) == 4);
     // One may queue; which of the next two it is does not matter.
