@@ -240,7 +240,7 @@ fn placed_blocks_differ_in_nothing_but_the_coins_they_spend() {
             match order {
                 SpendOrder::Clustered => assert_eq!(parents.len() as u64, txs - 1),
                 SpendOrder::Scattered => {
-                    assert!(parents.len() as u64 > 5 * (txs - 1), "{}", parents.len())
+                    assert!(parents.len() as u64 > 5 * (txs - 1), "{}", parents.len());
                 }
             }
             let range = if age == Age::Old { 102..=111 } else { 112..=121 };

@@ -67,7 +67,7 @@ pub(crate) fn plan_long_chains(shape: &Shape, block: u32) -> FanOutPlan {
         &Chains {
             height: height(shape, block),
             coinbase: shape.fan_out_coinbase(block),
-            chains: fan_out.chains.expect("checked with the recipe"),
+            count: fan_out.chains.expect("checked with the recipe"),
             outputs: fan_out.outputs,
             weight_max: shape.weight_max,
             share: shape.scale,
@@ -82,7 +82,7 @@ pub(crate) fn plan_baseline(shape: &Shape, block: u32) -> FanOutPlan {
         &Chains {
             height: shape.first_height(Phase::Baseline) + block,
             coinbase: 1 + block,
-            chains: shape.recipe.baseline.expect("there are such blocks").chains,
+            count: shape.recipe.baseline.expect("there are such blocks").chains,
             outputs: BASELINE_OUTPUTS,
             weight_max: shape.baseline_weight_max(),
             share: 1.0,
@@ -98,7 +98,7 @@ struct Chains {
     height: u32,
     /// Height of the coinbase.
     coinbase: u32,
-    chains: u32,
+    count: u32,
     /// Outputs of a transaction, apart from its change.
     outputs: u32,
     weight_max: u64,
@@ -108,7 +108,7 @@ struct Chains {
 
 fn plan_chains(shape: &Shape, block: &Chains) -> FanOutPlan {
     let network = shape.network();
-    let Chains { height, coinbase, chains, outputs, .. } = *block;
+    let Chains { height, coinbase, count: chains, outputs, .. } = *block;
     let subsidy = network.subsidy(coinbase);
     let start = subsidy / u64::from(chains) - SPLIT_FEE;
     let mut plan = Plan::new(height, network.subsidy(height), KeyId::published(coinbase, subsidy));

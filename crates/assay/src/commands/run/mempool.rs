@@ -27,10 +27,9 @@ pub(super) fn find(name: &str) -> anyhow::Result<Option<MempoolPlan>> {
 pub(super) fn run(mut plan: MempoolPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     reject_other_flags(arguments)?;
     if let Some(scale) = arguments.scale {
-        let scaled = |txs: usize| (txs as f64 * scale).ceil() as usize;
-        plan.txs = scaled(plan.txs);
-        for case in &mut plan.cases {
-            case.txs = case.txs.map(scaled);
+        let own = plan.cases.iter_mut().filter_map(|case| case.txs.as_mut());
+        for txs in own.chain([&mut plan.txs]) {
+            *txs = (*txs as f64 * scale).ceil() as usize;
         }
     }
     plan.seed = arguments.seed.unwrap_or(plan.seed);
