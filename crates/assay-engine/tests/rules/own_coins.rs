@@ -67,6 +67,13 @@ fn the_lowest_script_that_fails_is_reported() {
         let (reason, debug) = refuse(&engine, &in_order(&next, vec![&parent, bad, &good]));
         assert!(reason.starts_with("blk-bad-inputs"), "{reason}");
         assert!(debug.contains(&bad.view().txid().to_string()), "{debug}");
+        // With a second one the first of the block counts.
+        let worse = fan_out(output(&good, OUTPUTS - 1), 1, 0);
+        let txs = in_order(&next, vec![&parent, bad, &good, &worse]);
+        let debug = refuse(&engine, &txs).1;
+        let txids = [bad, &worse].map(|tx| tx.view().txid());
+        let first = txs.iter().map(|tx| tx.view().txid()).find(|txid| txids.contains(txid));
+        assert!(debug.contains(&first.expect("both are there").to_string()), "{debug}");
     }
 }
 

@@ -66,6 +66,31 @@ pub(crate) fn pay_evenly(
     true
 }
 
+/// Adds a transaction that spends `inputs` and pays half of them to its first output, and the other half, less the fee, to its
+/// second.
+pub(crate) fn pay_halves(
+    view: View<'_>,
+    plan: &mut Plan,
+    kinds: &mut Stream,
+    inputs: impl IntoIterator<Item = CoinRef>,
+) {
+    let mut bound = Bound::default();
+    let mut total = 0;
+    for coin in inputs {
+        let outputs = &view.coins.block(coin.height).outputs;
+        plan.input(coin);
+        bound.input(outputs.kind(coin.tx, coin.vout));
+        total += outputs.amount(coin.tx, coin.vout);
+    }
+    let kinds = [kinds.kind(), kinds.kind()];
+    bound.outputs(&kinds);
+    let half = total / 2;
+    plan.outputs.push(half, kinds[0]);
+    // The recipe was checked to leave more than dust here.
+    plan.outputs.push(total - half - view.shape.fee(&bound), kinds[1]);
+    plan.end_tx();
+}
+
 /// The transactions of some blocks in block order, restricted to a part of each block: the first and last position of the part,
 /// as fractions of the block's transaction count.
 pub(crate) struct Walk {

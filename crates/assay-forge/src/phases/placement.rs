@@ -6,7 +6,7 @@
 //! what another one would spend. A round has a block of each kind, and every other round has them in reverse, so that what changes along the chain meets
 //! all kinds alike.
 
-use super::{Source, View};
+use super::{Source, View, pay_halves};
 use crate::{
     coins::CoinRef,
     kind::Bound,
@@ -112,22 +112,7 @@ impl Source for Placed<'_> {
             return false;
         }
         self.left -= 1;
-        let inputs = self.pool.inputs(view, self.order);
-        let mut bound = Bound::default();
-        let mut total = 0;
-        for coin in inputs {
-            let outputs = &view.coins.block(coin.height).outputs;
-            plan.input(coin);
-            bound.input(outputs.kind(coin.tx, coin.vout));
-            total += outputs.amount(coin.tx, coin.vout);
-        }
-        let kinds = [self.kinds.kind(), self.kinds.kind()];
-        bound.outputs(&kinds);
-        let half = total / 2;
-        plan.outputs.push(half, kinds[0]);
-        // The recipe was checked to leave more than dust here.
-        plan.outputs.push(total - half - view.shape.fee(&bound), kinds[1]);
-        plan.end_tx();
+        pay_halves(view, plan, &mut self.kinds, self.pool.inputs(view, self.order));
         true
     }
 }

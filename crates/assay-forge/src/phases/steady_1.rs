@@ -3,10 +3,9 @@
 //! Block k takes the k-th part of the first half of every fan-out block. The intended chain takes a transaction of each block in turn; the
 //! published generator offers the first block's transactions first, and the block is full before it comes to the later ones.
 
-use super::{Source, View, Walk};
+use super::{Source, View, Walk, pay_halves};
 use crate::{
     coins::CoinRef,
-    kind::Bound,
     ledger::Phase,
     options::Variant,
     plan::Plan,
@@ -32,21 +31,9 @@ impl Steady1 {
 impl Source for Steady1 {
     fn next(&mut self, view: View<'_>, plan: &mut Plan) -> bool {
         let Some((height, tx)) = self.walk.next(view.coins) else { return false };
-        let block = view.coins.block(height);
-        let mut bound = Bound::default();
-        let mut total = 0;
-        for vout in 0..view.shape.recipe.fan_out.outputs {
-            plan.input(CoinRef { height, tx, vout });
-            bound.input(block.outputs.kind(tx, vout));
-            total += block.outputs.amount(tx, vout);
-        }
-        let kinds = [self.kinds.kind(), self.kinds.kind()];
-        bound.outputs(&kinds);
-        let half = total / 2;
-        plan.outputs.push(half, kinds[0]);
-        // The recipe was checked to leave more than dust here.
-        plan.outputs.push(total - half - view.shape.fee(&bound), kinds[1]);
-        plan.end_tx();
+        let vouts = 0..view.shape.recipe.fan_out.outputs;
+        let inputs = vouts.map(|vout| CoinRef { height, tx, vout });
+        pay_halves(view, plan, &mut self.kinds, inputs);
         true
     }
 }
