@@ -325,31 +325,59 @@ impl BlockStore {
     /// # Errors
     /// On an I/O error nothing was appended.
     pub fn append_block(&self, raw: &[u8]) -> Result<BlockPos, BlockFileError> {
+        let pos = self.reserve_block(raw)?;
+        self.write_reserved(pos, raw).map(|()| pos)
+    }
+
+    /// Where a raw block will lie once [`BlockStore::write_reserved`] has written it. As long as it has not, the position must
+    /// not get into the index.
+    ///
+    /// # Errors
+    /// Where the block is too long, or there are too many files.
+    pub fn reserve_block(&self, raw: &[u8]) -> Result<BlockPos, BlockFileError> {
         let too_long = BlockFileError::Size { size: raw.len() as u64 };
         let Ok(size) = u32::try_from(raw.len()) else { return Err(too_long) };
         let crc = crc32fast::hash(raw);
-        point(Point::BlockAppend);
         let mut writer = self.writer();
         let record_bytes = FRAME_BYTES as u64 + u64::from(size);
-        (writer.file, writer.end) = self.rotate(writer.file, writer.end, record_bytes)?;
-        let start = writer.end;
+        let (file, start) = self.rotate(writer.file, writer.end, record_bytes)?;
         let Ok(offset) = u32::try_from(start + FRAME_BYTES as u64) else { return Err(too_long) };
-        let id = FileId::Block(writer.file);
-        let file = self.handle(id, true)?;
-        writer.names_dirty |= start == 0;
-        writer.dirty.insert(id);
+        (writer.file, writer.end) = (file, start + record_bytes);
+        Ok(BlockPos { file, offset, size, crc })
+    }
+
+    /// Writes a raw block where its place is reserved. When this returns, the block survives the death of the process.
+    ///
+    /// # Errors
+    /// On an I/O error nothing was written that counts; the place is free again unless another one behind it has been reserved.
+    pub fn write_reserved(&self, pos: BlockPos, raw: &[u8]) -> Result<(), BlockFileError> {
+        point(Point::BlockAppend);
+        let (id, start) = (FileId::Block(pos.file), u64::from(pos.offset) - FRAME_BYTES as u64);
+        let file = self.handle(id, true).inspect_err(|_| self.give_back(pos, None))?;
         let written = self
-            .write(&*file, &self.frame(size), start)
-            .and_then(|()| self.write(&*file, raw, u64::from(offset)));
+            .write(&*file, &self.frame(pos.size), start)
+            .and_then(|()| self.write(&*file, raw, u64::from(pos.offset)));
         if let Err(source) = written {
-            // What was written lies after the end, is not data, and is overwritten; cutting only spares the disk.
-            file.set_size(start).ok();
+            self.give_back(pos, Some(&*file));
             return Err(self.io_error(id, source));
         }
         point(Point::BlockAppended);
-        writer.end = start + record_bytes;
-        self.note_length(&mut writer, id, start + record_bytes);
-        Ok(BlockPos { file: writer.file, offset, size, crc })
+        let mut writer = self.writer();
+        // A sync since then has not seen what was just written.
+        writer.names_dirty |= start == 0;
+        writer.dirty.insert(id);
+        self.note_length(&mut writer, id, pos.end());
+        Ok(())
+    }
+
+    /// A place was reserved in vain: it is free again unless another one behind it has been reserved.
+    fn give_back(&self, pos: BlockPos, file: Option<&dyn IoFile>) {
+        let mut writer = self.writer();
+        if (writer.file, writer.end) == (pos.file, pos.end()) {
+            writer.end = u64::from(pos.offset) - FRAME_BYTES as u64;
+            // What was written lies after the end, is not data, and is overwritten; cutting only spares the disk.
+            file.and_then(|file| file.set_size(writer.end).ok());
+        }
     }
 
     /// A record was written up to `end`.

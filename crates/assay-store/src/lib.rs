@@ -33,7 +33,7 @@
 //! ```
 //!
 //! Deliberately absent: consensus rules (what may be spent, which chain is best), and threads of its own beyond those of
-//! the coin tier.
+//! the coin tier and one that gets memory for the cache ahead.
 
 mod assumed;
 mod block_files;

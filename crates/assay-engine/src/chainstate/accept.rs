@@ -1,10 +1,13 @@
 //! Accepting headers and blocks: checks against the branch they build on, and the archive.
 
+use std::sync::Arc;
+
 use assay_consensus::block::{BlockError, BlockRules};
 use assay_consensus::header::{HeaderError, check_header, contextual_check_header};
-use assay_store::BlockPos;
+use assay_store::BlockFileError;
 use assay_wire::{BlockHash, Header};
 
+use super::archive::{Archive, Archiving, Write};
 use super::{Chainstate, State};
 use crate::error::EngineError;
 use crate::prepared::Prepared;
@@ -30,6 +33,12 @@ impl From<BlockError> for AcceptError {
 impl From<HeaderError> for AcceptError {
     fn from(error: HeaderError) -> Self {
         Self::Rule(error.into())
+    }
+}
+
+impl From<BlockFileError> for AcceptError {
+    fn from(error: BlockFileError) -> Self {
+        Self::Engine(error.into())
     }
 }
 
@@ -72,23 +81,24 @@ impl Chainstate {
     pub(crate) fn accept(
         &self,
         state: &mut State,
-        prepared: &Prepared,
+        prepared: &Arc<Prepared>,
         pool: Option<&ThreadPool>,
+        archive: Archive,
         is_good: impl FnOnce(&State, NodeId),
     ) -> Result<NodeId, AcceptError> {
-        self.work.time(Stage::Archive, || self.accept_at(state, prepared, pool, None, is_good))
+        let accept = || self.accept_untimed(state, prepared, pool, archive, is_good);
+        self.work.time(Stage::Archive, accept)
     }
 
-    /// The same for a block that may be in the archive's files already.
-    pub(crate) fn accept_at(
+    fn accept_untimed(
         &self,
         state: &mut State,
-        prepared: &Prepared,
+        prepared: &Arc<Prepared>,
         pool: Option<&ThreadPool>,
-        place: Option<BlockPos>,
+        archive: Archive,
         is_good: impl FnOnce(&State, NodeId),
     ) -> Result<NodeId, AcceptError> {
-        let Prepared { block, hash, .. } = prepared;
+        let Prepared { block, hash, .. } = &**prepared;
         let header = block.header();
         let id = self.accept_header(state, header, hash)?;
         let node = state.tree.get(id);
@@ -116,15 +126,22 @@ impl Chainstate {
             return Err(error.into());
         }
         is_good(state, id);
-        let pos = match place {
-            Some(pos) => pos,
-            None => self.blocks.append_block(block.bytes()).map_err(EngineError::from)?,
+        let (pos, write) = match archive {
+            Archive::Has(pos) => (pos, None),
+            Archive::Now => (self.blocks.append_block(block.bytes())?, None),
+            Archive::Meanwhile => {
+                let pos = self.blocks.reserve_block(block.bytes())?;
+                (pos, Some(Write::begin(&self.blocks, pos, prepared)))
+            }
         };
         if !has_segwit {
             state.tree.set_without_witness(id);
         }
         let changed = state.tree.set_block(id, pos, block.tx_count() as u32);
-        self.put_records(state, &changed)?;
+        match write {
+            Some(write) => state.archiving = Some(Archiving { write, changed }),
+            None => self.put_records(state, &changed)?,
+        }
         Ok(id)
     }
 }

@@ -89,13 +89,15 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Keeps a block until it is connected, as far as there is room.
-    pub(crate) fn keep(&mut self, id: NodeId, block: Arc<Prepared>) {
+    /// Keeps a block until it is connected, as far as there is room; says whether there was.
+    pub(crate) fn keep(&mut self, id: NodeId, block: Arc<Prepared>) -> bool {
         let bytes = block.memory_bytes();
-        if self.blocks.is_empty() || self.bytes + bytes <= READY_BYTES_MAX {
+        let has_room = self.blocks.is_empty() || self.bytes + bytes <= READY_BYTES_MAX;
+        if has_room {
             self.bytes += bytes;
             self.blocks.insert(id, block);
         }
+        has_room
     }
 
     /// How many there are, and their bytes.
@@ -129,8 +131,12 @@ impl Chainstate {
     ) -> Result<Verdict, EngineError> {
         let candidate = offered.as_ref().map(|(id, _)| *id);
         let mut judged = Judged { candidate, ..Judged::default() };
-        if let Some((id, block)) = offered {
-            state.ready.keep(id, block);
+        if let Some((id, block)) = offered
+            && !state.ready.keep(id, block)
+        {
+            // It will be read from there.
+            let settled = self.settle_archive(state);
+            state.poison(settled)?;
         }
         let outcome = loop {
             match self.step(state, &mut judged) {
@@ -140,6 +146,9 @@ impl Chainstate {
                 Err(error) => break Err(error),
             }
         };
+        // A block that was not tried, or that was refused for its coins.
+        let settled = self.settle_archive(state);
+        let outcome = outcome.and_then(|()| state.poison(settled));
         #[cfg(feature = "slowed")]
         crate::slowed::block_ends();
         self.news.announce(&state.tree);

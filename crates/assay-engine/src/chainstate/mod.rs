@@ -5,6 +5,7 @@
 
 mod accept;
 mod activate;
+mod archive;
 mod assume;
 mod historical;
 mod prune;
@@ -37,6 +38,7 @@ use crate::tree::{BlockTree, NodeId};
 use crate::work::{Stage, Work};
 pub(crate) use accept::AcceptError;
 pub(crate) use activate::{Judged, Ready, Step, Way};
+pub(crate) use archive::{Archive, Archiving};
 pub(crate) use assume::Cause;
 pub(crate) use historical::{Historical, HistoricalStep};
 pub(crate) use unknown_rules::{UnknownRules, signals_after};
@@ -57,6 +59,8 @@ pub(crate) struct State {
     pub(crate) flushes: FlushPolicy,
     /// Blocks that wait to be connected.
     pub(crate) ready: Ready,
+    /// The block that is being written to the archive.
+    pub(crate) archiving: Option<Archiving>,
     /// Whether the block files are being read again: until that is done, what they hold is not known, and none is removed.
     pub(crate) is_importing: bool,
     /// Bytes of block and undo files when it was last looked at whether any have to go.
@@ -108,7 +112,7 @@ pub(crate) struct Chainstate {
     pub(crate) verifier: Arc<Verifier>,
     /// For blocks below a snapshot, which neither wait for those of the tip nor keep them waiting.
     pub(crate) historical_verifier: Arc<Verifier>,
-    pub(crate) blocks: BlockStore,
+    pub(crate) blocks: Arc<BlockStore>,
     pub(crate) index: BlockIndex,
     pub(crate) admission: Admission,
     pub(crate) news: News,
@@ -173,6 +177,8 @@ impl Chainstate {
     /// Writes the coins of the tip out, with everything up to it.
     pub(crate) fn flush(&self, state: &mut State) -> Result<(), EngineError> {
         state.check()?;
+        let settled = self.settle_archive(state);
+        state.poison(settled)?;
         let node = state.tree.tip_node();
         let (height, hash) = (node.height, node.hash);
         let committed = self.work.time(Stage::Flush, || {
@@ -188,6 +194,7 @@ impl Chainstate {
 
     /// Marks a block and all that build on it as failed, in memory and in the index.
     pub(crate) fn mark_failed(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
+        self.settle_archive(state)?;
         let changed = state.tree.set_failed(id);
         point(Point::MarkInvalid);
         self.put_records(state, &changed)?;

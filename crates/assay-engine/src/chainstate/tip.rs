@@ -50,13 +50,17 @@ impl Chainstate {
         if self.is_exact(tree, rules.height, prepared) {
             queue.verify_at_once();
         }
+        let known = if was_valid {
+            Vec::new()
+        } else {
+            mempool.known_of_block(prepared, &self.pool, rules.flags)
+        };
         let verify = |queue: &mut ScriptQueue<'_>, tx_index: usize, spent: &mut Vec<Coin>| {
             // The coinbase spends nothing; a block that has been validated before is not verified again.
             if tx_index == 0 || was_valid {
                 return;
             }
-            let (txid, wtxid) = (&prepared.txids[tx_index], prepared.wtxid(tx_index));
-            match mempool.known_sigchecks(txid, &wtxid, rules.flags) {
+            match known.get(tx_index).copied().flatten() {
                 Some(sigchecks) => queue.add_known(sigchecks),
                 None => queue.push(tx_index, spent),
             }
@@ -85,6 +89,7 @@ impl Chainstate {
         state: &mut State,
         block: InFlight<NodeId>,
     ) -> Result<Arc<BlockScripts>, EngineError> {
+        self.settle_archive(state)?;
         let InFlight { block: Connected { scripts, undo }, note: id } = block;
         let node = state.tree.get(id);
         // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
@@ -98,7 +103,8 @@ impl Chainstate {
         state.tree.extend_active(id);
         point(Point::Connected);
         self.news.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
-        state.mempool.remove_confirmed(&scripts.prepared, self.config.clock.now_s());
+        let now_s = self.config.clock.now_s();
+        state.mempool.remove_confirmed(&scripts.prepared, &self.pool, now_s);
         if let Some(events) = self.news.events() {
             state.mempool.settle_changes();
             events.connected(&scripts.prepared);

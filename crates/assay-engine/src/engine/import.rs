@@ -14,7 +14,7 @@ use assay_store::{BlockFiles, BlockFilesError, BlockPlace, BlockPos, Finding, Re
 use assay_wire::{Block, BlockHash, Header};
 
 use super::Engine;
-use crate::chainstate::AcceptError;
+use crate::chainstate::{AcceptError, Archive};
 use crate::error::{EngineError, ImportError};
 use crate::prepared::Prepared;
 
@@ -219,11 +219,13 @@ impl Engine {
         if let Err(error) = prepared.check_itself(self.params(), pool) {
             return passed_over(&error);
         }
+        let prepared = Arc::new(prepared);
         let mut state = self.lock_tree();
         state.check()?;
-        match self.chain.accept_at(&mut state, &prepared, pool, pos, |_, _| ()) {
+        let archive = pos.map_or(Archive::Now, Archive::Has);
+        match self.chain.accept(&mut state, &prepared, pool, archive, |_, _| ()) {
             Ok(id) => {
-                state.ready.keep(id, Arc::new(prepared));
+                state.ready.keep(id, prepared);
                 Ok(true)
             }
             Err(AcceptError::Known(_)) => Ok(false),

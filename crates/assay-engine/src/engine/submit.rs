@@ -6,7 +6,7 @@ use assay_consensus::block::BlockError;
 use assay_wire::{Block, Header};
 
 use super::Engine;
-use crate::chainstate::{AcceptError, State};
+use crate::chainstate::{AcceptError, Archive, State};
 use crate::prepared::Prepared;
 use crate::types::SubmitOutcome;
 use crate::work::Stage;
@@ -45,7 +45,7 @@ impl Engine {
                 self.chain.news.show_fresh(fresh);
             }
         };
-        let id = match self.chain.accept(&mut state, &prepared, pool, show) {
+        let id = match self.chain.accept(&mut state, &prepared, pool, Archive::Meanwhile, show) {
             Ok(id) => id,
             Err(error) => return not_accepted(&mut state, error),
         };

@@ -16,7 +16,7 @@ use assay_wire::{Block, BlockHash, Header, ParseError};
 use rayon::ThreadPool;
 
 use super::Engine;
-use crate::chainstate::{AcceptError, Judged, State, Step};
+use crate::chainstate::{AcceptError, Archive, Judged, State, Step};
 use crate::error::EngineError;
 use crate::news::FreshBlock;
 use crate::prepared::Prepared;
@@ -193,7 +193,7 @@ impl Engine {
     fn keep(
         &self,
         state: &mut State,
-        prepared: &Prepared,
+        prepared: &Arc<Prepared>,
         was_requested: bool,
         pool: Option<&ThreadPool>,
         is_good: impl FnOnce(&State, NodeId),
@@ -212,7 +212,7 @@ impl Engine {
             self.chain.put_records(state, &[id])?;
             return Ok(None);
         }
-        self.chain.accept(state, prepared, pool, is_good).map(Some)
+        self.chain.accept(state, prepared, pool, Archive::Now, is_good).map(Some)
     }
 
     /// Judges headers, each of which builds on the one before, and keeps them up to the first that is wrong.

@@ -169,8 +169,13 @@ impl PartialOrd for Place {
 }
 
 impl Ranking {
-    fn of(pool: &Mempool) -> Self {
+    pub(super) fn of(pool: &Mempool) -> Self {
         Self { places: pool.iter().map(|(txid, entry)| Place::of(*txid, entry)).collect() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_of(&self, pool: &Mempool) -> bool {
+        self.places == Self::of(pool).places
     }
 
     pub(super) fn insert(&mut self, txid: Txid, entry: &Entry) {

@@ -10,6 +10,7 @@ mod checks;
 #[cfg(test)]
 mod chunks;
 mod cluster;
+mod confirmed;
 #[cfg(test)]
 mod densest;
 mod diagram;
@@ -32,6 +33,7 @@ mod policy;
 mod pool;
 mod reorg;
 mod replace;
+mod shards;
 mod trim;
 mod truc;
 mod turns;

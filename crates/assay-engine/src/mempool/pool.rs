@@ -19,10 +19,10 @@ use super::graph::Graph;
 use super::journal::{self, Journal};
 use super::limit::{Ranking, RollingFee};
 use super::replace::DiagramVerdicts;
+use super::shards::Shards;
 use super::verdicts::Verdicts;
 use crate::events::Events;
 use crate::news::Signal;
-use crate::prepared::Prepared;
 
 /// One unconfirmed transaction.
 #[derive(Clone, Debug)]
@@ -83,17 +83,17 @@ pub(crate) struct LockPoints {
 /// The unconfirmed transactions.
 #[derive(Default)]
 pub(crate) struct Mempool {
-    entries: HashMap<Txid, Entry>,
-    spends: HashMap<OutPoint, Txid>,
+    pub(super) entries: Shards<Txid, Entry>,
+    pub(super) spends: Shards<OutPoint, Txid>,
     /// Txids of those that have a witness, by what names them with it.
     by_wtxid: HashMap<Wtxid, Txid>,
     /// Those that were handed in here and that no peer has fetched yet.
     unbroadcast: BTreeSet<Txid>,
     /// Those that were handed in and are to be announced now.
     handed_in: Vec<Wtxid>,
-    vsize_total: u64,
-    usage_bytes: u64,
-    fee_total_sat: i64,
+    pub(super) vsize_total: u64,
+    pub(super) usage_bytes: u64,
+    pub(super) fee_total_sat: i64,
     /// What transactions count as paying beyond their fees, here or not.
     fee_deltas_sat: BTreeMap<Txid, i64>,
     /// Number of changes that a block template may have to follow.
@@ -180,11 +180,8 @@ impl Mempool {
     }
 
     /// The signature checks of a transaction whose scripts are known to pass under these flags at least.
-    pub(crate) fn known_sigchecks(&self, txid: &Txid, wtxid: &Wtxid, flags: Flags) -> Option<u32> {
-        // Most blocks are connected while nothing is known.
-        (!self.is_empty())
-            .then(|| self.get(txid))
-            .flatten()
+    pub(super) fn known_sigchecks(&self, txid: &Txid, wtxid: &Wtxid, flags: Flags) -> Option<u32> {
+        self.get(txid)
             .filter(|entry| entry.verified.contains(flags) && entry.wtxid == *wtxid)
             .map(|entry| entry.sigchecks)
             .or_else(|| self.verdicts.get(wtxid, flags))
@@ -357,16 +354,35 @@ impl Mempool {
         self.unlink(txids);
     }
 
-    fn unlink(&mut self, txids: &[Txid]) {
+    pub(super) fn unlink(&mut self, txids: &[Txid]) {
         point(Point::MempoolRemove);
         if let Some(graph) = &mut self.graph {
             graph.remove(txids);
         }
     }
 
-    fn remove_entry(&mut self, txid: &Txid, change: Change) {
+    pub(super) fn remove_entry(&mut self, txid: &Txid, change: Change) {
         let Some(entry) = self.entries.remove(txid) else { return };
-        self.by_wtxid.remove(&entry.wtxid);
+        self.vsize_total -= u64::from(entry.vsize);
+        self.usage_bytes -= u64::from(entry.usage_bytes);
+        self.fee_total_sat -= entry.fee_sat;
+        for input in entry.tx.view().inputs() {
+            self.spends.remove(&input.prevout);
+        }
+        self.forget(txid, &entry.wtxid, Some(&entry), change);
+    }
+
+    /// What else is known of a transaction that has left both maps; a ranking needs all of it.
+    pub(super) fn forget(
+        &mut self,
+        txid: &Txid,
+        wtxid: &Wtxid,
+        entry: Option<&Entry>,
+        change: Change,
+    ) {
+        if wtxid.0 != txid.0 {
+            self.by_wtxid.remove(wtxid);
+        }
         if self.unbroadcast.remove(txid) {
             tracing::debug!(
                 target: "mempool",
@@ -374,16 +390,19 @@ impl Mempool {
             );
         }
         self.updates += 1;
-        self.vsize_total -= u64::from(entry.vsize);
-        self.usage_bytes -= u64::from(entry.usage_bytes);
-        self.fee_total_sat -= entry.fee_sat;
-        for input in entry.tx.view().inputs() {
-            self.spends.remove(&input.prevout);
-        }
-        if let Some(ranking) = &mut self.ranking {
-            ranking.remove(*txid, &entry);
+        if let (Some(ranking), Some(entry)) = (&mut self.ranking, entry) {
+            ranking.remove(*txid, entry);
         }
         self.note(change, *txid);
+    }
+
+    /// What these transactions count as paying beyond their fees no longer matters.
+    pub(super) fn forget_fee_deltas(&mut self, txids: &[Txid]) {
+        if !self.fee_deltas_sat.is_empty() {
+            for txid in txids {
+                self.fee_deltas_sat.remove(txid);
+            }
+        }
     }
 
     fn note(&mut self, change: Change, txid: Txid) {
@@ -426,7 +445,7 @@ impl Mempool {
     }
 
     /// The same without those that were found before.
-    fn new_with_descendants(
+    pub(super) fn new_with_descendants(
         &self,
         txids: impl IntoIterator<Item = Txid>,
         found: &mut HashSet<Txid>,
@@ -445,42 +464,6 @@ impl Mempool {
         let gone = self.with_descendants([*txid]);
         self.remove_all(&gone);
         gone.len()
-    }
-
-    /// Takes out what a block has confirmed and what now conflicts with it.
-    pub(crate) fn remove_confirmed(&mut self, prepared: &Prepared, now_s: u64) {
-        self.rolling_fee.block_connected(now_s);
-        if !self.fee_deltas_sat.is_empty() {
-            for txid in &prepared.txids {
-                self.fee_deltas_sat.remove(txid);
-            }
-        }
-        if self.is_empty() {
-            return;
-        }
-        // In the order of the block, as Core numbers them; each goes once, and each cluster is made anew once, however much of
-        // it goes.
-        let mut gone: Vec<(Txid, Change)> = Vec::new();
-        let mut found: HashSet<Txid> = HashSet::new();
-        for (tx_index, txid) in prepared.txids.iter().enumerate().skip(1) {
-            if self.get(txid).is_some() {
-                gone.push((*txid, Change::Mined));
-                continue;
-            }
-            let inputs = prepared.block.tx(tx_index).inputs();
-            let conflicts: Vec<Txid> =
-                inputs.filter_map(|input| self.spender(&input.prevout).copied()).collect();
-            for txid in &conflicts {
-                self.fee_deltas_sat.remove(txid);
-            }
-            let more = self.new_with_descendants(conflicts, &mut found);
-            gone.extend(more.into_iter().map(|txid| (txid, Change::Removed)));
-        }
-        for (txid, change) in &gone {
-            self.remove_entry(txid, *change);
-        }
-        let txids: Vec<Txid> = gone.into_iter().map(|(txid, _)| txid).collect();
-        self.unlink(&txids);
     }
 
     /// Takes out what spends outputs of a transaction that is gone, with everything that builds on it.

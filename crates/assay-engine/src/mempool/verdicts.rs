@@ -38,12 +38,12 @@ impl Default for Verdicts {
 impl Verdicts {
     /// The signature checks of a transaction whose scripts have passed under these flags at least.
     pub(crate) fn get(&self, wtxid: &Wtxid, flags: Flags) -> Option<u32> {
-        // Most blocks are connected while nothing is known.
-        if self.map.is_empty() {
-            return None;
-        }
         let verdict = self.map.get(wtxid)?;
         verdict.flags.contains(flags).then_some(verdict.sigchecks)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.map.is_empty()
     }
 
     /// Every script of a transaction has passed.

@@ -20,6 +20,13 @@ const UNIT: usize = 8;
 /// What the locators can address.
 pub(super) const ARENA_BYTES_MAX: usize = UNIT << LOCATOR_BITS;
 
+/// Bytes behind the last record whose memory is got ahead, by another thread; from the second chunk on, so that they stay a
+/// small part of the whole.
+const AHEAD_BYTES: usize = 4 << 20;
+
+/// Steps in which that is asked for.
+const AHEAD_STEP_BYTES: usize = 2 << 20;
+
 /// Bytes of records that are given back at a time while they move elsewhere; a huge page.
 const RELEASE_BYTES: usize = 2 << 20;
 
@@ -50,6 +57,8 @@ const CLASSES: usize = 128;
 /// Records of coins; see the module.
 pub(super) struct Arena {
     chunks: Vec<Chunk>,
+    /// What the next chunk will be made of, once the last one is nearly full.
+    next: Option<Pages<u8>>,
     /// First free record per size, linked through the value field; 0 ends.
     free: [u64; CLASSES],
     live_bytes: usize,
@@ -58,6 +67,8 @@ pub(super) struct Arena {
 struct Chunk {
     bytes: Pages<u8>,
     used: usize,
+    /// Where more memory is asked for.
+    ask_at: usize,
 }
 
 /// A record as it lies in the arena.
@@ -130,7 +141,7 @@ pub(super) fn record_bytes(script_bytes: usize) -> usize {
 
 impl Arena {
     pub(super) fn new() -> Self {
-        Self { chunks: Vec::new(), free: [0; CLASSES], live_bytes: 0 }
+        Self { chunks: Vec::new(), next: None, free: [0; CLASSES], live_bytes: 0 }
     }
 
     /// Bytes taken from the chunks so far, with freed records.
@@ -186,7 +197,28 @@ impl Arena {
         let chunk = &mut self.chunks[index];
         let offset = index << CHUNK_LOG2 | chunk.used;
         chunk.used += length;
+        if chunk.used >= chunk.ask_at {
+            self.expect_more();
+        }
         Some((offset / UNIT) as u64)
+    }
+
+    /// Has the memory of records to come got ready: in the last chunk, or near its end in the next.
+    #[cold]
+    fn expect_more(&mut self) {
+        let Some(chunk) = self.chunks.last_mut() else { return };
+        let end = chunk.ask_at + AHEAD_BYTES;
+        let start = end - AHEAD_STEP_BYTES;
+        chunk.ask_at += AHEAD_STEP_BYTES;
+        if end <= CHUNK_BYTES {
+            return chunk.bytes.expect(start..end);
+        }
+        if self.next.is_none() {
+            self.next = Pages::zeroed(CHUNK_BYTES);
+        }
+        if let Some(next) = &self.next {
+            next.expect(start - CHUNK_BYTES..end - CHUNK_BYTES);
+        }
     }
 
     #[cold]
@@ -196,7 +228,10 @@ impl Arena {
             return None;
         }
         let used = first_offset(self.chunks.len());
-        self.chunks.push(Chunk { bytes: Pages::zeroed(CHUNK_BYTES)?, used });
+        let bytes = self.next.take().or_else(|| Pages::zeroed(CHUNK_BYTES))?;
+        let ask_at =
+            if self.chunks.is_empty() { CHUNK_BYTES - AHEAD_BYTES } else { AHEAD_STEP_BYTES };
+        self.chunks.push(Chunk { bytes, used, ask_at });
         Some(())
     }
 

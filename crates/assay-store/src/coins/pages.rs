@@ -3,6 +3,9 @@
 
 use std::ops::{Deref, DerefMut, Range};
 
+#[cfg(target_os = "linux")]
+use ahead::Mapping;
+
 /// Types for which zero bytes are a value, and that own nothing.
 ///
 /// # Safety
@@ -23,6 +26,8 @@ unsafe impl Plain for u64 {}
 pub(super) struct Pages<T: Plain> {
     start: std::ptr::NonNull<T>,
     length: usize,
+    /// What `start` points to; `None` where nothing is mapped.
+    mapping: Option<std::sync::Arc<Mapping>>,
 }
 
 #[cfg(target_os = "linux")]
@@ -31,7 +36,7 @@ impl<T: Plain> Pages<T> {
     pub(super) fn zeroed(length: usize) -> Option<Self> {
         let bytes = bytes_of::<T>(length)?;
         if bytes == 0 {
-            return Some(Self { start: std::ptr::NonNull::dangling(), length });
+            return Some(Self { start: std::ptr::NonNull::dangling(), length, mapping: None });
         }
         let is_huge = bytes >= 2 * HUGE_PAGE_BYTES;
         // Huge pages lie at multiples of their size, so take one more and give back what sticks out.
@@ -61,7 +66,18 @@ impl<T: Plain> Pages<T> {
             // It may be refused (no huge pages in this kernel), which is as good as not having asked.
             unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         }
-        Some(Self { start: std::ptr::NonNull::new(start.cast())?, length })
+        let mapping = Some(std::sync::Arc::new(Mapping { address: start.addr(), bytes }));
+        Some(Self { start: std::ptr::NonNull::new(start.cast())?, length, mapping })
+    }
+
+    /// These elements will soon be written, as far as they exist: another thread gets their memory from the kernel meanwhile.
+    pub(super) fn expect(&self, elements: Range<usize>) {
+        let end = elements.end.min(self.length);
+        if let Some(mapping) = &self.mapping
+            && elements.start < end
+        {
+            ahead::populate(mapping, elements.start * size_of::<T>()..end * size_of::<T>());
+        }
     }
 
     /// Gives the memory of these elements back, apart from pages that others share; they read as zeros or as before.
@@ -83,17 +99,6 @@ impl<T: Plain> Pages<T> {
 #[cfg(target_os = "linux")]
 fn bytes_of<T>(length: usize) -> Option<usize> {
     length.checked_mul(size_of::<T>())?.checked_next_multiple_of(RELEASE_PAGE_BYTES)
-}
-
-#[cfg(target_os = "linux")]
-impl<T: Plain> Drop for Pages<T> {
-    fn drop(&mut self) {
-        let bytes = bytes_of::<T>(self.length).expect("it was mapped with this length");
-        if bytes > 0 {
-            // SAFETY: the mapping is this value's own, in whole, and nothing refers to it any more.
-            unsafe { libc::munmap(self.start.as_ptr().cast(), bytes) };
-        }
-    }
 }
 
 #[cfg(target_os = "linux")]
@@ -135,6 +140,9 @@ impl<T: Plain> Pages<T> {
     }
 
     #[expect(clippy::unused_self, reason = "the other form does something")]
+    pub(super) fn expect(&self, _elements: Range<usize>) {}
+
+    #[expect(clippy::unused_self, reason = "the other form does something")]
     pub(super) fn release(&mut self, _elements: Range<usize>) {}
 }
 
@@ -161,6 +169,80 @@ const HUGE_PAGE_BYTES: usize = 2 << 20;
 #[cfg(target_os = "linux")]
 const RELEASE_PAGE_BYTES: usize = 64 << 10;
 
+/// Memory that is got from the kernel before it is written to.
+///
+/// The first touch of a page waits until the kernel has cleared it, and in a virtual machine often until the host has found
+/// memory as well: 2 to 4 ms for a huge page were seen there, a third of the time that a block of many outputs took. So a thread
+/// of its own touches what comes next.
+#[cfg(target_os = "linux")]
+mod ahead {
+    use std::ops::Range;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::{SyncSender, sync_channel};
+    use std::sync::{Arc, OnceLock};
+    use std::thread;
+
+    /// A mapping, which goes when nobody uses it any more.
+    pub(super) struct Mapping {
+        pub(super) address: usize,
+        pub(super) bytes: usize,
+    }
+
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            let start = std::ptr::with_exposed_provenance_mut(self.address);
+            // SAFETY: the mapping is this value's own, in whole, and nothing refers to it any more.
+            unsafe { libc::munmap(start, self.bytes) };
+        }
+    }
+
+    type Request = (Arc<Mapping>, Range<usize>);
+
+    /// Requests that wait; one more is dropped, since whoever writes can touch a page just as well.
+    const WAITING_MAX: usize = 16;
+
+    /// Bytes asked of the kernel at a time: one huge page.
+    const STEP_BYTES: usize = super::HUGE_PAGE_BYTES;
+
+    /// Kernels before 5.14 do not know the request.
+    static IS_REFUSED: AtomicBool = AtomicBool::new(false);
+
+    /// Has these bytes of a mapping touched by another thread.
+    pub(super) fn populate(mapping: &Arc<Mapping>, bytes: Range<usize>) {
+        static SENDER: OnceLock<Option<SyncSender<Request>>> = OnceLock::new();
+        if IS_REFUSED.load(Ordering::Relaxed) {
+            return;
+        }
+        let sender = SENDER.get_or_init(|| {
+            let (sender, requests) = sync_channel::<Request>(WAITING_MAX);
+            let serve =
+                move || requests.into_iter().for_each(|(mapping, bytes)| touch(&mapping, bytes));
+            thread::Builder::new().name("coin-memory".into()).spawn(serve).ok().map(|_| sender)
+        });
+        if let Some(sender) = sender {
+            // Full, or the thread is gone: then it is touched when it is written.
+            let _ = sender.try_send((Arc::clone(mapping), bytes));
+        }
+    }
+
+    fn touch(mapping: &Mapping, bytes: Range<usize>) {
+        let first = bytes.start / super::RELEASE_PAGE_BYTES * super::RELEASE_PAGE_BYTES;
+        let end = bytes.end.min(mapping.bytes);
+        let mut at = first;
+        while at < end && !IS_REFUSED.load(Ordering::Relaxed) {
+            let length = (end - at).min(STEP_BYTES);
+            let start = std::ptr::with_exposed_provenance_mut(mapping.address + at);
+            // SAFETY: the range lies inside a mapping that `mapping` keeps alive; the kernel backs its pages as a write would
+            // and changes nothing in them.
+            let refused = unsafe { libc::madvise(start, length, libc::MADV_POPULATE_WRITE) } != 0;
+            if refused {
+                IS_REFUSED.store(true, Ordering::Relaxed);
+            }
+            at += length;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,6 +253,7 @@ mod tests {
             let mut pages: Pages<u64> = Pages::zeroed(length).expect("there is memory");
             assert_eq!(pages.len(), length);
             assert!(pages.iter().all(|&word| word == 0));
+            pages.expect(length / 2..usize::MAX);
             pages.fill(7);
             pages.release(length / 3..length / 2);
             let kept = |part: &[u64]| part.iter().all(|&word| word == 7);

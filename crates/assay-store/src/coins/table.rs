@@ -189,6 +189,8 @@ impl Table {
         let mut next = 0;
         for start in (0..old.slots.len()).step_by(RELEASE_SLOTS) {
             let part = start..(start + RELEASE_SLOTS).min(old.slots.len());
+            // This part will fill two of the same length; by then those behind them are to be ready.
+            self.slots.expect(next + 2 * RELEASE_SLOTS..next + 4 * RELEASE_SLOTS);
             for &slot in old.slots[part.clone()].iter().filter(|&&slot| slot != 0) {
                 let at = home_of(slot, size_log2).max(next);
                 self.slots[at] = slot;
