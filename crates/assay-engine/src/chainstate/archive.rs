@@ -24,8 +24,8 @@ pub(crate) enum Archive {
     Meanwhile,
 }
 
-/// A block of this many bytes takes longer to write than a thread to start, many times over.
-const LARGE_BLOCK_BYTES: usize = 1 << 20;
+/// A block of this many bytes takes longer to write than a thread to start, several times over.
+const LARGE_BLOCK_BYTES: usize = 256 << 10;
 
 /// A write that has begun, or is over.
 pub(super) enum Write {

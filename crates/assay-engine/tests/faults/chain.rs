@@ -25,6 +25,7 @@ pub(crate) struct Story {
     pub(crate) muhash: HashMap<BlockHash, [u8; 32]>,
     /// The tip in the end.
     pub(crate) end: BlockHash,
+    coinbases: Vec<Txid>,
 }
 
 pub(crate) enum Act {
@@ -94,7 +95,21 @@ impl Story {
                 muhash.insert(made.hash, self::muhash(&engine));
             }
         }
-        Self { params, base, acts, muhash, end }
+        Self { params, base, acts, muhash, end, coinbases: builder.coinbases }
+    }
+
+    /// A block on top of the base, with a payment whose one output is of so many bytes.
+    pub(crate) fn long_block(&self, base: BlockHash, bytes: usize) -> Vec<u8> {
+        let (params, coinbases) = (Arc::clone(&self.params), self.coinbases.clone());
+        let mut builder = Builder { params, coinbases, made: Vec::new() };
+        let spent = OutPoint { txid: self.coinbases[0], vout: 0 };
+        let mut raw = transaction(&[spent], 0, 0);
+        raw.truncate(raw.len() - 5);
+        raw.push(1);
+        raw.extend(0i64.to_le_bytes());
+        encode::var_bytes(&mut raw, &[&[0x6a][..], &vec![7; bytes]].concat());
+        raw.extend([0; 4]);
+        builder.block(base, BASE + 1, 1, vec![raw], 0)
     }
 }
 

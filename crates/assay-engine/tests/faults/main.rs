@@ -3,6 +3,7 @@
 
 mod chain;
 mod disk;
+mod long;
 mod prune;
 mod rot;
 mod sweep;
