@@ -152,6 +152,8 @@ struct Announced {
     tip: Tip,
     header_height: u32,
     fresh: Option<FreshBlock>,
+    /// Whether one is being passed on.
+    is_passing_on: bool,
     warnings: BTreeMap<Warning, String>,
     /// Warnings that are new.
     alerts: VecDeque<String>,
@@ -178,6 +180,7 @@ impl News {
                 tip,
                 header_height: tip.height,
                 fresh: None,
+                is_passing_on: false,
                 warnings: BTreeMap::new(),
                 alerts: VecDeque::new(),
                 is_closing: false,
@@ -269,16 +272,30 @@ impl News {
         self.changed.notify_all();
     }
 
-    /// Waits for the next one; `None` when the engine closes.
-    pub(crate) fn next_fresh(&self) -> Option<FreshBlock> {
+    /// Waits for the next one and gives it to `pass_on`; `false` when the engine closes.
+    pub(crate) fn pass_fresh(&self, pass_on: impl FnOnce(FreshBlock)) -> bool {
         let mut announced = self.announced.lock();
-        loop {
+        let fresh = loop {
             if announced.is_closing {
-                return None;
+                return false;
             }
             if let Some(fresh) = announced.fresh.take() {
-                return Some(fresh);
+                break fresh;
             }
+            self.changed.wait(&mut announced);
+        };
+        announced.is_passing_on = true;
+        drop(announced);
+        pass_on(fresh);
+        self.announced.lock().is_passing_on = false;
+        self.changed.notify_all();
+        true
+    }
+
+    /// Waits until every block shown so far has been passed on.
+    pub(crate) fn wait_for_fresh(&self) {
+        let mut announced = self.announced.lock();
+        while (announced.fresh.is_some() || announced.is_passing_on) && !announced.is_closing {
             self.changed.wait(&mut announced);
         }
     }

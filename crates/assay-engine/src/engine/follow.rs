@@ -54,10 +54,16 @@ impl Engine {
             .then(|| FreshBlock::new(node.height, Arc::clone(prepared)))
     }
 
-    /// Waits for a submitted block that builds on the tip, has its work and is being judged, and gives it once; `None` when the
-    /// engine closes. Those of peers are shown to who offers them ([`BlockOffer::on_fresh`](crate::BlockOffer)). Only with [`Config::has_peers`](crate::Config::has_peers).
-    pub fn next_fresh(&self) -> Option<FreshBlock> {
-        self.chain.news.next_fresh()
+    /// Waits for a submitted block that builds on the tip, has its work and is being judged, and gives it to `pass_on` once;
+    /// `false` when the engine closes. Those of peers are shown to who offers them ([`BlockOffer::on_fresh`](crate::BlockOffer)).
+    /// One thread has to call this over and over with [`Config::has_peers`](crate::Config::has_peers), and none without.
+    pub fn pass_fresh(&self, pass_on: impl FnOnce(FreshBlock)) -> bool {
+        self.chain.news.pass_fresh(pass_on)
+    }
+
+    /// Waits until every submitted block so far has been passed on, which takes no verdict: who submitted it may know of it.
+    pub fn wait_for_fresh(&self) {
+        self.chain.news.wait_for_fresh();
     }
 
     /// What has happened in chain and mempool since the last call; waits for something up to `timeout`. `None` once the engine

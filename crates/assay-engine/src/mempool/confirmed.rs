@@ -291,8 +291,11 @@ mod tests {
         mempool.forget_fee_deltas(&prepared.txids);
     }
 
+    /// Transactions, spent outputs, sums, fee deltas and the number of changes.
+    type Facts = (Vec<Txid>, usize, [u64; 3], Vec<(Txid, i64)>, u64);
+
     /// All that can be seen of it.
-    fn facts(mempool: &mut Mempool) -> (Vec<Txid>, usize, [u64; 3], Vec<(Txid, i64)>, u64) {
+    fn facts(mempool: &mut Mempool) -> Facts {
         let mut left: Vec<Txid> = mempool.iter().map(|(txid, _)| *txid).collect();
         left.sort();
         let sums =

@@ -133,6 +133,8 @@ pub(crate) struct Peer {
     /// Set once the transport is known.
     pub(super) framing: OnceLock<Framing>,
     pub(super) outbox: Outbox,
+    /// Held while it is decided what to ask and tell the peer by ourselves.
+    pub(super) round: Mutex<()>,
     /// Of the version message that was sent; shows a node that it talks to itself.
     pub(super) nonce: AtomicU64,
     facts: Mutex<Facts>,
@@ -277,6 +279,7 @@ impl Peers {
             stream,
             framing: OnceLock::new(),
             outbox: Outbox::default(),
+            round: Mutex::default(),
             nonce: AtomicU64::new(0),
             facts: Mutex::default(),
             is_ready: AtomicBool::new(false),

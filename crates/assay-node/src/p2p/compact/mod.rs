@@ -80,9 +80,7 @@ impl Shared {
 
 /// Passes submitted blocks on before their scripts have been verified (Core `net_processing.cpp`, `NewPoWValidBlock`).
 pub(super) fn pass_on(shared: &Shared) {
-    while let Some(block) = shared.engine.next_fresh() {
-        pass_on_block(shared, block);
-    }
+    while shared.engine.pass_fresh(|block| pass_on_block(shared, block)) {}
 }
 
 /// The same for a block of a peer, on the thread that has it taken: on a busy machine it takes milliseconds to wake another one.

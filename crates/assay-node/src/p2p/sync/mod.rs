@@ -217,8 +217,10 @@ impl Shared {
         self.sync.lock().forget_peer(peer.id);
     }
 
-    /// Asks a peer for what it is to be asked for now.
+    /// Asks a peer for what it is to be asked for now. What another thread has begun to tell it is told before this returns, so
+    /// that the answer to its next message comes behind that.
     pub(super) fn round(&self, peer: &Peer) {
+        let _one_at_a_time = peer.round.lock().unwrap_or_else(PoisonError::into_inner);
         if !peer.is_ready() || self.engine.is_shutting_down() {
             return;
         }

@@ -314,7 +314,11 @@ impl Shared {
     /// the latest block.
     pub(super) fn tx_for(&self, peer: &Peer, id: &RelayId) -> Option<Arc<Transaction>> {
         let moment = peer.with_relay(|relay| relay.announced_until);
-        self.engine.transaction_before(id, moment).or_else(|| self.compact.recent()?.tx(id))
+        self.engine.transaction_before(id, moment).or_else(|| {
+            // It may just have left the mempool with a block that another thread is about to pass on.
+            self.engine.wait_for_fresh();
+            self.compact.recent()?.tx(id)
+        })
     }
 }
 
