@@ -133,7 +133,7 @@ pub(crate) struct Peer {
     /// Set once the transport is known.
     pub(super) framing: OnceLock<Framing>,
     pub(super) outbox: Outbox,
-    /// Held while it is decided what to ask and tell the peer by ourselves.
+    /// Held while requests and announcements that are due are sent.
     pub(super) round: Mutex<()>,
     /// Of the version message that was sent; shows a node that it talks to itself.
     pub(super) nonce: AtomicU64,

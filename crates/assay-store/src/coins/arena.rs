@@ -229,8 +229,13 @@ impl Arena {
         }
         let used = first_offset(self.chunks.len());
         let bytes = self.next.take().or_else(|| Pages::zeroed(CHUNK_BYTES))?;
-        let ask_at =
-            if self.chunks.is_empty() { CHUNK_BYTES - AHEAD_BYTES } else { AHEAD_STEP_BYTES };
+        let ask_at = if self.chunks.is_empty() {
+            CHUNK_BYTES - AHEAD_BYTES
+        } else {
+            // The chunk before could only ask for the first step.
+            bytes.expect(AHEAD_STEP_BYTES..AHEAD_BYTES);
+            AHEAD_STEP_BYTES
+        };
         self.chunks.push(Chunk { bytes, used, ask_at });
         Some(())
     }

@@ -66,7 +66,8 @@ impl<T: Plain> Pages<T> {
             // It may be refused (no huge pages in this kernel), which is as good as not having asked.
             unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         }
-        let mapping = Some(std::sync::Arc::new(Mapping { address: start.addr(), bytes }));
+        let mapping =
+            Some(std::sync::Arc::new(Mapping { address: start.expose_provenance(), bytes }));
         Some(Self { start: std::ptr::NonNull::new(start.cast())?, length, mapping })
     }
 
@@ -234,8 +235,7 @@ mod ahead {
             let start = std::ptr::with_exposed_provenance_mut(mapping.address + at);
             // SAFETY: the range lies inside a mapping that `mapping` keeps alive; the kernel backs its pages as a write would
             // and changes nothing in them.
-            let refused = unsafe { libc::madvise(start, length, libc::MADV_POPULATE_WRITE) } != 0;
-            if refused {
+            if unsafe { libc::madvise(start, length, libc::MADV_POPULATE_WRITE) } != 0 {
                 IS_REFUSED.store(true, Ordering::Relaxed);
             }
             at += length;

@@ -217,8 +217,8 @@ impl Shared {
         self.sync.lock().forget_peer(peer.id);
     }
 
-    /// Asks a peer for what it is to be asked for now. What another thread has begun to tell it is told before this returns, so
-    /// that the answer to its next message comes behind that.
+    /// Sends a peer the requests and announcements that are due. Those that another thread has begun to send go first, so that
+    /// the reply to the peer's next message comes after them.
     pub(super) fn round(&self, peer: &Peer) {
         let _one_at_a_time = peer.round.lock().unwrap_or_else(PoisonError::into_inner);
         if !peer.is_ready() || self.engine.is_shutting_down() {
