@@ -32,8 +32,12 @@ pub use self::attack::Attack;
 pub use self::report::{HostileReport, RunReport, attack_table};
 pub use self::swarm::AttackReport;
 
-/// Transactions before each block.
+/// Transactions of a round, all in its first block.
 const TXS_PER_ROUND: u32 = 8;
+/// Blocks of a round, and the time between two of them: the big messages of the hostile peers come every second, so blocks of
+/// two seconds meet all that they do.
+const BLOCKS_PER_ROUND: u32 = 16;
+const BLOCK_PAUSE: Duration = Duration::from_millis(130);
 const COINBASE_MATURITY: u32 = 100;
 /// Fee of a transaction, far above what any node asks for.
 const FEE_BTC: f64 = 0.0001;
@@ -54,7 +58,7 @@ pub struct HostileOptions {
     pub attacks: Vec<Attack>,
     /// Pairs of runs, without and with them; at least one.
     pub pairs: usize,
-    /// Rounds of transactions and a block in each run; at least one.
+    /// Rounds of transactions and blocks in each run; at least one.
     pub rounds: u32,
     /// Seed of what they send.
     pub seed: u64,
@@ -207,7 +211,7 @@ impl Experiment<'_> {
         Ok(Nodes { sources, target, observers })
     }
 
-    /// Some transactions, then a block: each from the first source through the target to the first observer.
+    /// Some transactions, then blocks: each from the first source through the target to the first observer.
     fn relay(
         &self,
         nodes: &Nodes,
@@ -218,8 +222,8 @@ impl Experiment<'_> {
         let [source, _] = &nodes.sources;
         let [observer, _] = &nodes.observers;
         let mut waiting = Vec::new();
-        // The oldest first; every round has added a block.
-        let deepest = self.generated() + round - round * TXS_PER_ROUND - 1;
+        // The oldest first; every round has added its blocks.
+        let deepest = self.generated() + round * BLOCKS_PER_ROUND - round * TXS_PER_ROUND - 1;
         for index in 0..TXS_PER_ROUND {
             waiting.push(spend(source, deepest - index)?);
         }
@@ -238,19 +242,28 @@ impl Experiment<'_> {
             }
             thread::sleep(ASK_PAUSE);
         }
-        let started = Instant::now();
-        generate(source, 1)?;
-        let tip = source.tip()?;
-        let took = observer.wait_for_tip(&tip, started, RELAY_TIMEOUT)?;
-        run.block_relay_s.push(took.as_secs_f64());
-        for node in [&nodes.target, &nodes.observers[1], &nodes.sources[1]] {
-            node.wait_for_tip(&tip, started, RELAY_TIMEOUT)?;
-        }
-        if let (Some(swarm), Some(hash)) = (swarm, wire::hash_from_hex(&tip)) {
-            swarm.show_tip(Tip { hash, time: machine::clock::now_s() });
+        for _ in 0..BLOCKS_PER_ROUND {
+            run.block_relay_s.push(relay_block(nodes, swarm)?.as_secs_f64());
+            thread::sleep(BLOCK_PAUSE);
         }
         Ok(())
     }
+}
+
+/// A new block at the first source; gives how long it took to be the first observer's tip. All nodes have it then.
+fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> Result<Duration, NetworkError> {
+    let ([source, other], [observer, second]) = (&nodes.sources, &nodes.observers);
+    let started = Instant::now();
+    let made = generate(source, 1)?;
+    let tip = made.last().map_or("", String::as_str);
+    let took = observer.wait_for_block(tip, started, RELAY_TIMEOUT)?;
+    for node in [&nodes.target, second, other] {
+        node.wait_for_tip(tip, started, RELAY_TIMEOUT)?;
+    }
+    if let (Some(swarm), Some(hash)) = (swarm, wire::hash_from_hex(tip)) {
+        swarm.show_tip(Tip { hash, time: machine::clock::now_s() });
+    }
+    Ok(took)
 }
 
 /// Spends the coinbase so many blocks below the tip; gives the name of the transaction.

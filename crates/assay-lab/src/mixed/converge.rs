@@ -164,7 +164,7 @@ impl Settling<'_> {
     fn generate(&self, load: &mut Load<'_>) -> Result<(), NetworkError> {
         let makers = self.net.makers();
         let at = load.random().below(makers.len() as u64) as usize;
-        generate(&self.net.members[makers[at]].node, 1)
+        generate(&self.net.members[makers[at]].node, 1).map(drop)
     }
 
     /// All mempools, without what is confirmed.

@@ -138,6 +138,18 @@ impl Node {
         }
     }
 
+    /// Waits until its tip is `tip` without asking over and over, where it has `waitforblock`; gives how long that took from `since`.
+    pub(crate) fn wait_for_block(
+        &self,
+        tip: &str,
+        since: Instant,
+        patience: Duration,
+    ) -> Result<Duration, NetworkError> {
+        let params = format!(r#"["{tip}",{}]"#, patience.as_millis());
+        let _: serde_json::Value = self.call("waitforblock", &params)?;
+        self.wait_for_tip(tip, since, patience)
+    }
+
     /// Height of its tip.
     pub(crate) fn height(&self) -> Result<u32, NetworkError> {
         self.call("getblockcount", "[]")

@@ -454,6 +454,9 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
 /// The life of a connection.
 fn serve(peer: &Arc<Peer>, shared: &Shared) {
     let _leaving = Leaving { peer, shared };
+    if peer.connection.is_inbound() && !peer.permissions.has(Permissions::NO_BAN) {
+        come_second();
+    }
     let ended = OnceLock::new();
     let end = |reason: intake::Ended| {
         // The first one is the cause, and is logged while the peer is still listed; closing makes the other thread end as well.
@@ -471,6 +474,19 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
             Err(error) => end(intake::Ended::Io(error)),
         }
     });
+}
+
+/// Lowers the priority of the calling thread and of those that it starts: anybody may connect, and what such peers make this node
+/// compute must not keep validation and the peers that it chose waiting.
+fn come_second() {
+    #[cfg(target_os = "linux")]
+    {
+        // On Linux this is the thread's own; elsewhere it would be the whole process's.
+        let thread = rustix::thread::gettid();
+        if let Err(error) = rustix::process::setpriority_process(Some(thread), INBOUND_NICE) {
+            tracing::debug!("The priority of a thread stays as it is: {error}");
+        }
+    }
 }
 
 fn log_end(peer: &Peer, reason: &intake::Ended) {
@@ -498,6 +514,9 @@ impl Drop for Leaving<'_> {
     }
 }
 
+/// A third of the share of a core that other threads have when all cores are busy (`sched(7)`).
+#[cfg(target_os = "linux")]
+const INBOUND_NICE: i32 = 5;
 /// A peer's thread may be in the middle of reading a piece of a block.
 const GOODBYE: Duration = Duration::from_secs(10);
 /// Blocks and transactions are judged on it.

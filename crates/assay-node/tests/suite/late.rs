@@ -50,7 +50,7 @@ fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
     let mut node = frozen();
     let mut silent = showing(&node, &source.blocks[1..]);
     let first = asked(&mut silent);
-    assert_eq!((first.len(), first[0].hash), (4, source.blocks[1].hash().0));
+    assert_eq!((first.len(), first[0].hash), (16, source.blocks[1].hash().0));
     node.call("addnode", &json!([source.p2p_address().to_string(), "add"]));
     let in_flight = |node: &mut Fixture| -> Vec<usize> {
         let peers = node.call("getpeerinfo", &json!([]));
@@ -61,7 +61,7 @@ fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
     wait_for("the other blocks", || {
         let last = source.blocks[60].hash().to_string();
         let is_there = node.call("getblockheader", &json!([last]))["nTx"] == 1;
-        is_there && in_flight(&mut node) == [4, 0]
+        is_there && in_flight(&mut node) == [16, 0]
     });
     assert_eq!(height(&mut node), 0);
     node.call("setmocktime", &json!([NOW_S + 3]));
@@ -83,7 +83,7 @@ fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
 
 #[test]
 fn a_peer_is_asked_for_more_at_once_as_it_sends() {
-    // One more for each eight that came.
+    // At first 16, then 4 and one more for each eight that came.
     const BLOCKS: usize = 1_200;
     let source = serving(BLOCKS, |_| ());
     let mut node = frozen();
@@ -91,7 +91,9 @@ fn a_peer_is_asked_for_more_at_once_as_it_sends() {
     let (mut most, mut sent) = (0, 0);
     let mut waiting: Vec<Inventory> = Vec::new();
     while sent < BLOCKS {
-        waiting.extend(asked(&mut peer));
+        if waiting.len() < (4 + sent / 8).min(128) {
+            waiting.extend(asked(&mut peer));
+        }
         most = most.max(waiting.len());
         // Of all that was asked for; one answer asks for more than one.
         let next = waiting.remove(0);

@@ -38,11 +38,12 @@ impl Shared {
             return;
         }
         let now_ms = self.now_ms();
-        table.look_at(peer);
+        table.look_at(peer, now_ms);
         let late = if is_behind { table.late_peers(now_ms) } else { Vec::new() };
         let most = if is_behind { table.blocks_at_once(peer.id) } else { UNDER_WAY_MAX };
         let has_another = is_behind && table.has_another_source(peer.id);
         let far_back = if is_behind { table.far_back(peer.id) } else { HashSet::new() };
+        let stride = if is_behind { table.stride(peer.id) } else { 1 };
         let Table { peers, under_way, .. } = &mut *table;
         let Some(state) = peers.get_mut(&peer.id) else { return };
         self.resolve_unknown(peer, state);
@@ -59,7 +60,7 @@ impl Shared {
         let wish = FetchWish {
             best,
             last_common: state.last_common,
-            count: if is_tried { UNDER_WAY_MAX } else { room },
+            count: if is_tried { UNDER_WAY_MAX } else { room.saturating_mul(stride) },
             window: WINDOW,
             depth_max: traits.is_limited.then_some(LIMITED_DEPTH),
         };
@@ -79,7 +80,9 @@ impl Shared {
                 })
                 .blocks;
         }
-        if is_tried {
+        if stride > 1 {
+            plan.blocks = plan.blocks.into_iter().step_by(stride).take(room).collect();
+        } else if is_tried {
             plan.blocks.drain(..plan.blocks.len().saturating_sub(room));
         }
         state.last_common = plan.last_common;
@@ -248,7 +251,7 @@ impl Shared {
         {
             // Not before it is archived: another peer would be asked for it.
             let mut table = self.sync.lock();
-            table.look_at(peer);
+            table.look_at(peer, self.now_ms());
             match &taken {
                 Taken::Kept(_) | Taken::Passed(_) => table.arrived(hash, peer.id, self.now_ms()),
                 _ => table.forget_asked(hash, peer.id, self.now_ms()),
@@ -357,11 +360,11 @@ impl Shared {
 
 impl Table {
     /// Notes what a peer has sent so far, and how quick it is.
-    fn look_at(&mut self, peer: &Peer) {
+    fn look_at(&mut self, peer: &Peer, now_ms: u64) {
         let Some(state) = self.peers.get_mut(&peer.id) else { return };
         let ping = peer.with_facts(|facts| facts.ping_time_min);
         let ping_ms = ping.map(|ping| ping.as_millis() as u64);
-        state.pace.look(peer.traffic.received_bytes.load(Ordering::Relaxed), ping_ms);
+        state.pace.look(peer.traffic.received_bytes.load(Ordering::Relaxed), ping_ms, now_ms);
     }
 }
 

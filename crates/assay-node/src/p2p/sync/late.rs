@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use assay_wire::BlockHash;
 
 use super::blocks::UNDER_WAY_MAX;
+use super::pace::{FACTOR, PING_MOST_MS, Usual};
 use super::{PeerSync, Table};
 
 impl Table {
@@ -23,8 +24,28 @@ impl Table {
                 && elapsed_ms > patience_ms
                 && state.pace.bytes_since_block() <= due_bytes
         };
-        let late = self.peers.iter().filter(|(_, state)| is_late(state));
+        // What one that rests still owes is not waited for once more.
+        let owes = |state: &PeerSync| state.pace.rests(now_ms) && !state.under_way.is_empty();
+        let late = self
+            .peers
+            .iter()
+            .filter(|(peer, state)| is_late(state) || owes(state) || self.drips(**peer, now_ms));
         late.map(|(peer, _)| *peer).collect()
+    }
+
+    /// Whether a peer, though blocks may come from it now and then, has sent much less than others do at the same time: small
+    /// blocks come early enough even at a thousand bytes a second, but not those behind them.
+    fn drips(&self, peer: u64, now_ms: u64) -> bool {
+        let Some(state) = self.peers.get(&peer) else { return false };
+        let span_ms = state.pace.patience_ms();
+        let within = |state: &PeerSync| {
+            state.pace.bytes_within(span_ms, now_ms).filter(|_| !state.under_way.is_empty())
+        };
+        let Some(bytes) = within(state) else { return false };
+        let others = self.peers.iter().filter(|(other, _)| **other != peer);
+        let mut others: Vec<u64> = others.filter_map(|(_, state)| within(state)).collect();
+        let Some(middle) = others.len().checked_sub(1).map(|last| last / 2) else { return false };
+        bytes.saturating_mul(FACTOR) < *others.select_nth_unstable(middle).1
     }
 
     /// The median of the times over peers that have sent blocks, and that of the sizes.
@@ -57,9 +78,26 @@ impl Table {
         // come the more are asked for, up to a share for each that may send blocks, though it may not have shown its headers yet.
         let sources = self.peers.values().filter(|state| state.traits.serves_blocks).count();
         let share = (BLOCKS_MOST / sources.max(1)).max(UNDER_WAY_MAX);
-        let known = FIRST_BLOCKS + state.pace.blocks / BLOCKS_PER_MORE;
+        let known = KNOWN_LEAST + state.pace.blocks / BLOCKS_PER_MORE;
         // One is on its way while the next is asked for.
         count.saturating_add(1).clamp(BLOCKS_LEAST, share.min(known))
+    }
+
+    /// A peer that is asked for blocks for the first time, and is not the only one that has shown its chain, gets every
+    /// so-manieth: one for each that was asked for none yet. So blocks that follow each other come over all links at once, and
+    /// none is behind a row of large ones on a single link.
+    pub(super) fn stride(&self, peer: u64) -> usize {
+        let is_new = |state: &PeerSync| {
+            state.traits.serves_blocks
+                && !state.traits.is_limited
+                && (state.pace.usual.is_none() && state.pace.lapses == 0)
+                && state.under_way.is_empty()
+        };
+        let shows = self.peers.values().filter(|state| state.best.is_some()).count();
+        if shows < 2 || !self.peers.get(&peer).is_some_and(is_new) {
+            return 1;
+        }
+        self.peers.values().filter(|state| is_new(state)).count().min(STRIDE_MOST)
     }
 
     /// Blocks that other peers were asked for and that this one would bring much sooner, each with who was asked: there is much
@@ -84,84 +122,6 @@ impl Table {
     }
 }
 
-/// How long a block of a peer takes, and how large it is, on average; the latest count most.
-#[derive(Clone, Copy)]
-struct Usual {
-    time_us: u64,
-    bytes: u64,
-}
-
-impl Usual {
-    /// So many bytes come in this time.
-    fn bytes_in(self, time_ms: u64) -> u64 {
-        let bytes = u128::from(self.bytes) * u128::from(time_ms) * 1000;
-        u64::try_from(bytes / u128::from(self.time_us.max(1))).unwrap_or(u64::MAX)
-    }
-}
-
-/// How fast a peer sends blocks.
-#[derive(Default)]
-pub(super) struct Pace {
-    usual: Option<Usual>,
-    /// How many it has sent.
-    blocks: usize,
-    ping_ms: Option<u64>,
-    /// Bytes that came from it, as last looked at, and when the block that it is at was begun.
-    received_bytes: u64,
-    begun_at_bytes: u64,
-    /// How often others were faster with blocks that it was asked for, since it sent one last.
-    lapses: u32,
-    rests_until_ms: u64,
-}
-
-impl Pace {
-    /// What was received from the peer so far, and its fastest answer to a ping.
-    pub(super) fn look(&mut self, received_bytes: u64, ping_ms: Option<u64>) {
-        (self.received_bytes, self.ping_ms) = (received_bytes, ping_ms);
-    }
-
-    /// The peer is at another block from now on.
-    pub(super) fn begin_block(&mut self) {
-        self.begun_at_bytes = self.received_bytes;
-    }
-
-    fn bytes_since_block(&self) -> u64 {
-        self.received_bytes.saturating_sub(self.begun_at_bytes)
-    }
-
-    /// Without an answer to a ping it may be anywhere.
-    fn ping_ms(&self) -> u64 {
-        self.ping_ms.unwrap_or(PING_MOST_MS)
-    }
-
-    fn patience_ms(&self) -> u64 {
-        (FACTOR * self.ping_ms()).clamp(PATIENCE_LEAST_MS, PATIENCE_MOST_MS)
-    }
-
-    /// Another peer was asked for a block of its, and was faster: it is asked for nothing for a while, then for one at a time.
-    pub(super) fn lapse(&mut self, now_ms: u64) {
-        if now_ms < self.rests_until_ms {
-            return;
-        }
-        self.rests_until_ms = now_ms + (REST_LEAST_MS << self.lapses.min(REST_DOUBLINGS));
-        self.lapses += 1;
-    }
-
-    /// It has sent a block.
-    pub(super) fn recover(&mut self) {
-        (self.lapses, self.rests_until_ms) = (0, 0);
-    }
-
-    pub(super) fn is_slow(&self) -> bool {
-        self.lapses > 0
-    }
-
-    /// Whether it is not asked for anything now, where others are there.
-    pub(super) fn rests(&self, now_ms: u64) -> bool {
-        now_ms < self.rests_until_ms
-    }
-}
-
 impl PeerSync {
     /// How long it takes for a block, usually.
     fn block_us(&self) -> Option<u64> {
@@ -173,48 +133,30 @@ impl PeerSync {
         if self.under_way.front() != Some(block) {
             return;
         }
-        let took_us = 1000 * now_ms.saturating_sub(self.downloading_since_ms);
-        let bytes = self.pace.bytes_since_block();
-        self.pace.blocks += 1;
-        let part = |before: u64, now: u64| (before * (WEIGHT - 1) + now) / WEIGHT;
-        self.pace.usual = Some(match self.pace.usual {
-            Some(before) => {
-                Usual { time_us: part(before.time_us, took_us), bytes: part(before.bytes, bytes) }
-            }
-            None => Usual { time_us: took_us, bytes },
-        });
+        self.pace.note_block(1000 * now_ms.saturating_sub(self.downloading_since_ms));
     }
 }
 
-/// So many times the usual time is late, and so many pings.
-const FACTOR: u64 = 4;
-/// Shorter than that nobody is late, whatever the others do.
-const PATIENCE_LEAST_MS: u64 = 400;
-/// A peer that answers late to pings gets no longer than that: Core's least patience with a peer that holds up the window
-/// (`net_processing.cpp`, `BLOCK_STALLING_TIMEOUT_DEFAULT`).
-const PATIENCE_MOST_MS: u64 = 2_000;
-/// Of so many blocks the latest makes one part of the average.
-const WEIGHT: u64 = 8;
-/// Blocks of a peer that has sent none: should it send none at all, few have to be asked of others.
-const FIRST_BLOCKS: usize = 4;
-/// One more is asked for per so many that have come.
+/// Blocks of a peer that has sent none, as in Core: the first of a chain are small, and each round trip counts.
+const FIRST_BLOCKS: usize = UNDER_WAY_MAX;
+/// Then few, and one more per so many that have come.
+const KNOWN_LEAST: usize = 4;
 const BLOCKS_PER_MORE: usize = 8;
 const BLOCKS_LEAST: usize = 3;
+/// The window has room for so many peers.
+const STRIDE_MOST: usize = 64;
 const BLOCKS_MOST: usize = 128;
 /// What is asked for ahead of the two pings: a peer must not run dry while its blocks are being archived.
 const AHEAD_MS: u64 = 400;
 /// So many times sooner a block has to come for being asked of a second peer.
 const FAR_BACK: u64 = 2;
 const FAR_BACK_LEAST_US: u64 = 100_000;
-const PING_MOST_MS: u64 = 2_000;
-/// The first rest, which doubles so often: up to about a minute.
-const REST_LEAST_MS: u64 = 2_000;
-const REST_DOUBLINGS: u32 = 5;
 
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
 
+    use super::super::pace::{Pace, Usual};
     use super::*;
 
     /// Peers with the time that they take for a block of a million bytes, since when they are at one, and what has come of it.
@@ -223,8 +165,9 @@ mod tests {
         for (id, (block_ms, since, bytes)) in peers.iter().enumerate() {
             let under_way = VecDeque::from([BlockHash([id as u8; 32])]);
             let usual = block_ms.map(|ms| Usual { time_us: ms * 1000, bytes: 1_000_000 });
-            let mut pace = Pace { usual, ..Pace::default() };
-            pace.look(*bytes, Some(50));
+            let mut pace = Pace::default();
+            pace.usual = usual;
+            pace.look(*bytes, Some(50), 0);
             let state =
                 PeerSync { pace, downloading_since_ms: *since, under_way, ..PeerSync::default() };
             table.peers.insert(id as u64, state);
@@ -251,7 +194,7 @@ mod tests {
         assert_eq!(table.late_peers(8_401), [1]);
         // A peer that is far away gets more, and one that does not answer pings as much as that.
         for ping_ms in [Some(60_000), None] {
-            table.peers.get_mut(&1).unwrap().pace.look(0, ping_ms);
+            table.peers.get_mut(&1).unwrap().pace.look(0, ping_ms, 0);
             assert!(table.late_peers(10_000).is_empty());
             assert_eq!(table.late_peers(10_001), [1]);
         }
@@ -279,6 +222,23 @@ mod tests {
     }
 
     #[test]
+    fn a_peer_that_drips_is_late_though_its_small_blocks_come_in_time() {
+        let mut table = table(&[(Some(100), 0, 0), (Some(100), 0, 0), (Some(100), 0, 0)]);
+        for now_ms in (0..=500).step_by(50) {
+            for (id, bytes_per_ms) in [(0, 5_000), (1, 5_000), (2, 1)] {
+                let state = table.peers.get_mut(&id).unwrap();
+                state.pace.look(now_ms * bytes_per_ms, Some(50), now_ms);
+                // A block has just come.
+                state.downloading_since_ms = now_ms;
+            }
+            assert_eq!(table.late_peers(now_ms), if now_ms < 400 { vec![] } else { vec![2] });
+        }
+        // Whoever is asked for something only now is not.
+        table.peers.get_mut(&2).unwrap().pace.begin();
+        assert!(table.late_peers(500).is_empty());
+    }
+
+    #[test]
     fn a_peer_slower_than_another_rests_until_it_sends_a_block() {
         let mut table = table(&[(Some(5), 10_000, 0), (None, 5_000, 0)]);
         let block = BlockHash([1; 32]);
@@ -295,21 +255,6 @@ mod tests {
     }
 
     #[test]
-    fn rests_grow() {
-        let mut pace = Pace::default();
-        let mut now_ms = 0;
-        let mut rests = Vec::new();
-        for _ in 0..8 {
-            pace.lapse(now_ms);
-            rests.push(pace.rests_until_ms - now_ms);
-            // Other blocks of the same rest do not count.
-            pace.lapse(now_ms + 1);
-            now_ms = pace.rests_until_ms;
-        }
-        assert_eq!(rests, [2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 64_000, 64_000]);
-    }
-
-    #[test]
     fn as_many_blocks_are_under_way_as_come_in_two_pings_and_some_more() {
         // A ping of 50 ms: 500 ms ahead, and one on its way.
         for (block_ms, expected) in [(60, 9), (250, 3), (5_000, 3), (10, 51), (1, 128), (0, 128)] {
@@ -321,12 +266,30 @@ mod tests {
 
     #[test]
     fn more_blocks_are_asked_for_the_more_have_come() {
-        assert_eq!(table(&[(None, 0, 0)]).blocks_at_once(0), 4);
+        assert_eq!(table(&[(None, 0, 0)]).blocks_at_once(0), 16);
         for (blocks, expected) in [(1, 4), (8, 5), (80, 14), (10_000, 128)] {
             let mut table = table(&[(Some(0), 0, 0)]);
             table.peers.get_mut(&0).unwrap().pace.blocks = blocks;
             assert_eq!(table.blocks_at_once(0), expected, "after {blocks}");
         }
+    }
+
+    #[test]
+    fn new_peers_share_the_first_blocks() {
+        let mut table = table(&[(None, 0, 0), (None, 0, 0), (None, 0, 0), (Some(100), 0, 0)]);
+        for state in table.peers.values_mut() {
+            state.traits.serves_blocks = true;
+            state.under_way.clear();
+            state.best = Some((BlockHash([9; 32]), [0; 32]));
+        }
+        assert_eq!([0, 1, 2, 3].map(|peer| table.stride(peer)), [3, 3, 3, 1]);
+        let others: Vec<_> = [1, 2, 3].map(|peer| table.peers.remove(&peer)).into();
+        assert_eq!(table.stride(0), 1);
+        table.peers.extend((1..).zip(others.into_iter().flatten()));
+        table.ask(0, BlockHash([1; 32]), 1, 0);
+        assert_eq!([0, 1, 2].map(|peer| table.stride(peer)), [1, 2, 2]);
+        table.peers.get_mut(&1).unwrap().pace.lapse(0);
+        assert_eq!([1, 2].map(|peer| table.stride(peer)), [1, 1]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod connector;
 mod faults;
 mod headers;
 mod late;
+mod pace;
 mod presync;
 mod under_way;
 
@@ -28,7 +29,7 @@ pub(crate) use self::blocks::FetchError;
 use self::connector::Connector;
 pub(super) use self::connector::run as connect_blocks;
 pub(super) use self::faults::log_malformed;
-use self::late::Pace;
+use self::pace::Pace;
 use self::presync::Presync;
 use self::under_way::UnderWay;
 use super::peers::{Connection, Peer};

@@ -77,6 +77,7 @@ impl Table {
         if state.under_way.is_empty() {
             state.downloading_since_ms = now_ms;
             state.pace.begin_block();
+            state.pace.begin();
         }
         state.under_way.push_back(block);
     }
