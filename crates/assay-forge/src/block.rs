@@ -18,19 +18,20 @@ pub(crate) struct Coinbase {
 
 /// What a coinbase is made from.
 pub(crate) struct CoinbaseParts<'a> {
-    pub(crate) network: Network,
+    /// Whether the block commits to witnesses (BIP141).
+    pub(crate) commits: bool,
     pub(crate) height: u32,
     pub(crate) seed: u64,
     pub(crate) amount: u64,
     pub(crate) script: &'a [u8],
-    /// Root of the witness merkle tree (ignored where blocks have no witnesses).
+    /// Root of the witness merkle tree (ignored where blocks do not commit to it).
     pub(crate) witness_root: [u8; 32],
 }
 
 impl Coinbase {
-    /// Pays the subsidy to one output; no fees are claimed.
+    /// Pays one output.
     pub(crate) fn new(parts: &CoinbaseParts<'_>) -> Self {
-        let segwit = parts.network.segwit();
+        let segwit = parts.commits;
         let mut body = vec![1];
         body.extend_from_slice(&[0; 32]);
         body.extend_from_slice(&[0xff; 4]);

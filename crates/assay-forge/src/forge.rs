@@ -1,12 +1,13 @@
 //! The forge itself: goes through the phases, signs, writes, and closes the ledger.
 
-use std::{path::Path, time::Instant};
+use std::{collections::BTreeMap, path::Path, time::Instant};
 
 use faster_hex::hex_string;
 
 use crate::{
     coins::Coins,
     error::ForgeError,
+    history::{self, HistoryShape, Made, Start},
     ledger::{ChainLine, Ledger, Line},
     lock::LockBook,
     options::{ForgeOptions, OptionsError},
@@ -18,7 +19,7 @@ use crate::{
     shape::Shape,
     summary::Summary,
     widths::{WidthShape, WidthWorks},
-    works::Works,
+    works::{Tail, Works},
 };
 
 /// What [`forge`] would make, roughly.
@@ -30,7 +31,8 @@ pub fn estimate(recipe: &Recipe, options: &ForgeOptions) -> Result<Estimate, Opt
     Making::new(recipe, options).map(|making| making.estimate())
 }
 
-/// Forges a chain into `dir`, which must be new, empty, or left by an interrupted forge.
+/// Forges a chain into `dir`, which must be new, empty, or left by an interrupted forge: a history goes on where that ended, every other
+/// chain begins anew.
 ///
 /// The same recipe, seed, scale, variant and key rule give the same files for any number of threads. The ledger gets its final name last:
 /// a directory without it is incomplete.
@@ -52,10 +54,14 @@ pub fn forge(
         .thread_name(|number| format!("forge-{number}"))
         .build()
         .map_err(|source| ForgeError::Threads { threads: params.threads, source })?;
-    let mut output = Output::create(dir, params.network.params().disk_magic)?;
-    let chain = chain_line(recipe, &params, options);
-    output.line(&Line::Chain(chain.clone()))?;
     progress.start(&making.estimate());
+    let chain = chain_line(recipe, &params, options, &making);
+    if let Making::History(shape) = &making {
+        let start = Start { shape, threads: &threads, chain: &chain, dir, progress };
+        return finish_history(history::make(start)?, chain, params.threads, begun);
+    }
+    let mut output = Output::create(dir, params.network.params().disk_magic)?;
+    output.line(&Line::Chain(chain.clone()))?;
     let locks = LockBook::new(params.last_height, params.distinct);
     let previous = params.network.params().genesis_hash.0;
     let mut works = Works {
@@ -63,33 +69,57 @@ pub fn forge(
         threads,
         locks,
         coins: Coins::default(),
-        output,
-        previous,
-        blocks: Vec::new(),
-        schnorr: 0,
+        tail: Tail { output, previous, blocks: Vec::new(), schnorr: 0 },
         signing_seconds: 0.0,
         progress,
     };
     let phases = match &making {
         Making::Scaling(shape) => Scaling { shape, works: &mut works }.phases()?,
         Making::Widths(shape) => WidthWorks { shape, works: &mut works }.phases()?,
+        Making::History(_) => unreachable!("it was made above"),
     };
     let making_seconds = begun.elapsed().as_secs_f64();
     let hashing = Instant::now();
     let tip = works.tip();
     let utxo_seconds = hashing.elapsed().as_secs_f64();
-    works.output.line(&Line::Tip(tip.clone()))?;
-    works.output.finish()?;
+    let mut tail = works.tail;
+    tail.output.line(&Line::Tip(tip.clone()))?;
+    tail.output.finish()?;
     Ok(Summary {
         threads: works.params.threads,
         signatures: tip.signatures,
-        schnorr_signatures: works.schnorr,
+        schnorr_signatures: tail.schnorr,
         making_seconds,
         signing_seconds: works.signing_seconds,
         utxo_seconds,
         wall_seconds: begun.elapsed().as_secs_f64(),
         phases,
-        ledger: Ledger { chain, blocks: works.blocks, tip },
+        ledger: Ledger { chain, blocks: tail.blocks, ranges: Vec::new(), tip },
+    })
+}
+
+/// Closes the ledger of a history.
+fn finish_history(
+    made: Made,
+    chain: ChainLine,
+    threads: usize,
+    begun: Instant,
+) -> Result<Summary, ForgeError> {
+    let Made { mut tail, ranges, phases, set, signing_seconds, utxo_seconds } = made;
+    let tip = tail.tip(&set);
+    tail.output.line(&Line::Tip(tip.clone()))?;
+    tail.output.finish()?;
+    let wall_seconds = begun.elapsed().as_secs_f64();
+    Ok(Summary {
+        threads,
+        signatures: tip.signatures,
+        schnorr_signatures: tail.schnorr,
+        making_seconds: wall_seconds - utxo_seconds,
+        signing_seconds,
+        utxo_seconds,
+        wall_seconds,
+        phases,
+        ledger: Ledger { chain, blocks: tail.blocks, ranges, tip },
     })
 }
 
@@ -97,13 +127,19 @@ pub fn forge(
 enum Making {
     Scaling(Box<Shape>),
     Widths(WidthShape),
+    History(Box<HistoryShape>),
 }
 
 impl Making {
     fn new(recipe: &Recipe, options: &ForgeOptions) -> Result<Self, OptionsError> {
+        let is_history = matches!(recipe.kind, RecipeKind::History(_));
+        if options.byte_scale != 1.0 && !is_history {
+            return Err(OptionsError::NoByteScale { recipe: recipe.name().to_owned() });
+        }
         Ok(match &recipe.kind {
             RecipeKind::Scaling(file) => Self::Scaling(Box::new(Shape::new(file, options)?)),
             RecipeKind::Widths(file) => Self::Widths(WidthShape::new(file, options)?),
+            RecipeKind::History(file) => Self::History(Box::new(HistoryShape::new(file, options)?)),
         })
     }
 
@@ -111,6 +147,7 @@ impl Making {
         match self {
             Self::Scaling(shape) => shape.params(),
             Self::Widths(shape) => shape.params.clone(),
+            Self::History(shape) => shape.params.clone(),
         }
     }
 
@@ -118,12 +155,24 @@ impl Making {
         match self {
             Self::Scaling(shape) => shape.estimate(),
             Self::Widths(shape) => shape.estimate(),
+            Self::History(shape) => shape.estimate(),
         }
     }
 }
 
-fn chain_line(recipe: &Recipe, params: &Params, options: &ForgeOptions) -> ChainLine {
+fn chain_line(
+    recipe: &Recipe,
+    params: &Params,
+    options: &ForgeOptions,
+    making: &Making,
+) -> ChainLine {
+    let (byte_scale, activation) = match making {
+        Making::History(shape) => (Some(shape.byte_scale), shape.activation()),
+        _ => (None, BTreeMap::new()),
+    };
     ChainLine {
+        byte_scale,
+        activation,
         format: 1,
         recipe: recipe.name().to_owned(),
         chain: params.network.name().to_owned(),

@@ -61,7 +61,7 @@ pub(crate) struct Points {
     index: [Digits; 2],
     vouts: Digits,
     heights: Digits,
-    amount: [Digits; 2],
+    amount: [Digits; 3],
 }
 
 impl Points {
@@ -79,7 +79,11 @@ impl Points {
             ],
             vouts: digits(15, 0, many(255)),
             heights: digits(23, 0, height_max as usize),
-            amount: [digits(31, 0, (1 << AMOUNT_BITS) - 1), digits(30, AMOUNT_BITS - 8, 255)],
+            amount: [
+                digits(31, 0, (1 << AMOUNT_BITS) - 1),
+                digits(30, AMOUNT_BITS - 8, 255),
+                digits(29, AMOUNT_BITS + 8 - 16, many(4095)),
+            ],
             signer,
         }
     }
@@ -99,13 +103,14 @@ impl Points {
         let parts = [
             self.heights.get(u64::from(id.height))?,
             self.amount[0].get(id.amount & ((1 << AMOUNT_BITS) - 1))?,
-            self.amount[1].get(id.amount >> AMOUNT_BITS)?,
+            self.amount[1].get(id.amount >> AMOUNT_BITS & 0xff)?,
+            self.amount[2].get(id.amount >> (AMOUNT_BITS + 8))?,
             self.numbers.get(u64::from(number))?,
             self.index[0].get(index & ((1 << INDEX_BITS) - 1))?,
             self.index[1].get(index >> INDEX_BITS)?,
             self.vouts.get(u64::from(id.vout))?,
         ];
-        let mut summands = [&self.heights.multiples[0]; 7];
+        let mut summands = [&self.heights.multiples[0]; 8];
         let mut count = 0;
         for point in parts.into_iter().flatten() {
             summands[count] = point;
@@ -145,7 +150,8 @@ impl Digits {
     }
 }
 
-/// Low bits of an amount that one table covers; the next 8 are the other table's.
+/// Low bits of an amount that the first table covers; the next 8 are the second one's, and 12 more the third one's, which only
+/// distinct keys have.
 const AMOUNT_BITS: u32 = 12;
 /// Low bits of a transaction index that one table covers; the next 12 are the other table's.
 const INDEX_BITS: u32 = 10;
@@ -157,8 +163,21 @@ mod tests {
     #[test]
     fn summed_points_equal_multiplied_ones() {
         let points = Points::new(150, true);
-        let amounts =
-            [1, 546, 1612, 4095, 4096, 4097, 850_000, 1_048_575, 1_048_576, 5_000_000_000];
+        let amounts = [
+            1,
+            546,
+            1612,
+            4095,
+            4096,
+            4097,
+            850_000,
+            1_048_575,
+            1_048_576,
+            4_294_967_295,
+            4_294_967_296,
+            5_000_000_000,
+            0,
+        ];
         for (i, amount) in amounts.into_iter().enumerate() {
             for (height, index, vout) in
                 [(1, 0, 0), (101, 1, 25), (132, 1024, 1), (150, 1_200_000, 199)]

@@ -16,20 +16,56 @@ pub enum Kind {
     P2trKey = 4,
     /// Taproot, spent by a one-leaf script `<key> CHECKSIG` (BIP342), Schnorr.
     P2trScript = 5,
+    /// Pay to an uncompressed public key, ECDSA: what miners and the first wallets used.
+    P2pk = 6,
+    /// Pay to script hash (BIP16): 2-of-3 CHECKMULTISIG, ECDSA.
+    P2shMulti = 7,
+    /// Bare 1-of-2 CHECKMULTISIG, ECDSA.
+    Multi = 8,
+    /// `OP_RETURN` with 20 bytes: never spent, and in no coin set.
+    OpReturn = 9,
 }
 
 impl Kind {
     /// All kinds, in the order of their discriminants.
-    pub const ALL: [Self; 6] =
-        [Self::P2pkh, Self::P2shP2wpkh, Self::P2wpkh, Self::P2wsh, Self::P2trKey, Self::P2trScript];
+    pub const ALL: [Self; 10] = [
+        Self::P2pkh,
+        Self::P2shP2wpkh,
+        Self::P2wpkh,
+        Self::P2wsh,
+        Self::P2trKey,
+        Self::P2trScript,
+        Self::P2pk,
+        Self::P2shMulti,
+        Self::Multi,
+        Self::OpReturn,
+    ];
+
+    /// The name as recipes and ledgers write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::P2pkh => "p2pkh",
+            Self::P2shP2wpkh => "p2sh_p2wpkh",
+            Self::P2wpkh => "p2wpkh",
+            Self::P2wsh => "p2wsh_2of3",
+            Self::P2trKey => "p2tr_key",
+            Self::P2trScript => "p2tr_script",
+            Self::P2pk => "p2pk",
+            Self::P2shMulti => "p2sh_2of3",
+            Self::Multi => "multisig_1of2",
+            Self::OpReturn => "op_return",
+        }
+    }
 
     /// Bytes of an output of this kind: value, script length and script.
     pub fn output_bytes(self) -> u64 {
         9 + match self {
             Self::P2pkh => 25,
-            Self::P2shP2wpkh => 23,
-            Self::P2wpkh => 22,
+            Self::P2shP2wpkh | Self::P2shMulti => 23,
+            Self::P2wpkh | Self::OpReturn => 22,
             Self::P2wsh | Self::P2trKey | Self::P2trScript => 34,
+            Self::P2pk => 67,
+            Self::Multi => 71,
         }
     }
 
@@ -38,6 +74,9 @@ impl Kind {
         match self {
             Self::P2pkh => 36 + 1 + 73 + 34 + 4,
             Self::P2shP2wpkh => 36 + 1 + 23 + 4,
+            Self::P2pk => 36 + 1 + 73 + 4,
+            Self::P2shMulti => 36 + 3 + 1 + 73 + 73 + 107 + 4,
+            Self::Multi => 36 + 1 + 1 + 73 + 4,
             _ => 36 + 1 + 4,
         }
     }
@@ -45,7 +84,7 @@ impl Kind {
     /// Upper bound of the bytes of its witness, the item count included.
     pub fn witness_bytes_max(self) -> u64 {
         match self {
-            Self::P2pkh => 1,
+            Self::P2pkh | Self::P2pk | Self::P2shMulti | Self::Multi | Self::OpReturn => 1,
             Self::P2shP2wpkh | Self::P2wpkh => 1 + 73 + 34,
             Self::P2wsh => 1 + 1 + 73 + 73 + 106,
             Self::P2trKey => 1 + 65,
@@ -55,7 +94,11 @@ impl Kind {
 
     /// Valid signatures that spending one such output verifies.
     pub fn signatures(self) -> u64 {
-        if self == Self::P2wsh { 2 } else { 1 }
+        match self {
+            Self::P2wsh | Self::P2shMulti => 2,
+            Self::OpReturn => 0,
+            _ => 1,
+        }
     }
 
     /// Signature-operation cost that spending adds (Core, `GetTransactionSigOpCost`).
@@ -63,17 +106,33 @@ impl Kind {
         match self {
             Self::P2shP2wpkh | Self::P2wpkh => 1,
             Self::P2wsh => 3,
-            Self::P2pkh | Self::P2trKey | Self::P2trScript => 0,
+            // Legacy operations cost four, and a redeem script counts its keys exactly (BIP141).
+            Self::P2shMulti => 12,
+            Self::P2pkh
+            | Self::P2trKey
+            | Self::P2trScript
+            | Self::P2pk
+            | Self::Multi
+            | Self::OpReturn => 0,
         }
     }
 
-    /// Signature-operation cost that creating adds: a bare CHECKSIG counts four times (BIP141).
+    /// Signature-operation cost that creating adds: a bare CHECKSIG counts four times (BIP141), a bare CHECKMULTISIG as 20 of them.
     pub fn output_sigops_cost(self) -> u64 {
-        if self == Self::P2pkh { 4 } else { 0 }
+        match self {
+            Self::P2pkh | Self::P2pk => 4,
+            Self::Multi => 80,
+            _ => 0,
+        }
     }
 
     pub(crate) fn has_witness(self) -> bool {
-        self != Self::P2pkh
+        self.is_taproot() || matches!(self, Self::P2shP2wpkh | Self::P2wpkh | Self::P2wsh)
+    }
+
+    /// What is spent with a signature over the original signature hash, which covers the whole transaction for every input.
+    pub(crate) fn is_legacy(self) -> bool {
+        !self.has_witness() && self != Self::OpReturn
     }
 
     pub(crate) fn is_taproot(self) -> bool {

@@ -1,6 +1,7 @@
 //! The ledger: exact counts of everything in a forged chain, as JSON lines.
 
 use std::{
+    collections::BTreeMap,
     fmt, fs, io,
     path::{Path, PathBuf},
     str::FromStr,
@@ -37,6 +38,11 @@ pub enum Phase {
     Steady2,
     /// Two inputs, two outputs.
     Steady3,
+    /// An era of a history, from 1.
+    Era {
+        /// Its number.
+        number: u8,
+    },
     /// Transactions of one width: so many inputs of one kind, one output.
     Width {
         /// What the inputs spend.
@@ -129,6 +135,7 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Width { series, inputs } => write!(f, "{}-{inputs}", series.name()),
+            Self::Era { number } => write!(f, "era-{number}"),
             Self::Placed { age, order } => write!(f, "{}-{}", age.name(), order.name()),
             _ => match FIXED.iter().find(|(phase, _)| phase == self) {
                 Some((_, name)) => f.write_str(name),
@@ -153,13 +160,18 @@ impl FromStr for Phase {
             // One spelling for each: no signs, no leading zeros.
             (phase.to_string() == name).then_some(phase)
         };
+        let era = || {
+            let number = name.strip_prefix("era-")?.parse().ok()?;
+            let phase = Self::Era { number };
+            (phase.to_string() == name).then_some(phase)
+        };
         let placed = || {
             let all = Age::ALL
                 .into_iter()
                 .flat_map(|age| SpendOrder::ALL.map(|order| Self::Placed { age, order }));
             all.into_iter().find(|phase| phase.to_string() == name)
         };
-        width().or_else(placed).ok_or_else(|| UnknownPhase { name: name.to_owned() })
+        era().or_else(width).or_else(placed).ok_or_else(|| UnknownPhase { name: name.to_owned() })
     }
 }
 
@@ -216,6 +228,13 @@ pub struct ChainLine {
     /// The last height, where the forge was told to stop early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_height: Option<u32>,
+    /// Of a history: the factor on the transactions of its blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_scale: Option<f64>,
+    /// Height from which each soft fork is active, where the recipe chooses it: what programs of the Bitcoin Core family take as
+    /// `-testactivationheight=NAME@HEIGHT`. The blocks are also valid where these forks are active from the start.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub activation: BTreeMap<String, u32>,
     /// Time of the last block of the whole recipe.
     pub end_time: u32,
     /// The four bytes in front of each block, in hex.
@@ -255,6 +274,39 @@ pub struct BlockLine {
     pub time: u32,
 }
 
+/// What a range of heights has, of a history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RangeLine {
+    /// Its first height.
+    pub first: u32,
+    /// Its last height.
+    pub last: u32,
+    /// Transactions, coinbases left out, as everywhere below.
+    pub txs: u64,
+    /// Their inputs.
+    pub inputs: u64,
+    /// Their outputs.
+    pub outputs: u64,
+    /// Transactions that have a witness.
+    pub segwit_txs: u64,
+    /// Transactions that spend a taproot output.
+    pub taproot_txs: u64,
+    /// Transactions of more than 50 inputs.
+    pub many_input_txs: u64,
+    /// Those of them without a witness, whose signature hashes grow with the square of the inputs.
+    pub many_input_legacy_txs: u64,
+    /// Transactions of five or more inputs and one output.
+    pub consolidations: u64,
+    /// Outputs made, by kind.
+    pub made: BTreeMap<String, u64>,
+    /// Outputs spent, by kind.
+    pub spent: BTreeMap<String, u64>,
+    /// Outputs spent by age in blocks: of the same block, of 1, of 2 to 3, of 4 to 7 and so on.
+    pub ages: Vec<u64>,
+    /// Coins in the set after its last block.
+    pub coins: u64,
+}
+
 /// Last line: where the chain ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TipLine {
@@ -288,6 +340,8 @@ pub enum Line {
     Chain(ChainLine),
     /// One for each block.
     Block(BlockLine),
+    /// One behind the last block of each range.
+    Range(RangeLine),
     /// Last line.
     Tip(TipLine),
 }
@@ -299,6 +353,8 @@ pub struct Ledger {
     pub chain: ChainLine,
     /// The blocks from height 1 on.
     pub blocks: Vec<BlockLine>,
+    /// What ranges of heights have; empty but for a history.
+    pub ranges: Vec<RangeLine>,
     /// Where the chain ends.
     pub tip: TipLine,
 }
@@ -320,18 +376,20 @@ impl Ledger {
             }
             Err(source) => return Err(LedgerError::Read { path, source }),
         };
-        let (mut chain, mut tip, mut blocks) = (None, None, Vec::new());
+        let (mut chain, mut tip) = (None, None);
+        let (mut blocks, mut ranges) = (Vec::new(), Vec::new());
         for (number, line) in text.lines().enumerate() {
             let syntax =
                 |source| LedgerError::Syntax { path: path.clone(), line: number + 1, source };
             match serde_json::from_str(line).map_err(syntax)? {
                 Line::Chain(line) => chain = Some(line),
                 Line::Block(line) => blocks.push(line),
+                Line::Range(line) => ranges.push(line),
                 Line::Tip(line) => tip = Some(line),
             }
         }
         match (chain, tip) {
-            (Some(chain), Some(tip)) => Ok(Self { chain, blocks, tip }),
+            (Some(chain), Some(tip)) => Ok(Self { chain, blocks, ranges, tip }),
             _ => Err(LedgerError::Incomplete { path }),
         }
     }
@@ -378,11 +436,23 @@ mod tests {
     #[test]
     fn phases_have_one_spelling() {
         let widths = Series::ALL.map(|series| Phase::Width { series, inputs: 1000 });
-        for phase in FIXED.map(|(phase, _)| phase).into_iter().chain(widths) {
+        let eras = [1, 14, 99].map(|number| Phase::Era { number });
+        for phase in FIXED.map(|(phase, _)| phase).into_iter().chain(widths).chain(eras) {
             assert_eq!(phase.to_string().parse(), Ok(phase));
         }
         assert_eq!("segwit-25".parse(), Ok(Phase::Width { series: Series::Segwit, inputs: 25 }));
-        for name in ["", "steady-4", "legacy", "legacy-", "legacy-01", "legacy-+1", "legacy--1"] {
+        for name in [
+            "",
+            "steady-4",
+            "legacy",
+            "legacy-",
+            "legacy-01",
+            "legacy-+1",
+            "legacy--1",
+            "era-",
+            "era-01",
+            "era-256",
+        ] {
             let unknown = name.parse::<Phase>().expect_err("no phase");
             assert_eq!(unknown.name, name);
         }

@@ -23,6 +23,7 @@ mod block;
 mod coins;
 mod error;
 mod forge;
+mod history;
 mod keys;
 mod kind;
 pub mod ledger;
@@ -56,7 +57,7 @@ pub use forge::{estimate, forge};
 pub use keys::KeyId;
 pub use kind::Kind;
 pub use ledger::{
-    Age, BlockLine, ChainLine, Ledger, LedgerError, Phase, Series, SpendOrder, TipLine,
+    Age, BlockLine, ChainLine, Ledger, LedgerError, Phase, RangeLine, Series, SpendOrder, TipLine,
 };
 pub use network::Network;
 pub use options::{ForgeOptions, OptionsError, Variant};

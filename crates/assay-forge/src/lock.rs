@@ -14,7 +14,7 @@ use crate::{
 
 /// An output script and the public half of its spending.
 pub(crate) struct Lock {
-    script: [u8; 34],
+    script: [u8; SCRIPT_MAX],
     script_len: u8,
     pub(crate) unlock: Unlock,
 }
@@ -23,8 +23,12 @@ pub(crate) struct Lock {
 pub(crate) enum Unlock {
     /// One ECDSA key behind its hash.
     Hash { public_key: [u8; 33], key_hash: [u8; 20] },
-    /// The witness script of a 2-of-3.
+    /// The witness or redeem script of a 2-of-3.
     Multi(Box<[u8; 105]>),
+    /// A signature of key 0 over a script that holds it, with what stands before the signature.
+    Bare { dummy: bool },
+    /// Nothing spends it.
+    Never,
     /// The key pair of a taproot output.
     Key(Box<Keypair>),
     /// The leaf of a taproot output.
@@ -43,7 +47,30 @@ impl Lock {
     pub(crate) fn new(points: &Points, kind: Kind, id: &KeyId) -> Self {
         match kind {
             Kind::P2pkh | Kind::P2wpkh | Kind::P2shP2wpkh => Self::hash(points, kind, id),
-            Kind::P2wsh => Self::multi(points, id),
+            Kind::P2wsh => {
+                let script = Self::two_of_three(points, id);
+                let program = sha256(&script[..]);
+                Self::from_parts(&[0x00, 0x20], &program, &[], Unlock::Multi(script))
+            }
+            Kind::P2shMulti => {
+                let script = Self::two_of_three(points, id);
+                let hash = hash160(&script[..]);
+                Self::from_parts(&[0xa9, 0x14], &hash, &[0x87], Unlock::Multi(script))
+            }
+            Kind::P2pk => {
+                let key = points.public_key(id, 0).serialize_uncompressed();
+                Self::from_parts(&[65], &key, &[0xac], Unlock::Bare { dummy: false })
+            }
+            Kind::Multi => {
+                let key = |number| points.public_key(id, number).serialize();
+                let keys = [&[33][..], &key(0), &[33], &key(1)].concat();
+                // OP_1 … OP_2 OP_CHECKMULTISIG
+                Self::from_parts(&[0x51], &keys, &[0x52, 0xae], Unlock::Bare { dummy: true })
+            }
+            Kind::OpReturn => {
+                let data = &id.secret(0)[12..];
+                Self::from_parts(&[0x6a, 20], data, &[], Unlock::Never)
+            }
             Kind::P2trKey => {
                 // The derived key is the output key: BIP341 advises wallets to tweak it, but a key path shows nothing of that.
                 let output = points.public_key(id, 0);
@@ -73,7 +100,7 @@ impl Lock {
         }
     }
 
-    fn multi(points: &Points, id: &KeyId) -> Self {
+    fn two_of_three(points: &Points, id: &KeyId) -> Box<[u8; 105]> {
         let mut script = Box::new([0u8; 105]);
         script[0] = 0x52; // OP_2
         for number in 0..3 {
@@ -83,8 +110,7 @@ impl Lock {
                 .copy_from_slice(&points.public_key(id, number as u8).serialize());
         }
         script[103..].copy_from_slice(&[0x53, 0xae]); // OP_3 OP_CHECKMULTISIG
-        let program = sha256(&script[..]);
-        Self::from_parts(&[0x00, 0x20], &program, &[], Unlock::Multi(script))
+        script
     }
 
     fn leaf(points: &Points, id: &KeyId) -> Self {
@@ -104,7 +130,7 @@ impl Lock {
     }
 
     fn from_parts(head: &[u8], body: &[u8], tail: &[u8], unlock: Unlock) -> Self {
-        let mut script = [0u8; 34];
+        let mut script = [0u8; SCRIPT_MAX];
         let mut len = 0;
         for part in [head, body, tail] {
             script[len..len + part.len()].copy_from_slice(part);
@@ -140,6 +166,8 @@ fn x_only(key: &PublicKey) -> [u8; 32] {
     key.serialize()[1..].try_into().expect("a compressed key has 33 bytes")
 }
 
+/// Bytes of the longest output script: a bare 1-of-2.
+const SCRIPT_MAX: usize = 71;
 /// Leaf version of tapscript (BIP342).
 const LEAF_VERSION: u8 = 0xc0;
 

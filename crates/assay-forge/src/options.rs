@@ -31,8 +31,10 @@ impl Variant {
 pub struct ForgeOptions {
     /// Seed of all random choices.
     pub seed: u64,
-    /// Size: 1 is the recipe's.
+    /// Size: 1 is the recipe's. Of a history, the number of blocks.
     pub scale: f64,
+    /// Of a history: factor on the transactions of its blocks; 1 elsewhere.
+    pub byte_scale: f64,
     /// Which generator to copy.
     pub variant: Variant,
     /// Derive keys from transaction and output index too, so that none repeats.
@@ -50,6 +52,7 @@ impl Default for ForgeOptions {
         Self {
             seed: 1,
             scale: 1.0,
+            byte_scale: 1.0,
             variant: Variant::Intended,
             distinct_keys: false,
             threads: 0,
@@ -85,6 +88,26 @@ pub enum OptionsError {
         coinbases: u32,
         /// Coinbases there are.
         available: u32,
+    },
+    /// A factor on the transactions of a block at which blocks would be too large, or none at all.
+    #[error(
+        "byte scale {byte_scale} is impossible for {recipe}: choose more than 0, at most {max}"
+    )]
+    ByteScale {
+        /// What was asked for.
+        byte_scale: f64,
+        /// Name of the recipe.
+        recipe: String,
+        /// Largest possible.
+        max: f64,
+    },
+    /// A factor on the transactions of a block where the recipe has no such thing.
+    #[error(
+        "a byte scale means nothing to {recipe}: its scale sets the size of blocks; leave it out"
+    )]
+    NoByteScale {
+        /// Name of the recipe.
+        recipe: String,
     },
     /// A height that the chain does not reach.
     #[error("stop height {height} is impossible: this chain has heights 1 to {last}")]

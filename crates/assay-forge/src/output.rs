@@ -1,14 +1,14 @@
 //! The chain directory: block files, generation orders and the ledger.
 
 use std::{
-    fs::{self, File},
-    io::{self, BufWriter, Write},
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, Seek as _, SeekFrom, Write},
     path::{Path, PathBuf},
 };
 
 use thiserror::Error;
 
-use crate::ledger::{LEDGER, LEDGER_PART, Line};
+use crate::ledger::{BlockLine, LEDGER, LEDGER_PART, Line};
 
 /// Why the chain directory could not be written.
 #[derive(Debug, Error)]
@@ -73,35 +73,73 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Starts a chain directory; what an interrupted forge left there is removed.
-    pub(crate) fn create(dir: &Path, magic: [u8; 4]) -> Result<Self, OutputError> {
+    /// Whether an interrupted forge was at work in the directory, which is made if it is missing.
+    ///
+    /// # Errors
+    /// If it holds a finished chain, or something that no forge wrote.
+    pub(crate) fn is_interrupted(dir: &Path) -> Result<bool, OutputError> {
         let fail = |path: &Path, source| OutputError::new(path, source);
         fs::create_dir_all(dir).map_err(|e| fail(dir, e))?;
         if dir.join(LEDGER).exists() {
             return Err(OutputError::Finished { path: dir.to_owned() });
         }
-        let ledger = dir.join(LEDGER_PART);
-        let interrupted = ledger.exists();
+        let interrupted = dir.join(LEDGER_PART).exists();
         for entry in fs::read_dir(dir).map_err(|e| fail(dir, e))? {
             let name = entry.map_err(|e| fail(dir, e))?.file_name();
-            let ours = [LEDGER_PART, BLOCKS, ORDER].iter().any(|own| name == *own);
+            let ours = [LEDGER_PART, BLOCKS, ORDER, TXIDS].iter().any(|own| name == *own);
             if !ours || !interrupted {
                 return Err(OutputError::Foreign { path: dir.to_owned(), entry: name.into() });
             }
         }
+        Ok(interrupted)
+    }
+
+    /// Starts a chain directory; what an interrupted forge left there is removed.
+    pub(crate) fn create(dir: &Path, magic: [u8; 4]) -> Result<Self, OutputError> {
+        let fail = |path: &Path, source| OutputError::new(path, source);
+        Self::is_interrupted(dir)?;
         for sub in [BLOCKS, ORDER] {
             let sub = dir.join(sub);
             if sub.exists() {
                 fs::remove_dir_all(&sub).map_err(|e| fail(&sub, e))?;
             }
         }
+        let txids = dir.join(TXIDS);
+        if txids.exists() {
+            fs::remove_file(&txids).map_err(|e| fail(&txids, e))?;
+        }
         // The ledger comes first: it marks the rest as a forge's.
-        let ledger = Sink::create(ledger)?;
+        let ledger = Sink::create(dir.join(LEDGER_PART))?;
         for sub in [BLOCKS, ORDER] {
             let sub = dir.join(sub);
             fs::create_dir(&sub).map_err(|e| fail(&sub, e))?;
         }
         Ok(Self { dir: dir.to_owned(), magic, ledger, blocks: None, block_files: 0 })
+    }
+
+    /// Goes on behind the block `last`, whose ledger line ends at `ledger_end`; what comes after both is removed.
+    pub(crate) fn resume(
+        dir: &Path,
+        magic: [u8; 4],
+        last: &BlockLine,
+        ledger_end: u64,
+    ) -> Result<Self, OutputError> {
+        let ledger = Sink::reopen(dir.join(LEDGER_PART), ledger_end)?;
+        let blocks = Sink::reopen(dir.join(&last.file), last.offset + last.bytes)?;
+        let name = |number: u32| format!("{BLOCKS}/{}", block_file_name(number));
+        let mut block_files = 0;
+        while name(block_files) != last.file {
+            block_files += 1;
+        }
+        block_files += 1;
+        for later in block_files.. {
+            let path = dir.join(name(later));
+            if !path.exists() {
+                break;
+            }
+            fs::remove_file(&path).map_err(|e| OutputError::new(&path, e))?;
+        }
+        Ok(Self { dir: dir.to_owned(), magic, ledger, blocks: Some(blocks), block_files })
     }
 
     /// Appends a block of `bytes` bytes, given in pieces.
@@ -134,7 +172,7 @@ impl Output {
 
     /// Writes the generation order of a block.
     pub(crate) fn order(&self, height: u32, records: &[u8]) -> Result<(), OutputError> {
-        let path = self.dir.join(ORDER).join(format!("{height:06}.bin"));
+        let path = order_path(&self.dir, height);
         fs::write(&path, records).map_err(|e| OutputError::new(&path, e))
     }
 
@@ -144,6 +182,14 @@ impl Output {
             serde_json::to_vec(line).expect("ledger lines have string keys and finite numbers");
         text.push(b'\n');
         self.ledger.write(&text)
+    }
+
+    /// Hands what is buffered to the system: blocks first, so that the ledger names none that is not there.
+    pub(crate) fn flush(&mut self) -> Result<(), OutputError> {
+        if let Some(file) = &mut self.blocks {
+            file.flush()?;
+        }
+        self.ledger.flush()
     }
 
     /// Makes everything durable and gives the ledger its final name.
@@ -170,10 +216,26 @@ impl Sink {
         Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), written: 0 })
     }
 
+    /// A file that is there, cut to its first `len` bytes.
+    fn reopen(path: PathBuf, len: u64) -> Result<Self, OutputError> {
+        let open = || {
+            let mut file = OpenOptions::new().write(true).open(&path)?;
+            file.set_len(len)?;
+            file.seek(SeekFrom::Start(len))?;
+            Ok(file)
+        };
+        let file = open().map_err(|e| OutputError::new(&path, e))?;
+        Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), written: len })
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
         self.file.write_all(bytes).map_err(|e| OutputError::new(&self.path, e))?;
         self.written += bytes.len() as u64;
         Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), OutputError> {
+        self.file.flush().map_err(|e| OutputError::new(&self.path, e))
     }
 
     fn close(mut self) -> Result<(), OutputError> {
@@ -182,12 +244,19 @@ impl Sink {
     }
 }
 
+/// The file with the generation order of a block.
+pub(crate) fn order_path(dir: &Path, height: u32) -> PathBuf {
+    dir.join(ORDER).join(format!("{height:06}.bin"))
+}
+
 fn block_file_name(number: u32) -> String {
     format!("blk{number:05}.dat")
 }
 
 const BLOCKS: &str = "blocks";
 const ORDER: &str = "order";
+/// Of a history in the making: the transaction ids of all blocks.
+pub(crate) const TXIDS: &str = "txids.part";
 /// Bitcoin Core starts a new block file at this size (`MAX_BLOCKFILE_SIZE`).
 const BLOCK_FILE_MAX: u64 = 128 << 20;
 

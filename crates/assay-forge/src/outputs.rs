@@ -35,6 +35,12 @@ impl Outputs {
         self.kinds.push(kind as u8 | FUNDING);
     }
 
+    /// Changes the amount of an output.
+    pub(crate) fn set_amount(&mut self, tx: u32, vout: u32, amount: u64) {
+        let at = self.at(tx, vout);
+        self.amounts[at] = amount;
+    }
+
     /// Ends the transaction being planned.
     pub(crate) fn end_tx(&mut self) {
         self.first.push(self.amounts.len() as u32);

@@ -41,7 +41,7 @@ impl Scaling<'_, '_> {
                 continue;
             }
             let begun = Instant::now();
-            let before = self.works.blocks.len();
+            let before = self.works.tail.blocks.len();
             self.works.progress.phase(phase, blocks);
             match phase {
                 Phase::Maturity => short = self.maturity(blocks)?,
@@ -74,7 +74,10 @@ impl Scaling<'_, '_> {
             times.push(PhaseTime {
                 phase,
                 blocks,
-                signatures: self.works.blocks[before..].iter().map(|line| line.signatures).sum(),
+                signatures: self.works.tail.blocks[before..]
+                    .iter()
+                    .map(|line| line.signatures)
+                    .sum(),
                 seconds: begun.elapsed().as_secs_f64(),
             });
         }

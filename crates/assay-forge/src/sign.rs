@@ -8,6 +8,7 @@ use crate::{
     coins::Coins,
     lock::LockBook,
     network::Network,
+    outputs::Outputs,
     plan::Plan,
     progress::Progress,
     writer::{Pay, Spend, TxWriter, Written},
@@ -100,7 +101,7 @@ pub(crate) fn sign_range(
     signed: &mut Signed,
     progress: &mut dyn Progress,
 ) {
-    let cuts = cut(plan, range);
+    let cuts = cut_at(range, CHUNK_INPUTS, |tx| plan.inputs_of(tx).len());
     for step in cuts.chunks(CHUNKS_PER_STEP) {
         let chunks: Vec<Chunk> = desk.threads.install(|| {
             step.par_iter().map(|range| sign_chunk(desk, plan, range.clone())).collect()
@@ -113,13 +114,17 @@ pub(crate) fn sign_range(
     }
 }
 
-/// Cuts a range of transactions into pieces of about [`CHUNK_INPUTS`] inputs.
-fn cut(plan: &Plan, range: Range<u32>) -> Vec<Range<u32>> {
+/// Cuts a range of transactions into pieces of about `inputs_max` inputs.
+fn cut_at(
+    range: Range<u32>,
+    inputs_max: usize,
+    inputs_of: impl Fn(u32) -> usize,
+) -> Vec<Range<u32>> {
     let mut cuts = Vec::new();
     let (mut start, mut inputs) = (range.start, 0);
     for tx in range.clone() {
-        inputs += plan.inputs_of(tx).len();
-        if inputs >= CHUNK_INPUTS {
+        inputs += inputs_of(tx);
+        if inputs >= inputs_max {
             cuts.push(start..tx + 1);
             (start, inputs) = (tx + 1, 0);
         }
@@ -149,6 +154,51 @@ fn sign_chunk(desk: Desk<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
         chunk.written.push((tx, written));
     }
     chunk
+}
+
+/// Transactions whose inputs are known in full, to be signed on all threads.
+#[derive(Clone, Copy)]
+pub(crate) struct SpendJob<'a> {
+    pub(crate) threads: &'a ThreadPool,
+    pub(crate) network: Network,
+    pub(crate) locks: &'a LockBook,
+    pub(crate) outputs: &'a Outputs,
+    /// Where the inputs of each transaction begin among `spends`, and where the last one's end.
+    pub(crate) first_input: &'a [u32],
+    /// The inputs of at least the transactions that are signed, from the first of the block on.
+    pub(crate) spends: &'a [Spend],
+}
+
+impl SpendJob<'_> {
+    /// Signs the transactions `range`, every output with a key of its own, and adds them to `signed`.
+    pub(crate) fn sign(self, range: Range<u32>, signed: &mut Signed, progress: &mut dyn Progress) {
+        let cuts = cut_at(range, SMALL_CHUNK_INPUTS, |tx| self.inputs(tx).len());
+        let chunks: Vec<Chunk> = self
+            .threads
+            .install(|| cuts.par_iter().map(|range| self.chunk(range.clone())).collect());
+        let before = signed.signatures;
+        for chunk in chunks {
+            signed.absorb(chunk);
+        }
+        progress.signed(signed.signatures - before);
+    }
+
+    fn inputs(&self, tx: u32) -> Range<usize> {
+        let tx = tx as usize;
+        self.first_input[tx] as usize..self.first_input[tx + 1] as usize
+    }
+
+    fn chunk(&self, range: Range<u32>) -> Chunk {
+        let mut writer = TxWriter::new(self.network, self.locks);
+        let mut pays: Vec<Pay> = Vec::new();
+        let mut chunk = Chunk::default();
+        for tx in range {
+            self.outputs.pays(true, tx, &mut pays);
+            let written = writer.write(&self.spends[self.inputs(tx)], &pays, &mut chunk.bytes);
+            chunk.written.push((tx, written));
+        }
+        chunk
+    }
 }
 
 /// A chain of transactions inside one block: each spends an output of the one before, so one thread must write them in order.
@@ -214,6 +264,8 @@ pub(crate) fn sign_strands(
 
 /// Inputs of one unit of work, about two milliseconds.
 const CHUNK_INPUTS: usize = 128;
+/// The same where a block has few: so many that threads find work, and taking it costs little.
+const SMALL_CHUNK_INPUTS: usize = 12;
 /// Units between two reports of progress.
 const CHUNKS_PER_STEP: usize = 512;
 /// Transactions of a strand between two reports of progress.

@@ -43,9 +43,7 @@ pub(crate) fn summarise(
         set = set.join(part);
         progress.utxo(set.count, total);
     }
-    let mut muhash = set.hash.finalize();
-    muhash.reverse();
-    UtxoSet { count: set.count, amount: set.amount, muhash }
+    set.finish()
 }
 
 /// Pieces of a block of about [`CUT_OUTPUTS`] outputs.
@@ -62,49 +60,65 @@ fn cut(block: &BlockCoins) -> impl Iterator<Item = Range<u32>> + '_ {
     })
 }
 
-struct Partial {
+/// Some of the unspent outputs.
+pub(crate) struct Partial {
     hash: MuHash3072,
-    count: u64,
+    pub(crate) count: u64,
     amount: u64,
 }
 
 impl Partial {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { hash: MuHash3072::new(), count: 0, amount: 0 }
+    }
+
+    /// Adds the output `vout` of `txid`, made at a height by a coinbase or not (Bitcoin Core, kernel/coinstats.cpp, `TxOutSer`).
+    pub(crate) fn add(
+        &mut self,
+        (txid, vout): (&[u8; 32], u32),
+        (height, is_coinbase): (u32, bool),
+        amount: u64,
+        script: &[u8],
+    ) {
+        let mut bytes = Vec::with_capacity(128);
+        bytes.extend_from_slice(txid);
+        bytes.extend_from_slice(&vout.to_le_bytes());
+        bytes.extend_from_slice(&(height * 2 + u32::from(is_coinbase)).to_le_bytes());
+        bytes.extend_from_slice(&amount.to_le_bytes());
+        bytes.push(script.len() as u8);
+        bytes.extend_from_slice(script);
+        self.hash.insert(&bytes);
+        self.count += 1;
+        self.amount += amount;
+    }
+
+    pub(crate) fn finish(self) -> UtxoSet {
+        let mut muhash = self.hash.finalize();
+        muhash.reverse();
+        UtxoSet { count: self.count, amount: self.amount, muhash }
     }
 
     fn of(block: &BlockCoins, txs: Range<u32>, locks: &LockBook, distinct: bool) -> Self {
         let mut part = Self::new();
-        let mut bytes = Vec::with_capacity(96);
         for tx in txs {
+            let txid = &block.txids[tx as usize];
             for vout in 0..block.outputs.count(tx) {
                 if block.is_spent(tx, vout) {
                     continue;
                 }
-                let amount = block.outputs.amount(tx, vout);
-                // Bitcoin Core, kernel/coinstats.cpp, TxOutSer.
-                bytes.clear();
-                bytes.extend_from_slice(&block.txids[tx as usize]);
-                bytes.extend_from_slice(&vout.to_le_bytes());
-                bytes.extend_from_slice(
-                    &(block.outputs.height * 2 + u32::from(tx == 0)).to_le_bytes(),
-                );
-                bytes.extend_from_slice(&amount.to_le_bytes());
                 let key = block.outputs.key(distinct, tx, vout);
+                let amount = block.outputs.amount(tx, vout);
+                let made = (block.outputs.height, tx == 0);
                 locks.with(block.outputs.kind(tx, vout), &key, |lock| {
-                    bytes.push(lock.script().len() as u8);
-                    bytes.extend_from_slice(lock.script());
+                    part.add((txid, vout), made, amount, lock.script());
                 });
-                part.hash.insert(&bytes);
-                part.count += 1;
-                part.amount += amount;
             }
         }
         part
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "the shape that `reduce` wants")]
-    fn join(mut self, other: Self) -> Self {
+    pub(crate) fn join(mut self, other: Self) -> Self {
         self.hash.combine(&other.hash);
         self.count += other.count;
         self.amount += other.amount;

@@ -151,7 +151,7 @@ impl WidthWorks<'_, '_> {
         let mut spent = 0;
         for (phase, blocks) in self.shape.phases_made() {
             let begun = Instant::now();
-            let before = self.works.blocks.len();
+            let before = self.works.tail.blocks.len();
             self.works.progress.phase(phase, blocks);
             for block in 0..blocks {
                 match phase {
@@ -169,7 +169,10 @@ impl WidthWorks<'_, '_> {
             times.push(PhaseTime {
                 phase,
                 blocks,
-                signatures: self.works.blocks[before..].iter().map(|line| line.signatures).sum(),
+                signatures: self.works.tail.blocks[before..]
+                    .iter()
+                    .map(|line| line.signatures)
+                    .sum(),
                 seconds: begun.elapsed().as_secs_f64(),
             });
         }

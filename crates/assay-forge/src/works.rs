@@ -11,12 +11,13 @@ use crate::{
     keys::KeyId,
     ledger::{BlockLine, Line, Phase, TipLine},
     lock::LockBook,
+    network::Network,
     output::Output,
     params::Params,
     plan::Plan,
     progress::Progress,
     sign::{Desk, Signed},
-    utxo,
+    utxo::{self, UtxoSet},
 };
 
 /// Everything at hand while forging.
@@ -25,12 +26,96 @@ pub(crate) struct Works<'p> {
     pub(crate) threads: ThreadPool,
     pub(crate) locks: LockBook,
     pub(crate) coins: Coins,
+    pub(crate) tail: Tail,
+    pub(crate) signing_seconds: f64,
+    pub(crate) progress: &'p mut dyn Progress,
+}
+
+/// The end of the chain on disk, to which blocks are appended.
+pub(crate) struct Tail {
     pub(crate) output: Output,
     pub(crate) previous: [u8; 32],
     pub(crate) blocks: Vec<BlockLine>,
     pub(crate) schnorr: u64,
-    pub(crate) signing_seconds: f64,
-    pub(crate) progress: &'p mut dyn Progress,
+}
+
+/// A block whose transactions are signed.
+pub(crate) struct Ready<'a> {
+    pub(crate) network: Network,
+    pub(crate) height: u32,
+    pub(crate) phase: Phase,
+    pub(crate) time: u32,
+    /// Transactions in the order of the block.
+    pub(crate) order: &'a [u32],
+    pub(crate) coinbase: &'a Coinbase,
+    /// With the coinbase's identifier.
+    pub(crate) signed: &'a Signed,
+    pub(crate) inputs: u64,
+    pub(crate) outputs: u64,
+}
+
+impl Tail {
+    /// Completes a signed block and writes it, its order and its ledger line.
+    pub(crate) fn append(
+        &mut self,
+        ready: &Ready<'_>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), ForgeError> {
+        let Ready { network, height, order, coinbase, signed, .. } = *ready;
+        let root = block::root(&signed.txids, order);
+        let mined = block::mine(network, &self.previous, &root, ready.time);
+        let count = block::count_bytes(order.len() as u64);
+
+        let mut offsets = vec![0u32; order.len()];
+        let mut bytes = (mined.bytes.len() + count.len() + coinbase.bytes.len()) as u64;
+        for tx in &order[1..] {
+            offsets[*tx as usize] = bytes as u32;
+            bytes += u64::from(signed.places[*tx as usize].bytes);
+        }
+        let head = [&mined.bytes[..], &count, &coinbase.bytes];
+        let body = order[1..].iter().map(|tx| signed.tx(*tx));
+        let place = self.output.block(bytes, head.into_iter().chain(body))?;
+        self.output.order(height, &order_records(signed, &offsets))?;
+
+        let line = BlockLine {
+            height,
+            hash: BlockHash(mined.hash).to_string(),
+            phase: ready.phase,
+            file: place.file,
+            offset: place.offset,
+            bytes,
+            weight: 4 * (80 + count.len() as u64) + coinbase.weight + signed.weight,
+            txs: order.len() as u64,
+            inputs: ready.inputs,
+            outputs: ready.outputs,
+            signatures: signed.signatures,
+            time: ready.time,
+        };
+        self.output.line(&Line::Block(line.clone()))?;
+        progress.block(&line);
+        self.blocks.push(line);
+        self.previous = mined.hash;
+        self.schnorr += signed.schnorr;
+        Ok(())
+    }
+
+    /// The last line of the ledger.
+    pub(crate) fn tip(&self, set: &UtxoSet) -> TipLine {
+        let last = self.blocks.last().expect("there is at least one block");
+        let sum = |count: fn(&BlockLine) -> u64| self.blocks.iter().map(count).sum();
+        TipLine {
+            height: last.height,
+            hash: last.hash.clone(),
+            utxo_count: set.count,
+            utxo_amount: set.amount,
+            utxo_muhash: hex_string(&set.muhash),
+            txs: sum(|line| line.txs),
+            inputs: sum(|line| line.inputs),
+            outputs: sum(|line| line.outputs),
+            bytes: sum(|line| line.bytes),
+            signatures: sum(|line| line.signatures),
+        }
+    }
 }
 
 impl Works<'_> {
@@ -60,41 +145,18 @@ impl Works<'_> {
         let order = block::block_order(network, &signed.txids, &self.threads);
         let coinbase = self.coinbase(&plan, &signed, &order);
         signed.txids[0] = coinbase.txid;
-        let root = block::root(&signed.txids, &order);
-        let time = self.params.time(height);
-        let mined = block::mine(network, &self.previous, &root, time);
-        let count = block::count_bytes(order.len() as u64);
-
-        let mut offsets = vec![0u32; order.len()];
-        let mut bytes = (mined.bytes.len() + count.len() + coinbase.bytes.len()) as u64;
-        for tx in &order[1..] {
-            offsets[*tx as usize] = bytes as u32;
-            bytes += u64::from(signed.places[*tx as usize].bytes);
-        }
-        let head = [&mined.bytes[..], &count, &coinbase.bytes];
-        let body = order[1..].iter().map(|tx| signed.tx(*tx));
-        let place = self.output.block(bytes, head.into_iter().chain(body))?;
-        self.output.order(height, &order_records(&signed, &offsets))?;
-
-        let line = BlockLine {
+        let ready = Ready {
+            network,
             height,
-            hash: BlockHash(mined.hash).to_string(),
             phase,
-            file: place.file,
-            offset: place.offset,
-            bytes,
-            weight: 4 * (80 + count.len() as u64) + coinbase.weight + signed.weight,
-            txs: order.len() as u64,
+            time: self.params.time(height),
+            order: &order,
+            coinbase: &coinbase,
+            signed: &signed,
             inputs: plan.inputs.len() as u64,
             outputs: plan.outputs.len() as u64 + u64::from(network.segwit()),
-            signatures: signed.signatures,
-            time,
         };
-        self.output.line(&Line::Block(line.clone()))?;
-        self.progress.block(&line);
-        self.blocks.push(line);
-        self.previous = mined.hash;
-        self.schnorr += signed.schnorr;
+        self.tail.append(&ready, self.progress)?;
         self.remember(plan, signed.txids, order);
         Ok(())
     }
@@ -109,7 +171,7 @@ impl Works<'_> {
             if network.segwit() { block::root(&signed.wtxids, order) } else { [0; 32] };
         self.locks.with(pay.kind, &pay.key, |lock| {
             Coinbase::new(&CoinbaseParts {
-                network,
+                commits: network.segwit(),
                 height: plan.outputs.height,
                 seed: self.params.seed,
                 amount: pay.amount,
@@ -135,20 +197,7 @@ impl Works<'_> {
             &self.threads,
             self.progress,
         );
-        let last = self.blocks.last().expect("there is at least one block");
-        let sum = |count: fn(&BlockLine) -> u64| self.blocks.iter().map(count).sum();
-        TipLine {
-            height: last.height,
-            hash: last.hash.clone(),
-            utxo_count: set.count,
-            utxo_amount: set.amount,
-            utxo_muhash: hex_string(&set.muhash),
-            txs: sum(|line| line.txs),
-            inputs: sum(|line| line.inputs),
-            outputs: sum(|line| line.outputs),
-            bytes: sum(|line| line.bytes),
-            signatures: sum(|line| line.signatures),
-        }
+        self.tail.tip(&set)
     }
 }
 

@@ -118,7 +118,7 @@ impl<'a> TxWriter<'a> {
         let hash_type = if network.segwit() { sighash::ALL } else { sighash::ALL_FORKID };
         let bip143 = Bip143::new(parts, hash_type);
         let bip341 = (!parts.amounts.is_empty()).then(|| Bip341::new(parts));
-        let is_legacy = |kind| *network == Network::Regtest && kind == Kind::P2pkh;
+        let is_legacy = |kind: Kind| *network == Network::Regtest && kind.is_legacy();
         let mut legacy =
             spends.iter().any(|spend| is_legacy(spend.kind)).then(|| Legacy::new(parts));
         let signer = locks.signer();
@@ -154,11 +154,37 @@ impl<'a> TxWriter<'a> {
                         }
                     }
                 }
+                Unlock::Multi(script) if spend.kind == Kind::P2shMulti => {
+                    let digest = legacy.as_mut().expect("a legacy input is present");
+                    let digest = digest.digest(input, &multi_code(script));
+                    let mut body = vec![0]; // CHECKMULTISIG's dummy
+                    for number in signing_pair(spend.amount) {
+                        let signature = signer.ecdsa(&digest, &spend.key.secret(number));
+                        push_signature(&mut body, &signature.serialize_der(), hash_type);
+                    }
+                    body.extend_from_slice(&[0x4c, script.len() as u8]); // OP_PUSHDATA1
+                    body.extend_from_slice(&script[..]);
+                    compact_size(script_sigs, body.len() as u64);
+                    script_sigs.extend_from_slice(&body);
+                    witnesses.push(0);
+                }
+                Unlock::Bare { dummy } => {
+                    let digest = legacy.as_mut().expect("a legacy input is present");
+                    let mut code = Vec::with_capacity(1 + lock.script().len());
+                    push(&mut code, lock.script());
+                    let digest = digest.digest(input, &code);
+                    let signature = signer.ecdsa(&digest, &spend.key.secret(0)).serialize_der();
+                    script_sigs.push((usize::from(*dummy) + signature.len() + 2) as u8);
+                    if *dummy {
+                        script_sigs.push(0);
+                    }
+                    push_signature(script_sigs, &signature, hash_type);
+                    witnesses.push(0);
+                }
+                Unlock::Never => unreachable!("what cannot be spent is never planned to be"),
                 Unlock::Multi(script) => {
                     script_sigs.push(0);
-                    let mut code = [0u8; 106];
-                    code[0] = 105;
-                    code[1..].copy_from_slice(&script[..]);
+                    let code = multi_code(script);
                     let digest = bip143.digest(outpoint, &code, spend.amount);
                     witnesses.extend_from_slice(&[4, 0]); // four items, the first is CHECKMULTISIG's dummy
                     for number in signing_pair(spend.amount) {
@@ -249,6 +275,14 @@ fn p2pkh_code(key_hash: &[u8; 20]) -> [u8; 26] {
     code[..4].copy_from_slice(&[25, 0x76, 0xa9, 0x14]);
     code[4..24].copy_from_slice(key_hash);
     code[24..].copy_from_slice(&[0x88, 0xac]);
+    code
+}
+
+/// The script code of a 2-of-3, with its length.
+fn multi_code(script: &[u8; 105]) -> [u8; 106] {
+    let mut code = [0u8; 106];
+    code[0] = 105;
+    code[1..].copy_from_slice(script);
     code
 }
 

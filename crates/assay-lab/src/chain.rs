@@ -4,6 +4,7 @@
 //! files in Bitcoin Core's framing under `blocks/`, and under `order/` one file per block with a
 //! 40-byte record per transaction in generation order. A ledger without a tip line is unfinished.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Component, Path, PathBuf};
@@ -24,6 +25,8 @@ pub struct Chain {
     pub header: ChainHeader,
     /// One entry per block from height 1.
     pub blocks: Vec<BlockEntry>,
+    /// What ranges of heights have, where the recipe sums it up.
+    pub ranges: Vec<RangeEntry>,
     /// The last line of the ledger.
     pub tip: TipEntry,
 }
@@ -48,6 +51,12 @@ pub struct ChainHeader {
     /// Last height, where the forge was told to stop early.
     #[serde(default)]
     pub stop_height: Option<u32>,
+    /// Of a history: the factor on the transactions of its blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_scale: Option<f64>,
+    /// Height from which each soft fork is active, where the chain says.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub activation: BTreeMap<String, u32>,
     /// Version of the forge.
     pub assay_version: String,
     /// Hash of the recipe text.
@@ -80,6 +89,29 @@ pub struct BlockEntry {
     pub signatures: u64,
 }
 
+/// A range line of the ledger: what some heights have. Coinbases are left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RangeEntry {
+    /// First height.
+    pub first: u32,
+    /// Last height.
+    pub last: u32,
+    /// Transactions.
+    pub txs: u64,
+    /// Inputs.
+    pub inputs: u64,
+    /// Outputs.
+    pub outputs: u64,
+    /// Transactions with a witness.
+    pub segwit_txs: u64,
+    /// Transactions of more than 50 inputs.
+    pub many_input_txs: u64,
+    /// Those of them without a witness.
+    pub many_input_legacy_txs: u64,
+    /// Coins in the set after the last height.
+    pub coins: u64,
+}
+
 /// Last line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TipEntry {
@@ -110,6 +142,7 @@ pub struct TipEntry {
 enum Line {
     Chain(ChainHeader),
     Block(BlockEntry),
+    Range(RangeEntry),
     Tip(TipEntry),
 }
 
@@ -183,6 +216,7 @@ impl Chain {
         let read_error = |source| ChainError::Read { path: path.clone(), source };
         let file = File::open(&path).map_err(read_error)?;
         let (mut header, mut blocks, mut tip) = (None, Vec::new(), None);
+        let mut ranges = Vec::new();
         for (index, line) in BufReader::new(file).lines().enumerate() {
             let text = line.map_err(read_error)?;
             let line = index + 1;
@@ -199,12 +233,16 @@ impl Chain {
                     header = Some(first);
                 }
                 Line::Chain(_) => return Err(wrong("a second chain line")),
-                Line::Block(_) | Line::Tip(_) if header.is_none() => {
+                Line::Block(_) | Line::Range(_) | Line::Tip(_) if header.is_none() => {
                     return Err(wrong("no chain line before it"));
                 }
                 Line::Block(block) => {
                     check_block(&block, blocks.len()).map_err(wrong)?;
                     blocks.push(block);
+                }
+                Line::Range(range) => {
+                    check_range(&range, &ranges, blocks.len()).map_err(wrong)?;
+                    ranges.push(range);
                 }
                 Line::Tip(last) => {
                     check_tip(&last, &blocks).map_err(wrong)?;
@@ -213,7 +251,9 @@ impl Chain {
             }
         }
         match (header, tip) {
-            (Some(header), Some(tip)) => Ok(Self { dir: dir.to_owned(), header, blocks, tip }),
+            (Some(header), Some(tip)) => {
+                Ok(Self { dir: dir.to_owned(), header, blocks, ranges, tip })
+            }
             _ => Err(ChainError::Unfinished { path }),
         }
     }
@@ -320,6 +360,19 @@ fn check_block(block: &BlockEntry, before: usize) -> Result<(), &'static str> {
     Ok(())
 }
 
+fn check_range(
+    range: &RangeEntry,
+    before: &[RangeEntry],
+    blocks: usize,
+) -> Result<(), &'static str> {
+    let first = before.last().map_or(1, |last| last.last + 1);
+    if range.first == first && range.last >= first && range.last as usize == blocks {
+        Ok(())
+    } else {
+        Err("a range begins behind the one before and ends with the block above its line")
+    }
+}
+
 fn check_tip(tip: &TipEntry, blocks: &[BlockEntry]) -> Result<(), &'static str> {
     let Some(last) = blocks.last() else { return Err("a tip without blocks") };
     if tip.height != last.height || tip.hash != last.hash {
@@ -355,6 +408,7 @@ pub(crate) mod tests {
 
     const HEADER: &str = r#"{"kind":"chain","format":1,"recipe":"r","chain":"regtest","seed":7,"scale":0.5,"variant":"intended","distinct_keys":false,"magic":"fabfb5da","assay_version":"0.1.0","recipe_sha256":"00"}"#;
     const BLOCK: &str = r#"{"kind":"block","height":1,"hash":"aa","phase":"maturity","file":"blocks/blk00000.dat","offset":8,"bytes":5,"weight":20,"txs":2,"inputs":1,"outputs":3,"signatures":1,"time":1}"#;
+    const RANGE: &str = r#"{"kind":"range","first":1,"last":1,"txs":1,"inputs":1,"outputs":2,"segwit_txs":1,"taproot_txs":0,"many_input_txs":0,"many_input_legacy_txs":0,"consolidations":0,"made":{"p2wpkh":2},"spent":{"p2wpkh":1},"ages":[1],"coins":3}"#;
     const TIP: &str = r#"{"kind":"tip","height":1,"hash":"aa","utxo_count":3,"utxo_amount":5,"utxo_muhash":"bb","txs":2,"inputs":1,"outputs":3,"bytes":5,"signatures":1}"#;
 
     fn directory(lines: &[&str]) -> tempfile::TempDir {
@@ -387,6 +441,8 @@ pub(crate) mod tests {
             refuse(&[&HEADER.replace("\"format\":1", "\"format\":2"), BLOCK, TIP]),
             refuse(&[HEADER, &BLOCK.replace("blocks/", "../"), TIP]),
             refuse(&[HEADER, &BLOCK.replace("\"txs\":2", "\"txs\":3"), TIP]),
+            refuse(&[HEADER, BLOCK, &RANGE.replace("\"last\":1", "\"last\":2"), TIP]),
+            refuse(&[HEADER, BLOCK, RANGE, RANGE, TIP]),
         ];
         insta::assert_snapshot!(said.join("\n"), @r#"
         DIR/ledger.jsonl has no tip line: the chain is unfinished
@@ -399,7 +455,12 @@ pub(crate) mod tests {
         DIR/ledger.jsonl, line 1: only chain format 1 is known
         DIR/ledger.jsonl, line 2: a block file lies inside the directory
         DIR/ledger.jsonl, line 3: the totals are not the sums of the blocks
+        DIR/ledger.jsonl, line 3: a range begins behind the one before and ends with the block above its line
+        DIR/ledger.jsonl, line 4: a range begins behind the one before and ends with the block above its line
         "#);
+        let dir = directory(&[HEADER, BLOCK, RANGE, TIP]);
+        let chain = Chain::open(dir.path()).expect("a whole ledger");
+        assert_eq!((chain.ranges.len(), chain.ranges[0].coins), (1, 3));
     }
 
     #[test]

@@ -154,10 +154,17 @@ fn delivery(text: &str) -> Result<Delivery, String> {
 pub(crate) struct RunArguments {
     /// Name of a built-in plan (`assay plan list`) or path of a TOML file.
     pub(crate) plan: String,
+    /// Recipe of the chain instead of the plan's: a built-in one (`assay chain recipes`) or the
+    /// path of a TOML file, such as one's own eras of a history.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) recipe: Option<String>,
     /// Size of the chain instead of the plan's; 1 is the size of the published experiment. `small`
     /// is 0.05, `medium` 0.3, `large` 1. Of a plan of the mempool: its transactions times this.
     #[arg(long, value_name = "F", value_parser = scale)]
     pub(crate) scale: Option<f64>,
+    /// Of a history: transactions in a block, as a multiple of the recipe's, instead of the plan's.
+    #[arg(long, value_name = "F")]
+    pub(crate) byte_scale: Option<f64>,
     /// Seed of the chain instead of the plan's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
@@ -356,16 +363,23 @@ pub(crate) struct ForgeArguments {
     /// Seed of all random choices.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Size; 1 is the size of the published experiment.
-    #[arg(long, value_name = "F", default_value_t = 0.02)]
-    pub(crate) scale: f64,
-    /// Folder to write to; must be new, empty, or left by an interrupted forge.
+    /// Size; 1 is the size of the published experiment. Of `history`: number of blocks, 20,000 at 1
+    /// [default: 0.02; 0.05 of a history].
+    #[arg(long, value_name = "F")]
+    pub(crate) scale: Option<f64>,
+    /// Of `history`: transactions in a block, as a multiple of the recipe's 8 % of the main
+    /// chain's.
+    #[arg(long, value_name = "F", default_value_t = 1.0)]
+    pub(crate) byte_scale: f64,
+    /// Folder to write to; must be new, empty, or left by an interrupted forge. A history goes on
+    /// where that ended, other chains begin anew.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// Which generator to copy.
     #[arg(long, value_enum, default_value_t = VariantArgument::Intended)]
     pub(crate) variant: VariantArgument,
-    /// Give every output a key of its own; the published chain repeats keys.
+    /// Give every output a key of its own, as a history always does; the published chain repeats
+    /// keys.
     #[arg(long)]
     pub(crate) distinct_keys: bool,
     /// Threads that sign; 0 takes one for each core.
@@ -581,6 +595,10 @@ pub(crate) struct ValidateArguments {
     /// Stop after this height; with --datadir a later call goes on from there.
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
+    /// Height from which a soft fork (bip34, dersig, cltv, csv, segwit) is active, as Bitcoin
+    /// Core's -testactivationheight has it; not on main. May be given several times.
+    #[arg(long, value_name = "NAME@HEIGHT")]
+    pub(crate) test_activation_height: Vec<String>,
     /// Take the scripts of this block and its ancestors to be valid; everything else is still
     /// checked.
     #[arg(long, value_name = "HASH")]

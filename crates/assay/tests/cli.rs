@@ -189,7 +189,10 @@ fn lists_come_as_text_and_as_json() {
     assert!(stdout(&assay(&["plan", "list"])).lines().any(|line| line.starts_with("bch-scaling ")));
     let names: Vec<String> =
         serde_json::from_slice(&assay(&["chain", "recipes", "--json"]).stdout).expect("JSON");
-    assert_eq!(names, ["bch-scaling", "bitcoin-placement", "bitcoin-scaling", "sighash-scaling"]);
+    assert_eq!(
+        names,
+        ["bch-scaling", "bitcoin-placement", "bitcoin-scaling", "history", "sighash-scaling"]
+    );
     // What is shown can be used.
     let recipe = stdout(&assay(&["chain", "recipe", "bitcoin-scaling"]));
     assert!(recipe.contains("bitcoin-scaling"));

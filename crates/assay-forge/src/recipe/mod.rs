@@ -1,5 +1,6 @@
 //! Recipes: what a chain is made of, as TOML.
 
+mod history;
 mod scaling;
 mod widths;
 
@@ -8,6 +9,7 @@ use std::{fmt, ops::RangeInclusive};
 use serde::Deserialize;
 use thiserror::Error;
 
+pub(crate) use self::history::{EraFile, Fork, HistoryFile, Shapes, outputs_of_tx};
 pub(crate) use self::scaling::{ScalingFile, Scripts};
 pub(crate) use self::widths::{WidthsFile, bound};
 use crate::network::Network;
@@ -26,6 +28,8 @@ pub(crate) enum RecipeKind {
     Scaling(Box<ScalingFile>),
     /// Transactions of few to many inputs.
     Widths(Box<WidthsFile>),
+    /// Eras of the main chain.
+    History(Box<HistoryFile>),
 }
 
 impl Recipe {
@@ -62,6 +66,10 @@ impl Recipe {
             let file: WidthsFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
             file.check()?;
             RecipeKind::Widths(Box::new(file))
+        } else if tables.contains_key("history") {
+            let file: HistoryFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
+            file.check()?;
+            RecipeKind::History(Box::new(file))
         } else {
             let file: ScalingFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
             file.check()?;
@@ -75,6 +83,15 @@ impl Recipe {
         match &self.kind {
             RecipeKind::Scaling(file) => &file.name,
             RecipeKind::Widths(file) => &file.name,
+            RecipeKind::History(file) => &file.name,
+        }
+    }
+
+    /// The scale of a first look: seconds of work.
+    pub fn scale_by_default(&self) -> f64 {
+        match &self.kind {
+            RecipeKind::History(_) => 0.05,
+            _ => 0.02,
         }
     }
 
@@ -83,6 +100,7 @@ impl Recipe {
         match &self.kind {
             RecipeKind::Scaling(file) => file.chain,
             RecipeKind::Widths(file) => file.chain,
+            RecipeKind::History(file) => file.chain,
         }
     }
 
@@ -97,7 +115,7 @@ impl Recipe {
 pub enum RecipeError {
     /// There is no such recipe in the program.
     #[error(
-        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling and sighash-scaling, or give the path of a TOML file"
+        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling, history and sighash-scaling, or give the path of a TOML file"
     )]
     Unknown {
         /// The name asked for.
@@ -162,6 +180,18 @@ pub enum RecipeError {
         /// The rule it breaks.
         rule: &'static str,
     },
+    /// An era that cannot be followed.
+    #[error("era {era:?}: {key} = {value} is impossible: {rule}")]
+    Era {
+        /// Its title.
+        era: String,
+        /// The key in its table.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// The rule it breaks.
+        rule: &'static str,
+    },
     /// A name that cannot stand in a ledger.
     #[error("name = {name:?} is impossible: use 1 to 64 letters, digits, dots and hyphens")]
     Name {
@@ -220,9 +250,10 @@ impl fmt::Display for Recipe {
     }
 }
 
-const BUILTIN: [(&str, &str); 4] = [
+const BUILTIN: [(&str, &str); 5] = [
     ("bch-scaling", include_str!("../../recipes/bch-scaling.toml")),
     ("bitcoin-placement", include_str!("../../recipes/bitcoin-placement.toml")),
     ("bitcoin-scaling", include_str!("../../recipes/bitcoin-scaling.toml")),
+    ("history", include_str!("../../recipes/history.toml")),
     ("sighash-scaling", include_str!("../../recipes/sighash-scaling.toml")),
 ];

@@ -22,7 +22,10 @@ const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
 /// What a chain directory consists of. The first is the ledger of a forge that did not finish, and
 /// is removed last.
-const PARTS: [&str; 4] = ["ledger.jsonl.part", "ledger.jsonl", "blocks", "order"];
+const PARTS: [&str; 5] = ["ledger.jsonl.part", "ledger.jsonl", "txids.part", "blocks", "order"];
+
+/// The ledger of a forge that did finish.
+const FINISHED: &str = "ledger.jsonl";
 
 /// Why there is no chain.
 #[derive(Debug, thiserror::Error)]
@@ -118,7 +121,10 @@ impl ForgeJob<'_> {
             // Unfinished or damaged: the forge makes the same bytes again.
             Err(_) => {}
         }
-        self.remove_old()?;
+        // Of an unfinished chain the forge itself knows what it can go on with.
+        if self.dir.join(FINISHED).exists() || !self.dir.join(PARTS[0]).exists() {
+            self.remove_old()?;
+        }
         let seconds = self.forge()?;
         let chain = Chain::open(self.dir)?;
         if let Some(difference) = self.difference(&chain.header) {
@@ -137,9 +143,16 @@ impl ForgeJob<'_> {
             (!is_file && header.recipe != plan.recipe, "recipe", header.recipe.clone()),
             (header.seed != plan.seed, "seed", header.seed.to_string()),
             (header.scale.to_bits() != plan.scale.to_bits(), "scale", header.scale.to_string()),
+            (
+                header.byte_scale.unwrap_or(1.0).to_bits()
+                    != plan.byte_scale.unwrap_or(1.0).to_bits(),
+                "byte_scale",
+                header.byte_scale.unwrap_or(1.0).to_string(),
+            ),
             (header.variant != plan.variant.as_str(), "variant", header.variant.clone()),
             (
-                header.distinct_keys != plan.distinct_keys,
+                // The keys of a history are distinct, whatever is asked for.
+                header.byte_scale.is_none() && header.distinct_keys != plan.distinct_keys,
                 "distinct_keys",
                 header.distinct_keys.to_string(),
             ),
@@ -232,6 +245,9 @@ impl ForgeJob<'_> {
         }
         if chain.distinct_keys {
             args.push("--distinct-keys".into());
+        }
+        if let Some(scale) = chain.byte_scale {
+            args.extend(["--byte-scale".into(), scale.to_string().into()]);
         }
         if let Some(height) = chain.stop_height {
             args.extend(["--stop-height".into(), height.to_string().into()]);

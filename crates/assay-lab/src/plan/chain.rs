@@ -10,8 +10,11 @@ pub struct ChainPlan {
     pub recipe: String,
     /// Seed of the chain.
     pub seed: u64,
-    /// Size relative to the published chain, above 0 and at most 1.
+    /// Size relative to the published chain, above 0; what is possible the recipe says.
     pub scale: f64,
+    /// Of a history: factor on the transactions of its blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_scale: Option<f64>,
     /// Whether the published generator's quirks are copied.
     #[serde(default)]
     pub variant: Variant,
@@ -70,9 +73,12 @@ impl ChainPlan {
 
 /// The rule a scale must keep, in the plan and on the command line.
 pub(crate) fn check_scale(scale: f64) -> Result<(), &'static str> {
-    if scale.is_finite() && scale > 0.0 && scale <= 1.0 {
+    if scale.is_finite() && scale > 0.0 && scale <= SCALE_MAX {
         Ok(())
     } else {
-        Err("a scale is above 0 and at most 1")
+        Err("a scale is above 0 and at most 50")
     }
 }
+
+/// A history of the built-in recipe then has a million blocks; what a recipe takes, the forge says.
+const SCALE_MAX: f64 = 50.0;

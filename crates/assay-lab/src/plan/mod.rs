@@ -240,6 +240,10 @@ impl Plan {
         }
         check_scale(self.chain.scale)
             .map_err(|rule| ("chain.scale".to_owned(), self.chain.scale.to_string(), rule))?;
+        if let Some(scale) = self.chain.byte_scale {
+            check_scale(scale)
+                .map_err(|rule| ("chain.byte_scale".to_owned(), scale.to_string(), rule))?;
+        }
         if self.chain.recipe.is_empty() {
             return bad("chain.recipe", String::new(), "a recipe is needed");
         }
@@ -361,7 +365,7 @@ mod tests {
         insta::assert_snapshot!(
             [unknown_key, wrong_type, not_toml, bad_mode].join("\n---\n"),
             @r#"
-        plan.toml, line 18, column 1: unknown field `scael`, expected one of `recipe`, `seed`, `scale`, `variant`, `distinct_keys`, `keys`, `stop_height`
+        plan.toml, line 18, column 1: unknown field `scael`, expected one of `recipe`, `seed`, `scale`, `byte_scale`, `variant`, `distinct_keys`, `keys`, `stop_height`
         ---
         plan.toml, line 17, column 8: invalid value: integer `-1`, expected u64
         ---
@@ -402,9 +406,9 @@ mod tests {
             })
             .collect();
         insta::assert_snapshot!(said.join("\n"), @r#"
-        plan.toml: chain.scale = 0: a scale is above 0 and at most 1
-        plan.toml: chain.scale = NaN: a scale is above 0 and at most 1
-        plan.toml: chain.scale = 1000000000: a scale is above 0 and at most 1
+        plan.toml: chain.scale = 0: a scale is above 0 and at most 50
+        plan.toml: chain.scale = NaN: a scale is above 0 and at most 50
+        plan.toml: chain.scale = 1000000000: a scale is above 0 and at most 50
         plan.toml: feed.seen = []: at least one share is needed
         plan.toml: feed.seen = 0.9: each share once, in whole percent
         plan.toml: feed.seen = 1.5: a share lies between 0.0 and 1.0

@@ -4,6 +4,7 @@
 //! time: [`crate::results::load`] and [`write_all`].
 
 mod charts;
+mod content;
 mod csv;
 mod finding;
 mod front;
@@ -184,7 +185,12 @@ fn sections(results: &Results, verdict: Option<&Result<Comparison, CompareError>
 fn sync_sections(results: &Results) -> Vec<Section> {
     let mut tables = vec![sync::ways(results)];
     tables.extend(sync::differences(results));
-    vec![section("curves", "Curves", sync::prose(results), tables, sync::charts(results))]
+    tables.extend(content::slopes(results));
+    let mut charts = sync::charts(results);
+    // Under the same axis as the first: time against height.
+    let below = charts.len().min(1);
+    charts.splice(below..below, content::charts(results, &sync::bands(results)));
+    vec![section("curves", "Curves", sync::prose(results), tables, charts)]
 }
 
 /// What is said of targets that are fed block by block.

@@ -9,11 +9,11 @@ use std::fmt::Write as _;
 use assay_report::csv::field;
 use assay_report::number::{count, percent, ratio, seconds};
 use assay_report::stats::median;
-use assay_report::{Chart, Line, LineChart, Look, Table, number};
+use assay_report::{Band, Chart, Line, LineChart, Look, Table, number};
 
-use super::charts;
 use super::series::{self, Series, measured_phases};
 use super::tables::NONE;
+use super::{charts, content};
 use crate::plan::Delivery;
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
 
@@ -245,7 +245,8 @@ pub(super) fn method(results: &Results) -> Vec<String> {
                 .to_owned(),
         );
     }
-    points.into_iter().map(|point| format!("- {point}")).collect()
+    let points = points.into_iter().map(|point| format!("- {point}"));
+    points.chain(content::soft_forks(results)).collect()
 }
 
 /// How each target got its blocks, and how its runs ended.
@@ -298,7 +299,7 @@ fn curve(run: &Run, x: fn(&BlockRecord) -> f64) -> Vec<(f64, f64)> {
 pub(super) fn charts(results: &Results) -> Vec<Chart> {
     let all = comparable(results);
     let mut charts: Vec<Chart> = Vec::new();
-    let bands = all.first().and_then(Series::middle_run).map(|run| charts::bands(results, run));
+    let bands = bands(results);
     let line = |series: &Series<'_>, points: Vec<(f64, f64)>| Line {
         label: series.label.clone(),
         look: series.look,
@@ -318,7 +319,7 @@ pub(super) fn charts(results: &Results) -> Vec<Chart> {
         y_label: "seconds".to_owned(),
         series: all.iter().filter_map(middle).collect(),
         background: all.iter().flat_map(others).collect(),
-        bands: bands.unwrap_or_default(),
+        bands,
         ..LineChart::default()
     };
     charts.extend(chart.draw());
@@ -366,6 +367,12 @@ pub(super) fn charts(results: &Results) -> Vec<Chart> {
         ));
     }
     charts
+}
+
+/// The phases of the chain on an axis of heights.
+pub(super) fn bands(results: &Results) -> Vec<Band> {
+    let run = comparable(results).first().and_then(Series::middle_run).cloned();
+    run.map(|run| charts::bands(results, &run)).unwrap_or_default()
 }
 
 fn range_of(lines: &[Line]) -> Option<(f64, f64)> {

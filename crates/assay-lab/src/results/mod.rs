@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
+use crate::chain::RangeEntry;
 use crate::electrum::check::LedgerCheck;
 use crate::machine::disk::DiskUse;
 use crate::machine::{Machine, ReferenceRate, Software};
@@ -84,6 +85,15 @@ pub struct ChainSummary {
     pub variant: String,
     /// Whether every output has a key of its own.
     pub distinct_keys: bool,
+    /// Of a history: the factor on the transactions of its blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub byte_scale: Option<f64>,
+    /// Height from which each soft fork is active, where the chain says.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub activation: BTreeMap<String, u32>,
+    /// What ranges of heights have, where the recipe sums it up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ranges: Vec<RangeEntry>,
     /// Version of the forge.
     pub assay_version: String,
     /// Hash of the recipe text, where the forge gives it.

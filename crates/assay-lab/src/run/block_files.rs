@@ -87,6 +87,7 @@ impl RunJob<'_> {
         let ports = Ports::free()?;
         let with = SyncLaunch {
             chain: &self.chain.header.chain,
+            activation: &self.chain.header.activation,
             plan: self.plan,
             datadir: folder,
             ports: &ports,

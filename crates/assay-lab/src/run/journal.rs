@@ -76,8 +76,15 @@ impl Settings {
         let launch = match target.way(plan.feed.by) {
             Ok(way) if way != Way::Rpc => {
                 let blocks = Path::new("blocks");
-                let (chain, source) = (&chain.chain, 0);
-                let with = SyncLaunch { chain, plan, datadir, ports: &ports, source, blocks };
+                let with = SyncLaunch {
+                    chain: &chain.chain,
+                    activation: &chain.activation,
+                    plan,
+                    datadir,
+                    ports: &ports,
+                    source: 0,
+                    blocks,
+                };
                 target.launch_sync(way, &with)
             }
             _ => {
@@ -86,7 +93,7 @@ impl Settings {
             }
         };
         Self {
-            chain: ChainSummary { forge_s: None, ..chain.clone() },
+            chain: ChainSummary { forge_s: None, ranges: Vec::new(), ..chain.clone() },
             // How many shares a plan asks for does not change what one of them is.
             feed: FeedPlan { seen: vec![seen], ..plan.feed.clone() },
             family: target.family,

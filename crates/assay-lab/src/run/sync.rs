@@ -188,6 +188,7 @@ impl RunJob<'_> {
             self.way,
             &SyncLaunch {
                 chain: &self.chain.header.chain,
+                activation: &self.chain.header.activation,
                 plan: self.plan,
                 datadir: place.datadir,
                 ports: &place.ports,

@@ -12,10 +12,11 @@ use crate::machine::disk::folder_bytes;
 use crate::plan::{IndexKind, TargetsPlan};
 use crate::process::Ports;
 
-/// Options that this version has: of `assay validate` the first, heights as lines of JSON, and of `assay bitcoind` those that a
+/// Options that this version has: of `assay validate` the first two, heights as lines of JSON and of soft forks, and of `assay bitcoind` those that a
 /// sync uses.
-const OPTIONS: [&str; 13] = [
+const OPTIONS: [&str; 15] = [
     "progress",
+    "test-activation-height",
     "assumevalid",
     "blocksonly",
     "connect",
@@ -27,6 +28,7 @@ const OPTIONS: [&str; 13] = [
     "par",
     "reindex-chainstate",
     "rpcservertimeout",
+    "testactivationheight",
     "v2transport",
 ];
 /// Folder of our index inside the folder of a chain, and what earlier builds call it.
@@ -111,6 +113,12 @@ impl Target {
             args.extend(["--par".into(), threads.to_string().into()]);
         }
         args.extend(self.known(&["--progress"]));
+        if self.knows("--test-activation-height") {
+            for (name, height) in with.activation {
+                args.push("--test-activation-height".into());
+                args.push(format!("{name}@{height}").into());
+            }
+        }
         args
     }
 }

@@ -14,6 +14,9 @@ use crate::process::Ports;
 
 pub(super) const CHAINSTATE: &str = "-reindex-chainstate";
 
+/// Moves a soft fork on a test chain, of Bitcoin Core from 22 on.
+const ACTIVATION: &str = "-testactivationheight";
+
 /// For programs of the Bitcoin Core family, given only to those whose help lists them: older and newer ones refuse what they do
 /// not know. A regtest node checks its whole mempool and block index after every change unless told otherwise; BCHN refuses to
 /// serve after its expiry date unless told otherwise.
@@ -141,6 +144,11 @@ impl Target {
         if !sync.assumevalid {
             // Below 0.14 checkpoints alone spare scripts, and regtest has none.
             args.extend(self.known(&["-assumevalid=0", "-checkpoints=0"]));
+        }
+        // Others have these soft forks where their regtest has them: the blocks suit both.
+        if self.knows(ACTIVATION) {
+            let fork = |(name, height)| format!("{ACTIVATION}={name}@{height}").into();
+            args.extend(with.activation.iter().map(fork));
         }
         if let Some(threads) = sync.threads.filter(|_| self.knows("-par")) {
             args.push(format!("-par={threads}").into());

@@ -1,5 +1,6 @@
 //! How blocks come to a target, and how targets are started for a sync.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::{fs, io};
@@ -30,6 +31,8 @@ pub(crate) enum Way {
 #[derive(Clone, Copy)]
 pub(crate) struct SyncLaunch<'a> {
     pub(crate) chain: &'a str,
+    /// Height from which each soft fork of the chain is active, where it says.
+    pub(crate) activation: &'a BTreeMap<String, u32>,
     pub(crate) plan: &'a Plan,
     pub(crate) datadir: &'a Path,
     pub(crate) ports: &'a Ports,
@@ -174,6 +177,7 @@ mod tests {
         plan.sync.threads = Some(2);
         let with = SyncLaunch {
             chain: "regtest",
+            activation: &BTreeMap::from([("segwit".to_owned(), 107)]),
             plan: &plan,
             datadir: Path::new("data"),
             ports: &Ports { rpc: 1, ..Ports::default() },
@@ -193,14 +197,18 @@ mod tests {
     #[test]
     fn command_lines() {
         let old = "Bitcoin version v0.8.6-beta\n\nOptions:\n  -dbcache=<n>           Set cache\n  -par=<n>\n  -checkpoints\n";
-        let new = "Options:\n\n  -assumevalid=<hex>\n       text\n\n  -blocksonly\n  -disablewallet\n  -v2transport\n";
+        let new = "Options:\n\n  -assumevalid=<hex>\n       text\n\n  -blocksonly\n  -disablewallet\n  -testactivationheight=<name@height.>\n  -v2transport\n";
         let btcd = "      --addcheckpoint=   Add\n  -a, --addpeer=  Add\n      --notls\n      --nocfilters  Disable\n      --utxocachemaxsize=  The\n";
         let lines = [
             line(&example(Family::BitcoinCore, "Bitcoin version v0.8.6-beta", old)),
             line(&example(Family::BitcoinCore, "Bitcoin Core daemon version v31.99.0", new)),
             line(&example(Family::Btcd, "btcd version 0.24.2-beta", btcd)),
             line(&example(Family::Kernel, "assay-peer-kernel 0.1.0", "")),
-            line(&example(Family::Engine, "Assay 0.1.0", "      --progress  Print\n")),
+            line(&example(
+                Family::Engine,
+                "Assay 0.1.0",
+                "      --progress  Print\n      --test-activation-height <NAME@HEIGHT>\n",
+            )),
             line(&example(Family::Engine, "Assay 0.0.9", "      --json  Print\n")),
             line(&Target::ours(
                 Family::Assay,

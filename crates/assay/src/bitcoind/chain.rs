@@ -47,12 +47,7 @@ pub(crate) fn params(settings: &mut Settings) -> anyhow::Result<ChainParams> {
         params = signet(settings)?.unwrap_or(params);
     }
     let heights = settings.list("testactivationheight");
-    if params.name == MAIN && !heights.is_empty() {
-        bail!("The -testactivationheight option may not be used on mainnet.");
-    }
-    for height in heights {
-        params = with_height(params, &height)?;
-    }
+    params = with_activation_heights(params, "-testactivationheight", &heights)?;
     let tests = settings.list("test");
     if params.name != "regtest" && !tests.is_empty() {
         bail!("-test=<option> can only be used with regtest");
@@ -88,13 +83,28 @@ fn signet(settings: &Settings) -> anyhow::Result<Option<ChainParams>> {
     Ok(Some(ChainParams::custom_signet(bytes)))
 }
 
-fn with_height(params: ChainParams, text: &str) -> anyhow::Result<ChainParams> {
-    const FORM: &str = "for -testactivationheight=name@height.";
+/// Moves soft forks to the heights given as `name@height` to an option of that name.
+///
+/// # Errors
+/// In Core's words.
+pub(crate) fn with_activation_heights(
+    params: ChainParams,
+    option: &str,
+    heights: &[String],
+) -> anyhow::Result<ChainParams> {
+    if params.name == MAIN && !heights.is_empty() {
+        bail!("The {option} option may not be used on mainnet.");
+    }
+    heights.iter().try_fold(params, |params, height| with_height(params, option, height))
+}
+
+fn with_height(params: ChainParams, option: &str, text: &str) -> anyhow::Result<ChainParams> {
+    let form = format!("for {option}=name@height.");
     let Some((name, height)) = text.split_once('@') else {
-        bail!("Invalid format ({text}) {FORM}");
+        bail!("Invalid format ({text}) {form}");
     };
     let number = height.parse::<i32>().ok().filter(|number| (0..i32::MAX).contains(number));
-    let Some(number) = number else { bail!("Invalid height value ({text}) {FORM}") };
+    let Some(number) = number else { bail!("Invalid height value ({text}) {form}") };
     let changed = params.with_activation_height(name, number.unsigned_abs());
-    changed.ok_or_else(|| anyhow!("Invalid name ({text}) {FORM}"))
+    changed.ok_or_else(|| anyhow!("Invalid name ({text}) {form}"))
 }

@@ -30,6 +30,7 @@ use anyhow::anyhow;
 use assay_engine::OpenError;
 use assay_node::{LogError, NodeError};
 
+pub(crate) use self::chain::with_activation_heights;
 pub(crate) use self::client::ClientSettings;
 use self::config::Loaded;
 use self::grammar::{CommandLine, Value};

@@ -103,7 +103,8 @@ fn run_forge(arguments: &ForgeArguments) -> anyhow::Result<()> {
     let recipe = find_recipe(&arguments.recipe)?;
     let options = ForgeOptions {
         seed: arguments.seed,
-        scale: arguments.scale,
+        scale: arguments.scale.unwrap_or_else(|| recipe.scale_by_default()),
+        byte_scale: arguments.byte_scale,
         variant: match arguments.variant {
             VariantArgument::Intended => Variant::Intended,
             VariantArgument::Faithful => Variant::Faithful,

@@ -3,6 +3,8 @@
 mod progress;
 mod report;
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use assay_engine::{
     End, Schnorr, ValidateConfig, default_cache_bytes, default_script_batch, defect, validate,
@@ -10,6 +12,7 @@ use assay_engine::{
 
 use super::{chain, mebibytes, stop_flag};
 use crate::Outcome;
+use crate::bitcoind::with_activation_heights;
 use crate::cli::ValidateArguments;
 use crate::output;
 use progress::Progress;
@@ -17,7 +20,11 @@ use report::Report;
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     defect::stop_on_panic();
-    let params = chain(&arguments.chain)?;
+    let params = Arc::new(with_activation_heights(
+        Arc::unwrap_or_clone(chain(&arguments.chain)?),
+        "--test-activation-height",
+        &arguments.test_activation_height,
+    )?);
     let cache_bytes_max = match arguments.db_cache {
         Some(count) => mebibytes("--db-cache", count)?,
         None => default_cache_bytes(),

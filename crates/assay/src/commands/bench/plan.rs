@@ -55,7 +55,9 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
 /// Chains have seeds and targets, benchmarks have not.
 fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
     let RunArguments {
+        recipe,
         scale,
+        byte_scale,
         seed,
         stop_height,
         targets,
@@ -70,7 +72,9 @@ fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
         ("--series", series.is_some()),
         ("--by", by.is_some()),
         ("--profile", *profile),
+        ("--recipe", recipe.is_some()),
         ("--scale", scale.is_some()),
+        ("--byte-scale", byte_scale.is_some()),
         ("--seed", seed.is_some()),
         ("--stop-height", stop_height.is_some()),
         ("--target", !targets.is_empty()),

@@ -58,6 +58,8 @@ pub(super) fn run(mut plan: MempoolPlan, arguments: &RunArguments) -> anyhow::Re
 /// There is no chain, and there are no benchmarks.
 fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
     let given = [
+        ("--recipe", arguments.recipe.is_some()),
+        ("--byte-scale", arguments.byte_scale.is_some()),
         ("--stop-height", arguments.stop_height.is_some()),
         ("--series", arguments.series.is_some()),
         ("--by", arguments.by.is_some()),

@@ -88,6 +88,10 @@ fn of_nodes(arguments: &RunArguments) -> RunArguments {
 fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let mut plan = find_plan(name)?;
     refuse_flags_of_benchmarks(arguments)?;
+    if let Some(recipe) = &arguments.recipe {
+        plan.chain.recipe.clone_from(recipe);
+    }
+    plan.chain.byte_scale = arguments.byte_scale.or(plan.chain.byte_scale);
     plan.chain.stop_height = arguments.stop_height.or(plan.chain.stop_height);
     plan.runs.repeat = arguments.repeat.unwrap_or(plan.runs.repeat);
     if let Some(by) = arguments.by {
@@ -198,8 +202,14 @@ fn refuse_flags_of_benchmarks(arguments: &RunArguments) -> anyhow::Result<()> {
 /// The command line that repeats the measurement; folders are the reader's own choice.
 fn rerun(plan: &str, arguments: &RunArguments) -> String {
     let mut words = vec!["assay run".to_owned(), plan.to_owned()];
+    if let Some(recipe) = &arguments.recipe {
+        words.push(format!("--recipe {}", quoted(recipe)));
+    }
     if let Some(scale) = arguments.scale {
         words.push(format!("--scale {scale}"));
+    }
+    if let Some(scale) = arguments.byte_scale {
+        words.push(format!("--byte-scale {scale}"));
     }
     if let Some(seed) = arguments.seed {
         words.push(format!("--seed {seed}"));

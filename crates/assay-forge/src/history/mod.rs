@@ -1,0 +1,308 @@
+//! Chains with a history: blocks as the main chain had them, era by era.
+//!
+//! Memory holds 16 bytes for each unspent coin (up to 64 while a block's coins are being spent, see [`wallet`]), 8 for each block, and
+//! the block at hand; transaction ids are on disk. Everything is planned by one thread and signed by all of them.
+
+mod draw;
+mod eras;
+mod plan;
+mod resume;
+mod shapes;
+mod share;
+mod tally;
+mod txids;
+mod wallet;
+
+use std::{path::Path, time::Instant};
+
+use rayon::prelude::*;
+
+pub(crate) use self::eras::HistoryShape;
+use self::{
+    plan::{Planned, Planner},
+    resume::Kept,
+    tally::Tally,
+    txids::Txids,
+    wallet::Coin,
+};
+use crate::{
+    block::{self, Coinbase, CoinbaseParts},
+    error::ForgeError,
+    keys::KeyId,
+    ledger::{ChainLine, Line, Phase, RangeLine},
+    lock::LockBook,
+    output::{Output, OutputError},
+    progress::Progress,
+    sign::{Signed, SpendJob},
+    summary::PhaseTime,
+    utxo::{Partial, UtxoSet},
+    works::{Ready, Tail},
+    writer::Spend,
+};
+
+/// A history in the making.
+struct HistoryWorks<'a, 'p> {
+    shape: &'a HistoryShape,
+    threads: &'a rayon::ThreadPool,
+    locks: LockBook,
+    tail: Tail,
+    ranges: Vec<RangeLine>,
+    signing_seconds: f64,
+    progress: &'p mut dyn Progress,
+    planner: Planner<'a>,
+    tally: Tally,
+    txids: Txids,
+}
+
+/// What a history is made from.
+pub(crate) struct Start<'a, 'p> {
+    pub(crate) shape: &'a HistoryShape,
+    pub(crate) threads: &'a rayon::ThreadPool,
+    pub(crate) chain: &'a ChainLine,
+    pub(crate) dir: &'a Path,
+    pub(crate) progress: &'p mut dyn Progress,
+}
+
+/// Makes the chain, or the rest of one that an interrupted forge began in the same folder.
+pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
+    let Start { shape, threads, chain, dir, progress } = start;
+    let network = shape.params.network;
+    let magic = network.params().disk_magic;
+    let mut begun = None;
+    if Output::is_interrupted(dir)? {
+        let mut txids = Txids::create(dir)?;
+        let kept = resume::kept(dir, chain, magic, &mut txids, progress)?;
+        if let Some((last, _)) = kept.blocks.last() {
+            begun = Some((Output::resume(dir, magic, last, kept.ledger_end)?, txids, kept));
+        }
+    }
+    let (output, txids, kept) = match begun {
+        Some(begun) => begun,
+        None => {
+            let mut output = Output::create(dir, magic)?;
+            output.line(&Line::Chain(chain.clone()))?;
+            (output, Txids::create(dir)?, Kept::default())
+        }
+    };
+    let previous = network.params().genesis_hash.0;
+    let mut works = HistoryWorks {
+        shape,
+        threads,
+        locks: LockBook::new(shape.params.last_height, true),
+        tail: Tail { output, previous, blocks: Vec::new(), schnorr: 0 },
+        ranges: Vec::new(),
+        signing_seconds: 0.0,
+        progress,
+        planner: Planner::new(shape),
+        tally: Tally::default(),
+        txids,
+    };
+    let phases = works.phases(kept)?;
+    works.finish(phases)
+}
+
+/// A chain whose ledger lacks its last line.
+pub(crate) struct Made {
+    pub(crate) tail: Tail,
+    pub(crate) ranges: Vec<RangeLine>,
+    pub(crate) phases: Vec<PhaseTime>,
+    pub(crate) set: UtxoSet,
+    pub(crate) signing_seconds: f64,
+    pub(crate) utxo_seconds: f64,
+}
+
+impl HistoryWorks<'_, '_> {
+    /// Makes all blocks; of those that are there already it makes the plans alone.
+    fn phases(&mut self, kept: Kept) -> Result<Vec<PhaseTime>, ForgeError> {
+        let mut times = Vec::new();
+        let mut height = 0;
+        let mut kept = kept.blocks.into_iter();
+        for (phase, blocks) in self.shape.phases_made().collect::<Vec<_>>() {
+            let begun = Instant::now();
+            let before = self.tail.blocks.len();
+            self.progress.phase(phase, blocks);
+            for _ in 0..blocks {
+                height += 1;
+                let planned = self.planner.block(height);
+                self.tally.add(height, &planned);
+                let is_last_kept = kept.len() < 2;
+                if let Some((line, hash)) = kept.next() {
+                    let spent = planned.inputs.iter();
+                    self.tail.schnorr +=
+                        spent.filter(|(_, coin)| coin.kind.is_taproot()).count() as u64;
+                    self.tail.previous = hash;
+                    self.tail.blocks.push(line);
+                } else {
+                    self.block(phase, height, &planned)?;
+                }
+                self.end_range(height, is_last_kept)?;
+            }
+            times.push(PhaseTime {
+                phase,
+                blocks,
+                signatures: self.tail.blocks[before..].iter().map(|line| line.signatures).sum(),
+                seconds: begun.elapsed().as_secs_f64(),
+            });
+        }
+        Ok(times)
+    }
+
+    /// Writes what the range has, where one ends; the line of a range that ended before the last kept block is there already.
+    fn end_range(&mut self, height: u32, is_new: bool) -> Result<(), OutputError> {
+        if height != self.shape.range(height).1 {
+            return Ok(());
+        }
+        let line = self.tally.take(self.planner.wallet.total());
+        if is_new {
+            self.tail.output.line(&Line::Range(line.clone()))?;
+        }
+        self.ranges.push(line);
+        Ok(())
+    }
+
+    /// Signs and writes a block.
+    fn block(&mut self, phase: Phase, height: u32, planned: &Planned) -> Result<(), ForgeError> {
+        let begun = Instant::now();
+        let mut signed = Signed::new();
+        let mut spends = Vec::with_capacity(planned.inputs.len());
+        for wave in [1..planned.second_wave, planned.second_wave..planned.len()] {
+            for tx in wave.clone() {
+                for (made, coin) in planned.inputs_of(tx) {
+                    spends.push(self.spend(height, *made, coin, &signed)?);
+                }
+            }
+            let job = SpendJob {
+                threads: self.threads,
+                network: self.shape.params.network,
+                locks: &self.locks,
+                outputs: &planned.outputs,
+                first_input: &planned.first_input,
+                spends: &spends,
+            };
+            job.sign(wave, &mut signed, self.progress);
+        }
+        self.signing_seconds += begun.elapsed().as_secs_f64();
+        self.write(phase, height, planned, signed)
+    }
+
+    /// Everything that an input needs.
+    fn spend(
+        &mut self,
+        height: u32,
+        made: u32,
+        coin: &Coin,
+        signed: &Signed,
+    ) -> Result<Spend, OutputError> {
+        let Coin { amount, tx, vout, kind } = *coin;
+        let vout = u32::from(vout);
+        let txid =
+            if made == height { signed.txids[tx as usize] } else { self.txids.get(made, tx)? };
+        Ok(Spend { txid, vout, amount, kind, key: key(made, coin) })
+    }
+
+    fn write(
+        &mut self,
+        phase: Phase,
+        height: u32,
+        planned: &Planned,
+        mut signed: Signed,
+    ) -> Result<(), ForgeError> {
+        let params = &self.shape.params;
+        let commits = self.shape.segwit().is_some_and(|segwit| height >= segwit);
+        let order: Vec<_> = (0..planned.len()).collect();
+        let witness_root = if commits { block::root(&signed.wtxids, &order) } else { [0; 32] };
+        let pay = planned.outputs.pay(true, 0, 0);
+        let coinbase = self.locks.with(pay.kind, &pay.key, |lock| {
+            Coinbase::new(&CoinbaseParts {
+                commits,
+                height,
+                seed: params.seed,
+                amount: pay.amount,
+                script: lock.script(),
+                witness_root,
+            })
+        });
+        signed.txids[0] = coinbase.txid;
+        let ready = Ready {
+            network: params.network,
+            height,
+            phase,
+            time: params.time(height),
+            order: &order,
+            coinbase: &coinbase,
+            signed: &signed,
+            inputs: planned.inputs.len() as u64,
+            outputs: planned.outputs.len() as u64 + u64::from(commits),
+        };
+        self.tail.append(&ready, self.progress)?;
+        self.txids.push(signed.txids)?;
+        if height.is_multiple_of(FLUSHED_TOGETHER) {
+            self.tail.output.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Hashes what is unspent, and removes what only the forge needs.
+    fn finish(mut self, phases: Vec<PhaseTime>) -> Result<Made, ForgeError> {
+        let begun = Instant::now();
+        let total = self.planner.wallet.total();
+        let mut set = Partial::new();
+        let mut batch = Vec::new();
+        let mut in_batch = 0;
+        for (height, coins) in self.planner.wallet.blocks() {
+            if coins.is_empty() {
+                continue;
+            }
+            in_batch += coins.len();
+            batch.push((height, self.txids.block(height)?, coins));
+            if in_batch >= HASHED_TOGETHER {
+                set = set.join(hash(self.threads, &self.locks, &batch));
+                self.progress.utxo(set.count, total);
+                batch.clear();
+                in_batch = 0;
+            }
+        }
+        set = set.join(hash(self.threads, &self.locks, &batch));
+        self.progress.utxo(set.count, total);
+        self.txids.remove()?;
+        Ok(Made {
+            tail: self.tail,
+            ranges: self.ranges,
+            phases,
+            set: set.finish(),
+            signing_seconds: self.signing_seconds,
+            utxo_seconds: begun.elapsed().as_secs_f64(),
+        })
+    }
+}
+
+/// Whose key an output pays.
+fn key(made: u32, coin: &Coin) -> KeyId {
+    KeyId { height: made, amount: coin.amount, index: coin.tx, vout: u32::from(coin.vout) }
+}
+
+/// Coins of a block with the ids of its transactions.
+type BlockCoins = (u32, Vec<[u8; 32]>, Vec<Coin>);
+
+fn hash(threads: &rayon::ThreadPool, locks: &LockBook, blocks: &[BlockCoins]) -> Partial {
+    threads.install(|| {
+        let of_block = |(height, txids, coins): &BlockCoins| {
+            let mut part = Partial::new();
+            for coin in coins {
+                let txid = &txids[coin.tx as usize];
+                let (height, is_coinbase) = (*height, coin.tx == 0);
+                locks.with(coin.kind, &key(height, coin), |lock| {
+                    let outpoint = (txid, u32::from(coin.vout));
+                    part.add(outpoint, (height, is_coinbase), coin.amount, lock.script());
+                });
+            }
+            part
+        };
+        blocks.par_iter().map(of_block).reduce(Partial::new, Partial::join)
+    })
+}
+
+/// Blocks that a kill may cost.
+const FLUSHED_TOGETHER: u32 = 32;
+/// Coins whose blocks are hashed together.
+const HASHED_TOGETHER: usize = 1 << 16;

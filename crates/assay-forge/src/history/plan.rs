@@ -1,0 +1,298 @@
+//! Plans the blocks of a history one after another: which coins each transaction spends and what it pays.
+//!
+//! A plan depends on the recipe, the seed and the plans before, and on no signature: so an interrupted forge plans again what it has
+//! already made, which takes a hundredth of the time, and goes on.
+
+use assay_consensus::params::{MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT};
+
+use super::{
+    draw::log_uniform,
+    eras::{Age, HistoryShape},
+    shapes::{EraShapes, TxShape},
+    share::Shares,
+    wallet::{Coin, Wallet, Wish, take_from},
+};
+use crate::{
+    keys::KeyId,
+    kind::{Bound, Kind},
+    limits::{BLOCK_OVERHEAD_WEIGHT, DUST},
+    outputs::Outputs,
+    random::{BLOCK_STREAM, Stream},
+};
+
+/// A block before it is signed.
+pub(crate) struct Planned {
+    /// Of all transactions, the coinbase first.
+    pub(crate) outputs: Outputs,
+    /// What all transactions spend, one after another, with the heights of the coins.
+    pub(crate) inputs: Vec<(u32, Coin)>,
+    pub(crate) first_input: Vec<u32>,
+    /// The first transaction that may spend outputs of this very block: of those before it.
+    pub(crate) second_wave: u32,
+}
+
+impl Planned {
+    /// Transactions, with the coinbase.
+    pub(crate) fn len(&self) -> u32 {
+        self.first_input.len() as u32 - 1
+    }
+
+    /// What transaction `tx` spends.
+    pub(crate) fn inputs_of(&self, tx: u32) -> &[(u32, Coin)] {
+        let tx = tx as usize;
+        &self.inputs[self.first_input[tx] as usize..self.first_input[tx + 1] as usize]
+    }
+}
+
+/// What planning remembers.
+pub(crate) struct Planner<'a> {
+    shape: &'a HistoryShape,
+    pub(crate) wallet: Wallet,
+    ages: Shares,
+    era: u8,
+    shapes: EraShapes,
+    kinds: Shares,
+}
+
+/// A block being planned.
+struct Draft {
+    height: u32,
+    stream: Stream,
+    planned: Planned,
+    /// Outputs of this block that it may spend itself, and those it may not.
+    fresh: Vec<Coin>,
+    late: Vec<Coin>,
+    fees: u64,
+    weight: u64,
+    sigops: u64,
+}
+
+impl<'a> Planner<'a> {
+    pub(crate) fn new(shape: &'a HistoryShape) -> Self {
+        let era = &shape.eras[0];
+        let shares: Vec<_> = shape.ages.iter().map(|age| age.share).collect();
+        Self {
+            shape,
+            wallet: Wallet::default(),
+            ages: Shares::new(&shares),
+            era: era.number,
+            shapes: EraShapes::new(era),
+            kinds: Shares::new(&era.mix),
+        }
+    }
+
+    /// Plans the next block.
+    pub(crate) fn block(&mut self, height: u32) -> Planned {
+        let shape = self.shape;
+        let era = shape.era(height);
+        if era.number != self.era {
+            self.era = era.number;
+            self.shapes = EraShapes::new(era);
+            self.kinds = Shares::new(&era.mix);
+        }
+        let mut draft = Draft::new(shape, height, era.coinbase);
+        let mut txs = if self.wallet.spendable() == 0 {
+            Vec::new()
+        } else {
+            self.shapes.block(era, &shape.shapes, &mut draft.stream)
+        };
+        self.fit(&mut txs);
+        let outputs: u32 = txs.iter().map(|tx| tx.outputs).sum();
+        let mut kinds = self.kinds.shuffled(outputs as usize, &mut draft.stream);
+        let second = first_of_second_wave(txs.len());
+        let ages = self.ages(&txs, second, &mut draft.stream);
+        let (mut ages, mut kinds) = (ages.as_slice(), kinds.as_mut_slice());
+        for (number, tx) in txs.iter().enumerate() {
+            if number == second {
+                draft.planned.second_wave = draft.planned.len();
+            }
+            let (mine, rest) = ages.split_at(tx.inputs as usize);
+            ages = rest;
+            spendable_first(kinds);
+            let (paid, rest) = kinds.split_at_mut(tx.outputs as usize);
+            kinds = rest;
+            if !draft.has_room(tx) {
+                continue;
+            }
+            let spent = self.inputs(&mut draft, tx, mine);
+            draft.finish_tx(shape, &spent, paid, number < second);
+        }
+        draft.planned.second_wave = draft.planned.second_wave.min(draft.planned.len());
+        self.close(draft, era.coinbase)
+    }
+
+    /// Leaves out transactions for which there are not enough coins.
+    fn fit(&self, txs: &mut Vec<TxShape>) {
+        let mut left = self.wallet.spendable();
+        txs.retain(|tx| {
+            let fits = u64::from(tx.inputs) <= left;
+            left -= if fits { u64::from(tx.inputs) } else { 0 };
+            fits
+        });
+    }
+
+    /// The band of ages of every input; only transactions of the second wave get the first band where that is the same block.
+    fn ages(&mut self, txs: &[TxShape], second: usize, stream: &mut Stream) -> Vec<u8> {
+        let inputs = |txs: &[TxShape]| txs.iter().map(|tx| tx.inputs).sum::<u32>();
+        let (all, early) = (inputs(txs), inputs(&txs[..second]));
+        let mut bands = self.ages.shuffled(all as usize, stream);
+        if self.shape.ages[0].until != 0 {
+            return bands;
+        }
+        // Those of the first wave change places with others of the second.
+        let (first, rest) = bands.split_at_mut(early as usize);
+        let mut at = 0;
+        for band in first.iter_mut().filter(|band| **band == 0) {
+            while at < rest.len() && rest[at] == 0 {
+                at += 1;
+            }
+            match rest.get_mut(at) {
+                Some(other) => std::mem::swap(band, other),
+                // No room in the same block: the block before is next to it.
+                None => *band = 1.min(self.shape.ages.len() as u8 - 1),
+            }
+        }
+        super::share::shuffle(rest, stream);
+        bands
+    }
+
+    /// Takes the coins that a transaction spends.
+    fn inputs(&mut self, draft: &mut Draft, tx: &TxShape, bands: &[u8]) -> Vec<(u32, Coin)> {
+        let mut spent: Vec<(u32, Coin)> = Vec::with_capacity(bands.len());
+        for band in bands {
+            let wish = match spent.first() {
+                Some((_, coin)) => Wish::Like(coin.kind),
+                None if tx.outputs >= tx.inputs => Wish::Rich,
+                None => Wish::Poor,
+            };
+            let band = &self.shape.ages[usize::from(*band)];
+            spent.extend(self.coin(draft, band, wish));
+        }
+        spent
+    }
+
+    /// A coin of an age in the band, or near it.
+    fn coin(&mut self, draft: &mut Draft, band: &Age, wish: Wish) -> Option<(u32, Coin)> {
+        let Draft { height, stream, fresh, .. } = draft;
+        if band.until == 0
+            && let Some(coin) = take_from(fresh, wish, stream)
+        {
+            return Some((*height, coin));
+        }
+        let least = f64::from(band.above) + 1.0;
+        let heights = log_uniform(least, f64::from(band.until.max(1)) + 1.0, stream);
+        let age = band.blocks(heights.floor()).clamp(1, (*height - 1).max(1));
+        self.wallet.take(height.saturating_sub(age).max(1), wish, stream)
+    }
+
+    /// Gives the coinbase its amount, and the block's outputs to the wallet.
+    fn close(&mut self, draft: Draft, coinbase: Kind) -> Planned {
+        let Draft { height, mut planned, mut fresh, late, fees, .. } = draft;
+        let amount = self.shape.params.network.subsidy(height) + fees;
+        planned.outputs.set_amount(0, 0, amount);
+        fresh.extend(late);
+        self.wallet.add(height, Coin { amount, tx: 0, vout: 0, kind: coinbase }, fresh);
+        planned
+    }
+}
+
+impl Draft {
+    fn new(shape: &HistoryShape, height: u32, coinbase: Kind) -> Self {
+        let mut outputs = Outputs::new(height, KeyId::published(height, 0));
+        outputs.push(0, coinbase);
+        outputs.end_tx();
+        Self {
+            height,
+            stream: Stream::plain(shape.params.seed, height, BLOCK_STREAM),
+            planned: Planned {
+                outputs,
+                inputs: Vec::new(),
+                first_input: vec![0, 0],
+                second_wave: u32::MAX,
+            },
+            fresh: Vec::new(),
+            late: Vec::new(),
+            fees: 0,
+            weight: BLOCK_OVERHEAD_WEIGHT,
+            sigops: coinbase.output_sigops_cost(),
+        }
+    }
+
+    /// Whether a transaction fits, whatever it spends and pays. The options keep the mean block below the limits, so that a
+    /// transaction is left out only where chance put many large ones into one block.
+    fn has_room(&self, tx: &TxShape) -> bool {
+        let mut bound = Bound::default();
+        (0..tx.inputs).for_each(|_| bound.input(Kind::P2shMulti));
+        (0..tx.outputs).for_each(|_| bound.output(Kind::Multi));
+        // The dearest input by weight is legacy, so what a witness adds is a few units each.
+        let witness = 2 + u64::from(tx.inputs);
+        self.weight + bound.weight() + witness <= MAX_BLOCK_WEIGHT
+            && self.sigops + bound.sigops_cost() <= MAX_BLOCK_SIGOPS_COST
+    }
+
+    /// Adds a transaction that spends `spent` and shares it out among outputs of `kinds`.
+    fn finish_tx(
+        &mut self,
+        shape: &HistoryShape,
+        spent: &[(u32, Coin)],
+        kinds: &[u8],
+        spendable_here: bool,
+    ) {
+        let mut bound = Bound::default();
+        spent.iter().for_each(|(_, coin)| bound.input(coin.kind));
+        let kinds: Vec<_> = kinds.iter().map(|kind| Kind::ALL[usize::from(*kind)]).collect();
+        bound.outputs(&kinds);
+        self.weight += bound.weight();
+        self.sigops += bound.sigops_cost();
+        assert!(self.weight <= MAX_BLOCK_WEIGHT && self.sigops <= MAX_BLOCK_SIGOPS_COST);
+        let total: u64 = spent.iter().map(|(_, coin)| coin.amount).sum();
+        let fee = shape.fee(&bound);
+        let is_rich = total >= fee + DUST * kinds.len() as u64;
+        let left = if is_rich { total - fee } else { total };
+        let tx = self.planned.len();
+        let mut paid = 0;
+        for (vout, (kind, amount)) in kinds.iter().zip(self.amounts(&kinds, left)).enumerate() {
+            self.planned.outputs.push(amount, *kind);
+            paid += amount;
+            if *kind != Kind::OpReturn {
+                let coin = Coin { amount, tx, vout: vout as u16, kind: *kind };
+                if spendable_here { self.fresh.push(coin) } else { self.late.push(coin) }
+            }
+        }
+        self.fees += total - paid;
+        self.planned.inputs.extend_from_slice(spent);
+        self.planned.first_input.push(self.planned.inputs.len() as u32);
+        self.planned.outputs.end_tx();
+    }
+
+    /// Random parts of `left` for outputs that can be spent; what rounding leaves goes to the first.
+    fn amounts(&mut self, kinds: &[Kind], left: u64) -> Vec<u64> {
+        let mut weight = |kind: &Kind| match kind {
+            Kind::OpReturn => 0,
+            _ => 64 + u64::from(self.stream.below(192)),
+        };
+        let weights: Vec<_> = kinds.iter().map(&mut weight).collect();
+        let sum: u64 = weights.iter().sum::<u64>().max(1);
+        let part = |weight: &u64| (u128::from(left) * u128::from(*weight) / u128::from(sum)) as u64;
+        let mut amounts: Vec<_> = weights.iter().map(part).collect();
+        if weights.first().is_some_and(|weight| *weight > 0) {
+            amounts[0] += left - amounts.iter().sum::<u64>();
+        }
+        amounts
+    }
+}
+
+/// Brings a kind that can be spent to the front, if there is one left: a transaction pays somebody.
+fn spendable_first(kinds: &mut [u8]) {
+    let never = Kind::OpReturn as u8;
+    if kinds.first() == Some(&never)
+        && let Some(at) = kinds.iter().position(|kind| *kind != never)
+    {
+        kinds.swap(0, at);
+    }
+}
+
+/// Two thirds of the transactions come first; the others may spend what those pay.
+fn first_of_second_wave(txs: usize) -> usize {
+    (2 * txs).div_ceil(3)
+}

@@ -1,0 +1,102 @@
+//! How many inputs and outputs the transactions of a block have.
+
+use super::{
+    draw::between,
+    eras::Era,
+    share::{Owed, Shares, shuffle},
+};
+use crate::{random::Stream, recipe::Shapes};
+
+/// Inputs and outputs of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TxShape {
+    pub(crate) inputs: u32,
+    pub(crate) outputs: u32,
+}
+
+/// What an era is still to have, over its blocks.
+pub(crate) struct EraShapes {
+    txs: Owed,
+    kinds: Shares,
+    /// Inputs and outputs that the mean demands, less those given.
+    inputs_due: f64,
+    outputs_due: f64,
+}
+
+impl EraShapes {
+    pub(crate) fn new(era: &Era) -> Self {
+        let ordinary = 1.0 - era.special.iter().sum::<f64>();
+        let [consolidations, many, batches] = era.special;
+        Self {
+            txs: Owed::default(),
+            kinds: Shares::new(&[ordinary, consolidations, many, batches]),
+            inputs_due: 0.0,
+            outputs_due: 0.0,
+        }
+    }
+
+    /// The transactions of the era's next block, in random order.
+    pub(crate) fn block(
+        &mut self,
+        era: &Era,
+        shapes: &Shapes,
+        stream: &mut Stream,
+    ) -> Vec<TxShape> {
+        let count = self.txs.take(era.txs);
+        let given = self.kinds.next(count);
+        let ordinary = given[0] as usize;
+        let mut txs = vec![TxShape { inputs: 1, outputs: ORDINARY_OUTPUTS }; ordinary];
+        for _ in 0..given[1] {
+            txs.push(TxShape { inputs: between(shapes.consolidation_inputs, stream), outputs: 1 });
+        }
+        for _ in 0..given[2] {
+            txs.push(TxShape { inputs: between(shapes.many_inputs, stream), outputs: 2 });
+        }
+        for _ in 0..given[3] {
+            txs.push(TxShape { inputs: 1, outputs: between(shapes.batch_outputs, stream) });
+        }
+        self.inputs_due += era.inputs * count as f64;
+        self.outputs_due += era.outputs * count as f64;
+        for tx in &txs {
+            self.inputs_due -= f64::from(tx.inputs);
+            self.outputs_due -= f64::from(tx.outputs);
+        }
+        self.inputs_due -=
+            spread(&mut txs[..ordinary], self.inputs_due, |tx| &mut tx.inputs, stream);
+        self.outputs_due -=
+            spread(&mut txs[..ordinary], self.outputs_due, |tx| &mut tx.outputs, stream);
+        shuffle(&mut txs, stream);
+        txs
+    }
+}
+
+/// Adds what is due to the ordinary transactions, one by one at random, or takes it away; nothing gets less than one, nor more than
+/// an ordinary transaction has. Returns what was added.
+fn spread(
+    txs: &mut [TxShape],
+    due: f64,
+    of: impl Fn(&mut TxShape) -> &mut u32,
+    stream: &mut Stream,
+) -> f64 {
+    let mut given = 0.0;
+    let mut tries = 0;
+    // After so many tries without result the rest waits for the next block.
+    while (due - given).abs() >= 1.0 && tries < 8 * txs.len() {
+        let number = of(&mut txs[stream.below(txs.len() as u32) as usize]);
+        if due > given && *number < ORDINARY_MAX {
+            *number += 1;
+            given += 1.0;
+        } else if due < given && *number > 1 {
+            *number -= 1;
+            given -= 1.0;
+        } else {
+            tries += 1;
+        }
+    }
+    given
+}
+
+/// A payment and its change.
+const ORDINARY_OUTPUTS: u32 = 2;
+/// More is a shape of its own.
+const ORDINARY_MAX: u32 = 20;

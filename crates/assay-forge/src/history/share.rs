@@ -1,0 +1,112 @@
+//! Whole numbers by shares: exact over the whole, so that what a chain has is what its recipe says.
+
+use crate::random::Stream;
+
+/// Hands out things of several kinds by share, and remembers what it gave.
+#[derive(Clone, Debug)]
+pub(crate) struct Shares {
+    shares: Vec<f64>,
+    made: Vec<u64>,
+}
+
+impl Shares {
+    pub(crate) fn new(shares: &[f64]) -> Self {
+        Self { shares: shares.to_vec(), made: vec![0; shares.len()] }
+    }
+
+    /// How many of each kind are among the next `count`: so many that no kind is ever more than one away from its share of all.
+    pub(crate) fn next(&mut self, count: u64) -> Vec<u64> {
+        let total = (self.made.iter().sum::<u64>() + count) as f64;
+        let missing = |made: u64, share: f64| share * total - made as f64;
+        let mut given: Vec<u64> = (self.made.iter().zip(&self.shares))
+            .map(|(made, share)| missing(*made, *share).floor().max(0.0) as u64)
+            .collect();
+        loop {
+            let sum: u64 = given.iter().sum();
+            if sum == count {
+                break;
+            }
+            let rest = |at: usize| {
+                missing(self.made[at] + given[at], self.shares[at]) * SIGN[usize::from(sum > count)]
+            };
+            let can =
+                |at: &usize| if sum > count { given[*at] > 0 } else { self.shares[*at] > 0.0 };
+            let best = (0..given.len()).filter(can).max_by(|a, b| {
+                // The first of equals: `max_by` takes the last.
+                rest(*a).total_cmp(&rest(*b)).then(b.cmp(a))
+            });
+            let best = best.expect("shares add up to one, so one is positive");
+            if sum > count { given[best] -= 1 } else { given[best] += 1 }
+        }
+        self.made.iter_mut().zip(&given).for_each(|(made, given)| *made += given);
+        given
+    }
+
+    /// The same as a list of kinds in random order.
+    pub(crate) fn shuffled(&mut self, count: usize, stream: &mut Stream) -> Vec<u8> {
+        let given = self.next(count as u64);
+        let mut list = Vec::with_capacity(count);
+        for (kind, given) in (0u8..).zip(given) {
+            list.extend(std::iter::repeat_n(kind, given as usize));
+        }
+        shuffle(&mut list, stream);
+        list
+    }
+}
+
+/// What is missing, and what is too much.
+const SIGN: [f64; 2] = [1.0, -1.0];
+
+/// A mean per step, in whole numbers: their sum never is a whole one away from the mean's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Owed {
+    due: f64,
+}
+
+impl Owed {
+    /// Adds what is due, and takes the whole part.
+    pub(crate) fn take(&mut self, more: f64) -> u64 {
+        self.due += more;
+        let whole = self.due.floor().max(0.0);
+        self.due -= whole;
+        whole as u64
+    }
+}
+
+/// Puts a list into random order (Fisher and Yates).
+pub(crate) fn shuffle<T>(list: &mut [T], stream: &mut Stream) {
+    for at in (1..list.len()).rev() {
+        list.swap(at, stream.below(at as u32 + 1) as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_exact_over_any_steps() {
+        let parts = [0.57, 0.0, 0.3, 0.129, 0.001];
+        let mut shares = Shares::new(&parts);
+        let mut stream = Stream::plain(1, 1, 1);
+        let mut made = [0u64; 5];
+        for _ in 0..2_000 {
+            let count = u64::from(stream.below(7));
+            let given = shares.next(count);
+            assert_eq!(given.iter().sum::<u64>(), count);
+            made.iter_mut().zip(&given).for_each(|(made, given)| *made += given);
+            let total: u64 = made.iter().sum();
+            for (made, part) in made.iter().zip(parts) {
+                assert!((*made as f64 - part * total as f64).abs() <= 1.5, "{made} of {total}");
+            }
+        }
+        assert_eq!(made[1], 0);
+    }
+
+    #[test]
+    fn means_are_exact_over_any_steps() {
+        let mut owed = Owed::default();
+        let sum: u64 = (0..1_000).map(|_| owed.take(0.173)).sum();
+        assert!((172..=173).contains(&sum), "{sum}");
+    }
+}

@@ -1,0 +1,208 @@
+//! The coins that may be spent, in 16 bytes each: their transaction ids are on disk.
+
+use std::collections::VecDeque;
+
+use assay_consensus::params::COINBASE_MATURITY;
+
+use crate::{kind::Kind, random::Stream};
+
+/// An unspent output; its height is that of the block it is kept under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Coin {
+    pub(crate) amount: u64,
+    /// Transaction in its block; 0 is the coinbase.
+    pub(crate) tx: u32,
+    pub(crate) vout: u16,
+    pub(crate) kind: Kind,
+}
+
+/// Which of several coins of one block is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wish {
+    /// A rich one: it is to be split.
+    Rich,
+    /// A poor one: it is to be merged.
+    Poor,
+    /// One of this kind, as wallets have.
+    Like(Kind),
+}
+
+/// All unspent outputs by block.
+#[derive(Default)]
+pub(crate) struct Wallet {
+    blocks: Vec<Vec<Coin>>,
+    /// Of a block whose coins are gone for good, where to look next; a block's own height otherwise. Paths are shortened as they are
+    /// walked, so that finding the next coin takes about one step.
+    next: Vec<u32>,
+    /// Coinbases too young to be spent, with their heights.
+    immature: VecDeque<(u32, Coin)>,
+    spendable: u64,
+}
+
+impl Wallet {
+    /// Coins that the next block may spend.
+    pub(crate) fn spendable(&self) -> u64 {
+        self.spendable
+    }
+
+    /// All coins of the set.
+    pub(crate) fn total(&self) -> u64 {
+        self.spendable + self.immature.len() as u64
+    }
+
+    /// Adds what block `height` made. The coinbase's coin can be spent in the hundredth block from then on.
+    pub(crate) fn add(&mut self, height: u32, coinbase: Coin, coins: Vec<Coin>) {
+        assert_eq!(self.blocks.len() + 1, height as usize, "blocks are made in order");
+        self.spendable += coins.len() as u64;
+        self.blocks.push(coins);
+        self.next.push(height);
+        self.immature.push_back((height, coinbase));
+        while let Some((made, coin)) = self.immature.front().copied()
+            && height + 1 >= made + COINBASE_MATURITY
+        {
+            self.blocks[made as usize - 1].push(coin);
+            self.spendable += 1;
+            self.immature.pop_front();
+        }
+    }
+
+    /// Takes a coin of the block at `height`, or of the nearest one above that has any, or else below. None if there is none at all.
+    pub(crate) fn take(
+        &mut self,
+        height: u32,
+        wish: Wish,
+        stream: &mut Stream,
+    ) -> Option<(u32, Coin)> {
+        let height = self.at_or_above(height).or_else(|| {
+            (1..height).rev().find(|height| !self.blocks[*height as usize - 1].is_empty())
+        })?;
+        let coins = &mut self.blocks[height as usize - 1];
+        let coin = take_from(coins, wish, stream).expect("it is not empty");
+        self.spendable -= 1;
+        Some((height, coin))
+    }
+
+    /// The lowest block from `height` on that has a coin.
+    fn at_or_above(&mut self, height: u32) -> Option<u32> {
+        let last = self.blocks.len() as u32;
+        // Younger blocks may still get the coin of their coinbase.
+        let settled = last.saturating_sub(COINBASE_MATURITY);
+        let (start, mut at) = (height, height);
+        while at <= last && self.blocks[at as usize - 1].is_empty() {
+            at = if at <= settled { self.next[at as usize - 1].max(at + 1) } else { at + 1 };
+        }
+        let mut walked = start;
+        while walked < at.min(settled + 1) {
+            let next = self.next[walked as usize - 1].max(walked + 1);
+            // A shortcut leads over settled blocks only.
+            self.next[walked as usize - 1] = at.min(settled + 1);
+            walked = next;
+        }
+        (at <= last).then_some(at)
+    }
+
+    /// Every coin, block by block, with those that are too young.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = (u32, Vec<Coin>)> + '_ {
+        let immature = |height: u32| {
+            let found = self.immature.iter().find(|(made, _)| *made == height);
+            found.map(|(_, coin)| *coin)
+        };
+        let young = self.immature.front().map_or(u32::MAX, |(made, _)| *made);
+        (1u32..).zip(&self.blocks).map(move |(height, coins)| {
+            let mut coins = coins.clone();
+            coins.extend((height >= young).then(|| immature(height)).flatten());
+            (height, coins)
+        })
+    }
+}
+
+/// Takes a coin out of a list; the choice is among a few drawn ones.
+pub(crate) fn take_from(coins: &mut Vec<Coin>, wish: Wish, stream: &mut Stream) -> Option<Coin> {
+    if coins.is_empty() {
+        return None;
+    }
+    let len = coins.len() as u32;
+    let mut best = stream.below(len) as usize;
+    for _ in 1..DRAWN {
+        let other = stream.below(len) as usize;
+        let (now, next) = (coins[best], coins[other]);
+        let better = match wish {
+            Wish::Rich => next.amount > now.amount,
+            Wish::Poor => next.amount < now.amount,
+            Wish::Like(kind) => next.kind == kind && now.kind != kind,
+        };
+        if better {
+            best = other;
+        }
+    }
+    let coin = coins.swap_remove(best);
+    if coins.capacity() > 32 && coins.len() * 4 < coins.capacity() {
+        coins.shrink_to(coins.len() * 2);
+    }
+    Some(coin)
+}
+
+/// Coins that are drawn for one choice.
+const DRAWN: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn coin(amount: u64) -> Coin {
+        Coin { amount, tx: 1, vout: 0, kind: Kind::P2pkh }
+    }
+
+    #[test]
+    fn a_coin_is_sixteen_bytes() {
+        assert_eq!(size_of::<Coin>(), 16);
+    }
+
+    /// Against a plain list: the nearest block with a coin, and no coin twice.
+    #[test]
+    fn the_nearest_block_is_found_until_nothing_is_left() {
+        let mut wallet = Wallet::default();
+        let mut stream = Stream::plain(3, 1, 1);
+        let mut plain: Vec<Vec<u64>> = vec![Vec::new()];
+        let mut amount = 0;
+        for height in 1..=900u32 {
+            let made: Vec<_> = (0..stream.below(4))
+                .map(|_| {
+                    amount += 1;
+                    coin(amount)
+                })
+                .collect();
+            amount += 1;
+            plain.push(made.iter().map(|coin| coin.amount).collect());
+            wallet.add(height, Coin { tx: 0, ..coin(amount) }, made);
+            if height > 99 {
+                // What `add` has let mature by now.
+                plain[height as usize - 99].push(coinbase_of(&wallet, height - 99));
+            }
+            let spends = if height > 700 { 8 } else { 1 };
+            for _ in 0..spends {
+                let wanted = 1 + stream.below(height);
+                let expected = (wanted..=height)
+                    .chain((1..wanted).rev())
+                    .find(|height| !plain[*height as usize].is_empty());
+                let got = wallet.take(wanted, Wish::Rich, &mut stream);
+                assert_eq!(got.map(|(height, _)| height), expected, "from {wanted} at {height}");
+                if let Some((height, coin)) = got {
+                    let list = &mut plain[height as usize];
+                    let at = list.iter().position(|amount| *amount == coin.amount);
+                    list.swap_remove(at.expect("it was there"));
+                }
+            }
+        }
+        let left: usize = plain.iter().map(Vec::len).sum();
+        assert_eq!(wallet.spendable(), left as u64);
+        assert_eq!(
+            wallet.blocks().map(|(_, coins)| coins.len() as u64).sum::<u64>(),
+            wallet.total()
+        );
+    }
+
+    fn coinbase_of(wallet: &Wallet, height: u32) -> u64 {
+        wallet.blocks[height as usize - 1].last().expect("it has matured").amount
+    }
+}
