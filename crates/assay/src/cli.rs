@@ -1,6 +1,7 @@
 //! Flags and arguments.
 
 mod bench;
+mod builds;
 mod electrum;
 mod emit;
 mod lab;
@@ -22,6 +23,10 @@ pub(crate) use bench::{
     BenchAgreementArguments, BenchArguments, BenchCommand, BenchCompareArguments,
     BenchListArguments, BenchMempoolArguments, BenchNetworkArguments, BenchOneArguments,
     BenchPeersArguments, BenchServeArguments, CutArgument, MeasureArguments,
+};
+pub(crate) use builds::{
+    BuildsArguments, BuildsCleanArguments, BuildsCommand, BuildsMakeArguments, HowArguments,
+    PartArgument, PrArguments,
 };
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
@@ -78,6 +83,8 @@ pub(crate) enum Command {
     History(HistoryArguments),
     Machine(MachineArguments),
     Bench(BenchArguments),
+    Builds(BuildsArguments),
+    Pr(PrArguments),
     Load(LoadArguments),
     Emit(EmitArguments),
     Logs(LogsArguments),
@@ -165,7 +172,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
     /// What to measure instead of the plan's targets: `assay`, `assay=PATH` for another build of
-    /// it, or `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN),
+    /// it, `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN), or
+    /// `core@REV` for one that `assay builds make` built, `core@REV+clang` where there are several;
     /// optionally with an index: `assay+index`, `bitcoind=PATH+fulcrum=PATH`, `+electrs=PATH`,
     /// `+electrumx=PATH`; in syncs `btcd=PATH` and `kernel[=PATH]` as well. A name may precede it
     /// and arguments follow it: `"small:bitcoind=PATH -dbcache=4"`. May be given several times.

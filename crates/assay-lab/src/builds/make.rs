@@ -331,10 +331,13 @@ impl Job<'_> {
         let jobs = self.options.jobs.to_string();
         match self.recipe.system {
             System::Cmake => {
-                let mut arguments: Vec<OsString> = vec!["--build".into(), out.into()];
-                arguments.extend(["--parallel".into(), jobs.into(), "--target".into()]);
+                // Not through `cmake --build`, which does not pass on the signal that stops a build.
+                let is_ninja = out.join("build.ninja").is_file();
+                let program = OsStr::new(if is_ninja { "ninja" } else { "make" });
+                let mut arguments: Vec<OsString> = vec!["-C".into(), out.into()];
+                arguments.push(format!("-j{jobs}").into());
                 arguments.extend(targets);
-                self.stage("compiling", OsStr::new("cmake"), arguments, &self.work, watch)
+                self.stage("compiling", program, arguments, &self.work, watch)
             }
             System::Autotools => {
                 let mut arguments: Vec<OsString> = vec!["-C".into(), out.join("src").into()];
