@@ -118,7 +118,7 @@ pub enum BuildFault {
         log: PathBuf,
     },
     /// It was stopped.
-    #[error("stopped; the same command continues there")]
+    #[error("stopped; run the same command again to continue")]
     Stopped,
 }
 
