@@ -35,7 +35,7 @@ const MESSAGE_MAX: usize = 400;
 pub enum CoreBenchError {
     /// There is no such build.
     #[error(transparent)]
-    Build(#[from] FindError),
+    Build(Box<FindError>),
     /// There is nowhere to look for builds.
     #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
     NoBuilds,
@@ -69,6 +69,12 @@ pub enum CoreBenchError {
         /// The patterns.
         filter: String,
     },
+}
+
+impl From<FindError> for CoreBenchError {
+    fn from(error: FindError) -> Self {
+        Self::Build(Box::new(error))
+    }
 }
 
 impl From<CoreBenchError> for BenchError {

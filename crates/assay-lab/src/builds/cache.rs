@@ -135,7 +135,7 @@ pub enum FindError {
 }
 
 fn plus(words: &[String]) -> String {
-    words.iter().map(|word| format!("+{word}")).collect()
+    words.iter().fold(String::new(), |text, word| text + "+" + word)
 }
 
 /// What is in the cache.

@@ -201,7 +201,7 @@ fn key(commit: &str, options: &MakeOptions, recipe: &Recipe) -> String {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     }
-    let digest: String = digest.finalize()[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = faster_hex::hex_string(&digest.finalize()[..4]);
     let commit = commit.get(..12).unwrap_or(commit);
     format!("{commit}-{}-{name}-{digest}", options.preset.name)
 }

@@ -47,7 +47,7 @@ pub enum TargetError {
     },
     /// There is no such build, or more than one.
     #[error(transparent)]
-    Build(#[from] FindError),
+    Build(Box<FindError>),
     /// There is nowhere to look for builds.
     #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
     NoBuilds,
@@ -82,6 +82,12 @@ pub enum TargetError {
         /// The chain.
         chain: String,
     },
+}
+
+impl From<FindError> for TargetError {
+    fn from(error: FindError) -> Self {
+        Self::Build(Box::new(error))
+    }
 }
 
 /// What a target is.

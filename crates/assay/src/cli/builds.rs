@@ -8,8 +8,8 @@ use clap::{Args, Subcommand};
 /// Build revisions of Bitcoin Core, or of another program in git, and keep the programs as targets.
 ///
 /// A finished build is a target of every plan: `core@v28.0`, `core@88debb3e`, and, where there are
-/// several of a revision, `core@v28.0+clang`. Builds lie in $ASSAY_BUILDS, else in assay/builds in
-/// $XDG_CACHE_HOME or ~/.cache.
+/// several of a revision, `core@v28.0+clang`. Builds lie in `ASSAY_BUILDS`, else in
+/// `assay/builds` in `XDG_CACHE_HOME` or ~/.cache.
 #[derive(Debug, Args)]
 pub(crate) struct BuildsArguments {
     #[command(subcommand)]
@@ -34,7 +34,7 @@ pub(crate) enum BuildsCommand {
     },
 }
 
-/// Build revisions of a clone that you have, with CMake or autotools as each needs.
+/// Build revisions of a clone that you have, with `CMake` or autotools as each needs.
 ///
 /// Each revision is checked out into a work tree of its own in the folder of builds; the clone is
 /// only read. What was built before with the same preset, compiler and flags is not built again, and
@@ -52,7 +52,7 @@ pub(crate) struct BuildsMakeArguments {
     #[command(flatten)]
     pub(crate) how: HowArguments,
     /// Name of a built-in preset (`assay builds presets`) or path of a TOML file. Those that end with
-    /// -bench build bench_bitcoin as well.
+    /// -bench build `bench_bitcoin` as well.
     #[arg(long, value_name = "PRESET", default_value = DEFAULT)]
     pub(crate) preset: String,
     /// Print the builds as JSON.
@@ -103,7 +103,7 @@ pub(crate) struct BuildsCleanArguments {
 
 /// Is a change of Bitcoin Core faster or slower? Build both revisions, measure, and say so.
 ///
-/// Both are built with bench_bitcoin. Then follow, with everything decided beforehand:
+/// Both are built with `bench_bitcoin`. Then follow, with everything decided beforehand:
 /// `bench_bitcoin`, each benchmark interleaved over the two builds and the base once more, and
 /// syncs of one forged chain from our node in rounds (base, base again, head, then backwards). What
 /// the base shows against itself is the noise floor that a difference has to exceed. The verdicts
@@ -129,7 +129,7 @@ pub(crate) struct PrArguments {
     /// What to measure [default: both].
     #[arg(long, value_enum, value_name = "PART")]
     pub(crate) part: Option<PartArgument>,
-    /// Benchmarks of bench_bitcoin to make, by parts of names or patterns. May be given several
+    /// Benchmarks of `bench_bitcoin` to make, by parts of names or patterns. May be given several
     /// times [default: all that both revisions have].
     #[arg(long, value_name = "NAME")]
     pub(crate) filter: Vec<String>,

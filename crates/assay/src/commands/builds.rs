@@ -1,5 +1,7 @@
 //! `assay builds`.
 
+use std::fmt::Write as _;
+
 use anyhow::{Context, bail};
 use assay_lab::builds::{
     Cache, Cleaned, Compiler, Entry, Made, MakeOptions, Preset, Repository, State, make,
@@ -122,7 +124,7 @@ fn list(is_json: bool) -> anyhow::Result<Outcome> {
         if entry.state != State::Finished {
             let reason = entry.error.as_deref().and_then(|error| error.lines().next());
             let reason = reason.map(|line| format!("{line}; ")).unwrap_or_default();
-            text.push_str(&format!("{}: {reason}log: {}\n", entry.key, entry.log.display()));
+            let _ = writeln!(text, "{}: {reason}log: {}", entry.key, entry.log.display());
         }
     }
     output::print(&text)?;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use assay_lab::builds::{Build, Repository};
-use assay_lab::compare::{CompareOptions, Comparison, Source, compare};
+use assay_lab::compare::{CompareOptions, ComparedRow, Comparison, PAIRS_MIN, Source, compare};
 use assay_lab::plan::{BuiltSpec, NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
 use assay_lab::results::Results;
@@ -79,6 +79,8 @@ enum Overall {
     Slower,
     /// Faster in something, slower in something else.
     Mixed,
+    /// No difference shown, and too few pairs of syncs to show one.
+    Undecided,
     NotShown,
 }
 
@@ -102,6 +104,7 @@ impl Overall {
             Self::Faster => "faster",
             Self::Slower => "slower",
             Self::Mixed => "faster in some figures and slower in others",
+            Self::Undecided => "undecided, too few pairs of syncs count",
             Self::NotShown => "no difference shown",
         }
     }
@@ -138,7 +141,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
         kind: "pr",
         created: assay_lab::machine::utc_now(),
         rerun: rerun(arguments),
-        verdict: Overall::of(verdicts(syncs.as_ref(), micro.as_ref())),
+        verdict: overall(syncs.as_ref(), micro.as_ref()),
         base,
         head,
         syncs,
@@ -244,6 +247,19 @@ fn verdicts(syncs: Option<&Syncs>, micro: Option<&Micro>) -> impl Iterator<Item 
     let totals = totals.filter(|row| row.is_total).map(|row| row.verdict);
     let rows = micro.into_iter().flat_map(|micro| &micro.rows).map(|row| row.verdict);
     totals.chain(rows)
+}
+
+/// The verdict of the page.
+fn overall(syncs: Option<&Syncs>, micro: Option<&Micro>) -> Overall {
+    let is_short = |syncs: &Syncs| {
+        let mut sides = syncs.comparison.beside.iter().filter(|side| !side.is_aa);
+        let is_decided = |row: &ComparedRow| row.is_total && row.ratio.pairs >= PAIRS_MIN;
+        sides.any(|side| !side.rows.iter().any(is_decided))
+    };
+    match Overall::of(verdicts(syncs, micro)) {
+        Overall::NotShown if syncs.is_some_and(is_short) => Overall::Undecided,
+        overall => overall,
+    }
 }
 
 fn outcome(results: &PrResults) -> Outcome {
