@@ -18,6 +18,7 @@
 //! Deliberately absent: whole nodes. They are measured as processes, by `assay-lab`.
 
 pub mod agreement;
+pub mod bench_bitcoin;
 pub mod block_builder;
 pub mod blocks;
 mod builds;

@@ -18,6 +18,7 @@
 //! bytes, with hashes from a published crate.
 
 pub mod admission;
+pub mod builds;
 pub mod chain;
 pub mod compare;
 pub mod crash;

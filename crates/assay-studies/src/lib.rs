@@ -50,7 +50,8 @@ pub fn sections_of(plan: &BenchPlan) -> Vec<Section> {
     let stack = plan.stack.clone().map(stack);
     let ibd = plan.ibd.clone().map(ibd);
     let pairing = plan.pairing.clone().map(pairing);
-    [stack, ibd, pairing].into_iter().flatten().collect()
+    let core = plan.core.clone().map(Section::bench_bitcoin);
+    [stack, ibd, pairing, core].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Flags and arguments.
 
 mod bench;
+mod builds;
 mod electrum;
 mod emit;
 mod lab;
@@ -9,6 +10,7 @@ mod logs;
 mod p2p;
 mod stats;
 mod top;
+mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,6 +25,10 @@ pub(crate) use bench::{
     BenchListArguments, BenchMempoolArguments, BenchNetworkArguments, BenchOneArguments,
     BenchPeersArguments, BenchServeArguments, CutArgument, MeasureArguments,
 };
+pub(crate) use builds::{
+    BuildsArguments, BuildsCleanArguments, BuildsCommand, BuildsMakeArguments, HowArguments,
+    PartArgument, PrArguments,
+};
 pub(crate) use electrum::{
     ElectrumArguments, ElectrumCheckArguments, ElectrumCommand, ServeArguments,
 };
@@ -35,6 +41,7 @@ pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
 pub(crate) use stats::{SqlArguments, StatsArguments};
 pub(crate) use top::TopArguments;
+use values::{delivery, duration, scale};
 
 /// The version, and what a user of an unusual build must know.
 pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
@@ -78,6 +85,8 @@ pub(crate) enum Command {
     History(HistoryArguments),
     Machine(MachineArguments),
     Bench(BenchArguments),
+    Builds(BuildsArguments),
+    Pr(PrArguments),
     Load(LoadArguments),
     Emit(EmitArguments),
     Logs(LogsArguments),
@@ -114,39 +123,6 @@ pub(crate) struct ManArguments {
     pub(crate) out: PathBuf,
 }
 
-/// A duration with its unit: 500ms, 30s, 2m.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (count, unit) = text.split_at(digits);
-    let unit_ms = match unit {
-        "ms" => 1,
-        "s" | "" => 1000,
-        "m" => 60_000,
-        _ => return Err("give a number with ms, s or m".to_owned()),
-    };
-    let count: u64 = count.parse().map_err(|_| "give a number with ms, s or m".to_owned())?;
-    match count.checked_mul(unit_ms) {
-        Some(0) | None => Err("give more than nothing and less than eternity".to_owned()),
-        Some(milliseconds) => Ok(std::time::Duration::from_millis(milliseconds)),
-    }
-}
-
-/// A size as a number or a word.
-fn scale(text: &str) -> Result<f64, String> {
-    match text {
-        "small" => Ok(0.05),
-        "medium" => Ok(0.3),
-        "large" => Ok(1.0),
-        number => number.parse().map_err(|_| "give a number, small, medium or large".to_owned()),
-    }
-}
-
-/// A way in which blocks come.
-fn delivery(text: &str) -> Result<Delivery, String> {
-    let ways = Delivery::ALL.map(Delivery::as_str).join(", ");
-    Delivery::from_name(text).ok_or_else(|| format!("give one of {ways}"))
-}
-
 /// Run a plan: forge a chain, feed it to every target, measure, check and report; or give nodes
 /// transactions and measure their mempools; or run benchmarks.
 #[derive(Debug, Clone, Args)]
@@ -172,7 +148,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
     /// What to measure instead of the plan's targets: `assay`, `assay=PATH` for another build of
-    /// it, or `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN),
+    /// it, `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN), or
+    /// `core@REV` for one that `assay builds make` built, `core@REV+clang` where there are several;
     /// optionally with an index: `assay+index`, `bitcoind=PATH+fulcrum=PATH`, `+electrs=PATH`,
     /// `+electrumx=PATH`; in syncs `btcd=PATH` and `kernel[=PATH]` as well. A name may precede it
     /// and arguments follow it: `"small:bitcoind=PATH -dbcache=4"`. May be given several times.

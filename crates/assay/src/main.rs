@@ -54,6 +54,8 @@ fn main() -> ExitCode {
         Command::Emit(arguments) => commands::emit::run(&arguments),
         Command::Logs(arguments) => commands::logs::run(&arguments),
         Command::Bench(arguments) => commands::bench::run(&arguments),
+        Command::Builds(arguments) => commands::builds::run(&arguments),
+        Command::Pr(arguments) => commands::pr::run(&arguments),
         Command::Completions(arguments) => commands::completions::completions(&arguments),
         Command::Man(arguments) => commands::completions::man(&arguments),
     };

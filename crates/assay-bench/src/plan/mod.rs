@@ -1,5 +1,6 @@
 //! Plans of benchmarks: TOML files of `kind = "bench"`.
 
+mod bench_bitcoin;
 mod ibd;
 mod pairing;
 mod stack;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::suite::Published;
 
+pub use self::bench_bitcoin::{CoreBuild, CoreSettings};
 pub use self::ibd::IbdSettings;
 pub use self::pairing::{PairingSettings, SubjectSettings};
 pub use self::stack::{LimitSettings, StackSettings, Wrap};
@@ -65,6 +67,9 @@ pub struct BenchPlan {
     /// Pairing curves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairing: Option<PairingSettings>,
+    /// `bench_bitcoin` of several builds of Bitcoin Core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core: Option<CoreSettings>,
     /// Published figures, besides those that the suites know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
@@ -112,11 +117,13 @@ impl BenchPlan {
         let text = fs::read_to_string(path)
             .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
         let mut plan = Self::parse(&text, &path.display().to_string())?;
-        for build in &mut plan.builds {
-            if let Some(program) = build.command.first_mut().filter(|name| name.contains('/')) {
-                let folder = path.parent().unwrap_or(Path::new(""));
-                *program = folder.join(PathBuf::from(&*program)).display().to_string();
-            }
+        let programs = plan.builds.iter_mut().filter_map(|build| build.command.first_mut());
+        let cores = plan.core.iter_mut().flat_map(|core| &mut core.builds);
+        let is_revision = |name: &String| name.starts_with("core@");
+        let targets = cores.map(|build| &mut build.target).filter(|name| !is_revision(name));
+        for program in programs.chain(targets).filter(|name| name.contains('/')) {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            *program = folder.join(PathBuf::from(&*program)).display().to_string();
         }
         Ok(plan)
     }
@@ -153,8 +160,13 @@ impl BenchPlan {
         if let Some(rounds) = self.rounds.filter(|rounds| !(1..=ROUNDS_MAX).contains(rounds)) {
             return Err(("rounds", rounds.to_string(), "use 1 to 10001"));
         }
-        if self.stack.is_none() && self.ibd.is_none() && self.pairing.is_none() {
-            return Err(("stack, ibd, pairing", "none".to_owned(), "name a section at least"));
+        let is_empty = self.stack.is_none() && self.ibd.is_none() && self.pairing.is_none();
+        if is_empty && self.core.is_none() {
+            let keys = "stack, ibd, pairing, core";
+            return Err((keys, "none".to_owned(), "name a section at least"));
+        }
+        if let Some(core) = &self.core {
+            core.check(is_name)?;
         }
         for (index, build) in self.builds.iter().enumerate() {
             if !is_name(&build.name) {
@@ -207,6 +219,12 @@ mod tests {
             ("[stack]", "", "name a section at least"),
             ("name = \"b\"", "name = \"a\"", "build.name = a: each build once"),
             ("[\"assay\"]", "[]", "name a program"),
+            ("[stack]", "[core]\nbuild = []", "core.build = : it takes two"),
+            (
+                "[stack]",
+                "[core]\nmin_time_ms = 0\nbuild = [{ name = \"a\", target = \"core@a\" }, { name = \"b\", target = \"core@b\" }]",
+                "core.min_time_ms = 0: use 1",
+            ),
         ] {
             assert!(PLAN.contains(from), "{from} is in the plan");
             let text = PLAN.replacen(from, to, 1);

@@ -23,7 +23,7 @@ use serde::Serialize;
 use crate::results::{self, LoadError, PhaseResult, Results, Run, TargetResults};
 
 pub use self::floor::{Floor, FloorError, FloorRow};
-pub use self::pairs::{LeftOut, PairCount};
+pub use self::pairs::{LeftOut, PAIRS_MIN, PairCount};
 pub use self::same_work::Difference;
 
 /// Schema version of the JSON form.

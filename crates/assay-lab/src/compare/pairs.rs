@@ -8,7 +8,7 @@ use super::Side;
 use crate::results::{Run, Status};
 
 /// Fewest pairs whose sorted ratios give an interval of 95 %.
-pub(super) const PAIRS_MIN: usize = 6;
+pub const PAIRS_MIN: usize = 6;
 
 /// Pairs of one seen share.
 #[derive(Debug, Clone, PartialEq, Serialize)]

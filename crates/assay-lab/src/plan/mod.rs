@@ -25,7 +25,7 @@ pub use self::published::{Figure, FigureKind, Published};
 pub use self::scaling::ScalingPlan;
 pub use self::settings::{AssayPlan, BitcoindPlan, IndexPlan, Setting, TargetsPlan};
 pub use self::sync::{Delivery, SyncPlan, TargetPlan};
-pub use self::target::{IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
+pub use self::target::{BuiltSpec, IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
 pub(crate) use self::target::{USE_TARGETS, is_target_name};
 
 /// The plan format this version reads and writes.

@@ -32,11 +32,42 @@ pub enum NodeSpec {
     Engine(Option<PathBuf>),
     /// A program of the Bitcoin Core family: `bitcoind=PATH`.
     Bitcoind(PathBuf),
+    /// A program of the Bitcoin Core family that `assay builds` made: `core@REV`, `core@REV+clang`.
+    Built(BuiltSpec),
     /// btcd: `btcd=PATH`.
     Btcd(PathBuf),
     /// Bitcoin Core's kernel in a program of ours, searched for if no path is given: `kernel`, `kernel=PATH`.
     Kernel(Option<PathBuf>),
 }
+
+/// A build as targets name it: `core@REV`, and what tells it from others of the same revision, each behind a `+`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuiltSpec {
+    /// The revision: a name under which it was built, or the beginning of its hash.
+    pub revision: String,
+    /// Compilers, presets, or ends of keys.
+    pub with: Vec<String>,
+}
+
+impl fmt::Display for BuiltSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{BUILT}{}", self.revision)?;
+        self.with.iter().try_for_each(|word| write!(f, "+{word}"))
+    }
+}
+
+impl BuiltSpec {
+    /// What follows [`BUILT`].
+    fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split('+').map(str::to_owned);
+        let spec = Self { revision: words.next()?, with: words.collect() };
+        let is_given = |word: &String| !word.is_empty();
+        (is_given(&spec.revision) && spec.with.iter().all(is_given)).then_some(spec)
+    }
+}
+
+/// What the name of a build begins with.
+const BUILT: &str = "core@";
 
 /// An index as the command line and plans name it, behind the `+` of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +123,7 @@ impl IndexKind {
 }
 
 /// What a target may be, for people.
-pub(crate) const USE_TARGETS: &str = "use assay[=PATH], engine[=PATH], bitcoind=PATH, btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks";
+pub(crate) const USE_TARGETS: &str = "use assay[=PATH], engine[=PATH], bitcoind=PATH, core@REV[+COMPILER] (a build of `assay builds make`), btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks";
 
 /// Why a target was not understood.
 #[derive(Debug, thiserror::Error)]
@@ -144,6 +175,9 @@ impl FromStr for TargetSpec {
             None if node == "assay" => NodeSpec::Assay,
             None if node == "engine" => NodeSpec::Engine(None),
             None if node == "kernel" => NodeSpec::Kernel(None),
+            _ if node.starts_with(BUILT) => {
+                NodeSpec::Built(BuiltSpec::parse(&node[BUILT.len()..]).ok_or_else(unknown)?)
+            }
             Some(("assay", program)) => NodeSpec::AssayAt(path(program)?),
             Some(("engine", program)) => NodeSpec::Engine(Some(path(program)?)),
             Some(("bitcoind", program)) => NodeSpec::Bitcoind(path(program)?),
@@ -188,6 +222,7 @@ impl fmt::Display for TargetSpec {
             NodeSpec::Engine(None) => "engine".to_owned(),
             NodeSpec::Engine(Some(path)) => format!("engine={}", path.display()),
             NodeSpec::Bitcoind(path) => format!("bitcoind={}", path.display()),
+            NodeSpec::Built(build) => build.to_string(),
             NodeSpec::Btcd(path) => format!("btcd={}", path.display()),
             NodeSpec::Kernel(None) => "kernel".to_owned(),
             NodeSpec::Kernel(Some(path)) => format!("kernel={}", path.display()),
@@ -282,6 +317,9 @@ mod tests {
         assert_eq!(pair.node, NodeSpec::Bitcoind("/opt/c++/bitcoind".into()));
         let index = IndexSpec::Program(IndexKind::Fulcrum, "/opt/f+g/Fulcrum".into());
         assert_eq!(pair.index, Some(index));
+        let with = vec!["clang".to_owned(), "1a2b".to_owned()];
+        let built = NodeSpec::Built(BuiltSpec { revision: "v28.0".to_owned(), with });
+        assert_eq!(parse("core@v28.0+clang+1a2b"), TargetSpec::node(built));
         for text in [
             "assay",
             "assay=/a",
@@ -291,6 +329,10 @@ mod tests {
             "bitcoind=/b",
             "bitcoind=/b+fulcrum=/f",
             "bitcoind=/b+electrumx=/x",
+            "core@v28.0",
+            "core@88debb3e+clang-19",
+            "before:core@a/branch+gcc+1a2b3c4d -dbcache=450",
+            "core@v28.0+gcc+fulcrum=/f+g",
             "btcd=/x:y",
             "kernel",
             "kernel=/k",
@@ -309,6 +351,11 @@ mod tests {
             "bitcoind=",
             "btcd",
             "bitcoind=/b+index",
+            "core",
+            "core@",
+            "core@+clang",
+            "core@v28.0+",
+            "core@v28.0+index",
             "btcd=/b+fulcrum=/f",
             "kernel+index",
             "engine+index",

@@ -1,6 +1,6 @@
 //! A target as a process: started, awaited, stopped, and asked what happened when it dies.
 
-mod child;
+pub(crate) mod child;
 pub mod cores;
 pub(crate) mod rpc;
 pub(crate) mod sample;

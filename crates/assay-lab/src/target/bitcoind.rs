@@ -8,9 +8,13 @@ use super::program::{
 };
 use super::way::{SyncLaunch, Way};
 use super::{Family, Target, TargetError};
+use crate::builds::Cache;
 use crate::chain::block_files;
-use crate::plan::TargetsPlan;
+use crate::plan::{BuiltSpec, TargetsPlan};
 use crate::process::Ports;
+
+/// The program of a build that is the node.
+const PROGRAM: &str = "bitcoind";
 
 pub(super) const CHAINSTATE: &str = "-reindex-chainstate";
 
@@ -71,6 +75,21 @@ impl Target {
             cores: Vec::new(),
             index: None,
         })
+    }
+
+    /// A program that `assay builds` made. It is named after its revision: builds of one release have the same version.
+    pub(super) fn detect_built(spec: &BuiltSpec) -> Result<Self, TargetError> {
+        let cache = Cache::of_user().ok_or(TargetError::NoBuilds)?;
+        let build = cache.find(&spec.revision, &spec.with, PROGRAM)?;
+        let program = build.program(PROGRAM).unwrap_or(Path::new(PROGRAM));
+        let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let plain = |text: &str| -> String {
+            text.chars().map(|c| if is_plain(&c) { c } else { '-' }).collect()
+        };
+        let words = std::iter::once("core").chain([spec.revision.as_str()]);
+        let words = words.chain(spec.with.iter().map(String::as_str));
+        let name = words.map(plain).collect::<Vec<_>>().join("-");
+        Ok(Self { name, ..Self::detect_bitcoind(program)? })
     }
 
     pub(super) fn bitcoind_args(

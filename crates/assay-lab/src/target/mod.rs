@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::index::IndexTarget;
 use self::kernel::KernelNotFound;
 use self::program::{options_in_help, output_of};
+use crate::builds::FindError;
 use crate::plan::{IndexKind, NodeSpec, TargetSpec, TargetsPlan};
 use crate::process::{Launch, Ports};
 
@@ -44,6 +45,12 @@ pub enum TargetError {
         /// First line of what it says of its version.
         banner: String,
     },
+    /// There is no such build, or more than one.
+    #[error(transparent)]
+    Build(Box<FindError>),
+    /// There is nowhere to look for builds.
+    #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
+    NoBuilds,
     /// The program around the kernel is not there.
     #[error(transparent)]
     Kernel(#[from] KernelNotFound),
@@ -75,6 +82,12 @@ pub enum TargetError {
         /// The chain.
         chain: String,
     },
+}
+
+impl From<FindError> for TargetError {
+    fn from(error: FindError) -> Self {
+        Self::Build(Box::new(error))
+    }
 }
 
 /// What a target is.
@@ -159,6 +172,7 @@ impl Target {
             NodeSpec::AssayAt(program) => Self::detect_assay(Family::Assay, program)?,
             NodeSpec::Engine(Some(program)) => Self::detect_assay(Family::Engine, program)?,
             NodeSpec::Bitcoind(program) => Self::detect_bitcoind(program)?,
+            NodeSpec::Built(build) => Self::detect_built(build)?,
             NodeSpec::Btcd(program) => Self::detect_btcd(program)?,
             NodeSpec::Kernel(program) => Self::detect_kernel(program.as_deref())?,
         };

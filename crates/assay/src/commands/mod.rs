@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod block;
+pub(crate) mod builds;
 pub(crate) mod chain;
 pub(crate) mod compare;
 pub(crate) mod completions;
@@ -16,6 +17,7 @@ pub(crate) mod logs;
 pub(crate) mod machine;
 pub(crate) mod node;
 pub(crate) mod plan;
+pub(crate) mod pr;
 pub(crate) mod publish;
 pub(crate) mod report;
 pub(crate) mod run;

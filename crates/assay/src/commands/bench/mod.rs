@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> anyhow::Result<Outcome> {
 }
 
 /// What measures.
-fn software() -> Software {
+pub(crate) fn software() -> Software {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     Software {
         assay: env!("CARGO_PKG_VERSION").to_owned(),

@@ -1,10 +1,13 @@
 //! `assay run` of a plan of benchmarks.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::bail;
 use assay_bench::plan::BenchPlan;
 use assay_bench::registry::Filter;
+use assay_bench::results::BenchResults;
 use assay_bench::run::{RunOptions, run as measure};
 use assay_bench::suite::Extent;
 use assay_bench::{report, table};
@@ -38,11 +41,7 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
         counter: super::counter(arguments.instructions, Some(&arguments.plan))?,
         plan_source: arguments.plan.clone(),
     };
-    let bar = RunBar::stopped_by(stop_flag()?);
-    bar.warn();
-    let results = measure(&sections_of(plan), &options, &bar)?;
-    drop(bar);
-    report::write_all(&results, &out_dir)?;
+    let results = make(plan, &options, &out_dir, stop_flag()?)?;
     if arguments.json {
         output::print_json(&results)?;
     } else {
@@ -50,6 +49,21 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
     }
     output::complain(&format!("report: {}", out_dir.join("report.html").display()));
     Ok(super::outcome(&results))
+}
+
+/// Makes the benchmarks of a plan, and writes their report.
+pub(crate) fn make(
+    plan: &BenchPlan,
+    options: &RunOptions,
+    out_dir: &Path,
+    stop: Arc<AtomicBool>,
+) -> anyhow::Result<BenchResults> {
+    let bar = RunBar::stopped_by(stop);
+    bar.warn();
+    let results = measure(&sections_of(plan), options, &bar)?;
+    drop(bar);
+    report::write_all(&results, out_dir)?;
+    Ok(results)
 }
 
 /// Chains have seeds and targets, benchmarks have not.

@@ -1,0 +1,420 @@
+//! `bench_bitcoin`, the benchmarks of Bitcoin Core, as a subject: builds of it are interleaved, benchmark by benchmark.
+//!
+//! In a round each build is started once for the benchmark and writes its own figures as JSON (`-output-json`, from version 22
+//! on). What counts is the median time of an operation over its epochs; rounds are what intervals are made of, because whatever
+//! moves a whole process (where its memory lies, for one) moves all epochs within it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use assay_lab::builds::{Cache, FindError};
+use assay_lab::plan::{NodeSpec, TargetSpec};
+use serde::Deserialize;
+
+use crate::counters::Counts;
+use crate::harness::{Alternative, Row, Sample};
+use crate::plan::{CoreBuild, CoreSettings};
+use crate::registry::{Filter, Section};
+use crate::suite::{Benchmark, Extent, Published, Study, Suite};
+use crate::{BenchError, Progress};
+
+/// The program.
+pub const PROGRAM: &str = "bench_bitcoin";
+/// Section of plans, and beginning of names.
+const SECTION: &str = "core";
+/// Largest file of figures that is read.
+const JSON_BYTES_MAX: u64 = 64 << 20;
+/// Characters of its messages that an error quotes.
+const MESSAGE_MAX: usize = 400;
+
+/// Why there are no figures of `bench_bitcoin`.
+#[derive(Debug, thiserror::Error)]
+pub enum CoreBenchError {
+    /// There is no such build.
+    #[error(transparent)]
+    Build(Box<FindError>),
+    /// There is nowhere to look for builds.
+    #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
+    NoBuilds,
+    /// It cannot be started.
+    #[error("cannot run {}", program.display())]
+    Run {
+        /// The program.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// It failed, or wrote nothing that can be used.
+    #[error("{} {arguments}: {detail}", program.display())]
+    Failed {
+        /// The program.
+        program: PathBuf,
+        /// What it was asked for.
+        arguments: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// It is too old.
+    #[error("{} has no -output-json: Bitcoin Core 22 or later is needed", program.display())]
+    TooOld {
+        /// The program.
+        program: PathBuf,
+    },
+    /// No benchmark is in all builds and chosen.
+    #[error("no benchmark of {PROGRAM} is in every build and matches {filter}")]
+    NoneInCommon {
+        /// The patterns.
+        filter: String,
+    },
+}
+
+impl From<FindError> for CoreBenchError {
+    fn from(error: FindError) -> Self {
+        Self::Build(Box::new(error))
+    }
+}
+
+impl From<CoreBenchError> for BenchError {
+    fn from(error: CoreBenchError) -> Self {
+        Self::Setting(Box::new(error))
+    }
+}
+
+/// `bench_bitcoin` of one build.
+#[derive(Debug, Clone)]
+struct Subject {
+    /// Name of the build.
+    name: String,
+    program: PathBuf,
+    /// Options that the program knows, among those that are used.
+    options: BTreeSet<String>,
+}
+
+impl Subject {
+    /// Finds it, and asks it what it can do.
+    fn find(build: &CoreBuild) -> Result<Self, CoreBenchError> {
+        let program = match build.target.parse::<TargetSpec>().map(|spec| spec.node) {
+            Ok(NodeSpec::Built(spec)) => {
+                let cache = Cache::of_user().ok_or(CoreBenchError::NoBuilds)?;
+                let found = cache.find(&spec.revision, &spec.with, PROGRAM)?;
+                found.program(PROGRAM).unwrap_or(Path::new(PROGRAM)).to_owned()
+            }
+            _ => PathBuf::from(&build.target),
+        };
+        let mut subject = Self { name: build.name.clone(), program, options: BTreeSet::new() };
+        let help = subject.output(&["-?"])?;
+        let text = String::from_utf8_lossy(&help.stdout).into_owned();
+        let name = |line: &str| {
+            let rest = line.strip_prefix("  -")?;
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_');
+            Some(rest[..end.unwrap_or(rest.len())].to_owned())
+        };
+        subject.options = text.lines().filter_map(name).collect();
+        if subject.option("output-json").is_none() {
+            return Err(CoreBenchError::TooOld { program: subject.program });
+        }
+        Ok(subject)
+    }
+
+    /// An option under the name that this version has for it: before 22 it had an underscore.
+    fn option(&self, name: &str) -> Option<String> {
+        let names = [name.to_owned(), name.replace('-', "_")];
+        names.into_iter().find(|name| self.options.contains(name)).map(|name| format!("-{name}"))
+    }
+
+    fn output(&self, arguments: &[&str]) -> Result<Output, CoreBenchError> {
+        let run = |source| CoreBenchError::Run { program: self.program.clone(), source };
+        let mut command = Command::new(&self.program);
+        command.args(arguments).stdin(Stdio::null());
+        // Its advice on the machine goes to standard error, over and over.
+        command.env("NANOBENCH_SUPPRESS_WARNINGS", "1").env_remove("NANOBENCH_ENDLESS");
+        let output = command.output().map_err(run)?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        let text = String::from_utf8_lossy(&output.stderr);
+        let text: String = text.trim().chars().take(MESSAGE_MAX).collect();
+        Err(self.failed(arguments, &format!("{}: {text}", output.status)))
+    }
+
+    fn failed(&self, arguments: &[&str], detail: &str) -> CoreBenchError {
+        CoreBenchError::Failed {
+            program: self.program.clone(),
+            arguments: arguments.join(" "),
+            detail: detail.to_owned(),
+        }
+    }
+
+    /// Some versions make the important benchmarks alone unless asked for all.
+    fn all_levels(&self) -> Option<String> {
+        self.option("priority-level").map(|option| format!("{option}=all"))
+    }
+
+    /// Names of its benchmarks.
+    fn list(&self) -> Result<Vec<String>, CoreBenchError> {
+        let levels = self.all_levels();
+        let arguments: Vec<&str> = ["-list"].into_iter().chain(levels.as_deref()).collect();
+        let output = self.output(&arguments)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let is_name = |line: &&str| !line.is_empty() && !line.contains(char::is_whitespace);
+        Ok(text.lines().map(str::trim).filter(is_name).map(str::to_owned).collect())
+    }
+
+    /// Makes a benchmark once.
+    fn measure(&self, benchmark: &str, min_time_ms: u64) -> Result<Sample, CoreBenchError> {
+        let file = tempfile::NamedTempFile::new()
+            .map_err(|source| CoreBenchError::Run { program: self.program.clone(), source })?;
+        let option = self.option("output-json").unwrap_or_default();
+        let mut arguments = vec![
+            format!("-filter=^{}$", pattern(benchmark)),
+            format!("{option}={}", file.path().display()),
+        ];
+        arguments.extend(self.option("min-time").map(|option| format!("{option}={min_time_ms}")));
+        arguments.extend(self.all_levels());
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        self.output(&arguments)?;
+        let read = File::open(file.path()).and_then(|file| {
+            let mut text = String::new();
+            file.take(JSON_BYTES_MAX).read_to_string(&mut text).map(|_| text)
+        });
+        let text = read.map_err(|error| self.failed(&arguments, &error.to_string()))?;
+        sample(&text, benchmark).map_err(|detail| self.failed(&arguments, &detail))
+    }
+}
+
+/// A name as a regular expression that matches it alone.
+fn pattern(name: &str) -> String {
+    let escaped = |c: char| {
+        let is_plain = c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | '/');
+        if is_plain { vec![c] } else { vec!['\\', c] }
+    };
+    name.chars().flat_map(escaped).collect()
+}
+
+/// The JSON of nanobench, as far as it is used.
+#[derive(Debug, Deserialize)]
+struct Figures {
+    results: Vec<Figure>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Figure {
+    name: String,
+    /// Seconds of one operation.
+    #[serde(rename = "median(elapsed)")]
+    elapsed_s: f64,
+    /// Zero where nothing counts them.
+    #[serde(rename = "median(instructions)", default)]
+    instructions: f64,
+    #[serde(rename = "median(cpucycles)", default)]
+    cycles: f64,
+    #[serde(rename = "median(branchinstructions)", default)]
+    branches: f64,
+    #[serde(rename = "median(branchmisses)", default)]
+    branch_misses: f64,
+    #[serde(default)]
+    measurements: Vec<Epoch>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Epoch {
+    iterations: f64,
+}
+
+/// What a file of figures says of a benchmark. One that times several things under its name is their sum.
+fn sample(text: &str, benchmark: &str) -> Result<Sample, String> {
+    let figures: Figures =
+        serde_json::from_str(text).map_err(|error| format!("its JSON cannot be read: {error}"))?;
+    let own: Vec<&Figure> = figures.results.iter().filter(|one| one.name == benchmark).collect();
+    let elapsed_s: f64 = own.iter().map(|figure| figure.elapsed_s).sum();
+    if own.is_empty() || !elapsed_s.is_finite() || elapsed_s <= 0.0 {
+        return Err(format!("it gives no time for {benchmark}"));
+    }
+    // As many operations as there were, so that short ones keep their digits; at least as many as make a second.
+    let done = own.iter().flat_map(|figure| &figure.measurements).map(|epoch| epoch.iterations);
+    let ops = done.sum::<f64>().max(1.0 / elapsed_s).clamp(1.0, 1e12).round();
+    let count = |of: fn(&Figure) -> f64| {
+        let sum: f64 = own.iter().map(|figure| of(figure)).sum();
+        (sum.is_finite() && sum > 0.0).then(|| (sum * ops).round() as u64)
+    };
+    let counts = Counts {
+        instructions: count(|figure| figure.instructions),
+        cycles: count(|figure| figure.cycles),
+        branches: count(|figure| figure.branches),
+        branch_misses: count(|figure| figure.branch_misses),
+    };
+    // CPU time is not among its figures.
+    Ok(Sample { counts, ..Sample::timed(ops as u64, (elapsed_s * ops * 1e9).round() as u64, 0) })
+}
+
+/// The section `[core]`.
+#[derive(Debug)]
+pub struct CoreSuite {
+    settings: CoreSettings,
+}
+
+impl Section {
+    /// `bench_bitcoin` of several builds.
+    pub fn bench_bitcoin(settings: CoreSettings) -> Self {
+        Self { name: SECTION, suite: Box::new(CoreSuite { settings }) }
+    }
+}
+
+impl CoreSuite {
+    fn subjects(&self) -> Result<Vec<Subject>, CoreBenchError> {
+        self.settings.builds.iter().map(Subject::find).collect()
+    }
+}
+
+impl Suite for CoreSuite {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+        let subjects = self.subjects()?;
+        let min_time_ms = if extent == Extent::Smoke { 1 } else { self.settings.min_time_ms };
+        let filter = Filter::new(self.settings.benchmarks.clone());
+        let mut names = subjects.first().map_or(Ok(Vec::new()), Subject::list)?;
+        for subject in subjects.iter().skip(1) {
+            let others: BTreeSet<String> = subject.list()?.into_iter().collect();
+            names.retain(|name| others.contains(name));
+        }
+        names.retain(|name| filter.admits(name));
+        names.dedup();
+        if names.is_empty() {
+            let filter = self.settings.benchmarks.join(", ");
+            return Err(CoreBenchError::NoneInCommon { filter }.into());
+        }
+        let benchmark = |name: String| {
+            let subjects = subjects.clone();
+            Benchmark {
+                name: format!("{SECTION}/{name}"),
+                series: format!("{SECTION}/{name}"),
+                size: None,
+                unit: "",
+                bytes_per_op: None,
+                baseline: None,
+                make: Box::new(move || {
+                    let alternative = |subject: &Subject| {
+                        let (subject, name) = (subject.clone(), name.clone());
+                        Alternative::fallible(&subject.name.clone(), move || {
+                            Ok(subject.measure(&name, min_time_ms)?)
+                        })
+                    };
+                    Ok(subjects.iter().map(alternative).collect())
+                }),
+            }
+        };
+        Ok(names.into_iter().map(benchmark).collect())
+    }
+
+    /// What cannot be compared: benchmarks that not every build has.
+    fn studies(&self, _: Extent, _: &[Row], _: &dyn Progress) -> Result<Vec<Study>, BenchError> {
+        let filter = Filter::new(self.settings.benchmarks.clone());
+        let subjects = self.subjects()?;
+        let mut lists = Vec::new();
+        for subject in &subjects {
+            let mut names = subject.list()?;
+            names.retain(|name| filter.admits(name));
+            lists.push(names);
+        }
+        let lacks = |name: &String| lists.iter().any(|list| !list.contains(name));
+        let prose: Vec<String> = subjects
+            .iter()
+            .zip(&lists)
+            .filter_map(|(subject, list)| {
+                let only: Vec<&str> =
+                    list.iter().filter(|name| lacks(name)).map(String::as_str).collect();
+                (!only.is_empty()).then(|| format!("- {}: {}", subject.name, only.join(", ")))
+            })
+            .collect();
+        if prose.is_empty() {
+            return Ok(Vec::new());
+        }
+        let title = "Benchmarks that not every build has".to_owned();
+        Ok(vec![Study { id: "core-only".to_owned(), title, prose, tables: Vec::new() }])
+    }
+
+    fn published(&self) -> Vec<Published> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::run::measure;
+
+    const JSON: &str = r#"{"results": [
+        {"title": "benchmark", "name": "SHA256", "unit": "byte", "batch": 1000000, "median(elapsed)": 2.5e-09,
+         "median(instructions)": 12, "median(cpucycles)": 0, "totalTime": 0.1,
+         "measurements": [{"iterations": 10, "elapsed": 2.5e-09}, {"iterations": 20, "elapsed": 2.6e-09}]}
+    ]}"#;
+
+    #[test]
+    fn figures_are_read() {
+        let found = sample(JSON, "SHA256").expect("it is there");
+        assert_eq!((found.ops, found.wall_ns), (400_000_000, 1_000_000_000));
+        assert_eq!(found.counts.instructions, Some(4_800_000_000));
+        assert_eq!(found.counts.cycles, None, "a counter that never moved counts nothing");
+        let slow = JSON.replace("2.5e-09", "0.5");
+        assert_eq!(sample(&slow, "SHA256").expect("there").ops, 30);
+        assert!(sample(JSON, "SHA512").expect_err("not there").contains("no time for SHA512"));
+        assert!(sample("{\"results\": [", "SHA256").expect_err("cut").contains("cannot be read"));
+        assert!(sample(&JSON.replace("2.5e-09", "0"), "SHA256").is_err());
+        assert_eq!(pattern("Bech32.Encode+"), "Bech32\\.Encode\\+");
+    }
+
+    /// A program with the command line of `bench_bitcoin`, whose benchmark takes so many nanoseconds.
+    fn fake(folder: &Path, name: &str, ns: u32, list: &str) -> CoreBuild {
+        let path = folder.join(name);
+        let script = format!(
+            "#!/bin/sh\nfor a; do case $a in\n\
+             '-?') printf '  -list\\n  -output-json=<file>\\n  -min-time=<ms>\\n';;\n\
+             -list) printf '{list}';;\n\
+             -output-json=*) echo '{{\"results\":[{{\"name\":\"Xor\",\"median(elapsed)\":{ns}e-9}}]}}' > \"${{a#*=}}\";;\n\
+             esac; done\n"
+        );
+        fs::write(&path, script).expect("writable");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
+        CoreBuild { name: name.to_owned(), target: path.display().to_string() }
+    }
+
+    #[test]
+    fn builds_are_compared() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let builds = vec![
+            fake(folder.path(), "before", 200, "Xor\\nOld\\n"),
+            fake(folder.path(), "after", 100, "Xor\\nNew\\n"),
+        ];
+        let settings = CoreSettings { benchmarks: Vec::new(), min_time_ms: 1, builds };
+        let suite = CoreSuite { settings };
+        let benchmarks = suite.benchmarks(Extent::Quick).expect("they can be listed");
+        let names: Vec<&str> = benchmarks.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["core/Xor"]);
+        let row = measure(&benchmarks[0], Extent::Quick, 3, &crate::Silent).expect("it runs");
+        let ratio = row.ratio("before", "after").expect("pairs");
+        assert!((ratio.median - 2.0).abs() < 1e-6, "{ratio:?}");
+        let studies = suite.studies(Extent::Quick, &[], &crate::Silent).expect("listed");
+        assert_eq!(studies[0].prose, ["- before: Old", "- after: New"]);
+
+        let none = CoreSettings { benchmarks: vec!["Sha".to_owned()], ..suite.settings.clone() };
+        let error = CoreSuite { settings: none }.benchmarks(Extent::Quick).expect_err("none");
+        assert!(error.to_string().contains("matches Sha"), "{error}");
+    }
+
+    #[test]
+    fn programs_that_cannot_be_subjects() {
+        let error = |target: &str| {
+            let build = CoreBuild { name: "a".to_owned(), target: target.to_owned() };
+            Subject::find(&build).expect_err("unusable").to_string()
+        };
+        assert!(error("/nonexistent/bench_bitcoin").contains("cannot run /nonexistent"));
+        assert!(error("/bin/true").contains("Bitcoin Core 22 or later"));
+        assert!(error("/bin/false").contains("exit status: 1"));
+        assert!(error("core@no-such-revision").contains("--preset bitcoin-core-bench"));
+    }
+}

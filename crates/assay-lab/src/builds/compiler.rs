@@ -1,0 +1,109 @@
+//! The pair of compilers that a build is made with.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::BuildFault;
+use super::preset::is_name;
+
+/// A compiler for C and the one for C++ that belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compiler {
+    /// Its name in keys and targets: `gcc`, `clang-19`.
+    pub name: String,
+    /// The program for C.
+    pub cc: String,
+    /// The program for C++.
+    pub cxx: String,
+    /// First line of what the latter says of its version.
+    pub version: String,
+}
+
+impl Compiler {
+    /// The compiler of this name or path, that for C or for C++: `gcc`, `g++-13`, `/opt/llvm/bin/clang++`. Without one it is gcc,
+    /// or clang where there is no gcc.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn find(named: Option<&str>) -> Result<Self, BuildFault> {
+        match named {
+            Some(name) => Self::named(name),
+            None => Self::named("gcc").or_else(|gcc| Self::named("clang").map_err(|_| gcc)),
+        }
+    }
+
+    fn named(text: &str) -> Result<Self, BuildFault> {
+        let (folder, file) = match text.rsplit_once('/') {
+            Some((folder, file)) => (format!("{folder}/"), file),
+            None => (String::new(), text),
+        };
+        let (c, cxx) = pair(file).ok_or_else(|| BuildFault::Compiler { name: text.to_owned() })?;
+        let (cc, cxx) = (format!("{folder}{c}"), format!("{folder}{cxx}"));
+        let version = version_of(&cxx)?;
+        version_of(&cc)?;
+        Ok(Self { name: c, cc, cxx, version })
+    }
+}
+
+/// The names of both, of either.
+fn pair(file: &str) -> Option<(String, String)> {
+    const PAIRS: [(&str, &str); 3] = [("clang", "clang++"), ("gcc", "g++"), ("cc", "c++")];
+    let of = |(c, cxx): (&str, &str)| {
+        // The name for C++ first: that for C may be a part of it. What stands around it is a target or a version.
+        let (at, length) = match (file.find(cxx), file.find(c)) {
+            (Some(at), _) => (at, cxx.len()),
+            (None, Some(at)) => (at, c.len()),
+            (None, None) => return None,
+        };
+        let (before, after) = (&file[..at], &file[at + length..]);
+        Some((format!("{before}{c}{after}"), format!("{before}{cxx}{after}")))
+    };
+    PAIRS.into_iter().find_map(of).filter(|(c, _)| is_name(c))
+}
+
+fn version_of(program: &str) -> Result<String, BuildFault> {
+    let package = if program.contains("clang") { "clang" } else { "g++" };
+    let no_program =
+        |source| BuildFault::NoProgram { program: program.to_owned(), package, source };
+    let output =
+        Command::new(program).arg("--version").stdin(Stdio::null()).output().map_err(no_program)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text.lines().next().unwrap_or_default().trim();
+    if output.status.success() && !line.is_empty() {
+        return Ok(line.to_owned());
+    }
+    Err(no_program(std::io::Error::other("it prints no version")))
+}
+
+/// Whether there is such a program on the path.
+pub(super) fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_names_both() {
+        for (given, c, cxx) in [
+            ("gcc", "gcc", "g++"),
+            ("g++", "gcc", "g++"),
+            ("clang", "clang", "clang++"),
+            ("clang++-19", "clang-19", "clang++-19"),
+            ("gcc-13", "gcc-13", "g++-13"),
+            ("x86_64-linux-gnu-g++", "x86_64-linux-gnu-gcc", "x86_64-linux-gnu-g++"),
+            ("cc", "cc", "c++"),
+        ] {
+            assert_eq!(pair(given), Some((c.to_owned(), cxx.to_owned())), "{given}");
+        }
+        assert_eq!(pair("rustc"), None);
+        assert_eq!(pair("tcl"), None);
+        assert!(matches!(Compiler::find(Some("tcl")), Err(BuildFault::Compiler { .. })));
+        let missing = Compiler::find(Some("/nonexistent/clang")).expect_err("not there");
+        assert!(missing.to_string().contains("/nonexistent/clang"), "{missing}");
+    }
+}

@@ -1,0 +1,414 @@
+//! Makes builds of revisions, one after the other.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::cache::{Build, BuiltProgram, Cache};
+use super::compiler::{Compiler, is_there};
+use super::preset::{Preset, Recipe, System};
+use super::source::Repository;
+use super::stage::{LOG, Stage};
+use super::{BuildFault, Watch};
+use crate::machine::utc_now;
+
+/// Folders and marks within the folder of a build.
+const SOURCE: &str = "source";
+const OUT: &str = "out";
+const DONE: &str = "done";
+/// Which stages are done: a mark is written when one has ended well.
+const CHECKED_OUT: &str = "checked-out";
+const CONFIGURED: &str = "configured";
+/// Between two attempts to get a key that another process holds.
+const WAIT: Duration = Duration::from_millis(300);
+
+/// What to build.
+#[derive(Debug, Clone)]
+pub struct MakeOptions {
+    /// The user's repository.
+    pub repository: Repository,
+    /// Revisions, as git names them.
+    pub revisions: Vec<String>,
+    /// How.
+    pub preset: Preset,
+    /// With what.
+    pub compiler: Compiler,
+    /// Flags for it.
+    pub flags: String,
+    /// Compilers at a time.
+    pub jobs: usize,
+}
+
+/// What was made of a revision.
+#[derive(Debug, Serialize)]
+pub struct Made {
+    /// As it was asked for.
+    pub revision: String,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// What came of a revision.
+#[derive(Debug, Serialize)]
+#[serde(tag = "status", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It was built.
+    Built {
+        /// The build.
+        build: Build,
+    },
+    /// It was there already.
+    Found {
+        /// The build.
+        build: Build,
+    },
+    /// It does not build.
+    Failed {
+        /// Why.
+        #[serde(serialize_with = "text_of")]
+        error: BuildFault,
+    },
+}
+
+fn text_of<S: serde::Serializer>(error: &BuildFault, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&whole_text(error))
+}
+
+/// An error with its causes.
+fn whole_text(error: &BuildFault) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    text
+}
+
+impl Made {
+    /// The build, where there is one.
+    pub fn build(&self) -> Option<&Build> {
+        match &self.outcome {
+            Outcome::Built { build } | Outcome::Found { build } => Some(build),
+            Outcome::Failed { .. } => None,
+        }
+    }
+
+    /// Why there is none.
+    pub fn error(&self) -> Option<String> {
+        match &self.outcome {
+            Outcome::Failed { error } => Some(whole_text(error)),
+            _ => None,
+        }
+    }
+}
+
+/// Builds every revision that is not in the cache. One that fails does not keep the others from being built; after a stop the
+/// rest is left out.
+pub fn make(cache: &Cache, options: &MakeOptions, watch: &dyn Watch) -> Vec<Made> {
+    let mut all = Vec::with_capacity(options.revisions.len());
+    for (index, revision) in options.revisions.iter().enumerate() {
+        watch.begin(revision, index + 1, options.revisions.len());
+        let outcome =
+            one(cache, options, revision, watch).unwrap_or_else(|error| Outcome::Failed { error });
+        let is_stopped = matches!(&outcome, Outcome::Failed { error: BuildFault::Stopped });
+        let made = Made { revision: revision.clone(), outcome };
+        watch.end(&made);
+        all.push(made);
+        if is_stopped {
+            break;
+        }
+    }
+    all
+}
+
+/// Finds or builds a revision.
+fn one(
+    cache: &Cache,
+    options: &MakeOptions,
+    revision: &str,
+    watch: &dyn Watch,
+) -> Result<Outcome, BuildFault> {
+    let repository = &options.repository;
+    let commit = repository.commit(revision)?;
+    let read = |file: &str| repository.file(&commit, file);
+    let version = options.preset.version_of(read);
+    let shown = version.as_ref().map_or_else(String::new, |numbers| {
+        numbers.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
+    });
+    let recipe = options.preset.recipe_for(version.as_deref(), |file| read(file).is_some());
+    let recipe = recipe.ok_or_else(|| BuildFault::NoRecipe {
+        preset: options.preset.name.clone(),
+        revision: revision.to_owned(),
+        version: if shown.is_empty() { "unknown".to_owned() } else { shown.clone() },
+        ranges: options.preset.ranges(),
+    })?;
+    let key = key(&commit, options, recipe);
+    let _lock = wait_for(cache, &key, watch)?;
+    if let Some(mut build) = cache.build(&key) {
+        cache.name(&mut build, revision)?;
+        return Ok(Outcome::Found { build });
+    }
+    cache.note_failure(&key, None);
+    let job = Job { cache, options, recipe, commit: &commit, key: &key, work: cache.work(&key) };
+    let start = Instant::now();
+    let built = job.build(watch).and_then(|programs| {
+        let build = Build {
+            schema: Build::SCHEMA,
+            key: key.clone(),
+            commit: commit.clone(),
+            names: Vec::new(),
+            subject: repository.subject(&commit)?,
+            version: shown,
+            preset: options.preset.name.clone(),
+            system: recipe.system,
+            compiler: options.compiler.clone(),
+            flags: options.flags.clone(),
+            arguments: job.arguments(),
+            programs,
+            repository: repository.path().to_owned(),
+            seconds: start.elapsed().as_secs_f64(),
+            created: utc_now(),
+        };
+        job.keep(build)
+    });
+    match built {
+        Ok(mut build) => {
+            cache.name(&mut build, revision)?;
+            Ok(Outcome::Built { build })
+        }
+        Err(error) => {
+            if !matches!(error, BuildFault::Stopped) {
+                cache.note_failure(&key, Some(&whole_text(&error)));
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Names a build by everything that its programs depend on.
+fn key(commit: &str, options: &MakeOptions, recipe: &Recipe) -> String {
+    let Compiler { name, cc, cxx, version } = &options.compiler;
+    let recipe = serde_json::to_string(recipe).unwrap_or_default();
+    let mut digest = Sha256::new();
+    for part in [commit, &recipe, cc, cxx, version, options.flags.trim()] {
+        // Lengths keep neighbours apart.
+        digest.update((part.len() as u64).to_le_bytes());
+        digest.update(part);
+    }
+    let digest = faster_hex::hex_string(&digest.finalize()[..4]);
+    let commit = commit.get(..12).unwrap_or(commit);
+    format!("{commit}-{}-{name}-{digest}", options.preset.name)
+}
+
+/// Holds the key, once no other process does. Programs that this one starts hold it too: when this one is killed, it is free
+/// after the last of them has ended.
+fn wait_for(cache: &Cache, key: &str, watch: &dyn Watch) -> Result<File, BuildFault> {
+    let mut is_waiting = false;
+    loop {
+        if let Some(lock) = cache.lock(key)? {
+            rustix::io::fcntl_setfd(&lock, rustix::io::FdFlags::empty())
+                .map_err(|error| BuildFault::io("cannot lock", cache.work(key), error.into()))?;
+            return Ok(lock);
+        }
+        if !std::mem::replace(&mut is_waiting, true) {
+            watch.stage("waiting: another process builds it");
+        }
+        if watch.wants_stop() {
+            return Err(BuildFault::Stopped);
+        }
+        std::thread::sleep(WAIT);
+    }
+}
+
+/// One build.
+struct Job<'a> {
+    cache: &'a Cache,
+    options: &'a MakeOptions,
+    recipe: &'a Recipe,
+    commit: &'a str,
+    key: &'a str,
+    /// Its folder.
+    work: PathBuf,
+}
+
+impl Job<'_> {
+    fn arguments(&self) -> Vec<String> {
+        let Compiler { cc, cxx, .. } = &self.options.compiler;
+        self.recipe.arguments(cc, cxx, &self.options.flags)
+    }
+
+    /// Goes through all stages that are not done.
+    fn build(&self, watch: &dyn Watch) -> Result<Vec<BuiltProgram>, BuildFault> {
+        let (source, out) = (self.work.join(SOURCE), self.work.join(OUT));
+        fs::create_dir_all(&self.work)
+            .map_err(|error| BuildFault::io("cannot create", &self.work, error))?;
+        self.once(CHECKED_OUT, || {
+            watch.stage("checking out");
+            self.options.repository.check_out(self.commit, &source)
+        })?;
+        self.once(CONFIGURED, || {
+            let io = |error| BuildFault::io("cannot empty", &out, error);
+            if out.exists() {
+                fs::remove_dir_all(&out).map_err(io)?;
+            }
+            fs::create_dir_all(&out).map_err(io)?;
+            match self.recipe.system {
+                System::Cmake => self.configure_cmake(&source, &out, watch),
+                System::Autotools => self.configure_autotools(&source, &out, watch),
+            }
+        })?;
+        self.compile(&out, watch)?;
+        self.collect(&out)
+    }
+
+    /// Does something that a mark says was not done before.
+    fn once(
+        &self,
+        mark: &str,
+        work: impl FnOnce() -> Result<(), BuildFault>,
+    ) -> Result<(), BuildFault> {
+        let mark = self.work.join(mark);
+        if mark.exists() {
+            return Ok(());
+        }
+        work()?;
+        File::create(&mark).map(drop).map_err(|error| BuildFault::io("cannot write", &mark, error))
+    }
+
+    fn stage(
+        &self,
+        name: &'static str,
+        program: &OsStr,
+        arguments: Vec<OsString>,
+        folder: &Path,
+        watch: &dyn Watch,
+    ) -> Result<(), BuildFault> {
+        Stage { name, program, arguments, folder, work: &self.work }.run(watch)
+    }
+
+    fn all_arguments(&self) -> impl Iterator<Item = OsString> {
+        let ccache = self.recipe.ccache_arguments(is_there("ccache")).to_vec();
+        self.arguments().into_iter().chain(ccache).map(OsString::from)
+    }
+
+    fn configure_cmake(
+        &self,
+        source: &Path,
+        out: &Path,
+        watch: &dyn Watch,
+    ) -> Result<(), BuildFault> {
+        needs("cmake", "cmake")?;
+        let generator = if is_there("ninja") { "Ninja" } else { "Unix Makefiles" };
+        let mut arguments: Vec<OsString> = vec!["-G".into(), generator.into(), "-S".into()];
+        arguments.extend([source.into(), "-B".into(), out.into()]);
+        arguments.extend(self.all_arguments());
+        self.stage("cmake", OsStr::new("cmake"), arguments, &self.work, watch)
+    }
+
+    fn configure_autotools(
+        &self,
+        source: &Path,
+        out: &Path,
+        watch: &dyn Watch,
+    ) -> Result<(), BuildFault> {
+        for (program, package) in AUTOTOOLS {
+            needs(program, package)?;
+        }
+        let autogen = source.join("autogen.sh");
+        self.stage("autogen.sh", autogen.as_os_str(), Vec::new(), source, watch)?;
+        let configure = source.join("configure");
+        self.stage("configure", configure.as_os_str(), self.all_arguments().collect(), out, watch)
+    }
+
+    fn compile(&self, out: &Path, watch: &dyn Watch) -> Result<(), BuildFault> {
+        let targets = self.recipe.programs.iter().map(|program| OsString::from(&program.target));
+        let jobs = self.options.jobs.to_string();
+        match self.recipe.system {
+            System::Cmake => {
+                // Not through `cmake --build`, which does not pass on the signal that stops a build.
+                let is_ninja = out.join("build.ninja").is_file();
+                let program = OsStr::new(if is_ninja { "ninja" } else { "make" });
+                let mut arguments: Vec<OsString> = vec!["-C".into(), out.into()];
+                arguments.push(format!("-j{jobs}").into());
+                arguments.extend(targets);
+                self.stage("compiling", program, arguments, &self.work, watch)
+            }
+            System::Autotools => {
+                let mut arguments: Vec<OsString> = vec!["-C".into(), out.join("src").into()];
+                arguments.push(format!("-j{jobs}").into());
+                arguments.extend(targets);
+                self.stage("compiling", OsStr::new("make"), arguments, out, watch)
+            }
+        }
+    }
+
+    /// Copies the programs to where they stay together.
+    fn collect(&self, out: &Path) -> Result<Vec<BuiltProgram>, BuildFault> {
+        let done = self.work.join(DONE);
+        let io = |what| {
+            move |(path, source): (PathBuf, std::io::Error)| BuildFault::io(what, path, source)
+        };
+        if done.exists() {
+            fs::remove_dir_all(&done).map_err(|error| io("cannot empty")((done.clone(), error)))?;
+        }
+        let bin = done.join("bin");
+        fs::create_dir_all(&bin).map_err(|error| io("cannot create")((bin.clone(), error)))?;
+        let mut programs = Vec::new();
+        for program in &self.recipe.programs {
+            let made = program.paths.iter().map(|path| out.join(path)).find(|path| path.is_file());
+            let made = made.ok_or_else(|| BuildFault::Missing {
+                name: program.name.clone(),
+                looked: program.paths.join(", "),
+                log: self.work.join(LOG),
+            })?;
+            let kept = bin.join(&program.name);
+            let bytes =
+                fs::copy(&made, &kept).map_err(|error| io("cannot copy")((made.clone(), error)))?;
+            let path = self.cache.folder(self.key).join("bin").join(&program.name);
+            programs.push(BuiltProgram { name: program.name.clone(), path, bytes });
+        }
+        Ok(programs)
+    }
+
+    /// Moves the finished build to its place, in one step, and removes what it was made from.
+    fn keep(&self, build: Build) -> Result<Build, BuildFault> {
+        let (done, place) = (self.work.join(DONE), self.cache.folder(self.key));
+        let log = self.work.join(LOG);
+        fs::copy(&log, done.join(LOG))
+            .map_err(|error| BuildFault::io("cannot copy", &log, error))?;
+        Cache::write(&build, &done)?;
+        if place.exists() {
+            // No manifest of this version is in it.
+            fs::remove_dir_all(&place)
+                .map_err(|error| BuildFault::io("cannot replace", &place, error))?;
+        }
+        fs::rename(&done, &place)
+            .map_err(|error| BuildFault::io("cannot move the build to", &place, error))?;
+        // What is left over costs disk alone; `builds clean` removes it.
+        let _ = fs::remove_dir_all(&self.work);
+        Ok(build)
+    }
+}
+
+/// What autogen.sh and configure need, and the packages that have it.
+const AUTOTOOLS: [(&str, &str); 5] = [
+    ("autoconf", "autoconf"),
+    ("automake", "automake"),
+    ("libtoolize", "libtool"),
+    ("pkg-config", "pkg-config"),
+    ("make", "make"),
+];
+
+fn needs(program: &str, package: &'static str) -> Result<(), BuildFault> {
+    if is_there(program) {
+        return Ok(());
+    }
+    let source = std::io::ErrorKind::NotFound.into();
+    Err(BuildFault::NoProgram { program: program.to_owned(), package, source })
+}

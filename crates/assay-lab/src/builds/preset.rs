@@ -1,0 +1,439 @@
+//! Presets: how the revisions of a program are built, as data.
+
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::PlanError;
+
+/// The format this program knows.
+const FORMAT: u32 = 1;
+
+/// The preset where none is named.
+pub const DEFAULT: &str = "bitcoin-core";
+
+const BUILTIN: [(&str, &str); 3] = [
+    ("bitcoin-core", include_str!("../../../../plans/builds/bitcoin-core.toml")),
+    ("bitcoin-core-bench", include_str!("../../../../plans/builds/bitcoin-core-bench.toml")),
+    ("bchn", include_str!("../../../../plans/builds/bchn.toml")),
+];
+
+/// How the revisions of one program are built.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// Version of this format: 1.
+    format: u32,
+    /// Its name in keys and lists.
+    pub name: String,
+    /// What it makes.
+    pub title: String,
+    /// The built-in preset that it adds to.
+    #[serde(default)]
+    extends: Option<String>,
+    /// Where a revision says its version; the first file that holds all marks.
+    #[serde(default, rename = "version")]
+    versions: Vec<VersionMark>,
+    /// Recipes; the first that fits is used.
+    #[serde(default, rename = "recipe")]
+    recipes: Vec<Recipe>,
+    /// What is added to recipes of the preset that this one extends.
+    #[serde(default)]
+    add: Additions,
+}
+
+/// Where a version stands in a file of the source.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VersionMark {
+    file: String,
+    /// Searched one after the other; the numbers that follow them make the version.
+    marks: Vec<String>,
+}
+
+/// What generates the build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum System {
+    /// `CMake`.
+    Cmake,
+    /// autogen.sh, configure and make.
+    Autotools,
+}
+
+/// How a range of versions is built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// Versions from the first on, below the second: `28.99..`, `0.10..29`, `..`.
+    versions: String,
+    /// A file that a revision has to hold.
+    file: String,
+    /// What generates the build.
+    pub system: System,
+    /// Arguments of `cmake` or `configure`.
+    #[serde(default)]
+    pub(super) options: Vec<String>,
+    /// More of them, in which `{cc}` and `{cxx}` are the compilers.
+    #[serde(default)]
+    pub(super) compiler: Vec<String>,
+    /// More of them where flags are given: `{flags}`.
+    #[serde(default)]
+    pub(super) flags: Vec<String>,
+    /// Flags of the compiler in any case, before those of the user: what an old source needs from a new compiler.
+    #[serde(default)]
+    pub(super) always_flags: String,
+    /// Arguments where ccache is there.
+    #[serde(default)]
+    ccache: Vec<String>,
+    /// Arguments where it is not.
+    #[serde(default)]
+    no_ccache: Vec<String>,
+    /// What is built.
+    #[serde(rename = "program")]
+    pub(super) programs: Vec<Program>,
+}
+
+/// A program that a recipe builds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Program {
+    /// Its file name in the cache.
+    pub(super) name: String,
+    /// The target of the build that makes it; of autotools in the folder `src`.
+    pub(super) target: String,
+    /// Where it may be in the folder of the build.
+    pub(super) paths: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Additions {
+    #[serde(default)]
+    cmake: Addition,
+    #[serde(default)]
+    autotools: Addition,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Addition {
+    #[serde(default)]
+    options: Vec<String>,
+    #[serde(default, rename = "program")]
+    programs: Vec<Program>,
+}
+
+impl Preset {
+    /// Names of the presets in the binary.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a preset from the binary.
+    pub fn builtin_text(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
+    }
+
+    /// A built-in preset by its name, or one from a file where the name has a `/` or an ending.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read or understood.
+    pub fn find(name: &str) -> Result<Self, PlanError> {
+        let path = Path::new(name);
+        if path.extension().is_some() || path.components().count() > 1 {
+            let text = fs::read_to_string(path)
+                .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+            return Self::parse(&text, name);
+        }
+        let Some(text) = Self::builtin_text(name) else {
+            let known: Vec<&str> = Self::builtin_names().collect();
+            return Err(PlanError::Value {
+                origin: "preset".to_owned(),
+                key: "name".to_owned(),
+                value: format!("{name} (built in are {})", known.join(", ")),
+                rule: "name a built-in preset, or a TOML file by a path that ends with .toml",
+            });
+        };
+        Self::parse(text, name)
+    }
+
+    /// A preset from text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// When it is not TOML, has an unknown key or an impossible value.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
+        let mut preset: Self = toml::from_str(text)
+            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
+        if let Some(base) = preset.extends.clone() {
+            preset.extend(&base, origin)?;
+        }
+        preset.check().map_err(|(key, value, rule)| PlanError::Value {
+            origin: origin.to_owned(),
+            key: key.to_owned(),
+            value,
+            rule,
+        })?;
+        Ok(preset)
+    }
+
+    /// Takes the recipes of the preset that this one adds to; its own come first.
+    fn extend(&mut self, base: &str, origin: &str) -> Result<(), PlanError> {
+        if Self::builtin_text(base).is_none() || base == self.name {
+            return Err(PlanError::Value {
+                origin: origin.to_owned(),
+                key: "extends".to_owned(),
+                value: base.to_owned(),
+                rule: "name another built-in preset",
+            });
+        }
+        let base = Self::find(base)?;
+        self.versions.extend(base.versions);
+        for mut recipe in base.recipes {
+            let addition = match recipe.system {
+                System::Cmake => &self.add.cmake,
+                System::Autotools => &self.add.autotools,
+            };
+            // Behind those that they change: the last one wins with both systems.
+            recipe.options.extend(addition.options.iter().cloned());
+            recipe.programs.extend(addition.programs.iter().cloned());
+            self.recipes.push(recipe);
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
+        if self.format != FORMAT {
+            return Err(("format", self.format.to_string(), "only format 1 is known"));
+        }
+        if !is_name(&self.name) {
+            return Err(("name", self.name.clone(), "use letters, digits, '-', '_' and '.'"));
+        }
+        if self.recipes.is_empty() {
+            return Err(("recipe", "none".to_owned(), "give one at least"));
+        }
+        for recipe in &self.recipes {
+            if Range::parse(&recipe.versions).is_none() {
+                let rule = "give FROM..BELOW, FROM.., ..BELOW or .., such as 28.99..";
+                return Err(("recipe.versions", recipe.versions.clone(), rule));
+            }
+            if recipe.programs.is_empty() {
+                return Err(("recipe.program", "none".to_owned(), "give one at least"));
+            }
+            let is_inside = |path: &String| {
+                let is_normal = |part| matches!(part, std::path::Component::Normal(_));
+                !path.is_empty() && Path::new(path).components().all(is_normal)
+            };
+            for program in &recipe.programs {
+                if !is_name(&program.name) {
+                    let rule = "use letters, digits, '-', '_' and '.'";
+                    return Err(("recipe.program.name", program.name.clone(), rule));
+                }
+                if program.paths.is_empty() || !program.paths.iter().all(is_inside) {
+                    let rule = "give paths inside the folder of the build";
+                    return Err(("recipe.program.paths", program.paths.join(", "), rule));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The version that a revision states; `read` gives the text of a file in it.
+    pub(super) fn version_of(
+        &self,
+        mut read: impl FnMut(&str) -> Option<String>,
+    ) -> Option<Vec<u32>> {
+        self.versions.iter().find_map(|mark| mark.version_in(&read(&mark.file)?))
+    }
+
+    /// The recipe of a revision: the first one whose range holds the version and whose file is there.
+    pub(super) fn recipe_for(
+        &self,
+        version: Option<&[u32]>,
+        mut has: impl FnMut(&str) -> bool,
+    ) -> Option<&Recipe> {
+        self.recipes.iter().find(|recipe| {
+            let range = Range::parse(&recipe.versions);
+            range.is_some_and(|range| range.holds(version)) && has(&recipe.file)
+        })
+    }
+
+    /// Ranges and files of all recipes, for an error.
+    pub(super) fn ranges(&self) -> String {
+        let range = |recipe: &Recipe| format!("{} with {}", recipe.versions, recipe.file);
+        self.recipes.iter().map(range).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Whether a name is fit for file names.
+pub(super) fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(allowed)
+}
+
+impl VersionMark {
+    fn version_in(&self, text: &str) -> Option<Vec<u32>> {
+        let mut rest = text;
+        let mut version = Vec::new();
+        for mark in &self.marks {
+            rest = &rest[rest.find(mark.as_str())? + mark.len()..];
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+            version.extend(numbers(&rest[..end])?);
+        }
+        (!version.is_empty()).then_some(version)
+    }
+}
+
+/// The numbers between dots; nothing of an empty text.
+fn numbers(text: &str) -> Option<Vec<u32>> {
+    let parts = text.split('.').filter(|part| !part.is_empty());
+    parts.map(|part| part.parse().ok()).collect()
+}
+
+/// A range of versions.
+struct Range {
+    from: Option<Vec<u32>>,
+    below: Option<Vec<u32>>,
+}
+
+impl Range {
+    fn parse(text: &str) -> Option<Self> {
+        let (from, below) = text.split_once("..")?;
+        let end = |text: &str| -> Option<Option<Vec<u32>>> {
+            let is_version = |c: char| c.is_ascii_digit() || c == '.';
+            if !text.chars().all(is_version) || text.starts_with('.') {
+                return None;
+            }
+            let found = numbers(text)?;
+            Some((!found.is_empty()).then_some(found))
+        };
+        Some(Self { from: end(from)?, below: end(below)? })
+    }
+
+    /// A revision without a version is in the range of all versions alone.
+    fn holds(&self, version: Option<&[u32]>) -> bool {
+        match version {
+            None => self.from.is_none() && self.below.is_none(),
+            Some(version) => {
+                self.from.as_deref().is_none_or(|from| from <= version)
+                    && self.below.as_deref().is_none_or(|below| version < below)
+            }
+        }
+    }
+}
+
+impl Recipe {
+    /// Arguments of `cmake` or `configure` but for those of ccache, which do not change what is built.
+    pub(super) fn arguments(&self, cc: &str, cxx: &str, flags: &str) -> Vec<String> {
+        let flags = [self.always_flags.as_str(), flags].map(str::trim);
+        let flags: Vec<&str> = flags.into_iter().filter(|part| !part.is_empty()).collect();
+        let flags = flags.join(" ");
+        let compilers = self.compiler.iter().map(|one| one.replace("{cc}", cc));
+        let compilers = compilers.map(|one| one.replace("{cxx}", cxx));
+        let mut arguments: Vec<String> = self.options.iter().cloned().chain(compilers).collect();
+        if !flags.is_empty() {
+            arguments.extend(self.flags.iter().map(|one| one.replace("{flags}", &flags)));
+        }
+        arguments
+    }
+
+    /// Arguments that switch ccache on or off.
+    pub(super) fn ccache_arguments(&self, is_there: bool) -> &[String] {
+        if is_there { &self.ccache } else { &self.no_ccache }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CMAKE: &str = "cmake_minimum_required(VERSION 3.22)\nset(CLIENT_VERSION_MAJOR 29)\nset(CLIENT_VERSION_MINOR 99)\n";
+    const CONFIGURE: &str =
+        "AC_PREREQ([2.69])\ndefine(_CLIENT_VERSION_MAJOR, 0)\ndefine(_CLIENT_VERSION_MINOR, 21)\n";
+    const BCHN: &str =
+        "cmake_minimum_required(VERSION 3.16)\nproject(bitcoin-cash-node\n\tVERSION 28.0.1\n";
+
+    #[test]
+    fn builtin_presets_parse() {
+        for name in Preset::builtin_names() {
+            assert_eq!(Preset::find(name).expect("valid").name, name);
+        }
+        let names = |name: &str| -> Vec<Vec<String>> {
+            let recipes = Preset::find(name).expect("valid").recipes;
+            let of = |recipe: &Recipe| recipe.programs.iter().map(|one| one.name.clone()).collect();
+            recipes.iter().map(of).collect()
+        };
+        assert_eq!(names("bitcoin-core"), vec![vec!["bitcoind", "bitcoin-cli"]; 2]);
+        let with_bench = vec!["bitcoind", "bitcoin-cli", "bench_bitcoin"];
+        assert_eq!(names("bitcoin-core-bench"), vec![with_bench; 2]);
+    }
+
+    #[test]
+    fn versions_of_sources() {
+        let core = Preset::find("bitcoin-core").expect("valid");
+        let only = |wanted: &'static str, text: &'static str| {
+            move |file: &str| (file == wanted).then(|| text.to_owned())
+        };
+        let version = core.version_of(only("CMakeLists.txt", CMAKE));
+        assert_eq!(version, Some(vec![29, 99]));
+        let old = core.version_of(only("configure.ac", CONFIGURE));
+        assert_eq!(old, Some(vec![0, 21]));
+        assert_eq!(core.version_of(|_| None), None);
+        assert_eq!(core.version_of(only("CMakeLists.txt", BCHN)), None);
+        let bchn = Preset::find("bchn").expect("valid");
+        assert_eq!(bchn.version_of(only("CMakeLists.txt", BCHN)), Some(vec![28, 0, 1]));
+
+        let system = |version: &[u32], file: &str| {
+            core.recipe_for(Some(version), |name| name == file).map(|recipe| recipe.system)
+        };
+        assert_eq!(system(&[29, 99], "CMakeLists.txt"), Some(System::Cmake));
+        // The change to CMake came in the middle of 28.99: the file decides.
+        assert_eq!(system(&[28, 99], "CMakeLists.txt"), Some(System::Cmake));
+        assert_eq!(system(&[28, 99], "configure.ac"), Some(System::Autotools));
+        assert_eq!(system(&[0, 21], "configure.ac"), Some(System::Autotools));
+        assert_eq!(system(&[0, 9], "configure.ac"), None);
+        assert!(core.recipe_for(None, |_| true).is_none(), "no version, no recipe");
+        assert!(bchn.recipe_for(None, |_| true).is_some());
+    }
+
+    #[test]
+    fn arguments_in_their_order() {
+        let core = Preset::find("bitcoin-core-bench").expect("valid");
+        let recipe = core.recipe_for(Some(&[25, 0]), |_| true).expect("autotools");
+        let arguments = recipe.arguments("clang", "clang++", "-O3");
+        let end =
+            ["--enable-bench", "CC=clang", "CXX=clang++", "CFLAGS=-O2 -O3", "CXXFLAGS=-O2 -O3"];
+        assert!(arguments.ends_with(&end.map(str::to_owned)), "{arguments:?}");
+        assert!(!recipe.arguments("gcc", "g++", " ").iter().any(|one| one.contains("FLAGS")));
+        assert_eq!(recipe.ccache_arguments(false), ["--disable-ccache"]);
+    }
+
+    #[test]
+    fn impossible_presets_are_rejected() {
+        const GOOD: &str = "format = 1\nname = \"mine\"\ntitle = \"T\"\n[[recipe]]\nversions = \"..\"\nfile = \"CMakeLists.txt\"\n\
+            system = \"cmake\"\n[[recipe.program]]\nname = \"bitcoind\"\ntarget = \"d\"\npaths = [\"bin/d\"]\n";
+        assert!(Preset::parse(GOOD, "p.toml").is_ok());
+        for (from, to, said) in [
+            ("format = 1", "format = 2", "p.toml: format = 2: only format 1 is known"),
+            ("title = \"T\"", "titel = \"T\"", "p.toml, line 3, column 1: unknown field `titel`"),
+            ("\"mine\"", "\"../mine\"", "p.toml: name = ../mine"),
+            ("\"..\"", "\"new\"", "recipe.versions = new: give FROM..BELOW"),
+            ("\"..\"", "\"29\"", "recipe.versions = 29"),
+            ("\"cmake\"", "\"scons\"", "unknown variant `scons`"),
+            ("bin/d", "../../etc/passwd", "inside the folder of the build"),
+            ("bin/d", "/bin/d", "inside the folder of the build"),
+            ("\"bitcoind\"", "\"a/b\"", "recipe.program.name = a/b"),
+            ("[[recipe]]", "extends = \"none\"\n[[recipe]]", "extends = none: name another"),
+        ] {
+            assert!(GOOD.contains(from), "{from}");
+            let error = Preset::parse(&GOOD.replacen(from, to, 1), "p.toml").expect_err(to);
+            assert!(error.to_string().contains(said), "{error}");
+        }
+        let error = Preset::find("core").expect_err("none").to_string();
+        assert!(error.contains("bitcoin-core, bitcoin-core-bench, bchn"), "{error}");
+        assert!(matches!(Preset::find("./none.toml"), Err(PlanError::Read { .. })));
+    }
+}

@@ -1,0 +1,124 @@
+//! The source: revisions of a git repository that the user has, and work trees of them.
+//!
+//! A work tree is a repository of its own that borrows the objects of the user's (`objects/info/alternates`): nothing is written
+//! to the user's, which may be bare or belong to somebody else, and a killed build leaves nothing behind there. The build still
+//! finds `.git`, from which programs take the commit that they print as a part of their version.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::BuildFault;
+
+/// A repository.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    /// As it was named.
+    path: PathBuf,
+}
+
+impl Repository {
+    /// The repository that holds this folder, or is it.
+    ///
+    /// # Errors
+    /// When git is missing, or does not take it for a repository.
+    pub fn open(path: &Path) -> Result<Self, BuildFault> {
+        let path = fs::canonicalize(path)
+            .map_err(|source| BuildFault::io("cannot open repository", path, source))?;
+        let repository = Self { path };
+        repository.ask(["rev-parse", "--git-dir"])?;
+        Ok(repository)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The full hash of the commit that a name stands for.
+    ///
+    /// # Errors
+    /// When there is no such commit.
+    pub fn commit(&self, revision: &str) -> Result<String, BuildFault> {
+        let name = format!("{revision}^{{commit}}");
+        let arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", &name];
+        self.ask(arguments).map_err(|_| BuildFault::NoRevision {
+            revision: revision.to_owned(),
+            repository: self.path.clone(),
+        })
+    }
+
+    /// Where the histories of two revisions part.
+    ///
+    /// # Errors
+    /// When they have nothing in common.
+    pub fn merge_base(&self, one: &str, other: &str) -> Result<String, BuildFault> {
+        let (one, other) = (self.commit(one)?, self.commit(other)?);
+        self.ask(["merge-base", &one, &other])
+    }
+
+    /// The first line of a commit's message.
+    ///
+    /// # Errors
+    /// When there is no such commit.
+    pub fn subject(&self, commit: &str) -> Result<String, BuildFault> {
+        self.ask(["show", "--no-patch", "--no-show-signature", "--format=%s", commit])
+    }
+
+    /// A file of a commit, where it has it.
+    pub(super) fn file(&self, commit: &str, path: &str) -> Option<String> {
+        self.ask(["show", &format!("{commit}:{path}")]).ok()
+    }
+
+    /// Makes a work tree of a commit in `folder`, which is emptied first.
+    pub(super) fn check_out(&self, commit: &str, folder: &Path) -> Result<(), BuildFault> {
+        let io = |what| move |source| BuildFault::io(what, folder, source);
+        if folder.exists() {
+            fs::remove_dir_all(folder).map_err(io("cannot empty"))?;
+        }
+        fs::create_dir_all(folder).map_err(io("cannot create"))?;
+        // The user's files for new repositories, hooks among them, have no business here.
+        git(folder, ["init", "--quiet", "--template="])?;
+        let objects = self.ask(["rev-parse", "--path-format=absolute", "--git-path", "objects"])?;
+        let info = folder.join(".git").join("objects").join("info");
+        fs::create_dir_all(&info).map_err(io("cannot create"))?;
+        fs::write(info.join("alternates"), format!("{objects}\n")).map_err(io("cannot write"))?;
+        git(
+            folder,
+            ["-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", commit],
+        )?;
+        Ok(())
+    }
+
+    fn ask<S: AsRef<OsStr>>(
+        &self,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> Result<String, BuildFault> {
+        git(&self.path, arguments)
+    }
+}
+
+/// What git prints, without the end of its last line.
+fn git<S: AsRef<OsStr>>(
+    folder: &Path,
+    arguments: impl IntoIterator<Item = S>,
+) -> Result<String, BuildFault> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(folder).args(arguments);
+    // Set by git for its hooks: they would name another repository than the folder.
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null());
+    let output = command.output().map_err(|source| BuildFault::NoProgram {
+        program: "git".to_owned(),
+        package: "git",
+        source,
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
+    }
+    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(BuildFault::Git { folder: folder.to_owned(), text })
+}

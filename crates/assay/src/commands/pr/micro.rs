@@ -1,0 +1,133 @@
+//! `bench_bitcoin` of both builds, and of the base once more.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use assay_bench::plan::{BenchPlan, CoreBuild, CoreSettings, Kind};
+use assay_bench::registry::Filter;
+use assay_bench::results::{BenchResults, Measured};
+use assay_bench::run::RunOptions;
+use assay_bench::suite::Extent;
+use assay_lab::builds::Build;
+use assay_report::stats::ratio::Ratio;
+use assay_report::stats::verdict::Verdict;
+use serde::Serialize;
+
+use super::{AGAIN, BASE, HEAD, Micro, spec};
+use crate::cli::PrArguments;
+use crate::commands::bench;
+
+/// A benchmark, judged.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct MicroRow {
+    pub(super) benchmark: String,
+    pub(super) base_ns: f64,
+    pub(super) head_ns: f64,
+    /// Time of the base over time of the head: above 1 the head is faster.
+    pub(super) ratio: Ratio,
+    /// The same of the base against itself.
+    pub(super) again: Ratio,
+    /// How far from 1 the ratio has to be at least, a share.
+    pub(super) floor: f64,
+    pub(super) verdict: Verdict,
+    /// Instructions of the base over those of the head, where they are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) instructions_ratio: Option<f64>,
+}
+
+pub(super) fn run(
+    arguments: &PrArguments,
+    base: &Build,
+    head: &Build,
+    stop: Arc<AtomicBool>,
+) -> anyhow::Result<Micro> {
+    let plan = plan(arguments, base, head);
+    let out_dir = arguments.out.join("micro");
+    let options = RunOptions {
+        extent: Extent::Full,
+        rounds: None,
+        filter: Filter::default(),
+        out_dir: Some(out_dir.clone()),
+        resume: arguments.resume,
+        rerun: super::rerun(arguments),
+        software: bench::software(),
+        counter: None,
+        plan_source: String::new(),
+        plan: Some(plan.clone()),
+    };
+    let results = bench::plan::make(&plan, &options, &out_dir, stop)?;
+    Ok(judged(&results))
+}
+
+fn plan(arguments: &PrArguments, base: &Build, head: &Build) -> BenchPlan {
+    let build = |name: &str, build: &Build| CoreBuild {
+        name: name.to_owned(),
+        target: spec(build).to_string(),
+    };
+    BenchPlan {
+        format: 1,
+        kind: Kind::Bench,
+        name: "pr-micro".to_owned(),
+        title: "bench_bitcoin of two revisions".to_owned(),
+        summary: format!(
+            "Base: {} ({}). Head: {} ({}). Each benchmark is made in rounds by the base, the base again, and the head.",
+            base.commit, base.subject, head.commit, head.subject
+        ),
+        questions: Vec::new(),
+        rounds: Some(arguments.rounds),
+        stack: None,
+        ibd: None,
+        pairing: None,
+        core: Some(CoreSettings {
+            benchmarks: arguments.filter.clone(),
+            min_time_ms: u64::try_from(arguments.min_time.as_millis()).unwrap_or(u64::MAX),
+            builds: vec![build(BASE, base), build(AGAIN, base), build(HEAD, head)],
+        }),
+        published: Vec::new(),
+        builds: Vec::new(),
+    }
+}
+
+pub(super) fn judged(results: &BenchResults) -> Micro {
+    let mut rows: Vec<MicroRow> =
+        results.benchmarks.iter().filter_map(|measured| row(measured, results.floor)).collect();
+    // What differs most stands first.
+    let distance = |row: &MicroRow| (!row.verdict.is_difference(), -row.ratio.median.ln().abs());
+    rows.sort_by(|a, b| {
+        let ((a_same, a_by), (b_same, b_by)) = (distance(a), distance(b));
+        a_same.cmp(&b_same).then(a_by.total_cmp(&b_by))
+    });
+    let failure =
+        |failure: &assay_bench::results::Failure| format!("{}: {}", failure.name, failure.error);
+    Micro {
+        rounds: results.rounds,
+        floor: results.floor,
+        rows,
+        failures: results.failures.iter().map(failure).collect(),
+        is_complete: results.is_complete,
+    }
+}
+
+/// A difference has to exceed what the base shows against itself in the same rounds, the whole interval of it.
+fn row(measured: &Measured, floor: f64) -> Option<MicroRow> {
+    let (head, again) = (measured.comparison(HEAD)?, measured.comparison(AGAIN)?);
+    let reach = again.ratio.high.max(1.0 / again.ratio.low) - 1.0;
+    let floor = floor.max(reach);
+    let figures = |name| measured.row.of(name);
+    let (base_figures, head_figures) = (figures(BASE)?, figures(HEAD)?);
+    let instructions = base_figures.instructions_per_op.zip(head_figures.instructions_per_op);
+    Some(MicroRow {
+        benchmark: measured
+            .name
+            .split_once('/')
+            .map_or(&*measured.name, |(_, name)| name)
+            .to_owned(),
+        base_ns: base_figures.ns_per_op,
+        head_ns: head_figures.ns_per_op,
+        ratio: head.ratio,
+        again: again.ratio,
+        floor,
+        verdict: Verdict::of(&head.ratio, floor),
+        instructions_ratio: instructions.map(|(base, head)| base / head),
+    })
+}

@@ -1,0 +1,314 @@
+//! `assay pr`: two revisions, built, measured, and judged on one page.
+
+mod micro;
+mod page;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail};
+use assay_lab::builds::{Build, Repository};
+use assay_lab::compare::{CompareOptions, ComparedRow, Comparison, PAIRS_MIN, Source, compare};
+use assay_lab::plan::{BuiltSpec, NodeSpec, TargetSpec};
+use assay_lab::progress::Terminal;
+use assay_lab::results::Results;
+use assay_lab::run::{RunOptions, run as run_plan};
+use assay_report::atomic_file;
+use assay_report::stats::verdict::Verdict;
+use serde::Serialize;
+
+use self::micro::MicroRow;
+use super::builds;
+use super::run::{find_plan, own_command};
+use super::stop_flag;
+use crate::cli::{PartArgument, PrArguments};
+use crate::{Outcome, output};
+
+/// Names of the targets; the base again shows what the machine makes of nothing.
+const BASE: &str = "base";
+const AGAIN: &str = "base-again";
+const HEAD: &str = "head";
+
+/// Everything that the page says.
+#[derive(Serialize)]
+struct PrResults {
+    schema: u32,
+    kind: &'static str,
+    created: String,
+    rerun: String,
+    verdict: Overall,
+    base: Build,
+    head: Build,
+    /// The syncs; absent where they were not asked for.
+    #[serde(rename = "macro", skip_serializing_if = "Option::is_none")]
+    syncs: Option<Syncs>,
+    /// `bench_bitcoin`; absent where it was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    micro: Option<Micro>,
+    #[serde(skip)]
+    machine: assay_lab::machine::Machine,
+}
+
+/// What the syncs say.
+#[derive(Serialize)]
+struct Syncs {
+    /// Runs whose end state is not that of the chain.
+    void_runs: usize,
+    /// Bytes of the chain, its blocks and inputs.
+    chain: String,
+    comparison: Comparison,
+}
+
+/// What `bench_bitcoin` says.
+#[derive(Serialize)]
+struct Micro {
+    rounds: usize,
+    /// Floor of the harness on this machine, a share.
+    floor: f64,
+    rows: Vec<MicroRow>,
+    failures: Vec<String>,
+    is_complete: bool,
+}
+
+/// The verdict of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Overall {
+    Faster,
+    Slower,
+    /// Faster in something, slower in something else.
+    Mixed,
+    /// No difference shown, and too few pairs of syncs to show one.
+    Undecided,
+    NotShown,
+}
+
+impl Overall {
+    fn of(verdicts: impl Iterator<Item = Verdict>) -> Self {
+        let (mut is_faster, mut is_slower) = (false, false);
+        for verdict in verdicts {
+            is_faster |= verdict == Verdict::Faster;
+            is_slower |= verdict == Verdict::Slower;
+        }
+        match (is_faster, is_slower) {
+            (true, true) => Self::Mixed,
+            (true, false) => Self::Faster,
+            (false, true) => Self::Slower,
+            (false, false) => Self::NotShown,
+        }
+    }
+
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Faster => "faster",
+            Self::Slower => "slower",
+            Self::Mixed => "faster in some figures and slower in others",
+            Self::Undecided => "undecided, too few pairs of syncs count",
+            Self::NotShown => "no difference shown",
+        }
+    }
+}
+
+pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
+    let repository = Repository::open(&arguments.repo)?;
+    let (base, head) = revisions(&repository, arguments)?;
+    let wants = |part| arguments.part.is_none_or(|wanted| wanted == part);
+    // Before an hour of building.
+    let plan = find_plan(&arguments.plan)?;
+    let stop = stop_flag()?;
+    let terminal = Terminal::stopped_by(Arc::clone(&stop));
+    let Some((base, head)) = built(repository, [base, head], arguments, &terminal)? else {
+        let is_stopped = stop.load(Ordering::Relaxed);
+        return Ok(if is_stopped { Outcome::Interrupted } else { Outcome::Negative });
+    };
+    atomic_file::create_folder(&arguments.out)?;
+    let micro = if wants(PartArgument::Micro) {
+        Some(micro::run(arguments, &base, &head, Arc::clone(&stop))?)
+    } else {
+        None
+    };
+    if stop.load(Ordering::Relaxed) {
+        return Ok(Outcome::Interrupted);
+    }
+    let syncs = if wants(PartArgument::Macro) {
+        Some(syncs(plan, arguments, &base, &head, stop)?)
+    } else {
+        None
+    };
+    let results = PrResults {
+        schema: 1,
+        kind: "pr",
+        created: assay_lab::machine::utc_now(),
+        rerun: rerun(arguments),
+        verdict: overall(syncs.as_ref(), micro.as_ref()),
+        base,
+        head,
+        syncs,
+        micro,
+        machine: assay_lab::machine::record(&arguments.out),
+    };
+    write(&results, &arguments.out)?;
+    if arguments.json {
+        output::print_json(&results)?;
+    } else {
+        output::print(&page::terminal(&results))?;
+    }
+    output::complain(&format!("report: {}", arguments.out.join("report.html").display()));
+    Ok(outcome(&results))
+}
+
+/// The two revisions as git names them: given, or a revision and its merge base.
+fn revisions(repository: &Repository, arguments: &PrArguments) -> anyhow::Result<(String, String)> {
+    match &arguments.revisions[..] {
+        [base, head] => Ok((base.clone(), head.clone())),
+        [head] => {
+            let onto = &arguments.onto;
+            let base = repository.merge_base(head, onto).with_context(|| {
+                format!("cannot find where {head} left {onto} (--onto names another branch)")
+            })?;
+            if base == repository.commit(head)? {
+                bail!("{head} is a part of {onto}: give BASE and HEAD");
+            }
+            Ok((base, head.clone()))
+        }
+        _ => bail!("give BASE and HEAD, or a branch alone"),
+    }
+}
+
+/// Builds both; `None` where one does not build, which was reported.
+fn built(
+    repository: Repository,
+    revisions: [String; 2],
+    arguments: &PrArguments,
+    terminal: &Terminal,
+) -> anyhow::Result<Option<(Build, Build)>> {
+    let cache = builds::cache()?;
+    let (preset, how) = (&arguments.preset, &arguments.how);
+    let made = builds::made(&cache, repository, revisions.into(), preset, how, terminal)?;
+    let mut found: Vec<Build> = made.iter().filter_map(|made| made.build().cloned()).collect();
+    let (Some(head), Some(base)) = (found.pop(), found.pop()) else { return Ok(None) };
+    Ok(Some((base, head)))
+}
+
+/// A build as targets name it, so that no other one can be meant.
+fn spec(build: &Build) -> BuiltSpec {
+    BuiltSpec { revision: build.commit.clone(), with: vec![build.digest().to_owned()] }
+}
+
+/// Syncs of both builds and of the base once more, in rounds that were planned beforehand.
+fn syncs(
+    mut plan: assay_lab::plan::Plan,
+    arguments: &PrArguments,
+    base: &Build,
+    head: &Build,
+    stop: Arc<AtomicBool>,
+) -> anyhow::Result<Syncs> {
+    plan.runs.repeat = arguments.pairs;
+    let plan = plan.checked("command line")?;
+    let target = |name: &str, build: &Build| TargetSpec {
+        name: Some(name.to_owned()),
+        ..TargetSpec::node(NodeSpec::Built(spec(build)))
+    };
+    let options = RunOptions {
+        out_dir: arguments.out.join("macro"),
+        chain_dir: arguments.chain.clone(),
+        scale: arguments.scale,
+        targets: vec![target(BASE, base), target(AGAIN, base), target(HEAD, head)],
+        resume: arguments.resume,
+        forge_command: own_command(&["chain", "forge"])?,
+        node_command: own_command(&["node"])?,
+        reference_rate_command: own_command(&["bench", "libsecp", "--json"])?,
+        assay_version: env!("CARGO_PKG_VERSION").to_owned(),
+        rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
+        rerun: rerun(arguments),
+        ..RunOptions::default()
+    };
+    let results = run_plan(plan, &options, &Terminal::stopped_by(stop))?;
+    judged(results)
+}
+
+fn judged(results: Results) -> anyhow::Result<Syncs> {
+    let void_runs = results.void_runs().count();
+    let chain = &results.chain;
+    let chain = format!(
+        "{}, seed {}, scale {}: {} blocks, {} inputs, {} bytes",
+        chain.recipe, chain.seed, chain.scale, chain.height, chain.inputs, chain.bytes
+    );
+    let source = Source { name: "macro".to_owned(), results };
+    let options = CompareOptions { baseline: Some(BASE.to_owned()), ..CompareOptions::default() };
+    Ok(Syncs { void_runs, chain, comparison: compare(&[source], &options)? })
+}
+
+/// What is decided: the totals of the syncs of the head, and every benchmark.
+fn verdicts(syncs: Option<&Syncs>, micro: Option<&Micro>) -> impl Iterator<Item = Verdict> {
+    let sides = syncs.into_iter().flat_map(|syncs| &syncs.comparison.beside);
+    let totals = sides.filter(|side| !side.is_aa).flat_map(|side| &side.rows);
+    let totals = totals.filter(|row| row.is_total).map(|row| row.verdict);
+    let rows = micro.into_iter().flat_map(|micro| &micro.rows).map(|row| row.verdict);
+    totals.chain(rows)
+}
+
+/// The verdict of the page.
+fn overall(syncs: Option<&Syncs>, micro: Option<&Micro>) -> Overall {
+    let is_short = |syncs: &Syncs| {
+        let mut sides = syncs.comparison.beside.iter().filter(|side| !side.is_aa);
+        let is_decided = |row: &ComparedRow| row.is_total && row.ratio.pairs >= PAIRS_MIN;
+        sides.any(|side| !side.rows.iter().any(is_decided))
+    };
+    match Overall::of(verdicts(syncs, micro)) {
+        Overall::NotShown if syncs.is_some_and(is_short) => Overall::Undecided,
+        overall => overall,
+    }
+}
+
+fn outcome(results: &PrResults) -> Outcome {
+    let is_void = results.syncs.as_ref().is_some_and(|syncs| syncs.void_runs > 0);
+    let is_short = |micro: &Micro| !micro.failures.is_empty() || !micro.is_complete;
+    let is_slower = matches!(results.verdict, Overall::Slower | Overall::Mixed);
+    if is_void || is_slower || results.micro.as_ref().is_some_and(is_short) {
+        Outcome::Negative
+    } else {
+        Outcome::Good
+    }
+}
+
+fn write(results: &PrResults, dir: &Path) -> anyhow::Result<()> {
+    let json = serde_json::to_vec_pretty(results).context("cannot write JSON")?;
+    atomic_file::write(&dir.join("pr.json"), &json)?;
+    let page = page::of(results);
+    atomic_file::write(&dir.join("report.md"), page.markdown().as_bytes())?;
+    atomic_file::write(&dir.join("report.html"), page.html().as_bytes())?;
+    Ok(())
+}
+
+/// The command line that repeats the measurement; folders are the reader's own choice.
+fn rerun(arguments: &PrArguments) -> String {
+    let mut words = vec!["assay pr".to_owned()];
+    words.extend(arguments.revisions.iter().cloned());
+    words.extend(arguments.how.compiler.iter().map(|name| format!("--compiler {name}")));
+    words.extend(arguments.how.flags.iter().map(|flags| format!("--flags '{flags}'")));
+    words.extend(arguments.filter.iter().map(|filter| format!("--filter '{filter}'")));
+    words.push(format!("--rounds {} --pairs {}", arguments.rounds, arguments.pairs));
+    words.extend(arguments.scale.map(|scale| format!("--scale {scale}")));
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_of_the_page() {
+        use Verdict::{Equivalent, Faster, NotShown, Slower};
+        for (verdicts, overall) in [
+            (vec![], Overall::NotShown),
+            (vec![NotShown, Equivalent], Overall::NotShown),
+            (vec![NotShown, Faster], Overall::Faster),
+            (vec![Equivalent, Slower], Overall::Slower),
+            (vec![Slower, Faster], Overall::Mixed),
+        ] {
+            assert_eq!(Overall::of(verdicts.into_iter()), overall);
+        }
+    }
+}

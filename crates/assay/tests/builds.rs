@@ -1,0 +1,259 @@
+//! `assay builds` and targets `core@REV`, with real git, `CMake` and compiler; Bitcoin Core is not needed.
+
+#![expect(clippy::print_stderr, reason = "a test that is skipped says why")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Builds a program that behaves as `bitcoind -?` does; a step of its build takes a while, and notes in a file that it ran.
+const CMAKE: &str = r#"cmake_minimum_required(VERSION 3.10)
+project(tiny VERSION 1.0 LANGUAGES C)
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/made.c
+    COMMAND sh -c "echo ran >> '@NOTE@'; sleep @SECONDS@; cp '${CMAKE_SOURCE_DIR}/tiny.c' made.c" VERBATIM)
+add_executable(tiny ${CMAKE_BINARY_DIR}/made.c)
+"#;
+
+const PROGRAM: &str = "#include <stdio.h>\nint main(void) { puts(\"Bitcoin Core version v1.0.0-tiny\"); return 0; }\n";
+
+const PRESET: &str = "format = 1\nname = \"tiny\"\ntitle = \"T\"\n\
+    [[recipe]]\nversions = \"..\"\nfile = \"CMakeLists.txt\"\nsystem = \"cmake\"\n\
+    compiler = [\"-DCMAKE_C_COMPILER={cc}\"]\n\
+    [[recipe.program]]\nname = \"bitcoind\"\ntarget = \"tiny\"\npaths = [\"tiny\"]\n";
+
+struct World {
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    /// A repository with these revisions, tag and program; nothing where programs are missing.
+    fn new(test: &str, seconds: u32, revisions: &[(&str, &str)]) -> Option<Self> {
+        for program in ["git", "cmake", "gcc", "g++", "sh"] {
+            let found = Command::new(program).arg("--version").output();
+            if found.is_err() {
+                eprintln!("skipped: {test}: there is no {program}");
+                return None;
+            }
+        }
+        let world = Self { folder: tempfile::tempdir().expect("a folder") };
+        let repo = world.path("repo");
+        fs::create_dir(&repo).expect("writable");
+        let cmake = CMAKE.replace("@NOTE@", &world.path("note").display().to_string());
+        let cmake = cmake.replace("@SECONDS@", &seconds.to_string());
+        fs::write(repo.join("CMakeLists.txt"), cmake).expect("writable");
+        fs::write(world.path("tiny.toml"), PRESET).expect("writable");
+        world.git(&["init", "--quiet", "--initial-branch=master"]);
+        for (tag, program) in revisions {
+            fs::write(repo.join("tiny.c"), program).expect("writable");
+            world.git(&["add", "."]);
+            world.git(&["commit", "--quiet", "-m", tag]);
+            world.git(&["tag", tag]);
+        }
+        Some(world)
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(self.path("repo")).args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@e",
+        ]);
+        command.args(["-c", "commit.gpgsign=false", "-c", "tag.gpgsign=false"]);
+        assert!(command.args(arguments).status().expect("git runs").success(), "{arguments:?}");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        command.args(arguments).env("ASSAY_BUILDS", self.path("builds")).stdin(Stdio::null());
+        command.current_dir(self.folder.path());
+        command
+    }
+
+    fn assay(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the program starts")
+    }
+
+    fn make(&self, revisions: &[&str]) -> Output {
+        let mut arguments =
+            vec!["builds", "make", "--repo", "repo", "--preset", "./tiny.toml", "--json"];
+        arguments.extend(["--compiler", "gcc"]);
+        arguments.extend(revisions.iter().flat_map(|revision| ["--rev", revision]));
+        self.assay(&arguments)
+    }
+
+    /// The states of all builds.
+    fn states(&self) -> Vec<String> {
+        let list = json(&self.assay(&["builds", "list", "--json"]));
+        let builds = list["builds"].as_array().expect("a list").clone();
+        builds.iter().map(|build| build["state"].as_str().expect("a word").to_owned()).collect()
+    }
+}
+
+fn json(output: &Output) -> Value {
+    let error = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {error}"))
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_build_is_a_target() {
+    let Some(world) = World::new("a_build_is_a_target", 0, &[("v1", PROGRAM)]) else { return };
+    let none = world.assay(&["run", "core-evolution", "--target", "core@v1", "--out", "none"]);
+    assert_eq!(none.status.code(), Some(2));
+    let said = stderr(&none);
+    assert!(said.contains("assay builds make --repo PATH --rev v1"), "{said}");
+
+    let made = world.make(&["v1", "v9"]);
+    assert_eq!(made.status.code(), Some(1), "{}", stderr(&made));
+    let made = json(&made);
+    assert_eq!(made["builds"][0]["status"], "built");
+    assert_eq!(made["builds"][1]["status"], "failed");
+    assert!(made["builds"][1]["error"].as_str().is_some_and(|text| text.contains("\"v9\"")));
+    let again = world.make(&["v1"]);
+    assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
+    assert_eq!(json(&again)["builds"][0]["status"], "found");
+
+    // It is found and recognised as what it calls itself; that it is no node shows only when it is started.
+    let wrong = world.assay(&["bench", "agreement", "--target", "core@v1+gcc"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    let said = stderr(&wrong);
+    assert!(said.contains("v1.0.0-tiny is not Bitcoin Cash Node"), "{said}");
+
+    let unknown = world.assay(&["builds", "clean", "nothing"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert_eq!(world.assay(&["builds", "clean"]).status.code(), Some(2), "what to remove is said");
+    let cleaned = json(&world.assay(&["builds", "clean", "--all", "--json"]));
+    assert_eq!(cleaned["removed"].as_array().map(Vec::len), Some(1));
+    assert!(world.states().is_empty());
+}
+
+/// Killed as hard as can be, while a compiler of its works on: nothing is taken for finished, and nothing is done twice.
+#[test]
+fn a_killed_build_is_none_and_continues() {
+    let revisions = [("v1", PROGRAM)];
+    let Some(world) = World::new("a_killed_build_is_none_and_continues", 3, &revisions) else {
+        return;
+    };
+    let mut command = world.command(&["builds", "make", "--repo", "repo", "--rev", "v1"]);
+    command.args(["--preset", "./tiny.toml", "--compiler", "gcc"]).stderr(Stdio::null());
+    let mut child = command.stdout(Stdio::null()).spawn().expect("the program starts");
+    wait_for(&world.path("note"));
+    child.kill().expect("it runs");
+    child.wait().expect("it ended");
+    let states = world.states();
+    assert!(states == ["building"] || states == ["unfinished"], "{states:?}");
+    let none = world.assay(&["run", "core-evolution", "--target", "core@v1", "--out", "none"]);
+    assert!(stderr(&none).contains("there is no build of v1"), "{}", stderr(&none));
+
+    let made = world.make(&["v1"]);
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    assert_eq!(world.states(), ["finished"]);
+    let note = fs::read_to_string(world.path("note")).expect("readable");
+    assert_eq!(note, "ran\n", "the step that went on is not done again");
+}
+
+/// A program with the command line of `bench_bitcoin`: one benchmark takes so many nanoseconds, another one always as many.
+fn bench_bitcoin(ns: u32) -> String {
+    format!(
+        "#include <stdio.h>\n#include <string.h>\nint main(int n, char **a) {{\n\
+         const char *name = \"Quick\";\n\
+         for (int i = 1; i < n; i++) {{\n\
+         if (!strcmp(a[i], \"-?\")) puts(\"  -list\\n  -output-json=<file>\\n  -min-time=<ms>\");\n\
+         if (!strcmp(a[i], \"-list\")) puts(\"Quick\\nSame\");\n\
+         if (!strcmp(a[i], \"-filter=^Same$\")) name = \"Same\";\n\
+         if (strncmp(a[i], \"-output-json=\", 13)) continue;\n\
+         FILE *f = fopen(a[i] + 13, \"w\");\n\
+         if (!f) return 1;\n\
+         int ns = strcmp(name, \"Same\") ? {ns} : 70;\n\
+         fprintf(f, \"{{\\\"results\\\": [{{\\\"name\\\": \\\"%s\\\", \\\"median(elapsed)\\\": %de-9}}]}}\", name, ns);\n\
+         fclose(f); }}\n return 0; }}\n"
+    )
+}
+
+#[test]
+fn a_change_is_judged() {
+    let (slow, quick) = (bench_bitcoin(100), bench_bitcoin(50));
+    let revisions = [("slow", slow.as_str()), ("quick", quick.as_str())];
+    let Some(world) = World::new("a_change_is_judged", 0, &revisions) else { return };
+    let preset = PRESET.replace("name = \"bitcoind\"", "name = \"bench_bitcoin\"");
+    fs::write(world.path("tiny.toml"), preset).expect("writable");
+    world.git(&["branch", "--force", "old", "slow"]);
+    let pr = |revisions: &[&str], out: &str| {
+        let arguments = ["pr", "--repo", "repo", "--preset", "./tiny.toml", "--compiler", "gcc"];
+        let more =
+            ["--part", "micro", "--rounds", "9", "--min-time", "1ms", "--json", "--out", out];
+        world.assay(&[&arguments[..], &more, revisions].concat())
+    };
+    for (revisions, verdict, status) in [
+        (&["slow", "quick"][..], "faster", 0),
+        (&["quick", "slow"], "slower", 1),
+        (&["slow", "slow"], "not-shown", 0),
+        (&["quick", "--onto", "old"], "faster", 0),
+    ] {
+        let output = pr(revisions, verdict);
+        assert_eq!(output.status.code(), Some(status), "{revisions:?}: {}", stderr(&output));
+        let found = json(&output);
+        assert_eq!(found["verdict"], verdict, "{found:#}");
+        let rows = found["micro"]["rows"].as_array().expect("rows");
+        assert_eq!(rows.len(), 2, "{found:#}");
+        let same = rows.iter().find(|row| row["benchmark"] == "Same").expect("it is there");
+        assert_eq!(same["verdict"], "not-shown", "{same:#}");
+        for file in ["report.html", "report.md", "pr.json", "micro/report.html"] {
+            assert!(world.path(verdict).join(file).is_file(), "{file}");
+        }
+    }
+    // A part of the branch has no merge base of its own.
+    let own = pr(&["slow"], "own");
+    assert_eq!(own.status.code(), Some(2));
+    assert!(
+        stderr(&own).contains("slow is a part of master: give BASE and HEAD"),
+        "{}",
+        stderr(&own)
+    );
+}
+
+fn wait_for(path: &Path) {
+    let start = Instant::now();
+    while !path.exists() {
+        assert!(start.elapsed() < Duration::from_mins(2), "{} does not come", path.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_cannot_be_built_says_why() {
+    let world = World { folder: tempfile::tempdir().expect("a folder") };
+    let refuses = |arguments: &[&str], said: &str| {
+        let output = world.assay(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
+    };
+    let make = ["builds", "make", "--rev", "v1"];
+    refuses(&[&make[..], &["--repo", "none"]].concat(), "cannot open repository");
+    refuses(&["builds", "make", "--repo", "."], "--rev");
+    refuses(&["builds", "preset", "none"], "assay builds presets");
+    refuses(&["pr", "--repo", "none", "a", "b"], "cannot open repository");
+    if Command::new("git").arg("--version").output().is_err() {
+        eprintln!("skipped: what_cannot_be_built_says_why: there is no git");
+        return;
+    }
+    let status = Command::new("git").args(["init", "--quiet"]).arg(world.path("empty")).status();
+    assert!(status.expect("git runs").success());
+    let make = [&make[..], &["--repo", "empty"]].concat();
+    refuses(&[&make[..], &["--preset", "none"]].concat(), "bitcoin-core, bitcoin-core-bench, bchn");
+    refuses(&[&make[..], &["--preset", "./none.toml"]].concat(), "cannot read plan ./none.toml");
+    refuses(&[&make[..], &["--compiler", "tcl"]].concat(), "give gcc, clang");
+    refuses(&["pr", "--repo", "empty", "a"], "where a left master");
+}
