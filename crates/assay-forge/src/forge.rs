@@ -133,7 +133,7 @@ enum Making {
 impl Making {
     fn new(recipe: &Recipe, options: &ForgeOptions) -> Result<Self, OptionsError> {
         let is_history = matches!(recipe.kind, RecipeKind::History(_));
-        if options.byte_scale != 1.0 && !is_history {
+        if options.byte_scale.to_bits() != 1.0_f64.to_bits() && !is_history {
             return Err(OptionsError::NoByteScale { recipe: recipe.name().to_owned() });
         }
         Ok(match &recipe.kind {

@@ -50,12 +50,12 @@ impl Lock {
             Kind::P2wsh => {
                 let script = Self::two_of_three(points, id);
                 let program = sha256(&script[..]);
-                Self::from_parts(&[0x00, 0x20], &program, &[], Unlock::Multi(script))
+                Self::from_parts(&[0x00, 0x20], &program, &[], Unlock::Multi(Box::new(script)))
             }
             Kind::P2shMulti => {
                 let script = Self::two_of_three(points, id);
                 let hash = hash160(&script[..]);
-                Self::from_parts(&[0xa9, 0x14], &hash, &[0x87], Unlock::Multi(script))
+                Self::from_parts(&[0xa9, 0x14], &hash, &[0x87], Unlock::Multi(Box::new(script)))
             }
             Kind::P2pk => {
                 let key = points.public_key(id, 0).serialize_uncompressed();
@@ -100,8 +100,8 @@ impl Lock {
         }
     }
 
-    fn two_of_three(points: &Points, id: &KeyId) -> Box<[u8; 105]> {
-        let mut script = Box::new([0u8; 105]);
+    fn two_of_three(points: &Points, id: &KeyId) -> [u8; 105] {
+        let mut script = [0u8; 105];
         script[0] = 0x52; // OP_2
         for number in 0..3 {
             let at = 1 + 34 * number;

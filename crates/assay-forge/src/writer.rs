@@ -8,6 +8,7 @@ use crate::{
     kind::Kind,
     lock::{LockBook, Unlock, p2wpkh_program},
     network::Network,
+    raw::Signer,
     sighash::{self, Bip143, Bip341, Legacy, Parts},
 };
 
@@ -134,34 +135,23 @@ impl<'a> TxWriter<'a> {
                         _ => bip143.digest(outpoint, &code, spend.amount),
                     };
                     let signature = signer.ecdsa(&digest, &spend.key.secret(0)).serialize_der();
-                    match spend.kind {
-                        Kind::P2pkh => {
-                            script_sigs.push((signature.len() + 1 + 35) as u8);
-                            push_signature(script_sigs, &signature, hash_type);
-                            push(script_sigs, public_key);
-                            witnesses.push(0);
-                        }
-                        nested_or_not => {
-                            if nested_or_not == Kind::P2shP2wpkh {
-                                script_sigs.push(23);
-                                push(script_sigs, &p2wpkh_program(key_hash));
-                            } else {
-                                script_sigs.push(0);
-                            }
-                            witnesses.push(2);
-                            push_signature(witnesses, &signature, hash_type);
-                            push(witnesses, public_key);
-                        }
+                    if spend.kind == Kind::P2pkh {
+                        script_sigs.push((signature.len() + 1 + 35) as u8);
+                        push_signature(script_sigs, &signature, hash_type);
+                        push(script_sigs, public_key);
+                        witnesses.push(0);
+                    } else {
+                        nesting(script_sigs, spend.kind, key_hash);
+                        witnesses.push(2);
+                        push_signature(witnesses, &signature, hash_type);
+                        push(witnesses, public_key);
                     }
                 }
                 Unlock::Multi(script) if spend.kind == Kind::P2shMulti => {
                     let digest = legacy.as_mut().expect("a legacy input is present");
                     let digest = digest.digest(input, &multi_code(script));
                     let mut body = vec![0]; // CHECKMULTISIG's dummy
-                    for number in signing_pair(spend.amount) {
-                        let signature = signer.ecdsa(&digest, &spend.key.secret(number));
-                        push_signature(&mut body, &signature.serialize_der(), hash_type);
-                    }
+                    two_signatures(&mut body, signer, (spend, &digest), hash_type);
                     body.extend_from_slice(&[0x4c, script.len() as u8]); // OP_PUSHDATA1
                     body.extend_from_slice(&script[..]);
                     compact_size(script_sigs, body.len() as u64);
@@ -187,10 +177,7 @@ impl<'a> TxWriter<'a> {
                     let code = multi_code(script);
                     let digest = bip143.digest(outpoint, &code, spend.amount);
                     witnesses.extend_from_slice(&[4, 0]); // four items, the first is CHECKMULTISIG's dummy
-                    for number in signing_pair(spend.amount) {
-                        let signature = signer.ecdsa(&digest, &spend.key.secret(number));
-                        push_signature(witnesses, &signature.serialize_der(), hash_type);
-                    }
+                    two_signatures(witnesses, signer, (spend, &digest), hash_type);
                     push(witnesses, &script[..]);
                 }
                 Unlock::Key(keypair) => {
@@ -261,6 +248,29 @@ fn push(out: &mut Vec<u8>, bytes: &[u8]) {
     debug_assert!(bytes.len() < 253);
     out.push(bytes.len() as u8);
     out.extend_from_slice(bytes);
+}
+
+/// The two signatures of two-of-three scripts.
+fn two_signatures(
+    out: &mut Vec<u8>,
+    signer: &Signer,
+    (spend, digest): (&Spend, &[u8; 32]),
+    hash_type: u8,
+) {
+    for number in signing_pair(spend.amount) {
+        let signature = signer.ecdsa(digest, &spend.key.secret(number));
+        push_signature(out, &signature.serialize_der(), hash_type);
+    }
+}
+
+/// The input script of a key hash with a witness: its program where it is nested in P2SH (BIP141).
+fn nesting(script_sigs: &mut Vec<u8>, kind: Kind, key_hash: &[u8; 20]) {
+    if kind == Kind::P2shP2wpkh {
+        script_sigs.push(23);
+        push(script_sigs, &p2wpkh_program(key_hash));
+    } else {
+        script_sigs.push(0);
+    }
 }
 
 fn push_signature(out: &mut Vec<u8>, der: &[u8], hash_type: u8) {

@@ -76,13 +76,12 @@ pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
             begun = Some((Output::resume(dir, magic, last, kept.ledger_end)?, txids, kept));
         }
     }
-    let (output, txids, kept) = match begun {
-        Some(begun) => begun,
-        None => {
-            let mut output = Output::create(dir, magic)?;
-            output.line(&Line::Chain(chain.clone()))?;
-            (output, Txids::create(dir)?, Kept::default())
-        }
+    let (output, txids, kept) = if let Some(begun) = begun {
+        begun
+    } else {
+        let mut output = Output::create(dir, magic)?;
+        output.line(&Line::Chain(chain.clone()))?;
+        (output, Txids::create(dir)?, Kept::default())
     };
     let previous = network.params().genesis_hash.0;
     let mut works = HistoryWorks {

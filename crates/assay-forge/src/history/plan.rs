@@ -111,10 +111,10 @@ impl<'a> Planner<'a> {
             spendable_first(kinds);
             let (paid, rest) = kinds.split_at_mut(tx.outputs as usize);
             kinds = rest;
-            if !draft.has_room(tx) {
+            if !draft.has_room(*tx) {
                 continue;
             }
-            let spent = self.inputs(&mut draft, tx, mine);
+            let spent = self.inputs(&mut draft, *tx, mine);
             draft.finish_tx(shape, &spent, paid, number < second);
         }
         draft.planned.second_wave = draft.planned.second_wave.min(draft.planned.len());
@@ -157,7 +157,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Takes the coins that a transaction spends.
-    fn inputs(&mut self, draft: &mut Draft, tx: &TxShape, bands: &[u8]) -> Vec<(u32, Coin)> {
+    fn inputs(&mut self, draft: &mut Draft, tx: TxShape, bands: &[u8]) -> Vec<(u32, Coin)> {
         let mut spent: Vec<(u32, Coin)> = Vec::with_capacity(bands.len());
         for band in bands {
             let wish = match spent.first() {
@@ -220,7 +220,7 @@ impl Draft {
 
     /// Whether a transaction fits, whatever it spends and pays. The options keep the mean block below the limits, so that a
     /// transaction is left out only where chance put many large ones into one block.
-    fn has_room(&self, tx: &TxShape) -> bool {
+    fn has_room(&self, tx: TxShape) -> bool {
         let mut bound = Bound::default();
         (0..tx.inputs).for_each(|_| bound.input(Kind::P2shMulti));
         (0..tx.outputs).for_each(|_| bound.output(Kind::Multi));
@@ -239,7 +239,9 @@ impl Draft {
         spendable_here: bool,
     ) {
         let mut bound = Bound::default();
-        spent.iter().for_each(|(_, coin)| bound.input(coin.kind));
+        for (_, coin) in spent {
+            bound.input(coin.kind);
+        }
         let kinds: Vec<_> = kinds.iter().map(|kind| Kind::ALL[usize::from(*kind)]).collect();
         bound.outputs(&kinds);
         self.weight += bound.weight();

@@ -82,7 +82,7 @@ impl Files<'_> {
         line: &BlockLine,
         previous: Option<[u8; 32]>,
         magic: [u8; 4],
-    ) -> io::Result<Option<([u8; 32], Vec<[u8; 32]>)>> {
+    ) -> io::Result<Option<Checked>> {
         if self.open.as_ref().is_none_or(|(name, _)| *name != line.file) {
             self.open = Some((line.file.clone(), File::open(self.dir.join(&line.file))?));
         }
@@ -108,6 +108,9 @@ impl Files<'_> {
         Ok(is_whole.then(|| (block.hash().0, txids)))
     }
 }
+
+/// Hash of a block and its transaction ids.
+type Checked = ([u8; 32], Vec<[u8; 32]>);
 
 /// More than a block can have.
 const BLOCK_MAX: u64 = 4_000_000;

@@ -109,7 +109,7 @@ impl EraFile {
         Kind::ALL.map(|kind| self.outputs.get(kind.name()).copied().unwrap_or(0.0))
     }
 
-    fn wrong(&self, key: &'static str, value: impl ToString, rule: &'static str) -> RecipeError {
+    fn wrong(&self, key: &'static str, value: &impl ToString, rule: &'static str) -> RecipeError {
         RecipeError::Era { era: self.title.clone(), key, value: value.to_string(), rule }
     }
 
@@ -119,10 +119,10 @@ impl EraFile {
             return Err(self.wrong("title", &self.title, "use 1 to 80 characters of one line"));
         }
         if !(self.txs > 0.0 && self.txs <= 10_000.0) {
-            return Err(self.wrong("txs", self.txs, "choose more than 0, at most 10000"));
+            return Err(self.wrong("txs", &self.txs, "choose more than 0, at most 10000"));
         }
         if !(1.0..=20.0).contains(&self.inputs) {
-            return Err(self.wrong("inputs", self.inputs, "choose 1 to 20 for a transaction"));
+            return Err(self.wrong("inputs", &self.inputs, "choose 1 to 20 for a transaction"));
         }
         for (key, share) in [
             ("consolidations", self.consolidations),
@@ -130,7 +130,7 @@ impl EraFile {
             ("batches", self.batches),
         ] {
             if !(0.0..=0.3).contains(&share) {
-                return Err(self.wrong(key, share, "a share of the transactions is 0 to 0.3"));
+                return Err(self.wrong(key, &share, "a share of the transactions is 0 to 0.3"));
             }
         }
         self.check_kinds(is_segwit)
@@ -142,21 +142,21 @@ impl EraFile {
         for (name, key) in pays.into_iter().chain(outputs) {
             let Some(kind) = kind(name) else {
                 let rule = "the kinds are p2pk, p2pkh, p2sh_2of3, multisig_1of2, p2sh_p2wpkh, p2wpkh, p2wsh_2of3, p2tr_key, p2tr_script and op_return";
-                return Err(self.wrong(key, name, rule));
+                return Err(self.wrong(key, &name, rule));
             };
             if kind.has_witness() && !is_segwit {
                 let rule = "it needs SegWit, which an era activates with fork = \"segwit\"";
-                return Err(self.wrong(key, name, rule));
+                return Err(self.wrong(key, &name, rule));
             }
             if key == "coinbase" && kind == Kind::OpReturn {
-                return Err(self.wrong(key, name, "coinbases pay to something that can be spent"));
+                return Err(self.wrong(key, &name, "coinbases pay to something that can be spent"));
             }
         }
         let shares: Vec<_> = self.outputs.values().copied().collect();
         if !are_shares(&shares) || self.mix()[Kind::OpReturn as usize] > 0.5 {
             let sum: f64 = shares.iter().sum();
             let rule = "shares are not negative and add up to 1, op_return at most 0.5";
-            return Err(self.wrong("outputs (sum)", sum, rule));
+            return Err(self.wrong("outputs (sum)", &sum, rule));
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ impl HistoryFile {
         let bytes = self.history.bytes;
         if !(bytes > 0.0 && bytes <= 1.0) {
             let rule = "it is a share of the main chain's blocks, above 0 and at most 1";
-            return Err(list("history.bytes", bytes, rule));
+            return Err(list("history.bytes", &bytes, rule));
         }
         self.check_shapes()?;
         self.check_ages()?;
@@ -199,7 +199,7 @@ impl HistoryFile {
         ] {
             if !(2..=most).contains(&least) || most > max {
                 let rule = "give the least, from 2 on, and the most: 1000 inputs, 250 outputs";
-                return Err(list(key, format!("[{least}, {most}]"), rule));
+                return Err(list(key, &format!("[{least}, {most}]"), rule));
             }
         }
         Ok(())
@@ -210,19 +210,19 @@ impl HistoryFile {
         let rises = until.windows(2).all(|pair| pair[0] < pair[1]);
         if !(1..=64).contains(&until.len()) || !rises || until.last() == Some(&0) {
             let rule = "give 1 to 64 ages, each larger than the one before, the last above 0";
-            return Err(list("age.until", format!("{until:?}"), rule));
+            return Err(list("age.until", &format!("{until:?}"), rule));
         }
         let shares: Vec<_> = self.age.iter().map(|band| band.share).collect();
         if !are_shares(&shares) {
             let rule = "shares are not negative and add up to 1";
-            return Err(list("age.share (sum)", shares.iter().sum::<f64>(), rule));
+            return Err(list("age.share (sum)", &shares.iter().sum::<f64>(), rule));
         }
         Ok(())
     }
 
     fn check_eras(&self) -> Result<(), RecipeError> {
         if !(1..=99).contains(&self.era.len()) {
-            return Err(list("era", self.era.len(), "a history has 1 to 99 eras"));
+            return Err(list("era", &self.era.len(), "a history has 1 to 99 eras"));
         }
         let (mut until, mut forks) = (0, BTreeSet::new());
         let mut coins = 0;
@@ -231,18 +231,18 @@ impl HistoryFile {
                 && (forks.iter().any(|other| *other >= fork) || until == 0)
             {
                 let rule = "forks are bip34, dersig, cltv, csv and segwit, in this order, each once, and none in the first era";
-                return Err(era.wrong("fork", fork.name(), rule));
+                return Err(era.wrong("fork", &fork.name(), rule));
             }
             forks.extend(era.fork);
             if era.until <= until || era.until > HEIGHT_MAX {
                 let rule = "heights rise from era to era, to 10000000 at most";
-                return Err(era.wrong("until", era.until, rule));
+                return Err(era.wrong("until", &era.until, rule));
             }
             era.check(forks.contains(&Fork::Segwit))?;
             let outputs = outputs_of_tx(era, era.until - until, coins);
             if !(1.0..=100.0).contains(&outputs) {
                 let rule = "with `inputs`, `txs` and the era before, it gives the outputs of a transaction, which must be 1 to 100";
-                return Err(era.wrong("coins", era.coins, rule));
+                return Err(era.wrong("coins", &era.coins, rule));
             }
             (until, coins) = (era.until, era.coins);
         }
@@ -265,7 +265,7 @@ fn are_shares(shares: &[f64]) -> bool {
     shares.iter().all(|share| *share >= 0.0) && (shares.iter().sum::<f64>() - 1.0).abs() < 1e-6
 }
 
-fn list(key: &'static str, value: impl ToString, rule: &'static str) -> RecipeError {
+fn list(key: &'static str, value: &impl ToString, rule: &'static str) -> RecipeError {
     RecipeError::List { key, value: value.to_string(), rule }
 }
 

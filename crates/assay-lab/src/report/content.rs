@@ -1,4 +1,4 @@
-//! What the chain has at each height, under the curves of syncs: SegWit share and transactions of many inputs, which were suspected
+//! What the chain has at each height, under the curves of syncs: the share of `SegWit` and transactions of many inputs, which were suspected
 //! of bending the curves of Bitcoin Core's releases, and the slopes themselves.
 
 use assay_report::number::{count, percent, ratio, seconds};
@@ -13,7 +13,7 @@ use crate::results::{Results, Run};
 /// Rows of the table of slopes.
 const ROWS: usize = 20;
 
-/// SegWit share and many-input transactions by height; none where the chain does not say.
+/// Share of `SegWit` and many-input transactions by height; none where the chain does not say.
 pub(super) fn charts(results: &Results, bands: &[Band]) -> Vec<Chart> {
     let ranges = &results.chain.ranges;
     let steps = |of: &dyn Fn(&RangeEntry) -> f64| -> Vec<(f64, f64)> {

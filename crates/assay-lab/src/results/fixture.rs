@@ -139,7 +139,7 @@ pub(crate) fn node_results() -> Results {
         variant: "intended".to_owned(),
         distinct_keys: false,
         byte_scale: None,
-        activation: std::collections::BTreeMap::new(),
+        activation: BTreeMap::new(),
         ranges: Vec::new(),
         assay_version: "0.1.0".to_owned(),
         recipe_sha256: Some("00".repeat(32)),
