@@ -58,8 +58,7 @@ pub struct Jacobian<C: Curve> {
 
 impl<C: Curve> Affine<C> {
     /// Infinity.
-    pub const INFINITY: Self =
-        Self { x: C::Base::ZERO, y: C::Base::ZERO, is_infinity: true };
+    pub const INFINITY: Self = Self { x: C::Base::ZERO, y: C::Base::ZERO, is_infinity: true };
 
     /// The point with these coordinates, which are not checked.
     #[must_use]

@@ -237,8 +237,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
             let (_, mut carry) = limbs::multiply_add(sum[0], quotient, M::MODULUS[0], 0);
             let mut j = 1;
             while j < N {
-                (sum[j - 1], carry) =
-                    limbs::multiply_add(sum[j], quotient, M::MODULUS[j], carry);
+                (sum[j - 1], carry) = limbs::multiply_add(sum[j], quotient, M::MODULUS[j], carry);
                 j += 1;
             }
             sum[N - 1] = top.wrapping_add(carry);

@@ -1,4 +1,5 @@
-//! Pairing-friendly curves BLS12-381 and BN254: fields, towers, groups, pairings.
+//! Pairing-friendly curves BLS12-381 and BN254: fields, towers, groups, pairings, sums of many multiples in vectors of
+//! lanes, and protocols on them.
 //!
 //! ```
 //! use assay_pairing::curve::{BlsG1, BlsG2, Curve};
@@ -20,12 +21,20 @@
 //! Deliberately absent: secrets. Nothing here is constant time; scalars and points are public.
 #![deny(unsafe_code)]
 
+mod backend;
+pub mod bls;
 pub mod bls12_381;
 pub mod bn254;
 pub mod curve;
 pub mod encoding;
+pub mod evm;
 pub mod field;
+pub mod hash_to_curve;
+pub mod kzg;
+mod lanes;
 mod limbs;
+pub mod membership;
+pub mod msm;
 pub mod pairing;
 #[cfg(test)]
 mod testing;

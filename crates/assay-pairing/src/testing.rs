@@ -1,7 +1,7 @@
 //! Inputs of tests: seeded, with values that carries and borrows depend on.
 
-use crate::field::{Fe, Modulus};
 use crate::curve::{Affine, Curve};
+use crate::field::{Fe, Modulus};
 use crate::limbs;
 use crate::tower::{Fp2, Fp6, Fp12, TowerModulus};
 

@@ -80,10 +80,7 @@ type Pair<M, const N: usize> = [Fe<M, N>; 2];
 const fn const_product<M: Modulus<N>, const N: usize>(a: Pair<M, N>, b: Pair<M, N>) -> Pair<M, N> {
     let [a0, a1] = a;
     let [b0, b1] = b;
-    [
-        a0.multiply(&b0).minus(&a1.multiply(&b1)),
-        a0.multiply(&b1).plus(&a1.multiply(&b0)),
-    ]
+    [a0.multiply(&b0).minus(&a1.multiply(&b1)), a0.multiply(&b1).plus(&a1.multiply(&b0))]
 }
 
 const fn const_power<M: Modulus<N>, const N: usize>(

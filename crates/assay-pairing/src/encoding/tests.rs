@@ -32,7 +32,10 @@ macro_rules! zcash_tests {
                 let point = generator.multiply(&core::array::from_fn(|_| rng.word())).to_affine();
                 let compressed = point.to_compressed();
                 assert_eq!(Affine::<$group>::from_compressed(&compressed), Ok(point));
-                assert_eq!(Affine::<$group>::from_uncompressed(&point.to_uncompressed()), Ok(point));
+                assert_eq!(
+                    Affine::<$group>::from_uncompressed(&point.to_uncompressed()),
+                    Ok(point)
+                );
                 let mut other = compressed;
                 other[0] ^= 0x20;
                 assert_eq!(Affine::<$group>::from_compressed(&other), Ok(-point));
@@ -57,7 +60,10 @@ macro_rules! zcash_tests {
             let infinity = Affine::<$group>::INFINITY;
             let compressed = infinity.to_compressed();
             assert_eq!(Affine::<$group>::from_compressed(&compressed), Ok(infinity));
-            assert_eq!(Affine::<$group>::from_uncompressed(&infinity.to_uncompressed()), Ok(infinity));
+            assert_eq!(
+                Affine::<$group>::from_uncompressed(&infinity.to_uncompressed()),
+                Ok(infinity)
+            );
             assert_eq!(Affine::<$group>::from_evm(&infinity.to_evm()), Ok(infinity));
             let check = |change: &dyn Fn(&mut [u8; $compressed]), error| {
                 let mut bytes = compressed;

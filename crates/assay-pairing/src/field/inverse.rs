@@ -57,7 +57,8 @@ fn join<const N: usize, const L: usize>(limbs: &Signed<L>) -> [u64; N] {
 fn inverse<M: Modulus<N>, const N: usize, const L: usize>(x: &[u64; N]) -> [u64; N] {
     let prime: Signed<L> = const { split(&M::MODULUS) };
     // 1 / p modulo 2^62.
-    let prime_inverse = const { crate::limbs::negated_inverse_64(M::MODULUS[0]).wrapping_neg() & MASK };
+    let prime_inverse =
+        const { crate::limbs::negated_inverse_64(M::MODULUS[0]).wrapping_neg() & MASK };
     let (mut f, mut g) = (prime, split(x));
     let (mut d, mut e) = ([0; L], [0; L]);
     e[0] = 1;
@@ -65,7 +66,8 @@ fn inverse<M: Modulus<N>, const N: usize, const L: usize>(x: &[u64; N]) -> [u64;
     // Invariants: d x = f and e x = g modulo the prime.
     while g != [0; L] {
         let matrix;
-        (eta, matrix) = steps(eta, f[0] as u64 | (f[1] as u64) << 62, g[0] as u64 | (g[1] as u64) << 62);
+        (eta, matrix) =
+            steps(eta, f[0] as u64 | (f[1] as u64) << 62, g[0] as u64 | (g[1] as u64) << 62);
         apply_modulo(&mut d, &mut e, &matrix, &prime, prime_inverse);
         apply(&mut f, &mut g, &matrix);
     }
@@ -166,11 +168,7 @@ fn apply_modulo<const L: usize>(
 }
 
 /// `d` or `-d`, for d in (-2p, p), as a number from 0 to p - 1.
-fn normalized<const L: usize>(
-    mut d: Signed<L>,
-    is_negated: bool,
-    prime: &Signed<L>,
-) -> Signed<L> {
+fn normalized<const L: usize>(mut d: Signed<L>, is_negated: bool, prime: &Signed<L>) -> Signed<L> {
     let carry = |d: &mut Signed<L>| {
         for i in 0..L - 1 {
             d[i + 1] += d[i] >> 62;

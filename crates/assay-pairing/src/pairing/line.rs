@@ -72,11 +72,7 @@ impl<F: TowerField> Accumulator<F> {
         let f = self.z * c;
         let g = self.x * d;
         let h = e + f - g.double();
-        *self = Self {
-            x: lambda * h,
-            y: theta * (g - h) - e * self.y,
-            z: self.z * e,
-        };
+        *self = Self { x: lambda * h, y: theta * (g - h) - e * self.y, z: self.z * e };
         Line { constant: theta * x - lambda * y, of_x: -theta, of_y: lambda, twist }
     }
 }

@@ -31,10 +31,7 @@ impl<F: TowerField> Fp12<F> {
 
     fn product(&self, other: &Self) -> Self {
         let (p0, p1) = (self.c0 * other.c0, self.c1 * other.c1);
-        Self {
-            c0: p0 + p1.times_v(),
-            c1: (self.c0 + self.c1) * (other.c0 + other.c1) - p0 - p1,
-        }
+        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1) * (other.c0 + other.c1) - p0 - p1 }
     }
 
     /// The product with `b0 + b1 v + b4 v w`: the lines of a twist of type M.
@@ -42,10 +39,7 @@ impl<F: TowerField> Fp12<F> {
     pub fn product_014(&self, b0: Fp2<F>, b1: Fp2<F>, b4: Fp2<F>) -> Self {
         let p0 = self.c0.product_01(b0, b1);
         let p1 = self.c1.product_1(b4);
-        Self {
-            c0: p0 + p1.times_v(),
-            c1: (self.c0 + self.c1).product_01(b0, b1 + b4) - p0 - p1,
-        }
+        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1).product_01(b0, b1 + b4) - p0 - p1 }
     }
 
     /// The product with `b0 + b3 w + b4 v w`: the lines of a twist of type D.
@@ -53,10 +47,7 @@ impl<F: TowerField> Fp12<F> {
     pub fn product_034(&self, b0: Fp2<F>, b3: Fp2<F>, b4: Fp2<F>) -> Self {
         let p0 = self.c0.scale(b0);
         let p1 = self.c1.product_01(b3, b4);
-        Self {
-            c0: p0 + p1.times_v(),
-            c1: (self.c0 + self.c1).product_01(b0 + b3, b4) - p0 - p1,
-        }
+        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1).product_01(b0 + b3, b4) - p0 - p1 }
     }
 
     /// The square.
