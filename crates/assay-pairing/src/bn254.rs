@@ -1,4 +1,4 @@
-//! BN254 (alt_bn128 of the Ethereum virtual machine): parameters.
+//! BN254 (`alt_bn128` of the Ethereum virtual machine): parameters.
 
 use crate::field::{Fe, Modulus};
 use crate::tower::TowerModulus;

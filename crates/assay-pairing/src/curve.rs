@@ -115,9 +115,8 @@ impl<C: Curve> Jacobian<C> {
     pub fn all_to_affine(points: &[Self]) -> Vec<Affine<C>> {
         let mut inverses: Vec<_> = points.iter().map(|point| point.z).collect();
         C::Base::invert_all(&mut inverses);
-        let of = |(point, inverse): (&Self, C::Base)| match point.is_infinity() {
-            true => Affine::INFINITY,
-            false => point.scaled(inverse),
+        let of = |(point, inverse): (&Self, C::Base)| {
+            if point.is_infinity() { Affine::INFINITY } else { point.scaled(inverse) }
         };
         points.iter().zip(inverses).map(of).collect()
     }

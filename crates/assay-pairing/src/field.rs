@@ -167,6 +167,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
 
     /// The sum.
     #[inline(always)]
+    #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         let (sum, _) = limbs::add(&self.0, &other.0);
         Self::reduced_once(sum)
@@ -187,6 +188,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
 
     /// The difference.
     #[inline(always)]
+    #[must_use]
     pub const fn minus(&self, other: &Self) -> Self {
         let (difference, is_below) = limbs::sub(&self.0, &other.0);
         let mask = (is_below as u64).wrapping_neg();
@@ -200,12 +202,14 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
 
     /// The negation.
     #[inline(always)]
+    #[must_use]
     pub const fn negated(&self) -> Self {
         Self::ZERO.minus(self)
     }
 
     /// The product.
     #[inline(always)]
+    #[must_use]
     pub const fn multiply(&self, other: &Self) -> Self {
         Self::sum_of_products(&[*self], &[*other])
     }

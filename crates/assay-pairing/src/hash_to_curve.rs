@@ -124,12 +124,11 @@ fn simplified_swu<F: Field>(u: &F, a: F, b: F, z: F, is_odd: impl Fn(&F) -> bool
         if sum.is_zero() { (b, z * a) } else { (-b * (sum + F::ONE), a * sum) };
     let x1 = numerator * denominator.inverse().expect("a, z and the sum are not zero");
     let cubic = |x: F| (x.square() + a) * x + b;
-    let (x, y) = match cubic(x1).sqrt() {
-        Some(y) => (x1, y),
-        None => {
-            let x2 = zu2 * x1;
-            (x2, cubic(x2).sqrt().expect("one of both values is a square"))
-        }
+    let (x, y) = if let Some(y) = cubic(x1).sqrt() {
+        (x1, y)
+    } else {
+        let x2 = zu2 * x1;
+        (x2, cubic(x2).sqrt().expect("one of both values is a square"))
     };
     (x, if is_odd(u) == is_odd(&y) { y } else { -y })
 }

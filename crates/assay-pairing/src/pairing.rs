@@ -24,13 +24,16 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
 
     /// The product of the Miller functions of all pairs, before the final exponentiation. Points must be of their
     /// groups; pairs with a point at infinity contribute one.
-    fn miller_loop(pairs: &[(Affine<Self::G1>, Affine<Self::G2>)]) -> Fp12<Self::Base>;
+    fn miller_loop(pairs: &[Pair<Self>]) -> Fp12<Self::Base>;
 
-    /// The final exponentiation; the element must not be zero.
+    /// The final exponentiation.
+    ///
+    /// # Panics
+    /// Where the element is zero, which no product of Miller functions is.
     fn final_exponentiation(x: &Fp12<Self::Base>) -> Fp12<Self::Base>;
 
     /// The product of the pairings of all pairs: one final exponentiation.
-    fn product(pairs: &[(Affine<Self::G1>, Affine<Self::G2>)]) -> Fp12<Self::Base> {
+    fn product(pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
         Self::final_exponentiation(&Self::miller_loop(pairs))
     }
 
@@ -40,6 +43,9 @@ pub trait Pairing: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     }
 }
 
+/// A point of each group.
+pub type Pair<P> = (Affine<<P as Pairing>::G1>, Affine<<P as Pairing>::G2>);
+
 /// BLS12-381.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bls12381;
@@ -48,10 +54,12 @@ pub struct Bls12381;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bn254;
 
+/// A pair in a Miller loop.
+type Started<P> =
+    (Affine<<P as Pairing>::G1>, Affine<<P as Pairing>::G2>, Accumulator<<P as Pairing>::Base>);
+
 /// The pairs without infinity, the second points with an accumulator.
-fn accumulators<P: Pairing>(
-    pairs: &[(Affine<P::G1>, Affine<P::G2>)],
-) -> Vec<(Affine<P::G1>, Affine<P::G2>, Accumulator<P::Base>)> {
+fn accumulators<P: Pairing>(pairs: &[Pair<P>]) -> Vec<Started<P>> {
     let finite = pairs.iter().filter(|(p, q)| !p.is_infinity && !q.is_infinity);
     finite.map(|(p, q)| (*p, *q, Accumulator::new(q.x, q.y))).collect()
 }
@@ -68,7 +76,7 @@ impl Pairing for Bls12381 {
     type G1 = BlsG1;
     type G2 = BlsG2;
 
-    fn miller_loop(pairs: &[(Affine<BlsG1>, Affine<BlsG2>)]) -> Fp12<Self::Base> {
+    fn miller_loop(pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
         let mut pairs = accumulators::<Self>(pairs);
         let mut f = Fp12::ONE;
         for index in (0..63).rev() {
@@ -106,12 +114,12 @@ impl Pairing for Bn254 {
     type G1 = BnG1;
     type G2 = BnG2;
 
-    fn miller_loop(pairs: &[(Affine<BnG1>, Affine<BnG2>)]) -> Fp12<Self::Base> {
+    fn miller_loop(pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
         let mut pairs = accumulators::<Self>(pairs);
         let mut f = Fp12::ONE;
         // Digits of the non-adjacent form of 6 x + 2: those of 3 n and n differ where one is not zero.
         let (triple, single) = (3 * BN_LOOP, BN_LOOP);
-        let top = 127 - triple.leading_zeros();
+        let top = triple.ilog2();
         for index in (1..top).rev() {
             if index + 1 != top {
                 f = f.square();

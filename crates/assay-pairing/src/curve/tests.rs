@@ -67,7 +67,7 @@ where
     }
     assert_eq!(outside, if is_cofactor_one { 0 } else { 100 });
     let points = [point, Jacobian::INFINITY, other, other];
-    assert_eq!(Jacobian::all_to_affine(&points).to_vec(), points.map(|p| p.to_affine()));
+    assert_eq!(Jacobian::all_to_affine(&points)[..], points.map(|p| p.to_affine()));
 }
 
 /// By the slope, with an inversion.
