@@ -130,7 +130,7 @@ pub type Signed<'m> = (PublicKey, &'m [u8], Signature);
 /// Whether all signatures are valid, with one final exponentiation: each is taken with a random weight of 128 bits, so
 /// invalid ones cancel each other with a probability of 2^-127 at most.
 ///
-/// Weights are hashes of a digest of the whole batch and of `randomness`; that may be anything that whoever made the
+/// Weights are hashes of a digest of the whole batch and of `randomness`; that may be anything that the makers of the
 /// signatures did not know, and even if it is known they have to try 2^127 batches. An empty batch is valid.
 pub fn verify_batch(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
     let weights = weights(signed, randomness);

@@ -46,6 +46,8 @@ pub(crate) trait Lanes: Copy {
     fn load_transposed<'l>(line: &impl Fn(usize) -> &'l Words) -> [Self; 8];
     /// The reverse: line k of the result holds lane k of all vectors.
     fn store_transposed(vectors: [Self; 8], lines: &mut [Words; LANES]);
+    /// Asks for a line that is read soon.
+    fn prefetch(line: &Words);
     /// Checks in debug builds of the portable lanes that every lane is below 2^bits.
     fn expect_below(self, bits: u32);
 

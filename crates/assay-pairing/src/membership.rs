@@ -73,7 +73,7 @@ impl<C: MultiScalar<Base: Hashed>> BatchMembership for C {}
 /// Whether all points, which must be on the curve, are in the group. If some are not, the answer is `true` with a
 /// probability below 2^-128.
 ///
-/// Digits are hashes of all points and of `randomness`: anything that whoever chose the points did not know. Even
+/// Digits are hashes of all points and of `randomness`: anything that those who chose the points did not know. Even
 /// if it is known, they have to try 2^128 sets of points.
 pub fn all_in_group<C: BatchMembership>(points: &[Affine<C>], randomness: &[u8; 32]) -> bool {
     all_in_group_with(Backend::detect(), points, randomness)

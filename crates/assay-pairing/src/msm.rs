@@ -210,7 +210,7 @@ fn sum_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<
 }
 
 /// References that are sorted and summed at a time, so that their sums stay in the second level cache.
-const REFS_AT_ONCE: usize = 1 << 14;
+const REFS_AT_ONCE: usize = 1 << 13;
 
 fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
     points: &[Affine<C>],

@@ -112,6 +112,8 @@ impl Lanes for Portable {
         *lines = from_fn(|lane| from_fn(|word| vectors[word].0[lane]));
     }
 
+    fn prefetch(_: &Words) {}
+
     fn expect_below(self, bits: u32) {
         debug_assert!(self.0.iter().all(|word| word >> bits == 0), "{self:x?} against 2^{bits}");
     }

@@ -14,6 +14,8 @@ pub(crate) trait Layout<const K: usize>: Copy {
     fn load_x<'p, L: Lanes>(point: &impl Fn(usize) -> &'p Self) -> [L; K]
     where
         Self: 'p;
+    /// Asks for a point that is read soon.
+    fn prefetch<L: Lanes>(&self);
     /// Stores eight points that follow one another.
     fn store<L: Lanes>(x: &[L; K], y: &[L; K], points: &mut [Self]);
 }
@@ -37,6 +39,12 @@ impl Layout<8> for TwoLines {
     #[inline(always)]
     fn load_x<'p, L: Lanes>(point: &impl Fn(usize) -> &'p Self) -> [L; 8] {
         L::load_transposed(&|lane| &point(lane).0[0])
+    }
+
+    #[inline(always)]
+    fn prefetch<L: Lanes>(&self) {
+        L::prefetch(&self.0[0]);
+        L::prefetch(&self.0[1]);
     }
 
     #[inline(always)]
@@ -71,6 +79,11 @@ impl Layout<5> for OneLine {
     fn load_x<'p, L: Lanes>(point: &impl Fn(usize) -> &'p Self) -> [L; 5] {
         let [a, b, c, d, ..] = L::load_transposed(&|lane| &point(lane).0);
         unpack([a, b, c, d])
+    }
+
+    #[inline(always)]
+    fn prefetch<L: Lanes>(&self) {
+        L::prefetch(&self.0);
     }
 
     #[inline(always)]

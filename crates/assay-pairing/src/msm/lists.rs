@@ -12,6 +12,9 @@ pub(super) const EMPTY: u32 = u32::MAX;
 /// Chains of products that are built in step, since one alone waits for its own results.
 const CHAINS: usize = 2;
 
+/// How many vectors ahead points are asked for: they lie anywhere in the first round.
+const AHEAD: usize = 4;
+
 /// Points, and the memory that adding them takes.
 pub(super) struct Lists<V: Vector> {
     /// Given points, sums that are kept, and behind them sums within lists.
@@ -212,6 +215,16 @@ impl<V: Vector> Lists<V> {
         self.pairs[if index < self.pairs.len() { index } else { vector * V::WIDTH }]
     }
 
+    /// Asks for the points of a vector.
+    #[inline(always)]
+    fn prefetch(&self, vector: usize) {
+        for lane in 0..V::WIDTH {
+            for reference in self.pair(vector, lane) {
+                V::prefetch(&self.nodes[(reference & !NEGATIVE) as usize]);
+            }
+        }
+    }
+
     /// One side of the pairs of a vector.
     #[inline(always)]
     fn load(&self, vector: usize, side: usize) -> (V, V) {
@@ -237,6 +250,9 @@ impl<V: Vector> Lists<V> {
         let mut products = [V::one(); CHAINS];
         for vector in 0..vectors {
             let chain = vector % CHAINS;
+            if vector + AHEAD < vectors {
+                self.prefetch(vector + AHEAD);
+            }
             let first =
                 V::load_x(&|lane| &self.nodes[(self.pair(vector, lane)[0] & !NEGATIVE) as usize]);
             let second =
@@ -254,6 +270,9 @@ impl<V: Vector> Lists<V> {
         self.nodes.resize(base + vectors * V::WIDTH, V::ZERO_POINT);
         for vector in (0..vectors).rev() {
             let chain = vector % CHAINS;
+            if vector >= AHEAD {
+                self.prefetch(vector - AHEAD);
+            }
             let [difference, prefix] = &self.steps[vector];
             let inverse = products[chain].times(&V::from_memory(prefix));
             products[chain] = products[chain].times(&V::from_memory(difference));

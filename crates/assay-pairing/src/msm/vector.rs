@@ -32,6 +32,8 @@ pub(crate) trait Vector: Copy {
     fn load_x<'p>(point: &impl Fn(usize) -> &'p Self::Point) -> Self
     where
         Self::Point: 'p;
+    /// Asks for a point that is read soon.
+    fn prefetch(point: &Self::Point);
     fn store_points(x: &Self, y: &Self, points: &mut [Self::Point]);
     fn from_memory(memory: &Self::Memory) -> Self;
     fn store(&self, memory: &mut Self::Memory);
@@ -82,6 +84,9 @@ impl<F: Field> Vector for Single<F> {
     fn load_x<'p>(point: &impl Fn(usize) -> &'p [F; 2]) -> Self {
         Self(point(0)[0])
     }
+
+    #[inline(always)]
+    fn prefetch(_: &[F; 2]) {}
 
     #[inline(always)]
     fn store_points(x: &Self, y: &Self, points: &mut [[F; 2]]) {
@@ -249,6 +254,11 @@ where
         P: 'p,
     {
         Self::of(LaneFe::from_limbs(P::load_x(point)))
+    }
+
+    #[inline(always)]
+    fn prefetch(point: &P) {
+        point.prefetch::<L>();
     }
 
     #[inline(always)]
