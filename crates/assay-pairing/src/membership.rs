@@ -16,7 +16,7 @@ use assay_hash::Sha256;
 
 use crate::curve::Affine;
 use crate::field::{Fe, Modulus};
-use crate::msm::{Backend, MultiScalar};
+use crate::msm::{Backend, MultiScalar, Ternary};
 use crate::tower::Fp2;
 
 /// Sums that are checked at least.
@@ -25,23 +25,11 @@ const SUMS: usize = 81;
 /// Below so many points they are checked one by one.
 const FEW: usize = 16;
 
-/// How the digits of a point are cut into blocks.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug)]
-pub struct Ternary {
-    /// Digits of a block, even.
-    pub places: u32,
-    /// Blocks.
-    pub blocks: usize,
-}
-
-impl Ternary {
-    /// The fewest additions: one for each point and block, two for each bucket.
-    fn for_points(points: usize) -> Self {
-        let of = |places: u32| Self { places, blocks: SUMS.div_ceil(places as usize) };
-        let cost = |shape: &Self| shape.blocks * (points + 2 * 3usize.pow(shape.places));
-        [2, 4, 6, 8].map(of).into_iter().min_by_key(cost).expect("four")
-    }
+/// The fewest additions: one for each point and block, two for each bucket.
+fn shape_for(points: usize) -> Ternary {
+    let of = |places: u32| Ternary { places, blocks: SUMS.div_ceil(places as usize) };
+    let cost = |shape: &Ternary| shape.blocks * (points + 2 * 3usize.pow(shape.places));
+    [2, 4, 6, 8].map(of).into_iter().min_by_key(cost).expect("four")
 }
 
 /// Coordinates as bytes to be hashed.
@@ -92,7 +80,7 @@ pub fn all_in_group_with<C: BatchMembership>(
     if points.len() < FEW {
         return points.iter().all(C::is_in_group);
     }
-    let shape = Ternary::for_points(points.len());
+    let shape = shape_for(points.len());
     let numbers = numbers(points, randomness, shape);
     let sums = C::ternary_sums_with(backend, points, shape, &numbers);
     sums.iter().all(|sum| C::is_in_group(&sum.to_affine()))

@@ -20,10 +20,11 @@ mod vector;
 use crate::backend::Portable;
 use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
 use crate::field::Fe;
-use crate::membership::Ternary;
 use crate::tower::TowerModulus;
 use digits::{Digits, Shape};
 use lists::{Lists, NEGATIVE};
+#[doc(hidden)]
+pub use ternary::Ternary;
 use vector::{Coordinates, Single, Vector, VectorOf};
 
 /// What computes a sum.

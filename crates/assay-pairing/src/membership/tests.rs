@@ -1,6 +1,6 @@
 //! Sets of points with a few that do not belong.
 
-use super::{BatchMembership, Ternary, all_in_group_with};
+use super::{BatchMembership, all_in_group_with, shape_for};
 use crate::curve::{Affine, BlsG1, BlsG2, BnG2, Jacobian};
 use crate::msm::Backend;
 use crate::testing::{Point as _, Random, Rng};
@@ -76,7 +76,7 @@ fn points_of_small_order_are_found() {
 #[test]
 fn shapes_have_enough_sums() {
     for points in [16, 100, 1_000, 10_000, 1_000_000] {
-        let shape = Ternary::for_points(points);
+        let shape = shape_for(points);
         assert!(shape.places as usize * shape.blocks >= super::SUMS);
     }
 }

@@ -4,7 +4,15 @@ use super::REFS_AT_ONCE;
 use super::lists::{EMPTY, Lists};
 use super::vector::Vector;
 use crate::curve::{Affine, Curve, Jacobian};
-use crate::membership::Ternary;
+
+/// How the digits of a point are cut into blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Ternary {
+    /// Digits of a block, even.
+    pub places: u32,
+    /// Blocks.
+    pub blocks: usize,
+}
 
 /// For each block, and in it for each place from the lowest on, the sum of all points times their digit there.
 pub(super) fn sums<C: Curve, V: Vector<Scalar = C::Base>>(
