@@ -2,7 +2,9 @@
 //! many times by its own clock. What inputs are and what answers look like is the same for all subjects, here and in Go.
 
 pub mod arkworks;
+pub mod assay;
 pub mod derive;
+pub mod differential;
 pub mod evm;
 pub mod kzg;
 pub mod pools;

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use crate::table::{Prepared, Table, Work};
-use crate::{arkworks, evm, kzg, pools, secp, supranational};
+use crate::{arkworks, assay, evm, kzg, pools, secp, supranational};
 
 /// Names that can be asked for.
-pub const SUBJECTS: [&str; 10] = [
+pub const SUBJECTS: [&str; 11] = [
     "arkworks",
+    "assay-pairing",
     "blst",
     "c-kzg",
     "libsecp256k1",
@@ -41,6 +42,7 @@ pub struct Subject {
 pub fn subject(name: &str) -> Option<Subject> {
     let (name, version, table) = match name {
         "arkworks" => ("arkworks", arkworks::VERSION, arkworks::table()),
+        "assay-pairing" => ("assay-pairing", assay::VERSION, assay::table()),
         "blst" => ("blst", supranational::VERSION, supranational::table()),
         "c-kzg" => ("c-kzg", kzg::VERSION, kzg::table()),
         "libsecp256k1" => ("libsecp256k1", secp::VERSION, secp::table()),

@@ -12,11 +12,13 @@ type Answers = Vec<(&'static str, Vec<u8>)>;
 #[test]
 fn libraries_agree() {
     let mut answers: BTreeMap<(String, String), Answers> = BTreeMap::new();
-    for name in ["blst", "arkworks", "libsecp256k1"] {
+    for name in ["blst", "arkworks", "libsecp256k1", "revm", "assay-pairing"] {
         let subject = subject(name).expect("a subject");
         for operation in &subject.table.0 {
             // Signatures of secp256k1 come from the other side.
-            if operation.curve == "secp256k1" && operation.name.ends_with("-verify") {
+            if operation.curve == "secp256k1" && operation.name.ends_with("-verify")
+                || operation.name == "ecrecover"
+            {
                 continue;
             }
             let work = Work {
@@ -34,7 +36,7 @@ fn libraries_agree() {
         }
     }
     let compared = answers.values().filter(|answers| answers.len() > 1).count();
-    assert!(compared >= 28, "{compared} operations were compared");
+    assert!(compared >= 65, "{compared} operations were compared");
     for (operation, answers) in &answers {
         let (first, right) = &answers[0];
         for (other, answer) in &answers[1..] {
@@ -49,6 +51,9 @@ fn precompiles_and_signatures_answer() {
         ("blst", "verify", 0, "0100"),
         ("blst", "fast-aggregate-verify", 3, "0100"),
         ("blst", "batch-verify", 4, "0100"),
+        ("assay-pairing", "verify", 0, "0100"),
+        ("assay-pairing", "fast-aggregate-verify", 3, "0100"),
+        ("assay-pairing", "batch-verify", 4, "0100"),
         (
             "revm",
             "bn254-pairing",
@@ -63,7 +68,7 @@ fn precompiles_and_signatures_answer() {
         ),
     ] {
         let mut session = Session::new(subject(name).expect("a subject"));
-        let curve = if name == "blst" { "bls-signatures" } else { "evm" };
+        let curve = if name == "revm" { "evm" } else { "bls-signatures" };
         let order = json!({ "do": "prepare", "curve": curve, "operation": operation, "size": size, "threads": 0, "seed": 3 });
         let answer = session.obey(&order.to_string());
         assert_eq!(answer["answer"], right, "{operation}: {answer}");
@@ -96,4 +101,10 @@ fn conversations() {
     let mut session = Session::new(subject("libsecp256k1").expect("a subject"));
     let order = r#"{"do":"prepare","curve":"secp256k1","operation":"ecdsa-verify","size":2,"threads":1,"seed":1}"#;
     assert_ne!(session.obey(order).get("error"), None::<&Value>, "signatures are missing");
+}
+
+#[test]
+fn our_curves_against_others() {
+    let counts = assay_peer_pairing::differential::compare(100_000, 1).expect("no difference");
+    assert!(counts.iter().all(|(_, cases)| *cases > 0), "{counts:?}");
 }

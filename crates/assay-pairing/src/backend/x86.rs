@@ -1,0 +1,29 @@
+//! The kernels: the only functions that enable target features, and what they need of the CPU.
+//!
+//! Methods of vectors are inlined into them; code over [`Lanes`](crate::lanes::Lanes) keeps to loops for that: a closure
+//! given to the standard library is a function of its own, without the features.
+
+#![expect(unsafe_code, reason = "entry into target-feature functions")]
+
+use assay_hash::cpu::{CpuFeature, has};
+
+use crate::lanes::Task;
+
+/// Whether this CPU has AVX-512 IFMA.
+pub(crate) fn ifma_is_available() -> bool {
+    has(CpuFeature::Avx512f) && has(CpuFeature::Avx512ifma)
+}
+
+/// Runs a task with the features of [`Ifma`](super::Ifma).
+#[inline(always)]
+pub(super) fn run_checked<T: Task>(task: T) -> T::Result {
+    assert!(ifma_is_available(), "a CPU with AVX-512 IFMA");
+    // SAFETY: the features have just been checked.
+    unsafe { run(task) }
+}
+
+#[target_feature(enable = "avx512f,avx512ifma")]
+#[inline(never)]
+fn run<T: Task>(task: T) -> T::Result {
+    task.run()
+}

@@ -1,0 +1,171 @@
+//! BLS signatures: keys in G1, signatures in G2, the proof-of-possession scheme of
+//! draft-irtf-cfrg-bls-signature-05 that Ethereum's consensus uses. Verification alone.
+//!
+//! ```
+//! use assay_pairing::bls::{PublicKey, Signature, fast_aggregate_verify, verify};
+//!
+//! # fn hex<const N: usize>(text: &str) -> [u8; N] {
+//! #     core::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
+//! # }
+//! // From Ethereum's tests of BLS signatures.
+//! let key = hex("a491d1b0ecd9bb917989f0e74f0dea0422eac4a873e5e2644f368dffb9a6e20fd6e10c1b77654d067c0618f6e5a7f79a");
+//! let signature = hex("b6ed936746e01f8ecf281f020953fbf1f01debd5657c4a383940b020b26507f6076334f91e2366c96e9ab279fb5158090352ea1c5b0c9274504f4f0e7053af24802e51e4568d164fe986834f41e55c8e850ce1f98458c0cfc9ab380b55285a55");
+//! let key = PublicKey::from_bytes(&key)?;
+//! let signature = Signature::from_bytes(&signature)?;
+//! assert!(verify(&key, &[0; 32], &signature));
+//! // The same of a committee: its keys, and all signatures in one.
+//! assert!(fast_aggregate_verify(&[key], &[0; 32], &Signature::aggregate(&[signature])));
+//! # Ok::<_, assay_pairing::encoding::DecodeError>(())
+//! ```
+
+#[cfg(test)]
+mod tests;
+
+use assay_hash::Sha256;
+
+use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
+use crate::encoding::DecodeError;
+use crate::hash_to_curve::HashToCurve;
+use crate::pairing::{Bls12381, Pairing};
+use crate::tower::Fp12;
+
+/// Under which messages are hashed.
+const MESSAGE_DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
+/// Under which keys are hashed for proofs of possession.
+const PROOF_DST: &[u8] = b"BLS_POP_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
+
+/// A valid key: a point of the group, not infinity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublicKey(Affine<BlsG1>);
+
+/// A signature, or several that were aggregated: a point of the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature(Affine<BlsG2>);
+
+impl PublicKey {
+    /// The key of these 48 bytes (`KeyValidate`).
+    ///
+    /// # Errors
+    /// Where they are no point of the group, or infinity ([`DecodeError::NotInGroup`]).
+    pub fn from_bytes(bytes: &[u8; 48]) -> Result<Self, DecodeError> {
+        let point = Affine::<BlsG1>::from_compressed(bytes)?;
+        if point.is_infinity { Err(DecodeError::NotInGroup) } else { Ok(Self(point)) }
+    }
+
+    /// The key in 48 bytes.
+    pub fn to_bytes(&self) -> [u8; 48] {
+        self.0.to_compressed()
+    }
+
+    /// The point.
+    pub fn point(&self) -> &Affine<BlsG1> {
+        &self.0
+    }
+}
+
+impl Signature {
+    /// The signature of these 96 bytes. Infinity is one, the aggregate of none.
+    ///
+    /// # Errors
+    /// Where they are no point of the group.
+    pub fn from_bytes(bytes: &[u8; 96]) -> Result<Self, DecodeError> {
+        Affine::<BlsG2>::from_compressed(bytes).map(Self)
+    }
+
+    /// The signature in 96 bytes.
+    pub fn to_bytes(&self) -> [u8; 96] {
+        self.0.to_compressed()
+    }
+
+    /// All in one.
+    #[must_use]
+    pub fn aggregate(signatures: &[Self]) -> Self {
+        Self(sum(signatures.iter().map(|signature| &signature.0)).to_affine())
+    }
+
+    /// The point.
+    pub fn point(&self) -> &Affine<BlsG2> {
+        &self.0
+    }
+}
+
+fn sum<'p, C: Curve>(points: impl Iterator<Item = &'p Affine<C>>) -> Jacobian<C> {
+    points.fold(Jacobian::INFINITY, |sum, point| sum.add_affine(point))
+}
+
+/// Whether the pairs of keys and hashes are those of the signature: their product and that of the negated generator
+/// with the signature is one.
+fn is_signed(mut pairs: Vec<(Affine<BlsG1>, Affine<BlsG2>)>, signature: &Affine<BlsG2>) -> bool {
+    pairs.push((-BlsG1::GENERATOR, *signature));
+    Bls12381::product(&pairs) == Fp12::ONE
+}
+
+/// Whether a key has signed a message.
+pub fn verify(key: &PublicKey, message: &[u8], signature: &Signature) -> bool {
+    aggregate_verify(&[(*key, message)], signature)
+}
+
+/// Whether each key has signed its message. Nobody has signed nothing: `false`.
+pub fn aggregate_verify(signed: &[(PublicKey, &[u8])], signature: &Signature) -> bool {
+    let pair = |(key, message): &(PublicKey, &[u8])| (key.0, BlsG2::hash(message, MESSAGE_DST));
+    !signed.is_empty() && is_signed(signed.iter().map(pair).collect(), &signature.0)
+}
+
+/// Whether all keys have signed the same message. Their possession must have been proven ([`verify_possession`]),
+/// or a key that was made of others could sign for them. `false` without keys.
+pub fn fast_aggregate_verify(keys: &[PublicKey], message: &[u8], signature: &Signature) -> bool {
+    let key = sum(keys.iter().map(|key| &key.0)).to_affine();
+    // Keys whose sum is infinity prove nothing.
+    !key.is_infinity && is_signed(vec![(key, BlsG2::hash(message, MESSAGE_DST))], &signature.0)
+}
+
+/// Whether a proof shows that somebody has the secret of a key (`PopVerify`).
+pub fn verify_possession(key: &PublicKey, proof: &Signature) -> bool {
+    is_signed(vec![(key.0, BlsG2::hash(&key.to_bytes(), PROOF_DST))], &proof.0)
+}
+
+/// A key, a message and a signature.
+pub type Signed<'m> = (PublicKey, &'m [u8], Signature);
+
+/// Whether all signatures are valid, with one final exponentiation: each is taken with a random weight of 128 bits, so
+/// invalid ones cancel each other with a probability of 2^-127 at most.
+///
+/// Weights are hashes of a digest of the whole batch and of `randomness`; that may be anything that the makers of the
+/// signatures did not know, and even if it is known they have to try 2^127 batches. An empty batch is valid.
+pub fn verify_batch(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
+    let weights = weights(signed, randomness);
+    let mut pairs = Vec::with_capacity(signed.len() + 1);
+    let mut signature = Jacobian::INFINITY;
+    let mut keys = Vec::with_capacity(signed.len());
+    for ((key, _, own), weight) in signed.iter().zip(&weights) {
+        keys.push(key.0.multiply(weight));
+        signature = signature + own.0.multiply(weight);
+    }
+    let keys = Jacobian::all_to_affine(&keys);
+    for ((_, message, _), key) in signed.iter().zip(keys) {
+        pairs.push((key, BlsG2::hash(message, MESSAGE_DST)));
+    }
+    is_signed(pairs, &signature.to_affine())
+}
+
+/// Odd numbers of 128 bits that nobody can choose.
+fn weights(signed: &[Signed<'_>], randomness: &[u8; 32]) -> Vec<[u64; 4]> {
+    let mut batch = Sha256::new();
+    batch.update(randomness);
+    for (key, message, signature) in signed {
+        batch.update(&key.to_bytes());
+        batch.update(&(message.len() as u64).to_be_bytes());
+        batch.update(message);
+        batch.update(&signature.to_bytes());
+    }
+    let digest = batch.finalize();
+    let weight = |index: u64| {
+        let mut hash = Sha256::new();
+        hash.update(&digest);
+        hash.update(&index.to_be_bytes());
+        let bytes = hash.finalize();
+        let [.., low, high] = crate::limbs::from_be_bytes::<4>(&bytes);
+        [low | 1, high, 0, 0]
+    };
+    (0..signed.len() as u64).map(weight).collect()
+}

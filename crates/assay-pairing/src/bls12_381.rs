@@ -1,0 +1,44 @@
+//! BLS12-381: parameters.
+
+use crate::field::{Fe, Modulus};
+use crate::tower::TowerModulus;
+
+/// The absolute value of the parameter x, which is negative.
+pub const X: u64 = 0xd201_0000_0001_0000;
+
+/// Names the base field: `p = (x - 1)^2 (x^4 - x^2 + 1) / 3 + x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FpModulus;
+
+impl Modulus<6> for FpModulus {
+    const MODULUS: [u64; 6] = [
+        0xb9fe_ffff_ffff_aaab,
+        0x1eab_fffe_b153_ffff,
+        0x6730_d2a0_f6b0_f624,
+        0x6477_4b84_f385_12bf,
+        0x4b1b_a7b6_434b_acd7,
+        0x1a01_11ea_397f_e69a,
+    ];
+}
+
+impl TowerModulus<6> for FpModulus {
+    const XI: u64 = 1;
+}
+
+/// Names the scalar field: `r = x^4 - x^2 + 1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FrModulus;
+
+impl Modulus<4> for FrModulus {
+    const MODULUS: [u64; 4] = [
+        0xffff_ffff_0000_0001,
+        0x53bd_a402_fffe_5bfe,
+        0x3339_d808_09a1_d805,
+        0x73ed_a753_299d_7d48,
+    ];
+}
+
+/// The base field.
+pub type Fp = Fe<FpModulus, 6>;
+/// The scalar field.
+pub type Fr = Fe<FrModulus, 4>;

@@ -1,0 +1,42 @@
+//! BN254 (`alt_bn128` of the Ethereum virtual machine): parameters.
+
+use crate::field::{Fe, Modulus};
+use crate::tower::TowerModulus;
+
+/// The parameter x.
+pub const X: u64 = 0x44e9_92b4_4a69_09f1;
+
+/// Names the base field: `p = 36 x^4 + 36 x^3 + 24 x^2 + 6 x + 1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FpModulus;
+
+impl Modulus<4> for FpModulus {
+    const MODULUS: [u64; 4] = [
+        0x3c20_8c16_d87c_fd47,
+        0x9781_6a91_6871_ca8d,
+        0xb850_45b6_8181_585d,
+        0x3064_4e72_e131_a029,
+    ];
+}
+
+impl TowerModulus<4> for FpModulus {
+    const XI: u64 = 9;
+}
+
+/// Names the scalar field: `r = 36 x^4 + 36 x^3 + 18 x^2 + 6 x + 1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FrModulus;
+
+impl Modulus<4> for FrModulus {
+    const MODULUS: [u64; 4] = [
+        0x43e1_f593_f000_0001,
+        0x2833_e848_79b9_7091,
+        0xb850_45b6_8181_585d,
+        0x3064_4e72_e131_a029,
+    ];
+}
+
+/// The base field.
+pub type Fp = Fe<FpModulus, 4>;
+/// The scalar field.
+pub type Fr = Fe<FrModulus, 4>;

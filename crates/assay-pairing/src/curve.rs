@@ -1,0 +1,250 @@
+//! Groups of points on `y^2 = x^3 + b`.
+//!
+//! [`Affine`] is for input and storage, [`Jacobian`] (x = X / Z^2, y = Y / Z^3) for arithmetic. Addition
+//! and doubling are right for all points, infinity and equal operands included.
+
+mod bls12_381;
+mod bn254;
+mod scalar;
+#[cfg(test)]
+mod tests;
+
+pub use bls12_381::{G1 as BlsG1, G2 as BlsG2};
+pub use bn254::{G1 as BnG1, G2 as BnG2};
+
+use core::ops::{Add, Neg, Sub};
+
+use crate::field::Field;
+use crate::limbs;
+
+/// A group of prime order on a curve `y^2 = x^3 + b`.
+pub trait Curve: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
+    /// The field of coordinates.
+    type Base: Field;
+    /// The order, least significant limb first.
+    const ORDER: [u64; 4];
+    /// The constant of the equation.
+    const B: Self::Base;
+    /// The generator.
+    const GENERATOR: Affine<Self>;
+
+    /// Whether a point of the curve is in the group, by an endomorphism where there is a cofactor.
+    fn is_in_group(point: &Affine<Self>) -> bool;
+
+    /// The product of a point *of the group* and a number below 2^256, by an endomorphism. For other points of
+    /// the curve the result is another one; see [`Jacobian::multiply_slowly`].
+    #[must_use]
+    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self>;
+}
+
+/// A point by its coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Affine<C: Curve> {
+    /// Zero at infinity.
+    pub x: C::Base,
+    /// Zero at infinity.
+    pub y: C::Base,
+    /// Whether this is the point at infinity.
+    pub is_infinity: bool,
+}
+
+/// A point as (X, Y, Z); infinity has Z = 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Jacobian<C: Curve> {
+    pub(crate) x: C::Base,
+    pub(crate) y: C::Base,
+    pub(crate) z: C::Base,
+}
+
+impl<C: Curve> Affine<C> {
+    /// Infinity.
+    pub const INFINITY: Self = Self { x: C::Base::ZERO, y: C::Base::ZERO, is_infinity: true };
+
+    /// The point with these coordinates, which are not checked.
+    #[must_use]
+    pub const fn new(x: C::Base, y: C::Base) -> Self {
+        Self { x, y, is_infinity: false }
+    }
+
+    /// Whether the equation holds.
+    pub fn is_on_curve(&self) -> bool {
+        self.is_infinity || self.y.square() == self.x.square() * self.x + C::B
+    }
+
+    /// The point with this x whose y is the larger of both or the smaller; none if there is none.
+    pub fn from_x(x: C::Base, is_y_largest: bool) -> Option<Self> {
+        let y = (x.square() * x + C::B).sqrt()?;
+        Some(Self::new(x, if y.is_largest() == is_y_largest { y } else { -y }))
+    }
+
+    /// Whether the point is on the curve and in the group.
+    pub fn is_in_group(&self) -> bool {
+        self.is_on_curve() && C::is_in_group(self)
+    }
+
+    /// The product with a number; the point must be in the group.
+    #[must_use]
+    pub fn multiply(&self, scalar: &[u64; 4]) -> Jacobian<C> {
+        C::multiply(&(*self).into(), scalar)
+    }
+}
+
+impl<C: Curve> Jacobian<C> {
+    /// Infinity.
+    pub const INFINITY: Self = Self { x: C::Base::ONE, y: C::Base::ONE, z: C::Base::ZERO };
+
+    /// Whether this is the point at infinity.
+    pub fn is_infinity(&self) -> bool {
+        self.z.is_zero()
+    }
+
+    /// The coordinates; one inversion.
+    pub fn to_affine(&self) -> Affine<C> {
+        match self.z.inverse() {
+            Some(inverse) => self.scaled(inverse),
+            None => Affine::INFINITY,
+        }
+    }
+
+    fn scaled(&self, z_inverse: C::Base) -> Affine<C> {
+        let square = z_inverse.square();
+        Affine::new(self.x * square, self.y * square * z_inverse)
+    }
+
+    /// The coordinates of many points; one inversion in all.
+    pub fn all_to_affine(points: &[Self]) -> Vec<Affine<C>> {
+        let mut inverses: Vec<_> = points.iter().map(|point| point.z).collect();
+        C::Base::invert_all(&mut inverses);
+        let of = |(point, inverse): (&Self, C::Base)| {
+            if point.is_infinity() { Affine::INFINITY } else { point.scaled(inverse) }
+        };
+        points.iter().zip(inverses).map(of).collect()
+    }
+
+    /// Twice the point (2009, Lange: dbl-2009-l).
+    #[must_use]
+    pub fn double(&self) -> Self {
+        let a = self.x.square();
+        let b = self.y.square();
+        let c = b.square();
+        let d = ((self.x + b).square() - a - c).double();
+        let e = a.double() + a;
+        let x = e.square() - d.double();
+        let y = e * (d - x) - c.double().double().double();
+        Self { x, y, z: (self.y * self.z).double() }
+    }
+
+    /// The sum with an affine point (Bernstein and Lange 2007: madd-2007-bl).
+    #[must_use]
+    pub fn add_affine(&self, other: &Affine<C>) -> Self {
+        if other.is_infinity {
+            return *self;
+        }
+        if self.is_infinity() {
+            return (*other).into();
+        }
+        let z2 = self.z.square();
+        let h = other.x * z2 - self.x;
+        let r = (other.y * self.z * z2 - self.y).double();
+        if h.is_zero() {
+            return if r.is_zero() { self.double() } else { Self::INFINITY };
+        }
+        let h2 = h.square();
+        let i = h2.double().double();
+        let j = h * i;
+        let v = self.x * i;
+        let x = r.square() - j - v.double();
+        let y = r * (v - x) - (self.y * j).double();
+        Self { x, y, z: (self.z + h).square() - z2 - h2 }
+    }
+
+    /// The sum (Bernstein and Lange 2007: add-2007-bl).
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        if other.is_infinity() {
+            return *self;
+        }
+        if self.is_infinity() {
+            return *other;
+        }
+        let (z1, z2) = (self.z.square(), other.z.square());
+        let u = self.x * z2;
+        let s = self.y * other.z * z2;
+        let h = other.x * z1 - u;
+        let r = (other.y * self.z * z1 - s).double();
+        if h.is_zero() {
+            return if r.is_zero() { self.double() } else { Self::INFINITY };
+        }
+        let i = h.double().square();
+        let j = h * i;
+        let v = u * i;
+        let x = r.square() - j - v.double();
+        let y = r * (v - x) - (s * j).double();
+        Self { x, y, z: ((self.z + other.z).square() - z1 - z2) * h }
+    }
+
+    /// The product of any point of the curve and a number, bit by bit.
+    #[must_use]
+    pub fn multiply_slowly(&self, scalar: &[u64]) -> Self {
+        (0..limbs::bits(scalar)).rev().fold(Self::INFINITY, |sum, index| {
+            let twice = sum.double();
+            if limbs::bit(scalar, index) { twice + *self } else { twice }
+        })
+    }
+
+    /// The product of a point of the group and a number ([`Curve::multiply`]).
+    #[must_use]
+    pub fn multiply(&self, scalar: &[u64; 4]) -> Self {
+        C::multiply(self, scalar)
+    }
+}
+
+impl<C: Curve> From<Affine<C>> for Jacobian<C> {
+    fn from(point: Affine<C>) -> Self {
+        if point.is_infinity {
+            return Self::INFINITY;
+        }
+        Self { x: point.x, y: point.y, z: C::Base::ONE }
+    }
+}
+
+/// As points: the same one has many forms.
+impl<C: Curve> PartialEq for Jacobian<C> {
+    fn eq(&self, other: &Self) -> bool {
+        if self.is_infinity() || other.is_infinity() {
+            return self.is_infinity() == other.is_infinity();
+        }
+        let (z1, z2) = (self.z.square(), other.z.square());
+        self.x * z2 == other.x * z1 && self.y * z2 * other.z == other.y * z1 * self.z
+    }
+}
+
+impl<C: Curve> Eq for Jacobian<C> {}
+
+impl<C: Curve> Add for Jacobian<C> {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        self.plus(&other)
+    }
+}
+
+impl<C: Curve> Sub for Jacobian<C> {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        self.plus(&-other)
+    }
+}
+
+impl<C: Curve> Neg for Jacobian<C> {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self { y: -self.y, ..self }
+    }
+}
+
+impl<C: Curve> Neg for Affine<C> {
+    type Output = Self;
+    fn neg(self) -> Self {
+        Self { y: -self.y, ..self }
+    }
+}

@@ -1,0 +1,114 @@
+//! Products of points and numbers that an endomorphism has split: several short numbers at once
+//! (Straus's method), with digits in non-adjacent form.
+
+use super::{Curve, Jacobian};
+use crate::limbs;
+
+/// Bits of a digit; digits are odd and below 2^(WIDTH - 1) in magnitude.
+const WIDTH: usize = 5;
+
+/// Odd multiples 1, 3, 5 and on.
+type Multiples<C> = [Jacobian<C>; 1 << (WIDTH - 2)];
+
+/// Numbers below 2^129 have digits at places up to 129.
+const PLACES: usize = 130;
+
+/// A number of at most 129 bits and its sign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Short {
+    pub(super) magnitude: u128,
+    pub(super) is_negative: bool,
+}
+
+impl Short {
+    pub(super) const fn new(magnitude: u128) -> Self {
+        Self { magnitude, is_negative: false }
+    }
+
+    /// Digits of the width-w non-adjacent form, least significant first.
+    fn digits(self) -> [i8; PLACES] {
+        let mut digits = [0; PLACES];
+        let mut rest = self.magnitude;
+        // What a negative digit carries above 128 bits.
+        let mut above = 0u128;
+        for digit in &mut digits {
+            if rest & 1 == 1 {
+                let low = (rest & ((1 << WIDTH) - 1)) as i8;
+                let value = if low >= 1 << (WIDTH - 1) { low - (1 << WIDTH) } else { low };
+                if value >= 0 {
+                    rest -= value as u128;
+                } else {
+                    let (sum, is_above) = rest.overflowing_add(u128::from(value.unsigned_abs()));
+                    rest = sum;
+                    above = u128::from(is_above);
+                }
+                *digit = if self.is_negative { -value } else { value };
+            }
+            rest = rest >> 1 | above << 127;
+            above = 0;
+        }
+        digits
+    }
+}
+
+/// The odd multiples of a point.
+pub(super) fn odd_multiples<C: Curve>(point: &Jacobian<C>) -> Multiples<C> {
+    let twice = point.double();
+    let mut multiples = [*point; 1 << (WIDTH - 2)];
+    for k in 1..multiples.len() {
+        multiples[k] = multiples[k - 1] + twice;
+    }
+    multiples
+}
+
+/// The sum of the products of the first numbers and points.
+pub(super) fn sum<C: Curve, const T: usize>(
+    numbers: [Short; T],
+    multiples: &[Multiples<C>; T],
+) -> Jacobian<C> {
+    let digits = numbers.map(Short::digits);
+    let mut sum = Jacobian::INFINITY;
+    for place in (0..PLACES).rev() {
+        if !sum.is_infinity() {
+            sum = sum.double();
+        }
+        for (digits, multiples) in digits.iter().zip(multiples) {
+            let digit = digits[place];
+            if digit != 0 {
+                let multiple = multiples[usize::from(digit.unsigned_abs()) / 2];
+                sum = sum + if digit < 0 { -multiple } else { multiple };
+            }
+        }
+    }
+    sum
+}
+
+/// Quotient and remainder by a number below 2^128, bit by bit from the quotient's top; the quotient must be
+/// below 2^192.
+pub(super) fn divide(number: &[u64; 4], by: u128) -> ([u64; 4], u128) {
+    let (mut quotient, mut rest) = ([0; 4], 0u128);
+    for index in (0..limbs::bits(number)).rev() {
+        let is_above = rest >> 127 == 1;
+        rest = rest << 1 | u128::from(limbs::bit(number, index));
+        if is_above || rest >= by {
+            rest = rest.wrapping_sub(by);
+            quotient[index / 64] |= 1 << (index % 64);
+        }
+    }
+    (quotient, rest)
+}
+
+/// A number of at most 128 bits.
+pub(super) fn low(limbs: &[u64; 4]) -> u128 {
+    debug_assert!(limbs[2] == 0 && limbs[3] == 0);
+    u128::from(limbs[1]) << 64 | u128::from(limbs[0])
+}
+
+/// The number modulo the order.
+pub(super) fn reduced(number: &[u64; 4], order: &[u64; 4]) -> [u64; 4] {
+    let mut number = *number;
+    while !limbs::less(&number, order) {
+        number = limbs::sub(&number, order).0;
+    }
+    number
+}

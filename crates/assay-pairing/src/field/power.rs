@@ -1,0 +1,105 @@
+//! Powers and what is made of them: square roots and the Legendre symbol.
+
+use super::{Fe, Field, Modulus};
+use crate::limbs;
+
+/// The power, four bits of the exponent at a time.
+pub(super) fn windowed<M: Modulus<N>, const N: usize>(x: &Fe<M, N>, exponent: &[u64]) -> Fe<M, N> {
+    const WIDTH: usize = 4;
+    let mut powers = [Fe::ONE; 1 << WIDTH];
+    for k in 1..powers.len() {
+        powers[k] = powers[k - 1] * *x;
+    }
+    let windows = limbs::bits(exponent).div_ceil(WIDTH);
+    let mut power = Fe::ONE;
+    for window in (0..windows).rev() {
+        if window + 1 != windows {
+            (0..WIDTH).for_each(|_| power = power.square());
+        }
+        // Windows do not cross limbs.
+        let digit = exponent[WIDTH * window / 64] >> (WIDTH * window % 64) & 15;
+        if digit != 0 {
+            power *= powers[digit as usize];
+        }
+    }
+    power
+}
+
+impl<M: Modulus<N>, const N: usize> Fe<M, N> {
+    /// How often two divides p - 1.
+    const TWO_ADICITY: usize = {
+        let (mut odd, mut count) = (limbs::minus_small(&M::MODULUS, 1), 0);
+        while odd[0] & 1 == 0 {
+            odd = limbs::half(&odd);
+            count += 1;
+        }
+        count
+    };
+
+    /// The odd factor of p - 1.
+    const ODD_FACTOR: [u64; N] = {
+        let (mut odd, mut count) = (limbs::minus_small(&M::MODULUS, 1), 0);
+        while count < Self::TWO_ADICITY {
+            odd = limbs::half(&odd);
+            count += 1;
+        }
+        odd
+    };
+
+    /// The smallest number that is no square, to the odd factor: a root of one of order 2^s.
+    const ROOT_OF_ONE: Self = {
+        let exponent = limbs::half(&M::MODULUS);
+        let mut small = 2;
+        while Self::from_u64(small).const_power(&exponent).equals(&Self::ONE) {
+            small += 1;
+        }
+        Self::from_u64(small).const_power(&Self::ODD_FACTOR)
+    };
+
+    /// 1 for squares, -1 for others, 0 for zero.
+    pub fn legendre(&self) -> i32 {
+        let power = self.power(&const { limbs::half(&M::MODULUS) });
+        i32::from(power == Self::ONE) - i32::from(power != Self::ONE && power != Self::ZERO)
+    }
+}
+
+/// By one power where p = 3 modulo 4, elsewhere Tonelli's and Shanks's way.
+pub(super) fn sqrt<M: Modulus<N>, const N: usize>(x: &Fe<M, N>) -> Option<Fe<M, N>> {
+    let root = if Fe::<M, N>::TWO_ADICITY == 1 {
+        x.power(&const { limbs::plus_small(&limbs::half(&limbs::half(&M::MODULUS)), 1) })
+    } else {
+        tonelli_shanks(x)?
+    };
+    (root.square() == *x).then_some(root)
+}
+
+fn tonelli_shanks<M: Modulus<N>, const N: usize>(x: &Fe<M, N>) -> Option<Fe<M, N>> {
+    if x.is_zero() {
+        return Some(*x);
+    }
+    // x^((q - 1) / 2) for the odd factor q.
+    let power = x.power(&const { limbs::half(&Fe::<M, N>::ODD_FACTOR) });
+    let mut root = power * *x;
+    let mut rest = root * power;
+    let (mut generator, mut order) = (Fe::<M, N>::ROOT_OF_ONE, Fe::<M, N>::TWO_ADICITY);
+    // root^2 = rest x, and rest has an order that divides 2^(order - 1) if x is a square.
+    while rest != Fe::ONE {
+        let mut square = rest;
+        let mut squarings = 0;
+        while square != Fe::ONE {
+            square = square.square();
+            squarings += 1;
+            if squarings == order {
+                return None;
+            }
+        }
+        for _ in 0..order - squarings - 1 {
+            generator = generator.square();
+        }
+        root *= generator;
+        generator = generator.square();
+        rest *= generator;
+        order = squarings;
+    }
+    Some(root)
+}

@@ -1,0 +1,143 @@
+//! Fields against slow oracles: schoolbook division for products, Fermat for inverses, and edge
+//! values next to zero, the prime and powers of two.
+
+use super::{Fe, Field as _, Modulus};
+use crate::testing::Rng;
+use crate::{bls12_381, bn254, limbs};
+
+/// `a b mod p`, bit by bit.
+fn slow_product<M: Modulus<N>, const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
+    let mut sum = [0; N];
+    let plus = |x: &[u64; N], y: &[u64; N]| {
+        let (sum, _) = limbs::add(x, y);
+        let (reduced, is_below) = limbs::sub(&sum, &M::MODULUS);
+        if is_below { sum } else { reduced }
+    };
+    for index in (0..64 * N).rev() {
+        sum = plus(&sum, &sum);
+        if limbs::bit(b, index) {
+            sum = plus(&sum, a);
+        }
+    }
+    sum
+}
+
+fn check<M: Modulus<N>, const N: usize>(cases: usize) {
+    let mut rng = Rng::new(1);
+    for case in 0..cases {
+        let (a, b): (Fe<M, N>, Fe<M, N>) = (rng.fe(), rng.fe());
+        let (x, y) = (a.to_limbs(), b.to_limbs());
+        assert_eq!(Fe::from_limbs(x), Some(a), "{a:?}");
+        assert_eq!((a - b) + b, a);
+        assert_eq!(a + (-a), Fe::ZERO);
+        assert_eq!(a.halved().double(), a);
+        assert_eq!(Fe::sum_of_products(&[a], &[b]), a * b, "{a:?} {b:?}");
+        if case % 16 == 0 {
+            assert_eq!((a * b).to_limbs(), slow_product::<M, N>(&x, &y), "{a:?} {b:?}");
+        }
+        match a.inverse() {
+            Some(inverse) => assert_eq!(inverse * a, Fe::ONE, "{a:?}"),
+            None => assert_eq!(a, Fe::ZERO),
+        }
+        if case % 64 == 0 {
+            let square = a.square();
+            let root = square.sqrt().expect("a square");
+            assert!(root == a || root == -a, "{a:?}");
+            assert_eq!(a.legendre() == -1, a.sqrt().is_none(), "{a:?}");
+            assert_eq!(square.legendre(), i32::from(!a.is_zero()));
+            assert_eq!(a.is_largest(), !a.is_zero() && !(-a).is_largest());
+            let slow = (0..limbs::bits(&y)).rev().fold(Fe::ONE, |power: Fe<M, N>, index| {
+                let square = power * power;
+                if limbs::bit(&y, index) { square * a } else { square }
+            });
+            assert_eq!(a.power(&y), slow);
+        }
+    }
+}
+
+#[test]
+fn arithmetic() {
+    check::<bls12_381::FpModulus, 6>(100_000);
+    check::<bls12_381::FrModulus, 4>(100_000);
+    check::<bn254::FpModulus, 4>(100_000);
+    check::<bn254::FrModulus, 4>(100_000);
+}
+
+fn check_two_products<M: Modulus<N>, const N: usize>() {
+    let mut rng = Rng::new(2);
+    for _ in 0..100_000 {
+        let [a, b, c, d]: [Fe<M, N>; 4] = core::array::from_fn(|_| rng.fe());
+        assert_eq!(Fe::sum_of_products(&[a, b], &[c, d]), a * c + b * d);
+    }
+}
+
+#[test]
+fn sums_of_products() {
+    check_two_products::<bls12_381::FpModulus, 6>();
+    check_two_products::<bn254::FpModulus, 4>();
+}
+
+#[test]
+fn batch_inversion_leaves_zeros() {
+    let mut rng = Rng::new(3);
+    let mut elements: Vec<bn254::Fp> = (0..100).map(|_| rng.fe()).collect();
+    elements[0] = Fe::ZERO;
+    elements[57] = Fe::ZERO;
+    let single: Vec<_> = elements.iter().map(|x| x.inverse().unwrap_or(Fe::ZERO)).collect();
+    bn254::Fp::invert_all(&mut elements);
+    assert_eq!(elements, single);
+    bn254::Fp::invert_all(&mut []);
+}
+
+#[test]
+fn encodings_reject_what_is_not_below_the_prime() {
+    let prime = {
+        let mut bytes = [0; 48];
+        limbs::to_be_bytes(&bls12_381::Fp::MODULUS, &mut bytes);
+        bytes
+    };
+    assert_eq!(bls12_381::Fp::from_be_bytes(&prime), None);
+    assert_eq!(bls12_381::Fp::from_be_bytes(&[0xff; 48]), None);
+    let mut below = prime;
+    below[47] -= 1;
+    let minus_one = bls12_381::Fp::from_be_bytes(&below).expect("p - 1");
+    assert_eq!(minus_one, -bls12_381::Fp::ONE);
+    assert_eq!(minus_one.to_be_bytes(), below);
+    assert_eq!(bls12_381::Fp::from_be_bytes_reduced(&prime), Fe::ZERO);
+    // 2^512 - 1, by squares.
+    let two_256 = bn254::Fp::from_u64(2).power(&[256]);
+    let wide = bn254::Fp::from_be_bytes_reduced(&[0xff; 64]);
+    assert_eq!(wide, two_256.square() - Fe::ONE);
+    let two_128 = bls12_381::Fp::from_u64(2).power(&[128]);
+    let wide = bls12_381::Fp::from_be_bytes_reduced(&[0xff; 64]);
+    assert_eq!(wide, two_128.square().square() - Fe::ONE);
+    assert_eq!(bls12_381::Fp::from_be_bytes_reduced(&[]), Fe::ZERO);
+    assert_eq!(bls12_381::Fp::from_be_bytes_reduced(&[7]), Fe::from_u64(7));
+}
+
+/// The primes are the polynomials of their parameters.
+#[test]
+fn primes_follow_from_parameters() {
+    // In the other field of the same width, which is enough room for no accident: both sides are
+    // compared as numbers modulo three primes.
+    fn numbers<M: Modulus<N>, const N: usize>() {
+        let number = |limbs: &[u64]| {
+            limbs.iter().rev().fold(Fe::<M, N>::ZERO, |sum, limb| {
+                sum * Fe::from_u64(2).power(&[64]) + Fe::from_u64(*limb)
+            })
+        };
+        let small = Fe::<M, N>::from_u64;
+        let x = -small(bls12_381::X);
+        let r = x.power(&[4]) - x.square() + small(1);
+        assert_eq!(number(&bls12_381::Fr::MODULUS), r);
+        let three_p = (x - small(1)).square() * r + small(3) * x;
+        assert_eq!(small(3) * number(&bls12_381::Fp::MODULUS), three_p);
+        let x = small(bn254::X);
+        let r = small(36) * (x.power(&[4]) + x.power(&[3])) + small(6) * x + small(1);
+        assert_eq!(number(&bn254::Fr::MODULUS), r + small(18) * x.square());
+        assert_eq!(number(&bn254::Fp::MODULUS), r + small(24) * x.square());
+    }
+    numbers::<bls12_381::FpModulus, 6>();
+    numbers::<bls12_381::FrModulus, 4>();
+    numbers::<bn254::FrModulus, 4>();
+}

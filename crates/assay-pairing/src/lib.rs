@@ -1,0 +1,41 @@
+//! Pairing-friendly curves BLS12-381 and BN254: fields, towers, groups, pairings, sums of many multiples in vectors of
+//! lanes, and protocols on them.
+//!
+//! ```
+//! use assay_pairing::curve::{BlsG1, BlsG2, Curve};
+//! use assay_pairing::pairing::{Bls12381, Pairing};
+//!
+//! // e(6 P, Q) = e(2 P, 3 Q)
+//! let (p, q) = (BlsG1::GENERATOR, BlsG2::GENERATOR);
+//! let left = Bls12381::pair(&p.multiply(&[6, 0, 0, 0]).to_affine(), &q);
+//! let right = Bls12381::pair(
+//!     &p.multiply(&[2, 0, 0, 0]).to_affine(),
+//!     &q.multiply(&[3, 0, 0, 0]).to_affine(),
+//! );
+//! assert_eq!(left, right);
+//! ```
+//!
+//! Everything is pure: no files, threads, clocks or environment (but for `assay_hash::cpu`, which says what
+//! kernels may use). Values are exact, and encodings that are not canonical are rejected.
+//!
+//! Deliberately absent: secrets. Nothing here is constant time; scalars and points are public.
+#![deny(unsafe_code)]
+
+mod backend;
+pub mod bls;
+pub mod bls12_381;
+pub mod bn254;
+pub mod curve;
+pub mod encoding;
+pub mod evm;
+pub mod field;
+pub mod hash_to_curve;
+pub mod kzg;
+mod lanes;
+mod limbs;
+pub mod membership;
+pub mod msm;
+pub mod pairing;
+#[cfg(test)]
+mod testing;
+pub mod tower;

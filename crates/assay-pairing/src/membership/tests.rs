@@ -1,0 +1,82 @@
+//! Sets of points with a few that do not belong.
+
+use super::{BatchMembership, all_in_group_with, shape_for};
+use crate::curve::{Affine, BlsG1, BlsG2, BnG2, Jacobian};
+use crate::msm::Backend;
+use crate::testing::{Point as _, Random, Rng};
+
+fn check<C: BatchMembership<Base: Random>>(counts: &[usize]) {
+    let mut rng = Rng::new(17);
+    for &count in counts {
+        let mut points = Vec::new();
+        let mut point = Jacobian::from(C::GENERATOR);
+        for _ in 0..count {
+            points.push(point);
+            point = point.double() + Jacobian::from(C::GENERATOR);
+        }
+        let mut points = Jacobian::all_to_affine(&points);
+        points[1] = Affine::INFINITY;
+        points[2] = points[0];
+        points[3] = -points[0];
+        for backend in [Backend::Scalar, Backend::Ifma] {
+            if !backend.is_available() {
+                continue;
+            }
+            let all = |points: &[Affine<C>]| all_in_group_with(backend, points, &[5; 32]);
+            assert!(all(&points), "{count}");
+            let place = rng.word() as usize % count;
+            let mut changed = points.clone();
+            changed[place] = rng.point_of_curve();
+            assert!(!all(&changed), "{count}, {place}");
+            // Two that cancel each other in a plain sum.
+            let other = (place + 1) % count;
+            changed[other] = -changed[place];
+            assert!(!all(&changed), "{count}, {place}, {other}");
+        }
+    }
+}
+
+#[test]
+fn points_outside_are_found() {
+    check::<BlsG1>(&[4, 15, 16, 17, 100, 1000]);
+    check::<BlsG2>(&[4, 16, 50]);
+    check::<BnG2>(&[4, 16, 50]);
+}
+
+/// Points of order 3 and 11 are the hardest: few values to miss.
+#[test]
+fn points_of_small_order_are_found() {
+    let mut rng = Rng::new(18);
+    // (x - 1)^2 / 3 = 3 * 11^2 * ...
+    let cofactor = [0x8c00_aaab_0000_aaab, 0x396c_8c00_5555_e156, 0, 0];
+    // The points of order 11 are two dimensions, so 11^2 has to be left out.
+    for (small, power) in [(3, 3), (11, 121)] {
+        let (factor, rest) = crate::limbs::divide_small(&cofactor, power);
+        assert_eq!(rest, 0);
+        let point = loop {
+            let point = Jacobian::from(rng.point_of_curve::<BlsG1>())
+                .multiply_slowly(&<BlsG1 as crate::curve::Curve>::ORDER)
+                .multiply_slowly(&factor);
+            if !point.is_infinity() {
+                break point;
+            }
+        };
+        assert!(point.multiply_slowly(&[small]).is_infinity());
+        let generator = Jacobian::from(<BlsG1 as crate::curve::Curve>::GENERATOR);
+        let mut points: Vec<_> =
+            (0..200u64).map(|k| generator.multiply(&[k + 1, 0, 0, 0])).collect();
+        points[77] = points[77] + point;
+        let points = Jacobian::all_to_affine(&points);
+        for round in 0..20 {
+            assert!(!all_in_group_with(Backend::detect(), &points, &[round; 32]), "{small}");
+        }
+    }
+}
+
+#[test]
+fn shapes_have_enough_sums() {
+    for points in [16, 100, 1_000, 10_000, 1_000_000] {
+        let shape = shape_for(points);
+        assert!(shape.places as usize * shape.blocks >= super::SUMS);
+    }
+}

@@ -1,0 +1,310 @@
+//! Sums of many multiples: Pippenger's buckets, filled by affine additions that share inversions.
+//!
+//! Scalars have signed digits of c bits, so a window has 2^(c-1) buckets. What is in a bucket is a list
+//! of points; lists are added up in pairs, and pairs of pairs ([`lists`]), so no two additions at a time
+//! touch the same sum and nothing has to wait or be queued. The buckets of a window are then seen as a
+//! rectangle: bucket `i 2^h + j` lies in row i and column j, so the window's sum is `2^h sum(i row_i) +
+//! sum(j column_j)`. Rows and columns are lists again, and so are the rows and columns whose number has a
+//! certain bit. What is left is one point per bit of the scalars, which are added while doubling.
+//!
+//! Additions of equal and opposite points are found and done right in the lanes, so any points of the
+//! curve may be given, as often as one likes.
+
+mod digits;
+mod lists;
+mod ternary;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+use crate::backend::Portable;
+use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
+use crate::field::Fe;
+use crate::tower::TowerModulus;
+use digits::{Digits, Shape};
+use lists::{Lists, NEGATIVE};
+#[doc(hidden)]
+pub use ternary::Ternary;
+use vector::{Coordinates, Single, Vector, VectorOf};
+
+/// What computes a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// One addition after the other, in 64-bit words.
+    Scalar,
+    /// Eight lanes in plain Rust: the oracle of vectors, and slow.
+    Portable,
+    /// Eight lanes of AVX-512 IFMA.
+    Ifma,
+}
+
+impl Backend {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Scalar, Self::Portable, Self::Ifma];
+
+    /// The name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Portable => "portable",
+            Self::Ifma => "ifma",
+        }
+    }
+
+    /// Whether this CPU runs it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar | Self::Portable => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Ifma => crate::backend::ifma_is_available(),
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Ifma => false,
+        }
+    }
+
+    /// The fastest that this CPU runs.
+    pub fn detect() -> Self {
+        if Self::Ifma.is_available() { Self::Ifma } else { Self::Scalar }
+    }
+}
+
+/// Groups that sums can be computed in.
+pub trait MultiScalar: Curve {
+    /// See [`sum_of_products_with`].
+    #[doc(hidden)]
+    fn sum_with(backend: Backend, points: &[Affine<Self>], scalars: &[[u64; 4]]) -> Jacobian<Self>;
+
+    /// For each block and place of ternary digits the sum of all points times their digit.
+    #[doc(hidden)]
+    fn ternary_sums_with(
+        backend: Backend,
+        points: &[Affine<Self>],
+        shape: Ternary,
+        numbers: &[Vec<u16>],
+    ) -> Vec<Jacobian<Self>>;
+}
+
+/// Over the base field there are lanes, over Fp2 there are none yet.
+macro_rules! multi_scalar {
+    ($first:ty, $second:ty) => {
+        impl MultiScalar for $first {
+            fn sum_with(
+                backend: Backend,
+                points: &[Affine<Self>],
+                scalars: &[[u64; 4]],
+            ) -> Jacobian<Self> {
+                sum_in_lanes(backend, points, scalars)
+            }
+
+            fn ternary_sums_with(
+                backend: Backend,
+                points: &[Affine<Self>],
+                shape: Ternary,
+                numbers: &[Vec<u16>],
+            ) -> Vec<Jacobian<Self>> {
+                type Base = <$first as Curve>::Base;
+                match backend {
+                    Backend::Scalar => ternary::sums::<Self, Single<Base>>(points, shape, numbers),
+                    Backend::Portable => {
+                        ternary::sums::<Self, VectorOf<Portable, Base>>(points, shape, numbers)
+                    }
+                    #[cfg(target_arch = "x86_64")]
+                    Backend::Ifma => {
+                        type Lanes = crate::backend::Ifma;
+                        ternary::sums::<Self, VectorOf<Lanes, Base>>(points, shape, numbers)
+                    }
+                    #[cfg(not(target_arch = "x86_64"))]
+                    Backend::Ifma => unreachable!("not available here"),
+                }
+            }
+        }
+
+        impl MultiScalar for $second {
+            fn sum_with(
+                _: Backend,
+                points: &[Affine<Self>],
+                scalars: &[[u64; 4]],
+            ) -> Jacobian<Self> {
+                sum_in_words(points, scalars)
+            }
+
+            fn ternary_sums_with(
+                _: Backend,
+                points: &[Affine<Self>],
+                shape: Ternary,
+                numbers: &[Vec<u16>],
+            ) -> Vec<Jacobian<Self>> {
+                type Base = <$second as Curve>::Base;
+                ternary::sums::<Self, Single<Base>>(points, shape, numbers)
+            }
+        }
+    };
+}
+
+multi_scalar!(BlsG1, BlsG2);
+multi_scalar!(BnG1, BnG2);
+
+/// The sum of all points times their scalars (numbers below 2^256, least significant limb first), on the
+/// fastest backend of this CPU.
+///
+/// Points must be of the group (their order is used to reduce scalars).
+///
+/// # Panics
+/// Where there are more points than scalars or the reverse, or 2^31 and more.
+pub fn sum_of_products<C: MultiScalar>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
+    sum_of_products_with(Backend::detect(), points, scalars)
+}
+
+/// [`sum_of_products`] on a certain backend.
+///
+/// # Panics
+/// As there, and where this CPU does not run the backend.
+pub fn sum_of_products_with<C: MultiScalar>(
+    backend: Backend,
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+) -> Jacobian<C> {
+    assert_eq!(points.len(), scalars.len(), "as many scalars as points");
+    assert!(points.len() >> 31 == 0, "fewer than 2^31 points");
+    assert!(backend.is_available(), "a backend that this CPU runs");
+    C::sum_with(backend, points, scalars)
+}
+
+/// Below so many points each is multiplied by itself.
+const FEW: usize = 8;
+
+/// On any backend, for groups over the base field.
+fn sum_in_lanes<C, M, const N: usize>(
+    backend: Backend,
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+) -> Jacobian<C>
+where
+    C: Curve<Base = Fe<M, N>>,
+    M: TowerModulus<N>,
+    Fe<M, N>: Coordinates,
+{
+    if points.len() < FEW {
+        return sum_of_few(points, scalars);
+    }
+    match backend {
+        Backend::Scalar => sum::<C, Single<Fe<M, N>>>(points, scalars),
+        Backend::Portable => sum::<C, VectorOf<Portable, Fe<M, N>>>(points, scalars),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Ifma => sum::<C, VectorOf<crate::backend::Ifma, Fe<M, N>>>(points, scalars),
+        #[cfg(not(target_arch = "x86_64"))]
+        Backend::Ifma => unreachable!("not available here"),
+    }
+}
+
+/// In words, for any group.
+fn sum_in_words<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
+    if points.len() < FEW {
+        return sum_of_few(points, scalars);
+    }
+    sum::<C, Single<C::Base>>(points, scalars)
+}
+
+fn sum_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
+    let products = points.iter().zip(scalars).map(|(point, scalar)| point.multiply(scalar));
+    products.fold(Jacobian::INFINITY, |sum, product| sum + product)
+}
+
+/// References that are sorted and summed at a time, so that their sums stay in the second level cache.
+const REFS_AT_ONCE: usize = 1 << 13;
+
+fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+) -> Jacobian<C> {
+    let shape = Shape::for_points(points.len(), crate::limbs::bits(&C::ORDER), V::WIDTH);
+    let mut lists = Lists::<V>::new(points.iter().map(|point| (point.x, point.y)));
+    let digits = Digits::new(shape, &C::ORDER, scalars, |index| points[index].is_infinity);
+    let buckets = fill_buckets(&mut lists, &digits);
+    let lines = sum_lines(&mut lists, shape, &buckets);
+    let bits = sum_bits(&mut lists, shape, &lines);
+    let mut sum = Jacobian::INFINITY;
+    for &reference in bits.iter().rev() {
+        sum = sum.double();
+        if let Some((x, y)) = lists.point(reference) {
+            sum = sum.add_affine(&Affine::new(x, y));
+        }
+    }
+    sum
+}
+
+/// The sums of all buckets of all windows: references, [`lists::EMPTY`] where there is none.
+fn fill_buckets<V: Vector>(lists: &mut Lists<V>, digits: &Digits) -> Vec<u32> {
+    let shape = digits.shape;
+    let per_window = digits.points.max(1);
+    let at_once = (REFS_AT_ONCE / per_window).clamp(1, shape.windows);
+    let mut buckets = Vec::with_capacity(shape.windows * shape.buckets());
+    let (mut refs, mut ends) = (Vec::new(), Vec::new());
+    let mut window = 0;
+    while window < shape.windows {
+        let windows = window..(window + at_once).min(shape.windows);
+        digits.sort(windows.clone(), &mut refs, &mut ends);
+        window = windows.end;
+        lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut buckets);
+    }
+    buckets
+}
+
+/// The sums of rows 1 and on, then of columns 1 and on, of every window.
+fn sum_lines<V: Vector>(lists: &mut Lists<V>, shape: Shape, buckets: &[u32]) -> Vec<u32> {
+    let (mut refs, mut ends) = (Vec::new(), Vec::new());
+    for window in 0..shape.windows {
+        let buckets = &buckets[window * shape.buckets()..][..shape.buckets()];
+        for row in 1..shape.rows() {
+            for column in 0..shape.columns() {
+                push_bucket(&mut refs, buckets, row * shape.columns() + column);
+            }
+            ends.push(refs.len() as u32);
+        }
+        for column in 1..shape.columns() {
+            for row in 0..shape.rows() {
+                push_bucket(&mut refs, buckets, row * shape.columns() + column);
+            }
+            ends.push(refs.len() as u32);
+        }
+    }
+    let mut lines = Vec::with_capacity(ends.len());
+    lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut lines);
+    lines
+}
+
+/// Bucket 0 is not kept, and those above the last one are empty.
+fn push_bucket(refs: &mut Vec<u32>, buckets: &[u32], number: usize) {
+    if number >= 1 && number <= buckets.len() && buckets[number - 1] != lists::EMPTY {
+        refs.push(buckets[number - 1]);
+    }
+}
+
+/// For each bit of the scalars, from the lowest on, the sum of what has it.
+fn sum_bits<V: Vector>(lists: &mut Lists<V>, shape: Shape, lines: &[u32]) -> Vec<u32> {
+    let (rows, columns) = (shape.rows() - 1, shape.columns() - 1);
+    let (mut refs, mut ends) = (Vec::new(), Vec::new());
+    for lines in lines.chunks_exact(rows + columns) {
+        let (rows, columns) = lines.split_at(rows);
+        for bit in 0..shape.width {
+            let (of, bit) = match bit.checked_sub(shape.column_bits) {
+                Some(bit) => (rows, bit),
+                None => (columns, bit),
+            };
+            for (line, number) in of.iter().zip(1usize..) {
+                if number >> bit & 1 == 1 && *line != lists::EMPTY {
+                    refs.push(*line);
+                }
+            }
+            ends.push(refs.len() as u32);
+        }
+    }
+    let mut bits = Vec::with_capacity(ends.len());
+    lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut bits);
+    bits
+}
+
+/// The sign that goes with a digit.
+fn sign(is_negative: bool) -> u32 {
+    if is_negative { NEGATIVE } else { 0 }
+}

@@ -1,0 +1,142 @@
+//! Scalars cut into signed digits, and sorted by them.
+
+use core::ops::Range;
+
+use super::sign;
+use crate::limbs;
+
+/// How scalars are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Bits of a window. Digits are from `-2^(width - 1) + 1` to `2^(width - 1)`.
+    pub(super) width: usize,
+    /// Windows of a scalar.
+    pub(super) windows: usize,
+    /// Bits of the number of a column.
+    pub(super) column_bits: usize,
+}
+
+impl Shape {
+    /// The shape with the fewest additions: one for each point and window, two for each bucket, and what starting
+    /// the lists of a window costs.
+    pub(super) fn for_points(points: usize, bits: usize, lanes: usize) -> Self {
+        let shape = |width: usize| Self {
+            width,
+            // The top digit takes what the others carry.
+            windows: bits / width + 1,
+            column_bits: (width - 1) / 2,
+        };
+        let cost = |shape: &Self| shape.windows * (points + 2 * shape.buckets() + 8 * lanes);
+        (2..=16).map(shape).min_by_key(cost).expect("some width")
+    }
+
+    /// Buckets of a window, for digits of a magnitude from 1 on.
+    pub(super) fn buckets(self) -> usize {
+        1 << (self.width - 1)
+    }
+
+    /// Columns of the rectangle.
+    pub(super) fn columns(self) -> usize {
+        1 << self.column_bits
+    }
+
+    /// Its rows; the last one has only the last bucket.
+    pub(super) fn rows(self) -> usize {
+        (1 << (self.width - 1 - self.column_bits)) + 1
+    }
+}
+
+/// The digits of all scalars.
+#[derive(Debug)]
+pub(super) struct Digits {
+    pub(super) shape: Shape,
+    pub(super) points: usize,
+    /// Window by window: the magnitude, and the sign as in references. Magnitude 0 is no point.
+    places: Vec<u32>,
+}
+
+impl Digits {
+    pub(super) fn new(
+        shape: Shape,
+        order: &[u64; 4],
+        scalars: &[[u64; 4]],
+        is_left_out: impl Fn(usize) -> bool,
+    ) -> Self {
+        let points = scalars.len();
+        let mut places = vec![0; points * shape.windows];
+        for (index, scalar) in scalars.iter().enumerate() {
+            if is_left_out(index) {
+                continue;
+            }
+            let mut number = *scalar;
+            while !limbs::less(&number, order) {
+                number = limbs::sub(&number, order).0;
+            }
+            let mut carry = 0;
+            for window in 0..shape.windows {
+                let digit = bits_from(&number, window * shape.width, shape.width) + carry;
+                let is_negative = digit > shape.buckets() as u32;
+                carry = u32::from(is_negative);
+                let magnitude = if is_negative { (1 << shape.width) - digit } else { digit };
+                places[window * points + index] = magnitude | sign(is_negative);
+            }
+            debug_assert_eq!(carry, 0);
+        }
+        Self { shape, points, places }
+    }
+
+    /// The lists of all buckets of some windows, one behind the other: references to points, and where each list
+    /// ends.
+    pub(super) fn sort(&self, windows: Range<usize>, refs: &mut Vec<u32>, ends: &mut Vec<u32>) {
+        let buckets = self.shape.buckets();
+        ends.clear();
+        // One more, so that counts become ends by being shifted.
+        ends.resize(windows.len() * buckets + 1, 0);
+        let places = &self.places[windows.start * self.points..windows.end * self.points];
+        if self.points == 0 {
+            ends.pop();
+            refs.clear();
+            return;
+        }
+        for (number, places) in places.chunks_exact(self.points).enumerate() {
+            let counts = &mut ends[number * buckets..][..=buckets];
+            for place in places {
+                let magnitude = (place & !sign(true)) as usize;
+                if magnitude != 0 {
+                    counts[magnitude] += 1;
+                }
+            }
+        }
+        // Now entry k + 1 has the count of list k. Entry k becomes its start, and its end as it is filled.
+        let mut total = 0;
+        for end in &mut *ends {
+            total += *end;
+            *end = total;
+        }
+        refs.clear();
+        refs.resize(total as usize, 0);
+        for (number, places) in places.chunks_exact(self.points).enumerate() {
+            let starts = &mut ends[number * buckets..][..buckets];
+            for (point, place) in (0u32..).zip(places) {
+                let magnitude = (place & !sign(true)) as usize;
+                if magnitude != 0 {
+                    let start = &mut starts[magnitude - 1];
+                    refs[*start as usize] = point | place & sign(true);
+                    *start += 1;
+                }
+            }
+        }
+        ends.pop();
+    }
+}
+
+/// Bits of a number from one on; zero above it.
+#[inline(always)]
+fn bits_from(number: &[u64; 4], first: usize, width: usize) -> u32 {
+    let (word, shift) = (first / 64, first % 64);
+    let mut bits = if word < 4 { number[word] >> shift } else { 0 };
+    if shift + width > 64 && word + 1 < 4 {
+        bits |= number[word + 1] << (64 - shift);
+    }
+    (bits & ((1 << width) - 1)) as u32
+}

@@ -1,0 +1,155 @@
+//! Towers over the base field: `Fp2 = Fp[u] / (u^2 + 1)`, `Fp6 = Fp2[v] / (v^3 - xi)`,
+//! `Fp12 = Fp6[w] / (w^2 - v)`, with `xi = XI + u`. Both curves are of this shape.
+
+mod fp12;
+mod fp2;
+mod fp6;
+#[cfg(test)]
+mod tests;
+
+pub use fp2::Fp2;
+pub use fp6::Fp6;
+pub use fp12::Fp12;
+
+use crate::field::{Fe, Field, Modulus};
+use crate::limbs;
+
+/// A base field with the element that its tower is made with.
+pub trait TowerModulus<const N: usize>: Modulus<N> {
+    /// The real part of `xi`, which is neither a square nor a cube in Fp2. 1 to 15.
+    const XI: u64;
+}
+
+/// What towers need of their base field.
+pub trait TowerField: Field {
+    /// `xi^(k (p - 1) / 6)` for k from 0 to 5: what the Frobenius map does to `w^k`.
+    const FROBENIUS: [Fp2<Self>; 6];
+    /// The inverses of [`TowerField::FROBENIUS`].
+    const FROBENIUS_INVERSES: [Fp2<Self>; 6];
+    /// `1 / xi`.
+    const XI_INVERSE: Fp2<Self>;
+    /// Real part of xi.
+    const XI: u64;
+
+    /// `a0 b0 + a1 b1` with one reduction.
+    #[must_use]
+    fn two_products(a: [Self; 2], b: [Self; 2]) -> Self;
+    /// Half of the element.
+    #[must_use]
+    fn halved(&self) -> Self;
+    /// Whether the number is odd.
+    fn is_odd(&self) -> bool;
+}
+
+impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
+    const FROBENIUS: [Fp2<Self>; 6] = {
+        let exponent = limbs::divide_small(&limbs::minus_small(&M::MODULUS, 1), 6).0;
+        powers(const_power([Self::from_u64(M::XI), Self::ONE], &exponent))
+    };
+
+    const FROBENIUS_INVERSES: [Fp2<Self>; 6] = {
+        let Fp2 { c0, c1 } = Self::FROBENIUS[1];
+        powers(const_inverse([c0, c1]))
+    };
+
+    const XI_INVERSE: Fp2<Self> = {
+        let [c0, c1] = const_inverse([Self::from_u64(M::XI), Self::ONE]);
+        Fp2 { c0, c1 }
+    };
+
+    const XI: u64 = M::XI;
+
+    #[inline(always)]
+    fn two_products(a: [Self; 2], b: [Self; 2]) -> Self {
+        Self::sum_of_products(&a, &b)
+    }
+
+    #[inline]
+    fn halved(&self) -> Self {
+        self.halved()
+    }
+
+    fn is_odd(&self) -> bool {
+        self.is_odd()
+    }
+}
+
+/// An element of Fp2 at compile time.
+type Pair<M, const N: usize> = [Fe<M, N>; 2];
+
+const fn const_product<M: Modulus<N>, const N: usize>(a: Pair<M, N>, b: Pair<M, N>) -> Pair<M, N> {
+    let [a0, a1] = a;
+    let [b0, b1] = b;
+    [a0.multiply(&b0).minus(&a1.multiply(&b1)), a0.multiply(&b1).plus(&a1.multiply(&b0))]
+}
+
+const fn const_power<M: Modulus<N>, const N: usize>(
+    base: Pair<M, N>,
+    exponent: &[u64],
+) -> Pair<M, N> {
+    let mut power = [Fe::ONE, Fe::ZERO];
+    let mut index = limbs::bits(exponent);
+    while index > 0 {
+        index -= 1;
+        power = const_product(power, power);
+        if limbs::bit(exponent, index) {
+            power = const_product(power, base);
+        }
+    }
+    power
+}
+
+/// By Fermat's theorem for the norm.
+const fn const_inverse<M: Modulus<N>, const N: usize>([a0, a1]: Pair<M, N>) -> Pair<M, N> {
+    let norm = a0.multiply(&a0).plus(&a1.multiply(&a1));
+    let inverse = norm.const_power(&limbs::minus_small(&M::MODULUS, 2));
+    [a0.multiply(&inverse), a1.negated().multiply(&inverse)]
+}
+
+/// The powers 0 to 5.
+const fn powers<M: Modulus<N>, const N: usize>(base: Pair<M, N>) -> [Fp2<Fe<M, N>>; 6] {
+    let one = [Fe::ONE, Fe::ZERO];
+    let (mut powers, mut power, mut k) = ([Fp2 { c0: Fe::ONE, c1: Fe::ZERO }; 6], one, 0);
+    while k < 6 {
+        let [c0, c1] = power;
+        powers[k] = Fp2 { c0, c1 };
+        power = const_product(power, base);
+        k += 1;
+    }
+    powers
+}
+
+/// Operators by value from methods by reference.
+macro_rules! operators {
+    ($type:ident) => {
+        impl<F: TowerField> core::ops::Add for $type<F> {
+            type Output = Self;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.zip(&other, |a, b| a + b)
+            }
+        }
+        impl<F: TowerField> core::ops::Sub for $type<F> {
+            type Output = Self;
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.zip(&other, |a, b| a - b)
+            }
+        }
+        impl<F: TowerField> core::ops::Mul for $type<F> {
+            type Output = Self;
+            #[inline]
+            fn mul(self, other: Self) -> Self {
+                self.product(&other)
+            }
+        }
+        impl<F: TowerField> core::ops::Neg for $type<F> {
+            type Output = Self;
+            #[inline(always)]
+            fn neg(self) -> Self {
+                self.map(|a| -a)
+            }
+        }
+    };
+}
+use operators;

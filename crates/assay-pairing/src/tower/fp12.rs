@@ -1,0 +1,140 @@
+//! `Fp12 = Fp6[w] / (w^2 - v)`, where pairings have their values.
+
+use super::{Fp2, Fp6, TowerField, operators};
+use crate::field::Field;
+use crate::limbs;
+
+/// `c0 + c1 w`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fp12<F> {
+    /// The constant coefficient.
+    pub c0: Fp6<F>,
+    /// The factor of w.
+    pub c1: Fp6<F>,
+}
+
+impl<F: TowerField> Fp12<F> {
+    /// Zero.
+    pub const ZERO: Self = Self { c0: Fp6::ZERO, c1: Fp6::ZERO };
+    /// One.
+    pub const ONE: Self = Self { c0: Fp6::ONE, c1: Fp6::ZERO };
+
+    #[inline(always)]
+    fn zip(&self, other: &Self, of: impl Fn(Fp6<F>, Fp6<F>) -> Fp6<F>) -> Self {
+        Self { c0: of(self.c0, other.c0), c1: of(self.c1, other.c1) }
+    }
+
+    #[inline(always)]
+    fn map(&self, of: impl Fn(Fp6<F>) -> Fp6<F>) -> Self {
+        Self { c0: of(self.c0), c1: of(self.c1) }
+    }
+
+    fn product(&self, other: &Self) -> Self {
+        let (p0, p1) = (self.c0 * other.c0, self.c1 * other.c1);
+        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1) * (other.c0 + other.c1) - p0 - p1 }
+    }
+
+    /// The product with `b0 + b1 v + b4 v w`: the lines of a twist of type M.
+    #[must_use]
+    pub fn product_014(&self, b0: Fp2<F>, b1: Fp2<F>, b4: Fp2<F>) -> Self {
+        let p0 = self.c0.product_01(b0, b1);
+        let p1 = self.c1.product_1(b4);
+        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1).product_01(b0, b1 + b4) - p0 - p1 }
+    }
+
+    /// The product with `b0 + b3 w + b4 v w`: the lines of a twist of type D.
+    #[must_use]
+    pub fn product_034(&self, b0: Fp2<F>, b3: Fp2<F>, b4: Fp2<F>) -> Self {
+        let p0 = self.c0.scale(b0);
+        let p1 = self.c1.product_01(b3, b4);
+        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1).product_01(b0 + b3, b4) - p0 - p1 }
+    }
+
+    /// The square.
+    #[must_use]
+    pub fn square(&self) -> Self {
+        let product = self.c0 * self.c1;
+        let c0 = (self.c0 + self.c1) * (self.c0 + self.c1.times_v()) - product - product.times_v();
+        Self { c0, c1: product + product }
+    }
+
+    /// The inverse; zero has none.
+    pub fn inverse(&self) -> Option<Self> {
+        let inverse = (self.c0.square() - self.c1.square().times_v()).inverse()?;
+        Some(Self { c0: self.c0 * inverse, c1: -(self.c1 * inverse) })
+    }
+
+    /// `c0 - c1 w`, which is the power p^6, and the inverse of elements of the cyclotomic subgroup.
+    #[must_use]
+    pub fn conjugate(&self) -> Self {
+        Self { c0: self.c0, c1: -self.c1 }
+    }
+
+    /// The power p^`times`.
+    #[must_use]
+    pub fn frobenius(&self, times: usize) -> Self {
+        (0..times).fold(*self, |x, _| {
+            let [a, b] = [(x.c0, 0), (x.c1, 1)].map(|(half, first)| {
+                let part = |c: Fp2<F>, k: usize| c.conjugate() * F::FROBENIUS[k];
+                Fp6 {
+                    c0: part(half.c0, first),
+                    c1: part(half.c1, first + 2),
+                    c2: part(half.c2, first + 4),
+                }
+            });
+            Self { c0: a, c1: b }
+        })
+    }
+
+    /// The power; limbs of the exponent are least significant first.
+    #[must_use]
+    pub fn power(&self, exponent: &[u64]) -> Self {
+        (0..limbs::bits(exponent)).rev().fold(Self::ONE, |power, index| {
+            let square = power.square();
+            if limbs::bit(exponent, index) { square * *self } else { square }
+        })
+    }
+
+    /// The square of an element of the cyclotomic subgroup (Granger and Scott, 2010).
+    #[must_use]
+    pub fn cyclotomic_square(&self) -> Self {
+        let fp4_square = |a: Fp2<F>, b: Fp2<F>| {
+            let (a2, b2) = (a.square(), b.square());
+            (b2.times_xi() + a2, (a + b).square() - a2 - b2)
+        };
+        // 3 t - 2 z and 3 t + 2 z.
+        let minus = |t: Fp2<F>, z: Fp2<F>| (t - z).double() + t;
+        let plus = |t: Fp2<F>, z: Fp2<F>| (t + z).double() + t;
+        let (x, y) = (&self.c0, &self.c1);
+        let (t0, t1) = fp4_square(x.c0, y.c1);
+        let (t2, t3) = fp4_square(y.c0, x.c2);
+        let (t4, t5) = fp4_square(x.c1, y.c2);
+        Self {
+            c0: Fp6 { c0: minus(t0, x.c0), c1: minus(t2, x.c1), c2: minus(t4, x.c2) },
+            c1: Fp6 { c0: plus(t5.times_xi(), y.c0), c1: plus(t1, y.c1), c2: plus(t3, y.c2) },
+        }
+    }
+
+    /// The power of an element of the cyclotomic subgroup.
+    #[must_use]
+    pub fn cyclotomic_power(&self, exponent: u64) -> Self {
+        // The non-adjacent form: 3 e xor e has a bit where a digit is not zero.
+        let (triple, single) = (3 * u128::from(exponent), u128::from(exponent));
+        let digits = 128 - triple.leading_zeros();
+        let inverse = self.conjugate();
+        let mut power = Self::ONE;
+        for index in (1..digits).rev() {
+            if power != Self::ONE {
+                power = power.cyclotomic_square();
+            }
+            match (triple >> index & 1, single >> index & 1) {
+                (1, 0) => power = power * *self,
+                (0, 1) => power = power * inverse,
+                _ => {}
+            }
+        }
+        power
+    }
+}
+
+operators!(Fp12);

@@ -1,0 +1,104 @@
+//! `Fp6 = Fp2[v] / (v^3 - xi)`.
+
+use super::{Fp2, TowerField, operators};
+use crate::field::Field;
+
+/// `c0 + c1 v + c2 v^2`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fp6<F> {
+    /// The constant coefficient.
+    pub c0: Fp2<F>,
+    /// The factor of v.
+    pub c1: Fp2<F>,
+    /// The factor of v^2.
+    pub c2: Fp2<F>,
+}
+
+impl<F: TowerField> Fp6<F> {
+    /// Zero.
+    pub const ZERO: Self = Self { c0: Fp2::ZERO, c1: Fp2::ZERO, c2: Fp2::ZERO };
+    /// One.
+    pub const ONE: Self = Self { c0: Fp2::ONE, c1: Fp2::ZERO, c2: Fp2::ZERO };
+
+    #[inline(always)]
+    fn zip(&self, other: &Self, of: impl Fn(Fp2<F>, Fp2<F>) -> Fp2<F>) -> Self {
+        Self { c0: of(self.c0, other.c0), c1: of(self.c1, other.c1), c2: of(self.c2, other.c2) }
+    }
+
+    #[inline(always)]
+    fn map(&self, of: impl Fn(Fp2<F>) -> Fp2<F>) -> Self {
+        Self { c0: of(self.c0), c1: of(self.c1), c2: of(self.c2) }
+    }
+
+    /// Karatsuba's way, six products.
+    #[inline]
+    fn product(&self, other: &Self) -> Self {
+        let (a, b) = (self, other);
+        let (p0, p1, p2) = (a.c0 * b.c0, a.c1 * b.c1, a.c2 * b.c2);
+        Self {
+            c0: p0 + ((a.c1 + a.c2) * (b.c1 + b.c2) - p1 - p2).times_xi(),
+            c1: (a.c0 + a.c1) * (b.c0 + b.c1) - p0 - p1 + p2.times_xi(),
+            c2: (a.c0 + a.c2) * (b.c0 + b.c2) - p0 + p1 - p2,
+        }
+    }
+
+    /// The product with `b0 + b1 v`.
+    #[must_use]
+    #[inline]
+    pub fn product_01(&self, b0: Fp2<F>, b1: Fp2<F>) -> Self {
+        let (p0, p1) = (self.c0 * b0, self.c1 * b1);
+        Self {
+            c0: p0 + ((self.c1 + self.c2) * b1 - p1).times_xi(),
+            c1: (self.c0 + self.c1) * (b0 + b1) - p0 - p1,
+            c2: (self.c0 + self.c2) * b0 - p0 + p1,
+        }
+    }
+
+    /// The product with `b1 v`.
+    #[must_use]
+    #[inline]
+    pub fn product_1(&self, b1: Fp2<F>) -> Self {
+        Self { c0: (self.c2 * b1).times_xi(), c1: self.c0 * b1, c2: self.c1 * b1 }
+    }
+
+    /// The product with an element of Fp2.
+    #[must_use]
+    #[inline]
+    pub fn scale(&self, factor: Fp2<F>) -> Self {
+        self.map(|c| c * factor)
+    }
+
+    /// The product with v.
+    #[must_use]
+    #[inline]
+    pub fn times_v(&self) -> Self {
+        Self { c0: self.c2.times_xi(), c1: self.c0, c2: self.c1 }
+    }
+
+    /// The square.
+    #[must_use]
+    #[inline]
+    pub fn square(&self) -> Self {
+        // Chung and Hasan, SQR2.
+        let s0 = self.c0.square();
+        let s1 = (self.c0 * self.c1).double();
+        let s2 = (self.c0 - self.c1 + self.c2).square();
+        let s3 = (self.c1 * self.c2).double();
+        let s4 = self.c2.square();
+        Self { c0: s0 + s3.times_xi(), c1: s1 + s4.times_xi(), c2: s1 + s2 + s3 - s0 - s4 }
+    }
+
+    /// The inverse; zero has none.
+    pub fn inverse(&self) -> Option<Self> {
+        let Self { c0, c1, c2 } = *self;
+        let adjoint = Self {
+            c0: c0.square() - (c1 * c2).times_xi(),
+            c1: c2.square().times_xi() - c0 * c1,
+            c2: c1.square() - c0 * c2,
+        };
+        let norm = c0 * adjoint.c0 + (c2 * adjoint.c1 + c1 * adjoint.c2).times_xi();
+        Some(adjoint.scale(norm.inverse()?))
+    }
+}
+
+operators!(Fp6);

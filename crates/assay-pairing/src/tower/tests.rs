@@ -1,0 +1,83 @@
+//! Towers against the definition: polynomials multiplied coefficient by coefficient.
+
+use super::{Fp2, Fp6, Fp12, TowerField, TowerModulus};
+use crate::field::{Fe, Field as _};
+use crate::testing::Rng;
+use crate::{bls12_381, bn254};
+
+/// Coefficients of 1, w, w^2, ... w^5 over Fp2.
+fn coefficients<F: TowerField>(x: &Fp12<F>) -> [Fp2<F>; 6] {
+    [x.c0.c0, x.c1.c0, x.c0.c1, x.c1.c1, x.c0.c2, x.c1.c2]
+}
+
+fn slow_product<F: TowerField>(a: &Fp12<F>, b: &Fp12<F>) -> [Fp2<F>; 6] {
+    let (a, b) = (coefficients(a), coefficients(b));
+    let mut product = [Fp2::ZERO; 6];
+    for (i, x) in a.iter().enumerate() {
+        for (j, y) in b.iter().enumerate() {
+            let part = Fp2 { c0: x.c0 * y.c0 - x.c1 * y.c1, c1: x.c0 * y.c1 + x.c1 * y.c0 };
+            let part = if i + j < 6 { part } else { part * Fp2::xi() };
+            product[(i + j) % 6] = product[(i + j) % 6] + part;
+        }
+    }
+    product
+}
+
+fn check<M: TowerModulus<N>, const N: usize>() {
+    let mut rng = Rng::new(4);
+    let zero = Fp2::<Fe<M, N>>::ZERO;
+    let xi = Fp2 { c0: Fe::from_u64(M::XI), c1: Fe::ONE };
+    assert_eq!(Fp2::xi(), xi);
+    assert_eq!(xi * Fe::<M, N>::XI_INVERSE, Fp2::ONE);
+    for k in 0..6 {
+        assert_eq!(Fe::<M, N>::FROBENIUS[k] * Fe::<M, N>::FROBENIUS_INVERSES[k], Fp2::ONE);
+    }
+    for case in 0..20_000 {
+        let (a, b) = (rng.fp12::<M, N>(), rng.fp12::<M, N>());
+        assert_eq!(coefficients(&(a * b)), slow_product(&a, &b));
+        assert_eq!(a.square(), a * a);
+        assert_eq!(a.c0.square(), a.c0 * a.c0);
+        let (x, y, z) = (b.c0.c0, b.c0.c1, b.c1.c1);
+        let line = |c0: [Fp2<Fe<M, N>>; 2], c1: [Fp2<Fe<M, N>>; 2]| Fp12 {
+            c0: Fp6 { c0: c0[0], c1: c0[1], c2: zero },
+            c1: Fp6 { c0: c1[0], c1: c1[1], c2: zero },
+        };
+        assert_eq!(a.product_014(x, y, z), a * line([x, y], [zero, z]));
+        assert_eq!(a.product_034(x, y, z), a * line([x, zero], [y, z]));
+        let x = a.c0.c0;
+        assert_eq!(x.square(), x * x);
+        assert_eq!(x.times_xi(), x * xi);
+        if case % 16 == 0 {
+            assert_eq!(a.inverse().map(|inverse| inverse * a), Some(Fp12::ONE));
+            let root = x.square().sqrt().expect("a square");
+            assert!(root == x || root == -x, "{x:?}");
+            let is_square = x.norm().legendre() != -1;
+            assert_eq!(x.sqrt().is_some(), is_square, "{x:?}");
+        }
+        if case % 1024 == 0 {
+            assert_eq!(a.frobenius(1), a.power(&M::MODULUS));
+            assert_eq!(x.conjugate(), x.power(&M::MODULUS));
+            // Into the cyclotomic subgroup.
+            let cyclotomic = a.conjugate() * a.inverse().expect("not zero");
+            let cyclotomic = cyclotomic.frobenius(2) * cyclotomic;
+            assert_eq!(cyclotomic.cyclotomic_square(), cyclotomic.square());
+            assert_eq!(cyclotomic.inverse(), Some(cyclotomic.conjugate()));
+            for exponent in [0, 1, 2, 3, 0xd201_0000_0001_0000, u64::MAX, rng.word()] {
+                let power = cyclotomic.power(&[exponent]);
+                assert_eq!(cyclotomic.cyclotomic_power(exponent), power, "{exponent}");
+            }
+        }
+    }
+}
+
+#[test]
+fn products_are_those_of_polynomials() {
+    check::<bls12_381::FpModulus, 6>();
+    check::<bn254::FpModulus, 4>();
+}
+
+#[test]
+fn zero_has_no_inverse() {
+    assert_eq!(Fp12::<bn254::Fp>::ZERO.inverse(), None);
+    assert_eq!(Fp2::<bn254::Fp>::ZERO.sqrt(), Some(Fp2::ZERO));
+}

@@ -1,0 +1,446 @@
+//! assay-pairing: this repository's own curves, on the calling thread alone.
+
+use std::hint::black_box;
+
+use anyhow::Context as _;
+use assay_pairing::bls::{self, PublicKey, Signature};
+use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
+use assay_pairing::field::{Fe, Field, Modulus};
+use assay_pairing::hash_to_curve::HashToCurve;
+use assay_pairing::membership::{BatchMembership, all_in_group};
+use assay_pairing::msm::{self, MultiScalar};
+use assay_pairing::pairing::{Bls12381, Bn254, Pairing};
+use assay_pairing::tower::{Fp2, Fp6, Fp12, TowerField};
+use assay_pairing::{bls12_381, bn254, evm};
+
+use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
+
+/// Version of the crate.
+pub const VERSION: &str = "0.1.0";
+
+/// What it can do.
+pub fn table() -> Table {
+    let mut table = Table::default();
+    pairing_curve::<Bn254, bn254::Fr>(&mut table, "bn254");
+    subgroup::<BnG2>(&mut table, "bn254", "g2");
+    pairing_curve::<Bls12381, bls12_381::Fr>(&mut table, "bls12-381");
+    subgroup::<BlsG1>(&mut table, "bls12-381", "g1");
+    subgroup::<BlsG2>(&mut table, "bls12-381", "g2");
+    hash::<BlsG1>(&mut table, "g1", "BLS12381G1_XMD:SHA-256_SSWU_RO_");
+    hash::<BlsG2>(&mut table, "g2", "BLS12381G2_XMD:SHA-256_SSWU_RO_");
+    signatures(&mut table);
+    precompiles(&mut table);
+    table
+}
+
+/// Elements by the rules of README.md.
+pub trait Canonical: Sized {
+    /// Element of a label, with coefficients one after the other.
+    fn element(work: &Work, label: &str, index: usize) -> Self;
+    /// Coefficients, big-endian.
+    fn bytes(&self) -> Vec<u8>;
+}
+
+macro_rules! prime_fields {
+    ($($limbs:literal),*) => {$(
+        impl<M: Modulus<$limbs>> Canonical for Fe<M, $limbs> {
+            fn element(work: &Work, label: &str, index: usize) -> Self {
+                Self::from_be_bytes_reduced(&work.wide(label, index))
+            }
+
+            fn bytes(&self) -> Vec<u8> {
+                self.to_be_bytes().to_vec()
+            }
+        }
+    )*};
+}
+
+prime_fields!(4, 6);
+
+impl<F: Canonical> Canonical for Fp2<F> {
+    fn element(work: &Work, label: &str, index: usize) -> Self {
+        let [c0, c1] = [0, 1].map(|k| F::element(work, label, 2 * index + k));
+        Self { c0, c1 }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        [self.c0.bytes(), self.c1.bytes()].concat()
+    }
+}
+
+impl<F: Canonical> Canonical for Fp12<F> {
+    fn element(work: &Work, label: &str, index: usize) -> Self {
+        let part = |k: usize| Fp2::element(work, label, 6 * index + k);
+        let [c0, c1] = [0, 3].map(|k| Fp6 { c0: part(k), c1: part(k + 1), c2: part(k + 2) });
+        Self { c0, c1 }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let half = |half: &Fp6<F>| [half.c0.bytes(), half.c1.bytes(), half.c2.bytes()].concat();
+        [half(&self.c0), half(&self.c1)].concat()
+    }
+}
+
+fn affine_bytes<C: Curve<Base: Canonical>>(point: &Affine<C>) -> Vec<u8> {
+    [point.x.bytes(), point.y.bytes()].concat()
+}
+
+fn point_bytes<C: Curve<Base: Canonical>>(point: &Jacobian<C>) -> Vec<u8> {
+    affine_bytes(&point.to_affine())
+}
+
+/// A scalar of the order of a curve: both curves' scalar fields have four limbs.
+fn scalar<C: Curve>(work: &Work, label: &str, index: usize) -> [u64; 4] {
+    if C::ORDER == bls12_381::Fr::MODULUS {
+        bls12_381::Fr::element(work, label, index).to_limbs()
+    } else {
+        bn254::Fr::element(work, label, index).to_limbs()
+    }
+}
+
+/// A chain of points: the first one, then one step further each.
+fn points<C: Curve>(work: &Work, label: &str, count: usize) -> Vec<Affine<C>> {
+    let [mut point, step] =
+        [0, 1].map(|index| C::GENERATOR.multiply(&scalar::<C>(work, label, index)));
+    let mut chain = Vec::with_capacity(count);
+    for _ in 0..count {
+        chain.push(point);
+        point = point + step;
+    }
+    Jacobian::all_to_affine(&chain)
+}
+
+fn pairing_curve<P, S>(table: &mut Table, curve: &'static str)
+where
+    P: Pairing<Base: Canonical, G1: MultiScalar, G2: MultiScalar>,
+    S: Field + Canonical,
+{
+    field::<S>(table, curve, "fr", &["mul", "inv"]);
+    field::<P::Base>(table, curve, "fp", &["mul", "sqr", "inv", "sqrt"]);
+    field::<Fp2<P::Base>>(table, curve, "fp2", &["mul", "sqr", "inv", "sqrt"]);
+    top_of_tower::<P::Base>(table, curve);
+    group::<P::G1>(table, curve, "g1");
+    group::<P::G2>(table, curve, "g2");
+    pairings::<P>(table, curve);
+}
+
+fn field<F: Field + Canonical>(
+    table: &mut Table,
+    curve: &'static str,
+    label: &'static str,
+    wanted: &[&str],
+) {
+    let two = move |work: &Work| [0, 1].map(|index| F::element(work, label, index));
+    for operation in wanted {
+        let name = format!("{label}-{operation}");
+        match *operation {
+            "mul" => table.add(curve, name, "Field: *", move |work| {
+                let [x, y] = two(work);
+                Ok(Prepared::chained(x, move |x| *x = *x * y, F::bytes))
+            }),
+            "sqr" => table.add(curve, name, "Field::square", move |work| {
+                Ok(Prepared::chained(two(work)[0], |x| *x = x.square(), F::bytes))
+            }),
+            "inv" => table.add(curve, name, "Field::inverse, variable time", move |work| {
+                let [x, y] = two(work);
+                let step = move |x: &mut F| *x = x.inverse().expect("not zero") + y;
+                Ok(Prepared::chained(x, step, F::bytes))
+            }),
+            _ => table.add(curve, name, "Field::sqrt", move |work| {
+                let squares: Vec<F> =
+                    (0..SPREAD).map(|index| F::element(work, label, index).square()).collect();
+                let mut answer = Vec::new();
+                for square in &squares[..ANSWERED] {
+                    let root = square.sqrt().context("a square without a root")?;
+                    answer.extend(root.bytes().min((-root).bytes()));
+                }
+                Ok(Prepared::spread(answer, move |index| {
+                    black_box(squares[index].sqrt());
+                }))
+            }),
+        }
+    }
+}
+
+fn top_of_tower<F: TowerField + Canonical>(table: &mut Table, curve: &'static str) {
+    let two = |work: &Work| [0, 1].map(|index| Fp12::<F>::element(work, "fp12", index));
+    table.add(curve, "fp12-mul", "Fp12: *", move |work| {
+        let [x, y] = two(work);
+        Ok(Prepared::chained(x, move |x| *x = *x * y, Fp12::bytes))
+    });
+    table.add(curve, "fp12-sqr", "Fp12::square", move |work| {
+        Ok(Prepared::chained(two(work)[0], |x| *x = x.square(), Fp12::bytes))
+    });
+    table.add(curve, "fp12-inv", "Fp12::inverse, variable time", move |work| {
+        let [x, y] = two(work);
+        let step = move |x: &mut Fp12<F>| *x = x.inverse().expect("not zero") + y;
+        Ok(Prepared::chained(x, step, Fp12::bytes))
+    });
+}
+
+fn group<C: MultiScalar<Base: Canonical>>(
+    table: &mut Table,
+    curve: &'static str,
+    label: &'static str,
+) {
+    table.add(curve, format!("{label}-add"), "Jacobian: +", move |work| {
+        let points = points::<C>(work, label, 2);
+        let (x, y) = (Jacobian::from(points[0]), Jacobian::from(points[1]).double());
+        Ok(Prepared::chained(x, move |x| *x = *x + y, point_bytes))
+    });
+    table.add(curve, format!("{label}-add-mixed"), "Jacobian::add_affine", move |work| {
+        let points = points::<C>(work, label, 2);
+        let (x, y) = (Jacobian::from(points[0]), points[1]);
+        Ok(Prepared::chained(x, move |x| *x = x.add_affine(&y), point_bytes))
+    });
+    table.add(curve, format!("{label}-double"), "Jacobian::double", move |work| {
+        let x = Jacobian::from(points::<C>(work, label, 1)[0]);
+        Ok(Prepared::chained(x, |x| *x = x.double(), point_bytes))
+    });
+    table.add(curve, format!("{label}-mul"), "Affine::multiply, variable time", move |work| {
+        let point = points::<C>(work, label, 1)[0];
+        let scalars: Vec<_> = (0..SPREAD).map(|index| scalar::<C>(work, "fr", index)).collect();
+        let products = scalars[..ANSWERED].iter().map(|scalar| point.multiply(scalar));
+        let answer = products.flat_map(|product| point_bytes(&product)).collect();
+        Ok(Prepared::spread(answer, move |index| {
+            black_box(point.multiply(&scalars[index]));
+        }))
+    });
+    let how = "msm::sum_of_products, one thread";
+    table.add(curve, format!("{label}-msm"), how, move |work| {
+        let points = points::<C>(work, label, work.size);
+        let scalars: Vec<_> = (0..work.size).map(|index| scalar::<C>(work, "fr", index)).collect();
+        let answer = point_bytes(&msm::sum_of_products(&points, &scalars));
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                black_box(msm::sum_of_products(&points, &scalars));
+            }
+        }))
+    });
+}
+
+/// Points whose x has a zero imaginary part, one after the other.
+trait SmallX: Curve {
+    fn small_x(number: u64) -> Self::Base;
+}
+
+macro_rules! small_x {
+    ($($group:ty: $number:ident => $x:expr),*) => {$(
+        impl SmallX for $group {
+            fn small_x($number: u64) -> Self::Base {
+                $x
+            }
+        }
+    )*};
+}
+
+small_x!(
+    BlsG1: number => bls12_381::Fp::from_u64(number),
+    BlsG2: number => Fp2 { c0: bls12_381::Fp::from_u64(number), c1: bls12_381::Fp::ZERO },
+    BnG2: number => Fp2 { c0: bn254::Fp::from_u64(number), c1: bn254::Fp::ZERO }
+);
+
+fn subgroup<C: SmallX>(table: &mut Table, curve: &'static str, label: &'static str) {
+    table.add(curve, format!("{label}-subgroup"), "Curve::is_in_group", move |work| {
+        let points = points::<C>(work, label, SPREAD);
+        let outside = (1..1_000)
+            .filter_map(|number| Affine::<C>::from_x(C::small_x(number), false))
+            .find(|point| !point.is_in_group())
+            .context("every point is in the group")?;
+        let answer = [points[0], outside].map(|point| u8::from(C::is_in_group(&point)));
+        Ok(Prepared::spread(answer.to_vec(), move |index| {
+            assert!(C::is_in_group(&points[index]), "in the group");
+        }))
+    });
+}
+
+/// Many points at once, for the example that measures it against one by one.
+pub fn batch_of_subgroup_checks<C: BatchMembership>(points: &[Affine<C>]) -> bool {
+    all_in_group(points, &[1; 32])
+}
+
+fn hash<C: HashToCurve<Base: Canonical>>(
+    table: &mut Table,
+    label: &'static str,
+    suite: &'static str,
+) {
+    let how = format!("HashToCurve::hash, {suite}");
+    table.add("bls12-381", format!("{label}-hash"), how, move |work| {
+        let dst = format!("ASSAY-V01-CS01-with-{suite}");
+        let points = (0..ANSWERED).map(|index| C::hash(&work.message(index), dst.as_bytes()));
+        let answer = points.flat_map(|point| affine_bytes(&point)).collect();
+        let mut message = work.message(0);
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                message[0] = message[0].wrapping_add(1);
+                black_box(C::hash(&message, dst.as_bytes()));
+            }
+        }))
+    });
+}
+
+fn pairings<P: Pairing<Base: Canonical>>(table: &mut Table, curve: &'static str) {
+    let pairs = |work: &Work| -> Vec<_> {
+        let p = points::<P::G1>(work, "g1", SPREAD);
+        p.into_iter().zip(points::<P::G2>(work, "g2", SPREAD)).collect()
+    };
+    table.add(curve, "miller-loop", "Pairing::miller_loop", move |work| {
+        let pairs = pairs(work);
+        let answer = P::product(&pairs[..1]).bytes();
+        Ok(Prepared::spread(answer, move |index| {
+            black_box(P::miller_loop(&pairs[index..=index]));
+        }))
+    });
+    table.add(curve, "final-exponentiation", "Pairing::final_exponentiation", move |work| {
+        let x = Fp12::element(work, "fp12", 0);
+        Ok(Prepared::new(P::final_exponentiation(&x).bytes(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(P::final_exponentiation(black_box(&x)));
+            }
+        }))
+    });
+    table.add(curve, "pairing", "Pairing::pair", move |work| {
+        let pairs = pairs(work);
+        let answer = P::product(&pairs[..1]).bytes();
+        Ok(Prepared::spread(answer, move |index| {
+            black_box(P::pair(&pairs[index].0, &pairs[index].1));
+        }))
+    });
+}
+
+/// Keys, messages and signatures; the crate itself never signs.
+fn signed(work: &Work, count: usize, message: impl Fn(usize) -> [u8; 32]) -> Signers {
+    const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
+    let mut signers = Signers::default();
+    for index in 0..count {
+        let (secret, message) = (scalar::<BlsG1>(work, "bls", index), message(index));
+        let key = BlsG1::GENERATOR.multiply(&secret).to_affine().to_compressed();
+        let signature = BlsG2::hash(&message, DST).multiply(&secret).to_affine();
+        signers.keys.push(PublicKey::from_bytes(&key).expect("a key"));
+        let signature = Signature::from_bytes(&signature.to_compressed());
+        signers.signatures.push(signature.expect("a signature"));
+        signers.messages.push(message);
+    }
+    signers
+}
+
+#[derive(Default)]
+struct Signers {
+    keys: Vec<PublicKey>,
+    messages: Vec<[u8; 32]>,
+    signatures: Vec<Signature>,
+}
+
+impl Signers {
+    fn is_valid(&self) -> bool {
+        let signed: Vec<bls::Signed<'_>> = (0..self.keys.len())
+            .map(|k| (self.keys[k], &self.messages[k][..], self.signatures[k]))
+            .collect();
+        bls::verify_batch(&signed, &[3; 32])
+    }
+}
+
+/// A check that must hold, over and over.
+fn checked(right: bool, wrong: bool, mut check: impl FnMut() -> bool + Send + 'static) -> Prepared {
+    Prepared::new(vec![u8::from(right), u8::from(wrong)], move |iterations| {
+        for _ in 0..iterations {
+            assert!(check(), "a valid input");
+        }
+    })
+}
+
+fn signatures(table: &mut Table) {
+    const GROUP: &str = "bls-signatures";
+    table.add(GROUP, "verify", "bls::verify; points known to be in their groups", |work| {
+        let made = signed(work, 2, |index| work.message(index));
+        let wrong = bls::verify(&made.keys[0], &made.messages[1], &made.signatures[0]);
+        let check = move || bls::verify(&made.keys[0], &made.messages[0], &made.signatures[0]);
+        Ok(checked(check(), wrong, check))
+    });
+    table.add(GROUP, "decode-public-key", "PublicKey::from_bytes", |work| {
+        let key = signed(work, 1, |index| work.message(index)).keys[0];
+        let bytes = key.to_bytes();
+        Ok(Prepared::new(affine_bytes(key.point()), move |iterations| {
+            for _ in 0..iterations {
+                black_box(PublicKey::from_bytes(&bytes)).expect("it was valid before");
+            }
+        }))
+    });
+    table.add(GROUP, "decode-signature", "Signature::from_bytes", |work| {
+        let signature = signed(work, 1, |index| work.message(index)).signatures[0];
+        let bytes = signature.to_bytes();
+        Ok(Prepared::new(affine_bytes(signature.point()), move |iterations| {
+            for _ in 0..iterations {
+                black_box(Signature::from_bytes(&bytes)).expect("it was valid before");
+            }
+        }))
+    });
+    table.add(GROUP, "aggregate", "Signature::aggregate", |work| {
+        let made = signed(work, work.size, |index| work.message(index));
+        let answer = affine_bytes(Signature::aggregate(&made.signatures).point());
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                black_box(Signature::aggregate(&made.signatures));
+            }
+        }))
+    });
+    table.add(GROUP, "fast-aggregate-verify", "bls::fast_aggregate_verify", |work| {
+        let made = signed(work, work.size, |_| work.message(0));
+        let aggregate = Signature::aggregate(&made.signatures);
+        let (right, other) = (work.message(0), work.message(1));
+        let check =
+            move |message: &[u8]| bls::fast_aggregate_verify(&made.keys, message, &aggregate);
+        let (is_right, is_wrong) = (check(&right), check(&other));
+        Ok(checked(is_right, is_wrong, move || check(&right)))
+    });
+    table.add(GROUP, "batch-verify", "bls::verify_batch, weights of 128 bits", |work| {
+        let mut made = signed(work, work.size, |index| work.message(index));
+        let right = made.is_valid();
+        made.messages[0][0] ^= 1;
+        let wrong = made.is_valid();
+        made.messages[0][0] ^= 1;
+        Ok(checked(right, wrong, move || made.is_valid()))
+    });
+}
+
+fn precompiles(table: &mut Table) {
+    const GROUP: &str = "evm";
+    let g1 = |work: &Work, count| -> Vec<u8> {
+        let points = points::<BnG1>(work, "g1", count);
+        points.iter().flat_map(Affine::<BnG1>::to_evm).collect()
+    };
+    table.add(GROUP, "bn254-add", "evm::ec_add", move |work| {
+        let input = g1(work, 2);
+        Ok(Prepared::new(evm::ec_add(&input)?.to_vec(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(evm::ec_add(&input)).expect("it worked before");
+            }
+        }))
+    });
+    table.add(GROUP, "bn254-pairing", "evm::ec_pairing", move |work| {
+        // Every second pair takes back the one before.
+        let (mut p, mut q) =
+            (points::<BnG1>(work, "g1", work.size), points::<BnG2>(work, "g2", work.size));
+        for index in (1..work.size).step_by(2) {
+            p[index] = -p[index - 1];
+            q[index] = q[index - 1];
+        }
+        let pair = |(p, q): (&Affine<BnG1>, &Affine<BnG2>)| [&p.to_evm()[..], &q.to_evm()].concat();
+        let input: Vec<u8> = p.iter().zip(&q).flat_map(pair).collect();
+        let mut answer = vec![0; 32];
+        answer[31] = u8::from(evm::ec_pairing(&input)?);
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                black_box(evm::ec_pairing(&input)).expect("it worked before");
+            }
+        }))
+    });
+    table.add(GROUP, "bn254-mul", "evm::ec_mul", move |work| {
+        let input = [g1(work, 1), bn254::Fr::element(work, "fr", 0).bytes()].concat();
+        Ok(Prepared::new(evm::ec_mul(&input)?.to_vec(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(evm::ec_mul(&input)).expect("it worked before");
+            }
+        }))
+    });
+}

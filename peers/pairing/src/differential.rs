@@ -1,0 +1,304 @@
+//! assay-pairing against arkworks and blst: the same bytes to both, random ones and those at edges of limbs and primes.
+
+use anyhow::{Result, ensure};
+use ark_ec::short_weierstrass::{Projective, SWCurveConfig};
+use ark_ec::{AffineRepr as _, CurveGroup as _, PrimeGroup as _};
+use ark_ff::{Field as ArkField, PrimeField as _};
+use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
+use assay_pairing::field::Field;
+use assay_pairing::pairing::{Bls12381, Bn254, Pairing};
+use assay_pairing::tower::{Fp2, Fp12};
+use assay_pairing::{bls12_381, bn254};
+use blst::{blst_p1_affine, blst_p2_affine};
+
+use crate::arkworks;
+use crate::assay::Canonical;
+use crate::table::Work;
+
+/// Cases that were compared, by operation.
+pub type Counts = Vec<(&'static str, usize)>;
+
+/// Compares so many cases per operation of fields; a hundredth as many of groups, and a hundredth of that of pairings.
+///
+/// # Errors
+/// With the inputs, at the first difference.
+pub fn compare(cases: usize, seed: u64) -> Result<Counts> {
+    let mut counts = Counts::new();
+    fields::<bls12_381::Fp, ark_bls12_381::Fq>("bls12-381 fp", cases, seed, &mut counts)?;
+    fields::<bls12_381::Fr, ark_bls12_381::Fr>("bls12-381 fr", cases, seed, &mut counts)?;
+    fields::<bn254::Fp, ark_bn254::Fq>("bn254 fp", cases, seed, &mut counts)?;
+    fields::<bn254::Fr, ark_bn254::Fr>("bn254 fr", cases, seed, &mut counts)?;
+    fields::<Fp2<bls12_381::Fp>, ark_bls12_381::Fq2>("bls12-381 fp2", cases, seed, &mut counts)?;
+    fields::<Fp2<bn254::Fp>, ark_bn254::Fq2>("bn254 fp2", cases, seed, &mut counts)?;
+    let some = cases / 100;
+    towers::<bls12_381::Fp, ark_bls12_381::Fq12>("bls12-381 fp12", some, seed, &mut counts)?;
+    towers::<bn254::Fp, ark_bn254::Fq12>("bn254 fp12", some, seed, &mut counts)?;
+    groups::<BlsG1, ark_bls12_381::g1::Config>("bls12-381 g1", some, seed, &mut counts)?;
+    groups::<BlsG2, ark_bls12_381::g2::Config>("bls12-381 g2", some, seed, &mut counts)?;
+    groups::<BnG1, ark_bn254::g1::Config>("bn254 g1", some, seed, &mut counts)?;
+    groups::<BnG2, ark_bn254::g2::Config>("bn254 g2", some, seed, &mut counts)?;
+    decoders(some, seed, &mut counts)?;
+    pairings(some / 100, seed, &mut counts)?;
+    Ok(counts)
+}
+
+fn work(seed: u64) -> Work {
+    Work {
+        curve: String::new(),
+        operation: String::new(),
+        size: 0,
+        threads: 1,
+        seed,
+        inputs: String::new(),
+    }
+}
+
+/// Numbers as 64 bytes each: half of them random, the others with limbs that are all ones, all zeros or one bit.
+struct Numbers {
+    work: Work,
+    next: usize,
+}
+
+impl Numbers {
+    fn bytes(&mut self) -> [u8; 64] {
+        let mut bytes = self.work.wide("differential", self.next);
+        self.next += 1;
+        if bytes[0] & 1 == 0 {
+            // The random bytes say what each limb is; the upper half stays zero, so nothing is reduced away.
+            let choices: [u8; 8] = bytes[56..].try_into().expect("eight");
+            for (limb, choice) in bytes.chunks_exact_mut(8).zip(choices).skip(2) {
+                match choice % 5 {
+                    0 => limb.fill(0),
+                    1 => limb.fill(0xff),
+                    2 => limb.copy_from_slice(&(1u64 << (choice / 5)).to_be_bytes()),
+                    3 => limb.copy_from_slice(&((1u64 << (choice / 5)) - 1).to_be_bytes()),
+                    _ => {}
+                }
+            }
+            bytes[..16].fill(0);
+        }
+        bytes
+    }
+}
+
+/// The same element on both sides.
+trait Both<A>: Canonical {
+    fn both(numbers: &mut Numbers) -> (Self, A);
+}
+
+macro_rules! both {
+    ($ours:ty, $ark:ty, $ark2:ty) => {
+        impl Both<$ark> for $ours {
+            fn both(numbers: &mut Numbers) -> (Self, $ark) {
+                let bytes = numbers.bytes();
+                (Self::from_be_bytes_reduced(&bytes), <$ark>::from_be_bytes_mod_order(&bytes))
+            }
+        }
+
+        impl Both<$ark2> for Fp2<$ours> {
+            fn both(numbers: &mut Numbers) -> (Self, $ark2) {
+                let ((c0, a0), (c1, a1)) = (<$ours>::both(numbers), <$ours>::both(numbers));
+                (Self { c0, c1 }, <$ark2>::new(a0, a1))
+            }
+        }
+    };
+    ($ours:ty, $ark:ty) => {
+        impl Both<$ark> for $ours {
+            fn both(numbers: &mut Numbers) -> (Self, $ark) {
+                let bytes = numbers.bytes();
+                (Self::from_be_bytes_reduced(&bytes), <$ark>::from_be_bytes_mod_order(&bytes))
+            }
+        }
+    };
+}
+
+both!(bls12_381::Fp, ark_bls12_381::Fq, ark_bls12_381::Fq2);
+both!(bn254::Fp, ark_bn254::Fq, ark_bn254::Fq2);
+both!(bls12_381::Fr, ark_bls12_381::Fr);
+both!(bn254::Fr, ark_bn254::Fr);
+
+fn fields<F: Field + Both<A>, A: ArkField>(
+    name: &'static str,
+    cases: usize,
+    seed: u64,
+    counts: &mut Counts,
+) -> Result<()> {
+    let mut numbers = Numbers { work: work(seed), next: 0 };
+    for case in 0..cases {
+        let ((x, a), (y, b)) = (F::both(&mut numbers), F::both(&mut numbers));
+        let same = |ours: F, theirs: A| ours.bytes() == arkworks::bytes(&theirs);
+        let mut is_equal = same(x * y, a * b)
+            && same(x + y, a + b)
+            && same(x - y, a - b)
+            && same(x.square(), a.square())
+            && same(-x, -a)
+            && same(x.inverse().unwrap_or(F::ZERO), a.inverse().unwrap_or(A::ZERO));
+        if case % 100 == 0 {
+            let roots = (x.sqrt(), a.sqrt());
+            is_equal &= match roots {
+                (Some(ours), Some(theirs)) => same(ours, theirs) || same(-ours, theirs),
+                (None, None) => true,
+                _ => false,
+            };
+        }
+        ensure!(is_equal, "{name}: {x:?}, {y:?}");
+    }
+    counts.push((name, cases));
+    Ok(())
+}
+
+fn towers<F, A>(name: &'static str, cases: usize, seed: u64, counts: &mut Counts) -> Result<()>
+where
+    F: assay_pairing::tower::TowerField + Canonical,
+    A: ArkField,
+{
+    let work = work(seed);
+    for case in 0..cases {
+        let [x, y] = [0, 1].map(|k| Fp12::<F>::element(&work, "fp12", 2 * case + k));
+        let [a, b] = [0, 1].map(|k| arkworks::element::<A>(&work, "fp12", 2 * case + k));
+        let same = |ours: &Fp12<F>, theirs: A| ours.bytes() == arkworks::bytes(&theirs);
+        let inverse = x.inverse().unwrap_or(Fp12::ZERO);
+        let is_equal = same(&(x * y), a * b)
+            && same(&x.square(), a.square())
+            && same(&inverse, a.inverse().unwrap_or(A::ZERO))
+            && same(&x.frobenius(1 + case % 3), a.frobenius_map(1 + case % 3));
+        ensure!(is_equal, "{name}: {x:?}, {y:?}");
+    }
+    counts.push((name, cases));
+    Ok(())
+}
+
+fn coordinates<C: Curve<Base: Canonical>>(point: &Affine<C>) -> Vec<u8> {
+    [point.x.bytes(), point.y.bytes()].concat()
+}
+
+/// Scalar products, sums and doubles of points that belong to the group.
+fn groups<C, P>(name: &'static str, cases: usize, seed: u64, counts: &mut Counts) -> Result<()>
+where
+    C: Curve<Base: Canonical>,
+    P: SWCurveConfig,
+{
+    let mut numbers = Numbers { work: work(seed), next: 0 };
+    let mut ours: Jacobian<C> = C::GENERATOR.into();
+    let mut ark = Projective::<P>::generator();
+    ensure!(coordinates(&C::GENERATOR) == arkworks::affine_bytes(&ark.into_affine()), "{name}");
+    for _ in 0..cases {
+        let bytes = numbers.bytes();
+        let scalar = P::ScalarField::from_be_bytes_mod_order(&bytes[32..]);
+        let mut limbs = [0; 4];
+        for (limb, word) in limbs.iter_mut().zip(bytes[32..].rchunks_exact(8)) {
+            *limb = u64::from_be_bytes(word.try_into()?);
+        }
+        let (product, right) = (ours.multiply(&limbs), ark * scalar);
+        let is_equal = coordinates(&product.to_affine()) == arkworks::point_bytes(&right)
+            && coordinates(&(product + ours).to_affine()) == arkworks::point_bytes(&(right + ark))
+            && coordinates(&(product - ours).to_affine()) == arkworks::point_bytes(&(right - ark));
+        ensure!(is_equal, "{name}: {ours:?} times {limbs:x?}");
+        (ours, ark) = (product.double() + C::GENERATOR.into(), right + right + P::GENERATOR);
+    }
+    counts.push((name, cases));
+    Ok(())
+}
+
+/// Bytes that may be points: blst's verdict and ours. Zcash's format is both libraries' own.
+fn decoders(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
+    let mut numbers = Numbers { work: work(seed ^ 1), next: 0 };
+    for case in 0..cases {
+        let mut bytes = [0; 192];
+        for part in bytes.chunks_exact_mut(48) {
+            part.copy_from_slice(&numbers.bytes()[16..]);
+            // Most coordinates are below the prime.
+            part[0] &= 0x1f;
+            if case % 16 != 0 {
+                part[0] %= 0x1a;
+            }
+        }
+        bytes[0] =
+            bytes[0] & 0x1f | (numbers.bytes()[63] & 0xe0) | if case % 8 == 0 { 0 } else { 0x80 };
+        if case % 3 == 0 {
+            // A point of the group.
+            let scalar = [numbers.next as u64, 3, 5, 7];
+            bytes[..48]
+                .copy_from_slice(&BlsG1::GENERATOR.multiply(&scalar).to_affine().to_compressed());
+            bytes[..96].copy_from_slice(&if case % 2 == 0 {
+                BlsG2::GENERATOR.multiply(&scalar).to_affine().to_compressed()
+            } else {
+                BlsG1::GENERATOR.multiply(&scalar).to_affine().to_uncompressed()
+            });
+        }
+        let g1: [u8; 48] = bytes[..48].try_into()?;
+        let ours = Affine::<BlsG1>::from_compressed(&g1).map(|point| point.to_uncompressed());
+        let theirs = g1_of_blst(&g1);
+        ensure!(ours.ok() == theirs, "g1 {g1:x?}");
+        let g1: [u8; 96] = bytes[..96].try_into()?;
+        let ours = Affine::<BlsG1>::from_uncompressed(&g1).map(|point| point.to_uncompressed());
+        ensure!(ours.ok() == uncompressed_of_blst(&g1), "g1 {g1:x?}");
+        let ours = Affine::<BlsG2>::from_compressed(&g1).map(|point| point.to_uncompressed());
+        ensure!(ours.ok() == g2_of_blst(&g1), "g2 {g1:x?}");
+    }
+    counts.push(("encodings against blst", 3 * cases));
+    Ok(())
+}
+
+/// Only what is in the group, as `blst`'s own types check it.
+fn g1_of_blst(bytes: &[u8; 48]) -> Option<[u8; 96]> {
+    let key = blst::min_pk::PublicKey::uncompress(bytes).ok()?;
+    // Infinity is no key, but a point.
+    let point: blst_p1_affine = key.into();
+    is_valid(key.validate().is_ok(), point == blst_p1_affine::default())?;
+    Some(key.serialize())
+}
+
+fn uncompressed_of_blst(bytes: &[u8; 96]) -> Option<[u8; 96]> {
+    let key = blst::min_pk::PublicKey::deserialize(bytes).ok()?;
+    let point: blst_p1_affine = key.into();
+    // This function takes compressed points as well.
+    is_valid(key.validate().is_ok(), point == blst_p1_affine::default())?;
+    (bytes[0] & 0x80 == 0).then(|| key.serialize())
+}
+
+fn g2_of_blst(bytes: &[u8; 96]) -> Option<[u8; 192]> {
+    let signature = blst::min_pk::Signature::uncompress(bytes).ok()?;
+    let point: blst_p2_affine = signature.into();
+    is_valid(signature.validate(false).is_ok(), point == blst_p2_affine::default())?;
+    Some(signature.serialize())
+}
+
+fn is_valid(is_in_group: bool, is_infinity: bool) -> Option<()> {
+    (is_in_group || is_infinity).then_some(())
+}
+
+/// Products of pairings against arkworks.
+fn pairings(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
+    fn check<P, E>(name: &'static str, scalar: [u64; 4]) -> Result<()>
+    where
+        P: Pairing<Base: Canonical>,
+        E: ark_ec::pairing::Pairing,
+    {
+        let (p, q) =
+            (P::G1::GENERATOR.multiply(&scalar), P::G2::GENERATOR.multiply(&[9, 8, 7, scalar[0]]));
+        let (p, q) = (p.to_affine(), q.to_affine());
+        let ark_scalar = |limbs: [u64; 4]| {
+            let bytes: Vec<u8> = limbs.iter().flat_map(|limb| limb.to_le_bytes()).collect();
+            E::ScalarField::from_le_bytes_mod_order(&bytes)
+        };
+        let a = E::G1Affine::generator() * ark_scalar(scalar);
+        let b = E::G2Affine::generator() * ark_scalar([9, 8, 7, scalar[0]]);
+        let right = E::multi_pairing([a, a], [b, b]);
+        let ours = P::product(&[(p, q), (p, q)]);
+        ensure!(ours.bytes() == arkworks::bytes(&right.0), "{name}: {scalar:x?}");
+        Ok(())
+    }
+    let mut numbers = Numbers { work: work(seed), next: 0 };
+    for _ in 0..cases {
+        let bytes = numbers.bytes();
+        let mut scalar = [0; 4];
+        for (limb, word) in scalar.iter_mut().zip(bytes[32..].rchunks_exact(8)) {
+            *limb = u64::from_be_bytes(word.try_into()?);
+        }
+        check::<Bls12381, ark_bls12_381::Bls12_381>("bls12-381 pairing", scalar)?;
+        check::<Bn254, ark_bn254::Bn254>("bn254 pairing", scalar)?;
+    }
+    counts.push(("pairings", 2 * cases));
+    Ok(())
+}
