@@ -304,7 +304,7 @@ fn interrupted(whole: &Chain, lines: usize, cut: impl Fn(&Path)) -> tempfile::Te
 }
 
 /// What an interruption leaves of a folder.
-type Damage = Box<dyn Fn(&Path)>;
+type Damage<'a> = Box<dyn Fn(&Path) + 'a>;
 
 #[test]
 fn an_interrupted_history_goes_on_and_ends_the_same() {
@@ -325,7 +325,7 @@ fn an_interrupted_history_goes_on_and_ends_the_same() {
         fs::write(block_file(dir), bytes).expect("written");
     };
     let half = cut_at(400);
-    let cases: [(&str, usize, Damage); 6] = [
+    let cases: [(&str, usize, Damage<'_>); 6] = [
         ("only the first line", 1, Box::new(|_| ())),
         ("all blocks are there", usize::MAX, Box::new(|_| ())),
         ("the ledger is behind", 300, Box::new(|_| ())),
