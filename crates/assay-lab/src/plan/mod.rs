@@ -413,7 +413,7 @@ mod tests {
         plan.toml: feed.seen = 0.9: each share once, in whole percent
         plan.toml: feed.seen = 1.5: a share lies between 0.0 and 1.0
         plan.toml: runs.repeat = 0: use 1 to 100
-        plan.toml: runs.targets = btcd: use assay[=PATH], engine[=PATH], bitcoind=PATH, btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks
+        plan.toml: runs.targets = btcd: use assay[=PATH], engine[=PATH], bitcoind=PATH, core@REV[+COMPILER] (a build of `assay builds make`), btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks
         plan.toml: feed.seen = [0.0, 0.9]: a target that fetches blocks is sent no transactions: use [0.0]
         plan.toml: runs.targets = bitcoind=/b+index: only our own node has an index of ours
         plan.toml: chain.stop_height = 0: the first block has height 1

@@ -89,6 +89,8 @@ fn write_chain(
             r#"{{"kind":"tip","height":{height},"hash":"{hash}","utxo_count":{UTXO_COUNT},"utxo_amount":{UTXO_AMOUNT},"utxo_muhash":"{muhash}","txs":{all_txs},"inputs":{all_inputs},"outputs":{all_txs},"bytes":{all_bytes},"signatures":{all_inputs}}}"#
         )
     );
+    // What an interrupted forge left is its own, as with the real one.
+    let _ = fs::remove_file(dir.join("ledger.jsonl.part"));
     fs::write(dir.join("ledger.jsonl"), ledger)
 }
 

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use assay_wire::OutPoint;
+use assay_wire::{BlockHash, OutPoint};
 use parking_lot::{Condvar, Mutex};
 
 use super::notify_queue::{Item, NotifyQueue};
@@ -117,6 +117,7 @@ impl Subscriptions {
     /// Notifies clients of what is new until [`Subscriptions::stop`].
     pub(in crate::server) fn run(&self) {
         let mut queue = NotifyQueue::default();
+        let mut last_tip = None;
         let mut is_interrupted = false;
         loop {
             let changes = {
@@ -138,7 +139,7 @@ impl Subscriptions {
                 changes
             };
             if let Some(changes) = changes {
-                self.schedule(&changes, &mut queue);
+                self.schedule(&changes, &mut last_tip, &mut queue);
             }
             is_interrupted = !queue.run_slice(|item| self.refresh_item(item));
             self.backlog.store(queue.len(), Ordering::Release);
@@ -160,9 +161,16 @@ impl Subscriptions {
 
     /// Notifies of a new tip, and queues what is to be looked up. Nothing is read from disk for
     /// that.
-    fn schedule(&self, changes: &Changes, queue: &mut NotifyQueue) {
+    fn schedule(
+        &self,
+        changes: &Changes,
+        last_tip: &mut Option<BlockHash>,
+        queue: &mut NotifyQueue,
+    ) {
         let Some(snapshot) = self.published.snapshot() else { return };
-        if changes.tip {
+        // A change may be looked at only after the next one: its tip is notified of once. Who subscribed in between has it in
+        // the reply.
+        if changes.tip && last_tip.replace(snapshot.tip.hash) != Some(snapshot.tip.hash) {
             self.notify_tip(&snapshot);
         }
         if changes.all {
