@@ -1,7 +1,7 @@
 //! Sums of many multiples: Pippenger's buckets, filled by affine additions that share inversions.
 //!
 //! Scalars have signed digits of c bits, so a window has 2^(c-1) buckets. What is in a bucket is a list
-//! of points; lists are added up in pairs, and pairs of pairs ([`lists`]), so no two additions at a time
+//! of points; lists are added up in pairs, and pairs of pairs (`lists`), so no two additions at a time
 //! touch the same sum and nothing has to wait or be queued. The buckets of a window are then seen as a
 //! rectangle: bucket `i 2^h + j` lies in row i and column j, so the window's sum is `2^h sum(i row_i) +
 //! sum(j column_j)`. Rows and columns are lists again, and so are the rows and columns whose number has a
