@@ -83,9 +83,9 @@ impl Table {
         count.saturating_add(1).clamp(BLOCKS_LEAST, share.min(known))
     }
 
-    /// A peer that is asked for blocks for the first time, and is not the only one that has shown its chain, gets every
-    /// so-manieth: one for each that was asked for none yet. So blocks that follow each other come over all links at once, and
-    /// none is behind a row of large ones on a single link.
+    /// The distance between the blocks that a peer is asked for first. Unless it alone has shown its chain, that is the number of
+    /// peers that were asked for none yet: the first blocks are dealt among them. So blocks that follow each other come over all
+    /// links at once, and none is behind a row of large ones on a single link.
     pub(super) fn stride(&self, peer: u64) -> usize {
         let is_new = |state: &PeerSync| {
             state.traits.serves_blocks
