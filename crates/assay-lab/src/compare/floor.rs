@@ -6,7 +6,7 @@ use std::{fs, io};
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
-use super::{Beside, Source};
+use super::{PairComparison, Source};
 use crate::machine::{Machine, utc_now};
 
 const SCHEMA: u32 = 1;
@@ -61,10 +61,12 @@ pub enum FloorError {
 
 impl Floor {
     /// That of the comparisons in which both sides are the same; the larger one where there are several.
-    pub(super) fn measured(sources: &[Source], beside: &[Beside]) -> Option<Self> {
+    pub(super) fn measured(sources: &[Source], comparisons: &[PairComparison]) -> Option<Self> {
         let results = &sources.first()?.results;
         let mut rows: Vec<FloorRow> = Vec::new();
-        for row in beside.iter().filter(|beside| beside.is_aa).flat_map(|beside| &beside.rows) {
+        for row in
+            comparisons.iter().filter(|compared| compared.is_aa).flat_map(|compared| &compared.rows)
+        {
             let new = FloorRow {
                 seen: row.seen,
                 what: row.what.clone(),

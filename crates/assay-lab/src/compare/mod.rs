@@ -163,14 +163,15 @@ pub struct Comparison {
     /// Share by which the control load might move.
     pub control_limit: f64,
     /// The comparisons, each of two sides.
-    pub beside: Vec<Beside>,
+    #[serde(rename = "beside")]
+    pub comparisons: Vec<PairComparison>,
     /// Floors measured here, by runs of the same software.
     pub floor: Option<Floor>,
 }
 
 /// Two sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Beside {
+pub struct PairComparison {
     /// The baseline.
     pub first: String,
     /// What is compared with it.
@@ -222,7 +223,7 @@ impl Comparison {
 
     /// All rows of all comparisons.
     pub fn rows(&self) -> impl Iterator<Item = &ComparedRow> {
-        self.beside.iter().flat_map(|beside| &beside.rows)
+        self.comparisons.iter().flat_map(|compared| &compared.rows)
     }
 }
 
@@ -239,17 +240,17 @@ struct Side<'a> {
 /// # Errors
 /// When there are no two sides, or when they did not do the same work under the same settings.
 pub fn compare(sources: &[Source], options: &CompareOptions) -> Result<Comparison, CompareError> {
-    let mut beside = Vec::new();
+    let mut comparisons = Vec::new();
     for (first, second) in sides(sources, options)? {
         let label = |side: Side<'_>| match sources {
             [_] => side.target.name.clone(),
             _ => format!("{} of {}", side.target.name, sources[side.source].name),
         };
-        beside.push(beside_each_other((first, label(first)), (second, label(second)), options)?);
+        comparisons.push(compare_pair((first, label(first)), (second, label(second)), options)?);
     }
-    let floor = Floor::measured(sources, &beside);
+    let floor = Floor::measured(sources, &comparisons);
     // The same software within these results says what others have to exceed; not what it has to exceed itself.
-    for compared in &mut beside {
+    for compared in &mut comparisons {
         let measured = if compared.is_aa { None } else { floor.as_ref() };
         judge(compared, options, options.aa.as_ref().or(measured));
     }
@@ -258,7 +259,7 @@ pub fn compare(sources: &[Source], options: &CompareOptions) -> Result<Compariso
         kind: "comparison",
         delta: options.delta,
         control_limit: options.control_limit,
-        beside,
+        comparisons,
         floor,
     })
 }
@@ -327,11 +328,11 @@ fn sides<'a>(
     Ok(found)
 }
 
-fn beside_each_other(
+fn compare_pair(
     (first, first_name): (Side<'_>, String),
     (second, second_name): (Side<'_>, String),
     options: &CompareOptions,
-) -> Result<Beside, CompareError> {
+) -> Result<PairComparison, CompareError> {
     let found = same_work::differences(first, second);
     let is_meant = |difference: &Difference| difference.is_named_by(&options.vary);
     let (varied, differences): (Vec<_>, Vec<_>) = found.into_iter().partition(is_meant);
@@ -360,7 +361,7 @@ fn beside_each_other(
     }
     let is_aa =
         first.source == second.source && same_work::is_same_software(first.target, second.target);
-    let mut beside = Beside {
+    let mut compared = PairComparison {
         first: first_name,
         second: second_name,
         is_aa,
@@ -370,20 +371,20 @@ fn beside_each_other(
         rows,
         notes: Vec::new(),
     };
-    beside.notes = notes(&beside);
-    beside.notes.extend(unlike_ways(first, second));
-    Ok(beside)
+    compared.notes = notes(&compared);
+    compared.notes.extend(unlike_ways(first, second));
+    Ok(compared)
 }
 
 /// What a reader must know beside the figures.
-fn notes(beside: &Beside) -> Vec<String> {
+fn notes(compared: &PairComparison) -> Vec<String> {
     let mut notes = Vec::new();
-    if beside.is_aa {
+    if compared.is_aa {
         notes.push(
             "the same software on both sides (A/A): any difference shown is false".to_owned(),
         );
     }
-    if !beside.took_turns {
+    if !compared.took_turns {
         notes.push(format!(
             "the runs were not interleaved: changes of the machine between them look like a difference of the software; \
              the floor is at least {:.0} %",
@@ -391,9 +392,9 @@ fn notes(beside: &Beside) -> Vec<String> {
         ));
     }
     notes.extend(
-        beside.varied.iter().map(|difference| format!("not the same, on purpose: {difference}")),
+        compared.varied.iter().map(|difference| format!("not the same, on purpose: {difference}")),
     );
-    notes.extend(beside.pairs.iter().flat_map(PairCount::notes));
+    notes.extend(compared.pairs.iter().flat_map(PairCount::notes));
     notes
 }
 
@@ -463,25 +464,25 @@ fn rows_of(results: &Results, seen: f64, pairs: &[(&Run, &Run)]) -> Vec<Compared
 }
 
 /// Gives every row its floor and its verdict.
-fn judge(beside: &mut Beside, options: &CompareOptions, aa: Option<&Floor>) {
+fn judge(compared: &mut PairComparison, options: &CompareOptions, aa: Option<&Floor>) {
     for is_total in [true, false] {
-        let chosen: Vec<usize> = (0..beside.rows.len())
-            .filter(|index| beside.rows[*index].is_total == is_total)
+        let chosen: Vec<usize> = (0..compared.rows.len())
+            .filter(|index| compared.rows[*index].is_total == is_total)
             .collect();
         let probabilities: Vec<_> =
-            chosen.iter().map(|index| beside.rows[*index].ratio.p).collect();
+            chosen.iter().map(|index| compared.rows[*index].ratio.p).collect();
         for (index, p) in chosen.into_iter().zip(holm(&probabilities)) {
-            beside.rows[index].p_adjusted = p;
+            compared.rows[index].p_adjusted = p;
         }
     }
-    let least = if beside.took_turns { FLOOR_MIN } else { FLOOR_MIN_APART };
-    for row in &mut beside.rows {
+    let least = if compared.took_turns { FLOOR_MIN } else { FLOOR_MIN_APART };
+    for row in &mut compared.rows {
         let measured = aa.map_or(0.0, |floor| floor.of(row.seen, &row.what));
         row.floor = options.floor.unwrap_or_else(|| measured.max(least));
         row.verdict = row.ratio.verdict(row.floor, options.delta, row.p_adjusted);
     }
-    if options.floor.is_none() && aa.is_none() && !beside.is_aa {
-        beside.notes.push(format!(
+    if options.floor.is_none() && aa.is_none() && !compared.is_aa {
+        compared.notes.push(format!(
             "no A/A runs (--aa): the noise floor is the minimum, {:.0} %",
             least * 100.0
         ));

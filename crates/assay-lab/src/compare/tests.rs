@@ -76,9 +76,9 @@ fn alone(factor: f64) -> Results {
 #[test]
 fn a_thing_beside_itself() {
     let comparison = of_one(turns(1.0));
-    let [beside] = &comparison.beside[..] else { panic!("one comparison") };
-    assert!(beside.is_aa && beside.took_turns, "{:?}", beside.notes);
-    assert_eq!((beside.pairs[0].planned, beside.pairs[0].counted), (6, 6));
+    let [compared] = &comparison.comparisons[..] else { panic!("one comparison") };
+    assert!(compared.is_aa && compared.took_turns, "{:?}", compared.notes);
+    assert_eq!((compared.pairs[0].planned, compared.pairs[0].counted), (6, 6));
     assert!(comparison.rows().all(|row| row.verdict == Verdict::Equivalent));
     let floor = comparison.floor.as_ref().expect("a floor");
     assert!(floor.of(0.0, "total") < 0.005 && floor.of(0.5, "other") < 0.005);
@@ -112,7 +112,7 @@ fn runs_during_which_the_machine_moved_do_not_count() {
     results.targets[1].runs[3].control_ns = vec![60_000_000, 60_000_000];
     results.targets[1].runs[4].status = Status::Void;
     let comparison = of_one(results);
-    let count = &comparison.beside[0].pairs[0];
+    let count = &comparison.comparisons[0].pairs[0];
     assert_eq!((count.counted, count.left_out.len()), (3, 3), "{count:?}");
     let text = comparison.text();
     assert!(text.contains("moved by 12.0 % during the run"), "{text}");
@@ -132,7 +132,7 @@ fn a_machine_that_always_jitters_leaves_out_what_is_odd_there() {
     }
     results.targets[1].runs[3].control_ns = vec![80_000_000, 80_000_000];
     let comparison = of_one(results);
-    let count = &comparison.beside[0].pairs[0];
+    let count = &comparison.comparisons[0].pairs[0];
     assert_eq!((count.counted, count.left_out.len()), (5, 1), "{count:?}");
     assert!(comparison.text().contains("away from its median"), "{}", comparison.text());
 }
@@ -141,31 +141,31 @@ fn a_machine_that_always_jitters_leaves_out_what_is_odd_there() {
 fn what_was_planned_beforehand_stands() {
     let mut results = turns(1.05);
     results.pairs_planned = Some(4);
-    let count = of_one(results).beside[0].pairs[0].clone();
+    let count = of_one(results).comparisons[0].pairs[0].clone();
     assert_eq!((count.planned, count.counted, count.added), (4, 4, 2));
     let mut results = turns(1.05);
     results.plan.runs.repeat = 8;
     results.pairs_planned = Some(8);
     results.targets[1].runs.remove(0);
-    let count = of_one(results).beside[0].pairs[0].clone();
+    let count = of_one(results).comparisons[0].pairs[0].clone();
     assert_eq!((count.planned, count.counted, count.missing), (8, 5, 3));
     // Who asks for fewer in the end has not asked for more.
     let mut results = turns(1.05);
     results.plan.runs.repeat = 3;
-    assert_eq!(of_one(results).beside[0].pairs[0].planned, 3);
+    assert_eq!(of_one(results).comparisons[0].pairs[0].planned, 3);
 }
 
 #[test]
 fn two_executions() {
     let sources = [source("before", alone(1.0)), source("after", alone(1.1))];
     let comparison = compare(&sources, &CompareOptions::default()).expect("comparable");
-    let beside = &comparison.beside[0];
-    assert_eq!(beside.second, "assay of after");
-    assert!(!beside.is_aa, "two executions may hold two builds of one version");
+    let compared = &comparison.comparisons[0];
+    assert_eq!(compared.second, "assay of after");
+    assert!(!compared.is_aa, "two executions may hold two builds of one version");
     // Their rounds began at the same moments, one after the other: they took turns.
-    assert!(beside.took_turns);
+    assert!(compared.took_turns);
     assert!(comparison.rows().all(|row| row.verdict == Verdict::Slower && row.floor > 0.0099));
-    let floor = Floor::measured(&[source("r", turns(1.0))], &of_one(turns(1.0)).beside);
+    let floor = Floor::measured(&[source("r", turns(1.0))], &of_one(turns(1.0)).comparisons);
     let options = CompareOptions { aa: floor, ..CompareOptions::default() };
     let text = compare(&sources, &options).expect("comparable").text();
     assert!(!text.contains("--aa"), "{text}");
@@ -183,7 +183,7 @@ fn executions_one_after_the_other_have_a_higher_floor() {
     }
     let sources = [source("before", before), source("after", later)];
     let comparison = compare(&sources, &CompareOptions::default()).expect("comparable");
-    assert!(!comparison.beside[0].took_turns);
+    assert!(!comparison.comparisons[0].took_turns);
     assert!(comparison.rows().all(|row| row.verdict == Verdict::NotShown && row.floor >= 0.02));
 }
 
@@ -195,7 +195,7 @@ fn other_work_is_refused_by_name() {
         let vary = vary.iter().map(|name| (*name).to_owned()).collect();
         let options = CompareOptions { vary, ..CompareOptions::default() };
         let sources = [source("a", alone(1.0)), source("b", other)];
-        compare(&sources, &options).map(|comparison| comparison.beside[0].varied.len())
+        compare(&sources, &options).map(|comparison| comparison.comparisons[0].varied.len())
     };
     let cases: [(Change, &str); 8] = [
         (|r| r.chain.tip = "cc".repeat(32), "chain.tip"),
@@ -248,7 +248,7 @@ fn unlike_ways_of_one_plan_are_told() {
     let mut results = fixture::syncs();
     let told = |results: &Results| {
         let comparison = compare(&[source("a", results.clone())], &CompareOptions::default());
-        let notes = comparison.expect("comparable").beside.remove(0).notes;
+        let notes = comparison.expect("comparable").comparisons.remove(0).notes;
         notes.into_iter().find(|note| note.contains("different paths"))
     };
     let note = told(&results).expect("one fetches, one reads files");

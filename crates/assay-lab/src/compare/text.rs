@@ -8,16 +8,16 @@ use assay_report::number::in_percent;
 use assay_report::stats::verdict::Verdict;
 
 use super::pairs::PAIRS_MIN;
-use super::{Beside, ComparedRow, Comparison, Spread};
+use super::{ComparedRow, Comparison, PairComparison, Spread};
 
 impl Comparison {
     /// For the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
-        for beside in &self.beside {
-            let _ = writeln!(out, "{}", heading(beside));
-            table(beside).text(&mut out);
-            for line in self.lines(beside) {
+        for compared in &self.comparisons {
+            let _ = writeln!(out, "{}", heading(compared));
+            table(compared).text(&mut out);
+            for line in self.lines(compared) {
                 let _ = writeln!(out, "{line}");
             }
             out.push('\n');
@@ -28,10 +28,10 @@ impl Comparison {
     /// For pull requests.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
-        for beside in &self.beside {
-            let _ = writeln!(out, "### {}\n", heading(beside));
-            table(beside).markdown(&mut out);
-            for line in self.lines(beside) {
+        for compared in &self.comparisons {
+            let _ = writeln!(out, "### {}\n", heading(compared));
+            table(compared).markdown(&mut out);
+            for line in self.lines(compared) {
                 let _ = writeln!(out, "- {line}");
             }
             out.push('\n');
@@ -45,15 +45,15 @@ impl Comparison {
             "first,second,seen,what,pairs,first_mean_s,first_sigma_s,first_min_s,first_max_s,second_mean_s,second_sigma_s,\
              second_min_s,second_max_s,ratio,low,high,coverage,p_adjusted,floor,verdict\n",
         );
-        for beside in &self.beside {
-            for row in &beside.rows {
+        for compared in &self.comparisons {
+            for row in &compared.rows {
                 let (a, b, ratio) = (&row.first, &row.second, &row.ratio);
                 let p = row.p_adjusted.map_or_else(String::new, |p| format!("{p:.6}"));
                 let _ = writeln!(
                     out,
                     "{},{},{},{},{},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.6},{:.4},{p},{:.6},{}",
-                    field(&beside.first),
-                    field(&beside.second),
+                    field(&compared.first),
+                    field(&compared.second),
                     row.seen,
                     field(&row.what),
                     ratio.pairs,
@@ -79,55 +79,55 @@ impl Comparison {
 
     /// A sentence for each total: the verdict, its interval, its floor and its pairs.
     pub fn verdicts(&self) -> Vec<String> {
-        let of = |beside: &Beside| {
-            let totals = beside.rows.iter().filter(|row| row.is_total);
+        let of = |compared: &PairComparison| {
+            let totals = compared.rows.iter().filter(|row| row.is_total);
             let sentences = totals.map(|row| {
-                let pairs = beside
+                let pairs = compared
                     .pairs
                     .iter()
                     .find(|count| in_percent(count.seen) == in_percent(row.seen));
                 let pairs = pairs.map_or_else(String::new, |count| {
                     format!("; {} of {} planned pairs", count.counted, count.planned)
                 });
-                format!("VERDICT: {}{pairs}", self.sentence(beside, row))
+                format!("VERDICT: {}{pairs}", self.sentence(compared, row))
             });
             let mut sentences: Vec<String> = sentences.collect();
             if sentences.is_empty() {
-                let (first, second) = (&beside.first, &beside.second);
+                let (first, second) = (&compared.first, &compared.second);
                 sentences.push(format!("VERDICT: none on {first} and {second}: no pairs count"));
             }
             sentences
         };
-        self.beside.iter().flat_map(of).collect()
+        self.comparisons.iter().flat_map(of).collect()
     }
 
     /// Notes that stand under the tables.
     pub fn notes(&self) -> Vec<String> {
-        self.beside.iter().flat_map(|beside| beside.notes.clone()).collect()
+        self.comparisons.iter().flat_map(|compared| compared.notes.clone()).collect()
     }
 
     /// A table for every two sides.
     pub fn tables(&self) -> Vec<Table> {
-        let of = |beside: &Beside| {
-            let mut table = table(beside);
-            table.caption = format!("{}: {}", heading(beside), table.caption);
+        let of = |compared: &PairComparison| {
+            let mut table = table(compared);
+            table.caption = format!("{}: {}", heading(compared), table.caption);
             table
         };
-        self.beside.iter().map(of).collect()
+        self.comparisons.iter().map(of).collect()
     }
 
     /// Verdicts on totals, notes, and the floor that was found.
-    fn lines(&self, beside: &Beside) -> Vec<String> {
-        let mut lines: Vec<String> = beside
+    fn lines(&self, compared: &PairComparison) -> Vec<String> {
+        let mut lines: Vec<String> = compared
             .rows
             .iter()
             .filter(|row| row.is_total)
-            .map(|row| self.sentence(beside, row))
+            .map(|row| self.sentence(compared, row))
             .collect();
-        let false_ones = beside.rows.iter().filter(|row| row.verdict.is_difference()).count();
-        if beside.is_aa && !beside.rows.is_empty() {
-            lines.push(format!("false verdicts: {false_ones} of {} rows", beside.rows.len()));
-            let floors = beside.rows.iter().filter(|row| row.is_total).map(|row| {
+        let false_ones = compared.rows.iter().filter(|row| row.verdict.is_difference()).count();
+        if compared.is_aa && !compared.rows.is_empty() {
+            lines.push(format!("false verdicts: {false_ones} of {} rows", compared.rows.len()));
+            let floors = compared.rows.iter().filter(|row| row.is_total).map(|row| {
                 format!(
                     "{:.2} % ({} % pre-relayed)",
                     row.ratio.reach() * 100.0,
@@ -139,44 +139,44 @@ impl Comparison {
                 floors.collect::<Vec<_>>().join(", ")
             ));
         }
-        lines.extend(beside.notes.iter().map(|note| format!("note: {note}")));
+        lines.extend(compared.notes.iter().map(|note| format!("note: {note}")));
         lines
     }
 
-    fn sentence(&self, beside: &Beside, row: &ComparedRow) -> String {
+    fn sentence(&self, compared: &PairComparison, row: &ComparedRow) -> String {
         let away = (row.ratio.median.max(1.0 / row.ratio.median) - 1.0) * 100.0;
         let interval = format!("ratio {:.4}, {}", row.ratio.median, interval(row));
         let seen = format!("{} % pre-relayed", in_percent(row.seen));
         match row.verdict {
             Verdict::Faster | Verdict::Slower => format!(
                 "{seen}: {} is {} than {} by {away:.2} % ({interval}, floor {:.2} %)",
-                beside.second,
+                compared.second,
                 row.verdict.text(),
-                beside.first,
+                compared.first,
                 row.floor * 100.0
             ),
             Verdict::Equivalent => format!(
                 "{seen}: {} and {} are equivalent within {:.2} % ({interval})",
-                beside.first,
-                beside.second,
+                compared.first,
+                compared.second,
                 self.delta * 100.0
             ),
             Verdict::NotShown if row.ratio.pairs < PAIRS_MIN => format!(
                 "{seen}: undecided between {} and {}: fewer than {PAIRS_MIN} pairs count ({interval})",
-                beside.first, beside.second
+                compared.first, compared.second
             ),
             Verdict::NotShown => format!(
                 "{seen}: no difference shown between {} and {} ({interval}, floor {:.2} %)",
-                beside.first,
-                beside.second,
+                compared.first,
+                compared.second,
                 row.floor * 100.0
             ),
         }
     }
 }
 
-fn heading(beside: &Beside) -> String {
-    format!("A = {}, B = {}", beside.first, beside.second)
+fn heading(compared: &PairComparison) -> String {
+    format!("A = {}, B = {}", compared.first, compared.second)
 }
 
 fn interval(row: &ComparedRow) -> String {
@@ -184,8 +184,8 @@ fn interval(row: &ComparedRow) -> String {
     format!("{:.4} to {:.4} with at least {coverage:.1} %", interval.low, interval.high)
 }
 
-fn table(beside: &Beside) -> Table {
-    let pairs = beside.pairs.iter().map(|count| {
+fn table(compared: &PairComparison) -> Table {
+    let pairs = compared.pairs.iter().map(|count| {
         format!(
             "{} of {} planned pairs at {} % pre-relayed",
             count.counted,
@@ -212,7 +212,7 @@ fn table(beside: &Beside) -> Table {
         "verdict",
     ];
     let mut table = Table::new(&caption, &head, 2);
-    for row in &beside.rows {
+    for row in &compared.rows {
         let mean = |spread: &Spread| format!("{:.3} ± {:.3}", spread.mean_s, spread.sigma_s);
         let range = |spread: &Spread| format!("{:.3} … {:.3}", spread.min_s, spread.max_s);
         table.push([

@@ -242,7 +242,7 @@ fn judged(results: Results) -> anyhow::Result<Syncs> {
 
 /// What is decided: the totals of the syncs of the head, and every benchmark.
 fn verdicts(syncs: Option<&Syncs>, micro: Option<&Micro>) -> impl Iterator<Item = Verdict> {
-    let sides = syncs.into_iter().flat_map(|syncs| &syncs.comparison.beside);
+    let sides = syncs.into_iter().flat_map(|syncs| &syncs.comparison.comparisons);
     let totals = sides.filter(|side| !side.is_aa).flat_map(|side| &side.rows);
     let totals = totals.filter(|row| row.is_total).map(|row| row.verdict);
     let rows = micro.into_iter().flat_map(|micro| &micro.rows).map(|row| row.verdict);
@@ -252,7 +252,7 @@ fn verdicts(syncs: Option<&Syncs>, micro: Option<&Micro>) -> impl Iterator<Item 
 /// The verdict of the page.
 fn overall(syncs: Option<&Syncs>, micro: Option<&Micro>) -> Overall {
     let is_short = |syncs: &Syncs| {
-        let mut sides = syncs.comparison.beside.iter().filter(|side| !side.is_aa);
+        let mut sides = syncs.comparison.comparisons.iter().filter(|side| !side.is_aa);
         let is_decided = |row: &ComparedRow| row.is_total && row.ratio.pairs >= PAIRS_MIN;
         sides.any(|side| !side.rows.iter().any(is_decided))
     };

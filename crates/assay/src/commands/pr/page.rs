@@ -63,7 +63,7 @@ fn front(results: &PrResults) -> Front {
 }
 
 fn of_syncs(syncs: &Syncs, front: &mut Front) {
-    for side in &syncs.comparison.beside {
+    for side in &syncs.comparison.comparisons {
         for row in side.rows.iter().filter(|row| row.is_total) {
             let what = if side.is_aa { "base over base again" } else { "base over head" };
             let ratio = &row.ratio;
@@ -86,7 +86,7 @@ fn of_syncs(syncs: &Syncs, front: &mut Front) {
     front.caveats.extend(
         syncs
             .comparison
-            .beside
+            .comparisons
             .iter()
             .filter(|side| !side.is_aa)
             .flat_map(|side| side.notes.clone()),

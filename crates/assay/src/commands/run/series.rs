@@ -93,14 +93,15 @@ fn judged(folder: String, results: Results) -> anyhow::Result<OneSeries> {
 
 fn summarise(plan: &Plan, series: Vec<OneSeries>) -> Summary {
     let count = |is_aa_only: bool, is_total_only: bool| {
-        let beside = series.iter().flat_map(|series| &series.comparison.beside);
-        let rows =
-            beside.filter(|beside| beside.is_aa || !is_aa_only).flat_map(|beside| &beside.rows);
+        let comparisons = series.iter().flat_map(|series| &series.comparison.comparisons);
+        let rows = comparisons
+            .filter(|compared| compared.is_aa || !is_aa_only)
+            .flat_map(|compared| &compared.rows);
         let rows = rows.filter(|row| row.is_total || !is_total_only);
         rows.filter(|row| row.verdict.is_difference()).count()
     };
-    let beside = || series.iter().flat_map(|series| &series.comparison.beside);
-    let same = beside().filter(|beside| beside.is_aa).flat_map(|beside| &beside.rows);
+    let comparisons = || series.iter().flat_map(|series| &series.comparison.comparisons);
+    let same = comparisons().filter(|compared| compared.is_aa).flat_map(|compared| &compared.rows);
     let floor_of_totals =
         same.filter(|row| row.is_total).map(|row| row.ratio.reach()).reduce(f64::max);
     Summary {
@@ -110,7 +111,7 @@ fn summarise(plan: &Plan, series: Vec<OneSeries>) -> Summary {
         pairs: plan.runs.repeat,
         differences_of_totals: count(false, true),
         differences: count(false, false),
-        rows: beside().map(|beside| beside.rows.len()).sum(),
+        rows: comparisons().map(|compared| compared.rows.len()).sum(),
         false_differences_of_totals: count(true, true),
         false_differences: count(true, false),
         floor_of_totals,
@@ -129,19 +130,20 @@ fn text(summary: &Summary) -> String {
     let caption = format!("{}: totals of each series; above 1, B is faster", summary.plan);
     let mut table = Table::new(&caption, &head, 3);
     for series in &summary.series {
-        for beside in &series.comparison.beside {
-            let differences = beside.rows.iter().filter(|row| row.verdict.is_difference()).count();
-            for row in beside.rows.iter().filter(|row| row.is_total) {
+        for compared in &series.comparison.comparisons {
+            let differences =
+                compared.rows.iter().filter(|row| row.verdict.is_difference()).count();
+            for row in compared.rows.iter().filter(|row| row.is_total) {
                 table.push([
                     series.folder.clone(),
-                    beside.first.clone(),
-                    beside.second.clone(),
+                    compared.first.clone(),
+                    compared.second.clone(),
                     row.ratio.pairs.to_string(),
                     format!("{:.4}", row.ratio.median),
                     format!("{:.4} to {:.4}", row.ratio.interval.low, row.ratio.interval.high),
                     format!("{:.2} %", row.ratio.reach() * 100.0),
                     row.verdict.text().to_owned(),
-                    format!("{differences} of {}", beside.rows.len()),
+                    format!("{differences} of {}", compared.rows.len()),
                 ]);
             }
         }
