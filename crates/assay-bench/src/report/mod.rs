@@ -81,16 +81,9 @@ pub fn page(results: &BenchResults) -> Page {
 }
 
 fn sections(results: &BenchResults) -> Vec<Section> {
-    let section = |id: &str, title: &str, prose: Vec<String>, tables: Vec<Table>| Section {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        prose,
-        tables,
-        ..Section::default()
-    };
     let mut all = vec![
-        section("summary", "Summary", prose::summary(results), tables::summary(results)),
-        section(
+        Section::new("summary", "Summary", prose::summary(results), tables::summary(results)),
+        Section::new(
             "published",
             "Compared with published figures",
             prose::published(results),
@@ -99,7 +92,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
     ];
     for study in &results.studies {
         let tables = study.tables.iter().map(Table::from).collect();
-        all.push(section(
+        all.push(Section::new(
             &format!("study-{}", study.id),
             &study.title,
             study.prose.clone(),
@@ -120,7 +113,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
         let every: Vec<&Measured> = results.builds.iter().collect();
         all.push(Section {
             charts: charts::ratios("Builds", &every),
-            ..section(
+            ..Section::new(
                 "builds",
                 "Builds compared",
                 prose::builds(results),
@@ -132,14 +125,14 @@ fn sections(results: &BenchResults) -> Vec<Section> {
         });
     }
     all.extend([
-        section("failures", "Without figures", Vec::new(), tables::failures(results)),
-        section(
+        Section::new("failures", "Without figures", Vec::new(), tables::failures(results)),
+        Section::new(
             "conditions",
             "Machine, software, conditions",
             prose::conditions(results),
             vec![machine::table(&results.conditions.machine), tables::software(results)],
         ),
-        section("method", "Method", prose::method(results), Vec::new()),
+        Section::new("method", "Method", prose::method(results), Vec::new()),
     ]);
     let is_filled = |section: &Section| match section.id.as_str() {
         "published" | "failures" => !section.tables.is_empty(),

@@ -127,3 +127,10 @@ pub struct Section {
     /// Whether the HTML form shows only its heading until it is opened.
     pub is_folded: bool,
 }
+
+impl Section {
+    /// A section of prose and tables.
+    pub fn new(id: &str, title: &str, prose: Vec<String>, tables: Vec<Table>) -> Self {
+        Self { id: id.to_owned(), title: title.to_owned(), prose, tables, ..Self::default() }
+    }
+}

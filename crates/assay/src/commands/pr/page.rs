@@ -110,20 +110,13 @@ fn of_micro(micro: &Micro, front: &mut Front) {
 }
 
 fn sections(results: &PrResults) -> Vec<Section> {
-    let section = |id: &str, title: &str, prose: Vec<String>, tables: Vec<Table>| Section {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        prose,
-        tables,
-        ..Section::default()
-    };
     let mut all = Vec::new();
     if let Some(syncs) = &results.syncs {
         let mut prose = vec![format!("Chain: {}.", syncs.chain)];
         prose.extend(syncs.comparison.verdicts().into_iter().map(|line| format!("- {line}")));
         prose.extend(syncs.comparison.notes().into_iter().map(|note| format!("- note: {note}")));
         prose.push("Curves, phases and single runs: `macro/report.html`.".to_owned());
-        all.push(section("syncs", "Syncs", prose, syncs.comparison.tables()));
+        all.push(Section::new("syncs", "Syncs", prose, syncs.comparison.tables()));
     }
     if let Some(micro) = &results.micro {
         let mut prose = vec![
@@ -131,11 +124,16 @@ fn sections(results: &PrResults) -> Vec<Section> {
             "Every sample: `micro/report.html`.".to_owned(),
         ];
         prose.extend(micro.failures.iter().map(|failure| format!("- failed: {failure}")));
-        all.push(section("micro", "bench_bitcoin", prose, vec![table(micro, false)]));
+        all.push(Section::new("micro", "bench_bitcoin", prose, vec![table(micro, false)]));
     }
-    all.push(section("builds", "Builds", Vec::new(), vec![builds(results)]));
-    all.push(section("machine", "Machine", Vec::new(), vec![machine::table(&results.machine)]));
-    all.push(section("method", "Method", method(results), Vec::new()));
+    all.push(Section::new("builds", "Builds", Vec::new(), vec![builds(results)]));
+    all.push(Section::new(
+        "machine",
+        "Machine",
+        Vec::new(),
+        vec![machine::table(&results.machine)],
+    ));
+    all.push(Section::new("method", "Method", method(results), Vec::new()));
     all
 }
 
