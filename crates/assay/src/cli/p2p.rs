@@ -95,8 +95,8 @@ pub(crate) struct LoadP2pArguments {
     /// With --hostile and no address: pairs of runs.
     #[arg(long, value_name = "N", default_value_t = 3, conflicts_with = "address")]
     pub(crate) pairs: usize,
-    /// With --hostile and no address: blocks that are relayed in each run, each after eight
-    /// transactions.
+    /// With --hostile and no address: rounds in each run, of eight transactions and then sixteen
+    /// blocks that are relayed.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "address")]
     pub(crate) rounds: u32,
     /// With --hostile and no address: size of the chain; 1 is that of plan bitcoin-scaling.
