@@ -174,7 +174,7 @@ impl Client {
         headers(&self.expect("headers"))
     }
 
-    fn ask(&mut self, entries: &[Inventory]) {
+    pub(crate) fn ask(&mut self, entries: &[Inventory]) {
         self.send(&Message::GetData(entries.into()));
     }
 

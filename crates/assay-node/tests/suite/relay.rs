@@ -154,3 +154,21 @@ fn peers_that_may_not_send_transactions_are_left() {
         peer.expect_end_past_all();
     }
 }
+
+#[test]
+fn what_was_announced_is_given_although_the_latest_blocks_have_it() {
+    let mut node = node();
+    let tx = node.spend_coinbase(1, &[4_999_990_000]);
+    let mut peer = Client::serving_blocks(&node);
+    node.mine(std::slice::from_ref(&tx));
+    let ask = [named(InventoryKind::WTX, &tx)];
+    for _ in 0..6 {
+        peer.ask(&ask);
+        assert_eq!(peer.expect_past("tx"), tx.bytes());
+        node.mine(&[]);
+    }
+    peer.ask(&ask);
+    let mut expected = Vec::new();
+    Message::NotFound(ask[..].into()).encode(&mut expected);
+    assert_eq!(peer.expect_past("notfound"), expected);
+}

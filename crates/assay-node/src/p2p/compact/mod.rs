@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use assay_engine::{FreshBlock, TxIds};
+use assay_engine::{FreshBlock, RelayId, TxIds};
 use assay_wire::p2p::{COMPACT_TXS_MAX, Message};
 use assay_wire::{BlockHash, Encoding, Transaction};
 
@@ -22,7 +22,8 @@ use super::peers::Peer;
 /// What compact blocks are made of besides the mempool.
 #[derive(Default)]
 pub(super) struct Compact {
-    recent: Mutex<Option<Arc<Recent>>>,
+    /// The blocks passed on last, latest first.
+    recent: Mutex<VecDeque<Arc<Recent>>>,
     /// Transactions that are not in the mempool and may be in a block all the same, latest last.
     extra: Mutex<VecDeque<(TxIds, Arc<Transaction>)>>,
     /// The block put together last, and the places of what it lacked: others will lack it, too.
@@ -34,7 +35,24 @@ pub(super) struct Compact {
 impl Compact {
     /// The latest block that built on the tip when it came, judged or not.
     pub(super) fn recent(&self) -> Option<Arc<Recent>> {
-        lock(&self.recent).clone()
+        lock(&self.recent).front().cloned()
+    }
+
+    /// A transaction of one of the latest blocks.
+    pub(super) fn recent_tx(&self, id: &RelayId) -> Option<Arc<Transaction>> {
+        let recent: Vec<_> = lock(&self.recent).iter().cloned().collect();
+        recent.iter().find_map(|block| block.tx(id))
+    }
+
+    fn keep_recent(&self, block: Arc<Recent>) {
+        let mut recent = lock(&self.recent);
+        recent.push_front(block);
+        recent.truncate(RECENT_MAX);
+        let mut room = RECENT_BYTES_MAX;
+        let below = recent.iter().skip(1).map(|block| block.block().bytes().len());
+        let fit = |size: usize| room.checked_sub(size).map(|rest| room = rest);
+        let kept = below.map_while(fit).count();
+        recent.truncate(1 + kept);
     }
 
     /// Keeps a transaction that was not admitted for some time.
@@ -98,7 +116,7 @@ pub(super) fn pass_on_block(shared: &Shared, block: FreshBlock) {
     let lacked = lock(&compact.lacked).take_if(|(hash, _)| hash == block.hash());
     let places = lacked.map(|(_, places)| places).unwrap_or_default();
     let recent = Arc::new(new_recent(block, places));
-    *lock(&compact.recent) = Some(Arc::clone(&recent));
+    compact.keep_recent(Arc::clone(&recent));
     let mut at_once = 0;
     for peer in shared.peers.list() {
         if at_once < AT_ONCE_MAX && pass_on_at_once(shared, &peer, &recent) {
@@ -135,6 +153,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Peers to whom a block is written on the thread that brings it: three as a rule, and many where they are hostile.
 const AT_ONCE_MAX: usize = 8;
+/// Blocks below the latest are kept for the transactions that were announced before they came: a peer whose messages were held up
+/// asks for those, and some count each answer that there is no such transaction as misbehaviour (btcd, ten points each).
+/// Core keeps one block.
+const RECENT_MAX: usize = 6;
+/// What those below the latest may take altogether.
+const RECENT_BYTES_MAX: usize = 16 << 20;
 /// Core's `-blockreconstructionextratxn` by default, and what one may take.
 const EXTRA_MAX: usize = 100;
 const EXTRA_BYTES_MAX: usize = 100_000;

@@ -1,4 +1,4 @@
-//! The latest block, in the forms in which peers ask for it.
+//! The latest blocks, in the forms in which peers ask for them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};

@@ -311,13 +311,13 @@ impl Shared {
     }
 
     /// A transaction that a peer may be given: it was in the mempool when the peer was last sent announcements, or it is in
-    /// the latest block.
+    /// one of the latest blocks.
     pub(super) fn tx_for(&self, peer: &Peer, id: &RelayId) -> Option<Arc<Transaction>> {
         let moment = peer.with_relay(|relay| relay.announced_until);
         self.engine.transaction_before(id, moment).or_else(|| {
             // It may just have left the mempool with a block that another thread is about to pass on.
             self.engine.wait_for_fresh();
-            self.compact.recent()?.tx(id)
+            self.compact.recent_tx(id)
         })
     }
 }
