@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::load::{Load, reason_of};
 use super::net::Net;
+use super::outdated::{Chain, Outdated};
 use crate::network::{NetworkError, generate};
 use crate::process::rpc::RpcError;
 use crate::progress::Reporter;
@@ -26,7 +27,7 @@ pub struct Convergence {
     pub pool_txs: usize,
     /// For each node, transactions of other mempools that its own lacked then.
     pub missed: Vec<usize>,
-    /// Confirmed transactions that nodes keep in their mempools nevertheless.
+    /// Transactions that nodes keep in their mempools although no block can take them.
     pub leftovers: Vec<Leftover>,
     /// Whether all mempools were the same, apart from these, after each node had been handed what it lacked.
     pub is_pool_same: bool,
@@ -40,7 +41,7 @@ pub struct Convergence {
     pub fresh_s: Option<f64>,
     /// Blocks that were made to confirm everything.
     pub last_blocks: u32,
-    /// Whether all mempools had no unconfirmed transaction in the end, and all tips were the same.
+    /// Whether all mempools had no transaction that a block could take in the end, and all tips were the same.
     pub is_emptied: bool,
     /// `MuHash` of the coins, by node; empty where a program does not compute it.
     pub muhash: Vec<String>,
@@ -48,11 +49,13 @@ pub struct Convergence {
     pub is_muhash_same: bool,
 }
 
-/// Confirmed transactions in a mempool.
+/// Transactions in a mempool that no block can take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Leftover {
     /// The node.
     pub node: String,
+    /// Why not.
+    pub because: Outdated,
     /// Transactions.
     pub txs: usize,
     /// One of them.
@@ -103,10 +106,10 @@ pub(super) fn run(
     base_height: u32,
     reporter: &dyn Reporter,
 ) -> Result<Convergence, NetworkError> {
-    let confirmed = BTreeSet::new();
-    let mut all = Settling { net, reporter, base_height, confirmed, found: Convergence::default() };
+    let (chain, found) = (Chain::default(), Convergence::default());
+    let mut all = Settling { net, reporter, base_height, chain, found };
     all.tips(load)?;
-    all.relayed()?;
+    all.relayed(load)?;
     all.offer(load)?;
     all.fresh(load)?;
     all.empty(load)?;
@@ -118,8 +121,7 @@ struct Settling<'a> {
     net: &'a mut Net,
     reporter: &'a dyn Reporter,
     base_height: u32,
-    /// Transactions in blocks of the chain that all have, above that height.
-    confirmed: BTreeSet<String>,
+    chain: Chain,
     found: Convergence,
 }
 
@@ -167,51 +169,39 @@ impl Settling<'_> {
         generate(&self.net.members[makers[at]].node, 1).map(drop)
     }
 
-    /// All mempools, without what is confirmed.
-    fn pools(&self) -> Result<Pools, NetworkError> {
+    /// All mempools, without what no block can take.
+    fn pools(&self, load: &Load<'_>) -> Result<Pools, NetworkError> {
+        let outdated = self.chain.outdated(load.handed_in_order());
         let mut pools = pools_of(self.net)?;
         for pool in &mut pools {
-            pool.retain(|txid| !self.confirmed.contains(txid));
+            pool.retain(|txid| !outdated.contains_key(txid));
         }
         Ok(pools)
     }
 
-    /// Reads the blocks above the first chain from the first node.
-    fn read_confirmed(&mut self) -> Result<(), NetworkError> {
-        #[derive(Deserialize)]
-        struct Block {
-            tx: Vec<String>,
-        }
-        let node = &self.net.members[0].node;
-        let tip: u32 = node.call("getblockcount", "[]")?;
-        self.confirmed.clear();
-        for height in self.base_height + 1..=tip {
-            let hash: String = node.call("getblockhash", &format!("[{height}]"))?;
-            let block: Block = node.call("getblock", &format!(r#"["{hash}",1]"#))?;
-            self.confirmed.extend(block.tx);
-        }
-        Ok(())
-    }
-
-    /// What mempools keep that is confirmed.
-    fn note_leftovers(&mut self) -> Result<(), NetworkError> {
+    /// What mempools keep that no block can take.
+    fn note_leftovers(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
+        let outdated = self.chain.outdated(load.handed_in_order());
         for (member, pool) in self.net.members.iter().zip(pools_of(self.net)?) {
-            let mut kept = pool.into_iter().filter(|txid| self.confirmed.contains(txid));
-            if let Some(txid) = kept.next() {
-                self.found.leftovers.push(Leftover {
-                    node: member.name.clone(),
-                    txs: 1 + kept.count(),
-                    txid,
-                    is_known: member.family == Family::Btcd,
-                });
+            for because in [Outdated::Confirmed, Outdated::DoubleSpent] {
+                let mut kept = pool.iter().filter(|txid| outdated.get(*txid) == Some(&because));
+                if let Some(txid) = kept.next() {
+                    self.found.leftovers.push(Leftover {
+                        node: member.name.clone(),
+                        because,
+                        txs: 1 + kept.count(),
+                        txid: txid.clone(),
+                        is_known: member.family == Family::Btcd,
+                    });
+                }
             }
         }
         Ok(())
     }
 
     /// What relay alone has brought, once it brings nothing more.
-    fn relayed(&mut self) -> Result<(), NetworkError> {
-        let mut last = (Instant::now(), self.pools()?);
+    fn relayed(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
+        let mut last = (Instant::now(), pools_of(self.net)?);
         self.until(RELAY_PATIENCE, |net| {
             let now = pools_of(net)?;
             if now != last.1 {
@@ -219,9 +209,9 @@ impl Settling<'_> {
             }
             Ok(are_same(&last.1) || last.0.elapsed() > QUIET)
         })?;
-        self.read_confirmed()?;
-        self.note_leftovers()?;
-        let pools = self.pools()?;
+        self.chain = Chain::read(&self.net.members[0].node, self.base_height)?;
+        self.note_leftovers(load)?;
+        let pools = self.pools(load)?;
         let union: BTreeSet<&String> = pools.iter().flatten().collect();
         self.found.pool_txs = union.len();
         self.found.missed = pools.iter().map(|pool| union.len() - pool.len()).collect();
@@ -233,14 +223,13 @@ impl Settling<'_> {
     fn offer(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
         let mut reasons: HashMap<(usize, String), String> = HashMap::new();
         for _ in 0..OFFERS {
-            let pools = self.pools()?;
+            let pools = self.pools(load)?;
             let union: BTreeSet<&String> = pools.iter().flatten().collect();
             let mut has_taken = false;
             // Parents before children.
-            for txid in load.order.iter().filter(|txid| union.contains(txid)) {
-                let Some(handed) = load.handed.get(txid) else { continue };
+            for (txid, raw) in load.handed_in_order().filter(|(txid, _)| union.contains(txid)) {
                 for (at, _) in pools.iter().enumerate().filter(|(_, pool)| !pool.contains(txid)) {
-                    match self.net.members[at].submit(&handed.raw)? {
+                    match self.net.members[at].submit(raw)? {
                         Ok(()) => has_taken = true,
                         Err(reason) => {
                             reasons.insert((at, txid.clone()), reason);
@@ -252,7 +241,7 @@ impl Settling<'_> {
                 break;
             }
         }
-        let pools = self.pools()?;
+        let pools = self.pools(load)?;
         self.found.is_pool_same = are_same(&pools);
         let name = |at: usize| self.net.members[at].name.clone();
         let mut rejected: BTreeMap<(usize, String), (u64, String)> = BTreeMap::new();
@@ -301,11 +290,12 @@ impl Settling<'_> {
             self.generate(load)?;
             self.found.last_blocks += 1;
             self.until(TIP_PATIENCE, same_tips)?;
-            self.read_confirmed()?;
-            let confirmed = self.confirmed.clone();
+            self.chain = Chain::read(&self.net.members[0].node, self.base_height)?;
+            let outdated = self.chain.outdated(load.handed_in_order());
             self.found.is_emptied = self
                 .until(EMPTY_PATIENCE, |net| {
-                    let is_empty = pools_of(net)?.iter().all(|pool| pool.is_subset(&confirmed));
+                    let is_empty =
+                        pools_of(net)?.iter().flatten().all(|txid| outdated.contains_key(txid));
                     Ok(is_empty && same_tips(net)?)
                 })?
                 .is_some();

@@ -98,6 +98,11 @@ impl<'a> Load<'a> {
         }
     }
 
+    /// All transactions that a node took, parents before children.
+    pub(super) fn handed_in_order(&self) -> impl Iterator<Item = (&String, &[u8])> {
+        self.order.iter().map(|txid| (txid, &self.handed[txid].raw[..]))
+    }
+
     /// Until the time is up; all links are mended then.
     pub(super) fn run(&mut self, net: &mut Net) -> Result<(), NetworkError> {
         let started = Instant::now();

@@ -11,6 +11,7 @@ mod figures;
 mod load;
 mod message;
 mod net;
+mod outdated;
 mod record;
 mod report;
 mod tap;
@@ -36,6 +37,7 @@ use crate::target::Target;
 pub use self::converge::{Convergence, Difference, Leftover, Rejection};
 pub use self::faults::{Departure, Fault};
 pub use self::figures::{CompactFigures, Latency, ProgramFigures, RatioOf};
+pub use self::outdated::Outdated;
 pub use self::report::{LoadFigures, MixedReport, NodeEntry};
 
 /// How links are cut.

@@ -12,6 +12,7 @@ use super::faults::{self, Departure, Fault};
 use super::figures::{CompactFigures, Figures, Latency, ProgramFigures, RatioOf};
 use super::load::Load;
 use super::net::Net;
+use super::outdated::Outdated;
 use super::{MixedOptions, Programs};
 use crate::machine::Machine;
 use crate::machine::clock::{iso8601, unix_ms};
@@ -299,9 +300,13 @@ impl MixedReport {
             missed.join(", "),
             if found.is_pool_same { "the same" } else { "NOT the same" }
         ));
-        for Leftover { node, txs, txid, is_known } in &found.leftovers {
+        for Leftover { node, because, txs, txid, is_known } in &found.leftovers {
             let known = if *is_known { ", as btcd does after reorganisations" } else { "" };
-            lines.push(format!("  {node} keeps {txs} confirmed ones{known} (such as {txid})"));
+            let which = match because {
+                Outdated::Confirmed => "that are confirmed",
+                Outdated::DoubleSpent => "whose inputs other confirmed ones spend",
+            };
+            lines.push(format!("  {node} keeps {txs} {which}{known} (such as {txid})"));
         }
         for Rejection { node, reason, txs, txid } in &found.rejected {
             lines.push(format!("  {node} rejected {txs}: {reason} (such as {txid})"));

@@ -34,7 +34,12 @@ pub(crate) fn transactions(block: &[u8]) -> Option<Vec<BlockTx>> {
 
 /// Calls `each` with the txid of every output that a transaction spends. Bytes that are no transaction end the walk: the node
 /// will say what it thinks of them.
-pub(crate) fn each_parent<'a>(tx: &'a [u8], each: impl FnMut(&'a Hash)) {
+pub(crate) fn each_parent<'a>(tx: &'a [u8], mut each: impl FnMut(&'a Hash)) {
+    each_spent(tx, |txid, _| each(txid));
+}
+
+/// The same with the number of the output.
+pub(crate) fn each_spent<'a>(tx: &'a [u8], each: impl FnMut(&'a Hash, u32)) {
     let mut rest = tx;
     // A walk that ends early found what there was to find.
     let _ = walk(&mut rest, each);
@@ -50,7 +55,7 @@ struct Parts {
 impl Parts {
     fn take(rest: &mut &[u8]) -> Option<Self> {
         let all = rest.len();
-        let witness = walk(rest, |_| ())?;
+        let witness = walk(rest, |_, _| ())?;
         Some(Self { bytes: all - rest.len(), witness })
     }
 
@@ -66,7 +71,7 @@ impl Parts {
 }
 
 /// Walks over a transaction; gives where its witnesses are.
-fn walk<'a>(rest: &mut &'a [u8], mut each: impl FnMut(&'a Hash)) -> Option<Range<usize>> {
+fn walk<'a>(rest: &mut &'a [u8], mut each: impl FnMut(&'a Hash, u32)) -> Option<Range<usize>> {
     let all = rest.len();
     skip(rest, VERSION_BYTES)?;
     // No inputs and flag 1 stand for a transaction with witnesses (BIP144).
@@ -77,9 +82,9 @@ fn walk<'a>(rest: &mut &'a [u8], mut each: impl FnMut(&'a Hash)) -> Option<Range
     let inputs = read_count(rest)?;
     for _ in 0..inputs {
         let (txid, after) = rest.split_first_chunk()?;
-        each(txid);
+        let (output, after) = after.split_first_chunk()?;
+        each(txid, u32::from_le_bytes(*output));
         *rest = after;
-        skip(rest, 4)?;
         skip_counted(rest)?;
         skip(rest, 4)?;
     }

@@ -1,0 +1,109 @@
+//! Transactions that no block can take any more.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::load::display;
+use crate::network::{NetworkError, Node};
+use crate::wire::tx::each_spent;
+
+/// Why no block can take a transaction any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outdated {
+    /// It is confirmed.
+    Confirmed,
+    /// A confirmed transaction spends what it spends, or what one of its ancestors spends.
+    DoubleSpent,
+}
+
+/// The chain that all nodes have, above the blocks that they began with.
+#[derive(Default)]
+pub(super) struct Chain {
+    txids: HashSet<String>,
+    /// What its transactions spend.
+    spent: HashSet<(String, u32)>,
+}
+
+impl Chain {
+    /// Reads the blocks above a height from a node.
+    pub(super) fn read(node: &Node, base_height: u32) -> Result<Self, NetworkError> {
+        #[derive(Deserialize)]
+        struct Block {
+            tx: Vec<Tx>,
+        }
+        #[derive(Deserialize)]
+        struct Tx {
+            txid: String,
+            vin: Vec<Input>,
+        }
+        /// A coinbase's has neither.
+        #[derive(Deserialize)]
+        struct Input {
+            txid: Option<String>,
+            vout: Option<u32>,
+        }
+        let mut chain = Self::default();
+        let tip: u32 = node.call("getblockcount", "[]")?;
+        for height in base_height + 1..=tip {
+            let hash: String = node.call("getblockhash", &format!("[{height}]"))?;
+            let block: Block = node.call("getblock", &format!(r#"["{hash}",2]"#))?;
+            for tx in block.tx {
+                chain.txids.insert(tx.txid);
+                chain.spent.extend(tx.vin.into_iter().filter_map(|i| i.txid.zip(i.vout)));
+            }
+        }
+        Ok(chain)
+    }
+
+    /// Its transactions, and those of `txs` (parents before children) that contradict it.
+    pub(super) fn outdated<'a>(
+        &self,
+        txs: impl Iterator<Item = (&'a String, &'a [u8])>,
+    ) -> HashMap<String, Outdated> {
+        let confirmed = self.txids.iter().map(|txid| (txid.clone(), Outdated::Confirmed));
+        let mut outdated: HashMap<_, _> = confirmed.collect();
+        for (txid, raw) in txs.filter(|(txid, _)| !self.txids.contains(*txid)) {
+            let mut is_lost = false;
+            each_spent(raw, |parent, output| {
+                let parent = display(parent);
+                is_lost |= outdated.get(&parent) == Some(&Outdated::DoubleSpent)
+                    || self.spent.contains(&(parent, output));
+            });
+            if is_lost {
+                outdated.insert(txid.clone(), Outdated::DoubleSpent);
+            }
+        }
+        outdated
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One input, no output.
+    fn tx(parent: u8, output: u8) -> Vec<u8> {
+        let mut raw = vec![1, 0, 0, 0, 1];
+        raw.extend([parent; 32]);
+        raw.extend([output, 0, 0, 0, 0, 255, 255, 255, 255, 0, 0, 0, 0, 0]);
+        raw
+    }
+
+    fn name(byte: u8) -> String {
+        display(&[byte; 32])
+    }
+
+    #[test]
+    fn what_contradicts_the_chain_goes_with_its_descendants() {
+        let chain = Chain { txids: [name(1)].into(), spent: [(name(9), 0), (name(9), 1)].into() };
+        // Confirmed; a double spend, its child and grandchild; another output; a child of what is confirmed.
+        let txs = [(1, 9, 0), (2, 9, 1), (3, 2, 0), (4, 3, 7), (5, 9, 2), (6, 1, 0)]
+            .map(|(txid, parent, output)| (name(txid), tx(parent, output)));
+        let found = chain.outdated(txs.iter().map(|(txid, raw)| (txid, &raw[..])));
+        let all = [(1, Outdated::Confirmed)].into_iter();
+        let all = all.chain([2, 3, 4].map(|byte| (byte, Outdated::DoubleSpent)));
+        assert_eq!(found, all.map(|(byte, why)| (name(byte), why)).collect());
+    }
+}
