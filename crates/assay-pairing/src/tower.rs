@@ -34,6 +34,9 @@ pub trait TowerField: Field {
     /// `a0 b0 + a1 b1` with one reduction.
     #[must_use]
     fn two_products(a: [Self; 2], b: [Self; 2]) -> Self;
+    /// `a0 b1 + a1 b0` with one reduction.
+    #[must_use]
+    fn crossed_products(a: [Self; 2], b: [Self; 2]) -> Self;
     /// Half of the element.
     #[must_use]
     fn halved(&self) -> Self;
@@ -61,7 +64,12 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
 
     #[inline(always)]
     fn two_products(a: [Self; 2], b: [Self; 2]) -> Self {
-        Self::sum_of_products(&a, &b)
+        Self::two_products(a, b)
+    }
+
+    #[inline(always)]
+    fn crossed_products(a: [Self; 2], b: [Self; 2]) -> Self {
+        Self::crossed_products(a, b)
     }
 
     #[inline]

@@ -31,8 +31,8 @@ impl<F: TowerField> Fp2<F> {
     #[inline]
     fn product(&self, other: &Self) -> Self {
         Self {
-            c0: F::two_products([self.c0, -self.c1], [other.c0, other.c1]),
-            c1: F::two_products([self.c0, self.c1], [other.c1, other.c0]),
+            c0: F::two_products([self.c0, self.c1], [other.c0, -other.c1]),
+            c1: F::crossed_products([self.c0, self.c1], [other.c0, other.c1]),
         }
     }
 
