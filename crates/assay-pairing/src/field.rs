@@ -55,6 +55,14 @@ pub trait Field:
     }
     /// The inverse; zero has none.
     fn inverse(&self) -> Option<Self>;
+    /// The inverse of an element that is not zero, without branches on it.
+    #[doc(hidden)]
+    #[must_use]
+    fn inverse_by_power(&self) -> Self;
+    /// `yes` for a mask of ones, `no` for zero.
+    #[doc(hidden)]
+    #[must_use]
+    fn select(mask: u64, yes: &Self, no: &Self) -> Self;
     /// A square root, if there is one.
     fn sqrt(&self) -> Option<Self>;
     /// Whether the element is larger than its negation, as compressed points ask (Zcash's "lexicographically
@@ -329,6 +337,14 @@ impl<M: Modulus<N>, const N: usize> Field for Fe<M, N> {
 
     fn inverse(&self) -> Option<Self> {
         (*self != Self::ZERO).then(|| Self::raw(inverse::of::<M, N>(&self.0)).multiply(&Self::R3))
+    }
+
+    fn inverse_by_power(&self) -> Self {
+        self.power(&const { limbs::minus_small(&M::MODULUS, 2) })
+    }
+
+    fn select(mask: u64, yes: &Self, no: &Self) -> Self {
+        Self(core::array::from_fn(|i| yes.0[i] & mask | no.0[i] & !mask), PhantomData)
     }
 
     fn sqrt(&self) -> Option<Self> {

@@ -4,6 +4,7 @@
 pub(crate) mod field;
 pub(crate) mod fp12;
 pub(crate) mod layout;
+pub(crate) mod points;
 mod ring;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -49,15 +49,15 @@ pub trait TowerRing:
 
     /// One.
     fn one() -> Self;
-    /// The square.
+    /// The product of elements of Fp2.
     #[must_use]
-    fn squared(&self) -> Self;
-    /// `a0 b0 + a1 b1` with one reduction.
+    fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self>;
+    /// The square of an element of Fp2.
     #[must_use]
-    fn two_products(a: [Self; 2], b: [Self; 2]) -> Self;
-    /// `a0 b1 + a1 b0` with one reduction.
+    fn square(a: &Fp2<Self>) -> Fp2<Self>;
+    /// The product of an element of Fp2 and one of the base field.
     #[must_use]
-    fn crossed_products(a: [Self; 2], b: [Self; 2]) -> Self;
+    fn scaled(a: &Fp2<Self>, factor: &Self) -> Fp2<Self>;
     /// Half of the element.
     #[must_use]
     fn halved(&self) -> Self;
@@ -77,6 +77,8 @@ pub trait TowerField: Field + TowerRing {
 
     /// Whether the number is odd.
     fn is_odd(&self) -> bool;
+    /// The norm of an element of Fp2, `c0^2 + c1^2`.
+    fn norm(a: &Fp2<Self>) -> Self;
 }
 
 impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
@@ -88,18 +90,21 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
     }
 
     #[inline(always)]
-    fn squared(&self) -> Self {
-        self.square()
+    fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self> {
+        Fp2 {
+            c0: Self::two_products([a.c0, a.c1], [b.c0, -b.c1]),
+            c1: Self::crossed_products([a.c0, a.c1], [b.c0, b.c1]),
+        }
     }
 
     #[inline(always)]
-    fn two_products(a: [Self; 2], b: [Self; 2]) -> Self {
-        Self::two_products(a, b)
+    fn square(a: &Fp2<Self>) -> Fp2<Self> {
+        Fp2 { c0: (a.c0 + a.c1) * (a.c0 - a.c1), c1: (a.c0 + a.c0) * a.c1 }
     }
 
     #[inline(always)]
-    fn crossed_products(a: [Self; 2], b: [Self; 2]) -> Self {
-        Self::crossed_products(a, b)
+    fn scaled(a: &Fp2<Self>, factor: &Self) -> Fp2<Self> {
+        Fp2 { c0: a.c0 * *factor, c1: a.c1 * *factor }
     }
 
     #[inline(always)]
@@ -154,6 +159,10 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
 
     fn is_odd(&self) -> bool {
         self.is_odd()
+    }
+
+    fn norm(a: &Fp2<Self>) -> Self {
+        Self::two_products([a.c0, a.c1], [a.c0, a.c1])
     }
 }
 

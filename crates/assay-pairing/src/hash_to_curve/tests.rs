@@ -1,9 +1,10 @@
 //! The vectors of the standard, and the map at its exceptions.
 
-use super::{HashToCurve, expand_message, map_g1, map_g2, vectors};
+use super::{HashToCurve, expand_message, hash_all_with, map_g1, map_g2, vectors};
 use crate::bls12_381::Fp;
 use crate::curve::{BlsG1, BlsG2};
 use crate::field::Field as _;
+use crate::msm::Backend;
 use crate::testing::Rng;
 use crate::tower::Fp2;
 
@@ -52,6 +53,19 @@ fn expansion() {
     let long = format!("QUUX-V01-CS02-with-expander-SHA256-128-long-DST-{}", "1".repeat(208));
     expand_message(b"", long.as_bytes(), &mut output);
     assert_eq!(hex(&output), "e8dc0c8b686b7ef2074086fbdd2f30e3f8bfbd3bdf177f73f04b97ce618a3ed3");
+}
+
+#[test]
+fn many_at_once() {
+    let messages: Vec<Vec<u8>> = (0..19u8).map(|k| vec![k; usize::from(k)]).collect();
+    let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    for count in [0, 1, 7, 8, 19] {
+        let right = hash_all_with(Backend::Scalar, &messages[..count], b"tag");
+        for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
+            let found = hash_all_with(backend, &messages[..count], b"tag");
+            assert_eq!(found, right, "{count} messages, {}", backend.name());
+        }
+    }
 }
 
 #[test]

@@ -294,18 +294,38 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     pub(super) fn reduced(mut columns: [L; 16]) -> Self {
         const { assert!(K >= 4 && K <= 8) };
         for_limbs!(i in K => {
-            let quotient =
-                L::splat(0).add_mul_low(columns[i], L::splat(Self::NEGATED_INVERSE));
-            let carry = columns[i].add(L::splat(MASK)).sar::<52>();
-            columns[i + 1] = columns[i + 1].add(carry);
-            for j in 0..K {
-                let prime = L::splat(Self::PRIME[j]);
-                if j > 0 {
-                    columns[i + j] = columns[i + j].add_mul_low(quotient, prime);
-                }
-                columns[i + j + 1] = columns[i + j + 1].add_mul_high(quotient, prime);
-            }
+            Self::clear_column(&mut columns, i);
         });
+        Self::upper(&columns)
+    }
+
+    /// Two reductions, in step: the steps of one wait for each other.
+    #[inline(always)]
+    pub(super) fn both_reduced(mut a: [L; 16], mut b: [L; 16]) -> [Self; 2] {
+        for_limbs!(i in K => {
+            Self::clear_column(&mut a, i);
+            Self::clear_column(&mut b, i);
+        });
+        [Self::upper(&a), Self::upper(&b)]
+    }
+
+    #[inline(always)]
+    fn clear_column(columns: &mut [L; 16], i: usize) {
+        let quotient = L::splat(0).add_mul_low(columns[i], L::splat(Self::NEGATED_INVERSE));
+        let carry = columns[i].add(L::splat(MASK)).sar::<52>();
+        columns[i + 1] = columns[i + 1].add(carry);
+        for j in 0..K {
+            let prime = L::splat(Self::PRIME[j]);
+            if j > 0 {
+                columns[i + j] = columns[i + j].add_mul_low(quotient, prime);
+            }
+            columns[i + j + 1] = columns[i + j + 1].add_mul_high(quotient, prime);
+        }
+    }
+
+    /// What is left of columns after a reduction.
+    #[inline(always)]
+    fn upper(columns: &[L; 16]) -> Self {
         let mut limbs = [L::splat(0); K];
         limbs.copy_from_slice(&columns[K..2 * K]);
         Self::carried(limbs)

@@ -4,7 +4,7 @@
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
 use super::field::LaneFe;
-use super::ring::{Columns, Dot, Term};
+use super::ring::{Dot, Karatsuba, Term};
 use super::{LANES, Lanes, Words};
 use crate::field::Fe;
 use crate::tower::{Fp2, Fp6, Fp12, TowerField as _, TowerModulus};
@@ -115,19 +115,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
                 lane: lanes[t],
             })));
         }
-        let [re, im, mut sum] = columns;
-        let mut difference = re;
-        for i in 0..16 {
-            difference[i] = re[i].sub(im[i]);
-            sum[i] = sum[i].sub(re[i]).sub(im[i]);
-        }
-        Self { re: Self::settled(&difference), im: Self::settled(&sum) }
-    }
-
-    /// Sums of six products leave [`LaneFe::of_columns`] below 4 p.
-    #[inline(always)]
-    fn settled(columns: &Columns<L>) -> LaneFe<L, M, N, K> {
-        LaneFe::settle(LaneFe::<L, M, N, K>::of_columns(columns).limbs())
+        Self::from_pair(L::run(Karatsuba(&columns, core::marker::PhantomData)))
     }
 
     #[inline(always)]
@@ -153,12 +141,20 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
     pub(crate) fn cyclotomic_square(&self) -> Self {
         let x = self.pair();
         let square = x.square();
-        let sum = (x + Self::moved(&x, &HALVES)).square();
+        let sum = x + Self::moved(&x, &HALVES);
+        let sum = sum.square();
         let other = Self::moved(&square, &HALVES);
-        let first = square + other.times_xi();
-        let second = sum - square - other;
         // The third of the second coefficients is multiplied by xi.
-        let second = Self::select(0b100, &second.times_xi(), &second);
+        let (first, second) = if M::XI == 1 {
+            // Limbs without carries. Squares are below 1.01 p where 1 / R takes so much from them, and x is below 2.4 p, so what
+            // is settled at the end is between -15 p and 15 p.
+            let second = loose_sub(&loose_sub(&sum, &square), &other);
+            let second = Self::select(0b100, &loose_xi(&second), &second);
+            (loose_add(&square, &loose_xi(&other)), second)
+        } else {
+            let second = sum - square - other;
+            (square + other.times_xi(), Self::select(0b100, &second.times_xi(), &second))
+        };
         Self {
             re: Self::from_squares(&first.c0, &second.c0, &x.c0),
             im: Self::from_squares(&first.c1, &second.c1, &x.c1),
@@ -213,4 +209,45 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
         let factors = Self::of(Fe::<M, N>::FROBENIUS).pair();
         Self::from_pair(self.pair().conjugate() * factors)
     }
+}
+
+/// The sum, limb by limb.
+#[inline(always)]
+fn loose_add<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
+    a: &Fp2<LaneFe<L, M, N, K>>,
+    b: &Fp2<LaneFe<L, M, N, K>>,
+) -> Fp2<LaneFe<L, M, N, K>> {
+    let (mut re, mut im) = (*a.c0.limbs(), *a.c1.limbs());
+    for i in 0..K {
+        re[i] = re[i].add(b.c0.limbs()[i]);
+        im[i] = im[i].add(b.c1.limbs()[i]);
+    }
+    Fp2 { c0: LaneFe::from_limbs(re), c1: LaneFe::from_limbs(im) }
+}
+
+/// The difference, limb by limb.
+#[inline(always)]
+fn loose_sub<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
+    a: &Fp2<LaneFe<L, M, N, K>>,
+    b: &Fp2<LaneFe<L, M, N, K>>,
+) -> Fp2<LaneFe<L, M, N, K>> {
+    let (mut re, mut im) = (*a.c0.limbs(), *a.c1.limbs());
+    for i in 0..K {
+        re[i] = re[i].sub(b.c0.limbs()[i]);
+        im[i] = im[i].sub(b.c1.limbs()[i]);
+    }
+    Fp2 { c0: LaneFe::from_limbs(re), c1: LaneFe::from_limbs(im) }
+}
+
+/// The product with `1 + u`, limb by limb.
+#[inline(always)]
+fn loose_xi<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
+    a: &Fp2<LaneFe<L, M, N, K>>,
+) -> Fp2<LaneFe<L, M, N, K>> {
+    let (mut re, mut im) = (*a.c0.limbs(), *a.c1.limbs());
+    for i in 0..K {
+        re[i] = a.c0.limbs()[i].sub(a.c1.limbs()[i]);
+        im[i] = a.c0.limbs()[i].add(a.c1.limbs()[i]);
+    }
+    Fp2 { c0: LaneFe::from_limbs(re), c1: LaneFe::from_limbs(im) }
 }

@@ -64,39 +64,62 @@ impl<L: Lanes, const K: usize, const T: usize> Task for Dot<'_, L, K, T> {
     }
 }
 
-/// [`TowerRing::two_products`].
-struct Two<'o, L, const K: usize>([&'o [L; K]; 2], [&'o [L; K]; 2]);
+/// [`TowerRing::product`]: Karatsuba's, on columns.
+struct Product2<'o, F>(&'o Fp2<F>, &'o Fp2<F>);
 
-impl<L: Lanes, const K: usize> Task for Two<'_, L, K> {
-    type Result = Columns<L>;
-
-    #[inline(always)]
-    fn run(self) -> Columns<L> {
-        let mut columns = [L::splat(0); 16];
-        for k in 0..2 {
-            add_product(&mut columns, self.0[k], self.1[k]);
-        }
-        columns
-    }
-}
-
-/// [`LaneFe::of_columns`].
-struct Reduce<'o, L, M, const N: usize, const K: usize>(
-    &'o Columns<L>,
-    core::marker::PhantomData<M>,
-);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Reduce<'_, L, M, N, K> {
-    type Result = LaneFe<L, M, N, K>;
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
+    for Product2<'_, LaneFe<L, M, N, K>>
+{
+    type Result = Fp2<LaneFe<L, M, N, K>>;
 
     #[inline(always)]
     fn run(self) -> Self::Result {
-        let mut columns = *self.0;
-        for i in 0..K {
-            let prime = L::splat(LaneFe::<L, M, N, K>::PRIME[i]);
-            columns[K + i] = columns[K + i].add(prime);
+        let Self(a, b) = self;
+        let sums = [a.c0.plus(&a.c1), b.c0.plus(&b.c1)];
+        let mut columns = [[L::splat(0); 16]; 3];
+        add_product(&mut columns[0], a.c0.limbs(), b.c0.limbs());
+        add_product(&mut columns[1], a.c1.limbs(), b.c1.limbs());
+        add_product(&mut columns[2], sums[0].limbs(), sums[1].limbs());
+        LaneFe::of_karatsuba(&columns)
+    }
+}
+
+/// [`TowerRing::square`], or two products with the same factor.
+struct Products<'o, F>([&'o F; 2], [&'o F; 2]);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
+    for Products<'_, LaneFe<L, M, N, K>>
+{
+    type Result = Fp2<LaneFe<L, M, N, K>>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        let mut columns = [[L::splat(0); 16]; 2];
+        add_product(&mut columns[0], self.0[0].limbs(), self.1[0].limbs());
+        add_product(&mut columns[1], self.0[1].limbs(), self.1[1].limbs());
+        let [c0, c1] = LaneFe::both_reduced(columns[0], columns[1]);
+        Fp2 { c0, c1 }
+    }
+}
+
+/// [`LaneFe::of_karatsuba`] in a function of its own, settled where products of sums are not below 2.4 p.
+pub(super) struct Karatsuba<'o, L, M, const N: usize, const K: usize>(
+    pub(super) &'o [Columns<L>; 3],
+    pub(super) core::marker::PhantomData<M>,
+);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
+    for Karatsuba<'_, L, M, N, K>
+{
+    type Result = Fp2<LaneFe<L, M, N, K>>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        let x = LaneFe::<L, M, N, K>::of_karatsuba(self.0);
+        if const { limbs::bits(&M::MODULUS) + 16 <= 52 * K } {
+            return x;
         }
-        LaneFe::reduced(columns)
+        Fp2 { c0: LaneFe::settled_now(*x.c0.limbs()), c1: LaneFe::settled_now(*x.c1.limbs()) }
     }
 }
 
@@ -178,10 +201,27 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         Self::from_limbs(limbs)
     }
 
-    /// The element of a sum of products that is above -p R: reduced if it is below 0.4 p R.
+    /// From sums of products of real parts, of imaginary ones, and of sums of both: `re = a - b`, `im = c - a - b`. The
+    /// first difference must be above -p R; results are below 2 p and what 1 / R takes from the sums.
     #[inline(always)]
-    pub(super) fn of_columns(columns: &Columns<L>) -> Self {
-        L::run(Reduce(columns, core::marker::PhantomData))
+    fn of_karatsuba([a, b, c]: &[Columns<L>; 3]) -> Fp2<Self> {
+        let (mut re, mut im) = (*a, *c);
+        for i in 0..16 {
+            re[i] = a[i].sub(b[i]);
+            im[i] = c[i].sub(a[i]).sub(b[i]);
+        }
+        for i in 0..K {
+            re[K + i] = re[K + i].add(L::splat(Self::PRIME[i]));
+        }
+        let [c0, c1] = Self::both_reduced(re, im);
+        Fp2 { c0, c1 }
+    }
+
+    /// Both products.
+    #[inline(always)]
+    pub(crate) fn both_products(a: &[Self; 2], b: &[Self; 2]) -> [Self; 2] {
+        let products = L::run(Products([&a[0], &a[1]], [&b[0], &b[1]]));
+        [products.c0, products.c1]
     }
 
     /// A scalar in every lane, as a constant.
@@ -252,19 +292,19 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
     }
 
     #[inline(always)]
-    fn squared(&self) -> Self {
-        self.squared()
+    fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self> {
+        L::run(Product2(a, b))
     }
 
     #[inline(always)]
-    fn two_products(a: [Self; 2], b: [Self; 2]) -> Self {
-        let pairs = Two([a[0].limbs(), a[1].limbs()], [b[0].limbs(), b[1].limbs()]);
-        Self::of_columns(&L::run(pairs))
+    fn square(a: &Fp2<Self>) -> Fp2<Self> {
+        let (sum, difference) = (a.c0.plus(&a.c1), a.c0.minus(&a.c1));
+        L::run(Products([&sum, &a.c0.plus(&a.c0)], [&difference, &a.c1]))
     }
 
     #[inline(always)]
-    fn crossed_products(a: [Self; 2], [b0, b1]: [Self; 2]) -> Self {
-        Self::two_products(a, [b1, b0])
+    fn scaled(a: &Fp2<Self>, factor: &Self) -> Fp2<Self> {
+        L::run(Products([&a.c0, &a.c1], [factor, factor]))
     }
 
     #[inline(always)]

@@ -20,7 +20,7 @@ impl<F: TowerField> Fp2<F> {
 
     /// The norm, `c0^2 + c1^2`.
     pub fn norm(&self) -> F {
-        F::two_products([self.c0, self.c1], [self.c0, self.c1])
+        F::norm(self)
     }
 }
 
@@ -36,15 +36,14 @@ impl<F: TowerRing> Fp2<F> {
     #[must_use]
     #[inline(always)]
     pub fn scale(&self, factor: F) -> Self {
-        Self { c0: self.c0 * factor, c1: self.c1 * factor }
+        F::scaled(self, &factor)
     }
 
     /// The square.
     #[must_use]
     #[inline(always)]
     pub fn square(&self) -> Self {
-        let c0 = (self.c0 + self.c1) * (self.c0 - self.c1);
-        Self { c0, c1: (self.c0 + self.c0) * self.c1 }
+        F::square(self)
     }
 
     /// Twice the element.
@@ -82,6 +81,15 @@ impl<F: TowerField> Field for Fp2<F> {
     fn inverse(&self) -> Option<Self> {
         let inverse = self.norm().inverse()?;
         Some(Self { c0: self.c0 * inverse, c1: -self.c1 * inverse })
+    }
+
+    fn inverse_by_power(&self) -> Self {
+        let inverse = self.norm().inverse_by_power();
+        Self { c0: self.c0 * inverse, c1: -self.c1 * inverse }
+    }
+
+    fn select(mask: u64, yes: &Self, no: &Self) -> Self {
+        Self { c0: F::select(mask, &yes.c0, &no.c0), c1: F::select(mask, &yes.c1, &no.c1) }
     }
 
     /// By the norm: with `n^2 = c0^2 + c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square of the
@@ -129,10 +137,7 @@ impl<F: TowerRing> core::ops::Mul for Fp2<F> {
     type Output = Self;
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        Self {
-            c0: F::two_products([self.c0, self.c1], [other.c0, -other.c1]),
-            c1: F::crossed_products([self.c0, self.c1], [other.c0, other.c1]),
-        }
+        F::product(&self, &other)
     }
 }
 
