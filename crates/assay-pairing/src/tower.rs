@@ -47,6 +47,8 @@ pub trait TowerRing:
     /// How the twist lies.
     const TWIST: Twist;
 
+    /// Zero.
+    fn zero() -> Self;
     /// One.
     fn one() -> Self;
     /// The product of elements of Fp2.
@@ -84,6 +86,10 @@ pub trait TowerField: Field + TowerRing {
 impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
     const XI: u64 = M::XI;
     const TWIST: Twist = M::TWIST;
+
+    fn zero() -> Self {
+        Self::ZERO
+    }
 
     fn one() -> Self {
         Self::ONE

@@ -58,21 +58,12 @@ impl Weighted for BlsG2 {
 
     #[inline(always)]
     fn load<L: Lanes>(scalars: &[Fp2<Fp>; LANES]) -> Fp2<Lane<L>> {
-        let (mut c0, mut c1) = ([Fp::ZERO; LANES], [Fp::ZERO; LANES]);
-        for lane in 0..LANES {
-            (c0[lane], c1[lane]) = (scalars[lane].c0, scalars[lane].c1);
-        }
-        Fp2 { c0: LaneFe::from_scalars(&c0), c1: LaneFe::from_scalars(&c1) }
+        LaneFe::pairs_from_scalars(scalars)
     }
 
     #[inline(always)]
     fn scalars<L: Lanes>(lanes: &Fp2<Lane<L>>) -> [Fp2<Fp>; LANES] {
-        let (c0, c1) = (lanes.c0.to_scalars(), lanes.c1.to_scalars());
-        let mut all = [Fp2::ZERO; LANES];
-        for lane in 0..LANES {
-            all[lane] = Fp2 { c0: c0[lane], c1: c1[lane] };
-        }
-        all
+        LaneFe::pairs_to_scalars(lanes)
     }
 
     fn lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
@@ -157,12 +148,12 @@ impl<C: Weighted, L: Lanes> Task for Product<C, L> {
     fn run(self) -> Self::Result {
         let one = C::load::<L>(&[C::Base::ONE; LANES]);
         let mut points = [[one; 2]; 3];
-        for k in 0..3 {
+        for (lanes, points) in points.iter_mut().zip(&self.points) {
             let (mut x, mut y) = ([C::Base::ZERO; LANES], [C::Base::ZERO; LANES]);
             for lane in 0..LANES {
-                (x[lane], y[lane]) = (self.points[k][lane].x, self.points[k][lane].y);
+                (x[lane], y[lane]) = (points[lane].x, points[lane].y);
             }
-            points[k] = [C::load::<L>(&x), C::load::<L>(&y)];
+            *lanes = [C::load::<L>(&x), C::load::<L>(&y)];
         }
         let LanePoint { x, y, z } = double_product(&points, &one, &self.a, &self.b);
         let (x, y, z) = (C::scalars::<L>(&x), C::scalars::<L>(&y), C::scalars::<L>(&z));

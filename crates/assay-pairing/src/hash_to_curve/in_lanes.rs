@@ -140,15 +140,6 @@ struct Clear<'x, L>(&'x [Jacobian<BlsG2>; LANES], core::marker::PhantomData<L>);
 
 type Point<L> = LanePoint<Fp2<Lane<L>>>;
 
-#[inline(always)]
-fn coordinate<L: Lanes>(all: &[Fp2<Fp>; LANES]) -> Fp2<Lane<L>> {
-    let (mut c0, mut c1) = ([Fp::ZERO; LANES], [Fp::ZERO; LANES]);
-    for lane in 0..LANES {
-        (c0[lane], c1[lane]) = (all[lane].c0, all[lane].c1);
-    }
-    Fp2 { c0: LaneFe::from_scalars(&c0), c1: LaneFe::from_scalars(&c1) }
-}
-
 /// `|x| P` for the parameter x.
 #[inline(always)]
 fn times_x<L: Lanes>(point: &Point<L>) -> Point<L> {
@@ -169,18 +160,17 @@ impl<L: Lanes> Task for Clear<'_, L> {
 
     #[inline(always)]
     fn run(self) -> Self::Result {
-        let mut parts = [[Fp2::ZERO; LANES]; 3];
+        let (mut x, mut y, mut z) = ([Fp2::ZERO; LANES], [Fp2::ZERO; LANES], [Fp2::ZERO; LANES]);
         for lane in 0..LANES {
-            let Jacobian { x, y, z } = self.0[lane];
-            (parts[0][lane], parts[1][lane], parts[2][lane]) = (x, y, z);
+            (x[lane], y[lane], z[lane]) = (self.0[lane].x, self.0[lane].y, self.0[lane].z);
         }
         let point: Point<L> = LanePoint {
-            x: coordinate(&parts[0]),
-            y: coordinate(&parts[1]),
-            z: coordinate(&parts[2]),
+            x: Lane::pairs_from_scalars(&x),
+            y: Lane::pairs_from_scalars(&y),
+            z: Lane::pairs_from_scalars(&z),
         };
-        let of_x = coordinate(&[Fp::FROBENIUS_INVERSES[2]; LANES]);
-        let of_y = coordinate(&[Fp::FROBENIUS_INVERSES[3]; LANES]);
+        let of_x = Lane::pairs_from_scalars(&[Fp::FROBENIUS_INVERSES[2]; LANES]);
+        let of_y = Lane::pairs_from_scalars(&[Fp::FROBENIUS_INVERSES[3]; LANES]);
         let twice = point.double();
         let psi = psi(&point, &of_x, &of_y);
         let minus_psi = psi.negated();
@@ -188,23 +178,17 @@ impl<L: Lanes> Task for Clear<'_, L> {
         let left = times_x(&multiple.plus(&point).plus(&minus_psi));
         let right = self::psi(&self::psi(&twice, &of_x, &of_y), &of_x, &of_y);
         let sum = left.plus(&minus_psi).plus(&point.negated()).plus(&right);
-        let (x, y, z) = (scalars(&sum.x), scalars(&sum.y), scalars(&sum.z));
+        let (x, y, z) = (
+            Lane::pairs_to_scalars(&sum.x),
+            Lane::pairs_to_scalars(&sum.y),
+            Lane::pairs_to_scalars(&sum.z),
+        );
         let mut cleared = [Jacobian::INFINITY; LANES];
         for lane in 0..LANES {
             cleared[lane] = Jacobian { x: x[lane], y: y[lane], z: z[lane] };
         }
         cleared
     }
-}
-
-#[inline(always)]
-fn scalars<L: Lanes>(x: &Fp2<Lane<L>>) -> [Fp2<Fp>; LANES] {
-    let (c0, c1) = (x.c0.to_scalars(), x.c1.to_scalars());
-    let mut all = [Fp2::ZERO; LANES];
-    for lane in 0..LANES {
-        all[lane] = Fp2 { c0: c0[lane], c1: c1[lane] };
-    }
-    all
 }
 
 #[inline(always)]

@@ -107,7 +107,7 @@ impl<E: Coordinate> LanePoint<E> {
         let z2 = self.z.square();
         let h = *x * z2 - self.x;
         let r = *y * (self.z * z2) - self.y;
-        self.sum_by(h, r, self.x, self.y, self.z * h)
+        Self::sum_by(h, r, self.x, self.y, self.z * h)
     }
 
     /// The sum: Z3 = Z1 Z2 H.
@@ -118,12 +118,12 @@ impl<E: Coordinate> LanePoint<E> {
         let s = self.y * (other.z * z2);
         let h = other.x * z1 - u;
         let r = other.y * (self.z * z1) - s;
-        self.sum_by(h, r, u, s, self.z * other.z * h)
+        Self::sum_by(h, r, u, s, self.z * other.z * h)
     }
 
     /// `x = r^2 - h^3 - 2 u h^2`, `y = r (u h^2 - x) - s h^3`.
     #[inline(always)]
-    fn sum_by(&self, h: E, r: E, u: E, s: E, z: E) -> Self {
+    fn sum_by(h: E, r: E, u: E, s: E, z: E) -> Self {
         let h2 = h.square();
         let h3 = h * h2;
         let v = u * h2;

@@ -224,6 +224,27 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         [products.c0, products.c1]
     }
 
+    /// An element of Fp2 in each lane.
+    #[inline(always)]
+    pub(crate) fn pairs_from_scalars(scalars: &[Fp2<Fe<M, N>>; LANES]) -> Fp2<Self> {
+        let (mut c0, mut c1) = ([Fe::ZERO; LANES], [Fe::ZERO; LANES]);
+        for lane in 0..LANES {
+            (c0[lane], c1[lane]) = (scalars[lane].c0, scalars[lane].c1);
+        }
+        Fp2 { c0: Self::from_scalars(&c0), c1: Self::from_scalars(&c1) }
+    }
+
+    /// Each lane as an element of Fp2.
+    #[inline(always)]
+    pub(crate) fn pairs_to_scalars(pairs: &Fp2<Self>) -> [Fp2<Fe<M, N>>; LANES] {
+        let (c0, c1) = (pairs.c0.to_scalars(), pairs.c1.to_scalars());
+        let mut all = [Fp2 { c0: c0[0], c1: c1[0] }; LANES];
+        for lane in 0..LANES {
+            all[lane] = Fp2 { c0: c0[lane], c1: c1[lane] };
+        }
+        all
+    }
+
     /// A scalar in every lane, as a constant.
     const fn lane_form(x: Fe<M, N>) -> [u64; K] {
         // From R = 2^(64 N) to 2^(52 K).
@@ -285,6 +306,11 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
 {
     const XI: u64 = M::XI;
     const TWIST: Twist = M::TWIST;
+
+    #[inline(always)]
+    fn zero() -> Self {
+        Self::constant([0; K])
+    }
 
     #[inline(always)]
     fn one() -> Self {

@@ -46,8 +46,7 @@ pub(super) struct Accumulator<F> {
 impl<F: TowerRing> Accumulator<F> {
     #[inline(always)]
     pub(super) fn new(x: Fp2<F>, y: Fp2<F>) -> Self {
-        let one = F::one();
-        Self { x, y, z: Fp2 { c0: one, c1: one - one } }
+        Self { x, y, z: Fp2 { c0: F::one(), c1: F::zero() } }
     }
 
     /// Doubles, and gives the tangent.
