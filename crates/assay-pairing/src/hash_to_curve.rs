@@ -3,6 +3,7 @@
 
 mod in_lanes;
 mod isogeny;
+mod second;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -15,7 +16,7 @@ use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
 use crate::field::Field;
 use crate::msm::Backend;
 use crate::tower::Fp2;
-use isogeny::{G1, G1_CURVE, G2, Isogeny};
+use isogeny::{G1, G1_CURVE, Isogeny};
 
 /// `expand_message_xmd` with SHA-256 (section 5.3.1).
 ///
@@ -85,12 +86,12 @@ impl HashToCurve for BlsG1 {
 
 impl HashToCurve for BlsG2 {
     fn hash(message: &[u8], dst: &[u8]) -> Affine<Self> {
-        let [p, q] = field_elements(message, dst).map(|element| map_g2(&element));
-        clear_g2(&(p + q)).to_affine()
+        let points = second::map_in_words(&field_elements(message, dst));
+        clear_g2(&(points[0] + points[1])).to_affine()
     }
 
     fn map(element: &Fp2<Fp>) -> Affine<Self> {
-        clear_g2(&map_g2(element)).to_affine()
+        clear_g2(&second::map_in_words(&[*element])[0]).to_affine()
     }
 }
 
@@ -113,12 +114,6 @@ const G2_CURVE: [Fp2<Fp>; 3] = {
 /// `sgn0` (section 4.1).
 fn is_odd_2(x: &Fp2<Fp>) -> bool {
     if x.c0.is_zero() { x.c1.is_odd() } else { x.c0.is_odd() }
-}
-
-fn map_g2(u: &Fp2<Fp>) -> Jacobian<BlsG2> {
-    let [a, b, z] = G2_CURVE;
-    let (x, y) = simplified_swu(u, a, b, z, is_odd_2);
-    evaluate(&G2, x, y)
 }
 
 /// `hash_to_field` (section 5.2) for the second group.

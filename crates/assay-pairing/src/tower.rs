@@ -63,6 +63,9 @@ pub trait TowerRing:
     /// Half of the element.
     #[must_use]
     fn halved(&self) -> Self;
+    /// Three times the element.
+    #[must_use]
+    fn tripled(&self) -> Self;
     /// The product with three times the constant of the twist.
     #[must_use]
     fn times_triple_b(x: Fp2<Self>) -> Fp2<Self>;
@@ -116,6 +119,11 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
     #[inline(always)]
     fn halved(&self) -> Self {
         self.halved()
+    }
+
+    #[inline(always)]
+    fn tripled(&self) -> Self {
+        *self + *self + *self
     }
 
     #[inline(always)]

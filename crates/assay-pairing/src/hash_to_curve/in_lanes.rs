@@ -1,20 +1,13 @@
 //! Many messages hashed to the second group of BLS12-381 at once: square roots and the products that clear the cofactor, which
 //! take nearly all of the time, run in lanes, the rest in words.
-//!
-//! Roots in Fp2. For `p = 3 mod 4` and n the norm of g, `s = n^((p+1)/4)` has `s^2 = n` if g is a square, else
-//! `s^2 = -n`. Then the other candidate of the map, `(Z u^2)^3 g`, is one, and the root of its norm is
-//! `sqrt(-125) N(u)^3 s`, for N(Z) = 5 (its square is `-125 N(u)^6 (-n)`).
-//! With `t = (g0 + s) / 2` and `r = t^((p-3)/4)`, either `(t r)^2 = t`, and the root is `(t r, g1 r / 2)`, or
-//! `(t r)^2 = -t`, and it is `(g1 r / 2, -t r)`. What comes out is squared and compared.
 
-use super::{G2_CURVE, Isogeny, evaluate, field_elements, is_odd_2, map_g2};
+use super::{field_elements, second};
 use crate::bls12_381::{Fp, FpModulus, X};
 use crate::curve::{Affine, BlsG2, Jacobian};
 use crate::field::Field as _;
 use crate::lanes::field::LaneFe;
 use crate::lanes::points::LanePoint;
 use crate::lanes::{LANES, Lanes, Task};
-use crate::limbs;
 use crate::tower::{Fp2, TowerField as _};
 
 type Lane<L> = LaneFe<L, FpModulus, 6, 8>;
@@ -55,84 +48,6 @@ impl<L: Lanes> Task for Power<'_, L> {
         all[LANES..].copy_from_slice(&power[1].to_scalars());
         all
     }
-}
-
-/// `(p + 1) / 4` and `(p - 3) / 4`.
-const ROOT: [u64; 6] = limbs::plus_small(&limbs::half(&limbs::half(&Fp::MODULUS)), 1);
-const ROOT_INVERSE: [u64; 6] = limbs::half(&limbs::half(&Fp::MODULUS));
-
-/// The points of the isogenous curve that elements are mapped to: [`super::map_g2`] of each.
-fn map<L: Lanes>(elements: &[Fp2<Fp>]) -> Vec<Jacobian<BlsG2>> {
-    elements.chunks(AT_ONCE).flat_map(map_some::<L>).collect()
-}
-
-/// What the map is about for one element: x and g(x) of both candidates.
-#[derive(Clone, Copy)]
-struct Candidates {
-    x: [Fp2<Fp>; 2],
-    g: [Fp2<Fp>; 2],
-}
-
-fn map_some<L: Lanes>(elements: &[Fp2<Fp>]) -> Vec<Jacobian<BlsG2>> {
-    let candidates = candidates(elements);
-    let mut numbers = [Fp::ZERO; AT_ONCE];
-    for (number, candidate) in numbers.iter_mut().zip(&candidates) {
-        *number = candidate.g[0].norm();
-    }
-    let roots = L::run(Power::<L>(&numbers, &ROOT, core::marker::PhantomData));
-    let minus_125 = (-Fp::from_u64(125)).sqrt().expect("a square");
-    let mut chosen = [(Fp2::<Fp>::ZERO, Fp2::<Fp>::ZERO); AT_ONCE];
-    let mut halves = [Fp::ZERO; AT_ONCE];
-    for (k, (candidate, u)) in candidates.iter().zip(elements).enumerate() {
-        let mut root = roots[k];
-        let is_second = root.square() != numbers[k];
-        if is_second {
-            let norm = u.norm();
-            root = root * minus_125 * norm.square() * norm;
-        }
-        let which = usize::from(is_second);
-        chosen[k] = (candidate.x[which], candidate.g[which]);
-        halves[k] = (chosen[k].1.c0 + root).halved();
-    }
-    let inverses = L::run(Power::<L>(&halves, &ROOT_INVERSE, core::marker::PhantomData));
-    let point = |(k, u): (usize, &Fp2<Fp>)| {
-        let ((x, g), t, r) = (chosen[k], halves[k], inverses[k]);
-        let (real, other) = (t * r, (g.c1 * r).halved());
-        let y = if real.square() == t {
-            Fp2 { c0: real, c1: other }
-        } else {
-            Fp2 { c0: other, c1: -real }
-        };
-        if y.square() != g {
-            return map_g2(u);
-        }
-        let y = if is_odd_2(u) == is_odd_2(&y) { y } else { -y };
-        evaluate(&ISOGENY, x, y)
-    };
-    elements.iter().enumerate().map(point).collect()
-}
-
-const ISOGENY: Isogeny<Fp2<Fp>> = super::isogeny::G2;
-
-/// As in `simplified_swu`, with one inversion for all.
-fn candidates(elements: &[Fp2<Fp>]) -> Vec<Candidates> {
-    let [a, b, z] = G2_CURVE;
-    let parts: Vec<_> = elements
-        .iter()
-        .map(|u| {
-            let zu2 = z * u.square();
-            let sum = zu2.square() + zu2;
-            if sum.is_zero() { (zu2, b, z * a) } else { (zu2, -b * (sum + Fp2::ONE), a * sum) }
-        })
-        .collect();
-    let mut inverses: Vec<_> = parts.iter().map(|(_, _, denominator)| *denominator).collect();
-    Fp2::invert_all(&mut inverses);
-    let candidate = |((zu2, numerator, _), inverse): (&(Fp2<Fp>, Fp2<Fp>, _), &Fp2<Fp>)| {
-        let x = *numerator * *inverse;
-        let g = (x.square() + a) * x + b;
-        Candidates { x: [x, *zu2 * x], g: [g, zu2.square() * *zu2 * g] }
-    };
-    parts.iter().zip(&inverses).map(candidate).collect()
 }
 
 /// [`super::clear_g2`] in lanes.
@@ -204,8 +119,15 @@ fn psi<L: Lanes>(point: &Point<L>, of_x: &Fp2<Lane<L>>, of_y: &Fp2<Lane<L>>) -> 
 pub(super) fn hash_all<L: Lanes>(messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
     let elements: Vec<Fp2<Fp>> =
         messages.iter().flat_map(|message| field_elements(message, dst)).collect();
+    let power = |x: &[Fp], exponent: &'static [u64; 6]| {
+        let mut all = [Fp::ZERO; AT_ONCE];
+        all[..x.len()].copy_from_slice(x);
+        L::run(Power::<L>(&all, exponent, core::marker::PhantomData))[..x.len()].to_vec()
+    };
+    let mapped: Vec<_> =
+        elements.chunks(AT_ONCE).flat_map(|some| second::map(some, power)).collect();
     let points: Vec<Jacobian<BlsG2>> =
-        map::<L>(&elements).chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
+        mapped.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
     let mut cleared = Vec::with_capacity(points.len());
     for some in points.chunks(LANES) {
         let mut lanes = [some[0]; LANES];

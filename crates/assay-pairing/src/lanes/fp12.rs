@@ -97,7 +97,12 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
         factors: [&Factors<K>; T],
         lanes: [usize; T],
     ) -> Self {
-        let xi = self.pair().times_xi();
+        // Where 1 / R leaves room, factors need not be settled.
+        let xi = if M::XI == 1 {
+            Fp2 { c0: self.re.minus(&self.im), c1: self.re.plus(&self.im) }
+        } else {
+            self.pair().times_xi()
+        };
         let own = [self.re, self.im, self.re.plus(&self.im)];
         let wrapped = [xi.c0, xi.c1, xi.c0.plus(&xi.c1)];
         let mut columns = [[L::splat(0); 16]; 3];

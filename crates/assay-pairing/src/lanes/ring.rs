@@ -348,9 +348,19 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
     }
 
     #[inline(always)]
+    fn tripled(&self) -> Self {
+        let mut limbs = *self.limbs();
+        for i in 0..K {
+            limbs[i] = limbs[i].add(limbs[i].shl::<1>());
+        }
+        Self::settle(&limbs)
+    }
+
+    #[inline(always)]
     fn times_triple_b(x: Fp2<Self>) -> Fp2<Self> {
         match M::TWIST {
-            Twist::M => times_small(x, 3 * M::B).times_xi(),
+            // b is small: 4 for the only curve with such a twist.
+            Twist::M => times_small(x.tripled(), M::B).times_xi(),
             Twist::D => {
                 let c0 = Self::constant(const { Self::lane_form(triple_b_over_xi().c0) });
                 let c1 = Self::constant(const { Self::lane_form(triple_b_over_xi().c1) });

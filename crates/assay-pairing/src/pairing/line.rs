@@ -56,13 +56,13 @@ impl<F: TowerRing> Accumulator<F> {
         let b = self.y.square();
         let c = self.z.square();
         let e = F::times_triple_b(c);
-        let f = e.double() + e;
+        let f = e.tripled();
         let g = (b + f).halved();
         let h = (self.y + self.z).square() - (b + c);
         let j = self.x.square();
         let e2 = e.square();
-        *self = Self { x: a * (b - f), y: g.square() - (e2.double() + e2), z: b * h };
-        Line { constant: e - b, of_x: j.double() + j, of_y: -h }
+        *self = Self { x: a * (b - f), y: g.square() - e2.tripled(), z: b * h };
+        Line { constant: e - b, of_x: j.tripled(), of_y: -h }
     }
 
     /// Adds the point (x, y), which is another than this one and its negation, and gives the line through both.

@@ -53,6 +53,13 @@ impl<F: TowerRing> Fp2<F> {
         *self + *self
     }
 
+    /// Three times the element.
+    #[must_use]
+    #[inline(always)]
+    pub fn tripled(&self) -> Self {
+        Self { c0: self.c0.tripled(), c1: self.c1.tripled() }
+    }
+
     /// The product with `xi`.
     #[must_use]
     #[inline(always)]
