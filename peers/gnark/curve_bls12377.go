@@ -540,6 +540,18 @@ func bls12377Pairings(t *table) {
 			}
 		}}, nil
 	})
+	t.add(name, "pairing-of-eight", "Pair", func(w *order) (prepared, error) {
+		p, q := bls12377G1Points(w, 8), bls12377G2Points(w, 8)
+		e, err := curve.Pair(p, q)
+		if err != nil {
+			return prepared{}, err
+		}
+		return prepared{bls12377Fp12Bytes(&e), func(n uint64) {
+			for ; n > 0; n-- {
+				e, _ = curve.Pair(p, q)
+			}
+		}}, nil
+	})
 }
 
 func bls12377Operations(t *table) {

@@ -540,6 +540,18 @@ func bls12381Pairings(t *table) {
 			}
 		}}, nil
 	})
+	t.add(name, "pairing-of-eight", "Pair", func(w *order) (prepared, error) {
+		p, q := bls12381G1Points(w, 8), bls12381G2Points(w, 8)
+		e, err := curve.Pair(p, q)
+		if err != nil {
+			return prepared{}, err
+		}
+		return prepared{bls12381Fp12Bytes(&e), func(n uint64) {
+			for ; n > 0; n-- {
+				e, _ = curve.Pair(p, q)
+			}
+		}}, nil
+	})
 }
 
 func bls12381Operations(t *table) {

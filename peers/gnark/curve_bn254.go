@@ -515,6 +515,18 @@ func bn254Pairings(t *table) {
 			}
 		}}, nil
 	})
+	t.add(name, "pairing-of-eight", "Pair", func(w *order) (prepared, error) {
+		p, q := bn254G1Points(w, 8), bn254G2Points(w, 8)
+		e, err := curve.Pair(p, q)
+		if err != nil {
+			return prepared{}, err
+		}
+		return prepared{bn254Fp12Bytes(&e), func(n uint64) {
+			for ; n > 0; n-- {
+				e, _ = curve.Pair(p, q)
+			}
+		}}, nil
+	})
 }
 
 func bn254Operations(t *table) {

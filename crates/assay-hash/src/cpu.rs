@@ -24,6 +24,8 @@ pub enum CpuFeature {
     Avx2,
     /// BMI1 and BMI2: rotations that leave their operands alone.
     Bmi2,
+    /// Additions with two carries side by side, and the multiplication of BMI2 that leaves both alone.
+    Adx,
     /// Fused multiply-add of doubles.
     Fma,
     /// The 52-bit multiply and add in 256-bit vectors.
@@ -41,12 +43,13 @@ pub enum CpuFeature {
 }
 
 use CpuFeature::{
-    Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Bmi2, Fma, Sha, Sha2, Sse41, Ssse3,
+    Adx, Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Bmi2, Fma, Sha, Sha2, Sse41, Ssse3,
 };
 
 /// All, each after those it builds on.
-const ALL: [CpuFeature; 12] =
-    [Ssse3, Sse41, Sha, Avx2, Bmi2, Fma, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma, Sha2];
+const ALL: [CpuFeature; 13] = [
+    Ssse3, Sse41, Sha, Avx2, Bmi2, Adx, Fma, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma, Sha2,
+];
 
 impl CpuFeature {
     /// The name that the switch takes; the Rust compiler's and Linux's are the same but for dots.
@@ -57,6 +60,7 @@ impl CpuFeature {
             Sha => "sha",
             Avx2 => "avx2",
             Bmi2 => "bmi2",
+            Adx => "adx",
             Fma => "fma",
             Avxifma => "avxifma",
             Avx512f => "avx512f",
@@ -73,6 +77,7 @@ impl CpuFeature {
             Ssse3 | Sha2 => None,
             Sse41 => Some(Ssse3),
             Sha | Avx2 | Bmi2 | Fma => Some(Sse41),
+            Adx => Some(Bmi2),
             Avxifma | Avx512f => Some(Avx2),
             Avx512bw | Avx512vl | Avx512ifma => Some(Avx512f),
         }
@@ -93,6 +98,7 @@ impl CpuFeature {
                 std::arch::is_x86_feature_detected!("bmi1")
                     && std::arch::is_x86_feature_detected!("bmi2")
             }
+            Adx => std::arch::is_x86_feature_detected!("adx"),
             Fma => std::arch::is_x86_feature_detected!("fma"),
             Avxifma => std::arch::is_x86_feature_detected!("avxifma"),
             Avx512f => std::arch::is_x86_feature_detected!("avx512f"),

@@ -1,5 +1,8 @@
 //! BLS signatures: keys in G1, signatures in G2, the proof-of-possession scheme of
-//! draft-irtf-cfrg-bls-signature-05 that Ethereum's consensus uses. Verification alone.
+//! draft-irtf-cfrg-bls-signature-05 that Ethereum's consensus uses.
+//!
+//! Signing takes the same operations on the same addresses whatever the secret ([`SecretKey`] says what that does
+//! not cover); all else is public and takes variable time.
 //!
 //! ```
 //! use assay_pairing::bls::{PublicKey, Signature, fast_aggregate_verify, verify};
@@ -23,11 +26,13 @@ mod tests;
 
 use assay_hash::Sha256;
 
-use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
+use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian, secret};
 use crate::encoding::DecodeError;
-use crate::hash_to_curve::HashToCurve;
+use crate::hash_to_curve::{HashToCurve, hash_all_with};
+use crate::msm::Backend;
 use crate::pairing::{Bls12381, Pairing};
 use crate::tower::Fp12;
+use crate::weights::{self, Weight};
 
 /// Under which messages are hashed.
 const MESSAGE_DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
@@ -37,6 +42,16 @@ const PROOF_DST: &[u8] = b"BLS_POP_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
 /// A valid key: a point of the group, not infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublicKey(Affine<BlsG1>);
+
+/// The secret of a key: a number that is not zero and below the order of the groups.
+///
+/// What depends on it, its products with points, has no branch and no address that does: complete formulas, digits of
+/// fixed width, tables that are read as a whole, and an inversion by a power. Messages and what they are hashed to are public.
+///
+/// Not covered: what compilers make of masks in plain Rust on CPUs without ADX, copies that stay in memory (nothing is wiped), faults
+/// and power analysis. Nobody has audited it. For keys that are worth something use a library that was (blst).
+#[derive(Clone)]
+pub struct SecretKey([u64; 4]);
 
 /// A signature, or several that were aggregated: a point of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +75,42 @@ impl PublicKey {
     /// The point.
     pub fn point(&self) -> &Affine<BlsG1> {
         &self.0
+    }
+}
+
+impl SecretKey {
+    /// The secret of these 32 bytes, big-endian; none where it is zero or not below the order.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Option<Self> {
+        let number: [u64; 4] = crate::limbs::from_be_bytes(bytes);
+        let is_valid = crate::limbs::less(&number, &BlsG1::ORDER) && number != [0; 4];
+        is_valid.then_some(Self(number))
+    }
+
+    /// The key that belongs to it.
+    pub fn public_key(&self) -> PublicKey {
+        PublicKey(secret::multiply(&BlsG1::GENERATOR, &self.0))
+    }
+
+    /// The signature of a message.
+    pub fn sign(&self, message: &[u8]) -> Signature {
+        self.sign_point(&BlsG2::hash(message, MESSAGE_DST))
+    }
+
+    /// The proof that somebody has the secret (`PopProve`).
+    pub fn prove_possession(&self) -> Signature {
+        self.sign_point(&BlsG2::hash(&self.public_key().to_bytes(), PROOF_DST))
+    }
+
+    fn sign_point(&self, point: &Affine<BlsG2>) -> Signature {
+        // No message is known that is hashed to infinity.
+        assert!(!point.is_infinity, "a message that is hashed to infinity");
+        Signature(secret::multiply(point, &self.0))
+    }
+}
+
+impl core::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("SecretKey")
     }
 }
 
@@ -128,28 +179,36 @@ pub fn verify_possession(key: &PublicKey, proof: &Signature) -> bool {
 pub type Signed<'m> = (PublicKey, &'m [u8], Signature);
 
 /// Whether all signatures are valid, with one final exponentiation: each is taken with a random weight of 128 bits, so
-/// invalid ones cancel each other with a probability of 2^-127 at most.
+/// invalid ones cancel each other with a probability of 2^-128 at most.
 ///
 /// Weights are hashes of a digest of the whole batch and of `randomness`; that may be anything that the makers of the
-/// signatures did not know, and even if it is known they have to try 2^127 batches. An empty batch is valid.
+/// signatures did not know, and even if it is known they have to try 2^128 batches. An empty batch is valid.
 pub fn verify_batch(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
-    let weights = weights(signed, randomness);
-    let mut pairs = Vec::with_capacity(signed.len() + 1);
-    let mut signature = Jacobian::INFINITY;
-    let mut keys = Vec::with_capacity(signed.len());
-    for ((key, _, own), weight) in signed.iter().zip(&weights) {
-        keys.push(key.0.multiply(weight));
-        signature = signature + own.0.multiply(weight);
-    }
-    let keys = Jacobian::all_to_affine(&keys);
-    for ((_, message, _), key) in signed.iter().zip(keys) {
-        pairs.push((key, BlsG2::hash(message, MESSAGE_DST)));
-    }
-    is_signed(pairs, &signature.to_affine())
+    verify_batch_with(Backend::detect(), signed, randomness)
 }
 
-/// Odd numbers of 128 bits that nobody can choose.
-fn weights(signed: &[Signed<'_>], randomness: &[u8; 32]) -> Vec<[u64; 4]> {
+/// [`verify_batch`] on a certain backend.
+///
+/// # Panics
+/// Where this CPU does not run it.
+pub fn verify_batch_with(backend: Backend, signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
+    assert!(backend.is_available(), "a backend that this CPU runs");
+    let weights = weights(signed, randomness);
+    let keys: Vec<_> = signed.iter().map(|(key, ..)| key.0).collect();
+    let signatures: Vec<_> = signed.iter().map(|(.., signature)| signature.0).collect();
+    let messages: Vec<_> = signed.iter().map(|(_, message, _)| *message).collect();
+    let keys = Jacobian::all_to_affine(&weights::products(backend, &keys, &weights));
+    let hashes = hash_all_with(backend, &messages, MESSAGE_DST);
+    let signatures = weights::products(backend, &signatures, &weights);
+    let signature = signatures.into_iter().fold(Jacobian::INFINITY, |sum, product| sum + product);
+    let mut pairs: Vec<_> = keys.into_iter().zip(hashes).collect();
+    pairs.push((-BlsG1::GENERATOR, signature.to_affine()));
+    let f = Bls12381::miller_loop_with(backend, &pairs);
+    Bls12381::final_exponentiation_with(backend, &f) == Fp12::ONE
+}
+
+/// Weights that nobody can choose.
+fn weights(signed: &[Signed<'_>], randomness: &[u8; 32]) -> Vec<Weight> {
     let mut batch = Sha256::new();
     batch.update(randomness);
     for (key, message, signature) in signed {
@@ -164,8 +223,8 @@ fn weights(signed: &[Signed<'_>], randomness: &[u8; 32]) -> Vec<[u64; 4]> {
         hash.update(&digest);
         hash.update(&index.to_be_bytes());
         let bytes = hash.finalize();
-        let [.., low, high] = crate::limbs::from_be_bytes::<4>(&bytes);
-        [low | 1, high, 0, 0]
+        let [a, b, ..] = crate::limbs::from_be_bytes::<4>(&bytes);
+        Weight { a, b }
     };
     (0..signed.len() as u64).map(weight).collect()
 }

@@ -1,7 +1,7 @@
 //! BLS12-381: parameters.
 
 use crate::field::{Fe, Modulus};
-use crate::tower::TowerModulus;
+use crate::tower::{TowerModulus, Twist};
 
 /// The absolute value of the parameter x, which is negative.
 pub const X: u64 = 0xd201_0000_0001_0000;
@@ -23,6 +23,8 @@ impl Modulus<6> for FpModulus {
 
 impl TowerModulus<6> for FpModulus {
     const XI: u64 = 1;
+    const B: u64 = 4;
+    const TWIST: Twist = Twist::M;
 }
 
 /// Names the scalar field: `r = x^4 - x^2 + 1`.

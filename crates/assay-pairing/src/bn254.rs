@@ -1,7 +1,7 @@
 //! BN254 (`alt_bn128` of the Ethereum virtual machine): parameters.
 
 use crate::field::{Fe, Modulus};
-use crate::tower::TowerModulus;
+use crate::tower::{TowerModulus, Twist};
 
 /// The parameter x.
 pub const X: u64 = 0x44e9_92b4_4a69_09f1;
@@ -21,6 +21,8 @@ impl Modulus<4> for FpModulus {
 
 impl TowerModulus<4> for FpModulus {
     const XI: u64 = 9;
+    const B: u64 = 3;
+    const TWIST: Twist = Twist::D;
 }
 
 /// Names the scalar field: `r = 36 x^4 + 36 x^3 + 18 x^2 + 6 x + 1`.

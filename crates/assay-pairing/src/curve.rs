@@ -6,6 +6,7 @@
 mod bls12_381;
 mod bn254;
 mod scalar;
+pub(crate) mod secret;
 #[cfg(test)]
 mod tests;
 

@@ -5,6 +5,7 @@
 //! and what square roots need, is derived from the modulus at compile time. Arithmetic is variable
 //! time where it branches (inversion, square roots, powers), so it is for public values.
 
+mod backend;
 mod inverse;
 mod power;
 #[cfg(test)]
@@ -54,6 +55,14 @@ pub trait Field:
     }
     /// The inverse; zero has none.
     fn inverse(&self) -> Option<Self>;
+    /// The inverse of an element that is not zero, without branches on it.
+    #[doc(hidden)]
+    #[must_use]
+    fn inverse_by_power(&self) -> Self;
+    /// `yes` for a mask of ones, `no` for zero.
+    #[doc(hidden)]
+    #[must_use]
+    fn select(mask: u64, yes: &Self, no: &Self) -> Self;
     /// A square root, if there is one.
     fn sqrt(&self) -> Option<Self>;
     /// Whether the element is larger than its negation, as compressed points ask (Zcash's "lexicographically
@@ -109,6 +118,16 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     const R2: Self = Self::raw(limbs::power_of_two(2 * 64 * N, &M::MODULUS));
     /// R^3 modulo the prime.
     const R3: Self = Self::raw(limbs::power_of_two(3 * 64 * N, &M::MODULUS));
+    /// What kernels read of the prime.
+    const PRIME: &'static backend::Prime = &{
+        let (mut prime, mut i) = ([0; 8], 0);
+        while i < N {
+            prime[i] = M::MODULUS[i];
+            i += 1;
+        }
+        prime[N] = Self::NEGATED_INVERSE;
+        prime
+    };
     /// `-1 / p mod 2^64`.
     const NEGATED_INVERSE: u64 = limbs::negated_inverse_64(M::MODULUS[0]);
 
@@ -214,6 +233,24 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self::sum_of_products(&[*self], &[*other])
     }
 
+    /// `a0 b0 + a1 b1`, reduced once.
+    #[inline(always)]
+    pub(crate) fn two_products(a: [Self; 2], b: [Self; 2]) -> Self {
+        match backend::two_products(&a.map(|x| x.0), &b.map(|x| x.0), Self::PRIME) {
+            Some(sum) => Self(sum, PhantomData),
+            None => Self::sum_of_products(&a, &b),
+        }
+    }
+
+    /// `a0 b1 + a1 b0`, reduced once.
+    #[inline(always)]
+    pub(crate) fn crossed_products(a: [Self; 2], [b0, b1]: [Self; 2]) -> Self {
+        match backend::crossed_products(&a.map(|x| x.0), &[b0.0, b1.0], Self::PRIME) {
+            Some(sum) => Self(sum, PhantomData),
+            None => Self::sum_of_products(&a, &[b1, b0]),
+        }
+    }
+
     /// The sum of products of as many pairs, reduced once: Montgomery's multiplication, operand scanning,
     /// all pairs in step.
     ///
@@ -295,11 +332,19 @@ impl<M: Modulus<N>, const N: usize> Field for Fe<M, N> {
 
     #[inline(always)]
     fn square(&self) -> Self {
-        self.multiply(self)
+        *self * *self
     }
 
     fn inverse(&self) -> Option<Self> {
         (*self != Self::ZERO).then(|| Self::raw(inverse::of::<M, N>(&self.0)).multiply(&Self::R3))
+    }
+
+    fn inverse_by_power(&self) -> Self {
+        self.power(&const { limbs::minus_small(&M::MODULUS, 2) })
+    }
+
+    fn select(mask: u64, yes: &Self, no: &Self) -> Self {
+        Self(core::array::from_fn(|i| yes.0[i] & mask | no.0[i] & !mask), PhantomData)
     }
 
     fn sqrt(&self) -> Option<Self> {
@@ -320,7 +365,10 @@ impl<M: Modulus<N>, const N: usize> Add for Fe<M, N> {
     type Output = Self;
     #[inline(always)]
     fn add(self, other: Self) -> Self {
-        self.plus(&other)
+        match backend::plus(&self.0, &other.0, Self::PRIME) {
+            Some(sum) => Self(sum, PhantomData),
+            None => self.plus(&other),
+        }
     }
 }
 
@@ -328,15 +376,21 @@ impl<M: Modulus<N>, const N: usize> Sub for Fe<M, N> {
     type Output = Self;
     #[inline(always)]
     fn sub(self, other: Self) -> Self {
-        self.minus(&other)
+        match backend::minus(&self.0, &other.0, Self::PRIME) {
+            Some(difference) => Self(difference, PhantomData),
+            None => self.minus(&other),
+        }
     }
 }
 
 impl<M: Modulus<N>, const N: usize> Mul for Fe<M, N> {
     type Output = Self;
-    #[inline]
+    #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        self.multiply(&other)
+        match backend::product(&self.0, &other.0, Self::PRIME) {
+            Some(product) => Self(product, PhantomData),
+            None => self.multiply(&other),
+        }
     }
 }
 
@@ -344,7 +398,7 @@ impl<M: Modulus<N>, const N: usize> Neg for Fe<M, N> {
     type Output = Self;
     #[inline(always)]
     fn neg(self) -> Self {
-        self.negated()
+        Self::ZERO - self
     }
 }
 

@@ -1,7 +1,9 @@
 //! Hashing to BLS12-381 (RFC 9380): the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
 //! `BLS12381G2_XMD:SHA-256_SSWU_RO_`. Variable time.
 
+mod in_lanes;
 mod isogeny;
+mod second;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -12,8 +14,9 @@ use assay_hash::Sha256;
 use crate::bls12_381::{Fp, X};
 use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
 use crate::field::Field;
+use crate::msm::Backend;
 use crate::tower::Fp2;
-use isogeny::{G1, G1_CURVE, G2, Isogeny};
+use isogeny::{G1, G1_CURVE, Isogeny};
 
 /// `expand_message_xmd` with SHA-256 (section 5.3.1).
 ///
@@ -83,19 +86,12 @@ impl HashToCurve for BlsG1 {
 
 impl HashToCurve for BlsG2 {
     fn hash(message: &[u8], dst: &[u8]) -> Affine<Self> {
-        let mut bytes = [0; 4 * WIDE];
-        expand_message(message, dst, &mut bytes);
-        let (u, v) = bytes.split_at(2 * WIDE);
-        let element = |bytes: &[u8]| {
-            let (c0, c1) = bytes.split_at(WIDE);
-            Fp2 { c0: Fp::from_be_bytes_reduced(c0), c1: Fp::from_be_bytes_reduced(c1) }
-        };
-        let [p, q] = [u, v].map(|bytes| map_g2(&element(bytes)));
-        clear_g2(&(p + q)).to_affine()
+        let points = second::map_in_words(&field_elements(message, dst));
+        clear_g2(&(points[0] + points[1])).to_affine()
     }
 
     fn map(element: &Fp2<Fp>) -> Affine<Self> {
-        clear_g2(&map_g2(element)).to_affine()
+        clear_g2(&second::map_in_words(&[*element])[0]).to_affine()
     }
 }
 
@@ -105,14 +101,51 @@ fn map_g1(u: &Fp) -> Jacobian<BlsG1> {
     evaluate(&G1, x, y)
 }
 
-fn map_g2(u: &Fp2<Fp>) -> Jacobian<BlsG2> {
+/// Of the curve that is isogenous to that of the second group: A, B, and Z of the map.
+const G2_CURVE: [Fp2<Fp>; 3] = {
     let small = Fp::from_u64;
-    let a = Fp2 { c0: Fp::ZERO, c1: small(240) };
-    let b = Fp2 { c0: small(1012), c1: small(1012) };
-    let z = Fp2 { c0: -small(2), c1: -small(1) };
-    let is_odd = |x: &Fp2<Fp>| if x.c0.is_zero() { x.c1.is_odd() } else { x.c0.is_odd() };
-    let (x, y) = simplified_swu(u, a, b, z, is_odd);
-    evaluate(&G2, x, y)
+    [
+        Fp2 { c0: Fp::ZERO, c1: small(240) },
+        Fp2 { c0: small(1012), c1: small(1012) },
+        Fp2 { c0: small(2).negated(), c1: small(1).negated() },
+    ]
+};
+
+/// `sgn0` (section 4.1).
+fn is_odd_2(x: &Fp2<Fp>) -> bool {
+    if x.c0.is_zero() { x.c1.is_odd() } else { x.c0.is_odd() }
+}
+
+/// `hash_to_field` (section 5.2) for the second group.
+fn field_elements(message: &[u8], dst: &[u8]) -> [Fp2<Fp>; 2] {
+    let mut bytes = [0; 4 * WIDE];
+    expand_message(message, dst, &mut bytes);
+    let (u, v) = bytes.split_at(2 * WIDE);
+    [u, v].map(|bytes| {
+        let (c0, c1) = bytes.split_at(WIDE);
+        Fp2 { c0: Fp::from_be_bytes_reduced(c0), c1: Fp::from_be_bytes_reduced(c1) }
+    })
+}
+
+/// The points of the second group that messages are hashed to under a tag: [`HashToCurve::hash`] of each.
+pub fn hash_all(messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
+    hash_all_with(Backend::detect(), messages, dst)
+}
+
+/// [`hash_all`] on a certain backend.
+///
+/// # Panics
+/// Where this CPU does not run it.
+pub fn hash_all_with(backend: Backend, messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
+    assert!(backend.is_available(), "a backend that this CPU runs");
+    match backend {
+        Backend::Scalar => messages.iter().map(|message| BlsG2::hash(message, dst)).collect(),
+        Backend::Portable => in_lanes::hash_all::<crate::backend::Portable>(messages, dst),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Ifma => in_lanes::hash_all::<crate::backend::Ifma>(messages, dst),
+        #[cfg(not(target_arch = "x86_64"))]
+        Backend::Ifma => unreachable!("not available here"),
+    }
 }
 
 /// The simplified map of Shallue, van de Woestijne and Ulas (section 6.6.2) to `y^2 = x^3 + a x + b`.

@@ -1,4 +1,4 @@
-//! Verification of KZG proofs (EIP-4844).
+//! KZG commitments and proofs (EIP-4844): made by a [`Prover`], verified by [`Settings`].
 //!
 //! ```
 //! use assay_pairing::kzg::{Settings, BLOB_BYTES};
@@ -11,8 +11,11 @@
 //! # Ok::<_, assay_pairing::kzg::KzgError>(())
 //! ```
 
+mod prover;
 #[cfg(test)]
 mod tests;
+
+pub use prover::Prover;
 
 use core::fmt;
 
@@ -36,6 +39,8 @@ pub const BLOB_BYTES: usize = 32 * BLOB_ELEMENTS;
 pub enum KzgError {
     /// A blob of another length.
     BlobLength(usize),
+    /// A setup of another number of points.
+    SetupLength(usize),
     /// A number that is not below the order of the groups.
     Number,
     /// A commitment, proof or setup that is no point of the group.
@@ -46,6 +51,9 @@ impl fmt::Display for KzgError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BlobLength(bytes) => write!(f, "a blob of {bytes} bytes instead of {BLOB_BYTES}"),
+            Self::SetupLength(points) => {
+                write!(f, "a setup of {points} points instead of {BLOB_ELEMENTS}")
+            }
             Self::Number => f.write_str("a number is not below the order of the group"),
             Self::Point(error) => write!(f, "commitment or proof: {error}"),
         }
@@ -155,7 +163,25 @@ fn challenge(blob: &[u8], commitment: &[u8; 48]) -> Fr {
 
 /// The polynomial at z by the barycentric formula: `(z^n - 1) / n * sum(f_i w_i / (z - w_i))`.
 fn evaluate(values: &[Fr], z: Fr) -> Fr {
-    let bits = BLOB_ELEMENTS.trailing_zeros();
+    let roots = roots();
+    if let Some(index) = roots.iter().position(|root| *root == z) {
+        return values[index];
+    }
+    let mut inverses: Vec<Fr> = roots.iter().map(|root| z - *root).collect();
+    Fr::invert_all(&mut inverses);
+    let terms = values.iter().zip(&roots).zip(&inverses);
+    let sum = terms.fold(Fr::ZERO, |sum, ((f, root), inverse)| sum + *f * *root * *inverse);
+    let size = Fr::from_u64(BLOB_ELEMENTS as u64);
+    (z.power(&[BLOB_ELEMENTS as u64]) - Fr::ONE) * size.inverse().expect("not zero") * sum
+}
+
+/// The index with its bits in reverse.
+fn reversed(index: usize) -> usize {
+    index.reverse_bits() >> (usize::BITS - BLOB_ELEMENTS.trailing_zeros())
+}
+
+/// The roots of one, in the order of blobs.
+fn roots() -> Vec<Fr> {
     // 7 generates the multiplicative group.
     let exponent = const {
         limbs::divide_small(
@@ -167,17 +193,9 @@ fn evaluate(values: &[Fr], z: Fr) -> Fr {
     let root = Fr::from_u64(7).power(&exponent);
     let mut roots = vec![Fr::ONE; BLOB_ELEMENTS];
     let mut power = Fr::ONE;
-    for index in 0..BLOB_ELEMENTS as u32 {
-        roots[(index.reverse_bits() >> (32 - bits)) as usize] = power;
+    for index in 0..BLOB_ELEMENTS {
+        roots[reversed(index)] = power;
         power *= root;
     }
-    if let Some(index) = roots.iter().position(|root| *root == z) {
-        return values[index];
-    }
-    let mut inverses: Vec<Fr> = roots.iter().map(|root| z - *root).collect();
-    Fr::invert_all(&mut inverses);
-    let terms = values.iter().zip(&roots).zip(&inverses);
-    let sum = terms.fold(Fr::ZERO, |sum, ((f, root), inverse)| sum + *f * *root * *inverse);
-    let size = Fr::from_u64(BLOB_ELEMENTS as u64);
-    (z.power(&[BLOB_ELEMENTS as u64]) - Fr::ONE) * size.inverse().expect("not zero") * sum
+    roots
 }

@@ -2,7 +2,10 @@
 //! bits. `docs/kernels/pairing-ifma.md` has the bounds of every limb.
 
 pub(crate) mod field;
+pub(crate) mod fp12;
 pub(crate) mod layout;
+pub(crate) mod points;
+mod ring;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -38,6 +41,8 @@ pub(crate) trait Lanes: Copy {
     fn add_mul_high(self, a: Self, b: Self) -> Self;
     /// `yes` in the lanes of the mask, `no` in the others.
     fn select(mask: u8, yes: Self, no: Self) -> Self;
+    /// Lane k is that of `self` with the number `places[k]`, or for 8 and above that of `other` with 8 less.
+    fn pick(self, other: Self, places: &Words) -> Self;
     /// The lanes that are equal.
     fn equals(self, other: Self) -> u8;
     /// The lanes that are less, as signed numbers.

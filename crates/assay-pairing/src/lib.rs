@@ -18,7 +18,8 @@
 //! Everything is pure: no files, threads, clocks or environment (but for `assay_hash::cpu`, which says what
 //! kernels may use). Values are exact, and encodings that are not canonical are rejected.
 //!
-//! Deliberately absent: secrets. Nothing here is constant time; scalars and points are public.
+//! Nothing here is constant time but signing ([`bls::SecretKey`], which says what that covers); scalars and points are public.
+//! Deliberately absent: randomness, and key derivation.
 #![deny(unsafe_code)]
 
 mod backend;
@@ -39,3 +40,4 @@ pub mod pairing;
 #[cfg(test)]
 mod testing;
 pub mod tower;
+mod weights;

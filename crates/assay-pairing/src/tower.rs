@@ -1,6 +1,7 @@
 //! Towers over the base field: `Fp2 = Fp[u] / (u^2 + 1)`, `Fp6 = Fp2[v] / (v^3 - xi)`,
 //! `Fp12 = Fp6[w] / (w^2 - v)`, with `xi = XI + u`. Both curves are of this shape.
 
+pub(crate) mod cyclotomic;
 mod fp12;
 mod fp2;
 mod fp6;
@@ -18,27 +19,140 @@ use crate::limbs;
 pub trait TowerModulus<const N: usize>: Modulus<N> {
     /// The real part of `xi`, which is neither a square nor a cube in Fp2. 1 to 15.
     const XI: u64;
+    /// The constant b of the curve `y^2 = x^3 + b`.
+    const B: u64;
+    /// How the twist lies over Fp12.
+    const TWIST: Twist;
+}
+
+/// The curve of the second group: its constant is that of the first one times or divided by xi.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twist {
+    /// `b` times xi.
+    M,
+    /// `b` divided by xi.
+    D,
+}
+
+/// What arithmetic in Fp2 needs of the base field: single elements, or many in lanes.
+pub trait TowerRing:
+    Copy
+    + core::ops::Add<Output = Self>
+    + core::ops::Sub<Output = Self>
+    + core::ops::Mul<Output = Self>
+    + core::ops::Neg<Output = Self>
+{
+    /// Real part of xi.
+    const XI: u64;
+    /// How the twist lies.
+    const TWIST: Twist;
+
+    /// Zero.
+    fn zero() -> Self;
+    /// One.
+    fn one() -> Self;
+    /// The product of elements of Fp2.
+    #[must_use]
+    fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self>;
+    /// The square of an element of Fp2.
+    #[must_use]
+    fn square(a: &Fp2<Self>) -> Fp2<Self>;
+    /// The product of an element of Fp2 and one of the base field.
+    #[must_use]
+    fn scaled(a: &Fp2<Self>, factor: &Self) -> Fp2<Self>;
+    /// Half of the element.
+    #[must_use]
+    fn halved(&self) -> Self;
+    /// Three times the element.
+    #[must_use]
+    fn tripled(&self) -> Self;
+    /// The product with three times the constant of the twist.
+    #[must_use]
+    fn times_triple_b(x: Fp2<Self>) -> Fp2<Self>;
 }
 
 /// What towers need of their base field.
-pub trait TowerField: Field {
+pub trait TowerField: Field + TowerRing {
     /// `xi^(k (p - 1) / 6)` for k from 0 to 5: what the Frobenius map does to `w^k`.
     const FROBENIUS: [Fp2<Self>; 6];
     /// The inverses of [`TowerField::FROBENIUS`].
     const FROBENIUS_INVERSES: [Fp2<Self>; 6];
     /// `1 / xi`.
     const XI_INVERSE: Fp2<Self>;
-    /// Real part of xi.
-    const XI: u64;
 
-    /// `a0 b0 + a1 b1` with one reduction.
-    #[must_use]
-    fn two_products(a: [Self; 2], b: [Self; 2]) -> Self;
-    /// Half of the element.
-    #[must_use]
-    fn halved(&self) -> Self;
     /// Whether the number is odd.
     fn is_odd(&self) -> bool;
+    /// The norm of an element of Fp2, `c0^2 + c1^2`.
+    fn norm(a: &Fp2<Self>) -> Self;
+}
+
+impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
+    const XI: u64 = M::XI;
+    const TWIST: Twist = M::TWIST;
+
+    fn zero() -> Self {
+        Self::ZERO
+    }
+
+    fn one() -> Self {
+        Self::ONE
+    }
+
+    #[inline(always)]
+    fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self> {
+        Fp2 {
+            c0: Self::two_products([a.c0, a.c1], [b.c0, -b.c1]),
+            c1: Self::crossed_products([a.c0, a.c1], [b.c0, b.c1]),
+        }
+    }
+
+    #[inline(always)]
+    fn square(a: &Fp2<Self>) -> Fp2<Self> {
+        Fp2 { c0: (a.c0 + a.c1) * (a.c0 - a.c1), c1: (a.c0 + a.c0) * a.c1 }
+    }
+
+    #[inline(always)]
+    fn scaled(a: &Fp2<Self>, factor: &Self) -> Fp2<Self> {
+        Fp2 { c0: a.c0 * *factor, c1: a.c1 * *factor }
+    }
+
+    #[inline(always)]
+    fn halved(&self) -> Self {
+        self.halved()
+    }
+
+    #[inline(always)]
+    fn tripled(&self) -> Self {
+        *self + *self + *self
+    }
+
+    #[inline(always)]
+    fn times_triple_b(x: Fp2<Self>) -> Fp2<Self> {
+        match M::TWIST {
+            Twist::M => times_small(x, 3 * M::B).times_xi(),
+            Twist::D => x * const { triple_b_over_xi() },
+        }
+    }
+}
+
+/// The product with a small number, by doubling and adding.
+#[inline(always)]
+pub(crate) fn times_small<F: TowerRing>(x: Fp2<F>, factor: u64) -> Fp2<F> {
+    let mut product = x;
+    for bit in (0..factor.ilog2()).rev() {
+        product = product.double();
+        if factor >> bit & 1 == 1 {
+            product = product + x;
+        }
+    }
+    product
+}
+
+/// `3 b / xi`.
+pub(crate) const fn triple_b_over_xi<M: TowerModulus<N>, const N: usize>() -> Fp2<Fe<M, N>> {
+    let factor = Fe::from_u64(3 * M::B);
+    let [c0, c1] = const_inverse([Fe::from_u64(M::XI), Fe::ONE]);
+    Fp2 { c0: c0.multiply(&factor), c1: c1.multiply(&factor) }
 }
 
 impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
@@ -57,20 +171,12 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
         Fp2 { c0, c1 }
     };
 
-    const XI: u64 = M::XI;
-
-    #[inline(always)]
-    fn two_products(a: [Self; 2], b: [Self; 2]) -> Self {
-        Self::sum_of_products(&a, &b)
-    }
-
-    #[inline]
-    fn halved(&self) -> Self {
-        self.halved()
-    }
-
     fn is_odd(&self) -> bool {
         self.is_odd()
+    }
+
+    fn norm(a: &Fp2<Self>) -> Self {
+        Self::two_products([a.c0, a.c1], [a.c0, a.c1])
     }
 }
 
@@ -138,7 +244,7 @@ macro_rules! operators {
         }
         impl<F: TowerField> core::ops::Mul for $type<F> {
             type Output = Self;
-            #[inline]
+            #[inline(always)]
             fn mul(self, other: Self) -> Self {
                 self.product(&other)
             }

@@ -292,4 +292,13 @@ where
             let _ = black_box(E::pairing(p[index], q[index]));
         }))
     });
+    table.add(curve, "pairing-of-eight", "Pairing::multi_pairing", move |work| {
+        let (p, q) = pairs(work);
+        let product = move || E::multi_pairing(p[..8].iter().copied(), q[..8].iter().copied());
+        Ok(Prepared::new(bytes(&product().0), move |iterations| {
+            for _ in 0..iterations {
+                let _ = black_box(product());
+            }
+        }))
+    });
 }

@@ -1,9 +1,11 @@
 //! assay-pairing: this repository's own curves, on the calling thread alone.
 
+mod kzg;
+
 use std::hint::black_box;
 
 use anyhow::Context as _;
-use assay_pairing::bls::{self, PublicKey, Signature};
+use assay_pairing::bls::{self, PublicKey, SecretKey, Signature};
 use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
 use assay_pairing::field::{Fe, Field, Modulus};
 use assay_pairing::hash_to_curve::HashToCurve;
@@ -30,6 +32,7 @@ pub fn table() -> Table {
     hash::<BlsG2>(&mut table, "g2", "BLS12381G2_XMD:SHA-256_SSWU_RO_");
     signatures(&mut table);
     precompiles(&mut table);
+    kzg::operations(&mut table);
     table
 }
 
@@ -306,22 +309,31 @@ fn pairings<P: Pairing<Base: Canonical>>(table: &mut Table, curve: &'static str)
             black_box(P::pair(&pairs[index].0, &pairs[index].1));
         }))
     });
+    table.add(curve, "pairing-of-eight", "Pairing::product", move |work| {
+        let pairs = pairs(work);
+        Ok(Prepared::new(P::product(&pairs[..8]).bytes(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(P::product(&pairs[..8]));
+            }
+        }))
+    });
 }
 
-/// Keys, messages and signatures; the crate itself never signs.
+/// Keys, messages and signatures.
 fn signed(work: &Work, count: usize, message: impl Fn(usize) -> [u8; 32]) -> Signers {
-    const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
     let mut signers = Signers::default();
     for index in 0..count {
-        let (secret, message) = (scalar::<BlsG1>(work, "bls", index), message(index));
-        let key = BlsG1::GENERATOR.multiply(&secret).to_affine().to_compressed();
-        let signature = BlsG2::hash(&message, DST).multiply(&secret).to_affine();
-        signers.keys.push(PublicKey::from_bytes(&key).expect("a key"));
-        let signature = Signature::from_bytes(&signature.to_compressed());
-        signers.signatures.push(signature.expect("a signature"));
+        let (secret, message) = (secret(work, index), message(index));
+        signers.keys.push(secret.public_key());
+        signers.signatures.push(secret.sign(&message));
         signers.messages.push(message);
     }
     signers
+}
+
+fn secret(work: &Work, index: usize) -> SecretKey {
+    let bytes = bls12_381::Fr::element(work, "bls", index).to_be_bytes();
+    SecretKey::from_bytes(&bytes).expect("not zero")
 }
 
 #[derive(Default)]
@@ -351,6 +363,16 @@ fn checked(right: bool, wrong: bool, mut check: impl FnMut() -> bool + Send + 's
 
 fn signatures(table: &mut Table) {
     const GROUP: &str = "bls-signatures";
+    table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
+        let (secret, mut message) = (secret(work, 0), work.message(0));
+        let answer = affine_bytes(secret.sign(&message).point());
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                message[0] = message[0].wrapping_add(1);
+                black_box(secret.sign(&message));
+            }
+        }))
+    });
     table.add(GROUP, "verify", "bls::verify; points known to be in their groups", |work| {
         let made = signed(work, 2, |index| work.message(index));
         let wrong = bls::verify(&made.keys[0], &made.messages[1], &made.signatures[0]);

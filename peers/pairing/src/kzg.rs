@@ -24,10 +24,10 @@ pub(crate) fn settings() -> &'static KzgSettings {
 
 /// A blob with its commitment and proof.
 #[derive(Clone)]
-struct Made {
-    blob: Box<Blob>,
-    commitment: Bytes48,
-    proof: Bytes48,
+pub(crate) struct Made {
+    pub(crate) blob: Box<Blob>,
+    pub(crate) commitment: Bytes48,
+    pub(crate) proof: Bytes48,
 }
 
 /// Blobs that were made before, of one seed, in order: their proofs take longer than anything that is measured.
@@ -53,19 +53,19 @@ fn blobs(work: &Work, count: usize) -> Result<Vec<Made>> {
     Ok(made.1[..count].to_vec())
 }
 
-fn first(work: &Work) -> Result<Made> {
+pub(crate) fn first(work: &Work) -> Result<Made> {
     Ok(blobs(work, 1)?.remove(0))
 }
 
 /// The first blob, a point, the value there, and the proof of it.
-struct Opening {
-    made: Made,
-    z: Bytes32,
-    y: Bytes32,
-    proof: Bytes48,
+pub(crate) struct Opening {
+    pub(crate) made: Made,
+    pub(crate) z: Bytes32,
+    pub(crate) y: Bytes32,
+    pub(crate) proof: Bytes48,
 }
 
-fn opening(work: &Work) -> Result<Opening> {
+pub(crate) fn opening(work: &Work) -> Result<Opening> {
     let made = first(work)?;
     let z: ark_bls12_381::Fr = arkworks::element(work, "z", 0);
     let z = Bytes32::from_bytes(&arkworks::bytes(&z))?;

@@ -12,7 +12,7 @@ type Answers = Vec<(&'static str, Vec<u8>)>;
 #[test]
 fn libraries_agree() {
     let mut answers: BTreeMap<(String, String), Answers> = BTreeMap::new();
-    for name in ["blst", "arkworks", "libsecp256k1", "revm", "assay-pairing"] {
+    for name in ["blst", "arkworks", "c-kzg", "libsecp256k1", "revm", "assay-pairing"] {
         let subject = subject(name).expect("a subject");
         for operation in &subject.table.0 {
             // Signatures of secp256k1 come from the other side.

@@ -6,9 +6,9 @@ use core::arch::x86_64::{
     __m512i, _MM_HINT_T0, _mm_prefetch, _mm512_add_epi64, _mm512_and_si512,
     _mm512_cmpeq_epi64_mask, _mm512_cmplt_epi64_mask, _mm512_loadu_si512, _mm512_madd52hi_epu64,
     _mm512_madd52lo_epu64, _mm512_mask_add_epi64, _mm512_mask_blend_epi64, _mm512_or_si512,
-    _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_slli_epi64, _mm512_srai_epi64,
-    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi64, _mm512_unpackhi_epi64,
-    _mm512_unpacklo_epi64,
+    _mm512_permutex2var_epi64, _mm512_set1_epi64, _mm512_shuffle_i64x2, _mm512_slli_epi64,
+    _mm512_srai_epi64, _mm512_srli_epi64, _mm512_storeu_si512, _mm512_sub_epi64,
+    _mm512_unpackhi_epi64, _mm512_unpacklo_epi64,
 };
 
 use crate::lanes::{LANES, Lanes, Task, Words};
@@ -133,6 +133,11 @@ impl Lanes for Ifma {
     #[inline(always)]
     fn select(mask: u8, yes: Self, no: Self) -> Self {
         Self(intrinsic!(_mm512_mask_blend_epi64(mask, no.0, yes.0)))
+    }
+
+    #[inline(always)]
+    fn pick(self, other: Self, places: &Words) -> Self {
+        Self(intrinsic!(_mm512_permutex2var_epi64(self.0, Self::load(places).0, other.0)))
     }
 
     #[inline(always)]

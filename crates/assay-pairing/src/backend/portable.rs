@@ -93,6 +93,14 @@ impl Lanes for Portable {
     }
 
     #[inline(never)]
+    fn pick(self, other: Self, places: &Words) -> Self {
+        Self(places.map(|place| {
+            let from = if place < 8 { self } else { other };
+            from.0[place as usize % 8]
+        }))
+    }
+
+    #[inline(never)]
     fn equals(self, other: Self) -> u8 {
         self.mask(other, |a, b| a == b)
     }

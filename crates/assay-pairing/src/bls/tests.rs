@@ -1,34 +1,32 @@
-//! Signatures that are made here, for nothing in the crate signs.
+//! Signatures that are made here, and published ones.
 
 use super::{
-    MESSAGE_DST, PROOF_DST, PublicKey, Signature, aggregate_verify, fast_aggregate_verify, verify,
-    verify_batch, verify_possession,
+    PublicKey, SecretKey, Signature, aggregate_verify, fast_aggregate_verify, verify, verify_batch,
+    verify_batch_with, verify_possession,
 };
 use crate::curve::{Affine, BlsG1, BlsG2, Curve as _, Jacobian};
 use crate::encoding::DecodeError;
-use crate::hash_to_curve::HashToCurve as _;
+use crate::msm::Backend;
 use crate::testing::Rng;
 
-fn key(secret: &[u64; 4]) -> PublicKey {
-    PublicKey(BlsG1::GENERATOR.multiply(secret).to_affine())
-}
-
-fn sign(secret: &[u64; 4], message: &[u8]) -> Signature {
-    Signature(BlsG2::hash(message, MESSAGE_DST).multiply(secret).to_affine())
-}
-
-fn secrets(count: usize) -> Vec<[u64; 4]> {
+fn secrets(count: usize) -> Vec<SecretKey> {
     let mut rng = Rng::new(13);
-    (0..count).map(|_| core::array::from_fn(|_| rng.word())).collect()
+    let secret = |_| {
+        let mut bytes = [0; 32];
+        bytes[1..9].copy_from_slice(&rng.word().to_be_bytes());
+        bytes[20..28].copy_from_slice(&rng.word().to_be_bytes());
+        SecretKey::from_bytes(&bytes).expect("below the order")
+    };
+    (0..count).map(secret).collect()
 }
 
 #[test]
 fn one_signature() {
-    let secret = secrets(1)[0];
-    let (key, signature) = (key(&secret), sign(&secret, b"message"));
+    let [secret, other] = &secrets(2)[..] else { unreachable!("two") };
+    let (key, signature) = (secret.public_key(), secret.sign(b"message"));
     assert!(verify(&key, b"message", &signature));
     assert!(!verify(&key, b"another", &signature));
-    assert!(!verify(&key, b"message", &sign(&[5, 0, 0, 0], b"message")));
+    assert!(!verify(&key, b"message", &other.sign(b"message")));
     assert_eq!(PublicKey::from_bytes(&key.to_bytes()), Ok(key));
     assert_eq!(Signature::from_bytes(&signature.to_bytes()), Ok(signature));
     let infinity = Affine::<BlsG1>::INFINITY.to_compressed();
@@ -38,8 +36,8 @@ fn one_signature() {
 #[test]
 fn aggregates() {
     let secrets = secrets(5);
-    let keys: Vec<_> = secrets.iter().map(key).collect();
-    let same: Vec<_> = secrets.iter().map(|secret| sign(secret, b"same")).collect();
+    let keys: Vec<_> = secrets.iter().map(SecretKey::public_key).collect();
+    let same: Vec<_> = secrets.iter().map(|secret| secret.sign(b"same")).collect();
     let aggregate = Signature::aggregate(&same);
     assert!(fast_aggregate_verify(&keys, b"same", &aggregate));
     assert!(!fast_aggregate_verify(&keys[1..], b"same", &aggregate));
@@ -52,7 +50,7 @@ fn aggregates() {
     assert!(!fast_aggregate_verify(&[keys[0], opposite], b"same", &nobody));
     let messages = [b"a", b"b", b"c", b"d", b"e"];
     let signatures: Vec<_> =
-        secrets.iter().zip(messages).map(|(secret, message)| sign(secret, message)).collect();
+        secrets.iter().zip(messages).map(|(secret, message)| secret.sign(message)).collect();
     let aggregate = Signature::aggregate(&signatures);
     let mut signed: Vec<(PublicKey, &[u8])> =
         keys.iter().zip(messages).map(|(key, message)| (*key, &message[..])).collect();
@@ -61,8 +59,7 @@ fn aggregates() {
     assert!(aggregate_verify(&signed, &aggregate));
     signed[0].1 = b"x";
     assert!(!aggregate_verify(&signed, &aggregate));
-    let hash = BlsG2::hash(&keys[0].to_bytes(), PROOF_DST);
-    let proof = Signature(hash.multiply(&secrets[0]).to_affine());
+    let proof = secrets[0].prove_possession();
     assert!(verify_possession(&keys[0], &proof));
     assert!(!verify_possession(&keys[1], &proof));
 }
@@ -74,8 +71,11 @@ fn batches() {
     let mut signed: Vec<_> = secrets
         .iter()
         .zip(&messages)
-        .map(|(secret, message)| (key(secret), &message[..], sign(secret, message)))
+        .map(|(secret, message)| (secret.public_key(), &message[..], secret.sign(message)))
         .collect();
+    for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
+        assert!(verify_batch_with(backend, &signed, &[7; 32]), "{}", backend.name());
+    }
     assert!(verify_batch(&signed, &[7; 32]));
     assert!(verify_batch(&signed[..1], &[7; 32]));
     assert!(verify_batch(&[], &[7; 32]));
@@ -87,4 +87,20 @@ fn batches() {
     assert!(!verify_batch(&signed, &[7; 32]));
     (signed[0].2, signed[1].2) = (second, first);
     assert!(!verify_batch(&signed, &[7; 32]));
+}
+
+#[test]
+fn secrets_that_are_none() {
+    let order = {
+        let mut bytes = [0; 32];
+        crate::limbs::to_be_bytes(&BlsG1::ORDER, &mut bytes);
+        bytes
+    };
+    assert!(SecretKey::from_bytes(&order).is_none());
+    assert!(SecretKey::from_bytes(&[0; 32]).is_none());
+    assert!(SecretKey::from_bytes(&[0xff; 32]).is_none());
+    let mut below = order;
+    below[31] -= 1;
+    let key = SecretKey::from_bytes(&below).expect("below the order").public_key();
+    assert_eq!(*key.point(), -BlsG1::GENERATOR);
 }

@@ -54,6 +54,14 @@ where
         };
         assert_eq!(other.multiply(&number), other.multiply_slowly(&number), "{number:x?}");
     }
+    // Secret numbers.
+    for number in [[1, 0, 0, 0], [2, 0, 0, 0], limbs::minus_small(&C::ORDER, 1)]
+        .into_iter()
+        .chain((0..20).map(|_| [rng.edge_word(), rng.word(), rng.edge_word(), rng.word() >> 3]))
+    {
+        let found = super::secret::multiply(&other.to_affine(), &number);
+        assert_eq!(found, other.multiply_slowly(&number).to_affine(), "{number:x?}");
+    }
     // Points of the curve: in the group exactly when the order takes them to infinity.
     let mut outside = 0;
     for _ in 0..100 {

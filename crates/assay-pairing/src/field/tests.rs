@@ -31,7 +31,12 @@ fn check<M: Modulus<N>, const N: usize>(cases: usize) {
         assert_eq!((a - b) + b, a);
         assert_eq!(a + (-a), Fe::ZERO);
         assert_eq!(a.halved().double(), a);
+        // What this CPU has against plain Rust.
         assert_eq!(Fe::sum_of_products(&[a], &[b]), a * b, "{a:?} {b:?}");
+        assert_eq!(a.plus(&b), a + b, "{a:?} {b:?}");
+        assert_eq!(a.minus(&b), a - b, "{a:?} {b:?}");
+        assert_eq!(a.negated(), -a, "{a:?}");
+        assert_eq!(a.multiply(&a), a.square(), "{a:?}");
         if case % 16 == 0 {
             assert_eq!((a * b).to_limbs(), slow_product::<M, N>(&x, &y), "{a:?} {b:?}");
         }
@@ -67,7 +72,10 @@ fn check_two_products<M: Modulus<N>, const N: usize>() {
     let mut rng = Rng::new(2);
     for _ in 0..100_000 {
         let [a, b, c, d]: [Fe<M, N>; 4] = core::array::from_fn(|_| rng.fe());
-        assert_eq!(Fe::sum_of_products(&[a, b], &[c, d]), a * c + b * d);
+        let right = a.multiply(&c).plus(&b.multiply(&d));
+        assert_eq!(Fe::sum_of_products(&[a, b], &[c, d]), right);
+        assert_eq!(Fe::two_products([a, b], [c, d]), right);
+        assert_eq!(Fe::crossed_products([a, b], [d, c]), right);
     }
 }
 

@@ -1,9 +1,10 @@
 //! The vectors of the standard, and the map at its exceptions.
 
-use super::{HashToCurve, expand_message, map_g1, map_g2, vectors};
+use super::{HashToCurve, expand_message, hash_all_with, map_g1, second, vectors};
 use crate::bls12_381::Fp;
 use crate::curve::{BlsG1, BlsG2};
 use crate::field::Field as _;
+use crate::msm::Backend;
 use crate::testing::Rng;
 use crate::tower::Fp2;
 
@@ -55,6 +56,30 @@ fn expansion() {
 }
 
 #[test]
+fn maps_agree() {
+    let mut rng = Rng::new(19);
+    let mut elements: Vec<Fp2<Fp>> = (0..400).map(|_| rng.fp2()).collect();
+    elements[3] = Fp2::ZERO;
+    elements[4] = Fp2 { c0: Fp::ZERO, c1: Fp::ONE };
+    elements[5] = Fp2::ONE;
+    let slow: Vec<_> = elements.iter().map(second::map_slowly).collect();
+    assert_eq!(second::map_in_words(&elements), slow);
+}
+
+#[test]
+fn many_at_once() {
+    let messages: Vec<Vec<u8>> = (0..19u8).map(|k| vec![k; usize::from(k)]).collect();
+    let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
+    for count in [0, 1, 7, 8, 19] {
+        let right = hash_all_with(Backend::Scalar, &messages[..count], b"tag");
+        for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
+            let found = hash_all_with(backend, &messages[..count], b"tag");
+            assert_eq!(found, right, "{count} messages, {}", backend.name());
+        }
+    }
+}
+
+#[test]
 fn maps_end_on_curve_and_in_group() {
     let mut rng = Rng::new(12);
     for case in 0..200 {
@@ -62,7 +87,7 @@ fn maps_end_on_curve_and_in_group() {
         assert!(map_g1(&u).to_affine().is_on_curve(), "{u:?}");
         assert!(BlsG1::map(&u).is_in_group());
         let u: Fp2<Fp> = if case == 0 { Fp2::ZERO } else { rng.fp2() };
-        assert!(map_g2(&u).to_affine().is_on_curve(), "{u:?}");
+        assert!(second::map_slowly(&u).to_affine().is_on_curve(), "{u:?}");
         assert!(BlsG2::map(&u).is_in_group());
     }
     // Where Z^2 u^4 + Z u^2 = 0 without u = 0: u^2 = -1 / Z, a square or not.

@@ -1,6 +1,8 @@
 //! Proofs under a setup whose secret is known here, so they can be made without commitments' machinery.
 
-use super::{BLOB_BYTES, BLOB_ELEMENTS, KzgError, Settings, challenge, evaluate};
+use super::{
+    BLOB_BYTES, BLOB_ELEMENTS, KzgError, Prover, Settings, challenge, evaluate, reversed, roots,
+};
 use crate::bls12_381::Fr;
 use crate::curve::{Affine, BlsG1, BlsG2, Curve as _};
 use crate::encoding::DecodeError;
@@ -113,4 +115,42 @@ fn the_setup_of_ethereum_is_a_point() {
     let settings = Settings::ethereum();
     assert!(settings.secret.is_in_group());
     assert_ne!(settings.secret, Affine::INFINITY);
+}
+
+/// A setup whose secret is known: `L_i(s) = w_i (s^n - 1) / (n (s - w_i))`.
+fn prover() -> Prover {
+    let secret = Fr::from_u64(SECRET);
+    let size = Fr::from_u64(BLOB_ELEMENTS as u64);
+    let factor =
+        (secret.power(&[BLOB_ELEMENTS as u64]) - Fr::ONE) * size.inverse().expect("not zero");
+    let (roots, mut points) = (roots(), vec![[0; 48]; BLOB_ELEMENTS]);
+    for (place, root) in roots.iter().enumerate() {
+        points[reversed(place)] = g1(*root * factor * (secret - *root).inverse().expect("no root"));
+    }
+    assert!(matches!(Prover::new(&points[1..], settings()), Err(KzgError::SetupLength(4095))));
+    Prover::new(&points, settings()).expect("points")
+}
+
+#[test]
+fn proofs_that_are_made() {
+    let prover = prover();
+    let mut rng = Rng::new(18);
+    let values: Vec<Fr> = (0..BLOB_ELEMENTS).map(|_| rng.fe()).collect();
+    let mut blob: Vec<u8> = values.iter().flat_map(Fr::to_be_bytes).collect();
+    let commitment = prover.commit(&blob).expect("a blob");
+    assert_eq!(commitment, g1(evaluate(&values, Fr::from_u64(SECRET))));
+    let proof = prover.prove_blob(&blob, &commitment).expect("a blob");
+    assert_eq!(prover.settings().verify_blob_proof(&blob, &commitment, &proof), Ok(true));
+    // Somewhere, and at roots of one.
+    for z in [rng.fe(), Fr::ZERO, roots()[0], roots()[5]] {
+        let (proof, y) = prover.prove(&blob, &z.to_be_bytes()).expect("a blob");
+        assert_eq!(y, evaluate(&values, z).to_be_bytes());
+        let verdict = prover.settings().verify_proof(&commitment, &z.to_be_bytes(), &y, &proof);
+        assert_eq!(verdict, Ok(true), "{z:?}");
+    }
+    assert_eq!(prover.prove(&blob, &[0xff; 32]), Err(KzgError::Number));
+    assert!(matches!(prover.prove_blob(&blob, &[1; 48]), Err(KzgError::Point(_))));
+    blob[0] = 0xff;
+    assert_eq!(prover.commit(&blob), Err(KzgError::Number));
+    assert_eq!(prover.commit(&blob[1..]), Err(KzgError::BlobLength(BLOB_BYTES - 1)));
 }

@@ -12,7 +12,7 @@ use super::{LANES, Lanes, Task, Words};
 use crate::field::{Fe, Modulus};
 use crate::limbs;
 
-const MASK: u64 = (1 << 52) - 1;
+pub(super) const MASK: u64 = (1 << 52) - 1;
 
 /// Work for each limb, written out: compilers give up on nested loops of this size.
 macro_rules! for_limbs {
@@ -26,6 +26,8 @@ macro_rules! for_limbs {
         })*
     };
 }
+
+pub(super) use for_limbs;
 
 /// [`LaneFe::times`].
 struct Product<'o, L, M, const N: usize, const K: usize>(
@@ -59,7 +61,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> Task for Square<'_
 pub(crate) struct LaneFe<L, M, const N: usize, const K: usize>([L; K], PhantomData<M>);
 
 /// The limbs of 52 bits of a number, all of what is above in the top one.
-const fn split<const N: usize, const K: usize>(number: &[u64; N]) -> [u64; K] {
+pub(super) const fn split<const N: usize, const K: usize>(number: &[u64; N]) -> [u64; K] {
     let (mut parts, mut i) = ([0; K], 0);
     while i < K {
         let (word, shift) = (52 * i / 64, 52 * i % 64);
@@ -89,7 +91,7 @@ fn join<const N: usize, const K: usize>(parts: &[u64; K]) -> [u64; N] {
 }
 
 impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K> {
-    const PRIME: [u64; K] = split(&M::MODULUS);
+    pub(super) const PRIME: [u64; K] = split(&M::MODULUS);
     /// `-1 / p mod 2^52`.
     const NEGATED_INVERSE: u64 = limbs::negated_inverse_64(M::MODULUS[0]) & MASK;
     /// R modulo p: one.
@@ -100,7 +102,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     const TO_SCALAR: [u64; K] = split(&limbs::power_of_two(64 * N, &M::MODULUS));
 
     /// Small multiples of p, limb by limb.
-    const fn multiple(factor: u64) -> [u64; K] {
+    pub(super) const fn multiple(factor: u64) -> [u64; K] {
         let (mut multiple, mut i) = (Self::PRIME, 0);
         while i < K {
             multiple[i] *= factor;
@@ -157,7 +159,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
 
     /// From limbs that may be negative or above 52 bits, for a value that is not negative.
     #[inline(always)]
-    fn carried(mut limbs: [L; K]) -> Self {
+    pub(super) fn carried(mut limbs: [L; K]) -> Self {
         for i in 0..K - 1 {
             limbs[i + 1] = limbs[i + 1].add(limbs[i].sar::<52>());
             limbs[i] = limbs[i].and(L::splat(MASK));
@@ -289,30 +291,44 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     /// Montgomery's reduction, a limb at a time. The lowest column plus the low half of `q p` is zero in its 52
     /// bits, so it carries one exactly where it is not zero itself: that product need not be taken.
     #[inline(always)]
-    fn reduced(mut columns: [L; 16]) -> Self {
+    pub(super) fn reduced(mut columns: [L; 16]) -> Self {
         const { assert!(K >= 4 && K <= 8) };
         for_limbs!(i in K => {
-            let quotient =
-                L::splat(0).add_mul_low(columns[i], L::splat(Self::NEGATED_INVERSE));
-            let carry = columns[i].add(L::splat(MASK)).shr::<52>();
-            columns[i + 1] = columns[i + 1].add(carry);
-            for j in 0..K {
-                let prime = L::splat(Self::PRIME[j]);
-                if j > 0 {
-                    columns[i + j] = columns[i + j].add_mul_low(quotient, prime);
-                }
-                columns[i + j + 1] = columns[i + j + 1].add_mul_high(quotient, prime);
-            }
+            Self::clear_column(&mut columns, i);
         });
+        Self::upper(&columns)
+    }
+
+    /// Two reductions, in step: the steps of one wait for each other.
+    #[inline(always)]
+    pub(super) fn both_reduced(mut a: [L; 16], mut b: [L; 16]) -> [Self; 2] {
+        for_limbs!(i in K => {
+            Self::clear_column(&mut a, i);
+            Self::clear_column(&mut b, i);
+        });
+        [Self::upper(&a), Self::upper(&b)]
+    }
+
+    #[inline(always)]
+    fn clear_column(columns: &mut [L; 16], i: usize) {
+        let quotient = L::splat(0).add_mul_low(columns[i], L::splat(Self::NEGATED_INVERSE));
+        let carry = columns[i].add(L::splat(MASK)).sar::<52>();
+        columns[i + 1] = columns[i + 1].add(carry);
+        for j in 0..K {
+            let prime = L::splat(Self::PRIME[j]);
+            if j > 0 {
+                columns[i + j] = columns[i + j].add_mul_low(quotient, prime);
+            }
+            columns[i + j + 1] = columns[i + j + 1].add_mul_high(quotient, prime);
+        }
+    }
+
+    /// What is left of columns after a reduction.
+    #[inline(always)]
+    fn upper(columns: &[L; 16]) -> Self {
         let mut limbs = [L::splat(0); K];
         limbs.copy_from_slice(&columns[K..2 * K]);
-        for i in 0..K - 1 {
-            limbs[i].expect_below(62);
-            limbs[i + 1] = limbs[i + 1].add(limbs[i].shr::<52>());
-            limbs[i] = limbs[i].and(L::splat(MASK));
-        }
-        limbs[K - 1].expect_below(52);
-        Self::of(limbs)
+        Self::carried(limbs)
     }
 
     /// Whether some lane's low limb is that of a multiple of p below 8 p: true wherever an element is zero

@@ -1,18 +1,7 @@
 //! Steps of Miller's algorithm in homogeneous projective coordinates (Costello, Lange, Naehrig 2010;
-//! Aranha, Barreto, Longa, Ricardini 2013).
+//! Aranha, Barreto, Longa, Ricardini 2013), for one pair of points or for many in lanes.
 
-use crate::curve::Curve;
-use crate::field::Field as _;
-use crate::tower::{Fp2, Fp12, TowerField};
-
-/// How the twist lies over Fp12, and with it which coefficients of a line are zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Twist {
-    /// `b` times xi.
-    M,
-    /// `b` divided by xi.
-    D,
-}
+use crate::tower::{Fp2, Fp12, TowerField, TowerRing, Twist};
 
 /// A line through one point or two: coefficients of 1, x and y.
 #[derive(Clone, Copy, Debug)]
@@ -20,17 +9,29 @@ pub(super) struct Line<F> {
     constant: Fp2<F>,
     of_x: Fp2<F>,
     of_y: Fp2<F>,
-    twist: Twist,
 }
 
-impl<F: TowerField> Line<F> {
-    /// `f` times the line at the point (x, y) of the first group.
-    pub(super) fn times(&self, f: &Fp12<F>, x: F, y: F) -> Fp12<F> {
-        let (of_x, of_y) = (self.of_x.scale(x), self.of_y.scale(y));
-        match self.twist {
-            Twist::M => f.product_014(self.constant, of_x, of_y),
-            Twist::D => f.product_034(of_y, of_x, self.constant),
-        }
+impl<F: TowerRing> Line<F> {
+    /// The line at the point (x, y) of the first group: three coefficients in Fp12, see [`places`].
+    #[inline(always)]
+    pub(super) fn at(&self, x: F, y: F) -> [Fp2<F>; 3] {
+        [self.constant, self.of_x.scale(x), self.of_y.scale(y)]
+    }
+}
+
+/// The powers of w whose coefficients [`Line::at`] gives.
+pub(super) const fn places(twist: Twist) -> [usize; 3] {
+    match twist {
+        Twist::M => [0, 2, 3],
+        Twist::D => [3, 1, 0],
+    }
+}
+
+/// `f` times a line.
+pub(super) fn times<F: TowerField>(f: &Fp12<F>, [a, b, c]: [Fp2<F>; 3]) -> Fp12<F> {
+    match F::TWIST {
+        Twist::M => f.product_014(a, b, c),
+        Twist::D => f.product_034(c, b, a),
     }
 }
 
@@ -42,28 +43,31 @@ pub(super) struct Accumulator<F> {
     z: Fp2<F>,
 }
 
-impl<F: TowerField> Accumulator<F> {
+impl<F: TowerRing> Accumulator<F> {
+    #[inline(always)]
     pub(super) fn new(x: Fp2<F>, y: Fp2<F>) -> Self {
-        Self { x, y, z: Fp2::ONE }
+        Self { x, y, z: Fp2 { c0: F::one(), c1: F::zero() } }
     }
 
     /// Doubles, and gives the tangent.
-    pub(super) fn double<C: Curve<Base = Fp2<F>>>(&mut self, twist: Twist) -> Line<F> {
+    #[inline(always)]
+    pub(super) fn double(&mut self) -> Line<F> {
         let a = (self.x * self.y).halved();
         let b = self.y.square();
         let c = self.z.square();
-        let e = C::B * (c.double() + c);
-        let f = e.double() + e;
+        let e = F::times_triple_b(c);
+        let f = e.tripled();
         let g = (b + f).halved();
         let h = (self.y + self.z).square() - (b + c);
         let j = self.x.square();
         let e2 = e.square();
-        *self = Self { x: a * (b - f), y: g.square() - (e2.double() + e2), z: b * h };
-        Line { constant: e - b, of_x: j.double() + j, of_y: -h, twist }
+        *self = Self { x: a * (b - f), y: g.square() - e2.tripled(), z: b * h };
+        Line { constant: e - b, of_x: j.tripled(), of_y: -h }
     }
 
     /// Adds the point (x, y), which is another than this one and its negation, and gives the line through both.
-    pub(super) fn add(&mut self, x: Fp2<F>, y: Fp2<F>, twist: Twist) -> Line<F> {
+    #[inline(always)]
+    pub(super) fn add(&mut self, x: Fp2<F>, y: Fp2<F>) -> Line<F> {
         let theta = self.y - y * self.z;
         let lambda = self.x - x * self.z;
         let c = theta.square();
@@ -73,6 +77,6 @@ impl<F: TowerField> Accumulator<F> {
         let g = self.x * d;
         let h = e + f - g.double();
         *self = Self { x: lambda * h, y: theta * (g - h) - e * self.y, z: self.z * e };
-        Line { constant: theta * x - lambda * y, of_x: -theta, of_y: lambda, twist }
+        Line { constant: theta * x - lambda * y, of_x: -theta, of_y: lambda }
     }
 }

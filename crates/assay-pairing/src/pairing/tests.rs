@@ -3,11 +3,51 @@
 use super::{Bls12381, Bn254, Pairing};
 use crate::curve::{Affine, Curve};
 use crate::limbs;
+use crate::msm::Backend;
 use crate::testing::Rng;
 use crate::tower::Fp12;
 
 fn is_zero_power<P: Pairing>(x: &Fp12<P::Base>) -> bool {
     x.power(&P::G1::ORDER) == Fp12::ONE
+}
+
+/// All backends against words, for up to 17 pairs.
+fn check_backends<P: Pairing>() {
+    let mut rng = Rng::new(8);
+    for count in [0, 1, 2, 7, 8, 9, 17] {
+        let mut point = || [rng.word(), rng.word(), rng.edge_word(), rng.word() >> 3];
+        let mut pairs: Vec<_> = (0..count)
+            .map(|_| {
+                let (p, q) =
+                    (P::G1::GENERATOR.multiply(&point()), P::G2::GENERATOR.multiply(&point()));
+                (p.to_affine(), q.to_affine())
+            })
+            .collect();
+        if count > 2 {
+            pairs[1].0 = Affine::INFINITY;
+            pairs[count - 1].1 = Affine::INFINITY;
+            pairs[2] = pairs[0];
+        }
+        let right = P::final_exponentiation_with(
+            Backend::Scalar,
+            &P::miller_loop_with(Backend::Scalar, &pairs),
+        );
+        for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
+            let f = P::miller_loop_with(backend, &pairs);
+            let found = P::final_exponentiation_with(backend, &f);
+            assert_eq!(found, right, "{count} pairs, {}", backend.name());
+        }
+    }
+}
+
+#[test]
+fn bls12_381_backends() {
+    check_backends::<Bls12381>();
+}
+
+#[test]
+fn bn254_backends() {
+    check_backends::<Bn254>();
 }
 
 fn check<P: Pairing>() {

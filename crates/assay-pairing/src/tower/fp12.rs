@@ -1,7 +1,7 @@
 //! `Fp12 = Fp6[w] / (w^2 - v)`, where pairings have their values.
 
+use super::cyclotomic::Cyclotomic as _;
 use super::{Fp2, Fp6, TowerField, operators};
-use crate::field::Field;
 use crate::limbs;
 
 /// `c0 + c1 w`.
@@ -118,22 +118,7 @@ impl<F: TowerField> Fp12<F> {
     /// The power of an element of the cyclotomic subgroup.
     #[must_use]
     pub fn cyclotomic_power(&self, exponent: u64) -> Self {
-        // The non-adjacent form: 3 e xor e has a bit where a digit is not zero.
-        let (triple, single) = (3 * u128::from(exponent), u128::from(exponent));
-        let digits = 128 - triple.leading_zeros();
-        let inverse = self.conjugate();
-        let mut power = Self::ONE;
-        for index in (1..digits).rev() {
-            if power != Self::ONE {
-                power = power.cyclotomic_square();
-            }
-            match (triple >> index & 1, single >> index & 1) {
-                (1, 0) => power = power * *self,
-                (0, 1) => power = power * inverse,
-                _ => {}
-            }
-        }
-        power
+        self.power_of(exponent)
     }
 }
 

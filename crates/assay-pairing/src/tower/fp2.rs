@@ -1,6 +1,6 @@
 //! `Fp2 = Fp[u] / (u^2 + 1)`.
 
-use super::{TowerField, operators};
+use super::{TowerField, TowerRing, times_small};
 use crate::field::Field;
 
 /// `c0 + c1 u`.
@@ -18,60 +18,61 @@ impl<F: TowerField> Fp2<F> {
         Self { c0: F::ONE, c1: F::ZERO }.times_xi()
     }
 
-    #[inline(always)]
-    fn zip(&self, other: &Self, of: impl Fn(F, F) -> F) -> Self {
-        Self { c0: of(self.c0, other.c0), c1: of(self.c1, other.c1) }
+    /// The norm, `c0^2 + c1^2`.
+    pub fn norm(&self) -> F {
+        F::norm(self)
     }
+}
 
-    #[inline(always)]
-    fn map(&self, of: impl Fn(F) -> F) -> Self {
-        Self { c0: of(self.c0), c1: of(self.c1) }
-    }
-
-    #[inline]
-    fn product(&self, other: &Self) -> Self {
-        Self {
-            c0: F::two_products([self.c0, -self.c1], [other.c0, other.c1]),
-            c1: F::two_products([self.c0, self.c1], [other.c1, other.c0]),
-        }
-    }
-
+impl<F: TowerRing> Fp2<F> {
     /// `c0 - c1 u`, which is the p-th power.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn conjugate(&self) -> Self {
         Self { c0: self.c0, c1: -self.c1 }
     }
 
     /// The product with an element of the base field.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn scale(&self, factor: F) -> Self {
-        self.map(|c| c * factor)
+        F::scaled(self, &factor)
+    }
+
+    /// The square.
+    #[must_use]
+    #[inline(always)]
+    pub fn square(&self) -> Self {
+        F::square(self)
+    }
+
+    /// Twice the element.
+    #[must_use]
+    #[inline(always)]
+    pub fn double(&self) -> Self {
+        *self + *self
+    }
+
+    /// Three times the element.
+    #[must_use]
+    #[inline(always)]
+    pub fn tripled(&self) -> Self {
+        Self { c0: self.c0.tripled(), c1: self.c1.tripled() }
     }
 
     /// The product with `xi`.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn times_xi(&self) -> Self {
-        let times = |x: F| match F::XI {
-            1 => x,
-            9 => x.double().double().double() + x,
-            _ => (0..F::XI).fold(F::ZERO, |sum, _| sum + x),
-        };
-        Self { c0: times(self.c0) - self.c1, c1: self.c0 + times(self.c1) }
+        let multiple = if F::XI == 1 { *self } else { times_small(*self, F::XI) };
+        Self { c0: multiple.c0 - self.c1, c1: self.c0 + multiple.c1 }
     }
 
     /// Half of the element.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn halved(&self) -> Self {
-        self.map(|c| c.halved())
-    }
-
-    /// The norm, `c0^2 + c1^2`.
-    pub fn norm(&self) -> F {
-        F::two_products([self.c0, self.c1], [self.c0, self.c1])
+        Self { c0: self.c0.halved(), c1: self.c1.halved() }
     }
 }
 
@@ -79,15 +80,23 @@ impl<F: TowerField> Field for Fp2<F> {
     const ZERO: Self = Self { c0: F::ZERO, c1: F::ZERO };
     const ONE: Self = Self { c0: F::ONE, c1: F::ZERO };
 
-    #[inline]
+    #[inline(always)]
     fn square(&self) -> Self {
-        let c0 = (self.c0 + self.c1) * (self.c0 - self.c1);
-        Self { c0, c1: self.c0.double() * self.c1 }
+        Self::square(self)
     }
 
     fn inverse(&self) -> Option<Self> {
         let inverse = self.norm().inverse()?;
         Some(Self { c0: self.c0 * inverse, c1: -self.c1 * inverse })
+    }
+
+    fn inverse_by_power(&self) -> Self {
+        let inverse = self.norm().inverse_by_power();
+        Self { c0: self.c0 * inverse, c1: -self.c1 * inverse }
+    }
+
+    fn select(mask: u64, yes: &Self, no: &Self) -> Self {
+        Self { c0: F::select(mask, &yes.c0, &no.c0), c1: F::select(mask, &yes.c1, &no.c1) }
     }
 
     /// By the norm: with `n^2 = c0^2 + c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square of the
@@ -114,4 +123,35 @@ impl<F: TowerField> Field for Fp2<F> {
     }
 }
 
-operators!(Fp2);
+// Written out, with no closures: those would be functions of their own, without the target features of lanes.
+impl<F: TowerRing> core::ops::Add for Fp2<F> {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        Self { c0: self.c0 + other.c0, c1: self.c1 + other.c1 }
+    }
+}
+
+impl<F: TowerRing> core::ops::Sub for Fp2<F> {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        Self { c0: self.c0 - other.c0, c1: self.c1 - other.c1 }
+    }
+}
+
+impl<F: TowerRing> core::ops::Mul for Fp2<F> {
+    type Output = Self;
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        F::product(&self, &other)
+    }
+}
+
+impl<F: TowerRing> core::ops::Neg for Fp2<F> {
+    type Output = Self;
+    #[inline(always)]
+    fn neg(self) -> Self {
+        Self { c0: -self.c0, c1: -self.c1 }
+    }
+}

@@ -1,0 +1,143 @@
+//! Many messages hashed to the second group of BLS12-381 at once: square roots and the products that clear the cofactor, which
+//! take nearly all of the time, run in lanes, the rest in words.
+
+use super::{field_elements, second};
+use crate::bls12_381::{Fp, FpModulus, X};
+use crate::curve::{Affine, BlsG2, Jacobian};
+use crate::field::Field as _;
+use crate::lanes::field::LaneFe;
+use crate::lanes::points::LanePoint;
+use crate::lanes::{LANES, Lanes, Task};
+use crate::tower::{Fp2, TowerField as _};
+
+type Lane<L> = LaneFe<L, FpModulus, 6, 8>;
+
+/// Elements that roots are taken of together: two vectors, whose steps do not wait for each other.
+const AT_ONCE: usize = 2 * LANES;
+
+/// Powers of sixteen elements.
+struct Power<'x, L>(&'x [Fp; AT_ONCE], &'static [u64; 6], core::marker::PhantomData<L>);
+
+impl<L: Lanes> Task for Power<'_, L> {
+    type Result = [Fp; AT_ONCE];
+
+    /// Four bits of the exponent at a time.
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        let (first, second) = self.0.split_at(LANES);
+        let x: [Lane<L>; 2] = [
+            LaneFe::from_scalars(first.first_chunk().expect("half of them")),
+            LaneFe::from_scalars(second.first_chunk().expect("half of them")),
+        ];
+        let mut powers = [[LaneFe::one(); 2]; 16];
+        for k in 1..16 {
+            powers[k] = Lane::<L>::both_products(&powers[k - 1], &x);
+        }
+        let mut power = powers[(self.1[5] >> 60) as usize];
+        for window in (0..95).rev() {
+            for _ in 0..4 {
+                power = Lane::<L>::both_products(&power, &power);
+            }
+            let digit = self.1[window / 16] >> (4 * (window % 16)) & 15;
+            if digit != 0 {
+                power = Lane::<L>::both_products(&power, &powers[digit as usize]);
+            }
+        }
+        let mut all = [Fp::ZERO; AT_ONCE];
+        all[..LANES].copy_from_slice(&power[0].to_scalars());
+        all[LANES..].copy_from_slice(&power[1].to_scalars());
+        all
+    }
+}
+
+/// [`super::clear_g2`] in lanes.
+struct Clear<'x, L>(&'x [Jacobian<BlsG2>; LANES], core::marker::PhantomData<L>);
+
+type Point<L> = LanePoint<Fp2<Lane<L>>>;
+
+/// `|x| P` for the parameter x.
+#[inline(always)]
+fn times_x<L: Lanes>(point: &Point<L>) -> Point<L> {
+    let mut product = *point;
+    let mut bit = 63;
+    while bit > 0 {
+        bit -= 1;
+        product = product.double();
+        if X >> bit & 1 == 1 {
+            product = product.plus(point);
+        }
+    }
+    product
+}
+
+impl<L: Lanes> Task for Clear<'_, L> {
+    type Result = [Jacobian<BlsG2>; LANES];
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        let (mut x, mut y, mut z) = ([Fp2::ZERO; LANES], [Fp2::ZERO; LANES], [Fp2::ZERO; LANES]);
+        for lane in 0..LANES {
+            (x[lane], y[lane], z[lane]) = (self.0[lane].x, self.0[lane].y, self.0[lane].z);
+        }
+        let point: Point<L> = LanePoint {
+            x: Lane::pairs_from_scalars(&x),
+            y: Lane::pairs_from_scalars(&y),
+            z: Lane::pairs_from_scalars(&z),
+        };
+        let of_x = Lane::pairs_from_scalars(&[Fp::FROBENIUS_INVERSES[2]; LANES]);
+        let of_y = Lane::pairs_from_scalars(&[Fp::FROBENIUS_INVERSES[3]; LANES]);
+        let twice = point.double();
+        let psi = psi(&point, &of_x, &of_y);
+        let minus_psi = psi.negated();
+        let multiple = times_x(&point);
+        let left = times_x(&multiple.plus(&point).plus(&minus_psi));
+        let right = self::psi(&self::psi(&twice, &of_x, &of_y), &of_x, &of_y);
+        let sum = left.plus(&minus_psi).plus(&point.negated()).plus(&right);
+        let (x, y, z) = (
+            Lane::pairs_to_scalars(&sum.x),
+            Lane::pairs_to_scalars(&sum.y),
+            Lane::pairs_to_scalars(&sum.z),
+        );
+        let mut cleared = [Jacobian::INFINITY; LANES];
+        for lane in 0..LANES {
+            cleared[lane] = Jacobian { x: x[lane], y: y[lane], z: z[lane] };
+        }
+        cleared
+    }
+}
+
+#[inline(always)]
+fn psi<L: Lanes>(point: &Point<L>, of_x: &Fp2<Lane<L>>, of_y: &Fp2<Lane<L>>) -> Point<L> {
+    LanePoint {
+        x: point.x.conjugate() * *of_x,
+        y: point.y.conjugate() * *of_y,
+        z: point.z.conjugate(),
+    }
+}
+
+/// The points that messages are hashed to.
+pub(super) fn hash_all<L: Lanes>(messages: &[&[u8]], dst: &[u8]) -> Vec<Affine<BlsG2>> {
+    let elements: Vec<Fp2<Fp>> =
+        messages.iter().flat_map(|message| field_elements(message, dst)).collect();
+    let power = |x: &[Fp], exponent: &'static [u64; 6]| {
+        let mut all = [Fp::ZERO; AT_ONCE];
+        all[..x.len()].copy_from_slice(x);
+        L::run(Power::<L>(&all, exponent, core::marker::PhantomData))[..x.len()].to_vec()
+    };
+    let mapped: Vec<_> =
+        elements.chunks(AT_ONCE).flat_map(|some| second::map(some, power)).collect();
+    let points: Vec<Jacobian<BlsG2>> =
+        mapped.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect();
+    let mut cleared = Vec::with_capacity(points.len());
+    for some in points.chunks(LANES) {
+        let mut lanes = [some[0]; LANES];
+        lanes[..some.len()].copy_from_slice(some);
+        let in_lanes = L::run(Clear::<L>(&lanes, core::marker::PhantomData));
+        let exact = |(point, cleared): (&Jacobian<BlsG2>, &Jacobian<BlsG2>)| {
+            // Where a formula did not hold, or for infinity.
+            if cleared.is_infinity() { super::clear_g2(point) } else { *cleared }
+        };
+        cleared.extend(some.iter().zip(&in_lanes).map(exact));
+    }
+    Jacobian::all_to_affine(&cleared)
+}

@@ -1,0 +1,86 @@
+//! Commitments and proofs of EIP-4844.
+
+use super::{BLOB_ELEMENTS, KzgError, Settings, challenge, evaluate, numbers, reversed, roots};
+use crate::bls12_381::Fr;
+use crate::curve::{Affine, BlsG1};
+use crate::field::Field as _;
+use crate::msm::sum_of_products;
+
+/// What commitments need of a trusted setup: the Lagrange polynomials at its secret, times the generator.
+#[derive(Clone, Debug)]
+pub struct Prover {
+    /// In the order of blobs: bit-reversed.
+    points: Vec<Affine<BlsG1>>,
+    settings: Settings,
+}
+
+impl Prover {
+    /// Of the points `g1_lagrange` of a setup (`trusted_setup.json`), in their order there, and of what verifies.
+    ///
+    /// # Errors
+    /// Where there are not 4,096 points, or one is no point of the group.
+    pub fn new(lagrange: &[[u8; 48]], settings: Settings) -> Result<Self, KzgError> {
+        if lagrange.len() != BLOB_ELEMENTS {
+            return Err(KzgError::SetupLength(lagrange.len()));
+        }
+        let point = |index| Affine::<BlsG1>::from_compressed(&lagrange[reversed(index)]);
+        let points = (0..BLOB_ELEMENTS).map(point).collect::<Result<_, _>>()?;
+        Ok(Self { points, settings })
+    }
+
+    /// What verifies.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The commitment to a blob (`blob_to_kzg_commitment`).
+    ///
+    /// # Errors
+    /// Where this is no blob.
+    pub fn commit(&self, blob: &[u8]) -> Result<[u8; 48], KzgError> {
+        Ok(self.sum(&numbers(blob)?))
+    }
+
+    /// A proof of the value at z, and the value (`compute_kzg_proof`).
+    ///
+    /// # Errors
+    /// Where this is no blob, or z no number below the order.
+    pub fn prove(&self, blob: &[u8], z: &[u8; 32]) -> Result<([u8; 48], [u8; 32]), KzgError> {
+        let numbers = numbers(blob)?;
+        let z = Fr::from_be_bytes(z).ok_or(KzgError::Number)?;
+        let (proof, y) = self.prove_at(&numbers, z);
+        Ok((proof, y.to_be_bytes()))
+    }
+
+    /// The proof that a blob is that of a commitment (`compute_blob_kzg_proof`). Whether it is, nobody asks.
+    ///
+    /// # Errors
+    /// Where this is no blob, or the commitment no point of the group.
+    pub fn prove_blob(&self, blob: &[u8], commitment: &[u8; 48]) -> Result<[u8; 48], KzgError> {
+        let numbers = numbers(blob)?;
+        Affine::<BlsG1>::from_compressed(commitment)?;
+        Ok(self.prove_at(&numbers, challenge(blob, commitment)).0)
+    }
+
+    /// The commitment to `(f - y) / (x - z)`. Where z is a root of one itself, its value there follows from the others
+    /// (`compute_quotient_eval_within_domain` of the specification).
+    fn prove_at(&self, values: &[Fr], z: Fr) -> ([u8; 48], Fr) {
+        let (y, roots) = (evaluate(values, z), roots());
+        let mut quotient: Vec<Fr> = roots.iter().map(|root| *root - z).collect();
+        Fr::invert_all(&mut quotient);
+        for (quotient, value) in quotient.iter_mut().zip(values) {
+            *quotient *= *value - y;
+        }
+        if let Some(place) = roots.iter().position(|root| *root == z) {
+            // sum((f_i - y) w_i / (z (z - w_i))); the term of z itself is zero.
+            let sum = quotient.iter().zip(&roots).fold(Fr::ZERO, |sum, (q, root)| sum - *q * *root);
+            quotient[place] = sum * z.inverse().expect("a root of one");
+        }
+        (self.sum(&quotient), y)
+    }
+
+    fn sum(&self, numbers: &[Fr]) -> [u8; 48] {
+        let scalars: Vec<_> = numbers.iter().map(Fr::to_limbs).collect();
+        sum_of_products(&self.points, &scalars).to_affine().to_compressed()
+    }
+}

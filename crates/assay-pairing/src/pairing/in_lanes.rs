@@ -1,0 +1,271 @@
+//! Pairings in lanes. Points of up to eight pairs are doubled and added in a lane each; the Miller function of all pairs and the
+//! final exponentiation are one element of Fp12, whose coefficients lie in lanes.
+
+use super::line::{Accumulator, Line, places};
+use super::{Pair, Pairing, finite};
+use crate::curve::Affine;
+use crate::field::Fe;
+use crate::lanes::field::LaneFe;
+use crate::lanes::fp12::{Factors, LaneFp12};
+use crate::lanes::{LANES, Lanes, Task};
+use crate::tower::cyclotomic::Cyclotomic;
+use crate::tower::{Fp2, Fp12, TowerModulus};
+
+/// Coordinates of points of the second group.
+type Coordinates<L, M, const N: usize, const K: usize> = [Fp2<LaneFe<L, M, N, K>>; 2];
+
+/// Up to eight pairs.
+struct Group<L, M, const N: usize, const K: usize> {
+    count: usize,
+    p: [LaneFe<L, M, N, K>; 2],
+    q: Coordinates<L, M, N, K>,
+    sum: Accumulator<LaneFe<L, M, N, K>>,
+    /// The coefficients of the last line.
+    line: [Factors<K>; 3],
+}
+
+/// Scalars in lanes, those above the last one zero.
+struct Load<'s, L, M, const N: usize, const K: usize>(
+    &'s [Fe<M, N>; LANES],
+    core::marker::PhantomData<L>,
+);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Load<'_, L, M, N, K> {
+    type Result = LaneFe<L, M, N, K>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        LaneFe::from_scalars(self.0)
+    }
+}
+
+fn load<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
+    scalars: impl Iterator<Item = Fe<M, N>>,
+) -> LaneFe<L, M, N, K> {
+    let mut all = [Fe::ZERO; LANES];
+    for (lane, scalar) in all.iter_mut().zip(scalars) {
+        *lane = scalar;
+    }
+    L::run(Load(&all, core::marker::PhantomData))
+}
+
+fn load_points<C, L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize>(
+    points: &[Affine<C>],
+) -> Coordinates<L, M, N, K>
+where
+    C: crate::curve::Curve<Base = Fp2<Fe<M, N>>>,
+{
+    let part = |of: fn(&Affine<C>) -> Fe<M, N>| load(points.iter().map(of));
+    [
+        Fp2 { c0: part(|q| q.x.c0), c1: part(|q| q.x.c1) },
+        Fp2 { c0: part(|q| q.y.c0), c1: part(|q| q.y.c1) },
+    ]
+}
+
+/// The next line of a group: the tangent, or that through these points.
+struct Step<'g, L, M, const N: usize, const K: usize>(
+    &'g mut Group<L, M, N, K>,
+    Option<(&'g Coordinates<L, M, N, K>, bool)>,
+);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Step<'_, L, M, N, K> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self(group, points) = self;
+        let line: Line<LaneFe<L, M, N, K>> = match points {
+            None => group.sum.double(),
+            Some(([x, y], is_negative)) => group.sum.add(*x, if is_negative { -*y } else { *y }),
+        };
+        let [a, b, c] = line.at(group.p[0], group.p[1]);
+        group.line = [Factors::new(&a), Factors::new(&b), Factors::new(&c)];
+    }
+}
+
+/// The lines of a group, multiplied to a function.
+struct TimesLines<'g, L, M, const N: usize, const K: usize>(
+    &'g mut LaneFp12<L, M, N, K>,
+    &'g Group<L, M, N, K>,
+);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
+    for TimesLines<'_, L, M, N, K>
+{
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for lane in 0..self.1.count {
+            *self.0 = self.0.times_line(const { places(M::TWIST) }, &self.1.line, lane);
+        }
+    }
+}
+
+/// A new value from the one before.
+struct Update<'x, L, M, const N: usize, const K: usize>(
+    &'x mut LaneFp12<L, M, N, K>,
+    Operation<'x, L, M, N, K>,
+);
+
+enum Operation<'x, L, M, const N: usize, const K: usize> {
+    Square,
+    Times(&'x LaneFp12<L, M, N, K>),
+    CyclotomicSquares(usize),
+    Conjugate,
+    Frobenius(usize),
+}
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Update<'_, L, M, N, K> {
+    type Result = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self(x, operation) = self;
+        match operation {
+            Operation::Square => *x = x.times(x),
+            Operation::Times(other) => *x = x.times(other),
+            Operation::CyclotomicSquares(count) => {
+                for _ in 0..count {
+                    *x = x.cyclotomic_square();
+                }
+            }
+            Operation::Conjugate => *x = x.conjugate(),
+            Operation::Frobenius(times) => {
+                for _ in 0..times {
+                    *x = x.frobenius();
+                }
+            }
+        }
+    }
+}
+
+/// From the tower.
+struct FromTower<'x, L, M, const N: usize, const K: usize>(
+    &'x Fp12<Fe<M, N>>,
+    core::marker::PhantomData<L>,
+);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
+    for FromTower<'_, L, M, N, K>
+{
+    type Result = LaneFp12<L, M, N, K>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        LaneFp12::new(self.0)
+    }
+}
+
+/// Back to the tower.
+struct ToTower<'x, L, M, const N: usize, const K: usize>(&'x LaneFp12<L, M, N, K>);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
+    for ToTower<'_, L, M, N, K>
+{
+    type Result = Fp12<Fe<M, N>>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        self.0.to_tower()
+    }
+}
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M, N, K> {
+    fn from_tower(value: &Fp12<Fe<M, N>>) -> Self {
+        L::run(FromTower(value, core::marker::PhantomData))
+    }
+
+    fn updated(&self, operation: Operation<'_, L, M, N, K>) -> Self {
+        let mut x = *self;
+        L::run(Update(&mut x, operation));
+        x
+    }
+}
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Cyclotomic
+    for LaneFp12<L, M, N, K>
+{
+    fn one() -> Self {
+        Self::from_tower(&Fp12::ONE)
+    }
+
+    fn times(&self, other: &Self) -> Self {
+        self.updated(Operation::Times(other))
+    }
+
+    fn conjugate(&self) -> Self {
+        self.updated(Operation::Conjugate)
+    }
+
+    fn frobenius(&self, times: usize) -> Self {
+        self.updated(Operation::Frobenius(times))
+    }
+
+    fn squared(&self, count: usize) -> Self {
+        self.updated(Operation::CyclotomicSquares(count))
+    }
+}
+
+/// The product of the Miller functions of all pairs.
+pub(super) fn miller_loop<P, L, M, const N: usize, const K: usize>(
+    pairs: &[Pair<P>],
+) -> Fp12<Fe<M, N>>
+where
+    P: Pairing<Base = Fe<M, N>>,
+    L: Lanes,
+    M: TowerModulus<N>,
+{
+    let pairs: Vec<_> = finite::<P>(pairs).copied().collect();
+    if pairs.is_empty() {
+        return Fp12::ONE;
+    }
+    let (p, q): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let mut groups: Vec<Group<L, M, N, K>> = p
+        .chunks(LANES)
+        .zip(q.chunks(LANES))
+        .map(|(p, q)| {
+            let x = load(p.iter().map(|p| p.x));
+            let y = load(p.iter().map(|p| p.y));
+            let q = load_points(q);
+            let sum = Accumulator::new(q[0], q[1]);
+            Group { count: p.len(), p: [x, y], q, sum, line: [Factors::ZERO; 3] }
+        })
+        .collect();
+    let mut f = LaneFp12::<L, M, N, K>::from_tower(&Fp12::ONE);
+    for (index, digit) in P::DIGITS.iter().enumerate() {
+        if index != 0 {
+            L::run(Update(&mut f, Operation::Square));
+        }
+        for group in &mut groups {
+            L::run(Step(group, None));
+            L::run(TimesLines(&mut f, group));
+            if *digit != 0 {
+                let q = group.q;
+                L::run(Step(group, Some((&q, *digit < 0))));
+                L::run(TimesLines(&mut f, group));
+            }
+        }
+    }
+    for index in 0..P::LAST_POINTS {
+        for (group, q) in groups.iter_mut().zip(q.chunks(LANES)) {
+            let last: Vec<_> = q.iter().map(|q| P::last_point(q, index)).collect();
+            L::run(Step(group, Some((&load_points(&last), false))));
+            L::run(TimesLines(&mut f, group));
+        }
+    }
+    let f = L::run(ToTower(&f));
+    if P::IS_NEGATIVE { f.conjugate() } else { f }
+}
+
+/// The final exponentiation from an element of the cyclotomic subgroup on.
+pub(super) fn hard_part<P, L, M, const N: usize, const K: usize>(
+    x: &Fp12<Fe<M, N>>,
+) -> Fp12<Fe<M, N>>
+where
+    P: Pairing<Base = Fe<M, N>>,
+    L: Lanes,
+    M: TowerModulus<N>,
+{
+    L::run(ToTower(&P::hard_part(&LaneFp12::<L, M, N, K>::from_tower(x))))
+}

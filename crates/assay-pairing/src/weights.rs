@@ -1,0 +1,166 @@
+//! Points of the groups of BLS12-381 times random weights of 128 bits, as batches of signatures are verified.
+//!
+//! A weight is `2^64 + a + b lambda` for random a and b below 2^64 and `lambda = -x^2`, by which endomorphisms of both groups
+//! act. Different pairs are different weights: what they differ by would else be a vector of the lattice of pairs that make
+//! zero, which has none below 2^127. So a product takes 64 doublings, and no sum on the way has equal or
+//! opposite operands.
+
+#[cfg(test)]
+mod tests;
+
+use crate::bls12_381::{Fp, FpModulus};
+use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
+use crate::field::Field as _;
+use crate::lanes::field::LaneFe;
+use crate::lanes::points::{Bits, Coordinate, LanePoint, double_product};
+use crate::lanes::{LANES, Lanes, Task};
+use crate::msm::Backend;
+use crate::tower::Fp2;
+
+/// `2^64 + a + b lambda`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Weight {
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+}
+
+/// The groups, and their coordinates in lanes.
+pub(crate) trait Weighted: Curve {
+    type InLanes<L: Lanes>: Coordinate;
+    fn load<L: Lanes>(scalars: &[Self::Base; LANES]) -> Self::InLanes<L>;
+    fn scalars<L: Lanes>(lanes: &Self::InLanes<L>) -> [Self::Base; LANES];
+    /// `lambda P`.
+    fn lambda(point: &Jacobian<Self>) -> Jacobian<Self>;
+}
+
+type Lane<L> = LaneFe<L, FpModulus, 6, 8>;
+
+impl Weighted for BlsG1 {
+    type InLanes<L: Lanes> = Lane<L>;
+
+    #[inline(always)]
+    fn load<L: Lanes>(scalars: &[Fp; LANES]) -> Lane<L> {
+        LaneFe::from_scalars(scalars)
+    }
+
+    #[inline(always)]
+    fn scalars<L: Lanes>(lanes: &Lane<L>) -> [Fp; LANES] {
+        lanes.to_scalars()
+    }
+
+    fn lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
+        Self::endomorphism(point)
+    }
+}
+
+impl Weighted for BlsG2 {
+    type InLanes<L: Lanes> = Fp2<Lane<L>>;
+
+    #[inline(always)]
+    fn load<L: Lanes>(scalars: &[Fp2<Fp>; LANES]) -> Fp2<Lane<L>> {
+        LaneFe::pairs_from_scalars(scalars)
+    }
+
+    #[inline(always)]
+    fn scalars<L: Lanes>(lanes: &Fp2<Lane<L>>) -> [Fp2<Fp>; LANES] {
+        LaneFe::pairs_to_scalars(lanes)
+    }
+
+    fn lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
+        -Self::endomorphism(&Self::endomorphism(point))
+    }
+}
+
+/// The products of points of the group with as many weights.
+pub(crate) fn products<C: Weighted>(
+    backend: Backend,
+    points: &[Affine<C>],
+    weights: &[Weight],
+) -> Vec<Jacobian<C>> {
+    match backend {
+        Backend::Scalar => {
+            points.iter().zip(weights).map(|(point, weight)| slow_product(point, *weight)).collect()
+        }
+        Backend::Portable => products_in_lanes::<C, crate::backend::Portable>(points, weights),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Ifma => products_in_lanes::<C, crate::backend::Ifma>(points, weights),
+        #[cfg(not(target_arch = "x86_64"))]
+        Backend::Ifma => unreachable!("not available here"),
+    }
+}
+
+fn slow_product<C: Weighted>(point: &Affine<C>, weight: Weight) -> Jacobian<C> {
+    let Weight { a, b } = weight;
+    let point = Jacobian::from(*point);
+    point.multiply(&[a, 1, 0, 0]) + C::lambda(&point.multiply(&[b, 0, 0, 0]))
+}
+
+fn products_in_lanes<C: Weighted, L: Lanes>(
+    points: &[Affine<C>],
+    weights: &[Weight],
+) -> Vec<Jacobian<C>> {
+    // P, lambda P and their sum for all points. Infinity is replaced, and put back in the end.
+    let others: Vec<_> = points.iter().map(|point| C::lambda(&finite(point).into())).collect();
+    let sums: Vec<_> =
+        points.iter().zip(&others).map(|(point, other)| other.add_affine(&finite(point))).collect();
+    let (others, sums) = (Jacobian::all_to_affine(&others), Jacobian::all_to_affine(&sums));
+    let mut products = Vec::with_capacity(points.len());
+    for first in (0..points.len()).step_by(LANES) {
+        let lane = |k: usize| (first + k).min(points.len() - 1);
+        let of = |list: &[Affine<C>]| core::array::from_fn(|k| finite(&list[lane(k)]));
+        let task = Product::<C, L> {
+            points: [of(points), of(&others), of(&sums)],
+            a: Bits::new(&core::array::from_fn(|k| weights[lane(k)].a)),
+            b: Bits::new(&core::array::from_fn(|k| weights[lane(k)].b)),
+            lanes: core::marker::PhantomData,
+        };
+        let in_lanes = L::run(task);
+        for (k, product) in in_lanes.into_iter().enumerate().take(points.len() - first) {
+            let (point, weight) = (&points[first + k], weights[first + k]);
+            products.push(if point.is_infinity {
+                Jacobian::INFINITY
+            } else if product.is_infinity() {
+                slow_product(point, weight)
+            } else {
+                product
+            });
+        }
+    }
+    products
+}
+
+fn finite<C: Curve>(point: &Affine<C>) -> Affine<C> {
+    if point.is_infinity { C::GENERATOR } else { *point }
+}
+
+/// The products of eight points.
+struct Product<C: Curve, L> {
+    points: [[Affine<C>; LANES]; 3],
+    a: Bits,
+    b: Bits,
+    lanes: core::marker::PhantomData<L>,
+}
+
+impl<C: Weighted, L: Lanes> Task for Product<C, L> {
+    type Result = [Jacobian<C>; LANES];
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        let one = C::load::<L>(&[C::Base::ONE; LANES]);
+        let mut points = [[one; 2]; 3];
+        for (lanes, points) in points.iter_mut().zip(&self.points) {
+            let (mut x, mut y) = ([C::Base::ZERO; LANES], [C::Base::ZERO; LANES]);
+            for lane in 0..LANES {
+                (x[lane], y[lane]) = (points[lane].x, points[lane].y);
+            }
+            *lanes = [C::load::<L>(&x), C::load::<L>(&y)];
+        }
+        let LanePoint { x, y, z } = double_product(&points, &one, &self.a, &self.b);
+        let (x, y, z) = (C::scalars::<L>(&x), C::scalars::<L>(&y), C::scalars::<L>(&z));
+        let mut products = [Jacobian::INFINITY; LANES];
+        for lane in 0..LANES {
+            products[lane] = Jacobian { x: x[lane], y: y[lane], z: z[lane] };
+        }
+        products
+    }
+}

@@ -1,0 +1,85 @@
+//! Commitments and proofs of EIP-4844, with c-kzg's setup.
+
+use std::hint::black_box;
+use std::sync::OnceLock;
+
+use anyhow::{Context as _, Result};
+use assay_pairing::kzg::{Prover, Settings};
+use c_kzg::{BYTES_PER_BLOB, Blob, FIELD_ELEMENTS_PER_BLOB};
+
+use crate::kzg::{first, opening, settings};
+use crate::table::{Prepared, Table};
+
+const GROUP: &str = "kzg";
+
+/// The points of c-kzg's setup are its commitments to blobs with a single one in them.
+fn prover() -> Result<&'static Prover> {
+    static PROVER: OnceLock<Prover> = OnceLock::new();
+    if let Some(prover) = PROVER.get() {
+        return Ok(prover);
+    }
+    let bits = FIELD_ELEMENTS_PER_BLOB.trailing_zeros();
+    let mut points = vec![[0; 48]; FIELD_ELEMENTS_PER_BLOB];
+    let mut bytes = vec![0; BYTES_PER_BLOB];
+    for place in 0..FIELD_ELEMENTS_PER_BLOB {
+        bytes[32 * place + 31] = 1;
+        let commitment = settings().blob_to_kzg_commitment(&Blob::from_bytes(&bytes)?)?;
+        bytes[32 * place + 31] = 0;
+        points[place.reverse_bits() >> (usize::BITS - bits)] = commitment.to_bytes().into_inner();
+    }
+    let prover = Prover::new(&points, Settings::ethereum())?;
+    Ok(PROVER.get_or_init(|| prover))
+}
+
+/// Adds them.
+pub(super) fn operations(table: &mut Table) {
+    table.add(GROUP, "commit", "Prover::commit", |work| {
+        let (made, prover) = (first(work)?, prover()?);
+        let commit = move || prover.commit(&made.blob[..]);
+        Ok(Prepared::new(commit()?.to_vec(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(commit()).expect("a blob");
+            }
+        }))
+    });
+    table.add(GROUP, "proof", "Prover::prove", |work| {
+        let (opening, prover) = (opening(work)?, prover()?);
+        let z: [u8; 32] = opening.z[..].try_into().context("32 bytes")?;
+        let prove = move || prover.prove(&opening.made.blob[..], &z);
+        let (proof, y) = prove()?;
+        Ok(Prepared::new([&proof[..], &y].concat(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(prove()).expect("a blob");
+            }
+        }))
+    });
+    table.add(GROUP, "blob-proof", "Prover::prove_blob", |work| {
+        let (made, prover) = (first(work)?, prover()?);
+        let commitment: [u8; 48] = made.commitment[..].try_into().context("48 bytes")?;
+        let prove = move || prover.prove_blob(&made.blob[..], &commitment);
+        Ok(Prepared::new(prove()?.to_vec(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(prove()).expect("a blob");
+            }
+        }))
+    });
+    table.add(GROUP, "verify-proof", "Settings::verify_proof", |work| {
+        let (opening, settings) = (opening(work)?, Settings::ethereum());
+        let [z, y]: [[u8; 32]; 2] =
+            [opening.z[..].try_into().context("32 bytes")?, opening.y[..].try_into()?];
+        let commitment: [u8; 48] = opening.made.commitment[..].try_into()?;
+        let proof: [u8; 48] = opening.proof[..].try_into()?;
+        let wrong = settings.verify_proof(&commitment, &z, &z, &proof)?;
+        let check = move || settings.verify_proof(&commitment, &z, &y, &proof) == Ok(true);
+        Ok(super::checked(check(), wrong, check))
+    });
+    table.add(GROUP, "verify-blob", "Settings::verify_blob_proof", |work| {
+        let (made, settings) = (first(work)?, Settings::ethereum());
+        let commitment: [u8; 48] = made.commitment[..].try_into()?;
+        let proof: [u8; 48] = made.proof[..].try_into()?;
+        let wrong = settings.verify_blob_proof(&made.blob[..], &commitment, &commitment)?;
+        let check =
+            move || settings.verify_blob_proof(&made.blob[..], &commitment, &proof) == Ok(true);
+        Ok(super::checked(check(), wrong, check))
+    });
+}
