@@ -26,9 +26,11 @@ use crate::sigops::legacy_sigops;
 use crate::tx::{TxError, check_transaction, output_total};
 
 mod error;
+mod facts;
 mod rules;
 
 pub use error::{BlockError, ScriptFailure, ScriptRules};
+pub use facts::TxFacts;
 pub use rules::{BlockRules, BlockTotals, TxSpend};
 
 /// Checks all that a block tells alone, except its work and a signet solution.
@@ -41,8 +43,8 @@ pub use rules::{BlockRules, BlockTotals, TxSpend};
 pub fn check_block(params: &ChainParams, block: &Block, txids: &[Txid]) -> Result<(), BlockError> {
     check_merkle_root(block.header(), txids)?;
     check_shape(params, block)?;
-    let sigops = check_transactions(block, txids, 0..block.tx_count())?;
-    check_legacy_sigops(params, sigops)
+    check_transactions(block, txids, 0..block.tx_count())?;
+    check_legacy_sigops(params, block.txs().map(legacy_sigops).sum())
 }
 
 /// Checks that the header commits to exactly these transactions.
@@ -91,9 +93,6 @@ pub fn check_shape(params: &ChainParams, block: &Block) -> Result<(), BlockError
 
 /// Checks the transactions in `range` one by one, each on its own.
 ///
-/// Gives their signature operations as counted without the outputs they spend; the sum over all
-/// ranges goes to [`check_legacy_sigops`].
-///
 /// # Errors
 /// [`BlockError::Tx`] for the first bad transaction of the range.
 ///
@@ -103,8 +102,7 @@ pub fn check_transactions(
     block: &Block,
     txids: &[Txid],
     range: Range<usize>,
-) -> Result<u64, BlockError> {
-    let mut sigops = 0;
+) -> Result<(), BlockError> {
     for tx_index in range {
         let tx = block.tx(tx_index);
         // Only on Bitcoin Cash: on Bitcoin the shape of the block has been found wrong before.
@@ -114,12 +112,12 @@ pub fn check_transactions(
             check_transaction(tx)
         };
         verdict.map_err(|source| BlockError::Tx { tx_index, txid: txids[tx_index], source })?;
-        sigops += legacy_sigops(tx);
     }
-    Ok(sigops)
+    Ok(())
 }
 
-/// Checks the sum of what [`check_transactions`] counted. Bitcoin Cash has no such rule.
+/// Checks the signature operations of all transactions together, as counted without the outputs they
+/// spend ([`legacy_sigops`]). Bitcoin Cash has no such rule.
 ///
 /// # Errors
 /// [`BlockError::SigOps`].

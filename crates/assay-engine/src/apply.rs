@@ -3,14 +3,18 @@
 //! Bitcoin orders transactions by dependency, so coins move transaction by transaction. Bitcoin Cash orders them by txid:
 //! all outputs come in first, then all inputs go out (BCHN calls it "outputs then inputs").
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 
 use assay_consensus::block::{BlockError, BlockRules, BlockTotals};
 use assay_consensus::chain::Ancestors;
 use assay_consensus::tx::{SpentCoin, TxError, check_coins, is_unspendable};
 use assay_store::defect::{Point, point};
-use assay_store::{CoinError, CoinRef, CoinStore, Located, UndoError, UndoWriter, decode_undo};
+use assay_store::{
+    CoinError, CoinRef, CoinStore, Located, UndoError, UndoWriter, decode_undo, prefetch_bytes,
+};
 use assay_wire::{Block, Coin, OutPoint, Tx, Txid};
+
+use crate::prepared::Prepared;
 
 /// Why coins could not be moved.
 #[derive(Debug)]
@@ -67,42 +71,44 @@ impl CoinbaseLog {
 /// How many coins are asked for ahead of their use, so that the CPU fetches them meanwhile.
 const LOOKAHEAD: usize = 16;
 
+/// Transactions whose outputs are asked for ahead of their use likewise: other cores have read the block.
+const TXS_AHEAD: usize = 2;
+
 /// The outpoints that a block spends, in order, located some way ahead of their use.
 struct Prevouts<'a> {
-    block: &'a Block,
-    tx_index: usize,
-    input: usize,
-    ahead: VecDeque<Located>,
+    /// Those that are not located yet.
+    rest: std::slice::Iter<'a, OutPoint>,
+    /// A ring of those that are; as many as there are left at its end.
+    ahead: [Option<Located>; LOOKAHEAD],
+    next: usize,
 }
 
 impl<'a> Prevouts<'a> {
-    fn new(block: &'a Block) -> Self {
-        Self { block, tx_index: 1, input: 0, ahead: VecDeque::with_capacity(LOOKAHEAD) }
+    fn new(prevouts: &'a [OutPoint]) -> Self {
+        Self { rest: prevouts.iter(), ahead: [None; LOOKAHEAD], next: 0 }
     }
 
     /// The next outpoint; it must be asked for once for every input but the coinbase's.
+    #[inline]
     fn next(&mut self, coins: &CoinStore) -> Option<Located> {
-        while self.ahead.len() < LOOKAHEAD && self.tx_index < self.block.tx_count() {
-            let tx = self.block.tx(self.tx_index);
-            if self.input == tx.input_count() {
-                self.tx_index += 1;
-                self.input = 0;
-                continue;
+        if self.next == 0 && self.ahead[0].is_none() {
+            for slot in &mut self.ahead {
+                *slot = self.rest.next().map(|prevout| coins.locate(prevout));
             }
-            self.ahead.push_back(coins.locate(&tx.input(self.input).prevout));
-            self.input += 1;
         }
-        if let Some(soon) = self.ahead.get(LOOKAHEAD / 2) {
+        if let Some(soon) = &self.ahead[(self.next + LOOKAHEAD / 2) % LOOKAHEAD] {
             coins.warm(soon);
         }
-        self.ahead.pop_front()
+        let refill = self.rest.next().map(|prevout| coins.locate(prevout));
+        let at = std::mem::replace(&mut self.ahead[self.next], refill);
+        self.next = (self.next + 1) % LOOKAHEAD;
+        at
     }
 }
 
 /// Coins on the move for one block.
 pub(crate) struct Applier<'a> {
-    block: &'a Block,
-    txids: &'a [Txid],
+    prepared: &'a Prepared,
     rules: &'a BlockRules,
     read_threads: usize,
     undo: UndoWriter,
@@ -114,21 +120,15 @@ pub(crate) struct Applier<'a> {
 }
 
 impl<'a> Applier<'a> {
-    pub(crate) fn new(
-        block: &'a Block,
-        txids: &'a [Txid],
-        rules: &'a BlockRules,
-        read_threads: usize,
-    ) -> Self {
-        let undo = UndoWriter::with_capacity(block.input_count());
+    pub(crate) fn new(prepared: &'a Prepared, rules: &'a BlockRules, read_threads: usize) -> Self {
+        let spent = prepared.spent_prevouts();
         Self {
-            block,
-            txids,
+            prepared,
             rules,
             read_threads,
-            undo,
+            undo: UndoWriter::with_capacity(spent.len()),
             txs_added: 0,
-            prevouts: Prevouts::new(block),
+            prevouts: Prevouts::new(spent),
             outputs: Vec::new(),
             totals: BlockTotals::default(),
         }
@@ -153,7 +153,7 @@ impl<'a> Applier<'a> {
             self.check_overwrites(coins, log)?;
         }
         let mut spent = Vec::new();
-        let count = self.block.tx_count();
+        let count = self.prepared.block.tx_count();
         if self.rules.cash.is_some() {
             for tx_index in 0..count {
                 self.add_outputs(coins, tx_index)?;
@@ -179,7 +179,7 @@ impl<'a> Applier<'a> {
 
     /// All outpoints that the block spends.
     fn block_prevouts(&self) -> impl Iterator<Item = OutPoint> + use<'a> {
-        self.block.txs().skip(1).flat_map(|tx| tx.inputs().map(|input| input.prevout))
+        self.prepared.spent_prevouts().iter().copied()
     }
 
     /// Reads the coins that the cache lacks and that the block does not create itself, many at once: one after the other
@@ -189,23 +189,24 @@ impl<'a> Applier<'a> {
         if unknown.is_empty() {
             return Ok(());
         }
-        let own: HashSet<&Txid> = self.txids.iter().collect();
+        let own: HashSet<&Txid> = self.prepared.txids.iter().collect();
         unknown.retain(|outpoint| !own.contains(&outpoint.txid));
         coins.load(unknown, self.read_threads)?;
         Ok(())
     }
 
     fn check_overwrites(&self, coins: &CoinStore, log: &CoinbaseLog) -> Result<(), ApplyError> {
-        let txs_to_check = if log.is_repeated { self.block.tx_count() } else { 1 };
-        match first_overwrite(self.block, self.txids, txs_to_check, coins)? {
+        let Prepared { block, txids, .. } = self.prepared;
+        let txs_to_check = if log.is_repeated { block.tx_count() } else { 1 };
+        match first_overwrite(block, txids, txs_to_check, coins)? {
             Some(error) => Err(error.into()),
             None => Ok(()),
         }
     }
 
     fn add_outputs(&mut self, coins: &mut CoinStore, tx_index: usize) -> Result<(), ApplyError> {
-        let tx = self.block.tx(tx_index);
-        let txid = self.txids[tx_index];
+        let tx = self.prepared.block.tx(tx_index);
+        let txid = self.prepared.txids[tx_index];
         self.outputs.clear();
         self.outputs.extend(
             (0..tx.output_count() as u32).map(|vout| coins.locate(&OutPoint { txid, vout })),
@@ -247,11 +248,20 @@ impl<'a> Applier<'a> {
         spent: &mut Vec<Coin>,
     ) -> Result<(), ApplyError> {
         spent.clear();
-        let tx = self.block.tx(tx_index);
+        let Prepared { block, .. } = self.prepared;
+        let tx = block.tx(tx_index);
+        if tx_index + TXS_AHEAD < block.tx_count() {
+            prefetch_bytes(block.tx(tx_index + TXS_AHEAD).outputs_raw());
+        }
         if tx_index > 0 {
             for _ in 0..tx.input_count() {
                 let at = self.prevouts.next(coins).expect("one outpoint for every input");
-                let Some(coin) = coins.spend_at(&at)? else {
+                let undo = &mut self.undo;
+                let take = |coin: CoinRef<'_>| {
+                    undo.push(coin);
+                    spent.push(coin.to_coin());
+                };
+                if coins.spend_with(&at, take)?.is_none() {
                     let mut source = TxError::MissingOrSpent { prevout: *at.outpoint() };
                     if self.rules.cash.is_some() {
                         // BCHN judges input by input: what is wrong with a coin before this one comes first.
@@ -259,22 +269,24 @@ impl<'a> Applier<'a> {
                         source = check_coins(before, self.rules.height).err().unwrap_or(source);
                     }
                     return Err(self.tx_error(tx_index, source));
-                };
-                self.undo.push(CoinRef::from(&coin));
-                spent.push(coin);
+                }
             }
         }
         let median_time_past_at = |height| ancestors.median_time_past_at(height);
         let spend = self
             .rules
-            .check_spends(tx, spent.iter().map(SpentCoin::from), median_time_past_at)
+            .check_spends_knowing(
+                (tx, self.prepared.facts[tx_index]),
+                spent.iter().map(SpentCoin::from),
+                median_time_past_at,
+            )
             .map_err(|source| self.tx_error(tx_index, source))?;
         self.totals.add(tx_index, spend)?;
         Ok(())
     }
 
     fn tx_error(&self, tx_index: usize, source: TxError) -> ApplyError {
-        let txid = self.txids[tx_index];
+        let txid = self.prepared.txids[tx_index];
         BlockError::Tx { tx_index, txid, source }.into()
     }
 
@@ -289,7 +301,8 @@ impl<'a> Applier<'a> {
             txs_added: self.txs_added,
             spent: decode_undo(&self.undo.finish()).map_err(UnwindError::Undo)?,
         };
-        unapply(self.block, self.txids, self.rules.cash.is_some(), moved, coins)
+        let Prepared { block, txids, .. } = self.prepared;
+        unapply(block, txids, self.rules.cash.is_some(), moved, coins)
     }
 }
 

@@ -97,10 +97,9 @@ fn move_coins<A: Ancestors>(
     (coins, coinbases, ancestors): (&mut CoinStore, &CoinbaseLog, &A),
     on_spend: &mut dyn FnMut(usize, &mut Vec<Coin>),
 ) -> Result<Vec<u8>, ConnectError> {
-    let Prepared { block, txids, .. } = prepared;
-    let mut applier = Applier::new(block, txids, rules, read_threads);
+    let mut applier = Applier::new(prepared, rules, read_threads);
     let verdict = match applier.apply(coins, coinbases, ancestors, on_spend) {
-        Ok(()) => check_coinbase_amount(rules, block, applier.totals().fees),
+        Ok(()) => check_coinbase_amount(rules, &prepared.block, applier.totals().fees),
         Err(ApplyError::Rule(error)) => Err(error),
         Err(ApplyError::Coin(error)) => return Err(error.into()),
     };

@@ -32,7 +32,7 @@ impl<T> InFlight<T> {
     fn bytes(&self) -> usize {
         let Connected { scripts, undo } = &self.block;
         // What is spent is also there decoded, until its scripts are verified.
-        scripts.prepared.block.bytes().len() + 4 * undo.len()
+        scripts.prepared.memory_bytes() + 4 * undo.len()
     }
 }
 

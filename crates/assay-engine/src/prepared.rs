@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use assay_consensus::block::{self, BlockError, BlockRules};
+use assay_consensus::block::{self, BlockError, BlockRules, TxFacts};
 use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_consensus::signet::check_signet_solution;
 use assay_store::defect::{Point, point};
-use assay_wire::{Block, BlockHash, Txid, Wtxid};
+use assay_wire::{Block, BlockHash, OutPoint, Txid, Wtxid};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -19,11 +19,18 @@ use crate::types::TxIds;
 /// Transactions that one thread hashes or checks at a time.
 const TXS_PER_TASK: usize = 256;
 
-/// A parsed block with the hashes that everything after parsing needs.
+/// A parsed block with the hashes and facts that everything after parsing needs.
+///
+/// Facts and outpoints are copies of what lies in the block, one after the other: whoever moves its coins then does not wait for
+/// bytes that are strewn over the block, and that another core has read.
 pub(crate) struct Prepared {
     pub(crate) block: Block,
     pub(crate) hash: BlockHash,
     pub(crate) txids: Vec<Txid>,
+    /// One for each transaction.
+    pub(crate) facts: Vec<TxFacts>,
+    /// What the inputs spend, in order, with the coinbase's.
+    pub(crate) prevouts: Vec<OutPoint>,
     /// Absent where no transaction has a witness: there they equal the txids.
     pub(crate) wtxids: Option<Vec<Wtxid>>,
 }
@@ -34,8 +41,10 @@ impl Prepared {
         let all = 0..block.tx_count();
         let txids = block.txids(all.clone());
         let has_witness = block.txs().any(|tx| tx.has_witness());
-        let wtxids = has_witness.then(|| block.wtxids(all, &txids));
-        Self { block, hash, txids, wtxids }
+        let wtxids = has_witness.then(|| block.wtxids(all.clone(), &txids));
+        let facts = TxFacts::of_range(&block, all.clone());
+        let prevouts = prevouts(&block, all).collect();
+        Self { block, hash, txids, facts, prevouts, wtxids }
     }
 
     /// Computes the hashes of those transactions whose ids are not known, on this thread. What is known has to be that of these
@@ -58,13 +67,16 @@ impl Prepared {
                 wtxids.append(&mut block.wtxids(range.clone(), &txids[range]));
             }
         }
-        Self { block, hash, txids, wtxids: has_witness.then_some(wtxids) }
+        let all = 0..block.tx_count();
+        let facts = TxFacts::of_range(&block, all.clone());
+        let prevouts = prevouts(&block, all).collect();
+        Self { block, hash, txids, facts, prevouts, wtxids: has_witness.then_some(wtxids) }
     }
 
     /// Computes the hashes of all transactions on the threads of a pool.
     pub(crate) fn in_parallel(block: Block, hash: BlockHash, pool: &ThreadPool) -> Self {
         let ranges = task_ranges(block.tx_count());
-        let (txids, wtxids) = pool.install(|| {
+        let (txids, facts, prevouts, wtxids) = pool.install(|| {
             let hash_range = |range: &Range<usize>| {
                 point(Point::HashTask);
                 block.txids(range.clone())
@@ -77,15 +89,26 @@ impl Prepared {
                     .flat_map_iter(|range| block.wtxids(range.clone(), &txids[range.clone()]))
                     .collect()
             });
-            (txids, wtxids)
+            let facts_of = |range: &Range<usize>| TxFacts::of_range(&block, range.clone());
+            let facts = ranges.par_iter().flat_map_iter(facts_of).collect();
+            let prevouts_of = |range: &Range<usize>| prevouts(&block, range.clone());
+            let prevouts = ranges.par_iter().flat_map_iter(prevouts_of).collect();
+            (txids, facts, prevouts, wtxids)
         });
-        Self { block, hash, txids, wtxids }
+        Self { block, hash, txids, facts, prevouts, wtxids }
     }
 
     /// What it takes of memory, but for a few fields.
     pub(crate) fn memory_bytes(&self) -> usize {
         let hashes = self.txids.len() + self.wtxids.as_ref().map_or(0, Vec::len);
-        self.block.bytes().len() + 32 * hashes
+        let copies = size_of_val(&self.facts[..]) + size_of_val(&self.prevouts[..]);
+        self.block.bytes().len() + 32 * hashes + copies
+    }
+
+    /// What the block spends: the outpoints of all inputs but the coinbase's.
+    pub(crate) fn spent_prevouts(&self) -> &[OutPoint] {
+        let coinbase_inputs = self.block.txs().next().map_or(0, |tx| tx.input_count());
+        &self.prevouts[coinbase_inputs..]
     }
 
     pub(crate) fn wtxid(&self, tx_index: usize) -> Wtxid {
@@ -108,7 +131,10 @@ impl Prepared {
         let Self { block, hash, txids, .. } = self;
         check_header(params, block.header(), hash)?;
         check_signet_solution(params, block, txids, &mut ImmediateChecker)?;
-        block::check_block(params, block, txids)
+        block::check_merkle_root(block.header(), txids)?;
+        block::check_shape(params, block)?;
+        block::check_transactions(block, txids, 0..block.tx_count())?;
+        block::check_legacy_sigops(params, self.legacy_sigops())
     }
 
     /// Core `validation.cpp`, `ContextualCheckBlock`, likewise.
@@ -142,13 +168,17 @@ impl Prepared {
             block::check_merkle_root(block.header(), txids)?;
         }
         block::check_shape(params, block)?;
-        let sigops: Vec<Result<u64, BlockError>> = task_ranges(block.tx_count())
+        let verdicts: Vec<Result<(), BlockError>> = task_ranges(block.tx_count())
             .into_par_iter()
             .map(|range| block::check_transactions(block, txids, range))
             .collect();
         // In order, so that of several broken rules the one in the lowest transaction is reported.
-        let total = sigops.into_iter().sum::<Result<u64, _>>()?;
-        block::check_legacy_sigops(params, total)
+        verdicts.into_iter().collect::<Result<(), _>>()?;
+        block::check_legacy_sigops(params, self.legacy_sigops())
+    }
+
+    fn legacy_sigops(&self) -> u64 {
+        self.facts.iter().map(|facts| u64::from(facts.legacy_sigops)).sum()
     }
 
     fn check_context_in_parallel(&self, rules: &BlockRules) -> Result<(), BlockError> {
@@ -181,6 +211,11 @@ impl Prepared {
     }
 }
 
+/// What the inputs of these transactions spend, in order.
+fn prevouts(block: &Block, txs: Range<usize>) -> impl Iterator<Item = OutPoint> {
+    txs.flat_map(|tx_index| block.tx(tx_index).inputs().map(|input| input.prevout))
+}
+
 /// Ranges of transactions for parallel tasks.
 fn task_ranges(count: usize) -> Vec<Range<usize>> {
     (0..count).step_by(TXS_PER_TASK).map(|start| start..(start + TXS_PER_TASK).min(count)).collect()
@@ -192,6 +227,37 @@ mod tests {
     use assay_wire::Encoding;
 
     use super::*;
+
+    #[test]
+    fn copies_are_what_lies_in_the_block() {
+        let tx = |n: u32| {
+            let inputs = (0..n % 4).fold(TxBuilder::new(2), |tx, at| {
+                tx.input(
+                    n as u8,
+                    at,
+                    &[0xac; 3][..at as usize],
+                    if n % 2 == 0 { 0 } else { u32::MAX },
+                )
+            });
+            inputs.input(7, n, &[], u32::MAX).output(1, &[0xac]).bytes()
+        };
+        let txs = [vec![coinbase(7, 1).bytes()], (0..600).map(tx).collect()].concat();
+        let block = || block_of(&txs, Encoding::Segwit);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().expect("it starts");
+        let one = Prepared::new(block(), block().hash());
+        let many = Prepared::in_parallel(block(), block().hash(), &pool);
+        assert_eq!(
+            (&one.txids, &one.facts, &one.prevouts),
+            (&many.txids, &many.facts, &many.prevouts)
+        );
+        let mut prevouts = one.prevouts.iter();
+        for (tx, facts) in block().txs().zip(&one.facts) {
+            assert_eq!(*facts, TxFacts::of(tx));
+            assert!(tx.inputs().all(|input| prevouts.next() == Some(&input.prevout)));
+        }
+        assert_eq!(prevouts.next(), None);
+        assert_eq!(one.spent_prevouts(), &one.prevouts[1..]);
+    }
 
     #[test]
     fn known_ids_are_those_that_are_computed() {
@@ -213,6 +279,8 @@ mod tests {
                 let prepared = Prepared::with_known(block(), hash, &known);
                 assert_eq!(prepared.txids, whole.txids);
                 assert_eq!(prepared.wtxids, whole.wtxids);
+                assert_eq!(prepared.facts, whole.facts);
+                assert_eq!(prepared.prevouts, whole.prevouts);
             }
         }
     }

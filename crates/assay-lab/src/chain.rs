@@ -11,6 +11,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Plan;
+
 /// The directory format this version reads.
 const FORMAT: u32 = 1;
 /// Bytes of one record of an order file: txid, offset, length.
@@ -30,6 +32,19 @@ pub struct Chain {
     /// The last line of the ledger.
     pub tip: TipEntry,
 }
+
+impl Chain {
+    /// The block up to which a sync takes scripts to be valid, where the plan says so: the highest below which Bitcoin Core and
+    /// our node do, which verify the last two weeks of work in any case (Core `validation.cpp`, `ConnectBlock`). So all targets
+    /// verify the same scripts. `None` too where the chain is not as long as that.
+    pub(crate) fn assumed_by(&self, plan: &Plan) -> Option<&str> {
+        let place = self.blocks.len().checked_sub(TWO_WEEKS_BLOCKS + 2)?;
+        plan.sync.assumevalid.then(|| self.blocks[place].hash.as_str())
+    }
+}
+
+/// Blocks of two weeks at one in ten minutes; regtest has no other difficulty.
+const TWO_WEEKS_BLOCKS: usize = 2_016;
 
 /// First line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

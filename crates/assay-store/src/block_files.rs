@@ -156,8 +156,12 @@ impl BlockFiles {
     /// # Errors
     /// An I/O error, or a file that has become shorter.
     pub fn read(&self, place: &BlockPlace) -> Result<Vec<u8>, BlockFilesError> {
-        let mut raw = Vec::new();
-        self.read_into(place, &mut raw)?;
+        let size = place.size as usize;
+        let mut raw = Vec::with_capacity(size);
+        let handle = self.handle(place.file)?;
+        let outcome = read_appending(&handle, &mut raw, size, place.offset);
+        outcome.map_err(|source| self.failed(place.file, place.offset, place.size, source))?;
+        self.key.apply(&mut raw, place.offset);
         Ok(raw)
     }
 
@@ -193,16 +197,19 @@ impl BlockFiles {
 
     /// Fills `buffer` from `offset` of a file, with the obfuscation taken off.
     fn read_at(&self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), BlockFilesError> {
-        let path = &self.files[file as usize].path;
         let handle = self.handle(file)?;
-        read_exact_at(&handle, buffer, offset).map_err(|source| match source.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                BlockFilesError::Short { path: path.clone(), offset, size: buffer.len() as u32 }
-            }
-            _ => BlockFilesError::Io { path: path.clone(), source },
-        })?;
+        let outcome = read_exact_at(&handle, buffer, offset);
+        outcome.map_err(|source| self.failed(file, offset, buffer.len() as u32, source))?;
         self.key.apply(buffer, offset);
         Ok(())
+    }
+
+    fn failed(&self, file: u32, offset: u64, size: u32, source: io::Error) -> BlockFilesError {
+        let path = self.files[file as usize].path.clone();
+        match source.kind() {
+            io::ErrorKind::UnexpectedEof => BlockFilesError::Short { path, offset, size },
+            _ => BlockFilesError::Io { path, source },
+        }
     }
 
     /// An open handle; the most recently used ones are kept, since a chain has thousands of files.
@@ -264,6 +271,31 @@ fn read_key(path: &Path) -> Result<XorKey, BlockFilesError> {
         Ok(key) => Ok(XorKey::new(key)),
         Err(_) => Err(BlockFilesError::Key { path: path.to_path_buf(), bytes: bytes.len() }),
     }
+}
+
+/// Appends `size` bytes from `offset` of a file to an empty buffer, without writing zeros there first.
+#[cfg(target_os = "linux")]
+fn read_appending(file: &File, buffer: &mut Vec<u8>, size: usize, offset: u64) -> io::Result<()> {
+    use rustix::buffer::spare_capacity;
+    use rustix::io::{Errno, pread};
+    buffer.reserve_exact(size);
+    while buffer.len() < size {
+        let at = offset + buffer.len() as u64;
+        match pread(file, spare_capacity(buffer), at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // The allocator may have given more than was asked for.
+    buffer.truncate(size);
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_appending(file: &File, buffer: &mut Vec<u8>, size: usize, offset: u64) -> io::Result<()> {
+    buffer.resize(size, 0);
+    read_exact_at(file, buffer, offset)
 }
 
 #[cfg(unix)]

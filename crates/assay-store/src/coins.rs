@@ -3,6 +3,7 @@
 //! Changes stay in memory until [`CoinStore::flush`] writes all of them, and the marker that says up to which block they
 //! count, as one atomic batch. A coin that is created and spent between two flushes never reaches the disk.
 
+mod ahead;
 mod arena;
 mod damage;
 mod fjall_tier;
@@ -19,13 +20,16 @@ mod tier;
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 
 use assay_hash::hash_outpoint;
 use assay_wire::{BlockHash, Coin, OutPoint};
 
+pub use ahead::Expected;
 pub use arena::SCRIPT_BYTES_MAX;
 pub use fjall_tier::FjallTier;
 pub use flush::FlushStats;
+pub use hints::prefetch_bytes;
 pub use mem_tier::MemTier;
 pub use room::{CoinUsage, Room};
 pub use sim_tier::SimTier;
@@ -36,6 +40,7 @@ pub use tier::{
 
 use crate::codec::{self, CodecError, CoinRef, TEMPLATE_MAX};
 use crate::defect::{Point, point};
+use ahead::Readers;
 use arena::{Arena, DIRTY, FRESH, LOADED, SPENT};
 use hints::prefetch;
 use room::{CACHE_BYTES_MAX, Pace};
@@ -150,7 +155,11 @@ impl Located {
 ///
 /// Reads take `&self` and may run in parallel; changes take `&mut self`.
 pub struct CoinStore {
-    tier: Box<dyn CoinTier>,
+    /// Threads that read ahead, once that was asked for. They hold the tier, so they end before it closes.
+    readers: Option<Readers>,
+    tier: Arc<dyn CoinTier>,
+    /// Flushes since the store was opened.
+    flushes: u64,
     marker: Option<Marker>,
     table: Table,
     arena: Arena,
@@ -175,7 +184,9 @@ impl CoinStore {
         let word = || RandomState::new().build_hasher().finish();
         let table = Table::new().map_err(|_| CoinError::NoMemory { bytes: 0 })?;
         Ok(Self {
-            tier,
+            readers: None,
+            tier: Arc::from(tier),
+            flushes: 0,
             marker,
             table,
             arena: Arena::new(),
@@ -262,13 +273,28 @@ impl CoinStore {
     /// As [`CoinStore::spend`].
     #[inline]
     pub fn spend_at(&mut self, at: &Located) -> Result<Option<Coin>, CoinError> {
-        let Some((slot, locator)) = self.find(at) else { return self.spend_on_disk(at) };
+        self.spend_with(at, |coin| coin.to_coin())
+    }
+
+    /// [`CoinStore::spend`] for a located outpoint: gives what `take` makes of the coin where it lies.
+    ///
+    /// # Errors
+    /// As [`CoinStore::spend`].
+    #[inline]
+    pub fn spend_with<T>(
+        &mut self,
+        at: &Located,
+        take: impl FnOnce(CoinRef<'_>) -> T,
+    ) -> Result<Option<T>, CoinError> {
+        let Some((slot, locator)) = self.find(at) else {
+            return Ok(self.spend_on_disk(at)?.map(|coin| take(CoinRef::from(&coin))));
+        };
         let record = self.arena.record(locator);
         let flags = record.flags();
         if flags & SPENT != 0 {
             return Ok(None);
         }
-        let coin = record.coin().to_coin();
+        let taken = take(record.coin());
         self.unspent -= 1;
         if flags & FRESH != 0 {
             self.dirty -= 1;
@@ -278,7 +304,7 @@ impl CoinStore {
             self.dirty += usize::from(flags & DIRTY == 0);
             self.arena.set_flags(locator, DIRTY | SPENT);
         }
-        Ok(Some(coin))
+        Ok(Some(taken))
     }
 
     #[cold]
@@ -439,6 +465,11 @@ impl CoinStore {
         self.dirty
     }
 
+    /// Whether all coins are in the cache, so that nothing is ever read from the disk.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
     /// Bytes of the coins on disk.
     pub fn disk_bytes(&self) -> u64 {
         self.tier.disk_bytes()
@@ -465,17 +496,18 @@ impl CoinStore {
     }
 
     fn read(&self, outpoint: &OutPoint) -> Result<Option<Coin>, CoinError> {
-        if self.is_complete {
-            return Ok(None);
-        }
-        point(Point::CoinRead);
-        let mut coin = Ok(None);
-        self.tier.get(&coin_key(outpoint), &mut |value| {
-            let mut scratch = [0; TEMPLATE_MAX];
-            coin = codec::decode_coin(value, &mut scratch).map(|coin| Some(coin.to_coin()));
-        })?;
-        coin.map_err(|source| CoinError::Damaged { outpoint: *outpoint, source })
+        if self.is_complete { Ok(None) } else { read_coin(&*self.tier, outpoint) }
     }
+}
+
+fn read_coin(tier: &dyn CoinTier, outpoint: &OutPoint) -> Result<Option<Coin>, CoinError> {
+    point(Point::CoinRead);
+    let mut coin = Ok(None);
+    tier.get(&coin_key(outpoint), &mut |value| {
+        let mut scratch = [0; TEMPLATE_MAX];
+        coin = codec::decode_coin(value, &mut scratch).map(|coin| Some(coin.to_coin()));
+    })?;
+    coin.map_err(|source| CoinError::Damaged { outpoint: *outpoint, source })
 }
 
 /// Reads that are worth a thread.

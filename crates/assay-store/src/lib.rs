@@ -59,9 +59,9 @@ pub use block_files::{
 pub use blocks::{BlockFileError, BlockPos, BlockStore, FileLengths, UndoPos};
 pub use codec::{CodecError, CoinRef};
 pub use coins::{
-    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, CoinUsage, FjallTier,
+    Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, CoinUsage, Expected, FjallTier,
     FlushStats, KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, Room, SCRIPT_BYTES_MAX, SimTier,
-    TierBatch, TierError, TierSnapshot, Visit,
+    TierBatch, TierError, TierSnapshot, Visit, prefetch_bytes,
 };
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use layout::{LayoutError, Obfuscation, rename_folder};

@@ -47,7 +47,7 @@ impl Block {
         let header = Header::parse(reader.take::<80>()?);
         let count = reader.count(TX_BYTES_MIN)?;
         let mut txs = Vec::with_capacity(count);
-        let mut offsets = Offsets::default();
+        let mut offsets = Offsets::for_block(reader.remaining());
         for _ in 0..count {
             txs.push(parse_tx(&mut reader, encoding, &mut offsets)?);
         }

@@ -47,6 +47,17 @@ pub(crate) struct Offsets {
     pub(crate) witnesses: Vec<u32>,
 }
 
+impl Offsets {
+    /// Room for what a block of ordinary transactions with so many bytes has: about a tenth of their memory.
+    pub(crate) fn for_block(bytes: usize) -> Self {
+        let room = || Vec::with_capacity(bytes / BYTES_PER_OFFSET);
+        Self { inputs: room(), outputs: room(), witnesses: room() }
+    }
+}
+
+/// An input takes some 150 bytes with its witness, and each has one output or two.
+const BYTES_PER_OFFSET: usize = 128;
+
 /// Parses one transaction at the reader's position and appends its offsets.
 pub(crate) fn parse_tx(
     reader: &mut Reader<'_>,

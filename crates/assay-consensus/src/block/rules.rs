@@ -3,12 +3,12 @@
 use assay_wire::{BlockHash, Header, Tx};
 
 use crate::amount::money_range;
-use crate::block::BlockError;
+use crate::block::{BlockError, TxFacts};
 use crate::chain::Ancestors;
 use crate::locktime::{SequenceLocks, has_sequence_locks, is_final_tx};
-use crate::params::{CashRules, ChainParams, MAX_BLOCK_SIGOPS_COST};
+use crate::params::{CashRules, ChainParams, MAX_BLOCK_SIGOPS_COST, WITNESS_SCALE_FACTOR};
 use crate::script::Flags;
-use crate::sigops::tx_sigop_cost;
+use crate::sigops::spends_sigop_cost;
 use crate::subsidy::block_subsidy;
 use crate::tx::{SpentCoin, TxError, check_tx_inputs};
 
@@ -115,15 +115,34 @@ impl BlockRules {
     where
         S: Iterator<Item = SpentCoin<'c>> + Clone,
     {
+        self.check_spends_knowing((tx, TxFacts::of(tx)), spent, median_time_past_at)
+    }
+
+    /// [`BlockRules::check_spends`] for a transaction whose facts are known.
+    ///
+    /// # Errors
+    /// As [`BlockRules::check_spends`].
+    pub fn check_spends_knowing<'c, S>(
+        &self,
+        (tx, facts): (Tx<'_>, TxFacts),
+        spent: S,
+        median_time_past_at: impl Fn(u32) -> u32,
+    ) -> Result<TxSpend, TxError>
+    where
+        S: Iterator<Item = SpentCoin<'c>> + Clone,
+    {
         let mut fee = 0;
-        if !tx.is_coinbase() {
+        if !facts.is_coinbase {
             fee = check_tx_inputs(tx, spent.clone(), self.height)?;
-            self.check_sequence_locks(tx, spent.clone(), median_time_past_at)?;
+            if facts.has_sequence_locks {
+                self.check_sequence_locks(tx, spent.clone(), median_time_past_at)?;
+            }
         }
         let sigop_cost = if self.cash.is_some() {
             0
         } else {
-            tx_sigop_cost(tx, spent.map(|coin| coin.script_pubkey), self.flags)
+            u64::from(facts.legacy_sigops) * WITNESS_SCALE_FACTOR
+                + spends_sigop_cost(tx, spent.map(|coin| coin.script_pubkey), self.flags)
         };
         Ok(TxSpend { fee, sigop_cost })
     }

@@ -86,13 +86,18 @@ fn ranges_add_up_to_the_whole() {
         .collect();
     let block = block_of(&txs, Encoding::Segwit);
     let ids = txids(&block);
-    let whole = check_transactions(&block, &ids, 0..40).expect("all are valid");
-    let parts: u64 = [0..13, 13..14, 14..40]
+    let whole = TxFacts::of_range(&block, 0..40);
+    let parts: Vec<TxFacts> = [0..13, 13..14, 14..40]
         .into_iter()
-        .map(|range| check_transactions(&block, &ids, range).expect("all are valid"))
-        .sum();
+        .flat_map(|range| {
+            check_transactions(&block, &ids, range.clone()).expect("all are valid");
+            TxFacts::of_range(&block, range)
+        })
+        .collect();
     assert_eq!(whole, parts);
-    assert_eq!(whole, (1..40).sum::<u64>());
+    let sigops: u32 = whole.iter().map(|facts| facts.legacy_sigops).sum();
+    assert_eq!(sigops, (1..40).sum::<u32>());
+    assert!(whole[0].is_coinbase && !whole[1].is_coinbase);
 }
 
 #[test]

@@ -101,3 +101,38 @@ fn transaction_costs() {
     assert_eq!(cost(&nested_script, &p2sh(), all), 2);
     assert_eq!(cost(&spend(&[], &[]), &scripthash, all), 0, "no witness, nothing to count");
 }
+
+/// Every kind of output against every kind of input: skipping inputs that cannot matter changes no count.
+#[test]
+fn inputs_that_are_not_looked_at_cost_nothing() {
+    let multisig = two_of_two(op::CHECKMULTISIG);
+    let outputs = [
+        p2sh(),
+        multisig.clone(),
+        vec![],
+        witness_output(0, &[9; 20]),
+        witness_output(0, &[9; 21]),
+        witness_output(0, &[9; 32]),
+        witness_output(0, &[9; 40]),
+        witness_output(op::PUSH1, &[9; 20]),
+        witness_output(op::PUSH1, &[9; 32]),
+        [&witness_output(0, &[9; 20])[..], &[0]].concat(),
+    ];
+    let scripts = [vec![], push(&multisig), push(&outputs[3]), push(&outputs[5]), vec![op::NOP]];
+    let witnesses: [&[&[u8]]; 3] = [&[], &[&[1]], &[&[], &multisig]];
+    for (script_pubkey, script_sig) in
+        outputs.iter().flat_map(|o| scripts.iter().map(move |s| (o, s)))
+    {
+        for items in witnesses {
+            let tx = spend(script_sig, items);
+            for flags in [Flags::NONE, Flags::P2SH, Flags::WITNESS, Flags::P2SH | Flags::WITNESS] {
+                let slow = input_sigop_cost(script_sig, script_pubkey, tx.view().witness(0), flags);
+                let fast = spends_sigop_cost(tx.view(), [&script_pubkey[..]], flags);
+                assert_eq!(
+                    fast, slow,
+                    "{script_pubkey:02x?} {script_sig:02x?} {items:02x?} {flags:?}"
+                );
+            }
+        }
+    }
+}

@@ -142,7 +142,7 @@ mod tests {
         let block = Block::parse(raw, params.encoding).unwrap();
         let txids = (first..=first + count).map(|id| Txid([id; 32])).collect();
         let hash = block.hash();
-        Prepared { block, hash, txids, wtxids: None }
+        Prepared { txids, ..Prepared::new(block, hash) }
     }
 
     fn ids(txs: impl IntoIterator<Item = Disconnected>) -> Vec<u8> {

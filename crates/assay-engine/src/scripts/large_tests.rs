@@ -209,7 +209,7 @@ fn block_of(spendings: &[Spending]) -> Block {
 fn prepared(spendings: &[Spending]) -> Arc<Prepared> {
     let block = block_of(spendings);
     let (hash, txids) = (block.hash(), block.txs().map(|tx| tx.txid()).collect());
-    Arc::new(Prepared { block, hash, txids, wtxids: None })
+    Arc::new(Prepared { txids, wtxids: None, ..Prepared::new(block, hash) })
 }
 
 /// The verdicts of one transaction after the other.

@@ -77,7 +77,7 @@ fn finds_the_lowest_failure_in_batches_of_any_size() {
                 .collect();
             let rules = *judged.rules();
             let (hash, txids) = (block.hash(), block.txs().map(|tx| tx.txid()).collect());
-            let prepared = Arc::new(Prepared { block, hash, txids, wtxids: None });
+            let prepared = Arc::new(Prepared { txids, wtxids: None, ..Prepared::new(block, hash) });
             let expected = judge(&prepared, &rules, &coins, &verifier(None, 2));
             for (script_batch, threads) in [(1, 1), (30, 3), (1000, 2), (1 << 20, 3)] {
                 let verifier = verifier(Some(script_batch), threads);

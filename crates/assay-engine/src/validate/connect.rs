@@ -12,6 +12,7 @@ use rayon::ThreadPool;
 use super::datadir::Datadir;
 use super::headers::Chain;
 use super::prefetch::{Fault, Prefetch, Ready, Refused};
+use super::window::Window;
 use super::{
     ConnectState, End, FilePlace, InvalidBlock, Totals, ValidateConfig, ValidateError,
     ValidateProgress,
@@ -24,8 +25,8 @@ use crate::pipeline::{InFlight, Pipeline, Refuted};
 use crate::scripts::{ScriptQueue, Verifier};
 use crate::types::UtxoStats;
 
-/// Blocks read ahead may take this much memory.
-const AHEAD_BYTES_MAX: u64 = 64 << 20;
+/// Records of blocks read ahead; with their hashes and copies the blocks take about a third more.
+const AHEAD_BYTES_MAX: u64 = 48 << 20;
 
 /// The coins at a height, and everything needed to go on from there.
 pub(crate) struct Connector<'a> {
@@ -231,9 +232,10 @@ impl<'a> Connector<'a> {
         mut passed: impl FnMut(InFlight<Moved>),
         (stop, progress): (&AtomicBool, &dyn ValidateProgress),
     ) -> Result<Result<Option<Refused>, Refuted<Moved>>, ValidateError> {
+        let mut window = Window::default();
         while self.height < last && !stop.load(Ordering::Relaxed) && !pipeline.has_failure() {
             let is_assumed = self.height < assumed_height;
-            let next = prefetch.next();
+            let next = window.next(prefetch, &mut self.coins);
             let block = match next.and_then(|ready| self.connect_block(ready, is_assumed, pipeline))
             {
                 Ok(block) => block,

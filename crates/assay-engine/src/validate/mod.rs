@@ -20,6 +20,7 @@ mod report;
 mod rewind;
 mod scan;
 mod undo_log;
+mod window;
 mod write_out;
 
 use std::path::PathBuf;

@@ -130,13 +130,21 @@ impl<'a> Prefetch<'a> {
             if state.is_over || state.next > self.last {
                 return None;
             }
-            // The block that is waited for is always read, however large it is.
-            if state.bytes < self.bytes_max || state.next == state.wanted {
-                break;
+            if let Some(height) = self.claim(&mut state) {
+                return Some(height);
             }
             state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// The next height to read, if there is one and room for its block.
+    fn claim(&self, state: &mut State) -> Option<u32> {
         let height = state.next;
+        // The block that is waited for is always read, however large it is.
+        let has_room = state.bytes < self.bytes_max || height == state.wanted;
+        if height > self.last || !has_room {
+            return None;
+        }
         state.next += 1;
         state.bytes += self.bytes_of(height);
         Some(height)
@@ -148,21 +156,38 @@ impl<'a> Prefetch<'a> {
         sizes.max().unwrap_or(0)
     }
 
-    /// The next block in order of height; must not be called after the last one.
+    /// The next block in order of height; must not be called after the last one. While it is being read by another thread,
+    /// this one reads blocks further on: where coins move faster than blocks are read, no core waits.
     pub(crate) fn next(&self) -> Result<Ready, Refused> {
         let mut state = self.lock();
-        let height = state.wanted;
-        let outcome = loop {
-            if let Some(outcome) = state.ready.remove(&height) {
-                break outcome;
+        loop {
+            if let Some(outcome) = self.take(&mut state) {
+                return outcome;
             }
             assert!(!state.is_broken, "a reading thread has panicked");
-            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
-        };
+            if let Some(height) = self.claim(&mut state) {
+                drop(state);
+                let outcome = self.get_ready(height);
+                state = self.lock();
+                state.ready.insert(height, outcome);
+            } else {
+                state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    /// The next block, if it has been read.
+    pub(crate) fn try_next(&self) -> Option<Result<Ready, Refused>> {
+        self.take(&mut self.lock())
+    }
+
+    fn take(&self, state: &mut State) -> Option<Result<Ready, Refused>> {
+        let height = state.wanted;
+        let outcome = state.ready.remove(&height)?;
         state.wanted += 1;
         state.bytes -= self.bytes_of(height);
         self.room.notify_all();
-        outcome
+        Some(outcome)
     }
 
     /// Makes the reading threads return.

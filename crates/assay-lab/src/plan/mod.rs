@@ -32,11 +32,12 @@ pub(crate) use self::target::{USE_TARGETS, is_target_name};
 pub const PLAN_FORMAT: u32 = 1;
 
 /// The plans embedded in the binary, by name.
-const BUILTIN: [(&str, &str); 8] = [
+const BUILTIN: [(&str, &str); 9] = [
     ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
     ("compact-blocks", include_str!("../../../../plans/compact-blocks.toml")),
     ("core-evolution", include_str!("../../../../plans/core-evolution.toml")),
+    ("coins", include_str!("../../../../plans/coins.toml")),
     ("placement", include_str!("../../../../plans/placement.toml")),
     ("sighash-scaling", include_str!("../../../../plans/sighash-scaling.toml")),
     ("aa", include_str!("../../../../plans/aa.toml")),
@@ -428,6 +429,6 @@ mod tests {
     #[test]
     fn unknown_name_lists_the_known() {
         let error = Plan::builtin("nothing").expect_err("must be refused");
-        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, compact-blocks, core-evolution, placement, sighash-scaling, aa, ibd-tracking-macro"#);
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, compact-blocks, core-evolution, coins, placement, sighash-scaling, aa, ibd-tracking-macro"#);
     }
 }

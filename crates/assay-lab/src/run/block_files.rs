@@ -93,6 +93,7 @@ impl RunJob<'_> {
             ports: &ports,
             source: 0,
             blocks: folder,
+            assumed: self.chain.assumed_by(self.plan),
         };
         let launch = self.target.launch_sync(Way::Reindex, &with);
         self.target

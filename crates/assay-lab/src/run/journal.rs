@@ -84,6 +84,8 @@ impl Settings {
                     ports: &ports,
                     source: 0,
                     blocks,
+                    // The chain's; the settings of the sync say whether there is one.
+                    assumed: None,
                 };
                 target.launch_sync(way, &with)
             }

@@ -194,6 +194,7 @@ impl RunJob<'_> {
                 ports: &place.ports,
                 source: source.map_or(0, |source| source.port),
                 blocks: &blocks.canonicalize().unwrap_or(blocks),
+                assumed: self.chain.assumed_by(self.plan),
             },
         );
         self.target

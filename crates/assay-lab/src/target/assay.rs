@@ -12,9 +12,10 @@ use crate::machine::disk::folder_bytes;
 use crate::plan::{IndexKind, TargetsPlan};
 use crate::process::Ports;
 
-/// Options that this version has: of `assay validate` the first two, heights as lines of JSON and of soft forks, and of `assay bitcoind` those that a
+/// Options that this version has: of `assay validate` the first three, heights as lines of JSON and of soft forks, and of `assay bitcoind` those that a
 /// sync uses.
-const OPTIONS: [&str; 15] = [
+const OPTIONS: [&str; 16] = [
+    "assume-valid",
     "progress",
     "test-activation-height",
     "assumevalid",
@@ -113,6 +114,9 @@ impl Target {
             args.extend(["--par".into(), threads.to_string().into()]);
         }
         args.extend(self.known(&["--progress"]));
+        if let Some(hash) = with.assumed.filter(|_| self.knows("--assume-valid")) {
+            args.extend(["--assume-valid".into(), hash.into()]);
+        }
         if self.knows("--test-activation-height") {
             for (name, height) in with.activation {
                 args.push("--test-activation-height".into());

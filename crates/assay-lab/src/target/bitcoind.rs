@@ -160,7 +160,10 @@ impl Target {
         args.extend(self.known(&QUIET));
         // Without encryption: measured is what a node does with blocks, not its transport.
         args.extend(self.known(&["-blocksonly=1", "-v2transport=0", "-rpcservertimeout=86400"]));
-        if !sync.assumevalid {
+        if sync.assumevalid {
+            let block = with.assumed.map(|hash| format!("-assumevalid={hash}"));
+            args.extend(self.known(block.as_deref().as_slice()));
+        } else {
             // Below 0.14 checkpoints alone spare scripts, and regtest has none.
             args.extend(self.known(&["-assumevalid=0", "-checkpoints=0"]));
         }

@@ -40,6 +40,8 @@ pub(crate) struct SyncLaunch<'a> {
     pub(crate) source: u16,
     /// Folder of the chain's block files.
     pub(crate) blocks: &'a Path,
+    /// The block up to which scripts are taken to be valid, where the plan says so.
+    pub(crate) assumed: Option<&'a str>,
 }
 
 impl Target {
@@ -148,6 +150,7 @@ fn password() -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::SyncPlan;
     use crate::target::Fingerprint;
 
     fn example(family: Family, version: &str, help: &str) -> Target {
@@ -173,8 +176,12 @@ mod tests {
     }
 
     fn line_by(by: Delivery, target: &Target) -> String {
+        line_of(by, target, SyncPlan { threads: Some(2), ..SyncPlan::default() })
+    }
+
+    fn line_of(by: Delivery, target: &Target, sync: SyncPlan) -> String {
         let mut plan = Plan::builtin("bitcoin-scaling").expect("valid");
-        plan.sync.threads = Some(2);
+        plan.sync = sync;
         let with = SyncLaunch {
             chain: "regtest",
             activation: &BTreeMap::from([("segwit".to_owned(), 107)]),
@@ -183,6 +190,7 @@ mod tests {
             ports: &Ports { rpc: 1, ..Ports::default() },
             source: 2,
             blocks: Path::new("chain/blocks"),
+            assumed: plan.sync.assumevalid.then_some("beef"),
         };
         let way = target.way(by).expect("it can");
         let launch = target.launch_sync(way, &with);
@@ -219,6 +227,20 @@ mod tests {
             line_by(Delivery::Reindex, &example(Family::Bchn, "Bitcoin Cash Node v28.0.1", "")),
         ];
         insta::assert_snapshot!(lines.join("\n---\n"));
+    }
+
+    #[test]
+    fn scripts_are_assumed_by_those_that_can() {
+        let sync = || SyncPlan { assumevalid: true, ..SyncPlan::default() };
+        let core = example(Family::BitcoinCore, "Bitcoin Core v30.0", "  -assumevalid=<hex>\n");
+        let line = line_of(Delivery::Reindex, &core, sync());
+        assert!(line.contains(" -assumevalid=beef") && !line.contains("-assumevalid=0"), "{line}");
+        let engine = "      --assume-valid <HASH>\n      --progress  Print\n";
+        let engine = example(Family::Engine, "Assay 0.1.0", engine);
+        assert!(line_of(Delivery::Reindex, &engine, sync()).contains(" --assume-valid beef"));
+        let old = example(Family::BitcoinCore, "Bitcoin Core v0.13.0", "");
+        assert!(!line_of(Delivery::Reindex, &old, sync()).contains("assumevalid"));
+        assert!(!line_by(Delivery::Reindex, &engine).contains("assume"));
     }
 
     #[test]

@@ -77,6 +77,8 @@ impl CoinStore {
         }
         point(Point::CoinCommit);
         let whole = Whole::begin("the coins in memory after a flush");
+        // From here on the disk differs from what was read ahead of it, even if the commit fails.
+        self.flushes += 1;
         batch.commit()?;
         point(Point::CoinCommitted);
         self.marker = Some(marker);

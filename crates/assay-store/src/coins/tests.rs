@@ -16,6 +16,10 @@ pub(crate) enum Step {
     Spend(u8),
     Get(u8),
     Load(u8),
+    /// Has outpoints up to .0 read by other threads.
+    ReadAhead(u8),
+    /// Keeps what the oldest of these requests has found.
+    Settle,
     Flush,
     MakeRoom,
     Snapshot,
@@ -29,7 +33,9 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => (n.clone(), 0u8..8).prop_map(|(n, height)| Step::Overwrite(n, height)),
         8 => n.clone().prop_map(Step::Spend),
         4 => n.clone().prop_map(Step::Get),
-        1 => n.prop_map(Step::Load),
+        1 => n.clone().prop_map(Step::Load),
+        2 => n.prop_map(Step::ReadAhead),
+        2 => Just(Step::Settle),
         2 => Just(Step::Flush),
         1 => Just(Step::MakeRoom),
         1 => Just(Step::Snapshot),
@@ -61,6 +67,7 @@ pub(crate) fn check_against_model(
     let mut store = open();
     let (mut now, mut on_disk) = (Model::new(), Model::new());
     let mut marker = None;
+    let mut expected = VecDeque::new();
     for (i, &step) in steps.iter().enumerate() {
         match step {
             Step::Add(n, height) => {
@@ -100,6 +107,20 @@ pub(crate) fn check_against_model(
                 for outpoint in outpoints {
                     let cached = matches!(store.get_cached(&outpoint), Cached::Unspent(_));
                     assert_eq!(cached, now.contains_key(&outpoint));
+                }
+            }
+            Step::ReadAhead(n) => {
+                expected.extend(store.read_ahead((0..=n).map(outpoint), |_| true, 2))
+            }
+            Step::Settle => {
+                if let Some(expected) = expected.pop_front() {
+                    let before = store.cached_coins();
+                    let settled = store.settle(expected).expect("no I/O error");
+                    assert_eq!(store.cached_coins(), before + settled);
+                }
+                for outpoint in (0..40).map(outpoint) {
+                    let coin = store.get(&outpoint).expect("no I/O error");
+                    assert_eq!(coin.as_ref(), now.get(&outpoint));
                 }
             }
             Step::Flush => {
@@ -325,4 +346,31 @@ fn foreign_entries_on_disk_are_reported() {
     let snapshot = store.snapshot().expect("no I/O error");
     let unknown = snapshot.for_each(|_, _| ());
     assert!(matches!(unknown, Err(CoinError::UnknownEntry { key_bytes: 3 })));
+}
+
+#[test]
+fn what_was_read_ahead_never_comes_back_after_its_spend() {
+    let flushes: [&[u32]; 3] = [&[], &[3], &[3, 4]];
+    for later_flushes in flushes {
+        let mut store = CoinStore::open(Box::new(MemTier::new()), 0).expect("the store opens");
+        for n in 0..4 {
+            store.add(outpoint(n), coin(n, 1, &[n]), false).expect("it is absent");
+        }
+        store.flush(1, &BlockHash([1; 32])).expect("the flush succeeds");
+        assert_eq!(store.cached_coins(), 0, "the cache may hold nothing");
+        let expected =
+            store.read_ahead((0..4).map(outpoint), |_| true, 1).expect("the disk has them");
+        assert!(store.spend(&outpoint(1)).expect("no I/O error").is_some());
+        store.add(outpoint(2), coin(2, 2, &[7]), true).expect("it may overwrite");
+        for &height in later_flushes {
+            store.flush(height, &BlockHash([height as u8; 32])).expect("the flush succeeds");
+        }
+        let settled = store.settle(expected).expect("no I/O error");
+        assert_eq!(settled, if later_flushes.is_empty() { 2 } else { 0 });
+        let found = |n| store.get(&outpoint(n)).expect("no I/O error");
+        assert_eq!(found(0), Some(coin(0, 1, &[0]).to_coin()));
+        assert_eq!(found(1), None);
+        assert_eq!(found(2), Some(coin(2, 2, &[7]).to_coin()));
+        assert_eq!(found(3), Some(coin(3, 1, &[3]).to_coin()));
+    }
 }
