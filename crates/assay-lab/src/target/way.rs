@@ -6,6 +6,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use super::bitcoind::CHAINSTATE;
+use super::network::{Network, is_bitcoin};
 use super::{Family, Target, TargetError, btcd, kernel};
 use crate::plan::{Delivery, Plan};
 use crate::process::{Launch, Ports};
@@ -38,8 +39,12 @@ pub(crate) struct SyncLaunch<'a> {
     pub(crate) ports: &'a Ports,
     /// Port of the node that has the blocks.
     pub(crate) source: u16,
-    /// Folder of the chain's block files.
+    /// Folder of the chain's block files, or the one file.
     pub(crate) blocks: &'a Path,
+    /// Whether the block files are another program's, of a chain that was not forged.
+    pub(crate) is_own: bool,
+    /// Last height to take from block files, where they hold more.
+    pub(crate) stop_height: Option<u32>,
 }
 
 impl Target {
@@ -78,7 +83,7 @@ impl Target {
 
     /// Rejects chains that the node's syncs do not know: `assay bitcoind` has those of Bitcoin.
     pub(crate) fn check_sync_chain(&self, by: Delivery, chain: &str) -> Result<(), TargetError> {
-        if self.family != Family::Assay || !by.is_sync() || chain == "regtest" {
+        if self.family != Family::Assay || !by.is_sync() || is_bitcoin(chain) {
             return Ok(());
         }
         let why = "our node syncs chains of Bitcoin so; name the target `engine` to have the block files read";
@@ -89,14 +94,16 @@ impl Target {
     pub(crate) fn launch_sync(&self, way: Way, with: &SyncLaunch<'_>) -> Launch {
         let program = self.command.first().cloned().unwrap_or_default();
         let mut env = Vec::new();
-        let folder = with.datadir.join("regtest");
+        let network = Network::of(with.chain);
+        let folder = with.datadir.join(network.folder);
         let mut node_log = None;
         let mut args = match (way, self.family) {
             (_, Family::Kernel) => kernel::sync_args(with),
             (_, Family::Btcd) => {
                 let threads = with.plan.sync.threads;
                 env.extend(threads.map(|count| ("GOMAXPROCS".into(), count.to_string().into())));
-                node_log = Some(with.datadir.join("logs").join("regtest").join("btcd.log"));
+                let (_, name) = network.btcd.unwrap_or_default();
+                node_log = Some(with.datadir.join("logs").join(name).join("btcd.log"));
                 self.btcd_args(with)
             }
             (_, Family::Engine) => self.validate_args(with),
@@ -173,16 +180,22 @@ mod tests {
     }
 
     fn line_by(by: Delivery, target: &Target) -> String {
+        line_of(by, target, "regtest", false)
+    }
+
+    fn line_of(by: Delivery, target: &Target, chain: &str, is_own: bool) -> String {
         let mut plan = Plan::builtin("bitcoin-scaling").expect("valid");
         plan.sync.threads = Some(2);
         let with = SyncLaunch {
-            chain: "regtest",
+            chain,
             activation: &BTreeMap::from([("segwit".to_owned(), 107)]),
             plan: &plan,
             datadir: Path::new("data"),
             ports: &Ports { rpc: 1, ..Ports::default() },
             source: 2,
             blocks: Path::new("chain/blocks"),
+            is_own,
+            stop_height: is_own.then_some(9),
         };
         let way = target.way(by).expect("it can");
         let launch = target.launch_sync(way, &with);
@@ -219,6 +232,28 @@ mod tests {
             line_by(Delivery::Reindex, &example(Family::Bchn, "Bitcoin Cash Node v28.0.1", "")),
         ];
         insta::assert_snapshot!(lines.join("\n---\n"));
+    }
+
+    #[test]
+    fn chains_of_ones_own() {
+        let new = "Options:\n\n  -minimumchainwork=<hex>\n  -signet\n  -testnet4\n  -v2transport\n";
+        let core = example(Family::BitcoinCore, "Bitcoin Core daemon version v31.99.0", new);
+        let btcd = example(Family::Btcd, "btcd version 0.24.2-beta", "      --notls\n");
+        let kernel = example(Family::Kernel, "assay-peer-kernel 0.1.0", "");
+        let engine = example(Family::Engine, "Assay 0.1.0", "      --progress  Print\n");
+        let lines = [
+            line_of(Delivery::Peer, &core, "main", true),
+            line_of(Delivery::Reindex, &core, "testnet4", true),
+            line_of(Delivery::Peer, &btcd, "main", true),
+            line_of(Delivery::Peer, &btcd, "signet", true),
+            line_of(Delivery::Peer, &kernel, "main", true),
+            line_of(Delivery::Peer, &engine, "test", true),
+        ];
+        insta::assert_snapshot!(lines.join("\n---\n"));
+        assert!(core.check_chain("testnet4").is_ok() && btcd.check_chain("testnet4").is_err());
+        let old = example(Family::BitcoinCore, "Bitcoin Core version v0.20.0", "");
+        let error = old.check_chain("signet").expect_err("it came with 0.21").to_string();
+        assert_eq!(error, "example (bitcoin-core) cannot take chain signet");
     }
 
     #[test]
