@@ -185,5 +185,6 @@ fn chain_line(
         magic: hex_string(&params.network.params().disk_magic),
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         recipe_sha256: hex_string(&recipe.sha256()),
+        files: None,
     }
 }

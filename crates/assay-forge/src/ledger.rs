@@ -43,6 +43,13 @@ pub enum Phase {
         /// Its number.
         number: u8,
     },
+    /// Some heights of a chain from block files.
+    Heights {
+        /// The first one.
+        first: u32,
+        /// The last one.
+        last: u32,
+    },
     /// Transactions of one width: so many inputs of one kind, one output.
     Width {
         /// What the inputs spend.
@@ -136,6 +143,7 @@ impl fmt::Display for Phase {
         match self {
             Self::Width { series, inputs } => write!(f, "{}-{inputs}", series.name()),
             Self::Era { number } => write!(f, "era-{number}"),
+            Self::Heights { first, last } => write!(f, "heights-{first}-{last}"),
             Self::Placed { age, order } => write!(f, "{}-{}", age.name(), order.name()),
             _ => match FIXED.iter().find(|(phase, _)| phase == self) {
                 Some((_, name)) => f.write_str(name),
@@ -165,13 +173,19 @@ impl FromStr for Phase {
             let phase = Self::Era { number };
             (phase.to_string() == name).then_some(phase)
         };
+        let heights = || {
+            let (first, last) = name.strip_prefix("heights-")?.split_once('-')?;
+            let phase = Self::Heights { first: first.parse().ok()?, last: last.parse().ok()? };
+            (phase.to_string() == name).then_some(phase)
+        };
         let placed = || {
             let all = Age::ALL
                 .into_iter()
                 .flat_map(|age| SpendOrder::ALL.map(|order| Self::Placed { age, order }));
             all.into_iter().find(|phase| phase.to_string() == name)
         };
-        era().or_else(width).or_else(placed).ok_or_else(|| UnknownPhase { name: name.to_owned() })
+        let known = era().or_else(heights).or_else(width).or_else(placed);
+        known.ok_or_else(|| UnknownPhase { name: name.to_owned() })
     }
 }
 
@@ -241,8 +255,37 @@ pub struct ChainLine {
     pub magic: String,
     /// Version of the forge.
     pub assay_version: String,
-    /// SHA-256 of the recipe's text.
+    /// SHA-256 of the recipe's text; empty where nothing was forged.
     pub recipe_sha256: String,
+    /// The block files of another program, where the chain is theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<FilesLine>,
+}
+
+/// Block files that a ledger was made of: blocks lie there, and nothing was forged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesLine {
+    /// Their folder, or the one file, absolute. Names of files are relative to the folder.
+    pub path: PathBuf,
+    /// The key that they are obfuscated with, in hex; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xor_key: Option<String>,
+    /// The first block of the chain, which the ledger does not list, in hex.
+    pub genesis: String,
+    /// How many there are.
+    pub count: usize,
+    /// Their length.
+    pub bytes: u64,
+    /// SHA-256 over their names, lengths and times of change.
+    pub listing_sha256: String,
+    /// SHA-256 over the 80-byte headers from height 0 to the last block of the ledger.
+    pub headers_sha256: String,
+    /// Height of the branch with the most work in them.
+    pub best_height: u32,
+    /// Its last block.
+    pub best_hash: String,
+    /// Blocks on other branches.
+    pub stale: usize,
 }
 
 /// One block.
@@ -314,11 +357,11 @@ pub struct TipLine {
     pub height: u32,
     /// Its hash, as nodes print it.
     pub hash: String,
-    /// Unspent outputs (unspendable ones and genesis' not counted).
+    /// Unspent outputs (unspendable ones and genesis' not counted). Of block files nobody has counted them: 0, as the next.
     pub utxo_count: u64,
     /// Their sum in satoshi.
     pub utxo_amount: u64,
-    /// Their MuHash, as `gettxoutsetinfo muhash` prints it.
+    /// Their MuHash, as `gettxoutsetinfo muhash` prints it; empty where nobody has counted them.
     pub utxo_muhash: String,
     /// Sum of the blocks' `txs`.
     pub txs: u64,
@@ -437,7 +480,10 @@ mod tests {
     fn phases_have_one_spelling() {
         let widths = Series::ALL.map(|series| Phase::Width { series, inputs: 1000 });
         let eras = [1, 14, 99].map(|number| Phase::Era { number });
-        for phase in FIXED.map(|(phase, _)| phase).into_iter().chain(widths).chain(eras) {
+        let heights = [Phase::Heights { first: 1, last: 90 }];
+        let all =
+            FIXED.map(|(phase, _)| phase).into_iter().chain(widths).chain(eras).chain(heights);
+        for phase in all {
             assert_eq!(phase.to_string().parse(), Ok(phase));
         }
         assert_eq!("segwit-25".parse(), Ok(Phase::Width { series: Series::Segwit, inputs: 25 }));
@@ -452,6 +498,8 @@ mod tests {
             "era-",
             "era-01",
             "era-256",
+            "heights-1",
+            "heights-01-5",
         ] {
             let unknown = name.parse::<Phase>().expect_err("no phase");
             assert_eq!(unknown.name, name);

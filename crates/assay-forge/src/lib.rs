@@ -57,7 +57,8 @@ pub use forge::{estimate, forge};
 pub use keys::KeyId;
 pub use kind::Kind;
 pub use ledger::{
-    Age, BlockLine, ChainLine, Ledger, LedgerError, Phase, RangeLine, Series, SpendOrder, TipLine,
+    Age, BlockLine, ChainLine, FilesLine, Ledger, LedgerError, Phase, RangeLine, Series,
+    SpendOrder, TipLine,
 };
 pub use network::Network;
 pub use options::{ForgeOptions, OptionsError, Variant};

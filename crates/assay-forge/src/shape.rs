@@ -106,7 +106,10 @@ impl Shape {
             Phase::FanIn => self.fan_in,
             Phase::Steady2 => self.steady_2,
             Phase::Steady3 => self.steady_3,
-            Phase::Width { .. } | Phase::Placed { .. } | Phase::Era { .. } => 0,
+            Phase::Width { .. }
+            | Phase::Placed { .. }
+            | Phase::Era { .. }
+            | Phase::Heights { .. } => 0,
         }
     }
 

@@ -77,6 +77,37 @@ pub struct ChainHeader {
     /// Hash of the recipe text.
     #[serde(default)]
     pub recipe_sha256: Option<String>,
+    /// The four bytes in front of each block, in hex.
+    #[serde(default)]
+    pub magic: String,
+    /// The block files of another program, where the chain was not forged.
+    #[serde(default)]
+    pub files: Option<ChainFiles>,
+}
+
+/// Block files that the blocks of a chain lie in, and which nothing is written to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainFiles {
+    /// Their folder, or the one file.
+    pub path: PathBuf,
+    /// The key that they are obfuscated with, in hex; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub xor_key: Option<String>,
+    /// The first block of the chain, in hex; results leave it out.
+    #[serde(default, skip_serializing)]
+    pub genesis: String,
+    /// How many there are.
+    pub count: usize,
+    /// Their length.
+    pub bytes: u64,
+    /// SHA-256 over the 80-byte headers from height 0 to the tip.
+    pub headers_sha256: String,
+    /// Height of the branch with the most work in them, which may go on above the tip.
+    pub best_height: u32,
+    /// Its last block.
+    pub best_hash: String,
+    /// Blocks on other branches.
+    pub stale: usize,
 }
 
 /// A block line of the ledger.
@@ -138,7 +169,7 @@ pub struct TipEntry {
     pub utxo_count: u64,
     /// Their amount, in satoshi.
     pub utxo_amount: u64,
-    /// Their `MuHash` as `gettxoutsetinfo` prints it.
+    /// Their `MuHash` as `gettxoutsetinfo` prints it. Empty where the ledger has no figures of them: its chain was not forged.
     pub utxo_muhash: String,
     /// Transactions, with coinbases.
     pub txs: u64,
@@ -298,17 +329,51 @@ impl Chain {
         if out.iter().all(inside) { Ok(()) } else { Err(wrong("does not hold a transaction")) }
     }
 
+    /// The folder of the block files, or the one file.
+    pub(crate) fn blocks_path(&self) -> PathBuf {
+        let forged = || self.dir.join("blocks");
+        self.header.files.as_ref().map_or_else(forged, |files| files.path.clone())
+    }
+
+    /// The last height that is wanted of block files which hold more.
+    pub(crate) fn stops_at(&self) -> Option<u32> {
+        let files = self.header.files.as_ref()?;
+        (files.best_height > self.tip.height).then_some(self.tip.height)
+    }
+
+    /// The file of a block.
+    pub(crate) fn path_of(&self, block: &BlockEntry) -> PathBuf {
+        match &self.header.files {
+            None => self.dir.join(&block.file),
+            Some(files) if files.path.is_file() => files.path.clone(),
+            Some(files) => files.path.join(&block.file),
+        }
+    }
+
+    /// Takes the obfuscation off bytes that lie at `offset` of a block file (Bitcoin Core `util/obfuscation.h`).
+    fn reveal(&self, bytes: &mut [u8], offset: u64) {
+        let Some(key) = self.header.files.as_ref().and_then(|files| files.xor_key.as_ref()) else {
+            return;
+        };
+        let mut raw = [0; 8];
+        if faster_hex::hex_decode(key.as_bytes(), &mut raw).is_ok() {
+            let key = raw.iter().cycle().skip((offset % 8) as usize);
+            bytes.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+        }
+    }
+
     /// Reads the header of a block.
     ///
     /// # Errors
     /// When the file cannot be read or ends too early.
     pub(crate) fn read_header(&self, block: &BlockEntry) -> Result<[u8; 80], ChainError> {
-        let path = self.dir.join(&block.file);
+        let path = self.path_of(block);
         let mut header = [0; 80];
         let read = File::open(&path).and_then(|mut file| {
             file.seek(SeekFrom::Start(block.offset))?;
             file.read_exact(&mut header)
         });
+        self.reveal(&mut header, block.offset);
         read.map(|()| header).map_err(|source| ChainError::Read { path, source })
     }
 
@@ -321,7 +386,7 @@ impl Chain {
         block: &BlockEntry,
         mut each: impl FnMut(&[u8]),
     ) -> Result<(), ChainError> {
-        let path = self.dir.join(&block.file);
+        let path = self.path_of(block);
         let read_error = |source| ChainError::Read { path: path.clone(), source };
         let mut file = File::open(&path).map_err(read_error)?;
         file.seek(SeekFrom::Start(block.offset)).map_err(read_error)?;
@@ -338,6 +403,7 @@ impl Chain {
                     what,
                 });
             }
+            self.reveal(&mut piece[..length], block.offset + block.bytes - left as u64);
             each(&piece[..length]);
             left -= length;
         }

@@ -495,6 +495,10 @@ fn steps(done: u64, total: Option<u64>, elapsed_s: f64) -> String {
 fn describe(chain: &Chain) -> String {
     let (tip, mib) = (&chain.tip, chain.tip.bytes as f64 / 1_048_576.0);
     let (height, txs, signatures) = (tip.height, tip.txs, tip.signatures);
+    if chain.header.files.is_some() {
+        let name = &chain.header.chain;
+        return format!("{height} blocks of {name}, {txs} transactions, {mib:.1} MiB");
+    }
     format!("{height} blocks, {txs} transactions, {signatures} signatures, {mib:.1} MiB")
 }
 

@@ -40,7 +40,10 @@ pub use electrum::EngineChain;
 pub use error::NodeError;
 pub use log::{ALL as LOG_ALL, CATEGORIES as LOG_CATEGORIES, LogConfig, LogError, LogLine};
 pub use node::{Node, PeerCount, StopHandle, run, run_with};
-pub use p2p::{P2pConfig, P2pTimeouts, Proxies, Resolve, SystemResolver};
+pub use p2p::{
+    BlockArchive, P2pConfig, P2pTimeouts, Proxies, Resolve, ServeConfig, SystemResolver,
+    serve_blocks,
+};
 /// Doors to private parsers, for the targets in `fuzz/`.
 #[cfg(fuzzing)]
 pub mod fuzzing {

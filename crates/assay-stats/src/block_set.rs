@@ -1,5 +1,6 @@
 //! Finding the blocks of a chain in block files.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::{Instruction, Instructions, op};
 use assay_store::{
-    BlockFiles, BlockFilesError, BlockPlace, RecordRules, Search, StrayBytes, StrayKind,
+    BlockFile, BlockFiles, BlockFilesError, BlockPlace, RecordRules, Search, StrayBytes, StrayKind,
 };
 use assay_wire::{Block, BlockHash, Header};
 
@@ -63,6 +64,19 @@ pub struct Stray {
     pub kind: StrayKind,
 }
 
+/// A block that is in no file, and one that builds on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingBlock {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height, where the block above holds its own (BIP34).
+    pub height: Option<u32>,
+    /// The block above.
+    pub child: BlockHash,
+    /// Where that one lies.
+    pub child_place: Place,
+}
+
 /// What there was besides the chosen branch.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
@@ -75,7 +89,7 @@ pub struct Found {
     /// Blocks that do not connect to the chosen branch.
     pub unconnected: usize,
     /// Blocks that are in no file and that some of those build on, the first few.
-    pub missing: Vec<BlockHash>,
+    pub missing: Vec<MissingBlock>,
     /// Bytes that belong to no block: the first few places, how many there are, and padding.
     pub strays: Vec<Stray>,
     /// How many such places there are.
@@ -102,6 +116,14 @@ pub enum OpenError {
         /// Their length.
         bytes: u64,
     },
+    /// A file that was there is gone.
+    #[error("{}: there is no {name} any more", path.display())]
+    NoFile {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// Its name.
+        name: String,
+    },
     /// No block connects to genesis, and the first one does not hold its height.
     #[error(
         "no block connects to genesis, and the first of the longest piece, {hash} ({place}), does not hold its height"
@@ -111,6 +133,22 @@ pub enum OpenError {
         hash: BlockHash,
         /// Where it lies.
         place: Place,
+    },
+}
+
+/// Why a block of a known place could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Files(#[from] BlockFilesError),
+    /// The file has changed.
+    #[error("{place}: block {hash} is not there any more")]
+    Changed {
+        /// Where it was.
+        place: Place,
+        /// The block.
+        hash: BlockHash,
     },
 }
 
@@ -142,7 +180,18 @@ impl BlockSet {
         let files = BlockFiles::open(path, params.disk_magic)?;
         let all = search(&files, &params, threads, on_bytes)?;
         let choice = branch::choose(&all.entries, &params.genesis_hash);
-        let Choice { blocks, duplicates, stale, unconnected, missing, .. } = choice;
+        let Choice { blocks, duplicates, stale, unconnected, loose, .. } = choice;
+        let mut missing = Vec::with_capacity(loose.len());
+        for index in loose {
+            let child = &all.entries[index as usize];
+            let height = height_in_coinbase(&files, &params, &child.place)?;
+            missing.push(MissingBlock {
+                hash: child.prev,
+                height: height.and_then(|height| height.checked_sub(1)),
+                child: child.hash,
+                child_place: place_of(&files, &child.place),
+            });
+        }
         let branch: Vec<(BlockHash, BlockPlace)> = choice
             .branch
             .iter()
@@ -182,6 +231,64 @@ impl BlockSet {
         Ok(Self { files, params, branch, first_height, found })
     }
 
+    /// The blocks of a chain whose places are known: of each from height 1 on its hash, the name of its file, and where in it it
+    /// lies. Nothing is searched; whoever reads a block sees whether it is still there.
+    ///
+    /// # Errors
+    /// When there are no files, or one of those named is not there.
+    pub fn known<'n>(
+        path: &Path,
+        params: Arc<ChainParams>,
+        blocks: impl Iterator<Item = (BlockHash, &'n str, u64, u32)>,
+    ) -> Result<Self, OpenError> {
+        let files = BlockFiles::open(path, params.disk_magic)?;
+        let name_of = |file: &BlockFile| file.path.file_name()?.to_str().map(str::to_owned);
+        let numbers: HashMap<String, u32> =
+            (0..).zip(files.files()).filter_map(|(at, file)| Some((name_of(file)?, at))).collect();
+        let mut branch = Vec::new();
+        for (hash, name, offset, size) in blocks {
+            let Some(file) = numbers.get(name).copied() else {
+                return Err(OpenError::NoFile { path: path.into(), name: name.to_owned() });
+            };
+            branch.push((hash, BlockPlace { file, offset, size }));
+        }
+        Ok(Self { files, params, branch, first_height: 1, found: Found::default() })
+    }
+
+    /// The header of the block at a height, as it lies in the file; `None` outside the chain.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or another block lies there by now.
+    pub fn header(&self, height: u32) -> Option<Result<[u8; Header::SIZE], ReadError>> {
+        let (hash, place) = self.at(height)?;
+        Some(self.files.read_part(place, Header::SIZE as u32).map_err(Into::into).and_then(
+            |bytes| match bytes.first_chunk() {
+                Some(header) if Header::parse(header).hash() == *hash => Ok(*header),
+                _ => Err(ReadError::Changed { place: self.place(place), hash: *hash }),
+            },
+        ))
+    }
+
+    /// Reads the raw block at a height into a buffer; `None` outside the chain.
+    ///
+    /// # Errors
+    /// As [`BlockSet::header`].
+    pub fn read_into(&self, height: u32, buffer: &mut Vec<u8>) -> Option<Result<(), ReadError>> {
+        let (hash, place) = self.at(height)?;
+        Some(self.files.read_into(place, buffer).map_err(Into::into).and_then(|()| {
+            let header = buffer.first_chunk().map(Header::parse);
+            match header {
+                Some(header) if header.hash() == *hash => Ok(()),
+                _ => Err(ReadError::Changed { place: self.place(place), hash: *hash }),
+            }
+        }))
+    }
+
+    /// Where the block at a height lies; `None` outside the chain.
+    pub fn place_at(&self, height: u32) -> Option<Place> {
+        self.at(height).map(|(_, place)| self.place(place))
+    }
+
     /// The chain.
     pub fn params(&self) -> &ChainParams {
         &self.params
@@ -217,6 +324,17 @@ impl BlockSet {
     /// Number of files and their length.
     pub fn files(&self) -> (usize, u64) {
         (self.files.files().len(), self.files.bytes())
+    }
+
+    /// The folder of the files.
+    pub fn folder(&self) -> &Path {
+        let first = self.files.files().first().and_then(|file| file.path.parent());
+        first.unwrap_or(Path::new(""))
+    }
+
+    /// The key that the files are obfuscated with; zeros where they are not.
+    pub fn key(&self) -> [u8; 8] {
+        self.files.key()
     }
 
     /// Whether the files are obfuscated.

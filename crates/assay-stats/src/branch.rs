@@ -28,8 +28,8 @@ pub(crate) struct Choice {
     pub(crate) duplicates: usize,
     pub(crate) stale: usize,
     pub(crate) unconnected: usize,
-    /// The parents that are missing below blocks off the branch, the first few.
-    pub(crate) missing: Vec<BlockHash>,
+    /// Indices of entries off the branch whose parents are in no file, one for each of the first few parents.
+    pub(crate) loose: Vec<u32>,
 }
 
 /// Not found.
@@ -83,12 +83,15 @@ pub(crate) fn choose(entries: &[Entry], genesis: &BlockHash) -> Choice {
     let first = |index: &u32| by_hash[&entries[*index as usize].hash] == *index;
     let connected =
         (0..entries.len() as u32).filter(first).filter(|i| connects(&roots[*i as usize])).count();
-    let mut missing = Vec::new();
+    let mut loose: Vec<u32> = Vec::new();
     for index in (0..entries.len() as u32).filter(first) {
         let is_loose = parents[index as usize] == NONE && !roots[index as usize].is_genesis;
-        let prev = entries[index as usize].prev;
-        if is_loose && missing.len() < MISSING_MAX && !missing.contains(&prev) {
-            missing.push(prev);
+        let prev = |index: u32| entries[index as usize].prev;
+        if is_loose
+            && loose.len() < MISSING_MAX
+            && !loose.iter().any(|other| prev(*other) == prev(index))
+        {
+            loose.push(index);
         }
     }
     Choice {
@@ -97,7 +100,7 @@ pub(crate) fn choose(entries: &[Entry], genesis: &BlockHash) -> Choice {
         duplicates: entries.len() - by_hash.len(),
         stale: connected - branch.len(),
         unconnected: by_hash.len() - connected,
-        missing,
+        loose,
         branch,
     }
 }
@@ -176,7 +179,7 @@ mod tests {
     fn a_gap_ends_the_branch_and_is_named() {
         let (hashes, choice) = chosen(&[(1, 0xff), (4, 3), (5, 4), (6, 5)]);
         assert_eq!(hashes, [1]);
-        assert_eq!((choice.unconnected, choice.missing), (3, vec![BlockHash([3; 32])]));
+        assert_eq!((choice.unconnected, choice.loose), (3, vec![1]), "block 3 is missing");
     }
 
     #[test]

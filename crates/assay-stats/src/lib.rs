@@ -45,11 +45,14 @@ mod read;
 mod rows;
 #[cfg(feature = "tables")]
 mod sql;
+mod whole;
 #[cfg(not(feature = "tables"))]
 mod without_tables;
 
 pub use answer::{Cell, Loaded, Source};
-pub use block_set::{BlockSet, Found, Heights, OpenError, Place, Stray, detect_chain};
+pub use block_set::{
+    BlockSet, Found, Heights, MissingBlock, OpenError, Place, ReadError, Stray, detect_chain,
+};
 pub use columns::{describe_tables, list_tables};
 pub use counts::{Counts, TypeCount};
 pub use kind::OutputKind;
@@ -60,6 +63,7 @@ pub use read::{Damage, DamageKind, Detail, Item, ReadOptions, read};
 pub use rows::{BlockRow, TxRow};
 #[cfg(feature = "tables")]
 pub use sql::{SqlError, query};
+pub use whole::{NotWhole, listing_sha256};
 #[cfg(not(feature = "tables"))]
 pub use without_tables::{ParquetError, ParquetWriter, SqlError, query};
 

@@ -135,6 +135,11 @@ impl BlockFiles {
         self.key != XorKey::NONE
     }
 
+    /// The key that they are obfuscated with; zeros where they are not.
+    pub fn key(&self) -> [u8; 8] {
+        self.key.bytes()
+    }
+
     /// Path of the file that a place is in.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! Flags and arguments.
 
 mod bench;
+mod block_files;
 mod builds;
 mod electrum;
 mod emit;
@@ -25,6 +26,7 @@ pub(crate) use bench::{
     BenchListArguments, BenchMempoolArguments, BenchNetworkArguments, BenchOneArguments,
     BenchPeersArguments, BenchServeArguments, CutArgument, MeasureArguments,
 };
+pub(crate) use block_files::{LedgerArguments, ServeChainArguments};
 pub(crate) use builds::{
     BuildsArguments, BuildsCleanArguments, BuildsCommand, BuildsMakeArguments, HowArguments,
     PartArgument, PrArguments,
@@ -144,9 +146,19 @@ pub(crate) struct RunArguments {
     /// Seed of the chain instead of the plan's.
     #[arg(long, value_name = "S")]
     pub(crate) seed: Option<u64>,
-    /// Forge and feed only the blocks up to this height.
+    /// Forge and feed only the blocks up to this height; of --blocks, take no others.
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
+    /// Syncs: take the chain from these block files instead of forging one, with --chain NAME.
+    /// Bitcoin Core's data folder, the folder of its blk*.dat, or one file of blocks, plain or
+    /// obfuscated (xor.dat). They are checked first (`assay chain ledger`), and nothing in them is
+    /// changed: targets that fetch blocks from peers get them from there, others read the files.
+    #[arg(long, value_name = "DIR", requires = "chain", conflicts_with_all = ["recipe", "scale", "byte_scale", "seed"])]
+    pub(crate) blocks: Option<PathBuf>,
+    /// With --blocks: height from which a soft fork (bip34, dersig, cltv, csv, segwit) is active,
+    /// given to every target that takes it; not on main. May be given several times.
+    #[arg(long, value_name = "NAME@HEIGHT", requires = "blocks")]
+    pub(crate) test_activation_height: Vec<String>,
     /// What to measure instead of the plan's targets: `assay`, `assay=PATH` for another build of
     /// it, `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN), or
     /// `core@REV` for one that `assay builds make` built, `core@REV+clang` where there are several;
@@ -203,8 +215,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Folder of the chain; a complete one of the same recipe, seed and scale is reused [default:
-    /// OUT/chain].
-    #[arg(long, value_name = "DIR")]
+    /// OUT/chain]. With --blocks: the chain in the files, which is main, test (or testnet3),
+    /// testnet4, signet, regtest or bch-regtest.
+    #[arg(long, value_name = "DIR or NAME")]
     pub(crate) chain: Option<PathBuf>,
     /// Keep finished runs or benchmarks in the results folder and run only the missing ones.
     #[arg(long)]
@@ -310,6 +323,8 @@ pub(crate) enum ChainCommand {
     Scripts(ScriptsArguments),
     Stats(StatsArguments),
     Sql(SqlArguments),
+    Ledger(LedgerArguments),
+    Serve(ServeChainArguments),
     /// Names of the built-in recipes.
     Recipes {
         /// Print JSON.

@@ -224,7 +224,7 @@ fn read_headers(chain: &Chain) -> Result<Vec<[u8; HEADER_BYTES]>, ChainError> {
 /// Reads a part of a block.
 fn read_at(chain: &Chain, index: usize, offset: u64, out: &mut [u8]) -> Result<(), ChainError> {
     let block = &chain.blocks[index];
-    let path = chain.dir.join(&block.file);
+    let path = chain.path_of(block);
     let mut read = |path| -> io::Result<()> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(block.offset + offset))?;

@@ -35,7 +35,7 @@ impl Course {
             headers.push(header);
         }
         let body = |block: &crate::chain::BlockEntry| Body::File {
-            path: chain.dir.join(&block.file),
+            path: chain.path_of(block),
             offset: block.offset,
             bytes: block.bytes as usize,
         };

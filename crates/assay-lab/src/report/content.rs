@@ -160,8 +160,13 @@ pub(super) fn soft_forks(results: &Results) -> Option<String> {
     forks.sort_by_key(|(_, height)| **height);
     let forks: Vec<_> =
         forks.iter().map(|(name, height)| format!("{name} from height {height}")).collect();
+    let when = if super::own_chain::files(results).is_some() {
+        "Soft forks activate at given heights"
+    } else {
+        "Soft forks activate with the eras"
+    };
     Some(format!(
-        "- Soft forks activate with the eras: {}. Programs that have `-testactivationheight` (Bitcoin Core from 22 on, our node \
+        "- {when}: {}. Programs that have `-testactivationheight` (Bitcoin Core from 22 on, our node \
          and engine) get these heights; others enforce each where their own regtest has it, and the blocks are valid there as \
          well. Programs of before a soft fork verify what they know of it.",
         forks.join(", ")

@@ -4,7 +4,7 @@ use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
 use assay_report::{Figure, Front};
 
 use super::series::{self, Series};
-use super::{charts, index, placement, prose, scaling, sync, verdict};
+use super::{charts, index, own_chain, placement, prose, scaling, sync, verdict};
 use crate::compare::{CompareError, Comparison};
 use crate::results::Results;
 
@@ -41,8 +41,11 @@ pub(super) fn of(results: &Results, verdict: Option<&Result<Comparison, CompareE
 }
 
 fn of_sync(results: &Results) -> Front {
-    let tips =
-        format!("{} targets reached the tip with the coins of the ledger", results.targets.len());
+    let coins = match own_chain::files(results) {
+        Some(_) => "with the same coins",
+        None => "with the coins of the ledger",
+    };
+    let tips = format!("{} targets reached the tip {coins}", results.targets.len());
     Front {
         answer: sync::standing(results).unwrap_or(tips),
         figures: sync_figures(results),

@@ -9,6 +9,7 @@ mod csv;
 mod finding;
 mod front;
 mod index;
+mod own_chain;
 mod placement;
 mod profiles;
 mod prose;
@@ -279,7 +280,9 @@ fn common_sections(results: &Results, is_sync: bool) -> Vec<Section> {
         folded(
             "verification",
             "Verification",
-            vec![prose::VERIFICATION.to_owned()],
+            vec![
+                own_chain::verification(results).unwrap_or_else(|| prose::VERIFICATION.to_owned()),
+            ],
             vec![tables::verification(results)],
         ),
         folded(

@@ -3,7 +3,7 @@
 use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
 use assay_report::stats::{median, rate as divide};
 
-use super::series;
+use super::{own_chain, series};
 use crate::machine::ReferenceRate;
 use crate::plan::{Delivery, Rate, SeenMode};
 use crate::results::{Results, Run, Status, disturbance};
@@ -41,17 +41,22 @@ counted here.";
 /// The first section.
 pub(super) fn summary(results: &Results) -> Vec<String> {
     let chain = &results.chain;
+    let what = own_chain::sentence(results).unwrap_or_else(|| {
+        format!(
+            "{} blocks with {} transactions, {} inputs, {} outputs and {} signatures ({} at scale {}, \
+             seed {})",
+            count(u64::from(chain.height)),
+            count(chain.txs),
+            count(chain.inputs),
+            count(chain.outputs),
+            count(chain.signatures),
+            chain.recipe,
+            chain.scale,
+            chain.seed,
+        )
+    });
     let mut out = vec![format!(
-        "{} blocks with {} transactions, {} inputs, {} outputs and {} signatures ({} at scale {}, \
-         seed {}), validated by {} in {}.",
-        count(u64::from(chain.height)),
-        count(chain.txs),
-        count(chain.inputs),
-        count(chain.outputs),
-        count(chain.signatures),
-        chain.recipe,
-        chain.scale,
-        chain.seed,
+        "{what}, validated by {} in {}.",
         versions(results).join(", "),
         match results.runs().count() {
             1 => "one run".to_owned(),
@@ -162,7 +167,10 @@ fn reference_rate(results: &Results) -> Vec<String> {
             rate(verify),
             rate(all)
         ));
-        for series in series::all(results).iter().filter(|series| series.seen <= 0.0) {
+        // Of a chain that was not forged nobody has counted the signatures.
+        let all_series = series::all(results);
+        let counted = all_series.iter().filter(|_| results.chain.signatures > 0);
+        for series in counted.filter(|series| series.seen <= 0.0) {
             let ours = if super::sync::is_one(results) {
                 super::sync::signatures_per_s(results, series)
             } else {

@@ -13,7 +13,7 @@ use assay_report::{Band, Chart, Line, LineChart, Look, Table, number};
 
 use super::series::{self, Series, measured_phases};
 use super::tables::NONE;
-use super::{charts, content};
+use super::{charts, content, own_chain};
 use crate::plan::Delivery;
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
 
@@ -157,7 +157,10 @@ pub(super) fn outcome(results: &Results) -> Table {
             seconds(end_s),
             per_s(sum(|block| block.txs)),
             per_s(sum(|block| block.bytes) / MIB),
-            per_s(sum(|block| block.signatures)),
+            match sum(|block| block.signatures) {
+                none if none <= 0.0 => NONE.to_owned(),
+                signatures => per_s(signatures),
+            },
         ]);
     }
     table
@@ -203,8 +206,13 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     let plan = &results.plan;
     let way = match plan.feed.by {
         Delivery::Peer => {
-            "The source is our own node, another process on the same machine; its CPU time is not the target's, \
-             but it shares the cores."
+            if own_chain::files(results).is_some() {
+                "The source gives headers and blocks straight from the block files; it is another process on the same machine, whose \
+                 CPU time is not the target's, but it shares the cores."
+            } else {
+                "The source is our own node, another process on the same machine; its CPU time is not the target's, \
+                 but it shares the cores."
+            }
         }
         _ => "Blocks are read from files; no other node takes part.",
     };
@@ -224,9 +232,12 @@ pub(super) fn method(results: &Results) -> Vec<String> {
          fetching, all checks and all writing that it does until then; not what it writes when it stops."
             .to_owned(),
         "The height is asked from outside; all times are from one monotonic clock of the laboratory.".to_owned(),
-        "Who verified the end: the target says its tip, height and, where it can, its set of unspent outputs (MuHash, count, \
-         amount); the ledger of the forge says what they must be. A run that differs is void."
-            .to_owned(),
+        match own_chain::verification(results) {
+            Some(how) => how,
+            None => "Who verified the end: the target says its tip, height and, where it can, its set of unspent outputs (MuHash, \
+                     count, amount); the ledger of the forge says what they must be. A run that differs is void."
+                .to_owned(),
+        },
         "Figures over several runs are medians; spread is largest minus smallest, relative to the median.".to_owned(),
     ];
     let prepared = results.runs().find_map(|run| run.preparation.page_cache.clone());
@@ -263,7 +274,8 @@ pub(super) fn ways(results: &Results) -> Table {
             if of.is_empty() {
                 NONE.to_owned()
             } else if of.iter().all(|check| check.found.is_some()) {
-                "equals the ledger".to_owned()
+                let is_own = own_chain::files(results).is_some() && what != "tip";
+                if is_own { "equals the first report" } else { "equals the ledger" }.to_owned()
             } else {
                 "not reported by the target".to_owned()
             }

@@ -6,6 +6,7 @@ use assay_report::number::{
 };
 use assay_report::stats::median;
 
+use super::own_chain;
 use super::series::{
     has_valid, measured_phases, of_phase, phase_of, published as published_figure, spread_of_phase,
 };
@@ -330,8 +331,11 @@ pub(super) fn resources(results: &Results) -> Table {
 
 /// The comparisons with the ledger.
 pub(super) fn verification(results: &Results) -> Table {
-    let mut table =
-        Table::new("End state against the ledger", &["Run", "What", "Verdict", "Ledger"], 4);
+    let (caption, expected) = match own_chain::files(results) {
+        Some(_) => ("End state against the ledger and the first report of the coins", "Expected"),
+        None => ("End state against the ledger", "Ledger"),
+    };
+    let mut table = Table::new(caption, &["Run", "What", "Verdict", expected], 4);
     for run in results.runs() {
         for check in &run.checks {
             let verdict = match &check.found {
@@ -406,6 +410,9 @@ pub(super) fn chains(results: &Results) -> Vec<Table> {
 }
 
 fn chain(chain: &ChainSummary) -> Table {
+    if let Some(files) = &chain.files {
+        return own_chain::table(chain, files);
+    }
     let caption = if chain.distinct_keys { "Chain, distinct keys" } else { "Chain" };
     let mut table = Table::new(caption, &["What", "Value"], 2);
     let keys = if chain.distinct_keys { "one per output" } else { "as published" };

@@ -154,6 +154,8 @@ pub(crate) fn node_results() -> Results {
         bytes: sum(|block| block.bytes),
         signatures: sum(|block| block.signatures),
         forge_s: Some(6.5),
+        files: None,
+        coins_reported_by: None,
     };
     let reference_rate = |rate: f64| ReferenceRate {
         library: Some("libsecp256k1".to_owned()),

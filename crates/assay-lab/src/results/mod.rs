@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
-use crate::chain::RangeEntry;
+use crate::chain::{ChainFiles, RangeEntry};
 use crate::electrum::check::LedgerCheck;
 use crate::machine::disk::DiskUse;
 use crate::machine::{Machine, ReferenceRate, Software};
@@ -120,6 +120,12 @@ pub struct ChainSummary {
     pub signatures: u64,
     /// Seconds the forge took, from outside; absent when the chain was there already.
     pub forge_s: Option<f64>,
+    /// The block files of another program, where the chain was not forged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<ChainFiles>,
+    /// The run that reported the unspent outputs first, where no ledger says what they must be: others are compared with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coins_reported_by: Option<String>,
 }
 
 /// All runs of one target.

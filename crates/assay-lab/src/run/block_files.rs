@@ -1,7 +1,7 @@
 //! Block files put in place before a node reads them at its own pace.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,9 +10,9 @@ use assay_report::atomic_file::{self, WriteError};
 
 use super::one::{RunFault, RunJob};
 use super::prepare;
-use crate::chain::block_files;
+use crate::chain::{Chain, ChainFiles, block_files};
 use crate::process::{Ports, Process};
-use crate::target::{SyncLaunch, Way};
+use crate::target::{SyncLaunch, Way, chain_folder};
 
 /// The first block of regtest (Core's `kernel/chainparams.cpp`), which forged files begin after. A node that finds its own
 /// files must find it there too: without it no other block has a place.
@@ -43,7 +43,12 @@ impl RunJob<'_> {
 
     /// Copies, not links: nodes append to the last file.
     fn copy_files(&self, datadir: &Path) -> Result<(), RunFault> {
-        let (from, to) = (self.chain.dir.join("blocks"), datadir.join("regtest").join("blocks"));
+        let to = datadir.join(chain_folder(&self.chain.header.chain)).join("blocks");
+        if let Some(files) = &self.chain.header.files {
+            atomic_file::create_folder(&to)?;
+            return write_in_order(self.chain, files, &to);
+        }
+        let from = self.chain.blocks_path();
         let at = |path: &Path| {
             let path = path.to_owned();
             move |source| WriteError { path, source }
@@ -94,6 +99,8 @@ impl RunJob<'_> {
             source: 0,
             blocks: folder,
             assumed: self.chain.assumed_by(self.plan),
+            is_own: self.chain.header.files.is_some(),
+            stop_height: None,
         };
         let launch = self.target.launch_sync(Way::Reindex, &with);
         self.target
@@ -125,6 +132,52 @@ impl RunJob<'_> {
         Ok(())
     }
 }
+
+/// Writes the blocks of another program's files up to the tip, in the order of heights and as they are without obfuscation: so every
+/// target reads the same bytes, whatever its version, and none above the tip.
+fn write_in_order(chain: &Chain, files: &ChainFiles, to: &Path) -> Result<(), RunFault> {
+    let decode = |text: &str| {
+        let mut bytes = vec![0; text.len() / 2];
+        faster_hex::hex_decode(text.as_bytes(), &mut bytes).ok()?;
+        Some(bytes)
+    };
+    let (Some(magic), Some(genesis)) = (decode(&chain.header.magic), decode(&files.genesis)) else {
+        let path = chain.dir.join("ledger.jsonl");
+        let source = io::Error::other("the ledger does not say how blocks are framed");
+        return Err(WriteError { path, source }.into());
+    };
+    let head = |bytes: u64| [&magic[..], &(bytes as u32).to_le_bytes()].concat();
+    let (mut number, mut room) = (0, FILE_BYTES_MAX);
+    let name = |number: u32| to.join(format!("blk{number:05}.dat"));
+    let failed = |number: u32, source| WriteError { path: name(number), source };
+    let create = |number: u32| {
+        let file = File::create(name(number)).map_err(|error| failed(number, error))?;
+        Ok::<_, WriteError>(BufWriter::with_capacity(1 << 20, file))
+    };
+    let mut out = create(number)?;
+    out.write_all(&[&head(genesis.len() as u64)[..], &genesis].concat())
+        .map_err(|error| failed(number, error))?;
+    for block in &chain.blocks {
+        if block.bytes + 8 > room {
+            out.flush().map_err(|error| failed(number, error))?;
+            (number, room) = (number + 1, FILE_BYTES_MAX);
+            out = create(number)?;
+        }
+        room -= block.bytes + 8;
+        let mut written = out.write_all(&head(block.bytes));
+        let read = chain.read_block(block, |piece| {
+            if written.is_ok() {
+                written = out.write_all(piece);
+            }
+        });
+        written.map_err(|error| failed(number, error))?;
+        read.map_err(RunFault::Chain)?;
+    }
+    Ok(out.flush().map_err(|error| failed(number, error))?)
+}
+
+/// Length of a block file (Bitcoin Core `node/blockstorage.h`, `MAX_BLOCKFILE_SIZE`).
+const FILE_BYTES_MAX: u64 = 128 << 20;
 
 /// A block file with the first block before all others.
 fn copy_behind_genesis(from: &Path, to: &Path) -> io::Result<()> {

@@ -86,6 +86,8 @@ impl Settings {
                     blocks,
                     // The chain's; the settings of the sync say whether there is one.
                     assumed: None,
+                    is_own: chain.files.is_some(),
+                    stop_height: chain.files.as_ref().map(|_| chain.height),
                 };
                 target.launch_sync(way, &with)
             }
@@ -95,7 +97,8 @@ impl Settings {
             }
         };
         Self {
-            chain: ChainSummary { forge_s: None, ranges: Vec::new(), ..chain.clone() },
+            // Where the files lie, and what they hold above the tip, is no matter.
+            chain: ChainSummary { forge_s: None, ranges: Vec::new(), files: None, ..chain.clone() },
             // How many shares a plan asks for does not change what one of them is.
             feed: FeedPlan { seen: vec![seen], ..plan.feed.clone() },
             family: target.family,

@@ -11,6 +11,7 @@ mod source;
 mod sync;
 mod verify;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
@@ -22,17 +23,18 @@ use assay_report::number::in_percent;
 use self::journal::{Journal, Settings, run_id};
 use self::one::RunJob;
 use self::source::Source;
+use self::verify::Coins;
 use crate::chain::Chain;
 use crate::forge::scripts::{ScriptsError, ScriptsJob};
 use crate::forge::{ForgeError, ForgeJob};
 use crate::machine::clock::{iso8601, unix_ms};
 use crate::machine::reference_rate::{self, ReferenceRateError};
 use crate::machine::{self, Machine, ReferenceRate, Software};
-use crate::plan::{ChainPlan, Keys, Plan, TargetSpec, Variant, check_scale};
+use crate::plan::{ChainPlan, Delivery, Keys, PhasePlan, Plan, TargetSpec, Variant, check_scale};
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
-    ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, TargetResults, disturbance,
+    ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, Status, TargetResults, disturbance,
 };
 use crate::target::{Target, TargetError, Way};
 
@@ -69,6 +71,8 @@ pub struct RunOptions {
     pub scripts_command: Vec<OsString>,
     /// How to call our node; `--chain`, `--datadir` and `--rpc` are added.
     pub node_command: Vec<OsString>,
+    /// How to have a chain that was not forged given to peers; its folder, `--p2p` and `--p2p-rate` are added.
+    pub serve_command: Vec<OsString>,
     /// How to measure the reference signature library; empty if it is not to be measured. The
     /// command prints a JSON object with `ecdsa_verify_per_s` and the like, for one thread.
     pub reference_rate_command: Vec<OsString>,
@@ -106,6 +110,24 @@ pub enum LabError {
     /// There is no script ledger.
     #[error(transparent)]
     Scripts(#[from] ScriptsError),
+    /// Block files of another program are taken by syncs alone.
+    #[error(
+        "plan {plan} feeds transactions and blocks one at a time, for which a chain has to be forged; a chain from block files is \
+         for syncs, such as core-evolution or ibd-tracking-macro"
+    )]
+    NoSync {
+        /// The plan.
+        plan: String,
+    },
+    /// Files that are obfuscated, or hold more than is wanted, cannot be imported as they are.
+    #[error(
+        "--by load-block has nodes import block files as they are, but these are {why}; use --by peer, reindex or \
+         reindex-chainstate"
+    )]
+    NoImport {
+        /// What is in the way.
+        why: &'static str,
+    },
     /// A target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -164,6 +186,7 @@ pub fn run(
             target.check_chain(&chain.header.chain)?;
             target.check_sync_chain(plan.feed.by, &chain.header.chain)?;
         }
+        check_files(&plan, &chain)?;
         let source = make_source(&plan, keys, &chain, &targets, options, reporter)?;
         let summary = summarise(&chain, forge_s);
         chains.push(Forged { keys, summary, chain, scripts: None, source });
@@ -180,6 +203,11 @@ pub fn run(
         plan: &plan,
         options,
         chains: &chains,
+        coins: chains
+            .iter()
+            .map(|forged| Coins::of_ledger(&forged.chain.tip))
+            .collect::<Vec<_>>()
+            .into(),
         targets: &targets,
         machine,
         journal: Journal::open(&options.out_dir, options.resume, plan.runs.repeat)?,
@@ -223,6 +251,8 @@ struct Session<'a> {
     plan: &'a Plan,
     options: &'a RunOptions,
     chains: &'a [Forged],
+    /// What the coins at the end of each chain must be: known from its ledger, or from the first run that reports them.
+    coins: RefCell<Vec<Coins>>,
     targets: &'a [Target],
     machine: Machine,
     journal: Journal,
@@ -262,6 +292,7 @@ impl Session<'_> {
                 if self.options.resume { self.journal.finished(&id, &settings) } else { None };
             if let Some(run) = finished {
                 self.reporter.event(&Event::RunSkipped { run: &run });
+                self.learn_coins(slot.chain, &run);
                 runs.entry((slot.target, slot.chain)).or_default().push(run);
                 continue;
             }
@@ -272,6 +303,7 @@ impl Session<'_> {
             let (run, fault) = self.execute(*slot, target, &id, (number, of), None);
             self.journal.record(&settings, &run)?;
             self.reporter.event(&Event::RunFinished { run: &run });
+            self.learn_coins(slot.chain, &run);
             runs.entry((slot.target, slot.chain)).or_default().push(run);
             if let Some(fault) = fault {
                 // What there is makes a report; the fault is what the caller must hear of.
@@ -369,12 +401,14 @@ impl Session<'_> {
         let forged = &self.chains[slot.chain];
         let blocks = forged.chain.blocks.len();
         self.reporter.event(&Event::RunStarted { id, number, of, blocks });
+        let coins = self.coins.borrow()[slot.chain].clone();
         let job = RunJob {
             plan: self.plan,
             chain: &forged.chain,
             target,
             way: target.way(self.plan.feed.by).unwrap_or(Way::Rpc),
             source: forged.source.as_ref(),
+            coins: &coins,
             seen: slot.seen,
             repeat: slot.repeat,
             id,
@@ -385,6 +419,13 @@ impl Session<'_> {
             reporter: self.reporter,
         };
         job.execute()
+    }
+
+    /// Where no ledger says what the coins must be, the first run that reports them does.
+    fn learn_coins(&self, chain: usize, run: &Run) {
+        if run.status == Status::Valid {
+            self.coins.borrow_mut()[chain].learn(run);
+        }
     }
 
     fn void(&self, id: String, fault: RunFault) -> LabError {
@@ -433,7 +474,11 @@ impl Session<'_> {
         let pairs = (0..self.chains.len())
             .flat_map(|chain| (0..self.targets.len()).map(move |target| (target, chain)));
         let targets = pairs.map(|(target, chain)| of_target(target, chain)).collect();
-        let summaries: Vec<_> = self.chains.iter().map(|forged| forged.summary.clone()).collect();
+        let mut summaries: Vec<_> =
+            self.chains.iter().map(|forged| forged.summary.clone()).collect();
+        for (summary, coins) in summaries.iter_mut().zip(&*self.coins.borrow()) {
+            coins.describe(summary);
+        }
         let (chain, more_chains) = match summaries.split_first() {
             Some((first, others)) => (first.clone(), others.to_vec()),
             None => unreachable!("a plan has at least one chain"),
@@ -473,7 +518,13 @@ fn mark_disturbed(runs: &mut [Run]) {
 
 /// Has the plan say what the chain is that was given.
 fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeError> {
-    let header = Chain::open(options.chain_dir.as_deref().unwrap_or(&options.out_dir))?.header;
+    let chain = Chain::open(options.chain_dir.as_deref().unwrap_or(&options.out_dir))?;
+    if chain.header.files.is_some() {
+        plan.phases = phases_of(&chain);
+        plan.scaling.clear();
+        plan.published = None;
+    }
+    let header = chain.header;
     let is_faithful = header.variant == Variant::Faithful.as_str();
     plan.chain = ChainPlan {
         recipe: header.recipe,
@@ -486,6 +537,35 @@ fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeErro
         stop_height: header.stop_height,
     };
     Ok(())
+}
+
+/// The parts of a chain that was not forged, of which no plan knows.
+fn phases_of(chain: &Chain) -> Vec<PhasePlan> {
+    let parts = chain.blocks.chunk_by(|a, b| a.phase == b.phase);
+    parts
+        .filter_map(|part| Some((part.first()?, part.last()?)))
+        .map(|(first, last)| PhasePlan {
+            name: first.phase.clone(),
+            title: format!("Heights {} to {}", first.height, last.height),
+            published_heights: None,
+            measured: true,
+        })
+        .collect()
+}
+
+/// Whether a plan can be run with block files of another program.
+fn check_files(plan: &Plan, chain: &Chain) -> Result<(), LabError> {
+    let Some(files) = &chain.header.files else { return Ok(()) };
+    if !plan.feed.by.is_sync() {
+        return Err(LabError::NoSync { plan: plan.name.clone() });
+    }
+    let why = match (&files.xor_key, chain.stops_at()) {
+        _ if plan.feed.by != Delivery::LoadBlock => return Ok(()),
+        (Some(_), _) => "obfuscated",
+        (None, Some(_)) => "of a chain that goes on above the last height",
+        (None, None) => return Ok(()),
+    };
+    Err(LabError::NoImport { why })
 }
 
 /// Holds the output folder until dropped.
@@ -578,6 +658,9 @@ fn make_source(
     if !targets.iter().any(is_peer) {
         return Ok(None);
     }
+    if chain.header.files.is_some() {
+        return Ok(Some(Source::serving(chain, &options.serve_command)));
+    }
     let name = format!("source{}", suffix(plan, keys));
     let log = options.out_dir.join("logs").join(format!("{name}.log"));
     let dir = options.out_dir.join(&name);
@@ -630,5 +713,7 @@ fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
         bytes: tip.bytes,
         signatures: tip.signatures,
         forge_s,
+        files: header.files,
+        coins_reported_by: None,
     }
 }

@@ -10,9 +10,9 @@ use assay_report::atomic_file::{self, WriteError};
 
 use super::index::{self, IndexSide, RunningNode};
 use super::source::Source;
-use super::verify::{self, EndState};
+use super::verify::{self, Coins, EndState};
 use super::{prepare, profile};
-use crate::chain::Chain;
+use crate::chain::{Chain, ChainError};
 use crate::electrum::ElectrumError;
 use crate::electrum::check::CheckError;
 use crate::feed::courier::Courier;
@@ -59,6 +59,9 @@ pub enum RunFault {
         /// The block that would have been next, or was being fed.
         height: u32,
     },
+    /// A block of the chain cannot be read.
+    #[error(transparent)]
+    Chain(ChainError),
     /// A block could not be fed.
     #[error(transparent)]
     Feed(#[from] FeedError),
@@ -153,6 +156,8 @@ pub(crate) struct RunJob<'a> {
     pub(crate) way: Way,
     /// The node that peers fetch blocks from.
     pub(crate) source: Option<&'a Source>,
+    /// What the coins must be.
+    pub(crate) coins: &'a Coins,
     pub(crate) seen: f64,
     pub(crate) repeat: u32,
     pub(crate) id: &'a str,
@@ -202,7 +207,7 @@ impl RunJob<'_> {
         control_ns.push(time_control_load_ns());
         let void_reason = match &fault {
             Some(fault) => Some(whole_story(fault)),
-            None => difference(&findings.end.checks),
+            None => difference(&findings.end.checks, self.coins.reported_by.as_deref()),
         };
         let total = aggregate::total(self.plan, &findings.blocks);
         let run = Run {
@@ -251,7 +256,7 @@ impl RunJob<'_> {
         atomic_file::create_folder(&datadir)?;
         atomic_file::create_folder(&logs)?;
         self.place_blocks(&datadir)?;
-        findings.preparation = prepare::prepare(self.plan, &self.chain.dir, &datadir)?;
+        findings.preparation = prepare::prepare(self.plan, &self.chain.blocks_path(), &datadir)?;
         let log = logs.join(format!("{}.log", self.id));
         let result = self.with_target(clock, &datadir, &log, findings);
         if !self.keep_datadir {
@@ -333,12 +338,13 @@ impl RunJob<'_> {
         }
         let client = outcome?;
         self.reporter.event(&Event::Verifying);
-        let end = verify::end_state(&client, self.chain).map_err(|error| {
-            match process.death(&error) {
-                Some(source) => RunFault::DiedAtEnd { source },
-                None => RunFault::EndState { source: error },
-            }
-        })?;
+        let end =
+            verify::end_state(&client, self.chain, self.coins).map_err(|error| {
+                match process.death(&error) {
+                    Some(source) => RunFault::DiedAtEnd { source },
+                    None => RunFault::EndState { source: error },
+                }
+            })?;
         let of_index = std::mem::replace(&mut findings.end, end).checks;
         findings.end.checks.extend(of_index);
         Ok(client)
@@ -424,11 +430,15 @@ impl RunJob<'_> {
     }
 }
 
-/// The first contradiction to the ledger.
-fn difference(checks: &[Check]) -> Option<String> {
+/// The first contradiction to the ledger, or of the coins to the run that reported them first.
+fn difference(checks: &[Check], coins_by: Option<&str>) -> Option<String> {
     let check = checks.iter().find(|check| check.differs())?;
     let found = check.found.as_deref().unwrap_or_default();
-    Some(format!("{} is {found}, the ledger says {}", check.what, check.expected))
+    let says = match coins_by.filter(|_| check.what.starts_with(verify::COINS)) {
+        Some(run) => format!("run {run} reported"),
+        None => "the ledger says".to_owned(),
+    };
+    Some(format!("{} is {found}, {says} {}", check.what, check.expected))
 }
 
 /// An error with everything that caused it.
@@ -473,8 +483,12 @@ mod tests {
             expected: "aa".to_owned(),
             found: found.map(str::to_owned),
         };
-        assert_eq!(difference(&[check(None), check(Some("aa"))]), None);
-        let told = difference(&[check(Some("aa")), check(Some("bb"))]);
+        assert_eq!(difference(&[check(None), check(Some("aa"))], None), None);
+        let mut checks = [check(Some("aa")), check(Some("bb"))];
+        let told = difference(&checks, Some("core-1"));
         assert_eq!(told.as_deref(), Some("tip is bb, the ledger says aa"));
+        checks[1].what = "UTXO count".to_owned();
+        let told = difference(&checks, Some("core-1"));
+        assert_eq!(told.as_deref(), Some("UTXO count is bb, run core-1 reported aa"));
     }
 }

@@ -14,7 +14,7 @@ const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 /// Copies the data folder that the plan names, and empties the page cache where it says so.
 pub(crate) fn prepare(
     plan: &Plan,
-    chain_dir: &Path,
+    blocks: &Path,
     datadir: &Path,
 ) -> Result<Preparation, WriteError> {
     let mut done = Preparation::default();
@@ -23,9 +23,9 @@ pub(crate) fn prepare(
         done.copied_from = Some(from.display().to_string());
     }
     if plan.runs.drop_caches {
-        done.page_cache = Some(empty_page_cache(&[chain_dir, datadir]));
+        done.page_cache = Some(empty_page_cache(&[blocks, datadir]));
     } else if plan.runs.drop_blocks {
-        done.page_cache = Some(drop_blocks(&chain_dir.join("blocks")));
+        done.page_cache = Some(drop_blocks(blocks));
     }
     Ok(done)
 }

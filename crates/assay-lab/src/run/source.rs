@@ -1,6 +1,8 @@
-//! The source of syncs: our own node with the whole chain, which gives blocks to peers.
+//! The source of syncs, which gives blocks to peers.
 //!
-//! Its data folder is filled once per chain, over RPC, and used again by every run after that.
+//! Of a forged chain it is our own node with the whole chain. Its data folder is filled once per chain, over RPC, and used again by
+//! every run after that. Block files of another program are given as they lie there (`assay chain serve`): neither a copy nor a
+//! validation of a large chain comes before the first run.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpStream};
@@ -26,25 +28,39 @@ const FILLED: &str = "filled";
 /// Longest wait until the node takes connections of peers.
 const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A data folder of our node.
+/// A chain for peers.
 #[derive(Debug)]
 pub(crate) struct Source {
+    /// The data folder of our node, or the folder of the ledger.
     dir: PathBuf,
-    /// How to call our node.
+    /// How to call our node, or what serves block files.
     command: Vec<OsString>,
     chain: String,
     tip: u32,
+    serves_files: bool,
 }
 
 /// A node that gives blocks.
 pub(crate) struct RunningSource {
     process: Process,
-    client: Client,
+    /// Of a node.
+    client: Option<Client>,
     /// Where peers connect.
     pub(crate) port: u16,
 }
 
 impl Source {
+    /// The block files of another program.
+    pub(crate) fn serving(chain: &Chain, command: &[OsString]) -> Self {
+        Self {
+            dir: chain.dir.clone(),
+            command: command.to_vec(),
+            chain: chain.header.chain.clone(),
+            tip: chain.tip.height,
+            serves_files: true,
+        }
+    }
+
     /// The folder `dir` with all of `chain`, filled unless that was done before.
     pub(crate) fn prepare(
         dir: &Path,
@@ -59,6 +75,7 @@ impl Source {
             command: command.to_vec(),
             chain: chain.header.chain.clone(),
             tip: chain.tip.height,
+            serves_files: false,
         };
         let mark = dir.join(FILLED);
         if fs::read_to_string(&mark).is_ok_and(|tip| tip.trim() == chain.tip.hash) {
@@ -105,7 +122,7 @@ impl Source {
         Ok(())
     }
 
-    /// Starts the node, and waits until it has its blocks and takes peers.
+    /// Starts it, and waits until it has its blocks and takes peers.
     pub(crate) fn start(
         &self,
         rate_mb_s: Option<f64>,
@@ -117,19 +134,26 @@ impl Source {
             peers.extend(["--p2p-rate".to_owned(), rate.to_string()]);
         }
         let mut process = Process::start(self.launch(&ports, &peers), ports.rpc, log)?;
-        let (credentials, info) = process.wait_answer(Duration::from_millis(20))?;
-        if info.blocks != u64::from(self.tip) {
-            return Err(ProcessError::NotFresh { chain: info.chain, blocks: info.blocks });
-        }
+        let client = if self.serves_files {
+            None
+        } else {
+            let (credentials, info) = process.wait_answer(Duration::from_millis(20))?;
+            if info.blocks != u64::from(self.tip) {
+                return Err(ProcessError::NotFresh { chain: info.chain, blocks: info.blocks });
+            }
+            Some(process.client(&credentials))
+        };
         let start = Instant::now();
         while let Err(error) = TcpStream::connect((Ipv4Addr::LOCALHOST, ports.p2p)) {
+            if let Some(Err(ended)) = process.ended() {
+                return Err(ended);
+            }
             if start.elapsed() > PEERS_TIMEOUT {
                 let (seconds, log_tail) = (PEERS_TIMEOUT.as_secs(), process.log_tail());
                 return Err(ProcessError::NotReady { seconds, last: error.to_string(), log_tail });
             }
             thread::sleep(Duration::from_millis(20));
         }
-        let client = process.client(&credentials);
         Ok(RunningSource { process, client, port: ports.p2p })
     }
 
@@ -139,6 +163,19 @@ impl Source {
             None => (OsString::new(), Vec::new()),
         };
         let mut args = first;
+        if self.serves_files {
+            args.push(self.dir.as_os_str().to_owned());
+            args.extend(more.iter().map(OsString::from));
+            let cookie = PathBuf::new();
+            return Launch {
+                program,
+                args,
+                env: Vec::new(),
+                cookie,
+                node_log: None,
+                cores: Vec::new(),
+            };
+        }
         args.extend(["--chain".into(), self.chain.as_str().into(), "--datadir".into()]);
         args.extend([self.dir.as_os_str().to_owned(), "--rpc".into()]);
         args.push(format!("127.0.0.1:{}", ports.rpc).into());
@@ -152,6 +189,9 @@ impl Source {
 impl RunningSource {
     /// Ends it in good order.
     pub(crate) fn stop(self) -> Result<(), ProcessError> {
-        self.process.stop(&self.client).map(|_| ())
+        match self.client {
+            Some(client) => self.process.stop(&client).map(|_| ()),
+            None => self.process.stop_by_signal().map(|_| ()),
+        }
     }
 }

@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::one::{Findings, Place, RunFault, RunJob};
 use super::source::RunningSource;
-use super::verify::{self, EndState};
+use super::verify::{self, Coins, EndState};
 use crate::chain::Chain;
 use crate::machine::clock::Clock;
 use crate::machine::disk::{self, DiskUse};
@@ -183,7 +183,7 @@ impl RunJob<'_> {
         source: Option<&RunningSource>,
         findings: &mut Findings,
     ) -> Result<(), RunFault> {
-        let blocks = self.chain.dir.join("blocks");
+        let blocks = self.chain.blocks_path();
         let launch = self.target.launch_sync(
             self.way,
             &SyncLaunch {
@@ -195,6 +195,8 @@ impl RunJob<'_> {
                 source: source.map_or(0, |source| source.port),
                 blocks: &blocks.canonicalize().unwrap_or(blocks),
                 assumed: self.chain.assumed_by(self.plan),
+                is_own: self.chain.header.files.is_some(),
+                stop_height: self.chain.stops_at(),
             },
         );
         self.target
@@ -251,7 +253,7 @@ impl RunJob<'_> {
                 .map_err(|error| self.broken(error, &findings.blocks, process))?;
         }
         self.reporter.event(&Event::Verifying);
-        findings.end = verify::end_state(&client, self.chain).map_err(|error| {
+        findings.end = verify::end_state(&client, self.chain, self.coins).map_err(|error| {
             match process.death(&error) {
                 Some(source) => RunFault::DiedAtEnd { source },
                 None => RunFault::EndState { source: error },
@@ -321,7 +323,7 @@ impl RunJob<'_> {
             (connect_s, None)
         } else {
             let report: ValidateOutput = output.report()?;
-            findings.end = our_end(&report, self.chain);
+            findings.end = self.our_end(&report);
             // A build that prints no heights: all its blocks share the whole time.
             progress.clock = progress.clock.shifted_back(report.hash_s);
             progress.seen(report.tip_height.into(), &mut findings.blocks);
@@ -347,18 +349,27 @@ impl RunJob<'_> {
         let coins: CoinsLine = serde_json::from_slice(&coins.stdout)?;
         let mut state = end_of(self.chain, &end.hash, end.height);
         state.checks.push(check("block of its coins", &self.chain.tip.hash, &coins.best_block));
-        add_coins(&mut state, self.chain, (coins.coins, coins.amount_sat, coins.muhash));
+        self.add_coins(&mut state, (coins.coins, coins.amount_sat, coins.muhash));
         Ok((state, end.elapsed_s))
     }
-}
 
-fn our_end(report: &ValidateOutput, chain: &Chain) -> EndState {
-    let mut state = end_of(chain, &report.tip_hash, report.tip_height);
-    state.checks.push(check("end", "complete", &report.end));
-    if let Some(coins) = &report.utxo {
-        add_coins(&mut state, chain, (coins.txouts, coins.amount_sat, coins.muhash.clone()));
+    fn our_end(&self, report: &ValidateOutput) -> EndState {
+        let mut state = end_of(self.chain, &report.tip_hash, report.tip_height);
+        let whole = if self.chain.stops_at().is_some() { "stop-height" } else { "complete" };
+        state.checks.push(check("end", whole, &report.end));
+        if let Some(coins) = &report.utxo {
+            let coins = (coins.txouts, coins.amount_sat, coins.muhash.clone());
+            self.add_coins(&mut state, coins);
+        }
+        state
     }
-    state
+
+    fn add_coins(&self, state: &mut EndState, (count, amount, muhash): (u64, u64, String)) {
+        let (count, amount) = (Some(count), Some(amount));
+        let found = Coins { muhash: Some(muhash), count, amount, reported_by: None };
+        state.checks.extend(self.coins.checks(&found));
+        state.utxo_muhash = found.muhash;
+    }
 }
 
 fn end_of(chain: &Chain, tip: &str, height: u32) -> EndState {
@@ -367,16 +378,6 @@ fn end_of(chain: &Chain, tip: &str, height: u32) -> EndState {
         check("height", &chain.tip.height.to_string(), &height.to_string()),
     ];
     EndState { tip: Some(tip.to_owned()), utxo_muhash: None, checks }
-}
-
-fn add_coins(state: &mut EndState, chain: &Chain, (count, amount, muhash): (u64, u64, String)) {
-    let tip = &chain.tip;
-    state.checks.extend([
-        check("UTXO MuHash", &tip.utxo_muhash, &muhash),
-        check("UTXO count", &tip.utxo_count.to_string(), &count.to_string()),
-        check("UTXO amount, satoshi", &tip.utxo_amount.to_string(), &amount.to_string()),
-    ]);
-    state.utxo_muhash = Some(muhash);
 }
 
 fn check(what: &str, expected: &str, found: &str) -> Check {

@@ -3,9 +3,77 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::chain::Chain;
+use crate::chain::{Chain, TipEntry};
 use crate::process::rpc::{Client, RpcError};
-use crate::results::Check;
+use crate::results::{ChainSummary, Check, Run};
+
+/// What comparisons of coins begin with.
+pub(crate) const COINS: &str = "UTXO ";
+const MUHASH: &str = "UTXO MuHash";
+const COUNT: &str = "UTXO count";
+const AMOUNT: &str = "UTXO amount, satoshi";
+
+/// The unspent outputs at the end, as far as they are known.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Coins {
+    pub(crate) muhash: Option<String>,
+    pub(crate) count: Option<u64>,
+    /// Satoshi.
+    pub(crate) amount: Option<u64>,
+    /// The run that reported one of them first, where the ledger has none.
+    pub(crate) reported_by: Option<String>,
+}
+
+impl Coins {
+    /// Those of a forged chain; nothing is known of others before the first run.
+    pub(crate) fn of_ledger(tip: &TipEntry) -> Self {
+        let is_known = !tip.utxo_muhash.is_empty();
+        Self {
+            muhash: is_known.then(|| tip.utxo_muhash.clone()),
+            count: is_known.then_some(tip.utxo_count),
+            amount: is_known.then_some(tip.utxo_amount),
+            reported_by: None,
+        }
+    }
+
+    /// Takes from a finished run what is not known yet: what later ones are compared with.
+    pub(crate) fn learn(&mut self, run: &Run) {
+        let found = |what: &str| {
+            run.checks.iter().find(|check| check.what == what).and_then(|check| check.found.clone())
+        };
+        let (had_count, had_muhash) = (self.count.is_some(), self.muhash.is_some());
+        self.muhash = self.muhash.take().or_else(|| found(MUHASH));
+        self.count = self.count.or_else(|| found(COUNT)?.parse().ok());
+        self.amount = self.amount.or_else(|| found(AMOUNT)?.parse().ok());
+        if self.count.is_some() != had_count || self.muhash.is_some() != had_muhash {
+            self.reported_by.get_or_insert_with(|| run.id.clone());
+        }
+    }
+
+    /// What results say of the coins of a chain that was not forged.
+    pub(crate) fn describe(&self, chain: &mut ChainSummary) {
+        if self.reported_by.is_some() {
+            chain.utxo_muhash = self.muhash.clone().unwrap_or_default();
+            chain.utxo_count = self.count.unwrap_or_default();
+            chain.utxo_amount = self.amount.unwrap_or_default();
+            chain.coins_reported_by.clone_from(&self.reported_by);
+        }
+    }
+
+    /// Compares what a target reports with these. What nobody has reported before is kept as it is.
+    pub(crate) fn checks(&self, found: &Self) -> impl Iterator<Item = Check> + use<> {
+        let text = |number: Option<u64>| number.map(|number| number.to_string());
+        let pairs = [
+            (MUHASH, self.muhash.clone(), found.muhash.clone()),
+            (COUNT, text(self.count), text(found.count)),
+            (AMOUNT, text(self.amount), text(found.amount)),
+        ];
+        pairs.into_iter().filter_map(|(what, expected, found)| {
+            let expected = expected.or_else(|| found.clone())?;
+            Some(check(what, &expected, found))
+        })
+    }
+}
 
 /// What the target's end state is.
 #[derive(Debug, Default)]
@@ -35,7 +103,11 @@ struct BlockTxids {
 }
 
 /// Asks the target for tip, UTXO set and counts. What it cannot tell is not held against it.
-pub(crate) fn end_state(client: &Client, chain: &Chain) -> Result<EndState, RpcError> {
+pub(crate) fn end_state(
+    client: &Client,
+    chain: &Chain,
+    coins: &Coins,
+) -> Result<EndState, RpcError> {
     let tip: String = client.call("getbestblockhash", "[]")?;
     let height: u64 = client.call("getblockcount", "[]")?;
     let mut checks = vec![
@@ -51,21 +123,14 @@ pub(crate) fn end_state(client: &Client, chain: &Chain) -> Result<EndState, RpcE
         Err(RpcError::Node { .. }) => None,
         answer => Some(answer?),
     };
-    let found = |tell: fn(&UtxoInfo) -> Option<String>| utxo.as_ref().and_then(tell);
-    let muhash = found(|utxo| utxo.muhash.clone());
-    checks.extend([
-        check("UTXO MuHash", &chain.tip.utxo_muhash, muhash.clone()),
-        check(
-            "UTXO count",
-            &chain.tip.utxo_count.to_string(),
-            found(|utxo| Some(utxo.txouts.to_string())),
-        ),
-        check(
-            "UTXO amount, satoshi",
-            &chain.tip.utxo_amount.to_string(),
-            found(|utxo| satoshi(utxo.total_amount.get()).map(|amount| amount.to_string())),
-        ),
-    ]);
+    let found = utxo.map_or_else(Coins::default, |utxo| Coins {
+        muhash: utxo.muhash,
+        count: Some(utxo.txouts),
+        amount: satoshi(utxo.total_amount.get()),
+        reported_by: None,
+    });
+    checks.extend(coins.checks(&found));
+    let muhash = found.muhash;
     Ok(EndState { tip: Some(tip), utxo_muhash: muhash, checks })
 }
 

@@ -14,7 +14,7 @@ use crate::process::Ports;
 
 /// Options that this version has: of `assay validate` the first three, heights as lines of JSON and of soft forks, and of `assay bitcoind` those that a
 /// sync uses.
-const OPTIONS: [&str; 16] = [
+const OPTIONS: [&str; 17] = [
     "assume-valid",
     "progress",
     "test-activation-height",
@@ -26,6 +26,7 @@ const OPTIONS: [&str; 16] = [
     "fixedseeds",
     "listenonion",
     "logtimemicros",
+    "minimumchainwork",
     "par",
     "reindex-chainstate",
     "rpcservertimeout",
@@ -132,5 +133,8 @@ pub(super) fn files_args(with: &SyncLaunch<'_>) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["validate".into(), "--blocks".into(), with.blocks.into()];
     args.extend(["--chain".into(), with.chain.into(), "--datadir".into(), with.datadir.into()]);
     args.push("--json".into());
+    if let Some(height) = with.stop_height {
+        args.extend(["--stop-height".into(), height.to_string().into()]);
+    }
     args
 }

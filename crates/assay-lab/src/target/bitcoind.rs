@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::network::Network;
 use super::program::{
     datadir_arg, fingerprint, first_line, options_in_help, output_of, version_number,
 };
@@ -139,7 +140,9 @@ impl Target {
     /// For the programs of the Bitcoin Core family, and for ours with their command line.
     pub(super) fn bitcoind_sync_args(&self, way: Way, with: &SyncLaunch<'_>) -> Vec<OsString> {
         let sync = &with.plan.sync;
-        let mut args = vec!["-regtest".into(), datadir_arg("-datadir=", with.datadir)];
+        let network = Network::of(with.chain).core_option;
+        let mut args: Vec<OsString> = network.map(OsString::from).into_iter().collect();
+        args.push(datadir_arg("-datadir=", with.datadir));
         args.extend(rpc_args(with.ports).map(OsString::from));
         let must = ["-listen=0".to_owned(), format!("-dbcache={}", sync.dbcache_mib)];
         args.extend(must.map(OsString::from));
@@ -166,6 +169,10 @@ impl Target {
         } else {
             // Below 0.14 checkpoints alone spare scripts, and regtest has none.
             args.extend(self.known(&["-assumevalid=0", "-checkpoints=0"]));
+        }
+        if with.is_own {
+            // A chain that is measured up to some height has less work than the network's, and would not be downloaded.
+            args.extend(self.known(&["-minimumchainwork=0"]));
         }
         // Others have these soft forks where their regtest has them: the blocks suit both.
         if self.knows(ACTIVATION) {

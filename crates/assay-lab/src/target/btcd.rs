@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::network::Network;
 use super::program::{
     datadir_arg, fingerprint, first_line, long_options_in_help, output_of, version_number,
 };
@@ -34,14 +35,15 @@ impl Target {
 
     pub(super) fn btcd_args(&self, with: &SyncLaunch<'_>) -> Vec<OsString> {
         let sync = &with.plan.sync;
-        let mut args: Vec<OsString> = vec![
-            "--regtest".into(),
+        let (network, _) = Network::of(with.chain).btcd.unwrap_or_default();
+        let mut args: Vec<OsString> = network.map(OsString::from).into_iter().collect();
+        args.extend([
             datadir_arg("--configfile=", &with.datadir.join(SETTINGS)),
             datadir_arg("--datadir=", &with.datadir.join("data")),
             datadir_arg("--logdir=", &with.datadir.join("logs")),
             format!("--rpclisten=127.0.0.1:{}", with.ports.rpc).into(),
             format!("--connect=127.0.0.1:{}", with.source).into(),
-        ];
+        ]);
         // Filters of blocks are an index that the others do not keep.
         let may = ["--notls", "--nolisten", "--nodnsseed", "--blocksonly", "--nocfilters"];
         args.extend(self.known(&may));

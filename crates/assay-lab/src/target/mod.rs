@@ -6,6 +6,7 @@ mod btcd;
 pub(crate) mod index;
 pub mod kernel;
 mod member;
+mod network;
 mod program;
 mod way;
 
@@ -18,11 +19,13 @@ use serde::{Deserialize, Serialize};
 
 use self::index::IndexTarget;
 use self::kernel::KernelNotFound;
+use self::network::{Network, is_bitcoin};
 use self::program::{options_in_help, output_of};
 use crate::builds::FindError;
 use crate::plan::{IndexKind, NodeSpec, TargetSpec, TargetsPlan};
 use crate::process::{Launch, Ports};
 
+pub(crate) use self::network::folder_of as chain_folder;
 pub(crate) use self::program::Fingerprint;
 pub(crate) use self::way::{SyncLaunch, Way};
 
@@ -128,9 +131,8 @@ impl Family {
         match self {
             Self::Assay | Self::Engine => true,
             Self::Bchn => chain == "bch-regtest",
-            Self::BitcoinCore | Self::BitcoinKnots | Self::Btcd | Self::Kernel => {
-                chain == "regtest"
-            }
+            Self::BitcoinCore | Self::BitcoinKnots | Self::Kernel => is_bitcoin(chain),
+            Self::Btcd => is_bitcoin(chain) && Network::of(chain).btcd.is_some(),
         }
     }
 }
@@ -205,7 +207,11 @@ impl Target {
 
     /// Refuses chains that the family does not know.
     pub(crate) fn check_chain(&self, chain: &str) -> Result<(), TargetError> {
-        if self.family.takes(chain) {
+        // Versions know the test networks of their time alone.
+        let is_core = matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots);
+        let option = Network::of(chain).core_option.filter(|_| is_core);
+        let is_known = option.is_none_or(|name| name == "-regtest" || self.knows(name));
+        if self.family.takes(chain) && is_known {
             return self.index.as_ref().map_or(Ok(()), |index| index.check_chain(chain));
         }
         Err(TargetError::WrongChain {

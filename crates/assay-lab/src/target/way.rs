@@ -6,6 +6,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use super::bitcoind::CHAINSTATE;
+use super::network::{Network, is_bitcoin};
 use super::{Family, Target, TargetError, btcd, kernel};
 use crate::plan::{Delivery, Plan};
 use crate::process::{Launch, Ports};
@@ -38,10 +39,14 @@ pub(crate) struct SyncLaunch<'a> {
     pub(crate) ports: &'a Ports,
     /// Port of the node that has the blocks.
     pub(crate) source: u16,
-    /// Folder of the chain's block files.
+    /// Folder of the chain's block files, or the one file.
     pub(crate) blocks: &'a Path,
     /// The block up to which scripts are taken to be valid, where the plan says so.
     pub(crate) assumed: Option<&'a str>,
+    /// Whether the block files are another program's, of a chain that was not forged.
+    pub(crate) is_own: bool,
+    /// Last height to take from block files, where they hold more.
+    pub(crate) stop_height: Option<u32>,
 }
 
 impl Target {
@@ -80,7 +85,7 @@ impl Target {
 
     /// Rejects chains that the node's syncs do not know: `assay bitcoind` has those of Bitcoin.
     pub(crate) fn check_sync_chain(&self, by: Delivery, chain: &str) -> Result<(), TargetError> {
-        if self.family != Family::Assay || !by.is_sync() || chain == "regtest" {
+        if self.family != Family::Assay || !by.is_sync() || is_bitcoin(chain) {
             return Ok(());
         }
         let why = "our node syncs chains of Bitcoin so; name the target `engine` to have the block files read";
@@ -91,14 +96,16 @@ impl Target {
     pub(crate) fn launch_sync(&self, way: Way, with: &SyncLaunch<'_>) -> Launch {
         let program = self.command.first().cloned().unwrap_or_default();
         let mut env = Vec::new();
-        let folder = with.datadir.join("regtest");
+        let network = Network::of(with.chain);
+        let folder = with.datadir.join(network.folder);
         let mut node_log = None;
         let mut args = match (way, self.family) {
             (_, Family::Kernel) => kernel::sync_args(with),
             (_, Family::Btcd) => {
                 let threads = with.plan.sync.threads;
                 env.extend(threads.map(|count| ("GOMAXPROCS".into(), count.to_string().into())));
-                node_log = Some(with.datadir.join("logs").join("regtest").join("btcd.log"));
+                let (_, name) = network.btcd.unwrap_or_default();
+                node_log = Some(with.datadir.join("logs").join(name).join("btcd.log"));
                 self.btcd_args(with)
             }
             (_, Family::Engine) => self.validate_args(with),
@@ -176,14 +183,20 @@ mod tests {
     }
 
     fn line_by(by: Delivery, target: &Target) -> String {
-        line_of(by, target, SyncPlan { threads: Some(2), ..SyncPlan::default() })
+        line_of(by, target, SyncPlan { threads: Some(2), ..SyncPlan::default() }, "regtest", false)
     }
 
-    fn line_of(by: Delivery, target: &Target, sync: SyncPlan) -> String {
+    fn line_of(
+        by: Delivery,
+        target: &Target,
+        sync: SyncPlan,
+        chain: &str,
+        is_own: bool,
+    ) -> String {
         let mut plan = Plan::builtin("bitcoin-scaling").expect("valid");
         plan.sync = sync;
         let with = SyncLaunch {
-            chain: "regtest",
+            chain,
             activation: &BTreeMap::from([("segwit".to_owned(), 107)]),
             plan: &plan,
             datadir: Path::new("data"),
@@ -191,6 +204,8 @@ mod tests {
             source: 2,
             blocks: Path::new("chain/blocks"),
             assumed: plan.sync.assumevalid.then_some("beef"),
+            is_own,
+            stop_height: is_own.then_some(9),
         };
         let way = target.way(by).expect("it can");
         let launch = target.launch_sync(way, &with);
@@ -233,14 +248,37 @@ mod tests {
     fn scripts_are_assumed_by_those_that_can() {
         let sync = || SyncPlan { assumevalid: true, ..SyncPlan::default() };
         let core = example(Family::BitcoinCore, "Bitcoin Core v30.0", "  -assumevalid=<hex>\n");
-        let line = line_of(Delivery::Reindex, &core, sync());
+        let line = line_of(Delivery::Reindex, &core, sync(), "regtest", false);
         assert!(line.contains(" -assumevalid=beef") && !line.contains("-assumevalid=0"), "{line}");
         let engine = "      --assume-valid <HASH>\n      --progress  Print\n";
         let engine = example(Family::Engine, "Assay 0.1.0", engine);
-        assert!(line_of(Delivery::Reindex, &engine, sync()).contains(" --assume-valid beef"));
+        assert!(line_of(Delivery::Reindex, &engine, sync(), "regtest", false).contains(" --assume-valid beef"));
         let old = example(Family::BitcoinCore, "Bitcoin Core v0.13.0", "");
-        assert!(!line_of(Delivery::Reindex, &old, sync()).contains("assumevalid"));
+        assert!(!line_of(Delivery::Reindex, &old, sync(), "regtest", false).contains("assumevalid"));
         assert!(!line_by(Delivery::Reindex, &engine).contains("assume"));
+    }
+
+    #[test]
+    fn chains_of_ones_own() {
+        let two = || SyncPlan { threads: Some(2), ..SyncPlan::default() };
+        let new = "Options:\n\n  -minimumchainwork=<hex>\n  -signet\n  -testnet4\n  -v2transport\n";
+        let core = example(Family::BitcoinCore, "Bitcoin Core daemon version v31.99.0", new);
+        let btcd = example(Family::Btcd, "btcd version 0.24.2-beta", "      --notls\n");
+        let kernel = example(Family::Kernel, "assay-peer-kernel 0.1.0", "");
+        let engine = example(Family::Engine, "Assay 0.1.0", "      --progress  Print\n");
+        let lines = [
+            line_of(Delivery::Peer, &core, two(), "main", true),
+            line_of(Delivery::Reindex, &core, two(), "testnet4", true),
+            line_of(Delivery::Peer, &btcd, two(), "main", true),
+            line_of(Delivery::Peer, &btcd, two(), "signet", true),
+            line_of(Delivery::Peer, &kernel, two(), "main", true),
+            line_of(Delivery::Peer, &engine, two(), "test", true),
+        ];
+        insta::assert_snapshot!(lines.join("\n---\n"));
+        assert!(core.check_chain("testnet4").is_ok() && btcd.check_chain("testnet4").is_err());
+        let old = example(Family::BitcoinCore, "Bitcoin Core version v0.20.0", "");
+        let error = old.check_chain("signet").expect_err("it came with 0.21").to_string();
+        assert_eq!(error, "example (bitcoin-core) cannot take chain signet");
     }
 
     #[test]

@@ -370,11 +370,7 @@ impl Giver<'_> {
         let parsed = Block::parse(raw, shared.encoding)
             .map_err(|source| EngineError::StoredBlock { hash: *block.hash(), source })?;
         self.buffer.resize(ROOM, 0);
-        self.buffer.extend_from_slice(&parsed.bytes()[..Header::SIZE]);
-        encode::compact_size(&mut self.buffer, parsed.tx_count() as u64);
-        for tx in parsed.txs() {
-            tx.stripped_parts().iter().for_each(|part| self.buffer.extend_from_slice(part));
-        }
+        put_stripped(&parsed, &mut self.buffer);
         Ok(())
     }
 
@@ -441,7 +437,16 @@ impl Giver<'_> {
     }
 }
 
-fn entry_of(hash: &BlockHash) -> Inventory {
+/// Appends a block without its witnesses.
+pub(super) fn put_stripped(block: &Block, out: &mut Vec<u8>) {
+    out.extend_from_slice(&block.bytes()[..Header::SIZE]);
+    encode::compact_size(out, block.tx_count() as u64);
+    for tx in block.txs() {
+        tx.stripped_parts().iter().for_each(|part| out.extend_from_slice(part));
+    }
+}
+
+pub(super) fn entry_of(hash: &BlockHash) -> Inventory {
     Inventory { kind: InventoryKind::BLOCK, hash: hash.0 }
 }
 
@@ -477,7 +482,7 @@ const ADDRESSES_V2: i32 = 70016;
 /// A peer that is quiet for this long takes no memory.
 const QUIET: Duration = Duration::from_mins(2);
 /// Hashes in an answer to `getblocks` (Core `net_processing.cpp`).
-const HASHES_MAX: usize = 500;
+pub(super) const HASHES_MAX: usize = 500;
 /// New blocks told of one by one (Core `net_processing.cpp`, `MAX_BLOCKS_TO_ANNOUNCE`).
 const ANNOUNCED_MAX: usize = 8;
 /// Entries of a `notfound` at most.

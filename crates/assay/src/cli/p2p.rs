@@ -125,7 +125,7 @@ pub(crate) struct LoadP2pArguments {
     pub(crate) json: bool,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
+pub(super) fn rate(text: &str) -> Result<f64, String> {
     let rate: f64 = text.parse().map_err(|_| "give a number".to_owned())?;
     let is_sound = rate.is_finite() && (1e-6..=1e9).contains(&rate);
     if is_sound { Ok(rate) } else { Err("give more than nothing".to_owned()) }

@@ -1,11 +1,14 @@
 //! `assay chain`.
 
+mod ledger;
 mod rpc;
+mod serve;
 mod source;
 mod sql;
 mod stats;
 mod stats_page;
 
+pub(super) use ledger::make as write_ledger;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal, Write as _};
@@ -29,6 +32,8 @@ pub(crate) fn run(arguments: ChainArguments) -> anyhow::Result<Outcome> {
         ChainCommand::Scripts(arguments) => run_scripts(&arguments)?,
         ChainCommand::Stats(arguments) => return stats::run(&arguments),
         ChainCommand::Sql(arguments) => return sql::run(&arguments),
+        ChainCommand::Ledger(arguments) => ledger::run(&arguments)?,
+        ChainCommand::Serve(arguments) => serve::run(&arguments)?,
         ChainCommand::Recipes { json: true } => {
             output::print_json(&Recipe::builtin_names().collect::<Vec<_>>())?;
         }

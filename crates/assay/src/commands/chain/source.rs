@@ -77,7 +77,8 @@ fn tell(set: &BlockSet) {
         output::complain(&format!("{} such places in all", found.stray_count));
     }
     if found.unconnected > 0 {
-        let missing: Vec<String> = found.missing.iter().map(ToString::to_string).collect();
+        let missing: Vec<String> =
+            found.missing.iter().map(|missing| missing.hash.to_string()).collect();
         output::complain(&format!(
             "{} blocks do not connect; missing: {}",
             found.unconnected,

@@ -1,5 +1,6 @@
 //! `assay run`.
 
+mod block_files;
 mod mempool;
 mod series;
 
@@ -12,7 +13,7 @@ use assay_lab::admission::MempoolPlan;
 use assay_lab::plan::{Delivery, Plan};
 use assay_lab::progress::Terminal;
 use assay_lab::report;
-use assay_lab::run::{RunOptions, run as run_plan};
+use assay_lab::run::{LabError, RunOptions, run as run_plan};
 
 use super::{bench, stop_flag};
 use crate::Outcome;
@@ -21,12 +22,14 @@ use crate::output;
 
 pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     if let Some(plan) = mempool::find(&arguments.plan)? {
+        block_files::refuse(arguments, "the mempool")?;
         return mempool::run(plan, arguments);
     }
     let Some(plan) = find_bench_plan(&arguments.plan)? else {
         return run_chain(&arguments.plan, arguments);
     };
     let Some(nodes) = part_with_nodes(&plan, arguments)? else {
+        block_files::refuse(arguments, "benchmarks")?;
         return bench::plan::run(&plan, arguments);
     };
     if arguments.part.is_some() {
@@ -42,6 +45,8 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         seed: None,
         stop_height: None,
         chain: None,
+        blocks: None,
+        test_activation_height: Vec::new(),
         keep_datadirs: false,
         profile: false,
         series: None,
@@ -88,6 +93,10 @@ fn of_nodes(arguments: &RunArguments) -> RunArguments {
 fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let mut plan = find_plan(name)?;
     refuse_flags_of_benchmarks(arguments)?;
+    if arguments.blocks.is_some() && !plan.feed.by.is_sync() {
+        // The laboratory says why.
+        return Err(LabError::NoSync { plan: plan.name }.into());
+    }
     if let Some(recipe) = &arguments.recipe {
         plan.chain.recipe.clone_from(recipe);
     }
@@ -111,11 +120,12 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let plan = plan.checked("command line")?;
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
+    let own_chain = block_files::ledger(arguments, &out_dir)?;
     // Everything measured is a process, this program's own parts too.
     let options = RunOptions {
         out_dir,
-        chain_dir: arguments.chain.clone(),
-        takes_any_chain: false,
+        takes_any_chain: own_chain.is_some(),
+        chain_dir: own_chain.or_else(|| arguments.chain.as_ref().map(PathBuf::from)),
         scale: arguments.scale,
         seed: arguments.seed,
         targets: arguments.targets.clone(),
@@ -125,6 +135,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         forge_command: own_command(&["chain", "forge"])?,
         scripts_command: own_command(&["chain", "scripts"])?,
         node_command: own_command(&["node"])?,
+        serve_command: own_command(&["chain", "serve"])?,
         reference_rate_command: own_command(&["bench", "libsecp", "--json"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
@@ -204,6 +215,13 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
     let mut words = vec!["assay run".to_owned(), plan.to_owned()];
     if let Some(recipe) = &arguments.recipe {
         words.push(format!("--recipe {}", quoted(recipe)));
+    }
+    if let (Some(blocks), Some(chain)) = (&arguments.blocks, &arguments.chain) {
+        let (blocks, chain) = (blocks.display().to_string(), chain.to_string_lossy());
+        words.push(format!("--blocks {} --chain {}", quoted(&blocks), quoted(&chain)));
+        for height in &arguments.test_activation_height {
+            words.push(format!("--test-activation-height {}", quoted(height)));
+        }
     }
     if let Some(scale) = arguments.scale {
         words.push(format!("--scale {scale}"));

@@ -1,0 +1,75 @@
+//! What a report says of a chain that was not forged: whose block files, how far, and with what its coins are compared.
+
+use assay_report::Table;
+use assay_report::number::count;
+
+use super::tables::NONE;
+use crate::chain::ChainFiles;
+use crate::results::{ChainSummary, Results};
+
+/// The block files, where the chain was not forged.
+pub(super) fn files(results: &Results) -> Option<&ChainFiles> {
+    results.chain.files.as_ref()
+}
+
+/// The chain in one sentence, up to those who validated it.
+pub(super) fn sentence(results: &Results) -> Option<String> {
+    let (chain, files) = (&results.chain, files(results)?);
+    Some(format!(
+        "Heights 1 to {} of {} with {} transactions, {} inputs and {} outputs, from {} block files",
+        count(u64::from(chain.height)),
+        chain.chain,
+        count(chain.txs),
+        count(chain.inputs),
+        count(chain.outputs),
+        count(files.count as u64),
+    ))
+}
+
+/// Where it comes from, in place of a recipe.
+pub(super) fn table(chain: &ChainSummary, files: &ChainFiles) -> Table {
+    let mut table = Table::new("Chain, from block files", &["What", "Value"], 2);
+    let known = |value: String| if chain.utxo_count == 0 { NONE.to_owned() } else { value };
+    let above = files.best_height.saturating_sub(chain.height);
+    let rows = [
+        ("Chain", chain.chain.clone()),
+        ("Block files", files.path.display().to_string()),
+        ("Number of files", count(files.count as u64)),
+        ("Bytes of the files", count(files.bytes)),
+        ("Obfuscated", if files.xor_key.is_some() { "yes" } else { "no" }.to_owned()),
+        ("Blocks", count(u64::from(chain.height))),
+        ("Tip", chain.tip.clone()),
+        ("SHA-256 of the headers, heights 0 to tip", files.headers_sha256.clone()),
+        ("Blocks above the tip, left out", count(u64::from(above))),
+        ("Blocks of other branches, left out", count(files.stale as u64)),
+        ("Transactions", count(chain.txs)),
+        ("Inputs", count(chain.inputs)),
+        ("Outputs", count(chain.outputs)),
+        ("Bytes of the blocks", count(chain.bytes)),
+        ("UTXO count", known(count(chain.utxo_count))),
+        ("UTXO MuHash", known(chain.utxo_muhash.clone())),
+        (
+            "Coins first reported by run",
+            chain.coins_reported_by.clone().unwrap_or_else(|| NONE.to_owned()),
+        ),
+        ("Ledger by version", chain.assay_version.clone()),
+    ];
+    for (what, value) in rows {
+        table.push([what.to_owned(), value]);
+    }
+    table
+}
+
+/// How ends are compared.
+pub(super) fn verification(results: &Results) -> Option<String> {
+    files(results)?;
+    let first = match &results.chain.coins_reported_by {
+        Some(run) => format!("those that run {run} reported first"),
+        None => "those of the run that reports them first".to_owned(),
+    };
+    Some(format!(
+        "A run counts only if the target ends on the last block of the ledger, which was made of the block files before any run, \
+         and has its number of transactions in every block. Nobody had counted the coins beforehand: they are compared with {first}, so a \
+         mistake that all programs share would not show. The tip's hash commits to the contents of every block."
+    ))
+}

@@ -1,0 +1,163 @@
+//! Whether block files hold a chain without a gap, and what identifies it.
+
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use assay_consensus::params::ChainParams;
+use assay_hash::Sha256;
+use assay_store::BlockFiles;
+use assay_wire::{BlockHash, Header};
+
+use crate::block_set::{BlockSet, Heights, MissingBlock, OpenError, Place, ReadError, Stray};
+
+/// Why block files do not hold all blocks that are wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum NotWhole {
+    /// The lowest blocks are not there.
+    #[error(
+        "the lowest block in the files has height {height} ({hash}, {place}): those below were pruned or lie elsewhere, and every \
+         block from height 1 is needed"
+    )]
+    Pruned {
+        /// The lowest height.
+        height: u32,
+        /// The block there.
+        hash: BlockHash,
+        /// Where it lies.
+        place: Place,
+    },
+    /// A block is missing, and later ones are there.
+    #[error(
+        "block {}{} is in no file, though {} builds on it ({}); the chain ends at height {tip_height}. Add the file that holds it, \
+         or take the chain up to there: --stop-height {tip_height}{}",
+        missing.hash, at_height(missing.height), missing.child, missing.child_place, listed(strays)
+    )]
+    Missing {
+        /// The block, and one above it.
+        missing: Box<MissingBlock>,
+        /// Last height that connects.
+        tip_height: u32,
+        /// Bytes that are no block: it may be among them.
+        strays: Vec<Stray>,
+    },
+    /// Something in the files is no block, and the chain might go on there.
+    #[error(
+        "the chain ends at height {tip_height} (block {tip}, {place}), and the files hold bytes that are no block; copy those files \
+         again, or take the chain up to there: --stop-height {tip_height}{}",
+        listed(strays)
+    )]
+    Damaged {
+        /// Last height.
+        tip_height: u32,
+        /// The block there.
+        tip: BlockHash,
+        /// Where it lies.
+        place: Place,
+        /// The bytes.
+        strays: Vec<Stray>,
+    },
+    /// The chain ends below the height that is wanted.
+    #[error(
+        "the chain in the files ends at height {tip_height} (block {tip}, {place}), below the height {wanted} that is wanted"
+    )]
+    Short {
+        /// Last height.
+        tip_height: u32,
+        /// The block there.
+        tip: BlockHash,
+        /// Where it lies.
+        place: Place,
+        /// The height asked for.
+        wanted: u32,
+    },
+}
+
+fn at_height(height: Option<u32>) -> String {
+    height.map_or_else(String::new, |height| format!(" at height {height}"))
+}
+
+fn listed(strays: &[Stray]) -> String {
+    strays.iter().map(|stray| format!("\n{}: {}", stray.place, stray.kind.describe())).collect()
+}
+
+impl BlockSet {
+    /// The heights from 1 up to `stop_height`, or to the last block, once it is certain that none is missing there.
+    ///
+    /// # Errors
+    /// When one is missing. Without `stop_height` that includes blocks that would follow the last one: where any block builds on
+    /// one that is in no file, or where bytes are no block.
+    pub fn whole_up_to(&self, stop_height: Option<u32>) -> Result<Heights, NotWhole> {
+        let Heights { first, last } = self.heights();
+        let at = |height: u32| {
+            let place = self.place_at(height);
+            let place = place.unwrap_or_else(|| unreachable!("the height is one of the chain"));
+            (self.hash(height).unwrap_or_default(), place)
+        };
+        if first > 1 {
+            let (hash, place) = at(first);
+            return Err(NotWhole::Pruned { height: first, hash, place });
+        }
+        let stop = stop_height.unwrap_or(u32::MAX);
+        if stop <= last {
+            return Ok(Heights { first: 1, last: stop });
+        }
+        let found = self.found();
+        // Of a branch that was left long ago a block may be missing too.
+        let is_above = |missing: &&MissingBlock| missing.height.is_none_or(|height| height > last);
+        let missing = found.missing.iter().filter(is_above);
+        let strays = || found.strays.clone();
+        if let Some(missing) = missing.min_by_key(|missing| missing.height.unwrap_or(u32::MAX)) {
+            let missing = Box::new(missing.clone());
+            return Err(NotWhole::Missing { missing, tip_height: last, strays: strays() });
+        }
+        if last == 0 {
+            let (tip, place) = at(0);
+            let wanted = stop_height.unwrap_or(1);
+            return Err(NotWhole::Short { tip_height: 0, tip, place, wanted });
+        }
+        let (tip, place) = at(last);
+        if !found.strays.is_empty() {
+            return Err(NotWhole::Damaged { tip_height: last, tip, place, strays: strays() });
+        }
+        match stop_height {
+            Some(wanted) => Err(NotWhole::Short { tip_height: last, tip, place, wanted }),
+            None => Ok(Heights { first: 1, last }),
+        }
+    }
+
+    /// SHA-256 over the 80-byte headers of the heights 0 to `last`, one after the other: what identifies the chain, however its
+    /// blocks lie in files.
+    ///
+    /// # Errors
+    /// When a header cannot be read.
+    pub fn headers_sha256(&self, last: u32) -> Result<[u8; 32], ReadError> {
+        let mut hasher = Sha256::new();
+        hasher.update(&self.params().genesis_block()[..Header::SIZE]);
+        for height in 1..=last {
+            match self.header(height) {
+                Some(header) => hasher.update(&header?),
+                None => break,
+            }
+        }
+        Ok(hasher.finalize())
+    }
+}
+
+/// SHA-256 over names, lengths and times of change of the block files at `path`, and the key that they are obfuscated with: whether
+/// they are still those that were looked at.
+///
+/// # Errors
+/// When there are none, or they cannot be read.
+pub fn listing_sha256(path: &Path, params: &ChainParams) -> Result<[u8; 32], OpenError> {
+    let files = BlockFiles::open(path, params.disk_magic)?;
+    let mut hasher = Sha256::new();
+    for file in files.files() {
+        let changed = std::fs::metadata(&file.path).and_then(|metadata| metadata.modified()).ok();
+        let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let nanoseconds = since.map_or(0, |since| since.as_nanos());
+        let line = format!("{} {} {nanoseconds}\n", file.path.display(), file.bytes);
+        hasher.update(line.as_bytes());
+    }
+    hasher.update(&files.key());
+    Ok(hasher.finalize())
+}

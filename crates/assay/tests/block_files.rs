@@ -1,0 +1,378 @@
+//! `assay run --blocks`, `assay chain ledger` and `assay chain serve`: block files as Bitcoin Core leaves them, from a forged chain.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use assay_consensus::params::ChainParams;
+use assay_hash::{sha256, sha256d};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const KEY: [u8; 8] = [0x11, 0x92, 0, 0x4f, 0xe7, 0x3c, 0xaa, 0x01];
+/// Blocks of the branch that was left.
+const STALE: usize = 5;
+
+fn assay(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_assay")).args(arguments).output().expect("the program starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Blocks of a forged chain from height 1, and what the forge printed.
+fn forged(folder: &Path, more: &[&str]) -> (Vec<Vec<u8>>, Value) {
+    let chain = folder.join("forged").display().to_string();
+    let _ = fs::remove_dir_all(&chain);
+    let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain, "--json"];
+    let report = json(&assay(&[&forge[..], more].concat()));
+    let file = fs::read(Path::new(&chain).join("blocks/blk00000.dat")).expect("a file");
+    let (mut blocks, mut rest) = (Vec::new(), &file[..]);
+    while let Some((head, behind)) = rest.split_first_chunk::<8>() {
+        let size = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        let (block, next) = behind.split_at(size);
+        blocks.push(block.to_vec());
+        rest = next;
+    }
+    (blocks, report)
+}
+
+/// A data folder as Bitcoin Core leaves it: two files, obfuscated, blocks out of order, a branch that was left, room at the end.
+struct Core {
+    folder: TempDir,
+    blocks: Vec<Vec<u8>>,
+    forged: Value,
+}
+
+impl Core {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (stale, _) =
+            forged(folder.path(), &["--seed", "7", "--stop-height", &STALE.to_string()]);
+        let (blocks, forged) = forged(folder.path(), &[]);
+        let core = Self { folder, blocks, forged };
+        let mut order: Vec<&[u8]> = core.blocks.iter().chain(&stale).map(Vec::as_slice).collect();
+        for window in order.chunks_mut(7) {
+            window.reverse();
+        }
+        core.write(&order);
+        core
+    }
+
+    fn datadir(&self) -> String {
+        self.folder.path().join("datadir").display().to_string()
+    }
+
+    fn file(&self, number: u32) -> PathBuf {
+        self.folder.path().join(format!("datadir/regtest/blocks/blk{number:05}.dat"))
+    }
+
+    /// Replaces all files.
+    fn write(&self, order: &[&[u8]]) {
+        let genesis = ChainParams::by_name("regtest").expect("known").genesis_block();
+        let half = order.len() / 2;
+        let first = std::iter::once(&genesis[..]).chain(order[..half].iter().copied());
+        let files = [first.collect::<Vec<_>>(), order[half..].to_vec()];
+        fs::create_dir_all(self.file(0).parent().expect("a folder")).expect("a folder");
+        fs::write(self.file(0).with_file_name("xor.dat"), KEY).expect("written");
+        for (number, blocks) in (0..).zip(files) {
+            let mut bytes = Vec::new();
+            for block in blocks {
+                bytes.extend([0xfa, 0xbf, 0xb5, 0xda]);
+                bytes.extend((block.len() as u32).to_le_bytes());
+                bytes.extend(block);
+            }
+            let key = KEY.iter().cycle();
+            bytes.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
+            // Core reserves room, which is not obfuscated.
+            bytes.extend([0; 5000]);
+            fs::write(self.file(number), bytes).expect("written");
+        }
+    }
+
+    fn ledger(&self, more: &[&str]) -> Output {
+        let (datadir, out) = (self.datadir(), self.folder.path().join("ledger"));
+        let _ = fs::remove_dir_all(&out);
+        let out = out.display().to_string();
+        let arguments = [
+            "chain", "ledger", "--blocks", &datadir, "--chain", "regtest", "--out", &out, "--json",
+        ];
+        assay(&[&arguments[..], more].concat())
+    }
+
+    fn run(&self, out: &Path, more: &[&str]) -> Output {
+        let (datadir, out) = (self.datadir(), out.display().to_string());
+        let arguments = [
+            "run",
+            "core-evolution",
+            "--blocks",
+            &datadir,
+            "--chain",
+            "regtest",
+            "--out",
+            &out,
+            "--json",
+        ];
+        assay(&[&arguments[..], more].concat())
+    }
+
+    /// Every file with its contents.
+    fn contents(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let blocks = self.file(0);
+        let entries = fs::read_dir(blocks.parent().expect("a folder")).expect("readable").flatten();
+        let read = |path: PathBuf| (path.clone(), fs::read(path).expect("readable"));
+        entries.map(|entry| read(entry.path())).collect()
+    }
+
+    /// Hash of the block at a height, as nodes print it.
+    fn hash(&self, height: usize) -> String {
+        let mut hash = sha256d(&self.blocks[height - 1][..80]);
+        hash.reverse();
+        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+/// What each target's only run compared, and what it found.
+fn checks(results: &Value) -> Vec<(String, BTreeMap<String, String>)> {
+    let of_run = |run: &Value| {
+        assert_eq!(run["status"], "valid", "{}", run["void_reason"]);
+        let checks = run["checks"].as_array().expect("a list");
+        let found = |check: &Value| {
+            assert_eq!(check["expected"], check["found"], "{}", run["id"]);
+            (text(&check["what"]).to_owned(), text(&check["found"]).to_owned())
+        };
+        checks.iter().map(found).collect()
+    };
+    let targets = results["targets"].as_array().expect("a list");
+    targets
+        .iter()
+        .map(|target| (text(&target["name"]).to_owned(), of_run(&target["runs"][0])))
+        .collect()
+}
+
+#[test]
+fn a_plan_runs_on_the_files_of_another_program() {
+    let core = Core::new();
+    let before = core.contents();
+    let out = core.folder.path().join("out");
+    let results = json(&core.run(&out, &["--target", "assay", "--target", "engine"]));
+    assert_eq!(core.contents(), before, "nothing is ever written there");
+    let chain = &results["chain"];
+    let files = &chain["files"];
+    let height = core.blocks.len();
+    assert_eq!(chain["height"], height);
+    assert_eq!(text(&chain["tip"]), core.hash(height));
+    let stale = [&files["stale"], &files["count"]];
+    assert_eq!(stale, [&Value::from(STALE), &Value::from(2)]);
+    assert_eq!(
+        text(&files["path"]),
+        core.file(0)
+            .parent()
+            .expect("a folder")
+            .canonicalize()
+            .expect("there")
+            .to_str()
+            .expect("text")
+    );
+    let genesis = ChainParams::by_name("regtest").expect("known").genesis_block();
+    let mut headers = genesis[..80].to_vec();
+    core.blocks.iter().for_each(|block| headers.extend(&block[..80]));
+    let digest: String = sha256(&headers).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(text(&files["headers_sha256"]), digest);
+    // The forge knows what the coins are; nobody else was given its ledger.
+    assert_eq!(chain["utxo_muhash"], core.forged["utxo_muhash"]);
+    assert_eq!(chain["utxo_count"], core.forged["utxo_count"]);
+    assert_eq!(chain["coins_reported_by"], "assay");
+    assert_eq!(chain["txs"], core.forged["txs"]);
+    let checks = checks(&results);
+    assert_eq!(
+        checks.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(),
+        ["assay", "engine"]
+    );
+    for (name, checks) in checks {
+        assert_eq!(checks["UTXO MuHash"], text(&core.forged["utxo_muhash"]), "{name}");
+    }
+    let report = fs::read_to_string(out.join("report.md")).expect("a report");
+    for part in [&digest[..], "Chain, from block files", "Coins first reported by run"] {
+        assert!(report.contains(part), "{part}");
+    }
+    assert!(!report.contains("Recipe"), "nothing was forged");
+
+    // The same again up to a height, from files in the data folder of the node.
+    let stop = height - 3;
+    let at = [
+        "--stop-height",
+        &stop.to_string(),
+        "--by",
+        "reindex",
+        "--target",
+        "engine",
+        "--target",
+        "assay",
+    ];
+    let results = json(&core.run(&core.folder.path().join("reindex"), &at));
+    assert_eq!(core.contents(), before);
+    assert_eq!(results["chain"]["height"], stop);
+    assert_eq!(text(&results["chain"]["tip"]), core.hash(stop));
+    assert_eq!(results["chain"]["files"]["best_height"], height);
+    assert_eq!(self::checks(&results).len(), 2);
+}
+
+#[test]
+fn a_ledger_is_kept_while_the_files_are_the_same() {
+    let core = Core::new();
+    let first = json(&core.ledger(&[]));
+    assert_eq!(
+        (&first["kept"], &first["height"]),
+        (&Value::from(false), &Value::from(core.blocks.len()))
+    );
+    let out = core.folder.path().join("ledger").display().to_string();
+    let datadir = core.datadir();
+    let arguments =
+        ["chain", "ledger", "--blocks", &datadir, "--chain", "regtest", "--out", &out, "--json"];
+    assert_eq!(json(&assay(&arguments))["kept"], true);
+    let up_to = [&arguments[..], &["--stop-height", "9"]].concat();
+    let shorter = json(&assay(&up_to));
+    assert_eq!((&shorter["kept"], &shorter["height"]), (&Value::from(false), &Value::from(9)));
+    // One file is a chain as well, as far as it reaches.
+    let file = core.file(0).display().to_string();
+    let one = json(&assay(&[
+        "chain",
+        "ledger",
+        "--blocks",
+        &file,
+        "--chain",
+        "regtest",
+        "--stop-height",
+        "9",
+        "--out",
+        &out,
+        "--json",
+    ]));
+    assert_eq!(one["tip"], shorter["tip"]);
+}
+
+/// The error, without the folder's name.
+fn error(core: &Core, output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
+    assert!(!core.folder.path().join("ledger/ledger.jsonl").exists());
+    let folder = core.folder.path();
+    let real = folder.canonicalize().expect("there").display().to_string();
+    stderr(output).replace(&real, "DIR").replace(&folder.display().to_string(), "DIR")
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_named_before_anything_runs() {
+    let core = Core::new();
+    let height = core.blocks.len();
+    let (missing, child) = (core.hash(8), core.hash(9));
+    let all: Vec<&[u8]> = core.blocks.iter().map(Vec::as_slice).collect();
+
+    let without: Vec<&[u8]> =
+        all.iter().enumerate().filter(|(at, _)| *at != 7).map(|(_, block)| *block).collect();
+    core.write(&without);
+    let said = error(&core, &core.ledger(&[]));
+    for part in [
+        format!(
+            "block {missing} at height 8 is in no file, though {child} builds on it (DIR/datadir/regtest/blocks/blk00000.dat: "
+        ),
+        "the chain ends at height 7".to_owned(),
+        "--stop-height 7".to_owned(),
+    ] {
+        assert!(said.contains(&part), "{part}\n{said}");
+    }
+    // A run fails as early, and in the same words.
+    let run = core.run(&core.folder.path().join("out"), &["--target", "assay"]);
+    assert!(error(&core, &run).contains(&missing) && !core.folder.path().join("out/runs").exists());
+    // What is missing above the height that is wanted is no matter.
+    assert_eq!(json(&core.ledger(&["--stop-height", "7"]))["height"], 7);
+
+    core.write(&all[3..]);
+    let said = error(&core, &core.ledger(&[]));
+    assert!(said.contains(&core.hash(3)) && said.contains("at height 3 is in no file"), "{said}");
+
+    core.write(&all);
+    let said = error(&core, &core.ledger(&["--stop-height", "100000"]));
+    let end = format!("ends at height {height} (block {}", core.hash(height));
+    assert!(said.contains(&end) && said.contains("below the height 100000"), "{said}");
+
+    let cut = fs::read(core.file(1)).expect("a file");
+    fs::write(core.file(1), &cut[..cut.len() - 5010]).expect("written");
+    let said = error(&core, &core.ledger(&[]));
+    let place = "DIR/datadir/regtest/blocks/blk00001.dat: ";
+    for part in [place, "a record that is cut off", &format!("--stop-height {}", height - 1)] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
+
+    let mut flipped = cut.clone();
+    let at = flipped.len() - 5010;
+    flipped[at] ^= 1;
+    fs::write(core.file(1), flipped).expect("written");
+    let said = error(&core, &core.ledger(&[]));
+    let part = format!(
+        "block {} at height {height}: the transactions do not have the merkle root",
+        core.hash(height)
+    );
+    assert!(said.contains(place) && said.contains(&part), "{said}");
+    fs::write(core.file(1), cut).expect("written");
+
+    let (datadir, out) = (
+        core.file(0).parent().expect("a folder").display().to_string(),
+        core.folder.path().join("ledger"),
+    );
+    let out = out.display().to_string();
+    let other = assay(&["chain", "ledger", "--blocks", &datadir, "--chain", "main", "--out", &out]);
+    let said = error(&core, &other);
+    assert!(said.contains("holds blocks of regtest, not of main; give --chain regtest"), "{said}");
+    let inside = assay(&[
+        "chain",
+        "ledger",
+        "--blocks",
+        &datadir,
+        "--chain",
+        "regtest",
+        "--out",
+        &format!("{datadir}/x"),
+    ]);
+    assert!(
+        error(&core, &inside).contains("is left unchanged; give another"),
+        "{}",
+        stderr(&inside)
+    );
+    assert!(!Path::new(&datadir).join("x").exists());
+    let empty = core.folder.path().join("empty");
+    fs::create_dir(&empty).expect("a folder");
+    let none = assay(&[
+        "chain",
+        "ledger",
+        "--blocks",
+        &empty.display().to_string(),
+        "--chain",
+        "regtest",
+        "--out",
+        &out,
+    ]);
+    assert!(error(&core, &none).contains("DIR/empty: holds no blk*.dat"), "{}", stderr(&none));
+    let wrong = assay(&[
+        "run",
+        "bitcoin-scaling",
+        "--blocks",
+        &core.datadir(),
+        "--chain",
+        "regtest",
+        "--out",
+        &out,
+    ]);
+    assert!(error(&core, &wrong).contains("is for syncs"), "{}", stderr(&wrong));
+}
