@@ -224,6 +224,66 @@ fn a_change_is_judged() {
     );
 }
 
+/// A base, a step that is twice as fast and one that is not built.
+const STEPS: &str = "format = 1\nkind = \"steps\"\nname = \"mine\"\ntitle = \"T\"\nsummary = \"S\"\nsource = \"nowhere\"\n\
+    preset = \"./tiny.toml\"\ncompiler = \"gcc\"\nsync = \"ibd-tracking-macro\"\npairs = 6\nrounds = 9\nmin_time_ms = 1\n\
+    [base]\nrevision = \"slow\"\nseconds = 30.0\n\
+    [[step]]\nname = \"first\"\ntitle = \"F\"\nrevision = \"quick\"\nseconds = 20.0\n\
+    [[step.benchmark]]\nname = \"Quick\"\nns_before = 300.0\nns_after = 200.0\n\
+    [[step]]\nname = \"second\"\ntitle = \"G\"\nrevision = \"later\"\nseconds = 15.0\n\
+    [[step.benchmark]]\nname = \"Same\"\n";
+
+#[test]
+fn steps_are_judged_and_absent_ones_named() {
+    let (slow, quick) = (bench_bitcoin(100), bench_bitcoin(50));
+    let revisions = [("slow", slow.as_str()), ("quick", quick.as_str())];
+    let Some(world) = World::new("steps_are_judged_and_absent_ones_named", 0, &revisions) else {
+        return;
+    };
+    let preset = PRESET.replace("name = \"bitcoind\"", "name = \"bench_bitcoin\"");
+    fs::write(world.path("tiny.toml"), preset).expect("writable");
+    fs::write(world.path("steps.toml"), STEPS).expect("writable");
+    let run = ["run", "./steps.toml", "--part", "micro", "--json", "--out", "out"];
+    let none = world.assay(&run);
+    assert_eq!(none.status.code(), Some(2));
+    let said = stderr(&none);
+    assert!(said.contains("the base is not built: assay builds make"), "{said}");
+    assert!(said.contains("--compiler gcc --rev slow"), "{said}");
+    assert_eq!(world.make(&["slow"]).status.code(), Some(0));
+    let none = world.assay(&run);
+    assert!(stderr(&none).contains("no step of mine is built"), "{}", stderr(&none));
+
+    assert_eq!(world.make(&["quick"]).status.code(), Some(0));
+    let output = world.assay(&run);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found = json(&output);
+    let (first, second) = (&found["steps"][0], &found["steps"][1]);
+    assert_eq!(first["micro"]["rows"][0]["verdict"], "faster", "{found:#}");
+    assert_eq!((&first["published"], &second["published_since_base"]), (&1.5.into(), &2.0.into()));
+    assert_eq!(second["micro"], Value::Null);
+    let command = second["absent"][0]["command"].as_str().expect("a command");
+    assert!(command.ends_with("--compiler gcc --rev later"), "{command}");
+    let page = fs::read_to_string(world.path("out/report.md")).expect("a report");
+    for said in [
+        "1.500",
+        "2.000",
+        "absent",
+        "1 of 2 steps are built",
+        "The steps up to first against the base: not measured; published: 1.500",
+    ] {
+        assert!(page.contains(said), "{said}: {page}");
+    }
+    assert!(world.path("out/micro/first/report.html").is_file());
+
+    let refuses = |arguments: &[&str], said: &str| {
+        let output = world.assay(&[&["run", "./steps.toml"][..], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
+    };
+    refuses(&["--target", "assay"], "--target means nothing for ./steps.toml, a plan of steps");
+    refuses(&["--part", "nano"], "there are micro and macro");
+}
+
 fn wait_for(path: &Path) {
     let start = Instant::now();
     while !path.exists() {

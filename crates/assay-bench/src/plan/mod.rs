@@ -4,6 +4,7 @@ mod bench_bitcoin;
 mod ibd;
 mod pairing;
 mod stack;
+mod steps;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ pub use self::bench_bitcoin::{CoreBuild, CoreSettings};
 pub use self::ibd::IbdSettings;
 pub use self::pairing::{PairingSettings, SubjectSettings};
 pub use self::stack::{LimitSettings, StackSettings, Wrap};
+pub use self::steps::{BaseRevision, Step, StepBenchmark, StepsPlan};
 
 /// The format this program knows.
 const FORMAT: u32 = 1;
@@ -36,6 +38,8 @@ const BUILTIN: [(&str, &str); 3] = [
 pub enum Kind {
     /// Benchmarks.
     Bench,
+    /// Steps of a branch: [`StepsPlan`].
+    Steps,
 }
 
 /// Which benchmarks to make, and what to set beside them.
@@ -105,8 +109,7 @@ impl BenchPlan {
     /// Whether a text is a plan of this kind rather than one of the laboratory. What is no TOML is none: the laboratory
     /// says what is wrong with it.
     pub fn is_one(text: &str) -> bool {
-        let table = text.parse::<toml::Table>();
-        table.is_ok_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some("bench"))
+        kind_of(text).as_deref() == Some("bench")
     }
 
     /// A plan from a file.
@@ -146,13 +149,11 @@ impl BenchPlan {
 
     /// Checks the values that TOML types cannot express: key, value and the rule it breaks.
     fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
-        let is_name = |name: &str| {
-            let allowed =
-                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
-            !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
-        };
         if self.format != FORMAT {
             return Err(("format", self.format.to_string(), "only format 1 is known"));
+        }
+        if self.kind != Kind::Bench {
+            return Err(("kind", "steps".to_owned(), "use \"bench\""));
         }
         if !is_name(&self.name) || self.name.contains('.') {
             return Err(("name", self.name.clone(), "use small letters, digits and '-'"));
@@ -185,6 +186,18 @@ impl BenchPlan {
         }
         Ok(())
     }
+}
+
+/// Small letters, digits, `-` and `.`.
+fn is_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
+}
+
+/// The kind that a text gives itself, right or wrong in all else; nothing where it is no TOML.
+fn kind_of(text: &str) -> Option<String> {
+    let table = text.parse::<toml::Table>().ok()?;
+    table.get("kind").and_then(toml::Value::as_str).map(str::to_owned)
 }
 
 #[cfg(test)]

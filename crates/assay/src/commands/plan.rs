@@ -1,7 +1,7 @@
 //! `assay plan`.
 
 use anyhow::bail;
-use assay_bench::plan::BenchPlan;
+use assay_bench::plan::{BenchPlan, StepsPlan};
 use assay_lab::admission::MempoolPlan;
 use assay_lab::plan::Plan;
 
@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
     match arguments.command {
         PlanCommand::List { json: true } => {
             let names = Plan::builtin_names().chain(MempoolPlan::builtin_names());
-            let names = names.chain(BenchPlan::builtin_names());
+            let names = names.chain(BenchPlan::builtin_names()).chain(StepsPlan::builtin_names());
             output::print_json(&names.collect::<Vec<_>>())?;
         }
         PlanCommand::List { json: false } => {
@@ -31,10 +31,15 @@ pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
                     BenchPlan::parse(BenchPlan::builtin_text(name).unwrap_or_default(), name)?;
                 output::print(&format!("{name:<20}{}\n", plan.title))?;
             }
+            for name in StepsPlan::builtin_names() {
+                let text = StepsPlan::builtin_text(name).unwrap_or_default();
+                output::print(&format!("{name:<20}{}\n", StepsPlan::parse(text, name)?.title))?;
+            }
         }
         PlanCommand::Show { name } => {
             let text = Plan::builtin_text(&name).or(MempoolPlan::builtin_text(&name));
-            match text.or(BenchPlan::builtin_text(&name)) {
+            let text = text.or(BenchPlan::builtin_text(&name));
+            match text.or(StepsPlan::builtin_text(&name)) {
                 Some(text) => output::print(text)?,
                 None => bail!("there is no built-in plan {name:?}; `assay plan list` shows them"),
             }

@@ -1,5 +1,6 @@
-//! `bench_bitcoin` of both builds, and of the base once more.
+//! `bench_bitcoin` of two builds, and of the base once more.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -13,53 +14,72 @@ use assay_report::stats::ratio::Ratio;
 use assay_report::stats::verdict::Verdict;
 use serde::Serialize;
 
-use super::{AGAIN, BASE, HEAD, Micro, spec};
-use crate::cli::PrArguments;
+use super::{AGAIN, BASE, HEAD, spec};
 use crate::commands::bench;
 
 /// A benchmark, judged.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(super) struct MicroRow {
-    pub(super) benchmark: String,
-    pub(super) base_ns: f64,
-    pub(super) head_ns: f64,
+pub(crate) struct MicroRow {
+    pub(crate) benchmark: String,
+    pub(crate) base_ns: f64,
+    pub(crate) head_ns: f64,
     /// Time of the base over time of the head: above 1 the head is faster.
-    pub(super) ratio: Ratio,
+    pub(crate) ratio: Ratio,
     /// The same of the base against itself.
-    pub(super) again: Ratio,
+    pub(crate) again: Ratio,
     /// How far from 1 the ratio has to be at least, a share.
-    pub(super) floor: f64,
-    pub(super) verdict: Verdict,
+    pub(crate) floor: f64,
+    pub(crate) verdict: Verdict,
     /// Instructions of the base over those of the head, where they are counted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) instructions_ratio: Option<f64>,
+    pub(crate) instructions_ratio: Option<f64>,
 }
 
-pub(super) fn run(
-    arguments: &PrArguments,
-    base: &Build,
-    head: &Build,
-    stop: Arc<AtomicBool>,
-) -> anyhow::Result<Micro> {
-    let plan = plan(arguments, base, head);
-    let out_dir = arguments.out.join("micro");
+/// What `bench_bitcoin` says.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Micro {
+    pub(crate) rounds: usize,
+    /// Floor of the harness on this machine, a share.
+    pub(crate) floor: f64,
+    pub(crate) rows: Vec<MicroRow>,
+    pub(crate) failures: Vec<String>,
+    pub(crate) is_complete: bool,
+}
+
+/// Two builds, and what to measure of them.
+pub(crate) struct MicroTask<'a> {
+    pub(crate) base: &'a Build,
+    pub(crate) head: &'a Build,
+    /// Benchmarks, by parts of names or patterns; all if there are none.
+    pub(crate) benchmarks: Vec<String>,
+    pub(crate) rounds: usize,
+    pub(crate) min_time_ms: u64,
+    pub(crate) out_dir: PathBuf,
+    pub(crate) resume: bool,
+    pub(crate) rerun: String,
+}
+
+/// Measures and judges.
+pub(crate) fn measure(task: &MicroTask<'_>, stop: Arc<AtomicBool>) -> anyhow::Result<Micro> {
+    let plan = plan(task);
     let options = RunOptions {
         extent: Extent::Full,
         rounds: None,
         filter: Filter::default(),
-        out_dir: Some(out_dir.clone()),
-        resume: arguments.resume,
-        rerun: super::rerun(arguments),
+        out_dir: Some(task.out_dir.clone()),
+        resume: task.resume,
+        rerun: task.rerun.clone(),
         software: bench::software(),
         counter: None,
         plan_source: String::new(),
         plan: Some(plan.clone()),
     };
-    let results = bench::plan::make(&plan, &options, &out_dir, stop)?;
+    let results = bench::plan::make(&plan, &options, &task.out_dir, stop)?;
     Ok(judged(&results))
 }
 
-fn plan(arguments: &PrArguments, base: &Build, head: &Build) -> BenchPlan {
+fn plan(task: &MicroTask<'_>) -> BenchPlan {
+    let MicroTask { base, head, .. } = *task;
     let build = |name: &str, build: &Build| CoreBuild {
         name: name.to_owned(),
         target: spec(build).to_string(),
@@ -74,13 +94,13 @@ fn plan(arguments: &PrArguments, base: &Build, head: &Build) -> BenchPlan {
             base.commit, base.subject, head.commit, head.subject
         ),
         questions: Vec::new(),
-        rounds: Some(arguments.rounds),
+        rounds: Some(task.rounds),
         stack: None,
         ibd: None,
         pairing: None,
         core: Some(CoreSettings {
-            benchmarks: arguments.filter.clone(),
-            min_time_ms: u64::try_from(arguments.min_time.as_millis()).unwrap_or(u64::MAX),
+            benchmarks: task.benchmarks.clone(),
+            min_time_ms: task.min_time_ms,
             builds: vec![build(BASE, base), build(AGAIN, base), build(HEAD, head)],
         }),
         published: Vec::new(),
@@ -88,7 +108,7 @@ fn plan(arguments: &PrArguments, base: &Build, head: &Build) -> BenchPlan {
     }
 }
 
-pub(super) fn judged(results: &BenchResults) -> Micro {
+fn judged(results: &BenchResults) -> Micro {
     let mut rows: Vec<MicroRow> =
         results.benchmarks.iter().filter_map(|measured| row(measured, results.floor)).collect();
     // What differs most stands first.

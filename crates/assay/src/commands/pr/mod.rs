@@ -1,6 +1,6 @@
 //! `assay pr`: two revisions, built, measured, and judged on one page.
 
-mod micro;
+pub(crate) mod micro;
 mod page;
 
 use std::path::Path;
@@ -18,7 +18,8 @@ use assay_report::atomic_file;
 use assay_report::stats::verdict::Verdict;
 use serde::Serialize;
 
-use self::micro::MicroRow;
+use self::micro::{Micro, MicroTask};
+pub(crate) use self::page::nanoseconds;
 use super::builds;
 use super::run::{find_plan, own_command};
 use super::stop_flag;
@@ -26,8 +27,8 @@ use crate::cli::{PartArgument, PrArguments};
 use crate::{Outcome, output};
 
 /// Names of the targets; the base again shows what the machine makes of nothing.
-const BASE: &str = "base";
-const AGAIN: &str = "base-again";
+pub(crate) const BASE: &str = "base";
+pub(crate) const AGAIN: &str = "base-again";
 const HEAD: &str = "head";
 
 /// Everything that the page says.
@@ -58,17 +59,6 @@ struct Syncs {
     /// Bytes of the chain, its blocks and inputs.
     chain: String,
     comparison: Comparison,
-}
-
-/// What `bench_bitcoin` says.
-#[derive(Serialize)]
-struct Micro {
-    rounds: usize,
-    /// Floor of the harness on this machine, a share.
-    floor: f64,
-    rows: Vec<MicroRow>,
-    failures: Vec<String>,
-    is_complete: bool,
 }
 
 /// The verdict of the page.
@@ -124,7 +114,17 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
     };
     atomic_file::create_folder(&arguments.out)?;
     let micro = if wants(PartArgument::Micro) {
-        Some(micro::run(arguments, &base, &head, Arc::clone(&stop))?)
+        let task = MicroTask {
+            base: &base,
+            head: &head,
+            benchmarks: arguments.filter.clone(),
+            rounds: arguments.rounds,
+            min_time_ms: u64::try_from(arguments.min_time.as_millis()).unwrap_or(u64::MAX),
+            out_dir: arguments.out.join("micro"),
+            resume: arguments.resume,
+            rerun: rerun(arguments),
+        };
+        Some(micro::measure(&task, Arc::clone(&stop))?)
     } else {
         None
     };
@@ -192,7 +192,7 @@ fn built(
 }
 
 /// A build as targets name it, so that no other one can be meant.
-fn spec(build: &Build) -> BuiltSpec {
+pub(crate) fn spec(build: &Build) -> BuiltSpec {
     BuiltSpec { revision: build.commit.clone(), with: vec![build.digest().to_owned()] }
 }
 
@@ -206,26 +206,34 @@ fn syncs(
 ) -> anyhow::Result<Syncs> {
     plan.runs.repeat = arguments.pairs;
     let plan = plan.checked("command line")?;
-    let target = |name: &str, build: &Build| TargetSpec {
-        name: Some(name.to_owned()),
-        ..TargetSpec::node(NodeSpec::Built(spec(build)))
-    };
     let options = RunOptions {
         out_dir: arguments.out.join("macro"),
         chain_dir: arguments.chain.clone(),
         scale: arguments.scale,
         targets: vec![target(BASE, base), target(AGAIN, base), target(HEAD, head)],
         resume: arguments.resume,
+        rerun: rerun(arguments),
+        ..own_programs()?
+    };
+    let results = run_plan(plan, &options, &Terminal::stopped_by(stop))?;
+    judged(results)
+}
+
+/// A build as a target of syncs.
+pub(crate) fn target(name: &str, build: &Build) -> TargetSpec {
+    TargetSpec { name: Some(name.to_owned()), ..TargetSpec::node(NodeSpec::Built(spec(build))) }
+}
+
+/// Options of which those that concern this program are set.
+pub(crate) fn own_programs() -> anyhow::Result<RunOptions> {
+    Ok(RunOptions {
         forge_command: own_command(&["chain", "forge"])?,
         node_command: own_command(&["node"])?,
         reference_rate_command: own_command(&["bench", "libsecp", "--json"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
-        rerun: rerun(arguments),
         ..RunOptions::default()
-    };
-    let results = run_plan(plan, &options, &Terminal::stopped_by(stop))?;
-    judged(results)
+    })
 }
 
 fn judged(results: Results) -> anyhow::Result<Syncs> {

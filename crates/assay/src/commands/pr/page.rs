@@ -33,8 +33,11 @@ pub(super) fn terminal(results: &PrResults) -> String {
         }
     }
     if let Some(micro) = &results.micro {
-        text.push('\n');
-        differences(micro).text(&mut text);
+        let is_different = |row: &super::micro::MicroRow| row.verdict.is_difference();
+        if micro.rows.iter().any(is_different) {
+            text.push('\n');
+            differences(micro).text(&mut text);
+        }
     }
     text
 }
@@ -178,7 +181,7 @@ fn table(micro: &Micro, is_short: bool) -> Table {
 }
 
 /// Three digits at least.
-fn nanoseconds(ns: f64) -> String {
+pub(crate) fn nanoseconds(ns: f64) -> String {
     if ns >= 100.0 { format!("{ns:.0}") } else { format!("{ns:.3}") }
 }
 

@@ -3,12 +3,13 @@
 mod block_files;
 mod mempool;
 mod series;
+mod steps;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use assay_bench::plan::BenchPlan;
+use assay_bench::plan::{BenchPlan, StepsPlan};
 use assay_lab::admission::MempoolPlan;
 use assay_lab::plan::{Delivery, Plan};
 use assay_lab::progress::Terminal;
@@ -24,6 +25,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
     if let Some(plan) = mempool::find(&arguments.plan)? {
         block_files::refuse(arguments, "the mempool")?;
         return mempool::run(plan, arguments);
+    }
+    if let Some(plan) = steps::find(&arguments.plan)? {
+        return steps::run(plan, arguments);
     }
     let Some(plan) = find_bench_plan(&arguments.plan)? else {
         return run_chain(&arguments.plan, arguments);
@@ -168,6 +172,7 @@ pub(crate) fn find_plan(name: &str) -> anyhow::Result<Plan> {
     }
     if Plan::builtin_text(name).is_none() {
         let others = MempoolPlan::builtin_names().chain(BenchPlan::builtin_names());
+        let others = others.chain(StepsPlan::builtin_names());
         let known: Vec<&str> = Plan::builtin_names().chain(others).collect();
         bail!("no built-in plan {name:?}; there are: {}", known.join(", "));
     }

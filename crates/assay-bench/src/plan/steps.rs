@@ -1,0 +1,323 @@
+//! Plans of `kind = "steps"`: a base and the steps of a branch, as revisions, with what was published of each.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assay_lab::plan::PlanError;
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, ROUNDS_MAX, is_name};
+
+const BUILTIN: [(&str, &str); 1] =
+    [("ibd-tracking-core", include_str!("../../../../plans/ibd-tracking-core.toml"))];
+
+/// Names that targets have besides those of the steps.
+const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
+
+/// The steps of a branch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepsPlan {
+    /// Version of this format: 1.
+    pub format: u32,
+    /// Always `steps`.
+    kind: Kind,
+    /// Short name: small letters, digits, `-`.
+    pub name: String,
+    /// Heading of the report.
+    pub title: String,
+    /// The paragraph under it.
+    pub summary: String,
+    /// Where the published figures are from, and how they were measured.
+    pub source: String,
+    /// Preset of `assay builds` that the revisions are built with.
+    pub preset: String,
+    /// The compiler, where a revision has builds of several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compiler: Option<String>,
+    /// Plan of the syncs: a built-in one, or a file from the folder of this one.
+    pub sync: String,
+    /// Pairs of syncs.
+    pub pairs: u32,
+    /// Rounds of each benchmark.
+    pub rounds: usize,
+    /// Milliseconds that a benchmark takes in a round on each build, at least.
+    pub min_time_ms: u64,
+    /// What the branch begins at.
+    pub base: BaseRevision,
+    /// The steps in their order; each contains those before it.
+    #[serde(rename = "step")]
+    pub steps: Vec<Step>,
+}
+
+/// The base.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BaseRevision {
+    /// A hash, or another name under which `assay builds make` built it.
+    pub revision: String,
+    /// Published time of a sync.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+}
+
+/// A step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Short name: small letters, digits, `-`, `.`.
+    pub name: String,
+    /// What it changes.
+    pub title: String,
+    /// As that of the base.
+    pub revision: String,
+    /// The revision whose benchmarks are those of the step, without its change; that of the step before if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Published time of a sync with this step and all before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<f64>,
+    /// Benchmarks of `bench_bitcoin` that show it.
+    #[serde(default, rename = "benchmark", skip_serializing_if = "Vec::is_empty")]
+    pub benchmarks: Vec<StepBenchmark>,
+}
+
+/// A benchmark, and what was published of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepBenchmark {
+    /// Its name, or a part or pattern of names.
+    pub name: String,
+    /// Published time of an operation without the step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_before: Option<f64>,
+    /// And with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_after: Option<f64>,
+}
+
+impl StepBenchmark {
+    /// Published time before over time after.
+    pub fn published(&self) -> Option<f64> {
+        Some(self.ns_before? / self.ns_after?)
+    }
+}
+
+impl StepsPlan {
+    /// Names of the plans in the binary.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// The text of a plan from the binary.
+    pub fn builtin_text(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
+    }
+
+    /// Whether a text is a plan of this kind, right or wrong.
+    pub fn is_one(text: &str) -> bool {
+        super::kind_of(text).as_deref() == Some("steps")
+    }
+
+    /// A plan from a file.
+    ///
+    /// # Errors
+    /// As [`StepsPlan::parse`], and when the file cannot be read.
+    pub fn load(path: &Path) -> Result<Self, PlanError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
+        let mut plan = Self::parse(&text, &path.display().to_string())?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        // A built-in preset or plan has a name alone.
+        for file in [&mut plan.sync, &mut plan.preset] {
+            if PathBuf::from(&*file).extension().is_some() {
+                let joined: PathBuf = folder.join(&*file).components().collect();
+                *file = joined.display().to_string();
+            }
+        }
+        Ok(plan)
+    }
+
+    /// A plan from text; `origin` names it in errors.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
+        let plan: Self = toml::from_str(text)
+            .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
+        plan.checked(origin)
+    }
+
+    /// Checks values, also after the command line changed some.
+    ///
+    /// # Errors
+    /// Key, value and the rule it breaks.
+    pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err((key, value, rule)) => Err(PlanError::Value {
+                origin: origin.to_owned(),
+                key: key.to_owned(),
+                value,
+                rule,
+            }),
+        }
+    }
+
+    /// The revision that the benchmarks of a step are made on without it.
+    pub fn before(&self, step: usize) -> &str {
+        let previous = step.checked_sub(1).and_then(|previous| self.steps.get(previous));
+        let previous = previous.map_or(&self.base.revision, |step| &step.revision);
+        self.steps.get(step).and_then(|step| step.before.as_ref()).unwrap_or(previous)
+    }
+
+    /// Published time of a sync before a step over that with it.
+    pub fn published_alone(&self, step: usize) -> Option<f64> {
+        let previous = match step.checked_sub(1) {
+            Some(previous) => self.steps.get(previous)?.seconds?,
+            None => self.base.seconds?,
+        };
+        Some(previous / self.steps.get(step)?.seconds?)
+    }
+
+    /// Published time of a sync of the base over that with a step and all before it.
+    pub fn published_since_base(&self, step: usize) -> Option<f64> {
+        Some(self.base.seconds? / self.steps.get(step)?.seconds?)
+    }
+
+    /// Every revision once: the base, the steps, then those that benchmarks alone need.
+    pub fn revisions(&self) -> Vec<&str> {
+        let steps = self.steps.iter().map(|step| &*step.revision);
+        let befores = self.steps.iter().filter_map(|step| step.before.as_deref());
+        let mut all: Vec<&str> = Vec::new();
+        for revision in std::iter::once(&*self.base.revision).chain(steps).chain(befores) {
+            if !all.contains(&revision) {
+                all.push(revision);
+            }
+        }
+        all
+    }
+
+    fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
+        if self.format != super::FORMAT {
+            return Err(("format", self.format.to_string(), "only format 1 is known"));
+        }
+        if self.kind != Kind::Steps {
+            return Err(("kind", "bench".to_owned(), "use \"steps\""));
+        }
+        if !is_name(&self.name) || self.name.contains('.') {
+            return Err(("name", self.name.clone(), "use small letters, digits and '-'"));
+        }
+        if !(1..=100).contains(&self.pairs) {
+            return Err(("pairs", self.pairs.to_string(), "use 1 to 100"));
+        }
+        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
+            return Err(("rounds", self.rounds.to_string(), "use 1 to 10001"));
+        }
+        if !(1..=3_600_000).contains(&self.min_time_ms) {
+            return Err(("min_time_ms", self.min_time_ms.to_string(), "use 1 to 3600000"));
+        }
+        if self.steps.is_empty() {
+            return Err(("step", "none".to_owned(), "name a step at least"));
+        }
+        check_time("base.seconds", self.base.seconds)?;
+        check_revision("base.revision", &self.base.revision)?;
+        for (index, step) in self.steps.iter().enumerate() {
+            let is_taken = self.steps[..index].iter().any(|other| other.name == step.name);
+            if !is_name(&step.name) || TAKEN.contains(&&*step.name) || is_taken {
+                let rule = "use small letters, digits, '-' and '.', each name once, and not base, base-again or sum";
+                return Err(("step.name", step.name.clone(), rule));
+            }
+            check_revision("step.revision", &step.revision)?;
+            step.before.iter().try_for_each(|before| check_revision("step.before", before))?;
+            check_time("step.seconds", step.seconds)?;
+            for benchmark in &step.benchmarks {
+                if benchmark.name.trim().is_empty() {
+                    let rule = "give the name of a benchmark";
+                    return Err(("step.benchmark.name", benchmark.name.clone(), rule));
+                }
+                check_time("step.benchmark.ns_before", benchmark.ns_before)?;
+                check_time("step.benchmark.ns_after", benchmark.ns_after)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_revision(
+    key: &'static str,
+    revision: &str,
+) -> Result<(), (&'static str, String, &'static str)> {
+    let is_bad = |c: char| c.is_whitespace() || c == '+';
+    if revision.is_empty() || revision.starts_with('-') || revision.contains(is_bad) {
+        return Err((key, revision.to_owned(), "give a hash, tag or branch"));
+    }
+    Ok(())
+}
+
+fn check_time(
+    key: &'static str,
+    time: Option<f64>,
+) -> Result<(), (&'static str, String, &'static str)> {
+    match time.filter(|time| !time.is_finite() || *time <= 0.0) {
+        Some(time) => Err((key, time.to_string(), "use a time above 0")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builtin_plans_parse() {
+        for name in StepsPlan::builtin_names() {
+            let text = StepsPlan::builtin_text(name).expect("it is in the binary");
+            assert!(StepsPlan::is_one(text) && !super::super::BenchPlan::is_one(text), "{name}");
+            let plan = StepsPlan::parse(text, name).expect("a built-in plan is valid");
+            assert_eq!(plan.name, name);
+            let json = serde_json::to_string(&plan).expect("a plan is JSON");
+            assert_eq!(serde_json::from_str::<StepsPlan>(&json).expect("and back"), plan);
+        }
+    }
+
+    #[test]
+    fn the_steps_of_the_report() {
+        let text = StepsPlan::builtin_text("ibd-tracking-core").expect("built in");
+        let plan = StepsPlan::parse(text, "plan").expect("valid");
+        // "18% full IBD speedup": 8.59 hours to 7.25 hours.
+        let sum = plan.published_since_base(plan.steps.len() - 1).expect("published");
+        assert!((sum - 8.59 / 7.25).abs() < 0.005, "{sum}");
+        let product: f64 =
+            (0..plan.steps.len()).filter_map(|step| plan.published_alone(step)).product();
+        assert!((product - sum).abs() < 1e-9, "{product}");
+        assert_eq!(plan.before(0), plan.base.revision);
+        assert_eq!(plan.before(2), plan.steps[1].revision, "no revision of its own");
+        assert_ne!(plan.before(1), plan.steps[0].revision);
+        assert_eq!(plan.revisions().len(), 1 + 6 + 4);
+    }
+
+    #[test]
+    fn impossible_values_are_refused() {
+        let text = StepsPlan::builtin_text("ibd-tracking-core").expect("built in");
+        for (from, to, said) in [
+            ("format = 1", "format = 2", "format = 2: only format 1"),
+            ("kind = \"steps\"", "kind = \"bench\"", "kind = bench: use \"steps\""),
+            ("pairs = 6", "pears = 6", "unknown field `pears`"),
+            ("pairs = 6", "pairs = 0", "pairs = 0: use 1 to 100"),
+            ("rounds = 15", "rounds = 0", "rounds = 0"),
+            ("min_time_ms = 100", "min_time_ms = 0", "min_time_ms = 0"),
+            ("\"buffered-files\"", "\"base\"", "step.name = base"),
+            ("\"buffered-files\"", "\"siphash\"", "step.name = siphash"),
+            ("\"6a8ce46e32dae2ffef2a73d2314ca33a2039186e\"", "\"\"", "step.revision = : give"),
+            ("\"0f8c754775351a2ad533538f043243cd6170a98e\"", "\"-x\"", "step.before = -x"),
+            ("seconds = 30932.610", "seconds = 0", "base.seconds = 0: use a time"),
+            ("ns_after = 6272557.28", "ns_after = -1.0", "ns_after = -1"),
+            ("name = \"ReadBlockBench\"", "name = \" \"", "give the name of a benchmark"),
+        ] {
+            assert!(text.contains(from), "{from} is in the plan");
+            let error = StepsPlan::parse(&text.replacen(from, to, 1), "plan.toml").expect_err(to);
+            assert!(error.to_string().contains(said), "{error}");
+        }
+    }
+}

@@ -1,0 +1,342 @@
+//! `assay run` with a plan of steps: a base and the steps of a branch, as builds, each judged and compared with what was published.
+
+mod page;
+mod syncs;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, bail};
+use assay_bench::bench_bitcoin::PROGRAM;
+use assay_bench::plan::StepsPlan;
+use assay_lab::builds::{Build, Cache, FindError};
+use assay_lab::compare::ComparedRow;
+use assay_report::atomic_file;
+use serde::Serialize;
+
+use self::syncs::Syncs;
+use super::is_path;
+use crate::cli::RunArguments;
+use crate::commands::pr::micro::{self, Micro, MicroTask};
+use crate::commands::{builds, stop_flag};
+use crate::{Outcome, output};
+
+/// Everything that the page says.
+#[derive(Serialize)]
+struct StepsResults {
+    schema: u32,
+    kind: &'static str,
+    created: String,
+    rerun: String,
+    plan: StepsPlan,
+    base: Build,
+    steps: Vec<StepResult>,
+    sum: Sum,
+    /// The syncs; absent where they were not asked for, or where no step is built.
+    #[serde(rename = "macro", skip_serializing_if = "Option::is_none")]
+    syncs: Option<Syncs>,
+    /// Whether everything was measured that could be.
+    is_complete: bool,
+    #[serde(skip)]
+    machine: assay_lab::machine::Machine,
+}
+
+/// A step.
+#[derive(Serialize)]
+struct StepResult {
+    name: String,
+    title: String,
+    revision: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build: Option<Build>,
+    /// Builds that the step needs and that there are not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<Absent>,
+    /// Published time of a sync before the step over that with it.
+    published: Option<f64>,
+    /// Published time of a sync of the base over that with the step.
+    published_since_base: Option<f64>,
+    /// Syncs of the step before over syncs of this one.
+    alone: Option<ComparedRow>,
+    /// Syncs of the base over syncs of this one.
+    since_base: Option<ComparedRow>,
+    /// `bench_bitcoin` before the step and with it.
+    micro: Option<Micro>,
+}
+
+/// A build that there is not.
+#[derive(Clone, Serialize)]
+struct Absent {
+    revision: String,
+    /// The command that makes it.
+    command: String,
+}
+
+/// All steps up to the last one that is built, against the base.
+#[derive(Serialize)]
+struct Sum {
+    /// That step.
+    up_to: String,
+    published: Option<f64>,
+    #[serde(rename = "macro")]
+    syncs: Option<ComparedRow>,
+}
+
+/// The plan, where it is one of steps.
+pub(super) fn find(name: &str) -> anyhow::Result<Option<StepsPlan>> {
+    if !is_path(name) {
+        let text = StepsPlan::builtin_text(name);
+        return Ok(text.map(|text| StepsPlan::parse(text, name)).transpose()?);
+    }
+    // A file that cannot be read is no plan of any kind: whoever looks for another says so.
+    let path = Path::new(name);
+    let is_one = std::fs::read_to_string(path).is_ok_and(|text| StepsPlan::is_one(&text));
+    Ok(if is_one { Some(StepsPlan::load(path)?) } else { None })
+}
+
+pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
+    reject_other_flags(arguments)?;
+    plan.pairs = arguments.repeat.unwrap_or(plan.pairs);
+    plan.rounds = arguments.rounds.unwrap_or(plan.rounds);
+    let plan = plan.checked("command line")?;
+    let sync_plan = super::find_plan(&plan.sync)?;
+    let (wants_micro, wants_macro) = match arguments.part.as_deref() {
+        None => (true, true),
+        Some("micro") => (true, false),
+        Some("macro") => (false, true),
+        Some(other) => bail!("there is no part {other:?}; there are micro and macro"),
+    };
+    let found = Found::of(&plan)?;
+    let base = found.base(&plan)?;
+    for absent in found.absent(plan.revisions()) {
+        output::complain(&format!("absent: {}; build it: {}", absent.revision, absent.command));
+    }
+    let out_dir =
+        arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
+    atomic_file::create_folder(&out_dir)?;
+    let stop = stop_flag()?;
+    let mut steps = steps(&plan, &found);
+    let Some(last) = steps.iter().rposition(|step| step.build.is_some()) else {
+        bail!("no step of {} is built; the lines above have the commands", plan.name);
+    };
+    if wants_micro {
+        for (number, step) in steps.iter_mut().enumerate() {
+            step.micro = measure_micro(&plan, &found, number, arguments, &out_dir, &stop)?;
+        }
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Ok(Outcome::Interrupted);
+    }
+    let syncs = if wants_macro {
+        let syncs = syncs::run(&plan, sync_plan, &base, &steps, arguments, &out_dir, &stop)?;
+        syncs.assign(&mut steps);
+        Some(syncs)
+    } else {
+        None
+    };
+    let is_complete = !stop.load(Ordering::Relaxed)
+        && steps.iter().filter_map(|step| step.micro.as_ref()).all(|micro| micro.is_complete);
+    let last = &steps[last];
+    let results = StepsResults {
+        schema: 1,
+        kind: "steps",
+        created: assay_lab::machine::utc_now(),
+        rerun: rerun(arguments),
+        sum: Sum {
+            up_to: last.name.clone(),
+            published: last.published_since_base,
+            syncs: last.since_base.clone(),
+        },
+        plan,
+        base,
+        steps,
+        syncs,
+        is_complete,
+        machine: assay_lab::machine::record(&out_dir),
+    };
+    write(&results, &out_dir)?;
+    if arguments.json {
+        output::print_json(&results)?;
+    } else {
+        output::print(&page::terminal(&results))?;
+    }
+    output::complain(&format!("report: {}", out_dir.join("report.html").display()));
+    Ok(outcome(&results))
+}
+
+/// The builds of a plan's revisions.
+struct Found<'a> {
+    plan: &'a StepsPlan,
+    builds: Vec<(String, Build)>,
+}
+
+impl<'a> Found<'a> {
+    fn of(plan: &'a StepsPlan) -> anyhow::Result<Self> {
+        Self::within(plan, &builds::cache()?)
+    }
+
+    fn within(plan: &'a StepsPlan, cache: &Cache) -> anyhow::Result<Self> {
+        let with: Vec<String> = plan.compiler.iter().cloned().collect();
+        let mut builds = Vec::new();
+        for revision in plan.revisions() {
+            match cache.find(revision, &with, PROGRAM) {
+                Ok(build) => builds.push((revision.to_owned(), build)),
+                Err(FindError::None { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Self { plan, builds })
+    }
+
+    fn build(&self, revision: &str) -> Option<&Build> {
+        self.builds.iter().find(|(name, _)| name == revision).map(|(_, build)| build)
+    }
+
+    fn base(&self, plan: &StepsPlan) -> anyhow::Result<Build> {
+        let revision = &plan.base.revision;
+        let base = self.build(revision).cloned();
+        base.with_context(|| format!("the base is not built: {}", self.command(revision)))
+    }
+
+    /// Those of these revisions that there are no builds of.
+    fn absent<'r>(&self, revisions: impl IntoIterator<Item = &'r str>) -> Vec<Absent> {
+        let revisions = revisions.into_iter().filter(|revision| self.build(revision).is_none());
+        let absent = revisions.map(|revision| Absent {
+            revision: revision.to_owned(),
+            command: self.command(revision),
+        });
+        absent.collect()
+    }
+
+    fn command(&self, revision: &str) -> String {
+        let compiler = self.plan.compiler.as_ref();
+        let compiler = compiler.map_or_else(String::new, |name| format!(" --compiler {name}"));
+        format!(
+            "assay builds make --repo PATH --preset {}{compiler} --rev {revision}",
+            self.plan.preset
+        )
+    }
+}
+
+fn steps(plan: &StepsPlan, found: &Found<'_>) -> Vec<StepResult> {
+    let step = |(number, step): (usize, &assay_bench::plan::Step)| {
+        let own = std::iter::once(&*step.revision);
+        let before = (!step.benchmarks.is_empty()).then(|| plan.before(number));
+        StepResult {
+            name: step.name.clone(),
+            title: step.title.clone(),
+            revision: step.revision.clone(),
+            build: found.build(&step.revision).cloned(),
+            absent: found.absent(own.chain(before)),
+            published: plan.published_alone(number),
+            published_since_base: plan.published_since_base(number),
+            alone: None,
+            since_base: None,
+            micro: None,
+        }
+    };
+    plan.steps.iter().enumerate().map(step).collect()
+}
+
+/// The benchmarks of a step, where both of its builds are there.
+fn measure_micro(
+    plan: &StepsPlan,
+    found: &Found<'_>,
+    number: usize,
+    arguments: &RunArguments,
+    out_dir: &Path,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<Option<Micro>> {
+    let step = &plan.steps[number];
+    let (before, after) = (found.build(plan.before(number)), found.build(&step.revision));
+    let (Some(base), Some(head)) = (before, after) else { return Ok(None) };
+    if step.benchmarks.is_empty() || stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let task = MicroTask {
+        base,
+        head,
+        benchmarks: step.benchmarks.iter().map(|benchmark| benchmark.name.clone()).collect(),
+        rounds: plan.rounds,
+        min_time_ms: plan.min_time_ms,
+        out_dir: out_dir.join("micro").join(&step.name),
+        resume: arguments.resume,
+        rerun: rerun(arguments),
+    };
+    let measured = micro::measure(&task, Arc::clone(stop));
+    measured.map(Some).with_context(|| format!("benchmarks of step {}", step.name))
+}
+
+fn outcome(results: &StepsResults) -> Outcome {
+    let is_void = results.syncs.as_ref().is_some_and(|syncs| syncs.void_runs > 0);
+    let mut micros = results.steps.iter().filter_map(|step| step.micro.as_ref());
+    if is_void || !results.is_complete || micros.any(|micro| !micro.failures.is_empty()) {
+        Outcome::Negative
+    } else {
+        Outcome::Good
+    }
+}
+
+fn write(results: &StepsResults, dir: &Path) -> anyhow::Result<()> {
+    let json = serde_json::to_vec_pretty(results).context("cannot write JSON")?;
+    atomic_file::write(&dir.join("steps.json"), &json)?;
+    let page = page::of(results);
+    atomic_file::write(&dir.join("report.md"), page.markdown().as_bytes())?;
+    atomic_file::write(&dir.join("report.html"), page.html().as_bytes())?;
+    Ok(())
+}
+
+/// The command line that repeats the measurement; folders are the reader's own choice.
+fn rerun(arguments: &RunArguments) -> String {
+    let mut words = vec![super::rerun(&arguments.plan, arguments)];
+    words.extend(arguments.rounds.map(|rounds| format!("--rounds {rounds}")));
+    words.extend(arguments.part.iter().map(|part| format!("--part {part}")));
+    words.join(" ")
+}
+
+/// Revisions and benchmarks are the plan's, and the chain is that of the plan of its syncs.
+fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
+    let given = [
+        ("--recipe", arguments.recipe.is_some()),
+        ("--byte-scale", arguments.byte_scale.is_some()),
+        ("--seed", arguments.seed.is_some()),
+        ("--stop-height", arguments.stop_height.is_some()),
+        ("--target", !arguments.targets.is_empty()),
+        ("--series", arguments.series.is_some()),
+        ("--by", arguments.by.is_some()),
+        ("--orphans", arguments.orphans.is_some()),
+        ("--seen", !arguments.seen.is_empty()),
+        ("--quick", arguments.quick),
+        ("--smoke", arguments.smoke),
+        ("--filter", !arguments.filter.is_empty()),
+        ("--instructions", arguments.instructions),
+        ("--keep-datadirs", arguments.keep_datadirs),
+        ("--profile", arguments.profile),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((flag, _)) => bail!("{flag} means nothing for {}, a plan of steps", arguments.plan),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_built_has_a_command() {
+        let plan = find("ibd-tracking-core").expect("valid").expect("built in");
+        let folder = tempfile::tempdir().expect("a folder");
+        let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");
+        let error = found.base(&plan).expect_err("no build").to_string();
+        let command = "assay builds make --repo PATH --preset bitcoin-core-bench --compiler gcc --rev 88debb3e";
+        assert!(error.contains(command), "{error}");
+        let steps = steps(&plan, &found);
+        assert_eq!(steps.len(), plan.steps.len());
+        for (step, absent) in steps.iter().zip([2, 2, 1, 2, 2, 2]) {
+            assert_eq!(step.absent.len(), absent, "{}", step.name);
+            assert!(step.absent[0].command.ends_with(&step.revision), "{}", step.name);
+        }
+    }
+}
