@@ -186,13 +186,7 @@ mod tests {
         line_of(by, target, SyncPlan { threads: Some(2), ..SyncPlan::default() }, "regtest", false)
     }
 
-    fn line_of(
-        by: Delivery,
-        target: &Target,
-        sync: SyncPlan,
-        chain: &str,
-        is_own: bool,
-    ) -> String {
+    fn line_of(by: Delivery, target: &Target, sync: SyncPlan, chain: &str, is_own: bool) -> String {
         let mut plan = Plan::builtin("bitcoin-scaling").expect("valid");
         plan.sync = sync;
         let with = SyncLaunch {
@@ -252,9 +246,14 @@ mod tests {
         assert!(line.contains(" -assumevalid=beef") && !line.contains("-assumevalid=0"), "{line}");
         let engine = "      --assume-valid <HASH>\n      --progress  Print\n";
         let engine = example(Family::Engine, "Assay 0.1.0", engine);
-        assert!(line_of(Delivery::Reindex, &engine, sync(), "regtest", false).contains(" --assume-valid beef"));
+        assert!(
+            line_of(Delivery::Reindex, &engine, sync(), "regtest", false)
+                .contains(" --assume-valid beef")
+        );
         let old = example(Family::BitcoinCore, "Bitcoin Core v0.13.0", "");
-        assert!(!line_of(Delivery::Reindex, &old, sync(), "regtest", false).contains("assumevalid"));
+        assert!(
+            !line_of(Delivery::Reindex, &old, sync(), "regtest", false).contains("assumevalid")
+        );
         assert!(!line_by(Delivery::Reindex, &engine).contains("assume"));
     }
 
