@@ -1,0 +1,138 @@
+//! Flags of the benchmarks of our engine: `assay bench signatures`, `blocks` and `sync`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// What to compare ours with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Against {
+    /// Bitcoin Core's validation library, in a process of its own (peers/kernel).
+    Kernel,
+}
+
+/// Signature checks in batches against plain calls of libsecp256k1, interleaved, on one thread.
+///
+/// ECDSA and Schnorr signatures with distinct keys, and tweaks of Taproot keys; parsing compressed
+/// keys is part of the work on all sides. Ratios are the plain library's time over ours. The
+/// batches are also measured with the library as their backend, which is used on processors without
+/// a vector backend.
+#[derive(Debug, Args)]
+pub(crate) struct BenchSignaturesArguments {
+    /// Checks in a batch.
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub(crate) batch: usize,
+    /// Rounds; in each every alternative does one batch.
+    #[arg(long, value_name = "N", default_value_t = 21)]
+    pub(crate) rounds: usize,
+    /// Backend that does the arithmetic of batches: ifma, ifma-256, avx-ifma, avx512, avx2,
+    /// libsecp256k1, portable or portable-rounded [default: the fastest on this machine, by
+    /// measuring].
+    #[arg(long, value_name = "NAME", env = "ASSAY_BACKEND")]
+    pub(crate) backend: Option<String>,
+    /// Seed of keys and messages.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Blocks stage by stage and connected as a whole, and Bitcoin Core's kernel at the same work.
+///
+/// Parsing, txids, merkle root, block checks and scripts on one thread; connecting to a chain on
+/// all cores. Blocks are forged as in Bitcoin Core's connectblock benchmark (1000 transactions of 5
+/// inputs: all ECDSA, all Schnorr, mixed), and real ones where they are found. Ratios are the
+/// other's time over ours.
+#[derive(Debug, Args)]
+pub(crate) struct BenchBlocksArguments {
+    /// What to compare ours with.
+    #[arg(long, value_enum, value_name = "PEER")]
+    pub(crate) against: Option<Against>,
+    /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].
+    #[arg(long, value_name = "PATH", env = "ASSAY_PEER_KERNEL")]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Folder with real blocks, NETWORK-HEIGHT.blk, and the outputs they spend,
+    /// NETWORK-HEIGHT.prevouts; or one that holds such a folder called blocks. Without it no real
+    /// block is measured.
+    #[arg(long, value_name = "DIR", env = "ASSAY_TEST_DATA")]
+    pub(crate) data: Option<PathBuf>,
+    /// Rounds of each stage.
+    #[arg(long, value_name = "N", default_value_t = 11)]
+    pub(crate) rounds: usize,
+    /// Transactions in a forged block.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) txs: usize,
+    /// Forged blocks of each kind to connect.
+    #[arg(long, value_name = "N", default_value_t = 9)]
+    pub(crate) connect_blocks: usize,
+    /// Inputs of a legacy transaction in a block of its own, connected on one thread and on all; 0
+    /// for none.
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    pub(crate) large_inputs: usize,
+    /// Threads that connect blocks, on both sides; 0 takes one for each core.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) threads: usize,
+    /// Seed of the forged blocks.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Full validation of one forged chain by ours and by Bitcoin Core's kernel, interleaved, process
+/// against process.
+///
+/// Both read the same block files with a cold page cache, start with an empty folder, are pinned to
+/// the same cores, get the same number of threads and memory for coins, and verify every script.
+/// Runs come in pairs in alternating order; wall time, CPU time and memory are those of whole
+/// processes. After each run tip, coin count and MuHash are compared on both sides. Ratios are the
+/// kernel's figure over ours.
+#[expect(clippy::struct_excessive_bools, reason = "flags, each on its own")]
+#[derive(Debug, Args)]
+pub(crate) struct BenchSyncArguments {
+    /// What to compare ours with.
+    #[arg(long, value_enum, value_name = "PEER")]
+    pub(crate) against: Against,
+    /// The program assay-peer-kernel [default: where Cargo puts it in this checkout].
+    #[arg(long, value_name = "PATH", env = "ASSAY_PEER_KERNEL")]
+    pub(crate) kernel: Option<PathBuf>,
+    /// Pairs of runs.
+    #[arg(long, value_name = "N", default_value_t = 6)]
+    pub(crate) pairs: u32,
+    /// Recipe of the chain, of a Bitcoin network.
+    #[arg(long, value_name = "NAME", default_value = "bitcoin-scaling")]
+    pub(crate) recipe: String,
+    /// Size of the chain; 2 makes about 360,000 inputs.
+    #[arg(long, value_name = "F", default_value_t = 2.0)]
+    pub(crate) scale: f64,
+    /// Seed of the chain.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Give every output a key of its own.
+    #[arg(long)]
+    pub(crate) distinct_keys: bool,
+    /// An existing chain, instead of recipe, size and seed.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["recipe", "scale", "seed", "distinct_keys"])]
+    pub(crate) chain: Option<PathBuf>,
+    /// Folder for the chain, which is kept and reused, for the report of the runs, and for the coins
+    /// of each run, which are removed.
+    #[arg(long, value_name = "DIR", default_value = "results/bench-sync")]
+    pub(crate) work: PathBuf,
+    /// Cores that both may use, such as 0,1 [default: all that this process may use].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) cores: Vec<usize>,
+    /// Threads that verify scripts, on both sides [default: one for each core].
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+    /// Also compare ours on one core with ours on two.
+    #[arg(long)]
+    pub(crate) cores_compare: bool,
+    /// Also compare ours with and without the sampled second verification (--sample-signatures 0).
+    #[arg(long)]
+    pub(crate) sample_compare: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
