@@ -236,7 +236,7 @@ mod tests {
                     n as u8,
                     at,
                     &[0xac; 3][..at as usize],
-                    if n % 2 == 0 { 0 } else { u32::MAX },
+                    if n.is_multiple_of(2) { 0 } else { u32::MAX },
                 )
             });
             inputs.input(7, n, &[], u32::MAX).output(1, &[0xac]).bytes()

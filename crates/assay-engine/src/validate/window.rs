@@ -5,7 +5,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use assay_store::{CoinError, CoinStore, Expected};
+use assay_store::{BlockPlace, CoinError, CoinStore, Expected};
 use assay_wire::{OutPoint, Txid};
 
 use super::prefetch::{Fault, Prefetch, Ready, Refused};
@@ -59,7 +59,7 @@ impl Window {
         let settled = expected.map_or(Ok(0), |expected| coins.settle(expected));
         match settled {
             Ok(_) => Ok(ready),
-            Err(error) => Err(refuse(error, ready)),
+            Err(error) => Err(refuse(error, ready.place)),
         }
     }
 
@@ -84,9 +84,9 @@ fn start_of(txid: &Txid) -> u64 {
     u64::from_le_bytes(*txid.0.first_chunk().expect("an id is longer"))
 }
 
-fn refuse(error: CoinError, ready: Ready) -> Refused {
+fn refuse(error: CoinError, place: BlockPlace) -> Refused {
     let fault = Fault::Engine(EngineError::from(error));
-    Refused { fault, place: ready.place, damaged: 0 }
+    Refused { fault, place, damaged: 0 }
 }
 
 /// Inputs of the blocks that wait: as many coins at most are held outside of the cache, about a megabyte.

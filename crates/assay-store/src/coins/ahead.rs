@@ -229,6 +229,7 @@ impl CoinStore {
     ///
     /// # Errors
     /// The cache cannot take more; some coins may have been entered.
+    #[expect(clippy::needless_pass_by_value, reason = "what was kept is not to be kept again")]
     pub fn settle(&mut self, expected: Expected) -> Result<usize, CoinError> {
         let Some(readers) =
             self.readers.as_ref().filter(|_| expected.asked == self.state_on_disk())

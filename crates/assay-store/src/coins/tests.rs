@@ -110,7 +110,7 @@ pub(crate) fn check_against_model(
                 }
             }
             Step::ReadAhead(n) => {
-                expected.extend(store.read_ahead((0..=n).map(outpoint), |_| true, 2))
+                expected.extend(store.read_ahead((0..=n).map(outpoint), |_| true, 2));
             }
             Step::Settle => {
                 if let Some(expected) = expected.pop_front() {
