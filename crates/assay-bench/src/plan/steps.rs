@@ -11,7 +11,7 @@ use super::{Kind, ROUNDS_MAX, is_name};
 const BUILTIN: [(&str, &str); 1] =
     [("ibd-tracking-core", include_str!("../../../../plans/ibd-tracking-core.toml"))];
 
-/// Names that targets have besides those of the steps.
+/// Names of other targets, which no step may have.
 const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
 
 /// The steps of a branch.

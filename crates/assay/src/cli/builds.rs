@@ -171,3 +171,13 @@ pub(crate) enum PartArgument {
     /// Syncs.
     Macro,
 }
+
+impl PartArgument {
+    /// As on the command line.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Micro => "micro",
+            Self::Macro => "macro",
+        }
+    }
+}

@@ -28,7 +28,7 @@ use crate::{Outcome, output};
 
 /// Names of the targets; the base again shows what the machine makes of nothing.
 pub(crate) const BASE: &str = "base";
-pub(crate) const AGAIN: &str = "base-again";
+const AGAIN: &str = "base-again";
 const HEAD: &str = "head";
 
 /// Everything that the page says.
@@ -297,7 +297,9 @@ fn rerun(arguments: &PrArguments) -> String {
     words.extend(arguments.how.compiler.iter().map(|name| format!("--compiler {name}")));
     words.extend(arguments.how.flags.iter().map(|flags| format!("--flags '{flags}'")));
     words.extend(arguments.filter.iter().map(|filter| format!("--filter '{filter}'")));
+    words.extend(arguments.part.map(|part| format!("--part {}", part.as_str())));
     words.push(format!("--rounds {} --pairs {}", arguments.rounds, arguments.pairs));
+    words.push(format!("--min-time {}ms", arguments.min_time.as_millis()));
     words.extend(arguments.scale.map(|scale| format!("--scale {scale}")));
     words.join(" ")
 }

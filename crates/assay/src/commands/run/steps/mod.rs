@@ -30,10 +30,11 @@ struct StepsResults {
     created: String,
     rerun: String,
     plan: StepsPlan,
-    base: Build,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base: Option<Build>,
     steps: Vec<StepResult>,
     sum: Sum,
-    /// The syncs; absent where they were not asked for, or where no step is built.
+    /// The syncs; absent where they were not asked for, or where less than two builds are there.
     #[serde(rename = "macro", skip_serializing_if = "Option::is_none")]
     syncs: Option<Syncs>,
     /// Whether everything was measured that could be.
@@ -108,7 +109,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
         Some(other) => bail!("there is no part {other:?}; there are micro and macro"),
     };
     let found = Found::of(&plan)?;
-    let base = found.base(&plan)?;
+    let base = found.build(&plan.base.revision).cloned();
     for absent in found.absent(plan.revisions()) {
         output::complain(&format!("absent: {}; build it: {}", absent.revision, absent.command));
     }
@@ -128,8 +129,10 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     if stop.load(Ordering::Relaxed) {
         return Ok(Outcome::Interrupted);
     }
-    let syncs = if wants_macro {
-        let syncs = syncs::run(&plan, sync_plan, &base, &steps, arguments, &out_dir, &stop)?;
+    let built = steps.iter().filter(|step| step.build.is_some()).count();
+    let syncs = if wants_macro && built + usize::from(base.is_some()) > 1 {
+        let base = base.as_ref();
+        let syncs = syncs::run(&plan, sync_plan, base, &steps, arguments, &out_dir, &stop)?;
         syncs.assign(&mut steps);
         Some(syncs)
     } else {
@@ -191,12 +194,6 @@ impl<'a> Found<'a> {
 
     fn build(&self, revision: &str) -> Option<&Build> {
         self.builds.iter().find(|(name, _)| name == revision).map(|(_, build)| build)
-    }
-
-    fn base(&self, plan: &StepsPlan) -> anyhow::Result<Build> {
-        let revision = &plan.base.revision;
-        let base = self.build(revision).cloned();
-        base.with_context(|| format!("the base is not built: {}", self.command(revision)))
     }
 
     /// Those of these revisions that there are no builds of.
@@ -329,9 +326,10 @@ mod tests {
         let plan = find("ibd-tracking-core").expect("valid").expect("built in");
         let folder = tempfile::tempdir().expect("a folder");
         let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");
-        let error = found.base(&plan).expect_err("no build").to_string();
+        let absent = found.absent(plan.revisions());
+        assert_eq!(absent.len(), plan.revisions().len());
         let command = "assay builds make --repo PATH --preset bitcoin-core-bench --compiler gcc --rev 88debb3e";
-        assert!(error.contains(command), "{error}");
+        assert!(absent[0].command.starts_with(command), "{}", absent[0].command);
         let steps = steps(&plan, &found);
         assert_eq!(steps.len(), plan.steps.len());
         for (step, absent) in steps.iter().zip([2, 2, 1, 2, 2, 2]) {

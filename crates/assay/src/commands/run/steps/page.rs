@@ -27,8 +27,10 @@ pub(super) fn terminal(results: &StepsResults) -> String {
     front(results).text(&mut text);
     text.push('\n');
     syncs_table(results).text(&mut text);
-    text.push('\n');
-    micro_table(results).text(&mut text);
+    if has_micro(results) {
+        text.push('\n');
+        micro_table(results).text(&mut text);
+    }
     text
 }
 
@@ -40,7 +42,7 @@ fn front(results: &StepsResults) -> Front {
             .push(ratio_figure(row, "time of a sync of the base over the last step that is built"));
     }
     if let Some(row) = results.syncs.as_ref().and_then(super::Syncs::floor) {
-        front.figures.push(ratio_figure(&row, "the base against itself"));
+        front.figures.push(ratio_figure(&row, "the first build against itself"));
     }
     let rows =
         || results.steps.iter().filter_map(|step| step.micro.as_ref()).flat_map(|one| &one.rows);
@@ -76,6 +78,10 @@ fn answer(results: &StepsResults) -> String {
     )
 }
 
+fn has_micro(results: &StepsResults) -> bool {
+    results.steps.iter().any(|step| step.micro.is_some())
+}
+
 /// A verdict, and that there were too few pairs for one.
 fn verdict(row: &ComparedRow) -> &'static str {
     if row.ratio.pairs < PAIRS_MIN && !row.verdict.is_difference() {
@@ -99,6 +105,12 @@ fn ratio_figure(row: &ComparedRow, of: &str) -> Figure {
 
 fn caveats(results: &StepsResults) -> Vec<String> {
     let mut caveats = Vec::new();
+    if results.base.is_none() {
+        caveats.push(format!(
+            "The base, {}, is absent: no ratio against it.",
+            results.plan.base.revision
+        ));
+    }
     for step in &results.steps {
         for absent in &step.absent {
             caveats.push(format!(
@@ -117,7 +129,7 @@ fn caveats(results: &StepsResults) -> Vec<String> {
             ));
         }
         let is_sum = |pair: &&PairComparison| pair.second == results.sum.up_to;
-        let sum = syncs.since_base.comparisons.iter().filter(is_sum);
+        let sum = syncs.since_first.comparisons.iter().filter(is_sum);
         caveats.extend(sum.flat_map(|pair| pair.notes.clone()));
     }
     if !results.is_complete {
@@ -130,16 +142,16 @@ fn sections(results: &StepsResults) -> Vec<Section> {
     let mut all = Vec::new();
     if let Some(syncs) = &results.syncs {
         let mut prose = vec![format!("Chain: {}.", syncs.chain)];
-        for pair in syncs.since_base.comparisons.iter().chain(&syncs.alone) {
+        for pair in syncs.since_first.comparisons.iter().chain(&syncs.alone) {
             let sides = format!("{} and {}", pair.first, pair.second);
             prose.extend(pair.notes.iter().map(|note| format!("- {sides}: {note}")));
         }
         prose.push("Curves, phases and single runs: `macro/report.html`.".to_owned());
         let mut tables = vec![syncs_table(results)];
-        tables.extend(syncs.since_base.tables());
+        tables.extend(syncs.since_first.tables());
         all.push(Section::new("syncs", "Syncs", prose, tables));
     }
-    if results.steps.iter().any(|step| step.micro.is_some()) {
+    if has_micro(results) {
         let prose = vec![format!(
             "{} rounds; in each, the build before the step, the same again and the build with it make the benchmark once. Every sample: `micro/STEP/report.html`.",
             results.plan.rounds
@@ -258,7 +270,7 @@ fn published(ratio: Option<f64>) -> String {
 fn builds(results: &StepsResults) -> Table {
     let head = ["", "What it changes", "Commit", "Subject", "Compiler", "Flags", "Build"];
     let mut table = Table::new("What was measured", &head, 7);
-    let base = ("base", "", results.plan.base.revision.as_str(), Some(&results.base));
+    let base = ("base", "", results.plan.base.revision.as_str(), results.base.as_ref());
     let steps = results.steps.iter().map(|step| {
         (step.name.as_str(), step.title.as_str(), step.revision.as_str(), step.build.as_ref())
     });
@@ -289,7 +301,7 @@ fn method(results: &StepsResults) -> Vec<String> {
     vec![
         "Revisions, benchmarks, rounds and pairs were fixed before the first measurement. All revisions were built with the same preset.".to_owned(),
         format!("- Published: {}.", results.plan.source),
-        "- Syncs: in each round base, base again and every step; every second round backwards. Verdicts as of `assay compare` (docs/METHODOLOGY.md); what the base shows against itself is the floor of all of them.".to_owned(),
+        "- Syncs: in each round base, base again and every step; every second round backwards. Where the base is not built, the first step that is takes its place. Verdicts as of `assay compare` (docs/METHODOLOGY.md); what the first build shows against itself is the floor of all of them.".to_owned(),
         "- `bench_bitcoin`: as `assay pr` measures it. What a step is compared with is the revision that has the same benchmarks and not yet the change, where it is not the step before.".to_owned(),
         format!("- Again: `{}`", results.rerun),
     ]

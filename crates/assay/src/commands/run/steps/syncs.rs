@@ -1,9 +1,11 @@
-//! The syncs of a plan of steps: base, base again and every step that is built, all in one interleaved run.
+//! The syncs of a plan of steps: base, base again and every step that is built, all in one interleaved run. Where the base is not
+//! built, the first step that is takes its place.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::Context;
 use assay_bench::plan::StepsPlan;
 use assay_lab::builds::Build;
 use assay_lab::compare::{
@@ -16,7 +18,7 @@ use serde::Serialize;
 
 use super::{StepResult, rerun};
 use crate::cli::RunArguments;
-use crate::commands::pr::{AGAIN, BASE, own_programs, target};
+use crate::commands::pr::{BASE, own_programs, target};
 
 /// What the syncs say.
 #[derive(Serialize)]
@@ -25,8 +27,10 @@ pub(super) struct Syncs {
     pub(super) void_runs: usize,
     /// Blocks, inputs and bytes of the chain.
     pub(super) chain: String,
-    /// Everything against the base.
-    pub(super) since_base: Comparison,
+    /// What the others are compared with, `base` or a step.
+    pub(super) first: String,
+    /// Everything against that.
+    pub(super) since_first: Comparison,
     /// Each step against the one before it, where both are built.
     pub(super) alone: Vec<PairComparison>,
 }
@@ -35,7 +39,7 @@ pub(super) struct Syncs {
 pub(super) fn run(
     plan: &StepsPlan,
     mut sync_plan: Plan,
-    base: &Build,
+    base: Option<&Build>,
     steps: &[StepResult],
     arguments: &RunArguments,
     out_dir: &Path,
@@ -43,8 +47,11 @@ pub(super) fn run(
 ) -> anyhow::Result<Syncs> {
     sync_plan.runs.repeat = plan.pairs;
     let sync_plan = sync_plan.checked("command line")?;
-    let mut targets = vec![target(BASE, base), target(AGAIN, base)];
-    targets.extend(steps.iter().filter_map(|step| Some(target(&step.name, step.build.as_ref()?))));
+    let built = steps.iter().filter_map(|step| Some((&*step.name, step.build.as_ref()?)));
+    let mut built = base.map(|base| (BASE, base)).into_iter().chain(built);
+    let (first, build) = built.next().context("nothing is built")?;
+    let mut targets = vec![target(first, build), target(&again(first), build)];
+    targets.extend(built.map(|(name, build)| target(name, build)));
     let options = RunOptions {
         out_dir: out_dir.join("macro"),
         chain_dir: arguments.chain.clone(),
@@ -62,16 +69,16 @@ pub(super) fn run(
         chain.recipe, chain.seed, chain.scale, chain.height, chain.inputs, chain.bytes
     );
     let source = [Source { name: "macro".to_owned(), results }];
-    let since_base = against(&source, BASE, None)?;
+    let since_first = against(&source, first, None)?;
     let mut alone = Vec::new();
     for (before, step) in steps.iter().zip(steps.iter().skip(1)) {
         if before.build.is_some() && step.build.is_some() {
-            // The base against itself says what these have to exceed, too.
-            let all = against(&source, &before.name, since_base.floor.clone())?;
+            // The first one against itself says what these have to exceed, too.
+            let all = against(&source, &before.name, since_first.floor.clone())?;
             alone.extend(all.comparisons.into_iter().filter(|pair| pair.second == step.name));
         }
     }
-    Ok(Syncs { void_runs, chain, since_base, alone })
+    Ok(Syncs { void_runs, chain, first: first.to_owned(), since_first, alone })
 }
 
 fn against(source: &[Source], baseline: &str, aa: Option<Floor>) -> anyhow::Result<Comparison> {
@@ -84,7 +91,9 @@ impl Syncs {
     /// Gives each step its figures.
     pub(super) fn assign(&self, steps: &mut [StepResult]) {
         for (number, step) in steps.iter_mut().enumerate() {
-            step.since_base = total(&self.since_base.comparisons, &step.name);
+            if self.first == BASE {
+                step.since_base = total(&self.since_first.comparisons, &step.name);
+            }
             // The first one follows the base.
             step.alone = match number {
                 0 => step.since_base.clone(),
@@ -93,10 +102,15 @@ impl Syncs {
         }
     }
 
-    /// The base against itself.
+    /// The first one against itself.
     pub(super) fn floor(&self) -> Option<ComparedRow> {
-        total(&self.since_base.comparisons, AGAIN)
+        total(&self.since_first.comparisons, &again(&self.first))
     }
+}
+
+/// Name of the target that repeats another one.
+fn again(name: &str) -> String {
+    format!("{name}-again")
 }
 
 fn total(pairs: &[PairComparison], second: &str) -> Option<ComparedRow> {
