@@ -232,7 +232,7 @@ impl BlockSet {
     }
 
     /// The blocks of a chain whose places are known: of each from height 1 on its hash, the name of its file, and where in it it
-    /// lies. Nothing is searched; whoever reads a block sees whether it is still there.
+    /// lies. Nothing is searched; reading a block shows whether it is still there.
     ///
     /// # Errors
     /// When there are no files, or one of those named is not there.

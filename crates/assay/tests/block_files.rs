@@ -295,7 +295,7 @@ fn what_is_missing_or_wrong_is_named_before_anything_runs() {
     // A run fails as early, and in the same words.
     let run = core.run(&core.folder.path().join("out"), &["--target", "assay"]);
     assert!(error(&core, &run).contains(&missing) && !core.folder.path().join("out/runs").exists());
-    // What is missing above the height that is wanted is no matter.
+    // What is missing above the height that is wanted is ignored.
     assert_eq!(json(&core.ledger(&["--stop-height", "7"]))["height"], 7);
 
     core.write(&all[3..]);

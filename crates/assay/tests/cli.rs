@@ -41,6 +41,8 @@ fn help_texts() {
         ("crash", vec!["crash", "--help"]),
         ("chain forge", vec!["chain", "forge", "--help"]),
         ("chain scripts", vec!["chain", "scripts", "--help"]),
+        ("chain ledger", vec!["chain", "ledger", "--help"]),
+        ("chain serve", vec!["chain", "serve", "--help"]),
         ("electrum check", vec!["electrum", "check", "--help"]),
         ("node", vec!["node", "--help"]),
         ("top", vec!["top", "--help"]),
