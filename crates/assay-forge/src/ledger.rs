@@ -259,7 +259,7 @@ pub struct ChainLine {
     pub recipe_sha256: String,
     /// The block files of another program, where the chain is theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<FilesLine>,
+    pub files: Option<Box<FilesLine>>,
 }
 
 /// Block files that a ledger was made of: blocks lie there, and nothing was forged.

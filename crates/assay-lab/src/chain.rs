@@ -82,7 +82,7 @@ pub struct ChainHeader {
     pub magic: String,
     /// The block files of another program, where the chain was not forged.
     #[serde(default)]
-    pub files: Option<ChainFiles>,
+    pub files: Option<Box<ChainFiles>>,
 }
 
 /// Block files that the blocks of a chain lie in, and which nothing is written to.

@@ -77,7 +77,8 @@ fn at_height(height: Option<u32>) -> String {
 }
 
 fn listed(strays: &[Stray]) -> String {
-    strays.iter().map(|stray| format!("\n{}: {}", stray.place, stray.kind.describe())).collect()
+    let lines = strays.iter().map(|stray| format!("{}: {}", stray.place, stray.kind.describe()));
+    std::iter::once(String::new()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 impl BlockSet {

@@ -135,7 +135,7 @@ impl Core {
     fn hash(&self, height: usize) -> String {
         let mut hash = sha256d(&self.blocks[height - 1][..80]);
         hash.reverse();
-        hash.iter().map(|byte| format!("{byte:02x}")).collect()
+        faster_hex::hex_string(&hash)
     }
 }
 
@@ -188,7 +188,7 @@ fn a_plan_runs_on_the_files_of_another_program() {
     let genesis = ChainParams::by_name("regtest").expect("known").genesis_block();
     let mut headers = genesis[..80].to_vec();
     core.blocks.iter().for_each(|block| headers.extend(&block[..80]));
-    let digest: String = sha256(&headers).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = faster_hex::hex_string(&sha256(&headers));
     assert_eq!(text(&files["headers_sha256"]), digest);
     // The forge knows what the coins are; nobody else was given its ledger.
     assert_eq!(chain["utxo_muhash"], core.forged["utxo_muhash"]);
@@ -326,7 +326,12 @@ fn what_is_missing_or_wrong_is_named_before_anything_runs() {
     );
     assert!(said.contains(place) && said.contains(&part), "{said}");
     fs::write(core.file(1), cut).expect("written");
+}
 
+#[test]
+fn folders_that_are_not_what_was_said_are_rejected() {
+    let core = Core::new();
+    core.write(&core.blocks.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let (datadir, out) = (
         core.file(0).parent().expect("a folder").display().to_string(),
         core.folder.path().join("ledger"),

@@ -713,7 +713,7 @@ fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
         bytes: tip.bytes,
         signatures: tip.signatures,
         forge_s,
-        files: header.files,
+        files: header.files.map(|files| *files),
         coins_reported_by: None,
     }
 }

@@ -256,7 +256,7 @@ fn chain_line(
         magic: hex(&set.params().disk_magic),
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         recipe_sha256: String::new(),
-        files: Some(files),
+        files: Some(Box::new(files)),
     })
 }
 
