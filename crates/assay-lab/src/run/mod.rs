@@ -521,6 +521,11 @@ fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeErro
     let chain = Chain::open(options.chain_dir.as_deref().unwrap_or(&options.out_dir))?;
     if chain.header.files.is_some() {
         plan.phases = phases_of(&chain);
+        // What the plan says of its chain is of a forged one.
+        plan.summary = format!(
+            "Every program takes the blocks of {} up to height {}, which were not forged, from nothing to the tip, with the same memory for coins.",
+            chain.header.chain, chain.tip.height
+        );
         plan.scaling.clear();
         plan.published = None;
     }
