@@ -39,6 +39,9 @@ pub(super) fn delivery(results: &Results, target: &TargetResults) -> String {
     let by = results.plan.feed.by.as_str();
     match target.delivery.as_deref().unwrap_or(by) {
         "rpc" => "one at a time over JSON-RPC".to_owned(),
+        "peer" if own_chain::files(results).is_some() => {
+            "fetched from `assay chain serve` over the peer-to-peer protocol".to_owned()
+        }
         "peer" => "fetched from our node over the peer-to-peer protocol".to_owned(),
         "reindex" => "from its own block files, index made anew (`-reindex`)".to_owned(),
         "reindex-chainstate" => {
