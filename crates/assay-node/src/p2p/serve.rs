@@ -149,6 +149,9 @@ impl Talk<'_> {
     fn go_on(&mut self) -> io::Result<()> {
         self.stream.set_nonblocking(false)?;
         self.stream.set_nodelay(true)?;
+        // A peer that says nothing, or reads nothing, must not keep its place from others.
+        self.stream.set_read_timeout(Some(SILENT_MAX))?;
+        self.stream.set_write_timeout(Some(SILENT_MAX))?;
         loop {
             let mut head = [0; FrameHeader::SIZE];
             self.stream.read_exact(&mut head)?;
@@ -268,6 +271,8 @@ const BLOCKS: [InventoryKind; 3] =
     [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];
 /// Peers at once.
 const PEERS_MAX: usize = 64;
+/// As Core's `TIMEOUT_INTERVAL` (`net.h`); peers send a ping every two minutes.
+const SILENT_MAX: Duration = Duration::from_mins(20);
 /// Time between two looks for a peer, or for the end.
 const PAUSE: Duration = Duration::from_millis(5);
 
