@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_told() {
+    fn differences_are_reported() {
         let check = |found: Option<&str>| Check {
             what: "tip".to_owned(),
             expected: "aa".to_owned(),
@@ -485,10 +485,10 @@ mod tests {
         };
         assert_eq!(difference(&[check(None), check(Some("aa"))], None), None);
         let mut checks = [check(Some("aa")), check(Some("bb"))];
-        let told = difference(&checks, Some("core-1"));
-        assert_eq!(told.as_deref(), Some("tip is bb, the ledger says aa"));
+        let found = difference(&checks, Some("core-1"));
+        assert_eq!(found.as_deref(), Some("tip is bb, the ledger says aa"));
         checks[1].what = "UTXO count".to_owned();
-        let told = difference(&checks, Some("core-1"));
-        assert_eq!(told.as_deref(), Some("UTXO count is bb, run core-1 reported aa"));
+        let found = difference(&checks, Some("core-1"));
+        assert_eq!(found.as_deref(), Some("UTXO count is bb, run core-1 reported aa"));
     }
 }

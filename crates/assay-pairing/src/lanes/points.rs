@@ -1,5 +1,5 @@
 //! Points on `y^2 = x^3 + b` in lanes, in Jacobian coordinates, by formulas that leave Z = 0 wherever they do not hold: at
-//! infinity, and in sums of equal or opposite points. Every later step keeps Z = 0, so the result tells.
+//! infinity, and in sums of equal or opposite points. Every later step keeps Z = 0, so the result shows it.
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
