@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use assay_wire::p2p::{Endpoint, FrameHeader, Host, NetworkKind};
 
+use super::bell::Bell;
 use super::peers::{Arrival, Connection, Peer};
 use super::permissions::Permissions;
 use super::txs::random;
@@ -19,6 +20,8 @@ use super::{Network, Shared, names, socks5};
 #[derive(Default)]
 pub(super) struct Dialled {
     named: Mutex<BTreeMap<String, Named>>,
+    /// Rung when there is one more.
+    added: Bell,
 }
 
 /// One of them.
@@ -71,7 +74,7 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
                     }
                 }
             }
-            thread::sleep(LOOK);
+            shared.dialled.added.wait(LOOK);
         }
     })
 }
@@ -121,6 +124,7 @@ impl Network {
             return Err(AddNodeError::Known);
         }
         named.insert(name.to_owned(), Named { at: Instant::now(), encrypted });
+        self.0.dialled.added.ring();
         Ok(())
     }
 

@@ -8,6 +8,7 @@ mod addresses;
 mod addrman;
 mod bans;
 mod beginnings;
+mod bell;
 mod bloom;
 mod compact;
 mod config;
@@ -393,7 +394,7 @@ fn go_rounds(shared: &Shared) {
             saved = Instant::now();
             shared.addresses.known.save();
         }
-        thread::sleep(ROUND);
+        shared.sync.wait_for_round(ROUND);
         shared.leave_the_silent();
         shared.announce_handed_in();
         shared.check_tip_if_due();

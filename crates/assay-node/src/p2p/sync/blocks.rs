@@ -49,7 +49,7 @@ impl Shared {
         self.resolve_unknown(peer, state);
         let traits = state.traits;
         let may_ask = traits.serves_blocks && (is_source && !traits.is_limited || !is_behind);
-        let room = most.saturating_sub(state.under_way.len());
+        let room = most.saturating_sub(state.still_to_come());
         let is_late = late.contains(&peer.id) || has_another && state.pace.rests(now_ms);
         let Some((best, _)) = state.best.filter(|_| may_ask && room > 0) else { return };
         // A slow one is asked for a block that is not needed at once.
@@ -200,8 +200,15 @@ impl Shared {
         let was_requested = {
             let mut table = self.sync.lock();
             table.sources.note(hash, Source { peer: peer.id, is_compact: false });
+            if let Some(state) = table.peers.get_mut(&peer.id) {
+                state.in_hand = Some(hash);
+            }
             table.under_way.contains(&hash)
         };
+        if was_requested && self.engine.is_initial_block_download() {
+            // Its link is not idle while the block is being checked, which takes long where scripts use all cores.
+            self.fetch_blocks(peer);
+        }
         // Without its parent it is refused for that.
         let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
         let taken = self.engine.take_block(BlockOffer {

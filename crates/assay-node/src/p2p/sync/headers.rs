@@ -104,7 +104,7 @@ impl Shared {
             return self.low_work_headers(peer, headers);
         }
         let best_before = best;
-        let _bringing = (!is_known).then(|| self.sync.bring());
+        let bringing = (!is_known).then(|| self.sync.bring());
         match self.engine.take_headers(headers) {
             Ok(()) => {}
             Err(HeadersError::Refused(fault)) => {
@@ -118,6 +118,11 @@ impl Shared {
         }
         self.log_progress(&best_before);
         self.kept_headers(peer, is_full && !asks_itself, &last_hash);
+        if bringing.is_some() && !is_full && self.engine.is_initial_block_download() {
+            // That is all of this peer's headers: the others are asked at once for what they have on top.
+            drop(bringing);
+            self.sync.round.ring();
+        }
         if !is_known {
             self.note_announcement(peer);
         }

@@ -265,6 +265,22 @@ mod tests {
     }
 
     #[test]
+    fn a_block_in_hand_is_not_waited_for() {
+        let mut table = table(&[(None, 0, 0)]);
+        let block = BlockHash([7; 32]);
+        table.ask(0, block, 2, 0);
+        let to_come = |table: &Table| table.peers.get(&0).unwrap().still_to_come();
+        assert_eq!(to_come(&table), 2);
+        table.peers.get_mut(&0).unwrap().in_hand = Some(block);
+        assert_eq!(to_come(&table), 1);
+        table.arrived(&block, 0, 10);
+        assert_eq!(to_come(&table), 1);
+        // One that was not asked for is not counted.
+        table.peers.get_mut(&0).unwrap().in_hand = Some(BlockHash([9; 32]));
+        assert_eq!(to_come(&table), 1);
+    }
+
+    #[test]
     fn more_blocks_are_asked_for_the_more_have_come() {
         assert_eq!(table(&[(None, 0, 0)]).blocks_at_once(0), 16);
         for (blocks, expected) in [(1, 4), (8, 5), (80, 14), (10_000, 128)] {

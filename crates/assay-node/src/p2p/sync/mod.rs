@@ -21,6 +21,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use std::time::Duration;
+
 use assay_wire::BlockHash;
 
 use self::behind::CatchUp;
@@ -32,6 +34,7 @@ pub(super) use self::faults::log_malformed;
 use self::pace::Pace;
 use self::presync::Presync;
 use self::under_way::UnderWay;
+use super::bell::Bell;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
@@ -43,6 +46,8 @@ pub(crate) struct Sync {
     connector: Connector,
     /// Peers that are bringing new headers at this moment.
     bringing: AtomicUsize,
+    /// Rung when all peers are to be looked at before it is time.
+    round: Bell,
 }
 
 /// For as long as it lives, no other peer is asked for the blocks of new headers: near the tip that is for who brought them.
@@ -81,6 +86,8 @@ struct PeerSync {
     last_common: Option<BlockHash>,
     /// Blocks asked for, in that order.
     under_way: VecDeque<BlockHash>,
+    /// The block of it that is being checked and archived: all its bytes have come.
+    in_hand: Option<BlockHash>,
     /// When the first of them became the first, milliseconds by the node's clock.
     downloading_since_ms: u64,
     pace: Pace,
@@ -182,6 +189,11 @@ pub(crate) struct SyncFacts {
 impl Sync {
     fn connector(&self) -> &Connector {
         &self.connector
+    }
+
+    /// Waits until all peers are to be looked at, at the latest after `at_most`.
+    pub(super) fn wait_for_round(&self, at_most: Duration) {
+        self.round.wait(at_most);
     }
 
     fn bring(&self) -> Bringing<'_> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use assay_wire::BlockHash;
 
 use super::super::compact::Partial;
-use super::Table;
+use super::{PeerSync, Table};
 
 /// With each block, of whom it was asked: the first came first. Near the tip there may be three (Core `net_processing.cpp`,
 /// `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
@@ -65,6 +65,14 @@ impl UnderWay {
     }
 }
 
+impl PeerSync {
+    /// Blocks that it was asked for and has not sent.
+    pub(super) fn still_to_come(&self) -> usize {
+        let is_in_hand = self.in_hand.is_some_and(|block| self.under_way.contains(&block));
+        self.under_way.len() - usize::from(is_in_hand)
+    }
+}
+
 impl Table {
     /// A peer is asked for a block from now on.
     pub(super) fn ask(&mut self, peer: u64, block: BlockHash, height: u32, now_ms: u64) {
@@ -89,6 +97,7 @@ impl Table {
         }
         self.under_way.remove(block, peer);
         if let Some(state) = self.peers.get_mut(&peer) {
+            state.in_hand = state.in_hand.filter(|other| other != block);
             if state.under_way.front() == Some(block) {
                 state.downloading_since_ms = now_ms;
                 state.pace.begin_block();
