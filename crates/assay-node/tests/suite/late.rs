@@ -91,11 +91,11 @@ fn a_peer_is_asked_for_more_at_once_as_it_sends() {
     let (mut most, mut sent) = (0, 0);
     let mut waiting: Vec<Inventory> = Vec::new();
     while sent < BLOCKS {
-        if waiting.len() < (4 + sent / 8).min(128) {
+        // It asks for one when a block has come, and for what is left once that is archived.
+        while waiting.len() < (4 + sent / 8).min(128) && sent + waiting.len() < BLOCKS {
             waiting.extend(asked(&mut peer));
         }
         most = most.max(waiting.len());
-        // Of all that was asked for; one answer asks for more than one.
         let next = waiting.remove(0);
         send(&mut peer, &source.blocks, &[next]);
         sent += 1;
