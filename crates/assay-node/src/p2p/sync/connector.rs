@@ -71,7 +71,7 @@ pub(crate) fn run(shared: &Shared) {
         let seen = std::cell::Cell::new(kept);
         let wait = || {
             // Later, whoever brings a block waits for its verdict.
-            if !shared.engine.is_initial_block_download() {
+            if !shared.engine.is_initial_block_download() || shared.sync.lock().expects_none() {
                 return false;
             }
             let before = seen.get();

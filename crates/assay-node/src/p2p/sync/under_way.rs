@@ -74,6 +74,11 @@ impl PeerSync {
 }
 
 impl Table {
+    /// Whether no peer was asked for a block that has not come.
+    pub(super) fn expects_none(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
     /// A peer is asked for a block from now on.
     pub(super) fn ask(&mut self, peer: u64, block: BlockHash, height: u32, now_ms: u64) {
         let Some(state) = self.peers.get_mut(&peer) else { return };

@@ -38,8 +38,18 @@ struct Origin {
 
 #[derive(Debug, Clone)]
 enum Source {
-    Plain { key: PublicKey, is_compressed: bool, is_private: bool },
-    Extended { root: Extended, path: Vec<u32>, wildcard: Wildcard },
+    Plain {
+        key: PublicKey,
+        is_compressed: bool,
+        is_private: bool,
+    },
+    /// With the key at the end of the path, where hardened steps do not lack a private one: a range has it in common.
+    Extended {
+        root: Extended,
+        path: Vec<u32>,
+        parent: Option<Extended>,
+        wildcard: Wildcard,
+    },
 }
 
 /// What follows the path.
@@ -127,18 +137,19 @@ impl Key {
     pub(in super::super) fn derive(&self, position: u32) -> Result<Derived, NeedsPrivateKey> {
         let (key, is_compressed, root, path) = match &self.source {
             Source::Plain { key, is_compressed, .. } => (*key, *is_compressed, *key, Vec::new()),
-            Source::Extended { root, path, wildcard } => {
+            Source::Extended { root, path, parent, wildcard } => {
                 let last = match wildcard {
                     Wildcard::None => None,
                     Wildcard::Plain => Some(position),
                     Wildcard::Hardened => Some(position | HARDENED),
                 };
                 let path: Vec<u32> = path.iter().copied().chain(last).collect();
-                let mut at = root.clone();
-                for step in &path {
-                    at = at.child(*step).ok_or(NeedsPrivateKey)?;
-                }
-                (at.key, true, root.key, path)
+                let parent = parent.as_ref().ok_or(NeedsPrivateKey)?;
+                let key = match last {
+                    Some(step) => parent.child(step).ok_or(NeedsPrivateKey)?.key,
+                    None => parent.key,
+                };
+                (key, true, root.key, path)
             }
         };
         let bytes = if is_compressed {
@@ -288,7 +299,10 @@ fn parse_source(
         Some((&("*'" | "*h"), steps)) => (Wildcard::Hardened, steps),
         _ => (Wildcard::None, &steps[..]),
     };
-    let source = |path| Source::Extended { root: root.clone(), path, wildcard };
+    let source = |path: Vec<u32>| {
+        let parent = path.iter().try_fold(root.clone(), |at, step| at.child(*step));
+        Source::Extended { root: root.clone(), path, parent, wildcard }
+    };
     Ok(parse_paths(steps)?.into_iter().map(source).collect())
 }
 
