@@ -289,6 +289,11 @@ impl Process {
         Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
     }
 
+    /// Asks it by signal to end, without waiting for that.
+    pub(crate) fn terminate(&self) {
+        self.child.terminate();
+    }
+
     /// The file that takes what it prints.
     pub(crate) fn stdout(&self) -> &Path {
         &self.log

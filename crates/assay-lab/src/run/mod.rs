@@ -7,6 +7,7 @@ mod journal;
 mod one;
 mod prepare;
 mod profile;
+mod snapshot;
 mod source;
 mod sync;
 mod verify;
@@ -22,9 +23,10 @@ use assay_report::number::in_percent;
 
 use self::journal::{Journal, Settings, run_id};
 use self::one::RunJob;
+use self::snapshot::Loaded;
 use self::source::Source;
 use self::verify::Coins;
-use crate::chain::Chain;
+use crate::chain::{Chain, ChainSnapshot};
 use crate::forge::scripts::{ScriptsError, ScriptsJob};
 use crate::forge::{ForgeError, ForgeJob};
 use crate::machine::clock::{iso8601, unix_ms};
@@ -34,7 +36,8 @@ use crate::plan::{ChainPlan, Delivery, Keys, PhasePlan, Plan, TargetSpec, Varian
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
-    ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, Status, TargetResults, disturbance,
+    ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, SnapshotLoad, Status, TargetResults,
+    UnableTarget, disturbance,
 };
 use crate::target::{Target, TargetError, Way};
 
@@ -52,6 +55,8 @@ pub struct RunOptions {
     pub chain_dir: Option<PathBuf>,
     /// Whether the chain in `chain_dir` is taken as it is, instead of one that the plan describes.
     pub takes_any_chain: bool,
+    /// A snapshot of the UTXO set of a block of that chain, which syncs begin with.
+    pub snapshot: Option<ChainSnapshot>,
     /// Scale instead of the plan's.
     pub scale: Option<f64>,
     /// Seed instead of the plan's.
@@ -128,6 +133,28 @@ pub enum LabError {
         /// What is in the way.
         why: &'static str,
     },
+    /// Nodes that read block files from the first one on have no use for a snapshot.
+    #[error("--from-snapshot goes with blocks from a peer (--by peer), not with {by}")]
+    SnapshotBy {
+        /// How blocks come to the targets.
+        by: &'static str,
+    },
+    /// No target can load the snapshot.
+    #[error("no target can begin with the snapshot {}: {reasons}", path.display())]
+    SnapshotUnable {
+        /// The file.
+        path: PathBuf,
+        /// Each target, and why not.
+        reasons: String,
+    },
+    /// A target failed at the snapshot, other than by rejecting it.
+    #[error("{target} failed when it was to load the snapshot")]
+    Snapshot {
+        /// The target.
+        target: String,
+        /// What happened.
+        source: Box<RunFault>,
+    },
     /// A target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -175,10 +202,11 @@ pub fn run(
     }
     atomic_file::create_folder(&options.out_dir)?;
     let _lock = lock(&options.out_dir)?;
-    let targets = detect(&plan, options, reporter)?;
+    let mut targets = detect(&plan, options, reporter)?;
     for target in &targets {
         target.way(plan.feed.by)?;
     }
+    let start = load_snapshot(&plan, &mut targets, options, reporter)?;
     let mut chains = Vec::new();
     for keys in plan.chain.keys() {
         let (chain, forge_s) = forge(&plan, keys, options, reporter)?;
@@ -209,6 +237,7 @@ pub fn run(
             .collect::<Vec<_>>()
             .into(),
         targets: &targets,
+        start,
         machine,
         journal: Journal::open(&options.out_dir, options.resume, plan.runs.repeat)?,
         reporter,
@@ -254,6 +283,7 @@ struct Session<'a> {
     /// What the coins at the end of each chain must be: known from its ledger, or from the first run that reports them.
     coins: RefCell<Vec<Coins>>,
     targets: &'a [Target],
+    start: Start,
     machine: Machine,
     journal: Journal,
     reporter: &'a dyn Reporter,
@@ -468,6 +498,7 @@ impl Session<'_> {
                     .as_ref()
                     .map(|index| IndexInfo { kind: index.kind, version: index.version.clone() }),
                 delivery: self.delivery(target),
+                snapshot_load: self.start.loads.get(target_index).copied(),
                 runs,
             }
         };
@@ -499,6 +530,7 @@ impl Session<'_> {
             targets,
             rerun: self.options.rerun.clone(),
             pairs_planned: Some(self.journal.planned()),
+            unable: self.start.unable.clone(),
             profiles,
         };
         report::write_all(&results, &self.options.out_dir)?;
@@ -518,12 +550,16 @@ fn mark_disturbed(runs: &mut [Run]) {
 
 /// Has the plan say what the chain is that was given.
 fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeError> {
-    let chain = Chain::open(options.chain_dir.as_deref().unwrap_or(&options.out_dir))?;
+    let chain = open_chain(options.chain_dir.as_deref().unwrap_or(&options.out_dir), options)?;
     if chain.header.files.is_some() {
         plan.phases = phases_of(&chain);
         // What the plan says of its chain is of a forged one.
+        let from = match &chain.snapshot {
+            Some(snapshot) => format!("the coins of height {}", snapshot.height),
+            None => "nothing".to_owned(),
+        };
         plan.summary = format!(
-            "Every program takes the blocks of {} up to height {}, which were not forged, from nothing to the tip, with the same memory for coins.",
+            "Every program takes the blocks of {} up to height {}, which were not forged, from {from} to the tip, with the same memory for coins.",
             chain.header.chain, chain.tip.height
         );
         plan.scaling.clear();
@@ -542,6 +578,68 @@ fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeErro
         stop_height: header.stop_height,
     };
     Ok(())
+}
+
+/// The chain that was given, or what of it lies above the snapshot.
+fn open_chain(dir: &Path, options: &RunOptions) -> Result<Chain, ForgeError> {
+    let chain = Chain::open(dir).map_err(ForgeError::Chain)?;
+    Ok(match &options.snapshot {
+        Some(snapshot) => chain.above(snapshot.clone()),
+        None => chain,
+    })
+}
+
+/// How the targets begin, where that is not with nothing.
+#[derive(Default)]
+struct Start {
+    /// Of each target, where there is a snapshot.
+    loads: Vec<SnapshotLoad>,
+    unable: Vec<UnableTarget>,
+}
+
+/// Has every target load the snapshot, and removes those that cannot.
+fn load_snapshot(
+    plan: &Plan,
+    targets: &mut Vec<Target>,
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<Start, LabError> {
+    let mut start = Start::default();
+    let Some(snapshot) = &options.snapshot else { return Ok(start) };
+    if plan.feed.by != Delivery::Peer {
+        return Err(LabError::SnapshotBy { by: plan.feed.by.as_str() });
+    }
+    atomic_file::create_folder(&options.out_dir.join("logs"))?;
+    let dir = options.chain_dir.as_deref().unwrap_or(&options.out_dir);
+    let whole = Chain::open(dir).map_err(ForgeError::Chain)?;
+    let out_dir = &options.out_dir;
+    let loader = snapshot::Loader { plan, whole: &whole, snapshot, out_dir, reporter };
+    let mut able = Vec::new();
+    for target in targets.drain(..) {
+        target.check_chain(&whole.header.chain)?;
+        let failed = |source| {
+            let (target, source) = (target.name.clone(), Box::new(source));
+            LabError::Snapshot { target, source }
+        };
+        match loader.load(&target).map_err(failed)? {
+            Loaded::Yes(load) => {
+                start.loads.push(load);
+                able.push(target);
+            }
+            Loaded::No(why) => {
+                reporter.event(&Event::TargetUnable { target: &target.name, why: &why });
+                let Target { name, version, .. } = target;
+                start.unable.push(UnableTarget { name, version, why });
+            }
+        }
+    }
+    *targets = able;
+    if targets.is_empty() {
+        let reason = |target: &UnableTarget| format!("{}: {}", target.name, target.why);
+        let reasons = start.unable.iter().map(reason).collect::<Vec<_>>().join("; ");
+        return Err(LabError::SnapshotUnable { path: snapshot.path.clone(), reasons });
+    }
+    Ok(start)
 }
 
 /// The parts of a chain that was not forged, of which no plan knows.
@@ -634,7 +732,7 @@ fn forge(
     let mut plan = plan.clone();
     plan.chain.distinct_keys = keys == Keys::Distinct;
     if options.takes_any_chain {
-        let chain = Chain::open(&dir).map_err(ForgeError::Chain)?;
+        let chain = open_chain(&dir, options)?;
         reporter.event(&Event::ChainReused { dir: &dir, chain: &chain });
         return Ok((chain, None));
     }
@@ -719,6 +817,7 @@ fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
         signatures: tip.signatures,
         forge_s,
         files: header.files.map(|files| *files),
+        snapshot: chain.snapshot.clone(),
         coins_reported_by: None,
     }
 }
