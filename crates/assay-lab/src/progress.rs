@@ -59,6 +59,11 @@ pub enum Event<'a> {
         /// Blocks of the chain.
         blocks: usize,
     },
+    /// A process that a killed laboratory had left was ended.
+    LeftoverEnded {
+        /// Its log's name, and its identifier.
+        name: &'a str,
+    },
     /// A target loads the snapshot that its runs will begin with.
     SnapshotLoads {
         /// The target.
@@ -398,6 +403,9 @@ impl Reporter for Terminal {
             }
             Event::SourceFills { blocks } => {
                 self.spin(format!("filling the source with {blocks} blocks"));
+            }
+            Event::LeftoverEnded { name } => {
+                self.say(&format!("ended what a killed run had left: {name}"));
             }
             Event::SnapshotLoads { target, coins } => {
                 self.spin_or_say(format!("{target} loads the snapshot of {coins} coins"));

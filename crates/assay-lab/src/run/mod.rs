@@ -33,6 +33,7 @@ use crate::machine::clock::{iso8601, unix_ms};
 use crate::machine::reference_rate::{self, ReferenceRateError};
 use crate::machine::{self, Machine, ReferenceRate, Software};
 use crate::plan::{ChainPlan, Delivery, Keys, PhasePlan, Plan, TargetSpec, Variant, check_scale};
+use crate::process::leftover;
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
@@ -202,6 +203,9 @@ pub fn run(
     }
     atomic_file::create_folder(&options.out_dir)?;
     let _lock = lock(&options.out_dir)?;
+    for name in leftover::end_all(&options.out_dir.join("logs")) {
+        reporter.event(&Event::LeftoverEnded { name: &name });
+    }
     let mut targets = detect(&plan, options, reporter)?;
     for target in &targets {
         target.way(plan.feed.by)?;
