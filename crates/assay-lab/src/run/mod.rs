@@ -23,7 +23,7 @@ use assay_report::number::in_percent;
 
 use self::journal::{Journal, Settings, run_id};
 use self::one::RunJob;
-use self::snapshot::Loaded;
+use self::snapshot::Start;
 use self::source::Source;
 use self::verify::Coins;
 use crate::chain::{Chain, ChainSnapshot};
@@ -37,8 +37,7 @@ use crate::process::leftover;
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
-    ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, SnapshotLoad, Status, TargetResults,
-    UnableTarget, disturbance,
+    ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, Status, TargetResults, disturbance,
 };
 use crate::target::{Target, TargetError, Way};
 
@@ -210,7 +209,7 @@ pub fn run(
     for target in &targets {
         target.way(plan.feed.by)?;
     }
-    let start = load_snapshot(&plan, &mut targets, options, reporter)?;
+    let start = snapshot::load(&plan, &mut targets, options, reporter)?;
     let mut chains = Vec::new();
     for keys in plan.chain.keys() {
         let (chain, forge_s) = forge(&plan, keys, options, reporter)?;
@@ -591,59 +590,6 @@ fn open_chain(dir: &Path, options: &RunOptions) -> Result<Chain, ForgeError> {
         Some(snapshot) => chain.above(snapshot.clone()),
         None => chain,
     })
-}
-
-/// How the targets begin, where that is not with nothing.
-#[derive(Default)]
-struct Start {
-    /// Of each target, where there is a snapshot.
-    loads: Vec<SnapshotLoad>,
-    unable: Vec<UnableTarget>,
-}
-
-/// Has every target load the snapshot, and removes those that cannot.
-fn load_snapshot(
-    plan: &Plan,
-    targets: &mut Vec<Target>,
-    options: &RunOptions,
-    reporter: &dyn Reporter,
-) -> Result<Start, LabError> {
-    let mut start = Start::default();
-    let Some(snapshot) = &options.snapshot else { return Ok(start) };
-    if plan.feed.by != Delivery::Peer {
-        return Err(LabError::SnapshotBy { by: plan.feed.by.as_str() });
-    }
-    atomic_file::create_folder(&options.out_dir.join("logs"))?;
-    let dir = options.chain_dir.as_deref().unwrap_or(&options.out_dir);
-    let whole = Chain::open(dir).map_err(ForgeError::Chain)?;
-    let out_dir = &options.out_dir;
-    let loader = snapshot::Loader { plan, whole: &whole, snapshot, out_dir, reporter };
-    let mut able = Vec::new();
-    for target in targets.drain(..) {
-        target.check_chain(&whole.header.chain)?;
-        let failed = |source| {
-            let (target, source) = (target.name.clone(), Box::new(source));
-            LabError::Snapshot { target, source }
-        };
-        match loader.load(&target).map_err(failed)? {
-            Loaded::Yes(load) => {
-                start.loads.push(load);
-                able.push(target);
-            }
-            Loaded::No(why) => {
-                reporter.event(&Event::TargetUnable { target: &target.name, why: &why });
-                let Target { name, version, .. } = target;
-                start.unable.push(UnableTarget { name, version, why });
-            }
-        }
-    }
-    *targets = able;
-    if targets.is_empty() {
-        let reason = |target: &UnableTarget| format!("{}: {}", target.name, target.why);
-        let reasons = start.unable.iter().map(reason).collect::<Vec<_>>().join("; ");
-        return Err(LabError::SnapshotUnable { path: snapshot.path.clone(), reasons });
-    }
-    Ok(start)
 }
 
 /// The parts of a chain that was not forged, of which no plan knows.

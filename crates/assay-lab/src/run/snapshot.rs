@@ -13,13 +13,14 @@ use assay_report::atomic_file::{self, WriteError};
 use serde::{Deserialize, Serialize};
 
 use super::one::{RunFault, RunJob};
-use super::prepare;
+use super::{LabError, RunOptions, prepare};
 use crate::chain::{BlockEntry, Chain, ChainSnapshot};
-use crate::plan::Plan;
+use crate::forge::ForgeError;
+use crate::plan::{Delivery, Plan};
 use crate::process::rpc::{Client, RpcError};
 use crate::process::{Ports, Process};
 use crate::progress::{Event, Reporter};
-use crate::results::SnapshotLoad;
+use crate::results::{SnapshotLoad, UnableTarget};
 use crate::target::{Family, SyncLaunch, Target, Way};
 
 /// Time between two questions for a node that is not measured.
@@ -27,18 +28,71 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// No node takes as long; a lost connection should end at some time.
 const LOAD_TIMEOUT: Duration = Duration::from_hours(24);
 
+/// How the targets begin, where that is not with nothing.
+#[derive(Default)]
+pub(super) struct Start {
+    /// Of each target, where there is a snapshot.
+    pub(super) loads: Vec<SnapshotLoad>,
+    pub(super) unable: Vec<UnableTarget>,
+}
+
+/// Has every target load the snapshot, and removes those that cannot.
+pub(super) fn load(
+    plan: &Plan,
+    targets: &mut Vec<Target>,
+    options: &RunOptions,
+    reporter: &dyn Reporter,
+) -> Result<Start, LabError> {
+    let mut start = Start::default();
+    let Some(snapshot) = &options.snapshot else { return Ok(start) };
+    if plan.feed.by != Delivery::Peer {
+        return Err(LabError::SnapshotBy { by: plan.feed.by.as_str() });
+    }
+    atomic_file::create_folder(&options.out_dir.join("logs"))?;
+    let dir = options.chain_dir.as_deref().unwrap_or(&options.out_dir);
+    let whole = Chain::open(dir).map_err(ForgeError::Chain)?;
+    let out_dir = &options.out_dir;
+    let loader = Loader { plan, whole: &whole, snapshot, out_dir, reporter };
+    let mut able = Vec::new();
+    for target in targets.drain(..) {
+        target.check_chain(&whole.header.chain)?;
+        let failed = |source| {
+            let (target, source) = (target.name.clone(), Box::new(source));
+            LabError::Snapshot { target, source }
+        };
+        match loader.load(&target).map_err(failed)? {
+            Loaded::Yes(load) => {
+                start.loads.push(load);
+                able.push(target);
+            }
+            Loaded::No(why) => {
+                reporter.event(&Event::TargetUnable { target: &target.name, why: &why });
+                let Target { name, version, .. } = target;
+                start.unable.push(UnableTarget { name, version, why });
+            }
+        }
+    }
+    *targets = able;
+    if targets.is_empty() {
+        let reason = |target: &UnableTarget| format!("{}: {}", target.name, target.why);
+        let reasons = start.unable.iter().map(reason).collect::<Vec<_>>().join("; ");
+        return Err(LabError::SnapshotUnable { path: snapshot.path.clone(), reasons });
+    }
+    Ok(start)
+}
+
 /// What a target is to load.
-pub(super) struct Loader<'a> {
-    pub(super) plan: &'a Plan,
+struct Loader<'a> {
+    plan: &'a Plan,
     /// The whole chain: nodes want the headers below the snapshot.
-    pub(super) whole: &'a Chain,
-    pub(super) snapshot: &'a ChainSnapshot,
-    pub(super) out_dir: &'a Path,
-    pub(super) reporter: &'a dyn Reporter,
+    whole: &'a Chain,
+    snapshot: &'a ChainSnapshot,
+    out_dir: &'a Path,
+    reporter: &'a dyn Reporter,
 }
 
 /// Whether a target has the coins.
-pub(super) enum Loaded {
+enum Loaded {
     Yes(SnapshotLoad),
     /// Why not.
     No(String),
@@ -65,7 +119,7 @@ impl<E: Into<RunFault>> From<E> for Failure {
 
 impl Loader<'_> {
     /// Has a target load the snapshot, unless that was done before.
-    pub(super) fn load(&self, target: &Target) -> Result<Loaded, RunFault> {
+    fn load(&self, target: &Target) -> Result<Loaded, RunFault> {
         let why = match (target.family, target.way(self.plan.feed.by)) {
             (Family::Engine | Family::Kernel, _) => "it reads block files from the first block on",
             (Family::Btcd, _) => "btcd has no loadtxoutset",
