@@ -18,7 +18,8 @@ usage: cargo xtask <command>
          only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation)
   core-tests --source PATH [--all] [--profile release] [--core BITCOIND] [--cli BITCOIN-CLI] [--jobs 1] [--timeout-factor 1]
          [--portseed 1] [TEST…]: Bitcoin Core's functional tests with our node, those that must pass, all of the list, or those
-         named; PATH is a checkout of Bitcoin Core, and BITCOIND its own program, for a comparison
+         named; PATH is a checkout of Bitcoin Core, and BITCOIND its own program, for a comparison and
+         for the tests in which both meet (xtask/functional)
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
   tidy   allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents";
 

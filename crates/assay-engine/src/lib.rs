@@ -43,6 +43,7 @@ mod prepared;
 mod scripts;
 #[cfg(feature = "slowed")]
 mod slowed;
+mod snapshot_file;
 mod stats;
 mod tree;
 mod types;
@@ -59,7 +60,8 @@ pub use assay_store::StrayKind;
 pub use assay_store::defect;
 pub use assay_store::{CoinRef, CoinUsage};
 pub use assay_store::{
-    KeyForms, LayoutError, Obfuscation, SnapshotError, SnapshotReader, XorKey, rename_folder,
+    KeyForms, LayoutError, Obfuscation, SnapshotError, SnapshotHeader, SnapshotReader, XorKey,
+    rename_folder,
 };
 pub use assay_wire::{Block, BlockHash, TxOut};
 pub use budget::default_cache_bytes;
@@ -91,6 +93,7 @@ pub use news::{ConnectedBlock, FreshBlock};
 pub use package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, fee_at,
 };
+pub use snapshot_file::{SnapshotDigest, digest_snapshot};
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, RelayId,
     RelayTx, SubmitOutcome, TestAccept, Tip, TxFault, TxIds, TxReject, TxRejectCode, UtxoStats,

@@ -151,7 +151,7 @@ impl Waiting {
 }
 
 /// The bytes that stand for a coin in the set's hash (Core `kernel/coinstats.cpp`, `TxOutSer`).
-fn serialise(outpoint: &OutPoint, coin: CoinRef<'_>, out: &mut Vec<u8>) {
+pub(crate) fn serialise(outpoint: &OutPoint, coin: CoinRef<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&outpoint.to_bytes());
     out.extend_from_slice(&(coin.height << 1 | u32::from(coin.coinbase)).to_le_bytes());
     out.extend_from_slice(&coin.value.to_le_bytes());

@@ -31,9 +31,54 @@ pub struct Chain {
     pub ranges: Vec<RangeEntry>,
     /// The last line of the ledger.
     pub tip: TipEntry,
+    /// The coins that everybody begins with; `blocks`, `ranges` and the counts of `tip` are then of what is above their block.
+    pub snapshot: Option<ChainSnapshot>,
+}
+
+/// A snapshot of the UTXO set, as `dumptxoutset` writes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChainSnapshot {
+    /// The file.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// Height of its block.
+    pub height: u32,
+    /// Its block as RPC prints it.
+    pub block: String,
+    /// Coins in it.
+    pub coins: u64,
+    /// The hash over them (Bitcoin Core's `hash_serialized_3`), as RPC prints it.
+    pub hash: String,
 }
 
 impl Chain {
+    /// The same chain without what lies below the block of a snapshot, in ten parts of equal length.
+    #[must_use]
+    pub fn above(mut self, snapshot: ChainSnapshot) -> Self {
+        let base = snapshot.height;
+        self.blocks.retain(|block| block.height > base);
+        self.ranges.retain(|range| range.first > base);
+        let step = (self.blocks.len() as u32).div_ceil(PARTS).max(1);
+        let last = self.tip.height;
+        for block in &mut self.blocks {
+            let first = base + (block.height - base - 1) / step * step + 1;
+            block.phase = format!("heights-{first}-{}", last.min(first + step - 1));
+        }
+        let sum = |of: fn(&BlockEntry) -> u64| self.blocks.iter().map(of).sum();
+        self.tip.txs = sum(|block| block.txs);
+        self.tip.inputs = sum(|block| block.inputs);
+        self.tip.outputs = sum(|block| block.outputs);
+        self.tip.bytes = sum(|block| block.bytes);
+        self.snapshot = Some(snapshot);
+        self
+    }
+
+    /// Height of the block below the first that is measured.
+    pub(crate) fn base(&self) -> u32 {
+        self.snapshot.as_ref().map_or(0, |snapshot| snapshot.height)
+    }
+
     /// The block up to which a sync takes scripts to be valid, where the plan says so: the highest below which Bitcoin Core and
     /// our node do, which verify the last two weeks of work in any case (Core `validation.cpp`, `ConnectBlock`). So all targets
     /// verify the same scripts. `None` too where the chain is not as long as that.
@@ -43,6 +88,8 @@ impl Chain {
     }
 }
 
+/// Parts of the blocks above a snapshot that reports show apart.
+const PARTS: u32 = 10;
 /// Blocks of two weeks at one in ten minutes; regtest has no other difficulty.
 const TWO_WEEKS_BLOCKS: usize = 2_016;
 
@@ -298,7 +345,7 @@ impl Chain {
         }
         match (header, tip) {
             (Some(header), Some(tip)) => {
-                Ok(Self { dir: dir.to_owned(), header, blocks, ranges, tip })
+                Ok(Self { dir: dir.to_owned(), header, blocks, ranges, tip, snapshot: None })
             }
             _ => Err(ChainError::Unfinished { path }),
         }
@@ -470,6 +517,9 @@ fn check_tip(tip: &TipEntry, blocks: &[BlockEntry]) -> Result<(), &'static str> 
 
 /// The files of blocks in a folder, in order.
 pub(crate) fn block_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    if folder.is_file() {
+        return Ok(vec![folder.to_owned()]);
+    }
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -59,6 +59,32 @@ pub enum Event<'a> {
         /// Blocks of the chain.
         blocks: usize,
     },
+    /// A process that a killed laboratory had left was ended.
+    LeftoverEnded {
+        /// Its log's name, and its identifier.
+        name: &'a str,
+    },
+    /// A target loads the snapshot that its runs will begin with.
+    SnapshotLoads {
+        /// The target.
+        target: &'a str,
+        /// Coins of the snapshot.
+        coins: u64,
+    },
+    /// It has loaded it.
+    SnapshotLoaded {
+        /// The target.
+        target: &'a str,
+        /// Seconds of the call.
+        seconds: f64,
+    },
+    /// A target cannot begin as the others do, and is left out.
+    TargetUnable {
+        /// The target.
+        target: &'a str,
+        /// Why.
+        why: &'a str,
+    },
     /// The reference signature library is being measured.
     ReferenceRate,
     /// A run begins.
@@ -378,6 +404,18 @@ impl Reporter for Terminal {
             Event::SourceFills { blocks } => {
                 self.spin(format!("filling the source with {blocks} blocks"));
             }
+            Event::LeftoverEnded { name } => {
+                self.say(&format!("ended what a killed run had left: {name}"));
+            }
+            Event::SnapshotLoads { target, coins } => {
+                self.spin_or_say(format!("{target} loads the snapshot of {coins} coins"));
+            }
+            Event::SnapshotLoaded { target, seconds } => {
+                self.say(&format!("{target} has loaded the snapshot in {seconds:.1} s"));
+            }
+            Event::TargetUnable { target, why } => {
+                self.say(&format!("left out: {target} cannot begin with the snapshot: {why}"));
+            }
             Event::ReferenceRate => {
                 self.spin("measuring the reference signature library".to_owned());
             }
@@ -391,7 +429,7 @@ impl Reporter for Terminal {
                 bar.set_message(format!("block {height}: {sent} of {total} transactions sent"));
             }),
             Event::Block { block, phase } => self.with_bar(None, |bar| {
-                bar.set_position(u64::from(block.height));
+                bar.inc(1);
                 bar.set_message(format!("{phase}: {:.3} s", block.service_s));
             }),
             Event::ScriptLedger => self.spin("making the script ledger".to_owned()),

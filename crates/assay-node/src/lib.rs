@@ -50,6 +50,8 @@ pub mod fuzzing {
     pub use crate::p2p::fuzzing::*;
     pub use crate::rpc::fuzzing::*;
 }
+/// Public keys as snapshots of the UTXO set keep them, by libsecp256k1.
+pub use rpc::SNAPSHOT_KEYS;
 /// How important a line of the log is.
 pub use tracing::level_filters::LevelFilter as LogLevel;
 pub use zmq::{HIGH_WATER_MARK_DEFAULT, Publication, Topic};

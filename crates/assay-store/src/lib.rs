@@ -69,5 +69,7 @@ pub use reader::BlockFileReader;
 pub use replace::{ReplaceError, read_file, replace_file};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit, end_reindex};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};
-pub use utxo_snapshot::{KeyForms, SnapshotError, SnapshotHeader, SnapshotReader, SnapshotWriter};
+pub use utxo_snapshot::{
+    CoinPlaces, KeyForms, SnapshotError, SnapshotHeader, SnapshotReader, SnapshotWriter,
+};
 pub use xor::XorKey;

@@ -48,39 +48,70 @@ pub enum SnapshotError {
     },
     /// A transaction is said to have more coins than are left.
     #[error("Mismatch in coins count in snapshot metadata and actual snapshot data")]
-    Count,
+    Count {
+        /// Where in the file that number is.
+        offset: u64,
+    },
     /// A height or an output index is out of its range.
     #[error("Bad snapshot data after deserializing {coins} coins")]
     Value {
         /// Coins that were read.
         coins: u64,
+        /// Where in the file the number that is wrong begins.
+        offset: u64,
     },
     /// An amount is more than there can be.
     #[error("Bad snapshot data after deserializing {coins} coins - bad tx out value")]
     Amount {
         /// Coins that were read.
         coins: u64,
+        /// Where in the file the amount begins.
+        offset: u64,
     },
     /// A number is not encoded as it must be, or the file ends too early.
     #[error("Bad snapshot format or truncated snapshot after deserializing {coins} coins")]
     Format {
         /// Coins that were read.
         coins: u64,
+        /// Where in the file the number begins, or where the file ends.
+        offset: u64,
     },
     /// Bytes follow the last coin.
     #[error("Bad snapshot - coins left over after deserializing {coins} coins")]
     Trailing {
         /// Coins that were read.
         coins: u64,
+        /// Where in the file they begin.
+        offset: u64,
     },
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
+impl SnapshotError {
+    /// Where in the file the damage is, in bytes from its beginning.
+    pub const fn offset(&self) -> Option<u64> {
+        match *self {
+            Self::Magic => Some(0),
+            Self::Version { .. } => Some(MAGIC.len() as u64),
+            Self::Count { offset }
+            | Self::Value { offset, .. }
+            | Self::Amount { offset, .. }
+            | Self::Format { offset, .. }
+            | Self::Trailing { offset, .. } => Some(offset),
+            Self::Io(_) => None,
+        }
+    }
+}
+
 impl SnapshotHeader {
     /// Bytes of a header.
     pub const SIZE: usize = 51;
+    /// Where the message start of the network is in the file.
+    pub const MAGIC_OFFSET: u64 = 7;
+    /// Where the hash of the block is in the file.
+    pub const BASE_OFFSET: u64 = 11;
 
     /// As it is written.
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
@@ -181,13 +212,29 @@ impl<W: Write> SnapshotWriter<W> {
 
 /// Reads a snapshot from front to back; memory does not grow with what a file claims.
 pub struct SnapshotReader<R> {
-    input: R,
+    input: Counted<R>,
     keys: KeyForms,
     header: SnapshotHeader,
     /// Coins that are still to come, and of these those of the transaction.
     left: u64,
     left_of_tx: u64,
     txid: Txid,
+    /// Where the number that is read, or was read last, begins.
+    number_offset: u64,
+    /// Of the last coin.
+    places: CoinPlaces,
+    unsorted: Option<u64>,
+}
+
+/// Where in the file the parts of a coin begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoinPlaces {
+    /// The index of the output.
+    pub vout: u64,
+    /// The height.
+    pub height: u64,
+    /// The amount.
+    pub amount: u64,
 }
 
 impl<R: Read> SnapshotReader<R> {
@@ -195,12 +242,25 @@ impl<R: Read> SnapshotReader<R> {
     ///
     /// # Errors
     /// It is none, or cannot be read.
-    pub fn new(mut input: R, keys: KeyForms) -> Result<Self, SnapshotError> {
+    pub fn new(input: R, keys: KeyForms) -> Result<Self, SnapshotError> {
+        let mut input = Counted { input, read: 0 };
         let mut bytes = [0; SnapshotHeader::SIZE];
         input.read_exact(&mut bytes)?;
         let header = SnapshotHeader::parse(&bytes)?;
         let (left, txid) = (header.coins, Txid([0; 32]));
-        Ok(Self { input, keys, header, left, left_of_tx: 0, txid })
+        let places = CoinPlaces::default();
+        let number_offset = input.read;
+        Ok(Self {
+            input,
+            keys,
+            header,
+            left,
+            left_of_tx: 0,
+            txid,
+            number_offset,
+            places,
+            unsorted: None,
+        })
     }
 
     /// The header.
@@ -215,16 +275,17 @@ impl<R: Read> SnapshotReader<R> {
     /// The file is damaged, or cannot be read.
     pub fn next_coin(&mut self) -> Result<Option<(OutPoint, Coin)>, SnapshotError> {
         if self.left == 0 {
+            let offset = self.input.read;
             return match self.input.read(&mut [0])? {
                 0 => Ok(None),
-                _ => Err(SnapshotError::Trailing { coins: self.header.coins }),
+                _ => Err(SnapshotError::Trailing { coins: self.header.coins, offset }),
             };
         }
         let read = self.read_coin();
         let coins = self.coins_read();
         match read {
             Err(SnapshotError::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                Err(SnapshotError::Format { coins })
+                Err(SnapshotError::Format { coins, offset: self.input.read })
             }
             Err(error) => Err(error),
             Ok(coin) => {
@@ -240,24 +301,42 @@ impl<R: Read> SnapshotReader<R> {
         self.header.coins - self.left
     }
 
+    /// Where the parts of the last coin are.
+    pub const fn places(&self) -> CoinPlaces {
+        self.places
+    }
+
+    /// Where the first txid is that does not lie above the one before. Core and we write them in order and read them in any;
+    /// in a file whose hash is wrong, one of the two is damaged.
+    pub const fn first_unsorted(&self) -> Option<u64> {
+        self.unsorted
+    }
+
     fn read_coin(&mut self) -> Result<(OutPoint, Coin), SnapshotError> {
         while self.left_of_tx == 0 {
+            let (before, offset) = (self.txid, self.input.read);
             self.input.read_exact(&mut self.txid.0)?;
+            if self.left < self.header.coins && self.txid.0 <= before.0 {
+                self.unsorted = self.unsorted.or(Some(offset));
+            }
             self.left_of_tx = self.compact_size()?;
             if self.left_of_tx > self.left {
-                return Err(SnapshotError::Count);
+                return Err(SnapshotError::Count { offset: self.number_offset });
             }
         }
         // No size is above 32 bits.
         let vout = self.compact_size()? as u32;
+        self.places.vout = self.number_offset;
         let coin = self.coin()?;
         Ok((OutPoint { txid: self.txid, vout }, coin))
     }
 
     fn coin(&mut self) -> Result<Coin, SnapshotError> {
         let code = u32::try_from(self.varint()?).map_err(|_| self.format_error())?;
+        self.places.height = self.number_offset;
         let height = code >> 1;
         let amount = self.varint()?;
+        self.places.amount = self.number_offset;
         let value = decompress_amount(amount).and_then(|value| i64::try_from(value).ok());
         let script_pubkey = self.script()?;
         // A height is judged before an amount.
@@ -301,7 +380,7 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     fn format_error(&self) -> SnapshotError {
-        SnapshotError::Format { coins: self.coins_read() }
+        SnapshotError::Format { coins: self.coins_read(), offset: self.number_offset }
     }
 
     fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
@@ -312,6 +391,7 @@ impl<R: Read> SnapshotReader<R> {
 
     /// A number in its only encoding (Core `serialize.h`, `ReadCompactSize`).
     fn compact_size(&mut self) -> Result<u64, SnapshotError> {
+        self.number_offset = self.input.read;
         let [first] = self.bytes::<1>()?;
         let (number, least) = match first {
             253 => (u16::from_le_bytes(self.bytes()?).into(), 253),
@@ -323,6 +403,7 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     fn varint(&mut self) -> Result<u64, SnapshotError> {
+        self.number_offset = self.input.read;
         let mut number = 0u64;
         loop {
             let [byte] = self.bytes::<1>()?;
@@ -335,6 +416,20 @@ impl<R: Read> SnapshotReader<R> {
             }
             number = number.checked_add(1).ok_or_else(|| self.format_error())?;
         }
+    }
+}
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    input: R,
+    read: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(buffer)?;
+        self.read += length as u64;
+        Ok(length)
     }
 }
 
@@ -475,9 +570,61 @@ mod tests {
         };
         assert!(matches!(changed(0, b'U'), SnapshotError::Magic));
         assert!(matches!(changed(5, 3), SnapshotError::Version { version: 3 }));
-        assert!(matches!(changed(43, 1), SnapshotError::Count));
-        assert!(matches!(changed(43, 99), SnapshotError::Format { coins: 13 }));
+        let end = bytes.len() as u64;
+        assert!(matches!(changed(43, 1), SnapshotError::Count { offset: 83 }));
+        assert!(
+            matches!(changed(43, 99), SnapshotError::Format { coins: 13, offset } if offset == end)
+        );
         let longer = [&bytes[..], &[0]].concat();
-        assert!(matches!(read(&longer), Err(SnapshotError::Trailing { .. })));
+        assert!(matches!(
+            read(&longer),
+            Err(SnapshotError::Trailing { coins: 13, offset }) if offset == end
+        ));
+        assert_eq!(changed(5, 3).offset(), Some(5));
+    }
+
+    #[test]
+    fn places_are_those_in_the_file() {
+        let coins = coins();
+        let bytes = write(&coins);
+        let mut reader = SnapshotReader::new(&bytes[..], KEYS).unwrap();
+        for (outpoint, coin) in &coins {
+            let read = reader.next_coin().unwrap();
+            assert_eq!(read, Some((outpoint.clone(), coin.clone())));
+            let at = |place: u64| &bytes[place as usize..];
+            let number = |number: u64| {
+                let mut bytes = Vec::new();
+                write_varint(&mut bytes, number);
+                bytes
+            };
+            let places = reader.places();
+            let mut vout = Vec::new();
+            encode::compact_size(&mut vout, outpoint.vout.into());
+            assert!(at(places.vout).starts_with(&vout));
+            let height = u64::from(coin.height) << 1 | u64::from(coin.coinbase);
+            assert!(at(places.height).starts_with(&number(height)));
+            let amount = compress_amount(coin.value.cast_unsigned());
+            assert!(at(places.amount).starts_with(&number(amount)));
+        }
+        assert_eq!(reader.first_unsorted(), None);
+    }
+
+    #[test]
+    fn a_txid_out_of_order_is_noticed() {
+        let coins = coins();
+        let bytes = write(&coins);
+        // The second transaction begins where its txid stands.
+        let at = bytes.windows(32).position(|window| window == [1; 32]).unwrap();
+        let unsorted = |flip: usize| {
+            let mut bytes = bytes.clone();
+            bytes[flip] ^= 0x80;
+            let mut reader = SnapshotReader::new(&bytes[..], KEYS).unwrap();
+            while reader.next_coin().unwrap().is_some() {}
+            reader.first_unsorted()
+        };
+        // Larger than what follows, and not smaller than what comes before.
+        let next = bytes.windows(32).position(|window| window == [2; 32]).unwrap();
+        assert_eq!(unsorted(at), Some(next as u64));
+        assert_eq!(unsorted(bytes.len() - 1), None);
     }
 }

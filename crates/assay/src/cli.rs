@@ -163,6 +163,13 @@ pub(crate) struct RunArguments {
     /// given to every target that takes it; not on main. May be given several times.
     #[arg(long, value_name = "NAME@HEIGHT", requires = "blocks")]
     pub(crate) test_activation_height: Vec<String>,
+    /// With --blocks: start every target from this snapshot of the UTXO set (`dumptxoutset` of Bitcoin
+    /// Core or of our node), and measure the blocks above it. The file is checked first; then each
+    /// target loads it once (`loadtxoutset`), and its runs begin with a copy of that data folder. A
+    /// target that cannot, such as one that does not know the hash of these coins, is listed with
+    /// its reason, and the others go on.
+    #[arg(long, value_name = "FILE", requires = "blocks")]
+    pub(crate) from_snapshot: Option<PathBuf>,
     /// What to measure instead of the plan's targets: `assay`, `assay=PATH` for another build of
     /// it, `bitcoind=PATH` for any program of the Bitcoin Core family (Core, Knots, BCHN), or
     /// `core@REV` for one that `assay builds make` built, `core@REV+clang` where there are several;

@@ -15,9 +15,13 @@ const PATIENCE: Duration = Duration::from_mins(10);
 const RUNS: usize = 6;
 
 fn plan(out: &Path, more: &[&str]) -> Command {
+    command(&["run", "aa", "--scale", "0.02", "--repeat", "3", "--seed", "11"], out, more)
+}
+
+fn command(run: &[&str], out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
     command
-        .args(["run", "aa", "--scale", "0.02", "--repeat", "3", "--seed", "11"])
+        .args(run)
         .arg("--out")
         .arg(out)
         .args(more)
@@ -55,9 +59,10 @@ fn under_way(out: &Path) -> Option<String> {
         .find(|name| out.join("work").join(name).join("regtest/.cookie").exists())
 }
 
-/// Nodes outlive a laboratory that had no time to stop them; those of this folder are ended, by their identifiers.
+/// Nodes, and what gives them blocks, outlive a laboratory that had no time to stop them; those of this folder are ended, by
+/// their identifiers.
 fn end_nodes(out: &Path) {
-    let folder = out.join("work").display().to_string();
+    let folder = out.display().to_string();
     for entry in fs::read_dir("/proc").expect("the system tells").flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
@@ -125,4 +130,126 @@ fn a_killed_laboratory_goes_on_where_it_was() {
     let page = fs::read_to_string(out.join("report.md")).expect("a report");
     // How many pairs count is the machine's affair: runs beside a busy neighbour are void for the verdict.
     assert!(page.contains("VERDICT") && page.contains("of 3 planned pairs"), "{page:.2000}");
+}
+
+/// Syncs from our node, slowed down so that they can be met under way.
+const SYNCS: &str = r#"
+format = 1
+name = "slow-syncs"
+title = "Syncs"
+summary = "Two targets, two rounds."
+
+[chain]
+recipe = "bitcoin-scaling"
+seed = 3
+scale = 0.02
+variant = "intended"
+distinct_keys = false
+
+[feed]
+by = "peer"
+seen = [0.0]
+block_timeout_s = 600
+
+[sync]
+rate_mb_s = RATE
+
+[runs]
+targets = ["assay", "engine"]
+repeat = 2
+warmup = 0
+PHASES"#;
+
+/// Phases of the recipe.
+const PHASES: [&str; 6] = ["maturity", "fan-out", "steady-1", "fan-in", "steady-2", "steady-3"];
+
+/// The highest block that the log of a node has as its tip.
+fn height(log: &Path) -> Option<u32> {
+    let text = fs::read_to_string(log).ok()?;
+    let line = text.lines().rfind(|line| line.contains("UpdateTip: new best="))?;
+    let (_, rest) = line.split_once(" height=")?;
+    rest.split(' ').next()?.parse().ok()
+}
+
+#[test]
+fn a_laboratory_killed_during_a_sync_goes_on_where_it_was() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path().canonicalize().expect("a path");
+    let (out, file) = (folder.join("out"), folder.join("syncs.toml"));
+    let phases = PHASES.map(|name| format!("\n[[phase]]\nname = \"{name}\"\ntitle = \"{name}\"\n"));
+    let text = SYNCS.replace("PHASES", &phases.concat()).replace("RATE", "1.0");
+    fs::write(&file, text).expect("writable");
+    let file = file.display().to_string();
+    let run = ["run", &file];
+    let mut laboratory = command(&run, &out, &[]).spawn().expect("the program starts");
+    let begin = Instant::now();
+    // In the first round both are done; the second goes backwards, so the node's sync is the last run.
+    let met = loop {
+        let done = finished(&out);
+        let log = out.join("work/assay-0-2/regtest/debug.log");
+        if let Some(height) = height(&log).filter(|_| !done.contains_key("assay-0-2")) {
+            break height;
+        }
+        let ended = laboratory.try_wait().expect("a child");
+        assert_eq!(ended, None, "it ended before it could be killed");
+        assert!(begin.elapsed() < PATIENCE, "no sync was met under way");
+        sleep(Duration::from_millis(2));
+    };
+    laboratory.kill().expect("SIGKILL");
+    laboratory.wait().expect("it is dead");
+    // The node and its source live on, and hold their folders.
+    let before = finished(&out);
+    let names: Vec<&str> = before.keys().map(String::as_str).collect();
+    assert_eq!(names, ["assay-0-1", "engine-0-1", "engine-0-2"]);
+    assert!(!out.join("report.html").exists());
+    let chain = modified(&out.join("chain/ledger.jsonl"));
+    let source = modified(&out.join("source/filled"));
+
+    let output = command(&run, &out, &["--resume", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .expect("the program starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    for name in ["assay-0-2 (process", "assay-0-2.source (process"] {
+        assert!(said.contains(&format!("ended what a killed run had left: {name}")), "{said}");
+    }
+    for name in &names {
+        assert!(said.contains(&format!("run {name}: finished before")), "{said}");
+    }
+    assert!(said.contains("run 4/4: assay-0-2"), "{said}");
+    let after = finished(&out);
+    assert_eq!(after.len(), 4);
+    for (name, text) in &before {
+        assert_eq!(after.get(name), Some(text), "{name} was not made again");
+    }
+    // Neither the chain nor the node that gives it was made twice.
+    assert_eq!(modified(&out.join("chain/ledger.jsonl")), chain);
+    assert_eq!(modified(&out.join("source/filled")), source);
+    assert!(!out.join("runs.1").exists(), "nothing was moved aside");
+    let results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let runs = || {
+        let targets = results["targets"].as_array().expect("targets").iter();
+        targets.flat_map(|target| target["runs"].as_array().expect("runs"))
+    };
+    assert_eq!(runs().count(), 4);
+    let tip = &results["chain"]["height"];
+    let last = runs().find(|run| run["id"] == "assay-0-2").expect("the run");
+    let blocks = last["blocks"].as_array().expect("blocks");
+    // From nothing: what the killed one had is not a part of it.
+    assert_eq!((&blocks[0]["height"], &blocks[blocks.len() - 1]["height"]), (&1.into(), tip));
+    assert!(u64::from(met) < tip.as_u64().expect("a height"), "the kill was in mid-sync: {met}");
+    for run in runs() {
+        assert_ne!(run["status"], "void", "{}", run["void_reason"]);
+        assert_eq!(run["tip"], results["chain"]["tip"]);
+        assert_eq!(run["utxo_muhash"], results["chain"]["utxo_muhash"]);
+    }
+    assert_eq!(fs::read_dir(out.join("work")).map_or(0, Iterator::count), 0, "no folder is left");
+}
+
+/// When a file was written.
+fn modified(path: &Path) -> std::time::SystemTime {
+    let metadata = fs::metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    metadata.modified().expect("the system reports it")
 }

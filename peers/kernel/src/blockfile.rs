@@ -25,25 +25,30 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Reads the headers of all blocks in all files of a folder.
+    /// Reads the headers of all blocks in all files of a folder, or in one file. `xor.dat` next to files named as Bitcoin Core
+    /// names them holds the key they are obfuscated with; a file of another name is taken as it is.
     ///
     /// # Errors
     /// When a file cannot be read. What follows the last whole block of a file is left out.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self> {
+        if dir.is_file() {
+            let folder = dir.parent().unwrap_or(Path::new(""));
+            let key = folder.join(if is_block_file(dir) { "xor.dat" } else { "" });
+            return Self::of(vec![dir.to_owned()], &key, magic);
+        }
         let mut files: Vec<PathBuf> = std::fs::read_dir(dir)
             .with_context(|| format!("reading {}", dir.display()))?
             .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| {
-                let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                name.starts_with("blk")
-                    && path.extension().is_some_and(|extension| extension == "dat")
-            })
+            .filter(|path| is_block_file(path))
             .collect();
         files.sort();
+        Self::of(files, &dir.join("xor.dat"), magic)
+    }
+
+    fn of(files: Vec<PathBuf>, key_path: &Path, magic: [u8; 4]) -> Result<Self> {
         let mut key = [0; 8];
-        let key_path = dir.join("xor.dat");
-        if key_path.exists() {
-            let bytes = std::fs::read(&key_path)
+        if key_path.is_file() {
+            let bytes = std::fs::read(key_path)
                 .with_context(|| format!("reading {}", key_path.display()))?;
             key.copy_from_slice(bytes.get(..8).context("xor.dat is shorter than 8 bytes")?);
         }
@@ -132,6 +137,12 @@ impl Folder {
     }
 }
 
+/// Whether Bitcoin Core would give a file this name.
+fn is_block_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("blk") && path.extension().is_some_and(|extension| extension == "dat")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,11 +176,15 @@ mod tests {
                 plain.iter().enumerate().map(|(at, byte)| byte ^ key[at % 8]).collect();
             std::fs::write(dir.path().join("blk00000.dat"), hidden).unwrap();
             std::fs::write(dir.path().join("xor.dat"), key).unwrap();
-            let folder = Folder::open(dir.path(), magic).unwrap();
-            assert_eq!(folder.count(), 2);
-            let order = folder.in_order(genesis);
-            assert_eq!(order.iter().map(|(height, _)| *height).collect::<Vec<_>>(), [1, 2]);
-            assert_eq!(folder.read(order[0].1).unwrap()[..80], first.to_bytes());
+            std::fs::write(dir.path().join("chain.dat"), &plain).unwrap();
+            // A folder, one of its files, and one that is never obfuscated.
+            for name in ["", "blk00000.dat", "chain.dat"] {
+                let folder = Folder::open(&dir.path().join(name), magic).unwrap();
+                assert_eq!(folder.count(), 2, "{name}");
+                let order = folder.in_order(genesis);
+                assert_eq!(order.iter().map(|(height, _)| *height).collect::<Vec<_>>(), [1, 2]);
+                assert_eq!(folder.read(order[0].1).unwrap()[..80], first.to_bytes());
+            }
         }
     }
 }

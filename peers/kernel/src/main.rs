@@ -37,7 +37,7 @@ enum Command {
 
 #[derive(Args)]
 struct ValidateArgs {
-    /// Folder with blk*.dat in it or in its `blocks`, obfuscated (xor.dat) or not, blocks in any order
+    /// Folder with blk*.dat in it or in its `blocks`, obfuscated (xor.dat) or not, blocks in any order; or one file
     #[arg(long, value_name = "DIR")]
     blocks: PathBuf,
     /// main, test, testnet4, signet or regtest

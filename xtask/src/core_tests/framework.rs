@@ -48,6 +48,8 @@ pub(super) struct Framework {
     /// Runs as `bitcoind`.
     program: PathBuf,
     cli: Option<PathBuf>,
+    /// Core's own program, for tests in which both meet.
+    core: Option<PathBuf>,
     timeout_factor: String,
 }
 
@@ -76,6 +78,7 @@ impl Framework {
             folder: folder.to_owned(),
             program: link,
             cli: options.cli.clone(),
+            core: options.core.clone(),
             timeout_factor: options.timeout_factor.clone(),
         };
         let config = config(source, client, framework.cli.is_some());
@@ -115,7 +118,10 @@ impl Framework {
     }
 
     fn start(&self, name: &str, port_seed: u32) -> anyhow::Result<Child> {
-        let test = self.tests.join(format!("{name}.py"));
+        let mut test = self.tests.join(format!("{name}.py"));
+        if !test.is_file() {
+            test = Path::new(OWN_TESTS).join(format!("{name}.py"));
+        }
         ensure!(test.is_file(), "there is no {}", test.display());
         let path = self.log(name);
         let log =
@@ -130,10 +136,16 @@ impl Framework {
             .arg(format!("--portseed={port_seed}"))
             .arg(format!("--timeout-factor={}", self.timeout_factor))
             .env("BITCOIND", &self.program)
+            // Where our own tests find the framework.
+            .env("PYTHONPATH", &self.tests)
+            .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdout(log.try_clone()?)
             .stderr(log)
             // With the nodes it starts in a group of its own, it can be ended as a whole.
             .process_group(0);
+        if let Some(core) = &self.core {
+            command.env("BITCOIND_CORE", core);
+        }
         if let Some(cli) = &self.cli {
             command.env("BITCOINCLI", cli);
         }
@@ -166,6 +178,8 @@ fn config(source: &Path, client: &str, has_cli: bool) -> String {
     )
 }
 
+/// Tests of ours.
+const OWN_TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/functional");
 /// The longest of the listed tests takes a few minutes.
 const TIME_MAX: Duration = Duration::from_mins(40);
 const POLL: Duration = Duration::from_millis(50);

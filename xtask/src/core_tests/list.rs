@@ -1,9 +1,9 @@
 //! Which of Core's tests there are, and which our node must pass: `xtask/core-tests.toml`.
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// A test of Core's.
+/// A test of Core's, or of ours in Core's framework.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Test {
@@ -13,6 +13,9 @@ pub(super) struct Test {
     pub(super) must_pass: bool,
     /// Why not, where it need not.
     pub(super) reason: Option<String>,
+    /// Whether it is one of ours, in `xtask/functional`, where our node meets Core's own program.
+    #[serde(default)]
+    pub(super) with_core: bool,
 }
 
 #[derive(Deserialize)]
@@ -22,19 +25,28 @@ struct List {
 }
 
 /// The tests of these names, or without names those that must pass, or all of the list. Names that the list lacks may be
-/// tried too.
-pub(super) fn chosen(names: &[String], all: bool) -> anyhow::Result<Vec<Test>> {
+/// tried too. Tests with Core's own program are left out where it is not given.
+pub(super) fn chosen(names: &[String], all: bool, has_core: bool) -> anyhow::Result<Vec<Test>> {
     let List { test: mut tests } =
         toml::from_str(LIST).context("cannot read xtask/core-tests.toml")?;
     if names.is_empty() {
-        tests.retain(|test| all || test.must_pass);
+        tests.retain(|test| (all || test.must_pass) && (has_core || !test.with_core));
         return Ok(tests);
     }
     let named = |name: &String| {
         let known = tests.iter().find(|test| test.name == *name).cloned();
-        known.unwrap_or_else(|| Test { name: name.clone(), must_pass: false, reason: None })
+        known.unwrap_or_else(|| Test {
+            name: name.clone(),
+            must_pass: false,
+            reason: None,
+            with_core: false,
+        })
     };
-    Ok(names.iter().map(named).collect())
+    let tests: Vec<Test> = names.iter().map(named).collect();
+    match tests.iter().find(|test| test.with_core && !has_core) {
+        Some(test) => bail!("{} needs Core's own program: --core BITCOIND", test.name),
+        None => Ok(tests),
+    }
 }
 
 const LIST: &str = include_str!("../../core-tests.toml");
@@ -47,14 +59,25 @@ mod tests {
 
     #[test]
     fn every_test_is_listed_once_with_a_reason_if_it_may_fail() {
-        let tests = chosen(&[], true).unwrap();
+        let tests = chosen(&[], true, true).unwrap();
         let names: BTreeSet<&str> = tests.iter().map(|test| test.name.as_str()).collect();
         assert_eq!(names.len(), tests.len());
         for test in &tests {
             assert_eq!(test.reason.is_none(), test.must_pass, "{}", test.name);
         }
-        assert!(!chosen(&[], false).unwrap().is_empty());
-        let named = chosen(&["rpc_uptime".to_owned(), "nosuch".to_owned()], false).unwrap();
+        assert!(!chosen(&[], false, false).unwrap().is_empty());
+        let named = chosen(&["rpc_uptime".to_owned(), "nosuch".to_owned()], false, false).unwrap();
         assert!(named[0].must_pass && !named[1].must_pass);
+    }
+
+    #[test]
+    fn tests_with_core_need_it() {
+        let is_there =
+            |has_core| chosen(&[], false, has_core).unwrap().iter().any(|test| test.with_core);
+        assert!(is_there(true) && !is_there(false));
+        let name = ["assay_snapshot_exchange".to_owned()];
+        assert!(chosen(&name, false, true).is_ok());
+        let error = chosen(&name, false, false).unwrap_err().to_string();
+        assert!(error.ends_with("--core BITCOIND"), "{error}");
     }
 }

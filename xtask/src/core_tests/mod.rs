@@ -1,5 +1,6 @@
 //! Bitcoin Core's functional tests, unchanged, with our node as `bitcoind`.
 //!
+//! A few tests are our own, in the same framework: our node meets Core's program there (`xtask/functional`).
 //! Core's test framework starts whatever program `BITCOIND` names, with Core's command line, and speaks RPC and the
 //! peer-to-peer protocol with it. [`list`] says which tests there are and which must pass; [`framework`] runs one.
 
@@ -36,7 +37,7 @@ struct Options {
 /// Runs the tests; an error when one that must pass does not.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let options = Options::parse(arguments)?;
-    let tests = list::chosen(&options.names, options.all)?;
+    let tests = list::chosen(&options.names, options.all, options.core.is_some())?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("there is a workspace")?;
     let folder = root.join("target/core-tests");
     let ours = build(root, &options.profile)?;
@@ -72,6 +73,8 @@ fn run_all(
                     let Some((index, test)) = next else { return };
                     let seed = options.port_seed + 2 * index;
                     let our_run = ours.run(&test.name, seed);
+                    // Where both meet there is nothing to compare.
+                    let core = core.filter(|_| !test.with_core);
                     let core_run = core.map(|core| core.run(&test.name, seed + 1));
                     row(test, &our_run, core_run.as_ref());
                     if test.must_pass && our_run.outcome != Outcome::Passed {

@@ -3,10 +3,10 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use assay_consensus::amount::MAX_MONEY;
 use assay_consensus::params::AssumeUtxo;
 use assay_store::{
-    AssumedError, CoinError, CoinRef, CoinStore, LoadingCoins, Room, SnapshotError, SnapshotReader,
+    AssumedError, CoinError, CoinRef, CoinStore, LoadingCoins, Room, SnapshotError, SnapshotHeader,
+    SnapshotReader,
 };
 use assay_wire::BlockHash;
 
@@ -15,6 +15,7 @@ use crate::apply::CoinbaseLog;
 use crate::chainstate::{Historical, State};
 use crate::error::EngineError;
 use crate::flush::FlushPolicy;
+use crate::snapshot_file::next_coin;
 use crate::stats::serialized_hash_while;
 use crate::tree::NodeId;
 use crate::types::Tip;
@@ -73,6 +74,8 @@ pub enum LoadError {
         expected: BlockHash,
         /// What was read.
         actual: BlockHash,
+        /// Where in the file the first txid is that is not in order, if one is.
+        unsorted: Option<u64>,
     },
     /// It was asked to end.
     #[error("Population failed: Aborting after an interrupt was requested")]
@@ -83,6 +86,26 @@ pub enum LoadError {
     /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
+}
+
+impl LoadError {
+    /// Where in the file the damage is, as far as it can be known.
+    pub fn place(&self) -> Option<String> {
+        match self {
+            Self::UnknownBase { .. } => {
+                Some(format!("byte offset {}", SnapshotHeader::BASE_OFFSET))
+            }
+            Self::File(error) => error.offset().map(|offset| format!("byte offset {offset}")),
+            Self::Hash { unsorted: Some(offset), .. } => Some(format!(
+                "byte offset {offset}: this txid does not follow on the one before, one of them is damaged"
+            )),
+            Self::Hash { unsorted: None, .. } => Some(format!(
+                "after byte offset {}: all coins can be read, so their hash alone shows the damage, and not its place",
+                SnapshotHeader::SIZE
+            )),
+            _ => None,
+        }
+    }
 }
 
 impl From<CoinError> for LoadError {
@@ -177,7 +200,7 @@ impl Engine {
             bytes - bytes / 20,
         )?;
         let read = read_coins(reader, &mut loading.coins, known, goes_on)
-            .and_then(|()| check_coins(&loading.coins, known, goes_on));
+            .and_then(|unsorted| check_coins(&loading.coins, known, unsorted, goes_on));
         match read {
             Ok(()) => Ok(loading),
             Err(error) => {
@@ -228,23 +251,19 @@ impl Engine {
     }
 }
 
+/// Gives where the first txid is that is not in order.
 fn read_coins<R: Read>(
     mut reader: SnapshotReader<R>,
     coins: &mut CoinStore,
     known: &AssumeUtxo,
     goes_on: &dyn Fn() -> bool,
-) -> Result<(), LoadError> {
+) -> Result<Option<u64>, LoadError> {
     let (base, count) = (known.block, reader.header().coins);
     tracing::info!("[snapshot] loading {count} coins from snapshot {base}");
     loop {
         let read = reader.coins_read();
-        let Some((outpoint, coin)) = reader.next_coin().map_err(LoadError::File)? else { break };
-        if coin.height > known.height {
-            return Err(LoadError::File(SnapshotError::Value { coins: read }));
-        }
-        if !(0..=MAX_MONEY).contains(&coin.value) {
-            return Err(LoadError::File(SnapshotError::Amount { coins: read }));
-        }
+        let next = next_coin(&mut reader, known.height).map_err(LoadError::File)?;
+        let Some((outpoint, coin)) = next else { break };
         match coins.add(outpoint, CoinRef::from(&coin), false) {
             // The first one counts, as in Core; the hash decides.
             Ok(()) | Err(CoinError::Exists { .. }) => {}
@@ -265,18 +284,19 @@ fn read_coins<R: Read>(
     }
     tracing::info!("[snapshot] loaded {count} coins from snapshot {base}");
     coins.flush(known.height, &base)?;
-    Ok(())
+    Ok(reader.first_unsorted())
 }
 
 fn check_coins(
     coins: &CoinStore,
     known: &AssumeUtxo,
+    unsorted: Option<u64>,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<(), LoadError> {
     let hash = serialized_hash_while(&coins.snapshot()?, goes_on)?;
     let actual = BlockHash(hash.ok_or(LoadError::Interrupted)?);
     let expected = known.hash_serialized;
-    if actual == expected { Ok(()) } else { Err(LoadError::Hash { expected, actual }) }
+    if actual == expected { Ok(()) } else { Err(LoadError::Hash { expected, actual, unsorted }) }
 }
 
 impl From<io::Error> for LoadError {

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use assay_consensus::params::{AssumeUtxo, ChainParams};
 use assay_engine::{
-    Config, Engine, EngineError, KeyForms, LoadError, Pruning, SnapshotReader, SubmitOutcome,
+    Config, Engine, EngineError, KeyForms, LoadError, Pruning, SnapshotError, SnapshotReader,
+    SubmitOutcome, digest_snapshot,
 };
 use assay_store::{CoinRef, SnapshotHeader, SnapshotWriter};
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Txid};
@@ -99,6 +100,28 @@ impl Case {
         };
         assert_eq!(facts(engine), facts(&plain));
     }
+}
+
+#[test]
+fn the_digest_of_a_file_is_the_hash_of_the_set() {
+    let case = Case::new();
+    let reader = |file| SnapshotReader::new(file, KEYS).unwrap();
+    let digest = digest_snapshot(reader(&case.file[..]), BASE, &|_| ()).unwrap();
+    assert_eq!((digest.hash, digest.unsorted), (case.known.hash_serialized, None));
+    assert_eq!(digest.coins, reader(&case.file[..]).header().coins);
+    // A coin of a height above the block.
+    let error = digest_snapshot(reader(&case.file[..]), 1, &|_| ()).unwrap_err();
+    assert!(matches!(error, SnapshotError::Value { .. }) && error.offset().is_some(), "{error}");
+    let mut flipped = case.file.clone();
+    let last = flipped.len() - 1;
+    flipped[last] ^= 1;
+    let other = digest_snapshot(reader(&flipped[..]), BASE, &|_| ()).unwrap();
+    assert_ne!(other.hash, digest.hash);
+}
+
+/// Where the damage of the case's file is.
+fn place(case: &Case, engine: &Engine) -> String {
+    case.load(engine).unwrap_err().place().unwrap()
 }
 
 fn header(raw: &[u8]) -> Header {
@@ -393,15 +416,21 @@ fn what_cannot_be_loaded_says_why_and_changes_nothing() {
         &case,
         &population("Mismatch in coins count in snapshot metadata and actual snapshot data"),
     );
+    assert_eq!(place(&case, &engine), "byte offset 83");
     let code = 51 + 34;
     let code_bytes = if whole[code] & 0x80 == 0 { 1 } else { 2 };
     case.file = [&whole[..code], &[0x84, 0x58], &whole[code + code_bytes..]].concat();
     check(&case, &population("Bad snapshot data after deserializing 0 coins"));
-    for at in [51, whole.len() - 1] {
-        case.file = with(at, &[whole[at] ^ 1]);
-        let error = case.load(&engine).unwrap_err();
-        assert!(matches!(error, LoadError::Hash { .. }), "{error}");
-    }
+    assert_eq!(place(&case, &engine), format!("byte offset {code}"));
+    // The first txid above all others, and a byte of the last script, which nothing but the hash shows.
+    case.file = with(51, &[0xff; 32]);
+    let error = case.load(&engine).unwrap_err();
+    assert!(matches!(error, LoadError::Hash { unsorted: Some(_), .. }), "{error}");
+    let last = whole.len() - 1;
+    case.file = with(last, &[whole[last] ^ 1]);
+    let error = case.load(&engine).unwrap_err();
+    assert!(matches!(error, LoadError::Hash { unsorted: None, .. }), "{error}");
+    assert!(place(&case, &engine).starts_with("after byte offset 51"));
     case.file.clone_from(&whole);
     let reader = SnapshotReader::new(&whole[..], KEYS).unwrap();
     let stopped = engine.load_snapshot(reader, &|| false);

@@ -58,6 +58,9 @@ fn chain(side: Side<'_>) -> Value {
     for name in ["forge_s", "assay_version", "files", "coins_reported_by"] {
         chain.as_object_mut().and_then(|fields| fields.remove(name));
     }
+    // Where the file lies, neither.
+    let snapshot = chain.get_mut("snapshot").and_then(Value::as_object_mut);
+    snapshot.and_then(|fields| fields.remove("path"));
     chain
 }
 

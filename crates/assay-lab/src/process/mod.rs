@@ -2,6 +2,7 @@
 
 pub(crate) mod child;
 pub mod cores;
+pub(crate) mod leftover;
 pub(crate) mod rpc;
 pub(crate) mod sample;
 pub mod surroundings;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use self::child::Supervised;
+use self::leftover::Mark;
 use self::rpc::{Client, RpcError};
 use crate::electrum;
 
@@ -140,6 +142,8 @@ pub(crate) struct Process {
     cookie: PathBuf,
     port: u16,
     command: Vec<String>,
+    /// Dropped after the child.
+    _mark: Mark,
 }
 
 /// What a node says of its chain.
@@ -199,8 +203,10 @@ impl Process {
                 program: launch.program.to_string_lossy().into_owned(),
                 source,
             })?;
+        let mark = Mark::write(log, child.id());
         Ok(Self {
             child,
+            _mark: mark,
             log: log.to_owned(),
             node_log: launch.node_log,
             cookie: launch.cookie,
@@ -287,6 +293,11 @@ impl Process {
             thread::sleep(Duration::from_millis(2));
         }
         Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
+    }
+
+    /// Asks it by signal to end, without waiting for that.
+    pub(crate) fn terminate(&self) {
+        self.child.terminate();
     }
 
     /// The file that takes what it prints.

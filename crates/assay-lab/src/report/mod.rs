@@ -89,7 +89,8 @@ pub fn terminal(results: &Results) -> String {
         }
     }
     if sync::is_one(results) {
-        for table in std::iter::once(sync::ways(results)).chain(sync::differences(results)) {
+        let ways = own_chain::starts(results).into_iter().chain([sync::ways(results)]);
+        for table in ways.chain(sync::differences(results)) {
             table.text(&mut out);
             out.push('\n');
         }
@@ -184,7 +185,8 @@ fn sections(results: &Results, verdict: Option<&Result<Comparison, CompareError>
 
 /// What is said of targets that take the chain at their own pace.
 fn sync_sections(results: &Results) -> Vec<Section> {
-    let mut tables = vec![sync::ways(results)];
+    let mut tables: Vec<Table> = own_chain::starts(results).into_iter().collect();
+    tables.push(sync::ways(results));
     tables.extend(sync::differences(results));
     tables.extend(content::slopes(results));
     let mut charts = sync::charts(results);

@@ -1,11 +1,11 @@
 //! What a report says of a chain that was not forged: whose block files, how far, and with what its coins are compared.
 
 use assay_report::Table;
-use assay_report::number::count;
+use assay_report::number::{count, seconds};
 
 use super::tables::NONE;
-use crate::chain::ChainFiles;
-use crate::results::{ChainSummary, Results};
+use crate::chain::{ChainFiles, ChainSnapshot};
+use crate::results::{ChainSummary, Results, SnapshotLoad, UnableTarget};
 
 /// The block files, where the chain was not forged.
 pub(super) fn files(results: &Results) -> Option<&ChainFiles> {
@@ -15,8 +15,13 @@ pub(super) fn files(results: &Results) -> Option<&ChainFiles> {
 /// The chain in one sentence, up to those who validated it.
 pub(super) fn sentence(results: &Results) -> Option<String> {
     let (chain, files) = (&results.chain, files(results)?);
+    let (first, start) = match &chain.snapshot {
+        Some(snapshot) => (snapshot.height + 1, ", after a UTXO snapshot"),
+        None => (1, ""),
+    };
     Some(format!(
-        "Heights 1 to {} of {} with {} transactions, {} inputs and {} outputs, from {} block files",
+        "Heights {} to {} of {} with {} transactions, {} inputs and {} outputs, from {} block files{start}",
+        count(u64::from(first)),
         count(u64::from(chain.height)),
         chain.chain,
         count(chain.txs),
@@ -37,7 +42,10 @@ pub(super) fn table(chain: &ChainSummary, files: &ChainFiles) -> Table {
         ("Number of files", count(files.count as u64)),
         ("Bytes of the files", count(files.bytes)),
         ("Obfuscated", if files.xor_key.is_some() { "yes" } else { "no" }.to_owned()),
-        ("Blocks", count(u64::from(chain.height))),
+        ("Blocks", {
+            let base = chain.snapshot.as_ref().map_or(0, |snapshot| snapshot.height);
+            count(u64::from(chain.height.saturating_sub(base)))
+        }),
         ("Tip", chain.tip.clone()),
         ("SHA-256 of the headers, heights 0 to tip", files.headers_sha256.clone()),
         ("Blocks above the tip, left out", count(u64::from(above))),
@@ -57,7 +65,49 @@ pub(super) fn table(chain: &ChainSummary, files: &ChainFiles) -> Table {
     for (what, value) in rows {
         table.push([what.to_owned(), value]);
     }
+    if let Some(snapshot) = &chain.snapshot {
+        let rows = [
+            ("UTXO snapshot", snapshot.path.display().to_string()),
+            ("Bytes of the snapshot", count(snapshot.bytes)),
+            ("Height of the snapshot", count(u64::from(snapshot.height))),
+            ("Block of the snapshot", snapshot.block.clone()),
+            ("Coins of the snapshot", count(snapshot.coins)),
+            ("Hash of these coins (hash_serialized_3)", snapshot.hash.clone()),
+        ];
+        for (what, value) in rows {
+            table.push([what.to_owned(), value]);
+        }
+    }
     table
+}
+
+/// What runs begin with.
+pub(super) fn start(snapshot: &ChainSnapshot) -> String {
+    format!(
+        "Every run begins with a plain copy of a data folder into which the same target had loaded the UTXO snapshot of height {} \
+         (`loadtxoutset`), once and not as a part of the run. Blocks below are validated in the background, with the room that \
+         those above leave; the run ends at the tip, whether that is done or not.",
+        count(u64::from(snapshot.height))
+    )
+}
+
+/// How each target came to the coins of the snapshot, or why it did not.
+pub(super) fn starts(results: &Results) -> Option<Table> {
+    results.chain.snapshot.as_ref()?;
+    let head = ["Target", "Version", "loadtxoutset, s", "Stop after it, s", "Why not"];
+    let mut table = Table::new("Start from the UTXO snapshot", &head, 2);
+    for target in &results.targets {
+        let time = |of: fn(SnapshotLoad) -> f64| {
+            target.snapshot_load.map_or_else(|| NONE.to_owned(), |load| seconds(of(load)))
+        };
+        let (load, stop) = (time(|load| load.load_s), time(|load| load.stop_s));
+        table.push([target.name.clone(), target.version.clone(), load, stop, String::new()]);
+    }
+    for UnableTarget { name, version, why } in &results.unable {
+        let none = || NONE.to_owned();
+        table.push([name.clone(), version.clone(), none(), none(), why.clone()]);
+    }
+    Some(table)
 }
 
 /// How ends are compared.

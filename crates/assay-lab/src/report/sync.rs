@@ -115,6 +115,9 @@ pub(super) fn doubts(results: &Results) -> Vec<String> {
             rare.push(format!("{} {times}", series.label));
         }
     }
+    for unable in &results.unable {
+        out.push(format!("{} has no runs: {}", unable.name, unable.why));
+    }
     if !rare.is_empty() {
         out.push(format!(
             "few progress samples ({}): ends are measured, curves, ranges and phases are interpolated",
@@ -251,7 +254,9 @@ pub(super) fn method(results: &Results) -> Vec<String> {
                 .to_owned()
         }
     });
-    if let Some(from) = results.runs().find_map(|run| run.preparation.copied_from.clone()) {
+    if let Some(snapshot) = &results.chain.snapshot {
+        points.push(own_chain::start(snapshot));
+    } else if let Some(from) = results.runs().find_map(|run| run.preparation.copied_from.clone()) {
         points.push(format!("Every run begins with a plain copy of the data folder `{from}`."));
     } else {
         points.push(
@@ -428,7 +433,8 @@ fn at_equal_moments(base: &Run, other: &Run) -> Vec<(f64, f64)> {
     let (from_s, to_s) = (end_s(base) * RATIOS_FROM, end_s(base).min(end_s(other)));
     let height = |run: &Run, time_s: f64| {
         let seen = run.blocks.partition_point(|block| block.tip_at_s <= time_s);
-        seen.checked_sub(1).map(|last| f64::from(run.blocks[last].height))
+        // In blocks: a chain may begin at a snapshot.
+        Some(seen as f64).filter(|seen| *seen > 0.0)
     };
     let moment =
         |number: usize| (from_s + (to_s - from_s) * number as f64 / MOMENTS as f64).min(to_s);

@@ -126,6 +126,7 @@ pub(crate) fn node_results() -> Results {
             distinct_keys: false,
             index: None,
             delivery: None,
+            snapshot_load: None,
             runs: vec![run(name, 0.0, *slowness), run(name, 0.9, *slowness)],
         })
         .collect();
@@ -155,6 +156,7 @@ pub(crate) fn node_results() -> Results {
         signatures: sum(|block| block.signatures),
         forge_s: Some(6.5),
         files: None,
+        snapshot: None,
         coins_reported_by: None,
     };
     let reference_rate = |rate: f64| ReferenceRate {
@@ -188,6 +190,7 @@ pub(crate) fn node_results() -> Results {
         targets,
         rerun: "assay run bch-scaling --out results".to_owned(),
         pairs_planned: None,
+        unable: Vec::new(),
         profiles: Vec::new(),
     }
 }

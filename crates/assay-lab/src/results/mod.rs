@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{ChainFiles, RangeEntry};
+use crate::chain::{ChainFiles, ChainSnapshot, RangeEntry};
 use crate::electrum::check::LedgerCheck;
 use crate::machine::disk::DiskUse;
 use crate::machine::{Machine, ReferenceRate, Software};
@@ -65,9 +65,32 @@ pub struct Results {
     /// were to be in the end, which is more where somebody went on.
     #[serde(default)]
     pub pairs_planned: Option<u32>,
+    /// Targets that could not begin as the others did, and have no runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unable: Vec<UnableTarget>,
     /// Runs under a profiler, after those that count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<Profile>,
+}
+
+/// A target without runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnableTarget {
+    /// Its name.
+    pub name: String,
+    /// What the program says about its version.
+    pub version: String,
+    /// Why it has none, mostly in its own words.
+    pub why: String,
+}
+
+/// How a target loaded the snapshot that its runs begin with; once, before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct SnapshotLoad {
+    /// The call of `loadtxoutset`, by the laboratory's clock: reading, checking the hash, the first writing.
+    pub load_s: f64,
+    /// From the `stop` call to the end of the process, which writes the rest.
+    pub stop_s: f64,
 }
 
 /// The chain that was fed, from its ledger.
@@ -123,6 +146,9 @@ pub struct ChainSummary {
     /// The block files of another program, where the chain was not forged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<ChainFiles>,
+    /// The coins that all runs begin with; the counts are then of the blocks above theirs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<ChainSnapshot>,
     /// The run that reported the unspent outputs first, where no ledger says what they must be: others are compared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coins_reported_by: Option<String>,
@@ -146,6 +172,9 @@ pub struct TargetResults {
     /// The way its blocks came to it, where that is not what the plan says of all targets: a word of `feed.by`, or `files`.
     #[serde(default)]
     pub delivery: Option<String>,
+    /// How it loaded the snapshot that its runs begin with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_load: Option<SnapshotLoad>,
     /// Its runs, in order of seen share and repeat.
     pub runs: Vec<Run>,
 }

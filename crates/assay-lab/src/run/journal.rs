@@ -7,6 +7,7 @@ use assay_report::atomic_file::{self, WriteError};
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
 
+use crate::chain::ChainSnapshot;
 use crate::machine::Machine;
 use crate::plan::{FeedPlan, IndexCheckPlan, IndexKind, IndexPlan, Plan, SyncPlan};
 use crate::process::Ports;
@@ -98,7 +99,16 @@ impl Settings {
         };
         Self {
             // Where the files lie, and what they hold above the tip, is no matter.
-            chain: ChainSummary { forge_s: None, ranges: Vec::new(), files: None, ..chain.clone() },
+            chain: ChainSummary {
+                forge_s: None,
+                ranges: Vec::new(),
+                files: None,
+                snapshot: chain
+                    .snapshot
+                    .clone()
+                    .map(|snapshot| ChainSnapshot { path: PathBuf::new(), ..snapshot }),
+                ..chain.clone()
+            },
             // How many shares a plan asks for does not change what one of them is.
             feed: FeedPlan { seen: vec![seen], ..plan.feed.clone() },
             family: target.family,

@@ -7,6 +7,7 @@ mod journal;
 mod one;
 mod prepare;
 mod profile;
+mod snapshot;
 mod source;
 mod sync;
 mod verify;
@@ -22,15 +23,17 @@ use assay_report::number::in_percent;
 
 use self::journal::{Journal, Settings, run_id};
 use self::one::RunJob;
+use self::snapshot::Start;
 use self::source::Source;
 use self::verify::Coins;
-use crate::chain::Chain;
+use crate::chain::{Chain, ChainSnapshot};
 use crate::forge::scripts::{ScriptsError, ScriptsJob};
 use crate::forge::{ForgeError, ForgeJob};
 use crate::machine::clock::{iso8601, unix_ms};
 use crate::machine::reference_rate::{self, ReferenceRateError};
 use crate::machine::{self, Machine, ReferenceRate, Software};
 use crate::plan::{ChainPlan, Delivery, Keys, PhasePlan, Plan, TargetSpec, Variant, check_scale};
+use crate::process::leftover;
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
@@ -52,6 +55,8 @@ pub struct RunOptions {
     pub chain_dir: Option<PathBuf>,
     /// Whether the chain in `chain_dir` is taken as it is, instead of one that the plan describes.
     pub takes_any_chain: bool,
+    /// A snapshot of the UTXO set of a block of that chain, which syncs begin with.
+    pub snapshot: Option<ChainSnapshot>,
     /// Scale instead of the plan's.
     pub scale: Option<f64>,
     /// Seed instead of the plan's.
@@ -128,6 +133,28 @@ pub enum LabError {
         /// What is in the way.
         why: &'static str,
     },
+    /// Nodes that read block files from the first one on have no use for a snapshot.
+    #[error("--from-snapshot goes with blocks from a peer (--by peer), not with {by}")]
+    SnapshotBy {
+        /// How blocks come to the targets.
+        by: &'static str,
+    },
+    /// No target can load the snapshot.
+    #[error("no target can begin with the snapshot {}: {reasons}", path.display())]
+    SnapshotUnable {
+        /// The file.
+        path: PathBuf,
+        /// Each target, and why not.
+        reasons: String,
+    },
+    /// A target failed at the snapshot, other than by rejecting it.
+    #[error("{target} failed when it was to load the snapshot")]
+    Snapshot {
+        /// The target.
+        target: String,
+        /// What happened.
+        source: Box<RunFault>,
+    },
     /// A target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
@@ -175,10 +202,14 @@ pub fn run(
     }
     atomic_file::create_folder(&options.out_dir)?;
     let _lock = lock(&options.out_dir)?;
-    let targets = detect(&plan, options, reporter)?;
+    for name in leftover::end_all(&options.out_dir.join("logs")) {
+        reporter.event(&Event::LeftoverEnded { name: &name });
+    }
+    let mut targets = detect(&plan, options, reporter)?;
     for target in &targets {
         target.way(plan.feed.by)?;
     }
+    let start = snapshot::load(&plan, &mut targets, options, reporter)?;
     let mut chains = Vec::new();
     for keys in plan.chain.keys() {
         let (chain, forge_s) = forge(&plan, keys, options, reporter)?;
@@ -209,6 +240,7 @@ pub fn run(
             .collect::<Vec<_>>()
             .into(),
         targets: &targets,
+        start,
         machine,
         journal: Journal::open(&options.out_dir, options.resume, plan.runs.repeat)?,
         reporter,
@@ -254,6 +286,7 @@ struct Session<'a> {
     /// What the coins at the end of each chain must be: known from its ledger, or from the first run that reports them.
     coins: RefCell<Vec<Coins>>,
     targets: &'a [Target],
+    start: Start,
     machine: Machine,
     journal: Journal,
     reporter: &'a dyn Reporter,
@@ -468,6 +501,7 @@ impl Session<'_> {
                     .as_ref()
                     .map(|index| IndexInfo { kind: index.kind, version: index.version.clone() }),
                 delivery: self.delivery(target),
+                snapshot_load: self.start.loads.get(target_index).copied(),
                 runs,
             }
         };
@@ -499,6 +533,7 @@ impl Session<'_> {
             targets,
             rerun: self.options.rerun.clone(),
             pairs_planned: Some(self.journal.planned()),
+            unable: self.start.unable.clone(),
             profiles,
         };
         report::write_all(&results, &self.options.out_dir)?;
@@ -518,12 +553,16 @@ fn mark_disturbed(runs: &mut [Run]) {
 
 /// Has the plan say what the chain is that was given.
 fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeError> {
-    let chain = Chain::open(options.chain_dir.as_deref().unwrap_or(&options.out_dir))?;
+    let chain = open_chain(options.chain_dir.as_deref().unwrap_or(&options.out_dir), options)?;
     if chain.header.files.is_some() {
         plan.phases = phases_of(&chain);
         // What the plan says of its chain is of a forged one.
+        let from = match &chain.snapshot {
+            Some(snapshot) => format!("the coins of height {}", snapshot.height),
+            None => "nothing".to_owned(),
+        };
         plan.summary = format!(
-            "Every program takes the blocks of {} up to height {}, which were not forged, from nothing to the tip, with the same memory for coins.",
+            "Every program takes the blocks of {} up to height {}, which were not forged, from {from} to the tip, with the same memory for coins.",
             chain.header.chain, chain.tip.height
         );
         plan.scaling.clear();
@@ -542,6 +581,15 @@ fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeErro
         stop_height: header.stop_height,
     };
     Ok(())
+}
+
+/// The chain that was given, or what of it lies above the snapshot.
+fn open_chain(dir: &Path, options: &RunOptions) -> Result<Chain, ForgeError> {
+    let chain = Chain::open(dir).map_err(ForgeError::Chain)?;
+    Ok(match &options.snapshot {
+        Some(snapshot) => chain.above(snapshot.clone()),
+        None => chain,
+    })
 }
 
 /// The parts of a chain that was not forged, of which no plan knows.
@@ -634,7 +682,7 @@ fn forge(
     let mut plan = plan.clone();
     plan.chain.distinct_keys = keys == Keys::Distinct;
     if options.takes_any_chain {
-        let chain = Chain::open(&dir).map_err(ForgeError::Chain)?;
+        let chain = open_chain(&dir, options)?;
         reporter.event(&Event::ChainReused { dir: &dir, chain: &chain });
         return Ok((chain, None));
     }
@@ -719,6 +767,7 @@ fn summarise(chain: &Chain, forge_s: Option<f64>) -> ChainSummary {
         signatures: tip.signatures,
         forge_s,
         files: header.files.map(|files| *files),
+        snapshot: chain.snapshot.clone(),
         coins_reported_by: None,
     }
 }

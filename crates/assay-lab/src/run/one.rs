@@ -256,7 +256,12 @@ impl RunJob<'_> {
         atomic_file::create_folder(&datadir)?;
         atomic_file::create_folder(&logs)?;
         self.place_blocks(&datadir)?;
+        let of_snapshot = match self.chain.snapshot {
+            Some(_) => self.place_snapshot(&datadir)?,
+            None => 0,
+        };
         findings.preparation = prepare::prepare(self.plan, &self.chain.blocks_path(), &datadir)?;
+        findings.preparation.copied_bytes += of_snapshot;
         let log = logs.join(format!("{}.log", self.id));
         let result = self.with_target(clock, &datadir, &log, findings);
         if !self.keep_datadir {

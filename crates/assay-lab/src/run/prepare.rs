@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use assay_report::atomic_file::WriteError;
 
+use crate::chain::block_files;
 use crate::machine::disk::forget_file;
 use crate::plan::Plan;
 use crate::results::Preparation;
@@ -56,8 +57,11 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<u64, WriteError> {
 
 /// Takes the block files out of the page cache; says what was done.
 fn drop_blocks(blocks: &Path) -> String {
-    let mut entries = fs::read_dir(blocks).into_iter().flatten().flatten();
-    match entries.find_map(|entry| forget_file(&entry.path()).err()) {
+    let forgotten = match block_files(blocks) {
+        Ok(files) => files.iter().find_map(|file| forget_file(file).err()),
+        Err(error) => Some(error),
+    };
+    match forgotten {
         None => "block files dropped from the page cache before each run".to_owned(),
         Some(error) => format!("block files stayed in the page cache ({error})"),
     }
@@ -80,6 +84,11 @@ fn empty_page_cache(folders: &[&Path]) -> String {
 }
 
 fn drop_files(folder: &Path, dropped: &mut u64, refused: &mut u64) {
+    // Block files may be a single one.
+    if folder.is_file() {
+        *(if forget_file(folder).is_ok() { dropped } else { refused }) += 1;
+        return;
+    }
     let Ok(entries) = fs::read_dir(folder) else {
         *refused += 1;
         return;

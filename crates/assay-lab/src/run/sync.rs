@@ -97,6 +97,7 @@ impl<'a, 'b> Progress<'a, 'b> {
     fn seen(&mut self, height: u64, blocks: &mut Vec<BlockRecord>) -> bool {
         let chain = self.job.chain;
         let now_s = self.clock.now_s();
+        let height = height.saturating_sub(chain.base().into());
         let height = usize::try_from(height).unwrap_or(usize::MAX).min(chain.blocks.len());
         let cpu_s = sample::cpu_s(self.pid);
         if height > blocks.len() {
@@ -145,7 +146,7 @@ impl<'a, 'b> Progress<'a, 'b> {
 
     /// What ends a run that is not at the tip.
     fn check(&self, blocks: &[BlockRecord], process: &Process) -> Result<(), RunFault> {
-        let height = blocks.last().map_or(0, |block| block.height);
+        let height = blocks.last().map_or(self.job.chain.base(), |block| block.height);
         if self.job.reporter.wants_stop() {
             return Err(RunFault::Interrupted { height });
         }
@@ -263,7 +264,7 @@ impl RunJob<'_> {
     }
 
     fn broken(&self, error: RpcError, blocks: &[BlockRecord], process: &mut Process) -> RunFault {
-        let height = blocks.last().map_or(0, |block| block.height);
+        let height = blocks.last().map_or(self.chain.base(), |block| block.height);
         if self.reporter.wants_stop() {
             return RunFault::Interrupted { height };
         }
@@ -274,7 +275,7 @@ impl RunJob<'_> {
     }
 
     fn died(&self, height: u32, source: crate::process::ProcessError) -> RunFault {
-        let next = self.chain.blocks.get(height as usize);
+        let next = self.chain.blocks.get(height.saturating_sub(self.chain.base()) as usize);
         let phase = next.map_or("after the last", |block| block.phase.as_str()).to_owned();
         RunFault::Died { height: height + 1, of: self.chain.tip.height, phase, source }
     }

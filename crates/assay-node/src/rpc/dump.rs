@@ -169,7 +169,7 @@ fn failed(error: DumpError) -> RpcError {
 }
 
 /// Keys as libsecp256k1 sees them.
-pub(super) const KEYS: KeyForms = KeyForms {
+pub const KEYS: KeyForms = KeyForms {
     is_point: |key| PublicKey::from_slice(key).is_ok(),
     expand: |key| PublicKey::from_slice(key).ok().map(|key| key.serialize_uncompressed()),
 };

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use assay_consensus::params::ChainParams;
-use assay_engine::{ChainState, LoadError, SnapshotError, SnapshotReader};
+use assay_engine::{ChainState, LoadError, SnapshotError, SnapshotHeader, SnapshotReader};
 
 use super::chain::{difficulty, historical_progress, progress, target};
 use super::dump::KEYS;
@@ -61,7 +61,7 @@ pub(super) const GETCHAINSTATES: Method = Method {
     prepare: |_, args| Ok(Job::call(args, chain_states)),
 };
 
-fn load(node: &Node<'_>, path: &std::path::Path, out: &mut Vec<u8>) -> Result<(), RpcError> {
+fn load(node: &Node<'_>, path: &Path, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let path = node.engine.config().datadir.join(path);
     let file = File::open(&path).map_err(|_| {
         let text = format!("Couldn't open file {} for reading.", path.display());
@@ -74,15 +74,18 @@ fn load(node: &Node<'_>, path: &std::path::Path, out: &mut Vec<u8>) -> Result<()
             }
             error => error.to_string(),
         };
-        unparsable(&text)
+        unparsable(&text, &path, error.offset())
     })?;
-    check_network(&node.rpc.params, reader.header().magic)?;
+    check_network(&node.rpc.params, reader.header().magic, &path)?;
     let coins = reader.header().coins;
     let goes_on = || !node.context.interrupted();
     let base = node.engine.load_snapshot(reader, &goes_on).map_err(|error| match error {
         LoadError::Engine(error) => engine_failed(&error),
         error => {
-            let text = format!("Unable to load UTXO snapshot: {error}. ({})", path.display());
+            // Core's words and file, and what Core leaves out: where in it.
+            let place = error.place().map_or(String::new(), |place| format!(", {place}"));
+            let text =
+                format!("Unable to load UTXO snapshot: {error}. ({}{place})", path.display());
             RpcError::new(Code::InternalError, text)
         }
     })?;
@@ -95,12 +98,14 @@ fn load(node: &Node<'_>, path: &std::path::Path, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-fn unparsable(text: &str) -> RpcError {
-    RpcError::new(Code::Deserialization, format!("Unable to parse metadata: {text}"))
+fn unparsable(text: &str, path: &Path, offset: Option<u64>) -> RpcError {
+    let place = offset.map_or(String::new(), |offset| format!(", byte offset {offset}"));
+    let text = format!("Unable to parse metadata: {text} ({}{place})", path.display());
+    RpcError::new(Code::Deserialization, text)
 }
 
 /// Core's words (`node/utxo_snapshot.h`).
-fn check_network(params: &ChainParams, magic: [u8; 4]) -> Result<(), RpcError> {
+fn check_network(params: &ChainParams, magic: [u8; 4], path: &Path) -> Result<(), RpcError> {
     if magic == params.magic {
         return Ok(());
     }
@@ -114,7 +119,7 @@ fn check_network(params: &ChainParams, magic: [u8; 4]) -> Result<(), RpcError> {
                  possibly caused by data corruption."
             .to_owned(),
     };
-    Err(unparsable(&text))
+    Err(unparsable(&text, path, Some(SnapshotHeader::MAGIC_OFFSET)))
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]

@@ -66,6 +66,7 @@ use assay_engine::{Engine, EngineError};
 use tokio::sync::watch;
 
 use self::args::Args;
+pub use self::dump::KEYS as SNAPSHOT_KEYS;
 pub(crate) use self::index::ServedIndex;
 use crate::indexes::BlockIndexes;
 use crate::jsonrpc::{CallContext, Code, Handler, Json, OpenReply, OpenRequest, Params, RpcError};

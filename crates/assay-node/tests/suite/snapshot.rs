@@ -174,41 +174,56 @@ fn a_file_that_is_no_snapshot_of_this_chain_is_refused() {
     };
     let shown = bad.display().to_string();
     let hash = source.known.hash_serialized;
-    for (file, code, text) in [
-        (with(0, b"x"), -22, "Unable to parse metadata: Invalid UTXO set snapshot magic bytes.".to_owned()),
+    for (file, code, text, place) in [
+        (
+            with(0, b"x"),
+            -22,
+            "Unable to parse metadata: Invalid UTXO set snapshot magic bytes.".to_owned(),
+            ", byte offset 0",
+        ),
         (
             with(5, &[3]),
             -22,
             "Unable to parse metadata: Version of snapshot 3 does not match any of the supported versions.".to_owned(),
+            ", byte offset 5",
         ),
         (
             with(7, &[0xf9, 0xbe, 0xb4, 0xd9]),
             -22,
             "Unable to parse metadata: The network of the snapshot (main) does not match the network of this node (regtest)."
                 .to_owned(),
+            ", byte offset 7",
         ),
         (
             with(7, &[0; 4]),
             -22,
             "Unable to parse metadata: This snapshot has been created for an unrecognized network.".to_owned(),
+            ", byte offset 7",
         ),
-        (whole[..20].to_vec(), -22, "Unable to parse metadata: AutoFile::read: end of file".to_owned()),
+        (
+            whole[..20].to_vec(),
+            -22,
+            "Unable to parse metadata: AutoFile::read: end of file".to_owned(),
+            "",
+        ),
         (
             with(whole.len() - 1, &[whole[whole.len() - 1] ^ 1]),
             -32603,
             format!("Unable to load UTXO snapshot: Population failed: Bad snapshot content hash: expected {hash}, got "),
+            ", after byte offset 51: all coins can be read, so their hash alone shows the damage, and not its place",
         ),
         (
             whole[..whole.len() - 1].to_vec(),
             -32603,
             "Unable to load UTXO snapshot: Population failed: Bad snapshot format or truncated snapshot after deserializing"
                 .to_owned(),
+            &format!(", byte offset {}", whole.len() - 1),
         ),
     ] {
         fs::write(&bad, file).unwrap();
         let (found, error) = node.error("loadtxoutset", &json!(["bad.dat"]));
         assert!(found == code && error.starts_with(&text), "{found} {error}");
-        assert!(code == -22 || error.ends_with(&format!(". ({shown})")), "{error}");
+        assert!(error.ends_with(&format!(" ({shown}{place})")), "{error}");
     }
     let (code, text) = node.error("loadtxoutset", &json!(["none"]));
     let none = Path::new(&shown).with_file_name("none");

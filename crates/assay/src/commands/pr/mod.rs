@@ -12,7 +12,7 @@ use assay_lab::builds::{Build, Repository};
 use assay_lab::compare::{CompareOptions, ComparedRow, Comparison, PAIRS_MIN, Source, compare};
 use assay_lab::plan::{BuiltSpec, NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
-use assay_lab::results::Results;
+use assay_lab::results::{ChainSummary, Results};
 use assay_lab::run::{RunOptions, run as run_plan};
 use assay_report::atomic_file;
 use assay_report::stats::verdict::Verdict;
@@ -21,7 +21,7 @@ use serde::Serialize;
 use self::micro::{Micro, MicroTask};
 pub(crate) use self::page::nanoseconds;
 use super::builds;
-use super::run::{find_plan, own_command};
+use super::run::{OwnChainFlags, find_plan, own_command};
 use super::stop_flag;
 use crate::cli::{PartArgument, PrArguments};
 use crate::{Outcome, output};
@@ -206,15 +206,15 @@ fn syncs(
 ) -> anyhow::Result<Syncs> {
     plan.runs.repeat = arguments.pairs;
     let plan = plan.checked("command line")?;
-    let options = RunOptions {
+    let mut options = RunOptions {
         out_dir: arguments.out.join("macro"),
-        chain_dir: arguments.chain.clone(),
         scale: arguments.scale,
         targets: vec![target(BASE, base), target(AGAIN, base), target(HEAD, head)],
         resume: arguments.resume,
         rerun: rerun(arguments),
         ..own_programs()?
     };
+    own_chain(arguments).put(&mut options)?;
     let results = run_plan(plan, &options, &Terminal::stopped_by(stop))?;
     judged(results)
 }
@@ -229,6 +229,7 @@ pub(crate) fn own_programs() -> anyhow::Result<RunOptions> {
     Ok(RunOptions {
         forge_command: own_command(&["chain", "forge"])?,
         node_command: own_command(&["node"])?,
+        serve_command: own_command(&["chain", "serve"])?,
         reference_rate_command: own_command(&["bench", "libsecp", "--json"])?,
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
@@ -236,13 +237,34 @@ pub(crate) fn own_programs() -> anyhow::Result<RunOptions> {
     })
 }
 
+/// The chain from block files, where there is one.
+fn own_chain(arguments: &PrArguments) -> OwnChainFlags<'_> {
+    OwnChainFlags {
+        blocks: arguments.blocks.as_deref(),
+        chain: arguments.chain.as_deref(),
+        stop_height: arguments.stop_height,
+        activation: &[],
+        from_snapshot: arguments.from_snapshot.as_deref(),
+    }
+}
+
+/// A chain in a line of a page.
+pub(crate) fn chain_text(chain: &ChainSummary) -> String {
+    let from = chain.snapshot.as_ref().map_or(0, |snapshot| snapshot.height);
+    let what = match (&chain.files, from) {
+        (Some(_), 0) => format!("{} from block files", chain.chain),
+        (Some(_), from) => {
+            format!("{} from block files, after a UTXO snapshot of height {from}", chain.chain)
+        }
+        (None, _) => format!("{}, seed {}, scale {}", chain.recipe, chain.seed, chain.scale),
+    };
+    let blocks = chain.height.saturating_sub(from);
+    format!("{what}: {blocks} blocks, {} inputs, {} bytes", chain.inputs, chain.bytes)
+}
+
 fn judged(results: Results) -> anyhow::Result<Syncs> {
     let void_runs = results.void_runs().count();
-    let chain = &results.chain;
-    let chain = format!(
-        "{}, seed {}, scale {}: {} blocks, {} inputs, {} bytes",
-        chain.recipe, chain.seed, chain.scale, chain.height, chain.inputs, chain.bytes
-    );
+    let chain = chain_text(&results.chain);
     let source = Source { name: "macro".to_owned(), results };
     let options = CompareOptions { baseline: Some(BASE.to_owned()), ..CompareOptions::default() };
     Ok(Syncs { void_runs, chain, comparison: compare(&[source], &options)? })
@@ -301,6 +323,8 @@ fn rerun(arguments: &PrArguments) -> String {
     words.push(format!("--rounds {} --pairs {}", arguments.rounds, arguments.pairs));
     words.push(format!("--min-time {}ms", arguments.min_time.as_millis()));
     words.extend(arguments.scale.map(|scale| format!("--scale {scale}")));
+    words.extend(own_chain(arguments).words());
+    words.extend(arguments.stop_height.map(|height| format!("--stop-height {height}")));
     words.join(" ")
 }
 

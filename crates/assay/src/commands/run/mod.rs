@@ -3,6 +3,7 @@
 mod block_files;
 mod mempool;
 mod series;
+mod snapshot;
 mod steps;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use assay_lab::progress::Terminal;
 use assay_lab::report;
 use assay_lab::run::{LabError, RunOptions, run as run_plan};
 
+pub(crate) use self::block_files::OwnChainFlags;
 use super::{bench, stop_flag};
 use crate::Outcome;
 use crate::cli::RunArguments;
@@ -50,6 +52,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         stop_height: None,
         chain: None,
         blocks: None,
+        from_snapshot: None,
         test_activation_height: Vec::new(),
         keep_datadirs: false,
         profile: false,
@@ -124,12 +127,9 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     let plan = plan.checked("command line")?;
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
-    let own_chain = block_files::ledger(arguments, &out_dir)?;
     // Everything measured is a process, this program's own parts too.
-    let options = RunOptions {
+    let mut options = RunOptions {
         out_dir,
-        takes_any_chain: own_chain.is_some(),
-        chain_dir: own_chain.or_else(|| arguments.chain.as_ref().map(PathBuf::from)),
         scale: arguments.scale,
         seed: arguments.seed,
         targets: arguments.targets.clone(),
@@ -144,7 +144,9 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
         rerun: rerun(name, arguments),
+        ..RunOptions::default()
     };
+    OwnChainFlags::of_run(arguments).put(&mut options)?;
     let reporter = Terminal::stopped_by(stop_flag()?);
     if let Some(count) = arguments.series {
         return series::run(&plan, &options, (count, arguments.json), &reporter);
@@ -221,13 +223,7 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
     if let Some(recipe) = &arguments.recipe {
         words.push(format!("--recipe {}", quoted(recipe)));
     }
-    if let (Some(blocks), Some(chain)) = (&arguments.blocks, &arguments.chain) {
-        let (blocks, chain) = (blocks.display().to_string(), chain.to_string_lossy());
-        words.push(format!("--blocks {} --chain {}", quoted(&blocks), quoted(&chain)));
-        for height in &arguments.test_activation_height {
-            words.push(format!("--test-activation-height {}", quoted(height)));
-        }
-    }
+    words.extend(OwnChainFlags::of_run(arguments).words());
     if let Some(scale) = arguments.scale {
         words.push(format!("--scale {scale}"));
     }

@@ -298,7 +298,7 @@ fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
         ("--recipe", arguments.recipe.is_some()),
         ("--byte-scale", arguments.byte_scale.is_some()),
         ("--seed", arguments.seed.is_some()),
-        ("--stop-height", arguments.stop_height.is_some()),
+        ("--stop-height", arguments.stop_height.is_some() && arguments.blocks.is_none()),
         ("--target", !arguments.targets.is_empty()),
         ("--series", arguments.series.is_some()),
         ("--by", arguments.by.is_some()),

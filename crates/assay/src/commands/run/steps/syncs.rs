@@ -16,9 +16,10 @@ use assay_lab::progress::Terminal;
 use assay_lab::run::{RunOptions, run as run_plan};
 use serde::Serialize;
 
+use super::super::OwnChainFlags;
 use super::{StepResult, rerun};
 use crate::cli::RunArguments;
-use crate::commands::pr::{BASE, own_programs, target};
+use crate::commands::pr::{BASE, chain_text, own_programs, target};
 
 /// What the syncs say.
 #[derive(Serialize)]
@@ -52,22 +53,18 @@ pub(super) fn run(
     let (first, build) = built.next().context("nothing is built")?;
     let mut targets = vec![target(first, build), target(&again(first), build)];
     targets.extend(built.map(|(name, build)| target(name, build)));
-    let options = RunOptions {
+    let mut options = RunOptions {
         out_dir: out_dir.join("macro"),
-        chain_dir: arguments.chain.clone(),
         scale: arguments.scale,
         targets,
         resume: arguments.resume,
         rerun: rerun(arguments),
         ..own_programs()?
     };
+    OwnChainFlags::of_run(arguments).put(&mut options)?;
     let results = run_plan(sync_plan, &options, &Terminal::stopped_by(Arc::clone(stop)))?;
     let void_runs = results.void_runs().count();
-    let chain = &results.chain;
-    let chain = format!(
-        "{}, seed {}, scale {}: {} blocks, {} inputs, {} bytes",
-        chain.recipe, chain.seed, chain.scale, chain.height, chain.inputs, chain.bytes
-    );
+    let chain = chain_text(&results.chain);
     let source = [Source { name: "macro".to_owned(), results }];
     let since_first = against(&source, first, None)?;
     let mut alone = Vec::new();

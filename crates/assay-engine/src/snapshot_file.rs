@@ -1,0 +1,83 @@
+//! A snapshot of the UTXO set in a file, checked without a chain: its coins, and their hash (Core's `hash_serialized_3`).
+
+use std::io::Read;
+
+use assay_consensus::amount::MAX_MONEY;
+use assay_hash::Sha256;
+use assay_store::{CoinRef, SnapshotError, SnapshotReader};
+use assay_wire::{BlockHash, Coin, OutPoint};
+
+use crate::stats::serialise;
+
+/// What is in a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotDigest {
+    /// Number of coins.
+    pub coins: u64,
+    /// The hash over them, which programs know of some blocks beforehand.
+    pub hash: BlockHash,
+    /// Where in the file the first txid is that is not in order, if one is: the hash is of no use then.
+    pub unsorted: Option<u64>,
+}
+
+/// The next coin, if the set of the block at `height` can hold it.
+///
+/// # Errors
+/// The file is damaged, or cannot be read.
+pub(crate) fn next_coin<R: Read>(
+    reader: &mut SnapshotReader<R>,
+    height: u32,
+) -> Result<Option<(OutPoint, Coin)>, SnapshotError> {
+    let coins = reader.coins_read();
+    let Some((outpoint, coin)) = reader.next_coin()? else { return Ok(None) };
+    let places = reader.places();
+    if coin.height > height {
+        return Err(SnapshotError::Value { coins, offset: places.height });
+    }
+    if !(0..=MAX_MONEY).contains(&coin.value) {
+        return Err(SnapshotError::Amount { coins, offset: places.amount });
+    }
+    Ok(Some((outpoint, coin)))
+}
+
+/// Reads a snapshot of the block at `height` to its end; the coins of one transaction at a time are in memory. `on_coins` is
+/// given the number of coins so far, again and again.
+///
+/// # Errors
+/// The file is damaged, or cannot be read.
+pub fn digest_snapshot<R: Read>(
+    mut reader: SnapshotReader<R>,
+    height: u32,
+    on_coins: &dyn Fn(u64),
+) -> Result<SnapshotDigest, SnapshotError> {
+    let mut hasher = Sha256::new();
+    let mut of_tx: Vec<(OutPoint, Coin)> = Vec::new();
+    let mut bytes = Vec::new();
+    let mut add = |coins: &mut Vec<(OutPoint, Coin)>| {
+        // The file has them by the bytes of the index as a variable integer, the hash by its value.
+        coins.sort_unstable_by_key(|(outpoint, _)| outpoint.vout);
+        for (outpoint, coin) in coins.drain(..) {
+            bytes.clear();
+            serialise(&outpoint, CoinRef::from(&coin), &mut bytes);
+            hasher.update(&bytes);
+        }
+    };
+    while let Some((outpoint, coin)) = next_coin(&mut reader, height)? {
+        if of_tx.last().is_some_and(|(last, _)| last.txid != outpoint.txid) {
+            add(&mut of_tx);
+        }
+        of_tx.push((outpoint, coin));
+        if reader.coins_read().is_multiple_of(COINS_AT_ONCE) {
+            on_coins(reader.coins_read());
+        }
+    }
+    add(&mut of_tx);
+    Ok(SnapshotDigest {
+        coins: reader.coins_read(),
+        hash: BlockHash(hasher.finalize_double()),
+        unsorted: reader.first_unsorted(),
+    })
+}
+
+/// Coins between two reports of progress.
+const COINS_AT_ONCE: u64 = 10_000;
