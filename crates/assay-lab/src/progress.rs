@@ -349,6 +349,31 @@ impl Terminal {
         });
     }
 
+    /// What happens before the first run.
+    fn before_runs(&self, event: &Event<'_>) {
+        match event {
+            Event::LeftoverEnded { name } => {
+                self.say(&format!("ended what a killed run had left: {name}"));
+            }
+            Event::SnapshotLoads { target, coins } => {
+                self.spin_or_say(format!("{target} loads the snapshot of {coins} coins"));
+            }
+            Event::SnapshotLoaded { target, seconds } => {
+                self.say(&format!("{target} has loaded the snapshot in {seconds:.1} s"));
+            }
+            Event::SourceFills { blocks } => {
+                self.spin(format!("filling the source with {blocks} blocks"));
+            }
+            Event::ReferenceRate => {
+                self.spin("measuring the reference signature library".to_owned());
+            }
+            Event::TargetUnable { target, why } => {
+                self.say(&format!("left out: {target} cannot begin with the snapshot: {why}"));
+            }
+            _ => {}
+        }
+    }
+
     /// What happens in a network under load.
     fn network(&self, event: &Event<'_>) {
         match event {
@@ -401,24 +426,12 @@ impl Reporter for Terminal {
             Event::TargetLeftOut { target, why } => {
                 self.say(&format!("left out: {target}: {why}"));
             }
-            Event::SourceFills { blocks } => {
-                self.spin(format!("filling the source with {blocks} blocks"));
-            }
-            Event::LeftoverEnded { name } => {
-                self.say(&format!("ended what a killed run had left: {name}"));
-            }
-            Event::SnapshotLoads { target, coins } => {
-                self.spin_or_say(format!("{target} loads the snapshot of {coins} coins"));
-            }
-            Event::SnapshotLoaded { target, seconds } => {
-                self.say(&format!("{target} has loaded the snapshot in {seconds:.1} s"));
-            }
-            Event::TargetUnable { target, why } => {
-                self.say(&format!("left out: {target} cannot begin with the snapshot: {why}"));
-            }
-            Event::ReferenceRate => {
-                self.spin("measuring the reference signature library".to_owned());
-            }
+            Event::SourceFills { .. }
+            | Event::ReferenceRate
+            | Event::LeftoverEnded { .. }
+            | Event::SnapshotLoads { .. }
+            | Event::SnapshotLoaded { .. }
+            | Event::TargetUnable { .. } => self.before_runs(event),
             Event::RunStarted { id, number, of, blocks } => {
                 self.say(&format!("run {number}/{of}: {id}"));
                 self.with_bar(Some(*blocks as u64), |bar| bar.set_message("starting"));

@@ -590,7 +590,7 @@ mod tests {
         let mut reader = SnapshotReader::new(&bytes[..], KEYS).unwrap();
         for (outpoint, coin) in &coins {
             let read = reader.next_coin().unwrap();
-            assert_eq!(read, Some((outpoint.clone(), coin.clone())));
+            assert_eq!(read, Some((*outpoint, coin.clone())));
             let at = |place: u64| &bytes[place as usize..];
             let number = |number: u64| {
                 let mut bytes = Vec::new();

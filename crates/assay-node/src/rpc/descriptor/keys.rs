@@ -47,7 +47,7 @@ enum Source {
     Extended {
         root: Extended,
         path: Vec<u32>,
-        parent: Option<Extended>,
+        parent: Option<Box<Extended>>,
         wildcard: Wildcard,
     },
 }
@@ -301,7 +301,7 @@ fn parse_source(
     };
     let source = |path: Vec<u32>| {
         let parent = path.iter().try_fold(root.clone(), |at, step| at.child(*step));
-        Source::Extended { root: root.clone(), path, parent, wildcard }
+        Source::Extended { root: root.clone(), path, parent: parent.map(Box::new), wildcard }
     };
     Ok(parse_paths(steps)?.into_iter().map(source).collect())
 }
