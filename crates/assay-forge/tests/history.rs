@@ -381,6 +381,48 @@ fn an_estimate_is_close() {
 }
 
 #[test]
+fn a_recipe_extends_the_history() {
+    let settled = Recipe::builtin("history-settled").expect("built in");
+    assert_eq!(settled.name(), "history-settled");
+    let options = ForgeOptions { byte_scale: 0.02, ..ForgeOptions::default() };
+    let last = 5_000;
+    let estimate = |recipe: &Recipe, scale| {
+        let options = ForgeOptions { scale, ..options.clone() };
+        assay_forge::estimate(recipe, &options).expect("possible")
+    };
+    let (history, whole) =
+        (estimate(&Recipe::builtin("history").expect("built in"), 0.25), estimate(&settled, 1.0));
+    assert_eq!(
+        (history.blocks, whole.blocks),
+        (last, 7_100),
+        "more than 2,016 blocks follow the history"
+    );
+    let more = whole.signatures as f64 / history.signatures as f64;
+    assert!((0.99..1.01).contains(&more), "and hardly a signature: {more}");
+
+    let own = "format = 1\nname = \"mine\"\nextends = \"history\"\n[history]\nblocks = 1_000\n";
+    let mine = Recipe::from_toml(own).expect("it reads");
+    assert_eq!(mine.name(), "mine");
+    assert_ne!(mine.sha256(), settled.sha256());
+    assert_eq!(estimate(&mine, 1.0).blocks, 1_000, "its own keys win");
+    for (from, to, expected) in [
+        (
+            "\"history\"",
+            "\"bch-scaling\"",
+            "extends = \"bch-scaling\" is impossible: name a built-in recipe",
+        ),
+        ("\"history\"", "\"history-settled\"", "extends = \"history-settled\" is impossible"),
+        ("\"history\"", "7", "extends = \"7\" is impossible"),
+        ("blocks = 1_000", "block = 1_000", "unknown field `block`"),
+        ("blocks = 1_000", "blocks = 20", "history.blocks = 20 is impossible"),
+    ] {
+        assert!(own.contains(from), "{from}");
+        let error = Recipe::from_toml(&own.replacen(from, to, 1)).expect_err(to).to_string();
+        assert!(error.contains(expected), "{from} -> {to}: {error}");
+    }
+}
+
+#[test]
 fn bad_eras_say_what_where_and_what_to_do() {
     let text = Recipe::builtin_text("history").expect("built in");
     let cases = [

@@ -1,5 +1,6 @@
 //! Recipes: what a chain is made of, as TOML.
 
+mod extended;
 mod history;
 mod scaling;
 mod widths;
@@ -9,6 +10,7 @@ use std::{fmt, ops::RangeInclusive};
 use serde::Deserialize;
 use thiserror::Error;
 
+use self::extended::EXTENDS;
 pub(crate) use self::history::{EraFile, Fork, HistoryFile, Shapes, outputs_of_tx};
 pub(crate) use self::scaling::{ScalingFile, Scripts};
 pub(crate) use self::widths::{WidthsFile, bound};
@@ -62,6 +64,9 @@ impl Recipe {
     /// What is wrong, where, and what would be right.
     pub fn from_toml(text: &str) -> Result<Self, RecipeError> {
         let tables: toml::Table = toml::from_str(text).map_err(RecipeError::Syntax)?;
+        if tables.contains_key(EXTENDS) {
+            return extended::recipe(text, tables);
+        }
         let kind = if tables.contains_key("widths") {
             let file: WidthsFile = toml::from_str(text).map_err(RecipeError::Syntax)?;
             file.check()?;
@@ -115,7 +120,7 @@ impl Recipe {
 pub enum RecipeError {
     /// There is no such recipe in the program.
     #[error(
-        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling, history and sighash-scaling, or give the path of a TOML file"
+        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling, history, history-settled and sighash-scaling, or give the path of a TOML file"
     )]
     Unknown {
         /// The name asked for.
@@ -124,6 +129,12 @@ pub enum RecipeError {
     /// Not TOML, an unknown or missing key, or a value of the wrong type.
     #[error("the recipe does not read: {0}")]
     Syntax(#[source] toml::de::Error),
+    /// It extends what cannot be extended.
+    #[error("extends = {base:?} is impossible: name a built-in recipe that is a history: history")]
+    Extends {
+        /// What it names.
+        base: String,
+    },
     /// A number outside of what can be forged.
     #[error("{key} = {value} is impossible: {reason}; choose {min} to {max}")]
     Range {
@@ -250,10 +261,11 @@ impl fmt::Display for Recipe {
     }
 }
 
-const BUILTIN: [(&str, &str); 5] = [
+const BUILTIN: [(&str, &str); 6] = [
     ("bch-scaling", include_str!("../../recipes/bch-scaling.toml")),
     ("bitcoin-placement", include_str!("../../recipes/bitcoin-placement.toml")),
     ("bitcoin-scaling", include_str!("../../recipes/bitcoin-scaling.toml")),
     ("history", include_str!("../../recipes/history.toml")),
+    ("history-settled", include_str!("../../recipes/history-settled.toml")),
     ("sighash-scaling", include_str!("../../recipes/sighash-scaling.toml")),
 ];

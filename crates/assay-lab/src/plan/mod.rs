@@ -32,7 +32,7 @@ pub(crate) use self::target::{USE_TARGETS, is_target_name};
 pub const PLAN_FORMAT: u32 = 1;
 
 /// The plans embedded in the binary, by name.
-const BUILTIN: [(&str, &str); 9] = [
+const BUILTIN: [(&str, &str); 10] = [
     ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
     ("compact-blocks", include_str!("../../../../plans/compact-blocks.toml")),
@@ -42,6 +42,7 @@ const BUILTIN: [(&str, &str); 9] = [
     ("sighash-scaling", include_str!("../../../../plans/sighash-scaling.toml")),
     ("aa", include_str!("../../../../plans/aa.toml")),
     ("ibd-tracking-macro", include_str!("../../../../plans/ibd-tracking-macro.toml")),
+    ("ibd-tracking-history", include_str!("../../../../plans/ibd-tracking-history.toml")),
 ];
 
 /// One experiment.
@@ -429,6 +430,6 @@ mod tests {
     #[test]
     fn unknown_name_lists_the_known() {
         let error = Plan::builtin("nothing").expect_err("must be refused");
-        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, compact-blocks, core-evolution, coins, placement, sighash-scaling, aa, ibd-tracking-macro"#);
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, compact-blocks, core-evolution, coins, placement, sighash-scaling, aa, ibd-tracking-macro, ibd-tracking-history"#);
     }
 }

@@ -102,12 +102,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     plan.rounds = arguments.rounds.unwrap_or(plan.rounds);
     let plan = plan.checked("command line")?;
     let sync_plan = super::find_plan(&plan.sync)?;
-    let (wants_micro, wants_macro) = match arguments.part.as_deref() {
-        None => (true, true),
-        Some("micro") => (true, false),
-        Some("macro") => (false, true),
-        Some(other) => bail!("there is no part {other:?}; there are micro and macro"),
-    };
+    let part = Part::of(arguments)?;
     let found = Found::of(&plan)?;
     let base = found.build(&plan.base.revision).cloned();
     for absent in found.absent(plan.revisions()) {
@@ -121,7 +116,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     let Some(last) = steps.iter().rposition(|step| step.build.is_some()) else {
         bail!("no step of {} is built; the lines above have the commands", plan.name);
     };
-    if wants_micro {
+    if matches!(part, Part::All | Part::Micro) {
         for (number, step) in steps.iter_mut().enumerate() {
             step.micro = measure_micro(&plan, &found, number, arguments, &out_dir, &stop)?;
         }
@@ -129,11 +124,20 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     if stop.load(Ordering::Relaxed) {
         return Ok(Outcome::Interrupted);
     }
-    let built = steps.iter().filter(|step| step.build.is_some()).count();
-    let syncs = if wants_macro && built + usize::from(base.is_some()) > 1 {
+    if part == Part::Sum && base.is_none() {
+        bail!("the base of {} is not built, and the sum is against it", plan.name);
+    }
+    let synced = if part == Part::Sum { last..=last } else { 0..=last };
+    let steps_synced = &mut steps[synced];
+    let built = steps_synced.iter().filter(|step| step.build.is_some()).count();
+    let syncs = if part != Part::Micro && built + usize::from(base.is_some()) > 1 {
         let base = base.as_ref();
-        let syncs = syncs::run(&plan, sync_plan, base, &steps, arguments, &out_dir, &stop)?;
-        syncs.assign(&mut steps);
+        let syncs = syncs::run(&plan, sync_plan, base, steps_synced, arguments, &out_dir, &stop)?;
+        syncs.assign(steps_synced);
+        if part == Part::Sum && last > 0 {
+            // The step before it took no part.
+            steps_synced[0].alone = None;
+        }
         Some(syncs)
     } else {
         None
@@ -166,6 +170,31 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     }
     output::complain(&format!("report: {}", out_dir.join("report.html").display()));
     Ok(outcome(&results))
+}
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// Benchmarks, then syncs of every step.
+    All,
+    /// Benchmarks.
+    Micro,
+    /// Syncs of every step.
+    Macro,
+    /// Syncs of the base and the last step that is built.
+    Sum,
+}
+
+impl Part {
+    fn of(arguments: &RunArguments) -> anyhow::Result<Self> {
+        Ok(match arguments.part.as_deref() {
+            None => Self::All,
+            Some("micro") => Self::Micro,
+            Some("macro") => Self::Macro,
+            Some("sum") => Self::Sum,
+            Some(other) => bail!("there is no part {other:?}; there are micro, macro and sum"),
+        })
+    }
 }
 
 /// The builds of a plan's revisions.
