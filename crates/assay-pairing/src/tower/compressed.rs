@@ -45,7 +45,7 @@ impl<F: TowerField> Compressed<F> {
     }
 }
 
-/// The power 2^`count` of an element of the subgroup; none where the result cannot be told from its four coefficients.
+/// The power 2^`count` of an element of the subgroup; none where its four coefficients are not enough.
 pub(super) fn squared<F: TowerField>(x: &Fp12<F>, count: usize) -> Option<Fp12<F>> {
     (0..count).fold(Compressed::new(x), |power, _| power.square()).to_tower()
 }
