@@ -7,7 +7,7 @@ use std::hint::black_box;
 
 use anyhow::Context as _;
 use assay_pairing::bls::{self, PublicKey, SecretKey, Signature};
-use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
+use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG2, Curve, Jacobian};
 use assay_pairing::field::{Fe, Field, Modulus};
 use assay_pairing::hash_to_curve::HashToCurve;
 use assay_pairing::membership::{BatchMembership, all_in_group};

@@ -12,9 +12,8 @@ use assay_pairing::{bls12_381, bn254};
 use blst::{blst_p1_affine, blst_p2_affine};
 
 use crate::arkworks;
-use crate::assay::{PRECOMPILES, gas};
+use crate::assay::{Canonical, PRECOMPILES, gas};
 use crate::evm;
-use crate::assay::Canonical;
 use crate::table::Work;
 
 /// Cases that were compared, by operation.
