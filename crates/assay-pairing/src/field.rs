@@ -242,10 +242,11 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     #[inline(always)]
     pub(crate) fn product_of_sums(a: &wide::Sum<N>, b: &wide::Sum<N>) -> Self {
         // Below (2 p^2 + p R) / R < 2 p, since 2 p < R.
-        match backend::product(&a.0, &b.0, Self::PRIME) {
-            Some(product) => Self(product, PhantomData),
-            None => Self::sum_of_products(&[Self(a.0, PhantomData)], &[Self(b.0, PhantomData)]),
+        let mut product = Self::ZERO;
+        if backend::product(&mut product.0, &a.0, &b.0, Self::PRIME) {
+            return product;
         }
+        Self::sum_of_products(&[Self(a.0, PhantomData)], &[Self(b.0, PhantomData)])
     }
 
     /// The sum of products of as many pairs, reduced once: Montgomery's multiplication, operand scanning,
@@ -384,10 +385,11 @@ impl<M: Modulus<N>, const N: usize> Mul for Fe<M, N> {
     type Output = Self;
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        match backend::product(&self.0, &other.0, Self::PRIME) {
-            Some(product) => Self(product, PhantomData),
-            None => self.multiply(&other),
+        let mut product = Self::ZERO;
+        if backend::product(&mut product.0, &self.0, &other.0, Self::PRIME) {
+            return product;
         }
+        self.multiply(&other)
     }
 }
 

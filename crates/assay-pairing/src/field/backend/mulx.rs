@@ -106,7 +106,7 @@ macro_rules! row_4 {
 ///
 /// The caller has seen [`is_available`] return true.
 #[inline(never)]
-pub(super) fn product_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u64; 6] {
+pub(super) fn product_6(out: &mut [u64; 6], a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) {
     let (t0, t1, t2, t3, t4, t6);
     // SAFETY: reads the limbs of both arrays and of the prime, and writes registers alone; the words
     // call it where the CPU has the instructions.
@@ -153,14 +153,14 @@ pub(super) fn product_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u
             options(pure, readonly, nostack),
         );
     }
-    [t6, t0, t1, t2, t3, t4]
+    *out = [t6, t0, t1, t2, t3, t4];
 }
 
 /// The Montgomery product of numbers whose product is below `p R`, over four limbs.
 ///
 /// The caller has seen [`is_available`] return true.
 #[inline(never)]
-pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
+pub(super) fn product_4(out: &mut [u64; 4], a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) {
     let (t0, t1, t2, t4);
     // SAFETY: reads the limbs of both arrays and of the prime, and writes registers alone; the words
     // call it where the CPU has the instructions.
@@ -197,5 +197,5 @@ pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u
             options(pure, readonly, nostack),
         );
     }
-    [t4, t0, t1, t2]
+    *out = [t4, t0, t1, t2];
 }
