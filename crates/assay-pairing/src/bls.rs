@@ -104,7 +104,7 @@ impl SecretKey {
     fn sign_point(&self, point: &Affine<BlsG2>) -> Signature {
         // No message is known that is hashed to infinity.
         assert!(!point.is_infinity, "a message that is hashed to infinity");
-        Signature(secret::multiply(point, &self.0))
+        Signature(secret::multiply_g2(point, &self.0))
     }
 }
 

@@ -1,7 +1,15 @@
-//! Precompiles of the Ethereum virtual machine on BN254 (EIP-196, EIP-197), with the gas of EIP-1108.
+//! Precompiles of the Ethereum virtual machine: on BN254 (EIP-196, EIP-197) with the gas of EIP-1108, and on BLS12-381
+//! (EIP-2537).
 
+mod bls12_381;
 #[cfg(test)]
 mod tests;
+
+pub use bls12_381::{
+    BLS_G1_ADD_GAS, BLS_G2_ADD_GAS, BLS_MAP_FP_TO_G1_GAS, BLS_MAP_FP2_TO_G2_GAS, bls_g1_add,
+    bls_g1_msm, bls_g1_msm_gas, bls_g2_add, bls_g2_msm, bls_g2_msm_gas, bls_map_fp_to_g1,
+    bls_map_fp2_to_g2, bls_pairing, bls_pairing_gas,
+};
 
 use core::fmt;
 
@@ -27,17 +35,24 @@ const PAIR_BYTES: usize = 192;
 /// Why a precompile fails; it then takes all gas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrecompileError {
-    /// A point of the input is none.
+    /// A point of the input, or a number that is mapped to one, is none.
     Point(DecodeError),
-    /// The input of [`ec_pairing`] is not made of pairs of 192 bytes.
-    Length(usize),
+    /// The input has not the length that it needs: so many bytes, or a multiple of them.
+    Length {
+        /// Of the input.
+        bytes: usize,
+        /// What it needs.
+        unit: usize,
+    },
 }
 
 impl fmt::Display for PrecompileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Point(error) => write!(f, "input is no point: {error}"),
-            Self::Length(bytes) => write!(f, "input of {bytes} bytes, not a multiple of 192"),
+            Self::Length { bytes, unit } => {
+                write!(f, "input of {bytes} bytes instead of {unit} or a multiple")
+            }
         }
     }
 }
@@ -90,7 +105,7 @@ pub fn ec_mul(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
 /// Where the length is not a multiple of 192, or a point is not of its group.
 pub fn ec_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     if !input.len().is_multiple_of(PAIR_BYTES) {
-        return Err(PrecompileError::Length(input.len()));
+        return Err(PrecompileError::Length { bytes: input.len(), unit: PAIR_BYTES });
     }
     let mut pairs = Vec::with_capacity(input.len() / PAIR_BYTES);
     for bytes in input.chunks_exact(PAIR_BYTES) {

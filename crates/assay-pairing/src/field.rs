@@ -10,6 +10,7 @@ mod inverse;
 mod power;
 #[cfg(test)]
 mod tests;
+pub(crate) mod wide;
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -120,12 +121,10 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     const R3: Self = Self::raw(limbs::power_of_two(3 * 64 * N, &M::MODULUS));
     /// What kernels read of the prime.
     const PRIME: &'static backend::Prime = &{
-        let (mut prime, mut i) = ([0; 8], 0);
-        while i < N {
-            prime[i] = M::MODULUS[i];
-            i += 1;
-        }
-        prime[N] = Self::NEGATED_INVERSE;
+        let mut prime = backend::in_memory(&M::MODULUS);
+        let inverse =
+            limbs::negated_inverse_128(M::MODULUS[0] as u128 | (M::MODULUS[1] as u128) << 64);
+        (prime[N], prime[N + 1]) = (inverse as u64, (inverse >> 64) as u64);
         prime
     };
     /// `-1 / p mod 2^64`.
@@ -139,6 +138,12 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     /// The element with this Montgomery form, which is below the prime.
     pub(crate) const fn from_montgomery(limbs: [u64; N]) -> Self {
         debug_assert!(limbs::less(&limbs, &M::MODULUS));
+        Self(limbs, PhantomData)
+    }
+
+    /// Limbs that are a factor alone, below R and maybe above the prime (`tower/lazy.rs`).
+    #[inline(always)]
+    pub(crate) const fn unreduced(limbs: [u64; N]) -> Self {
         Self(limbs, PhantomData)
     }
 
@@ -233,22 +238,15 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self::sum_of_products(&[*self], &[*other])
     }
 
-    /// `a0 b0 + a1 b1`, reduced once.
+    /// The product of sums below R, one of which is below twice the prime and the other below the prime.
     #[inline(always)]
-    pub(crate) fn two_products(a: [Self; 2], b: [Self; 2]) -> Self {
-        match backend::two_products(&a.map(|x| x.0), &b.map(|x| x.0), Self::PRIME) {
-            Some(sum) => Self(sum, PhantomData),
-            None => Self::sum_of_products(&a, &b),
+    pub(crate) fn product_of_sums(a: &wide::Sum<N>, b: &wide::Sum<N>) -> Self {
+        // Below (2 p^2 + p R) / R < 2 p, since 2 p < R.
+        let mut product = Self::ZERO;
+        if backend::product(&mut product.0, &a.0, &b.0, Self::PRIME) {
+            return product;
         }
-    }
-
-    /// `a0 b1 + a1 b0`, reduced once.
-    #[inline(always)]
-    pub(crate) fn crossed_products(a: [Self; 2], [b0, b1]: [Self; 2]) -> Self {
-        match backend::crossed_products(&a.map(|x| x.0), &[b0.0, b1.0], Self::PRIME) {
-            Some(sum) => Self(sum, PhantomData),
-            None => Self::sum_of_products(&a, &[b1, b0]),
-        }
+        Self::sum_of_products(&[Self(a.0, PhantomData)], &[Self(b.0, PhantomData)])
     }
 
     /// The sum of products of as many pairs, reduced once: Montgomery's multiplication, operand scanning,
@@ -387,10 +385,11 @@ impl<M: Modulus<N>, const N: usize> Mul for Fe<M, N> {
     type Output = Self;
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        match backend::product(&self.0, &other.0, Self::PRIME) {
-            Some(product) => Self(product, PhantomData),
-            None => self.multiply(&other),
+        let mut product = Self::ZERO;
+        if backend::product(&mut product.0, &self.0, &other.0, Self::PRIME) {
+            return product;
         }
+        self.multiply(&other)
     }
 }
 

@@ -134,6 +134,16 @@ pub(crate) const fn negated_inverse_64(a: u64) -> u64 {
     inverse.wrapping_neg()
 }
 
+/// `-1 / a mod 2^128` for odd `a`.
+pub(crate) const fn negated_inverse_128(a: u128) -> u128 {
+    let (mut inverse, mut i) = (1u128, 0);
+    while i < 7 {
+        inverse = inverse.wrapping_mul(2u128.wrapping_sub(a.wrapping_mul(inverse)));
+        i += 1;
+    }
+    inverse.wrapping_neg()
+}
+
 /// The limbs of a big-endian number; the slice has 8 N bytes.
 pub(crate) fn from_be_bytes<const N: usize>(bytes: &[u8]) -> [u64; N] {
     let mut limbs = [0; N];

@@ -1,10 +1,12 @@
 //! Towers over the base field: `Fp2 = Fp[u] / (u^2 + 1)`, `Fp6 = Fp2[v] / (v^3 - xi)`,
 //! `Fp12 = Fp6[w] / (w^2 - v)`, with `xi = XI + u`. Both curves are of this shape.
 
+mod compressed;
 pub(crate) mod cyclotomic;
 mod fp12;
 mod fp2;
 mod fp6;
+mod lazy;
 #[cfg(test)]
 mod tests;
 
@@ -84,6 +86,14 @@ pub trait TowerField: Field + TowerRing {
     fn is_odd(&self) -> bool;
     /// The norm of an element of Fp2, `c0^2 + c1^2`.
     fn norm(a: &Fp2<Self>) -> Self;
+    /// The product in Fp6.
+    fn product_6(a: &Fp6<Self>, b: &Fp6<Self>) -> Fp6<Self>;
+    /// The product in Fp12.
+    fn product_12(a: &Fp12<Self>, b: &Fp12<Self>) -> Fp12<Self>;
+    /// The product with a line, `b0 + b1 v + b4 v w` for twists of type M or `b0 + b1 w + b4 v w` for type D.
+    fn line_product(a: &Fp12<Self>, b0: &Fp2<Self>, b1: &Fp2<Self>, b4: &Fp2<Self>) -> Fp12<Self>;
+    /// `a^2 + b^2 xi` and `2 a b`.
+    fn square_4(a: &Fp2<Self>, b: &Fp2<Self>) -> [Fp2<Self>; 2];
 }
 
 impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
@@ -100,15 +110,12 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
 
     #[inline(always)]
     fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self> {
-        Fp2 {
-            c0: Self::two_products([a.c0, a.c1], [b.c0, -b.c1]),
-            c1: Self::crossed_products([a.c0, a.c1], [b.c0, b.c1]),
-        }
+        lazy::product_2(a, b)
     }
 
     #[inline(always)]
     fn square(a: &Fp2<Self>) -> Fp2<Self> {
-        Fp2 { c0: (a.c0 + a.c1) * (a.c0 - a.c1), c1: (a.c0 + a.c0) * a.c1 }
+        lazy::square_2(a)
     }
 
     #[inline(always)]
@@ -176,7 +183,27 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
     }
 
     fn norm(a: &Fp2<Self>) -> Self {
-        Self::two_products([a.c0, a.c1], [a.c0, a.c1])
+        lazy::norm(a)
+    }
+
+    fn product_6(a: &Fp6<Self>, b: &Fp6<Self>) -> Fp6<Self> {
+        lazy::product_6(a, b)
+    }
+
+    fn product_12(a: &Fp12<Self>, b: &Fp12<Self>) -> Fp12<Self> {
+        lazy::product_12(a, b)
+    }
+
+    fn line_product(a: &Fp12<Self>, b0: &Fp2<Self>, b1: &Fp2<Self>, b4: &Fp2<Self>) -> Fp12<Self> {
+        match M::TWIST {
+            Twist::M => lazy::product_014(a, b0, b1, b4),
+            Twist::D => lazy::product_034(a, b0, b1, b4),
+        }
+    }
+
+    #[inline(always)]
+    fn square_4(a: &Fp2<Self>, b: &Fp2<Self>) -> [Fp2<Self>; 2] {
+        lazy::square_4(a, b)
     }
 }
 

@@ -258,27 +258,80 @@ fn bls(directory: &Path, counts: &mut Counts) -> Result<()> {
     Ok(())
 }
 
+/// A precompile and the file of its cases; those of `fail-` files must be rejected.
+const PRECOMPILES: [(&str, Run); 10] = [
+    ("bn256Add", |input| evm::ec_add(input).ok().map(|point| point.to_vec())),
+    ("bn256ScalarMul", |input| evm::ec_mul(input).ok().map(|point| point.to_vec())),
+    ("bn256Pairing", |input| evm::ec_pairing(input).ok().map(word)),
+    ("blsG1Add", |input| evm::bls_g1_add(input).ok().map(|point| point.to_vec())),
+    ("blsG1MultiExp", |input| evm::bls_g1_msm(input).ok().map(|point| point.to_vec())),
+    ("blsG2Add", |input| evm::bls_g2_add(input).ok().map(|point| point.to_vec())),
+    ("blsG2MultiExp", |input| evm::bls_g2_msm(input).ok().map(|point| point.to_vec())),
+    ("blsPairing", |input| evm::bls_pairing(input).ok().map(word)),
+    ("blsMapG1", |input| evm::bls_map_fp_to_g1(input).ok().map(|point| point.to_vec())),
+    ("blsMapG2", |input| evm::bls_map_fp2_to_g2(input).ok().map(|point| point.to_vec())),
+];
+
+/// A product of one point goes to the same precompile as one of many.
+const ALSO: [(&str, &str); 2] = [("blsG1Mul", "blsG1MultiExp"), ("blsG2Mul", "blsG2MultiExp")];
+
+/// What a precompile costs for an input of so many bytes.
+fn gas(precompile: &str, bytes: usize) -> u64 {
+    match precompile {
+        "bn256Add" => evm::EC_ADD_GAS,
+        "bn256ScalarMul" => evm::EC_MUL_GAS,
+        "bn256Pairing" => evm::ec_pairing_gas(bytes),
+        "blsG1Add" => evm::BLS_G1_ADD_GAS,
+        "blsG2Add" => evm::BLS_G2_ADD_GAS,
+        "blsG1MultiExp" => evm::bls_g1_msm_gas(bytes),
+        "blsG2MultiExp" => evm::bls_g2_msm_gas(bytes),
+        "blsPairing" => evm::bls_pairing_gas(bytes),
+        "blsMapG1" => evm::BLS_MAP_FP_TO_G1_GAS,
+        _ => evm::BLS_MAP_FP2_TO_G2_GAS,
+    }
+}
+
 fn precompiles(directory: &Path, counts: &mut Counts) -> Result<()> {
-    for (file, run) in [
-        ("bn256Add", (|input| evm::ec_add(input).ok().map(|point| point.to_vec())) as Run),
-        ("bn256ScalarMul", |input| evm::ec_mul(input).ok().map(|point| point.to_vec())),
-        ("bn256Pairing", |input| {
-            let mut word = vec![0; 32];
-            word[31] = u8::from(evm::ec_pairing(input).ok()?);
-            Some(word)
-        }),
-    ] {
-        let path = directory.join(file).with_extension("json");
-        let cases: Vec<Value> = serde_json::from_slice(&fs::read(&path)?)?;
-        for case in &cases {
+    let also = ALSO.into_iter().map(|(file, name)| {
+        let run = PRECOMPILES.iter().find(|(own, _)| *own == name).expect("listed").1;
+        (file, name, run)
+    });
+    for (file, name, run) in
+        PRECOMPILES.into_iter().map(|(name, run)| (name, name, run)).chain(also)
+    {
+        for case in &cases(&directory.join(file).with_extension("json"))?.unwrap_or_default() {
             let input = case["Input"].as_str().and_then(bytes).context("an input")?;
             let found = run(&input).map(|output| hex(&output));
             let right = hex(&case["Expected"].as_str().and_then(bytes).context("an output")?);
-            let name = case["Name"].as_str().unwrap_or_default();
-            counts.add(&format!("evm/{file}"), name, found.as_ref(), Some(&right));
+            let title = case["Name"].as_str().unwrap_or_default();
+            counts.add(&format!("evm/{file}"), title, found.as_ref(), Some(&right));
+            let (found, right) = (Value::from(gas(name, input.len())), &case["Gas"]);
+            counts.add(&format!("evm/{file} gas"), title, Some(&found), Some(right));
+        }
+        let failing = directory.join(format!("fail-{file}")).with_extension("json");
+        for case in &cases(&failing)?.unwrap_or_default() {
+            let input = case["Input"].as_str().and_then(bytes).context("an input")?;
+            let found = run(&input).map(|output| hex(&output));
+            let title = case["Name"].as_str().unwrap_or_default();
+            counts.add(&format!("evm/fail-{file}"), title, found.as_ref(), None);
         }
     }
     Ok(())
+}
+
+/// The cases of a file, if there is one.
+fn cases(path: &Path) -> Result<Option<Vec<Value>>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// A word of the virtual machine.
+fn word(is_one: bool) -> Vec<u8> {
+    let mut word = vec![0; 32];
+    word[31] = u8::from(is_one);
+    word
 }
 
 type Run = fn(&[u8]) -> Option<Vec<u8>>;

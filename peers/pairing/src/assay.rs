@@ -1,21 +1,24 @@
 //! assay-pairing: this repository's own curves, on the calling thread alone.
 
+mod evm;
 mod kzg;
 
 use std::hint::black_box;
 
 use anyhow::Context as _;
 use assay_pairing::bls::{self, PublicKey, SecretKey, Signature};
-use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
+use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG2, Curve, Jacobian};
 use assay_pairing::field::{Fe, Field, Modulus};
 use assay_pairing::hash_to_curve::HashToCurve;
 use assay_pairing::membership::{BatchMembership, all_in_group};
 use assay_pairing::msm::{self, MultiScalar};
 use assay_pairing::pairing::{Bls12381, Bn254, Pairing};
 use assay_pairing::tower::{Fp2, Fp6, Fp12, TowerField};
-use assay_pairing::{bls12_381, bn254, evm};
+use assay_pairing::{bls12_381, bn254};
 
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
+
+pub(crate) use evm::{PRECOMPILES, gas, input as precompile_input};
 
 /// Version of the crate.
 pub const VERSION: &str = "0.1.0";
@@ -31,7 +34,7 @@ pub fn table() -> Table {
     hash::<BlsG1>(&mut table, "g1", "BLS12381G1_XMD:SHA-256_SSWU_RO_");
     hash::<BlsG2>(&mut table, "g2", "BLS12381G2_XMD:SHA-256_SSWU_RO_");
     signatures(&mut table);
-    precompiles(&mut table);
+    evm::operations(&mut table);
     kzg::operations(&mut table);
     table
 }
@@ -422,47 +425,5 @@ fn signatures(table: &mut Table) {
         let wrong = made.is_valid();
         made.messages[0][0] ^= 1;
         Ok(checked(right, wrong, move || made.is_valid()))
-    });
-}
-
-fn precompiles(table: &mut Table) {
-    const GROUP: &str = "evm";
-    let g1 = |work: &Work, count| -> Vec<u8> {
-        let points = points::<BnG1>(work, "g1", count);
-        points.iter().flat_map(Affine::<BnG1>::to_evm).collect()
-    };
-    table.add(GROUP, "bn254-add", "evm::ec_add", move |work| {
-        let input = g1(work, 2);
-        Ok(Prepared::new(evm::ec_add(&input)?.to_vec(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(evm::ec_add(&input)).expect("it worked before");
-            }
-        }))
-    });
-    table.add(GROUP, "bn254-pairing", "evm::ec_pairing", move |work| {
-        // Every second pair takes back the one before.
-        let (mut p, mut q) =
-            (points::<BnG1>(work, "g1", work.size), points::<BnG2>(work, "g2", work.size));
-        for index in (1..work.size).step_by(2) {
-            p[index] = -p[index - 1];
-            q[index] = q[index - 1];
-        }
-        let pair = |(p, q): (&Affine<BnG1>, &Affine<BnG2>)| [&p.to_evm()[..], &q.to_evm()].concat();
-        let input: Vec<u8> = p.iter().zip(&q).flat_map(pair).collect();
-        let mut answer = vec![0; 32];
-        answer[31] = u8::from(evm::ec_pairing(&input)?);
-        Ok(Prepared::new(answer, move |iterations| {
-            for _ in 0..iterations {
-                black_box(evm::ec_pairing(&input)).expect("it worked before");
-            }
-        }))
-    });
-    table.add(GROUP, "bn254-mul", "evm::ec_mul", move |work| {
-        let input = [g1(work, 1), bn254::Fr::element(work, "fr", 0).bytes()].concat();
-        Ok(Prepared::new(evm::ec_mul(&input)?.to_vec(), move |iterations| {
-            for _ in 0..iterations {
-                black_box(evm::ec_mul(&input)).expect("it worked before");
-            }
-        }))
     });
 }

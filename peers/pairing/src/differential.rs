@@ -12,13 +12,15 @@ use assay_pairing::{bls12_381, bn254};
 use blst::{blst_p1_affine, blst_p2_affine};
 
 use crate::arkworks;
-use crate::assay::Canonical;
+use crate::assay::{Canonical, PRECOMPILES, gas};
+use crate::evm;
 use crate::table::Work;
 
 /// Cases that were compared, by operation.
 pub type Counts = Vec<(&'static str, usize)>;
 
-/// Compares so many cases per operation of fields; a hundredth as many of groups, and a hundredth of that of pairings.
+/// Compares so many cases per operation of fields; a hundredth as many of groups and signatures, a tenth of that of each
+/// precompile, and a hundredth of it of pairings.
 ///
 /// # Errors
 /// With the inputs, at the first difference.
@@ -38,6 +40,8 @@ pub fn compare(cases: usize, seed: u64) -> Result<Counts> {
     groups::<BnG1, ark_bn254::g1::Config>("bn254 g1", some, seed, &mut counts)?;
     groups::<BnG2, ark_bn254::g2::Config>("bn254 g2", some, seed, &mut counts)?;
     decoders(some, seed, &mut counts)?;
+    signatures(some, seed, &mut counts)?;
+    precompiles(some / 10, seed, &mut counts)?;
     pairings(some / 100, seed, &mut counts)?;
     Ok(counts)
 }
@@ -266,6 +270,62 @@ fn g2_of_blst(bytes: &[u8; 96]) -> Option<[u8; 192]> {
 
 fn is_valid(is_in_group: bool, is_infinity: bool) -> Option<()> {
     (is_in_group || is_infinity).then_some(())
+}
+
+/// Signatures of edge secrets, which are products by the endomorphism and hashes to the second group: blst's and ours.
+fn signatures(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
+    const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
+    let mut numbers = Numbers { work: work(seed ^ 2), next: 0 };
+    let mut compared = 0;
+    while compared < cases {
+        let bytes: [u8; 32] = numbers.bytes()[32..].try_into()?;
+        let message = numbers.bytes();
+        let ours = assay_pairing::bls::SecretKey::from_bytes(&bytes);
+        let theirs = blst::min_pk::SecretKey::from_bytes(&bytes).ok();
+        ensure!(ours.is_some() == theirs.is_some(), "secret {bytes:x?}");
+        let (Some(ours), Some(theirs)) = (ours, theirs) else { continue };
+        let is_equal = ours.sign(&message).to_bytes() == theirs.sign(&message, DST, &[]).to_bytes()
+            && ours.public_key().to_bytes() == theirs.sk_to_pk().to_bytes();
+        ensure!(is_equal, "secret {bytes:x?}, message {message:x?}");
+        compared += 1;
+    }
+    counts.push(("signatures and keys against blst", cases));
+    Ok(())
+}
+
+/// Inputs of precompiles, right ones and such with another byte or another length: output, verdict and gas of revm's and ours.
+fn precompiles(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
+    let mut numbers = Numbers { work: work(seed ^ 3), next: 0 };
+    for (address, name, run) in PRECOMPILES {
+        let theirs = evm::at(address)?;
+        for case in 0..cases {
+            let bytes = numbers.bytes();
+            let mut work = work(seed.wrapping_add(case as u64));
+            work.size = 1 + case % 3;
+            let mut input = crate::assay::precompile_input(name, &work);
+            let place = usize::from(u16::from_be_bytes([bytes[62], bytes[61]])) % input.len();
+            match case % 8 {
+                // Any byte, any length, a number that is another, a point that is infinity.
+                0 => input[place] ^= bytes[60] | 1,
+                1 => input.truncate(place),
+                2 => input.push(bytes[60]),
+                3 => {
+                    let first = place / 32 * 32;
+                    input[first..first + 32].copy_from_slice(&bytes[32..]);
+                }
+                4 => {
+                    let first = place / 128 * 128;
+                    let end = input.len().min(first + 128);
+                    input[first..end].fill(0);
+                }
+                _ => {}
+            }
+            let ours = run(&input).ok().map(|output| (output, gas(address, input.len())));
+            ensure!(ours == evm::verdict(theirs, &input), "{name}: {input:x?}");
+        }
+        counts.push((name, cases));
+    }
+    Ok(())
 }
 
 /// Products of pairings against arkworks.

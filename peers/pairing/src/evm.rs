@@ -75,8 +75,14 @@ pub fn table() -> Table {
     table
 }
 
-fn at(address: u64) -> Result<&'static Precompile> {
+pub(crate) fn at(address: u64) -> Result<&'static Precompile> {
     Precompiles::osaka().get(&u64_to_address(address)).context("no such precompile")
+}
+
+/// Output and gas; none where the precompile fails.
+pub(crate) fn verdict(precompile: &Precompile, input: &[u8]) -> Option<(Vec<u8>, u64)> {
+    let output = precompile.execute(input, GAS, 0).ok().filter(|output| output.is_success())?;
+    Some((output.bytes.to_vec(), output.gas_used))
 }
 
 fn call(precompile: &Precompile, input: &[u8]) -> Result<Vec<u8>> {

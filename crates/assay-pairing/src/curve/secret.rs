@@ -4,7 +4,8 @@
 //! elliptic curves", 2016, algorithms 7 and 9) hold for all points of a curve of odd order, so nothing has to be asked. All
 //! entries of the table are read for each digit, and the inversion at the end is a power.
 
-use super::{Affine, Curve};
+use super::{Affine, BlsG2, Curve, Jacobian};
+use crate::bls12_381::{Fp, X};
 use crate::field::Field;
 
 /// (X : Y : Z), x = X / Z.
@@ -19,11 +20,12 @@ impl<C: Curve> Projective<C> {
     const INFINITY: Self = Self { x: C::Base::ZERO, y: C::Base::ONE, z: C::Base::ZERO };
 
     /// Algorithm 9.
-    fn double(&self, b3: C::Base) -> Self {
+    #[inline]
+    fn double(&self, times_b3: impl Fn(C::Base) -> C::Base) -> Self {
         let Self { x, y, z } = *self;
         let yy = y.square();
         let yy8 = yy.double().double().double();
-        let bzz = b3 * z.square();
+        let bzz = times_b3(z.square());
         let difference = yy - (bzz.double() + bzz);
         Self {
             x: (difference * (x * y)).double(),
@@ -33,13 +35,14 @@ impl<C: Curve> Projective<C> {
     }
 
     /// Algorithm 7.
-    fn plus(&self, other: &Self, b3: C::Base) -> Self {
+    #[inline]
+    fn plus(&self, other: &Self, times_b3: impl Fn(C::Base) -> C::Base) -> Self {
         let (a, b) = (self, other);
         let (xx, yy, zz) = (a.x * b.x, a.y * b.y, a.z * b.z);
         let xy = (a.x + a.y) * (b.x + b.y) - (xx + yy);
         let yz = (a.y + a.z) * (b.y + b.z) - (yy + zz);
-        let xz = b3 * ((a.x + a.z) * (b.x + b.z) - (xx + zz));
-        let (xx3, bzz) = (xx.double() + xx, b3 * zz);
+        let xz = times_b3((a.x + a.z) * (b.x + b.z) - (xx + zz));
+        let (xx3, bzz) = (xx.double() + xx, times_b3(zz));
         let (sum, difference) = (yy + bzz, yy - bzz);
         Self {
             x: xy * difference - yz * xz,
@@ -57,28 +60,132 @@ impl<C: Curve> Projective<C> {
     }
 }
 
-/// The product of a point that is not infinity and a secret number below 2^256.
+/// All ones where both numbers are equal: the difference less one has borrowed.
+fn equal(a: u64, b: u64) -> u64 {
+    core::hint::black_box(((a ^ b).wrapping_sub(1) & !(a ^ b)) >> 63).wrapping_neg()
+}
+
+/// The entry of this index, by reading all.
+fn entry<C: Curve>(table: &[Projective<C>], index: u64) -> Projective<C> {
+    (0u64..).zip(table).fold(Projective::INFINITY, |chosen, (k, point)| {
+        Projective::select(equal(k, index), point, &chosen)
+    })
+}
+
+fn to_affine<C: Curve>(point: &Projective<C>) -> Affine<C> {
+    let inverse = point.z.inverse_by_power();
+    Affine::new(point.x * inverse, point.y * inverse)
+}
+
+/// The product of a point that is not infinity and a secret number below 2^256, four bits at a time.
 pub(crate) fn multiply<C: Curve>(point: &Affine<C>, secret: &[u64; 4]) -> Affine<C> {
     let b3 = C::B.double() + C::B;
+    let times_b3 = |x: C::Base| b3 * x;
     let point = Projective::<C> { x: point.x, y: point.y, z: C::Base::ONE };
     let mut multiples = [Projective::<C>::INFINITY; 16];
     for k in 1..16 {
-        multiples[k] = multiples[k - 1].plus(&point, b3);
+        multiples[k] = multiples[k - 1].plus(&point, times_b3);
     }
     let mut sum = Projective::<C>::INFINITY;
     for place in (0..64).rev() {
         for _ in 0..4 {
-            sum = sum.double(b3);
+            sum = sum.double(times_b3);
         }
         let digit = secret[place / 16] >> (4 * (place % 16)) & 15;
-        let mut chosen = Projective::<C>::INFINITY;
-        for (k, multiple) in (0u64..).zip(&multiples) {
-            // All ones where k is the digit: the difference less one has borrowed.
-            let mask = core::hint::black_box(((k ^ digit).wrapping_sub(1) >> 63).wrapping_neg());
-            chosen = Projective::select(mask, multiple, &chosen);
-        }
-        sum = sum.plus(&chosen, b3);
+        sum = sum.plus(&entry(&multiples, digit), times_b3);
     }
-    let inverse = sum.z.inverse_by_power();
-    Affine::new(sum.x * inverse, sum.y * inverse)
+    to_affine(&sum)
+}
+
+/// Digits of numbers after the one that gives all of them their signs.
+const OTHERS: usize = 3;
+
+/// The product of a point of the second group of BLS12-381 that is not infinity and a secret number below the order.
+///
+/// The number is split by the endomorphism, which acts as `-|x|` (Galbraith, Lin, Scott, "Endomorphisms for faster elliptic
+/// curve cryptography on a large class of curves", 2009), and the four parts get digits 0, 1 or -1 of the same sign at each place
+/// (Faz-Hernández, Longa, Sánchez, "Efficient and secure algorithms for GLV-based scalar multiplication", 2013, algorithm 1): 64
+/// doublings, an addition after each, and a table of eight points.
+pub(crate) fn multiply_g2(point: &Affine<BlsG2>, secret: &[u64; 4]) -> Affine<BlsG2> {
+    type G2 = Projective<BlsG2>;
+    let times_b3 = <Fp as crate::tower::TowerRing>::times_triple_b;
+    // P, |x| P, |x|^2 P, |x|^3 P; the endomorphism leaves Z = 1.
+    let next = |p: &Jacobian<BlsG2>| -BlsG2::endomorphism(p);
+    let first = Jacobian::from(*point);
+    let second = next(&first);
+    let third = next(&second);
+    let bases = [first, second, third, next(&third)].map(|p| G2 { x: p.x, y: p.y, z: p.z });
+    let mut table = [bases[0]; 1 << OTHERS];
+    for (index, base) in bases[1..].iter().enumerate() {
+        for k in 0..1 << index {
+            table[k + (1 << index)] = table[k].plus(base, times_b3);
+        }
+    }
+    let parts = in_powers_of_x(secret);
+    // The first part has to be odd; one that was even is one too large.
+    let is_even = (parts[0] & 1).wrapping_sub(1);
+    let digits = Digits::new(parts[0] | 1, [parts[1], parts[2], parts[3]]);
+    let mut sum = entry(&table, digits.top);
+    for place in (0..64).rev() {
+        sum = sum.double(times_b3);
+        let mut chosen = entry(&table, digits.columns[place]);
+        let is_negative = core::hint::black_box(digits.signs >> place & 1).wrapping_neg();
+        chosen.y = Field::select(is_negative, &-chosen.y, &chosen.y);
+        sum = sum.plus(&chosen, times_b3);
+    }
+    let minus = G2 { y: -bases[0].y, ..bases[0] };
+    let without = sum.plus(&minus, times_b3);
+    to_affine(&Projective::select(is_even, &without, &sum))
+}
+
+/// Digits of four numbers, places 0 to 63 and the highest.
+struct Digits {
+    /// Whether the digits of a place are negative.
+    signs: u64,
+    /// A bit for each number after the first one: whether its digit is not zero. That of the first one never is.
+    columns: [u64; 64],
+    /// The same at place 64, which is positive.
+    top: u64,
+}
+
+impl Digits {
+    /// An odd number and others, all below 2^64.
+    fn new(odd: u64, mut others: [u64; OTHERS]) -> Self {
+        // The digit at place i is 2 b - 1 for bit i + 1 of the odd number, and 1 at the top.
+        let signs = !(odd >> 1);
+        let mut columns = [0; 64];
+        for (place, column) in columns.iter_mut().enumerate() {
+            let is_negative = signs >> place & 1;
+            for (index, other) in others.iter_mut().enumerate() {
+                let digit = *other & 1;
+                *column |= digit << index;
+                // A negative digit leaves one more.
+                *other = (*other >> 1) + (digit & is_negative);
+            }
+        }
+        let top = (0..).zip(others).fold(0, |top, (index, other)| top | other << index);
+        Self { signs, columns, top }
+    }
+}
+
+/// The digits of a number below the order in base |x|: four below 2^64.
+fn in_powers_of_x(secret: &[u64; 4]) -> [u64; 4] {
+    let mut quotient = *secret;
+    let [first, second, third] = core::array::from_fn(|_| divide_by_x(&mut quotient));
+    [first, second, third, quotient[0]]
+}
+
+/// The remainder; the number becomes the quotient. Bit by bit: division instructions take time that depends on the numbers.
+fn divide_by_x(number: &mut [u64; 4]) -> u64 {
+    let mut rest = 0u128;
+    for index in (0..256).rev() {
+        let (limb, bit) = (index / 64, index % 64);
+        rest = rest << 1 | u128::from(number[limb] >> bit & 1);
+        let difference = rest.wrapping_sub(u128::from(X));
+        let is_below = core::hint::black_box((difference >> 127) as u64);
+        let mask = u128::from(is_below).wrapping_neg();
+        rest = difference ^ (mask & (difference ^ rest));
+        number[limb] = number[limb] & !(1 << bit) | (is_below ^ 1) << bit;
+    }
+    rest as u64
 }

@@ -131,3 +131,22 @@ fn points_of_the_group_by_the_cofactor() {
         assert!(point.multiply_slowly(&BlsG1::ORDER).is_infinity());
     }
 }
+
+/// Digits of the four parts of a secret number: parts that are zero, even, and at their limit.
+#[test]
+fn secret_numbers_by_the_endomorphism() {
+    let mut rng = Rng::new(22);
+    let point = BlsG2::GENERATOR.multiply(&[rng.word(), rng.word(), 0, 0]);
+    let affine = point.to_affine();
+    let x = [crate::bls12_381::X, 0, 0, 0];
+    let mut numbers = vec![[1, 0, 0, 0], [2, 0, 0, 0], x, limbs::plus_small(&x, 1)];
+    numbers.extend((1..8).map(|k| limbs::minus_small(&BlsG2::ORDER, k)));
+    numbers.extend((0..200).map(|_| {
+        [rng.edge_word(), rng.edge_word(), rng.edge_word(), rng.edge_word() & (u64::MAX >> 2)]
+    }));
+    for number in numbers.into_iter().filter(|number| *number != [0; 4]) {
+        let found = super::secret::multiply_g2(&affine, &number);
+        assert_eq!(found, super::secret::multiply(&affine, &number), "{number:x?}");
+        assert_eq!(found, point.multiply_slowly(&number).to_affine(), "{number:x?}");
+    }
+}

@@ -4,9 +4,21 @@
 mod carries;
 #[cfg(target_arch = "x86_64")]
 mod mulx;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
-/// A prime in memory: its limbs, after them `-1 / p mod 2^64`, then zeros.
+/// A prime in memory: its limbs, after them `-1 / p mod 2^128`, then zeros; or a multiple of it, without the inverse.
 pub(super) type Prime = [u64; 8];
+
+/// A number in memory.
+pub(super) const fn in_memory<const N: usize>(number: &[u64; N]) -> Prime {
+    let (mut words, mut i) = ([0; 8], 0);
+    while i < N {
+        words[i] = number[i];
+        i += 1;
+    }
+    words
+}
 
 /// The sum of numbers below the prime, modulo the prime.
 #[inline(always)]
@@ -40,69 +52,153 @@ pub(super) fn minus<const N: usize>(
     None
 }
 
-/// The Montgomery product of numbers below the prime.
+/// The sum of numbers, which is below 2^(64 N).
+#[inline(always)]
+pub(super) fn add_short<const N: usize>(a: &mut [u64; N], b: &[u64; N]) {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(a), Some(b)) = (exactly::<N, 6>(a), b.first_chunk()) {
+        return carries::add_6(a, b);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(a), Some(b)) = (exactly::<N, 4>(a), b.first_chunk()) {
+        return carries::add_4(a, b);
+    }
+    *a = crate::limbs::add(a, b).0;
+}
+
+/// The number itself, if it has `L` limbs.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn exactly<const N: usize, const L: usize>(limbs: &mut [u64; N]) -> Option<&mut [u64; L]> {
+    if N == L { limbs.first_chunk_mut() } else { None }
+}
+
+/// Both halves, where they have `L` limbs.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn halves<const N: usize, const L: usize>(wide: &[[u64; N]; 2]) -> Option<&[[u64; L]; 2]> {
+    if N == L { wide.as_flattened().as_chunks().0.first_chunk() } else { None }
+}
+
+/// The same, to be written.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn halves_mut<const N: usize, const L: usize>(
+    wide: &mut [[u64; N]; 2],
+) -> Option<&mut [[u64; L]; 2]> {
+    if N == L { wide.as_flattened_mut().as_chunks_mut().0.first_chunk_mut() } else { None }
+}
+
+/// Sets a number to the Montgomery product of numbers whose product is below `p R`; `false` where there is nothing for this CPU.
 #[inline(always)]
 pub(super) fn product<const N: usize>(
+    out: &mut [u64; N],
     a: &[u64; N],
     b: &[u64; N],
     prime: &'static Prime,
-) -> Option<[u64; N]> {
+) -> bool {
     #[cfg(target_arch = "x86_64")]
     if mulx::is_available() {
-        match N {
-            4 => return widened(mulx::product_4(a.first_chunk()?, b.first_chunk()?, prime)),
-            6 => return widened(mulx::product_6(a.first_chunk()?, b.first_chunk()?, prime)),
-            _ => {}
+        if let (Some(out), Some(a), Some(b)) =
+            (exactly(&mut *out), a.first_chunk(), b.first_chunk())
+        {
+            mulx::product_6(out, a, b, prime);
+            return true;
+        }
+        if let (Some(out), Some(a), Some(b)) = (exactly(out), a.first_chunk(), b.first_chunk()) {
+            mulx::product_4(out, a, b, prime);
+            return true;
         }
     }
-    None
+    false
 }
 
-/// `a0 b0 + a1 b1`, reduced once. The prime must leave room for it (`Fe::sum_of_products`).
+/// Sets a number of 2 N limbs to the product of two numbers; `false` where there is nothing for this CPU.
 #[inline(always)]
-pub(super) fn two_products<const N: usize>(
-    a: &[[u64; N]; 2],
-    b: &[[u64; N]; 2],
-    prime: &'static Prime,
-) -> Option<[u64; N]> {
+pub(super) fn wide_product<const N: usize>(
+    out: &mut [[u64; N]; 2],
+    a: &[u64; N],
+    b: &[u64; N],
+) -> bool {
     #[cfg(target_arch = "x86_64")]
     if mulx::is_available() {
-        match N {
-            4 => return widened(mulx::two_products_4(narrowed(a)?, narrowed(b)?, prime)),
-            6 => return widened(mulx::two_products_6(narrowed(a)?, narrowed(b)?, prime)),
-            _ => {}
+        if let (Some(out), Some(a), Some(b)) = (halves_mut(out), a.first_chunk(), b.first_chunk()) {
+            wide::product_6(out, a, b);
+            return true;
+        }
+        if let (Some(out), Some(a), Some(b)) = (halves_mut(out), a.first_chunk(), b.first_chunk()) {
+            wide::product_4(out, a, b);
+            return true;
         }
     }
-    None
+    false
 }
 
-/// `a0 b1 + a1 b0`, reduced once.
+/// `a + b` modulo 2^(128 N); `false` where there is nothing for this CPU.
 #[inline(always)]
-pub(super) fn crossed_products<const N: usize>(
-    a: &[[u64; N]; 2],
-    b: &[[u64; N]; 2],
-    prime: &'static Prime,
-) -> Option<[u64; N]> {
+pub(super) fn wide_add<const N: usize>(a: &mut [[u64; N]; 2], b: &[[u64; N]; 2]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(a), Some(b)) = (halves_mut(a), halves(b)) {
+        wide::add_12(a, b);
+        return true;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(a), Some(b)) = (halves_mut(a), halves(b)) {
+        wide::add_8(a, b);
+        return true;
+    }
+    false
+}
+
+/// `a - b` modulo 2^(128 N); `false` where there is nothing for this CPU.
+#[inline(always)]
+pub(super) fn wide_sub<const N: usize>(a: &mut [[u64; N]; 2], b: &[[u64; N]; 2]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(a), Some(b)) = (halves_mut(a), halves(b)) {
+        wide::sub_12(a, b);
+        return true;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if let (Some(a), Some(b)) = (halves_mut(a), halves(b)) {
+        wide::sub_8(a, b);
+        return true;
+    }
+    false
+}
+
+/// The number by R modulo the prime (`Wide::reduced`): the table is the prime, an offset, and multiples of the prime. `false`
+/// where there is nothing for this CPU.
+#[inline(always)]
+pub(super) fn reduce<const N: usize, const C: usize>(
+    out: &mut [u64; N],
+    number: &[[u64; N]; 2],
+    table: &'static [Prime; C],
+    has_offset: bool,
+) -> bool {
     #[cfg(target_arch = "x86_64")]
     if mulx::is_available() {
-        match N {
-            4 => {
-                return widened(mulx::crossed_products_4(narrowed(a)?, narrowed(b)?, prime));
-            }
-            6 => {
-                return widened(mulx::crossed_products_6(narrowed(a)?, narrowed(b)?, prime));
-            }
-            _ => {}
+        if let (Some(out), Some(number)) = (exactly(&mut *out), halves(number)) {
+            let table = table.as_slice();
+            match C {
+                3 if has_offset => table.first_chunk().map(|t| wide::reduce_6_by_1(out, number, t)),
+                3 => table.first_chunk().map(|t| wide::reduce_6_by_0(out, number, t)),
+                4 => table.first_chunk().map(|t| wide::reduce_6_by_2(out, number, t)),
+                _ => table.first_chunk().map(|t| wide::reduce_6_by_3(out, number, t)),
+            };
+            return true;
+        }
+        if let (Some(out), Some(number)) = (exactly(out), halves(number)) {
+            let table = table.as_slice();
+            match C {
+                3 if has_offset => table.first_chunk().map(|t| wide::reduce_4_by_1(out, number, t)),
+                3 => table.first_chunk().map(|t| wide::reduce_4_by_0(out, number, t)),
+                4 => table.first_chunk().map(|t| wide::reduce_4_by_2(out, number, t)),
+                _ => table.first_chunk().map(|t| wide::reduce_4_by_3(out, number, t)),
+            };
+            return true;
         }
     }
-    None
-}
-
-/// Both numbers, where they have `L` limbs.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn narrowed<const N: usize, const L: usize>(pair: &[[u64; N]; 2]) -> Option<&[[u64; L]; 2]> {
-    pair.as_flattened().as_chunks().0.first_chunk()
+    false
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -30,8 +30,8 @@ pub(super) const fn places(twist: Twist) -> [usize; 3] {
 /// `f` times a line.
 pub(super) fn times<F: TowerField>(f: &Fp12<F>, [a, b, c]: [Fp2<F>; 3]) -> Fp12<F> {
     match F::TWIST {
-        Twist::M => f.product_014(a, b, c),
-        Twist::D => f.product_034(c, b, a),
+        Twist::M => f.line_product(&a, &b, &c),
+        Twist::D => f.line_product(&c, &b, &a),
     }
 }
 

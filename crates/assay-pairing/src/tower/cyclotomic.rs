@@ -1,6 +1,6 @@
 //! The cyclotomic subgroup of Fp12, where the results of pairings are: in the tower, or in lanes.
 
-use super::{Fp12, TowerField};
+use super::{Fp12, TowerField, compressed};
 
 /// What a final exponentiation does with elements of the subgroup.
 pub trait Cyclotomic: Copy {
@@ -57,6 +57,8 @@ impl<F: TowerField> Cyclotomic for Fp12<F> {
     }
 
     fn squared(&self, count: usize) -> Self {
-        (0..count).fold(*self, |power, _| power.cyclotomic_square())
+        let compressed =
+            if count < compressed::WORTH_FROM { None } else { compressed::squared(self, count) };
+        compressed.unwrap_or_else(|| (0..count).fold(*self, |power, _| power.cyclotomic_square()))
     }
 }

@@ -30,24 +30,13 @@ impl<F: TowerField> Fp12<F> {
     }
 
     fn product(&self, other: &Self) -> Self {
-        let (p0, p1) = (self.c0 * other.c0, self.c1 * other.c1);
-        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1) * (other.c0 + other.c1) - p0 - p1 }
+        F::product_12(self, other)
     }
 
-    /// The product with `b0 + b1 v + b4 v w`: the lines of a twist of type M.
+    /// The product with a line: `b0 + b1 v + b4 v w` for a twist of type M, `b0 + b1 w + b4 v w` for one of type D.
     #[must_use]
-    pub fn product_014(&self, b0: Fp2<F>, b1: Fp2<F>, b4: Fp2<F>) -> Self {
-        let p0 = self.c0.product_01(b0, b1);
-        let p1 = self.c1.product_1(b4);
-        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1).product_01(b0, b1 + b4) - p0 - p1 }
-    }
-
-    /// The product with `b0 + b3 w + b4 v w`: the lines of a twist of type D.
-    #[must_use]
-    pub fn product_034(&self, b0: Fp2<F>, b3: Fp2<F>, b4: Fp2<F>) -> Self {
-        let p0 = self.c0.scale(b0);
-        let p1 = self.c1.product_01(b3, b4);
-        Self { c0: p0 + p1.times_v(), c1: (self.c0 + self.c1).product_01(b0 + b3, b4) - p0 - p1 }
+    pub fn line_product(&self, b0: &Fp2<F>, b1: &Fp2<F>, b4: &Fp2<F>) -> Self {
+        F::line_product(self, b0, b1, b4)
     }
 
     /// The square.
@@ -98,17 +87,13 @@ impl<F: TowerField> Fp12<F> {
     /// The square of an element of the cyclotomic subgroup (Granger and Scott, 2010).
     #[must_use]
     pub fn cyclotomic_square(&self) -> Self {
-        let fp4_square = |a: Fp2<F>, b: Fp2<F>| {
-            let (a2, b2) = (a.square(), b.square());
-            (b2.times_xi() + a2, (a + b).square() - a2 - b2)
-        };
         // 3 t - 2 z and 3 t + 2 z.
         let minus = |t: Fp2<F>, z: Fp2<F>| (t - z).double() + t;
         let plus = |t: Fp2<F>, z: Fp2<F>| (t + z).double() + t;
         let (x, y) = (&self.c0, &self.c1);
-        let (t0, t1) = fp4_square(x.c0, y.c1);
-        let (t2, t3) = fp4_square(y.c0, x.c2);
-        let (t4, t5) = fp4_square(x.c1, y.c2);
+        let [t0, t1] = F::square_4(&x.c0, &y.c1);
+        let [t2, t3] = F::square_4(&y.c0, &x.c2);
+        let [t4, t5] = F::square_4(&x.c1, &y.c2);
         Self {
             c0: Fp6 { c0: minus(t0, x.c0), c1: minus(t2, x.c1), c2: minus(t4, x.c2) },
             c1: Fp6 { c0: plus(t5.times_xi(), y.c0), c1: plus(t1, y.c1), c2: plus(t3, y.c2) },

@@ -30,35 +30,9 @@ impl<F: TowerField> Fp6<F> {
         Self { c0: of(self.c0), c1: of(self.c1), c2: of(self.c2) }
     }
 
-    /// Karatsuba's way, six products.
     #[inline]
     fn product(&self, other: &Self) -> Self {
-        let (a, b) = (self, other);
-        let (p0, p1, p2) = (a.c0 * b.c0, a.c1 * b.c1, a.c2 * b.c2);
-        Self {
-            c0: p0 + ((a.c1 + a.c2) * (b.c1 + b.c2) - p1 - p2).times_xi(),
-            c1: (a.c0 + a.c1) * (b.c0 + b.c1) - p0 - p1 + p2.times_xi(),
-            c2: (a.c0 + a.c2) * (b.c0 + b.c2) - p0 + p1 - p2,
-        }
-    }
-
-    /// The product with `b0 + b1 v`.
-    #[must_use]
-    #[inline]
-    pub fn product_01(&self, b0: Fp2<F>, b1: Fp2<F>) -> Self {
-        let (p0, p1) = (self.c0 * b0, self.c1 * b1);
-        Self {
-            c0: p0 + ((self.c1 + self.c2) * b1 - p1).times_xi(),
-            c1: (self.c0 + self.c1) * (b0 + b1) - p0 - p1,
-            c2: (self.c0 + self.c2) * b0 - p0 + p1,
-        }
-    }
-
-    /// The product with `b1 v`.
-    #[must_use]
-    #[inline]
-    pub fn product_1(&self, b1: Fp2<F>) -> Self {
-        Self { c0: (self.c2 * b1).times_xi(), c1: self.c0 * b1, c2: self.c1 * b1 }
+        F::product_6(self, other)
     }
 
     /// The product with an element of Fp2.

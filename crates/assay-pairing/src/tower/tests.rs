@@ -1,6 +1,7 @@
 //! Towers against the definition: polynomials multiplied coefficient by coefficient.
 
-use super::{Fp2, Fp6, Fp12, TowerField, TowerModulus};
+use super::cyclotomic::Cyclotomic as _;
+use super::{Fp2, Fp6, Fp12, TowerField, TowerModulus, compressed, lazy};
 use crate::field::{Fe, Field as _};
 use crate::testing::Rng;
 use crate::{bls12_381, bn254};
@@ -42,8 +43,8 @@ fn check<M: TowerModulus<N>, const N: usize>() {
             c0: Fp6 { c0: c0[0], c1: c0[1], c2: zero },
             c1: Fp6 { c0: c1[0], c1: c1[1], c2: zero },
         };
-        assert_eq!(a.product_014(x, y, z), a * line([x, y], [zero, z]));
-        assert_eq!(a.product_034(x, y, z), a * line([x, zero], [y, z]));
+        assert_eq!(lazy::product_014(&a, &x, &y, &z), a * line([x, y], [zero, z]));
+        assert_eq!(lazy::product_034(&a, &x, &y, &z), a * line([x, zero], [y, z]));
         let x = a.c0.c0;
         assert_eq!(x.square(), x * x);
         assert_eq!(x.times_xi(), x * xi);
@@ -62,6 +63,16 @@ fn check<M: TowerModulus<N>, const N: usize>() {
             let cyclotomic = cyclotomic.frobenius(2) * cyclotomic;
             assert_eq!(cyclotomic.cyclotomic_square(), cyclotomic.square());
             assert_eq!(cyclotomic.inverse(), Some(cyclotomic.conjugate()));
+            // By four coefficients, also where those are not enough.
+            for element in [cyclotomic, Fp12::ONE] {
+                let mut power = element;
+                for count in 1..40 {
+                    power = power.square();
+                    let compressed = compressed::squared(&element, count);
+                    assert_eq!(compressed, (element != Fp12::ONE).then_some(power), "{count}");
+                    assert_eq!(element.squared(count), power, "{count}");
+                }
+            }
             for exponent in [0, 1, 2, 3, 0xd201_0000_0001_0000, u64::MAX, rng.word()] {
                 let power = cyclotomic.power(&[exponent]);
                 assert_eq!(cyclotomic.cyclotomic_power(exponent), power, "{exponent}");

@@ -184,3 +184,49 @@ pub(super) fn minus_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64
     }
     [t0, t1, t2, t3]
 }
+
+/// `a + b`, which is below 2^384.
+#[inline(always)]
+pub(super) fn add_6(a: &mut [u64; 6], b: &[u64; 6]) {
+    // SAFETY: reads the limbs of b and writes registers alone.
+    unsafe {
+        let [t0, t1, t2, t3, t4, t5] = a;
+        asm!(
+            "add {t0}, [{b}]",
+            "adc {t1}, [{b} + 8]",
+            "adc {t2}, [{b} + 16]",
+            "adc {t3}, [{b} + 24]",
+            "adc {t4}, [{b} + 32]",
+            "adc {t5}, [{b} + 40]",
+            t0 = inout(reg) *t0,
+            t1 = inout(reg) *t1,
+            t2 = inout(reg) *t2,
+            t3 = inout(reg) *t3,
+            t4 = inout(reg) *t4,
+            t5 = inout(reg) *t5,
+            b = in(reg) b,
+            options(pure, readonly, nostack),
+        );
+    }
+}
+
+/// `a + b`, which is below 2^256.
+#[inline(always)]
+pub(super) fn add_4(a: &mut [u64; 4], b: &[u64; 4]) {
+    // SAFETY: reads the limbs of b and writes registers alone.
+    unsafe {
+        let [t0, t1, t2, t3] = a;
+        asm!(
+            "add {t0}, [{b}]",
+            "adc {t1}, [{b} + 8]",
+            "adc {t2}, [{b} + 16]",
+            "adc {t3}, [{b} + 24]",
+            t0 = inout(reg) *t0,
+            t1 = inout(reg) *t1,
+            t2 = inout(reg) *t2,
+            t3 = inout(reg) *t3,
+            b = in(reg) b,
+            options(pure, readonly, nostack),
+        );
+    }
+}

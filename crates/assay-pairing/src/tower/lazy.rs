@@ -1,0 +1,415 @@
+//! Products in Fp6 and Fp12 with a reduction for each coefficient of the result, not for each product (Aranha et al., 2011,
+//! section 3). `tower/tests.rs` has the oracle.
+//!
+//! Bounds are in units of p^2. A sum of k products of elements of Fp2 has a real part from -k to k and an imaginary part from 0 to
+//! 2 k; Karatsuba's differences are such sums again, exactly, as long as sums of factors are not reduced. Factors of sums of
+//! two elements of Fp6 need 8 p < R for that: BLS12-381 has it, BN254 has not, where these sums are reduced.
+
+use core::marker::PhantomData;
+
+use super::{Fp2, Fp6, Fp12, TowerModulus};
+use crate::field::Fe;
+use crate::field::wide::{Range, Sum, Wide, Within, leaves_room};
+
+/// Real and imaginary part of a factor: below p, or sums that the caller knows the bounds of.
+type Factor<'a, const N: usize> = [&'a [u64; N]; 2];
+
+/// A sum of products in Fp2.
+#[derive(Clone, Copy)]
+struct Products<M, const N: usize> {
+    c0: Wide<M, N>,
+    c1: Wide<M, N>,
+}
+
+#[inline(always)]
+fn factor<M, const N: usize>(x: &Fp2<Fe<M, N>>) -> Factor<'_, N> {
+    [&x.c0.0, &x.c1.0]
+}
+
+/// The sum of factors; twice that, which Karatsuba's method makes of it, must be below R.
+#[inline(always)]
+fn sum<const N: usize>(a: Factor<'_, N>, b: Factor<'_, N>) -> [Sum<N>; 2] {
+    [Sum::of(a[0], b[0]), Sum::of(a[1], b[1])]
+}
+
+#[inline(always)]
+fn of<const N: usize>(sum: &[Sum<N>; 2]) -> Factor<'_, N> {
+    [&sum[0].0, &sum[1].0]
+}
+
+impl<M: TowerModulus<N>, const N: usize> Products<M, N> {
+    const ZERO: Self = Self { c0: Wide::ZERO, c1: Wide::ZERO };
+
+    /// Makes it a product. Three products of words. A function of its own: towers call it for every product.
+    #[inline(never)]
+    fn set_product(&mut self, a: Factor<'_, N>, b: Factor<'_, N>) {
+        let mut other = Wide::<M, N>::ZERO;
+        self.c0.set_product(a[0], b[0]);
+        other.set_product(a[1], b[1]);
+        self.c1.set_product(&Sum::of(a[0], a[1]).0, &Sum::of(b[0], b[1]).0);
+        self.c1.sub(&self.c0);
+        self.c1.sub(&other);
+        self.c0.sub(&other);
+    }
+
+    /// Makes it the square of a reduced element: both parts are from 0 to 2.
+    #[inline(never)]
+    fn set_square(&mut self, a: &Fp2<Fe<M, N>>) {
+        self.c0.set_product(&Sum::of(&a.c0.0, &a.c1.0).0, &(a.c0 - a.c1).0);
+        self.c1.set_product(&Sum::of(&a.c0.0, &a.c0.0).0, &a.c1.0);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, other: &Self) {
+        self.c0.add(&other.c0);
+        self.c1.add(&other.c1);
+    }
+
+    #[inline(always)]
+    fn sub(&mut self, other: &Self) {
+        self.c0.sub(&other.c0);
+        self.c1.sub(&other.c1);
+    }
+
+    /// Adds xi times the other, for xi = 1 + u.
+    #[inline(always)]
+    fn add_times_one_and_u(&mut self, other: &Self) {
+        self.c0.add(&other.c0);
+        self.c0.sub(&other.c1);
+        self.c1.add(&other.c0);
+        self.c1.add(&other.c1);
+    }
+}
+
+/// The first two bounds with xi = 1 + u, where sums that xi multiplies are added before they are reduced, the others with
+/// another xi.
+struct ByXi<
+    M,
+    const N: usize,
+    const BELOW_ONE: usize,
+    const ABOVE_ONE: usize,
+    const BELOW: usize,
+    const ABOVE: usize,
+>(PhantomData<M>);
+
+impl<
+    M: TowerModulus<N>,
+    const N: usize,
+    const BELOW_ONE: usize,
+    const ABOVE_ONE: usize,
+    const BELOW: usize,
+    const ABOVE: usize,
+> Range for ByXi<M, N, BELOW_ONE, ABOVE_ONE, BELOW, ABOVE>
+{
+    const BELOW: usize = if M::XI == 1 { BELOW_ONE } else { BELOW };
+    const ABOVE: usize = if M::XI == 1 { ABOVE_ONE } else { ABOVE };
+}
+
+/// The real part of [`Coefficient::exact`].
+type Real<M, const N: usize> = ByXi<M, N, 16, 6, 5, 5>;
+
+/// The imaginary part of [`Coefficient::exact`].
+type Imaginary<M, const N: usize> = ByXi<M, N, 5, 17, 0, 10>;
+
+/// A coefficient of Fp12: plain products and those that xi multiplies.
+struct Coefficient;
+
+impl Coefficient {
+    /// Six products in all, of which k have the factor xi: with xi = 1 + u the real part is above -(6 - k) - 3 k and the
+    /// imaginary one below 2 (6 - k) + 3 k. With another xi both sums are reduced by themselves; at most five products each.
+    #[inline(never)]
+    fn exact<M: TowerModulus<N>, const N: usize>(
+        plain: &Products<M, N>,
+        by_xi: Option<&Products<M, N>>,
+    ) -> Fp2<Fe<M, N>> {
+        if M::XI == 1 {
+            let mut sum = *plain;
+            if let Some(by_xi) = by_xi {
+                sum.add_times_one_and_u(by_xi);
+            }
+            return Fp2 {
+                c0: sum.c0.reduced::<Real<M, N>>(),
+                c1: sum.c1.reduced::<Imaginary<M, N>>(),
+            };
+        }
+        let reduced = |sum: &Products<M, N>| Fp2 {
+            c0: sum.c0.reduced::<Real<M, N>>(),
+            c1: sum.c1.reduced::<Imaginary<M, N>>(),
+        };
+        match by_xi {
+            Some(by_xi) => reduced(plain) + reduced(by_xi).times_xi(),
+            None => reduced(plain),
+        }
+    }
+
+    /// Up to three products of reduced sums, less twice as many others.
+    #[inline(never)]
+    fn of_reduced_sums<M: TowerModulus<N>, const N: usize>(
+        plain: &Products<M, N>,
+        by_xi: Option<&Products<M, N>>,
+    ) -> Fp2<Fe<M, N>> {
+        let reduced = |sum: &Products<M, N>| Fp2 {
+            c0: sum.c0.reduced::<Within<9, 9>>(),
+            c1: sum.c1.reduced::<Within<12, 6>>(),
+        };
+        match by_xi {
+            Some(by_xi) => reduced(plain) + reduced(by_xi).times_xi(),
+            None => reduced(plain),
+        }
+    }
+}
+
+/// A sum of products in Fp6: what v^3 = xi has wrapped around is kept apart.
+#[derive(Clone, Copy)]
+struct Sextic<M, const N: usize> {
+    plain: [Products<M, N>; 3],
+    by_xi: [Products<M, N>; 2],
+}
+
+/// Coefficients of an element of Fp6 as factors.
+type Factors<'a, const N: usize> = [Factor<'a, N>; 3];
+
+#[inline(always)]
+fn factors<M, const N: usize>(x: &Fp6<Fe<M, N>>) -> Factors<'_, N> {
+    [factor(&x.c0), factor(&x.c1), factor(&x.c2)]
+}
+
+impl<M: TowerModulus<N>, const N: usize> Sextic<M, N> {
+    const ZERO: Self = Self { plain: [Products::ZERO; 3], by_xi: [Products::ZERO; 2] };
+
+    /// Makes it a product. Karatsuba's way, six products in Fp2.
+    #[inline(always)]
+    fn set_product(&mut self, a: Factors<'_, N>, b: Factors<'_, N>) {
+        let mut p1 = Products::<M, N>::ZERO;
+        let Self { plain: [c0, c1, c2], by_xi: [c3, c4] } = self;
+        c0.set_product(a[0], b[0]);
+        p1.set_product(a[1], b[1]);
+        c4.set_product(a[2], b[2]);
+        c3.set_product(of(&sum(a[1], a[2])), of(&sum(b[1], b[2])));
+        c3.sub(&p1);
+        c3.sub(c4);
+        c1.set_product(of(&sum(a[0], a[1])), of(&sum(b[0], b[1])));
+        c1.sub(c0);
+        c1.sub(&p1);
+        c2.set_product(of(&sum(a[0], a[2])), of(&sum(b[0], b[2])));
+        c2.sub(c0);
+        c2.sub(c4);
+        c2.add(&p1);
+    }
+
+    /// Makes it the product with `b0 + b1 v`: five products in Fp2.
+    #[inline(always)]
+    fn set_product_01(&mut self, a: Factors<'_, N>, b: [Factor<'_, N>; 2]) {
+        let mut p1 = Products::<M, N>::ZERO;
+        let Self { plain: [c0, c1, c2], by_xi: [c3, _] } = self;
+        c0.set_product(a[0], b[0]);
+        p1.set_product(a[1], b[1]);
+        c3.set_product(a[2], b[1]);
+        c1.set_product(of(&sum(a[0], a[1])), of(&sum(b[0], b[1])));
+        c1.sub(c0);
+        c1.sub(&p1);
+        c2.set_product(a[2], b[0]);
+        c2.add(&p1);
+    }
+
+    #[inline(always)]
+    fn sub(&mut self, other: &Self) {
+        for (a, b) in self.plain.iter_mut().zip(&other.plain) {
+            a.sub(b);
+        }
+        for (a, b) in self.by_xi.iter_mut().zip(&other.by_xi) {
+            a.sub(b);
+        }
+    }
+
+    /// Adds v times another.
+    #[inline(always)]
+    fn reduced_with_v_times(&mut self, other: &Self) -> Fp6<Fe<M, N>> {
+        let [o0, o1, o2] = &other.plain;
+        let [o3, o4] = &other.by_xi;
+        self.by_xi[0].add(o2);
+        self.plain[1].add(o0);
+        self.by_xi[1].add(o3);
+        self.plain[2].add(o1);
+        Fp6 {
+            c0: Coefficient::exact(&self.plain[0], Some(&self.by_xi[0])),
+            c1: Coefficient::exact(&self.plain[1], Some(&self.by_xi[1])),
+            c2: Coefficient::exact(&self.plain[2], Some(o4)),
+        }
+    }
+
+    /// A sum of six products of elements of Fp6 at most.
+    #[inline(always)]
+    fn reduced(&self) -> Fp6<Fe<M, N>> {
+        Fp6 {
+            c0: Coefficient::exact(&self.plain[0], Some(&self.by_xi[0])),
+            c1: Coefficient::exact(&self.plain[1], Some(&self.by_xi[1])),
+            c2: Coefficient::exact(&self.plain[2], None),
+        }
+    }
+
+    /// The difference of the product of sums of halves, and the products of both.
+    #[inline(always)]
+    fn reduced_difference(&mut self, p0: &Self, p1: &Self) -> Fp6<Fe<M, N>> {
+        self.sub(p0);
+        self.sub(p1);
+        if has_room::<M, N>() {
+            return self.reduced();
+        }
+        Fp6 {
+            c0: Coefficient::of_reduced_sums(&self.plain[0], Some(&self.by_xi[0])),
+            c1: Coefficient::of_reduced_sums(&self.plain[1], Some(&self.by_xi[1])),
+            c2: Coefficient::of_reduced_sums(&self.plain[2], None),
+        }
+    }
+}
+
+/// Whether sums of halves of Fp12 can be factors in Fp6 unreduced.
+#[inline(always)]
+const fn has_room<M: TowerModulus<N>, const N: usize>() -> bool {
+    M::XI == 1 && leaves_room::<M, N>(8)
+}
+
+/// The sum of elements of Fp6 as a factor: reduced where there is no room.
+#[inline(always)]
+fn half_sum<M: TowerModulus<N>, const N: usize>(
+    a: &Fp6<Fe<M, N>>,
+    b: &Fp6<Fe<M, N>>,
+) -> Fp6<Fe<M, N>> {
+    let [c0, c1, c2] = [(a.c0, b.c0), (a.c1, b.c1), (a.c2, b.c2)].map(|(a, b)| pair_sum(&a, &b));
+    Fp6 { c0, c1, c2 }
+}
+
+/// The same in Fp2. Not an element where there is room: its limbs are read as a factor alone.
+#[inline(always)]
+fn pair_sum<M: TowerModulus<N>, const N: usize>(
+    a: &Fp2<Fe<M, N>>,
+    b: &Fp2<Fe<M, N>>,
+) -> Fp2<Fe<M, N>> {
+    if has_room::<M, N>() {
+        let unreduced = |a: &Fe<M, N>, b: &Fe<M, N>| Fe::unreduced(Sum::of(&a.0, &b.0).0);
+        return Fp2 { c0: unreduced(&a.c0, &b.c0), c1: unreduced(&a.c1, &b.c1) };
+    }
+    *a + *b
+}
+
+/// The product in Fp6.
+pub(super) fn product_6<M: TowerModulus<N>, const N: usize>(
+    a: &Fp6<Fe<M, N>>,
+    b: &Fp6<Fe<M, N>>,
+) -> Fp6<Fe<M, N>> {
+    let mut product = Sextic::ZERO;
+    product.set_product(factors(a), factors(b));
+    product.reduced()
+}
+
+/// The product in Fp12.
+pub(super) fn product_12<M: TowerModulus<N>, const N: usize>(
+    a: &Fp12<Fe<M, N>>,
+    b: &Fp12<Fe<M, N>>,
+) -> Fp12<Fe<M, N>> {
+    let (mut p0, mut p1, mut sums) = (Sextic::ZERO, Sextic::ZERO, Sextic::ZERO);
+    p0.set_product(factors(&a.c0), factors(&b.c0));
+    p1.set_product(factors(&a.c1), factors(&b.c1));
+    sums.set_product(factors(&half_sum(&a.c0, &a.c1)), factors(&half_sum(&b.c0, &b.c1)));
+    let c1 = sums.reduced_difference(&p0, &p1);
+    Fp12 { c0: p0.reduced_with_v_times(&p1), c1 }
+}
+
+/// The product with `b0 + b1 v + b4 v w`.
+pub(super) fn product_014<M: TowerModulus<N>, const N: usize>(
+    a: &Fp12<Fe<M, N>>,
+    b0: &Fp2<Fe<M, N>>,
+    b1: &Fp2<Fe<M, N>>,
+    b4: &Fp2<Fe<M, N>>,
+) -> Fp12<Fe<M, N>> {
+    let (mut p0, mut p1, mut sums) = (Sextic::ZERO, Sextic::ZERO, Sextic::ZERO);
+    p0.set_product_01(factors(&a.c0), [factor(b0), factor(b1)]);
+    p1.by_xi[0].set_product(factor(&a.c1.c2), factor(b4));
+    p1.plain[1].set_product(factor(&a.c1.c0), factor(b4));
+    p1.plain[2].set_product(factor(&a.c1.c1), factor(b4));
+    let b14 = pair_sum(b1, b4);
+    sums.set_product_01(factors(&half_sum(&a.c0, &a.c1)), [factor(b0), factor(&b14)]);
+    let c1 = sums.reduced_difference(&p0, &p1);
+    Fp12 { c0: p0.reduced_with_v_times(&p1), c1 }
+}
+
+/// The product with `b0 + b3 w + b4 v w`.
+pub(super) fn product_034<M: TowerModulus<N>, const N: usize>(
+    a: &Fp12<Fe<M, N>>,
+    b0: &Fp2<Fe<M, N>>,
+    b3: &Fp2<Fe<M, N>>,
+    b4: &Fp2<Fe<M, N>>,
+) -> Fp12<Fe<M, N>> {
+    let (mut p0, mut p1, mut sums) = (Sextic::ZERO, Sextic::ZERO, Sextic::ZERO);
+    p0.plain[0].set_product(factor(&a.c0.c0), factor(b0));
+    p0.plain[1].set_product(factor(&a.c0.c1), factor(b0));
+    p0.plain[2].set_product(factor(&a.c0.c2), factor(b0));
+    p1.set_product_01(factors(&a.c1), [factor(b3), factor(b4)]);
+    let b03 = pair_sum(b0, b3);
+    sums.set_product_01(factors(&half_sum(&a.c0, &a.c1)), [factor(&b03), factor(b4)]);
+    let c1 = sums.reduced_difference(&p0, &p1);
+    Fp12 { c0: p0.reduced_with_v_times(&p1), c1 }
+}
+
+/// `a^2 + b^2 xi` and `2 a b`: a square in Fp4.
+#[inline(never)]
+pub(super) fn square_4<M: TowerModulus<N>, const N: usize>(
+    a: &Fp2<Fe<M, N>>,
+    b: &Fp2<Fe<M, N>>,
+) -> [Fp2<Fe<M, N>>; 2] {
+    let (mut aa, mut bb, mut both) = (Products::ZERO, Products::ZERO, Products::ZERO);
+    aa.set_square(a);
+    bb.set_square(b);
+    both.set_square(&(*a + *b));
+    both.sub(&aa);
+    both.sub(&bb);
+    let other =
+        Fp2 { c0: both.c0.reduced::<Within<4, 2>>(), c1: both.c1.reduced::<Within<4, 2>>() };
+    if M::XI == 1 {
+        aa.add_times_one_and_u(&bb);
+        return [
+            Fp2 {
+                c0: aa.c0.reduced::<ByXi<M, N, 2, 4, 0, 2>>(),
+                c1: aa.c1.reduced::<ByXi<M, N, 0, 6, 0, 2>>(),
+            },
+            other,
+        ];
+    }
+    let reduced = |sum: &Products<M, N>| Fp2 {
+        c0: sum.c0.reduced::<Within<0, 2>>(),
+        c1: sum.c1.reduced::<Within<0, 2>>(),
+    };
+    [reduced(&aa) + reduced(&bb).times_xi(), other]
+}
+
+/// The product in Fp2.
+#[inline(never)]
+pub(super) fn product_2<M: TowerModulus<N>, const N: usize>(
+    a: &Fp2<Fe<M, N>>,
+    b: &Fp2<Fe<M, N>>,
+) -> Fp2<Fe<M, N>> {
+    let mut product = Products::ZERO;
+    product.set_product(factor(a), factor(b));
+    Fp2 { c0: product.c0.reduced::<Within<1, 1>>(), c1: product.c1.reduced::<Within<0, 2>>() }
+}
+
+/// The square in Fp2: two products, with a reduction each as there would be anyway.
+#[inline(always)]
+pub(super) fn square_2<M: TowerModulus<N>, const N: usize>(a: &Fp2<Fe<M, N>>) -> Fp2<Fe<M, N>> {
+    let (sum, twice) = (Sum::of(&a.c0.0, &a.c1.0), Sum::of(&a.c0.0, &a.c0.0));
+    Fp2 {
+        c0: Fe::product_of_sums(&sum, &Sum((a.c0 - a.c1).0)),
+        c1: Fe::product_of_sums(&twice, &Sum(a.c1.0)),
+    }
+}
+
+/// The norm of an element of Fp2.
+#[inline(never)]
+pub(super) fn norm<M: TowerModulus<N>, const N: usize>(a: &Fp2<Fe<M, N>>) -> Fe<M, N> {
+    let (mut norm, mut other) = (Wide::<M, N>::ZERO, Wide::ZERO);
+    norm.set_product(&a.c0.0, &a.c0.0);
+    other.set_product(&a.c1.0, &a.c1.0);
+    norm.add(&other);
+    norm.reduced::<Within<0, 2>>()
+}

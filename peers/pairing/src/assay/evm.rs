@@ -1,0 +1,135 @@
+//! Precompiles of the Ethereum virtual machine, on the inputs of `evm.rs`.
+
+use std::hint::black_box;
+
+use anyhow::Result;
+use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve};
+use assay_pairing::evm::{self, PrecompileError};
+use assay_pairing::tower::Fp2;
+use assay_pairing::{bls12_381, bn254};
+
+use super::{Canonical, points, scalar};
+use crate::table::{Prepared, Table, Work};
+
+const GROUP: &str = "evm";
+
+/// A precompile: output, or why there is none.
+pub(crate) type Run = fn(&[u8]) -> Result<Vec<u8>, PrecompileError>;
+
+/// All, by address, with the name of their operation.
+pub(crate) const PRECOMPILES: [(u64, &str, Run); 10] = [
+    (0x06, "bn254-add", |input| evm::ec_add(input).map(Vec::from)),
+    (0x07, "bn254-mul", |input| evm::ec_mul(input).map(Vec::from)),
+    (0x08, "bn254-pairing", |input| evm::ec_pairing(input).map(word)),
+    (0x0b, "bls12-381-g1add", |input| evm::bls_g1_add(input).map(Vec::from)),
+    (0x0c, "bls12-381-g1msm", |input| evm::bls_g1_msm(input).map(Vec::from)),
+    (0x0d, "bls12-381-g2add", |input| evm::bls_g2_add(input).map(Vec::from)),
+    (0x0e, "bls12-381-g2msm", |input| evm::bls_g2_msm(input).map(Vec::from)),
+    (0x0f, "bls12-381-pairing", |input| evm::bls_pairing(input).map(word)),
+    (0x10, "bls12-381-map-fp-to-g1", |input| evm::bls_map_fp_to_g1(input).map(Vec::from)),
+    (0x11, "bls12-381-map-fp2-to-g2", |input| evm::bls_map_fp2_to_g2(input).map(Vec::from)),
+];
+
+fn word(is_one: bool) -> Vec<u8> {
+    let mut word = vec![0; 32];
+    word[31] = u8::from(is_one);
+    word
+}
+
+/// Gas of a precompile for an input of so many bytes.
+pub(crate) fn gas(address: u64, bytes: usize) -> u64 {
+    match address {
+        0x06 => evm::EC_ADD_GAS,
+        0x07 => evm::EC_MUL_GAS,
+        0x08 => evm::ec_pairing_gas(bytes),
+        0x0b => evm::BLS_G1_ADD_GAS,
+        0x0c => evm::bls_g1_msm_gas(bytes),
+        0x0d => evm::BLS_G2_ADD_GAS,
+        0x0e => evm::bls_g2_msm_gas(bytes),
+        0x0f => evm::bls_pairing_gas(bytes),
+        0x10 => evm::BLS_MAP_FP_TO_G1_GAS,
+        _ => evm::BLS_MAP_FP2_TO_G2_GAS,
+    }
+}
+
+/// Adds them.
+pub(super) fn operations(table: &mut Table) {
+    for (address, name, run) in PRECOMPILES {
+        let how = format!("assay_pairing::evm, address {address:#04x}");
+        table.add(GROUP, name, how, move |work| {
+            let input = input(name, work);
+            Ok(Prepared::new(run(&input)?, move |iterations| {
+                for _ in 0..iterations {
+                    black_box(run(&input)).expect("it worked before");
+                }
+            }))
+        });
+    }
+}
+
+/// The input of the operation of this name.
+pub(crate) fn input(name: &str, work: &Work) -> Vec<u8> {
+    let count = work.size;
+    match name {
+        "bn254-add" => encoded(&points::<BnG1>(work, "g1", 2), |p| p.to_evm().to_vec()),
+        "bn254-mul" => {
+            let point = encoded(&points::<BnG1>(work, "g1", 1), |p| p.to_evm().to_vec());
+            [point, bn254::Fr::element(work, "fr", 0).bytes()].concat()
+        }
+        "bn254-pairing" => {
+            pairs::<BnG1, BnG2>(work, |p| p.to_evm().to_vec(), |q| q.to_evm().to_vec())
+        }
+        "bls12-381-g1add" => encoded(&points::<BlsG1>(work, "g1", 2), |p| p.to_evm().to_vec()),
+        "bls12-381-g2add" => encoded(&points::<BlsG2>(work, "g2", 2), |p| p.to_evm().to_vec()),
+        "bls12-381-g1msm" => {
+            products(work, &points::<BlsG1>(work, "g1", count), |p| p.to_evm().to_vec())
+        }
+        "bls12-381-g2msm" => {
+            products(work, &points::<BlsG2>(work, "g2", count), |p| p.to_evm().to_vec())
+        }
+        "bls12-381-pairing" => {
+            pairs::<BlsG1, BlsG2>(work, |p| p.to_evm().to_vec(), |q| q.to_evm().to_vec())
+        }
+        "bls12-381-map-fp-to-g1" => padded(&bls12_381::Fp::element(work, "fp", 0)),
+        _ => padded(&Fp2::<bls12_381::Fp>::element(work, "fp2", 0)),
+    }
+}
+
+fn encoded<C: Curve>(points: &[Affine<C>], encode: impl Fn(&Affine<C>) -> Vec<u8>) -> Vec<u8> {
+    points.iter().flat_map(encode).collect()
+}
+
+/// Each point with its scalar behind it.
+fn products<C: Curve>(
+    work: &Work,
+    points: &[Affine<C>],
+    encode: impl Fn(&Affine<C>) -> Vec<u8>,
+) -> Vec<u8> {
+    let mut input = Vec::new();
+    for (index, point) in points.iter().enumerate() {
+        input.extend(encode(point));
+        let limbs = scalar::<C>(work, "fr", index);
+        input.extend(limbs.iter().rev().flat_map(|limb| limb.to_be_bytes()));
+    }
+    input
+}
+
+/// Every second pair takes back the one before.
+fn pairs<P: Curve, Q: Curve>(
+    work: &Work,
+    encode_p: impl Fn(&Affine<P>) -> Vec<u8>,
+    encode_q: impl Fn(&Affine<Q>) -> Vec<u8>,
+) -> Vec<u8> {
+    let mut p = points::<P>(work, "g1", work.size);
+    let mut q = points::<Q>(work, "g2", work.size);
+    for index in (1..work.size).step_by(2) {
+        p[index] = -p[index - 1];
+        q[index] = q[index - 1];
+    }
+    p.iter().zip(&q).flat_map(|(p, q)| [encode_p(p), encode_q(q)].concat()).collect()
+}
+
+/// Numbers of EIP-2537: 64 bytes of which the first 16 are zero.
+fn padded(x: &impl Canonical) -> Vec<u8> {
+    x.bytes().chunks_exact(48).flat_map(|part| [&[0; 16], part].concat()).collect()
+}
