@@ -197,7 +197,14 @@ fn lists_come_as_text_and_as_json() {
         serde_json::from_slice(&assay(&["chain", "recipes", "--json"]).stdout).expect("JSON");
     assert_eq!(
         names,
-        ["bch-scaling", "bitcoin-placement", "bitcoin-scaling", "history", "sighash-scaling"]
+        [
+            "bch-scaling",
+            "bitcoin-placement",
+            "bitcoin-scaling",
+            "history",
+            "history-settled",
+            "sighash-scaling"
+        ]
     );
     // What is shown can be used.
     let recipe = stdout(&assay(&["chain", "recipe", "bitcoin-scaling"]));
