@@ -81,7 +81,10 @@ pub(crate) fn at(address: u64) -> Result<&'static Precompile> {
 
 /// Output and gas; none where the precompile fails.
 pub(crate) fn verdict(precompile: &Precompile, input: &[u8]) -> Option<(Vec<u8>, u64)> {
-    let output = precompile.execute(input, GAS, 0).ok().filter(|output| output.is_success())?;
+    let output = precompile.execute(input, GAS, 0).ok()?;
+    if !output.is_success() {
+        return None;
+    }
     Some((output.bytes.to_vec(), output.gas_used))
 }
 
