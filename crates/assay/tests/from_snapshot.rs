@@ -152,11 +152,12 @@ fn syncs_begin_with_a_snapshot() {
     }
 
     // What was loaded and run is kept.
-    let before = fs::read(made.path("out/work/snapshot-assay.json")).expect("a mark");
+    let mark = made.path("out").join("work").join("snapshot-assay.json");
+    let before = fs::read(&mark).expect("a mark");
     let output = made.run("base.dat", "out", &[&targets_again()[..], &["--resume"]].concat());
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(stderr(&output).matches("finished before").count(), 2, "{}", stderr(&output));
-    assert_eq!(fs::read(made.path("out/work/snapshot-assay.json")).expect("a mark"), before);
+    assert_eq!(fs::read(&mark).expect("a mark"), before);
 }
 
 fn targets_again() -> [&'static str; 6] {
