@@ -124,17 +124,13 @@ pub(crate) const fn power_of_two<const N: usize>(exponent: usize, modulus: &[u64
     power
 }
 
-/// `-1 / a mod 2^64` for odd `a`, by Newton's iteration.
+/// `-1 / a mod 2^64` for odd `a`.
+#[expect(clippy::cast_possible_truncation, reason = "the lowest word is meant")]
 pub(crate) const fn negated_inverse_64(a: u64) -> u64 {
-    let (mut inverse, mut i) = (1u64, 0);
-    while i < 6 {
-        inverse = inverse.wrapping_mul(2u64.wrapping_sub(a.wrapping_mul(inverse)));
-        i += 1;
-    }
-    inverse.wrapping_neg()
+    negated_inverse_128(a as u128) as u64
 }
 
-/// `-1 / a mod 2^128` for odd `a`.
+/// `-1 / a mod 2^128` for odd `a`, by Newton's iteration.
 pub(crate) const fn negated_inverse_128(a: u128) -> u128 {
     let (mut inverse, mut i) = (1u128, 0);
     while i < 7 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -75,25 +75,33 @@ fn end_nodes(out: &Path) {
     }
 }
 
+/// Kills the laboratory once something is met; gives what.
+fn kill_when<T>(laboratory: &mut Child, what: &str, met: impl Fn() -> Option<T>) -> T {
+    let begin = Instant::now();
+    let found = loop {
+        if let Some(found) = met() {
+            break found;
+        }
+        let ended = laboratory.try_wait().expect("a child");
+        assert_eq!(ended, None, "it ended before it could be killed");
+        assert!(begin.elapsed() < PATIENCE, "not met: {what}");
+        sleep(Duration::from_millis(2));
+    };
+    laboratory.kill().expect("SIGKILL");
+    laboratory.wait().expect("it is dead");
+    found
+}
+
 #[test]
 fn a_killed_laboratory_goes_on_where_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().canonicalize().expect("a path").join("out");
     let mut laboratory = plan(&out, &[]).spawn().expect("the program starts");
-    let begin = Instant::now();
-    let interrupted = loop {
+    let interrupted = kill_when(&mut laboratory, "a run in the middle of the plan", || {
         // In the second round, with runs of both targets done and some to come.
         let is_middle = (2..RUNS - 1).contains(&finished(&out).len());
-        if let Some(name) = under_way(&out).filter(|_| is_middle) {
-            break name;
-        }
-        let ended = laboratory.try_wait().expect("a child");
-        assert_eq!(ended, None, "it ended before it could be killed");
-        assert!(begin.elapsed() < PATIENCE, "no run in the middle of the plan was met");
-        sleep(Duration::from_millis(2));
-    };
-    laboratory.kill().expect("SIGKILL");
-    laboratory.wait().expect("it is dead");
+        under_way(&out).filter(|_| is_middle)
+    });
     end_nodes(&out);
     let before = finished(&out);
     assert!(!before.contains_key(&interrupted) && !out.join("report.html").exists());
@@ -182,21 +190,12 @@ fn a_laboratory_killed_during_a_sync_goes_on_where_it_was() {
     let file = file.display().to_string();
     let run = ["run", &file];
     let mut laboratory = command(&run, &out, &[]).spawn().expect("the program starts");
-    let begin = Instant::now();
     // In the first round both are done; the second goes backwards, so the node's sync is the last run.
-    let met = loop {
+    let met = kill_when(&mut laboratory, "a sync under way", || {
         let done = finished(&out);
         let log = out.join("work/assay-0-2/regtest/debug.log");
-        if let Some(height) = height(&log).filter(|_| !done.contains_key("assay-0-2")) {
-            break height;
-        }
-        let ended = laboratory.try_wait().expect("a child");
-        assert_eq!(ended, None, "it ended before it could be killed");
-        assert!(begin.elapsed() < PATIENCE, "no sync was met under way");
-        sleep(Duration::from_millis(2));
-    };
-    laboratory.kill().expect("SIGKILL");
-    laboratory.wait().expect("it is dead");
+        height(&log).filter(|_| !done.contains_key("assay-0-2"))
+    });
     // The node and its source live on, and hold their folders.
     let before = finished(&out);
     let names: Vec<&str> = before.keys().map(String::as_str).collect();

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::sample;
+
 /// Ending of such a file's name.
 const EXTENSION: &str = "pid";
 /// How long a target may take to end in order, before it is killed.
@@ -27,8 +29,7 @@ impl Mark {
     /// Writes the file next to a log. Without it nothing but a leftover process goes unnoticed.
     pub(super) fn write(log: &Path, id: u32) -> Self {
         let path = log.with_extension(EXTENSION);
-        let started = Process { id, started: None }.started_now();
-        if let Some(started) = started {
+        if let Some(started) = sample::started_ticks(id) {
             let _ = fs::write(&path, format!("{id} {started}\n"));
         }
         Self { path }
@@ -45,26 +46,17 @@ impl Drop for Mark {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     id: u32,
-    started: Option<u64>,
+    started: u64,
 }
 
 impl Process {
     fn parse(text: &str) -> Option<Self> {
         let (id, started) = text.trim().split_once(' ')?;
-        Some(Self { id: id.parse().ok()?, started: Some(started.parse().ok()?) })
-    }
-
-    /// When the process of this identifier was started, field 22 of `/proc/<pid>/stat`; `None` when it is gone, or a zombie.
-    fn started_now(self) -> Option<u64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id)).ok()?;
-        // The name of the program, which is in parentheses, may hold anything.
-        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-        fields.next().filter(|state| *state != "Z")?;
-        fields.nth(18)?.parse().ok()
+        Some(Self { id: id.parse().ok()?, started: started.parse().ok()? })
     }
 
     fn is_there(self) -> bool {
-        self.started.is_some() && self.started_now() == self.started
+        sample::started_ticks(self.id) == Some(self.started)
     }
 
     /// Ends it, in order if it does not take too long.

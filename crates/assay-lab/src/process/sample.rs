@@ -75,22 +75,33 @@ pub(crate) fn cpu_with_children_s(pid: u32) -> Option<f64> {
     ticks_s(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 4)
 }
 
-/// `utime + stime`, fields 14 and 15 of `/proc/<pid>/stat`. The second field is the program's name
-/// in brackets, which may itself hold spaces and brackets, so counting starts after the last one.
+/// When a process was started, in ticks since the system was (field 22); `None` when it is gone, or a zombie.
+pub(crate) fn started_ticks(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = fields_after_name(&stat)?;
+    fields.next().filter(|state| *state != "Z")?;
+    fields.nth(18)?.parse().ok()
+}
+
+/// Fields of `/proc/<pid>/stat` from the third on. The second is the program's name in brackets, which may itself hold spaces and
+/// brackets, so counting starts after the last one.
+fn fields_after_name(stat: &str) -> Option<impl Iterator<Item = &str>> {
+    Some(stat.rsplit_once(')')?.1.split_ascii_whitespace())
+}
+
+/// `utime + stime`, fields 14 and 15.
 pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
     ticks_s(stat, 2)
 }
 
 /// Whether the line is that of a thread of the kernel: a child of number 2, `kthreadd`.
 pub(crate) fn is_kernel_thread(stat: &str) -> bool {
-    let after_name = stat.rsplit_once(')').map(|(_, fields)| fields);
-    after_name.and_then(|fields| fields.split_ascii_whitespace().nth(1)) == Some("2")
+    fields_after_name(stat).and_then(|mut fields| fields.nth(1)) == Some("2")
 }
 
 /// The sum of so many fields from `utime` on: user and system time of the process, then of its children.
 fn ticks_s(stat: &str, fields: usize) -> Option<f64> {
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let mut values = after_name.split_ascii_whitespace().skip(11);
+    let mut values = fields_after_name(stat)?.skip(11);
     let mut ticks = 0;
     for _ in 0..fields {
         ticks += values.next()?.parse::<u64>().ok()?;

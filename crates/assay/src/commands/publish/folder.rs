@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use assay_bench::report as bench_report;
 use assay_bench::results::BenchResults;
+use assay_lab::builds::Cache;
 use assay_lab::machine::Machine;
 use assay_lab::results::{self, Results};
 use assay_report::{Finding, Page, Question, ResultsFile, atomic_file};
@@ -25,12 +26,15 @@ pub(super) enum Stored {
 }
 
 impl Stored {
-    /// Results of a run, without the paths of the folder that it was made in and of this program.
+    /// Results of a run, without the paths of the folder that it was made in, of this program and of the builds.
     pub(super) fn of_run(dir: &Path) -> anyhow::Result<Self> {
         let mut file = ResultsFile::read(&dir.join(results::FILE))?;
         let whole = dir.canonicalize().with_context(|| format!("cannot use {}", dir.display()))?;
         if let Some(program) = std::env::current_exe()?.to_str() {
             file.replace(program, "assay");
+        }
+        if let Some(builds) = Cache::of_user() {
+            file.replace(&builds.root().to_string_lossy(), "builds");
         }
         file.replace(&whole.join("work").to_string_lossy(), "DIR");
         file.replace(&whole.to_string_lossy(), "DIR");
