@@ -46,6 +46,7 @@ pub mod io;
 mod layout;
 mod reader;
 mod replace;
+mod spent_files;
 mod store;
 mod undo;
 mod utxo_snapshot;
@@ -67,6 +68,7 @@ pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use layout::{LayoutError, Obfuscation, rename_folder};
 pub use reader::BlockFileReader;
 pub use replace::{ReplaceError, read_file, replace_file};
+pub use spent_files::{SpentEntry, SpentFiles, SpentFilesError, SpentPlace, SpentWriter};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit, end_reindex};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};
 pub use utxo_snapshot::{

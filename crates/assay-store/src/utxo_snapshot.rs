@@ -247,20 +247,7 @@ impl<R: Read> SnapshotReader<R> {
         let mut bytes = [0; SnapshotHeader::SIZE];
         input.read_exact(&mut bytes)?;
         let header = SnapshotHeader::parse(&bytes)?;
-        let (left, txid) = (header.coins, Txid([0; 32]));
-        let places = CoinPlaces::default();
-        let number_offset = input.read;
-        Ok(Self {
-            input,
-            keys,
-            header,
-            left,
-            left_of_tx: 0,
-            txid,
-            number_offset,
-            places,
-            unsorted: None,
-        })
+        Ok(Self::after_header(input, keys, header))
     }
 
     /// The header.
@@ -299,6 +286,37 @@ impl<R: Read> SnapshotReader<R> {
     /// Coins that were read.
     pub fn coins_read(&self) -> u64 {
         self.header.coins - self.left
+    }
+
+    /// Begins in the midst of a snapshot, before the first coin of a transaction: `input` yields what lies from `offset` of the
+    /// file on and ends after `coins` coins.
+    pub fn of_piece(input: R, keys: KeyForms, offset: u64, coins: u64) -> Self {
+        let header = SnapshotHeader { magic: [0; 4], base: BlockHash::ZERO, coins };
+        Self::after_header(Counted { input, read: offset }, keys, header)
+    }
+
+    fn after_header(input: Counted<R>, keys: KeyForms, header: SnapshotHeader) -> Self {
+        Self {
+            number_offset: input.read,
+            input,
+            keys,
+            header,
+            left: header.coins,
+            left_of_tx: 0,
+            txid: Txid([0; 32]),
+            places: CoinPlaces::default(),
+            unsorted: None,
+        }
+    }
+
+    /// Where in the file reading goes on.
+    pub fn offset(&self) -> u64 {
+        self.input.read
+    }
+
+    /// Whether the last coin was the last of its transaction.
+    pub fn is_between_txs(&self) -> bool {
+        self.left_of_tx == 0
     }
 
     /// Where the parts of the last coin are.
