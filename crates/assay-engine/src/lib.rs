@@ -95,8 +95,8 @@ pub use package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, fee_at,
 };
 pub use shard::{
-    Inputs, Merged, Part, PartConfig, PartProgress, PartResult, Plan, PlanConfig, Refusal, Salt,
-    ShardError, ShardVerdict, Unspent, merge, plan_shards, run_part,
+    Inputs, Merged, ParamsOf, Part, PartConfig, PartProgress, PartResult, Plan, PlanConfig,
+    Refusal, Salt, ShardError, ShardVerdict, Unspent, merge, plan_shards, run_part,
 };
 pub use snapshot_file::{SnapshotDigest, digest_snapshot};
 pub use types::{

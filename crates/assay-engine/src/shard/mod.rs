@@ -27,7 +27,7 @@ use assay_wire::BlockHash;
 
 pub use merge::{Merged, ShardVerdict, merge};
 pub use part::{PartConfig, PartProgress, run_part};
-pub use plan::{Inputs, Part, Plan, Unspent};
+pub use plan::{Inputs, ParamsOf, Part, Plan, Unspent};
 pub use planning::{PlanConfig, plan_shards};
 pub use result::{PartResult, Refusal};
 

@@ -126,7 +126,9 @@ impl Range<'_> {
         let tallies = tallies.unwrap_or_else(PoisonError::into_inner);
         Ok(judged.map(|Sums { totals, coinbases }| {
             let mut tally = self.hashing.tally();
-            tallies.iter().for_each(|other| tally.combine(other));
+            for other in &tallies {
+                tally.combine(other);
+            }
             PartFigures { totals, tally, coins: None, coinbases }
         }))
     }

@@ -85,6 +85,9 @@ pub enum Part {
     },
 }
 
+/// Gives the parameters of a chain by its name and the heights of its soft forks, or says why there are none.
+pub type ParamsOf<'a> = dyn Fn(&str, &[String]) -> Result<ChainParams, String> + 'a;
+
 /// Where files are on this machine, if not where the plan says.
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
@@ -97,14 +100,11 @@ pub struct Inputs {
 }
 
 impl Plan {
-    /// Reads a plan. `params_of` gives the parameters of a chain by its name and the heights of its soft forks.
+    /// Reads a plan.
     ///
     /// # Errors
     /// It is none, is damaged, or of an unknown chain.
-    pub fn open(
-        dir: &Path,
-        params_of: &dyn Fn(&str, &[String]) -> Result<ChainParams, String>,
-    ) -> Result<Self, ShardError> {
+    pub fn open(dir: &Path, params_of: &ParamsOf<'_>) -> Result<Self, ShardError> {
         let text_path = dir.join(TEXT_NAME);
         let text = fs::read_to_string(&text_path).map_err(io_failed(&text_path))?;
         let bad = |what: &str| unusable(&text_path, what);
@@ -244,14 +244,18 @@ impl Plan {
     fn text(&self, table: [u8; 32]) -> String {
         let mut lines = vec![TITLE.to_owned(), format!("chain {}", self.params.name)];
         let mut line = |text: String| lines.push(text);
-        self.activation.iter().for_each(|height| line(format!("activation {height}")));
+        for height in &self.activation {
+            line(format!("activation {height}"));
+        }
         line(format!("tip {} {}", self.height(), self.tip()));
         line(format!("blocks {}", self.sources.blocks.display()));
-        let files = &self.sources.block_files;
-        files.iter().for_each(|(name, bytes)| line(format!("block-file {bytes} {name}")));
+        for (name, bytes) in &self.sources.block_files {
+            line(format!("block-file {bytes} {name}"));
+        }
         line(format!("spent {}", self.sources.spent.display()));
-        let files = &self.sources.spent_files;
-        files.iter().for_each(|(number, bytes)| line(format!("spent-file {bytes} {number}")));
+        for (number, bytes) in &self.sources.spent_files {
+            line(format!("spent-file {bytes} {number}"));
+        }
         match &self.unspent {
             Unspent::Coins { path, bytes } => line(format!("coins {bytes} {}", path.display())),
             Unspent::MuHash(digest) => line(format!("muhash {}", BlockHash(*digest))),

@@ -43,7 +43,7 @@ pub(crate) fn check_spends<A: Ancestors>(
             "the file has {found} spent coins, the block spends {expected}"
         )));
     }
-    let own = prepared.txids.iter().zip(0..).map(|(txid, index)| (txid, index)).collect();
+    let own = prepared.txids.iter().zip(0..).collect();
     let block = Block { prepared, rules, own };
     let mut gone = HashSet::with_capacity(coins.len());
     let mut totals = BlockTotals::default();

@@ -1,16 +1,23 @@
 //! Files of coins that lie. The blocks are valid in all of these, so one pass accepts them: what has to be found out is that the
 //! coins are not theirs; and blocks that are not valid, which no files of coins may hide.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::path::Path;
 
-use assay_engine::{ShardVerdict, SnapshotHeader, SnapshotReader};
+use assay_consensus::params::ChainParams;
+use assay_engine::{
+    BlockHash, End, PlanConfig, ShardVerdict, SnapshotHeader, SnapshotReader, Unspent,
+    ValidateConfig, plan_shards, validate,
+};
 use assay_store::{
     CoinRef, SnapshotWriter, SpentEntry, SpentFiles, SpentWriter, UndoWriter, decode_undo,
 };
 use assay_wire::{Block, Coin, OutPoint, Script, Txid};
 
-use super::{Chain, KEYS, merge, run_all};
+use super::files::{Part, write};
+use super::mint::{Mint, params, tx};
+use super::{Chain, KEYS, Watch, merge, run_all, validation};
 
 /// All coins that a chain's files speak of, to be changed.
 struct Coins {
@@ -40,23 +47,24 @@ impl Coins {
         Self { spent, left }
     }
 
-    fn write(&self, chain: &Chain) {
-        let params = chain.forged.params();
-        fs::remove_dir_all(chain.spent()).unwrap();
-        let mut writer = SpentWriter::open(&chain.spent(), params.disk_magic).unwrap();
-        for (coins, height) in self.spent.iter().zip(1..) {
+    fn write(&self, dir: &Path, params: &ChainParams, blocks: &[BlockHash]) {
+        let _ = fs::remove_dir_all(dir);
+        let mut writer = SpentWriter::open(dir, params.disk_magic).unwrap();
+        for (coins, block) in self.spent.iter().zip(blocks) {
             let mut undo = UndoWriter::new();
-            coins.iter().for_each(|coin| undo.push(coin.into()));
-            writer.push(&chain.block(height).hash(), &undo.finish()).unwrap();
+            for coin in coins {
+                undo.push(coin.into());
+            }
+            writer.push(block, &undo.finish()).unwrap();
         }
         writer.sync().unwrap();
-        let base = chain.block(chain.forged.height()).hash();
+        let base = *blocks.last().unwrap();
         let header = SnapshotHeader { magic: params.magic, base, coins: self.left.len() as u64 };
-        let file = fs::File::create(chain.spent().join("utxo.dat")).unwrap();
+        let file = fs::File::create(dir.join("utxo.dat")).unwrap();
         let mut writer = SnapshotWriter::new(file, &header, KEYS).unwrap();
-        self.left.iter().for_each(|(outpoint, coin)| {
+        for (outpoint, coin) in &self.left {
             writer.push(outpoint, CoinRef::from(coin)).unwrap();
-        });
+        }
         writer.finish().unwrap();
     }
 }
@@ -93,7 +101,9 @@ fn prevouts(chain: &Chain, height: u32) -> Vec<OutPoint> {
 }
 
 fn verdict(chain: &Chain, coins: &Coins) -> ShardVerdict {
-    coins.write(chain);
+    let blocks: Vec<BlockHash> =
+        (1..=chain.forged.height()).map(|height| chain.block(height).hash()).collect();
+    coins.write(&chain.spent(), &chain.forged.params(), &blocks);
     let plan = chain.plan(6);
     merge(&plan, &run_all(&plan, 3)).verdict
 }
@@ -177,5 +187,180 @@ fn coins_that_lie_are_found_out() {
         let verdict = verdict(&chain, &coins);
         let is_refused = matches!(verdict, ShardVerdict::Refused(_) | ShardVerdict::Unequal { .. });
         assert!(is_refused, "{name}: {verdict:?}");
+    }
+}
+
+/// What somebody who knows all blocks would say of them: every coin as it was created, whenever that was. Where coins are spent
+/// more often than they are created, they cannot be made to balance.
+fn claims(blocks: &[Vec<u8>], params: &ChainParams) -> Coins {
+    let parsed: Vec<Block> =
+        blocks.iter().map(|raw| Block::parse(raw.clone(), params.encoding).unwrap()).collect();
+    let mut known: BTreeMap<([u8; 32], u32), Coin> = BTreeMap::new();
+    for (block, height) in parsed.iter().zip(1..) {
+        for (at, tx) in block.txs().enumerate() {
+            for (output, vout) in tx.outputs().zip(0..) {
+                let script_pubkey = Script::from(output.script_pubkey);
+                let coin = Coin { value: output.value, height, coinbase: at == 0, script_pubkey };
+                if !assay_consensus::tx::is_unspendable(output.script_pubkey) {
+                    known.insert((tx.txid().0, vout), coin);
+                }
+            }
+        }
+    }
+    let invented = Coin {
+        value: 10_000_000,
+        height: 1,
+        coinbase: false,
+        script_pubkey: Script::from(&[0x51][..]),
+    };
+    let mut left = known.clone();
+    let mut spent = Vec::new();
+    for block in &parsed {
+        let inputs = block.txs().skip(1).flat_map(|tx| {
+            tx.inputs().map(|input| (input.prevout.txid.0, input.prevout.vout)).collect::<Vec<_>>()
+        });
+        spent.push(
+            inputs
+                .map(|prevout| {
+                    left.remove(&prevout);
+                    known.get(&prevout).unwrap_or(&invented).clone()
+                })
+                .collect(),
+        );
+    }
+    let left =
+        left.into_iter().map(|((txid, vout), coin)| (OutPoint { txid: Txid(txid), vout }, coin));
+    Coins { spent, left: left.collect() }
+}
+
+/// Whether one pass accepts these blocks, and what parts say of them, each block its own part where there are as many.
+fn judge(blocks: &[Vec<u8>], parts: usize) -> (bool, ShardVerdict) {
+    let (dir, params) = (tempfile::tempdir().unwrap(), params());
+    let (files, spent) = (dir.path().join("blocks"), dir.path().join("spent"));
+    fs::create_dir(&files).unwrap();
+    let records = blocks.iter().cloned().map(Part::Block).collect();
+    write(&files, params.disk_magic, None, &[records]);
+    let config: ValidateConfig =
+        validation(&files, params.clone(), &dir.path().join("coins"), None);
+    let whole = validate(&config, &false.into(), &Watch).unwrap();
+    let hashes: Vec<BlockHash> = blocks
+        .iter()
+        .map(|raw| Block::parse(raw.clone(), params.encoding).unwrap().hash())
+        .collect();
+    claims(blocks, &params).write(&spent, &params, &hashes);
+    let config = PlanConfig {
+        blocks: files,
+        params,
+        activation: Vec::new(),
+        unspent: Unspent::Coins { path: spent.join("utxo.dat"), bytes: 0 },
+        spent,
+        stop_height: None,
+        parts,
+        threads: 1,
+        keys: KEYS,
+    };
+    let plan = plan_shards(&config, &dir.path().join("plan"), &Watch).unwrap();
+    (whole.end == End::Complete, merge(&plan, &run_all(&plan, 9)).verdict)
+}
+
+/// A branch of 130 blocks, the coins of its first blocks still unspent, and what comes next.
+fn base() -> (Mint, Vec<Vec<u8>>, Vec<OutPoint>) {
+    let mut mint = Mint::new();
+    let blocks: Vec<Vec<u8>> = (0..130).map(|_| mint.block_of(&[])).collect();
+    let coinbases = blocks.iter().map(|raw| {
+        let block = Block::parse(raw.clone(), params().encoding).unwrap();
+        OutPoint { txid: block.tx(0).txid(), vout: 0 }
+    });
+    let coinbases = coinbases.collect();
+    (mint, blocks, coinbases)
+}
+
+const FINAL: u32 = u32::MAX;
+const VALUE: i64 = 100_000_000;
+
+#[test]
+fn no_file_of_coins_hides_a_broken_rule() {
+    let (mint, blocks, coinbases) = base();
+    // Each case adds blocks; the first is valid.
+    type Case<'a> = (&'a str, bool, Vec<Vec<u8>>);
+    let with = |lists: &[&[assay_wire::Transaction]]| -> Vec<Vec<u8>> {
+        let mut mint = mint.clone();
+        lists.iter().map(|txs| mint.block_of(txs)).collect()
+    };
+    let pay = |outpoint: OutPoint, sequence| tx(&[(outpoint, sequence)], &[VALUE - 1000], 0);
+    let of = |tx: &assay_wire::Transaction| OutPoint { txid: tx.view().txid(), vout: 0 };
+    let child = |parent: &assay_wire::Transaction, sequence, value| {
+        tx(&[(of(parent), sequence)], &[value], 0)
+    };
+    let first = pay(coinbases[0], FINAL);
+    let other = tx(&[(coinbases[0], FINAL)], &[VALUE - 5000], 0);
+    let second = child(&first, FINAL, VALUE - 2000);
+    let third = child(&second, FINAL, VALUE - 3000);
+    let unknown = pay(OutPoint { txid: Txid([0xab; 32]), vout: 0 }, FINAL);
+    let greedy = child(&first, FINAL, VALUE);
+    let no_output = tx(&[(OutPoint { vout: 5, ..of(&first) }, FINAL)], &[1], 0);
+    let bad_script = assay_testkit::chain::TxBuilder::new(2)
+        .spend(coinbases[1], &[0x51], FINAL)
+        .output(VALUE - 1000, &[0x51])
+        .build();
+    // Relative locks: three blocks; 512 seconds, of which blocks here take 60 each.
+    let (by_height, by_time) =
+        (child(&first, 3, VALUE - 2000), child(&first, 1 << 22 | 1, VALUE - 2000));
+    let cases: Vec<Case<'_>> = vec![
+        ("nothing wrong", true, with(&[&[first.clone()], &[second.clone()], &[third.clone()]])),
+        ("a chain in one block", true, with(&[&[first.clone(), second.clone(), third.clone()]])),
+        ("spent twice in one block", false, with(&[&[first.clone(), other.clone()]])),
+        ("spent again in a later block", false, with(&[&[first.clone()], &[], &[other.clone()]])),
+        ("spent before it is created", false, with(&[&[second.clone()], &[], &[first.clone()]])),
+        (
+            "spent before it is created, next block",
+            false,
+            with(&[&[second.clone()], &[first.clone()]]),
+        ),
+        (
+            "spent before it is created, same block",
+            false,
+            with(&[&[second.clone(), first.clone()]]),
+        ),
+        ("a coin that never was", false, with(&[&[unknown]])),
+        ("an output that is not there", false, with(&[&[first.clone()], &[no_output]])),
+        ("more out than in", false, with(&[&[first.clone()], &[greedy]])),
+        ("a script that fails", false, with(&[&[bad_script]])),
+        ("coinbase at age 99", false, with(&[&[pay(coinbases[31], FINAL)]])),
+        ("coinbase at age 100", true, with(&[&[pay(coinbases[30], FINAL)]])),
+        ("BIP68 by height, early", false, with(&[&[first.clone()], &[], &[by_height.clone()]])),
+        ("BIP68 by height, in time", true, with(&[&[first.clone()], &[], &[], &[by_height]])),
+        ("BIP68 by time, early", false, with(&[&[first.clone()], &[], &[by_time.clone()]])),
+        (
+            "BIP68 by time, in time",
+            true,
+            with(&[
+                &[first.clone()],
+                &[],
+                &[],
+                &[],
+                &[],
+                &[],
+                &[],
+                &[],
+                &[],
+                &[],
+                &[],
+                &[],
+                &[by_time],
+            ]),
+        ),
+    ];
+    for (name, is_valid, more) in cases {
+        let all: Vec<Vec<u8>> = blocks.iter().cloned().chain(more).collect();
+        for parts in [1, all.len()] {
+            let (accepted, verdict) = judge(&all, parts);
+            assert_eq!(accepted, is_valid, "{name}: one pass");
+            assert_eq!(
+                verdict == ShardVerdict::Valid,
+                is_valid,
+                "{name}, {parts} parts: {verdict:?}"
+            );
+        }
     }
 }

@@ -4,14 +4,22 @@ mod attacks;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../forged/chain.rs"]
 mod chain;
+#[expect(dead_code, reason = "other tests use the rest of it")]
+#[path = "../validate/files.rs"]
+mod files;
+#[expect(dead_code, reason = "other tests use the rest of it")]
+#[path = "../forged/mint.rs"]
+mod mint;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use assay_engine::{
-    ConnectState, Inputs, InvalidBlock, KeyForms, Merged, Part, PartConfig, PartResult, Plan,
-    PlanConfig, Salt, ScanReport, Schnorr, ShardError, ShardVerdict, Unspent, ValidateConfig,
-    ValidateProgress, Validation, WriteSpent, merge, plan_shards, run_part, validate,
+    ChainParams, ConnectState, Inputs, InvalidBlock, KeyForms, Merged, Part, PartConfig,
+    PartResult, Plan, PlanConfig, Salt, ScanReport, Schnorr, ShardError, ShardVerdict, Unspent,
+    ValidateConfig, ValidateProgress, Validation, WriteSpent, merge, plan_shards, run_part,
+    validate,
 };
 use assay_testkit::random::Random;
 use chain::{Forged, printed};
@@ -42,20 +50,9 @@ impl Chain {
     fn new(recipe: &str, seed: u64) -> Self {
         let forged = Forged::new(recipe, seed, None);
         let dir = tempfile::tempdir().unwrap();
-        let config = ValidateConfig {
-            blocks: forged.path().to_path_buf(),
-            params: forged.params(),
-            datadir: dir.path().join("coins"),
-            is_lasting: false,
-            stop_height: None,
-            assume_valid: None,
-            cache_bytes_max: 64 << 20,
-            threads: 2,
-            script_batch: Some(256),
-            sample_signatures: 0,
-            schnorr: Schnorr::default(),
-            write_spent: Some(WriteSpent { dir: dir.path().join("spent"), keys: KEYS }),
-        };
+        let write_spent = Some(WriteSpent { dir: dir.path().join("spent"), keys: KEYS });
+        let config =
+            validation(forged.path(), forged.params(), &dir.path().join("coins"), write_spent);
         let whole = validate(&config, &AtomicBool::new(false), &Watch).unwrap();
         Self { forged, dir, whole }
     }
@@ -109,6 +106,28 @@ impl Chain {
         let (coins, whole) = (merged.coins.as_ref().unwrap(), self.whole.coins.as_ref().unwrap());
         self.forged.check_coins(coins);
         assert_eq!((coins.height, coins.hash), (whole.height, whole.hash));
+    }
+}
+
+fn validation(
+    blocks: &Path,
+    params: Arc<ChainParams>,
+    datadir: &Path,
+    write_spent: Option<WriteSpent>,
+) -> ValidateConfig {
+    ValidateConfig {
+        blocks: blocks.to_path_buf(),
+        params,
+        datadir: datadir.to_path_buf(),
+        is_lasting: false,
+        stop_height: None,
+        assume_valid: None,
+        cache_bytes_max: 64 << 20,
+        threads: 2,
+        script_batch: Some(256),
+        sample_signatures: 0,
+        schnorr: Schnorr::default(),
+        write_spent,
     }
 }
 

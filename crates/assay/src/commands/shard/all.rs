@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use assay_engine::{Part, Plan, Salt};
 
 use super::{cores, open, report, salt_of};
@@ -183,7 +183,8 @@ fn salt_in(out: &Path) -> anyhow::Result<Salt> {
         Err(error) => return Err(error).with_context(|| format!("{}", path.display())),
     }
     let mut salt = Salt::default();
-    getrandom::fill(&mut salt).context("the system gives no random bytes")?;
+    getrandom::fill(&mut salt)
+        .map_err(|error| anyhow!("the system gives no random bytes: {error}"))?;
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
