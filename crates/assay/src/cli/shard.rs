@@ -133,7 +133,7 @@ pub(crate) struct ShardInputs {
 /// Add the results of all parts up: the verdict, and the figures that `assay validate` prints.
 ///
 /// Exit status: 0 the chain is valid, 1 it is not, or the files of coins are wrong: `assay validate`
-/// tells which; 2 a result is missing, damaged or of another run.
+/// shows which; 2 a result is missing, damaged or of another run.
 #[derive(Debug, Args)]
 pub(crate) struct ShardMergeArguments {
     /// Folder of the plan.

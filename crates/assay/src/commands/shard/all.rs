@@ -185,13 +185,16 @@ fn salt_in(out: &Path) -> anyhow::Result<Salt> {
     let mut salt = Salt::default();
     getrandom::fill(&mut salt)
         .map_err(|error| anyhow!("the system gives no random bytes: {error}"))?;
+    // Under another name until it is whole.
+    let fresh = out.join("salt.new");
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
+    options.write(true).create(true).truncate(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&path).and_then(|mut file| {
+    let written = options.open(&fresh).and_then(|mut file| {
         file.write_all(format!("{}\n", faster_hex::hex_string(&salt)).as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        fs::rename(&fresh, &path)
     });
     written.with_context(|| format!("{}", path.display()))?;
     Ok(salt)

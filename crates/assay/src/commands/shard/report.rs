@@ -71,7 +71,7 @@ pub(super) fn merge(
         return Ok(Outcome::Good);
     }
     output::complain(
-        "`assay validate` over the same blocks tells whether the chain or a file of coins is wrong",
+        "`assay validate` over the same blocks shows whether the chain or a file of coins is wrong",
     );
     Ok(Outcome::Negative)
 }
