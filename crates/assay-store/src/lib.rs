@@ -40,6 +40,7 @@ mod block_files;
 mod blocks;
 mod codec;
 mod coins;
+mod core_undo;
 pub mod defect;
 mod index;
 pub mod io;
@@ -64,6 +65,7 @@ pub use coins::{
     FlushStats, KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, Room, SCRIPT_BYTES_MAX, SimTier,
     TierBatch, TierError, TierSnapshot, Visit, prefetch_bytes,
 };
+pub use core_undo::CoreUndoFiles;
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use layout::{LayoutError, Obfuscation, rename_folder};
 pub use reader::BlockFileReader;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use assay_wire::BlockHash;
 
+use crate::block_files::BlockFilesError;
 use crate::codec;
 
 /// Why files of spent coins cannot be used.
@@ -34,6 +35,27 @@ pub enum SpentFilesError {
         /// The directory.
         path: PathBuf,
     },
+    /// There are no undo files of Bitcoin Core.
+    #[error("{}: holds no rev*.dat", path.display())]
+    NoUndo {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An undo file lacks the heights of coins.
+    #[error(
+        "{} offset {offset}: was written by a version of Bitcoin Core before 0.15, which did not keep the heights of all coins; \
+         run it with -reindex, or `assay validate --write-spent`",
+        path.display()
+    )]
+    OldUndo {
+        /// The file.
+        path: PathBuf,
+        /// Where the record begins.
+        offset: u64,
+    },
+    /// The key of obfuscated files cannot be read.
+    #[error(transparent)]
+    Key(#[from] BlockFilesError),
     /// A record is not what was written.
     #[error("{} offset {offset}: the record of spent coins is damaged", path.display())]
     Damaged {

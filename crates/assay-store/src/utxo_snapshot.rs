@@ -350,8 +350,27 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     fn coin(&mut self) -> Result<Coin, SnapshotError> {
+        let code = self.code()?;
+        self.output(code)
+    }
+
+    /// The same with a number between, which was the version of a transaction.
+    fn undo_coin(&mut self) -> Result<Coin, SnapshotError> {
+        let code = self.code()?;
+        if code >> 1 > 0 {
+            self.varint()?;
+        }
+        self.output(code)
+    }
+
+    /// Twice the height, plus 1 if a coinbase created the coin.
+    fn code(&mut self) -> Result<u32, SnapshotError> {
         let code = u32::try_from(self.varint()?).map_err(|_| self.format_error())?;
         self.places.height = self.number_offset;
+        Ok(code)
+    }
+
+    fn output(&mut self, code: u32) -> Result<Coin, SnapshotError> {
         let height = code >> 1;
         let amount = self.varint()?;
         self.places.amount = self.number_offset;
@@ -435,6 +454,25 @@ impl<R: Read> SnapshotReader<R> {
             number = number.checked_add(1).ok_or_else(|| self.format_error())?;
         }
     }
+}
+
+/// Reads the coins that a block spent from an undo record of Bitcoin Core (`undo.h`, `TxInUndoFormatter`).
+///
+/// # Errors
+/// It is none, or bytes follow it.
+pub(crate) fn decode_core_undo(
+    mut undo: &[u8],
+    keys: KeyForms,
+) -> Result<Vec<Coin>, SnapshotError> {
+    let mut reader = SnapshotReader::of_piece(&mut undo, keys, 0, u64::MAX);
+    let mut coins = Vec::new();
+    for _ in 0..reader.compact_size()? {
+        for _ in 0..reader.compact_size()? {
+            coins.push(reader.undo_coin()?);
+        }
+    }
+    let offset = reader.offset();
+    if undo.is_empty() { Ok(coins) } else { Err(SnapshotError::Trailing { coins: 0, offset }) }
 }
 
 /// Counts the bytes that are read.

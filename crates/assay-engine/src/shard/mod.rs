@@ -17,6 +17,7 @@ mod planning;
 mod result;
 mod source;
 mod spends;
+mod spent;
 mod tally;
 
 use std::io;
@@ -88,7 +89,8 @@ pub enum ShardError {
     },
     /// No coins are known for a block.
     #[error(
-        "no spent coins of block {hash} at height {height}: run `assay validate --write-spent` over the whole chain"
+        "no spent coins of block {hash} at height {height}: the files must be of the whole chain; `assay validate --write-spent` \
+         writes them"
     )]
     NoSpent {
         /// Its height.

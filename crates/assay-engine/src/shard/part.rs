@@ -28,7 +28,7 @@ pub struct PartConfig {
     pub threads: usize,
     /// Signatures that are verified together: [`ValidateConfig::script_batch`](crate::ValidateConfig::script_batch).
     pub script_batch: Option<usize>,
-    /// Keys in a snapshot of the UTXO set.
+    /// Keys in files of Bitcoin Core.
     pub keys: KeyForms,
 }
 
@@ -103,6 +103,7 @@ impl Range<'_> {
             plan: self.plan,
             files: &files,
             spent: &spent,
+            keys: config.keys,
             hashing: self.hashing,
             tallies: Mutex::default(),
         };

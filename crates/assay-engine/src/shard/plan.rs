@@ -8,9 +8,10 @@ use std::sync::Arc;
 use assay_consensus::chain::{Ancestors, HeaderFacts, MEDIAN_TIME_SPAN, median_time};
 use assay_consensus::params::ChainParams;
 use assay_hash::sha256;
-use assay_store::{BlockFiles, BlockPlace, SpentFiles, SpentPlace};
+use assay_store::{BlockFiles, BlockPlace, SpentPlace};
 use assay_wire::BlockHash;
 
+use super::spent::SpentSource;
 use super::{ShardError, io_failed, unusable};
 
 /// A chain to be validated in parts.
@@ -36,6 +37,8 @@ pub(crate) struct Sources {
     pub(crate) blocks: PathBuf,
     pub(crate) block_files: Vec<(String, u64)>,
     pub(crate) spent: PathBuf,
+    /// Whether that folder has Bitcoin Core's undo files.
+    pub(crate) is_core: bool,
     pub(crate) spent_files: Vec<(u32, u64)>,
 }
 
@@ -212,7 +215,7 @@ impl Plan {
     pub(crate) fn open_files(
         &self,
         inputs: &Inputs,
-    ) -> Result<(BlockFiles, SpentFiles), ShardError> {
+    ) -> Result<(BlockFiles, SpentSource), ShardError> {
         let path = inputs.blocks.as_ref().unwrap_or(&self.sources.blocks);
         let blocks = BlockFiles::open(path, self.params.disk_magic)?;
         let names = || blocks.files().iter().map(|file| (name_of(&file.path), file.bytes));
@@ -220,7 +223,7 @@ impl Plan {
             return Err(unusable(path, "holds other block files than those of the plan"));
         }
         let path = inputs.spent.as_ref().unwrap_or(&self.sources.spent);
-        let spent = SpentFiles::open(path, self.params.disk_magic)?;
+        let spent = SpentSource::open(path, self.sources.is_core, self.params.disk_magic)?;
         if !is_prefix(&self.sources.spent_files, spent.files().iter().copied()) {
             return Err(unusable(path, "holds other spent coins than those of the plan"));
         }
@@ -252,7 +255,8 @@ impl Plan {
         for (name, bytes) in &self.sources.block_files {
             line(format!("block-file {bytes} {name}"));
         }
-        line(format!("spent {}", self.sources.spent.display()));
+        let kind = if self.sources.is_core { "core-undo" } else { "spent" };
+        line(format!("{kind} {}", self.sources.spent.display()));
         for (number, bytes) in &self.sources.spent_files {
             line(format!("spent-file {bytes} {number}"));
         }
@@ -360,7 +364,10 @@ impl Text {
                 let (bytes, name) = sized()?;
                 self.sources.block_files.push((name.to_owned(), bytes));
             }
-            "spent" => self.sources.spent = value.into(),
+            "spent" | "core-undo" => {
+                self.sources.spent = value.into();
+                self.sources.is_core = key == "core-undo";
+            }
             "spent-file" => {
                 let (bytes, number) = sized()?;
                 self.sources.spent_files.push((number.parse().ok()?, bytes));

@@ -1,6 +1,5 @@
 //! Making a plan: the chain in block files, the coins its blocks spend, and where to cut.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -8,10 +7,11 @@ use std::sync::Arc;
 
 use assay_consensus::chain::{Ancestors, HeaderFacts};
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFiles, KeyForms, SnapshotError, SnapshotReader, SpentEntry, SpentFiles};
+use assay_store::{BlockFiles, KeyForms, SnapshotError, SnapshotReader};
 use assay_wire::{Block, BlockHash};
 
 use super::plan::{Part, Place, Plan, Sources, Unspent, median_times, name_of};
+use super::spent::SpentSource;
 use super::{ShardError, io_failed};
 use crate::clock::unix_time_s;
 use crate::validate::{Branches, Links, ValidateError, ValidateProgress, search_blocks};
@@ -25,8 +25,10 @@ pub struct PlanConfig {
     pub params: Arc<ChainParams>,
     /// Heights of soft forks on test chains, `NAME@HEIGHT`, as the parameters have them.
     pub activation: Vec<String>,
-    /// Folder of spent coins.
+    /// Folder of spent coins: what `validate` wrote, or where Bitcoin Core's undo files are.
     pub spent: PathBuf,
+    /// Whether it is the latter.
+    pub is_core_undo: bool,
     /// The coins left over; lengths are found out.
     pub unspent: Unspent,
     /// Last height.
@@ -35,7 +37,7 @@ pub struct PlanConfig {
     pub parts: usize,
     /// Threads that search files; at least 1.
     pub threads: usize,
-    /// Keys in a snapshot.
+    /// Keys in files of Bitcoin Core.
     pub keys: KeyForms,
 }
 
@@ -50,7 +52,7 @@ pub fn plan_shards(
 ) -> Result<Plan, ShardError> {
     let params = &*config.params;
     let files = BlockFiles::open(&config.blocks, params.disk_magic)?;
-    let spent = SpentFiles::open(&config.spent, params.disk_magic)?;
+    let spent = SpentSource::open(&config.spent, config.is_core_undo, params.disk_magic)?;
     let found = search_blocks(params, &files, config.threads, progress)?;
     let genesis = Block::parse(params.genesis_block(), params.encoding)
         .expect("the genesis block of known parameters parses");
@@ -66,19 +68,17 @@ pub fn plan_shards(
         return Err(ShardError::Short { height: chain.height(), stop_height: height });
     }
 
-    let mut records: HashMap<BlockHash, SpentEntry> = HashMap::new();
-    spent.for_each(|entry| {
-        records.insert(entry.block, entry);
-    })?;
     let view = chain.up_to(height);
     let headers: Vec<HeaderFacts> = (0..=height).map(|height| view.header_at(height)).collect();
-    let (mut places, mut inputs) = (Vec::new(), Vec::new());
-    for (header, height) in headers.iter().zip(0..).skip(1) {
-        let hash = header.hash;
-        let record = records.get(&hash).ok_or(ShardError::NoSpent { height, hash })?;
-        places.push(Place { block: chain.entry(height).place, spent: record.place });
-        inputs.push(record.coins);
-    }
+    let blocks: Vec<_> =
+        (1..=height).map(|height| (chain.hash(height), chain.entry(height).place)).collect();
+    let found = spent.find(&files, &blocks, params.genesis_hash)?;
+    let places: Vec<Place> = blocks
+        .iter()
+        .zip(&found)
+        .map(|((_, block), (spent, _))| Place { block: *block, spent: *spent })
+        .collect();
+    let inputs: Vec<u64> = found.iter().map(|(_, coins)| *coins).collect();
     let mut parts = cut_blocks(&places, &inputs, config.parts);
     let mut unspent = config.unspent.clone();
     if let Unspent::Coins { path, bytes } = &mut unspent {
@@ -96,6 +96,7 @@ pub fn plan_shards(
             blocks: absolute(&config.blocks)?,
             block_files,
             spent: absolute(&config.spent)?,
+            is_core: config.is_core_undo,
             spent_files: spent.files().to_vec(),
         },
         unspent,

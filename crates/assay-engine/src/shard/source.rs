@@ -4,12 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 use assay_consensus::block::{BlockRules, is_overwritten_coinbase};
 use assay_consensus::tx::is_unspendable;
-use assay_store::{BlockFiles, CoinRef, SpentFiles, decode_undo};
+use assay_store::{BlockFiles, CoinRef, KeyForms};
 use assay_wire::{Coin, OutPoint};
 
 use super::plan::Plan;
 use super::result::Refusal;
 use super::spends::{SpendFault, check_spends};
+use super::spent::{SpentFault, SpentSource};
 use super::tally::{Hashing, Records, Tally};
 use super::{ShardError, unusable};
 use crate::prepared::Prepared;
@@ -19,7 +20,8 @@ use crate::validate::{Fault, Source, read_block, rule};
 pub(crate) struct PlanSource<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) files: &'a BlockFiles,
-    pub(crate) spent: &'a SpentFiles,
+    pub(crate) spent: &'a SpentSource,
+    pub(crate) keys: KeyForms,
     pub(crate) hashing: &'a Hashing,
     /// What threads have added up; as many as read at a time.
     pub(crate) tallies: Mutex<Vec<Tally>>,
@@ -74,8 +76,12 @@ impl Source for PlanSource<'_> {
             let (reason, debug) = rule(&error);
             refused(&reason, debug)
         })?;
-        let undo = self.spent.read(&place.spent, &hash).map_err(ShardError::from)?;
-        let coins = decode_undo(&undo).map_err(|error| refused(WRONG_COINS, error.to_string()))?;
+        let parent = plan.hash(height - 1);
+        let coins = self.spent.read(&place.spent, (&hash, &parent), self.keys);
+        let coins = coins.map_err(|fault| match fault {
+            SpentFault::Cannot(error) => PartFault::Cannot(error.into()),
+            SpentFault::Wrong(debug) => refused(WRONG_COINS, debug),
+        })?;
         check_spends(&prepared, &rules, &view, &coins).map_err(|fault| match fault {
             SpendFault::Rule(error) => {
                 let (reason, debug) = rule(&error);

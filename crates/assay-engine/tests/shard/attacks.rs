@@ -254,6 +254,7 @@ fn judge(blocks: &[Vec<u8>], parts: usize) -> (bool, ShardVerdict) {
         activation: Vec::new(),
         unspent: Unspent::Coins { path: spent.join("utxo.dat"), bytes: 0 },
         spent,
+        is_core_undo: false,
         stop_height: None,
         parts,
         threads: 1,

@@ -71,6 +71,7 @@ impl Chain {
             params: self.forged.params(),
             activation: Vec::new(),
             spent: self.spent(),
+            is_core_undo: false,
             unspent,
             stop_height: None,
             parts,

@@ -47,8 +47,12 @@ pub(crate) struct ShardPlanArguments {
     #[arg(long, value_name = "NAME@HEIGHT")]
     pub(crate) test_activation_height: Vec<String>,
     /// Folder that `assay validate --write-spent` wrote, of this chain.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) spent: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "core_undo")]
+    pub(crate) spent: Option<PathBuf>,
+    /// Take the spent coins from Bitcoin Core's undo files (rev*.dat) next to the block files
+    /// instead; with --coins or --muhash.
+    #[arg(long, conflicts_with = "spent")]
+    pub(crate) core_undo: bool,
     /// The coins left over: a snapshot of the UTXO set of the last block, as `dumptxoutset` of
     /// Bitcoin Core or of our node writes it [default: utxo.dat in --spent].
     #[arg(long, value_name = "FILE")]
@@ -92,8 +96,12 @@ pub(crate) struct ShardRunArguments {
     #[arg(value_name = "PLAN")]
     pub(crate) plan: PathBuf,
     /// The part, from 0 on.
-    #[arg(long, value_name = "N", required_unless_present = "all", conflicts_with = "all")]
+    #[arg(long, value_name = "N", required_unless_present_any = ["all", "follow"], conflicts_with = "all")]
     pub(crate) part: Option<usize>,
+    /// Read the numbers of parts from standard input too, after the salt, one a line, and print a
+    /// line of JSON for each; end when it closes. What --all starts.
+    #[arg(long, conflicts_with_all = ["all", "part"])]
+    pub(crate) follow: bool,
     /// All parts that have no result yet.
     #[arg(long)]
     pub(crate) all: bool,

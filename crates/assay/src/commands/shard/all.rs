@@ -1,16 +1,17 @@
 //! `assay shard run --all`: processes of this program take one part after the other.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
-use assay_engine::{Part, Plan, Salt};
+use assay_engine::Salt;
 
+use super::part::Summary;
 use super::{cores, open, report, salt_of};
 use crate::Outcome;
 use crate::cli::ShardRunArguments;
@@ -25,32 +26,28 @@ pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
     let there = report::read_all(&plan, out, Some(&salt))?;
     let missing: Vec<usize> = (0..there.len()).filter(|part| there[*part].is_none()).collect();
     if missing.len() < there.len() {
-        output::complain(&format!(
-            "{} of {} parts have a result",
-            there.len() - missing.len(),
-            there.len()
-        ));
+        let done = there.len() - missing.len();
+        output::complain(&format!("{done} of {} parts have a result", there.len()));
     }
     let processes = if arguments.processes > 0 { arguments.processes } else { cores() };
     let work = Work {
         arguments,
-        plan: &plan,
         salt: &salt,
         missing: &missing,
         next: AtomicUsize::new(0),
-        stop: &stop,
         is_over: AtomicBool::new(false),
-        state: Mutex::new(State {
-            start: Instant::now(),
-            shown: Instant::now(),
-            parts: 0,
-            inputs: 0,
-            failure: None,
-        }),
+        state: Mutex::new(State::new(processes)),
     };
     std::thread::scope(|scope| {
-        for _ in 0..processes.min(missing.len()) {
-            scope.spawn(|| work.take_parts());
+        let work = &work;
+        let workers: Vec<_> = (0..processes.min(missing.len()))
+            .map(|slot| scope.spawn(move || work.take_parts(slot)))
+            .collect();
+        while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            if stop.load(Ordering::Relaxed) {
+                work.end_all();
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     });
     if stop.load(Ordering::Relaxed) {
@@ -60,7 +57,7 @@ pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
     if let Some(failure) = state.failure {
         bail!("{failure}; the same command goes on with what is left");
     }
-    if state.inputs > 0 {
+    if state.parts > 0 {
         let elapsed_s = state.start.elapsed().as_secs_f64();
         let rate = state.inputs as f64 / elapsed_s;
         output::complain(&format!("{} parts in {elapsed_s:.2} s, {rate:.0} inputs/s", state.parts));
@@ -70,11 +67,9 @@ pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
 
 struct Work<'a> {
     arguments: &'a ShardRunArguments,
-    plan: &'a Plan,
     salt: &'a Salt,
     missing: &'a [usize],
     next: AtomicUsize,
-    stop: &'a AtomicBool,
     /// A part was refused, or failed: no other begins.
     is_over: AtomicBool,
     state: Mutex<State>,
@@ -86,90 +81,112 @@ struct State {
     parts: usize,
     inputs: u64,
     failure: Option<String>,
+    /// Standard inputs of the processes, by slot: they end when these close.
+    inputs_of: Vec<Option<ChildStdin>>,
+}
+
+impl State {
+    fn new(processes: usize) -> Self {
+        let (start, failure) = (Instant::now(), None);
+        let inputs_of = (0..processes).map(|_| None).collect();
+        Self { start, shown: start, parts: 0, inputs: 0, failure, inputs_of }
+    }
 }
 
 impl Work<'_> {
-    fn take_parts(&self) {
-        while !self.is_over.load(Ordering::Relaxed) && !self.stop.load(Ordering::Relaxed) {
-            let Some(part) = self.missing.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
-                return;
-            };
-            match self.judge(*part) {
-                Ok(true) => self.note(*part),
-                // The result says why.
-                Ok(false) => self.is_over.store(true, Ordering::Relaxed),
-                Err(error) => {
-                    self.is_over.store(true, Ordering::Relaxed);
-                    let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-                    state.failure.get_or_insert(format!("part {part}: {error:#}"));
+    fn take_parts(&self, slot: usize) {
+        if let Err(error) = self.try_parts(slot)
+            && !self.is_over.swap(true, Ordering::SeqCst)
+        {
+            self.state().failure = Some(format!("{error:#}"));
+        }
+    }
+
+    fn try_parts(&self, slot: usize) -> anyhow::Result<()> {
+        let mut child = self.start(slot)?;
+        let answers = child.stdout.take().context("the standard output of a process is gone")?;
+        let mut answers = BufReader::new(answers);
+        while let Some(part) = self.claim() {
+            // What is wrong shows in the exit status.
+            if let Some(input) = &mut self.state().inputs_of[slot] {
+                let _ = writeln!(input, "{part}").and_then(|()| input.flush());
+            }
+            match answer(&mut answers) {
+                Some(summary) if summary.part == part => self.note(&summary),
+                _ => {
+                    let status = child.wait()?;
+                    bail!("part {part}: its process ended with {status}");
                 }
             }
         }
+        self.state().inputs_of[slot] = None;
+        child.wait()?;
+        Ok(())
     }
 
-    /// Whether a part passes.
-    fn judge(&self, part: usize) -> anyhow::Result<bool> {
-        let mut child = self.start(part)?;
-        let mut input = child.stdin.take().context("its standard input is gone")?;
-        let line = format!("{}\n", faster_hex::hex_string(self.salt));
-        // What is wrong shows in its exit status.
-        let _ = input.write_all(line.as_bytes()).and_then(|()| input.flush());
-        let status = loop {
-            if let Some(status) = child.try_wait()? {
-                break status;
-            }
-            if self.stop.load(Ordering::Relaxed) {
-                // It ends when its standard input closes.
-                drop(input);
-                child.wait()?;
-                return Ok(true);
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        match status.code() {
-            Some(0) => Ok(true),
-            Some(1) => Ok(false),
-            _ => bail!("its process ended with {status}"),
+    fn claim(&self) -> Option<usize> {
+        if self.is_over.load(Ordering::SeqCst) {
+            return None;
         }
+        self.missing.get(self.next.fetch_add(1, Ordering::SeqCst)).copied()
     }
 
-    fn start(&self, part: usize) -> anyhow::Result<Child> {
-        let program = std::env::current_exe().context("cannot find this program's file")?;
+    fn start(&self, slot: usize) -> anyhow::Result<Child> {
+        let program = std::env::current_exe().context("cannot find the file of this program")?;
         let mut command = Command::new(program);
-        command.args(["shard", "run", "--with-parent", "--part", &part.to_string()]);
-        command.arg("--par").arg(self.arguments.par.unwrap_or(1).to_string());
+        command.args(["shard", "run", "--follow", "--par"]);
+        command.arg(self.arguments.par.unwrap_or(1).to_string());
         command.arg("--out").arg(&self.arguments.out);
         let inputs = &self.arguments.inputs;
-        for (flag, path) in
-            [("--blocks", &inputs.blocks), ("--spent", &inputs.spent), ("--coins", &inputs.coins)]
-        {
+        let flags =
+            [("--blocks", &inputs.blocks), ("--spent", &inputs.spent), ("--coins", &inputs.coins)];
+        for (flag, path) in flags {
             if let Some(path) = path {
                 command.arg(flag).arg(path);
             }
         }
-        command.arg(&self.arguments.plan).stdin(Stdio::piped()).stdout(Stdio::null());
-        command.spawn().context("cannot start a process")
+        command.arg(&self.arguments.plan).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().context("cannot start a process")?;
+        let mut input = child.stdin.take().context("the standard input of a process is gone")?;
+        let line = format!("{}\n", faster_hex::hex_string(self.salt));
+        let _ = input.write_all(line.as_bytes()).and_then(|()| input.flush());
+        self.state().inputs_of[slot] = Some(input);
+        Ok(child)
     }
 
-    fn note(&self, part: usize) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Ends all processes.
+    fn end_all(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        self.state().inputs_of.iter_mut().for_each(|input| *input = None);
+    }
+
+    fn note(&self, summary: &Summary) {
+        // The result says why.
+        self.is_over.fetch_or(summary.refused.is_some(), Ordering::SeqCst);
+        let mut state = self.state();
         state.parts += 1;
-        if let Part::Blocks { inputs, .. } = self.plan.parts()[part] {
-            state.inputs += inputs;
-        }
+        state.inputs += summary.inputs;
         if state.shown.elapsed() < Duration::from_secs(2) {
             return;
         }
         state.shown = Instant::now();
         let elapsed_s = state.start.elapsed().as_secs_f64();
-        let left_s = elapsed_s / state.parts as f64 * (self.missing.len() - state.parts) as f64;
+        let (parts, all) = (state.parts, self.missing.len());
+        let left_s = elapsed_s / parts as f64 * (all - parts) as f64;
         let rate = state.inputs as f64 / elapsed_s;
-        output::complain(&format!(
-            "{} of {} parts, {rate:.0} inputs/s, ETA {left_s:.0} s",
-            state.parts,
-            self.missing.len()
-        ));
+        output::complain(&format!("{parts} of {all} parts, {rate:.0} inputs/s, ETA {left_s:.0} s"));
     }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a process says of a part; `None` when it has ended.
+fn answer(answers: &mut BufReader<ChildStdout>) -> Option<Summary> {
+    let mut line = String::new();
+    answers.read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
 }
 
 /// The salt of the results in a folder; a new one where there is none. Only its owner may read the file: whoever makes the

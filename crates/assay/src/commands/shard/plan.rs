@@ -34,7 +34,8 @@ pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
             )
         }
         None => {
-            let path = arguments.coins.clone().unwrap_or_else(|| arguments.spent.join("utxo.dat"));
+            let written = arguments.spent.as_ref().map(|dir| dir.join("utxo.dat"));
+            let path = arguments.coins.clone().or(written).context("give --coins or --muhash")?;
             let path = path.canonicalize().with_context(|| {
                 format!("{}: no coins left over; give --coins or --muhash", path.display())
             })?;
@@ -45,7 +46,8 @@ pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
         blocks: arguments.blocks.clone(),
         params: Arc::new(params),
         activation: heights.clone(),
-        spent: arguments.spent.clone(),
+        spent: arguments.spent.as_ref().unwrap_or(&arguments.blocks).clone(),
+        is_core_undo: arguments.core_undo,
         unspent,
         stop_height: arguments.stop_height,
         parts: arguments.parts,
