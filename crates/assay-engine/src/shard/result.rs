@@ -122,10 +122,11 @@ impl PartResult {
         if end.strip_suffix('\n').and_then(digest) != Some(sha256(body.as_bytes())) {
             return Err(bad("is damaged; remove it"));
         }
-        let result = Self::parse(body, plan).ok_or_else(|| bad("is no result of a part"))?;
-        if result.plan != plan.id() {
+        let of_plan = body.lines().nth(1).and_then(|line| digest(line.strip_prefix("plan ")?));
+        if of_plan.is_some_and(|of_plan| of_plan != plan.id()) {
             return Err(bad("is of another plan"));
         }
+        let result = Self::parse(body, plan).ok_or_else(|| bad("is no result of a part"))?;
         let expected = salt.map(|salt| commitment(plan.unspent(), salt));
         if expected.is_some_and(|expected| expected != result.salt) {
             return Err(bad("is of a run with another salt"));

@@ -101,8 +101,8 @@ impl Summary {
 struct Input(Option<Receiver<String>>);
 
 impl Input {
-    /// With `ends` the process ends when standard input closes: nothing is lost, since a result has its name only once it is
-    /// whole. What was asked for before is done first if nothing is under way.
+    /// With `ends` a part that is under way ends with the process when standard input closes: nothing is lost, since a result has
+    /// its name only once it is whole.
     fn open(ends: bool) -> Self {
         if !ends {
             return Self(None);
@@ -114,7 +114,9 @@ impl Input {
                     return;
                 }
             }
-            std::process::exit(if IS_IDLE.load(Ordering::SeqCst) { 0 } else { 130 });
+            if !IS_IDLE.load(Ordering::SeqCst) {
+                std::process::exit(130);
+            }
         });
         Self(Some(receiver))
     }
