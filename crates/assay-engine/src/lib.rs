@@ -96,7 +96,7 @@ pub use package::{
 };
 pub use shard::{
     Inputs, Merged, ParamsOf, Part, PartConfig, PartProgress, PartResult, Plan, PlanConfig,
-    Refusal, Salt, ShardError, ShardVerdict, Unspent, merge, plan_shards, run_part,
+    Rejection, Salt, ShardError, ShardVerdict, Unspent, merge, plan_shards, run_part,
 };
 pub use snapshot_file::{SnapshotDigest, digest_snapshot};
 pub use types::{

@@ -24,7 +24,7 @@ fn with_salt(arguments: &[&str], salt: &str) -> Output {
     let mut command = command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    // A program that has refused already need not read it.
+    // A program that has rejected already need not read it.
     let _ = child.stdin.take().expect("a pipe").write_all(format!("{salt}\n").as_bytes());
     child.wait_with_output().expect("it ends")
 }
@@ -38,7 +38,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn refuses(output: &Output, words: &str) {
+fn rejects(output: &Output, words: &str) {
     assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
     assert!(stderr(output).contains(words), "{}", stderr(output));
 }
@@ -120,7 +120,7 @@ fn all_parts_on_one_machine_and_again_after_an_interruption() {
     let kept = Path::new(&setup.path("results")).join("part-00002.txt");
     let before = fs::read(&kept).expect("a result");
     fs::remove_file(&kept).expect("removed");
-    refuses(&setup.merge("plan", "results"), "no result of 1 parts (2)");
+    rejects(&setup.merge("plan", "results"), "no result of 1 parts (2)");
     let again = setup.run_all("results");
     assert!(stderr(&again).contains("5 of 6 parts have a result"), "{}", stderr(&again));
     setup.check(&good(&again));
@@ -145,11 +145,11 @@ fn parts_one_by_one_as_other_machines_run_them() {
     };
     // The files lie elsewhere there.
     fs::rename(setup.path("chain"), setup.path("chain2")).expect("renamed");
-    refuses(&part(0, &results, SALT, &[]), "block files");
+    rejects(&part(0, &results, SALT, &[]), "block files");
     let moved = ["--blocks", &setup.path("chain2")];
     for number in (0..6).rev() {
         let summary = good(&part(number, &results, SALT, &moved));
-        assert_eq!(summary["refused"], Value::Null);
+        assert_eq!(summary["rejected"], Value::Null);
     }
     setup.check(&good(&setup.merge("plan", "results")));
     // Again elsewhere: the same bytes.
@@ -159,17 +159,17 @@ fn parts_one_by_one_as_other_machines_run_them() {
     assert_eq!(of(&results), of(&other));
     // Wrong salts, numbers and plans.
     let turned: String = SALT.chars().rev().collect();
-    refuses(&part(3, &results, &turned, &moved), "another result of the same part");
-    refuses(&part(0, &other, "salt", &moved), "64 hexadecimal digits");
-    refuses(&part(6, &other, SALT, &moved), "no part 6");
+    rejects(&part(3, &results, &turned, &moved), "another result of the same part");
+    rejects(&part(0, &other, "salt", &moved), "64 hexadecimal digits");
+    rejects(&part(6, &other, SALT, &moved), "no part 6");
     good(&part(4, &other, &turned, &moved));
-    refuses(&setup.merge("plan", "other"), "different salts");
+    rejects(&setup.merge("plan", "other"), "different salts");
     fs::rename(setup.path("chain2"), setup.path("chain")).expect("renamed");
     good(&setup.plan("plan2", &["--stop-height", "20", "--muhash", &"ab".repeat(32)]));
-    refuses(&setup.merge("plan2", "results"), "another plan");
-    refuses(&setup.plan("plan3", &["--stop-height", "20"]), "holds the coins of block");
-    refuses(&setup.plan("plan3", &["--muhash", "ab"]), "give 64 hexadecimal digits");
-    refuses(&setup.plan("plan3", &["--stop-height", "100000"]), "ends at height");
+    rejects(&setup.merge("plan2", "results"), "another plan");
+    rejects(&setup.plan("plan3", &["--stop-height", "20"]), "holds the coins of block");
+    rejects(&setup.plan("plan3", &["--muhash", "ab"]), "give 64 hexadecimal digits");
+    rejects(&setup.plan("plan3", &["--stop-height", "100000"]), "ends at height");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn a_muhash_in_place_of_coins() {
 }
 
 #[test]
-fn a_wrong_file_of_coins_is_refused_and_a_damaged_one_cannot_be_used() {
+fn a_wrong_file_of_coins_is_rejected_and_a_damaged_one_cannot_be_used() {
     let setup = Setup::new();
     // One coin left over less, the number in the header changed with it.
     let file = Path::new(&setup.path("spent")).join("utxo.dat");
@@ -207,7 +207,7 @@ fn a_wrong_file_of_coins_is_refused_and_a_damaged_one_cannot_be_used() {
         let middle = bytes.len() / 2;
         bytes[middle] ^= 0x10;
         fs::write(&file, bytes).expect("written");
-        refuses(&setup.run_all(&name.replace('/', "-")), words);
+        rejects(&setup.run_all(&name.replace('/', "-")), words);
         fs::write(&file, right).expect("written");
     }
 }

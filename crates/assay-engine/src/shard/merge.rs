@@ -7,7 +7,7 @@ use assay_hash::MuHash3072;
 use assay_wire::{BlockHash, Txid};
 
 use super::plan::{Part, Plan, Unspent};
-use super::result::{PartFigures, PartResult, Refusal};
+use super::result::{PartFigures, PartResult, Rejection};
 use super::tally::{CoinFigures, Digest, Tally};
 use crate::types::UtxoStats;
 use crate::validate::Totals;
@@ -29,7 +29,7 @@ pub enum ShardVerdict {
     /// It is.
     Valid,
     /// A block does not pass: the lowest of those that were found. Wrong coins may be the reason.
-    Refused(Refusal),
+    Rejected(Rejection),
     /// Blocks pass, but coins were spent that were not created, or were spent twice, or are not among those left over; or the
     /// files of coins are wrong.
     Unequal {
@@ -62,9 +62,9 @@ pub fn merge(plan: &Plan, results: &[Option<PartResult>]) -> Merged {
         totals.outputs += outputs;
         totals.bytes += bytes;
     }
-    let refusals = results.iter().flatten().filter_map(PartResult::refusal);
-    if let Some(lowest) = refusals.min_by_key(|refusal| refusal.height) {
-        return Merged { verdict: ShardVerdict::Refused(lowest.clone()), totals, coins: None };
+    let rejections = results.iter().flatten().filter_map(PartResult::rejection);
+    if let Some(lowest) = rejections.min_by_key(|rejection| rejection.height) {
+        return Merged { verdict: ShardVerdict::Rejected(lowest.clone()), totals, coins: None };
     }
     let missing: Vec<usize> = (0..plan.parts.len())
         .filter(|part| results.get(*part).is_none_or(Option::is_none))

@@ -30,17 +30,17 @@ pub use merge::{Merged, ShardVerdict, merge};
 pub use part::{PartConfig, PartProgress, run_part};
 pub use plan::{Inputs, ParamsOf, Part, Plan, Unspent};
 pub use planning::{PlanConfig, plan_shards};
-pub use result::{PartResult, Refusal};
+pub use result::{PartResult, Rejection};
 
 use crate::validate::ValidateError;
 
-/// A secret that the coins of one run are hashed with. Whoever prepares the files must not know it.
+/// A secret that the coins of one run are hashed with. Who prepares the files must not know it.
 pub type Salt = [u8; 32];
 
 /// What keeps a plan from being made, run or merged; never the fault of a block.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
-    /// The operating system refused.
+    /// The operating system rejected.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or directory.

@@ -10,7 +10,7 @@ use rayon::ThreadPool;
 
 use super::coins::{self, Piece};
 use super::plan::{Inputs, Part, Plan, Unspent};
-use super::result::{PartFigures, PartResult, Refusal, commitment};
+use super::result::{PartFigures, PartResult, Rejection, commitment};
 use super::source::{Judged, PartFault, PlanSource};
 use super::tally::Hashing;
 use super::{Salt, ShardError};
@@ -44,7 +44,7 @@ pub struct PartProgress {
 /// Judges a part. What it gives is the same on every machine.
 ///
 /// # Errors
-/// It cannot be judged, which says nothing of the blocks. That they do not pass is no error: see [`PartResult::refusal`].
+/// It cannot be judged, which says nothing of the blocks. That they do not pass is no error: see [`PartResult::rejection`].
 pub fn run_part(
     plan: &Plan,
     number: usize,
@@ -97,7 +97,7 @@ impl Range<'_> {
         config: &PartConfig,
         stop: &AtomicBool,
         progress: &dyn Fn(PartProgress),
-    ) -> Result<Result<PartFigures, Refusal>, ShardError> {
+    ) -> Result<Result<PartFigures, Rejection>, ShardError> {
         let (files, spent) = self.plan.open_files(&config.inputs)?;
         let source = PlanSource {
             plan: self.plan,
@@ -141,9 +141,9 @@ impl Range<'_> {
         mut pipeline: Pipeline<u32>,
         stop: &AtomicBool,
         progress: &dyn Fn(PartProgress),
-    ) -> Result<Result<Sums, Refusal>, ShardError> {
+    ) -> Result<Result<Sums, Rejection>, ShardError> {
         let (first, last) = self.heights;
-        let (mut sums, mut refusal, mut done) = (Sums::default(), None, 0);
+        let (mut sums, mut rejection, mut done) = (Sums::default(), None, 0);
         let mut passed = |InFlight { block, .. }: InFlight<u32>| {
             done += block.scripts.prepared.spent_prevouts().len() as u64;
             progress(PartProgress { inputs_done: done, inputs_total: self.inputs });
@@ -161,8 +161,8 @@ impl Range<'_> {
                     pipeline.make_room(&mut passed);
                 }
                 Err(PartFault::Cannot(error)) => return Err(error),
-                Err(PartFault::Refused(found)) => {
-                    refusal = Some(found);
+                Err(PartFault::Rejected(found)) => {
+                    rejection = Some(found);
                     break;
                 }
             }
@@ -170,9 +170,9 @@ impl Range<'_> {
         if let Err(refuted) = pipeline.drain(&mut passed) {
             let (height, error) = refuted.into_error();
             let (reason, debug) = rule(&error);
-            return Ok(Err(Refusal { height, hash: self.plan.hash(height), reason, debug }));
+            return Ok(Err(Rejection { height, hash: self.plan.hash(height), reason, debug }));
         }
-        Ok(refusal.map_or(Ok(sums), Err))
+        Ok(rejection.map_or(Ok(sums), Err))
     }
 }
 

@@ -59,7 +59,7 @@ pub enum Unspent {
         /// Its length.
         bytes: u64,
     },
-    /// Their `MuHash`. Whoever says what it is can make coins that were invented pass.
+    /// Their `MuHash`. Who says what it is can make coins that were invented pass.
     MuHash([u8; 32]),
 }
 

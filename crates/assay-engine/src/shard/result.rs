@@ -1,4 +1,4 @@
-//! The result of a part, as a file: the same bytes whoever computes it. Layout: `docs/formats.md`.
+//! The result of a part, as a file: the same bytes who computes it. Layout: `docs/formats.md`.
 
 use std::fs;
 use std::io::Write;
@@ -20,12 +20,12 @@ pub struct PartResult {
     pub(crate) plan: [u8; 32],
     /// What stands for the salt.
     pub(crate) salt: [u8; 32],
-    pub(crate) outcome: Result<PartFigures, Refusal>,
+    pub(crate) outcome: Result<PartFigures, Rejection>,
 }
 
 /// Why a part did not pass. Other coins than the true ones may be the reason: only `validate` gives a verdict on a block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct Rejection {
     /// Height of the block.
     pub height: u32,
     /// Its hash.
@@ -36,7 +36,7 @@ pub struct Refusal {
     pub debug: String,
 }
 
-impl std::fmt::Display for Refusal {
+impl std::fmt::Display for Rejection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { height, hash, reason, debug } = self;
         write!(f, "block {hash} at height {height}: {reason}: {debug}")
@@ -65,7 +65,7 @@ pub(crate) fn commitment(unspent: &Unspent, salt: &Salt) -> [u8; 32] {
 
 impl PartResult {
     /// Why the part did not pass, if it did not.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn rejection(&self) -> Option<&Rejection> {
         self.outcome.as_ref().err()
     }
 
@@ -74,7 +74,7 @@ impl PartResult {
         self.salt
     }
 
-    /// Sums over the blocks of the part that passed; nothing for one of coins, or one that was refused.
+    /// Sums over the blocks of the part that passed; nothing for one of coins, or one that was rejected.
     pub fn totals(&self) -> Totals {
         self.outcome.as_ref().map_or_else(|_| Totals::default(), |figures| figures.totals)
     }
@@ -145,9 +145,9 @@ impl PartResult {
             format!("part {}", self.part),
         ];
         match &self.outcome {
-            Err(Refusal { height, hash, reason, debug }) => {
+            Err(Rejection { height, hash, reason, debug }) => {
                 let debug = debug.replace('\n', " ");
-                lines.push(format!("refused {height} {hash} {reason}|{debug}"));
+                lines.push(format!("rejected {height} {hash} {reason}|{debug}"));
             }
             Ok(figures) => figures.write(&mut lines),
         }
@@ -163,12 +163,12 @@ impl PartResult {
         (value("assay")? == TITLE.strip_prefix("assay ")?).then_some(())?;
         let (plan_id, salt) = (digest(value("plan")?)?, digest(value("salt")?)?);
         let part = value("part")?.parse().ok()?;
-        let outcome = match lines.clone().next()?.strip_prefix("refused ") {
+        let outcome = match lines.clone().next()?.strip_prefix("rejected ") {
             Some(text) => {
                 let mut words = text.splitn(3, ' ');
                 let (height, hash) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
                 let (reason, debug) = words.next()?.split_once('|')?;
-                Err(Refusal { height, hash, reason: reason.into(), debug: debug.into() })
+                Err(Rejection { height, hash, reason: reason.into(), debug: debug.into() })
             }
             None => Ok(PartFigures::parse(&mut lines, plan.unspent())?),
         };

@@ -8,7 +8,7 @@ use assay_store::{BlockFiles, CoinRef, KeyForms};
 use assay_wire::{Coin, OutPoint};
 
 use super::plan::Plan;
-use super::result::Refusal;
+use super::result::Rejection;
 use super::spends::{SpendFault, check_spends};
 use super::spent::{SpentFault, SpentSource};
 use super::tally::{Hashing, Records, Tally};
@@ -38,7 +38,7 @@ pub(crate) struct Judged {
 /// Why there is no such block.
 pub(crate) enum PartFault {
     /// It breaks a rule, or the coins are wrong.
-    Refused(Refusal),
+    Rejected(Rejection),
     /// It cannot be judged.
     Cannot(ShardError),
 }
@@ -61,9 +61,9 @@ impl Source for PlanSource<'_> {
     fn get_ready(&self, height: u32) -> Result<Judged, PartFault> {
         let (plan, params) = (self.plan, self.plan.params());
         let (place, hash) = (plan.place(height), plan.hash(height));
-        let refused = |reason: &str, debug: String| {
+        let rejected = |reason: &str, debug: String| {
             let reason = reason.to_owned();
-            PartFault::Refused(Refusal { height, hash, reason, debug })
+            PartFault::Rejected(Rejection { height, hash, reason, debug })
         };
         let block = read_block(params, self.files, (&place.block, &hash));
         let prepared = block.map_err(|fault| self.damaged(height, fault))?;
@@ -74,20 +74,20 @@ impl Source for PlanSource<'_> {
                 return self.damaged(height, Fault::Rule(error));
             }
             let (reason, debug) = rule(&error);
-            refused(&reason, debug)
+            rejected(&reason, debug)
         })?;
         let parent = plan.hash(height - 1);
         let coins = self.spent.read(&place.spent, (&hash, &parent), self.keys);
         let coins = coins.map_err(|fault| match fault {
             SpentFault::Cannot(error) => PartFault::Cannot(error.into()),
-            SpentFault::Wrong(debug) => refused(WRONG_COINS, debug),
+            SpentFault::Wrong(debug) => rejected(WRONG_COINS, debug),
         })?;
         check_spends(&prepared, &rules, &view, &coins).map_err(|fault| match fault {
             SpendFault::Rule(error) => {
                 let (reason, debug) = rule(&error);
-                refused(&reason, debug)
+                rejected(&reason, debug)
             }
-            SpendFault::Coins(debug) => refused(WRONG_COINS, debug),
+            SpendFault::Coins(debug) => rejected(WRONG_COINS, debug),
         })?;
         let judged = Judged { prepared, rules, coins };
         self.add_up(&judged);

@@ -57,7 +57,7 @@ pub(crate) struct ShardPlanArguments {
     /// Bitcoin Core or of our node writes it [default: utxo.dat in --spent].
     #[arg(long, value_name = "FILE")]
     pub(crate) coins: Option<PathBuf>,
-    /// Instead of the coins left over: their MuHash, of a node that you trust. Whoever says what it
+    /// Instead of the coins left over: their MuHash, of a node that you trust. Who says what it
     /// is can make coins that were invented pass. Slower, but the parts need no salt.
     #[arg(long, value_name = "HEX", conflicts_with = "coins")]
     pub(crate) muhash: Option<String>,
@@ -81,7 +81,7 @@ pub(crate) struct ShardPlanArguments {
 /// Judge one part of a plan, or all.
 ///
 /// One part: the salt is read from standard input, 64 hexadecimal digits and a line feed: the same
-/// for all parts of a run, random, new for each run, and unknown to whoever made the files. Nothing
+/// for all parts of a run, random, new for each run, and unknown to who made the files. Nothing
 /// else must be on standard input; with --with-parent the program ends when it closes.
 ///
 /// All parts: processes of this program take one part after the other; the salt is made here and
@@ -91,6 +91,7 @@ pub(crate) struct ShardPlanArguments {
 /// Exit status: 0 passed, 1 a block does not pass or the sums differ, 2 it could not be judged:
 /// try again, perhaps elsewhere; 130 interrupted.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ShardRunArguments {
     /// Folder of the plan.
     #[arg(value_name = "PLAN")]

@@ -70,7 +70,7 @@ struct Work<'a> {
     salt: &'a Salt,
     missing: &'a [usize],
     next: AtomicUsize,
-    /// A part was refused, or failed: no other begins.
+    /// A part was rejected, or failed: no other begins.
     is_over: AtomicBool,
     state: Mutex<State>,
 }
@@ -162,7 +162,7 @@ impl Work<'_> {
 
     fn note(&self, summary: &Summary) {
         // The result says why.
-        self.is_over.fetch_or(summary.refused.is_some(), Ordering::SeqCst);
+        self.is_over.fetch_or(summary.rejected.is_some(), Ordering::SeqCst);
         let mut state = self.state();
         state.parts += 1;
         state.inputs += summary.inputs;
@@ -189,7 +189,7 @@ fn answer(answers: &mut BufReader<ChildStdout>) -> Option<Summary> {
     serde_json::from_str(&line).ok()
 }
 
-/// The salt of the results in a folder; a new one where there is none. Only its owner may read the file: whoever makes the
+/// The salt of the results in a folder; a new one where there is none. Only its owner may read the file: who makes the
 /// files of coins must not know it before the verdict stands.
 fn salt_in(out: &Path) -> anyhow::Result<Salt> {
     fs::create_dir_all(out).with_context(|| format!("{}", out.display()))?;

@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
     } else {
         output::print(&summary.text())?;
     }
-    Ok(if summary.refused.is_some() { Outcome::Negative } else { Outcome::Good })
+    Ok(if summary.rejected.is_some() { Outcome::Negative } else { Outcome::Good })
 }
 
 struct Job<'a> {
@@ -56,7 +56,7 @@ impl Job<'_> {
         Ok(Some(Summary {
             schema: 1,
             part,
-            refused: result.refusal().map(ToString::to_string),
+            rejected: result.rejection().map(ToString::to_string),
             blocks: totals.blocks,
             txs: totals.txs,
             inputs: totals.inputs,
@@ -82,7 +82,7 @@ pub(super) struct Summary {
     schema: u32,
     pub(super) part: usize,
     /// Why a block does not pass, if one does not.
-    pub(super) refused: Option<String>,
+    pub(super) rejected: Option<String>,
     blocks: u64,
     txs: u64,
     pub(super) inputs: u64,
@@ -91,8 +91,9 @@ pub(super) struct Summary {
 
 impl Summary {
     fn text(&self) -> String {
-        let Self { part, refused, blocks, inputs, elapsed_s, .. } = self;
-        let verdict = refused.as_ref().map_or("passed".to_owned(), |why| format!("refused: {why}"));
+        let Self { part, rejected, blocks, inputs, elapsed_s, .. } = self;
+        let verdict =
+            rejected.as_ref().map_or("passed".to_owned(), |why| format!("rejected: {why}"));
         format!("part {part} {verdict}\n{blocks} blocks, {inputs} inputs in {elapsed_s:.2} s\n")
     }
 }

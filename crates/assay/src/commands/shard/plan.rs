@@ -1,9 +1,10 @@
 //! `assay shard plan`.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use assay_engine::{Part, Plan, PlanConfig, Unspent, plan_shards};
+use assay_engine::{BlockHash, Part, Plan, PlanConfig, Unspent, plan_shards};
 use assay_node::SNAPSHOT_KEYS;
 use serde::Serialize;
 
@@ -23,25 +24,7 @@ pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
         "--test-activation-height",
         heights,
     )?;
-    let unspent = match &arguments.muhash {
-        Some(digest) => {
-            let parsed = digest.parse::<assay_engine::BlockHash>();
-            Unspent::MuHash(
-                parsed
-                    .ok()
-                    .with_context(|| format!("--muhash {digest}: give 64 hexadecimal digits"))?
-                    .0,
-            )
-        }
-        None => {
-            let written = arguments.spent.as_ref().map(|dir| dir.join("utxo.dat"));
-            let path = arguments.coins.clone().or(written).context("give --coins or --muhash")?;
-            let path = path.canonicalize().with_context(|| {
-                format!("{}: no coins left over; give --coins or --muhash", path.display())
-            })?;
-            Unspent::Coins { path, bytes: 0 }
-        }
-    };
+    let unspent = unspent(arguments)?;
     let config = PlanConfig {
         blocks: arguments.blocks.clone(),
         params: Arc::new(params),
@@ -61,23 +44,35 @@ pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
     if arguments.json {
         output::print_json(&Summary::new(&plan))?;
     } else {
-        let parts = plan.parts();
-        let mut text = format!(
-            "{} parts of {} up to height {} {}\n",
-            parts.len(),
-            plan.params().name,
-            plan.height(),
-            plan.tip()
-        );
+        let mut text = String::new();
+        let (parts, chain) = (plan.parts(), plan.params().name);
+        let (count, height, tip) = (parts.len(), plan.height(), plan.tip());
+        let _ = writeln!(text, "{count} parts of {chain} up to height {height} {tip}");
         for (number, part) in parts.iter().enumerate().take(PARTS_SHOWN) {
-            text.push_str(&format!("part {number}: {}\n", describe(part)));
+            let _ = writeln!(text, "part {number}: {}", describe(part));
         }
-        if parts.len() > PARTS_SHOWN {
-            text.push_str(&format!("and {} more\n", parts.len() - PARTS_SHOWN));
+        if count > PARTS_SHOWN {
+            let _ = writeln!(text, "and {} more", count - PARTS_SHOWN);
         }
         output::print(&text)?;
     }
     Ok(Outcome::Good)
+}
+
+/// What is known of the coins left over.
+fn unspent(arguments: &ShardPlanArguments) -> anyhow::Result<Unspent> {
+    if let Some(digest) = &arguments.muhash {
+        let parsed = digest.parse::<BlockHash>().ok();
+        let parsed =
+            parsed.with_context(|| format!("--muhash {digest}: give 64 hexadecimal digits"))?;
+        return Ok(Unspent::MuHash(parsed.0));
+    }
+    let written = arguments.spent.as_ref().map(|dir| dir.join("utxo.dat"));
+    let path = arguments.coins.clone().or(written).context("give --coins or --muhash")?;
+    let path = path.canonicalize().with_context(|| {
+        format!("{}: no coins left over; give --coins or --muhash", path.display())
+    })?;
+    Ok(Unspent::Coins { path, bytes: 0 })
 }
 
 /// Parts that are listed for people.

@@ -1,5 +1,6 @@
 //! What all parts together say.
 
+use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::bail;
@@ -20,7 +21,7 @@ struct Report {
     plan: String,
     valid: bool,
     /// Why not.
-    refused: Option<String>,
+    rejected: Option<String>,
     tip_height: u32,
     tip_hash: String,
     blocks: u64,
@@ -102,7 +103,7 @@ impl Report {
             chain: plan.params().name,
             plan: faster_hex::hex_string(&plan.id()),
             valid: merged.verdict == ShardVerdict::Valid,
-            refused: refusal(&merged.verdict),
+            rejected: rejection(&merged.verdict),
             tip_height: plan.height(),
             tip_hash: plan.tip().to_string(),
             blocks,
@@ -115,21 +116,21 @@ impl Report {
     }
 
     fn text(&self) -> String {
-        let verdict = match &self.refused {
+        let verdict = match &self.rejected {
             None => "valid".to_owned(),
-            Some(why) => format!("refused: {why}"),
+            Some(why) => format!("rejected: {why}"),
         };
         let mut text = format!(
             "{verdict}\ntip          {} at height {}\nblocks       {}\ntransactions {}\ninputs       {}\noutputs      {}\n",
             self.tip_hash, self.tip_height, self.blocks, self.txs, self.inputs, self.outputs,
         );
         if let Some(utxo) = &self.utxo {
-            text.push_str(&format!(
-                "utxo count   {}\nutxo amount  {}\nutxo muhash  {}\n",
-                utxo.txouts,
-                format_money(i64::try_from(utxo.amount_sat).unwrap_or(i64::MAX)),
-                utxo.muhash,
-            ));
+            let amount = format_money(i64::try_from(utxo.amount_sat).unwrap_or(i64::MAX));
+            let (count, muhash) = (utxo.txouts, &utxo.muhash);
+            let _ = writeln!(
+                text,
+                "utxo count   {count}\nutxo amount  {amount}\nutxo muhash  {muhash}"
+            );
         }
         text
     }
@@ -148,10 +149,10 @@ impl Utxo {
     }
 }
 
-fn refusal(verdict: &ShardVerdict) -> Option<String> {
+fn rejection(verdict: &ShardVerdict) -> Option<String> {
     match verdict {
         ShardVerdict::Valid | ShardVerdict::Missing(_) => None,
-        ShardVerdict::Refused(refusal) => Some(refusal.to_string()),
+        ShardVerdict::Rejected(rejection) => Some(rejection.to_string()),
         ShardVerdict::Unequal { created, spent } => Some(format!(
             "{created} coins were created, {spent} are spent or left over, and they are not the same: a coin was spent that \
              did not exist or was spent before, or the files of coins are wrong"
