@@ -143,7 +143,10 @@ mod tests {
         }
 
         fn every_item_once(thieves: usize, steals: usize, owner: fn(&Deque<u8>) -> Vec<usize>) {
-            loom::model(move || {
+            let mut model = loom::model::Builder::new();
+            // Of one thief every interleaving; of two, those in which threads are interrupted so often.
+            model.preemption_bound = (thieves > 1).then_some(2);
+            model.check(move || {
                 let deque = Arc::new(Deque::new(2));
                 let thief = |_| {
                     let deque = Arc::clone(&deque);

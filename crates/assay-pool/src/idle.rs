@@ -13,14 +13,21 @@ use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering, Thread, current, fenc
 /// Where one worker parks.
 #[derive(Default)]
 pub(crate) struct Parker {
-    is_waiting: AtomicU32,
+    state: AtomicU32,
     thread: Mutex<Option<Thread>>,
 }
+
+/// The worker is awake.
+const AWAKE: u32 = 0;
+/// It sleeps or is about to.
+const WAITING: u32 = 1;
+/// Somebody is waking it.
+const CLAIMED: u32 = 2;
 
 impl Parker {
     /// Until it is woken; then its worker counts as searching again.
     pub(crate) fn park(&self) {
-        while self.is_waiting.load(Ordering::Acquire) == 1 {
+        while self.state.load(Ordering::Acquire) != AWAKE {
             park();
         }
     }
@@ -49,7 +56,10 @@ impl Idle {
 
     /// True where nobody else searches now: the caller then owes the sleepers a [`Self::notify`] for work that it leaves.
     pub(crate) fn end_search(&self) -> bool {
-        self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) % SLEEPING == 1
+        let is_last = self.counts.fetch_sub(SEARCHING, Ordering::SeqCst) % SLEEPING == 1;
+        // Who published work and relied on this search is seen by the look that follows.
+        fence(Ordering::SeqCst);
+        is_last
     }
 
     /// From searching to sleeping; then the caller looks once more, and ends this by [`Self::cancel`] or [`Parker::park`].
@@ -57,30 +67,33 @@ impl Idle {
         *parker.thread.lock().expect("nobody panics with it") = Some(current());
         // Counted first: who wakes it counts it back.
         self.counts.fetch_add(SLEEPING - SEARCHING, Ordering::SeqCst);
-        parker.is_waiting.store(1, Ordering::SeqCst);
+        parker.state.store(WAITING, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     /// Back to searching.
     pub(crate) fn cancel(&self, parker: &Parker) {
-        if parker.is_waiting.swap(0, Ordering::SeqCst) == 1 {
+        if exchange(&parker.state, WAITING, AWAKE) {
             self.counts.fetch_sub(SLEEPING - SEARCHING, Ordering::SeqCst);
+        } else {
+            // Somebody is about to wake it.
+            parker.park();
         }
     }
 
     /// Wakes this one if it sleeps. What it waits for was done before.
     pub(crate) fn wake(&self, parker: &Parker) -> bool {
         fence(Ordering::SeqCst);
-        let waiting = &parker.is_waiting;
-        if waiting.load(Ordering::Relaxed) == 0
-            || waiting.compare_exchange(1, 0, Ordering::SeqCst, Ordering::Relaxed).is_err()
-        {
+        let state = &parker.state;
+        if state.load(Ordering::Relaxed) != WAITING || !exchange(state, WAITING, CLAIMED) {
             return false;
         }
+        // Before it wakes, so that the counts never lack a worker.
         self.counts.fetch_sub(SLEEPING - SEARCHING, Ordering::SeqCst);
-        if let Some(thread) = &*parker.thread.lock().expect("nobody panics with it") {
-            thread.unpark();
-        }
+        // Cloned, since the worker may note itself anew as soon as it is awake.
+        let thread = parker.thread.lock().expect("nobody panics with it").clone();
+        state.store(AWAKE, Ordering::Release);
+        thread.expect("noted before it waits").unpark();
         true
     }
 
@@ -93,6 +106,10 @@ impl Idle {
             parkers.any(|parker| self.wake(parker));
         }
     }
+}
+
+fn exchange(state: &AtomicU32, from: u32, to: u32) -> bool {
+    state.compare_exchange(from, to, Ordering::SeqCst, Ordering::Relaxed).is_ok()
 }
 
 /// Pauses between two searches: the log-log iterated back-off of Bender, Farach-Colton, He, Kuszmaul and Leiserson
@@ -166,7 +183,8 @@ mod model {
     }
 
     fn publish(shared: &Shared, which: usize) {
-        shared.work[which].store(true, Ordering::Release);
+        // A swap, since loom has no order of a plain store and another thread's swap before it.
+        shared.work[which].swap(true, Ordering::AcqRel);
         shared.idle.notify(shared.parkers.iter());
     }
 

@@ -1,5 +1,6 @@
 //! Thread pools, behind what the workloads need of them: forks with a join, and loops.
 
+mod own;
 mod workloads;
 
 use std::num::NonZero;
@@ -53,7 +54,8 @@ pub trait Task<R>: Send {
 }
 
 /// Names of the pools.
-pub const NAMES: [&str; 5] = ["sequential", "rayon", "chili", "orx-parallel", "scoped-threads"];
+pub const NAMES: [&str; 6] =
+    ["sequential", "assay-pool", "rayon", "chili", "orx-parallel", "scoped-threads"];
 
 /// The operations of a pool, and its version.
 pub fn table(name: &str) -> Option<(&'static str, Table)> {
@@ -63,6 +65,11 @@ pub fn table(name: &str) -> Option<(&'static str, Table)> {
             workloads::forks(&mut table, Sequential, "one thread, plain calls");
             workloads::loops(&mut table, Sequential, "one thread, plain loop");
             "-"
+        }
+        "assay-pool" => {
+            workloads::forks(&mut table, own::Own, "Worker::join");
+            workloads::loops(&mut table, own::Own, "Worker::fold, Worker::for_each");
+            "0.1.0"
         }
         "rayon" => {
             workloads::forks(&mut table, Rayon, "rayon::join");
