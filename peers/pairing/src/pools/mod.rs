@@ -36,7 +36,8 @@ pub trait Forks: Pool {
     /// What a task needs in order to fork.
     type Scope<'a>;
 
-    /// Does both, the second half perhaps elsewhere meanwhile, and waits for both.
+    /// Does both, the second half perhaps elsewhere meanwhile, and waits for both. Inlined in all, so that none pays for
+    /// closures that are copied.
     fn join<A: Send, B: Send>(
         scope: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -128,6 +129,7 @@ impl Pool for Sequential {
 impl Forks for Sequential {
     type Scope<'a> = ();
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         scope: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -170,6 +172,7 @@ impl Pool for Rayon {
 impl Forks for Rayon {
     type Scope<'a> = ();
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         (): &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -247,6 +250,7 @@ impl Pool for Chili {
 impl Forks for Chili {
     type Scope<'a> = chili::Scope<'a>;
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         scope: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -343,6 +347,7 @@ impl Forks for Threads {
     /// How often a task may still start a thread.
     type Scope<'a> = u32;
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         budget: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,

@@ -39,6 +39,7 @@ impl Pool for Own {
 impl Forks for Own {
     type Scope<'a> = &'a Worker;
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         scope: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
