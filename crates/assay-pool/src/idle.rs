@@ -8,7 +8,9 @@
 use std::hint;
 use std::time::{Duration, Instant};
 
-use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering, Thread, current, fence, park};
+use crate::sync::{
+    AtomicU32, AtomicUsize, Mutex, Ordering, Thread, current, fence, park, yield_now,
+};
 
 /// Where one worker parks.
 #[derive(Default)]
@@ -135,6 +137,10 @@ impl Backoff {
     pub(crate) fn pause(&mut self) -> bool {
         for _ in 0..1 << self.window_log {
             hint::spin_loop();
+        }
+        if self.window_log == WINDOW_LOG_MAX {
+            // The thread that would share its work may be waiting for this very processor.
+            yield_now();
         }
         self.repeats -= 1;
         if self.repeats > 0 {

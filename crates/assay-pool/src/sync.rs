@@ -6,7 +6,7 @@ pub(crate) use loom::{
         Mutex,
         atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
     },
-    thread::{Thread, current, park},
+    thread::{Thread, current, park, yield_now},
 };
 #[cfg(not(all(test, loom)))]
 pub(crate) use std::{
@@ -14,5 +14,5 @@ pub(crate) use std::{
         Mutex,
         atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
     },
-    thread::{Thread, current, park},
+    thread::{Thread, current, park, yield_now},
 };
