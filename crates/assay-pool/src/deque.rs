@@ -1,7 +1,7 @@
 //! The deque of a worker: it pushes and pops at the bottom, thieves steal at the top.
 //!
 //! Chase and Lev, Dynamic Circular Work-Stealing Deque (SPAA 2005), with the memory orders of Lê, Pop, Cohen and Zappa
-//! Nardelli, Correct and Efficient Work-Stealing for Weak Memory Models (PPoPP 2013), and a ring that does not grow: who
+//! Nardelli, Correct and Efficient Work-Stealing for Weak Memory Models (`PPoPP` 2013), and a ring that does not grow: who
 //! finds it full keeps what it has.
 
 use std::ptr::NonNull;

@@ -103,7 +103,7 @@ impl Idle {
     pub(crate) fn notify<'a>(&self, parkers: impl Iterator<Item = &'a Parker>) {
         fence(Ordering::SeqCst);
         let counts = self.counts.load(Ordering::Relaxed);
-        if counts >= SLEEPING && counts % SLEEPING == 0 {
+        if counts >= SLEEPING && counts.is_multiple_of(SLEEPING) {
             let mut parkers = parkers;
             parkers.any(|parker| self.wake(parker));
         }

@@ -21,6 +21,7 @@ pub trait Items: Send + Sized {
     fn next(&mut self) -> Self::Item;
 
     /// Leaves the first `count`, and returns the rest. There are more than `count`.
+    #[must_use]
     fn split_off(&mut self, count: usize) -> Self;
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::num::NonZero;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crate::worker::{Handle, Shared, Worker};
@@ -62,7 +62,7 @@ impl Pool {
     ///
     /// As the task does.
     pub fn run<R>(&self, task: impl FnOnce(&Worker) -> R) -> R {
-        let worker = self.guests.lock().unwrap_or_else(|poison| poison.into_inner()).pop();
+        let worker = self.guests.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let is_seated = worker.is_some();
         let worker = worker.unwrap_or_else(|| Worker::new(&self.shared, None));
         let guest = Guest { pool: self, worker: Some(worker), is_seated };
@@ -92,7 +92,7 @@ impl Drop for Guest<'_> {
         let worker = self.worker.take().expect("it leaves once");
         worker.leave();
         if self.is_seated {
-            self.pool.guests.lock().unwrap_or_else(|poison| poison.into_inner()).push(worker);
+            self.pool.guests.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
         }
     }
 }

@@ -107,7 +107,7 @@ fn folds_keep_the_order() {
         }
         let mut slice = [0u8; 10];
         pool.run(|worker| {
-            worker.for_each(chunks(&mut slice, 4), |_, (i, part)| part.fill(i as u8))
+            worker.for_each(chunks(&mut slice, 4), |_, (i, part)| part.fill(i as u8));
         });
         assert_eq!(slice, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2]);
     }
