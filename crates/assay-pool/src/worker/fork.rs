@@ -5,10 +5,7 @@
 //! a fork that nobody steals costs no atomic operation. [`Job`] is the right to run a task, once: it comes into being when a
 //! task is shared, is moved through deques and queues, and ends by being run.
 
-#![expect(
-    unsafe_code,
-    reason = "tasks on the stacks of other threads, of types that are not known where they run"
-)]
+#![expect(unsafe_code, reason = "tasks lie on the stacks of other threads")]
 
 use std::any::Any;
 use std::cell::UnsafeCell;
