@@ -1,5 +1,5 @@
 //! Precompiles of the Ethereum virtual machine with their gas: on BN254 (EIP-196, EIP-197, EIP-1108), on BLS12-381
-//! (EIP-2537), on P-256 (EIP-7951), point evaluation (EIP-4844), powers (EIP-198, EIP-2565, EIP-7883), BLAKE2b's function
+//! (EIP-2537), on P-256 (EIP-7951), point evaluation (EIP-4844), powers (EIP-198, EIP-2565, EIP-7883), `BLAKE2b`'s function
 //! (EIP-152) and hashes. Only `ECRECOVER` is not here: it takes secp256k1.
 
 mod blake2f;

@@ -1,4 +1,4 @@
-//! Address 9: BLAKE2b's function F (RFC 7693) with any number of rounds (EIP-152).
+//! Address 9: `BLAKE2b`'s function F (RFC 7693) with any number of rounds (EIP-152).
 
 use super::PrecompileError;
 

@@ -54,7 +54,7 @@ impl Natural {
     fn low_bits(&self, bits: usize) -> Self {
         let mut limbs = self.0.clone();
         limbs.resize(bits.div_ceil(64), 0);
-        if bits % 64 != 0
+        if !bits.is_multiple_of(64)
             && let Some(top) = limbs.last_mut()
         {
             *top &= (1 << (bits % 64)) - 1;

@@ -109,7 +109,9 @@ impl Domain {
     pub(super) fn coefficients(&self, list: &mut [Fr]) {
         self.coefficients_times_size(list);
         let scale = Fr::from_u64(list.len() as u64).inverse().expect("not zero");
-        list.iter_mut().for_each(|coefficient| *coefficient *= scale);
+        for coefficient in list {
+            *coefficient *= scale;
+        }
     }
 }
 

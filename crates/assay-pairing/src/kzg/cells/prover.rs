@@ -1,7 +1,7 @@
 //! Proofs of all cells at once (Feist and Khovratovich, "Fast amortized KZG proofs", 2023).
 //!
 //! Let f be the polynomial. The proof of the cell whose roots are the 64 with `x^64 = y` is `sum(h_j y^j)` for 64 points
-//! h_j, which are products of a Toeplitz matrix of f's coefficients and points of the setup. It takes 64 circulant
+//! `h_j`, which are products of a Toeplitz matrix of f's coefficients and points of the setup. It takes 64 circulant
 //! matrices of size 128, one for each offset of coefficients, and so sums of 64 products where transforms have made them
 //! diagonal; the points of those sums are known before.
 
@@ -9,7 +9,7 @@ use super::super::domain::{Domain, Transformed, powers, reverse_order, root_of_o
 use super::super::{BLOB_ELEMENTS, KzgError, Prover, numbers};
 use super::{CELL_ELEMENTS, CELLS, Cells, EXTENDED, cells};
 use crate::bls12_381::Fr;
-use crate::curve::{BlsG1, Jacobian};
+use crate::curve::{Affine, BlsG1, Jacobian};
 use crate::field::Field as _;
 use crate::msm::{Backend, FixedLists};
 use crate::multiples::{self, Multiplier};
@@ -55,7 +55,7 @@ impl CellProver {
     pub fn new(prover: &Prover) -> Self {
         let powers_of_secret = powers_of_secret(prover);
         let points = Domain::new(CELLS);
-        let mut columns = vec![Vec::with_capacity(CELL_ELEMENTS); CELLS];
+        let mut columns = vec![Vec::new(); CELLS];
         for offset in 0..CELL_ELEMENTS {
             let mut circulant = vec![Jacobian::INFINITY; CELLS];
             for (place, point) in circulant[..HALF - 1].iter_mut().enumerate() {
@@ -139,7 +139,7 @@ impl CellProver {
         points[HALF..].fill(Jacobian::INFINITY);
         self.points.values(&mut points);
         reverse_order(&mut points);
-        Jacobian::all_to_affine(&points).iter().map(|point| point.to_compressed()).collect()
+        Jacobian::all_to_affine(&points).iter().map(Affine::<BlsG1>::to_compressed).collect()
     }
 }
 

@@ -180,7 +180,9 @@ fn challenge(commitments: &[&[u8; 48]], rows: &[usize], cells: &[CellOf<'_>]) ->
     for number in [BLOB_ELEMENTS, CELL_ELEMENTS, commitments.len(), cells.len()] {
         hash.update(&count(number));
     }
-    commitments.iter().for_each(|commitment| hash.update(&commitment[..]));
+    for commitment in commitments {
+        hash.update(&commitment[..]);
+    }
     for (cell, row) in cells.iter().zip(rows) {
         hash.update(&count(*row));
         hash.update(&cell.index.to_be_bytes());
