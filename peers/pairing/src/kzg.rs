@@ -142,7 +142,8 @@ fn cells(table: &mut Table) {
     table.add(GROUP, "verify-cells", "verify_cell_kzg_proof_batch", |work| {
         let Extended { made, mut cells, mut proofs } = extended(work)?;
         let count = work.size.clamp(1, cells.len());
-        (cells.truncate(count), proofs.truncate(count));
+        cells.truncate(count);
+        proofs.truncate(count);
         let commitments = vec![made.commitment; count];
         let indices: Vec<u64> = (0..count as u64).collect();
         let others = vec![made.commitment; count];

@@ -67,7 +67,9 @@ impl FixedLists {
         let (mut refs, mut ends, mut buckets) = (Vec::new(), Vec::new(), Vec::new());
         for (multiples, scalars) in self.multiples.chunks(at_once).zip(scalars.chunks(at_once)) {
             lists.refill(multiples.iter().flatten().map(|point| (point.x, point.y)));
-            (refs.clear(), ends.clear(), buckets.clear());
+            refs.clear();
+            ends.clear();
+            buckets.clear();
             let mut first = 0;
             for (multiples, scalars) in multiples.iter().zip(scalars) {
                 sort(shape, multiples, scalars, first, &mut refs, &mut ends);
