@@ -357,7 +357,8 @@ fn precompiles(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
                 2 => input.push(bytes[60]),
                 3 => {
                     let first = place / 32 * 32;
-                    input[first..first + 32].copy_from_slice(&bytes[32..]);
+                    let end = input.len().min(first + 32);
+                    input[first..end].copy_from_slice(&bytes[32..][..end - first]);
                 }
                 4 => {
                     let first = place / 128 * 128;
