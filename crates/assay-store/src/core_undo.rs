@@ -4,15 +4,15 @@
 //! A record does not name its block: it is in the file of the block's number, and its checksum covers the hash of the block
 //! before. Nothing here is trusted: who reads them proves what they say otherwise.
 
-use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use assay_hash::Sha256;
 use assay_wire::{BlockHash, Coin};
 
 use crate::block_files::read_key;
-use crate::spent_files::{SpentFilesError, SpentPlace};
+use crate::spent_files::{SpentFilesError, SpentPlace, numbered, read_record};
 use crate::utxo_snapshot::{KeyForms, decode_core_undo};
 use crate::xor::XorKey;
 
@@ -32,9 +32,9 @@ impl CoreUndoFiles {
     /// There are none, or they cannot be read.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
         let below = dir.join("blocks");
-        let (mut files, mut found) = (list(dir)?, dir);
+        let (mut files, mut found) = (numbered(dir, PREFIX)?, dir);
         if files.is_empty() && below.is_dir() {
-            (files, found) = (list(&below)?, &below);
+            (files, found) = (numbered(&below, PREFIX)?, &below);
         }
         if files.is_empty() {
             return Err(SpentFilesError::NoUndo { path: dir.to_path_buf() });
@@ -114,43 +114,15 @@ impl CoreUndoFiles {
         place: &SpentPlace,
     ) -> Result<(Vec<u8>, [u8; CHECKSUM_BYTES]), SpentFilesError> {
         let path = self.path_of(place.file);
-        let failed = |source| SpentFilesError::Io { path: path.clone(), source };
-        let mut file = File::open(&path).map_err(failed)?;
-        file.seek(SeekFrom::Start(place.offset)).map_err(failed)?;
-        let mut undo = vec![0; place.bytes as usize];
-        let mut checksum = [0; CHECKSUM_BYTES];
-        let read = file.read_exact(&mut undo).and_then(|()| file.read_exact(&mut checksum));
-        if let Err(source) = read {
-            let offset = place.offset.saturating_sub(HEAD_BYTES);
-            return Err(match source.kind() {
-                io::ErrorKind::UnexpectedEof => SpentFilesError::Damaged { path, offset },
-                _ => failed(source),
-            });
-        }
+        let (mut undo, mut checksum) = read_record::<CHECKSUM_BYTES>(&path, place, HEAD_BYTES)?;
         self.key.apply(&mut undo, place.offset);
         self.key.apply(&mut checksum, place.offset + u64::from(place.bytes));
         Ok((undo, checksum))
     }
 
     fn path_of(&self, number: u32) -> PathBuf {
-        self.dir.join(format!("rev{number:05}.dat"))
+        self.dir.join(format!("{PREFIX}{number:05}.dat"))
     }
-}
-
-fn list(dir: &Path) -> Result<Vec<(u32, u64)>, SpentFilesError> {
-    let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
-    let mut files = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix("rev"));
-        let number = number.and_then(|name| name.strip_suffix(".dat")?.parse().ok());
-        if let Some(number) = number {
-            files.push((number, entry.metadata().map_err(failed)?.len()));
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
 }
 
 fn checksum_of(parent: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
@@ -160,6 +132,8 @@ fn checksum_of(parent: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize_double()
 }
 
+/// What names of files begin with.
+const PREFIX: &str = "rev";
 /// Magic bytes, length of the coins.
 const HEAD_BYTES: u64 = 8;
 /// SHA-256d of the parent's hash and the coins.
@@ -167,6 +141,8 @@ const CHECKSUM_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const KEYS: KeyForms = KeyForms { is_point: |_| false, expand: |_| None };

@@ -115,7 +115,7 @@ impl SpentWriter {
     ) -> Result<Self, SpentFilesError> {
         let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
         fs::create_dir_all(dir).map_err(failed)?;
-        let number = list(dir)?.last().map_or(0, |(number, _)| *number);
+        let number = numbered(dir, PREFIX)?.last().map_or(0, |(number, _)| *number);
         let (file, end) = open_at_end(&path_of(dir, number), magic)?;
         Ok(Self { dir: dir.to_path_buf(), magic, number, file, end, file_bytes_max })
     }
@@ -171,7 +171,7 @@ impl SpentFiles {
     /// # Errors
     /// There are none, or they cannot be read.
     pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
-        let files = list(dir)?;
+        let files = numbered(dir, PREFIX)?;
         if files.is_empty() {
             return Err(SpentFilesError::Empty { path: dir.to_path_buf() });
         }
@@ -220,17 +220,7 @@ impl SpentFiles {
     /// They cannot be read, or are not what was written.
     pub fn read(&self, place: &SpentPlace, block: &BlockHash) -> Result<Vec<u8>, SpentFilesError> {
         let path = self.path_of(place.file);
-        let failed = |source| SpentFilesError::Io { path: path.clone(), source };
-        let mut file = File::open(&path).map_err(failed)?;
-        file.seek(SeekFrom::Start(place.offset)).map_err(failed)?;
-        let mut undo = vec![0; place.bytes as usize];
-        let mut found = [0; CHECKSUM_BYTES];
-        let read = file.read_exact(&mut undo).and_then(|()| file.read_exact(&mut found));
-        if let Err(source) = read
-            && source.kind() != io::ErrorKind::UnexpectedEof
-        {
-            return Err(failed(source));
-        }
+        let (undo, found) = read_record::<CHECKSUM_BYTES>(&path, place, HEAD_BYTES as u64)?;
         if checksum(block, &undo) != found {
             let offset = place.offset.saturating_sub(HEAD_BYTES as u64);
             return Err(SpentFilesError::Damaged { path, offset });
@@ -265,17 +255,17 @@ impl Head {
 }
 
 fn path_of(dir: &Path, number: u32) -> PathBuf {
-    dir.join(format!("spent-{number:05}.dat"))
+    dir.join(format!("{PREFIX}{number:05}.dat"))
 }
 
-/// Numbers and lengths of the files in `dir`, in order.
-fn list(dir: &Path) -> Result<Vec<(u32, u64)>, SpentFilesError> {
+/// Numbers and lengths of the files in `dir` whose names have this prefix, in order.
+pub(crate) fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, u64)>, SpentFilesError> {
     let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix("spent-"));
+        let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
         let number = number.and_then(|name| name.strip_suffix(".dat")?.parse().ok());
         if let Some(number) = number {
             files.push((number, entry.metadata().map_err(failed)?.len()));
@@ -283,6 +273,27 @@ fn list(dir: &Path) -> Result<Vec<(u32, u64)>, SpentFilesError> {
     }
     files.sort_unstable();
     Ok(files)
+}
+
+/// The coins at a place, and the checksum of so many bytes after them; the record begins `head_bytes` before.
+pub(crate) fn read_record<const N: usize>(
+    path: &Path,
+    place: &SpentPlace,
+    head_bytes: u64,
+) -> Result<(Vec<u8>, [u8; N]), SpentFilesError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            let offset = place.offset.saturating_sub(head_bytes);
+            SpentFilesError::Damaged { path: path.to_path_buf(), offset }
+        }
+        _ => SpentFilesError::Io { path: path.to_path_buf(), source },
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    file.seek(SeekFrom::Start(place.offset)).map_err(failed)?;
+    let (mut undo, mut checksum) = (vec![0; place.bytes as usize], [0; N]);
+    file.read_exact(&mut undo).map_err(failed)?;
+    file.read_exact(&mut checksum).map_err(failed)?;
+    Ok((undo, checksum))
 }
 
 /// A file to append to, made if it is missing, and its end after the last whole record.
@@ -331,6 +342,8 @@ fn checksum(block: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize().to_le_bytes()
 }
 
+/// What names of files begin with.
+const PREFIX: &str = "spent-";
 /// Name and version of the format, and the magic bytes of the chain.
 const FILE_HEAD_BYTES: u64 = 20;
 /// Length of the coins (4), hash of the block.

@@ -1,16 +1,13 @@
 //! What all parts together say.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::bail;
-use assay_engine::{
-    BlockHash, Merged, PartResult, Plan, Salt, ShardVerdict, Totals, UtxoStats, format_money,
-    merge as add_up,
-};
+use assay_engine::{Merged, PartResult, Plan, Salt, ShardVerdict, Totals, merge as add_up};
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::commands::validate::Utxo;
 use crate::output;
 
 /// What `assay shard merge --json` prints: fields named as in `assay validate --json`.
@@ -30,17 +27,6 @@ struct Report {
     outputs: u64,
     block_bytes: u64,
     utxo: Option<Utxo>,
-}
-
-#[derive(Serialize)]
-struct Utxo {
-    txouts: u64,
-    /// 0 where only the `MuHash` of the coins is known.
-    transactions: u64,
-    amount_sat: u64,
-    /// Likewise.
-    bogosize: u64,
-    muhash: String,
 }
 
 /// Reads all results, and prints what they say.
@@ -125,27 +111,9 @@ impl Report {
             self.tip_hash, self.tip_height, self.blocks, self.txs, self.inputs, self.outputs,
         );
         if let Some(utxo) = &self.utxo {
-            let amount = format_money(i64::try_from(utxo.amount_sat).unwrap_or(i64::MAX));
-            let (count, muhash) = (utxo.txouts, &utxo.muhash);
-            let _ = writeln!(
-                text,
-                "utxo count   {count}\nutxo amount  {amount}\nutxo muhash  {muhash}"
-            );
+            text.push_str(&utxo.text());
         }
         text
-    }
-}
-
-impl Utxo {
-    fn new(coins: &UtxoStats) -> Self {
-        Self {
-            txouts: coins.txouts,
-            transactions: coins.transactions,
-            amount_sat: coins.total_amount_sat,
-            bogosize: coins.bogosize,
-            // A digest prints reversed, as identifiers do.
-            muhash: BlockHash(coins.muhash.unwrap_or_default()).to_string(),
-        }
     }
 }
 
