@@ -12,7 +12,7 @@ use assay_hash::Sha256;
 use assay_wire::{BlockHash, Coin};
 
 use crate::block_files::read_key;
-use crate::spent_files::{SpentFilesError, SpentPlace, numbered, read_record};
+use crate::spent_files::{HEADS_BYTES, SpentFilesError, SpentPlace, numbered, read_record};
 use crate::utxo_snapshot::{KeyForms, decode_core_undo};
 use crate::xor::XorKey;
 
@@ -57,7 +57,7 @@ impl CoreUndoFiles {
         let failed = |source| SpentFilesError::Io { path: path.clone(), source };
         let file = File::open(&path).map_err(failed)?;
         let size = file.metadata().map_err(failed)?.len();
-        let mut reader = BufReader::with_capacity(1 << 16, file);
+        let mut reader = BufReader::with_capacity(HEADS_BYTES, file);
         let (mut records, mut at) = (Vec::new(), 0u64);
         while at + HEAD_BYTES <= size {
             let mut head = [0; HEAD_BYTES as usize];

@@ -323,7 +323,7 @@ fn open_to_read(path: &Path, magic: [u8; 4]) -> Result<(BufReader<File>, u64), S
     let failed = |source| SpentFilesError::Io { path: path.to_path_buf(), source };
     let file = File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
-    let mut reader = BufReader::with_capacity(1 << 16, file);
+    let mut reader = BufReader::with_capacity(HEADS_BYTES, file);
     let mut head = [0; FILE_HEAD_BYTES as usize];
     let is_ours = reader.read_exact(&mut head).is_ok() && head == file_head(magic);
     if is_ours { Ok((reader, size)) } else { Err(SpentFilesError::Foreign { path: path.into() }) }
@@ -342,6 +342,8 @@ fn checksum(block: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize().to_le_bytes()
 }
 
+/// What is read at a time where only the heads of records are wanted, which lie far apart.
+pub(crate) const HEADS_BYTES: usize = 4096;
 /// What names of files begin with.
 const PREFIX: &str = "spent-";
 /// Name and version of the format, and the magic bytes of the chain.
