@@ -357,7 +357,7 @@ impl Text {
         match key {
             "chain" => value.clone_into(&mut self.chain),
             "activation" => self.activation.push(value.to_owned()),
-            // For people: the table has it.
+            // Human-readable: the table has it.
             "tip" => {}
             "blocks" => self.sources.blocks = value.into(),
             "block-file" => {

@@ -70,7 +70,7 @@ fn salt_of(text: &str) -> anyhow::Result<Salt> {
     Ok(salt)
 }
 
-/// What a part is, for people.
+/// What a part is, human-readable.
 fn describe(part: &Part) -> String {
     match part {
         Part::Blocks { first, last, inputs, .. } => {

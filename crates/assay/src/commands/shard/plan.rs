@@ -75,7 +75,7 @@ fn unspent(arguments: &ShardPlanArguments) -> anyhow::Result<Unspent> {
     Ok(Unspent::Coins { path, bytes: 0 })
 }
 
-/// Parts that are listed for people.
+/// Parts listed in the human-readable output.
 const PARTS_SHOWN: usize = 8;
 
 /// What `assay shard plan --json` prints.

@@ -259,7 +259,7 @@ impl Utxo {
         }
     }
 
-    /// For people.
+    /// Human-readable.
     pub(crate) fn text(&self) -> String {
         let amount = format_money(i64::try_from(self.amount_sat).unwrap_or(i64::MAX));
         let (count, muhash) = (self.txouts, &self.muhash);
@@ -344,7 +344,7 @@ impl Scan {
     }
 }
 
-/// What the search for blocks found, for people.
+/// What the search for blocks found, human-readable.
 pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
     let mut text = format!(
         "found {} blocks in {} files ({}{}), best branch up to height {} {}\n",
