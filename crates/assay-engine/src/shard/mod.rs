@@ -40,7 +40,7 @@ pub type Salt = [u8; 32];
 /// What keeps a plan from being made, run or merged; never the fault of a block.
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
-    /// The operating system rejected.
+    /// An I/O error.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file or directory.

@@ -85,8 +85,8 @@ pub(crate) struct ShardPlanArguments {
 /// else must be on standard input; with --with-parent the program ends when it closes.
 ///
 /// All parts: processes of this program take one part after the other; the salt is made here and
-/// kept in the results folder until all is done, so that the same command goes on after an
-/// interruption. Then the results are merged.
+/// kept in the results folder, readable by its owner alone, so that the same command goes on after
+/// an interruption. Then the results are merged.
 ///
 /// Exit status: 0 passed, 1 a block does not pass or the sums differ, 2 it could not be judged:
 /// try again, perhaps elsewhere; 130 interrupted.
