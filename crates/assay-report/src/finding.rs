@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A question, and which figure of the results answers it. Without `benchmark` and `phase` the answer of the whole report does.
+/// A question, and which figure of the results answers it. Without `benchmark`, `phase` and `step` the answer of
+/// the whole report does.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
@@ -16,6 +17,8 @@ pub struct Question {
     pub alternative: Option<String>,
     /// A phase of a chain, by its name in the plan.
     pub phase: Option<String>,
+    /// A step of a branch, by its name in the plan.
+    pub step: Option<String>,
     /// Pre-relayed share of the phase: 0 to 1.
     #[serde(default)]
     pub seen: f64,

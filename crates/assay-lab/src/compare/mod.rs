@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use assay_report::number::in_percent;
 use assay_report::stats::paired::{PairedRatio, Spread, holm};
 use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::results::{self, LoadError, PhaseResult, Results, Run, TargetResults};
 
@@ -154,10 +154,10 @@ fn hint(differences: &[Difference]) -> &'static str {
 }
 
 /// Everything that was compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     schema: u32,
-    kind: &'static str,
+    kind: String,
     /// Share within which differences do not matter.
     pub delta: f64,
     /// Share by which the control load might move.
@@ -170,7 +170,7 @@ pub struct Comparison {
 }
 
 /// Two sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairComparison {
     /// The baseline.
     pub first: String,
@@ -191,7 +191,7 @@ pub struct PairComparison {
 }
 
 /// One figure on both sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedRow {
     /// Seen share.
     pub seen: f64,
@@ -256,7 +256,7 @@ pub fn compare(sources: &[Source], options: &CompareOptions) -> Result<Compariso
     }
     Ok(Comparison {
         schema: SCHEMA,
-        kind: "comparison",
+        kind: "comparison".to_owned(),
         delta: options.delta,
         control_limit: options.control_limit,
         comparisons,

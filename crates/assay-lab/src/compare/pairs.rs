@@ -2,7 +2,7 @@
 
 use assay_report::number::in_percent;
 use assay_report::stats::median;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Side;
 use crate::results::{Run, Status};
@@ -11,7 +11,7 @@ use crate::results::{Run, Status};
 pub const PAIRS_MIN: usize = 6;
 
 /// Pairs of one seen share.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairCount {
     /// Seen share.
     pub seen: f64,
@@ -28,7 +28,7 @@ pub struct PairCount {
 }
 
 /// A run that does not count.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The run.
     pub run: String,

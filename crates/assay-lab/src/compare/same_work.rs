@@ -3,14 +3,14 @@
 use std::fmt;
 
 use assay_report::number::in_percent;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Side;
 use crate::results::{Run, Status, TargetResults};
 
 /// A field in which two sides differ.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Its name, as a path into the results.
     pub field: String,

@@ -33,7 +33,7 @@ pub(crate) enum PrefillArgument {
     Unseen,
 }
 
-/// Send a forged chain to nodes that run already: by RPC, or as their peer.
+/// Send a forged chain to nodes that run already: by RPC, or as their peer
 ///
 /// TARGET is VIA@HOST:PORT with VIA one of rpc (submitblock and sendrawtransaction), p2p
 /// (announces transactions and blocks, which the node requests) and compact (blocks as compact

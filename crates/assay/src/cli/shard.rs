@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// Validate a chain in parts that need not know of each other: on many cores or many machines.
+/// Validate a chain in parts that need not know of each other: on many cores or many machines
 ///
 /// Every rule is checked, and the coins of the chain come out, as with `assay validate`. The coins
 /// that blocks spend come from files that nobody has to trust: two sums of keyed hashes, over all

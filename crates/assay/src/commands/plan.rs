@@ -17,23 +17,10 @@ pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
             output::print_json(&names.collect::<Vec<_>>())?;
         }
         PlanCommand::List { json: false } => {
-            for name in Plan::builtin_names() {
-                let plan = Plan::builtin(name)?;
-                output::print(&format!("{name:<20}{}\n", plan.title))?;
-            }
-            for name in MempoolPlan::builtin_names() {
-                let text = MempoolPlan::builtin_text(name).unwrap_or_default();
-                let plan = MempoolPlan::parse(text, name)?;
-                output::print(&format!("{name:<20}{}\n", plan.title))?;
-            }
-            for name in BenchPlan::builtin_names() {
-                let plan =
-                    BenchPlan::parse(BenchPlan::builtin_text(name).unwrap_or_default(), name)?;
-                output::print(&format!("{name:<20}{}\n", plan.title))?;
-            }
-            for name in StepsPlan::builtin_names() {
-                let text = StepsPlan::builtin_text(name).unwrap_or_default();
-                output::print(&format!("{name:<20}{}\n", StepsPlan::parse(text, name)?.title))?;
+            let plans = titles()?;
+            let width = plans.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+            for (name, title) in plans {
+                output::print(&format!("{name:<width$}  {title}\n"))?;
             }
         }
         PlanCommand::Show { name } => {
@@ -46,4 +33,25 @@ pub(crate) fn run(arguments: PlanArguments) -> anyhow::Result<Outcome> {
         }
     }
     Ok(Outcome::Good)
+}
+
+/// Names and titles of all built-in plans.
+fn titles() -> anyhow::Result<Vec<(&'static str, String)>> {
+    let mut plans = Vec::new();
+    for name in Plan::builtin_names() {
+        plans.push((name, Plan::builtin(name)?.title));
+    }
+    for name in MempoolPlan::builtin_names() {
+        let text = MempoolPlan::builtin_text(name).unwrap_or_default();
+        plans.push((name, MempoolPlan::parse(text, name)?.title));
+    }
+    for name in BenchPlan::builtin_names() {
+        let text = BenchPlan::builtin_text(name).unwrap_or_default();
+        plans.push((name, BenchPlan::parse(text, name)?.title));
+    }
+    for name in StepsPlan::builtin_names() {
+        let text = StepsPlan::builtin_text(name).unwrap_or_default();
+        plans.push((name, StepsPlan::parse(text, name)?.title));
+    }
+    Ok(plans)
 }

@@ -12,13 +12,13 @@ use assay_bench::suite::Extent;
 use assay_lab::builds::Build;
 use assay_report::stats::ratio::Ratio;
 use assay_report::stats::verdict::Verdict;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{AGAIN, BASE, HEAD, spec};
 use crate::commands::bench;
 
 /// A benchmark, judged.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MicroRow {
     pub(crate) benchmark: String,
     pub(crate) base_ns: f64,
@@ -36,7 +36,7 @@ pub(crate) struct MicroRow {
 }
 
 /// What `bench_bitcoin` says.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Micro {
     pub(crate) rounds: usize,
     /// Floor of the harness on this machine, a share.

@@ -14,21 +14,25 @@ use assay_report::{Finding, Page, Question, ResultsFile, atomic_file};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use crate::commands::run::steps::StepsResults;
+
 /// Results in a folder of the overview.
 const RESULTS: &str = "results.json.gz";
 const REPORT: &str = "report.md";
 const CHARTS: &str = "charts";
 
-/// Results of either kind.
+/// Results of any kind.
 pub(super) enum Stored {
     Chain(Box<Results>),
     Benchmarks(Box<BenchResults>),
+    Steps(Box<StepsResults>),
 }
 
 impl Stored {
     /// Results of a run, without the paths of the folder that it was made in, of this program and of the builds.
     pub(super) fn of_run(dir: &Path) -> anyhow::Result<Self> {
-        let mut file = ResultsFile::read(&dir.join(results::FILE))?;
+        let path = StepsResults::file_in(dir).unwrap_or_else(|| dir.join(results::FILE));
+        let mut file = ResultsFile::read(&path)?;
         let whole = dir.canonicalize().with_context(|| format!("cannot use {}", dir.display()))?;
         if let Some(program) = std::env::current_exe()?.to_str() {
             file.replace(program, "assay");
@@ -41,7 +45,11 @@ impl Stored {
         if let Some(here) = std::env::current_dir()?.to_str().filter(|here| here.len() > 1) {
             file.replace(&format!("{here}/"), "");
         }
-        Self::of(file)
+        let mut stored = Self::of(file)?;
+        if let Self::Steps(results) = &mut stored {
+            results.forget_clones();
+        }
+        Ok(stored)
     }
 
     /// Results that were published before.
@@ -53,6 +61,9 @@ impl Stored {
         if file.is_of_benchmarks() {
             return Ok(Self::Benchmarks(Box::new(bench_report::parse(file)?)));
         }
+        if StepsResults::is_one(&file) {
+            return Ok(Self::Steps(Box::new(StepsResults::parse(file)?)));
+        }
         Ok(Self::Chain(Box::new(results::parse(file)?)))
     }
 
@@ -61,6 +72,7 @@ impl Stored {
         match self {
             Self::Chain(results) => Some(&results.plan.name),
             Self::Benchmarks(results) => results.plan.as_ref().map(|plan| plan.name.as_str()),
+            Self::Steps(results) => Some(&results.plan().name),
         }
     }
 
@@ -68,6 +80,7 @@ impl Stored {
         match self {
             Self::Chain(results) => &results.machine,
             Self::Benchmarks(results) => &results.conditions.machine,
+            Self::Steps(results) => results.machine(),
         }
     }
 
@@ -75,6 +88,7 @@ impl Stored {
         match self {
             Self::Chain(results) => &results.created,
             Self::Benchmarks(results) => &results.created,
+            Self::Steps(results) => results.created(),
         }
     }
 
@@ -82,6 +96,7 @@ impl Stored {
         match self {
             Self::Chain(results) => &results.rerun,
             Self::Benchmarks(results) => &results.rerun,
+            Self::Steps(results) => results.rerun(),
         }
     }
 
@@ -89,6 +104,7 @@ impl Stored {
         match self {
             Self::Chain(results) => assay_lab::report::finding(results, question),
             Self::Benchmarks(results) => bench_report::finding(results, question),
+            Self::Steps(results) => results.finding(question),
         }
     }
 
@@ -96,6 +112,7 @@ impl Stored {
         match self {
             Self::Chain(results) => assay_lab::report::page(results),
             Self::Benchmarks(results) => bench_report::page(results),
+            Self::Steps(results) => results.page(),
         }
     }
 
@@ -103,6 +120,7 @@ impl Stored {
         match self {
             Self::Chain(results) => serde_json::to_vec(results),
             Self::Benchmarks(results) => serde_json::to_vec(results),
+            Self::Steps(results) => serde_json::to_vec(results),
         }
     }
 

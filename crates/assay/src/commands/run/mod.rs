@@ -4,7 +4,7 @@ mod block_files;
 mod mempool;
 mod series;
 mod snapshot;
-mod steps;
+pub(crate) mod steps;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

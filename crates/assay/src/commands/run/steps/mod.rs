@@ -1,6 +1,8 @@
 //! `assay run` with a plan of steps: a base and the steps of a branch, as builds, each judged and compared with what was published.
 
+mod finding;
 mod page;
+mod results;
 mod syncs;
 
 use std::path::{Path, PathBuf};
@@ -11,78 +13,15 @@ use anyhow::{Context, bail};
 use assay_bench::bench_bitcoin::PROGRAM;
 use assay_bench::plan::StepsPlan;
 use assay_lab::builds::{Build, Cache, FindError};
-use assay_lab::compare::ComparedRow;
 use assay_report::atomic_file;
-use serde::Serialize;
 
-use self::syncs::Syncs;
+pub(crate) use self::results::StepsResults;
+use self::results::{Absent, FILE, KIND, SCHEMA, StepResult, Sum};
 use super::is_path;
 use crate::cli::RunArguments;
 use crate::commands::pr::micro::{self, Micro, MicroTask};
 use crate::commands::{builds, stop_flag};
 use crate::{Outcome, output};
-
-/// Everything that the page says.
-#[derive(Serialize)]
-struct StepsResults {
-    schema: u32,
-    kind: &'static str,
-    created: String,
-    rerun: String,
-    plan: StepsPlan,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    base: Option<Build>,
-    steps: Vec<StepResult>,
-    sum: Sum,
-    /// The syncs; absent where they were not asked for, or where less than two builds are there.
-    #[serde(rename = "macro", skip_serializing_if = "Option::is_none")]
-    syncs: Option<Syncs>,
-    /// Whether everything was measured that could be.
-    is_complete: bool,
-    #[serde(skip)]
-    machine: assay_lab::machine::Machine,
-}
-
-/// A step.
-#[derive(Serialize)]
-struct StepResult {
-    name: String,
-    title: String,
-    revision: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    build: Option<Build>,
-    /// Builds that the step needs and that there are not.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    absent: Vec<Absent>,
-    /// Published time of a sync before the step over that with it.
-    published: Option<f64>,
-    /// Published time of a sync of the base over that with the step.
-    published_since_base: Option<f64>,
-    /// Syncs of the step before over syncs of this one.
-    alone: Option<ComparedRow>,
-    /// Syncs of the base over syncs of this one.
-    since_base: Option<ComparedRow>,
-    /// `bench_bitcoin` before the step and with it.
-    micro: Option<Micro>,
-}
-
-/// A build that there is not.
-#[derive(Clone, Serialize)]
-struct Absent {
-    revision: String,
-    /// The command that makes it.
-    command: String,
-}
-
-/// All steps up to the last one that is built, against the base.
-#[derive(Serialize)]
-struct Sum {
-    /// That step.
-    up_to: String,
-    published: Option<f64>,
-    #[serde(rename = "macro")]
-    syncs: Option<ComparedRow>,
-}
 
 /// The plan, where it is one of steps.
 pub(super) fn find(name: &str) -> anyhow::Result<Option<StepsPlan>> {
@@ -146,8 +85,8 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
         && steps.iter().filter_map(|step| step.micro.as_ref()).all(|micro| micro.is_complete);
     let last = &steps[last];
     let results = StepsResults {
-        schema: 1,
-        kind: "steps",
+        schema: SCHEMA,
+        kind: KIND.to_owned(),
         created: assay_lab::machine::utc_now(),
         rerun: rerun(arguments),
         sum: Sum {
@@ -306,7 +245,7 @@ fn outcome(results: &StepsResults) -> Outcome {
 
 fn write(results: &StepsResults, dir: &Path) -> anyhow::Result<()> {
     let json = serde_json::to_vec_pretty(results).context("cannot write JSON")?;
-    atomic_file::write(&dir.join("steps.json"), &json)?;
+    atomic_file::write(&dir.join(FILE), &json)?;
     let page = page::of(results);
     atomic_file::write(&dir.join("report.md"), page.markdown().as_bytes())?;
     atomic_file::write(&dir.join("report.html"), page.html().as_bytes())?;
@@ -365,5 +304,32 @@ mod tests {
             assert_eq!(step.absent.len(), absent, "{}", step.name);
             assert!(step.absent[0].command.ends_with(&step.revision), "{}", step.name);
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let plan = find("ibd-tracking-core").expect("valid").expect("built in");
+        let folder = tempfile::tempdir().expect("a folder");
+        let found = Found::within(&plan, &Cache::at(folder.path())).expect("nothing is there");
+        let steps = steps(&plan, &found);
+        let results = StepsResults {
+            schema: SCHEMA,
+            kind: KIND.to_owned(),
+            created: "2026-11-26T00:00:00Z".to_owned(),
+            rerun: "assay run ibd-tracking-core".to_owned(),
+            sum: Sum { up_to: "siphash".to_owned(), published: Some(1.186), syncs: None },
+            plan,
+            base: None,
+            steps,
+            syncs: None,
+            is_complete: true,
+            machine: assay_lab::machine::Machine::default(),
+        };
+        write(&results, folder.path()).expect("writable");
+        let path = StepsResults::file_in(folder.path()).expect("it is there");
+        let file = assay_report::ResultsFile::read(&path).expect("readable");
+        assert!(StepsResults::is_one(&file));
+        let again = StepsResults::parse(file).expect("of this form");
+        assert_eq!(again.page().markdown(), results.page().markdown());
     }
 }

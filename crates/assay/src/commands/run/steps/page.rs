@@ -5,7 +5,8 @@ use assay_lab::machine;
 use assay_report::stats::verdict::Verdict;
 use assay_report::{Figure, Front, Page, Section, Table};
 
-use super::{StepResult, StepsResults};
+use super::results::{StepResult, StepsResults};
+use super::syncs::Syncs;
 use crate::commands::pr::nanoseconds;
 
 /// Digits of a commit's hash on the page.
@@ -41,7 +42,7 @@ fn front(results: &StepsResults) -> Front {
             .figures
             .push(ratio_figure(row, "time of a sync of the base over the last step that is built"));
     }
-    if let Some(row) = results.syncs.as_ref().and_then(super::Syncs::floor) {
+    if let Some(row) = results.syncs.as_ref().and_then(Syncs::floor) {
         front.figures.push(ratio_figure(&row, "the first build against itself"));
     }
     let rows =
@@ -83,7 +84,7 @@ fn has_micro(results: &StepsResults) -> bool {
 }
 
 /// A verdict, and that there were too few pairs for one.
-fn verdict(row: &ComparedRow) -> &'static str {
+pub(super) fn verdict(row: &ComparedRow) -> &'static str {
     if row.ratio.pairs < PAIRS_MIN && !row.verdict.is_difference() {
         "undecided, too few pairs count"
     } else {
@@ -101,6 +102,14 @@ fn ratio_figure(row: &ComparedRow, of: &str) -> Figure {
             ratio.interval.low, ratio.interval.high, ratio.pairs
         ),
     }
+}
+
+/// A ratio with its interval and the number of its pairs.
+pub(super) fn ratio_text(row: &ComparedRow) -> String {
+    let ratio = &row.ratio;
+    let interval = ratio.interval;
+    let pairs = ratio.pairs;
+    format!("{:.3} ({:.3} to {:.3}, {pairs} pairs)", ratio.median, interval.low, interval.high)
 }
 
 fn caveats(results: &StepsResults) -> Vec<String> {

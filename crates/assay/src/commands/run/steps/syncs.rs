@@ -14,15 +14,16 @@ use assay_lab::compare::{
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 use assay_lab::run::{RunOptions, run as run_plan};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::super::OwnChainFlags;
-use super::{StepResult, rerun};
+use super::rerun;
+use super::results::StepResult;
 use crate::cli::RunArguments;
 use crate::commands::pr::{BASE, chain_text, own_programs, target};
 
 /// What the syncs say.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Syncs {
     /// Runs whose end state is not that of the chain.
     pub(super) void_runs: usize,
