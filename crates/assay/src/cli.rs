@@ -245,7 +245,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) keep_datadirs: bool,
     /// After the measured runs, run each target once more under `perf`: a flame graph for each in
-    /// the folder `profiles`, and a table in the report.
+    /// the folder `profiles`, one of how each differs from the first, and tables in the report.
     #[arg(long)]
     pub(crate) profile: bool,
     /// Print the results as JSON.

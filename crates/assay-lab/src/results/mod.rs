@@ -597,12 +597,41 @@ pub struct Profile {
     pub top: Vec<Share>,
     /// Why there is no profile.
     pub missing: Option<String>,
+    /// How it differs from that of the first target; absent for the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
+}
+
+/// CPU time of two targets at the same work, by samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The first target.
+    pub from: String,
+    /// All CPU time of the first target, in seconds.
+    pub before_s: f64,
+    /// That of this one.
+    pub after_s: f64,
+    /// The differential flame graph, a path inside the folder of results.
+    pub picture: Option<String>,
+    /// Functions whose own time changed most, largest change first.
+    pub changed: Vec<Changed>,
+}
+
+/// A function's own CPU time in two targets, in seconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Its name, as `perf` has it.
+    pub function: String,
+    /// In the first target.
+    pub before_s: f64,
+    /// In this one.
+    pub after_s: f64,
 }
 
 /// A function's share of the samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Its name, as `perf` tells it.
+    /// Its name, as `perf` has it.
     pub function: String,
     /// Samples in itself, not in what it calls, of all.
     pub share: f64,

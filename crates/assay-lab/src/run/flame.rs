@@ -18,31 +18,73 @@ const ROWS_MAX: usize = 100;
 /// Width of a letter.
 const LETTER_PX: f64 = 6.6;
 
+/// A change of this share of all samples has the deepest colour.
+const FULL_COLOUR: f64 = 0.05;
+
 /// Stacks, outermost frame first and `;` between frames, with the number of samples of each.
 pub(crate) type Folded = BTreeMap<String, u64>;
 
+/// A call, from the same callers, in two programs; in a picture of one program `before` is zero.
 #[derive(Default)]
 struct Frame<'a> {
-    samples: u64,
+    before: u64,
+    after: u64,
     calls: BTreeMap<&'a str, Frame<'a>>,
+}
+
+/// How frames are drawn.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// One program: widths are its samples.
+    One,
+    /// Two programs at the same work: widths are the mean of both, so that what only one of them does is seen as well.
+    Change,
 }
 
 /// The picture of `stacks`, as an SVG file that needs no page.
 pub(crate) fn draw(title: &str, stacks: &Folded) -> String {
     let mut root = Frame::default();
+    add(&mut root, stacks, |frame| &mut frame.after);
+    let says = format!(
+        "{} samples; width is share of samples, callers above what they call; point at a frame for its name",
+        root.after
+    );
+    picture(title, &says, &root, Way::One)
+}
+
+/// The picture of how the samples of two programs at the same work differ (a differential flame graph).
+pub(crate) fn draw_change(title: &str, before: &Folded, after: &Folded) -> String {
+    let mut root = Frame::default();
+    add(&mut root, before, |frame| &mut frame.before);
+    add(&mut root, after, |frame| &mut frame.after);
+    let says = format!(
+        "{} samples, then {}; width is the mean of both; red: more samples than before, blue: fewer, white: as many",
+        root.before, root.after
+    );
+    picture(title, &says, &root, Way::Change)
+}
+
+fn add<'a>(
+    root: &mut Frame<'a>,
+    stacks: &'a Folded,
+    count: impl for<'f> Fn(&'f mut Frame<'a>) -> &'f mut u64,
+) {
     for (stack, samples) in stacks {
-        root.samples += samples;
-        let mut frame = &mut root;
+        *count(root) += samples;
+        let mut frame = &mut *root;
         for name in stack.split(';').take(ROWS_MAX) {
             frame = frame.calls.entry(name).or_default();
-            frame.samples += samples;
+            *count(frame) += samples;
         }
     }
+}
+
+fn picture(title: &str, says: &str, root: &Frame<'_>, way: Way) -> String {
     let mut rows = 0;
     let mut frames = String::new();
-    let scale = (WIDTH - 2.0 * MARGIN) / root.samples.max(1) as f64;
-    let all = root.samples;
-    calls(&mut frames, &root, (0, MARGIN, scale, all), &mut rows);
+    let all = way.weight(root);
+    let scale = (WIDTH - 2.0 * MARGIN) / all.max(1.0);
+    calls(&mut frames, root, (0, MARGIN, scale, all), way, &mut rows);
     let height = HEAD + ROW * rows as f64 + MARGIN;
     let title = escape(title);
     format!(
@@ -52,33 +94,32 @@ pub(crate) fn draw(title: &str, stacks: &Folded) -> String {
          @media (prefers-color-scheme: dark) {{ svg {{ background: #16181d; color: #ddd; }} }}\n\
          g text {{ fill: #000; pointer-events: none; }} rect {{ stroke: #fff; stroke-width: 0.4; }}\n</style>\n\
          <text x=\"{MARGIN}\" y=\"18\" fill=\"currentColor\" font-size=\"14\">{title}</text>\n\
-         <text x=\"{MARGIN}\" y=\"34\" fill=\"currentColor\">{all} samples; width is share of samples, callers above what they call; \
-         point at a frame for its name</text>\n{frames}</svg>\n"
+         <text x=\"{MARGIN}\" y=\"34\" fill=\"currentColor\">{says}</text>\n{frames}</svg>\n"
     )
 }
 
-/// Draws what `frame` calls, beside each other from `x` on.
+/// Draws what `frame` calls, next to each other from `x` on.
 fn calls(
     out: &mut String,
     frame: &Frame<'_>,
-    (row, x, scale, all): (usize, f64, f64, u64),
+    (row, x, scale, all): (usize, f64, f64, f64),
+    way: Way,
     rows: &mut usize,
 ) {
     let mut x = x;
     for (name, call) in &frame.calls {
-        let width = call.samples as f64 * scale;
+        let width = way.weight(call) * scale;
         if width >= LEAST_PX {
             *rows = (*rows).max(row + 1);
             let y = HEAD + ROW * row as f64;
-            let share = 100.0 * call.samples as f64 / all.max(1) as f64;
             // Writing to a string cannot fail.
             let _ = write!(
                 out,
-                "<g><title>{} ({} samples, {share:.2} %)</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" \
+                "<g><title>{} ({})</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" \
                  height=\"{ROW}\" fill=\"{}\"/>",
                 escape(name),
-                call.samples,
-                colour(name),
+                way.samples(call, all),
+                way.colour(name, call, all),
             );
             let letters = ((width - 4.0) / LETTER_PX) as usize;
             if letters >= 3 {
@@ -90,9 +131,48 @@ fn calls(
                 );
             }
             out.push_str("</g>\n");
-            calls(out, call, (row + 1, x, scale, all), rows);
+            calls(out, call, (row + 1, x, scale, all), way, rows);
         }
         x += width;
+    }
+}
+
+impl Way {
+    fn weight(self, frame: &Frame<'_>) -> f64 {
+        match self {
+            Self::One => frame.after as f64,
+            Self::Change => (frame.before + frame.after) as f64 / 2.0,
+        }
+    }
+
+    /// What is said of a frame.
+    fn samples(self, frame: &Frame<'_>, all: f64) -> String {
+        match self {
+            Self::One => {
+                let share = 100.0 * frame.after as f64 / all.max(1.0);
+                format!("{} samples, {share:.2} %", frame.after)
+            }
+            Self::Change => format!("{} samples, then {}", frame.before, frame.after),
+        }
+    }
+
+    /// In a picture of one program a warm colour that a name always has.
+    fn colour(self, name: &str, frame: &Frame<'_>, all: f64) -> String {
+        match self {
+            Self::One => {
+                let hash = name
+                    .bytes()
+                    .fold(5381_u32, |hash, byte| hash.wrapping_mul(33) ^ u32::from(byte));
+                let (hue, light) = (10 + hash % 45, 58 + (hash >> 8) % 14);
+                format!("hsl({hue}, 85%, {light}%)")
+            }
+            Self::Change => {
+                let change = frame.after as f64 - frame.before as f64;
+                let hue = if change > 0.0 { 5 } else { 220 };
+                let depth = (change.abs() / (FULL_COLOUR * all.max(1.0))).min(1.0);
+                format!("hsl({hue}, 85%, {:.0}%)", 96.0 - 38.0 * depth)
+            }
+        }
     }
 }
 
@@ -101,13 +181,6 @@ fn shortened(name: &str, letters: usize) -> String {
         return name.to_owned();
     }
     name.chars().take(letters - 1).chain(['…']).collect()
-}
-
-/// A warm colour that a name always has.
-fn colour(name: &str) -> String {
-    let hash = name.bytes().fold(5381_u32, |hash, byte| hash.wrapping_mul(33) ^ u32::from(byte));
-    let (hue, light) = (10 + hash % 45, 58 + (hash >> 8) % 14);
-    format!("hsl({hue}, 85%, {light}%)")
 }
 
 #[cfg(test)]
@@ -127,6 +200,29 @@ mod tests {
         assert_eq!(svg.matches("<g>").count(), 4);
         assert_eq!(svg.matches("<g>").count(), svg.matches("</g>").count());
         assert!(draw("none", &Folded::new()).contains("0 samples"));
+    }
+
+    #[test]
+    fn changes_have_colours_and_what_is_gone_is_seen() {
+        let folded = |stacks: [(&str, u64); 3]| -> Folded {
+            stacks.into_iter().map(|(stack, samples)| (stack.to_owned(), samples)).collect()
+        };
+        let svg = draw_change(
+            "builds",
+            &folded([("a;b", 50), ("a;gone", 10), ("same", 40)]),
+            &folded([("a;b", 80), ("a;new", 20), ("same", 40)]),
+        );
+        assert!(svg.contains("100 samples, then 140"), "{svg}");
+        let frame = |says: &str| {
+            let at = svg.find(says).unwrap_or_else(|| panic!("{says}: {svg}"));
+            svg[at..].lines().next().expect("a line").to_owned()
+        };
+        assert!(frame("b (50 samples, then 80)").contains("hsl(5, 85%, 58%)"));
+        assert!(frame("gone (10 samples, then 0)").contains("hsl(220, 85%, 58%)"));
+        assert!(frame("new (0 samples, then 20)").contains("hsl(5, 85%, 58%)"));
+        assert!(frame("same (40 samples, then 40)").contains("hsl(220, 85%, 96%)"));
+        // 65 of a mean of 120 samples, over 1180 pixels.
+        assert!(frame("b (50 samples, then 80)").contains("width=\"639.2\""));
     }
 
     #[test]

@@ -355,6 +355,7 @@ impl Session<'_> {
         atomic_file::create_folder(&folder)?;
         let seen = self.plan.feed.seen.first().copied().unwrap_or_default();
         let mut profiles = Vec::new();
+        let mut first = None;
         for (index, target) in self.targets.iter().enumerate() {
             let name = target.name.clone();
             if !profile::is_there() {
@@ -377,7 +378,15 @@ impl Session<'_> {
                 }
                 None => {
                     let title = format!("{name} ({}): {}", target.version, self.plan.title);
-                    profile::evaluate(&name, &title, &data, &folder)
+                    let (mut profile, stacks) = profile::evaluate(&name, &title, &data, &folder);
+                    match &first {
+                        _ if stacks.is_empty() => {}
+                        None => first = Some((name, stacks)),
+                        Some((first, before)) => {
+                            profile::compare((first, before), &stacks, &folder, &mut profile);
+                        }
+                    }
+                    profile
                 }
             });
         }

@@ -1,6 +1,6 @@
 //! Runs under `perf`, after those that count: where a target's time goes, as a flame graph and a table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
@@ -11,12 +11,12 @@ use assay_report::atomic_file;
 
 use super::flame::{self, Folded};
 use crate::process::Launch;
-use crate::results::{Profile, Share};
+use crate::results::{Change, Changed, Profile, Share};
 
 /// Folder of profiles in the folder of results.
 pub(crate) const FOLDER: &str = "profiles";
 /// Samples per second and thread; no divisor of the rates of clocks.
-const HERTZ: &str = "199";
+const HERTZ: u32 = 199;
 /// Stacks are unwound from copies of so many bytes: release builds keep no frame pointers.
 const CALL_GRAPH: &str = "dwarf,8192";
 /// Functions that the report names for each target.
@@ -35,24 +35,71 @@ pub(crate) fn is_there() -> bool {
 
 /// The same program under `perf record`, which writes to `data`.
 pub(crate) fn wrapped(launch: Launch, data: &Path) -> Launch {
-    let mut args = vec!["record".into(), "--quiet".into(), "-F".into(), HERTZ.into()];
+    let mut args = vec!["record".into(), "--quiet".into(), "-F".into(), HERTZ.to_string().into()];
     args.extend(["--call-graph".into(), CALL_GRAPH.into(), "-o".into(), data.into(), "--".into()]);
     args.push(launch.program);
     args.extend(launch.args);
     Launch { program: "perf".into(), args, ..launch }
 }
 
-/// Makes the pictures of what `perf` wrote to `data`, which is removed.
-pub(crate) fn evaluate(target: &str, title: &str, data: &Path, folder: &Path) -> Profile {
+/// Makes the pictures of what `perf` wrote to `data`, which is removed. The stacks are for comparisons.
+pub(crate) fn evaluate(target: &str, title: &str, data: &Path, folder: &Path) -> (Profile, Folded) {
     let mut profile = Profile { target: target.to_owned(), ..Profile::default() };
-    match make(target, title, data, folder, &mut profile) {
-        Ok(()) if profile.samples > 0 => {}
-        Ok(()) => profile.missing = Some("perf took no samples".to_owned()),
-        Err(error) => profile.missing = Some(error.to_string()),
+    let stacks = match make(target, title, data, folder, &mut profile) {
+        Ok(stacks) => stacks,
+        Err(error) => {
+            profile.missing = Some(error.to_string());
+            Folded::new()
+        }
+    };
+    if profile.missing.is_none() && profile.samples == 0 {
+        profile.missing = Some("perf took no samples".to_owned());
     }
     // Large, and of no use without the very programs that were measured.
     let _ = fs::remove_file(data);
-    profile
+    (profile, stacks)
+}
+
+/// What of the samples of a target differs from those of the first one, `name` with `before`: a picture and the functions that
+/// changed most.
+pub(crate) fn compare(
+    (name, before): (&str, &Folded),
+    after: &Folded,
+    folder: &Path,
+    profile: &mut Profile,
+) {
+    let target = &profile.target;
+    let picture = format!("{name}-to-{target}.svg");
+    let title = format!("From {name} to {target}: CPU time");
+    let drawn = flame::draw_change(&title, before, after);
+    let written = atomic_file::write(&folder.join(&picture), drawn.as_bytes());
+    let (own_before, own_after) = (own(before), own(after));
+    let mut changed: Vec<_> = own_before
+        .keys()
+        .chain(own_after.keys())
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|function| Changed {
+            function: (*function).to_owned(),
+            before_s: seconds(own_before.get(function)),
+            after_s: seconds(own_after.get(function)),
+        })
+        .collect();
+    let size = |changed: &Changed| (changed.after_s - changed.before_s).abs();
+    changed.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    changed.truncate(TOP);
+    profile.change = Some(Change {
+        from: name.to_owned(),
+        before_s: seconds(Some(&before.values().sum())),
+        after_s: seconds(Some(&after.values().sum())),
+        picture: written.is_ok().then(|| format!("{FOLDER}/{picture}")),
+        changed,
+    });
+}
+
+/// CPU time of so many samples.
+fn seconds(samples: Option<&u64>) -> f64 {
+    samples.map_or(0.0, |samples| *samples as f64 / f64::from(HERTZ))
 }
 
 fn make(
@@ -61,7 +108,7 @@ fn make(
     data: &Path,
     folder: &Path,
     profile: &mut Profile,
-) -> io::Result<()> {
+) -> io::Result<Folded> {
     let log = File::create(data.with_extension("script.log"))?;
     let mut script = Command::new("perf")
         .args(["script", "--no-inline", "-F", "comm,tid,ip,sym", "-i"])
@@ -92,7 +139,7 @@ fn make(
     let picture = format!("{target}.svg");
     write(&picture, flame::draw(title, &stacks).as_bytes())?;
     profile.picture = Some(format!("{FOLDER}/{picture}"));
-    Ok(())
+    Ok(stacks)
 }
 
 /// Stacks of `perf script`: a line with thread and number, then a line per frame, innermost first, then an empty one.
@@ -133,14 +180,19 @@ fn fold(lines: impl BufRead) -> io::Result<Folded> {
     Ok(stacks)
 }
 
-fn top(stacks: &Folded) -> Vec<Share> {
-    let all: u64 = stacks.values().sum();
-    let mut own: BTreeMap<&str, u64> = BTreeMap::new();
+/// Samples of each function itself, without what it calls.
+fn own(stacks: &Folded) -> BTreeMap<&str, u64> {
+    let mut own = BTreeMap::new();
     for (stack, samples) in stacks {
         let leaf = stack.rsplit_once(';').map_or("[unknown]", |(_, leaf)| leaf);
         *own.entry(leaf).or_default() += samples;
     }
-    let mut own: Vec<_> = own.into_iter().collect();
+    own
+}
+
+fn top(stacks: &Folded) -> Vec<Share> {
+    let all: u64 = stacks.values().sum();
+    let mut own: Vec<_> = own(stacks).into_iter().collect();
     own.sort_by_key(|(name, samples)| (std::cmp::Reverse(*samples), *name));
     let share = |(function, samples): (&str, u64)| Share {
         function: function.to_owned(),
@@ -197,10 +249,30 @@ http loop 7
     }
 
     #[test]
-    fn what_is_not_there_is_told() {
+    fn what_is_not_there_has_a_reason() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let none = folder.path().join("none");
-        let profile = evaluate("assay", "title", &none, folder.path());
+        let (profile, stacks) = evaluate("assay", "title", &none, folder.path());
         assert!(profile.missing.is_some() && profile.picture.is_none(), "{profile:?}");
+        assert!(stacks.is_empty());
+    }
+
+    #[test]
+    fn two_profiles_are_compared() {
+        let folded = |stacks: [(&str, u64); 2]| -> Folded {
+            stacks.into_iter().map(|(stack, samples)| (stack.to_owned(), samples)).collect()
+        };
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut profile = Profile { target: "new".to_owned(), ..Profile::default() };
+        let before = folded([("main;hash", 398), ("main;map", 199)]);
+        let after = folded([("main;hash", 398), ("main;vector", 398)]);
+        compare(("old", &before), &after, folder.path(), &mut profile);
+        let change = profile.change.expect("compared");
+        assert_eq!((change.before_s, change.after_s), (3.0, 4.0));
+        assert_eq!(change.changed[0].function, "vector");
+        assert_eq!((change.changed[0].before_s, change.changed[0].after_s), (0.0, 2.0));
+        assert_eq!((change.changed[1].before_s, change.changed[1].after_s), (1.0, 0.0));
+        assert_eq!(change.picture.as_deref(), Some("profiles/old-to-new.svg"));
+        assert!(folder.path().join("old-to-new.svg").exists());
     }
 }
