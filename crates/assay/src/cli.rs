@@ -222,8 +222,8 @@ pub(crate) struct RunArguments {
     pub(crate) filter: Vec<String>,
     /// Plans in parts: the part to run. `ibd-tracking` has `micro`, benchmarks, and `macro`, whole
     /// nodes that are given with --target [default: micro, then macro where there are targets].
-    /// Plans of steps have `micro`, `macro`, syncs of every step, and `sum`, syncs of the base and
-    /// the last step alone [default: micro and macro].
+    /// Plans of steps have `micro`, `macro`, syncs of every step, `related`, syncs of changes outside
+    /// of the branch, and `sum`, syncs of the base and the last step alone [default: all but sum].
     #[arg(long, value_name = "NAME")]
     pub(crate) part: Option<String>,
     /// Plans of benchmarks: count instructions with valgrind where the processor's counters are

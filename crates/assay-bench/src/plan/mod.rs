@@ -18,7 +18,7 @@ pub use self::bench_bitcoin::{CoreBuild, CoreSettings};
 pub use self::ibd::IbdSettings;
 pub use self::pairing::{PairingSettings, SubjectSettings};
 pub use self::stack::{LimitSettings, StackSettings, Wrap};
-pub use self::steps::{BaseRevision, Step, StepBenchmark, StepsPlan};
+pub use self::steps::{BaseRevision, Related, Step, StepBenchmark, StepsPlan};
 
 /// The format this program knows.
 const FORMAT: u32 = 1;

@@ -48,6 +48,9 @@ pub struct StepsPlan {
     /// The steps in their order; each contains those before it.
     #[serde(rename = "step")]
     pub steps: Vec<Step>,
+    /// Changes outside of the branch, each measured against the revision before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub related: Vec<Related>,
 }
 
 /// The base.
@@ -80,6 +83,32 @@ pub struct Step {
     /// Benchmarks of `bench_bitcoin` that show it.
     #[serde(default, rename = "benchmark", skip_serializing_if = "Vec::is_empty")]
     pub benchmarks: Vec<StepBenchmark>,
+}
+
+/// A change outside of the branch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Related {
+    /// Short name: small letters, digits, `-`, `.`.
+    pub name: String,
+    /// What it changes.
+    pub title: String,
+    /// The revision with it; absent for one that no public branch has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// The revision without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// What was published of its effect, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<String>,
+}
+
+impl Related {
+    /// The revisions without it and with it, where there are any.
+    pub fn revisions(&self) -> Option<[&str; 2]> {
+        Some([self.before.as_deref()?, self.revision.as_deref()?])
+    }
 }
 
 /// A benchmark, and what was published of it.
@@ -198,6 +227,26 @@ impl StepsPlan {
         all
     }
 
+    fn check_related(&self) -> Result<(), (&'static str, String, &'static str)> {
+        for (index, related) in self.related.iter().enumerate() {
+            let mut names = self.steps.iter().map(|step| &step.name);
+            let is_taken = names.any(|name| *name == related.name)
+                || self.related[..index].iter().any(|other| other.name == related.name);
+            if !is_name(&related.name) || TAKEN.contains(&&*related.name) || is_taken {
+                let rule = "use small letters, digits, '-' and '.', each name once, and not base, base-again or sum";
+                return Err(("related.name", related.name.clone(), rule));
+            }
+            if related.revision.is_some() != related.before.is_some() {
+                let rule = "give both revision and before, or neither";
+                return Err(("related.revision", related.name.clone(), rule));
+            }
+            for revision in related.revisions().into_iter().flatten() {
+                check_revision("related.revision", revision)?;
+            }
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
         if self.format != super::FORMAT {
             return Err(("format", self.format.to_string(), "only format 1 is known"));
@@ -240,7 +289,7 @@ impl StepsPlan {
                 check_time("step.benchmark.ns_after", benchmark.ns_after)?;
             }
         }
-        Ok(())
+        self.check_related()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod finding;
 mod page;
+mod related;
 mod results;
 mod syncs;
 
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use assay_bench::bench_bitcoin::PROGRAM;
-use assay_bench::plan::StepsPlan;
+use assay_bench::plan::{Related, StepsPlan};
 use assay_lab::builds::{Build, Cache, FindError};
 use assay_report::atomic_file;
 
@@ -52,8 +53,10 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     atomic_file::create_folder(&out_dir)?;
     let stop = stop_flag()?;
     let mut steps = steps(&plan, &found);
-    let Some(last) = steps.iter().rposition(|step| step.build.is_some()) else {
-        bail!("no step of {} is built; the lines above have the commands", plan.name);
+    let last = match steps.iter().rposition(|step| step.build.is_some()) {
+        Some(last) => last,
+        None if part == Part::Related => 0,
+        None => bail!("no step of {} is built; the lines above have the commands", plan.name),
     };
     if matches!(part, Part::All | Part::Micro) {
         for (number, step) in steps.iter_mut().enumerate() {
@@ -69,7 +72,8 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     let synced = if part == Part::Sum { last..=last } else { 0..=last };
     let steps_synced = &mut steps[synced];
     let built = steps_synced.iter().filter(|step| step.build.is_some()).count();
-    let syncs = if part != Part::Micro && built + usize::from(base.is_some()) > 1 {
+    let has_syncs = !matches!(part, Part::Micro | Part::Related);
+    let syncs = if has_syncs && built + usize::from(base.is_some()) > 1 {
         let base = base.as_ref();
         let syncs = syncs::run(&plan, sync_plan, base, steps_synced, arguments, &out_dir, &stop)?;
         syncs.assign(steps_synced);
@@ -81,6 +85,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     } else {
         None
     };
+    let related = related::run(&plan, &found, part, arguments, &out_dir, &stop)?;
     let is_complete = !stop.load(Ordering::Relaxed)
         && steps.iter().filter_map(|step| step.micro.as_ref()).all(|micro| micro.is_complete);
     let last = &steps[last];
@@ -97,6 +102,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
         plan,
         base,
         steps,
+        related,
         syncs,
         is_complete,
         machine: assay_lab::machine::record(&out_dir),
@@ -122,6 +128,8 @@ enum Part {
     Macro,
     /// Syncs of the base and the last step that is built.
     Sum,
+    /// Syncs of changes outside of the branch.
+    Related,
 }
 
 impl Part {
@@ -131,7 +139,10 @@ impl Part {
             Some("micro") => Self::Micro,
             Some("macro") => Self::Macro,
             Some("sum") => Self::Sum,
-            Some(other) => bail!("there is no part {other:?}; there are micro, macro and sum"),
+            Some("related") => Self::Related,
+            Some(other) => {
+                bail!("there is no part {other:?}; there are micro, macro, sum and related")
+            }
         })
     }
 }
@@ -150,7 +161,8 @@ impl<'a> Found<'a> {
     fn within(plan: &'a StepsPlan, cache: &Cache) -> anyhow::Result<Self> {
         let with: Vec<String> = plan.compiler.iter().cloned().collect();
         let mut builds = Vec::new();
-        for revision in plan.revisions() {
+        let related = plan.related.iter().filter_map(Related::revisions).flatten();
+        for revision in plan.revisions().into_iter().chain(related) {
             match cache.find(revision, &with, PROGRAM) {
                 Ok(build) => builds.push((revision.to_owned(), build)),
                 Err(FindError::None { .. }) => {}
@@ -234,7 +246,8 @@ fn measure_micro(
 }
 
 fn outcome(results: &StepsResults) -> Outcome {
-    let is_void = results.syncs.as_ref().is_some_and(|syncs| syncs.void_runs > 0);
+    let is_void = results.syncs.as_ref().is_some_and(|syncs| syncs.void_runs > 0)
+        || results.related.iter().any(|related| related.void_runs > 0);
     let mut micros = results.steps.iter().filter_map(|step| step.micro.as_ref());
     if is_void || !results.is_complete || micros.any(|micro| !micro.failures.is_empty()) {
         Outcome::Negative
@@ -318,6 +331,7 @@ mod tests {
             created: "2026-11-26T00:00:00Z".to_owned(),
             rerun: "assay run ibd-tracking-core".to_owned(),
             sum: Sum { up_to: "siphash".to_owned(), published: Some(1.186), syncs: None },
+            related: related::absent(&plan, &found),
             plan,
             base: None,
             steps,

@@ -32,6 +32,10 @@ pub(super) fn terminal(results: &StepsResults) -> String {
         text.push('\n');
         micro_table(results).text(&mut text);
     }
+    if results.related.iter().any(|related| related.syncs.is_some()) {
+        text.push('\n');
+        related_table(results).text(&mut text);
+    }
     text
 }
 
@@ -167,11 +171,71 @@ fn sections(results: &StepsResults) -> Vec<Section> {
         )];
         all.push(Section::new("micro", "bench_bitcoin", prose, vec![micro_table(results)]));
     }
+    if !results.related.is_empty() {
+        let tables = vec![related_table(results)];
+        all.push(Section::new("related", "Related changes", related_prose(results), tables));
+    }
     all.push(Section::new("builds", "Builds", Vec::new(), vec![builds(results)]));
     let machine = machine::table(&results.machine);
     all.push(Section::new("machine", "Machine", Vec::new(), vec![machine]));
     all.push(Section::new("method", "Method", method(results), Vec::new()));
     all
+}
+
+fn related_prose(results: &StepsResults) -> Vec<String> {
+    let mut prose = vec![
+        "Changes outside of the branch: syncs of the revision before each, and of the one with it, in a run of its own. Curves and single runs: `related/NAME/report.html`."
+            .to_owned(),
+    ];
+    let absent = results.plan.related.iter().zip(&results.related);
+    let absent = absent.filter(|(_, found)| found.build.is_none() || found.before.is_none());
+    let revisions: Vec<String> = absent
+        .filter_map(|(planned, _)| planned.revisions())
+        .flatten()
+        .map(|revision| format!("--rev {revision}"))
+        .collect();
+    if !revisions.is_empty() {
+        let plan = &results.plan;
+        let compiler =
+            plan.compiler.as_ref().map_or_else(String::new, |c| format!(" --compiler {c}"));
+        prose.push(format!(
+            "Builds that are absent, all of them or some: `assay builds make --repo PATH --preset {}{compiler} {}`",
+            plan.preset,
+            revisions.join(" ")
+        ));
+    }
+    prose
+}
+
+/// Each change outside of the branch.
+fn related_table(results: &StepsResults) -> Table {
+    let head =
+        ["Change", "What it changes", "Revision", "published", "ratio", "interval", "verdict"];
+    let caption = "Syncs: time without a change over time with it; above 1, it is faster";
+    let mut table = Table::new(caption, &head, 4);
+    for (planned, found) in results.plan.related.iter().zip(&results.related) {
+        let [ratio, interval, verdict] = found.syncs.as_ref().map_or_else(
+            || {
+                let reason = match (planned.revisions(), &found.before, &found.build) {
+                    (None, _, _) => "in no public branch",
+                    (Some(_), Some(_), Some(_)) => "not measured",
+                    _ => "absent",
+                };
+                [NONE.to_owned(), NONE.to_owned(), reason.to_owned()]
+            },
+            measured,
+        );
+        table.push([
+            planned.name.clone(),
+            planned.title.clone(),
+            planned.revision.as_deref().map_or(NONE, short).to_owned(),
+            planned.published.clone().unwrap_or_else(|| NONE.to_owned()),
+            ratio,
+            interval,
+            verdict,
+        ]);
+    }
+    table
 }
 
 /// Each step alone and since the base.
@@ -214,6 +278,10 @@ fn cells(step: &StepResult, row: Option<&ComparedRow>) -> [String; 3] {
         let reason = if step.build.is_none() { "absent" } else { "not measured" };
         return [NONE.to_owned(), NONE.to_owned(), reason.to_owned()];
     };
+    measured(row)
+}
+
+fn measured(row: &ComparedRow) -> [String; 3] {
     let (ratio, interval) = (&row.ratio, row.ratio.interval);
     [
         format!("{:.4}", ratio.median),

@@ -30,6 +30,9 @@ pub(crate) struct StepsResults {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<Build>,
     pub(super) steps: Vec<StepResult>,
+    /// Changes outside of the branch.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) related: Vec<RelatedResult>,
     pub(super) sum: Sum,
     /// The syncs; absent where they were not asked for, or where less than two builds are there.
     #[serde(rename = "macro", skip_serializing_if = "Option::is_none")]
@@ -61,6 +64,21 @@ pub(super) struct StepResult {
     pub(super) since_base: Option<ComparedRow>,
     /// `bench_bitcoin` before the step and with it.
     pub(super) micro: Option<Micro>,
+}
+
+/// A change outside of the branch, against the revision before it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RelatedResult {
+    pub(super) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) build: Option<Build>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) before: Option<Build>,
+    /// Syncs of the revision before it over syncs of it.
+    pub(super) syncs: Option<ComparedRow>,
+    /// Runs whose end state is not that of the chain.
+    #[serde(default)]
+    pub(super) void_runs: usize,
 }
 
 /// A build that there is not.
@@ -98,7 +116,10 @@ impl StepsResults {
     /// The clones that the builds were made from, which mean nothing to readers elsewhere.
     pub(crate) fn forget_clones(&mut self) {
         let steps = self.steps.iter_mut().filter_map(|step| step.build.as_mut());
-        for build in self.base.as_mut().into_iter().chain(steps) {
+        let related = self.related.iter_mut();
+        let related =
+            related.flat_map(|one| one.build.as_mut().into_iter().chain(one.before.as_mut()));
+        for build in self.base.as_mut().into_iter().chain(steps).chain(related) {
             build.repository = PathBuf::from("CLONE");
         }
     }
