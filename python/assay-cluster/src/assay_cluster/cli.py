@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -35,10 +34,10 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "validate",
         help="Validate a chain in parts",
         description="Judges all parts of a plan that have no result yet, each by `assay shard run` on some node, and "
-        "merges the results. Make the plan with `assay shard plan`. The salt and the results are those of `assay shard "
-        "run --all`: after an interruption either command goes on. A rejected part ends the run; any other failure of a "
-        "part is tried again on another node. Every node needs the same program, the plan and the files of blocks and "
-        "coins at one path.",
+        "merges the results. Make the plan with `assay shard plan`. The salt and the results are those of "
+        "`assay shard run --all`: after an interruption either command goes on. A rejected part ends the run; any "
+        "other failure of a part is tried again on another node. Every node needs the same program, the plan and the "
+        "files of blocks and coins at one path.",
         epilog=EXIT,
     )
     command.add_argument("plan", type=Path, metavar="PLAN", help="folder of the plan, at this path on every node")
@@ -141,7 +140,6 @@ def _validate(arguments: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     """The exit status."""
     parsed = parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
         return int(parsed.run(parsed))
     except Failure as failure:
@@ -153,10 +151,6 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
 
 
 def _program(path: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -44,6 +45,8 @@ def connected(address: str | None, processes: int | None) -> Iterator[None]:
         except Exception as error:
             where = address or "this machine"
             raise Failure(f"cannot connect to Ray at {where}: {_first_line(error)}") from None
+        # Ray has put a handler of its own in place.
+        signal.signal(signal.SIGTERM, _interrupt)
         try:
             yield
         finally:
@@ -123,6 +126,10 @@ def driver_node() -> str:
 def _first_line(error: BaseException) -> str:
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 class _Nowhere:

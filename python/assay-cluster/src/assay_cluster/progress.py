@@ -67,7 +67,7 @@ class Progress:
             return text
         whole = sum(self.weights.values())
         weight = sum(self.weights[number] for number in self.ended)
-        left_s = elapsed_s * (whole - weight) / weight if weight else 0
+        left_s = elapsed_s * max(0, whole - weight) / weight if weight else 0
         return f"{text}, {count / elapsed_s:.0f} {self.unit}/s, ETA {left_s:.0f} s"
 
     def _line(self, text: str) -> None:
