@@ -160,7 +160,7 @@ class Raylets(unittest.TestCase):
         self.addCleanup(self.cluster.remove_node, node)
         env = {"PATH": f"{folders[0]}{os.pathsep}{path}"}
         output = support.run(*self.command("--assay", "assay"), env=env)
-        self.fails(output, "has another program: assay 0.0.9", "the driver has assay 0.1.0")
+        self.fails(output, "has another program: assay 0.0.9", "the driver has assay")
         self.assertEqual(support.parts_in(self.out), {})
 
     def test_a_node_without_the_program_that_joins_late_is_left_out(self) -> None:

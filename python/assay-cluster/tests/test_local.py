@@ -61,7 +61,7 @@ class Local(unittest.TestCase):
             (("validate", self.chain.plan, *out, "--audit", "101"), "give 0 to 100"),
             (("validate", self.chain.plan, *out, "--address", "x:1", "--processes", "2"), "with --address"),
             (("validate", self.chain.plan, "--out", __file__), "exists"),
-            (("validate", self.chain.plan, *out, "--assay", "no-such-program"), "give --assay"),
+            (("validate", self.chain.plan, *out, "--assay", "no-such-program"), "give its path"),
             (("validate", self.chain.plan, *out, "--address", "127.0.0.1:1"), "cannot connect to Ray"),
         ]:
             with self.subTest(arguments=arguments):

@@ -14,13 +14,24 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from assay_cluster import node as on_node
-from assay_cluster.cluster import capable_nodes, driver_node
+from assay_cluster.cluster import capable_nodes, check_nodes, driver_node, wait_for_nodes
 from assay_cluster.errors import Again, Failure
 from assay_cluster.progress import Progress, say
 
-# A node that lacks nodes for that long is given up.
 TICK_S = 1.0
 NODES_CHECKED_EVERY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where and how jobs run: the arguments that all commands have."""
+
+    address: str | None
+    program: str
+    par: int
+    processes: int | None
+    retries: int
+    wait_s: float
 
 
 @dataclass(frozen=True)
@@ -48,17 +59,28 @@ Judge = Callable[[Job, on_node.Reply], bool]
 class Campaign:
     """Runs jobs until all are done, one ends it, or one failed everywhere."""
 
-    def __init__(self, threads: int, retries: int, wait_s: float) -> None:
-        self.threads = threads
-        self.retries = retries
-        self.wait_s = wait_s
+    def __init__(
+        self,
+        placement: Placement,
+        here: on_node.Inspection,
+        plan: tuple[str, str] | None = None,
+        paths: tuple[str, ...] = (),
+    ) -> None:
+        """Checks every node for the program of this machine, the plan (file and SHA-256) and what must be there."""
+        self.threads = placement.par
+        self.retries = placement.retries
+        self.wait_s = placement.wait_s
+        self.nodes = wait_for_nodes(self.threads, self.wait_s, say)
+        for remark in check_nodes(self.nodes, placement.program, here, plan, paths):
+            say(remark)
+        count, named = len(self.nodes), ", ".join(sorted(self.nodes.values())[:8])
+        say(f"{here.version}, SHA-256 {here.digest[:16]}…, on {count} node{'s' * (count > 1)}: {named}")
         # Next to the driver: it should live as long.
         pinned = NodeAffinitySchedulingStrategy(driver_node(), soft=True)
         actor = ray.remote(num_cpus=0, max_restarts=-1)(on_node.Board)
-        self.board = actor.options(name=None, scheduling_strategy=pinned).remote()
-        self.task = ray.remote(max_retries=0, num_cpus=threads)(on_node.run)
+        self.board = actor.options(scheduling_strategy=pinned).remote()
+        self.task = ray.remote(max_retries=0, num_cpus=self.threads)(on_node.run)
         self.pending: dict[Any, _Attempt] = {}
-        self.nodes: dict[str, str] = {}
         self.nodes_seen = self.nodes_checked = 0.0
 
     def run(self, jobs: Iterable[Job], judge: Judge, progress: Progress) -> bool:

@@ -6,14 +6,20 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from assay_cluster import __version__
 from assay_cluster.errors import Failure
+
+if TYPE_CHECKING:
+    from assay_cluster.campaign import Placement
 
 EXIT = (
     "Exit status: 0 the chain is valid, 1 it is not or a file of coins is wrong (`assay validate` shows which), 2 that "
     "could not be found out, 130 interrupted."
 )
+
+FINDS = "Exit status: 0 nothing was found, 1 a find, 2 the campaign could not be finished, 130 interrupted."
 
 
 def parser() -> argparse.ArgumentParser:
@@ -26,6 +32,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"assay-cluster {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_validate(commands)
+    _add_compare_kernel(commands)
+    _add_crash(commands)
     return top
 
 
@@ -41,13 +49,7 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         epilog=EXIT,
     )
     command.add_argument("plan", type=Path, metavar="PLAN", help="folder of the plan, at this path on every node")
-    command.add_argument(
-        "--out",
-        type=Path,
-        required=True,
-        metavar="RESULTS",
-        help="folder for results, on this machine; created if missing",
-    )
+    _add_out(command)
     _add_cluster(command)
     command.add_argument(
         "--blocks", metavar="DIR", help="folder of the block files on the nodes, if not where the plan says"
@@ -67,10 +69,63 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="PERCENT",
         help="of the parts, drawn after the run, to be judged again on other nodes; the bytes must be the same",
     )
+    command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_validate)
 
 
-def _add_cluster(command: argparse.ArgumentParser) -> None:
+def _add_compare_kernel(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "compare-kernel",
+        help="Compare verdicts on generated blocks with Bitcoin Core's kernel",
+        description="Runs `assay-peer-kernel compare` (peers/kernel) over ranges of its rounds; the report, printed as "
+        "JSON, is the one of a single run over all of them. The first disagreement ends the campaign; the blocks are "
+        "in RESULTS/found. After an interruption the same command goes on.",
+        epilog=FINDS,
+    )
+    _add_out(command)
+    _add_cluster(command, "assay-peer-kernel", "ASSAY_PEER_KERNEL")
+    command.add_argument("--seed", type=_natural, default=1, metavar="S", help="where all choices begin [default: 1]")
+    command.add_argument("--blocks", type=_positive, default=100_000, metavar="N", help="blocks [default: 100000]")
+    command.add_argument(
+        "--round-blocks", type=_positive, default=1500, metavar="N", help="blocks of a round [default: 1500]"
+    )
+    command.add_argument(
+        "--rounds", type=_positive, default=4, metavar="N", help="rounds of a range, which is run as one [default: 4]"
+    )
+    command.add_argument("--first-round", type=_natural, default=0, metavar="N", help="the first [default: 0]")
+    command.set_defaults(run=_compare_kernel)
+
+
+def _add_crash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "crash",
+        help="Kill nodes at random times and check that they lose nothing",
+        description="Runs `assay crash` for each seed of a range; prints sums and the report of each seed as JSON. The "
+        "first loss ends the campaign; what the node left is in RESULTS/found, up to 64 MiB. After an interruption the "
+        "same command goes on.",
+        epilog=FINDS,
+    )
+    _add_out(command)
+    _add_cluster(command)
+    command.add_argument("--seeds", type=_seeds, required=True, metavar="A..B", help="seeds, B included")
+    command.add_argument("--kills", type=_positive, default=50, metavar="N", help="kills for each seed [default: 50]")
+    command.add_argument("--scale", default="0.02", metavar="F", help="size of the chains [default: 0.02]")
+    command.add_argument("--p2p", action="store_true", help="let the blocks come from a second node")
+    command.add_argument("--index", action="store_true", help="run the node with its index too")
+    command.set_defaults(run=_crash)
+
+
+def _add_out(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="RESULTS",
+        help="folder for results, on this machine; created if missing",
+    )
+
+
+def _add_cluster(command: argparse.ArgumentParser, program: str = "assay", variable: str = "ASSAY") -> None:
     command.add_argument(
         "--address",
         metavar="ADDR",
@@ -78,10 +133,11 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
         "[default: this machine alone]",
     )
     command.add_argument(
-        "--assay",
-        default=os.environ.get("ASSAY", "assay"),
+        "--assay" if program == "assay" else "--program",
+        dest="program",
+        default=os.environ.get(variable, program),
         metavar="PATH",
-        help="the program, on every node [env: ASSAY] [default: assay, by PATH]",
+        help=f"the program, on every node [env: {variable}] [default: {program}, by PATH]",
     )
     command.add_argument(
         "--par",
@@ -110,30 +166,52 @@ def _add_cluster(command: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long to wait for a node that can run a part [default: 300]",
     )
-    command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _validate(arguments: argparse.Namespace) -> int:
     from assay_cluster.validate import Options, validate
 
-    if arguments.address and arguments.processes:
-        raise Failure("--processes is of this machine; with --address the cluster knows its cores")
     return validate(
         Options(
             plan=arguments.plan,
             out=arguments.out,
-            address=arguments.address,
-            assay=_program(arguments.assay),
+            placement=_placement(arguments),
             blocks=_absolute(arguments.blocks),
             spent=_absolute(arguments.spent),
             coins=_absolute(arguments.coins),
-            par=arguments.par,
-            processes=arguments.processes,
-            retries=arguments.retries,
-            wait_s=arguments.wait,
             audit_percent=arguments.audit,
             json=arguments.json,
         )
+    )
+
+
+def _compare_kernel(arguments: argparse.Namespace) -> int:
+    from assay_cluster import seeds
+
+    sizes = (arguments.blocks, arguments.round_blocks, arguments.rounds, arguments.first_round)
+    return seeds.run(seeds.kernel(arguments.out, _placement(arguments), arguments.seed, *sizes))
+
+
+def _crash(arguments: argparse.Namespace) -> int:
+    from assay_cluster import seeds
+
+    more = ["--p2p"] * arguments.p2p + ["--index"] * arguments.index
+    wanted = (arguments.seeds, arguments.kills, arguments.scale, more)
+    return seeds.run(seeds.crash(arguments.out, _placement(arguments), *wanted))
+
+
+def _placement(arguments: argparse.Namespace) -> Placement:
+    from assay_cluster.campaign import Placement
+
+    if arguments.address and arguments.processes:
+        raise Failure("--processes is of this machine; with --address the cluster knows its cores")
+    return Placement(
+        address=arguments.address,
+        program=_program(arguments.program),
+        par=arguments.par,
+        processes=arguments.processes,
+        retries=arguments.retries,
+        wait_s=arguments.wait,
     )
 
 
@@ -173,6 +251,14 @@ def _natural(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
     return int(text)
+
+
+def _seeds(text: str) -> range:
+    first, separator, last = text.partition("..")
+    seeds = range(_natural(first), _natural(last if separator else first) + 1)
+    if not seeds:
+        raise argparse.ArgumentTypeError(f"{text!r} holds no seed; give A..B, or A alone")
+    return seeds
 
 
 def _percent(text: str) -> float:

@@ -42,8 +42,10 @@ class Task:
     arguments: tuple[str, ...]
     # Written to standard input, which stays open until the program ends.
     secret: Secret | None = None
-    # Files in the folder to be returned.
+    # Patterns of files in the folder to be returned, the smallest first, up to `FILES_BYTES_MAX`.
     files: tuple[str, ...] = ()
+    # The same, after exit status 1 alone.
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def inspect(
 
     found = shutil.which(program)
     if found is None:
-        return bad(f"the program {program} is not there; give --assay")
+        return bad(f"the program {program} is not there; give its path (--assay, --program)")
     try:
         version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
@@ -145,8 +147,19 @@ def run(task: Task, board: Any) -> Reply:  # noqa: ANN401 (the handle of an acto
             relay.join()
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
-        files = {name: (Path(out) / name).read_bytes() for name in task.files if (Path(out) / name).is_file()}
+        files = _collect(Path(out), task.files + task.evidence * (code == 1))
     return reply(code, stdout, "".join(tail).strip(), files)
+
+
+def _collect(folder: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:
+    found = {path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}
+    files, left = {}, FILES_BYTES_MAX
+    for path in sorted(found, key=lambda path: (path.stat().st_size, path)):
+        left -= path.stat().st_size
+        if left < 0:
+            break
+        files[str(path.relative_to(folder))] = path.read_bytes()
+    return files
 
 
 class Board:
@@ -194,5 +207,7 @@ def _whereabouts() -> tuple[str, str]:
     )
 
 
+# What passes through Ray's memory.
+FILES_BYTES_MAX = 64 << 20
 _DIGESTS: dict[tuple[str, int, int], str] = {}
 _PROGRESS = re.compile(r"(\d+) of (\d+) inputs, (\d+) inputs/s, ETA")

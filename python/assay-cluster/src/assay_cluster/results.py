@@ -84,7 +84,7 @@ class Results:
                 if path.read_bytes() == data:
                     return
                 raise Failure(f"{path}: another result of the same part is there: a machine is broken, or lies")
-            _write(path, data, 0o666)
+            write(path, data, 0o666)
         except OSError as error:
             raise Failure(f"{path}: {error.strerror}") from None
 
@@ -96,7 +96,7 @@ def _salt_in(dir: Path) -> str:
         salt = path.read_text()
     except FileNotFoundError:
         salt = secrets.token_hex(32) + "\n"
-        _write(path, salt.encode(), 0o600)
+        write(path, salt.encode(), 0o600)
     except UnicodeDecodeError:
         salt = ""
     digits = salt.rstrip("\r\n")
@@ -116,7 +116,7 @@ def _printed(digest: bytes) -> bytes:
     return digest[::-1].hex().encode()
 
 
-def _write(path: Path, data: bytes, mode: int) -> None:
+def write(path: Path, data: bytes, mode: int) -> None:
     fresh = path.with_name(f"{path.stem}.{os.getpid()}.new")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(handle, "wb") as file:

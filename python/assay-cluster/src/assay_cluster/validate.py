@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assay_cluster.campaign import Campaign, Job
-from assay_cluster.cluster import check_nodes, connected, program_here, wait_for_nodes
+from assay_cluster.campaign import Campaign, Job, Placement
+from assay_cluster.cluster import capable_nodes, connected, program_here
 from assay_cluster.errors import Again, Failure
 from assay_cluster.node import Inspection, Reply, Secret, Task
 from assay_cluster.plan import TEXT_NAME, Part, Plan
@@ -26,15 +26,10 @@ class Options:
 
     plan: Path
     out: Path
-    address: str | None
-    assay: str
+    placement: Placement
     blocks: str | None
     spent: str | None
     coins: str | None
-    par: int
-    processes: int | None
-    retries: int
-    wait_s: float
     audit_percent: float
     json: bool
 
@@ -43,14 +38,14 @@ def validate(options: Options) -> int:
     """The exit status."""
     plan = Plan.open(options.plan)
     results = Results(options.out, plan)
-    here = program_here(options.assay)
+    here = program_here(options.placement.program)
     there = [results.read(part.number) for part in plan.parts]
     missing = [part for part, result in zip(plan.parts, there, strict=True) if result is None]
     if len(missing) < len(there):
         say(f"{len(there) - len(missing)} of {len(there)} parts have a result")
     is_rejected = any(result and result.rejected for result in there)
     if not is_rejected and (missing or options.audit_percent):
-        with connected(options.address, options.processes):
+        with connected(options.placement.address, options.placement.processes):
             _Run(options, plan, results, here).all(missing)
     return _merge(options)
 
@@ -61,15 +56,10 @@ class _Run:
         self.plan = plan
         self.results = results
         self.digest = here.digest
-        nodes = wait_for_nodes(options.par, options.wait_s, say)
         text = (options.plan / TEXT_NAME).absolute()
         self.plan_dir = str(text.parent)
         plan_text = (str(text), hashlib.sha256(text.read_bytes()).hexdigest())
-        for remark in check_nodes(nodes, options.assay, here, plan_text, self._paths()):
-            say(remark)
-        named = ", ".join(sorted(nodes.values())[:8])
-        say(f"{here.version}, SHA-256 {here.digest[:16]}…, on {len(nodes)} node{'s' * (len(nodes) > 1)}: {named}")
-        self.campaign = Campaign(options.par, options.retries, options.wait_s)
+        self.campaign = Campaign(options.placement, here, plan_text, self._paths())
         self.secret = Secret(results.salt)
         # Which node computed which part.
         self.done_by: dict[int, Reply] = {}
@@ -118,7 +108,7 @@ class _Run:
         parts = self.plan.parts
         count = min(len(parts), math.ceil(len(parts) * self.options.audit_percent / 100))
         drawn = sorted(random.SystemRandom().sample(parts, count), key=lambda part: part.number)
-        nodes = wait_for_nodes(self.options.par, self.options.wait_s, say)
+        nodes = capable_nodes(self.options.placement.par)
         numbers = ", ".join(str(part.number) for part in drawn)
         say(f"audit: parts {numbers} again{' elsewhere' if len(nodes) > 1 else ''}")
         progress = self._progress(drawn, 0)
@@ -151,9 +141,9 @@ class _Run:
         }
         more = [word for flag, value in flags.items() if value for word in (flag, value)]
         arguments = ["shard", "run", self.plan_dir, "--part", str(part.number), "--out", "{out}"]
-        arguments += ["--par", str(self.options.par), "--with-parent", "--json", *more]
+        arguments += ["--par", str(self.options.placement.par), "--with-parent", "--json", *more]
         name = self.results.path(part.number).name
-        task = Task(part.number, self.options.assay, self.digest, tuple(arguments), self.secret, (name,))
+        task = Task(part.number, self.options.placement.program, self.digest, tuple(arguments), self.secret, (name,))
         return Job(part.name, task)
 
     def _paths(self) -> tuple[str, ...]:
@@ -169,7 +159,7 @@ class _Run:
 
 def _merge(options: Options) -> int:
     """The verdict, from `assay shard merge`; results are on this machine."""
-    command = [options.assay, "shard", "merge", str(options.plan), str(options.out)]
+    command = [options.placement.program, "shard", "merge", str(options.plan), str(options.out)]
     merged = subprocess.run(command + ["--json"] * options.json, stdout=subprocess.PIPE, text=True)
     if options.json and merged.stdout:
         # Nothing but what was promised reaches standard output.
