@@ -37,7 +37,7 @@ class Campaigns(unittest.TestCase):
         numbers = ("--seed", "7", "--first-round", "3", "--blocks", BLOCKS, "--round-blocks", ROUND)
         command = [program, "compare", *numbers, "--jobs", "2", "--json", "--out", str(self.out / "one")]
         one = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-        campaign = ("compare-kernel", *numbers, "--rounds", "2", "--out", self.out, "--program", program)
+        campaign = ("compare-kernel", *numbers, "--rounds", "2", "--out", self.out, "--program", program, "--json")
         many = self.report(support.run(*campaign, "--processes", "2"))
         self.assertEqual((many["found"], many["ranges"]), (False, 3))
         self.assertGreater(sum(one["classes"][name]["blocks"] for name in one["classes"]), 60)
@@ -53,7 +53,7 @@ class Campaigns(unittest.TestCase):
         self.assertIn("other arguments", other.stderr)
 
     def test_crashes(self) -> None:
-        campaign = ("crash", "--seeds", "5..6", "--kills", "2", "--scale", "0.01", "--out", self.out)
+        campaign = ("crash", "--seeds", "5..6", "--kills", "2", "--scale", "0.01", "--out", self.out, "--json")
         output = support.run(*campaign, "--assay", support.program(), "--processes", "1")
         report = self.report(output)
         self.assertEqual((report["found"], report["blocks_lost"]), (False, 0))
@@ -75,7 +75,7 @@ class Campaigns(unittest.TestCase):
             "exit $code\n"
         )
         program.chmod(0o755)
-        campaign = ("crash", "--seeds", "1..9", "--kills", "1", "--out", self.out, "--assay", program)
+        campaign = ("crash", "--seeds", "1..9", "--kills", "1", "--out", self.out, "--assay", program, "--json")
         output = support.run(*campaign, "--processes", "2")
         report = self.report(output, 1)
         self.assertTrue(report["found"])
@@ -84,6 +84,8 @@ class Campaigns(unittest.TestCase):
         self.assertIn("the rest is cancelled", output.stderr)
         again = support.run(*campaign, "--processes", "2")
         self.assertEqual(self.report(again, 1), report)
+        text = support.run(*campaign[:-1], "--processes", "2")
+        self.assertRegex(text.stdout, "^a find in [3-9] kills, [3-9] ranges$")
 
     def test_wrong_arguments(self) -> None:
         for arguments, words in [

@@ -77,8 +77,8 @@ def _add_compare_kernel(commands: argparse._SubParsersAction[argparse.ArgumentPa
     command = commands.add_parser(
         "compare-kernel",
         help="Compare verdicts on generated blocks with Bitcoin Core's kernel",
-        description="Runs `assay-peer-kernel compare` (peers/kernel) over ranges of its rounds; the report, printed as "
-        "JSON, is the one of a single run over all of them. The first disagreement ends the campaign; the blocks are "
+        description="Runs `assay-peer-kernel compare` (peers/kernel) over ranges of its rounds; the report (--json) is "
+        "the one of a single run over all of them. The first disagreement ends the campaign; the blocks are "
         "in RESULTS/found. After an interruption the same command goes on.",
         epilog=FINDS,
     )
@@ -93,6 +93,7 @@ def _add_compare_kernel(commands: argparse._SubParsersAction[argparse.ArgumentPa
         "--rounds", type=_positive, default=4, metavar="N", help="rounds of a range, which is run as one [default: 4]"
     )
     command.add_argument("--first-round", type=_natural, default=0, metavar="N", help="the first [default: 0]")
+    command.add_argument("--json", action="store_true", help="print the report of all ranges as JSON")
     command.set_defaults(run=_compare_kernel)
 
 
@@ -100,9 +101,8 @@ def _add_crash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command = commands.add_parser(
         "crash",
         help="Kill nodes at random times and check that they lose nothing",
-        description="Runs `assay crash` for each seed of a range; prints sums and the report of each seed as JSON. The "
-        "first loss ends the campaign; what the node left is in RESULTS/found, up to 64 MiB. After an interruption the "
-        "same command goes on.",
+        description="Runs `assay crash` for each seed of a range. The first loss ends the campaign; what the node left is "
+        "in RESULTS/found, up to 64 MiB. After an interruption the same command goes on.",
         epilog=FINDS,
     )
     _add_out(command)
@@ -112,6 +112,7 @@ def _add_crash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.add_argument("--scale", default="0.02", metavar="F", help="size of the chains [default: 0.02]")
     command.add_argument("--p2p", action="store_true", help="let the blocks come from a second node")
     command.add_argument("--index", action="store_true", help="run the node with its index too")
+    command.add_argument("--json", action="store_true", help="print sums and the report of each seed as JSON")
     command.set_defaults(run=_crash)
 
 
@@ -189,7 +190,7 @@ def _compare_kernel(arguments: argparse.Namespace) -> int:
     from assay_cluster import seeds
 
     sizes = (arguments.blocks, arguments.round_blocks, arguments.rounds, arguments.first_round)
-    return seeds.run(seeds.kernel(arguments.out, _placement(arguments), arguments.seed, *sizes))
+    return seeds.run(seeds.kernel(arguments.out, _placement(arguments), arguments.seed, *sizes), arguments.json)
 
 
 def _crash(arguments: argparse.Namespace) -> int:
@@ -197,7 +198,7 @@ def _crash(arguments: argparse.Namespace) -> int:
 
     more = ["--p2p"] * arguments.p2p + ["--index"] * arguments.index
     wanted = (arguments.seeds, arguments.kills, arguments.scale, more)
-    return seeds.run(seeds.crash(arguments.out, _placement(arguments), *wanted))
+    return seeds.run(seeds.crash(arguments.out, _placement(arguments), *wanted), arguments.json)
 
 
 def _placement(arguments: argparse.Namespace) -> Placement:

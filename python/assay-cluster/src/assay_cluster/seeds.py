@@ -70,7 +70,7 @@ def crash(out: Path, placement: Placement, seeds: range, kills: int, scale: str,
     return Seeds("crash", "kills", tuple(ranges), added, out, placement)
 
 
-def run(campaign: Seeds) -> int:
+def run(campaign: Seeds, as_json: bool) -> int:
     """Prints the report of all ranges; the exit status."""
     here = program_here(campaign.placement.program)
     try:
@@ -87,8 +87,12 @@ def run(campaign: Seeds) -> int:
             _place(campaign, missing, reports, here.digest, Campaign(campaign.placement, here))
     ended = [reports[number] for number in sorted(reports)]
     found = any(report["found"] for report in ended)
-    text = {"schema": 1, "campaign": campaign.kind, "ranges": len(ended), "found": found}
-    print(json.dumps(text | _whole(campaign, [report["report"] for report in ended]), indent=2))
+    if as_json:
+        head = {"schema": 1, "campaign": campaign.kind, "ranges": len(ended), "found": found}
+        print(json.dumps(head | _whole(campaign, [report["report"] for report in ended]), indent=2))
+    else:
+        count = sum(campaign.ranges[number].count for number in reports)
+        print(f"{'a find' if found else 'nothing found'} in {count} {campaign.unit}, {len(ended)} ranges")
     if found:
         say(f"a find: {campaign.out / 'found'}")
     return int(found)
