@@ -101,8 +101,8 @@ def _add_crash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command = commands.add_parser(
         "crash",
         help="Kill nodes at random times and check that they lose nothing",
-        description="Runs `assay crash` for each seed of a range. The first loss ends the campaign; what the node left is "
-        "in RESULTS/found, up to 64 MiB. After an interruption the same command goes on.",
+        description="Runs `assay crash` for each seed of a range. The first loss ends the campaign; what the node left "
+        "is in RESULTS/found, up to 64 MiB. After an interruption the same command goes on.",
         epilog=FINDS,
     )
     _add_out(command)
