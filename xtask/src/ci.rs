@@ -48,8 +48,12 @@ const STAGES: [Stage; 6] = [
 ];
 
 /// Run by name alone: they need tools or time that not everybody has.
-const OPTIONAL: [Stage; 3] =
-    [("package", package), ("aarch64", crate::aarch64::run), ("models", models)];
+const OPTIONAL: [Stage; 4] = [
+    ("package", package),
+    ("aarch64", crate::aarch64::run),
+    ("models", models),
+    ("cluster", crate::cluster::run),
+];
 
 /// The thread pool's models, in which loom tries every interleaving; in a folder of its own, since the flag is every crate's.
 fn models() -> anyhow::Result<()> {
