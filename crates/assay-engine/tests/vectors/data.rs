@@ -17,6 +17,20 @@ pub(crate) fn shared(name: &str) -> Option<Vec<u8>> {
     std::fs::read(assay_testkit::data::folder()?.join(name)).ok()
 }
 
+/// A file of a checkout of `bitcoin/bips`, by its path there: `vectors/bips` of the shared test data.
+pub(crate) fn bips(path: &str) -> Option<String> {
+    String::from_utf8(shared(&format!("vectors/bips/{path}"))?).ok()
+}
+
+/// The same as JSON; a list may end in a comma, which JSON does not allow.
+pub(crate) fn bips_json(path: &str) -> Option<Value> {
+    let text = bips(path)?;
+    let trimmed = text.trim_end();
+    let list = trimmed.strip_suffix(']').map(str::trim_end).and_then(|it| it.strip_suffix(','));
+    let text = list.map_or_else(|| trimmed.to_owned(), |list| format!("{list}]"));
+    Some(serde_json::from_str(&text).expect("the vectors are JSON"))
+}
+
 /// A file of the shared test data as JSON.
 pub(crate) fn shared_json(name: &str) -> Option<Value> {
     shared(name).map(|bytes| serde_json::from_slice(&bytes).expect("the vectors are JSON"))
