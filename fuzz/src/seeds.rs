@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use assay_consensus::script::Flags;
-use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
+use assay_forge::{ForgeError, ForgeOptions, Ledger, OptionsError, Recipe, forge};
 use assay_lab::plan::Plan;
 use assay_store::{CoinRef, KeyForms, SnapshotHeader, SnapshotWriter, UndoWriter};
 use assay_wire::p2p::{FilterLoad, Message};
@@ -84,9 +84,15 @@ impl Seeds {
 fn forged(seeds: &mut Seeds, name: &str) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let recipe = Recipe::builtin(name).expect("a listed name");
-    let options =
+    let mut options =
         ForgeOptions { seed: 1, scale: 0.01, stop_height: Some(106), ..ForgeOptions::default() };
-    forge(&recipe, &options, folder.path(), &mut ()).expect("a forged chain");
+    let mut forged = forge(&recipe, &options, folder.path(), &mut ());
+    // A chain of eras has a block for each of them at least.
+    if let Err(ForgeError::Options(OptionsError::Scale { min, .. })) = forged {
+        options.scale = min;
+        forged = forge(&recipe, &options, folder.path(), &mut ());
+    }
+    forged.expect("a forged chain");
     let ledger = Ledger::read(folder.path()).expect("its ledger");
     let text = fs::read(folder.path().join("ledger.jsonl")).expect("its ledger");
     let lines: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();

@@ -137,6 +137,7 @@ func kzgOperations(t *table) {
 		proofs[last] = kept
 		return prepared{[]byte{boolByte(right), boolByte(wrong)}, repeatNil(check)}, nil
 	})
+	kzgCells(t)
 	t.add("evm", "kzg-point-evaluation", "VerifyKZGProof, crypto/sha256", func(w *order) (prepared, error) {
 		context, blob, z, y, proof, err := kzgOpening(w)
 		if err != nil {
@@ -150,6 +151,88 @@ func kzgOperations(t *table) {
 			return err
 		})}, err
 	})
+}
+
+// kzgCells are the cells of EIP-7594.
+func kzgCells(t *table) {
+	const name = "kzg"
+	t.add(name, "cells", "ComputeCells, one goroutine", func(w *order) (prepared, error) {
+		context, blobs, err := kzgBlobs(w, 1)
+		if err != nil {
+			return prepared{}, err
+		}
+		cells, err := context.ComputeCells(blobs[0].blob, w.Threads)
+		return prepared{joinedCells(cells, nil), repeatNil(func() error {
+			_, err := context.ComputeCells(blobs[0].blob, w.Threads)
+			return err
+		})}, err
+	})
+	t.add(name, "cells-and-proofs", "ComputeCellsAndKZGProofs, one goroutine", func(w *order) (prepared, error) {
+		context, blobs, err := kzgBlobs(w, 1)
+		if err != nil {
+			return prepared{}, err
+		}
+		cells, proofs, err := context.ComputeCellsAndKZGProofs(blobs[0].blob, w.Threads)
+		return prepared{joinedCells(cells, proofs[:]), repeatNil(func() error {
+			_, _, err := context.ComputeCellsAndKZGProofs(blobs[0].blob, w.Threads)
+			return err
+		})}, err
+	})
+	t.add(name, "recover-cells", "RecoverCellsAndComputeKZGProofs, one goroutine", func(w *order) (prepared, error) {
+		context, blobs, err := kzgBlobs(w, 1)
+		if err != nil {
+			return prepared{}, err
+		}
+		all, err := context.ComputeCells(blobs[0].blob, w.Threads)
+		if err != nil {
+			return prepared{}, err
+		}
+		var ids []uint64
+		var half []*goethkzg.Cell
+		for id := 0; id < len(all); id += 2 {
+			ids, half = append(ids, uint64(id)), append(half, all[id])
+		}
+		cells, proofs, err := context.RecoverCellsAndComputeKZGProofs(ids, half, w.Threads)
+		return prepared{joinedCells(cells, proofs[:]), repeatNil(func() error {
+			_, _, err := context.RecoverCellsAndComputeKZGProofs(ids, half, w.Threads)
+			return err
+		})}, err
+	})
+	t.add(name, "verify-cells", "VerifyCellKZGProofBatch", func(w *order) (prepared, error) {
+		context, blobs, err := kzgBlobs(w, 1)
+		if err != nil {
+			return prepared{}, err
+		}
+		all, proofs, err := context.ComputeCellsAndKZGProofs(blobs[0].blob, w.Threads)
+		if err != nil {
+			return prepared{}, err
+		}
+		count := min(max(w.Size, 1), len(all))
+		var ids []uint64
+		var commitments []goethkzg.KZGCommitment
+		var others []goethkzg.KZGProof
+		for id := range count {
+			ids, commitments = append(ids, uint64(id)), append(commitments, blobs[0].commitment)
+			others = append(others, goethkzg.KZGProof(blobs[0].commitment))
+		}
+		check := func() error {
+			return context.VerifyCellKZGProofBatch(commitments, ids, all[:count], proofs[:count])
+		}
+		wrong := context.VerifyCellKZGProofBatch(commitments, ids, all[:count], others)
+		return prepared{[]byte{boolByte(check() == nil), boolByte(wrong == nil)}, repeatNil(check)}, nil
+	})
+}
+
+func joinedCells(cells [goethkzg.CellsPerExtBlob]*goethkzg.Cell, proofs []goethkzg.KZGProof) (out []byte) {
+	for _, cell := range cells {
+		if cell != nil {
+			out = append(out, cell[:]...)
+		}
+	}
+	for _, proof := range proofs {
+		out = append(out, proof[:]...)
+	}
+	return out
 }
 
 func versionedHash(commitment goethkzg.KZGCommitment) [32]byte {

@@ -48,7 +48,17 @@ const STAGES: [Stage; 6] = [
 ];
 
 /// Run by name alone: they need tools or time that not everybody has.
-const OPTIONAL: [Stage; 2] = [("package", package), ("aarch64", crate::aarch64::run)];
+const OPTIONAL: [Stage; 3] =
+    [("package", package), ("aarch64", crate::aarch64::run), ("models", models)];
+
+/// The thread pool's models, in which loom tries every interleaving; in a folder of its own, since the flag is every crate's.
+fn models() -> anyhow::Result<()> {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--locked", "--release", "--lib", "-p", "assay-pool"]);
+    command.args(["--target-dir", "target/models"]);
+    command.env("RUSTFLAGS", "--cfg loom");
+    finish(&mut command)
+}
 
 /// The crates for others as they would be published, built from what is in the packages alone. The one that depends on the
 /// other is built with it from a registry that cargo makes for the moment.

@@ -31,7 +31,7 @@ mod rules;
 
 pub use error::{BlockError, ScriptFailure, ScriptRules};
 pub use facts::TxFacts;
-pub use rules::{BlockRules, BlockTotals, TxSpend};
+pub use rules::{BlockRules, BlockTotals, TxSpend, is_overwritten_coinbase, repeats_coinbase};
 
 /// Checks all that a block tells alone, except its work and a signet solution.
 ///

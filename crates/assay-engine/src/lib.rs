@@ -41,6 +41,7 @@ mod package;
 mod pipeline;
 mod prepared;
 mod scripts;
+mod shard;
 #[cfg(feature = "slowed")]
 mod slowed;
 mod snapshot_file;
@@ -94,6 +95,10 @@ pub use news::{ConnectedBlock, FreshBlock};
 pub use package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, fee_at,
 };
+pub use shard::{
+    Inputs, Merged, ParamsOf, Part, PartConfig, PartProgress, PartResult, Plan, PlanConfig,
+    Rejection, Salt, ShardError, ShardVerdict, Unspent, merge, plan_shards, run_part,
+};
 pub use snapshot_file::{SnapshotDigest, digest_snapshot};
 pub use types::{
     BlockEntry, ChainTip, ChainTipStatus, MempoolEntryInfo, MempoolInfo, Prioritised, RelayId,
@@ -101,7 +106,7 @@ pub use types::{
 };
 pub use validate::{
     ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,
-    Totals, ValidateConfig, ValidateError, ValidateProgress, Validation, validate,
+    Totals, ValidateConfig, ValidateError, ValidateProgress, Validation, WriteSpent, validate,
 };
 pub use verify::{
     BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,

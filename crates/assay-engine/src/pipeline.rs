@@ -43,6 +43,12 @@ pub(crate) struct Refuted<T> {
 }
 
 impl<T> Refuted<T> {
+    /// The rule that the lowest block breaks, and its note, where there are no coins to take back.
+    pub(crate) fn into_error(mut self) -> (T, BlockError) {
+        let lowest = self.blocks.pop_front().expect("there is an invalid block");
+        (lowest.note, self.error)
+    }
+
     /// Takes the coins of all blocks back, highest first. Gives the note of the lowest, and what is to be reported of it.
     pub(crate) fn unwind(
         mut self,

@@ -1,10 +1,13 @@
 //! A snapshot of the UTXO set in a file, checked without a chain: its coins, and their hash (Core's `hash_serialized_3`).
 
-use std::io::Read;
+use std::io::{self, Read, Write};
 
 use assay_consensus::amount::MAX_MONEY;
 use assay_hash::Sha256;
-use assay_store::{CoinRef, SnapshotError, SnapshotReader};
+use assay_store::{
+    CoinError, CoinRef, CoinSnapshot, KeyForms, SnapshotError, SnapshotHeader, SnapshotReader,
+    SnapshotWriter,
+};
 use assay_wire::{BlockHash, Coin, OutPoint};
 
 use crate::stats::serialise;
@@ -18,6 +21,42 @@ pub struct SnapshotDigest {
     pub hash: BlockHash,
     /// Where in the file the first txid is that is not in order, if one is: the hash is of no use then.
     pub unsorted: Option<u64>,
+}
+
+/// Why coins could not be written.
+#[derive(Debug)]
+pub(crate) enum WriteCoinsError {
+    Read(CoinError),
+    Write(io::Error),
+    /// It was asked to end.
+    Interrupted,
+}
+
+/// Writes the coins of a snapshot as Core does; `header` says how many they are. `goes_on` is asked again and again.
+pub(crate) fn write_coins<W: Write>(
+    snapshot: &CoinSnapshot,
+    header: &SnapshotHeader,
+    (out, keys): (W, KeyForms),
+    goes_on: &dyn Fn() -> bool,
+) -> Result<W, WriteCoinsError> {
+    const PARTS: u32 = 1024;
+    let mut writer = SnapshotWriter::new(out, header, keys).map_err(WriteCoinsError::Write)?;
+    for part in 0..PARTS {
+        if !goes_on() {
+            return Err(WriteCoinsError::Interrupted);
+        }
+        let mut written = Ok(());
+        let read = snapshot.for_each_in_shard(part, PARTS, |outpoint, coin| {
+            if written.is_ok() {
+                written = writer.push(outpoint, coin);
+            }
+        });
+        read.map_err(WriteCoinsError::Read)?;
+        written.map_err(WriteCoinsError::Write)?;
+    }
+    let (count, out) = writer.finish().map_err(WriteCoinsError::Write)?;
+    assert_eq!(count, header.coins, "a snapshot does not change");
+    Ok(out)
 }
 
 /// The next coin, if the set of the block at `height` can hold it.

@@ -77,9 +77,9 @@ pub enum OptionsError {
         /// Largest possible.
         max: f64,
     },
-    /// A scale that spends coinbases of after the first halving.
+    /// A scale that spends coinbases which are worth too little after halvings.
     #[error(
-        "scale {scale} needs the coinbases of {coinbases} blocks, but only {available} come before the first halving; choose a smaller scale or fewer fan-out and steady-3 blocks"
+        "scale {scale} needs the coinbases of {coinbases} blocks, but only {available} are worth enough, as halvings go on; choose a smaller scale or fewer fan-out and steady-3 blocks"
     )]
     Coinbases {
         /// What was asked for.

@@ -82,13 +82,23 @@ impl Shape {
 
     fn check(&mut self, stop_height: Option<u32>) -> Result<(), OptionsError> {
         let coinbases = self.baseline + self.fan_out + 1 + self.steady_3;
-        let available = self.network().params().subsidy_halving_interval - 1;
+        let available = self.coinbases_that_pay();
         if coinbases > available {
             return Err(OptionsError::Coinbases { scale: self.scale, coinbases, available });
         }
         let last = self.last_height();
         self.stop_height = check_stop(stop_height, last)?;
         check_end(self.end_time, self.network(), last, self.recipe.block_interval_s)
+    }
+
+    /// Height of the last coinbase that pays for a block's chains, and for the outputs of a block of steady 3.
+    fn coinbases_that_pay(&self) -> u32 {
+        let halving = self.network().params().subsidy_halving_interval;
+        let Some(depth) = self.recipe.fan_out.chain_depth else { return halving - 1 };
+        let outputs = u64::from(self.recipe.steady_3.coinbase_outputs) + 1;
+        let need = self.recipe.split_max(self.weight_max, depth.into()).max(outputs * OUTPUT_PAID);
+        let periods = (0..64).take_while(|&n| self.network().subsidy(n * halving) >= need).count();
+        (periods as u32 * halving).saturating_sub(1)
     }
 
     /// Height of the last block of the whole recipe.
@@ -265,5 +275,7 @@ fn scale_min(recipe: &ScalingFile, full: u64) -> f64 {
 
 /// The smallest scale is rounded up to a multiple of one hundred-thousandth.
 const SCALE_STEPS: f64 = 100_000.0;
-/// Beyond this there are not enough coinbases before the first halving.
-const BITCOIN_SCALE_MAX: f64 = 7.0;
+/// A chain of 1.6 GiB. Coinbases would pay for a little more.
+const BITCOIN_SCALE_MAX: f64 = 40.0;
+/// What an output of a coinbase's split gets at least, with its part of the fee, in satoshi.
+const OUTPUT_PAID: u64 = 10_000;

@@ -94,7 +94,7 @@ fn bad_options_say_what_is_possible() {
         ("bch-scaling", ForgeOptions { end_time: Some(1_296_688_602), ..default.clone() }),
         ("bch-scaling", ForgeOptions { threads: 2000, ..default.clone() }),
         ("bitcoin-scaling", ForgeOptions { scale: 0.001, ..default.clone() }),
-        ("bitcoin-scaling", ForgeOptions { scale: 8.0, ..default.clone() }),
+        ("bitcoin-scaling", ForgeOptions { scale: 41.0, ..default.clone() }),
         ("sighash-scaling", ForgeOptions { scale: 0.1, ..default.clone() }),
         ("sighash-scaling", ForgeOptions { scale: 3.0, ..default.clone() }),
         ("sighash-scaling", ForgeOptions { stop_height: Some(326), ..default }),
@@ -106,6 +106,13 @@ fn bad_options_say_what_is_possible() {
         writeln!(told, "{error}").expect("strings take all");
     }
     insta::assert_snapshot!(told);
+}
+
+#[test]
+fn coinbases_pay_up_to_the_largest_scale() {
+    let recipe = Recipe::builtin("bitcoin-scaling").expect("built in");
+    let largest = ForgeOptions { scale: 40.0, ..ForgeOptions::default() };
+    estimate(&recipe, &largest).expect("possible");
 }
 
 #[test]

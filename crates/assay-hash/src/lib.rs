@@ -16,6 +16,7 @@
 
 mod backend;
 pub mod cpu;
+mod keyed_sum;
 mod many;
 mod merkle;
 mod muhash;
@@ -29,6 +30,7 @@ mod siphash;
 mod tagged;
 
 pub use backend::Backend;
+pub use keyed_sum::{KeyedHash, Sum256};
 pub use many::{
     hash160_many, hash160_many_with, ripemd160_32_many, ripemd160_32_many_with, sha256d_many,
     sha256d_many_with,

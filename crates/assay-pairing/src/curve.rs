@@ -10,6 +10,8 @@ pub(crate) mod secret;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use scalar::divide_by_square;
+
 pub use bls12_381::{G1 as BlsG1, G2 as BlsG2};
 pub use bn254::{G1 as BnG1, G2 as BnG2};
 

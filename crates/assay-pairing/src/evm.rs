@@ -1,20 +1,34 @@
-//! Precompiles of the Ethereum virtual machine: on BN254 (EIP-196, EIP-197) with the gas of EIP-1108, and on BLS12-381
-//! (EIP-2537).
+//! Precompiles of the Ethereum virtual machine with their gas: on BN254 (EIP-196, EIP-197, EIP-1108), on BLS12-381
+//! (EIP-2537), on P-256 (EIP-7951), point evaluation (EIP-4844), powers (EIP-198, EIP-2565, EIP-7883), `BLAKE2b`'s function
+//! (EIP-152) and hashes. Only `ECRECOVER` is not here: it takes secp256k1.
 
+mod blake2f;
 mod bls12_381;
+mod hashes;
+mod kzg;
+mod modexp;
+mod natural;
+mod p256;
 #[cfg(test)]
 mod tests;
 
+pub use blake2f::{blake2f, blake2f_gas};
 pub use bls12_381::{
     BLS_G1_ADD_GAS, BLS_G2_ADD_GAS, BLS_MAP_FP_TO_G1_GAS, BLS_MAP_FP2_TO_G2_GAS, bls_g1_add,
     bls_g1_msm, bls_g1_msm_gas, bls_g2_add, bls_g2_msm, bls_g2_msm_gas, bls_map_fp_to_g1,
     bls_map_fp2_to_g2, bls_pairing, bls_pairing_gas,
 };
 
+pub use hashes::{identity, identity_gas, ripemd160, ripemd160_gas, sha256, sha256_gas};
+pub use kzg::{POINT_EVALUATION_GAS, point_evaluation};
+pub use modexp::{MODEXP_BYTES_MAX, ModexpRules, modexp, modexp_gas};
+pub use p256::{P256_VERIFY_GAS, p256_verify};
+
 use core::fmt;
 
 use crate::curve::{Affine, BnG1, BnG2, Curve, Jacobian};
 use crate::encoding::DecodeError;
+use crate::kzg::KzgError;
 use crate::limbs;
 use crate::pairing::{Bn254, Pairing};
 use crate::tower::Fp12;
@@ -44,6 +58,16 @@ pub enum PrecompileError {
         /// What it needs.
         unit: usize,
     },
+    /// A number of so many bytes, more than [`MODEXP_BYTES_MAX`].
+    NumberLength(u64),
+    /// A byte that says yes or no is neither 0 nor 1.
+    Flag(u8),
+    /// The hash is not that of the commitment.
+    CommitmentHash,
+    /// A number, commitment or proof is none.
+    Kzg(KzgError),
+    /// The proof is wrong.
+    Proof,
 }
 
 impl fmt::Display for PrecompileError {
@@ -53,6 +77,13 @@ impl fmt::Display for PrecompileError {
             Self::Length { bytes, unit } => {
                 write!(f, "input of {bytes} bytes instead of {unit} or a multiple")
             }
+            Self::NumberLength(bytes) => {
+                write!(f, "a number of {bytes} bytes, above {MODEXP_BYTES_MAX}")
+            }
+            Self::Flag(flag) => write!(f, "the last byte is {flag} instead of 0 or 1"),
+            Self::CommitmentHash => f.write_str("the hash is not that of the commitment"),
+            Self::Kzg(error) => error.fmt(f),
+            Self::Proof => f.write_str("the proof is wrong"),
         }
     }
 }
@@ -75,6 +106,10 @@ fn padded<const N: usize>(input: &[u8]) -> [u8; N] {
 
 fn part<const N: usize>(bytes: &[u8], first: usize) -> [u8; N] {
     bytes[first..first + N].try_into().expect("as many bytes")
+}
+
+fn exactly<const N: usize>(input: &[u8]) -> Result<&[u8; N], PrecompileError> {
+    input.try_into().map_err(|_| PrecompileError::Length { bytes: input.len(), unit: N })
 }
 
 /// Address 6: the sum of two points. Input is cut or padded to 128 bytes.

@@ -1,4 +1,5 @@
-//! KZG commitments and proofs (EIP-4844): made by a [`Prover`], verified by [`Settings`].
+//! KZG commitments and proofs (EIP-4844): made by a [`Prover`], verified by [`Settings`]. Cells of extended blobs and their
+//! proofs (EIP-7594): [`CellProver`], [`CellVerifier`].
 //!
 //! ```
 //! use assay_pairing::kzg::{Settings, BLOB_BYTES};
@@ -11,10 +12,13 @@
 //! # Ok::<_, assay_pairing::kzg::KzgError>(())
 //! ```
 
+mod cells;
+mod domain;
 mod prover;
 #[cfg(test)]
 mod tests;
 
+pub use cells::{CELL_BYTES, CELL_ELEMENTS, CELLS, CellOf, CellProver, CellVerifier, Cells};
 pub use prover::Prover;
 
 use core::fmt;
@@ -24,7 +28,7 @@ use assay_hash::Sha256;
 use crate::bls12_381::Fr;
 use crate::curve::{Affine, BlsG1, BlsG2, Curve as _};
 use crate::encoding::DecodeError;
-use crate::field::{Field as _, Modulus as _};
+use crate::field::Field as _;
 use crate::limbs;
 use crate::pairing::{Bls12381, Pairing as _};
 use crate::tower::Fp12;
@@ -41,6 +45,18 @@ pub enum KzgError {
     BlobLength(usize),
     /// A setup of another number of points.
     SetupLength(usize),
+    /// A setup of another number of powers than verification of cells needs.
+    PowersLength(usize),
+    /// A cell of another length.
+    CellLength(usize),
+    /// An index above that of the last cell.
+    CellIndex(u64),
+    /// Fewer cells than a blob can be recovered from, or more than there are.
+    CellCount(usize),
+    /// Indices of cells that do not ascend.
+    CellOrder,
+    /// Cells that are not all of one blob.
+    Inconsistent,
     /// A number that is not below the order of the groups.
     Number,
     /// A commitment, proof or setup that is no point of the group.
@@ -54,6 +70,16 @@ impl fmt::Display for KzgError {
             Self::SetupLength(points) => {
                 write!(f, "a setup of {points} points instead of {BLOB_ELEMENTS}")
             }
+            Self::PowersLength(powers) => {
+                write!(f, "a setup of {powers} powers instead of {CELL_ELEMENTS}")
+            }
+            Self::CellLength(bytes) => write!(f, "a cell of {bytes} bytes instead of {CELL_BYTES}"),
+            Self::CellIndex(index) => write!(f, "cell {index} of {CELLS}, which begin at 0"),
+            Self::CellCount(cells) => {
+                write!(f, "{cells} cells, but a blob is recovered from {} to {CELLS}", CELLS / 2)
+            }
+            Self::CellOrder => f.write_str("indices of cells do not ascend"),
+            Self::Inconsistent => f.write_str("the cells are not all of one blob"),
             Self::Number => f.write_str("a number is not below the order of the group"),
             Self::Point(error) => write!(f, "commitment or proof: {error}"),
         }
@@ -177,25 +203,12 @@ fn evaluate(values: &[Fr], z: Fr) -> Fr {
 
 /// The index with its bits in reverse.
 fn reversed(index: usize) -> usize {
-    index.reverse_bits() >> (usize::BITS - BLOB_ELEMENTS.trailing_zeros())
+    domain::reversed_in(BLOB_ELEMENTS, index)
 }
 
 /// The roots of one, in the order of blobs.
 fn roots() -> Vec<Fr> {
-    // 7 generates the multiplicative group.
-    let exponent = const {
-        limbs::divide_small(
-            &limbs::minus_small(&crate::bls12_381::FrModulus::MODULUS, 1),
-            BLOB_ELEMENTS as u64,
-        )
-        .0
-    };
-    let root = Fr::from_u64(7).power(&exponent);
-    let mut roots = vec![Fr::ONE; BLOB_ELEMENTS];
-    let mut power = Fr::ONE;
-    for index in 0..BLOB_ELEMENTS {
-        roots[reversed(index)] = power;
-        power *= root;
-    }
+    let mut roots = domain::powers(domain::root_of_order(BLOB_ELEMENTS), BLOB_ELEMENTS);
+    domain::reverse_order(&mut roots);
     roots
 }

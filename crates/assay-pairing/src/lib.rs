@@ -36,6 +36,7 @@ mod lanes;
 mod limbs;
 pub mod membership;
 pub mod msm;
+mod multiples;
 pub mod pairing;
 #[cfg(test)]
 mod testing;

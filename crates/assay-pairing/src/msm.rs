@@ -11,6 +11,7 @@
 //! curve may be given, as often as one likes.
 
 mod digits;
+mod fixed;
 mod lists;
 mod ternary;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
 use crate::field::Fe;
 use crate::tower::TowerModulus;
 use digits::{Digits, Shape};
+pub(crate) use fixed::FixedLists;
 use lists::{Lists, NEGATIVE};
 #[doc(hidden)]
 pub use ternary::Ternary;

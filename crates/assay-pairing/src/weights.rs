@@ -155,7 +155,7 @@ impl<C: Weighted, L: Lanes> Task for Product<C, L> {
             }
             *lanes = [C::load::<L>(&x), C::load::<L>(&y)];
         }
-        let LanePoint { x, y, z } = double_product(&points, &one, &self.a, &self.b);
+        let LanePoint { x, y, z } = double_product(&points, &one, &self.a.0, &self.b.0);
         let (x, y, z) = (C::scalars::<L>(&x), C::scalars::<L>(&y), C::scalars::<L>(&z));
         let mut products = [Jacobian::INFINITY; LANES];
         for lane in 0..LANES {

@@ -266,7 +266,8 @@ fn number(path: &Path) -> Option<u64> {
     digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn read_key(path: &Path) -> Result<XorKey, BlockFilesError> {
+/// The key in a `xor.dat`; none where there is no such file.
+pub(crate) fn read_key(path: &Path) -> Result<XorKey, BlockFilesError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(XorKey::NONE),

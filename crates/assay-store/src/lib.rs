@@ -40,12 +40,14 @@ mod block_files;
 mod blocks;
 mod codec;
 mod coins;
+mod core_undo;
 pub mod defect;
 mod index;
 pub mod io;
 mod layout;
 mod reader;
 mod replace;
+mod spent_files;
 mod store;
 mod undo;
 mod utxo_snapshot;
@@ -63,10 +65,12 @@ pub use coins::{
     FlushStats, KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, Room, SCRIPT_BYTES_MAX, SimTier,
     TierBatch, TierError, TierSnapshot, Visit, prefetch_bytes,
 };
+pub use core_undo::CoreUndoFiles;
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use layout::{LayoutError, Obfuscation, rename_folder};
 pub use reader::BlockFileReader;
 pub use replace::{ReplaceError, read_file, replace_file};
+pub use spent_files::{SpentEntry, SpentFiles, SpentFilesError, SpentPlace, SpentWriter};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit, end_reindex};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};
 pub use utxo_snapshot::{

@@ -247,20 +247,7 @@ impl<R: Read> SnapshotReader<R> {
         let mut bytes = [0; SnapshotHeader::SIZE];
         input.read_exact(&mut bytes)?;
         let header = SnapshotHeader::parse(&bytes)?;
-        let (left, txid) = (header.coins, Txid([0; 32]));
-        let places = CoinPlaces::default();
-        let number_offset = input.read;
-        Ok(Self {
-            input,
-            keys,
-            header,
-            left,
-            left_of_tx: 0,
-            txid,
-            number_offset,
-            places,
-            unsorted: None,
-        })
+        Ok(Self::after_header(input, keys, header))
     }
 
     /// The header.
@@ -301,6 +288,37 @@ impl<R: Read> SnapshotReader<R> {
         self.header.coins - self.left
     }
 
+    /// Begins in the midst of a snapshot, before the first coin of a transaction: `input` yields what lies from `offset` of the
+    /// file on and ends after `coins` coins.
+    pub fn of_piece(input: R, keys: KeyForms, offset: u64, coins: u64) -> Self {
+        let header = SnapshotHeader { magic: [0; 4], base: BlockHash::ZERO, coins };
+        Self::after_header(Counted { input, read: offset }, keys, header)
+    }
+
+    fn after_header(input: Counted<R>, keys: KeyForms, header: SnapshotHeader) -> Self {
+        Self {
+            number_offset: input.read,
+            input,
+            keys,
+            header,
+            left: header.coins,
+            left_of_tx: 0,
+            txid: Txid([0; 32]),
+            places: CoinPlaces::default(),
+            unsorted: None,
+        }
+    }
+
+    /// Where in the file reading goes on.
+    pub fn offset(&self) -> u64 {
+        self.input.read
+    }
+
+    /// Whether the last coin was the last of its transaction.
+    pub fn is_between_txs(&self) -> bool {
+        self.left_of_tx == 0
+    }
+
     /// Where the parts of the last coin are.
     pub const fn places(&self) -> CoinPlaces {
         self.places
@@ -332,8 +350,27 @@ impl<R: Read> SnapshotReader<R> {
     }
 
     fn coin(&mut self) -> Result<Coin, SnapshotError> {
+        let code = self.code()?;
+        self.output(code)
+    }
+
+    /// The same with a number between, which was the version of a transaction.
+    fn undo_coin(&mut self) -> Result<Coin, SnapshotError> {
+        let code = self.code()?;
+        if code >> 1 > 0 {
+            self.varint()?;
+        }
+        self.output(code)
+    }
+
+    /// Twice the height, plus 1 if a coinbase created the coin.
+    fn code(&mut self) -> Result<u32, SnapshotError> {
         let code = u32::try_from(self.varint()?).map_err(|_| self.format_error())?;
         self.places.height = self.number_offset;
+        Ok(code)
+    }
+
+    fn output(&mut self, code: u32) -> Result<Coin, SnapshotError> {
         let height = code >> 1;
         let amount = self.varint()?;
         self.places.amount = self.number_offset;
@@ -417,6 +454,25 @@ impl<R: Read> SnapshotReader<R> {
             number = number.checked_add(1).ok_or_else(|| self.format_error())?;
         }
     }
+}
+
+/// Reads the coins that a block spent from an undo record of Bitcoin Core (`undo.h`, `TxInUndoFormatter`).
+///
+/// # Errors
+/// It is none, or bytes follow it.
+pub(crate) fn decode_core_undo(
+    mut undo: &[u8],
+    keys: KeyForms,
+) -> Result<Vec<Coin>, SnapshotError> {
+    let mut reader = SnapshotReader::of_piece(&mut undo, keys, 0, u64::MAX);
+    let mut coins = Vec::new();
+    for _ in 0..reader.compact_size()? {
+        for _ in 0..reader.compact_size()? {
+            coins.push(reader.undo_coin()?);
+        }
+    }
+    let offset = reader.offset();
+    if undo.is_empty() { Ok(coins) } else { Err(SnapshotError::Trailing { coins: 0, offset }) }
 }
 
 /// Counts the bytes that are read.

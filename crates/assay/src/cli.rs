@@ -10,6 +10,7 @@ mod lab;
 mod load;
 mod logs;
 mod p2p;
+mod shard;
 mod stats;
 mod top;
 mod values;
@@ -45,6 +46,10 @@ pub(crate) use load::{
 };
 pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
+pub(crate) use shard::{
+    ShardArguments, ShardCommand, ShardInputs, ShardMergeArguments, ShardPlanArguments,
+    ShardRunArguments,
+};
 pub(crate) use stats::{SqlArguments, StatsArguments};
 pub(crate) use top::TopArguments;
 use values::{delivery, duration, scale};
@@ -84,6 +89,7 @@ pub(crate) enum Command {
     Top(TopArguments),
     Index(IndexArguments),
     Validate(ValidateArguments),
+    Shard(ShardArguments),
     Block(BlockArguments),
     Report(ReportArguments),
     Publish(PublishArguments),
@@ -620,6 +626,11 @@ pub(crate) struct ValidateArguments {
     /// libsecp256k1; on a mismatch the process logs the evidence and exits. 0 for none.
     #[arg(long, value_name = "N", env = "ASSAY_SAMPLE_SIGNATURES", default_value_t = SAMPLE_SIGNATURES_DEFAULT)]
     pub(crate) sample_signatures: u32,
+    /// Write the coins that blocks spend, and those left over at the end, into this folder, for
+    /// `assay shard plan`: about 30 bytes for each input and coin. Goes on in a folder that is
+    /// there already.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) write_spent: Option<PathBuf>,
     /// With --json, print a line for each height before the result, at most a hundred per second,
     /// for other programs to follow.
     #[arg(long, requires = "json")]

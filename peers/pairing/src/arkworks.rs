@@ -194,14 +194,20 @@ fn group<P: SWCurveConfig>(table: &mut Table, curve: &'static str, label: &'stat
         };
         Ok(Prepared::chained(x, step, point_bytes))
     });
-    table.add(curve, format!("{label}-mul"), "Projective * ScalarField, variable time", move |work| {
-        let point: Projective<P> = points::<P>(work, label, 1)[0].into();
-        let scalars = scalars::<P::ScalarField>(work, SPREAD);
-        let answer = scalars[..ANSWERED].iter().flat_map(|scalar| point_bytes(&(point * scalar)));
-        Ok(Prepared::spread(answer.collect(), move |index| {
-            let _ = black_box(point * scalars[index]);
-        }))
-    });
+    table.add(
+        curve,
+        format!("{label}-mul"),
+        "Projective * ScalarField, variable time",
+        move |work| {
+            let point: Projective<P> = points::<P>(work, label, 1)[0].into();
+            let scalars = scalars::<P::ScalarField>(work, SPREAD);
+            let answer =
+                scalars[..ANSWERED].iter().flat_map(|scalar| point_bytes(&(point * scalar)));
+            Ok(Prepared::spread(answer.collect(), move |index| {
+                let _ = black_box(point * scalars[index]);
+            }))
+        },
+    );
     table.add(curve, format!("{label}-msm"), "VariableBaseMSM::msm_unchecked", move |work| {
         let points = points::<P>(work, label, work.size);
         let scalars = scalars::<P::ScalarField>(work, work.size);

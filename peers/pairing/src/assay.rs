@@ -19,6 +19,7 @@ use assay_pairing::{bls12_381, bn254};
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
 pub(crate) use evm::{PRECOMPILES, gas, input as precompile_input};
+pub(crate) use kzg::cell_prover;
 
 /// Version of the crate.
 pub const VERSION: &str = "0.1.0";

@@ -1,4 +1,4 @@
-//! assay-pairing against arkworks and blst: the same bytes to both, random ones and those at edges of limbs and primes.
+//! assay-pairing against arkworks, blst, revm and c-kzg: the same bytes to both, random ones and those at edges of limbs and primes.
 
 use anyhow::{Result, ensure};
 use ark_ec::short_weierstrass::{Projective, SWCurveConfig};
@@ -6,26 +6,51 @@ use ark_ec::{AffineRepr as _, CurveGroup as _, PrimeGroup as _};
 use ark_ff::{Field as ArkField, PrimeField as _};
 use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
 use assay_pairing::field::Field;
+use assay_pairing::kzg::{CellOf, CellVerifier};
 use assay_pairing::pairing::{Bls12381, Bn254, Pairing};
 use assay_pairing::tower::{Fp2, Fp12};
 use assay_pairing::{bls12_381, bn254};
 use blst::{blst_p1_affine, blst_p2_affine};
+use c_kzg::Cell;
 
 use crate::arkworks;
 use crate::assay::{Canonical, PRECOMPILES, gas};
 use crate::evm;
+use crate::kzg::Extended;
 use crate::table::Work;
 
-/// Cases that were compared, by operation.
-pub type Counts = Vec<(&'static str, usize)>;
+/// Cases that were compared, by operation, and who hears how far it is.
+pub struct Counts<'r> {
+    /// Operations that are done.
+    pub done: Vec<(&'static str, usize)>,
+    report: &'r mut dyn FnMut(&'static str, usize, usize),
+}
 
-/// Compares so many cases per operation of fields; a hundredth as many of groups and signatures, a tenth of that of each
-/// precompile, and a hundredth of it of pairings.
+impl Counts<'_> {
+    fn push(&mut self, (name, cases): (&'static str, usize)) {
+        self.done.push((name, cases));
+    }
+
+    /// So many of an operation's cases are done.
+    fn step(&mut self, name: &'static str, case: usize, cases: usize) {
+        if case.is_multiple_of(64) {
+            (self.report)(name, case, cases);
+        }
+    }
+}
+
+/// Compares so many cases per operation of fields; a hundredth as many of groups, decoders and signatures, a tenth of that of each
+/// precompile, and a hundredth of it of pairings and of cells. While it goes, `report` is called with the operation, its cases that are
+/// done and all of them.
 ///
 /// # Errors
 /// With the inputs, at the first difference.
-pub fn compare(cases: usize, seed: u64) -> Result<Counts> {
-    let mut counts = Counts::new();
+pub fn compare(
+    cases: usize,
+    seed: u64,
+    report: &mut dyn FnMut(&'static str, usize, usize),
+) -> Result<Vec<(&'static str, usize)>> {
+    let mut counts = Counts { done: Vec::new(), report };
     fields::<bls12_381::Fp, ark_bls12_381::Fq>("bls12-381 fp", cases, seed, &mut counts)?;
     fields::<bls12_381::Fr, ark_bls12_381::Fr>("bls12-381 fr", cases, seed, &mut counts)?;
     fields::<bn254::Fp, ark_bn254::Fq>("bn254 fp", cases, seed, &mut counts)?;
@@ -43,7 +68,8 @@ pub fn compare(cases: usize, seed: u64) -> Result<Counts> {
     signatures(some, seed, &mut counts)?;
     precompiles(some / 10, seed, &mut counts)?;
     pairings(some / 100, seed, &mut counts)?;
-    Ok(counts)
+    cells((some / 100).div_ceil(10), seed, &mut counts)?;
+    Ok(counts.done)
 }
 
 fn work(seed: u64) -> Work {
@@ -125,10 +151,11 @@ fn fields<F: Field + Both<A>, A: ArkField>(
     name: &'static str,
     cases: usize,
     seed: u64,
-    counts: &mut Counts,
+    counts: &mut Counts<'_>,
 ) -> Result<()> {
     let mut numbers = Numbers { work: work(seed), next: 0 };
     for case in 0..cases {
+        counts.step(name, case, cases);
         let ((x, a), (y, b)) = (F::both(&mut numbers), F::both(&mut numbers));
         let same = |ours: F, theirs: A| ours.bytes() == arkworks::bytes(&theirs);
         let mut is_equal = same(x * y, a * b)
@@ -151,13 +178,14 @@ fn fields<F: Field + Both<A>, A: ArkField>(
     Ok(())
 }
 
-fn towers<F, A>(name: &'static str, cases: usize, seed: u64, counts: &mut Counts) -> Result<()>
+fn towers<F, A>(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()>
 where
     F: assay_pairing::tower::TowerField + Canonical,
     A: ArkField,
 {
     let work = work(seed);
     for case in 0..cases {
+        counts.step(name, case, cases);
         let [x, y] = [0, 1].map(|k| Fp12::<F>::element(&work, "fp12", 2 * case + k));
         let [a, b] = [0, 1].map(|k| arkworks::element::<A>(&work, "fp12", 2 * case + k));
         let same = |ours: &Fp12<F>, theirs: A| ours.bytes() == arkworks::bytes(&theirs);
@@ -177,7 +205,7 @@ fn coordinates<C: Curve<Base: Canonical>>(point: &Affine<C>) -> Vec<u8> {
 }
 
 /// Scalar products, sums and doubles of points that belong to the group.
-fn groups<C, P>(name: &'static str, cases: usize, seed: u64, counts: &mut Counts) -> Result<()>
+fn groups<C, P>(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()>
 where
     C: Curve<Base: Canonical>,
     P: SWCurveConfig,
@@ -186,7 +214,8 @@ where
     let mut ours: Jacobian<C> = C::GENERATOR.into();
     let mut ark = Projective::<P>::generator();
     ensure!(coordinates(&C::GENERATOR) == arkworks::affine_bytes(&ark.into_affine()), "{name}");
-    for _ in 0..cases {
+    for case in 0..cases {
+        counts.step(name, case, cases);
         let bytes = numbers.bytes();
         let scalar = P::ScalarField::from_be_bytes_mod_order(&bytes[32..]);
         let mut limbs = [0; 4];
@@ -205,9 +234,10 @@ where
 }
 
 /// Bytes that may be points: blst's verdict and ours. Zcash's format is both libraries' own.
-fn decoders(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
+fn decoders(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     let mut numbers = Numbers { work: work(seed ^ 1), next: 0 };
     for case in 0..cases {
+        counts.step("encodings against blst", case, cases);
         let mut bytes = [0; 192];
         for part in bytes.chunks_exact_mut(48) {
             part.copy_from_slice(&numbers.bytes()[16..]);
@@ -219,7 +249,7 @@ fn decoders(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
         }
         bytes[0] =
             bytes[0] & 0x1f | (numbers.bytes()[63] & 0xe0) | if case % 8 == 0 { 0 } else { 0x80 };
-        if case % 3 == 0 {
+        if case.is_multiple_of(3) {
             // A point of the group.
             let scalar = [numbers.next as u64, 3, 5, 7];
             bytes[..48]
@@ -273,11 +303,12 @@ fn is_valid(is_in_group: bool, is_infinity: bool) -> Option<()> {
 }
 
 /// Signatures of edge secrets, which are products by the endomorphism and hashes to the second group: blst's and ours.
-fn signatures(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
+fn signatures(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
     let mut numbers = Numbers { work: work(seed ^ 2), next: 0 };
     let mut compared = 0;
     while compared < cases {
+        counts.step("signatures and keys against blst", compared, cases);
         let bytes: [u8; 32] = numbers.bytes()[32..].try_into()?;
         let message = numbers.bytes();
         let ours = assay_pairing::bls::SecretKey::from_bytes(&bytes);
@@ -294,15 +325,30 @@ fn signatures(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
 }
 
 /// Inputs of precompiles, right ones and such with another byte or another length: output, verdict and gas of revm's and ours.
-fn precompiles(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
+fn precompiles(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     let mut numbers = Numbers { work: work(seed ^ 3), next: 0 };
     for (address, name, run) in PRECOMPILES {
         let theirs = evm::at(address)?;
+        let first = crate::assay::precompile_input(name, &Work { size: 1, ..work(seed) })?;
         for case in 0..cases {
+            counts.step(name, case, cases);
             let bytes = numbers.bytes();
-            let mut work = work(seed.wrapping_add(case as u64));
-            work.size = 1 + case % 3;
-            let mut input = crate::assay::precompile_input(name, &work);
+            // Its proof takes longer than all that is compared.
+            let mut input = if name == "kzg-point-evaluation" {
+                first.clone()
+            } else {
+                let seed = seed.wrapping_add(case as u64);
+                let sizes = if matches!(address, 2..=5) { 97 } else { 3 };
+                let work = Work { size: 1 + case % sizes, ..work(seed) };
+                crate::assay::precompile_input(name, &work)?
+            };
+            if name == "modexp" && case.is_multiple_of(3) {
+                // Even, and often divisible by more.
+                let last = input.len() - 1;
+                let zeros = usize::from(bytes[59]) % (1 + case % 97);
+                input[last - zeros..].fill(0);
+                input[last - zeros] = bytes[58] & 0xfe;
+            }
             let place = usize::from(u16::from_be_bytes([bytes[62], bytes[61]])) % input.len();
             match case % 8 {
                 // Any byte, any length, a number that is another, a point that is infinity.
@@ -311,7 +357,8 @@ fn precompiles(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
                 2 => input.push(bytes[60]),
                 3 => {
                     let first = place / 32 * 32;
-                    input[first..first + 32].copy_from_slice(&bytes[32..]);
+                    let end = input.len().min(first + 32);
+                    input[first..end].copy_from_slice(&bytes[32..][..end - first]);
                 }
                 4 => {
                     let first = place / 128 * 128;
@@ -320,7 +367,11 @@ fn precompiles(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
                 }
                 _ => {}
             }
-            let ours = run(&input).ok().map(|output| (output, gas(address, input.len())));
+            if name == "blake2f" && input.len() > 2 {
+                // No more rounds than 2^16.
+                input[..2].fill(0);
+            }
+            let ours = run(&input).ok().map(|output| (output, gas(address, &input)));
             ensure!(ours == evm::verdict(theirs, &input), "{name}: {input:x?}");
         }
         counts.push((name, cases));
@@ -329,7 +380,7 @@ fn precompiles(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
 }
 
 /// Products of pairings against arkworks.
-fn pairings(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
+fn pairings(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     fn check<P, E>(name: &'static str, scalar: [u64; 4]) -> Result<()>
     where
         P: Pairing<Base: Canonical>,
@@ -350,7 +401,8 @@ fn pairings(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
         Ok(())
     }
     let mut numbers = Numbers { work: work(seed), next: 0 };
-    for _ in 0..cases {
+    for case in 0..cases {
+        counts.step("pairings", case, cases);
         let bytes = numbers.bytes();
         let mut scalar = [0; 4];
         for (limb, word) in scalar.iter_mut().zip(bytes[32..].rchunks_exact(8)) {
@@ -360,5 +412,63 @@ fn pairings(cases: usize, seed: u64, counts: &mut Counts) -> Result<()> {
         check::<Bn254, ark_bn254::Bn254>("bn254 pairing", scalar)?;
     }
     counts.push(("pairings", 2 * cases));
+    Ok(())
+}
+
+/// Cells, their proofs, what is recovered from some of them and whether they are valid, also where a byte is another: c-kzg's
+/// and ours.
+fn cells(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
+    const NAME: &str = "cells against c-kzg";
+    let prover = crate::assay::cell_prover()?;
+    let verifier = CellVerifier::ethereum();
+    let settings = crate::kzg::settings_for_cells();
+    for case in 0..cases {
+        counts.step(NAME, case, cases);
+        let blob_work = work(seed.wrapping_add(case as u64));
+        let Extended { made, cells, proofs } = crate::kzg::extended(&blob_work)?;
+        let ours = prover.prove(&made.blob[..])?;
+        let is_equal = ours.cells.iter().zip(&cells).all(|(a, b)| *a == b.to_bytes())
+            && ours.proofs.iter().zip(&proofs).all(|(a, b)| a[..] == b[..]);
+        ensure!(is_equal, "{NAME}: blob of seed {}", blob_work.seed);
+
+        // Some of the cells, one of them with another byte in one of four cases.
+        let choice = blob_work.wide("choice", case);
+        let mut found = Vec::new();
+        for (index, cell) in cells.iter().enumerate() {
+            if choice[index % 64] >> (index / 64) & 3 != 0 {
+                let mut cell = cell.to_bytes();
+                if case % 4 == 3 && found.is_empty() {
+                    cell[usize::from(choice[0])] ^= 1;
+                }
+                found.push((index as u64, cell));
+            }
+        }
+        let indices: Vec<u64> = found.iter().map(|(index, _)| *index).collect();
+        let theirs: Vec<Cell> = found.iter().map(|(_, cell)| Cell::new(*cell)).collect();
+        let commitments = vec![made.commitment; found.len()];
+        let their_proofs: Vec<_> = indices.iter().map(|index| proofs[*index as usize]).collect();
+        let right = settings
+            .verify_cell_kzg_proof_batch(&commitments, &indices, &theirs, &their_proofs)
+            .ok();
+        let commitment: [u8; 48] = made.commitment[..].try_into()?;
+        let all: Vec<CellOf<'_>> = found
+            .iter()
+            .map(|(index, cell)| CellOf {
+                commitment: &commitment,
+                index: *index,
+                cell,
+                proof: &ours.proofs[*index as usize],
+            })
+            .collect();
+        ensure!(verifier.verify(&all).ok() == right, "{NAME}: verdict of seed {}", blob_work.seed);
+        // Cells that are not all of one blob are rejected here; c-kzg recovers something from them.
+        if case % 4 != 3 && found.len() >= 64 {
+            let given: Vec<_> = found.iter().map(|(index, cell)| (*index, &cell[..])).collect();
+            ensure!(prover.recover(&given)? == ours, "{NAME}: recovery of {indices:?}");
+            let (again, _) = settings.recover_cells_and_kzg_proofs(&indices, &theirs)?;
+            ensure!(again[..] == cells[..], "{NAME}: c-kzg's recovery of {indices:?}");
+        }
+    }
+    counts.push((NAME, cases));
     Ok(())
 }

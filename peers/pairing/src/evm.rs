@@ -6,6 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use ark_ec::AffineRepr as _;
 use ark_ec::short_weierstrass::{Affine, SWCurveConfig};
 use ark_ff::Field;
+use p256::ecdsa::signature::hazmat::PrehashSigner as _;
+use p256::ecdsa::{Signature, SigningKey};
 use revm_precompile::{Precompile, Precompiles, u64_to_address};
 use sha2::{Digest as _, Sha256};
 
@@ -63,15 +65,13 @@ pub fn table() -> Table {
     add("bls12-381-map-fp2-to-g2", 0x11, |work| {
         Ok(padded(&element::<ark_bls12_381::Fq2>(work, "fp2", 0)))
     });
-    add("kzg-point-evaluation", 0x0a, |work| {
-        let (commitment, rest) = kzg::point_evaluation(work)?;
-        let mut hash = Sha256::digest(commitment).to_vec();
-        hash[0] = 1;
-        Ok([hash, rest].concat())
-    });
+    add("kzg-point-evaluation", 0x0a, point_evaluation);
     add("modexp", 5, |work| Ok(modexp(work)));
     add("sha256", 2, |work| Ok(expand("data", work.seed, 0, work.size)));
     add("ripemd160", 3, |work| Ok(expand("data", work.seed, 0, work.size)));
+    add("identity", 4, |work| Ok(expand("data", work.seed, 0, work.size)));
+    add("blake2f", 9, |work| Ok(blake2f(work)));
+    add("p256verify", 0x100, p256_verify);
     table
 }
 
@@ -168,7 +168,29 @@ fn pairs<P1: SWCurveConfig, P2: SWCurveConfig>(
     p.iter().zip(&q).flat_map(one).collect()
 }
 
-fn modexp(work: &Work) -> Vec<u8> {
+/// The hash of a commitment, then what [`kzg::point_evaluation`] says.
+pub(crate) fn point_evaluation(work: &Work) -> Result<Vec<u8>> {
+    let (commitment, rest) = kzg::point_evaluation(work)?;
+    let mut hash = Sha256::digest(commitment).to_vec();
+    hash[0] = 1;
+    Ok([hash, rest].concat())
+}
+
+/// Twelve rounds, as `BLAKE2b` has, on random words; the last block.
+pub(crate) fn blake2f(work: &Work) -> Vec<u8> {
+    [&[0, 0, 0, 12][..], &expand("blake2f", work.seed, 0, 208), &[1]].concat()
+}
+
+/// A valid signature: hash, r and s, key.
+pub(crate) fn p256_verify(work: &Work) -> Result<Vec<u8>> {
+    let key = SigningKey::from_slice(&expand("p256", work.seed, 0, 32))?;
+    let hash = work.message(0);
+    let signature: Signature = key.sign_prehash(&hash)?;
+    let point = key.verifying_key().to_encoded_point(false);
+    Ok([&hash[..], &signature.to_bytes()[..], &point.as_bytes()[1..]].concat())
+}
+
+pub(crate) fn modexp(work: &Work) -> Vec<u8> {
     let mut length = [0; 32];
     length[24..].copy_from_slice(&(work.size as u64).to_be_bytes());
     let part = |label| expand(label, work.seed, 0, work.size);

@@ -1,11 +1,11 @@
-//! c-kzg: commitments and proofs of EIP-4844.
+//! c-kzg: commitments and proofs of EIP-4844, cells of EIP-7594.
 
 use std::hint::black_box;
 use std::sync::Mutex;
 
 use anyhow::Result;
 use c_kzg::{
-    BYTES_PER_BLOB, Blob, Bytes32, Bytes48, FIELD_ELEMENTS_PER_BLOB, KzgSettings,
+    BYTES_PER_BLOB, Blob, Bytes32, Bytes48, Cell, FIELD_ELEMENTS_PER_BLOB, KzgSettings,
     ethereum_kzg_settings,
 };
 
@@ -17,9 +17,14 @@ pub const VERSION: &str = "2.1.8";
 
 const GROUP: &str = "kzg";
 
-/// The trusted setup. Precomputed tables serve proofs of cells alone, which are not measured.
+/// The trusted setup, without tables, which serve proofs of cells alone.
 pub(crate) fn settings() -> &'static KzgSettings {
     ethereum_kzg_settings(0)
+}
+
+/// The setup with the tables that make proofs of cells fastest: 96 MB.
+pub(crate) fn settings_for_cells() -> &'static KzgSettings {
+    ethereum_kzg_settings(8)
 }
 
 /// A blob with its commitment and proof.
@@ -80,6 +85,77 @@ pub(crate) fn point_evaluation(work: &Work) -> Result<(Vec<u8>, Vec<u8>)> {
     Ok((made.commitment.to_vec(), rest))
 }
 
+/// A blob and all of its cells.
+pub(crate) struct Extended {
+    pub(crate) made: Made,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) proofs: Vec<Bytes48>,
+}
+
+pub(crate) fn extended(work: &Work) -> Result<Extended> {
+    let made = first(work)?;
+    let (cells, proofs) = settings_for_cells().compute_cells_and_kzg_proofs(&made.blob)?;
+    let proofs = proofs.iter().map(c_kzg::KzgProof::to_bytes).collect();
+    Ok(Extended { made, cells: cells.to_vec(), proofs })
+}
+
+/// Cells, then proofs, as one list of bytes.
+fn joined(cells: &[Cell], proofs: impl Iterator<Item = Bytes48>) -> Vec<u8> {
+    let mut bytes: Vec<u8> = cells.iter().flat_map(Cell::to_bytes).collect();
+    proofs.for_each(|proof| bytes.extend_from_slice(&proof[..]));
+    bytes
+}
+
+fn cells(table: &mut Table) {
+    table.add(GROUP, "cells", "compute_cells", |work| {
+        let Extended { made, cells, .. } = extended(work)?;
+        Ok(Prepared::new(joined(&cells, std::iter::empty()), move |iterations| {
+            for _ in 0..iterations {
+                black_box(settings_for_cells().compute_cells(&made.blob)).expect("a blob");
+            }
+        }))
+    });
+    let how = "compute_cells_and_kzg_proofs, tables of 8 bits";
+    table.add(GROUP, "cells-and-proofs", how, |work| {
+        let Extended { made, cells, proofs } = extended(work)?;
+        Ok(Prepared::new(joined(&cells, proofs.into_iter()), move |iterations| {
+            for _ in 0..iterations {
+                black_box(settings_for_cells().compute_cells_and_kzg_proofs(&made.blob))
+                    .expect("a blob");
+            }
+        }))
+    });
+    let how = "recover_cells_and_kzg_proofs, tables of 8 bits";
+    table.add(GROUP, "recover-cells", how, |work| {
+        let Extended { cells, .. } = extended(work)?;
+        let indices: Vec<u64> = (0..cells.len() as u64).step_by(2).collect();
+        let half: Vec<Cell> = indices.iter().map(|index| cells[*index as usize]).collect();
+        let recover = move || settings_for_cells().recover_cells_and_kzg_proofs(&indices, &half);
+        let (cells, proofs) = recover()?;
+        let answer = joined(&cells[..], proofs.iter().map(c_kzg::KzgProof::to_bytes));
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                black_box(recover()).expect("half of the cells");
+            }
+        }))
+    });
+    table.add(GROUP, "verify-cells", "verify_cell_kzg_proof_batch", |work| {
+        let Extended { made, mut cells, mut proofs } = extended(work)?;
+        let count = work.size.clamp(1, cells.len());
+        cells.truncate(count);
+        proofs.truncate(count);
+        let commitments = vec![made.commitment; count];
+        let indices: Vec<u64> = (0..count as u64).collect();
+        let others = vec![made.commitment; count];
+        let settings = settings_for_cells();
+        let wrong =
+            settings.verify_cell_kzg_proof_batch(&commitments, &indices, &cells, &others)?;
+        checked(wrong, move || {
+            settings.verify_cell_kzg_proof_batch(&commitments, &indices, &cells, &proofs)
+        })
+    });
+}
+
 fn checked(
     wrong: bool,
     check: impl Fn() -> Result<bool, c_kzg::Error> + Send + 'static,
@@ -94,6 +170,7 @@ fn checked(
 /// What it can do.
 pub fn table() -> Table {
     let mut table = Table::default();
+    cells(&mut table);
     table.add(GROUP, "commit", "blob_to_kzg_commitment", |work| {
         let made = first(work)?;
         Ok(Prepared::new(made.commitment.to_vec(), move |iterations| {

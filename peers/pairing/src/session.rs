@@ -14,7 +14,7 @@ use crate::table::{Prepared, Table, Work};
 use crate::{arkworks, assay, evm, kzg, pools, secp, supranational};
 
 /// Names that can be asked for.
-pub const SUBJECTS: [&str; 11] = [
+pub const SUBJECTS: [&str; 12] = [
     "arkworks",
     "assay-pairing",
     "blst",
@@ -22,6 +22,7 @@ pub const SUBJECTS: [&str; 11] = [
     "libsecp256k1",
     "revm",
     "sequential",
+    "assay-pool",
     "rayon",
     "chili",
     "orx-parallel",

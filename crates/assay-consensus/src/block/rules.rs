@@ -273,7 +273,7 @@ fn bip30_needed<A: Ancestors + ?Sized>(
     if height >= BIP34_IMPLIES_BIP30_LIMIT {
         return true;
     }
-    if BIP30_REPEATS.contains(&(height, *hash)) {
+    if repeats_coinbase(height, hash) {
         return false;
     }
     let bip34 = params.activation.bip34;
@@ -294,5 +294,28 @@ const BIP30_REPEATS: [(u32, BlockHash); 2] = [
     (
         91_880,
         crate::hex::block_hash("00000000000743f190a18c5577a3c2d2a1f610ae9601ac046a38084ccb7cd721"),
+    ),
+];
+
+/// Whether a later block overwrote the coinbase of this one while its output was unspent, which never became spendable
+/// (Core `validation.cpp`, `IsBIP30Unspendable`).
+pub fn is_overwritten_coinbase(height: u32, hash: &BlockHash) -> bool {
+    OVERWRITTEN_COINBASES.contains(&(height, *hash))
+}
+
+/// Whether this block is one of the two that repeated an unspent coinbase.
+pub fn repeats_coinbase(height: u32, hash: &BlockHash) -> bool {
+    BIP30_REPEATS.contains(&(height, *hash))
+}
+
+/// The blocks whose coinbase those repeated.
+const OVERWRITTEN_COINBASES: [(u32, BlockHash); 2] = [
+    (
+        91_722,
+        crate::hex::block_hash("00000000000271a2dc26e7667f8419f2e15416dc6955e5a6c6cdf3f2574dd08e"),
+    ),
+    (
+        91_812,
+        crate::hex::block_hash("00000000000af0aed4792b1acee3d966af36cf5def14935db8de83d6f9306f2f"),
     ),
 ];

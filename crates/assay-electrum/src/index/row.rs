@@ -26,7 +26,7 @@ pub(crate) struct Row {
     pub(crate) order: u128,
     /// Satoshi times two, plus one where they are spent.
     pub(crate) value: u64,
-    /// Low bits of the outpoint's hash: tells which output an input of the same script spends.
+    /// Low bits of the outpoint's hash: shows which output an input of the same script spends.
     pub(crate) tag: u32,
 }
 

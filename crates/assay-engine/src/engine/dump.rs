@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use assay_store::{CoinSnapshot, CoinStore, KeyForms, SnapshotHeader, SnapshotWriter};
+use assay_store::{CoinSnapshot, CoinStore, KeyForms, SnapshotHeader};
 use assay_wire::{Block, BlockHash};
 
 use super::Engine;
@@ -12,6 +12,7 @@ use crate::apply::CoinbaseLog;
 use crate::connect::disconnect;
 use crate::error::EngineError;
 use crate::prepared::Prepared;
+use crate::snapshot_file::{WriteCoinsError, write_coins};
 use crate::stats::{serialized_hash, snapshot_stats};
 use crate::tree::{Node, NodeId};
 use crate::types::Tip;
@@ -161,24 +162,11 @@ impl CoinsAt {
         keys: KeyForms,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<W, DumpError> {
-        const PARTS: u32 = 1024;
         let header = SnapshotHeader { magic: self.magic, base: self.block.hash, coins: self.count };
-        let mut writer = SnapshotWriter::new(out, &header, keys)?;
-        for part in 0..PARTS {
-            if !goes_on() {
-                return Err(DumpError::Interrupted);
-            }
-            let mut written = Ok(());
-            let read = self.snapshot.for_each_in_shard(part, PARTS, |outpoint, coin| {
-                if written.is_ok() {
-                    written = writer.push(outpoint, coin);
-                }
-            });
-            read.map_err(EngineError::from)?;
-            written?;
-        }
-        let (count, out) = writer.finish()?;
-        assert_eq!(count, self.count, "a snapshot does not change");
-        Ok(out)
+        write_coins(&self.snapshot, &header, (out, keys), goes_on).map_err(|error| match error {
+            WriteCoinsError::Read(error) => EngineError::from(error).into(),
+            WriteCoinsError::Write(error) => error.into(),
+            WriteCoinsError::Interrupted => DumpError::Interrupted,
+        })
     }
 }

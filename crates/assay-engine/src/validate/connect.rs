@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use assay_consensus::block::BlockError;
-use assay_store::{BlockFiles, BlockPlace, CoinStore};
+use assay_store::{BlockFiles, BlockPlace, CoinStore, SpentWriter};
 use assay_wire::{BlockHash, Coin};
 use rayon::ThreadPool;
 
 use super::datadir::Datadir;
 use super::headers::Chain;
-use super::prefetch::{Fault, Prefetch, Ready, Refused};
+use super::prefetch::{BlockSource, Ending, Fault, Prefetch, Ready, Refused};
 use super::window::Window;
 use super::{
     ConnectState, End, FilePlace, InvalidBlock, Totals, ValidateConfig, ValidateError,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::apply::CoinbaseLog;
 use crate::config::READ_THREADS;
-use crate::connect::{ConnectError, connect};
+use crate::connect::{ConnectError, Connected, connect};
 use crate::flush::{FlushPolicy, VALIDATE_INTERVAL};
 use crate::pipeline::{InFlight, Pipeline, Refuted};
 use crate::scripts::{ScriptQueue, Verifier};
@@ -36,6 +36,8 @@ pub(crate) struct Connector<'a> {
     pub(super) chain: Arc<Chain<'a>>,
     pub(super) pool: &'a Arc<ThreadPool>,
     pub(super) datadir: Datadir,
+    /// The coins that blocks spend go there as well.
+    pub(super) spent: Option<SpentWriter>,
     pub(super) coins: CoinStore,
     pub(super) coinbases: CoinbaseLog,
     pub(super) totals: Totals,
@@ -76,8 +78,11 @@ impl<'a> Connector<'a> {
         if let Some(stop_height) = config.stop_height.filter(|stop| *stop < height) {
             return Err(ValidateError::PastStop { height, stop_height });
         }
+        let spent = config.write_spent.as_ref();
+        let spent = spent.map(|to| SpentWriter::open(&to.dir, config.params.disk_magic));
         let mut connector = Self {
             config,
+            spent: spent.transpose()?,
             files,
             flushed: chain.hash(height),
             chain,
@@ -157,7 +162,8 @@ impl<'a> Connector<'a> {
         let mut bytes_done = chain.bytes(1..=self.height);
         let range = (self.height + 1, last);
         let params = &*self.config.params;
-        let prefetch = Prefetch::new(params, self.files, &chain, range, AHEAD_BYTES_MAX);
+        let source = BlockSource { params, files: self.files, chain: &chain };
+        let prefetch = Prefetch::new(source, range, AHEAD_BYTES_MAX);
         let readers = (self.config.threads / 4).clamp(1, 4);
         std::thread::scope(|scope| {
             // Also when this thread unwinds, so that the scope ends.
@@ -226,7 +232,7 @@ impl<'a> Connector<'a> {
     /// connected and gives that, or with one whose scripts fail.
     fn connect_all(
         &mut self,
-        prefetch: &Prefetch<'_>,
+        prefetch: &Prefetch<BlockSource<'_>>,
         pipeline: &mut Pipeline<Moved>,
         (assumed_height, last): (u32, u32),
         mut passed: impl FnMut(InFlight<Moved>),
@@ -242,6 +248,10 @@ impl<'a> Connector<'a> {
                 Err(fault) => return Ok(Ok(Some(fault))),
             };
             self.keep_undo(&block, is_assumed)?;
+            if let Some(spent) = &mut self.spent {
+                let Connected { scripts, undo } = &block.block;
+                spent.push(&scripts.prepared.hash, undo)?;
+            }
             pipeline.push(block);
             pipeline.make_room(&mut passed);
             if self.flushes.is_due(&mut self.coins) {
@@ -346,7 +356,7 @@ impl<'a> Connector<'a> {
 }
 
 /// Reject reason and evidence.
-fn rule(error: &BlockError) -> (String, String) {
+pub(crate) fn rule(error: &BlockError) -> (String, String) {
     let (reason, debug) = (error.reject_reason(), error.debug_message());
     // What Core says is for comparing; our own words have the evidence.
     let debug = if debug.is_empty() { error.to_string() } else { format!("{debug}: {error}") };
@@ -355,13 +365,4 @@ fn rule(error: &BlockError) -> (String, String) {
 
 pub(super) fn no_thread(error: &std::io::Error) -> ValidateError {
     ValidateError::Threads(error.to_string())
-}
-
-/// Ends reading ahead when it goes out of scope.
-struct Ending<'p, 'a>(&'p Prefetch<'a>);
-
-impl Drop for Ending<'_, '_> {
-    fn drop(&mut self) {
-        self.0.end();
-    }
 }

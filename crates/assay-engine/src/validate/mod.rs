@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFiles, BlockFilesError, CoinError, Marker};
+use assay_store::{BlockFiles, BlockFilesError, CoinError, KeyForms, Marker, SpentFilesError};
 use assay_wire::{Block, BlockHash};
 
 pub use datadir::DatadirError;
@@ -41,11 +41,14 @@ use crate::clock::unix_time_s;
 use crate::deferred::{self, Schnorr};
 use crate::error::EngineError;
 use crate::types::big_endian;
-use branches::Branches;
+pub(crate) use branches::Branches;
 use connect::Connector;
+pub(crate) use connect::rule;
 use datadir::Datadir;
 use headers::Chain;
-use links::Links;
+pub(crate) use links::Links;
+pub(crate) use prefetch::{Ending, Fault, Prefetch, Source, read_block};
+pub(crate) use scan::search as search_blocks;
 
 /// What to validate, and how.
 #[derive(Clone, Debug)]
@@ -78,6 +81,17 @@ pub struct ValidateConfig {
     ///
     /// [`Config::schnorr`]: crate::Config::schnorr
     pub schnorr: Schnorr,
+    /// Where to write the coins that blocks spend, and those left over at the end: what a plan of parts needs.
+    pub write_spent: Option<WriteSpent>,
+}
+
+/// A folder for the coins that blocks spend.
+#[derive(Clone, Debug)]
+pub struct WriteSpent {
+    /// The folder.
+    pub dir: PathBuf,
+    /// Keys in the snapshot of the UTXO set.
+    pub keys: KeyForms,
 }
 
 /// Hears how a validation goes; called from several threads.
@@ -108,6 +122,9 @@ pub enum ValidateError {
     /// Coins could not be read or written.
     #[error("coins: {0}")]
     Coins(#[from] CoinError),
+    /// Spent coins could not be written.
+    #[error("spent coins: {0}")]
+    Spent(#[from] SpentFilesError),
     /// Coins could not be put back after an invalid block.
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -57,39 +57,45 @@ pub(crate) struct Ready {
     pub(crate) place: BlockPlace,
 }
 
+/// Where blocks come from, and what is done with them while that needs no other block.
+pub(crate) trait Source: Sync {
+    /// A block that is ready.
+    type Ready: Send;
+    /// Why one is not.
+    type Fault: Send;
+
+    /// What the block at a height may take, bytes.
+    fn bytes_of(&self, height: u32) -> u64;
+
+    /// Reads the block at a height and gets it ready.
+    fn get_ready(&self, height: u32) -> Result<Self::Ready, Self::Fault>;
+}
+
 /// Everything that the reading threads share.
-pub(crate) struct Prefetch<'a> {
-    pub(crate) params: &'a ChainParams,
-    pub(crate) files: &'a BlockFiles,
-    pub(crate) chain: &'a Chain<'a>,
+pub(crate) struct Prefetch<S: Source> {
+    source: S,
     bytes_max: u64,
     last: u32,
-    state: Mutex<State>,
+    state: Mutex<State<S>>,
     room: Condvar,
     arrived: Condvar,
 }
 
-struct State {
+struct State<S: Source> {
     /// The next height to read, and the next to hand out.
     next: u32,
     wanted: u32,
     /// Bytes of blocks read or being read, and not handed out yet.
     bytes: u64,
-    ready: BTreeMap<u32, Result<Ready, Refused>>,
+    ready: BTreeMap<u32, Result<S::Ready, S::Fault>>,
     is_over: bool,
     /// A reading thread has panicked.
     is_broken: bool,
 }
 
-impl<'a> Prefetch<'a> {
+impl<S: Source> Prefetch<S> {
     /// Reads from height `first` to `last`, as long as no more than `bytes_max` bytes wait.
-    pub(crate) fn new(
-        params: &'a ChainParams,
-        files: &'a BlockFiles,
-        chain: &'a Chain<'a>,
-        (first, last): (u32, u32),
-        bytes_max: u64,
-    ) -> Self {
+    pub(crate) fn new(source: S, (first, last): (u32, u32), bytes_max: u64) -> Self {
         let state = State {
             next: first,
             wanted: first,
@@ -99,9 +105,7 @@ impl<'a> Prefetch<'a> {
             is_broken: false,
         };
         Self {
-            params,
-            files,
-            chain,
+            source,
             bytes_max,
             last,
             state: Mutex::new(state),
@@ -114,7 +118,7 @@ impl<'a> Prefetch<'a> {
     pub(crate) fn work(&self) {
         let guard = Guard(self);
         while let Some(height) = self.take_height() {
-            let outcome = self.get_ready(height);
+            let outcome = self.source.get_ready(height);
             let mut state = self.lock();
             state.ready.insert(height, outcome);
             if height == state.wanted {
@@ -138,7 +142,7 @@ impl<'a> Prefetch<'a> {
     }
 
     /// The next height to read, if there is one and room for its block.
-    fn claim(&self, state: &mut State) -> Option<u32> {
+    fn claim(&self, state: &mut State<S>) -> Option<u32> {
         let height = state.next;
         // The block that is waited for is always read, however large it is.
         let has_room = state.bytes < self.bytes_max || height == state.wanted;
@@ -146,19 +150,13 @@ impl<'a> Prefetch<'a> {
             return None;
         }
         state.next += 1;
-        state.bytes += self.bytes_of(height);
+        state.bytes += self.source.bytes_of(height);
         Some(height)
-    }
-
-    /// What a block may take: the length of its longest record.
-    fn bytes_of(&self, height: u32) -> u64 {
-        let sizes = self.chain.copies(height).map(|entry| u64::from(entry.place.size));
-        sizes.max().unwrap_or(0)
     }
 
     /// The next block in order of height; must not be called after the last one. While it is being read by another thread,
     /// this one reads blocks further on: where coins move faster than blocks are read, no core waits.
-    pub(crate) fn next(&self) -> Result<Ready, Refused> {
+    pub(crate) fn next(&self) -> Result<S::Ready, S::Fault> {
         let mut state = self.lock();
         loop {
             if let Some(outcome) = self.take(&mut state) {
@@ -167,7 +165,7 @@ impl<'a> Prefetch<'a> {
             assert!(!state.is_broken, "a reading thread has panicked");
             if let Some(height) = self.claim(&mut state) {
                 drop(state);
-                let outcome = self.get_ready(height);
+                let outcome = self.source.get_ready(height);
                 state = self.lock();
                 state.ready.insert(height, outcome);
             } else {
@@ -177,15 +175,15 @@ impl<'a> Prefetch<'a> {
     }
 
     /// The next block, if it has been read.
-    pub(crate) fn try_next(&self) -> Option<Result<Ready, Refused>> {
+    pub(crate) fn try_next(&self) -> Option<Result<S::Ready, S::Fault>> {
         self.take(&mut self.lock())
     }
 
-    fn take(&self, state: &mut State) -> Option<Result<Ready, Refused>> {
+    fn take(&self, state: &mut State<S>) -> Option<Result<S::Ready, S::Fault>> {
         let height = state.wanted;
         let outcome = state.ready.remove(&height)?;
         state.wanted += 1;
-        state.bytes -= self.bytes_of(height);
+        state.bytes -= self.source.bytes_of(height);
         self.room.notify_all();
         Some(outcome)
     }
@@ -196,8 +194,31 @@ impl<'a> Prefetch<'a> {
         self.room.notify_all();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// Where blocks came from.
+    pub(crate) fn into_source(self) -> S {
+        self.source
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The blocks of a branch in block files.
+pub(crate) struct BlockSource<'a> {
+    pub(crate) params: &'a ChainParams,
+    pub(crate) files: &'a BlockFiles,
+    pub(crate) chain: &'a Chain<'a>,
+}
+
+impl Source for BlockSource<'_> {
+    type Ready = Ready;
+    type Fault = Refused;
+
+    /// The length of its longest record.
+    fn bytes_of(&self, height: u32) -> u64 {
+        let sizes = self.chain.copies(height).map(|entry| u64::from(entry.place.size));
+        sizes.max().unwrap_or(0)
     }
 
     /// Takes the first copy that is whole. A copy whose bytes are not those that the header commits to says nothing of the
@@ -223,10 +244,12 @@ impl<'a> Prefetch<'a> {
         }
         Err(first.expect("a block of the chain has a copy at least"))
     }
+}
 
+impl BlockSource<'_> {
     fn read(&self, height: u32, entry: &Entry) -> Result<Ready, Fault> {
         let params = self.params;
-        let prepared = read_block(params, self.files, entry)?;
+        let prepared = read_block(params, self.files, (&entry.place, &entry.hash))?;
         let view = self.chain.up_to(height - 1);
         let rules = BlockRules::new(params, &view, prepared.block.header(), &entry.hash);
         prepared.check(params, &rules).map_err(Fault::Rule)?;
@@ -236,12 +259,12 @@ impl<'a> Prefetch<'a> {
 
 /// Reads one copy of a block. Bytes that follow the block in its record are left out, as Core does
 /// (`validation.cpp`, `LoadExternalBlockFile`; `node/blockstorage.cpp`, `ReadBlock`).
-pub(super) fn read_block(
+pub(crate) fn read_block(
     params: &ChainParams,
     files: &BlockFiles,
-    entry: &Entry,
+    (place, expected): (&BlockPlace, &BlockHash),
 ) -> Result<Prepared, Fault> {
-    let raw = files.read(&entry.place).map_err(Fault::Read)?;
+    let raw = files.read(place).map_err(Fault::Read)?;
     let record_bytes = raw.len();
     let mut block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
     if block.bytes().len() < record_bytes {
@@ -250,20 +273,29 @@ pub(super) fn read_block(
         block = Block::parse(bytes, params.encoding).map_err(Fault::Parse)?;
     }
     let hash = block.hash();
-    if hash != entry.hash {
+    if hash != *expected {
         return Err(Fault::Changed { found: hash });
     }
     Ok(Prepared::new(block, hash))
 }
 
 /// Lets the consumer know when a reading thread unwinds.
-struct Guard<'p, 'a>(&'p Prefetch<'a>);
+struct Guard<'p, S: Source>(&'p Prefetch<S>);
 
-impl Drop for Guard<'_, '_> {
+impl<S: Source> Drop for Guard<'_, S> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().is_broken = true;
             self.0.arrived.notify_all();
         }
+    }
+}
+
+/// Ends reading ahead when it goes out of scope.
+pub(crate) struct Ending<'p, S: Source>(pub(crate) &'p Prefetch<S>);
+
+impl<S: Source> Drop for Ending<'_, S> {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }

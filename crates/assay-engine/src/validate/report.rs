@@ -177,7 +177,7 @@ pub struct Validation {
 
 impl Totals {
     /// Counts a block; the time is not changed.
-    pub(super) fn add(&mut self, block: &Block, is_assumed: bool) {
+    pub(crate) fn add(&mut self, block: &Block, is_assumed: bool) {
         self.blocks += 1;
         self.txs += block.tx_count() as u64;
         self.inputs += (block.input_count() - block.tx(0).input_count()) as u64;

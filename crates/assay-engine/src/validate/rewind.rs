@@ -67,7 +67,8 @@ impl<'a> Connector<'a> {
     /// Reads a block that has been connected: the first copy that has the transactions of its header.
     pub(super) fn read_connected(&self, height: u32) -> Result<Prepared, ValidateError> {
         for entry in self.chain.copies(height) {
-            if let Ok(prepared) = read_block(&self.config.params, self.files, entry)
+            if let Ok(prepared) =
+                read_block(&self.config.params, self.files, (&entry.place, &entry.hash))
                 && check_merkle_root(prepared.block.header(), &prepared.txids).is_ok()
             {
                 return Ok(prepared);

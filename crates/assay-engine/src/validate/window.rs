@@ -8,7 +8,7 @@ use std::collections::{HashSet, VecDeque};
 use assay_store::{BlockPlace, CoinError, CoinStore, Expected};
 use assay_wire::{OutPoint, Txid};
 
-use super::prefetch::{Fault, Prefetch, Ready, Refused};
+use super::prefetch::{BlockSource, Fault, Prefetch, Ready, Refused};
 use crate::config::READ_THREADS;
 use crate::error::EngineError;
 
@@ -34,7 +34,7 @@ impl Window {
     /// The next block in order of height, with the coins that could be read in memory; must not be called after the last one.
     pub(super) fn next(
         &mut self,
-        prefetch: &Prefetch<'_>,
+        prefetch: &Prefetch<BlockSource<'_>>,
         coins: &mut CoinStore,
     ) -> Result<Ready, Refused> {
         for id in self.moving.drain(..) {

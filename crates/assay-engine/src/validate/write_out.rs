@@ -1,12 +1,17 @@
 //! Writing the coins of a validation out, with the undo data that lead back from them, and counting them at the end.
 
+use std::fs::File;
+use std::io::BufWriter;
 use std::time::Instant;
+
+use assay_store::{CoinSnapshot, SnapshotHeader};
 
 use super::connect::{Connector, Moved, no_thread};
 use super::datadir::DatadirError;
-use super::{ValidateError, ValidateProgress};
+use super::{ValidateError, ValidateProgress, WriteSpent};
 use crate::connect::Connected;
 use crate::pipeline::{InFlight, Pipeline, Refuted};
+use crate::snapshot_file::{WriteCoinsError, write_coins};
 use crate::stats::snapshot_stats;
 use crate::types::UtxoStats;
 
@@ -96,10 +101,40 @@ impl Connector<'_> {
                 None => Ok(()),
             };
             let stats = stats.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            written.map(|()| stats).map_err(ValidateError::from)
+            written.map(|()| stats)
         })?;
         stats.disk_size = self.coins.disk_bytes();
+        if is_good && let Some(to) = &self.config.write_spent {
+            self.write_left_over(to, &snapshot, stats.txouts)?;
+        }
         Ok(is_good.then_some(stats))
+    }
+
+    /// Writes the coins that are left over, next to those that were spent.
+    fn write_left_over(
+        &mut self,
+        WriteSpent { dir, keys }: &WriteSpent,
+        snapshot: &CoinSnapshot,
+        coins: u64,
+    ) -> Result<(), ValidateError> {
+        if let Some(spent) = &mut self.spent {
+            spent.sync()?;
+        }
+        let (path, fresh) = (dir.join(LEFT_OVER), dir.join(format!("{LEFT_OVER}.new")));
+        let failed = |source| DatadirError::Io { path: path.clone(), source };
+        let file = File::create(&fresh).map_err(failed)?;
+        let header = SnapshotHeader { magic: self.config.params.magic, base: self.hash(), coins };
+        let out = (BufWriter::with_capacity(1 << 20, file), *keys);
+        let written =
+            write_coins(snapshot, &header, out, &|| true).map_err(|error| match error {
+                WriteCoinsError::Read(error) => ValidateError::from(error),
+                WriteCoinsError::Write(error) => failed(error).into(),
+                WriteCoinsError::Interrupted => unreachable!("nobody interrupts it"),
+            })?;
+        let file = written.into_inner().map_err(|error| failed(error.into_error()))?;
+        let named = file.sync_all().and_then(|()| std::fs::rename(&fresh, &path));
+        named.map_err(failed)?;
+        Ok(())
     }
 
     /// Height at which the branch ends, or validation is to stop.
@@ -129,7 +164,7 @@ impl Connector<'_> {
     }
 
     /// Writes the coins out.
-    pub(super) fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), DatadirError> {
+    pub(super) fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), ValidateError> {
         self.flush_if(progress, || true)
     }
 
@@ -138,11 +173,15 @@ impl Connector<'_> {
         &mut self,
         progress: &dyn ValidateProgress,
         may_commit: impl FnOnce() -> bool,
-    ) -> Result<(), DatadirError> {
+    ) -> Result<(), ValidateError> {
         let hash = self.hash();
         if hash == self.flushed {
             may_commit();
             return Ok(());
+        }
+        // Blocks below the coins on disk are not connected again.
+        if let Some(spent) = &mut self.spent {
+            spent.sync()?;
         }
         progress.flushing(self.height);
         self.totals.elapsed_ms = self.earlier_ms + self.start.elapsed().as_millis() as u64;
@@ -158,3 +197,6 @@ impl Connector<'_> {
         Ok(())
     }
 }
+
+/// The snapshot of the UTXO set in the folder of spent coins.
+const LEFT_OVER: &str = "utxo.dat";

@@ -150,6 +150,7 @@ fn config(blocks: &Path, datadir: &Path) -> ValidateConfig {
         script_batch: Some(16),
         sample_signatures: 256,
         schnorr: Schnorr::default(),
+        write_spent: None,
     }
 }
 

@@ -69,6 +69,7 @@ fn config(forged: &Forged, blocks: &Path, datadir: &Path) -> ValidateConfig {
         script_batch: Some(256),
         sample_signatures: 256,
         schnorr: Schnorr::default(),
+        write_spent: None,
     }
 }
 

@@ -316,8 +316,7 @@ impl ScalingFile {
 
     /// One standard transaction must be able to split a coinbase for all chains of a block.
     fn check_split(&self, weight: u64, depth: u64) -> Result<(), RecipeError> {
-        // The lightest fan-out transaction: a taproot input, P2WPKH outputs.
-        let lightest = 4 * (57 + 31 * (u64::from(self.fan_out.outputs) + 1));
+        let lightest = self.fan_out_lightest();
         let depth_min = weight.div_ceil(lightest * SPLIT_OUTPUTS_MAX);
         range(
             "fan_out.chain_depth",
@@ -325,8 +324,7 @@ impl ScalingFile {
             depth_min..=24,
             "one standard transaction funds all chains of a block, and a mempool takes 25 unconfirmed ancestors at most",
         )?;
-        let txs = weight / lightest + 1;
-        let need = txs * self.fan_out_tx_max() + (txs / depth + 1) * CHAIN_REST;
+        let need = self.split_max(weight, depth);
         let have = self.chain.subsidy(1);
         if have < need {
             return Err(RecipeError::Together {
@@ -338,6 +336,17 @@ impl ScalingFile {
             });
         }
         Ok(())
+    }
+
+    /// Weight of the lightest fan-out transaction: a taproot input, P2WPKH outputs.
+    fn fan_out_lightest(&self) -> u64 {
+        4 * (57 + 31 * (u64::from(self.fan_out.outputs) + 1))
+    }
+
+    /// The most that all chains of a fan-out block of this weight spend, in satoshi.
+    pub(crate) fn split_max(&self, weight: u64, depth: u64) -> u64 {
+        let txs = weight / self.fan_out_lightest() + 1;
+        txs * self.fan_out_tx_max() + (txs / depth + 1) * CHAIN_REST
     }
 
     /// The most that a fan-out transaction spends beside its change: every amount at its largest, and the fee on P2PKH.

@@ -20,19 +20,19 @@ const FOUR: Fp = Fp::from_u64(4);
 /// The square of x.
 const X2: u128 = X as u128 * X as u128;
 
-/// A cube root of one, with `(beta x, y) = -x^2 (x, y)` for the parameter x and points of the group.
-const BETA: Fp = {
-    let third = limbs::divide_small(&limbs::minus_small(&FpModulus::MODULUS, 1), 3).0;
-    Fp::from_u64(2).const_power(&third)
-};
-
 const fn fp(limbs: [u64; 6]) -> Fp {
     Fp::from_limbs(limbs).expect("a constant below the prime")
 }
 
 impl G1 {
+    /// A cube root of one, with `(beta x, y) = -x^2 (x, y)` for the parameter x and points of the group.
+    pub(crate) const BETA: Fp = {
+        let third = limbs::divide_small(&limbs::minus_small(&FpModulus::MODULUS, 1), 3).0;
+        Fp::from_u64(2).const_power(&third)
+    };
+
     pub(crate) fn endomorphism(point: &Jacobian<Self>) -> Jacobian<Self> {
-        Jacobian { x: point.x * BETA, ..*point }
+        Jacobian { x: point.x * Self::BETA, ..*point }
     }
 }
 

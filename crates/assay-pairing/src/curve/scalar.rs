@@ -98,6 +98,12 @@ pub(super) fn divide(number: &[u64; 4], by: u128) -> ([u64; 4], u128) {
     (quotient, rest)
 }
 
+/// Quotient and remainder of a number below the fourth power of x by its square, which is below 2^128.
+pub(crate) fn divide_by_square(number: &[u64; 4], square: u128) -> (u128, u128) {
+    let (quotient, rest) = divide(number, square);
+    (low(&quotient), rest)
+}
+
 /// A number of at most 128 bits.
 pub(super) fn low(limbs: &[u64; 4]) -> u128 {
     debug_assert!(limbs[2] == 0 && limbs[3] == 0);

@@ -3,7 +3,7 @@
 //! Additions take any points of the curves; sums of multiples and pairings want points of the groups. Inputs have to be of their exact
 //! length and are never empty.
 
-use super::{PrecompileError, part};
+use super::{PrecompileError, exactly, part};
 use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
 use crate::encoding::DecodeError;
 use crate::hash_to_curve::HashToCurve as _;
@@ -69,10 +69,6 @@ pub fn bls_g2_msm_gas(input_bytes: usize) -> u64 {
 /// Gas of [`bls_pairing`] for an input of so many bytes.
 pub fn bls_pairing_gas(input_bytes: usize) -> u64 {
     37_700 + 32_600 * (input_bytes / PAIR_BYTES) as u64
-}
-
-fn exactly<const N: usize>(input: &[u8]) -> Result<&[u8; N], PrecompileError> {
-    input.try_into().map_err(|_| PrecompileError::Length { bytes: input.len(), unit: N })
 }
 
 /// The units that an input is made of, one or more.

@@ -1,5 +1,7 @@
 //! Precompiles by their definitions. `peers/pairing` compares them with another implementation.
 
+mod others;
+
 use super::{
     PrecompileError, bls_g1_add, bls_g1_msm, bls_g1_msm_gas, bls_g2_add, bls_g2_msm,
     bls_g2_msm_gas, bls_map_fp_to_g1, bls_map_fp2_to_g2, bls_pairing, bls_pairing_gas, ec_add,

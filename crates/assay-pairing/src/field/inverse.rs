@@ -21,8 +21,9 @@ pub(super) fn of<M: Modulus<N>, const N: usize>(x: &[u64; N]) -> [u64; N] {
     // One limb for the sign and the factor of two that values grow by.
     match N {
         4 => inverse::<M, N, 5>(x),
+        5 => inverse::<M, N, 6>(x),
         6 => inverse::<M, N, 7>(x),
-        _ => unreachable!("fields have four limbs or six"),
+        _ => unreachable!("fields have four limbs to six"),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::msm::sum_of_products;
 #[derive(Clone, Debug)]
 pub struct Prover {
     /// In the order of blobs: bit-reversed.
-    points: Vec<Affine<BlsG1>>,
+    pub(super) points: Vec<Affine<BlsG1>>,
     settings: Settings,
 }
 

@@ -9,14 +9,14 @@ use crate::encoding::DecodeError;
 use crate::field::Field as _;
 use crate::testing::Rng;
 
-const SECRET: u64 = 0x1234_5678_9abc_def1;
+pub(super) const SECRET: u64 = 0x1234_5678_9abc_def1;
 
 fn settings() -> Settings {
     let point = BlsG2::GENERATOR.multiply(&[SECRET, 0, 0, 0]).to_affine();
     Settings::new(&point.to_compressed()).expect("a point")
 }
 
-fn g1(scalar: Fr) -> [u8; 48] {
+pub(super) fn g1(scalar: Fr) -> [u8; 48] {
     BlsG1::GENERATOR.multiply(&scalar.to_limbs()).to_affine().to_compressed()
 }
 
@@ -118,7 +118,7 @@ fn the_setup_of_ethereum_is_a_point() {
 }
 
 /// A setup whose secret is known: `L_i(s) = w_i (s^n - 1) / (n (s - w_i))`.
-fn prover() -> Prover {
+pub(super) fn prover() -> Prover {
     let secret = Fr::from_u64(SECRET);
     let size = Fr::from_u64(BLOB_ELEMENTS as u64);
     let factor =

@@ -149,7 +149,7 @@ impl<E: Coordinate> LanePoint<E> {
 
 /// Numbers of up to 64 bits in lanes, as a mask for each bit.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Bits([u8; 64]);
+pub(crate) struct Bits(pub(crate) [u8; 64]);
 
 impl Bits {
     pub(crate) fn new(numbers: &Words) -> Self {
@@ -166,21 +166,18 @@ impl Bits {
 /// Affine points in lanes.
 pub(crate) type AffineLanes<E> = [E; 2];
 
-/// `(2^64 + a) P + b Q` for affine points P, Q and P + Q, in that order.
+/// `(2^n + a) P + b Q` for affine points P, Q and P + Q, in that order, and numbers of n bits, as the lanes that have each.
 #[inline(always)]
 pub(crate) fn double_product<E: Coordinate>(
     points: &[AffineLanes<E>; 3],
     one: &E,
-    a: &Bits,
-    b: &Bits,
+    a: &[u8],
+    b: &[u8],
 ) -> LanePoint<E> {
     let [p, q, both] = points;
     let mut sum = LanePoint { x: p[0], y: p[1], z: *one };
-    let mut bit = 64;
-    while bit > 0 {
-        bit -= 1;
+    for (&has_a, &has_b) in a.iter().zip(b).rev() {
         sum = sum.double();
-        let (has_a, has_b) = (a.0[bit], b.0[bit]);
         let x = E::select(has_b, &E::select(has_a, &both[0], &q[0]), &p[0]);
         let y = E::select(has_b, &E::select(has_a, &both[1], &q[1]), &p[1]);
         let added = sum.add_affine(&x, &y);

@@ -72,15 +72,9 @@ impl Digits {
             while !limbs::less(&number, order) {
                 number = limbs::sub(&number, order).0;
             }
-            let mut carry = 0;
-            for window in 0..shape.windows {
-                let digit = bits_from(&number, window * shape.width, shape.width) + carry;
-                let is_negative = digit > shape.buckets() as u32;
-                carry = u32::from(is_negative);
-                let magnitude = if is_negative { (1 << shape.width) - digit } else { digit };
+            for_each_digit(shape, &number, |window, magnitude, is_negative| {
                 places[window * points + index] = magnitude | sign(is_negative);
-            }
-            debug_assert_eq!(carry, 0);
+            });
         }
         Self { shape, points, places }
     }
@@ -128,6 +122,24 @@ impl Digits {
         }
         ends.pop();
     }
+}
+
+/// Calls with each window of a number below the order, the magnitude of its digit and whether it is negative.
+#[inline(always)]
+pub(super) fn for_each_digit(
+    shape: Shape,
+    number: &[u64; 4],
+    mut call: impl FnMut(usize, u32, bool),
+) {
+    let mut carry = 0;
+    for window in 0..shape.windows {
+        let digit = bits_from(number, window * shape.width, shape.width) + carry;
+        let is_negative = digit > shape.buckets() as u32;
+        carry = u32::from(is_negative);
+        let magnitude = if is_negative { (1 << shape.width) - digit } else { digit };
+        call(window, magnitude, is_negative);
+    }
+    debug_assert_eq!(carry, 0);
 }
 
 /// Bits of a number from one on; zero above it.

@@ -88,6 +88,13 @@ impl<V: Vector> Lists<V> {
         }
     }
 
+    /// Forgets everything and takes other points.
+    pub(super) fn refill(&mut self, points: impl Iterator<Item = (V::Scalar, V::Scalar)>) {
+        self.nodes.clear();
+        V::run(PushPoints::<V, _>(points, &mut self.nodes));
+        self.kept = self.nodes.len();
+    }
+
     /// Forgets all sums: what is left are the given points, of which there are so many.
     pub(super) fn forget(&mut self, points: usize) {
         self.kept = points.next_multiple_of(V::WIDTH);

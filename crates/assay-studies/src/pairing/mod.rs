@@ -7,6 +7,7 @@
 mod cases;
 mod data;
 mod own;
+mod pools;
 mod published;
 mod ranking;
 mod studies;

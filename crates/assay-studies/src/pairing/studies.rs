@@ -5,6 +5,7 @@ use assay_bench::plan::PairingSettings;
 use assay_bench::suite::{Published, Study, StudyTable};
 use assay_report::stats::ratio::Ratio;
 
+use super::pools;
 use super::published;
 use super::ranking::{fastest, interval};
 use super::subjects::{Subjects, TIMINGS, figures_of, timing_of};
@@ -20,6 +21,9 @@ pub(super) fn all(settings: &PairingSettings, subjects: &Subjects, rows: &[Row])
             studies.push(summary(curve, subjects, &of_curve, &clock));
         }
     }
+    let names: Vec<&str> = subjects.all.iter().map(|subject| subject.name.as_str()).collect();
+    let of_pools: Vec<&Row> = rows.iter().filter(|row| row.name.starts_with("pool/")).collect();
+    studies.extend(pools::losses(&names, &of_pools));
     studies.extend(fastest(settings, rows));
     studies.extend(builds(subjects, rows));
     studies.push(how(settings, subjects, rows));

@@ -133,7 +133,7 @@ pub(crate) struct BenchPeersArguments {
     /// Rounds of all five scenarios.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = rounds)]
     pub(crate) rounds: usize,
-    /// Size of the chain, at most 7; 1 is that of plan bitcoin-scaling, 40 MiB.
+    /// Size of the chain, at most 40; 1 is that of plan bitcoin-scaling, 40 MiB.
     #[arg(long, value_name = "F", default_value_t = 7.0)]
     pub(crate) scale: f64,
     /// Seed of the chain.

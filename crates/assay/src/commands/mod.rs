@@ -21,6 +21,7 @@ pub(crate) mod pr;
 pub(crate) mod publish;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod shard;
 pub(crate) mod top;
 pub(crate) mod validate;
 

@@ -7,16 +7,19 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use assay_engine::{
-    End, Schnorr, ValidateConfig, default_cache_bytes, default_script_batch, defect, validate,
+    End, Schnorr, ValidateConfig, WriteSpent, default_cache_bytes, default_script_batch, defect,
+    validate,
 };
+use assay_node::SNAPSHOT_KEYS;
 
 use super::{chain, mebibytes, stop_flag};
 use crate::Outcome;
 use crate::bitcoind::with_activation_heights;
 use crate::cli::ValidateArguments;
 use crate::output;
-use progress::Progress;
+pub(crate) use progress::Progress;
 use report::Report;
+pub(crate) use report::Utxo;
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     defect::stop_on_panic();
@@ -61,6 +64,10 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
         script_batch: default_script_batch(),
         sample_signatures: arguments.sample_signatures,
         schnorr: Schnorr::default(),
+        write_spent: arguments
+            .write_spent
+            .clone()
+            .map(|dir| WriteSpent { dir, keys: SNAPSHOT_KEYS }),
     };
     let progress = Progress::new(arguments.progress);
     let outcome = validate(&config, &stop, &progress);

@@ -2,13 +2,18 @@
 
 use std::hint::black_box;
 
+use std::sync::LazyLock;
+
 use anyhow::Result;
 use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve};
-use assay_pairing::evm::{self, PrecompileError};
+use assay_pairing::evm::{self, ModexpRules, PrecompileError};
+use assay_pairing::kzg::Settings;
 use assay_pairing::tower::Fp2;
 use assay_pairing::{bls12_381, bn254};
 
 use super::{Canonical, points, scalar};
+use crate::derive::expand;
+use crate::evm as peer;
 use crate::table::{Prepared, Table, Work};
 
 const GROUP: &str = "evm";
@@ -17,10 +22,16 @@ const GROUP: &str = "evm";
 pub(crate) type Run = fn(&[u8]) -> Result<Vec<u8>, PrecompileError>;
 
 /// All, by address, with the name of their operation.
-pub(crate) const PRECOMPILES: [(u64, &str, Run); 10] = [
+pub(crate) const PRECOMPILES: [(u64, &str, Run); 17] = [
+    (0x02, "sha256", |input| Ok(evm::sha256(input).to_vec())),
+    (0x03, "ripemd160", |input| Ok(evm::ripemd160(input).to_vec())),
+    (0x04, "identity", |input| Ok(evm::identity(input))),
+    (0x05, "modexp", evm::modexp),
     (0x06, "bn254-add", |input| evm::ec_add(input).map(Vec::from)),
     (0x07, "bn254-mul", |input| evm::ec_mul(input).map(Vec::from)),
     (0x08, "bn254-pairing", |input| evm::ec_pairing(input).map(word)),
+    (0x09, "blake2f", |input| evm::blake2f(input).map(Vec::from)),
+    (0x0a, "kzg-point-evaluation", |input| evm::point_evaluation(&SETTINGS, input).map(Vec::from)),
     (0x0b, "bls12-381-g1add", |input| evm::bls_g1_add(input).map(Vec::from)),
     (0x0c, "bls12-381-g1msm", |input| evm::bls_g1_msm(input).map(Vec::from)),
     (0x0d, "bls12-381-g2add", |input| evm::bls_g2_add(input).map(Vec::from)),
@@ -28,7 +39,12 @@ pub(crate) const PRECOMPILES: [(u64, &str, Run); 10] = [
     (0x0f, "bls12-381-pairing", |input| evm::bls_pairing(input).map(word)),
     (0x10, "bls12-381-map-fp-to-g1", |input| evm::bls_map_fp_to_g1(input).map(Vec::from)),
     (0x11, "bls12-381-map-fp2-to-g2", |input| evm::bls_map_fp2_to_g2(input).map(Vec::from)),
+    (0x100, "p256verify", |input| {
+        Ok(if evm::p256_verify(input) { word(true) } else { Vec::new() })
+    }),
 ];
+
+static SETTINGS: LazyLock<Settings> = LazyLock::new(Settings::ethereum);
 
 fn word(is_one: bool) -> Vec<u8> {
     let mut word = vec![0; 32];
@@ -36,9 +52,17 @@ fn word(is_one: bool) -> Vec<u8> {
     word
 }
 
-/// Gas of a precompile for an input of so many bytes.
-pub(crate) fn gas(address: u64, bytes: usize) -> u64 {
+/// Gas of a precompile for an input.
+pub(crate) fn gas(address: u64, input: &[u8]) -> u64 {
+    let bytes = input.len();
     match address {
+        0x02 => evm::sha256_gas(bytes),
+        0x03 => evm::ripemd160_gas(bytes),
+        0x04 => evm::identity_gas(bytes),
+        0x05 => evm::modexp_gas(input, ModexpRules::Osaka),
+        0x09 => evm::blake2f_gas(input).unwrap_or_default(),
+        0x0a => evm::POINT_EVALUATION_GAS,
+        0x100 => evm::P256_VERIFY_GAS,
         0x06 => evm::EC_ADD_GAS,
         0x07 => evm::EC_MUL_GAS,
         0x08 => evm::ec_pairing_gas(bytes),
@@ -57,7 +81,7 @@ pub(super) fn operations(table: &mut Table) {
     for (address, name, run) in PRECOMPILES {
         let how = format!("assay_pairing::evm, address {address:#04x}");
         table.add(GROUP, name, how, move |work| {
-            let input = input(name, work);
+            let input = input(name, work)?;
             Ok(Prepared::new(run(&input)?, move |iterations| {
                 for _ in 0..iterations {
                     black_box(run(&input)).expect("it worked before");
@@ -68,9 +92,14 @@ pub(super) fn operations(table: &mut Table) {
 }
 
 /// The input of the operation of this name.
-pub(crate) fn input(name: &str, work: &Work) -> Vec<u8> {
+pub(crate) fn input(name: &str, work: &Work) -> Result<Vec<u8>> {
     let count = work.size;
-    match name {
+    Ok(match name {
+        "sha256" | "ripemd160" | "identity" => expand("data", work.seed, 0, count),
+        "modexp" => peer::modexp(work),
+        "blake2f" => peer::blake2f(work),
+        "kzg-point-evaluation" => peer::point_evaluation(work)?,
+        "p256verify" => peer::p256_verify(work)?,
         "bn254-add" => encoded(&points::<BnG1>(work, "g1", 2), |p| p.to_evm().to_vec()),
         "bn254-mul" => {
             let point = encoded(&points::<BnG1>(work, "g1", 1), |p| p.to_evm().to_vec());
@@ -92,7 +121,7 @@ pub(crate) fn input(name: &str, work: &Work) -> Vec<u8> {
         }
         "bls12-381-map-fp-to-g1" => padded(&bls12_381::Fp::element(work, "fp", 0)),
         _ => padded(&Fp2::<bls12_381::Fp>::element(work, "fp2", 0)),
-    }
+    })
 }
 
 fn encoded<C: Curve>(points: &[Affine<C>], encode: impl Fn(&Affine<C>) -> Vec<u8>) -> Vec<u8> {

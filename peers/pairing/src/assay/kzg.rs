@@ -1,13 +1,13 @@
-//! Commitments and proofs of EIP-4844, with c-kzg's setup.
+//! Commitments and proofs of EIP-4844 and cells of EIP-7594, with c-kzg's setup.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
 
 use anyhow::{Context as _, Result};
-use assay_pairing::kzg::{Prover, Settings};
+use assay_pairing::kzg::{CellOf, CellProver, CellVerifier, Cells, Prover, Settings};
 use c_kzg::{BYTES_PER_BLOB, Blob, FIELD_ELEMENTS_PER_BLOB};
 
-use crate::kzg::{first, opening, settings};
+use crate::kzg::{Extended, extended, first, opening, settings};
 use crate::table::{Prepared, Table};
 
 const GROUP: &str = "kzg";
@@ -31,8 +31,79 @@ fn prover() -> Result<&'static Prover> {
     Ok(PROVER.get_or_init(|| prover))
 }
 
+/// Makes cells.
+pub(crate) fn cell_prover() -> Result<&'static CellProver> {
+    static PROVER: OnceLock<CellProver> = OnceLock::new();
+    let prover = prover()?;
+    Ok(PROVER.get_or_init(|| CellProver::new(prover)))
+}
+
+fn joined(cells: &Cells) -> Vec<u8> {
+    [cells.cells.concat(), cells.proofs.concat()].concat()
+}
+
+fn cells(table: &mut Table) {
+    table.add(GROUP, "cells", "CellProver::cells", |work| {
+        let (made, prover) = (first(work)?, cell_prover()?);
+        let compute = move || prover.cells(&made.blob[..]);
+        Ok(Prepared::new(compute()?.concat(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(compute()).expect("a blob");
+            }
+        }))
+    });
+    table.add(GROUP, "cells-and-proofs", "CellProver::prove", |work| {
+        let (made, prover) = (first(work)?, cell_prover()?);
+        let prove = move || prover.prove(&made.blob[..]);
+        Ok(Prepared::new(joined(&prove()?), move |iterations| {
+            for _ in 0..iterations {
+                black_box(prove()).expect("a blob");
+            }
+        }))
+    });
+    table.add(GROUP, "recover-cells", "CellProver::recover", |work| {
+        let (Extended { cells, .. }, prover) = (extended(work)?, cell_prover()?);
+        let half: Vec<(u64, Vec<u8>)> =
+            (0..).zip(cells.iter().map(|cell| cell.to_bytes().to_vec())).step_by(2).collect();
+        let recover = move || {
+            let found: Vec<_> = half.iter().map(|(index, cell)| (*index, &cell[..])).collect();
+            prover.recover(&found)
+        };
+        Ok(Prepared::new(joined(&recover()?), move |iterations| {
+            for _ in 0..iterations {
+                black_box(recover()).expect("half of the cells");
+            }
+        }))
+    });
+    table.add(GROUP, "verify-cells", "CellVerifier::verify", |work| {
+        let Extended { made, cells, proofs } = extended(work)?;
+        let (count, verifier) = (work.size.clamp(1, cells.len()), CellVerifier::ethereum());
+        let commitment: [u8; 48] = made.commitment[..].try_into()?;
+        let mut given = Vec::with_capacity(count);
+        for (cell, proof) in cells.iter().zip(&proofs).take(count) {
+            let proof: [u8; 48] = proof[..].try_into()?;
+            given.push((cell.to_bytes().to_vec(), proof));
+        }
+        let check = move |is_right: bool| {
+            let all: Vec<CellOf<'_>> = (0..)
+                .zip(&given)
+                .map(|(index, (cell, proof))| CellOf {
+                    commitment: &commitment,
+                    index,
+                    cell,
+                    proof: if is_right { proof } else { &commitment },
+                })
+                .collect();
+            verifier.verify(&all) == Ok(true)
+        };
+        let (right, wrong) = (check(true), check(false));
+        Ok(super::checked(right, wrong, move || check(true)))
+    });
+}
+
 /// Adds them.
 pub(super) fn operations(table: &mut Table) {
+    cells(table);
     table.add(GROUP, "commit", "Prover::commit", |work| {
         let (made, prover) = (first(work)?, prover()?);
         let commit = move || prover.commit(&made.blob[..]);

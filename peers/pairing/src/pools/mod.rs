@@ -1,5 +1,6 @@
 //! Thread pools, behind what the workloads need of them: forks with a join, and loops.
 
+mod own;
 mod workloads;
 
 use std::num::NonZero;
@@ -35,7 +36,8 @@ pub trait Forks: Pool {
     /// What a task needs in order to fork.
     type Scope<'a>;
 
-    /// Does both, the second half perhaps elsewhere meanwhile, and waits for both.
+    /// Does both, the second half perhaps elsewhere meanwhile, and waits for both. Inlined in all, so that none pays for
+    /// closures that are copied.
     fn join<A: Send, B: Send>(
         scope: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -53,7 +55,8 @@ pub trait Task<R>: Send {
 }
 
 /// Names of the pools.
-pub const NAMES: [&str; 5] = ["sequential", "rayon", "chili", "orx-parallel", "scoped-threads"];
+pub const NAMES: [&str; 6] =
+    ["sequential", "assay-pool", "rayon", "chili", "orx-parallel", "scoped-threads"];
 
 /// The operations of a pool, and its version.
 pub fn table(name: &str) -> Option<(&'static str, Table)> {
@@ -63,6 +66,11 @@ pub fn table(name: &str) -> Option<(&'static str, Table)> {
             workloads::forks(&mut table, Sequential, "one thread, plain calls");
             workloads::loops(&mut table, Sequential, "one thread, plain loop");
             "-"
+        }
+        "assay-pool" => {
+            workloads::forks(&mut table, own::Own, "Worker::join");
+            workloads::loops(&mut table, own::Own, "Worker::fold, Worker::for_each");
+            "0.1.0"
         }
         "rayon" => {
             workloads::forks(&mut table, Rayon, "rayon::join");
@@ -121,6 +129,7 @@ impl Pool for Sequential {
 impl Forks for Sequential {
     type Scope<'a> = ();
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         scope: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -163,6 +172,7 @@ impl Pool for Rayon {
 impl Forks for Rayon {
     type Scope<'a> = ();
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         (): &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -240,6 +250,7 @@ impl Pool for Chili {
 impl Forks for Chili {
     type Scope<'a> = chili::Scope<'a>;
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         scope: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,
@@ -336,6 +347,7 @@ impl Forks for Threads {
     /// How often a task may still start a thread.
     type Scope<'a> = u32;
 
+    #[inline(always)]
     fn join<A: Send, B: Send>(
         budget: &mut Self::Scope<'_>,
         first: impl FnOnce(&mut Self::Scope<'_>) -> A + Send,

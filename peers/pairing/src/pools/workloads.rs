@@ -29,10 +29,12 @@ pub(super) fn forks(table: &mut Table, pool: impl Forks, how: &str) {
         Ok(repeated(move || pool.run(Fibonacci(black_box(24))).to_be_bytes().to_vec()))
     });
     table.add(GROUP, "dfs", format!("{how}; seven children, six levels"), move |_| {
-        Ok(repeated(move || pool.run(Dfs { depth: 6, breadth: 7 }).to_be_bytes().to_vec()))
+        Ok(repeated(move || {
+            pool.run(black_box(Dfs { depth: 6, breadth: 7 })).to_be_bytes().to_vec()
+        }))
     });
     table.add(GROUP, "nqueens", format!("{how}; nine queens"), move |_| {
-        Ok(repeated(move || pool.run(Queens::new(9)).to_be_bytes().to_vec()))
+        Ok(repeated(move || pool.run(Queens::new(black_box(9))).to_be_bytes().to_vec()))
     });
     table.add(GROUP, "matmul", format!("{how}; 256 by 256, single precision"), move |work| {
         let numbers = |label: &str| -> Vec<f32> {

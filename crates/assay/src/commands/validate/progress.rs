@@ -19,7 +19,7 @@ const MACHINE_INTERVAL: Duration = Duration::from_millis(10);
 /// Places of damage that are shown.
 const STRAYS_SHOWN: usize = 5;
 
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Absent where standard error is no terminal.
     bar: Option<ProgressBar>,
     lines: Mutex<Lines>,
@@ -36,7 +36,7 @@ struct Lines {
 }
 
 impl Progress {
-    pub(super) fn new(for_programs: bool) -> Self {
+    pub(crate) fn new(for_programs: bool) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
             let template = "{msg} [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}";
@@ -51,7 +51,7 @@ impl Progress {
     }
 
     /// Removes the bar.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

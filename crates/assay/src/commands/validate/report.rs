@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use assay_engine::{
-    BlockHash, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Totals, Validation,
-    format_money,
+    BlockHash, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Totals, UtxoStats,
+    Validation, format_money,
 };
 use serde::Serialize;
 
@@ -49,14 +49,17 @@ pub(super) struct Report {
     is_lasting: bool,
 }
 
+/// The coins of the tip.
 #[derive(Debug, Serialize)]
-struct Utxo {
-    txouts: u64,
+pub(crate) struct Utxo {
+    pub(crate) txouts: u64,
+    /// 0 where `assay shard` knows the `MuHash` of the coins alone.
     transactions: u64,
-    amount_sat: u64,
+    pub(crate) amount_sat: u64,
+    /// Likewise.
     bogosize: u64,
     /// As `gettxoutsetinfo muhash` prints it.
-    muhash: String,
+    pub(crate) muhash: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -130,14 +133,7 @@ impl Report {
             End::Complete if !missing.is_empty() => "incomplete",
             End::Complete => "complete",
         };
-        let utxo = validation.coins.as_ref().map(|coins| Utxo {
-            txouts: coins.txouts,
-            transactions: coins.transactions,
-            amount_sat: coins.total_amount_sat,
-            bogosize: coins.bogosize,
-            // A digest prints reversed, as identifiers do.
-            muhash: BlockHash(coins.muhash.unwrap_or_default()).to_string(),
-        });
+        let utxo = validation.coins.as_ref().map(Utxo::new);
         Self {
             schema: 1,
             chain: chain.to_owned(),
@@ -226,13 +222,7 @@ impl Report {
             );
         }
         if let Some(utxo) = &self.utxo {
-            let _ = writeln!(
-                text,
-                "utxo count   {}\nutxo amount  {}\nutxo muhash  {}",
-                utxo.txouts,
-                format_money(i64::try_from(utxo.amount_sat).unwrap_or(i64::MAX)),
-                utxo.muhash,
-            );
+            text.push_str(&utxo.text());
         }
         let _ = writeln!(
             text,
@@ -254,6 +244,26 @@ impl Report {
             let _ = writeln!(text, "memory       {} MiB at most", bytes >> 20);
         }
         text
+    }
+}
+
+impl Utxo {
+    pub(crate) fn new(coins: &UtxoStats) -> Self {
+        Self {
+            txouts: coins.txouts,
+            transactions: coins.transactions,
+            amount_sat: coins.total_amount_sat,
+            bogosize: coins.bogosize,
+            // A digest prints reversed, as identifiers do.
+            muhash: BlockHash(coins.muhash.unwrap_or_default()).to_string(),
+        }
+    }
+
+    /// Human-readable.
+    pub(crate) fn text(&self) -> String {
+        let amount = format_money(i64::try_from(self.amount_sat).unwrap_or(i64::MAX));
+        let (count, muhash) = (self.txouts, &self.muhash);
+        format!("utxo count   {count}\nutxo amount  {amount}\nutxo muhash  {muhash}\n")
     }
 }
 
@@ -334,7 +344,7 @@ impl Scan {
     }
 }
 
-/// What the search for blocks found, for people.
+/// What the search for blocks found, human-readable.
 pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
     let mut text = format!(
         "found {} blocks in {} files ({}{}), best branch up to height {} {}\n",

@@ -1,0 +1,203 @@
+//! Judging one part of a plan.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use assay_store::KeyForms;
+use assay_wire::Txid;
+use rayon::ThreadPool;
+
+use super::coins::{self, Piece};
+use super::plan::{Inputs, Part, Plan, Unspent};
+use super::result::{PartFigures, PartResult, Rejection, commitment};
+use super::source::{Judged, PartFault, PlanSource};
+use super::tally::Hashing;
+use super::{Salt, ShardError};
+use crate::connect::Connected;
+use crate::pipeline::{InFlight, Pipeline};
+use crate::scripts::{ScriptQueue, Verifier};
+use crate::validate::{Ending, Prefetch, Totals, rule};
+
+/// How to judge a part.
+#[derive(Clone, Debug)]
+pub struct PartConfig {
+    /// Where files are, if not where the plan says.
+    pub inputs: Inputs,
+    /// Threads that verify scripts; at least 1.
+    pub threads: usize,
+    /// Signatures that are verified together: [`ValidateConfig::script_batch`](crate::ValidateConfig::script_batch).
+    pub script_batch: Option<usize>,
+    /// Keys in files of Bitcoin Core.
+    pub keys: KeyForms,
+}
+
+/// How far a part has come.
+#[derive(Clone, Copy, Debug)]
+pub struct PartProgress {
+    /// Inputs of the blocks whose scripts have passed.
+    pub inputs_done: u64,
+    /// Inputs of all blocks.
+    pub inputs_total: u64,
+}
+
+/// Judges a part. What it gives is the same on every machine.
+///
+/// # Errors
+/// It cannot be judged, which says nothing of the blocks. That they do not pass is no error: see [`PartResult::rejection`].
+pub fn run_part(
+    plan: &Plan,
+    number: usize,
+    salt: &Salt,
+    config: &PartConfig,
+    stop: &AtomicBool,
+    progress: &dyn Fn(PartProgress),
+) -> Result<PartResult, ShardError> {
+    let count = plan.parts.len();
+    let part = *plan.parts.get(number).ok_or(ShardError::NoPart { part: number, count })?;
+    let hashing = Hashing::new(&plan.unspent, salt);
+    let outcome = match part {
+        Part::Coins { offset, bytes, coins } => {
+            let Unspent::Coins { path, .. } = &plan.unspent else {
+                unreachable!("a plan with pieces of coins has coins")
+            };
+            let path: &Path = config.inputs.coins.as_ref().unwrap_or(path);
+            let piece = Piece { path, offset, bytes, coins };
+            let (tally, figures) = coins::add_up(&piece, &hashing, config.keys, stop)?;
+            let (totals, coinbases) = (Totals::default(), Vec::new());
+            Ok(PartFigures { totals, tally, coins: Some(figures), coinbases })
+        }
+        Part::Blocks { first, last, inputs, .. } => {
+            let range = Range { plan, hashing: &hashing, heights: (first, last), inputs };
+            range.judge(config, stop, progress)?
+        }
+    };
+    let salt = commitment(&plan.unspent, salt);
+    Ok(PartResult { part: number, plan: plan.id, salt, outcome })
+}
+
+/// The blocks of a part.
+struct Range<'a> {
+    plan: &'a Plan,
+    hashing: &'a Hashing,
+    heights: (u32, u32),
+    inputs: u64,
+}
+
+/// What has been added up of blocks whose scripts may be open.
+#[derive(Default)]
+struct Sums {
+    totals: Totals,
+    coinbases: Vec<Txid>,
+}
+
+impl Range<'_> {
+    fn judge(
+        &self,
+        config: &PartConfig,
+        stop: &AtomicBool,
+        progress: &dyn Fn(PartProgress),
+    ) -> Result<Result<PartFigures, Rejection>, ShardError> {
+        let (files, spent) = self.plan.open_files(&config.inputs)?;
+        let source = PlanSource {
+            plan: self.plan,
+            files: &files,
+            spent: &spent,
+            keys: config.keys,
+            hashing: self.hashing,
+            tallies: Mutex::default(),
+        };
+        let prefetch = Prefetch::new(source, self.heights, AHEAD_BYTES_MAX);
+        let pool = pool(config.threads)?;
+        let verifier = Verifier::new(Arc::new(pool), config.script_batch);
+        // Checks without scripts and the sums take about a quarter of what scripts take.
+        let readers = config.threads.div_ceil(4);
+        let judged = std::thread::scope(|scope| {
+            // Also when this thread unwinds, so that the scope ends.
+            let _ending = Ending(&prefetch);
+            for _ in 0..readers {
+                let reader = std::thread::Builder::new().name("read-blocks".to_owned());
+                reader
+                    .spawn_scoped(scope, || prefetch.work())
+                    .map_err(|error| ShardError::Threads(error.to_string()))?;
+            }
+            self.verify(&prefetch, Pipeline::new(verifier), stop, progress)
+        })?;
+        let tallies = prefetch.into_source().tallies.into_inner();
+        let tallies = tallies.unwrap_or_else(PoisonError::into_inner);
+        Ok(judged.map(|Sums { totals, coinbases }| {
+            let mut tally = self.hashing.tally();
+            for other in &tallies {
+                tally.combine(other);
+            }
+            PartFigures { totals, tally, coins: None, coinbases }
+        }))
+    }
+
+    /// Verifies the scripts of all blocks; of several invalid blocks the lowest counts.
+    fn verify(
+        &self,
+        prefetch: &Prefetch<PlanSource<'_>>,
+        mut pipeline: Pipeline<u32>,
+        stop: &AtomicBool,
+        progress: &dyn Fn(PartProgress),
+    ) -> Result<Result<Sums, Rejection>, ShardError> {
+        let (first, last) = self.heights;
+        let (mut sums, mut rejection, mut done) = (Sums::default(), None, 0);
+        let mut passed = |InFlight { block, .. }: InFlight<u32>| {
+            done += block.scripts.prepared.spent_prevouts().len() as u64;
+            progress(PartProgress { inputs_done: done, inputs_total: self.inputs });
+        };
+        for _ in first..=last {
+            if stop.load(Ordering::Relaxed) {
+                return Err(ShardError::Interrupted);
+            }
+            if pipeline.has_failure() {
+                break;
+            }
+            match prefetch.next() {
+                Ok(judged) => {
+                    pipeline.push(hand_over(judged, &pipeline, &mut sums));
+                    pipeline.make_room(&mut passed);
+                }
+                Err(PartFault::Cannot(error)) => return Err(error),
+                Err(PartFault::Rejected(found)) => {
+                    rejection = Some(found);
+                    break;
+                }
+            }
+        }
+        if let Err(refuted) = pipeline.drain(&mut passed) {
+            let (height, error) = refuted.into_error();
+            let (reason, debug) = rule(&error);
+            return Ok(Err(Rejection { height, hash: self.plan.hash(height), reason, debug }));
+        }
+        Ok(rejection.map_or(Ok(sums), Err))
+    }
+}
+
+/// Hands the scripts of a block over.
+fn hand_over(judged: Judged, pipeline: &Pipeline<u32>, sums: &mut Sums) -> InFlight<u32> {
+    let Judged { prepared, rules, coins } = judged;
+    sums.totals.add(&prepared.block, false);
+    sums.coinbases.push(prepared.txids[0]);
+    let prepared = Arc::new(prepared);
+    let mut queue = ScriptQueue::new(pipeline.verifier(), Arc::clone(&prepared), rules);
+    let mut coins = coins.into_iter();
+    for (tx_index, tx) in prepared.block.txs().enumerate().skip(1) {
+        queue.push(tx_index, &mut coins.by_ref().take(tx.input_count()).collect());
+    }
+    let block = Connected { scripts: queue.finish(), undo: Vec::new() };
+    InFlight { block, note: rules.height }
+}
+
+fn pool(threads: usize) -> Result<ThreadPool, ShardError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads.max(1))
+        .thread_name(|index| format!("verify-{index}"))
+        .build()
+        .map_err(|error| ShardError::Threads(error.to_string()))
+}
+
+/// Blocks and spent coins read ahead; with their hashes and copies they take some times as much.
+const AHEAD_BYTES_MAX: u64 = 32 << 20;

@@ -1,0 +1,131 @@
+//! Points of the first group of BLS12-381 times as many numbers of any size, eight at a time.
+//!
+//! For `lambda = -x^2`, by which the endomorphism acts, a number is `a + b lambda` with a from 2^129 up to `2^129 + 2^128`
+//! and b below 2^128. Its sum with the lattice of pairs that make zero, `(x^2, 1)` and `(1, 1 - x^2)`, brings a there, so
+//! every product starts with the point itself and takes as many doublings.
+
+#[cfg(test)]
+mod tests;
+
+use crate::bls12_381::{FpModulus, X};
+use crate::curve::{Affine, BlsG1, Curve as _, Jacobian};
+use crate::lanes::field::LaneFe;
+use crate::lanes::points::{Coordinate as _, LanePoint, double_product};
+use crate::lanes::{LANES, Lanes, Task};
+use crate::msm::Backend;
+
+/// The square of the parameter.
+const X2: u128 = X as u128 * X as u128;
+
+/// Bits of a below its highest one.
+const PLACES: usize = 129;
+
+/// A number that points are multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Multiplier {
+    number: [u64; 4],
+    /// a less 2^129.
+    a: u128,
+    b: u128,
+}
+
+impl Multiplier {
+    /// Of a number below the order of the group.
+    pub(crate) fn new(number: [u64; 4]) -> Self {
+        // k = k1 x^2 + k0. Adding 3 (x^2, 1) - (1, 1 - x^2) to (k0, -k1) leaves a = k0 + 3 x^2 - 1 and b = x^2 + 2 - k1;
+        // 3 x^2 is between 2^129 and 2^129 + 2^122.
+        let (k1, k0) = crate::curve::divide_by_square(&number, X2);
+        let a = (3u128.wrapping_mul(X2) - 1).wrapping_add(k0);
+        Self { number, a, b: X2 + 2 - k1 }
+    }
+}
+
+/// The products of points of the group with as many numbers.
+pub(crate) fn products(
+    backend: Backend,
+    points: &[Jacobian<BlsG1>],
+    multipliers: &[&Multiplier],
+) -> Vec<Jacobian<BlsG1>> {
+    match backend {
+        Backend::Scalar => {
+            let pairs = points.iter().zip(multipliers);
+            pairs.map(|(point, multiplier)| point.multiply(&multiplier.number)).collect()
+        }
+        Backend::Portable => in_lanes::<crate::backend::Portable>(points, multipliers),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Ifma => in_lanes::<crate::backend::Ifma>(points, multipliers),
+        #[cfg(not(target_arch = "x86_64"))]
+        Backend::Ifma => unreachable!("not available here"),
+    }
+}
+
+fn in_lanes<L: Lanes>(
+    points: &[Jacobian<BlsG1>],
+    multipliers: &[&Multiplier],
+) -> Vec<Jacobian<BlsG1>> {
+    let affine = Jacobian::all_to_affine(points);
+    let mut products = Vec::with_capacity(points.len());
+    for first in (0..points.len()).step_by(LANES) {
+        let place = |lane: usize| (first + lane).min(points.len() - 1);
+        let task = Product::<L> {
+            points: core::array::from_fn(|lane| finite(&affine[place(lane)])),
+            a: masks(&core::array::from_fn(|lane| multipliers[place(lane)].a)),
+            b: masks(&core::array::from_fn(|lane| multipliers[place(lane)].b)),
+            lanes: core::marker::PhantomData,
+        };
+        let eight = L::run(task);
+        for (lane, product) in eight.into_iter().enumerate().take(points.len() - first) {
+            let (point, multiplier) = (&points[first + lane], multipliers[first + lane]);
+            products.push(if point.is_infinity() {
+                Jacobian::INFINITY
+            } else if product.is_infinity() {
+                // Infinity indeed, or a sum on the way that the formulas of lanes do not know.
+                point.multiply(&multiplier.number)
+            } else {
+                product
+            });
+        }
+    }
+    products
+}
+
+/// Infinity has no coordinates; its product is put in its place in the end.
+fn finite(point: &Affine<BlsG1>) -> Affine<BlsG1> {
+    if point.is_infinity { BlsG1::GENERATOR } else { *point }
+}
+
+/// For each bit the lanes that have it.
+fn masks(numbers: &[u128; LANES]) -> [u8; PLACES] {
+    let mut masks = [0; PLACES];
+    for (lane, number) in numbers.iter().enumerate() {
+        for (bit, mask) in masks.iter_mut().enumerate().take(128) {
+            *mask |= ((number >> bit & 1) as u8) << lane;
+        }
+    }
+    masks
+}
+
+/// The products of eight points.
+struct Product<L> {
+    points: [Affine<BlsG1>; LANES],
+    a: [u8; PLACES],
+    b: [u8; PLACES],
+    lanes: core::marker::PhantomData<L>,
+}
+
+impl<L: Lanes> Task for Product<L> {
+    type Result = [Jacobian<BlsG1>; LANES];
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        let x = LaneFe::<L, FpModulus, 6, 8>::from_scalars(&self.points.map(|point| point.x));
+        let y = LaneFe::from_scalars(&self.points.map(|point| point.y));
+        let beta = LaneFe::from_scalars(&[BlsG1::BETA; LANES]);
+        let other = x * beta;
+        // 1 + lambda + lambda^2 = 0, so the sum of both is the third with the sign changed.
+        let points = [[x, y], [other, y], [other * beta, y.combined::<-1, 0>(&y)]];
+        let LanePoint { x, y, z } = double_product(&points, &LaneFe::one(), &self.a, &self.b);
+        let (x, y, z) = (x.to_scalars(), y.to_scalars(), z.to_scalars());
+        core::array::from_fn(|lane| Jacobian { x: x[lane], y: y[lane], z: z[lane] })
+    }
+}

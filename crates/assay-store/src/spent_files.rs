@@ -1,0 +1,431 @@
+//! The coins that blocks spent, in files of their own (`spent-00000.dat` …), to validate parts of a chain from.
+//!
+//! Records are found by the hash of their block and may come in any order; of several of one block the last counts. Nothing
+//! here is trusted: who reads them proves what they say otherwise. Layout: `docs/formats.md`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use assay_wire::BlockHash;
+
+use crate::block_files::BlockFilesError;
+use crate::codec;
+
+/// Why files of spent coins cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpentFilesError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A file is something else, or of another chain.
+    #[error("{}: is no file of spent coins of this chain", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no such file.
+    #[error("{}: holds no spent-*.dat; `assay validate --write-spent` writes them", path.display())]
+    Empty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There are no undo files of Bitcoin Core.
+    #[error("{}: holds no rev*.dat", path.display())]
+    NoUndo {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// An undo file lacks the heights of coins.
+    #[error(
+        "{} offset {offset}: was written by a version of Bitcoin Core before 0.15, which did not keep the heights of all coins; \
+         run it with -reindex, or `assay validate --write-spent`",
+        path.display()
+    )]
+    OldUndo {
+        /// The file.
+        path: PathBuf,
+        /// Where the record begins.
+        offset: u64,
+    },
+    /// The key of obfuscated files cannot be read.
+    #[error(transparent)]
+    Key(#[from] BlockFilesError),
+    /// A record is not what was written.
+    #[error("{} offset {offset}: the record of spent coins is damaged", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the record begins.
+        offset: u64,
+    },
+}
+
+/// Where the record of a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpentPlace {
+    /// Number of the file.
+    pub file: u32,
+    /// Where its spent coins begin, encoded as undo data.
+    pub offset: u64,
+    /// Their bytes.
+    pub bytes: u32,
+}
+
+/// A record, as a search finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct SpentEntry {
+    /// The block.
+    pub block: BlockHash,
+    /// Where its coins are.
+    pub place: SpentPlace,
+    /// How many it says they are.
+    pub coins: u64,
+}
+
+/// Appends records.
+#[derive(Debug)]
+pub struct SpentWriter {
+    dir: PathBuf,
+    magic: [u8; 4],
+    number: u32,
+    file: BufWriter<File>,
+    end: u64,
+    file_bytes_max: u64,
+}
+
+impl SpentWriter {
+    /// Goes on after the records in `dir`, which is made if it is missing; a record that was cut off is dropped.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or belongs to another chain.
+    pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
+        Self::with_file_bytes(dir, magic, FILE_BYTES_MAX)
+    }
+
+    fn with_file_bytes(
+        dir: &Path,
+        magic: [u8; 4],
+        file_bytes_max: u64,
+    ) -> Result<Self, SpentFilesError> {
+        let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
+        fs::create_dir_all(dir).map_err(failed)?;
+        let number = numbered(dir, PREFIX)?.last().map_or(0, |(number, _)| *number);
+        let (file, end) = open_at_end(&path_of(dir, number), magic)?;
+        Ok(Self { dir: dir.to_path_buf(), magic, number, file, end, file_bytes_max })
+    }
+
+    /// Adds the coins that a block spent, encoded as undo data.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn push(&mut self, block: &BlockHash, undo: &[u8]) -> Result<(), SpentFilesError> {
+        let bytes = (HEAD_BYTES + undo.len() + CHECKSUM_BYTES) as u64;
+        if self.end > FILE_HEAD_BYTES && self.end + bytes > self.file_bytes_max {
+            self.sync()?;
+            let path = path_of(&self.dir, self.number + 1);
+            (self.file, self.end) = open_at_end(&path, self.magic)?;
+            self.number += 1;
+        }
+        let written = u32::try_from(undo.len()).map_err(io::Error::other).and_then(|length| {
+            self.file.write_all(&length.to_le_bytes())?;
+            self.file.write_all(&block.0)?;
+            self.file.write_all(undo)?;
+            self.file.write_all(&checksum(block, undo))
+        });
+        written.map_err(|source| self.failed(source))?;
+        self.end += bytes;
+        Ok(())
+    }
+
+    /// Makes all records survive a power cut.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn sync(&mut self) -> Result<(), SpentFilesError> {
+        let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_data());
+        synced.map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: io::Error) -> SpentFilesError {
+        SpentFilesError::Io { path: path_of(&self.dir, self.number), source }
+    }
+}
+
+/// Reads records.
+#[derive(Debug)]
+pub struct SpentFiles {
+    dir: PathBuf,
+    magic: [u8; 4],
+    files: Vec<(u32, u64)>,
+}
+
+impl SpentFiles {
+    /// Finds the files in `dir`.
+    ///
+    /// # Errors
+    /// There are none, or they cannot be read.
+    pub fn open(dir: &Path, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
+        let files = numbered(dir, PREFIX)?;
+        if files.is_empty() {
+            return Err(SpentFilesError::Empty { path: dir.to_path_buf() });
+        }
+        Ok(Self { dir: dir.to_path_buf(), magic, files })
+    }
+
+    /// Numbers and lengths of the files.
+    pub fn files(&self) -> &[(u32, u64)] {
+        &self.files
+    }
+
+    /// The path of a file.
+    pub fn path_of(&self, number: u32) -> PathBuf {
+        path_of(&self.dir, number)
+    }
+
+    /// Visits every record. One that was cut off ends its file; contents are not checked.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is something else.
+    pub fn for_each(&self, mut visit: impl FnMut(SpentEntry)) -> Result<(), SpentFilesError> {
+        for (number, _) in &self.files {
+            let path = self.path_of(*number);
+            let (mut reader, size) = open_to_read(&path, self.magic)?;
+            let mut at = FILE_HEAD_BYTES;
+            let failed = |source| SpentFilesError::Io { path: path.clone(), source };
+            while let Some(head) = Head::read(&mut reader, size - at).map_err(failed)? {
+                let offset = at + HEAD_BYTES as u64;
+                let mut count = [0; COUNT_BYTES];
+                let seen = (head.bytes as usize).min(COUNT_BYTES);
+                reader.read_exact(&mut count[..seen]).map_err(failed)?;
+                let coins = codec::read_varint(&mut &count[..seen]).unwrap_or(0);
+                let place = SpentPlace { file: *number, offset, bytes: head.bytes };
+                visit(SpentEntry { block: head.block, place, coins });
+                at += head.record_bytes();
+                let rest = i64::from(head.bytes) - seen as i64 + CHECKSUM_BYTES as i64;
+                reader.seek_relative(rest).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the coins that a block spent, encoded as undo data.
+    ///
+    /// # Errors
+    /// They cannot be read, or are not what was written.
+    pub fn read(&self, place: &SpentPlace, block: &BlockHash) -> Result<Vec<u8>, SpentFilesError> {
+        let path = self.path_of(place.file);
+        let (undo, found) = read_record::<CHECKSUM_BYTES>(&path, place, HEAD_BYTES as u64)?;
+        if checksum(block, &undo) != found {
+            let offset = place.offset.saturating_sub(HEAD_BYTES as u64);
+            return Err(SpentFilesError::Damaged { path, offset });
+        }
+        Ok(undo)
+    }
+}
+
+/// What stands before the coins of a block.
+struct Head {
+    bytes: u32,
+    block: BlockHash,
+}
+
+impl Head {
+    /// The head of the next record, if that is whole and within `left` bytes.
+    fn read(reader: &mut impl Read, left: u64) -> io::Result<Option<Self>> {
+        if left < HEAD_BYTES as u64 {
+            return Ok(None);
+        }
+        let mut length = [0; 4];
+        let mut block = BlockHash::ZERO;
+        reader.read_exact(&mut length)?;
+        reader.read_exact(&mut block.0)?;
+        let head = Self { bytes: u32::from_le_bytes(length), block };
+        Ok((head.record_bytes() <= left).then_some(head))
+    }
+
+    fn record_bytes(&self) -> u64 {
+        (HEAD_BYTES + CHECKSUM_BYTES) as u64 + u64::from(self.bytes)
+    }
+}
+
+fn path_of(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("{PREFIX}{number:05}.dat"))
+}
+
+/// Numbers and lengths of the files in `dir` whose names have this prefix, in order.
+pub(crate) fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, u64)>, SpentFilesError> {
+    let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
+        let number = number.and_then(|name| name.strip_suffix(".dat")?.parse().ok());
+        if let Some(number) = number {
+            files.push((number, entry.metadata().map_err(failed)?.len()));
+        }
+    }
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// The coins at a place, and the checksum of so many bytes after them; the record begins `head_bytes` before.
+pub(crate) fn read_record<const N: usize>(
+    path: &Path,
+    place: &SpentPlace,
+    head_bytes: u64,
+) -> Result<(Vec<u8>, [u8; N]), SpentFilesError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            let offset = place.offset.saturating_sub(head_bytes);
+            SpentFilesError::Damaged { path: path.to_path_buf(), offset }
+        }
+        _ => SpentFilesError::Io { path: path.to_path_buf(), source },
+    };
+    let mut file = File::open(path).map_err(failed)?;
+    file.seek(SeekFrom::Start(place.offset)).map_err(failed)?;
+    let (mut undo, mut checksum) = (vec![0; place.bytes as usize], [0; N]);
+    file.read_exact(&mut undo).map_err(failed)?;
+    file.read_exact(&mut checksum).map_err(failed)?;
+    Ok((undo, checksum))
+}
+
+/// A file to append to, made if it is missing, and its end after the last whole record.
+fn open_at_end(path: &Path, magic: [u8; 4]) -> Result<(BufWriter<File>, u64), SpentFilesError> {
+    let failed = |source| SpentFilesError::Io { path: path.to_path_buf(), source };
+    let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let mut file = options.map_err(failed)?;
+    let mut end = FILE_HEAD_BYTES;
+    if file.metadata().map_err(failed)?.len() < FILE_HEAD_BYTES {
+        file.set_len(0).map_err(failed)?;
+        file.write_all(&file_head(magic)).map_err(failed)?;
+    } else {
+        let (mut reader, size) = open_to_read(path, magic)?;
+        while let Some(head) = Head::read(&mut reader, size - end).map_err(failed)? {
+            end += head.record_bytes();
+            reader
+                .seek_relative((head.record_bytes() - HEAD_BYTES as u64) as i64)
+                .map_err(failed)?;
+        }
+        file.set_len(end).map_err(failed)?;
+    }
+    file.seek(SeekFrom::Start(end)).map_err(failed)?;
+    Ok((BufWriter::with_capacity(1 << 20, file), end))
+}
+
+fn open_to_read(path: &Path, magic: [u8; 4]) -> Result<(BufReader<File>, u64), SpentFilesError> {
+    let failed = |source| SpentFilesError::Io { path: path.to_path_buf(), source };
+    let file = File::open(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    let mut reader = BufReader::with_capacity(HEADS_BYTES, file);
+    let mut head = [0; FILE_HEAD_BYTES as usize];
+    let is_ours = reader.read_exact(&mut head).is_ok() && head == file_head(magic);
+    if is_ours { Ok((reader, size)) } else { Err(SpentFilesError::Foreign { path: path.into() }) }
+}
+
+fn file_head(magic: [u8; 4]) -> [u8; FILE_HEAD_BYTES as usize] {
+    let mut head = *b"assay spent 1\n\0\0\0\0\0\0";
+    head[16..].copy_from_slice(&magic);
+    head
+}
+
+fn checksum(block: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&block.0);
+    hasher.update(undo);
+    hasher.finalize().to_le_bytes()
+}
+
+/// What is read at a time where only the heads of records are wanted, which lie far apart.
+pub(crate) const HEADS_BYTES: usize = 4096;
+/// What names of files begin with.
+const PREFIX: &str = "spent-";
+/// Name and version of the format, and the magic bytes of the chain.
+const FILE_HEAD_BYTES: u64 = 20;
+/// Length of the coins (4), hash of the block.
+const HEAD_BYTES: usize = 36;
+/// CRC-32 of hash and coins.
+const CHECKSUM_BYTES: usize = 4;
+/// Most bytes of the number of coins.
+const COUNT_BYTES: usize = 10;
+/// A file ends when the next record would make it longer.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAGIC: [u8; 4] = [1, 2, 3, 4];
+
+    fn undo(number: u8) -> Vec<u8> {
+        [vec![number], vec![0xee; usize::from(number) * 9]].concat()
+    }
+
+    fn push(writer: &mut SpentWriter, number: u8) {
+        writer.push(&BlockHash([number; 32]), &undo(number)).unwrap();
+    }
+
+    fn entries(dir: &Path) -> Vec<SpentEntry> {
+        let mut found = Vec::new();
+        SpentFiles::open(dir, MAGIC).unwrap().for_each(|entry| found.push(entry)).unwrap();
+        found
+    }
+
+    #[test]
+    fn records_come_back_from_several_files_and_after_every_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || SpentWriter::with_file_bytes(dir.path(), MAGIC, 200).unwrap();
+        let mut writer = open();
+        (0..5).for_each(|number| push(&mut writer, number));
+        writer.sync().unwrap();
+        let mut writer = open();
+        (5..9).for_each(|number| push(&mut writer, number));
+        writer.sync().unwrap();
+        let files = SpentFiles::open(dir.path(), MAGIC).unwrap();
+        assert!(files.files().len() > 3);
+        let found = entries(dir.path());
+        assert_eq!(found.len(), 9);
+        for (number, entry) in found.iter().enumerate() {
+            let number = number as u8;
+            assert_eq!((entry.block, entry.coins), (BlockHash([number; 32]), number.into()));
+            assert_eq!(files.read(&entry.place, &entry.block).unwrap(), undo(number));
+            let other = BlockHash([99; 32]);
+            let error = files.read(&entry.place, &other).unwrap_err();
+            assert!(matches!(error, SpentFilesError::Damaged { .. }), "{error}");
+        }
+        let (last, size) = *files.files().last().unwrap();
+        let path = files.path_of(last);
+        let before = found.iter().filter(|entry| entry.place.file < last).count();
+        for cut in 0..size {
+            let bytes = fs::read(&path).unwrap();
+            fs::write(&path, &bytes[..cut as usize]).unwrap();
+            let mut writer = open();
+            push(&mut writer, 77);
+            writer.sync().unwrap();
+            let now = entries(dir.path());
+            assert!(now.len() > before && now.last().unwrap().block == BlockHash([77; 32]));
+            fs::remove_file(path_of(dir.path(), last + 1)).unwrap_or_default();
+            fs::write(&path, &bytes).unwrap();
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = SpentFiles::open(dir.path(), MAGIC).unwrap_err();
+        assert!(error.to_string().contains("--write-spent"), "{error}");
+        let mut writer = SpentWriter::open(dir.path(), MAGIC).unwrap();
+        push(&mut writer, 1);
+        writer.sync().unwrap();
+        let error = SpentWriter::open(dir.path(), [9; 4]).unwrap_err();
+        assert!(matches!(error, SpentFilesError::Foreign { .. }), "{error}");
+        let files = SpentFiles::open(dir.path(), [9; 4]).unwrap();
+        assert!(matches!(files.for_each(|_| {}), Err(SpentFilesError::Foreign { .. })));
+    }
+}

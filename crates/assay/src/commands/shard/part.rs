@@ -1,0 +1,164 @@
+//! `assay shard run --part`.
+
+use std::io::{self, BufRead};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use assay_engine::{PartConfig, PartProgress, Plan, Salt, ShardError, run_part};
+use serde::{Deserialize, Serialize};
+
+use super::{cores, open, part_config, salt_of};
+use crate::Outcome;
+use crate::cli::ShardRunArguments;
+use crate::commands::stop_flag;
+use crate::output;
+
+pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
+    let stop = stop_flag()?;
+    let plan = open(&arguments.plan)?;
+    let input = Input::open(arguments.with_parent || arguments.follow);
+    let salt = salt_of(&input.line().context("there is no salt on standard input")?)?;
+    let config = part_config(&arguments.inputs, arguments.par.unwrap_or_else(cores).max(1));
+    let job = Job { arguments, plan, salt, config, stop: &stop };
+    let Some(part) = arguments.part else { return job.follow(&input) };
+    let Some(summary) = job.judge(part)? else { return Ok(Outcome::Interrupted) };
+    if arguments.json {
+        output::print_json(&summary)?;
+    } else {
+        output::print(&summary.text())?;
+    }
+    Ok(if summary.rejected.is_some() { Outcome::Negative } else { Outcome::Good })
+}
+
+struct Job<'a> {
+    arguments: &'a ShardRunArguments,
+    plan: Plan,
+    salt: Salt,
+    config: PartConfig,
+    stop: &'a AtomicBool,
+}
+
+impl Job<'_> {
+    /// Judges a part and writes its result; `None` when it was interrupted.
+    fn judge(&self, part: usize) -> anyhow::Result<Option<Summary>> {
+        let start = Instant::now();
+        let progress = Progress(Mutex::new(start));
+        let show = |state| progress.show(state, start);
+        let result = match run_part(&self.plan, part, &self.salt, &self.config, self.stop, &show) {
+            Err(ShardError::Interrupted) => return Ok(None),
+            other => other?,
+        };
+        result.write(&self.arguments.out)?;
+        let totals = result.totals();
+        Ok(Some(Summary {
+            schema: 1,
+            part,
+            rejected: result.rejection().map(ToString::to_string),
+            blocks: totals.blocks,
+            txs: totals.txs,
+            inputs: totals.inputs,
+            elapsed_s: start.elapsed().as_secs_f64(),
+        }))
+    }
+
+    /// Judges the parts whose numbers come.
+    fn follow(&self, input: &Input) -> anyhow::Result<Outcome> {
+        while let Some(line) = input.line() {
+            let Ok(part) = line.trim().parse() else { bail!("{line}: give the number of a part") };
+            let Some(summary) = self.judge(part)? else { return Ok(Outcome::Interrupted) };
+            let line = serde_json::to_string(&summary).context("cannot write JSON")?;
+            output::print(&format!("{line}\n"))?;
+        }
+        Ok(Outcome::Good)
+    }
+}
+
+/// What `assay shard run --part --json` prints.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Summary {
+    schema: u32,
+    pub(super) part: usize,
+    /// Why a block does not pass, if one does not.
+    pub(super) rejected: Option<String>,
+    blocks: u64,
+    txs: u64,
+    pub(super) inputs: u64,
+    elapsed_s: f64,
+}
+
+impl Summary {
+    fn text(&self) -> String {
+        let Self { part, rejected, blocks, inputs, elapsed_s, .. } = self;
+        let verdict =
+            rejected.as_ref().map_or("passed".to_owned(), |why| format!("rejected: {why}"));
+        format!("part {part} {verdict}\n{blocks} blocks, {inputs} inputs in {elapsed_s:.2} s\n")
+    }
+}
+
+/// Lines of standard input.
+struct Input(Option<Receiver<String>>);
+
+impl Input {
+    /// With `ends` a part that is under way ends with the process when standard input closes: nothing is lost, since a result has
+    /// its name only once it is whole.
+    fn open(ends: bool) -> Self {
+        if !ends {
+            return Self(None);
+        }
+        let (lines, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            while let Some(line) = read_line() {
+                if lines.send(line).is_err() {
+                    return;
+                }
+            }
+            if !IS_IDLE.load(Ordering::SeqCst) {
+                std::process::exit(130);
+            }
+        });
+        Self(Some(receiver))
+    }
+
+    /// The next line; `None` at the end.
+    fn line(&self) -> Option<String> {
+        let Some(lines) = &self.0 else { return read_line() };
+        IS_IDLE.store(true, Ordering::SeqCst);
+        let line = lines.recv().ok();
+        IS_IDLE.store(false, Ordering::SeqCst);
+        line
+    }
+}
+
+/// Whether nothing is under way.
+static IS_IDLE: AtomicBool = AtomicBool::new(false);
+
+fn read_line() -> Option<String> {
+    let mut line = String::new();
+    let mut input = io::Read::take(io::stdin().lock(), LINE_BYTES_MAX);
+    input.read_line(&mut line).is_ok_and(|count| count > 0).then_some(line)
+}
+
+/// No line that is asked for is longer.
+const LINE_BYTES_MAX: u64 = 80;
+
+/// A line on standard error every ten seconds.
+struct Progress(Mutex<Instant>);
+
+impl Progress {
+    fn show(&self, state: PartProgress, start: Instant) {
+        let Ok(mut last) = self.0.try_lock() else { return };
+        if last.elapsed() < Duration::from_secs(10) {
+            return;
+        }
+        *last = Instant::now();
+        let PartProgress { inputs_done, inputs_total } = state;
+        let rate = inputs_done as f64 / start.elapsed().as_secs_f64();
+        let left_s = inputs_total.saturating_sub(inputs_done) as f64 / rate.max(1.0);
+        output::complain(&format!(
+            "{inputs_done} of {inputs_total} inputs, {rate:.0} inputs/s, ETA {left_s:.0} s"
+        ));
+    }
+}

@@ -1,0 +1,116 @@
+//! `assay shard plan`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use anyhow::{Context, ensure};
+use assay_engine::{BlockHash, Part, Plan, PlanConfig, Unspent, plan_shards};
+use assay_node::SNAPSHOT_KEYS;
+use serde::Serialize;
+
+use super::{cores, describe};
+use crate::Outcome;
+use crate::bitcoind::with_activation_heights;
+use crate::cli::ShardPlanArguments;
+use crate::commands::chain;
+use crate::commands::validate::Progress;
+use crate::output;
+
+pub(super) fn run(arguments: &ShardPlanArguments) -> anyhow::Result<Outcome> {
+    ensure!(arguments.parts > 0, "--parts 0: give 1 or more");
+    let heights = &arguments.test_activation_height;
+    let params = with_activation_heights(
+        Arc::unwrap_or_clone(chain(&arguments.chain)?),
+        "--test-activation-height",
+        heights,
+    )?;
+    let unspent = unspent(arguments)?;
+    let config = PlanConfig {
+        blocks: arguments.blocks.clone(),
+        params: Arc::new(params),
+        activation: heights.clone(),
+        spent: arguments.spent.as_ref().unwrap_or(&arguments.blocks).clone(),
+        is_core_undo: arguments.core_undo,
+        unspent,
+        stop_height: arguments.stop_height,
+        parts: arguments.parts,
+        threads: if arguments.par > 0 { arguments.par } else { cores() },
+        keys: SNAPSHOT_KEYS,
+    };
+    let progress = Progress::new(false);
+    let plan = plan_shards(&config, &arguments.out, &progress);
+    progress.clear();
+    let plan = plan?;
+    if arguments.json {
+        output::print_json(&Summary::new(&plan))?;
+    } else {
+        let mut text = String::new();
+        let (parts, chain) = (plan.parts(), plan.params().name);
+        let (count, height, tip) = (parts.len(), plan.height(), plan.tip());
+        let _ = writeln!(text, "{count} parts of {chain} up to height {height} {tip}");
+        for (number, part) in parts.iter().enumerate().take(PARTS_SHOWN) {
+            let _ = writeln!(text, "part {number}: {}", describe(part));
+        }
+        if count > PARTS_SHOWN {
+            let _ = writeln!(text, "and {} more", count - PARTS_SHOWN);
+        }
+        output::print(&text)?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// What is known of the coins left over.
+fn unspent(arguments: &ShardPlanArguments) -> anyhow::Result<Unspent> {
+    if let Some(digest) = &arguments.muhash {
+        let parsed = digest.parse::<BlockHash>().ok();
+        let parsed =
+            parsed.with_context(|| format!("--muhash {digest}: give 64 hexadecimal digits"))?;
+        return Ok(Unspent::MuHash(parsed.0));
+    }
+    let written = arguments.spent.as_ref().map(|dir| dir.join("utxo.dat"));
+    let path = arguments.coins.clone().or(written).context("give --coins or --muhash")?;
+    let path = path.canonicalize().with_context(|| {
+        format!("{}: no coins left over; give --coins or --muhash", path.display())
+    })?;
+    Ok(Unspent::Coins { path, bytes: 0 })
+}
+
+/// Parts listed in the human-readable output.
+const PARTS_SHOWN: usize = 8;
+
+/// What `assay shard plan --json` prints.
+#[derive(Serialize)]
+struct Summary {
+    schema: u32,
+    chain: &'static str,
+    plan: String,
+    tip_height: u32,
+    tip_hash: String,
+    parts: Vec<PartSummary>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum PartSummary {
+    Blocks { first: u32, last: u32, inputs: u64, bytes: u64 },
+    Coins { coins: u64, bytes: u64 },
+}
+
+impl Summary {
+    fn new(plan: &Plan) -> Self {
+        let part = |part: &Part| match *part {
+            Part::Blocks { first, last, inputs, bytes } => {
+                PartSummary::Blocks { first, last, inputs, bytes }
+            }
+            Part::Coins { bytes, coins, .. } => PartSummary::Coins { coins, bytes },
+        };
+        Self {
+            schema: 1,
+            chain: plan.params().name,
+            plan: faster_hex::hex_string(&plan.id()),
+            tip_height: plan.height(),
+            tip_hash: plan.tip().to_string(),
+            parts: plan.parts().iter().map(part).collect(),
+        }
+    }
+}

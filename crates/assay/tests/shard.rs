@@ -1,0 +1,237 @@
+//! `assay shard` as a user meets it.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+    command.args(arguments);
+    command
+}
+
+fn assay(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("the program starts")
+}
+
+/// With a line on standard input, which stays open until the end.
+fn with_salt(arguments: &[&str], salt: &str) -> Output {
+    let mut command = command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    // A program that has rejected already need not read it.
+    let _ = child.stdin.take().expect("a pipe").write_all(format!("{salt}\n").as_bytes());
+    child.wait_with_output().expect("it ends")
+}
+
+fn good(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn rejects(output: &Output, words: &str) {
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(output));
+    assert!(stderr(output).contains(words), "{}", stderr(output));
+}
+
+/// A forged chain, what one pass says of it, and a plan.
+struct Setup {
+    dir: TempDir,
+    whole: Value,
+}
+
+impl Setup {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let this = Self { dir, whole: Value::Null };
+        let (chain, spent) = (this.path("chain"), this.path("spent"));
+        let forge = ["chain", "forge", "bitcoin-scaling", "--scale", "0.02", "--out", &chain];
+        assert!(assay(&forge).status.success());
+        let whole = good(&assay(&[
+            "validate",
+            "--chain",
+            "regtest",
+            "--blocks",
+            &chain,
+            "--write-spent",
+            &spent,
+            "--json",
+        ]));
+        let plan = good(&this.plan("plan", &[]));
+        assert_eq!(plan["tip_hash"], whole["tip_hash"]);
+        assert_eq!(
+            plan["parts"].as_array().expect("parts").len(),
+            6,
+            "five of blocks, one of coins"
+        );
+        Self { whole, ..this }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).display().to_string()
+    }
+
+    fn plan(&self, out: &str, more: &[&str]) -> Output {
+        let (chain, spent, out) = (self.path("chain"), self.path("spent"), self.path(out));
+        let plan = [
+            "shard", "plan", "--chain", "regtest", "--blocks", &chain, "--spent", &spent,
+            "--parts", "5", "--out", &out, "--json",
+        ];
+        assay(&[&plan, more].concat())
+    }
+
+    fn run_all(&self, results: &str) -> Output {
+        let (plan, results) = (self.path("plan"), self.path(results));
+        assay(&["shard", "run", &plan, "--all", "--processes", "2", "--out", &results, "--json"])
+    }
+
+    fn merge(&self, plan: &str, results: &str) -> Output {
+        assay(&["shard", "merge", &self.path(plan), &self.path(results), "--json"])
+    }
+
+    /// Checks that the parts say what one pass says.
+    fn check(&self, merged: &Value) {
+        assert_eq!(merged["valid"], true);
+        for key in
+            ["tip_height", "tip_hash", "blocks", "txs", "inputs", "outputs", "block_bytes", "utxo"]
+        {
+            assert_eq!(merged[key], self.whole[key], "{key}");
+        }
+    }
+}
+
+const SALT: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+#[test]
+fn all_parts_on_one_machine_and_again_after_an_interruption() {
+    let setup = Setup::new();
+    setup.check(&good(&setup.run_all("results")));
+    setup.check(&good(&setup.merge("plan", "results")));
+    // What is missing alone is done again, with the same salt.
+    let kept = Path::new(&setup.path("results")).join("part-00002.txt");
+    let before = fs::read(&kept).expect("a result");
+    fs::remove_file(&kept).expect("removed");
+    rejects(&setup.merge("plan", "results"), "no result of 1 parts (2)");
+    let again = setup.run_all("results");
+    assert!(stderr(&again).contains("5 of 6 parts have a result"), "{}", stderr(&again));
+    setup.check(&good(&again));
+    assert_eq!(fs::read(&kept).expect("a result"), before);
+    // The salt is for its owner.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let salt = Path::new(&setup.path("results")).join("salt");
+        assert_eq!(fs::metadata(salt).expect("a file").permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn parts_one_by_one_as_other_machines_run_them() {
+    let setup = Setup::new();
+    let (plan, results) = (setup.path("plan"), setup.path("results"));
+    let part = |number: usize, out: &str, salt: &str, more: &[&str]| {
+        let number = number.to_string();
+        let run = ["shard", "run", &plan, "--part", &number, "--out", out, "--json"];
+        with_salt(&[&run, more].concat(), salt)
+    };
+    // The files lie elsewhere there.
+    fs::rename(setup.path("chain"), setup.path("chain2")).expect("renamed");
+    rejects(&part(0, &results, SALT, &[]), "block files");
+    let moved = ["--blocks", &setup.path("chain2")];
+    for number in (0..6).rev() {
+        let summary = good(&part(number, &results, SALT, &moved));
+        assert_eq!(summary["rejected"], Value::Null);
+    }
+    setup.check(&good(&setup.merge("plan", "results")));
+    // Again elsewhere: the same bytes.
+    let other = setup.path("other");
+    good(&part(3, &other, SALT, &moved));
+    let of = |dir: &str| fs::read(Path::new(dir).join("part-00003.txt")).expect("a result");
+    assert_eq!(of(&results), of(&other));
+    // Wrong salts, numbers and plans.
+    let turned: String = SALT.chars().rev().collect();
+    rejects(&part(3, &results, &turned, &moved), "another result of the same part");
+    rejects(&part(0, &other, "salt", &moved), "64 hexadecimal digits");
+    rejects(&part(6, &other, SALT, &moved), "no part 6");
+    good(&part(4, &other, &turned, &moved));
+    rejects(&setup.merge("plan", "other"), "different salts");
+    fs::rename(setup.path("chain2"), setup.path("chain")).expect("renamed");
+    good(&setup.plan("plan2", &["--stop-height", "20", "--muhash", &"ab".repeat(32)]));
+    rejects(&setup.merge("plan2", "results"), "another plan");
+    rejects(&setup.plan("plan3", &["--stop-height", "20"]), "holds the coins of block");
+    rejects(&setup.plan("plan3", &["--muhash", "ab"]), "give 64 hexadecimal digits");
+    rejects(&setup.plan("plan3", &["--stop-height", "100000"]), "ends at height");
+}
+
+#[test]
+fn a_muhash_in_place_of_coins() {
+    let setup = Setup::new();
+    let muhash = setup.whole["utxo"]["muhash"].as_str().expect("text").to_owned();
+    good(&setup.plan("plan", &["--muhash", &muhash]));
+    let merged = good(&setup.run_all("results"));
+    assert_eq!(merged["utxo"]["muhash"], muhash.as_str());
+    assert_eq!(merged["utxo"]["txouts"], setup.whole["utxo"]["txouts"]);
+    assert_eq!(merged["utxo"]["amount_sat"], setup.whole["utxo"]["amount_sat"]);
+}
+
+#[test]
+fn a_wrong_file_of_coins_is_rejected_and_a_damaged_one_cannot_be_used() {
+    let setup = Setup::new();
+    // One coin left over less, the number in the header changed with it.
+    let file = Path::new(&setup.path("spent")).join("utxo.dat");
+    let right = fs::read(&file).expect("a file");
+    let mut bytes = right.clone();
+    let amount = bytes.len() - 24;
+    bytes[amount] ^= 1;
+    fs::write(&file, &bytes).expect("written");
+    let output = setup.run_all("results");
+    let code = output.status.code();
+    assert!(code == Some(1) || code == Some(2), "{}", stderr(&output));
+    fs::write(&file, &right).expect("written");
+    // A bit of a block, and of spent coins.
+    for (name, words) in
+        [("chain/blocks/blk00000.dat", "damaged"), ("spent/spent-00000.dat", "damaged")]
+    {
+        let file = setup.dir.path().join(name);
+        let right = fs::read(&file).expect("a file");
+        let mut bytes = right.clone();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x10;
+        fs::write(&file, bytes).expect("written");
+        rejects(&setup.run_all(&name.replace('/', "-")), words);
+        fs::write(&file, right).expect("written");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_part_ends_with_the_process_that_started_it() {
+    let setup = Setup::new();
+    let (plan, results) = (setup.path("plan"), setup.path("results"));
+    let run = ["shard", "run", &plan, "--part", "0", "--out", &results, "--with-parent"];
+    let mut child =
+        command(&run).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    // Nothing comes, and then the pipe closes: there is no salt.
+    std::thread::sleep(Duration::from_millis(50));
+    drop(child.stdin.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(2));
+    // Killed at any moment, the whole goes on.
+    let all = ["shard", "run", &plan, "--all", "--processes", "2", "--out", &results];
+    for after_ms in [5, 20, 60] {
+        let mut child =
+            command(&all).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_millis(after_ms));
+        let _ = child.kill();
+        child.wait().expect("it ends");
+    }
+    setup.check(&good(&setup.run_all("results")));
+}
