@@ -3,6 +3,7 @@
 
 use assay_hash::sha256;
 use assay_testkit::chain::TxBuilder;
+use assay_testkit::random::Random;
 use assay_wire::{Encoding, Transaction, TxOut};
 
 use super::tests::{Scripted, spend_of_leaf};
@@ -30,10 +31,10 @@ enum Tree {
 }
 
 impl Tree {
-    fn random(dice: &mut Dice, depth: usize) -> Self {
+    fn random(dice: &mut Random, depth: usize) -> Self {
         if depth == 0 || dice.below(4) == 0 {
             let version = [0xc0, 0xc0, 0xc0, 0xc2, 0xfa][dice.below(5)];
-            return Self::Leaf(version, dice.script());
+            return Self::Leaf(version, small_script(dice));
         }
         let [left, right] = [(); 2].map(|()| Box::new(Self::random(dice, depth - 1)));
         Self::Branch(left, right)
@@ -63,20 +64,9 @@ impl Tree {
     }
 }
 
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 16) as usize % end
-    }
-
-    /// Scripts that [`run`] understands.
-    fn script(&mut self) -> Vec<u8> {
-        (0..1 + self.below(5)).map(|_| [0, PUSH1, PUSH1, DROP, NOP][self.below(5)]).collect()
-    }
+/// Scripts that [`run`] understands.
+fn small_script(dice: &mut Random) -> Vec<u8> {
+    (0..1 + dice.below(5)).map(|_| [0, PUSH1, PUSH1, DROP, NOP][dice.below(5)]).collect()
 }
 
 /// Whether a script of nothing but `0`, `1`, DROP and NOP leaves exactly one true element.
@@ -155,7 +145,7 @@ fn control(version: u8, path: &[[u8; 32]]) -> Vec<u8> {
 }
 
 /// One change to a witness.
-fn spoil(dice: &mut Dice, witness: &mut Vec<Vec<u8>>) {
+fn spoil(dice: &mut Random, witness: &mut Vec<Vec<u8>>) {
     let index = dice.below(witness.len());
     match dice.below(6) {
         0 => drop(witness.remove(index)),
@@ -173,7 +163,7 @@ fn spoil(dice: &mut Dice, witness: &mut Vec<Vec<u8>>) {
 
 #[test]
 fn random_trees_and_witnesses_against_the_oracle() {
-    let mut dice = Dice(360);
+    let mut dice = Random(360);
     let (mut passed, mut failed) = (0, 0);
     for _ in 0..300 {
         let tree = Tree::random(&mut dice, 6);
@@ -242,7 +232,7 @@ fn other_programs_of_version_2_stay_free() {
 /// The same leaf in a P2TR and in a P2MR output: scripts, their limits, opcodes and budget are the same.
 #[test]
 fn leaves_are_run_as_those_of_p2tr() {
-    let mut dice = Dice(341);
+    let mut dice = Random(341);
     let mut kinds = std::collections::HashSet::new();
     for _ in 0..4000 {
         let mut script: Vec<u8> = (0..1 + dice.below(12))

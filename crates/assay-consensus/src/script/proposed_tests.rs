@@ -2,6 +2,7 @@
 
 use assay_hash::sha256;
 use assay_testkit::chain::TxBuilder;
+use assay_testkit::random::Random;
 use assay_wire::{Encoding, Transaction, TxOut};
 
 use crate::script::opcode::op::*;
@@ -248,4 +249,57 @@ fn templates_are_checked_in_every_kind_of_script() {
     let flags = Flags::BITCOIN_BLOCK | Flags::DISCOURAGE_UPGRADABLE_NOPS;
     let verdict = run_with("ctv", &pushes(&[&[1; 31]], &[NOP4]), &[], flags);
     assert_eq!(verdict, Err(ScriptError::DiscourageUpgradableNops));
+}
+
+/// What the proposals allow, today's rules allow as well: on random scripts, bare, in P2WSH, as leaves and as P2MR.
+#[test]
+fn proposals_are_soft_forks() {
+    const NAMES: [&str; 8] = [
+        "p2mr",
+        "ctv",
+        "cat",
+        "csfs",
+        "internalkey",
+        "templatehash",
+        "bip448",
+        "p2mr+ctv+cat+bip448",
+    ];
+    let mut dice = Random(54);
+    let mut verdicts = [[0, 0]; NAMES.len()];
+    for _ in 0..3000 {
+        let script: Vec<u8> = (0..1 + dice.below(8))
+            .map(|_| match dice.below(4) {
+                0 => [CAT, CHECKSIGFROMSTACK, INTERNALKEY, TEMPLATEHASH, NOP4][dice.below(5)],
+                1 => [DROP, DUP, EQUAL, SIZE, NIP, CHECKSIG][dice.below(6)],
+                _ => [0, PUSH1, PUSH1 + 1][dice.below(3)],
+            })
+            .collect();
+        let argument = vec![[0, 1, 3][dice.below(3)]; [0, 1, 32, 64, 520][dice.below(5)]];
+        let leaf = crate::script::tap_leaf_hash(0xc0, &script);
+        let root = crate::script::tap_branch_hash(&leaf, &[7; 32]);
+        let (taproot, control) = spend_of_leaf(&script);
+        let path = [&[0xc1][..], &[7; 32]].concat();
+        for (script_pubkey, witness) in [
+            (script.clone(), vec![]),
+            ([&[0, 32][..], &sha256(&script)].concat(), vec![&argument[..], &script]),
+            (taproot, vec![&argument[..], &script, &control]),
+            ([&[PUSH1 + 1, 32][..], &root].concat(), vec![&argument[..], &script, &path]),
+        ] {
+            let builder = two_inputs(&[], &witness);
+            let spent: [&[u8]; 2] = [&[PUSH1], &script_pubkey];
+            let is_ok = |names| verify(names, &builder, &spent, 1, Flags::BITCOIN_BLOCK).is_ok();
+            let today = is_ok("today");
+            for (names, count) in NAMES.into_iter().zip(&mut verdicts) {
+                let proposed = is_ok(names);
+                assert!(today || !proposed, "{names}: {script:02x?} {script_pubkey:02x?}");
+                count[0] += usize::from(proposed);
+                count[1] += usize::from(today && !proposed);
+            }
+        }
+    }
+    // Each of them forbids something and allows something.
+    assert!(
+        verdicts.iter().all(|[allowed, forbidden]| *allowed > 20 && *forbidden > 20),
+        "{verdicts:?}"
+    );
 }
