@@ -154,11 +154,22 @@ impl RuleSet {
         known.into_iter().find(|name| Self::by_name(name).is_some_and(|rules| rules == *self))
     }
 
-    /// Every name with what it means, a line each, for help texts.
+    /// Every name with what it means, for help texts: lines of at most 100 characters.
     pub fn help() -> String {
         let mut help = String::from("Rule sets; several are combined with `+`:\n");
         for NamedRules { name, summary, .. } in &NAMED_RULES {
-            help += &format!("  {name:<19} {summary}\n");
+            let mut line = format!("  {name:<19}");
+            for word in summary.split(' ') {
+                if line.len() + 1 + word.len() > 100 {
+                    help += &line;
+                    help.push('\n');
+                    line = " ".repeat(21);
+                }
+                line.push(' ');
+                line += word;
+            }
+            help += &line;
+            help.push('\n');
         }
         help
     }
