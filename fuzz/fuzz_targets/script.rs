@@ -58,7 +58,7 @@ fuzz_target!(|data: &[u8]| {
     }
     // What is left to later soft forks is discouraged under today's rules alone.
     let consensus = flags.without(discouraged());
-    let mut verify_under = |names: &str| {
+    let verify_under = |names: &str| {
         let rules = RuleSet::by_name(names).expect("names of rule sets");
         let mut interpreter = Interpreter::with_rules(rules);
         interpreter.verify_input(&context, 0, consensus, &mut FirstByte).is_ok()
