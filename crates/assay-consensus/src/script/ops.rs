@@ -16,6 +16,7 @@ use super::stack::Stack;
 
 impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// Stack manipulation.
+    #[expect(clippy::too_many_lines, reason = "an arm for each opcode")]
     pub(super) fn stack_op(&mut self, opcode: u8) -> Result<(), ScriptError> {
         let language = self.language;
         let stack = &mut *self.stack;

@@ -66,7 +66,7 @@ impl Tree {
 
 /// Scripts that [`run`] understands.
 fn small_script(dice: &mut Random) -> Vec<u8> {
-    (0..1 + dice.below(5)).map(|_| [0, PUSH1, PUSH1, DROP, NOP][dice.below(5)]).collect()
+    (0..=dice.below(5)).map(|_| [0, PUSH1, PUSH1, DROP, NOP][dice.below(5)]).collect()
 }
 
 /// Whether a script of nothing but `0`, `1`, DROP and NOP leaves exactly one true element.
@@ -235,7 +235,7 @@ fn leaves_are_run_as_those_of_p2tr() {
     let mut dice = Random(341);
     let mut kinds = std::collections::HashSet::new();
     for _ in 0..4000 {
-        let mut script: Vec<u8> = (0..1 + dice.below(12))
+        let mut script: Vec<u8> = (0..=dice.below(12))
             .map(|_| match dice.below(6) {
                 0 => PUSH1 + dice.below(16) as u8,
                 1 => [DUP, DROP, CHECKSIG, CHECKSIGADD, IF, ENDIF][dice.below(6)],

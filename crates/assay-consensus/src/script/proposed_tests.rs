@@ -267,7 +267,7 @@ fn proposals_are_soft_forks() {
     let mut dice = Random(54);
     let mut verdicts = [[0, 0]; NAMES.len()];
     for _ in 0..3000 {
-        let script: Vec<u8> = (0..1 + dice.below(8))
+        let script: Vec<u8> = (0..=dice.below(8))
             .map(|_| match dice.below(4) {
                 0 => [CAT, CHECKSIGFROMSTACK, INTERNALKEY, TEMPLATEHASH, NOP4][dice.below(5)],
                 1 => [DROP, DUP, EQUAL, SIZE, NIP, CHECKSIG][dice.below(6)],

@@ -148,7 +148,7 @@ fn verdict(params: &ChainParams, inputs: &[Input]) -> Result<(), TxError> {
 fn every_kind_of_input_counts_up_to_2500() {
     for kind in kinds() {
         let each = kind.2;
-        let repeats = if each == 0 { 40 } else { 2500 / each };
+        let repeats = 2500u64.checked_div(each).unwrap_or(40);
         let mut inputs = vec![kind.clone(); repeats as usize];
         // What is left to 2,500 is filled with single operations.
         inputs.extend(vec![(vec![], vec![op::CHECKSIG], 1); (2500 - repeats * each) as usize]);
