@@ -11,14 +11,14 @@ use serde_json::Value;
 
 use crate::data::{self, array, bytes, bytes32, text};
 use crate::flags::{self, FlagDice, all_core_flags, core_flags, fill, trim, without_each};
-use crate::outcome::{Outcome, Report};
+use crate::outcome::{Outcome, Report, Run};
 use crate::transactions::TxCase;
 use crate::verify::{rules, verify_all_under};
 
 const FLAG: &str = "DEFAULT_CHECK_TEMPLATE_VERIFY_HASH";
 
 pub(crate) fn run(report: &mut Report) {
-    let files: [(&str, fn(&Value, &mut Outcome)); 3] =
+    let files: [(&str, Run); 3] =
         [("ctvhash.json", hashes), ("tx_valid.json", tx_valid), ("tx_invalid.json", tx_invalid)];
     for (file, run) in files {
         let json = || data::bips_json(&format!("bip-0119/vectors/{file}"));

@@ -9,11 +9,11 @@ use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, bytes, bytes32, text};
-use crate::outcome::{Case, Outcome, Report};
+use crate::outcome::{Case, Outcome, Report, Run};
 use crate::verify::{Verifier, rules, transaction, verify_all_under};
 
 pub(crate) fn run(report: &mut Report) {
-    let files: [(&str, fn(&Value, &mut Outcome)); 3] = [
+    let files: [(&str, Run); 3] = [
         ("p2mr_construction.json", construction),
         ("p2mr_pqc_construction.json", construction),
         ("p2mr_spending.json", spending),
@@ -54,8 +54,12 @@ fn build(tree: &Value, leaves: &mut Vec<Leaf>) -> Option<[u8; 32]> {
         let middle = leaves.len();
         let right_hash = build(right, leaves)?;
         let (below_left, below_right) = leaves[first..].split_at_mut(middle - first);
-        below_left.iter_mut().for_each(|leaf| leaf.path.push(right_hash));
-        below_right.iter_mut().for_each(|leaf| leaf.path.push(left_hash));
+        for leaf in below_left {
+            leaf.path.push(right_hash);
+        }
+        for leaf in below_right {
+            leaf.path.push(left_hash);
+        }
         let mut children = [left_hash, right_hash];
         children.sort_unstable();
         return Some(tagged("TapBranch", &children.concat()));

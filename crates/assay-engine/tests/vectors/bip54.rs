@@ -14,12 +14,12 @@ use assay_wire::{Block, Encoding, Header, Transaction, TxOut};
 use serde_json::Value;
 
 use crate::data::{self, array, bytes, text};
-use crate::outcome::{Outcome, Report};
+use crate::outcome::{Outcome, Report, Run};
 use crate::taproot::read_output;
 use crate::verify::verify_all;
 
 pub(crate) fn run(report: &mut Report) {
-    let files: [(&str, fn(&Value, &mut Outcome)); 4] = [
+    let files: [(&str, Run); 4] = [
         ("timestamps.json", timestamps),
         ("coinbases.json", coinbases),
         ("txsize.json", sizes),

@@ -14,6 +14,7 @@ pub(crate) struct Verifier {
 
 impl Verifier {
     /// The same under other rules than today's.
+    #[expect(clippy::large_types_passed_by_value, reason = "it is kept")]
     pub(crate) fn with_rules(rules: RuleSet) -> Self {
         Self {
             interpreter: Interpreter::with_rules(rules),
