@@ -1,9 +1,9 @@
 //! The interpreter ends with a verdict on any scripts under any rules, and on Bitcoin fewer rules
-//! never refuse what more rules allow: that is what makes a soft fork.
+//! never refuse what more rules allow: that is what makes a soft fork. Nor do today's rules refuse what proposals allow.
 
 #![no_main]
 
-use assay_consensus::script::{Flags, Interpreter, TxContext};
+use assay_consensus::script::{Flags, Interpreter, NAMED_RULES, RuleSet, TxContext};
 use assay_consensus::sigops::{count_sigops, input_sigop_cost};
 use assay_fuzz::{FirstByte, Input};
 use assay_wire::encode::{compact_size, var_bytes};
@@ -12,6 +12,8 @@ use libfuzzer_sys::fuzz_target;
 
 /// Core's flags are the lowest 21 bits.
 const CORE_BITS: u64 = (1 << 21) - 1;
+/// Proposals that only forbid.
+const SOFT_FORKS: &str = "p2mr+ctv+cat+bip448";
 
 fuzz_target!(|data: &[u8]| {
     let mut input = Input(data);
@@ -54,6 +56,20 @@ fuzz_target!(|data: &[u8]| {
         let subset = trim(from_bits(bits & fewer & CORE_BITS));
         assert!(verify(subset).is_ok(), "{flags:?} allow what {subset:?} refuse");
     }
+    // What is left to later soft forks is discouraged under today's rules alone.
+    let consensus = flags.without(discouraged());
+    let verify_under = |names: &str| {
+        let rules = RuleSet::by_name(names).expect("names of rule sets");
+        let mut interpreter = Interpreter::with_rules(rules);
+        interpreter.verify_input(&context, 0, consensus, &mut FirstByte).is_ok()
+    };
+    if verify_under(SOFT_FORKS) {
+        assert!(verify_under("today"), "{SOFT_FORKS} allows what is forbidden today");
+    }
+    for known in &NAMED_RULES {
+        verify_under(known.name);
+    }
+
     let cash = from_bits(bits) | Flags::BCH;
     let verdict = verify(cash.without(Flags::WITNESS | Flags::TAPROOT));
     assert!(verdict.is_err() || verdict.is_ok_and(|stats| stats.sig_checks < 30_000));
@@ -67,6 +83,14 @@ fuzz_target!(|data: &[u8]| {
 fn from_bits(bits: u64) -> Flags {
     let chosen = Flags::NAMED.iter().filter(|(_, flag)| flag.bits() & bits != 0);
     chosen.fold(Flags::NONE, |all, &(_, flag)| all | flag)
+}
+
+fn discouraged() -> Flags {
+    Flags::DISCOURAGE_UPGRADABLE_NOPS
+        | Flags::DISCOURAGE_UPGRADABLE_WITNESS_PROGRAM
+        | Flags::DISCOURAGE_UPGRADABLE_TAPROOT_VERSION
+        | Flags::DISCOURAGE_OP_SUCCESS
+        | Flags::DISCOURAGE_UPGRADABLE_PUBKEYTYPE
 }
 
 /// WITNESS needs P2SH, TAPROOT and CLEANSTACK need WITNESS.

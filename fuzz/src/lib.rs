@@ -56,6 +56,9 @@ impl SignatureChecker for FirstByte {
     fn schnorr(&mut self, _: &[u8; 32], sig: &[u8; 64], _: &[u8; 32]) -> bool {
         sig[0] % 2 == 0
     }
+    fn schnorr_of_any_length(&mut self, _: &[u8; 32], sig: &[u8; 64], _: &[u8]) -> bool {
+        sig[0] % 2 == 0
+    }
     fn schnorr_bch(&mut self, _: &[u8], sig: &[u8; 64], _: &[u8; 32]) -> bool {
         sig[0] % 2 == 0
     }

@@ -153,6 +153,12 @@ pub enum BenchError {
     /// A setting of a suite makes no sense.
     #[error(transparent)]
     Setting(Box<dyn std::error::Error + Send + Sync>),
+    /// No rule set has this name.
+    #[error("{}", assay_consensus::script::RuleSet::unknown(.names))]
+    UnknownRules {
+        /// The names, with `+` between them.
+        names: String,
+    },
     /// A parameter makes no sense.
     #[error("{what}: give {wanted}")]
     Parameter {

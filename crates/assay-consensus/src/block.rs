@@ -151,8 +151,8 @@ pub fn contextual_check_block(
     check_weight(rules, block)
 }
 
-/// Checks of the transactions in `range` the lock time and, on Bitcoin Cash, the canonical order
-/// and the bounds on size and version.
+/// Checks of the transactions in `range` the lock time, under BIP54 the size and, on Bitcoin Cash, the
+/// canonical order and the bounds on size and version.
 ///
 /// # Errors
 /// The first rule broken by the first bad transaction of the range.
@@ -188,15 +188,25 @@ fn check_pair_order(previous: Txid, txid: Txid, tx_index: usize) -> Result<(), B
     }
 }
 
-/// Checks that the coinbase begins with the height (BIP34).
+/// Checks that the coinbase begins with the height (BIP34), and has the height before as its lock time (BIP54).
 ///
 /// # Errors
-/// [`BlockError::CoinbaseHeight`].
+/// [`BlockError::CoinbaseHeight`], [`BlockError::CoinbaseLockTime`] or [`BlockError::CoinbaseSequence`].
 pub fn check_coinbase_height(rules: &BlockRules, block: &Block) -> Result<(), BlockError> {
     if rules.height_in_coinbase
         && !block.tx(0).input(0).script_sig.starts_with(&height_prefix(rules.height))
     {
         return Err(BlockError::CoinbaseHeight { height: rules.height });
+    }
+    if rules.bip54 {
+        let (coinbase, expected) = (block.tx(0), rules.height.saturating_sub(1));
+        let found = coinbase.lock_time();
+        if found != expected {
+            return Err(BlockError::CoinbaseLockTime { found, expected });
+        }
+        if coinbase.input(0).sequence == u32::MAX {
+            return Err(BlockError::CoinbaseSequence);
+        }
     }
     Ok(())
 }

@@ -14,6 +14,9 @@ pub const MAX_FUTURE_BLOCK_TIME_S: i64 = 2 * 60 * 60;
 /// How much earlier than its parent the first block of a period may be under BIP94, seconds.
 pub const MAX_TIMEWARP_S: i64 = 600;
 
+/// How much earlier than its parent the first block of a period may be under BIP54, seconds.
+pub const MAX_TIMEWARP_BIP54_S: i64 = 7200;
+
 /// Why a header is invalid: one variant per rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
@@ -41,13 +44,21 @@ pub enum HeaderError {
         /// The median that it must exceed.
         median_time_past: u32,
     },
-    /// The first block of a retarget period lies too far before its parent (BIP94).
+    /// The first block of a retarget period lies too far before its parent (BIP94, BIP54).
     #[error("time {time} is too far before the parent's {parent_time} at a retarget")]
     TimewarpAttack {
         /// The header's timestamp.
         time: u32,
         /// Its parent's.
         parent_time: u32,
+    },
+    /// The last block of a retarget period lies before the first one (BIP54).
+    #[error("time {time} at the end of a retarget period, before its beginning {first_time}")]
+    NegativeInterval {
+        /// The header's timestamp.
+        time: u32,
+        /// That of the first block of the period.
+        first_time: u32,
     },
     /// Too far in the future; the only rule about the header itself whose verdict changes with time.
     #[error("time {time} is too far after the present {now_s}")]
@@ -93,6 +104,7 @@ impl HeaderError {
             Self::BadDiffBits { .. } => "bad-diffbits".into(),
             Self::TimeTooOld { .. } => "time-too-old".into(),
             Self::TimewarpAttack { .. } => "time-timewarp-attack".into(),
+            Self::NegativeInterval { .. } => "time-negative-interval".into(),
             Self::TimeTooNew { .. } => "time-too-new".into(),
             Self::ParentUnknown { .. } => "prev-blk-not-found".into(),
             Self::ParentInvalid { .. } => "bad-prevblk".into(),
@@ -109,6 +121,9 @@ impl HeaderError {
             Self::TimeTooOld { .. } => "block's timestamp is too early".into(),
             Self::TimewarpAttack { .. } => {
                 "block's timestamp is too early on diff adjustment block".into()
+            }
+            Self::NegativeInterval { .. } => {
+                "block's timestamp is before the first of its adjustment period".into()
             }
             Self::TimeTooNew { .. } => "block timestamp too far in the future".into(),
             Self::ParentUnknown { .. } | Self::ParentInvalid { .. } => "".into(),
@@ -167,16 +182,40 @@ pub fn contextual_check_header<A: Ancestors + ?Sized>(
     if header.time <= median_time_past {
         return Err(HeaderError::TimeTooOld { time: header.time, median_time_past });
     }
-    if params.pow.enforce_bip94 && height.is_multiple_of(params.pow.retarget_interval()) {
-        let parent_time = ancestors.header_at(parent_height).time;
-        if i64::from(header.time) < i64::from(parent_time) - MAX_TIMEWARP_S {
-            return Err(HeaderError::TimewarpAttack { time: header.time, parent_time });
-        }
-    }
+    check_period_times(params, ancestors, header.time, height)?;
     if i64::from(header.time) > now_s.saturating_add(MAX_FUTURE_BLOCK_TIME_S) {
         return Err(HeaderError::TimeTooNew { time: header.time, now_s });
     }
     check_version(params, header.version, height)
+}
+
+/// Checks the times of the first and of the last block of a retarget period (BIP94, BIP54).
+fn check_period_times<A: Ancestors + ?Sized>(
+    params: &ChainParams,
+    ancestors: &A,
+    time: u32,
+    height: u32,
+) -> Result<(), HeaderError> {
+    let interval = params.pow.retarget_interval();
+    let bip54 = params.bip54_active(height);
+    let grace_s = match (params.pow.enforce_bip94, bip54) {
+        (true, _) => Some(MAX_TIMEWARP_S),
+        (false, true) => Some(MAX_TIMEWARP_BIP54_S),
+        (false, false) => None,
+    };
+    if let Some(grace_s) = grace_s.filter(|_| height.is_multiple_of(interval)) {
+        let parent_time = ancestors.header_at(height - 1).time;
+        if i64::from(time) < i64::from(parent_time) - grace_s {
+            return Err(HeaderError::TimewarpAttack { time, parent_time });
+        }
+    }
+    if bip54 && height % interval == interval - 1 {
+        let first_time = ancestors.header_at(height + 1 - interval).time;
+        if time < first_time {
+            return Err(HeaderError::NegativeInterval { time, first_time });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that no soft fork has retired the version of the header at `height` (BIP34, BIP66, BIP65).
@@ -295,6 +334,49 @@ mod tests {
         assert_eq!(reason(&params, &full, &header(4, parent_time - 600, expected)), "ok");
         let shorter = &full[..2015];
         assert_eq!(reason(&params, shorter, &header(4, parent_time - 1300, bits)), "ok");
+    }
+
+    /// The two rules of BIP54, a second apart, and only from its height on; BIP94 is the stricter one.
+    #[test]
+    fn the_ends_of_a_period_are_in_order_under_bip54() {
+        let bits = 0x1c00_ffff;
+        let start = NOW as u32 - 2016 * 600;
+        for (network, bip94) in [("main", false), ("testnet4", true)] {
+            let mut params = ChainParams::by_name(network).expect("the network is known");
+            params.activation.bip54 = 2015;
+            let mut chain = chain(2016, start, bits);
+            // Not below the median of eleven, which grows by 600 s a block.
+            chain[2015].time += 8000;
+            let parent_time = chain[2015].time;
+            let grace = if bip94 { 600 } else { 7200 };
+            for (time, expected) in
+                [(parent_time - grace, "ok"), (parent_time - grace - 1, "time-timewarp-attack")]
+            {
+                let bits = next_work_required(&params, chain.as_slice(), time);
+                assert_eq!(reason(&params, &chain, &header(4, time, bits)), expected, "{network}");
+            }
+            params.activation.bip54 = 2017;
+            let time = parent_time - 7201;
+            let bits = next_work_required(&params, chain.as_slice(), time);
+            let expected = if bip94 { "time-timewarp-attack" } else { "ok" };
+            assert_eq!(reason(&params, &chain, &header(4, time, bits)), expected, "{network}");
+        }
+        // The last block of a period, the first one of which has a time far ahead.
+        let start = NOW as u32 - 2200 * 600;
+        let mut params = ChainParams::by_name("main").expect("main is known");
+        let mut chain = chain(2015, start, bits);
+        let late = start + 2100 * 600;
+        chain[0].time = late;
+        for (from, time, expected) in
+            [(2015, late, "ok"), (2015, late - 1, "time-negative-interval"), (2016, late - 1, "ok")]
+        {
+            params.activation.bip54 = from;
+            assert_eq!(reason(&params, &chain, &header(4, time, bits)), expected, "{from}");
+        }
+        // Any other block of the period.
+        params.activation.bip54 = 0;
+        let middle = &chain[..2014];
+        assert_eq!(reason(&params, middle, &header(4, late - 1, bits)), "ok");
     }
 
     #[test]

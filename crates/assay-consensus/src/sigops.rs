@@ -89,6 +89,27 @@ pub fn input_sigop_cost(
     }
 }
 
+/// Most signature operations that one transaction may hold under BIP54.
+pub const MAX_TX_LEGACY_SIGOPS: u64 = 2500;
+
+/// The signature operations that BIP54 limits to [`MAX_TX_LEGACY_SIGOPS`]: those of input scripts, of the scripts spent and of
+/// P2SH redeem scripts, each counted accurately and by itself, whether or not they are run (Core `CheckSigopsBIP54`).
+///
+/// `spent_scripts` are the locking scripts of the outputs spent, in order. Witness scripts do not count. An input script that
+/// does more than push has no redeem script, and cannot spend a P2SH output.
+pub fn tx_legacy_sigops<'s>(tx: Tx<'_>, spent_scripts: impl IntoIterator<Item = &'s [u8]>) -> u64 {
+    let of = |(index, script_pubkey): (usize, &[u8])| {
+        let script_sig = tx.input(index).script_sig;
+        let executed = if is_p2sh(script_pubkey) {
+            last_push(script_sig).unwrap_or_default()
+        } else {
+            script_pubkey
+        };
+        count_sigops(script_sig, true) + count_sigops(executed, true)
+    };
+    spent_scripts.into_iter().enumerate().map(of).sum()
+}
+
 /// The signature-operation cost of a transaction (BIP141), given the locking scripts of the outputs
 /// that its inputs spend, in order. A coinbase spends none: pass nothing.
 pub fn tx_sigop_cost<'s>(

@@ -15,6 +15,10 @@ impl SignatureChecker for ImmediateChecker {
         assay_secp::verify_schnorr(xonly, sig, msg)
     }
 
+    fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
+        assay_secp::verify_schnorr(xonly, sig, msg)
+    }
+
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
         assay_secp::verify_schnorr_bch(pubkey, sig, msg)
     }

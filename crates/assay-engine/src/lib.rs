@@ -55,6 +55,7 @@ mod work;
 pub use assay_consensus::amount::format_money;
 pub use assay_consensus::block::BlockError;
 pub use assay_consensus::params::{ChainParams, unknown_chain};
+pub use assay_consensus::script::RuleSet;
 pub use assay_consensus::uint256::U256;
 pub use assay_hash::cpu;
 pub use assay_store::StrayKind;

@@ -606,8 +606,9 @@ pub(crate) struct ValidateArguments {
     /// Stop after this height; with --datadir a later call goes on from there.
     #[arg(long, value_name = "HEIGHT")]
     pub(crate) stop_height: Option<u32>,
-    /// Height from which a soft fork (bip34, dersig, cltv, csv, segwit) is active, as Bitcoin
-    /// Core's -testactivationheight has it; not on main. May be given several times.
+    /// Height from which a soft fork (bip34, dersig, cltv, csv, segwit, or the proposed bip54) is
+    /// active, as Bitcoin Core's -testactivationheight has it; not on main. May be given several
+    /// times.
     #[arg(long, value_name = "NAME@HEIGHT")]
     pub(crate) test_activation_height: Vec<String>,
     /// Take the scripts of this block and its ancestors to be valid; everything else is still
@@ -657,6 +658,7 @@ pub(crate) enum BlockCommand {
 /// Exit status: 0 the block passes all checks that need no chain, 1 it is invalid, 2 the input is
 /// unusable.
 #[derive(Debug, Args)]
+#[command(after_long_help = assay_engine::RuleSet::help())]
 pub(crate) struct BlockVerifyArguments {
     /// The serialised block.
     pub(crate) file: PathBuf,
@@ -674,6 +676,10 @@ pub(crate) struct BlockVerifyArguments {
     /// Median time past of its parent, seconds since 1970, for the rules about time.
     #[arg(long, value_name = "T")]
     pub(crate) median_time: Option<u32>,
+    /// Rules that apply to the block in place of today's, whatever its height: a name of the list
+    /// below, or several with + between them.
+    #[arg(long, value_name = "NAMES", default_value = "today")]
+    pub(crate) rules: String,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

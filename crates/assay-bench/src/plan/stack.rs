@@ -16,7 +16,10 @@ pub struct StackSettings {
     pub hashing_opcodes: bool,
     /// How outputs commit to the scripts.
     pub wraps: Vec<Wrap>,
-    /// Limits under which they are run; the first one that lets a script pass is the one it is measured under.
+    /// Names of rule sets under which they are run; the first one that lets a script pass is the one it is measured under.
+    pub rules: Vec<String>,
+    /// More of them: other limits in every kind of script.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitSettings>,
     /// The program around Bitcoin Core's kernel; if not given, where Cargo puts it.
     pub kernel: Option<PathBuf>,
@@ -24,7 +27,7 @@ pub struct StackSettings {
     pub vectors: Option<PathBuf>,
 }
 
-/// Limits of elements.
+/// Limits of elements, in every kind of script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSettings {
@@ -39,16 +42,15 @@ pub struct LimitSettings {
 impl Default for StackSettings {
     fn default() -> Self {
         let templates = ["<data> OP_SHA256 OP_DROP OP_1", "<data> OP_DUP OP_SHA256 OP_DROP OP_1"];
+        let rules =
+            ["today", "pqsig", "pqsig-dup", "report-8000-copies", "report-8000-dup", "report-8000"];
         Self {
             sizes: vec![1, 64, 65, 100, 520, 8000],
             templates: templates.map(str::to_owned).to_vec(),
             hashing_opcodes: true,
             wraps: vec![Wrap::P2wsh, Wrap::Tapscript],
-            limits: vec![
-                LimitSettings { element_bytes_max: 520, dup_bytes_max: None },
-                LimitSettings { element_bytes_max: 8000, dup_bytes_max: Some(520) },
-                LimitSettings { element_bytes_max: 8000, dup_bytes_max: None },
-            ],
+            rules: rules.map(str::to_owned).to_vec(),
+            limits: Vec::new(),
             kernel: None,
             vectors: None,
         }

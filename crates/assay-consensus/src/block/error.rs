@@ -91,6 +91,17 @@ pub enum BlockError {
         /// The height it should begin with.
         height: u32,
     },
+    /// BIP54: the lock time of the coinbase is not the height before.
+    #[error("the coinbase has the lock time {found}, not {expected}")]
+    CoinbaseLockTime {
+        /// The lock time that the coinbase has.
+        found: u32,
+        /// The height less one.
+        expected: u32,
+    },
+    /// BIP54: the sequence number of the coinbase switches its lock time off.
+    #[error("the coinbase has the final sequence number")]
+    CoinbaseSequence,
     /// A commitment without the one 32-byte witness item that goes with it.
     #[error("the coinbase witness has {items} items, not one of 32 bytes")]
     WitnessNonceSize {
@@ -178,6 +189,8 @@ impl BlockError {
             Self::TxDuplicate { .. } => "tx-duplicate",
             Self::TxOrdering { .. } => "tx-ordering",
             Self::CoinbaseHeight { .. } => "bad-cb-height",
+            Self::CoinbaseLockTime { .. } => "bad-cb-locktime",
+            Self::CoinbaseSequence => "bad-cb-sequence",
             Self::WitnessNonceSize { .. } => "bad-witness-nonce-size",
             Self::WitnessCommitment { .. } => "bad-witness-merkle-match",
             Self::UnexpectedWitness { .. } => "unexpected-witness",
@@ -214,6 +227,8 @@ impl BlockError {
             Self::SigOps { with_spends: false, .. } => "out-of-bounds SigOpCount",
             Self::SigOps { with_spends: true, .. } => "too many sigops",
             Self::CoinbaseHeight { .. } => "block height mismatch in coinbase",
+            Self::CoinbaseLockTime { .. } => "coinbase lock time is not the block height minus one",
+            Self::CoinbaseSequence => "coinbase sequence number is final",
             Self::WitnessNonceSize { .. } => {
                 "CheckWitnessMalleation : invalid witness reserved value size"
             }
@@ -275,6 +290,7 @@ fn tx_debug_message(txid: Txid, error: &TxError) -> Cow<'static, str> {
         TxError::SigChecks { .. } => "parallel script check failed".into(),
         TxError::Undersize { .. } => "".into(),
         TxError::MissingOrSpent { .. }
+        | TxError::LegacySigOps { .. }
         | TxError::PrematureCoinbaseSpend { .. }
         | TxError::InputValueOutOfRange { .. }
         | TxError::SpendsTooMuch { .. }

@@ -8,7 +8,7 @@ use crate::chain::Ancestors;
 use crate::locktime::{SequenceLocks, has_sequence_locks, is_final_tx};
 use crate::params::{CashRules, ChainParams, MAX_BLOCK_SIGOPS_COST, WITNESS_SCALE_FACTOR};
 use crate::script::Flags;
-use crate::sigops::spends_sigop_cost;
+use crate::sigops::{MAX_TX_LEGACY_SIGOPS, spends_sigop_cost, tx_legacy_sigops};
 use crate::subsidy::block_subsidy;
 use crate::tx::{SpentCoin, TxError, check_tx_inputs};
 
@@ -33,6 +33,8 @@ pub struct BlockRules {
     /// Whether no output may overwrite an unspent one, as the coins were before the block (BIP30).
     /// Where this is `false`, it has been shown that none can.
     pub bip30: bool,
+    /// Whether the consensus cleanup applies (BIP54).
+    pub bip54: bool,
     /// What the block may create, satoshi.
     pub subsidy: i64,
     /// The rules of Bitcoin Cash.
@@ -75,19 +77,23 @@ impl BlockRules {
             height_in_coinbase: height >= params.activation.bip34,
             segwit: params.segwit_active(height),
             bip30: true,
+            bip54: params.bip54_active(height),
             subsidy: block_subsidy(params, height),
             cash: params.cash,
         }
     }
 
     /// Checks what a transaction's place in the chain allows, whatever it spends: the lock time,
-    /// and on Bitcoin Cash its size.
+    /// and under BIP54 or on Bitcoin Cash its size.
     ///
     /// # Errors
     /// The first rule broken.
     pub fn check_tx(&self, tx: Tx<'_>) -> Result<(), TxError> {
         if !is_final_tx(tx, self.height, self.lock_time_cutoff_s) {
             return Err(TxError::NotFinal { lock_time: tx.lock_time() });
+        }
+        if self.bip54 && tx.stripped_size() == MERKLE_NODE_BYTES {
+            return Err(TxError::MerkleNodeSize { bytes: MERKLE_NODE_BYTES });
         }
         let Some(cash) = &self.cash else { return Ok(()) };
         let (bytes, bytes_min) = (tx.total_size(), cash.tx_bytes_min);
@@ -134,6 +140,9 @@ impl BlockRules {
         let mut fee = 0;
         if !facts.is_coinbase {
             fee = check_tx_inputs(tx, spent.clone(), self.height)?;
+            if self.bip54 {
+                check_tx_legacy_sigops(tx, spent.clone())?;
+            }
             if facts.has_sequence_locks {
                 self.check_sequence_locks(tx, spent.clone(), median_time_past_at)?;
             }
@@ -196,6 +205,21 @@ impl BlockRules {
         Ok(())
     }
 }
+
+/// BIP54's limit on what the scripts of one transaction may check.
+fn check_tx_legacy_sigops<'c>(
+    tx: Tx<'_>,
+    spent: impl Iterator<Item = SpentCoin<'c>>,
+) -> Result<(), TxError> {
+    let sigops = tx_legacy_sigops(tx, spent.map(|coin| coin.script_pubkey));
+    if sigops > MAX_TX_LEGACY_SIGOPS {
+        return Err(TxError::LegacySigOps { sigops, sigops_max: MAX_TX_LEGACY_SIGOPS });
+    }
+    Ok(())
+}
+
+/// Bytes of two hashes: an inner node of a merkle tree.
+const MERKLE_NODE_BYTES: usize = 64;
 
 /// What [`BlockRules::check_spends`] found out about one transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use crate::tx::{SpentCoin, TxError};
 use assay_testkit::chain::{TxBuilder, block_of, coinbase, txids, wtxids};
 use assay_wire::{BlockHash, Encoding, OutPoint};
 
+mod bip54;
 mod real;
 
 fn params(name: &str) -> ChainParams {

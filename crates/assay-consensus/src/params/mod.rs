@@ -133,6 +133,8 @@ pub struct ActivationHeights {
     pub csv: u32,
     /// Witness commitments and null dummies (BIP141, BIP147).
     pub segwit: u32,
+    /// The proposed consensus cleanup (BIP54), in force on no network.
+    pub bip54: u32,
 }
 
 /// What Bitcoin Cash rules add or replace. The upgrades up to May 2022 are in force from the first
@@ -190,7 +192,7 @@ impl ChainParams {
 
     /// The same chain with a soft fork at another height, as Core's `-testactivationheight` has it
     /// on its regression-test chain; `None` when `deployment` is none of `bip34`, `cltv`, `csv`,
-    /// `dersig` and `segwit`.
+    /// `dersig`, `segwit` and, which Core does not know, `bip54`.
     #[must_use]
     pub fn with_activation_height(mut self, deployment: &str, height: u32) -> Option<Self> {
         let heights = &mut self.activation;
@@ -200,6 +202,7 @@ impl ChainParams {
             "csv" => &mut heights.csv,
             "dersig" => &mut heights.bip66,
             "segwit" => &mut heights.segwit,
+            "bip54" => &mut heights.bip54,
             _ => return None,
         } = height;
         Some(self)
@@ -218,6 +221,11 @@ impl ChainParams {
     /// Whether relative lock times and median time past apply at `height`.
     pub fn csv_active(&self, height: u32) -> bool {
         height >= self.activation.csv
+    }
+
+    /// Whether the consensus cleanup applies at `height` (BIP54).
+    pub fn bip54_active(&self, height: u32) -> bool {
+        height >= self.activation.bip54
     }
 
     /// The largest serialised block that can be valid: what a reader may refuse unread.
@@ -387,6 +395,7 @@ mod tests {
         assert_eq!(moved("cltv"), Some(ActivationHeights { bip65: 432, ..before }));
         assert_eq!(moved("csv"), Some(ActivationHeights { csv: 432, ..before }));
         assert_eq!(moved("segwit"), Some(ActivationHeights { segwit: 432, ..before }));
+        assert_eq!(moved("bip54"), Some(ActivationHeights { bip54: 432, ..before }));
         assert_eq!(moved("taproot"), None, "not buried in this way");
         let late = regtest().with_activation_height("csv", 432).expect("csv can be moved");
         assert!(!late.csv_active(431) && late.csv_active(432));

@@ -40,6 +40,7 @@ pub(super) fn main() -> ChainParams {
             bip66: 363_725,
             csv: 419_328,
             segwit: 481_824,
+            bip54: u32::MAX,
         },
         deployments: vec![TESTDUMMY],
         // Where taproot was active, and a period more.
@@ -92,6 +93,7 @@ pub(super) fn testnet3() -> ChainParams {
             bip66: 330_776,
             csv: 770_112,
             segwit: 834_624,
+            bip54: u32::MAX,
         },
         deployments: vec![Deployment { threshold: 1512, ..TESTDUMMY }],
         unknown_rules_from: Some(2_013_984),
@@ -245,6 +247,7 @@ pub(super) fn bch_regtest() -> ChainParams {
             bip66: 1251,
             csv: 576,
             segwit: u32::MAX,
+            bip54: u32::MAX,
         },
         deployments: Vec::new(),
         unknown_rules_from: None,
@@ -292,8 +295,15 @@ const SIGNET_LIMIT: U256 =
 const REGTEST_LIMIT: U256 =
     U256::from_hex("7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff");
 
-const ALL_FROM_BLOCK_1: ActivationHeights =
-    ActivationHeights { bip34: 1, bip34_hash: None, bip65: 1, bip66: 1, csv: 1, segwit: 1 };
+const ALL_FROM_BLOCK_1: ActivationHeights = ActivationHeights {
+    bip34: 1,
+    bip34_hash: None,
+    bip65: 1,
+    bip66: 1,
+    csv: 1,
+    segwit: 1,
+    bip54: u32::MAX,
+};
 
 /// The deployment that tests signal for; nothing depends on it, and on public chains it never starts.
 const TESTDUMMY: Deployment = Deployment {

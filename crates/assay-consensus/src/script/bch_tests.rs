@@ -34,6 +34,10 @@ impl SignatureChecker for Scripted {
     fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
         self.note("bip340", xonly, sig, msg)
     }
+    fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        false
+    }
+
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
         self.note("schnorr", pubkey, sig, msg)
     }

@@ -22,6 +22,9 @@ pub trait SignatureChecker {
     /// Schnorr by BIP-0340.
     fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool;
 
+    /// Schnorr by BIP-0340 of a message that need not have 32 bytes (BIP-0348).
+    fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool;
+
     /// Schnorr by Bitcoin Cash's specification of May 2019.
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool;
 
@@ -59,6 +62,9 @@ impl<C: SignatureChecker + ?Sized> SignatureChecker for &mut C {
     fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
         (**self).schnorr(xonly, sig, msg)
     }
+    fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
+        (**self).schnorr_of_any_length(xonly, sig, msg)
+    }
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
         (**self).schnorr_bch(pubkey, sig, msg)
     }
@@ -89,6 +95,9 @@ impl SignatureChecker for Unasked {
         false
     }
     fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
+        false
+    }
+    fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
         false
     }
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {

@@ -141,6 +141,16 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         })
     }
 
+    /// Takes what one signature costs from the budget (BIP-0342).
+    #[inline]
+    pub(super) fn spend_signature_weight(&mut self) -> Result<(), ScriptError> {
+        self.tap.weight_left -= WEIGHT_PER_SIGNATURE;
+        if self.tap.weight_left < 0 {
+            return Err(ScriptError::TapscriptValidationWeight);
+        }
+        Ok(())
+    }
+
     /// BIP-0342's rules for one signature; their order is consensus.
     fn check_sig_tapscript(
         &mut self,
@@ -150,10 +160,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     ) -> Result<bool, ScriptError> {
         let given = !self.stack.peek(sig_at).is_empty();
         if given {
-            self.tap.weight_left -= WEIGHT_PER_SIGNATURE;
-            if self.tap.weight_left < 0 {
-                return Err(ScriptError::TapscriptValidationWeight);
-            }
+            self.spend_signature_weight()?;
         }
         let key = self.stack.peek(key_at);
         if key.is_empty() {

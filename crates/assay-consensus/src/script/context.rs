@@ -38,6 +38,7 @@ pub struct TxContext<'a> {
     legacy_ahead: RefCell<Option<LegacyAhead<'a>>>,
     segwit_v0_start: OnceCell<Sha256>,
     taproot_start: OnceCell<(u8, Sha256)>,
+    check_template_start: OnceCell<Sha256>,
 }
 
 /// The legacy message for all inputs and outputs begins with the version, the number of inputs and
@@ -98,6 +99,7 @@ impl<'a> TxContext<'a> {
             legacy_ahead: RefCell::new(None),
             segwit_v0_start: OnceCell::new(),
             taproot_start: OnceCell::new(),
+            check_template_start: OnceCell::new(),
         }
     }
 
@@ -239,6 +241,11 @@ impl<'a> TxContext<'a> {
         };
         let (kept_type, kept) = self.taproot_start.get_or_init(|| (hash_type, start()));
         if *kept_type == hash_type { kept.clone() } else { start() }
+    }
+
+    /// BIP-0119's hash up to the index of the input, computed by whichever asks first.
+    pub(super) fn check_template_start(&self, start: impl FnOnce() -> Sha256) -> Sha256 {
+        self.check_template_start.get_or_init(start).clone()
     }
 
     /// Version and number of inputs: how every legacy message begins.

@@ -85,6 +85,7 @@ script_errors! {
     TapscriptEmptyPubkey, "TAPSCRIPT_EMPTY_PUBKEY", "Empty public key in tapscript";
     OpCodeSeparator, "OP_CODESEPARATOR", "Using OP_CODESEPARATOR in non-witness script";
     SigFindAndDelete, "SIG_FINDANDDELETE", "Signature is found in scriptCode";
+    TemplateMismatch, "TEMPLATE_MISMATCH", "OP_CHECKTEMPLATEVERIFY hash does not match the transaction";
     ScriptNum, "SCRIPTNUM", "Script number overflowed or is non-minimally encoded";
 
     CheckDataSigVerify, "CHECKDATASIGVERIFY", "Script failed an OP_CHECKDATASIGVERIFY operation";

@@ -8,11 +8,9 @@ use super::checker::SignatureChecker;
 use super::context::TxContext;
 use super::error::ScriptError;
 use super::flags::Flags;
-use super::limits::Limits;
 use super::num::{self, NumError};
-use super::opcode::{
-    MAX_OPS, MAX_SCRIPT_SIZE, MAX_STACK_SIZE, is_minimal_push, op, read_instruction,
-};
+use super::opcode::{MAX_OPS, MAX_SCRIPT_SIZE, is_minimal_push, op, read_instruction};
+use super::rules::{Language, RuleSet};
 use super::sighash::SighashCache;
 use super::stack::Stack;
 
@@ -23,7 +21,7 @@ pub(super) enum SigVersion {
     Base,
     /// Scripts of version 0 witness programs (BIP-0141, BIP-0143).
     WitnessV0,
-    /// Taproot leaves of version 0xc0 (BIP-0342).
+    /// Leaves of script trees (BIP-0342).
     Tapscript,
 }
 
@@ -40,6 +38,8 @@ pub(super) struct SigScratch {
 pub(super) struct TapState {
     pub(super) annex_hash: Option<[u8; 32]>,
     pub(super) leaf_hash: [u8; 32],
+    /// The key that the output key was made from; none in P2MR.
+    pub(super) internal_key: Option<[u8; 32]>,
     /// What is left of the budget for signature checks (BIP-0342).
     pub(super) weight_left: i64,
     pub(super) output_hash: Option<[u8; 32]>,
@@ -53,7 +53,9 @@ pub(super) struct Exec<'e, 'a, C: ?Sized> {
     pub(super) ctx: &'e TxContext<'a>,
     pub(super) input: usize,
     pub(super) flags: Flags,
-    pub(super) limits: Limits,
+    pub(super) rules: &'e RuleSet,
+    /// The rules of the script that is being run.
+    pub(super) language: &'e Language,
     pub(super) version: SigVersion,
     pub(super) tap: TapState,
     pub(super) sig_checks: u32,
@@ -133,7 +135,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let const_code = self.version == SigVersion::Base
             && self.flags.contains(Flags::CONST_SCRIPTCODE)
             && !self.flags.contains(Flags::BCH);
-        let element_bytes_max = self.limits.element_bytes_max();
+        let Language { push_bytes_max, stack_elements_max, .. } = *self.language;
         let mut frame = Frame::new(script, id);
         let mut position = 0u32;
         while frame.pos < script.len() {
@@ -142,7 +144,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             let opcode = instruction.opcode;
             let executing = frame.branches.first_false.is_none();
             if opcode <= op::PUSHDATA4 {
-                if instruction.data.len() > element_bytes_max {
+                if instruction.data.len() > push_bytes_max {
                     return Err(ScriptError::PushSize);
                 }
                 if executing {
@@ -170,7 +172,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                     skip(&mut frame, opcode)?;
                 }
             }
-            if self.stack.total() > MAX_STACK_SIZE {
+            if self.stack.total() > stack_elements_max {
                 return Err(ScriptError::StackSize);
             }
             position = position.wrapping_add(1);
@@ -198,7 +200,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 | op::MUL2
                 | op::DIV2
                 | op::MUL..=op::RSHIFT
-        )
+        ) && self.language.operations.get(opcode).is_none()
     }
 
     fn execute(
@@ -216,6 +218,9 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             op::CHECKLOCKTIMEVERIFY => self.check_lock_time(),
             op::CHECKSEQUENCEVERIFY => self.check_sequence(),
             op::NOP1 | op::NOP4..=op::NOP10 => {
+                if let Some(operation) = self.language.operations.get(opcode) {
+                    return self.proposed(operation);
+                }
                 if self.flags.contains(Flags::DISCOURAGE_UPGRADABLE_NOPS) {
                     return Err(ScriptError::DiscourageUpgradableNops);
                 }
@@ -251,7 +256,10 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
             op::CHECKSIGADD if self.version == SigVersion::Tapscript => self.check_sig_add(frame),
             _ if self.flags.contains(Flags::BCH) => self.bch_op(frame, opcode),
-            _ => Err(ScriptError::BadOpcode),
+            _ => match self.language.operations.get(opcode) {
+                Some(operation) => self.proposed(operation),
+                None => Err(ScriptError::BadOpcode),
+            },
         }
     }
 

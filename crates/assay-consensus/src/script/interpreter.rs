@@ -8,11 +8,11 @@ use super::context::TxContext;
 use super::error::ScriptError;
 use super::exec::{Exec, SigScratch, SigVersion, TapState};
 use super::flags::Flags;
-use super::limits::Limits;
 use super::num;
 use super::opcode::{
     MAX_ELEMENT_SIZE, is_p2sh, is_p2sh_32, is_push_only, push_prefix, witness_program,
 };
+use super::rules::{self, RuleSet};
 use super::stack::Stack;
 
 /// What verifying an input found out besides its validity.
@@ -30,7 +30,7 @@ pub struct InputStats {
 pub struct Interpreter {
     stack: Stack,
     scratch: SigScratch,
-    limits: Limits,
+    rules: RuleSet,
 }
 
 /// Verifies one input; see [`Interpreter::verify_input`].
@@ -52,9 +52,9 @@ impl Interpreter {
         Self::default()
     }
 
-    /// One under other limits than today's.
-    pub fn with_limits(limits: Limits) -> Self {
-        Self { limits, ..Self::default() }
+    /// One under other rules than today's.
+    pub fn with_rules(rules: RuleSet) -> Self {
+        Self { rules, ..Self::default() }
     }
 
     /// Verifies that the scripts and the witness of input number `input` satisfy the output it
@@ -75,6 +75,7 @@ impl Interpreter {
         self.stack.clear();
         self.scratch.cache.clear();
         let script_sig = ctx.tx().input(input).script_sig;
+        let rules = if flags.contains(Flags::BCH) { &rules::TODAY } else { &self.rules };
         let mut exec = Exec {
             stack: &mut self.stack,
             scratch: &mut self.scratch,
@@ -82,7 +83,8 @@ impl Interpreter {
             ctx,
             input,
             flags: bch::implied(flags),
-            limits: if flags.contains(Flags::BCH) { Limits::default() } else { self.limits },
+            rules,
+            language: &rules.base,
             version: SigVersion::Base,
             tap: TapState::default(),
             sig_checks: 0,

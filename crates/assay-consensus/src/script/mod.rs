@@ -20,11 +20,13 @@ mod flags;
 mod interpreter;
 mod introspection;
 mod keys;
-mod limits;
 mod num;
 pub mod opcode;
 mod ops;
 mod output;
+mod proposed;
+mod rule_sets;
+mod rules;
 mod shared;
 mod sighash;
 mod stack;
@@ -37,8 +39,9 @@ pub use error::ScriptError;
 pub use flags::Flags;
 pub use interpreter::{InputStats, Interpreter, verify_input};
 pub use keys::{KeyHashes, KeyHashesOf};
-pub use limits::Limits;
 pub use output::OutputKind;
+pub use rule_sets::{NAMED_RULES, NamedRules};
+pub use rules::{Copies, LEAVES_MAX, Language, Leaf, Operation, Operations, Program, RuleSet};
 pub use shared::SharedHashes;
 pub use sighash::{
     SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,

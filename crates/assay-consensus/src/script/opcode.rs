@@ -97,6 +97,11 @@ pub mod op {
     /// Tapscript only (BIP-0342); the Bitcoin Cash family uses the same value for CHECKDATASIG.
     pub const CHECKSIGADD: u8 = 0xba;
 
+    /// Proposed (BIP-0349, BIP-0348, BIP-0446), in tapscript.
+    pub const INTERNALKEY: u8 = 0xcb;
+    pub const CHECKSIGFROMSTACK: u8 = 0xcc;
+    pub const TEMPLATEHASH: u8 = 0xce;
+
     pub const SPLIT: u8 = SUBSTR;
     pub const NUM2BIN: u8 = LEFT;
     pub const BIN2NUM: u8 = RIGHT;

@@ -1,5 +1,7 @@
 //! Opcodes that only move, compare, add and hash stack elements.
 
+use std::ops::Range;
+
 use assay_hash::{ripemd160, sha1, sha256, sha256d};
 
 use super::bch;
@@ -9,10 +11,14 @@ use super::exec::Exec;
 use super::flags::Flags;
 use super::num;
 use super::opcode::op;
+use super::rules::Language;
+use super::stack::Stack;
 
 impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// Stack manipulation.
+    #[expect(clippy::too_many_lines, reason = "an arm for each opcode")]
     pub(super) fn stack_op(&mut self, opcode: u8) -> Result<(), ScriptError> {
+        let language = self.language;
         let stack = &mut *self.stack;
         match opcode {
             op::TOALTSTACK => stack.move_to_alt()?,
@@ -23,17 +29,20 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
             op::DUP2 => {
                 stack.need(2)?;
+                may_copy(language, opcode, stack, 0..2)?;
                 stack.push_again(1);
                 stack.push_again(1);
             }
             op::DUP3 => {
                 stack.need(3)?;
+                may_copy(language, opcode, stack, 0..3)?;
                 for _ in 0..3 {
                     stack.push_again(2);
                 }
             }
             op::OVER2 => {
                 stack.need(4)?;
+                may_copy(language, opcode, stack, 2..4)?;
                 stack.push_again(3);
                 stack.push_again(3);
             }
@@ -50,6 +59,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             op::IFDUP => {
                 stack.need(1)?;
                 if num::is_true(stack.peek(0)) {
+                    may_copy(language, opcode, stack, 0..1)?;
                     stack.push_again(0);
                 }
             }
@@ -58,13 +68,18 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 stack.need(1)?;
                 stack.drop_top(1);
             }
-            op::DUP => self.duplicate()?,
+            op::DUP => {
+                stack.need(1)?;
+                may_copy(language, opcode, stack, 0..1)?;
+                stack.push_again(0);
+            }
             op::NIP => {
                 stack.need(2)?;
                 stack.remove(1);
             }
             op::OVER => {
                 stack.need(2)?;
+                may_copy(language, opcode, stack, 1..2)?;
                 stack.push_again(1);
             }
             op::PICK | op::ROLL => {
@@ -76,6 +91,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                     .filter(|&depth| depth < self.stack.len())
                     .ok_or(ScriptError::InvalidStackOperation)?;
                 if opcode == op::PICK {
+                    may_copy(language, opcode, self.stack, depth..depth + 1)?;
                     self.stack.push_again(depth);
                 } else {
                     self.stack.roll(depth);
@@ -91,6 +107,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
             op::TUCK => {
                 stack.need(2)?;
+                may_copy(language, opcode, stack, 0..1)?;
                 stack.tuck();
             }
             op::SIZE => {
@@ -99,17 +116,6 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
             _ => return Err(ScriptError::BadOpcode),
         }
-        Ok(())
-    }
-
-    /// DUP, the one opcode that copies which may have a limit of its own.
-    #[inline]
-    fn duplicate(&mut self) -> Result<(), ScriptError> {
-        self.stack.need(1)?;
-        if !self.limits.may_dup(self.stack.top_length()) {
-            return Err(ScriptError::PushSize);
-        }
-        self.stack.push_again(0);
         Ok(())
     }
 
@@ -217,6 +223,32 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         self.stack.push(digest);
         Ok(())
     }
+}
+
+/// Fails when a rule keeps this opcode from copying one of the elements at these depths.
+#[inline]
+fn may_copy(
+    language: &Language,
+    opcode: u8,
+    stack: &Stack,
+    depths: Range<usize>,
+) -> Result<(), ScriptError> {
+    if language.copies.are_limited() {
+        return copies_are_small(language, opcode, stack, depths);
+    }
+    Ok(())
+}
+
+#[cold]
+fn copies_are_small(
+    language: &Language,
+    opcode: u8,
+    stack: &Stack,
+    mut depths: Range<usize>,
+) -> Result<(), ScriptError> {
+    let Some(bytes_max) = language.copies.bytes_max(opcode) else { return Ok(()) };
+    let small = depths.all(|depth| stack.peek(depth).len() <= bytes_max);
+    if small { Ok(()) } else { Err(ScriptError::PushSize) }
 }
 
 /// A result, which has to fit eight bytes as its operands do: without [`Flags::INTEGERS_64_BIT`] they

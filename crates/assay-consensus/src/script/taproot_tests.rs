@@ -8,10 +8,11 @@ use super::*;
 use crate::script::opcode::op::*;
 use crate::script::{TapscriptPosition, TxContext, verify_input};
 
-/// Accepts Schnorr signatures over the messages in the list, or over any without a list.
+/// Accepts Schnorr signatures over the messages in the list, or over any without a list; of other messages than those of
+/// transactions, those that begin with the length of the message.
 /// Commitments hold when the output key is the hash of internal key and tweak.
 #[derive(Default)]
-struct Scripted {
+pub(in crate::script) struct Scripted {
     accept: Option<Vec<[u8; 32]>>,
 }
 
@@ -21,6 +22,9 @@ impl SignatureChecker for Scripted {
     }
     fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], msg: &[u8; 32]) -> bool {
         self.accept.as_ref().is_none_or(|messages| messages.contains(msg))
+    }
+    fn schnorr_of_any_length(&mut self, _: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
+        sig[0] as usize == msg.len()
     }
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {
         false
@@ -36,9 +40,16 @@ impl SignatureChecker for Scripted {
     }
 }
 
-const INTERNAL: [u8; 32] = [0x1a; 32];
+pub(in crate::script) const INTERNAL: [u8; 32] = [0x1a; 32];
 const SIG: &[u8] = &[3; 64];
 const BLOCK: Flags = Flags::BITCOIN_BLOCK;
+
+/// Output script and control block of a tree of one tapscript.
+pub(in crate::script) fn spend_of_leaf(script: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let tweak = tap_tweak_hash(&INTERNAL, Some(&tap_leaf_hash(0xc0, script)));
+    let output_key = sha256(&[INTERNAL, tweak].concat());
+    ([&[PUSH1, 32][..], &output_key].concat(), [&[0xc0][..], &INTERNAL].concat())
+}
 
 /// A spend of a Taproot output with this witness.
 struct Spend {

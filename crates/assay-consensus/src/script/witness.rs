@@ -11,15 +11,14 @@ use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
 use super::num;
-use super::opcode::{Instructions, MAX_STACK_SIZE, is_op_success, op};
+use super::opcode::{Instructions, is_op_success, op};
+use super::rules::{Language, Operation, Program};
 use super::sighash::update_compact_size;
 
 /// Number of the script a witness program runs, for the sighash cache.
 const WITNESS_SCRIPT: u8 = 3;
 /// First byte of an annex (BIP-0341).
 const ANNEX_TAG: u8 = 0x50;
-/// Leaf version of tapscript.
-const LEAF_TAPSCRIPT: u8 = 0xc0;
 const CONTROL_BASE: usize = 33;
 const CONTROL_NODE: usize = 32;
 const CONTROL_NODES_MAX: usize = 128;
@@ -66,7 +65,7 @@ pub fn annex_hash(annex: &[u8]) -> [u8; 32] {
     hasher.finalize()
 }
 
-impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
+impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
     /// Checks a witness against a program (Core `VerifyWitnessProgram`).
     pub(super) fn verify_witness_program(
         &mut self,
@@ -84,20 +83,29 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 if sha256(script) != program {
                     return Err(ScriptError::WitnessProgramMismatch);
                 }
-                self.run_witness_script(witness, before, script, SigVersion::WitnessV0)
+                let language = &self.rules.witness_v0;
+                self.run_witness_script(witness, before, script, SigVersion::WitnessV0, language)
             }
             (0, _) => Err(ScriptError::WitnessProgramWrongLength),
-            (1, 32) if !is_p2sh => {
-                let Ok(program) = program.try_into() else { return Ok(()) };
-                self.verify_taproot(witness, program)
-            }
+            (1..=16, 32) if !is_p2sh => match self.rules.programs[usize::from(version)] {
+                Program::Taproot => {
+                    let Ok(program) = program.try_into() else { return Ok(()) };
+                    self.verify_taproot(witness, program)
+                }
+                Program::MerkleRoot => self.verify_merkle_root(witness, program),
+                Program::Unknown => self.unknown_program(),
+            },
             // Pay to anchor: anyone may spend, without a warning.
             (1, 2) if !is_p2sh && program == [0x4e, 0x73] => Ok(()),
-            _ if self.flags.contains(Flags::DISCOURAGE_UPGRADABLE_WITNESS_PROGRAM) => {
-                Err(ScriptError::DiscourageUpgradableWitnessProgram)
-            }
-            _ => Ok(()),
+            _ => self.unknown_program(),
         }
+    }
+
+    fn unknown_program(&self) -> Result<(), ScriptError> {
+        if self.flags.contains(Flags::DISCOURAGE_UPGRADABLE_WITNESS_PROGRAM) {
+            return Err(ScriptError::DiscourageUpgradableWitnessProgram);
+        }
+        Ok(())
     }
 
     /// P2WPKH: what running `DUP HASH160 <program> EQUALVERIFY CHECKSIG` comes to.
@@ -106,7 +114,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let (Some(sig), Some(key), None) = (items.next(), items.next(), items.next()) else {
             return Err(ScriptError::WitnessProgramMismatch);
         };
-        let element_bytes_max = self.limits.element_bytes_max();
+        let element_bytes_max = self.rules.witness_v0.element_bytes_max;
         if sig.len() > element_bytes_max || key.len() > element_bytes_max {
             return Err(ScriptError::PushSize);
         }
@@ -120,7 +128,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         self.stack.clear_main();
         self.stack.push(sig);
         self.stack.push(key);
-        self.version = SigVersion::WitnessV0;
+        (self.version, self.language) = (SigVersion::WitnessV0, &self.rules.witness_v0);
         if self.check_sig(&Frame::new(&code, WITNESS_SCRIPT), 1, 0)? {
             Ok(())
         } else {
@@ -135,23 +143,24 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         count: usize,
         script: &[u8],
         version: SigVersion,
+        language: &'e Language,
     ) -> Result<(), ScriptError> {
+        (self.version, self.language) = (version, language);
         if version == SigVersion::Tapscript {
             if self.has_op_success(script)? {
                 return Ok(());
             }
-            if count > MAX_STACK_SIZE {
+            if count > language.stack_elements_max {
                 return Err(ScriptError::StackSize);
             }
         }
         self.stack.clear_main();
         for item in witness.iter().take(count) {
-            if item.len() > self.limits.element_bytes_max() {
+            if item.len() > language.element_bytes_max {
                 return Err(ScriptError::PushSize);
             }
             self.stack.push(item);
         }
-        self.version = version;
         self.run(script, WITNESS_SCRIPT)?;
         if self.stack.len() != 1 {
             return Err(ScriptError::CleanStack);
@@ -165,7 +174,8 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// Whether an `OP_SUCCESSx` makes everything else in the tapscript irrelevant (BIP-0342).
     fn has_op_success(&self, script: &[u8]) -> Result<bool, ScriptError> {
         for instruction in Instructions::new(script) {
-            if is_op_success(instruction.ok_or(ScriptError::BadOpcode)?.opcode) {
+            let opcode = instruction.ok_or(ScriptError::BadOpcode)?.opcode;
+            if is_op_success(opcode) && !self.has_operation(opcode) {
                 return if self.flags.contains(Flags::DISCOURAGE_OP_SUCCESS) {
                     Err(ScriptError::DiscourageOpSuccess)
                 } else {
@@ -174,6 +184,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             }
         }
         Ok(false)
+    }
+
+    /// Whether a proposal has made something else of a success opcode.
+    fn has_operation(&self, opcode: u8) -> bool {
+        match self.language.operations.get(opcode) {
+            Some(Operation::InternalKey) => self.tap.internal_key.is_some(),
+            operation => operation.is_some(),
+        }
     }
 
     /// BIP-0341.
@@ -185,17 +203,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         if !self.flags.contains(Flags::TAPROOT) {
             return Ok(());
         }
-        let mut count = witness.len();
-        // The last three items: script, control block and possibly an annex.
-        let mut last: [&[u8]; 3] = [&[]; 3];
-        for item in witness {
-            last = [last[1], last[2], item];
-        }
-        if count >= 2 && last[2].first() == Some(&ANNEX_TAG) {
-            self.tap.annex_hash = Some(annex_hash(last[2]));
-            last = [&[], last[0], last[1]];
-            count -= 1;
-        }
+        let (count, last) = self.without_annex(witness);
         match count {
             0 => return Err(ScriptError::WitnessProgramWitnessEmpty),
             1 => {
@@ -206,15 +214,83 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         }
         let [_, script, control] = last;
         self.verify_commitment(script, control, program)?;
-        if control[0] & 0xfe != LEAF_TAPSCRIPT {
+        self.run_leaf(witness, count - 2, script, control[0] & 0xfe)
+    }
+
+    /// How many items of a witness come before its annex, and the last of them: script and control block. Remembers the annex.
+    fn without_annex<'w>(&mut self, witness: Witness<'w>) -> (usize, [&'w [u8]; 3]) {
+        let count = witness.len();
+        // The last three items: script, control block and possibly an annex.
+        let mut last: [&[u8]; 3] = [&[]; 3];
+        for item in witness {
+            last = [last[1], last[2], item];
+        }
+        if count >= 2 && last[2].first() == Some(&ANNEX_TAG) {
+            self.tap.annex_hash = Some(annex_hash(last[2]));
+            return (count - 1, [&[], last[0], last[1]]);
+        }
+        (count, last)
+    }
+
+    /// BIP-0360 (P2MR): the program is the root of a tree of scripts, without a key.
+    ///
+    /// A script at depth 0 succeeds without being run. Core has no names for what fails here, so the names of Taproot stand
+    /// for it.
+    fn verify_merkle_root(
+        &mut self,
+        witness: Witness<'_>,
+        program: &[u8],
+    ) -> Result<(), ScriptError> {
+        let (count, [_, script, control]) = self.without_annex(witness);
+        // Also where the second of two items looks like an annex.
+        if count < 2 {
+            return Err(ScriptError::WitnessProgramWitnessEmpty);
+        }
+        let Some((&first, path)) = control.split_first() else {
+            return Err(ScriptError::TaprootWrongControlSize);
+        };
+        if !is_path(path) || first & 1 == 0 {
+            return Err(ScriptError::TaprootWrongControlSize);
+        }
+        let version = first & 0xfe;
+        if self.walk(version, script, path) != program {
+            return Err(ScriptError::WitnessProgramMismatch);
+        }
+        if path.is_empty() {
+            return Ok(());
+        }
+        self.run_leaf(witness, count - 2, script, version)
+    }
+
+    /// Runs the script of a leaf on the first `count` items, if its version is one that is run.
+    fn run_leaf(
+        &mut self,
+        witness: Witness<'_>,
+        count: usize,
+        script: &[u8],
+        version: u8,
+    ) -> Result<(), ScriptError> {
+        let Some(language) = self.rules.leaf(version) else {
             return if self.flags.contains(Flags::DISCOURAGE_UPGRADABLE_TAPROOT_VERSION) {
                 Err(ScriptError::DiscourageUpgradableTaprootVersion)
             } else {
                 Ok(())
             };
-        }
+        };
         self.tap.weight_left = witness.serialized_size() as i64 + WEIGHT_OFFSET;
-        self.run_witness_script(witness, count - 2, script, SigVersion::Tapscript)
+        self.run_witness_script(witness, count, script, SigVersion::Tapscript, language)
+    }
+
+    /// Remembers the hash of a leaf and goes from it up to the root.
+    fn walk(&mut self, version: u8, script: &[u8], path: &[u8]) -> [u8; 32] {
+        self.tap.leaf_hash = tap_leaf_hash(version, script);
+        let mut root = self.tap.leaf_hash;
+        for node in path.chunks_exact(CONTROL_NODE) {
+            let mut sibling = [0; 32];
+            sibling.copy_from_slice(node);
+            root = tap_branch_hash(&root, &sibling);
+        }
+        root
     }
 
     /// Checks that the output key commits to the script by the path in the control block.
@@ -227,19 +303,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let Some((base, path)) = control.split_first_chunk::<CONTROL_BASE>() else {
             return Err(ScriptError::TaprootWrongControlSize);
         };
-        if path.len() % CONTROL_NODE != 0 || path.len() > CONTROL_NODE * CONTROL_NODES_MAX {
+        if !is_path(path) {
             return Err(ScriptError::TaprootWrongControlSize);
         }
         let (version, parity) = (base[0] & 0xfe, base[0] & 1 == 1);
         let mut internal_key = [0; 32];
         internal_key.copy_from_slice(&base[1..]);
-        self.tap.leaf_hash = tap_leaf_hash(version, script);
-        let mut root = self.tap.leaf_hash;
-        for node in path.chunks_exact(CONTROL_NODE) {
-            let mut sibling = [0; 32];
-            sibling.copy_from_slice(node);
-            root = tap_branch_hash(&root, &sibling);
-        }
+        self.tap.internal_key = Some(internal_key);
+        let root = self.walk(version, script, path);
         let tweak = tap_tweak_hash(&internal_key, Some(&root));
         if self.checker.taproot_tweak(&internal_key, &tweak, program, parity) {
             Ok(())
@@ -249,6 +320,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     }
 }
 
+/// Whether a control block has whole nodes, and no more than a tree is deep.
+fn is_path(nodes: &[u8]) -> bool {
+    nodes.len().is_multiple_of(CONTROL_NODE) && nodes.len() <= CONTROL_NODE * CONTROL_NODES_MAX
+}
+
+#[cfg(test)]
+#[path = "p2mr_tests.rs"]
+mod p2mr_tests;
 #[cfg(test)]
 #[path = "taproot_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -24,6 +24,10 @@ impl SignatureChecker for Scripted {
     fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], message: &[u8; 32]) -> bool {
         self.note(message)
     }
+    fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        false
+    }
+
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], message: &[u8; 32]) -> bool {
         self.note(message)
     }

@@ -124,6 +124,20 @@ pub enum TxError {
         /// Last median time past that is too early; -1 when time does not matter.
         lock_time_s: i64,
     },
+    /// BIP54: as long as an inner node of the merkle tree.
+    #[error("the transaction has exactly {bytes} bytes without witnesses")]
+    MerkleNodeSize {
+        /// Its size without witnesses.
+        bytes: usize,
+    },
+    /// BIP54: too many signature operations in the scripts that authorise it.
+    #[error("{sigops} signature operations, more than {sigops_max}")]
+    LegacySigOps {
+        /// Signature operations of input scripts, spent scripts and redeem scripts.
+        sigops: u64,
+        /// The limit.
+        sigops_max: u64,
+    },
     /// Bitcoin Cash: smaller than the minimum.
     #[error("the transaction has {bytes} bytes, fewer than {bytes_min}")]
     Undersize {
@@ -163,6 +177,8 @@ impl TxError {
             Self::FeeOutOfRange { .. } => "bad-txns-fee-outofrange",
             Self::NotFinal { .. } => "non-final",
             Self::SequenceLocked { .. } => "non-BIP68-final",
+            Self::MerkleNodeSize { .. } => "bad-txns-size",
+            Self::LegacySigOps { .. } => "bad-txns-legacy-sigops",
             Self::Undersize { .. } => "bad-txns-undersize",
             Self::SigChecks { .. } => "too-many-sigchecks",
         }

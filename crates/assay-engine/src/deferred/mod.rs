@@ -26,7 +26,7 @@ mod recorder;
 mod second_look;
 mod settings;
 
-use assay_consensus::script::{Flags, InputStats, Interpreter, Limits, ScriptError, TxContext};
+use assay_consensus::script::{Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext};
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
@@ -74,9 +74,9 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
         Self::default()
     }
 
-    /// The same under other limits than today's.
-    pub fn with_limits(limits: Limits) -> Self {
-        Self { interpreter: Interpreter::with_limits(limits), ..Self::default() }
+    /// The same under other rules than today's.
+    pub fn with_rules(rules: RuleSet) -> Self {
+        Self { interpreter: Interpreter::with_rules(rules), ..Self::default() }
     }
 
     /// Verifies an input as [`Interpreter::verify_input`] does, except that a success stands only when

@@ -311,6 +311,13 @@ impl<P: Prove> SignatureChecker for Recorder<P> {
         self.claim(Claim::Schnorr { at })
     }
 
+    fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
+        match msg.try_into() {
+            Ok(msg) => self.schnorr(xonly, sig, msg),
+            // The lanes take messages of 32 bytes.
+            Err(_) => assay_secp::verify_schnorr(xonly, sig, msg),
+        }
+    }
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
         let at = self.put(&[msg, sig, pubkey]);
         self.claim(Claim::SchnorrBch { at, key_bytes: pubkey.len() as u32 })

@@ -1,9 +1,9 @@
 //! What the reference nodes relay: stricter than what blocks may hold (Core `policy/policy.cpp`, BCHN `policy/policy.cpp`).
 
 use assay_consensus::script::OutputKind;
-use assay_consensus::script::opcode::{is_p2sh, is_push_only, last_push, witness_program};
-use assay_consensus::sigops::count_sigops;
-use assay_wire::{Coin, Tx, TxIn, TxOut};
+use assay_consensus::script::opcode::{is_push_only, last_push, witness_program};
+use assay_consensus::sigops::{MAX_TX_LEGACY_SIGOPS, count_sigops, tx_legacy_sigops};
+use assay_wire::{Coin, Tx, TxOut};
 
 use crate::config::Policy;
 
@@ -15,8 +15,6 @@ const SCRIPT_SIG_BYTES_MAX: usize = 1650;
 const TX_STRIPPED_BYTES_MIN: usize = 65;
 /// Core's `MAX_P2SH_SIGOPS`.
 const P2SH_SIGOPS_MAX: u64 = 15;
-/// Core's `MAX_TX_LEGACY_SIGOPS`.
-const TX_LEGACY_SIGOPS_MAX: u64 = 2_500;
 /// Core's `MAX_STANDARD_P2WSH_SCRIPT_SIZE`.
 const P2WSH_SCRIPT_BYTES_MAX: usize = 3600;
 /// Core's `MAX_STANDARD_P2WSH_STACK_ITEMS`.
@@ -139,7 +137,8 @@ pub(super) fn check_inputs(
     is_cash: bool,
 ) -> Result<(), (&'static str, String)> {
     let not_standard = |debug: String| Err(("bad-txns-nonstandard-inputs", debug));
-    if !is_cash && has_many_sigops(tx, spent) {
+    let scripts = spent.iter().map(|coin| &coin.script_pubkey[..]);
+    if !is_cash && tx_legacy_sigops(tx, scripts) > MAX_TX_LEGACY_SIGOPS {
         return not_standard("non-witness sigops exceed bip54 limit".to_owned());
     }
     for (index, coin) in spent.iter().enumerate() {
@@ -179,21 +178,6 @@ pub(super) fn check_inputs(
         }
     }
     Ok(())
-}
-
-/// Whether signature operations outside of witnesses, where they are executed, are too many (BIP54, Core `CheckSigopsBIP54`).
-fn has_many_sigops(tx: Tx<'_>, spent: &[Coin]) -> bool {
-    let of = |(input, coin): (TxIn<'_>, &Coin)| {
-        let script_pubkey: &[u8] = &coin.script_pubkey;
-        let own = count_sigops(input.script_sig, true);
-        let executed = if is_p2sh(script_pubkey) {
-            last_push(input.script_sig).unwrap_or_default()
-        } else {
-            script_pubkey
-        };
-        own + count_sigops(executed, true)
-    };
-    tx.inputs().zip(spent).map(of).sum::<u64>() > TX_LEGACY_SIGOPS_MAX
 }
 
 fn is_witness_standard(

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use assay_consensus::block::{self, BlockError, BlockRules, BlockTotals, check_coinbase_amount};
 use assay_consensus::header::{HeaderError, check_header, check_version};
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::Limits;
+use assay_consensus::script::RuleSet;
 use assay_consensus::signet::check_signet_solution;
 use assay_consensus::subsidy::block_subsidy;
 use assay_consensus::tx::{SpentCoin, TxError, is_unspendable};
@@ -60,7 +60,7 @@ pub struct BlockVerifier<'a> {
     pub(super) rules: BlockRules,
     median_time: Option<u32>,
     pub(super) script_batch: Option<usize>,
-    pub(super) limits: Limits,
+    pub(super) script_rules: RuleSet,
 }
 
 impl<'a> BlockVerifier<'a> {
@@ -88,6 +88,7 @@ impl<'a> BlockVerifier<'a> {
             height_in_coinbase: height >= params.activation.bip34,
             segwit: params.segwit_active(height),
             bip30: false,
+            bip54: params.bip54_active(height),
             subsidy: block_subsidy(params, height),
             cash: params.cash,
         };
@@ -103,8 +104,8 @@ impl<'a> BlockVerifier<'a> {
         } else {
             Vec::new()
         };
-        let (script_batch, limits) = (default_script_batch(), Limits::default());
-        Self { params, block, hash, txids, wtxids, rules, median_time, script_batch, limits }
+        let (script_batch, script_rules) = (default_script_batch(), RuleSet::TODAY);
+        Self { params, block, hash, txids, wtxids, rules, median_time, script_batch, script_rules }
     }
 
     /// Verifies about so many signatures together; `None` verifies each as it comes.
@@ -114,10 +115,11 @@ impl<'a> BlockVerifier<'a> {
         self
     }
 
-    /// Verifies scripts under other limits than today's.
+    /// Verifies under other rules than today's: scripts, and BIP54 where the set says so.
     #[must_use]
-    pub fn with_script_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    pub fn with_rules(mut self, rules: RuleSet) -> Self {
+        self.rules.bip54 |= rules.bip54;
+        self.script_rules = rules;
         self
     }
 
@@ -153,6 +155,11 @@ impl<'a> BlockVerifier<'a> {
             "that coinbases of earlier blocks have matured (bad-txns-premature-spend-of-coinbase)",
             "that no output overwrites an unspent one (bad-txns-BIP30)",
         ];
+        if self.rules.bip54 {
+            rules.push(
+                "the times of the first and the last block of a retarget period (time-timewarp-attack, time-negative-interval, BIP54)",
+            );
+        }
         if self.median_time.is_none() {
             rules.push("that the time is after the median time past (time-too-old)");
         }

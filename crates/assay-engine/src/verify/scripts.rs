@@ -60,7 +60,7 @@ impl BlockVerifier<'_> {
             None => tasks
                 .par_iter()
                 .map_init(
-                    || Interpreter::with_limits(self.limits),
+                    || Interpreter::with_rules(self.script_rules),
                     |interpreter, task| {
                         self.verify_inputs(spent, task, |context, input| {
                             let flags = self.rules.flags;
@@ -72,7 +72,7 @@ impl BlockVerifier<'_> {
             Some(batch) => bundles(&tasks)
                 .into_par_iter()
                 .map_init(
-                    || DeferredScripts::with_limits(self.limits),
+                    || DeferredScripts::with_rules(self.script_rules),
                     |scripts, bundle| self.verify_bundle(spent, bundle, scripts, batch),
                 )
                 .flatten_iter()

@@ -1,5 +1,6 @@
 //! Rules that need a chain: what the engine makes of blocks built by hand, coinbase by coinbase.
 
+mod bip54;
 mod chain;
 mod order;
 mod overwrites;

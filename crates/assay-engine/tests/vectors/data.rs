@@ -17,6 +17,24 @@ pub(crate) fn shared(name: &str) -> Option<Vec<u8>> {
     std::fs::read(assay_testkit::data::folder()?.join(name)).ok()
 }
 
+/// A file of a checkout of `bitcoin/bips`, by its path there: `vectors/bips` of the shared test data.
+pub(crate) fn bips(path: &str) -> Option<String> {
+    String::from_utf8(shared(&format!("vectors/bips/{path}"))?).ok()
+}
+
+/// The same as JSON; a list may end in a comma, which JSON does not allow.
+pub(crate) fn bips_json(path: &str) -> Option<Value> {
+    let text = bips(path)?;
+    let trimmed = text.trim_end();
+    let list = trimmed.strip_suffix(']').map(str::trim_end).and_then(|it| it.strip_suffix(','));
+    let text = list.map_or_else(|| trimmed.to_owned(), |list| format!("{list}]"));
+    // A tree of 128 levels is deeper than what is read without being asked for.
+    let mut reader = serde_json::Deserializer::from_str(&text);
+    reader.disable_recursion_limit();
+    let json = reader.into_iter().next().expect("the file is not empty");
+    Some(json.expect("the vectors are JSON"))
+}
+
 /// A file of the shared test data as JSON.
 pub(crate) fn shared_json(name: &str) -> Option<Value> {
     shared(name).map(|bytes| serde_json::from_slice(&bytes).expect("the vectors are JSON"))

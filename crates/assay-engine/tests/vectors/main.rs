@@ -8,8 +8,11 @@
 
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 
+mod bip119;
 mod bip340;
 mod bip341;
+mod bip360;
+mod bip54;
 mod blocks;
 mod cash;
 mod data;
@@ -22,6 +25,7 @@ mod outcome;
 mod scripts;
 mod sighash;
 mod taproot;
+mod tapscript_ops;
 mod transactions;
 mod verify;
 mod wycheproof;
@@ -44,6 +48,10 @@ fn main() -> ExitCode {
     bip341::run(&mut report);
     taproot::run(&mut report);
     bip340::run(&mut report);
+    bip54::run(&mut report);
+    bip119::run(&mut report);
+    bip360::run(&mut report);
+    tapscript_ops::run(&mut report);
     wycheproof::run(&mut report);
     hashes::run(&mut report);
     filters::run(&mut report);

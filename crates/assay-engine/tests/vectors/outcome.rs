@@ -157,3 +157,6 @@ impl Report {
         self.failures.is_empty()
     }
 }
+
+/// What runs the cases of a file of JSON.
+pub(crate) type Run = fn(&serde_json::Value, &mut Outcome);

@@ -2,7 +2,7 @@
 //! random changes of the flags that must not change the verdict.
 
 use assay_consensus::script::asm::assemble;
-use assay_consensus::script::{Flags, ScriptError, tap_leaf_hash, tap_tweak_hash};
+use assay_consensus::script::{Flags, RuleSet, ScriptError, tap_leaf_hash, tap_tweak_hash};
 use assay_testkit::hex::try_decode;
 use assay_wire::OutPoint;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::data::{self, array, text};
 use crate::flags::{self, FlagDice, fill, trim};
 use crate::outcome::{Outcome, Report};
-use crate::verify::{transaction, verify_all};
+use crate::verify::{transaction, verify_all_under};
 
 pub(crate) fn run(report: &mut Report) {
     let file = "vectors/script_tests.json";
@@ -19,20 +19,32 @@ pub(crate) fn run(report: &mut Report) {
     report.file("btcd txscript: script_tests.json", copy, script_tests);
 }
 
-struct ScriptCase {
+pub(crate) struct ScriptCase {
     witness: Vec<Vec<u8>>,
     value: i64,
     script_sig: Vec<u8>,
     script_pubkey: Vec<u8>,
-    flags: Flags,
-    expected: String,
+    pub(crate) flags: Flags,
+    pub(crate) expected: String,
+}
+
+impl ScriptCase {
+    /// The verdict, by its name in Core, under these rules and flags.
+    pub(crate) fn verdict(&self, rules: &RuleSet, flags: Flags) -> &'static str {
+        let credit = transaction(OutPoint::NULL, &[0, 0], &[], self.value, &self.script_pubkey);
+        let prevout = OutPoint { txid: credit.view().txid(), vout: 0 };
+        let spend = transaction(prevout, &self.script_sig, &self.witness, self.value, &[]);
+        let spent = [credit.view().output(0)];
+        let verdict = verify_all_under(rules, &spend, &spent, flags);
+        verdict.map_or_else(ScriptError::name, |()| "OK")
+    }
 }
 
 /// The internal key of generated Taproot outputs is that of secret key 1: the generator.
 const INTERNAL_KEY: [u8; 32] = secp256k1::constants::GENERATOR_X;
 
 /// Control block and output key for a single leaf.
-fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
+pub(crate) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
     let tweak = tap_tweak_hash(&INTERNAL_KEY, Some(&tap_leaf_hash(0xc0, script)));
     let (output, parity) = secp256k1::XOnlyPublicKey::from_byte_array(INTERNAL_KEY)
         .and_then(|key| key.add_tweak(&secp256k1::Scalar::from_be_bytes(tweak).expect("a scalar")))
@@ -42,7 +54,11 @@ fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
     (control, output.to_byte_array())
 }
 
-fn parse_script_case(case: &[Value]) -> Option<ScriptCase> {
+/// Reads a case; flags of that name are replaced before.
+pub(crate) fn parse_script_case(
+    case: &[Value],
+    replace: impl Fn(&str) -> String,
+) -> Option<ScriptCase> {
     let (mut witness, mut value, mut output_key) = (Vec::new(), 0, None);
     let mut fields = case;
     if let Some((amount, items)) = case[0].as_array().and_then(|stack| stack.split_last()) {
@@ -65,7 +81,7 @@ fn parse_script_case(case: &[Value]) -> Option<ScriptCase> {
     } else {
         assemble(text(&fields[1])).ok()?
     };
-    let flags = flags::parse(text(&fields[2]));
+    let flags = flags::parse(&replace(text(&fields[2])));
     Some(ScriptCase {
         witness,
         value,
@@ -81,15 +97,10 @@ fn script_tests(json: &Value, outcome: &mut Outcome) {
     for case in array(json).iter().map(array).filter(|case| case.len() > 1) {
         let name = Value::from(case).to_string();
         outcome.case(&name, |log| {
-            let Some(case) = parse_script_case(case) else {
+            let Some(case) = parse_script_case(case, str::to_owned) else {
                 return log.wrong("cannot be read");
             };
-            let credit = transaction(OutPoint::NULL, &[0, 0], &[], case.value, &case.script_pubkey);
-            let prevout = OutPoint { txid: credit.view().txid(), vout: 0 };
-            let spend = transaction(prevout, &case.script_sig, &case.witness, case.value, &[]);
-            let spent = [credit.view().output(0)];
-            let verdict = verify_all(&spend, &spent, case.flags);
-            let given = verdict.map_or_else(ScriptError::name, |()| "OK");
+            let given = case.verdict(&RuleSet::TODAY, case.flags);
             log.check(given == case.expected, || format!("gave {given}"));
             // Removing rules keeps a valid script valid, adding rules an invalid one invalid.
             let expect_ok = case.expected == "OK";
@@ -99,8 +110,8 @@ fn script_tests(json: &Value, outcome: &mut Outcome) {
                 if flags != trim(flags) {
                     continue;
                 }
-                let verdict = verify_all(&spend, &spent, flags);
-                log.check(verdict.is_ok() == expect_ok, || format!("turns with {flags:?}"));
+                let is_ok = case.verdict(&RuleSet::TODAY, flags) == "OK";
+                log.check(is_ok == expect_ok, || format!("turns with {flags:?}"));
             }
         });
     }

@@ -3,7 +3,7 @@
 //!
 //! The Go module `github.com/btcsuite/btcd/txscript/v2` carries them, one case per file.
 
-use assay_consensus::script::{Flags, TxContext};
+use assay_consensus::script::{Flags, RuleSet, TxContext};
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, Transaction, Tx, TxOut};
 use serde_json::Value;
@@ -12,6 +12,12 @@ use crate::data::{self, array, bytes, text};
 use crate::flags;
 use crate::outcome::{Case, Outcome, Report};
 use crate::verify::Verifier;
+
+/// A rule set that cases ask for by a name among their flags.
+pub(crate) struct Proposal {
+    pub(crate) flag: &'static str,
+    pub(crate) rules: RuleSet,
+}
 
 pub(crate) fn run(report: &mut Report) {
     let file = "script_assets_test (btcd taproot-ref)";
@@ -40,13 +46,13 @@ fn reference_cases(files: &[(String, String)], outcome: &mut Outcome) {
         |(_, text), log| {
             // Each file ends in a comma: it was cut out of one long list.
             let json = text.trim().trim_end_matches(',');
-            reference_case(&serde_json::from_str(json).expect("JSON"), &combinations, log);
+            reference_case(&serde_json::from_str(json).expect("JSON"), &combinations, None, log);
         },
     );
 }
 
 /// Every combination of consensus flags in which none lacks the one it needs.
-fn consensus_combinations() -> Vec<Flags> {
+pub(crate) fn consensus_combinations() -> Vec<Flags> {
     let single = [
         Flags::P2SH,
         Flags::DERSIG,
@@ -66,33 +72,47 @@ fn consensus_combinations() -> Vec<Flags> {
         .collect()
 }
 
-fn reference_case(json: &Value, combinations: &[Flags], log: &mut Case) {
+/// Runs a case under every combination of flags, each with and without the proposal.
+pub(crate) fn reference_case(
+    json: &Value,
+    combinations: &[Flags],
+    proposal: Option<&Proposal>,
+    log: &mut Case,
+) {
     let tx = Transaction::parse(bytes(&json["tx"]), Encoding::Legacy).expect("a transaction");
     let outputs: Vec<Vec<u8>> = array(&json["prevouts"]).iter().map(bytes).collect();
     let spent: Vec<TxOut<'_>> = outputs.iter().map(|raw| read_output(raw)).collect();
     let index = json["index"].as_u64().expect("an index") as usize;
-    let written = flags::parse(text(&json["flags"]));
+    let names = text(&json["flags"]).split(',');
+    let (proposed, names): (Vec<&str>, Vec<&str>) =
+        names.partition(|name| proposal.is_some_and(|proposal| proposal.flag == *name));
+    let (written, asks) = (flags::parse(&names.join(",")), !proposed.is_empty());
+    let mut ways = vec![(false, Verifier::default())];
+    ways.extend(proposal.map(|proposal| (true, Verifier::with_rules(proposal.rules))));
     let always = json["final"].as_bool().unwrap_or(false);
     for (side, valid) in [("success", true), ("failure", false)] {
         let Some(spend) = json.get(side) else { continue };
         let witness: Vec<Vec<u8>> = array(&spend["witness"]).iter().map(bytes).collect();
         let tx = with_input(tx.view(), index, &bytes(&spend["scriptSig"]), &witness);
         let ctx = TxContext::new(tx.view(), &spent);
-        let mut verifier = Verifier::default();
-        for &flags in combinations {
-            // A valid spend stays valid under fewer rules, an invalid one invalid under more.
-            let said =
-                if valid { always || written | flags == written } else { flags.contains(written) };
-            if said {
-                let verdict = verifier.verify_input(&ctx, index, flags);
-                log.check(verdict.is_ok() == valid, || format!("{side}: {verdict:?} {flags:?}"));
+        for (is_proposed, verifier) in &mut ways {
+            for &flags in combinations {
+                // A valid spend stays valid under fewer rules, an invalid one invalid under more.
+                let fewer = written | flags == written && (asks || !*is_proposed);
+                let more = flags.contains(written) && (*is_proposed || !asks);
+                if if valid { always || fewer } else { more } {
+                    let verdict = verifier.verify_input(&ctx, index, flags);
+                    log.check(verdict.is_ok() == valid, || {
+                        format!("{side}: {verdict:?} {flags:?}, proposed {is_proposed}")
+                    });
+                }
             }
         }
     }
 }
 
 /// Reads a serialised output; its script is shorter than 2^16 bytes.
-fn read_output(raw: &[u8]) -> TxOut<'_> {
+pub(crate) fn read_output(raw: &[u8]) -> TxOut<'_> {
     let (value, rest) = raw.split_first_chunk().expect("a value");
     let ([0xfd, _, _, script_pubkey @ ..] | [_, script_pubkey @ ..]) = rest else {
         panic!("an output without a script");

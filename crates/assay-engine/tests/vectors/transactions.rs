@@ -27,14 +27,14 @@ pub(crate) fn run(report: &mut Report) {
     report.file("btcd txscript: tx_invalid.json", copy, tx_invalid);
 }
 
-struct TxCase {
-    tx: Transaction,
+pub(crate) struct TxCase {
+    pub(crate) tx: Transaction,
     prevouts: HashMap<OutPoint, (i64, Vec<u8>)>,
-    flags: String,
+    pub(crate) flags: String,
 }
 
 impl TxCase {
-    fn parse(case: &[Value]) -> Option<Self> {
+    pub(crate) fn parse(case: &[Value]) -> Option<Self> {
         let mut prevouts = HashMap::new();
         for prevout in array(&case[0]).iter().map(array) {
             let txid = text(&prevout[0]).parse().ok()?;
@@ -47,7 +47,7 @@ impl TxCase {
         Some(Self { tx, prevouts, flags: text(&case[2]).to_owned() })
     }
 
-    fn spent(&self) -> Option<Vec<TxOut<'_>>> {
+    pub(crate) fn spent(&self) -> Option<Vec<TxOut<'_>>> {
         self.tx
             .view()
             .inputs()

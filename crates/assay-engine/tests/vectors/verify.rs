@@ -1,6 +1,6 @@
 //! Running inputs with signatures checked at once, and once more with signatures checked later: both must say the same.
 
-use assay_consensus::script::{Flags, InputStats, Interpreter, ScriptError, TxContext};
+use assay_consensus::script::{Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext};
 use assay_engine::{DeferredScripts, ImmediateChecker};
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
@@ -13,6 +13,15 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
+    /// The same under other rules than today's.
+    #[expect(clippy::large_types_passed_by_value, reason = "it is kept")]
+    pub(crate) fn with_rules(rules: RuleSet) -> Self {
+        Self {
+            interpreter: Interpreter::with_rules(rules),
+            deferred: DeferredScripts::with_rules(rules),
+        }
+    }
+
     pub(crate) fn verify_input(
         &mut self,
         ctx: &TxContext<'_>,
@@ -35,12 +44,27 @@ pub(crate) fn verify_all(
     spent: &[TxOut<'_>],
     flags: Flags,
 ) -> Result<(), ScriptError> {
+    verify_all_under(&RuleSet::TODAY, tx, spent, flags)
+}
+
+/// The same under other rules than today's.
+pub(crate) fn verify_all_under(
+    rules: &RuleSet,
+    tx: &Transaction,
+    spent: &[TxOut<'_>],
+    flags: Flags,
+) -> Result<(), ScriptError> {
     let ctx = TxContext::new(tx.view(), spent);
-    let mut verifier = Verifier::default();
+    let mut verifier = Verifier::with_rules(*rules);
     for input in 0..spent.len() {
         verifier.verify_input(&ctx, input, flags)?;
     }
     Ok(())
+}
+
+/// The rule set of this name.
+pub(crate) fn rules(name: &str) -> RuleSet {
+    RuleSet::by_name(name).expect("a rule set's name")
 }
 
 /// A transaction with one input and one output, as Core's `transaction_utils.cpp` builds them.

@@ -83,6 +83,9 @@ impl SignatureChecker for Fixed {
     fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
         false
     }
+    fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        false
+    }
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {
         false
     }

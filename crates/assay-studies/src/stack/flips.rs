@@ -1,4 +1,4 @@
-//! Which published vectors say something else under another limit.
+//! Which published vectors say something else under other rules.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use assay_bench::suite::{Study, StudyTable};
 use assay_bench::{BenchError, Progress};
 use assay_consensus::script::asm;
 use assay_consensus::script::opcode::op;
-use assay_consensus::script::{Flags, Limits, ScriptError};
+use assay_consensus::script::{Flags, RuleSet, ScriptError};
 use assay_hash::hash160;
 
 use super::StackSuite;
@@ -28,14 +28,14 @@ impl StackSuite {
             title: "Which consensus tests change".to_owned(),
             ..Study::default()
         };
-        let today = Limits::default();
-        let others: Vec<Limits> =
-            self.limits()?.into_iter().filter(|&limits| limits != today).collect();
-        progress.begin("published vectors under other limits", others.len() as u64);
-        for limits in others {
+        let today = RuleSet::TODAY;
+        let others: Vec<RuleSet> =
+            self.rules()?.into_iter().filter(|rules| *rules != today).collect();
+        progress.begin("published vectors under other rules", others.len() as u64);
+        for rules in others {
             progress.step();
-            let flips = flips(&suites, today, limits);
-            let caption = format!("Vectors that change from {} to {}", name(today), name(limits));
+            let flips = flips(&suites, &today, &rules);
+            let caption = format!("Vectors that change from {} to {}", name(&today), name(&rules));
             let head = ["file", "case", "before", "after", "because", "cases"];
             let rows = flips
                 .into_iter()
@@ -58,7 +58,7 @@ impl StackSuite {
                 .to_owned()
         } else {
             format!(
-                "Run under both limits, with the rules that each case names: {}. A case is listed when its verdict or its error is another; a \
+                "Run under both rule sets, with the flags that each case names: {}. A case is listed when its verdict or its error is another; a \
                  case that pushes too much and would fail in any case changes its error only.",
                 read.join(", ")
             )
@@ -67,7 +67,7 @@ impl StackSuite {
         if unreadable > 0 {
             study.prose.push(format!("{unreadable} cases could not be read."));
         }
-        study.tables.push(counterparts(&suites, &self.limits()?));
+        study.tables.push(counterparts(&suites, &self.rules()?));
         Ok(study)
     }
 
@@ -81,7 +81,7 @@ fn verdict(outcome: Result<(), ScriptError>) -> String {
     outcome.map_or_else(ScriptError::name, |()| "OK").to_owned()
 }
 
-fn flips(suites: &[Suite], before: Limits, after: Limits) -> Flips {
+fn flips(suites: &[Suite], before: &RuleSet, after: &RuleSet) -> Flips {
     let mut flips = Flips::new();
     for suite in suites {
         for vector in &suite.vectors {
@@ -99,26 +99,26 @@ fn flips(suites: &[Suite], before: Limits, after: Limits) -> Flips {
 }
 
 /// The report's four regression tests that failed, and what stands for them here.
-fn counterparts(suites: &[Suite], limits: &[Limits]) -> StudyTable {
+fn counterparts(suites: &[Suite], all: &[RuleSet]) -> StudyTable {
     let mut head = vec!["regression test of the report".to_owned(), "here".to_owned()];
-    head.extend(limits.iter().map(|&limits| name(limits)));
-    let of_taproot = |limits: Limits| {
+    head.extend(all.iter().map(name));
+    let of_taproot = |rules: &RuleSet| {
         let vectors = suites.iter().filter(|suite| suite.name.starts_with("feature_taproot"));
         let failing = |wanted: ScriptError| {
             let all = vectors.clone().flat_map(|suite| &suite.vectors);
-            all.filter(|vector| vector.verdict(limits) == Err(wanted)).count()
+            all.filter(|vector| vector.verdict(rules) == Err(wanted)).count()
         };
         format!("{} x PUSH_SIZE", failing(ScriptError::PushSize))
     };
-    let spend = |spend: Spend| move |limits: Limits| verdict(spend.verify(limits).map(|_| ()));
+    let spend = |spend: Spend| move |rules: &RuleSet| verdict(spend.verify(rules).map(|_| ()));
     let too_long = Spend::new(Wrap::P2wsh, &[op::DROP, op::PUSH1], vec![vec![0; 521]]);
     let (witness, redeem) = (spend(too_long), spend(redeem_script_of_684_bytes()));
-    let row = |test: &str, here: &str, verdict: &dyn Fn(Limits) -> String| {
+    let row = |test: &str, here: &str, verdict: &dyn Fn(&RuleSet) -> String| {
         let mut row = vec![test.to_owned(), here.to_owned()];
-        row.extend(limits.iter().map(|&limits| verdict(limits)));
+        row.extend(all.iter().map(verdict));
         row
     };
-    let not_a_script = |_: Limits| "-".to_owned();
+    let not_a_script = |_: &RuleSet| "-".to_owned();
     let rows = vec![
         row(
             "feature_taproot.py, pushes and elements of 521 bytes",
@@ -142,7 +142,7 @@ fn counterparts(suites: &[Suite], limits: &[Limits]) -> StudyTable {
         ),
     ];
     let caption = "Counterparts of the four regression tests that the report saw fail".to_owned();
-    StudyTable { caption, head, word_columns: 2 + limits.len(), rows }
+    StudyTable { caption, head, word_columns: 2 + all.len(), rows }
 }
 
 /// None of twenty keys has to sign, so that nothing else can fail.
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn counterparts_flip() {
-        let limits = [520, 8000].map(|max| Limits::new(max).expect("below the ceiling"));
-        let table = counterparts(&[], &limits);
+        let all = ["today", "report-8000"].map(|name| RuleSet::by_name(name).expect("a name"));
+        let table = counterparts(&[], &all);
         assert_eq!(table.rows[1][2..], ["PUSH_SIZE", "OK"]);
         assert_eq!(table.rows[2][2..], ["PUSH_SIZE", "OK"]);
     }
@@ -181,7 +181,8 @@ mod tests {
         for known in &read {
             assert_eq!(known.unreadable, 0, "{}", known.name);
         }
-        let flips = flips(&read, Limits::default(), Limits::new(8000).expect("a limit"));
+        let flips =
+            flips(&read, &RuleSet::TODAY, &RuleSet::by_name("report-8000").expect("a name"));
         let of = |file: &str| -> Vec<(&str, &str, &str, usize)> {
             flips
                 .iter()

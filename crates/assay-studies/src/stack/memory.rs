@@ -8,7 +8,7 @@ use assay_bench::plan::Wrap;
 use assay_bench::suite::{Extent, Study, StudyTable};
 use assay_bench::{BenchError, Progress};
 use assay_consensus::script::opcode::op;
-use assay_consensus::script::{Interpreter, Limits, TxContext};
+use assay_consensus::script::{Interpreter, RuleSet, TxContext};
 use assay_engine::ImmediateChecker;
 
 use super::spend::Spend;
@@ -23,7 +23,7 @@ const STACK_KIB: [usize; 8] = [32, 64, 128, 256, 512, 1024, 2048, 8192];
 /// A script, and what it is.
 struct Subject {
     name: String,
-    limits: Limits,
+    rules: RuleSet,
     spend: Spend,
     /// Most bytes of all elements together, each counted by itself.
     elements_bytes: u64,
@@ -42,7 +42,7 @@ impl StackSuite {
         for subject in &subjects {
             progress.step();
             let (first, again) = subject.heap()?;
-            let mut row = vec![subject.name.clone(), name(subject.limits)];
+            let mut row = vec![subject.name.clone(), name(&subject.rules)];
             row.push(subject.elements_bytes.to_string());
             row.extend([first.peak_bytes, first.allocations].map(|number| number.to_string()));
             row.extend([again.peak_bytes, again.allocations].map(|number| number.to_string()));
@@ -50,7 +50,7 @@ impl StackSuite {
         }
         let head = [
             "script",
-            "limits",
+            "rules",
             "bytes of all elements",
             "peak heap, first input",
             "allocations",
@@ -72,8 +72,9 @@ impl StackSuite {
                  it share its bytes, so duplicating large elements takes no memory here; a stack of separate vectors, as the reference has, \
                  holds the bytes of all elements."
                     .to_owned(),
-                "What BIP-0360 wants to prevent by failing `OP_DUP` above 520 bytes, a stack of 8 MB, `OP_3DUP` (like `OP_2DUP`, `OP_OVER`, `OP_PICK`, \
-                 `OP_TUCK` and `OP_IFDUP`) still makes: the rule has to hold for all of them, or for none."
+                "A stack of 8 MB, which the first wording of the proposal wanted to prevent by failing `OP_DUP` above 520 bytes, `OP_3DUP` still made. The \
+                 PQSIG draft (formerly part of BIP 360) now says it of all eight opcodes that copy: `OP_DUP`, `OP_2DUP`, `OP_3DUP`, `OP_IFDUP`, `OP_TUCK`, \
+                 `OP_OVER`, `OP_2OVER` and `OP_PICK`."
                     .to_owned(),
                 "Stack is what the thread's memory shows: the pages of its stack that are touched while every script above runs (the kernel's \
                  `Referenced`, after clearing it), so in steps of 4 KiB and never too little. A script cannot make the interpreter recurse; what is \
@@ -85,7 +86,7 @@ impl StackSuite {
     }
 
     fn subjects(&self, extent: Extent) -> Result<Vec<Subject>, BenchError> {
-        let all = self.limits()?;
+        let all = self.rules()?;
         let mut subjects = Vec::new();
         for case in self.cases(extent)? {
             // The other hashing opcodes need the same.
@@ -96,24 +97,24 @@ impl StackSuite {
                 let copies = 1 + u64::from(case.template.text().contains("DUP"));
                 subjects.push(Subject {
                     name: format!("`{}`, {} bytes", case.template.text(), case.size),
-                    limits: passing.limits,
+                    rules: passing.rules,
                     spend: passing.spend,
                     elements_bytes: copies * case.size as u64,
                 });
             }
         }
-        let largest = all.iter().map(|limits| limits.element_bytes_max()).max().unwrap_or_default();
-        for &limits in &all {
-            let size = limits.element_bytes_max();
+        let largest = all.iter().map(RuleSet::element_bytes_max).max().unwrap_or_default();
+        for &rules in &all {
+            let size = rules.element_bytes_max();
             for (opcode, name) in [(op::DUP, "OP_DUP"), (op::DUP3, "OP_3DUP")] {
                 let fill = Subject {
                     name: format!("{name} of {size} bytes until the stack is full"),
-                    limits,
+                    rules,
                     spend: fill(opcode, size),
                     elements_bytes: 999 * size as u64,
                 };
                 // Where `OP_DUP` is forbidden it does not come that far.
-                if fill.spend.verify(limits).is_ok() {
+                if fill.spend.verify(&rules).is_ok() {
                     subjects.push(fill);
                 }
             }
@@ -123,7 +124,7 @@ impl StackSuite {
         script.extend([op::DROP, op::PUSH1]);
         subjects.push(Subject {
             name: format!("`OP_SHA256` {results} times"),
-            limits: Limits::new(largest).unwrap_or_default(),
+            rules: RuleSet::TODAY.with_element_bytes_max(largest).unwrap_or_default(),
             spend: Spend::new(Wrap::Tapscript, &script, vec![vec![1; largest]]),
             elements_bytes: largest as u64,
         });
@@ -159,8 +160,8 @@ impl Subject {
     /// Of the first input of an interpreter and of the second one.
     fn heap(&self) -> Result<(HeapUse, HeapUse), BenchError> {
         // What is set up once in a process, such as hashes of tags, is not the script's.
-        self.verify(&mut Interpreter::with_limits(self.limits))?;
-        let mut interpreter = Interpreter::with_limits(self.limits);
+        self.verify(&mut Interpreter::with_rules(self.rules))?;
+        let mut interpreter = Interpreter::with_rules(self.rules);
         let (verdict, first) = heap_use(|| self.verify(&mut interpreter));
         verdict?;
         let (verdict, again) = heap_use(|| self.verify(&mut interpreter));
@@ -197,7 +198,7 @@ fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, Benc
             let _ = tell.send(std::ptr::from_ref(&here).addr());
             let _ = ready.recv();
             let outcome = subjects.iter().try_for_each(|subject| {
-                subject.verify(&mut Interpreter::with_limits(subject.limits))
+                subject.verify(&mut Interpreter::with_rules(subject.rules))
             });
             let _ = tell.send(0);
             // The stack has to be there while it is looked at.
@@ -255,9 +256,9 @@ mod tests {
 
     #[test]
     fn copies_share_their_bytes() {
-        let limits = Limits::new(8000).expect("a limit");
+        let rules = RuleSet::TODAY.with_element_bytes_max(8000).expect("a limit");
         let spend = fill(op::DUP3, 8000);
-        let subject = Subject { name: String::new(), limits, spend, elements_bytes: 0 };
+        let subject = Subject { name: String::new(), rules, spend, elements_bytes: 0 };
         let (first, again) = subject.heap().expect("passes");
         assert!(first.peak_bytes < 200_000, "{first:?}");
         assert_eq!(again.peak_bytes, 0, "{again:?}");

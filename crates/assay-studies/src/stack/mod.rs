@@ -1,4 +1,4 @@
-//! Report 1: what larger stack elements cost (BIP-0360).
+//! Report 1: what larger stack elements cost (published with BIP-0360 as it was in 2025; the limit is in the PQSIG draft now).
 //!
 //! Scripts with data of several sizes are verified as whole inputs, under today's limit of 520 bytes and under others. The
 //! report's own benchmark (`src/bench/verify_script.cpp` of its branch of Bitcoin Core) puts the data into the witness of a
@@ -28,7 +28,8 @@ use assay_bench::peer::KernelPeer;
 use assay_bench::plan::{LimitSettings, StackSettings};
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
 use assay_bench::{BenchError, Progress};
-use assay_consensus::script::Limits;
+use assay_consensus::script::opcode::op;
+use assay_consensus::script::{Copies, RuleSet};
 
 use template::Template;
 
@@ -38,15 +39,14 @@ pub use template::TemplateError;
 const ASSAY: &str = "assay";
 const KERNEL: &str = "kernel";
 
-/// The rule that settings are.
-fn limits(settings: LimitSettings) -> Result<Limits, BenchError> {
-    let limits = Limits::new(settings.element_bytes_max).ok_or(BenchError::Parameter {
-        what: "element_bytes_max",
-        wanted: "at most 1048576 bytes",
-    })?;
+/// The rules that settings ask for, in every kind of script.
+fn limited(settings: LimitSettings) -> Result<RuleSet, BenchError> {
+    let rules = RuleSet::TODAY.with_element_bytes_max(settings.element_bytes_max).ok_or(
+        BenchError::Parameter { what: "element_bytes_max", wanted: "at most 1048576 bytes" },
+    )?;
     Ok(match settings.dup_bytes_max {
-        Some(max) => limits.with_dup_bytes_max(max),
-        None => limits,
+        Some(max) => rules.with_copies(Copies::limited(&[op::DUP], max)),
+        None => rules,
     })
 }
 
@@ -83,11 +83,24 @@ impl StackSuite {
         Ok(templates)
     }
 
-    fn limits(&self) -> Result<Vec<Limits>, BenchError> {
-        if self.settings.limits.is_empty() {
-            return Err(BenchError::Parameter { what: "limits", wanted: "at least one" });
+    /// The rule sets of the plan, those with names first, each once.
+    fn rules(&self) -> Result<Vec<RuleSet>, BenchError> {
+        let named = self.settings.rules.iter().map(|name| {
+            let unknown = || BenchError::UnknownRules { names: name.clone() };
+            RuleSet::by_name(name).ok_or_else(unknown)
+        });
+        let limited = self.settings.limits.iter().copied().map(limited);
+        let mut all: Vec<RuleSet> = Vec::new();
+        for rules in named.chain(limited) {
+            let rules = rules?;
+            if !all.contains(&rules) {
+                all.push(rules);
+            }
         }
-        self.settings.limits.iter().copied().map(limits).collect()
+        if all.is_empty() {
+            return Err(BenchError::Parameter { what: "rules", wanted: "at least one rule set" });
+        }
+        Ok(all)
     }
 
     /// The kernel peer, started when it is first asked for; none if it was not named and has not been built.
@@ -242,7 +255,8 @@ mod tests {
         let suite = StackSuite::new(StackSettings::default());
         suite.studies(Extent::Smoke, &[], &noted).expect("studies");
         let parts = noted.0.into_inner();
-        for wanted in ["limits", "shapes", "signatures", "verifying block 1", "heap", "vectors"] {
+        for wanted in ["rule sets", "shapes", "signatures", "verifying block 1", "heap", "vectors"]
+        {
             assert!(parts.iter().any(|(part, ..)| part.contains(wanted)), "{wanted}: {parts:?}");
         }
         for (part, steps, done) in &parts {
@@ -271,7 +285,10 @@ mod tests {
         assert!(
             bad(StackSettings { templates, ..defaults() }).is_some_and(|it| it.contains("257"))
         );
-        assert!(bad(StackSettings { limits: vec![], ..defaults() }).is_some());
+        assert!(bad(StackSettings { rules: vec![], ..defaults() }).is_some());
+        let rules = vec!["p2qrh".to_owned()];
+        let unknown = bad(StackSettings { rules, ..defaults() });
+        assert!(unknown.is_some_and(|it| it.contains("known are today, bip54")));
         let huge = LimitSettings { element_bytes_max: 1 << 30, dup_bytes_max: None };
         assert!(bad(StackSettings { limits: vec![huge], ..defaults() }).is_some());
         let kernel = Some(PathBuf::from("/nonexistent/kernel"));

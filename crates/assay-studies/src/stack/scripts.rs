@@ -8,7 +8,7 @@ use assay_bench::harness::Alternative;
 use assay_bench::peer::KernelPeer;
 use assay_bench::plan::Wrap;
 use assay_bench::suite::{Benchmark, Extent};
-use assay_consensus::script::{Interpreter, Limits, ScriptError};
+use assay_consensus::script::{Interpreter, RuleSet, ScriptError};
 
 use super::spend::Spend;
 use super::template::Template;
@@ -22,11 +22,11 @@ pub(super) struct Case {
     pub(super) size: usize,
 }
 
-/// A script that passes, and the limits under which it does.
+/// A script that passes, and the rules under which it does.
 #[derive(Clone, Debug)]
 pub(super) struct Passing {
     pub(super) spend: Spend,
-    pub(super) limits: Limits,
+    pub(super) rules: RuleSet,
     /// `OP_NIP`s that had to be added for exactly one element to be left.
     pub(super) nips: usize,
 }
@@ -42,16 +42,16 @@ impl Case {
         Spend::new(self.wrap, &script, self.template.arguments(self.size))
     }
 
-    /// Runs it under these limits. Witness scripts have to leave exactly one element, which a template such as the report's
+    /// Runs it under these rules. Witness scripts have to leave exactly one element, which a template such as the report's
     /// second one does not: what is below the top is then removed by `OP_NIP`s.
     ///
     /// # Errors
     /// What the script breaks.
-    pub(super) fn pass(&self, limits: Limits) -> Result<Passing, ScriptError> {
+    pub(super) fn pass(&self, rules: &RuleSet) -> Result<Passing, ScriptError> {
         for nips in 0..NIPS_MAX {
             let spend = self.spend(nips);
-            match spend.verify(limits) {
-                Ok(_) => return Ok(Passing { spend, limits, nips }),
+            match spend.verify(rules) {
+                Ok(_) => return Ok(Passing { spend, rules: *rules, nips }),
                 Err(ScriptError::CleanStack) => {}
                 Err(error) => return Err(error),
             }
@@ -59,9 +59,9 @@ impl Case {
         Err(ScriptError::CleanStack)
     }
 
-    /// Under the first limits that let it pass.
-    pub(super) fn pass_any(&self, limits: &[Limits]) -> Option<Passing> {
-        limits.iter().find_map(|&limits| self.pass(limits).ok())
+    /// Under the first rules that let it pass.
+    pub(super) fn pass_any(&self, all: &[RuleSet]) -> Option<Passing> {
+        all.iter().find_map(|rules| self.pass(rules).ok())
     }
 
     pub(super) fn series(&self) -> String {
@@ -89,16 +89,16 @@ impl StackSuite {
         Ok(cases)
     }
 
-    /// Those that pass under some limits.
+    /// Those that pass under some rules.
     pub(super) fn script_benchmarks(
         &self,
         extent: Extent,
     ) -> Result<Vec<Benchmark<'_>>, BenchError> {
-        let limits = self.limits()?;
+        let all = self.rules()?;
         let kernel = self.kernel()?;
         let mut benchmarks = Vec::new();
         for case in self.cases(extent)? {
-            let Some(passing) = case.pass_any(&limits) else { continue };
+            let Some(passing) = case.pass_any(&all) else { continue };
             let (name, series) = (case.name(), case.series());
             benchmarks.push(Benchmark {
                 name: name.clone(),
@@ -124,16 +124,16 @@ fn alternatives<'a>(
         alternative: alternative.to_owned(),
         detail,
     };
-    let Passing { spend, limits, .. } = passing.clone();
-    spend.verify(limits).map_err(|error| wrong(ASSAY, error.to_string()))?;
+    let Passing { spend, rules, .. } = passing.clone();
+    spend.verify(&rules).map_err(|error| wrong(ASSAY, error.to_string()))?;
     let spoiled = spend.spoiled();
-    if spoiled.verify(limits).is_ok() {
+    if spoiled.verify(&rules).is_ok() {
         return Err(wrong(ASSAY, "passes with another output".to_owned()));
     }
     let mut alternatives = Vec::new();
-    // The kernel's limits are today's.
+    // The kernel's rules are today's.
     if let Some(kernel) = kernel
-        && spend.verify(Limits::default()).is_ok()
+        && spend.verify(&RuleSet::TODAY).is_ok()
     {
         let mut peer = kernel.borrow_mut();
         peer.load_spend(name, spoiled.tx.view(), &spoiled.spent(), spoiled.flags)?;
@@ -146,7 +146,7 @@ fn alternatives<'a>(
         alternatives
             .push(repeated(KERNEL, move |times| kernel.borrow_mut().verify_input(&name, 0, times)));
     }
-    let mut interpreter = Interpreter::with_limits(limits);
+    let mut interpreter = Interpreter::with_rules(rules);
     alternatives.push(repeated(ASSAY, move |times| spend.time(&mut interpreter, times)));
     Ok(alternatives)
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use assay_bench::plan::Wrap;
 use assay_consensus::script::asm;
 use assay_consensus::script::opcode::op;
-use assay_consensus::script::{Interpreter, Limits, TxContext};
+use assay_consensus::script::{Interpreter, RuleSet, TxContext};
 use assay_engine::ImmediateChecker;
 
 use super::spend::Spend;
@@ -21,29 +21,29 @@ pub struct Soaked {
     pub bytes: u64,
 }
 
-/// Verifies inputs with random scripts over elements of 0 to 8,000 bytes in every kind of output, under limits of 520 and
-/// 8,000 bytes, with the same interpreters all the time. Half of the scripts are the report's templates.
+/// The rule sets under which each script is run.
+const RULES: [&str; 6] =
+    ["today", "report-8000", "report-8000-dup", "report-8000-copies", "pqsig", "ctv+cat+bip448"];
+
+/// Verifies inputs with random scripts over elements of 0 to 8,000 bytes in every kind of output, under several
+/// rule sets, with the same interpreters all the time. Half of the scripts are the report's templates.
 ///
 /// # Panics
 /// When a verdict depends on what an interpreter ran before.
 pub fn soak(duration: Duration, seed: u64) -> Soaked {
     let start = Instant::now();
-    let limits = [
-        Limits::default(),
-        Limits::new(8000).unwrap_or_default(),
-        Limits::new(8000).unwrap_or_default().with_dup_bytes_max(520),
-    ];
-    let mut interpreters = limits.map(Interpreter::with_limits);
+    let all = RULES.map(|name| RuleSet::by_name(name).expect("a name"));
+    let mut interpreters = all.map(Interpreter::with_rules);
     let mut dice = Dice(seed | 1);
     let mut soaked = Soaked::default();
     while start.elapsed() < duration {
         let spend = dice.spend();
-        for (interpreter, &limits) in interpreters.iter_mut().zip(&limits) {
+        for (interpreter, rules) in interpreters.iter_mut().zip(&all) {
             let spent = spend.spent();
             let context = TxContext::new(spend.tx.view(), &spent);
             let verdict = interpreter.verify_input(&context, 0, spend.flags, &mut ImmediateChecker);
             if soaked.inputs.is_multiple_of(16) {
-                assert_eq!(verdict, spend.verify(limits), "seed {seed}, input {}", soaked.inputs);
+                assert_eq!(verdict, spend.verify(rules), "seed {seed}, input {}", soaked.inputs);
             }
             soaked.inputs += 1;
             soaked.passed += u64::from(verdict.is_ok());

@@ -6,7 +6,7 @@ use assay_bench::BenchError;
 use assay_bench::harness::Sample;
 use assay_bench::plan::Wrap;
 use assay_consensus::script::{
-    Flags, InputStats, Interpreter, Limits, ScriptError, TxContext, tap_leaf_hash, tap_tweak_hash,
+    Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext, tap_leaf_hash, tap_tweak_hash,
 };
 use assay_engine::ImmediateChecker;
 use assay_hash::sha256;
@@ -89,15 +89,10 @@ impl Spend {
     }
 
     /// Verifies the input once.
-    pub(super) fn verify(&self, limits: Limits) -> Result<InputStats, ScriptError> {
+    pub(super) fn verify(&self, rules: &RuleSet) -> Result<InputStats, ScriptError> {
         let spent = self.spent();
         let context = TxContext::new(self.tx.view(), &spent);
-        Interpreter::with_limits(limits).verify_input(
-            &context,
-            0,
-            self.flags,
-            &mut ImmediateChecker,
-        )
+        Interpreter::with_rules(*rules).verify_input(&context, 0, self.flags, &mut ImmediateChecker)
     }
 
     /// Verifies the input so many times and says how long that took. What all inputs of a transaction share, and the memory
@@ -187,9 +182,9 @@ mod tests {
     fn every_wrap_can_be_spent_and_is_not_when_spoiled() {
         for wrap in [Wrap::P2wsh, Wrap::Tapscript] {
             let spend = Spend::new(wrap, &[0x75, 0x51], vec![vec![7; 520]]);
-            assert_eq!(spend.verify(Limits::default()).map(|stats| stats.sig_checks), Ok(0));
+            assert_eq!(spend.verify(&RuleSet::TODAY).map(|stats| stats.sig_checks), Ok(0));
             assert_eq!(
-                spend.spoiled().verify(Limits::default()),
+                spend.spoiled().verify(&RuleSet::TODAY),
                 Err(ScriptError::WitnessProgramMismatch)
             );
             let all = spend.tx.view().weight() as u64;
@@ -197,6 +192,6 @@ mod tests {
             assert_eq!(spend.input_weight(), all - 4 * (4 + 1 + 1 + 9 + 4) - 2);
         }
         let bare = Spend::new(Wrap::Bare, &[0x51], vec![]);
-        assert!(bare.verify(Limits::default()).is_ok() && bare.input_weight() == 164);
+        assert!(bare.verify(&RuleSet::TODAY).is_ok() && bare.input_weight() == 164);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use assay_consensus::script::asm::assemble;
-use assay_consensus::script::{Flags, Interpreter, Limits, ScriptError, TxContext};
+use assay_consensus::script::{Flags, Interpreter, RuleSet, ScriptError, TxContext};
 use assay_engine::ImmediateChecker;
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, OutPoint, Transaction, Tx, TxOut};
@@ -42,14 +42,14 @@ impl Vector {
     }
 
     /// The first error of its inputs.
-    pub(super) fn verdict(&self, limits: Limits) -> Result<(), ScriptError> {
+    pub(super) fn verdict(&self, rules: &RuleSet) -> Result<(), ScriptError> {
         let spent: Vec<TxOut<'_>> = self
             .spent
             .iter()
             .map(|(value, script)| TxOut { value: *value, script_pubkey: script })
             .collect();
         let context = TxContext::new(self.tx.view(), &spent);
-        let mut interpreter = Interpreter::with_limits(limits);
+        let mut interpreter = Interpreter::with_rules(*rules);
         let inputs = self.input.map_or(0..spent.len(), |input| input..input + 1);
         for input in inputs {
             interpreter.verify_input(&context, input, self.flags, &mut ImmediateChecker)?;

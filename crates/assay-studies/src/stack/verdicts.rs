@@ -1,8 +1,9 @@
-//! Which scripts pass under which limits.
+//! Which scripts pass under which rules.
 
 use assay_bench::suite::{Extent, Study, StudyTable};
 use assay_bench::{BenchError, Progress};
-use assay_consensus::script::Limits;
+use assay_consensus::script::RuleSet;
+use assay_consensus::script::opcode::op;
 
 use super::StackSuite;
 
@@ -13,15 +14,15 @@ impl StackSuite {
         extent: Extent,
         progress: &dyn Progress,
     ) -> Result<Study, BenchError> {
-        let limits = self.limits()?;
+        let all = self.rules()?;
         let mut head = vec!["script".to_owned(), "output".to_owned(), "bytes".to_owned()];
-        head.extend(limits.iter().map(|&limits| name(limits)));
+        head.extend(all.iter().map(name));
         let (mut rows, mut completed, mut everywhere) = (Vec::new(), Vec::new(), 0);
         let cases = self.cases(extent)?;
-        progress.begin("scripts under each of the limits", cases.len() as u64);
+        progress.begin("scripts under each of the rule sets", cases.len() as u64);
         for case in cases {
             progress.step();
-            let verdicts: Vec<_> = limits.iter().map(|&limits| case.pass(limits)).collect();
+            let verdicts: Vec<_> = all.iter().map(|rules| case.pass(rules)).collect();
             if let Some(Ok(passing)) = verdicts.iter().find(|verdict| verdict.is_ok())
                 && passing.nips > 0
             {
@@ -45,12 +46,18 @@ impl StackSuite {
         completed.sort();
         completed.dedup();
         let mut prose = vec![
-            "Each input is verified under each limit; it is measured under the first one that lets it pass. The limit holds for elements of the \
-             witness and for pushes, and so also for redeem scripts of P2SH; the script size of 10,000 bytes and 201 operations (P2WSH), the \
-             1,000 elements of the stack and the block weight stay what they are. Policy (80 bytes for a witness element of P2WSH) is not asked."
+            "Each input is verified under each rule set; it is measured under the first one that lets it pass. The script size of 10,000 bytes and \
+             201 operations (P2WSH), the 1,000 elements of the stack and the block weight stay what they are. Policy (80 bytes for a witness \
+             element of P2WSH) is not asked."
+                .to_owned(),
+            "Experiment and proposal are different rules. `report-8000` is what the report measured: one constant raised, for witness elements and \
+             pushes of every kind of script, so also for redeem scripts of P2SH; nobody proposes it. `pqsig` is the PQSIG draft of October 2025 \
+             (formerly part of BIP 360, which has had no element limit since version 0.10.0): witness elements of tapscript up to 8,000 bytes, \
+             pushes up to 520, and eight opcodes that fail on elements above 520 bytes. The draft first limited `OP_DUP` alone: `pqsig-dup`. The \
+             proposal's own rows are those of tapscript."
                 .to_owned(),
         ];
-        prose.push(format!("{everywhere} inputs pass under every limit and are not listed."));
+        prose.push(format!("{everywhere} inputs pass under every rule set and are not listed."));
         for (text, nips) in completed {
             prose.push(format!(
                 "`{text}` leaves {} elements, and a witness script has to leave exactly one (BIP-0141, `CLEANSTACK` for all scripts of witness \
@@ -59,21 +66,24 @@ impl StackSuite {
             ));
         }
         let caption =
-            "Inputs that some limit rejects; errors by their names in Bitcoin Core".to_owned();
+            "Inputs that some rule set rejects; errors by their names in Bitcoin Core".to_owned();
         let table = StudyTable { caption, head, word_columns: 2, rows };
         Ok(Study {
             id: "element-limits".to_owned(),
-            title: "What each limit lets pass".to_owned(),
+            title: "What each rule set lets pass".to_owned(),
             prose,
             tables: vec![table],
         })
     }
 }
 
-/// Limits in words.
-pub(super) fn name(limits: Limits) -> String {
-    let element = limits.element_bytes_max();
-    match limits.dup_bytes_max() {
+/// The name of rules, or their limits.
+pub(super) fn name(rules: &RuleSet) -> String {
+    if let Some(name) = rules.name() {
+        return name.to_owned();
+    }
+    let element = rules.element_bytes_max();
+    match rules.base.copies.bytes_max(op::DUP) {
         None => format!("{element} bytes"),
         Some(dup) => format!("{element} bytes, OP_DUP {dup}"),
     }

@@ -3,7 +3,7 @@
 use assay_bench::BenchError;
 use assay_bench::block_builder::{Coinbase, mined};
 use assay_consensus::params::ChainParams;
-use assay_consensus::script::Limits;
+use assay_consensus::script::RuleSet;
 use assay_engine::{Block, BlockVerifier};
 use assay_hash::sha256d;
 use assay_wire::{BlockHash, Encoding, OutPoint, TxOut, Txid, Wtxid, encode};
@@ -81,7 +81,7 @@ fn transaction(spend: &Spend, inputs: usize) -> (Vec<u8>, Vec<u8>) {
 
 impl FullBlock {
     /// Verifies it by every rule that needs no more of a chain.
-    pub(super) fn verify(&self, limits: Limits) -> Result<(), BenchError> {
+    pub(super) fn verify(&self, rules: &RuleSet) -> Result<(), BenchError> {
         let refused = |detail: String| BenchError::OwnBlock { height: HEIGHT, detail };
         let params = ChainParams::by_name("regtest")
             .ok_or_else(|| refused("there is no regtest".to_owned()))?;
@@ -89,7 +89,7 @@ impl FullBlock {
             .map_err(|error| refused(error.to_string()))?;
         let output = TxOut { value: 2, script_pubkey: &self.script_pubkey };
         let spent = vec![output; self.inputs];
-        let verifier = BlockVerifier::new(&params, &block, HEIGHT, None).with_script_limits(limits);
+        let verifier = BlockVerifier::new(&params, &block, HEIGHT, None).with_rules(*rules);
         verifier.verify(&spent).map(drop).map_err(|error| refused(error.to_string()))
     }
 }
@@ -111,8 +111,9 @@ mod tests {
             );
             let parsed = Block::parse(block.raw.clone(), Encoding::Segwit).expect("a block");
             assert_eq!(parsed.weight() as u64, block.weight);
-            block.verify(Limits::new(8000).expect("a limit")).expect("valid");
-            let error = block.verify(Limits::default()).expect_err("too large an element");
+            let rules = RuleSet::by_name("report-8000").expect("a name");
+            block.verify(&rules).expect("valid");
+            let error = block.verify(&RuleSet::TODAY).expect_err("too large an element");
             assert!(error.to_string().contains("Push value size"), "{error}");
         }
     }

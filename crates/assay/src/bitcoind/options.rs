@@ -302,7 +302,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     not_yet("stopafterblockimport"),
     works("stopatheight", "=<n>", "Stop when the tip has reached this height (0: never)."),
     works("test", "=<option>", "With -regtest: addrman gives known addresses the same places on every node; bip94 enforces the rule of BIP94; reindex_after_failure_noninteractive_yes does -reindex where the index is missing."),
-    works("testactivationheight", "=<name@height>", "Height of a soft fork, for tests: segwit, bip34, dersig, cltv or csv."),
+    works("testactivationheight", "=<name@height>", "Height of a soft fork, for tests: segwit, bip34, dersig, cltv or csv, or bip54, which is proposed."),
     works("testnet", "", "The third test chain."),
     works("testnet4", "", "The fourth test chain."),
     not_yet("timeout"),

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::time::Instant;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use assay_engine::{
-    Block, BlockError, BlockVerifier, SpendSums, SpendType, TxOut, TypeCounts, VerifyBlockError,
-    defect, format_money, parse_prevouts,
+    Block, BlockError, BlockVerifier, RuleSet, SpendSums, SpendType, TxOut, TypeCounts,
+    VerifyBlockError, defect, format_money, parse_prevouts,
 };
 use faster_hex::hex_string;
 use serde::Serialize;
@@ -34,7 +34,10 @@ fn verify(arguments: &BlockVerifyArguments) -> anyhow::Result<Outcome> {
         fs::read(&arguments.prevouts).with_context(|| format!("cannot read prevouts {path}"))?;
 
     let start = Instant::now();
-    let verifier = BlockVerifier::new(&params, &block, arguments.height, arguments.median_time);
+    let rules = RuleSet::by_name(&arguments.rules)
+        .ok_or_else(|| anyhow!(RuleSet::unknown(&arguments.rules)))?;
+    let verifier = BlockVerifier::new(&params, &block, arguments.height, arguments.median_time)
+        .with_rules(rules);
     let unusable = || format!("prevouts {path} do not belong to block {}", verifier.hash());
     let mut report = Report::new(params.name, arguments.height, &block, &verifier);
     // A block whose transactions are not those of its header has no inputs to count.

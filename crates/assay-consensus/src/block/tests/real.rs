@@ -44,6 +44,7 @@ fn rules_at(params: &ChainParams, height: u32, header: &Header) -> BlockRules {
         sequence_locks: false,
         height_in_coinbase: height >= params.activation.bip34,
         segwit: params.segwit_active(height),
+        bip54: false,
         bip30: false,
         subsidy: crate::subsidy::block_subsidy(params, height),
         cash: None,
