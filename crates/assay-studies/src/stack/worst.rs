@@ -243,7 +243,7 @@ fn search(
             // Rules decide whether a script passes, not how long it takes: what was measured under one holds for others.
             match known.iter().find(|cost| cost.shape == shape) {
                 Some(cost) if shape.passes(rules) => {
-                    costs.push(Cost { rules: *rules, ..cost.clone() })
+                    costs.push(Cost { rules: *rules, ..cost.clone() });
                 }
                 Some(_) => {}
                 None => {
