@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,8 @@ ray.cloudpickle.register_pickle_by_value(on_node)
 
 # Memory for objects on this machine: results of parts are a megabyte at most.
 OBJECT_STORE_BYTES = 128 << 20
+# For a head to take a connection.
+REACH_S = 10
 # For a node to say what it has.
 INSPECTION_S = 120
 
@@ -37,6 +40,7 @@ def connected(address: str | None, processes: int | None) -> Iterator[None]:
         cores = processes or os.cpu_count() or 1
         options |= {"address": "local", "num_cpus": cores, "object_store_memory": OBJECT_STORE_BYTES}
     else:
+        _reach(address)
         options |= {"address": address}
     # Ray prints the logs of dead nodes to standard output, where data belongs.
     with contextlib.redirect_stdout(sys.stderr if os.environ.get("ASSAY_CLUSTER_RAY_LOG") else _Nowhere()):
@@ -51,6 +55,17 @@ def connected(address: str | None, processes: int | None) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+
+
+def _reach(address: str) -> None:
+    """Ray would try for minutes where nothing listens."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_S).close()
+    except (OSError, OverflowError) as error:
+        raise Failure(f"cannot connect to Ray at {address}: {error}; does `ray start --head` run there?") from None
 
 
 def capable_nodes(threads: int) -> dict[str, str]:
