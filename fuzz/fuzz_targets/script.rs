@@ -1,5 +1,5 @@
 //! The interpreter ends with a verdict on any scripts under any rules, and on Bitcoin fewer rules
-//! never refuse what more rules allow: that is what makes a soft fork. Nor do today's rules refuse what proposals allow.
+//! never reject what more rules allow: that is what makes a soft fork. Nor do today's rules reject what proposals allow.
 
 #![no_main]
 
