@@ -279,7 +279,7 @@ fn steps_are_judged_and_absent_ones_named() {
         assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
     };
     refuses(&["--target", "assay"], "--target means nothing for ./steps.toml, a plan of steps");
-    refuses(&["--part", "nano"], "there are micro, macro and sum");
+    refuses(&["--part", "nano"], "there are micro, macro, sum and related");
 }
 
 fn wait_for(path: &Path) {
