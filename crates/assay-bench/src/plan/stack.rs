@@ -16,8 +16,10 @@ pub struct StackSettings {
     pub hashing_opcodes: bool,
     /// How outputs commit to the scripts.
     pub wraps: Vec<Wrap>,
-    /// Names of rule sets under which they are run; the first one that lets a script pass is the one it is measured under.
-    pub rules: Vec<String>,
+    /// Names of rule sets under which they are run; the first one that lets a script pass is the one it is measured under. Not given:
+    /// [`StackSettings::rule_names`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rules: Option<Vec<String>>,
     /// More of them: other limits in every kind of script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitSettings>,
@@ -42,17 +44,31 @@ pub struct LimitSettings {
 impl Default for StackSettings {
     fn default() -> Self {
         let templates = ["<data> OP_SHA256 OP_DROP OP_1", "<data> OP_DUP OP_SHA256 OP_DROP OP_1"];
-        let rules =
-            ["today", "pqsig", "pqsig-dup", "report-8000-copies", "report-8000-dup", "report-8000"];
         Self {
             sizes: vec![1, 64, 65, 100, 520, 8000],
             templates: templates.map(str::to_owned).to_vec(),
             hashing_opcodes: true,
             wraps: vec![Wrap::P2wsh, Wrap::Tapscript],
-            rules: rules.map(str::to_owned).to_vec(),
+            rules: None,
             limits: Vec::new(),
             kernel: None,
             vectors: None,
+        }
+    }
+}
+
+/// The report's experiment and the proposal that came of it.
+const RULES: [&str; 6] =
+    ["today", "pqsig", "pqsig-dup", "report-8000-copies", "report-8000-dup", "report-8000"];
+
+impl StackSettings {
+    /// The rule sets by name: those given; else none where there are `limits`, as plans were before rule sets had names; else
+    /// the report's.
+    pub fn rule_names(&self) -> Vec<&str> {
+        match &self.rules {
+            Some(rules) => rules.iter().map(String::as_str).collect(),
+            None if self.limits.is_empty() => RULES.to_vec(),
+            None => Vec::new(),
         }
     }
 }

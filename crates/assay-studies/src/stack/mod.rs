@@ -85,8 +85,9 @@ impl StackSuite {
 
     /// The rule sets of the plan, those with names first, each once.
     fn rules(&self) -> Result<Vec<RuleSet>, BenchError> {
-        let named = self.settings.rules.iter().map(|name| {
-            let unknown = || BenchError::UnknownRules { names: name.clone() };
+        let names = self.settings.rule_names();
+        let named = names.into_iter().map(|name| {
+            let unknown = || BenchError::UnknownRules { names: name.to_owned() };
             RuleSet::by_name(name).ok_or_else(unknown)
         });
         let limited = self.settings.limits.iter().copied().map(limited);
@@ -285,9 +286,9 @@ mod tests {
         assert!(
             bad(StackSettings { templates, ..defaults() }).is_some_and(|it| it.contains("257"))
         );
-        assert!(bad(StackSettings { rules: vec![], ..defaults() }).is_some());
+        assert!(bad(StackSettings { rules: Some(vec![]), ..defaults() }).is_some());
         let rules = vec!["p2qrh".to_owned()];
-        let unknown = bad(StackSettings { rules, ..defaults() });
+        let unknown = bad(StackSettings { rules: Some(rules), ..defaults() });
         assert!(unknown.is_some_and(|it| it.contains("known are today, bip54")));
         let huge = LimitSettings { element_bytes_max: 1 << 30, dup_bytes_max: None };
         assert!(bad(StackSettings { limits: vec![huge], ..defaults() }).is_some());
