@@ -109,7 +109,7 @@ impl Recipe {
         }
     }
 
-    /// SHA-256 of the recipe's text.
+    /// SHA-256 of the recipe's text, followed by the text of the history that it extends, if any.
     pub fn sha256(&self) -> [u8; 32] {
         self.sha256
     }
