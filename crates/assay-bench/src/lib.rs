@@ -119,6 +119,16 @@ pub enum BenchError {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A plan names something that there is not.
+    #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
+    UnknownName {
+        /// What it would be.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Names that there are.
+        known: Vec<String>,
+    },
     /// Threads cannot be had.
     #[error("cannot start {threads} threads")]
     Threads {

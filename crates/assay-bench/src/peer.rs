@@ -18,6 +18,7 @@ struct Answer {
     versions: Option<String>,
     inputs: Option<usize>,
     tip: Option<String>,
+    passes: Option<bool>,
     wall_ns: u64,
     cpu_ns: u64,
 }
@@ -82,14 +83,29 @@ impl KernelPeer {
         spent: &[TxOut<'_>],
         flags: Flags,
     ) -> Result<(), BenchError> {
-        let spent: Vec<Value> = spent
-            .iter()
-            .map(|output| json!({ "value": output.value, "script": hex_string(output.script_pubkey) }))
-            .collect();
         let order = json!({
-            "do": "load-spend", "name": name, "tx": hex_string(tx.raw()), "spent": spent, "flags": flags.bits(),
+            "do": "load-spend", "name": name, "tx": hex_string(tx.raw()), "spent": outputs(spent), "flags": flags.bits(),
         });
         self.order(&order).map(drop)
+    }
+
+    /// Whether an input of a transaction passes, or all do.
+    ///
+    /// # Errors
+    /// When the peer cannot be started or spoken to, or does not do what it is asked: flags outside of
+    /// [`Flags::BITCOIN_BLOCK`] for one, which its interface does not offer.
+    pub fn judge(
+        &mut self,
+        tx: Tx<'_>,
+        spent: &[TxOut<'_>],
+        flags: Flags,
+        input: Option<usize>,
+    ) -> Result<bool, BenchError> {
+        let order = json!({
+            "do": "judge", "tx": hex_string(tx.raw()), "spent": outputs(spent), "flags": flags.bits(), "input": input,
+        });
+        let passes = self.order(&order)?.passes;
+        passes.ok_or_else(|| self.0.failed("it does not say whether the input passes"))
     }
 
     /// Has it verify an input of that transaction so many times.
@@ -130,6 +146,11 @@ impl KernelPeer {
     fn order(&mut self, order: &Value) -> Result<Answer, BenchError> {
         self.0.ask(order)
     }
+}
+
+fn outputs(spent: &[TxOut<'_>]) -> Vec<Value> {
+    let describe = |output: &TxOut<'_>| json!({ "value": output.value, "script": hex_string(output.script_pubkey) });
+    spent.iter().map(describe).collect()
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, BenchError> {

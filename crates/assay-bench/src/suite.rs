@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use assay_report::Table;
+use assay_report::{BarChart, Bars, Chart, Look, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::{Alternative, Row};
@@ -137,6 +137,12 @@ pub struct Study {
     pub id: String,
     /// Heading.
     pub title: String,
+    /// The answer in a sentence, for the first screen of a report that is about this study.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lead: Option<String>,
+    /// Charts over it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<StudyChart>,
     /// Paragraphs; one that begins with `- ` is a point of a list; text between backquotes is code.
     pub prose: Vec<String>,
     /// Tables under it.
@@ -154,6 +160,39 @@ pub struct StudyTable {
     pub word_columns: usize,
     /// Cells.
     pub rows: Vec<Vec<String>>,
+}
+
+/// Bars of a [`Study`], on a logarithmic axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyChart {
+    /// What it shows.
+    pub title: String,
+    /// What the bars count, with its unit.
+    pub y_label: String,
+    /// Names of the groups.
+    pub groups: Vec<String>,
+    /// The bars by their names in the legend, one for each group.
+    pub bars: Vec<(String, Vec<Option<f64>>)>,
+}
+
+impl StudyChart {
+    /// Draws it; nothing without a bar above zero.
+    pub fn draw(&self) -> Option<Chart> {
+        let series = self.bars.iter().enumerate().map(|(number, (label, values))| Bars {
+            label: label.clone(),
+            look: Look { colour: Some(number), dashed: false },
+            values: values.clone(),
+        });
+        let chart = BarChart {
+            title: self.title.clone(),
+            y_label: self.y_label.clone(),
+            groups: self.groups.clone(),
+            series: series.collect(),
+            logarithmic: true,
+        };
+        chart.draw()
+    }
 }
 
 impl From<&StudyTable> for Table {

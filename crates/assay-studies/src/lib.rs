@@ -1,4 +1,5 @@
-//! Benchmarks of three reports, above the harness that times them: stack element size, initial block download, pairing curves.
+//! Benchmarks of three reports, above the harness that times them: stack element size, initial block download, pairing curves;
+//! and an atlas of worst blocks.
 //!
 //! A study is a suite of benchmarks for one section of a plan, and what their figures say: tables and answers behind the times.
 //! What is a table of parameters is data, next to the plans: published figures (`plans/published/`), and the pairs of
@@ -6,25 +7,34 @@
 //!
 //! ```
 //! let names: Vec<&str> = assay_studies::sections().iter().map(|section| section.name).collect();
-//! assert_eq!(names, ["stack", "ibd", "pairing", "harness"]);
+//! assert_eq!(names, ["stack", "worst", "ibd", "pairing", "harness"]);
 //! ```
 //!
 //! Deliberately absent: how anything is timed, compared and reported. That is `assay-bench`.
 
 mod heap;
 mod ibd;
+mod kernels;
 mod pairing;
+mod rules;
+mod spend;
 pub mod stack;
+mod worst;
 
-use assay_bench::plan::{BenchPlan, IbdSettings, PairingSettings, StackSettings};
+use assay_bench::plan::{BenchPlan, IbdSettings, PairingSettings, StackSettings, WorstSettings};
 use assay_bench::registry::Section;
 
 use crate::ibd::IbdSuite;
 use crate::pairing::PairingSuite;
 use crate::stack::StackSuite;
+use crate::worst::WorstSuite;
 
 fn stack(settings: StackSettings) -> Section {
     Section { name: "stack", suite: Box::new(StackSuite::new(settings)) }
+}
+
+fn worst(settings: WorstSettings) -> Section {
+    Section { name: "worst", suite: Box::new(WorstSuite::new(settings)) }
 }
 
 fn ibd(settings: IbdSettings) -> Section {
@@ -39,6 +49,7 @@ fn pairing(settings: PairingSettings) -> Section {
 pub fn sections() -> Vec<Section> {
     vec![
         stack(StackSettings::default()),
+        worst(WorstSettings::default()),
         ibd(IbdSettings::default()),
         pairing(PairingSettings::default()),
         Section::harness(),
@@ -48,10 +59,11 @@ pub fn sections() -> Vec<Section> {
 /// The suites that a plan asks for.
 pub fn sections_of(plan: &BenchPlan) -> Vec<Section> {
     let stack = plan.stack.clone().map(stack);
+    let worst = plan.worst.clone().map(worst);
     let ibd = plan.ibd.clone().map(ibd);
     let pairing = plan.pairing.clone().map(pairing);
     let core = plan.core.clone().map(Section::bench_bitcoin);
-    [stack, ibd, pairing, core].into_iter().flatten().collect()
+    [stack, worst, ibd, pairing, core].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use assay_engine::parse_prevouts;
 use bitcoinkernel::prelude::*;
 use bitcoinkernel::{
     BLOCK_CHECK_ALL, BLOCK_CHECK_BASE, BLOCK_CHECK_MERKLE, Block, BlockCheckResult,
-    PrecomputedTransactionData, ScriptPubkey, TxOut,
+    KernelError, PrecomputedTransactionData, ScriptPubkey, ScriptVerifyError, TxOut,
 };
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -36,6 +36,8 @@ enum Order {
     LoadSpend { name: String, tx: String, spent: Vec<SpentOutput>, flags: u32 },
     /// Verify the scripts of one of its inputs, so many times.
     VerifyInput { name: String, input: usize, times: u32 },
+    /// Say whether an input of a transaction passes, each input where none is named; otherwise as `LoadSpend`.
+    Judge { tx: String, spent: Vec<SpentOutput>, flags: u32, input: Option<usize> },
     /// Open an empty chain.
     Open { chain: String, datadir: PathBuf, workers: i32 },
     /// Give the open chain a block.
@@ -75,6 +77,8 @@ struct Answer {
     inputs: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tip: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passes: Option<bool>,
     /// Wall time of the work, all times together.
     wall_ns: u64,
     /// CPU time of all threads.
@@ -159,6 +163,10 @@ impl Bench {
             Order::VerifyInput { name, input, times } => {
                 let spend = self.spends.get(&name).with_context(|| format!("no spend {name}"))?;
                 spend.verify_input(input, times)
+            }
+            Order::Judge { tx, spent, flags, input } => {
+                let passes = Some(Spend::read(&tx, &spent, flags)?.judge(input)?);
+                Ok(Answer { passes, ..Answer::default() })
             }
             Order::Open { chain, datadir, workers } => {
                 let chain: Chain =
@@ -304,6 +312,21 @@ impl Spend {
         Ok(Self { tx, scripts, outputs, flags })
     }
 
+    /// Whether one input passes, or all do.
+    fn judge(&self, input: Option<usize>) -> Result<bool> {
+        let data = PrecomputedTransactionData::new(&self.tx, &self.outputs).context("hashing")?;
+        for input in input.map_or(0..self.scripts.len(), |input| input..input + 1) {
+            let script = self.scripts.get(input).context("no such input")?;
+            let value = Some(self.outputs[input].value());
+            match bitcoinkernel::verify(script, value, &self.tx, input, Some(self.flags), &data) {
+                Ok(()) => {}
+                Err(KernelError::ScriptVerify(ScriptVerifyError::Invalid)) => return Ok(false),
+                Err(error) => return Err(error).context("asking the kernel"),
+            }
+        }
+        Ok(true)
+    }
+
     /// What the inputs of a transaction share is hashed beforehand, outside the time.
     fn verify_input(&self, input: usize, times: u32) -> Result<Answer> {
         let script = self.scripts.get(input).context("no such input")?;
@@ -379,6 +402,16 @@ mod tests {
         let verify = |input: u32| {
             format!(r#"{{"do":"verify-input","name":"x","input":{input},"times":100}}"#)
         };
+        let mut judge = load.clone();
+        judge["do"] = "judge".into();
+        judge.as_object_mut().unwrap().remove("name");
+        let mut judge = |input: Option<u32>| {
+            judge["input"] = input.into();
+            judge.to_string()
+        };
+        let verdicts = talk(&[judge(Some(0)), judge(Some(1)), judge(None)].join("\n"));
+        let passes: Vec<_> = verdicts.iter().map(|answer| answer["passes"].as_bool()).collect();
+        assert_eq!(passes, [Some(true), Some(false), Some(false)]);
         let answers = talk(&[load.to_string(), verify(0), verify(1), verify(2)].join("\n"));
         assert_eq!(answers[0]["inputs"], 2, "{}", answers[0]);
         assert!(answers[1]["error"].is_null() && answers[1]["wall_ns"].as_u64().unwrap() > 0);

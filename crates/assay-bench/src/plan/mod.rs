@@ -5,6 +5,7 @@ mod ibd;
 mod pairing;
 mod stack;
 mod steps;
+mod worst;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub use self::ibd::IbdSettings;
 pub use self::pairing::{PairingSettings, SubjectSettings};
 pub use self::stack::{LimitSettings, StackSettings, Wrap};
 pub use self::steps::{BaseRevision, Related, Step, StepBenchmark, StepsPlan};
+pub use self::worst::WorstSettings;
 
 /// The format this program knows.
 const FORMAT: u32 = 1;
@@ -26,8 +28,9 @@ const FORMAT: u32 = 1;
 /// Most rounds a plan may ask for.
 pub const ROUNDS_MAX: usize = 10_001;
 
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 4] = [
     ("stack-element-size", include_str!("../../../../plans/stack-element-size.toml")),
+    ("worst-blocks", include_str!("../../../../plans/worst-blocks.toml")),
     ("ibd-tracking", include_str!("../../../../plans/ibd-tracking.toml")),
     ("pairing-curves", include_str!("../../../../plans/pairing-curves.toml")),
 ];
@@ -65,6 +68,9 @@ pub struct BenchPlan {
     /// Stack element size: settings of its suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackSettings>,
+    /// Worst blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<WorstSettings>,
     /// Optimisations of the initial block download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ibd: Option<IbdSettings>,
@@ -161,9 +167,12 @@ impl BenchPlan {
         if let Some(rounds) = self.rounds.filter(|rounds| !(1..=ROUNDS_MAX).contains(rounds)) {
             return Err(("rounds", rounds.to_string(), "use 1 to 10001"));
         }
-        let is_empty = self.stack.is_none() && self.ibd.is_none() && self.pairing.is_none();
+        let is_empty = self.stack.is_none()
+            && self.worst.is_none()
+            && self.ibd.is_none()
+            && self.pairing.is_none();
         if is_empty && self.core.is_none() {
-            let keys = "stack, ibd, pairing, core";
+            let keys = "stack, worst, ibd, pairing, core";
             return Err((keys, "none".to_owned(), "name a section at least"));
         }
         if let Some(core) = &self.core {

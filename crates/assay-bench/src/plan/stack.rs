@@ -25,6 +25,9 @@ pub struct StackSettings {
     pub limits: Vec<LimitSettings>,
     /// The program around Bitcoin Core's kernel; if not given, where Cargo puts it.
     pub kernel: Option<PathBuf>,
+    /// The same built with a limit of 8,000 bytes (peers/kernel/README.md); if not given, where Cargo puts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_8000: Option<PathBuf>,
     /// Folder with `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; if not given, `$ASSAY_TEST_DATA/vectors`.
     pub vectors: Option<PathBuf>,
 }
@@ -52,6 +55,7 @@ impl Default for StackSettings {
             rules: None,
             limits: Vec::new(),
             kernel: None,
+            kernel_8000: None,
             vectors: None,
         }
     }

@@ -7,6 +7,7 @@ use super::{charts, groups, prose};
 use crate::harness::Figures;
 use crate::overview;
 use crate::results::{BenchResults, Measured};
+use crate::suite::StudyChart;
 
 /// Figures on the first screen.
 const FIGURES_MAX: usize = 6;
@@ -29,7 +30,7 @@ pub(super) fn of(results: &BenchResults) -> Front {
     let sentence = template.and_then(|template| fill(template, &answers));
     let found: Vec<&Answer<'_>> = answers.iter().flatten().collect();
     Front {
-        answer: sentence.unwrap_or_else(|| prose::counts(results)),
+        answer: sentence.or_else(|| lead(results)).unwrap_or_else(|| prose::counts(results)),
         figures: found.iter().take(FIGURES_MAX).map(|answer| answer.figure()).collect(),
         chart: chart(results, &found),
         caveats: prose::caveats(results),
@@ -52,7 +53,14 @@ fn chart(results: &BenchResults, found: &[&Answer<'_>]) -> Option<Chart> {
         let (group, measured) = groups(&results.benchmarks).into_iter().next()?;
         charts::ratios(group, &measured).into_iter().next()
     };
-    growth.or_else(asked).or_else(first_group)
+    let of_study =
+        || results.studies.iter().flat_map(|study| &study.charts).find_map(StudyChart::draw);
+    growth.or_else(asked).or_else(of_study).or_else(first_group)
+}
+
+/// What the first study says that is what the report is about.
+fn lead(results: &BenchResults) -> Option<String> {
+    results.studies.iter().find_map(|study| study.lead.clone())
 }
 
 /// The sentence with its places filled; nothing where a figure for one of them is missing.

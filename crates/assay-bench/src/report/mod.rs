@@ -16,6 +16,7 @@ use assay_report::{Page, ResultsFile, Section, Table};
 pub use assay_report::LoadError;
 
 use crate::results::{BenchResults, Measured, SCHEMA};
+use crate::suite::StudyChart;
 use crate::table;
 
 pub use self::finding::finding;
@@ -92,12 +93,11 @@ fn sections(results: &BenchResults) -> Vec<Section> {
     ];
     for study in &results.studies {
         let tables = study.tables.iter().map(Table::from).collect();
-        all.push(Section::new(
-            &format!("study-{}", study.id),
-            &study.title,
-            study.prose.clone(),
-            tables,
-        ));
+        let id = format!("study-{}", study.id);
+        all.push(Section {
+            charts: study.charts.iter().filter_map(StudyChart::draw).collect(),
+            ..Section::new(&id, &study.title, study.prose.clone(), tables)
+        });
     }
     for (group, measured) in groups(&results.benchmarks) {
         all.push(Section {

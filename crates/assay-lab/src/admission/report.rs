@@ -147,6 +147,7 @@ fn chart(results: &MempoolResults) -> Option<Chart> {
         y_label: "tx/s".to_owned(),
         groups: results.plan.cases.iter().map(|case| case.name.clone()).collect(),
         series: series.collect(),
+        ..BarChart::default()
     };
     chart.draw()
 }

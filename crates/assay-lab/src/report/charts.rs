@@ -81,6 +81,7 @@ fn phase_bars(
         y_label: unit.to_owned(),
         groups: phases.into_iter().map(|(_, title)| title).collect(),
         series: bars,
+        ..BarChart::default()
     };
     chart.draw()
 }

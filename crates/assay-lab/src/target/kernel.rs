@@ -32,6 +32,38 @@ fn describe(looked: &[PathBuf]) -> String {
 /// Names the program where nothing else does.
 const VARIABLE: &str = "ASSAY_PEER_KERNEL";
 
+/// What a kernel peer is built with, and where: one program has one limit of stack elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Build {
+    /// As Bitcoin Core is.
+    Ordinary,
+    /// Stack elements of up to 8,000 bytes (peers/kernel/README.md).
+    Element8000,
+}
+
+impl Build {
+    /// The folder below Cargo's that it is built in.
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Ordinary => "",
+            Self::Element8000 => "element-8000",
+        }
+    }
+}
+
+/// The program of this build at `path`; without one, where Cargo puts it in a checkout that holds the working folder or this program.
+///
+/// # Errors
+/// When there is no such file.
+pub fn find_build(build: Build, path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
+    match build {
+        Build::Ordinary => find(path),
+        Build::Element8000 => {
+            first(path.map_or_else(|| in_checkouts(build), |path| vec![path.to_owned()]))
+        }
+    }
+}
+
 /// The program at `path`; without one, at the path in the environment's `ASSAY_PEER_KERNEL`; without that, where Cargo puts it in a
 /// checkout that holds the working folder or this program.
 ///
@@ -39,17 +71,22 @@ const VARIABLE: &str = "ASSAY_PEER_KERNEL";
 /// When there is no such file.
 pub fn find(path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
     let named = path.map(Path::to_owned).or_else(|| env::var_os(VARIABLE).map(PathBuf::from));
-    let looked = named.map_or_else(usual_places, |path| vec![path]);
+    first(named.map_or_else(usual_places, |path| vec![path]))
+}
+
+fn first(looked: Vec<PathBuf>) -> Result<PathBuf, KernelNotFound> {
     match looked.iter().find(|path| path.is_file()) {
         Some(found) => Ok(found.clone()),
         None => Err(KernelNotFound { looked }),
     }
 }
 
-fn usual_places() -> Vec<PathBuf> {
+fn in_checkouts(build: Build) -> Vec<PathBuf> {
     let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let built =
-        |root: &Path| root.join("peers").join("kernel").join(&target).join("release").join(PROGRAM);
+    let built = |root: &Path| {
+        let target = root.join("peers").join("kernel").join(&target).join(build.folder());
+        target.join("release").join(PROGRAM)
+    };
     let is_checkout = |root: &&Path| root.join("peers").join("kernel").is_dir();
     let mut places = Vec::new();
     let folders = [env::current_dir().ok(), env::current_exe().ok()];
@@ -58,6 +95,12 @@ fn usual_places() -> Vec<PathBuf> {
             places.push(built(root));
         }
     }
+    places.dedup();
+    places
+}
+
+fn usual_places() -> Vec<PathBuf> {
+    let mut places = in_checkouts(Build::Ordinary);
     // Beside this program, as an installation would have it.
     let sibling = env::current_exe().ok().map(|path| path.with_file_name(OsStr::new(PROGRAM)));
     places.extend(sibling);

@@ -151,6 +151,8 @@ pub struct BarChart {
     pub groups: Vec<String>,
     /// The bars, one of each in every group.
     pub series: Vec<Bars>,
+    /// Whether the y axis is logarithmic: it begins at a power of ten below the shortest bar.
+    pub logarithmic: bool,
 }
 
 /// One bar per group.
@@ -309,13 +311,22 @@ impl BarChart {
     /// Draws; a chart without a bar above zero is left out.
     pub fn draw(&self) -> Option<Chart> {
         let values = self.series.iter().flat_map(|bars| bars.values.iter().flatten().copied());
-        let (_, y_max) = range(values).filter(|(_, y_max)| *y_max > 0.0)?;
+        let values = values.filter(|value| !self.logarithmic || *value > 0.0);
+        let (y_min, y_max) = range(values).filter(|(_, y_max)| *y_max > 0.0)?;
+        // Where it is logarithmic, heights are powers of ten above the axis.
+        let floor = self.logarithmic.then(|| (y_min * 0.999).log10().floor());
+        let height = |value: f64| floor.map_or(value, |floor| (value.log10() - floor).max(0.0));
+        let label = |y: &f64| match floor {
+            None => tick(*y),
+            Some(_) if (y - y.round()).abs() > 1e-9 => String::new(),
+            Some(floor) => tick(10f64.powf(y + floor)),
+        };
         let drawing = |canvas: &Canvas<'_>| {
             let mut builder = ChartBuilder::on(canvas);
             builder.margin(6).margin_top(10).margin_right(14);
             builder.x_label_area_size(30).y_label_area_size(66);
             let x = 0.0..self.groups.len() as f64;
-            let mut chart = builder.build_cartesian_2d(x, 0.0..headroom(y_max))?;
+            let mut chart = builder.build_cartesian_2d(x, 0.0..headroom(height(y_max)))?;
             chart
                 .configure_mesh()
                 .disable_x_mesh()
@@ -326,10 +337,10 @@ impl BarChart {
                 .light_line_style(TRANSPARENT)
                 .label_style(text())
                 .axis_desc_style(text())
-                .y_label_formatter(&|y| tick(*y))
+                .y_label_formatter(&label)
                 .draw()?;
             for (number, bars) in self.series.iter().enumerate() {
-                chart.draw_series(self.bars_of(number, bars))?;
+                chart.draw_series(self.bars_of(number, bars, height))?;
             }
             for (number, group) in self.groups.iter().enumerate() {
                 let middle = chart.plotting_area().map_coordinate(&(number as f64 + 0.5, 0.0));
@@ -342,12 +353,18 @@ impl BarChart {
         finish(&self.title, keys, true, SIZE, drawing)
     }
 
-    fn bars_of(&self, number: usize, bars: &Bars) -> Vec<Rectangle<(f64, f64)>> {
+    fn bars_of(
+        &self,
+        number: usize,
+        bars: &Bars,
+        height: impl Fn(f64) -> f64,
+    ) -> Vec<Rectangle<(f64, f64)>> {
         let width = 0.84 / self.series.len() as f64;
         let style = bars.look.rgb().mix(bars.look.solidity()).filled();
         let bar = |(group, value): (usize, &Option<f64>)| {
             let left = group as f64 + 0.08 + width * number as f64;
-            value.map(|value| Rectangle::new([(left, 0.0), (left + width * 0.92, value)], style))
+            let right = left + width * 0.92;
+            value.map(|value| Rectangle::new([(left, 0.0), (right, height(value))], style))
         };
         bars.values.iter().enumerate().filter_map(bar).collect()
     }

@@ -24,6 +24,7 @@ pub(super) fn all(
         title: "Inline scripts: allocations and bytes".to_owned(),
         prose: data.prose("inline-memory"),
         tables: vec![inline::memory(extent)?],
+        ..Study::default()
     };
     let studies = [pairs(&data, suite, rows), sum(&data, rows), ours(&data, rows)];
     Ok(studies.into_iter().chain([data.commits, memory]).collect())
@@ -134,6 +135,7 @@ fn pairs(data: &Compared, suite: &IbdSuite, rows: &[Row]) -> Study {
             word_columns: 5,
             rows: cells,
         }],
+        ..Study::default()
     }
 }
 
@@ -191,6 +193,7 @@ fn sum(data: &Compared, rows: &[Row]) -> Study {
         title: "What each of them saves".to_owned(),
         prose: data.prose("sum"),
         tables,
+        ..Study::default()
     }
 }
 
@@ -246,6 +249,7 @@ fn ours(data: &Compared, rows: &[Row]) -> Study {
         title: "What the engine does instead".to_owned(),
         prose: data.prose("ours"),
         tables: data.ours.iter().map(|columns| columns.table(rows)).collect(),
+        ..Study::default()
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) fn losses(names: &[&str], rows: &[&Row]) -> Option<Study> {
             word_columns: 2,
             rows: lines.into_iter().map(|(_, cells)| cells).collect(),
         }],
+        ..Study::default()
     })
 }
 

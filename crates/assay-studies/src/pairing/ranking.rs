@@ -101,6 +101,7 @@ pub(super) fn fastest(settings: &PairingSettings, rows: &[Row]) -> Option<Study>
         title: "Who is fastest where".to_owned(),
         prose,
         tables: vec![StudyTable { caption, head, word_columns: 3, rows }],
+        ..Study::default()
     })
 }
 

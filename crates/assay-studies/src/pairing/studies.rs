@@ -97,6 +97,7 @@ fn who(subjects: &Subjects, clock: &Clock) -> Study {
             "`forte` is not among the thread pools: it needs Rust 1.96, and this repository is built with 1.95.".to_owned(),
         ],
         tables: vec![StudyTable { caption: "Subjects".to_owned(), head: head.to_vec(), word_columns: 4, rows }],
+        ..Study::default()
     }
 }
 
@@ -126,6 +127,7 @@ fn summary(curve: &str, subjects: &Subjects, rows: &[&Row], clock: &Clock) -> St
         title: format!("Summary: {curve}"),
         prose: Vec::new(),
         tables,
+        ..Study::default()
     }
 }
 
@@ -254,6 +256,7 @@ fn builds(subjects: &Subjects, rows: &[Row]) -> Option<Study> {
         title: "The same code, compiled otherwise".to_owned(),
         prose,
         tables,
+        ..Study::default()
     })
 }
 
@@ -292,6 +295,7 @@ fn how(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Study {
         title: "How each operation is done".to_owned(),
         prose,
         tables: vec![StudyTable { caption, head, word_columns: 3, rows: lines }],
+        ..Study::default()
     }
 }
 

@@ -12,9 +12,9 @@ use assay_consensus::script::{Flags, RuleSet, ScriptError};
 use assay_hash::hash160;
 
 use super::StackSuite;
-use super::spend::Spend;
 use super::vectors::{Suite, suites};
-use super::verdicts::name;
+use crate::rules::name;
+use crate::spend::Spend;
 
 /// What changes: file, comment, verdict before, verdict after, why; and how often.
 type Flips = BTreeMap<[String; 5], usize>;
@@ -71,13 +71,13 @@ impl StackSuite {
         Ok(study)
     }
 
-    fn vectors_folder(&self) -> Option<PathBuf> {
+    pub(super) fn vectors_folder(&self) -> Option<PathBuf> {
         let given = self.settings.vectors.clone();
         given.or_else(|| Some(PathBuf::from(std::env::var_os("ASSAY_TEST_DATA")?).join("vectors")))
     }
 }
 
-fn verdict(outcome: Result<(), ScriptError>) -> String {
+pub(super) fn verdict(outcome: Result<(), ScriptError>) -> String {
     outcome.map_or_else(ScriptError::name, |()| "OK").to_owned()
 }
 

@@ -11,10 +11,10 @@ use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Interpreter, RuleSet, TxContext};
 use assay_engine::ImmediateChecker;
 
-use super::spend::Spend;
-use super::verdicts::name;
 use super::{ASSAY, StackSuite};
 use crate::heap::{HeapUse, heap_use};
+use crate::rules::name;
+use crate::spend::Spend;
 
 /// Sizes of threads' stacks: from about the least that systems give, by way of musl's default (128 KiB) and Rust's (2 MiB),
 /// to what the report's machine had (8 MiB).
@@ -82,6 +82,7 @@ impl StackSuite {
                     .to_owned(),
             ],
             tables: vec![heap, stacks(&subjects, progress)?],
+            ..Study::default()
         })
     }
 

@@ -2,29 +2,26 @@
 //!
 //! Scripts with data of several sizes are verified as whole inputs, under today's limit of 520 bytes and under others. The
 //! report's own benchmark (`src/bench/verify_script.cpp` of its branch of Bitcoin Core) puts the data into the witness of a
-//! P2WSH input and applies the rules `P2SH` and `WITNESS`; so do we, and Bitcoin Core's kernel beside us as far as its
-//! limit goes.
+//! P2WSH input and applies the rules `P2SH` and `WITNESS`; so do we, and Bitcoin Core's kernel in turns with us: as it is, and
+//! built with the report's limit.
 
 mod answers;
 mod flips;
 mod hashes;
+mod judged;
 mod memory;
 mod published;
 mod scripts;
 pub mod soak;
-mod spend;
 mod template;
 mod vectors;
 mod verdicts;
 mod worst;
-mod worst_block;
-mod worst_sigs;
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 use assay_bench::harness::{Alternative, Row, Sample, repeats};
-use assay_bench::peer::KernelPeer;
 use assay_bench::plan::{LimitSettings, StackSettings};
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
 use assay_bench::{BenchError, Progress};
@@ -33,11 +30,14 @@ use assay_consensus::script::{Copies, RuleSet};
 
 use template::Template;
 
+use crate::kernels::Kernel;
+use crate::rules;
+use crate::worst::hashing::HASHING_OPCODES;
+
 pub use template::TemplateError;
 
-/// Names of the alternatives.
+/// Name of the alternative that is our engine.
 const ASSAY: &str = "assay";
-const KERNEL: &str = "kernel";
 
 /// The rules that settings ask for, in every kind of script.
 fn limited(settings: LimitSettings) -> Result<RuleSet, BenchError> {
@@ -54,13 +54,13 @@ fn limited(settings: LimitSettings) -> Result<RuleSet, BenchError> {
 #[derive(Debug)]
 pub struct StackSuite {
     settings: StackSettings,
-    kernel: OnceCell<Option<RefCell<KernelPeer>>>,
+    kernels: OnceCell<Vec<Kernel>>,
 }
 
 impl StackSuite {
     /// With these settings.
     pub fn new(settings: StackSettings) -> Self {
-        Self { settings, kernel: OnceCell::new() }
+        Self { settings, kernels: OnceCell::new() }
     }
 
     /// The templates, each with a name of its own.
@@ -85,14 +85,8 @@ impl StackSuite {
 
     /// The rule sets of the plan, those with names first, each once.
     fn rules(&self) -> Result<Vec<RuleSet>, BenchError> {
-        let names = self.settings.rule_names();
-        let named = names.into_iter().map(|name| {
-            let unknown = || BenchError::UnknownRules { names: name.to_owned() };
-            RuleSet::by_name(name).ok_or_else(unknown)
-        });
-        let limited = self.settings.limits.iter().copied().map(limited);
-        let mut all: Vec<RuleSet> = Vec::new();
-        for rules in named.chain(limited) {
+        let mut all = rules::by_names(self.settings.rule_names())?;
+        for rules in self.settings.limits.iter().copied().map(limited) {
             let rules = rules?;
             if !all.contains(&rules) {
                 all.push(rules);
@@ -102,24 +96,6 @@ impl StackSuite {
             return Err(BenchError::Parameter { what: "rules", wanted: "at least one rule set" });
         }
         Ok(all)
-    }
-
-    /// The kernel peer, started when it is first asked for; none if it was not named and has not been built.
-    fn kernel(&self) -> Result<Option<&RefCell<KernelPeer>>, BenchError> {
-        if let Some(kernel) = self.kernel.get() {
-            return Ok(kernel.as_ref());
-        }
-        let named = self.settings.kernel.as_deref();
-        let program = match assay_lab::target::kernel::find(named) {
-            Ok(program) => Some(program),
-            Err(_) if named.is_none() => None,
-            Err(error) => {
-                let path = error.looked.into_iter().next().unwrap_or_default();
-                return Err(BenchError::File { path, source: std::io::ErrorKind::NotFound.into() });
-            }
-        };
-        let peer = program.map(|program| KernelPeer::start(&program)).transpose()?;
-        Ok(self.kernel.get_or_init(|| peer.map(RefCell::new)).as_ref())
     }
 
     /// The sizes that an extent has time for.
@@ -145,9 +121,6 @@ fn far_apart(sizes: &[usize]) -> Vec<usize> {
     kept
 }
 
-/// Opcodes that hash, without `OP_`.
-const HASHING_OPCODES: [&str; 5] = ["SHA1", "RIPEMD160", "SHA256", "HASH160", "HASH256"];
-
 impl Suite for StackSuite {
     fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
         let mut benchmarks = self.script_benchmarks(extent)?;
@@ -161,13 +134,15 @@ impl Suite for StackSuite {
         rows: &[Row],
         progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
-        Ok(vec![
+        let mut studies = vec![
             answers::study(rows),
             self.verdicts(extent, progress)?,
             self.worst(extent, progress)?,
             self.memory(extent, progress)?,
             self.flips(progress)?,
-        ])
+        ];
+        studies.extend(self.judged(progress)?);
+        Ok(studies)
     }
 
     fn published(&self) -> Vec<Published> {
@@ -198,6 +173,7 @@ const EPOCH_NS: u64 = 5_000_000;
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
     use std::path::PathBuf;
 
     use super::*;
@@ -256,8 +232,7 @@ mod tests {
         let suite = StackSuite::new(StackSettings::default());
         suite.studies(Extent::Smoke, &[], &noted).expect("studies");
         let parts = noted.0.into_inner();
-        for wanted in ["rule sets", "shapes", "signatures", "verifying block 1", "heap", "vectors"]
-        {
+        for wanted in ["rule sets", "shapes", "heap", "vectors"] {
             assert!(parts.iter().any(|(part, ..)| part.contains(wanted)), "{wanted}: {parts:?}");
         }
         for (part, steps, done) in &parts {
@@ -292,7 +267,8 @@ mod tests {
         assert!(unknown.is_some_and(|it| it.contains("known are today, bip54")));
         let huge = LimitSettings { element_bytes_max: 1 << 30, dup_bytes_max: None };
         assert!(bad(StackSettings { limits: vec![huge], ..defaults() }).is_some());
-        let kernel = Some(PathBuf::from("/nonexistent/kernel"));
-        assert!(bad(StackSettings { kernel, ..defaults() }).is_some());
+        let missing = Some(PathBuf::from("/nonexistent/kernel"));
+        assert!(bad(StackSettings { kernel: missing.clone(), ..defaults() }).is_some());
+        assert!(bad(StackSettings { kernel_8000: missing, ..defaults() }).is_some());
     }
 }

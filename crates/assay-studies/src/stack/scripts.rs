@@ -1,18 +1,17 @@
-//! Whole inputs, ours beside the kernel.
+//! Whole inputs, ours and the kernels'.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use assay_bench::BenchError;
 use assay_bench::harness::Alternative;
-use assay_bench::peer::KernelPeer;
 use assay_bench::plan::Wrap;
 use assay_bench::suite::{Benchmark, Extent};
 use assay_consensus::script::{Interpreter, RuleSet, ScriptError};
 
-use super::spend::Spend;
 use super::template::Template;
-use super::{ASSAY, KERNEL, StackSuite, repeated};
+use super::{ASSAY, StackSuite, repeated};
+use crate::kernels::Kernel;
+use crate::spend::Spend;
 
 /// A template with data of one size, in one kind of output.
 #[derive(Clone, Debug)]
@@ -95,19 +94,23 @@ impl StackSuite {
         extent: Extent,
     ) -> Result<Vec<Benchmark<'_>>, BenchError> {
         let all = self.rules()?;
-        let kernel = self.kernel()?;
+        let kernels = self.kernels()?;
         let mut benchmarks = Vec::new();
         for case in self.cases(extent)? {
             let Some(passing) = case.pass_any(&all) else { continue };
             let (name, series) = (case.name(), case.series());
+            let able: Vec<&Kernel> = kernels
+                .iter()
+                .filter(|kernel| passing.spend.verify(&kernel.rules).is_ok())
+                .collect();
             benchmarks.push(Benchmark {
                 name: name.clone(),
                 series,
                 size: Some(case.size as u64),
                 unit: "bytes",
                 bytes_per_op: Some(case.size as u64),
-                baseline: kernel.map(|_| KERNEL.to_owned()),
-                make: Box::new(move || alternatives(&name, &passing, kernel)),
+                baseline: able.first().map(|kernel| kernel.name.to_owned()),
+                make: Box::new(move || alternatives(&name, &passing, &able)),
             });
         }
         Ok(benchmarks)
@@ -117,7 +120,7 @@ impl StackSuite {
 fn alternatives<'a>(
     name: &str,
     passing: &Passing,
-    kernel: Option<&'a RefCell<KernelPeer>>,
+    kernels: &[&'a Kernel],
 ) -> Result<Vec<Alternative<'a>>, BenchError> {
     let wrong = |alternative: &str, detail: String| BenchError::WrongAnswer {
         benchmark: name.to_owned(),
@@ -131,20 +134,17 @@ fn alternatives<'a>(
         return Err(wrong(ASSAY, "passes with another output".to_owned()));
     }
     let mut alternatives = Vec::new();
-    // The kernel's rules are today's.
-    if let Some(kernel) = kernel
-        && spend.verify(&RuleSet::TODAY).is_ok()
-    {
-        let mut peer = kernel.borrow_mut();
-        peer.load_spend(name, spoiled.tx.view(), &spoiled.spent(), spoiled.flags)?;
-        if peer.verify_input(name, 0, 1).is_ok() {
-            return Err(wrong(KERNEL, "passes with another output".to_owned()));
+    for &entry in kernels {
+        let Kernel { name: kernel, peer, .. } = entry;
+        let mut asked = peer.borrow_mut();
+        if asked.judge(spoiled.tx.view(), &spoiled.spent(), spoiled.flags, None)? {
+            return Err(wrong(kernel, "passes with another output".to_owned()));
         }
-        peer.load_spend(name, spend.tx.view(), &spend.spent(), spend.flags)?;
-        peer.verify_input(name, 0, 1)?;
+        asked.load_spend(name, spend.tx.view(), &spend.spent(), spend.flags)?;
+        asked.verify_input(name, 0, 1)?;
         let name = name.to_owned();
         alternatives
-            .push(repeated(KERNEL, move |times| kernel.borrow_mut().verify_input(&name, 0, times)));
+            .push(repeated(kernel, move |times| peer.borrow_mut().verify_input(&name, 0, times)));
     }
     let mut interpreter = Interpreter::with_rules(rules);
     alternatives.push(repeated(ASSAY, move |times| spend.time(&mut interpreter, times)));

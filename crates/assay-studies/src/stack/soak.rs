@@ -8,7 +8,7 @@ use assay_consensus::script::opcode::op;
 use assay_consensus::script::{Interpreter, RuleSet, TxContext};
 use assay_engine::ImmediateChecker;
 
-use super::spend::Spend;
+use crate::spend::Spend;
 
 /// What a soak run did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, OutPoint, Transaction, Tx, TxOut};
 use serde_json::Value;
 
-use super::spend::{Spend, single_leaf};
+use crate::spend::{Spend, single_leaf};
 
 /// Inputs to verify, and what is said about them.
 #[derive(Clone, Debug)]
@@ -41,18 +41,41 @@ impl Vector {
         self
     }
 
-    /// The first error of its inputs.
-    pub(super) fn verdict(&self, rules: &RuleSet) -> Result<(), ScriptError> {
-        let spent: Vec<TxOut<'_>> = self
-            .spent
+    /// The flags that it names.
+    pub(super) const fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// The input that it is about; all, if none.
+    pub(super) const fn input(&self) -> Option<usize> {
+        self.input
+    }
+
+    pub(super) fn tx(&self) -> Tx<'_> {
+        self.tx.view()
+    }
+
+    /// What the inputs spend, in order.
+    pub(super) fn spent(&self) -> Vec<TxOut<'_>> {
+        self.spent
             .iter()
             .map(|(value, script)| TxOut { value: *value, script_pubkey: script })
-            .collect();
+            .collect()
+    }
+
+    /// The first error of its inputs.
+    pub(super) fn verdict(&self, rules: &RuleSet) -> Result<(), ScriptError> {
+        self.verdict_with(rules, self.flags)
+    }
+
+    /// The same with other flags than its own.
+    pub(super) fn verdict_with(&self, rules: &RuleSet, flags: Flags) -> Result<(), ScriptError> {
+        let spent = self.spent();
         let context = TxContext::new(self.tx.view(), &spent);
         let mut interpreter = Interpreter::with_rules(*rules);
         let inputs = self.input.map_or(0..spent.len(), |input| input..input + 1);
         for input in inputs {
-            interpreter.verify_input(&context, input, self.flags, &mut ImmediateChecker)?;
+            interpreter.verify_input(&context, input, flags, &mut ImmediateChecker)?;
         }
         Ok(())
     }

@@ -2,10 +2,9 @@
 
 use assay_bench::suite::{Extent, Study, StudyTable};
 use assay_bench::{BenchError, Progress};
-use assay_consensus::script::RuleSet;
-use assay_consensus::script::opcode::op;
 
 use super::StackSuite;
+use crate::rules::name;
 
 impl StackSuite {
     /// Every case under every limit.
@@ -73,18 +72,7 @@ impl StackSuite {
             title: "What each rule set lets pass".to_owned(),
             prose,
             tables: vec![table],
+            ..Study::default()
         })
-    }
-}
-
-/// The name of rules, or their limits.
-pub(super) fn name(rules: &RuleSet) -> String {
-    if let Some(name) = rules.name() {
-        return name.to_owned();
-    }
-    let element = rules.element_bytes_max();
-    match rules.base.copies.bytes_max(op::DUP) {
-        None => format!("{element} bytes"),
-        Some(dup) => format!("{element} bytes, OP_DUP {dup}"),
     }
 }

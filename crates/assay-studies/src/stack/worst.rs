@@ -1,267 +1,14 @@
-//! The worst block: which scripts take longest for their weight.
-//!
-//! Shapes of scripts are enumerated, each is measured once or a few times, and its time is extended to a block of 4 million
-//! weight units filled with it. The worst ones are then put into a block, which is verified as a whole.
-
-use std::time::Instant;
+//! Which scripts take longest for their weight.
 
 use assay_bench::plan::Wrap;
 use assay_bench::suite::{Extent, Study, StudyTable};
 use assay_bench::{BenchError, Progress};
-use assay_consensus::script::asm;
-use assay_consensus::script::opcode::op;
-use assay_consensus::script::{Interpreter, RuleSet, TxContext};
-use assay_engine::ImmediateChecker;
-use assay_report::stats::ratio::Summary;
 
-use super::spend::Spend;
-use super::verdicts::name;
-use super::worst_block::{self, BLOCK_WEIGHT};
-use super::worst_sigs;
-use super::{ASSAY, HASHING_OPCODES, StackSuite};
-
-/// How the operands of hashing are copied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Copying {
-    /// `OP_DUP HASH OP_DROP`.
-    Dup,
-    /// `OP_IFDUP HASH OP_DROP`, which a rule about `OP_DUP` alone does not touch.
-    IfDup,
-    /// `OP_3DUP` and three times `HASH OP_DROP`.
-    Dup3,
-    /// `k OP_PICK HASH`, with the results left where they are: pushes are not operations.
-    Pick,
-    /// `HASH` of the result before.
-    Chain,
-}
-
-impl Copying {
-    const ALL: [Self; 5] = [Self::Dup, Self::IfDup, Self::Dup3, Self::Pick, Self::Chain];
-
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Dup => "OP_DUP HASH OP_DROP",
-            Self::IfDup => "OP_IFDUP HASH OP_DROP",
-            Self::Dup3 => "OP_3DUP (HASH OP_DROP) x 3",
-            Self::Pick => "k OP_PICK HASH",
-            Self::Chain => "HASH",
-        }
-    }
-
-    /// Elements it starts with.
-    const fn operands(self) -> usize {
-        if matches!(self, Self::Dup3) { 3 } else { 1 }
-    }
-
-    /// Appends round number `round`.
-    fn round(self, script: &mut Vec<u8>, hash: u8, round: usize) {
-        match self {
-            Self::Dup => script.extend([op::DUP, hash, op::DROP]),
-            Self::IfDup => script.extend([op::IFDUP, hash, op::DROP]),
-            Self::Dup3 => {
-                script.extend([op::DUP3, hash, op::DROP, hash, op::DROP, hash, op::DROP]);
-            }
-            Self::Pick => {
-                asm::push_number(script, round as i64);
-                script.extend([op::PICK, hash]);
-            }
-            Self::Chain => script.push(hash),
-        }
-    }
-
-    /// Operations of a round.
-    const fn ops(self) -> usize {
-        match self {
-            Self::Dup | Self::IfDup => 3,
-            Self::Dup3 => 7,
-            Self::Pick => 2,
-            Self::Chain => 1,
-        }
-    }
-
-    /// Elements that a round leaves.
-    const fn leaves(self) -> usize {
-        if matches!(self, Self::Pick) { 1 } else { 0 }
-    }
-}
-
-/// A script of rounds that are all alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    wrap: Wrap,
-    copying: Copying,
-    /// Index into [`HASHING_OPCODES`].
-    hash: usize,
-    size: usize,
-}
-
-/// What a shape costs.
-#[derive(Clone, Debug)]
-pub(super) struct Cost {
-    shape: Shape,
-    rules: RuleSet,
-    /// Of a block full of it.
-    block_s: f64,
-    /// Weight of a round, or of an input where the rounds of one are limited.
-    unit_weight: f64,
-    unit_ns: f64,
-}
-
-impl Shape {
-    fn opcode(self) -> u8 {
-        // In the order of the names.
-        [op::SHA1, op::RIPEMD160, op::SHA256, op::HASH160, op::HASH256][self.hash]
-    }
-
-    /// In words.
-    fn text(self) -> String {
-        let hash = format!("OP_{}", HASHING_OPCODES[self.hash]);
-        let text = self.copying.text().replace("HASH", &hash);
-        format!("`{text}` on {} bytes, {}", self.size, self.wrap.name())
-    }
-
-    /// Rounds that fit into 201 operations and 10,000 bytes, what cleans up included; tapscript has no such limits.
-    fn rounds_max(self) -> Option<usize> {
-        if self.wrap == Wrap::Tapscript {
-            return None;
-        }
-        let pushed =
-            if self.wrap == Wrap::Bare { self.copying.operands() * (self.size + 5) } else { 0 };
-        let cleaning = if self.wrap == Wrap::Bare { 0 } else { self.copying.leaves().div_ceil(2) };
-        let clean_once = if self.wrap == Wrap::Bare { 0 } else { 3 };
-        let by_ops = (201 - clean_once) * 2
-            / (2 * self.copying.ops() + self.copying.leaves() * usize::from(cleaning > 0));
-        // A number of a round is pushed by at most three bytes.
-        let by_bytes = (9_900usize.saturating_sub(pushed)) / (self.copying.ops() + 3);
-        Some(by_ops.min(by_bytes))
-    }
-
-    /// A script of so many rounds.
-    pub(super) fn spend(self, rounds: usize) -> Spend {
-        let operands = self.copying.operands();
-        let mut script = Vec::new();
-        let arguments = vec![vec![0x42; self.size]; operands];
-        if self.wrap == Wrap::Bare {
-            for operand in &arguments {
-                asm::push(&mut script, operand);
-            }
-        }
-        for round in 0..rounds {
-            self.copying.round(&mut script, self.opcode(), round);
-        }
-        if self.wrap == Wrap::Bare {
-            // Only the top has to be true, and a hash or the filling is.
-            return Spend::new(self.wrap, &script, Vec::new());
-        }
-        let left = operands + rounds * self.copying.leaves();
-        script.extend(vec![op::DROP2; (left - 1) / 2]);
-        script.extend(vec![op::DROP; (left - 1) % 2]);
-        Spend::new(self.wrap, &script, arguments)
-    }
-
-    /// Whether it passes under these rules, as long as it is where it is measured.
-    fn passes(self, rules: &RuleSet) -> bool {
-        match self.rounds_max() {
-            Some(0) => false,
-            Some(rounds) => self.spend(rounds).verify(rules).is_ok(),
-            None => self.spend(self.rounds_measured().1).verify(rules).is_ok(),
-        }
-    }
-
-    /// Rounds of the shorter and of the longer script where nothing limits them. Where results are left, the stack is full
-    /// after so many.
-    const fn rounds_measured(self) -> (usize, usize) {
-        if matches!(self.copying, Copying::Pick) { (100, 900) } else { (100, 600) }
-    }
-
-    /// Measures it; `None` when these rules do not let it pass.
-    fn cost(self, rules: &RuleSet, times: usize) -> Result<Option<Cost>, BenchError> {
-        if !self.passes(rules) {
-            return Ok(None);
-        }
-        let mut interpreter = Interpreter::with_rules(*rules);
-        let mut time = |spend: &Spend| -> Result<f64, BenchError> {
-            let samples: Result<Vec<f64>, BenchError> =
-                (0..times).map(|_| Ok(spend.time(&mut interpreter, 1)?.wall_ns as f64)).collect();
-            Ok(Summary::of(&samples?).median)
-        };
-        let (unit_weight, unit_ns, block_s) = if let Some(rounds) = self.rounds_max() {
-            let spend = self.spend(rounds);
-            let (weight, ns) = (spend.input_weight() as f64, time(&spend)?);
-            (weight, ns, ns * f64::from(BLOCK_WEIGHT) / weight / 1e9)
-        } else {
-            let (few, many) = self.rounds_measured();
-            let (short, long) = (self.spend(few), self.spend(many));
-            let (short_weight, long_weight) =
-                (short.input_weight() as f64, long.input_weight() as f64);
-            let rounds = (many - few) as f64;
-            let weight = (long_weight - short_weight) / rounds;
-            let (short_ns, long_ns) = (time(&short)?, time(&long)?);
-            let ns = ((long_ns - short_ns) / rounds).max(0.0);
-            if self.copying == Copying::Pick {
-                (long_weight, long_ns, long_ns * f64::from(BLOCK_WEIGHT) / long_weight / 1e9)
-            } else {
-                (weight, ns, ns * (f64::from(BLOCK_WEIGHT) - short_weight) / weight / 1e9)
-            }
-        };
-        Ok(Some(Cost { shape: self, rules: *rules, block_s, unit_weight, unit_ns }))
-    }
-}
-
-/// What is left out where not everything is wanted.
-struct Effort {
-    /// Measurements of each shape.
-    times: usize,
-    /// Weight of the blocks that are verified as a whole.
-    block_weight: u32,
-}
-
-impl Effort {
-    const fn of(extent: Extent) -> Self {
-        match extent {
-            Extent::Smoke => Self { times: 3, block_weight: 100_000 },
-            Extent::Quick => Self { times: 1, block_weight: BLOCK_WEIGHT / 10 },
-            Extent::Full => Self { times: 5, block_weight: BLOCK_WEIGHT },
-        }
-    }
-}
-
-/// The cost of every shape under each of the rule sets, the worst first, and how many shapes were tried.
-fn search(
-    rule_sets: &[RuleSet],
-    extent: Extent,
-    progress: &dyn Progress,
-) -> Result<(Vec<Vec<Cost>>, usize), BenchError> {
-    let all: Vec<Vec<Shape>> = rule_sets.iter().map(|rules| shapes(rules, extent)).collect();
-    let searched = all.iter().map(Vec::len).sum();
-    progress.begin("worst block: shapes of scripts", searched as u64);
-    let mut known: Vec<Cost> = Vec::new();
-    let mut found = Vec::new();
-    for (rules, shapes) in rule_sets.iter().zip(all) {
-        let mut costs: Vec<Cost> = Vec::new();
-        for shape in shapes {
-            // Rules decide whether a script passes, not how long it takes: what was measured under one holds for others.
-            match known.iter().find(|cost| cost.shape == shape) {
-                Some(cost) if shape.passes(rules) => {
-                    costs.push(Cost { rules: *rules, ..cost.clone() });
-                }
-                Some(_) => {}
-                None => {
-                    let cost = shape.cost(rules, Effort::of(extent).times)?;
-                    known.extend(cost.clone());
-                    costs.extend(cost);
-                }
-            }
-            progress.step();
-        }
-        costs.sort_by(|left, right| right.block_s.total_cmp(&left.block_s));
-        found.push(costs);
-    }
-    Ok((found, searched))
-}
+use super::StackSuite;
+use crate::worst::hashing::{Cost, HASHING_OPCODES, search};
 
 impl StackSuite {
-    /// Searches, and fills blocks with what it finds.
+    /// The worst of each kind.
     pub(super) fn worst(
         &self,
         extent: Extent,
@@ -273,7 +20,6 @@ impl StackSuite {
         }
         let (found, searched) = search(&all, extent, progress)?;
         let (mut best_rows, mut opcode_rows) = (Vec::new(), Vec::new());
-        let (mut class_rows, mut in_blocks) = (Vec::new(), Vec::<&Cost>::new());
         for costs in &found {
             for wrap in [Wrap::Bare, Wrap::P2wsh, Wrap::Tapscript] {
                 let of_wrap = || costs.iter().filter(|cost| cost.shape.wrap == wrap);
@@ -282,66 +28,20 @@ impl StackSuite {
                     opcode_rows
                         .extend(of_wrap().find(|cost| cost.shape.hash == hash).map(Cost::row));
                 }
-                if wrap != Wrap::P2wsh
-                    && let Some(cost) = of_wrap().next()
-                {
-                    class_rows.push(cost.class());
-                    // Where a rule about `OP_DUP` changes nothing, the block is the same one.
-                    if !in_blocks.iter().any(|other| other.shape == cost.shape) {
-                        in_blocks.push(cost);
-                    }
-                }
             }
         }
-        let mut classes = worst_sigs::rows(extent, progress)?;
-        classes.extend(class_rows);
-        let blocks = blocks(&in_blocks, extent, progress)?;
         let shape_head = ["shape", "rules", "WU", "µs", "µs per WU", "s per 4 MWU"];
         Ok(Study {
-            id: "worst-block".to_owned(),
-            title: "The worst block".to_owned(),
+            id: "worst-scripts".to_owned(),
+            title: "Which scripts take longest for their weight".to_owned(),
             prose: prose(searched, extent),
             tables: vec![
-                table(
-                    "Classes of worst blocks: seconds of one thread per block of 4 MWU",
-                    &["class", "rules", "measured on", "s per 4 MWU"],
-                    3,
-                    classes,
-                ),
                 table("Worst hashing scripts by kind of output", &shape_head, 2, best_rows),
                 table("Worst shape of every hashing opcode", &shape_head, 2, opcode_rows),
-                table(
-                    "Blocks that were made and verified as a whole",
-                    &["shape", "rules", "WU", "inputs", "expected, s", "verified in, s", "threads"],
-                    2,
-                    blocks,
-                ),
             ],
+            ..Study::default()
         })
     }
-}
-
-/// Fills a block with each of these and verifies it.
-fn blocks(
-    costs: &[&Cost],
-    extent: Extent,
-    progress: &dyn Progress,
-) -> Result<Vec<Vec<String>>, BenchError> {
-    let scale = f64::from(Effort::of(extent).block_weight) / f64::from(BLOCK_WEIGHT);
-    let mut rows = Vec::new();
-    for (number, cost) in costs.iter().enumerate() {
-        let (number, total) = (number + 1, costs.len());
-        let seconds = cost.block_s * scale;
-        progress.begin(
-            &format!(
-                "worst block: verifying block {number} of {total}, about {seconds:.0} s of one core"
-            ),
-            1,
-        );
-        rows.push(cost.block(extent)?.row());
-        progress.step();
-    }
-    Ok(rows)
 }
 
 fn table(caption: &str, head: &[&str], word_columns: usize, rows: Vec<Vec<String>>) -> StudyTable {
@@ -366,157 +66,16 @@ fn prose(searched: usize, extent: Extent) -> Vec<String> {
         "- Hashing time grows with the element, weight of the copying opcodes does not: that is why the limit matters. It does not matter to \
          signature messages, which do not depend on the size of elements: the class that is worst today stays the worst."
             .to_owned(),
+        "- Blocks of these and of other classes, made and verified as a whole, are those of `assay run worst-blocks`.".to_owned(),
         "- A rule that `OP_DUP` alone fails above 520 bytes, the first wording of the proposal, changes the opcode with which the worst block is \
          made, not its time: see the shapes with `OP_IFDUP`, `OP_3DUP` and `OP_PICK` under `report-8000-dup`. The PQSIG draft limits all eight \
          opcodes that copy (`pqsig`): what is left is hashing a result again."
             .to_owned(),
     ];
     if extent == Extent::Quick {
-        prose.push(format!(
-            "- `--quick`: each shape is measured once, on two sizes instead of four, three inputs with signatures are measured instead \
-             of seven, and the blocks verified as a whole have {} weight units, a tenth of a full one.",
-            Effort::of(extent).block_weight
-        ));
+        prose.push(
+            "- `--quick`: each shape is measured once, on two sizes instead of four.".to_owned(),
+        );
     }
     prose
-}
-
-/// Everything that is tried under these rules.
-fn shapes(rules: &RuleSet, extent: Extent) -> Vec<Shape> {
-    let max = rules.element_bytes_max();
-    let mut sizes = vec![max];
-    match extent {
-        Extent::Smoke => {}
-        // What does not fit into a bare script at full size does at three eighths of it.
-        Extent::Quick => sizes.push(max * 3 / 8),
-        Extent::Full => sizes.extend([64, max / 2, max * 3 / 8]),
-    }
-    let mut shapes = Vec::new();
-    for wrap in [Wrap::Bare, Wrap::P2wsh, Wrap::Tapscript] {
-        for copying in Copying::ALL {
-            for hash in 0..HASHING_OPCODES.len() {
-                if extent == Extent::Smoke && hash != 2 {
-                    continue;
-                }
-                shapes.extend(sizes.iter().map(|&size| Shape { wrap, copying, hash, size }));
-            }
-        }
-    }
-    shapes
-}
-
-impl Cost {
-    fn row(&self) -> Vec<String> {
-        vec![
-            self.shape.text(),
-            name(&self.rules),
-            format!("{:.2}", self.unit_weight),
-            format!("{:.2}", self.unit_ns / 1e3),
-            format!("{:.4}", self.unit_ns / 1e3 / self.unit_weight),
-            format!("{:.2}", self.block_s),
-        ]
-    }
-
-    /// As a row of classes.
-    fn class(&self) -> Vec<String> {
-        let class = match self.shape.wrap {
-            Wrap::Bare => "hashing in outputs of earlier blocks",
-            Wrap::P2wsh | Wrap::Tapscript => "hashing, all weight in this block",
-        };
-        let seconds = format!("{:.2}", self.block_s);
-        vec![class.to_owned(), name(&self.rules), self.shape.text(), seconds]
-    }
-
-    /// A block full of it, verified.
-    fn block(&self, extent: Extent) -> Result<BlockRow, BenchError> {
-        let wanted = Effort::of(extent).block_weight;
-        let shape = self.shape;
-        let block = if let Some(rounds) = shape.rounds_max() {
-            worst_block::of_inputs(&shape.spend(rounds), wanted)
-        } else if shape.copying == Copying::Pick {
-            worst_block::of_inputs(&shape.spend(900), wanted)
-        } else {
-            // One input, as long as it may be.
-            let one = shape.spend(1).input_weight() as f64;
-            let rounds = (f64::from(wanted) - one - worst_block::OVERHEAD) / self.unit_weight;
-            worst_block::of_inputs(&shape.spend(rounds as usize), wanted)
-        };
-        let start = Instant::now();
-        block.verify(&self.rules)?;
-        let seconds = start.elapsed().as_secs_f64();
-        Ok(BlockRow { cost: self.clone(), weight: block.weight, inputs: block.inputs, seconds })
-    }
-}
-
-/// A block that was verified.
-struct BlockRow {
-    cost: Cost,
-    weight: u64,
-    inputs: usize,
-    seconds: f64,
-}
-
-impl BlockRow {
-    fn row(&self) -> Vec<String> {
-        let scale = self.weight as f64 / f64::from(BLOCK_WEIGHT);
-        vec![
-            self.cost.shape.text(),
-            name(&self.cost.rules),
-            self.weight.to_string(),
-            self.inputs.to_string(),
-            format!("{:.2}", self.cost.block_s * scale),
-            format!("{:.2}", self.seconds),
-            rayon::current_num_threads().to_string(),
-        ]
-    }
-}
-
-/// Verifies one input of a transaction with many.
-pub(super) fn verify_one(
-    context: &TxContext<'_>,
-    input: usize,
-    spend: &Spend,
-) -> Result<(), BenchError> {
-    let mut interpreter = Interpreter::new();
-    interpreter.verify_input(context, input, spend.flags, &mut ImmediateChecker).map(drop).map_err(
-        |error| BenchError::WrongAnswer {
-            benchmark: "worst block".to_owned(),
-            alternative: ASSAY.to_owned(),
-            detail: error.to_string(),
-        },
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_shape_passes_under_rules_that_allow_it() {
-        let rules = RuleSet::by_name("report-8000").expect("a name");
-        for size in [64, 520, 3000] {
-            let small = RuleSet::TODAY.with_element_bytes_max(size).expect("a limit");
-            for shape in shapes(&small, Extent::Smoke) {
-                let rounds = shape.rounds_max().unwrap_or(600);
-                let verdict = shape.spend(rounds).verify(&rules);
-                assert!(verdict.is_ok(), "{verdict:?} {rounds} rounds of {}", shape.text());
-            }
-        }
-        for (name, limited) in [
-            ("report-8000-dup", &[Copying::Dup][..]),
-            (
-                "report-8000-copies",
-                &[Copying::Dup, Copying::IfDup, Copying::Dup3, Copying::Pick][..],
-            ),
-        ] {
-            let limiting = RuleSet::by_name(name).expect("a name");
-            for shape in shapes(&rules, Extent::Smoke) {
-                let fits = shape.wrap != Wrap::Bare || shape.copying != Copying::Dup3;
-                let rounds = shape.rounds_max().unwrap_or(600);
-                let passes = rounds > 0 && shape.spend(rounds).verify(&limiting).is_ok();
-                let allowed = !limited.contains(&shape.copying);
-                assert_eq!(passes, fits && allowed, "{name}: {}", shape.text());
-            }
-        }
-    }
 }

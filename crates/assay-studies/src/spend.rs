@@ -41,7 +41,7 @@ fn dress(wrap: Wrap, script: &[u8], mut arguments: Vec<Vec<u8>>) -> (Vec<u8>, Ve
 const INTERNAL_KEY: [u8; 32] = secp256k1::constants::GENERATOR_X;
 
 /// Control block and output key for a tree of one leaf.
-pub(super) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
+pub(crate) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
     let tweak = tap_tweak_hash(&INTERNAL_KEY, Some(&tap_leaf_hash(0xc0, script)));
     let (output, parity) = XOnlyPublicKey::from_byte_array(INTERNAL_KEY)
         .and_then(|key| {
@@ -55,22 +55,22 @@ pub(super) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
 
 /// A transaction with one input, and what that spends.
 #[derive(Clone, Debug)]
-pub(super) struct Spend {
-    pub(super) tx: Transaction,
-    pub(super) script_pubkey: Vec<u8>,
-    pub(super) value: i64,
-    pub(super) flags: Flags,
+pub(crate) struct Spend {
+    pub(crate) tx: Transaction,
+    pub(crate) script_pubkey: Vec<u8>,
+    pub(crate) value: i64,
+    pub(crate) flags: Flags,
 }
 
 impl Spend {
     /// Spends an output with this script and starts the script with these elements.
-    pub(super) fn new(wrap: Wrap, script: &[u8], arguments: Vec<Vec<u8>>) -> Self {
+    pub(crate) fn new(wrap: Wrap, script: &[u8], arguments: Vec<Vec<u8>>) -> Self {
         let (script_pubkey, witness) = dress(wrap, script, arguments);
         Self::raw(&[], script_pubkey, &witness, 1, flags_of(wrap))
     }
 
     /// Spends this output with this input script and witness, as Core's `transaction_utils.cpp` builds transactions.
-    pub(super) fn raw(
+    pub(crate) fn raw(
         script_sig: &[u8],
         script_pubkey: Vec<u8>,
         witness: &[Vec<u8>],
@@ -84,12 +84,12 @@ impl Spend {
     }
 
     /// The output that is spent.
-    pub(super) fn spent(&self) -> [TxOut<'_>; 1] {
+    pub(crate) fn spent(&self) -> [TxOut<'_>; 1] {
         [TxOut { value: self.value, script_pubkey: &self.script_pubkey }]
     }
 
     /// Verifies the input once.
-    pub(super) fn verify(&self, rules: &RuleSet) -> Result<InputStats, ScriptError> {
+    pub(crate) fn verify(&self, rules: &RuleSet) -> Result<InputStats, ScriptError> {
         let spent = self.spent();
         let context = TxContext::new(self.tx.view(), &spent);
         Interpreter::with_rules(*rules).verify_input(&context, 0, self.flags, &mut ImmediateChecker)
@@ -97,7 +97,7 @@ impl Spend {
 
     /// Verifies the input so many times and says how long that took. What all inputs of a transaction share, and the memory
     /// of the interpreter, are there before, as they are in a block.
-    pub(super) fn time(
+    pub(crate) fn time(
         &self,
         interpreter: &mut Interpreter,
         times: u64,
@@ -119,14 +119,14 @@ impl Spend {
             None => Ok(sample),
             Some(error) => Err(BenchError::WrongAnswer {
                 benchmark: "script".to_owned(),
-                alternative: super::ASSAY.to_owned(),
+                alternative: "assay".to_owned(),
                 detail: error.to_string(),
             }),
         }
     }
 
     /// The same input, spending an output of which one bit is another: it must not pass.
-    pub(super) fn spoiled(&self) -> Self {
+    pub(crate) fn spoiled(&self) -> Self {
         let mut spoiled = self.clone();
         if let Some(byte) = spoiled.script_pubkey.last_mut() {
             *byte ^= 1;
@@ -135,7 +135,7 @@ impl Spend {
     }
 
     /// Weight of the input alone.
-    pub(super) fn input_weight(&self) -> u64 {
+    pub(crate) fn input_weight(&self) -> u64 {
         let tx = self.tx.view();
         let input = tx.input(0);
         let script_sig = input.script_sig.len();

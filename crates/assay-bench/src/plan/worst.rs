@@ -1,0 +1,36 @@
+//! The section `[worst]` of a plan: worst blocks.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The section `[worst]` of a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorstSettings {
+    /// Names of rule sets (docs/consensus.md, "Rule sets").
+    pub rules: Vec<String>,
+    /// Names of classes; all if there are none.
+    pub classes: Vec<String>,
+    /// No block is made that is expected to take longer, seconds; above 0 and at most 3600.
+    pub seconds_max: f64,
+    /// The program around Bitcoin Core's kernel; if not given, where Cargo puts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<PathBuf>,
+    /// The same built with a limit of 8,000 bytes (peers/kernel/README.md); if not given, where Cargo puts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_8000: Option<PathBuf>,
+}
+
+impl Default for WorstSettings {
+    fn default() -> Self {
+        let rules = ["today", "bip54", "report-8000", "pqsig", "shrincs-6000", "cat", "bip448"];
+        Self {
+            rules: rules.map(str::to_owned).to_vec(),
+            classes: Vec::new(),
+            seconds_max: 60.0,
+            kernel: None,
+            kernel_8000: None,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Bitcoin Core's kernel beside our engine: as it is, and built with a limit of 8,000 bytes.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use assay_bench::BenchError;
+use assay_bench::peer::KernelPeer;
+use assay_bench::plan::Wrap;
+use assay_consensus::script::RuleSet;
+use assay_consensus::script::opcode::op;
+use assay_lab::target::kernel::{Build, find_build};
+
+use crate::spend::Spend;
+
+/// Name of the alternative that is Bitcoin Core as it is.
+pub(crate) const KERNEL: &str = "kernel";
+
+/// The one that was built with the report's limit.
+pub(crate) const KERNEL_8000: &str = "kernel-8000";
+
+/// A kernel peer, and the rules that it has.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    pub(crate) name: &'static str,
+    pub(crate) rules: RuleSet,
+    pub(crate) peer: RefCell<KernelPeer>,
+}
+
+impl Kernel {
+    /// Starts the program of this build; none if it was not named and has not been built.
+    fn start(build: Build, named: Option<&Path>) -> Result<Option<Self>, BenchError> {
+        let program = match find_build(build, named) {
+            Ok(program) => program,
+            Err(_) if named.is_none() => return Ok(None),
+            Err(error) => {
+                let path = error.looked.into_iter().next().unwrap_or_default();
+                return Err(BenchError::File { path, source: std::io::ErrorKind::NotFound.into() });
+            }
+        };
+        let (name, rules) = match build {
+            Build::Ordinary => (KERNEL, RuleSet::TODAY),
+            Build::Element8000 => {
+                let unknown = || BenchError::UnknownRules { names: "report-8000".to_owned() };
+                (KERNEL_8000, RuleSet::by_name("report-8000").ok_or_else(unknown)?)
+            }
+        };
+        let peer = RefCell::new(KernelPeer::start(&program)?);
+        let kernel = Self { name, rules, peer };
+        kernel.check_limit(&program)?;
+        Ok(Some(kernel))
+    }
+
+    /// Nobody has to be believed what a program was built with: an element of the limit passes, and one byte more does not.
+    fn check_limit(&self, program: &Path) -> Result<(), BenchError> {
+        let limit = self.rules.element_bytes_max();
+        for (bytes, expected) in [(limit, true), (limit + 1, false)] {
+            let spend = Spend::new(Wrap::P2wsh, &[op::DROP, op::PUSH1], vec![vec![0; bytes]]);
+            let spent = spend.spent();
+            let passes =
+                self.peer.borrow_mut().judge(spend.tx.view(), &spent, spend.flags, None)?;
+            if passes != expected {
+                let detail = format!(
+                    "its limit of stack elements is not {limit} bytes: {bytes} bytes {}",
+                    if passes { "pass" } else { "fail" }
+                );
+                return Err(BenchError::PeerFailed { program: program.to_owned(), detail });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The kernel peers that there are: at these places, or where Cargo puts them.
+pub(crate) fn start(
+    ordinary: Option<&Path>,
+    element_8000: Option<&Path>,
+) -> Result<Vec<Kernel>, BenchError> {
+    let mut kernels = Vec::new();
+    for (build, named) in [(Build::Ordinary, ordinary), (Build::Element8000, element_8000)] {
+        kernels.extend(Kernel::start(build, named)?);
+    }
+    Ok(kernels)
+}

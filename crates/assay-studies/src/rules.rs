@@ -1,0 +1,32 @@
+//! What rule sets are called in reports.
+
+use assay_bench::BenchError;
+use assay_consensus::script::RuleSet;
+use assay_consensus::script::opcode::op;
+
+/// The rule sets of these names, each once.
+pub(crate) fn by_names<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<RuleSet>, BenchError> {
+    let mut all: Vec<RuleSet> = Vec::new();
+    for name in names {
+        let unknown = || BenchError::UnknownRules { names: name.to_owned() };
+        let rules = RuleSet::by_name(name).ok_or_else(unknown)?;
+        if !all.contains(&rules) {
+            all.push(rules);
+        }
+    }
+    Ok(all)
+}
+
+/// The name of rules, or their limits.
+pub(crate) fn name(rules: &RuleSet) -> String {
+    if let Some(name) = rules.name() {
+        return name.to_owned();
+    }
+    let element = rules.element_bytes_max();
+    match rules.base.copies.bytes_max(op::DUP) {
+        None => format!("{element} bytes"),
+        Some(dup) => format!("{element} bytes, OP_DUP {dup}"),
+    }
+}

@@ -1,0 +1,220 @@
+//! A block full of inputs that are all alike.
+
+use assay_bench::BenchError;
+use assay_bench::block_builder::{Coinbase, mined};
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::RuleSet;
+use assay_engine::{Block, BlockVerifier};
+use assay_hash::sha256d;
+use assay_wire::{BlockHash, Encoding, OutPoint, Tx, TxOut, Txid, Wtxid, encode};
+
+use crate::spend::Spend;
+
+/// Most weight of a block.
+pub(crate) const BLOCK_WEIGHT: u32 = 4_000_000;
+
+/// Weight of everything that is not an input: header, coinbase, and the rest of a transaction, rounded up.
+pub(crate) const OVERHEAD: f64 = 1_600.0;
+
+/// Weight of a transaction without its inputs, rounded up.
+const TX_OVERHEAD: u64 = 100;
+
+/// Height of the block; on regtest everything is active from the first.
+pub(crate) const HEIGHT: u32 = 200;
+
+/// How the inputs are spread over transactions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Split {
+    /// Most inputs of a transaction.
+    pub(crate) inputs_max: usize,
+    /// One transaction alone, filled up with an output: its messages are long.
+    pub(crate) is_padded: bool,
+}
+
+impl Split {
+    /// One transaction has all.
+    pub(crate) const NONE: Self = Self { inputs_max: usize::MAX, is_padded: false };
+}
+
+/// A block, and the outputs that its inputs spend.
+#[derive(Debug)]
+pub(crate) struct FullBlock {
+    pub(crate) raw: Vec<u8>,
+    /// Of every input.
+    script_pubkey: Vec<u8>,
+    pub(crate) inputs: usize,
+    pub(crate) weight: u64,
+}
+
+/// As many of these inputs as fit into `weight`.
+pub(crate) fn of_inputs(spend: &Spend, weight: u32, split: Split) -> FullBlock {
+    let view = spend.tx.view();
+    let witness: Vec<&[u8]> =
+        if view.has_witness() { view.witness(0).iter().collect() } else { Vec::new() };
+    let room = (f64::from(weight) - OVERHEAD).max(0.0) as u64;
+    let each = spend.input_weight();
+    let mut inputs = (room / each).max(1) as usize;
+    let mut pad = 0;
+    if split.is_padded {
+        inputs = inputs.min(split.inputs_max);
+        // Four weight units a byte; an output's script has no limit of its own.
+        pad = ((room - (inputs as u64 * each).min(room)) / 4) as usize;
+    } else if inputs > split.inputs_max {
+        let of_one = TX_OVERHEAD + each * split.inputs_max as u64;
+        inputs = (room / of_one).max(1) as usize * split.inputs_max;
+    }
+    let mut txs = Vec::new();
+    let mut first = 0;
+    while first < inputs {
+        let last = inputs.min(first.saturating_add(split.inputs_max));
+        txs.push(transaction(view, &witness, first..last, pad));
+        first = last;
+    }
+    of_transactions(&txs, spend.script_pubkey.clone(), inputs)
+}
+
+/// The block of these transactions, each without and with its witness.
+pub(crate) fn of_transactions(
+    txs: &[(Vec<u8>, Vec<u8>)],
+    script_pubkey: Vec<u8>,
+    inputs: usize,
+) -> FullBlock {
+    let wtxids: Vec<Wtxid> = std::iter::once(Wtxid::default())
+        .chain(txs.iter().map(|(_, full)| Wtxid(sha256d(full))))
+        .collect();
+    let coinbase = Coinbase::new(HEIGHT, &[], (0, &[0x51]), Some(&wtxids));
+    let bases = std::iter::once(&coinbase.base).chain(txs.iter().map(|(base, _)| base));
+    let header =
+        mined(BlockHash::default(), 1_700_000_000, bases.map(|base| sha256d(base)).collect());
+    let mut raw = header.to_bytes().to_vec();
+    encode::compact_size(&mut raw, txs.len() as u64 + 1);
+    let mut stripped = raw.len() + coinbase.base.len();
+    raw.extend_from_slice(&coinbase.full);
+    for (base, full) in txs {
+        stripped += base.len();
+        raw.extend_from_slice(full);
+    }
+    let weight = (3 * stripped + raw.len()) as u64;
+    FullBlock { raw, script_pubkey, inputs, weight }
+}
+
+/// Without and with witness. Every input spends another output, with the same script and two satoshi.
+pub(crate) fn transaction(
+    like: Tx<'_>,
+    witness: &[&[u8]],
+    inputs: std::ops::Range<usize>,
+    pad: usize,
+) -> (Vec<u8>, Vec<u8>) {
+    let script_sig = like.input(0).script_sig;
+    let mut body = Vec::new();
+    encode::compact_size(&mut body, inputs.len() as u64);
+    for number in inputs.clone() {
+        let mut txid = [7; 32];
+        txid[..8].copy_from_slice(&(number as u64).to_le_bytes());
+        body.extend_from_slice(&OutPoint { txid: Txid(txid), vout: 0 }.to_bytes());
+        encode::var_bytes(&mut body, script_sig);
+        body.extend_from_slice(&[0xff; 4]);
+    }
+    body.push(1);
+    body.extend_from_slice(&1i64.to_le_bytes());
+    encode::var_bytes(&mut body, &vec![0x51; pad.max(1)]);
+    let version = 2i32.to_le_bytes();
+    let base = [&version[..], &body, &[0; 4]].concat();
+    if witness.is_empty() {
+        return (base.clone(), base);
+    }
+    let items: Vec<Vec<u8>> = witness.iter().map(|item| item.to_vec()).collect();
+    let witnesses = vec![items; inputs.len()];
+    let full = with_witnesses(&base, &witnesses);
+    (base, full)
+}
+
+/// A transaction with a witness for each input.
+pub(crate) fn with_witnesses(base: &[u8], witnesses: &[Vec<Vec<u8>>]) -> Vec<u8> {
+    let (version, rest) = base.split_at(4);
+    let (body, lock_time) = rest.split_at(rest.len() - 4);
+    let mut full = [version, &[0, 1], body].concat();
+    for items in witnesses {
+        encode::compact_size(&mut full, items.len() as u64);
+        for item in items {
+            encode::var_bytes(&mut full, item);
+        }
+    }
+    full.extend_from_slice(lock_time);
+    full
+}
+
+impl FullBlock {
+    /// The outputs that its inputs spend.
+    pub(crate) fn spent(&self) -> Vec<TxOut<'_>> {
+        vec![TxOut { value: 2, script_pubkey: &self.script_pubkey }; self.inputs]
+    }
+
+    /// Weight that the outputs take in earlier blocks.
+    pub(crate) fn preparation(&self) -> u64 {
+        let script = self.script_pubkey.len();
+        let each = 8 + encode::compact_size_len(script as u64) + script;
+        (4 * each * self.inputs) as u64
+    }
+
+    /// The outputs as files hold them (`assay block verify --prevouts`).
+    pub(crate) fn prevouts(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for output in self.spent() {
+            bytes.extend_from_slice(&(output.value as u64).to_le_bytes());
+            bytes.extend_from_slice(&(output.script_pubkey.len() as u32).to_le_bytes());
+            bytes.extend_from_slice(output.script_pubkey);
+        }
+        bytes
+    }
+
+    /// It as the engine reads it.
+    pub(crate) fn parsed(&self) -> Result<Block, BenchError> {
+        Block::parse(self.raw.clone(), Encoding::Segwit).map_err(|error| own(&error))
+    }
+
+    /// Verifies it by every rule that needs no more of a chain.
+    pub(crate) fn verify(&self, rules: &RuleSet) -> Result<(), BenchError> {
+        verify(&self.parsed()?, &self.spent(), rules)
+    }
+}
+
+/// Every rule that needs no more of a chain.
+pub(crate) fn verify(
+    block: &Block,
+    spent: &[TxOut<'_>],
+    rules: &RuleSet,
+) -> Result<(), BenchError> {
+    let params = ChainParams::by_name("regtest").ok_or_else(|| own(&"there is no regtest"))?;
+    let verifier = BlockVerifier::new(&params, block, HEIGHT, None).with_rules(*rules);
+    verifier.verify(spent).map(drop).map_err(|error| own(&error))
+}
+
+fn own(error: &dyn std::fmt::Display) -> BenchError {
+    BenchError::OwnBlock { height: HEIGHT, detail: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_bench::plan::Wrap;
+
+    #[test]
+    fn blocks_are_valid_and_as_heavy_as_said() {
+        for wrap in [Wrap::P2wsh, Wrap::Tapscript] {
+            let spend = Spend::new(wrap, &[0xa8, 0x75, 0x51], vec![vec![1; 600]]);
+            let block = of_inputs(&spend, 40_000, Split::NONE);
+            assert!(
+                block.inputs > 20 && (38_000..40_000).contains(&block.weight),
+                "{}",
+                block.weight
+            );
+            let parsed = Block::parse(block.raw.clone(), Encoding::Segwit).expect("a block");
+            assert_eq!(parsed.weight() as u64, block.weight);
+            let rules = RuleSet::by_name("report-8000").expect("a name");
+            block.verify(&rules).expect("valid");
+            let error = block.verify(&RuleSet::TODAY).expect_err("too large an element");
+            assert!(error.to_string().contains("Push value size"), "{error}");
+        }
+    }
+}

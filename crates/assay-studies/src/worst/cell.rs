@@ -1,0 +1,313 @@
+//! One cell of the atlas: a class under a rule set, measured.
+
+use std::time::Instant;
+
+use assay_bench::BenchError;
+use assay_bench::harness::{Alternative, Rounds, Sample, compare};
+use assay_bench::suite::Extent;
+use assay_consensus::params::ChainParams;
+use assay_consensus::script::RuleSet;
+use assay_engine::{Block, BlockVerifier};
+use assay_report::stats::ratio::{Ratio, Summary};
+use assay_wire::TxOut;
+
+use super::block::{self, BLOCK_WEIGHT, FullBlock, HEIGHT};
+use super::classes::{Class, Made, Rules};
+use crate::heap::heap_use;
+use crate::kernels::Kernel;
+
+/// How large blocks are made, and how often they are verified.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Weight of the largest.
+    weight_max: u32,
+    /// No block is made that is expected to take longer.
+    seconds_max: f64,
+    rounds: usize,
+}
+
+/// A block is at most so many times as heavy as the one before, and a message as long.
+const STEP: u32 = 4;
+
+impl Effort {
+    pub(super) fn of(extent: Extent, seconds_max: f64) -> Result<Self, BenchError> {
+        if !(seconds_max > 0.0 && seconds_max <= 3600.0) {
+            let wanted = "above 0 and at most 3600";
+            return Err(BenchError::Parameter { what: "seconds_max", wanted });
+        }
+        Ok(match extent {
+            Extent::Smoke => Self { weight_max: 62_500, seconds_max: 1.0, rounds: 1 },
+            Extent::Quick => Self {
+                weight_max: BLOCK_WEIGHT / STEP,
+                seconds_max: seconds_max.min(3.0),
+                rounds: 3,
+            },
+            Extent::Full => Self { weight_max: BLOCK_WEIGHT, seconds_max, rounds: 5 },
+        })
+    }
+
+    /// Weight of the first block: each next one is heavier by [`STEP`].
+    pub(super) const fn weight_first(&self) -> u32 {
+        let mut weight = self.weight_max;
+        while weight >= 62_500 * STEP {
+            weight /= STEP;
+        }
+        weight
+    }
+
+    /// Fewer rounds for what takes long.
+    fn rounds_of(&self, seconds: f64) -> usize {
+        let patience = self.seconds_max * 1.5;
+        self.rounds.min((patience / seconds.max(1e-3)) as usize).max(1)
+    }
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub(super) struct Cell {
+    pub(super) class: &'static Class,
+    pub(super) rules: RuleSet,
+    pub(super) shape: String,
+    /// The smallest block of the class: two cells with the same one are the same.
+    pub(super) first_block: Vec<u8>,
+    /// The heaviest block that was made.
+    pub(super) weight: u64,
+    pub(super) inputs: usize,
+    pub(super) checks: u64,
+    pub(super) hashed_bytes: u64,
+    /// Weight of the outputs that it spends, in earlier blocks.
+    pub(super) preparation: u64,
+    /// Every rule, on all threads and on one.
+    pub(super) seconds: Summary,
+    pub(super) seconds_alone: f64,
+    /// Bytes that one thread takes from the heap at a time.
+    pub(super) peak_bytes: u64,
+    /// By how much time grows when the weight is multiplied, as a power; from the two heaviest blocks.
+    pub(super) growth: f64,
+    pub(super) against: Option<Against>,
+}
+
+/// The scripts of one block by the kernel and by us, one thread each, in turns.
+#[derive(Clone, Debug)]
+pub(super) struct Against {
+    pub(super) kernel: &'static str,
+    pub(super) weight: u64,
+    pub(super) kernel_s: f64,
+    pub(super) ours_s: f64,
+    /// The kernel's time over ours.
+    pub(super) ratio: Option<Ratio>,
+}
+
+impl Cell {
+    /// Seconds of a full block: measured, or extended by the growth that was measured.
+    pub(super) fn full_s(&self) -> f64 {
+        let times = f64::from(BLOCK_WEIGHT) / self.weight as f64;
+        if self.is_full() {
+            self.seconds.median
+        } else {
+            self.seconds.median * times.powf(self.growth)
+        }
+    }
+
+    /// Whether the block is as heavy as the class lets it be.
+    pub(super) fn is_full(&self) -> bool {
+        self.weight > u64::from(BLOCK_WEIGHT) * 9 / 10 || self.growth == 0.0
+    }
+}
+
+/// Makes blocks of growing weight until the next one would take too long, and measures the last one.
+pub(super) fn measure(
+    class: &'static Class,
+    rules: &Rules<'_>,
+    kernels: &[Kernel],
+    effort: &Effort,
+) -> Result<Cell, BenchError> {
+    let make = |weight: u32| {
+        (class.make)(rules, weight).ok_or_else(|| BenchError::OwnBlock {
+            height: HEIGHT,
+            detail: format!("{} has no block of weight {weight}", class.name),
+        })
+    };
+    let mut kernel = None;
+    let mut steps: Vec<(f64, f64)> = Vec::new();
+    let mut weight = effort.weight_first();
+    let mut first_block = Vec::new();
+    let (made, growth) = loop {
+        let made = make(weight)?;
+        if first_block.is_empty() {
+            first_block.clone_from(&made.block.raw);
+            kernel = kernels.iter().find(|kernel| made.block.verify(&kernel.rules).is_ok());
+        }
+        let (block, spent) = (made.block.parsed()?, made.block.spent());
+        let seconds = timed(|| block::verify(&block, &spent, rules.set))?;
+        steps.push((made.block.weight as f64, seconds));
+        let growth = growth(&steps);
+        let is_last = weight >= effort.weight_max
+            || seconds * f64::from(STEP).powf(growth.max(1.0)) > effort.seconds_max
+            || made.block.weight < u64::from(weight) / 2;
+        if is_last {
+            // A class with a limit of its own has no heavier block.
+            let ends = made.block.weight < u64::from(weight) / 2;
+            break (made, if ends { 0.0 } else { growth });
+        }
+        weight *= STEP;
+    };
+    let against =
+        kernel.map(|kernel| against(kernel, rules.set, effort, &make)).transpose()?.flatten();
+    finish(class, rules.set, made, effort, Found { first_block, growth, against })
+}
+
+/// What is known before the last block is measured.
+struct Found {
+    first_block: Vec<u8>,
+    growth: f64,
+    against: Option<Against>,
+}
+
+fn finish(
+    class: &'static Class,
+    rules: &RuleSet,
+    made: Made,
+    effort: &Effort,
+    found: Found,
+) -> Result<Cell, BenchError> {
+    let Made { block: full, shape, checks, hashed_bytes } = made;
+    let (block, spent) = (full.parsed()?, full.spent());
+    let verify = || block::verify(&block, &spent, rules);
+    let mut samples = vec![timed(verify)?];
+    for _ in 1..effort.rounds_of(samples[0]) {
+        samples.push(timed(verify)?);
+    }
+    let alone = one_thread()?;
+    let (seconds_alone, used) = alone.install(|| heap_use(|| timed(verify)));
+    let Found { first_block, growth, against } = found;
+    Ok(Cell {
+        class,
+        rules: *rules,
+        shape,
+        first_block,
+        weight: full.weight,
+        inputs: full.inputs,
+        checks,
+        hashed_bytes,
+        preparation: full.preparation(),
+        seconds: Summary::of(&samples),
+        seconds_alone: seconds_alone?,
+        peak_bytes: used.peak_bytes,
+        growth,
+        against,
+    })
+}
+
+/// The heaviest block that the kernel does in time, by it and by us.
+fn against(
+    kernel: &Kernel,
+    rules: &RuleSet,
+    effort: &Effort,
+    make: &dyn Fn(u32) -> Result<Made, BenchError>,
+) -> Result<Option<Against>, BenchError> {
+    let dir = tempfile::tempdir()
+        .map_err(|source| BenchError::File { path: std::env::temp_dir(), source })?;
+    let load = |name: &str, block: &FullBlock| {
+        let write = |what: &str, bytes: &[u8]| {
+            let path = dir.path().join(what);
+            std::fs::write(&path, bytes)
+                .map(|()| path.clone())
+                .map_err(|source| BenchError::File { path, source })
+        };
+        let (raw, prevouts) = (write("block", &block.raw)?, write("prevouts", &block.prevouts())?);
+        kernel.peer.borrow_mut().load(name, ("regtest", HEIGHT), &raw, Some(&prevouts))
+    };
+    let run = |times: u64| kernel.peer.borrow_mut().run("worst", "scripts", times);
+    let mut steps: Vec<(f64, f64)> = Vec::new();
+    let mut weight = effort.weight_first();
+    let made = loop {
+        let made = make(weight)?;
+        load("worst", &made.block)?;
+        let seconds = run(1)?.wall_ns as f64 / 1e9;
+        steps.push((made.block.weight as f64, seconds));
+        // Loading verifies once more.
+        let next = 2.0 * seconds * f64::from(STEP).powf(growth(&steps).max(1.0));
+        if weight >= effort.weight_max
+            || next > effort.seconds_max
+            || made.block.weight < u64::from(weight) / 2
+        {
+            break made;
+        }
+        weight *= STEP;
+    };
+    let (block, spent) = (made.block.parsed()?, made.block.spent());
+    let alone = one_thread()?;
+    let mut alternatives = [
+        Alternative::fallible(kernel.name, || run(1)),
+        Alternative::fallible("assay", || alone.install(|| scripts(&block, &spent, rules))),
+    ];
+    let rounds = effort.rounds_of(steps.last().map_or(0.0, |step| step.1));
+    let rounds = Rounds { count: rounds, warm_up: 0 };
+    let row = compare("scripts", &mut alternatives, rounds, &mut || {})?;
+    let seconds = |name: &str| row.of(name).map(|figures| figures.ns_per_op / 1e9);
+    Ok(seconds(kernel.name).zip(seconds("assay")).map(|(kernel_s, ours_s)| Against {
+        kernel: kernel.name,
+        weight: made.block.weight,
+        kernel_s,
+        ours_s,
+        ratio: row.ratio(kernel.name, "assay"),
+    }))
+}
+
+/// The scripts of all inputs, hashes that transactions share included: what the kernel does.
+fn scripts(block: &Block, spent: &[TxOut<'_>], rules: &RuleSet) -> Result<Sample, BenchError> {
+    let own = |detail: String| BenchError::OwnBlock { height: HEIGHT, detail };
+    let params =
+        ChainParams::by_name("regtest").ok_or_else(|| own("there is no regtest".to_owned()))?;
+    let verifier = BlockVerifier::new(&params, block, HEIGHT, None).with_rules(*rules);
+    let mut outcome = Ok(());
+    let sample = Sample::of(1, || {
+        outcome = verifier
+            .verify_scripts(spent, 0..block.tx_count())
+            .map(drop)
+            .map_err(|error| own(error.to_string()));
+    });
+    outcome.map(|()| sample)
+}
+
+fn one_thread() -> Result<rayon::ThreadPool, BenchError> {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(1)
+        .build()
+        .map_err(|source| BenchError::Threads { threads: 1, source })
+}
+
+fn timed(work: impl Fn() -> Result<(), BenchError>) -> Result<f64, BenchError> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+/// The power of weight with which time grew in the last step; at least that of work that is proportional to it.
+fn growth(steps: &[(f64, f64)]) -> f64 {
+    let [.., (lighter, before), (heavier, after)] = steps else { return 2.0 };
+    if heavier <= lighter { 1.0 } else { (after / before).ln() / (heavier / lighter).ln() }
+        .clamp(1.0, 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_found() {
+        assert_eq!(growth(&[(1.0, 1.0)]), 2.0, "nothing is known");
+        assert!((growth(&[(1.0, 1.0), (4.0, 4.4)]) - 1.07).abs() < 0.01);
+        assert!((growth(&[(1.0, 1.0), (4.0, 16.0)]) - 2.0).abs() < 1e-9);
+        assert_eq!(growth(&[(1.0, 4.0), (4.0, 4.0)]), 1.0, "a fixed part");
+    }
+
+    #[test]
+    fn weights_grow_to_a_full_block() {
+        let effort = Effort::of(Extent::Full, 60.0).expect("settings");
+        assert_eq!(effort.weight_first() * 64, BLOCK_WEIGHT);
+        assert!(Effort::of(Extent::Full, 0.0).is_err());
+        assert_eq!((effort.rounds_of(0.01), effort.rounds_of(50.0)), (5, 1));
+    }
+}

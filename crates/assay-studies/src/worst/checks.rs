@@ -1,0 +1,197 @@
+//! Blocks full of signature checks.
+
+use assay_bench::plan::Wrap;
+use assay_consensus::script::opcode::op;
+use assay_consensus::script::{TapscriptPosition, TxContext, annex_hash, asm, tap_leaf_hash};
+use assay_wire::{Encoding, Transaction, TxOut};
+use secp256k1::{Keypair, PublicKey, SecretKey, schnorr};
+
+use super::block::{self, FullBlock, OVERHEAD, Split, of_inputs};
+use super::classes::{Made, Rules};
+use crate::spend::Spend;
+
+/// `OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` in 201 operations.
+const DISTINCT: usize = 50;
+
+/// `OP_2DUP OP_CHECKSIG OP_DROP` in 201 operations.
+const SAME: usize = 67;
+
+/// Legacy signature operations that BIP54 lets a transaction have.
+const BIP54_SIGOPS: usize = 2_500;
+
+/// Cost of signature operations that a block may have (BIP-0141).
+const SIGOP_COST_MAX: usize = 80_000;
+
+/// Weight that tapscript asks for each check (BIP-0342).
+const CHECK_WEIGHT: usize = 50;
+
+/// Sign all outputs; sign nothing but this input.
+const ALL: u8 = 1;
+const NONE_ANYONECANPAY: u8 = 0x82;
+
+fn secret() -> SecretKey {
+    SecretKey::from_secret_bytes([1; 32]).expect("a key")
+}
+
+/// A script with checks of a signature that is well formed and wrong: only results of valid ones are kept by nodes.
+fn failing(hash_type: u8, round: &[u8], checks: usize) -> Vec<u8> {
+    let key = PublicKey::from_secret_key(&secret()).serialize();
+    // The shortest strict DER.
+    let sig = [0x30, 6, 2, 1, 1, 2, 1, 1, hash_type];
+    let mut script = Vec::new();
+    asm::push(&mut script, &sig);
+    asm::push(&mut script, &key);
+    script.extend(round.repeat(checks));
+    script
+}
+
+const SEPARATED: [u8; 4] = [op::DUP2, op::CHECKSIG, op::DROP, op::CODESEPARATOR];
+
+/// How BIP54 has inputs of so many checks spread.
+fn split(rules: &Rules<'_>, checks: usize) -> Split {
+    if rules.set.bip54 {
+        Split { inputs_max: BIP54_SIGOPS / checks, is_padded: false }
+    } else {
+        Split::NONE
+    }
+}
+
+/// Every message is as long as the transaction. BIP54 leaves 50 inputs of one that fills the block with an output.
+pub(super) fn legacy_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
+    let spend = Spend::new(Wrap::Bare, &failing(ALL, &SEPARATED, DISTINCT), Vec::new());
+    let split = Split { is_padded: rules.set.bip54, ..split(rules, DISTINCT) };
+    let block = of_inputs(&spend, weight, split);
+    let checks = (block.inputs * DISTINCT) as u64;
+    // One transaction; a message has no input scripts, as the transaction has none.
+    let hashed_bytes = checks * (block.weight / 4);
+    let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, bare, one transaction";
+    Some(Made { block, shape: shape.to_owned(), checks, hashed_bytes })
+}
+
+pub(super) fn legacy_same(rules: &Rules<'_>, weight: u32) -> Option<Made> {
+    let round = [op::DUP2, op::CHECKSIG, op::DROP];
+    let script = failing(NONE_ANYONECANPAY, &round, SAME);
+    let block = of_inputs(&Spend::new(Wrap::Bare, &script, Vec::new()), weight, split(rules, SAME));
+    let shape = "`OP_2DUP OP_CHECKSIG OP_DROP` x 67, bare, NONE and ANYONECANPAY";
+    Some(short_messages(block, shape, SAME, script.len()))
+}
+
+pub(super) fn legacy_distinct(rules: &Rules<'_>, weight: u32) -> Option<Made> {
+    let script = failing(NONE_ANYONECANPAY, &SEPARATED, DISTINCT);
+    let block =
+        of_inputs(&Spend::new(Wrap::Bare, &script, Vec::new()), weight, split(rules, DISTINCT));
+    let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, bare, NONE and ANYONECANPAY";
+    Some(short_messages(block, shape, DISTINCT, script.len()))
+}
+
+/// About a script's length is hashed for each check.
+fn short_messages(block: FullBlock, shape: &str, checks: usize, script: usize) -> Made {
+    let checks = (block.inputs * checks) as u64;
+    Made { block, shape: shape.to_owned(), checks, hashed_bytes: checks * (script as u64 + 60) }
+}
+
+pub(super) fn witness(_: &Rules<'_>, weight: u32) -> Option<Made> {
+    let mut script = failing(ALL, &SEPARATED, DISTINCT);
+    // Signature and key are left.
+    script.push(op::NIP);
+    let spend = Spend::new(Wrap::P2wsh, &script, Vec::new());
+    let inputs = SIGOP_COST_MAX / DISTINCT;
+    let most = OVERHEAD as u64 + spend.input_weight() * inputs as u64;
+    let block = of_inputs(&spend, weight.min(most as u32), Split::NONE);
+    let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, p2wsh";
+    Some(short_messages(block, shape, DISTINCT, 156 + script.len()))
+}
+
+/// One input whose annex pays for its checks.
+pub(super) fn tapscript_same(_: &Rules<'_>, weight: u32) -> Option<Made> {
+    let checks = (weight as usize).saturating_sub(3_000) / CHECK_WEIGHT;
+    let mut script = Vec::new();
+    asm::push(&mut script, &key());
+    script.extend([op::DUP2, op::CHECKSIGVERIFY].repeat(checks.saturating_sub(1)));
+    script.push(op::CHECKSIG);
+    let mut annex = vec![0; checks * (CHECK_WEIGHT - 2)];
+    annex.insert(0, 0x50);
+    let tapscript = Signed { script, inputs: 1, positions: vec![u32::MAX], annex: Some(annex) };
+    let shape = "`OP_2DUP OP_CHECKSIGVERIFY`, tapscript with an annex";
+    Some(Made {
+        block: tapscript.block(),
+        shape: shape.to_owned(),
+        checks: checks as u64,
+        hashed_bytes: 0,
+    })
+}
+
+/// Inputs of as many signatures as their stack holds, each for another position of the script.
+pub(super) fn tapscript_distinct(_: &Rules<'_>, weight: u32) -> Option<Made> {
+    const ROUND: [u8; 5] =
+        [op::CODESEPARATOR, op::FROMALTSTACK, op::DUP, op::TOALTSTACK, op::CHECKSIGVERIFY];
+    /// Signature with its length, and the round that checks it.
+    const EACH: usize = 65 + ROUND.len();
+    let room = (weight as usize).saturating_sub(3_000);
+    let checks = (room.saturating_sub(400) / EACH).clamp(1, 900);
+    let inputs = (room / (checks * EACH + 400)).max(1);
+    let mut script = Vec::new();
+    asm::push(&mut script, &key());
+    script.push(op::TOALTSTACK);
+    script.extend(ROUND.repeat(checks));
+    script.push(op::PUSH1);
+    // Opcodes in front of the first separator: the push and what puts the key away.
+    let positions = (0..checks).map(|check| 2 + (check * ROUND.len()) as u32).collect();
+    let tapscript = Signed { script, inputs, positions, annex: None };
+    let shape = "`OP_CODESEPARATOR OP_FROMALTSTACK OP_DUP OP_TOALTSTACK OP_CHECKSIGVERIFY` x 900, tapscript";
+    let checks = (inputs * checks) as u64;
+    Some(Made {
+        block: tapscript.block(),
+        shape: shape.to_owned(),
+        checks,
+        hashed_bytes: checks * 250,
+    })
+}
+
+fn key() -> [u8; 32] {
+    Keypair::from_secret_key(&secret()).x_only_public_key().0.to_byte_array()
+}
+
+/// Inputs that run a tapscript on signatures.
+struct Signed {
+    script: Vec<u8>,
+    inputs: usize,
+    /// What each signature says about the last separator executed before it is checked, in that order.
+    positions: Vec<u32>,
+    annex: Option<Vec<u8>>,
+}
+
+impl Signed {
+    /// Witnesses are no part of what they sign, so the transaction is there first.
+    fn block(&self) -> FullBlock {
+        let spend = Spend::new(Wrap::Tapscript, &self.script, Vec::new());
+        let view = spend.tx.view();
+        let (base, _) = block::transaction(view, &[], 0..self.inputs, 0);
+        let tx = Transaction::parse(base.clone(), Encoding::Segwit)
+            .expect("written as transactions are");
+        let spent = vec![TxOut { value: 2, script_pubkey: &spend.script_pubkey }; self.inputs];
+        let context = TxContext::new(tx.view(), &spent);
+        let keypair = Keypair::from_secret_key(&secret());
+        let leaf_hash = tap_leaf_hash(0xc0, &self.script);
+        let annex_hash = self.annex.as_deref().map(annex_hash);
+        // Script and control block.
+        let commitment: Vec<&[u8]> = view.witness(0).iter().collect();
+        let witness = |input: usize| {
+            let sign = |&code_separator: &u32| {
+                let position = TapscriptPosition { leaf_hash, code_separator };
+                let message = context
+                    .sighash_taproot(input, 0, annex_hash.as_ref(), Some(&position))
+                    .expect("the default hash type has a message");
+                schnorr::sign_no_aux_rand(&message, &keypair).to_byte_array().to_vec()
+            };
+            // The first one is on top.
+            let mut items: Vec<Vec<u8>> = self.positions.iter().rev().map(sign).collect();
+            items.extend(commitment.iter().map(|item| item.to_vec()));
+            items.extend(self.annex.clone());
+            items
+        };
+        let witnesses: Vec<Vec<Vec<u8>>> = (0..self.inputs).map(witness).collect();
+        let full = block::with_witnesses(&base, &witnesses);
+        block::of_transactions(&[(base, full)], spend.script_pubkey.clone(), self.inputs)
+    }
+}

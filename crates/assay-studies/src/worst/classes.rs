@@ -1,0 +1,199 @@
+//! Classes of work that a block can be full of.
+
+use assay_bench::plan::Wrap;
+use assay_consensus::script::opcode::op;
+use assay_consensus::script::{Operation, RuleSet, asm};
+
+use super::block::{FullBlock, Split, of_inputs};
+use super::checks;
+use super::hashing::Cost;
+use crate::spend::Spend;
+
+/// A class: what is done as often as a block's weight allows.
+#[derive(Debug)]
+pub(crate) struct Class {
+    /// Small letters, digits, `-`.
+    pub(crate) name: &'static str,
+    /// What takes the time, and where it was published.
+    pub(crate) summary: &'static str,
+    /// Whether it needs rules that are not in force.
+    pub(crate) is_proposed: bool,
+    /// The block of about this weight; `None` where these rules do not have the class.
+    pub(crate) make: fn(&Rules<'_>, u32) -> Option<Made>,
+}
+
+/// The rules that a block is made for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules<'a> {
+    pub(crate) set: &'a RuleSet,
+    /// Shapes of hashing scripts that pass under them, the worst first.
+    pub(crate) costs: &'a [Cost],
+}
+
+/// A block, and what verifying it does.
+#[derive(Debug)]
+pub(crate) struct Made {
+    pub(crate) block: FullBlock,
+    /// The script, in words.
+    pub(crate) shape: String,
+    /// Signatures checked.
+    pub(crate) checks: u64,
+    /// Bytes of signature messages and of operands of hashing opcodes.
+    pub(crate) hashed_bytes: u64,
+}
+
+const fn class(
+    name: &'static str,
+    summary: &'static str,
+    make: fn(&Rules<'_>, u32) -> Option<Made>,
+) -> Class {
+    Class { name, summary, is_proposed: false, make }
+}
+
+const fn proposed(
+    name: &'static str,
+    summary: &'static str,
+    make: fn(&Rules<'_>, u32) -> Option<Made>,
+) -> Class {
+    Class { name, summary, is_proposed: true, make }
+}
+
+/// All of them, in the order of the table.
+pub(crate) const CLASSES: &[Class] = &[
+    class(
+        "legacy-hashing",
+        "signature messages of outputs before SegWit, each as long as its transaction (BIP54's first motive)",
+        checks::legacy_messages,
+    ),
+    class(
+        "legacy-checks",
+        "signature checks of outputs before SegWit, which do not count where they are spent: 67 an input, one message",
+        checks::legacy_same,
+    ),
+    class(
+        "legacy-checks-distinct",
+        "the same with a message of its own for each check, 50 an input: no cache of results helps",
+        checks::legacy_distinct,
+    ),
+    class(
+        "witness-checks",
+        "ECDSA checks of P2WSH, 80,000: as many as the block's limit of signature operations lets through",
+        checks::witness,
+    ),
+    class(
+        "tapscript-checks-same",
+        "BIP340 checks of tapscript, one for 50 weight units, all of the same signature",
+        checks::tapscript_same,
+    ),
+    class(
+        "tapscript-checks",
+        "BIP340 checks of tapscript, each of another valid signature",
+        checks::tapscript_distinct,
+    ),
+    class(
+        "hashing-bare",
+        "hashing opcodes in outputs of earlier blocks, whose weight does not count where they are spent",
+        |rules, weight| hashing(rules, weight, Wrap::Bare),
+    ),
+    class("hashing-p2wsh", "hashing opcodes in P2WSH: 201 operations a script", |rules, weight| {
+        hashing(rules, weight, Wrap::P2wsh)
+    }),
+    class(
+        "hashing-tapscript",
+        "hashing opcodes in tapscript, bound by weight alone",
+        |rules, weight| hashing(rules, weight, Wrap::Tapscript),
+    ),
+    class(
+        "stack-bare",
+        "OP_ROLL through a thousand elements, in outputs of earlier blocks",
+        |_, weight| {
+            let script = rolls(201);
+            let block =
+                of_inputs(&Spend::new(Wrap::Bare, &script, Vec::new()), weight, Split::NONE);
+            Some(plain(block, "`998 OP_ROLL` x 201 on 999 elements, bare"))
+        },
+    ),
+    class("stack-tapscript", "the same in tapscript", |_, weight| {
+        let rounds = weight.saturating_sub(6_000) / 4;
+        let mut script = rolls(rounds as usize);
+        script.extend(vec![op::DROP2; ELEMENTS / 2]);
+        let spend = Spend::new(Wrap::Tapscript, &script, Vec::new());
+        let block = of_inputs(&spend, weight, Split::NONE);
+        Some(plain(block, "`998 OP_ROLL` on 999 elements, tapscript"))
+    }),
+    class(
+        "opcodes-bare",
+        "scripts of 10,000 bytes that are read and not executed, and coins of that size",
+        |_, weight| {
+            let mut script = vec![0, op::IF];
+            script.extend(vec![op::PUSH1; 9_990]);
+            script.extend([op::ENDIF, op::PUSH1]);
+            let block =
+                of_inputs(&Spend::new(Wrap::Bare, &script, Vec::new()), weight, Split::NONE);
+            Some(plain(block, "`0 OP_IF 1 … OP_ENDIF 1`, 9,994 bytes, bare"))
+        },
+    ),
+    class("opcodes-tapscript", "the cheapest opcode, a weight unit each", |_, weight| {
+        let mut script = vec![op::NOP; weight.saturating_sub(2_500) as usize];
+        script.push(op::PUSH1);
+        let spend = Spend::new(Wrap::Tapscript, &script, Vec::new());
+        let block = of_inputs(&spend, weight, Split::NONE);
+        Some(plain(block, "`OP_NOP`, tapscript"))
+    }),
+    proposed("cat", "OP_CAT that copies an element of half the limit twice (BIP347)", cat),
+    proposed("templatehash", "OP_TEMPLATEHASH, two weight units each (BIP446)", |rules, weight| {
+        let operation = rules.set.tapscript().operations.get(op::TEMPLATEHASH);
+        (operation == Some(Operation::TemplateHash)).then(|| {
+            let rounds = weight.saturating_sub(2_500) / 2;
+            let mut script = [op::TEMPLATEHASH, op::DROP].repeat(rounds as usize);
+            script.push(op::PUSH1);
+            let spend = Spend::new(Wrap::Tapscript, &script, Vec::new());
+            let block = of_inputs(&spend, weight, Split::NONE);
+            // What BIP446 hashes: tag, version, lock time, three hashes, index and whether there is an annex.
+            let hashed_bytes = u64::from(rounds) * 173;
+            let shape = "`OP_TEMPLATEHASH OP_DROP`, tapscript".to_owned();
+            Made { hashed_bytes, shape, ..plain(block, "") }
+        })
+    }),
+];
+
+/// Elements that deep stacks have: the limit of a thousand, without the operand.
+const ELEMENTS: usize = 999;
+
+/// That many elements, and then so many times the lowest is brought up.
+fn rolls(rounds: usize) -> Vec<u8> {
+    let mut script = vec![op::PUSH1; ELEMENTS];
+    let mut round = Vec::new();
+    asm::push_number(&mut round, ELEMENTS as i64 - 1);
+    round.push(op::ROLL);
+    script.extend(round.repeat(rounds));
+    script
+}
+
+fn plain(block: FullBlock, shape: &str) -> Made {
+    Made { block, shape: shape.to_owned(), checks: 0, hashed_bytes: 0 }
+}
+
+/// The worst shape of this kind of output.
+fn hashing(rules: &Rules<'_>, weight: u32, wrap: Wrap) -> Option<Made> {
+    let cost = rules.costs.iter().find(|cost| cost.shape.wrap == wrap)?;
+    let block = cost.block(weight);
+    let hashed_bytes = cost.hashed(&block);
+    Some(Made { hashed_bytes, ..plain(block, &cost.shape.text()) })
+}
+
+/// An element of half the limit, put together with itself; the copies of it are as large as copying opcodes allow.
+fn cat(rules: &Rules<'_>, weight: u32) -> Option<Made> {
+    let language = rules.set.tapscript();
+    if language.operations.get(op::CAT) != Some(Operation::Cat) {
+        return None;
+    }
+    let limit = language.copies.bytes_max(op::DUP).unwrap_or(usize::MAX);
+    let half = (language.element_bytes_max / 2).min(limit);
+    let rounds = weight.saturating_sub(12_000) / 4;
+    let mut script = [op::DUP, op::DUP, op::CAT, op::DROP].repeat(rounds as usize);
+    script.extend([op::DROP, op::PUSH1]);
+    let spend = Spend::new(Wrap::Tapscript, &script, vec![vec![0x42; half]]);
+    let block = of_inputs(&spend, weight, Split::NONE);
+    Some(plain(block, &format!("`OP_DUP OP_DUP OP_CAT OP_DROP` on {half} bytes, tapscript")))
+}

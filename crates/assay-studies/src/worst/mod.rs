@@ -1,0 +1,170 @@
+//! An atlas of worst blocks: for each rule set and class of work a block that is made and verified as a whole, by our engine
+//! and by Bitcoin Core's kernel.
+//!
+//! Nothing here is a weapon: the blocks are regtest's, they exist in memory alone, and the classes are published (BIP-0054,
+//! Delving Bitcoin 710 and 2367).
+
+pub(crate) mod block;
+mod cell;
+mod checks;
+mod classes;
+pub(crate) mod hashing;
+mod report;
+
+use std::cell::OnceCell;
+
+use assay_bench::harness::Row;
+use assay_bench::plan::WorstSettings;
+use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
+use assay_bench::{BenchError, Progress};
+use assay_consensus::script::RuleSet;
+
+use self::cell::{Cell, Effort};
+use self::classes::{CLASSES, Class, Rules};
+use crate::kernels::{self, Kernel};
+use crate::rules;
+
+/// What the section `[worst]` asks for.
+#[derive(Debug)]
+pub(crate) struct WorstSuite {
+    settings: WorstSettings,
+    kernels: OnceCell<Vec<Kernel>>,
+}
+
+impl WorstSuite {
+    pub(crate) fn new(settings: WorstSettings) -> Self {
+        Self { settings, kernels: OnceCell::new() }
+    }
+
+    fn kernels(&self) -> Result<&[Kernel], BenchError> {
+        if let Some(kernels) = self.kernels.get() {
+            return Ok(kernels);
+        }
+        let settings = &self.settings;
+        let kernels = kernels::start(settings.kernel.as_deref(), settings.kernel_8000.as_deref())?;
+        Ok(self.kernels.get_or_init(|| kernels))
+    }
+
+    fn rules(&self) -> Result<Vec<RuleSet>, BenchError> {
+        let all = rules::by_names(self.settings.rules.iter().map(String::as_str))?;
+        if all.is_empty() {
+            return Err(BenchError::Parameter { what: "rules", wanted: "at least one rule set" });
+        }
+        Ok(all)
+    }
+
+    fn classes(&self) -> Result<Vec<&'static Class>, BenchError> {
+        let wanted = &self.settings.classes;
+        if let Some(unknown) =
+            wanted.iter().find(|name| CLASSES.iter().all(|class| class.name != **name))
+        {
+            let known = CLASSES.iter().map(|class| class.name.to_owned()).collect();
+            return Err(BenchError::UnknownName {
+                what: "class of worst blocks",
+                name: unknown.clone(),
+                known,
+            });
+        }
+        let is_wanted =
+            |class: &&Class| wanted.is_empty() || wanted.iter().any(|name| class.name == *name);
+        Ok(CLASSES.iter().filter(is_wanted).collect())
+    }
+
+    /// Every cell that there is, measured.
+    fn cells(&self, extent: Extent, progress: &dyn Progress) -> Result<Vec<Cell>, BenchError> {
+        let (mut sets, classes) = (self.rules()?, self.classes()?);
+        if extent == Extent::Smoke {
+            sets.truncate(1);
+        }
+        let effort = Effort::of(extent, self.settings.seconds_max)?;
+        let (costs, _) = hashing::search(&sets, extent, progress)?;
+        let kernels = self.kernels()?;
+        let mut cells: Vec<Cell> = Vec::new();
+        let total = sets.len() * classes.len();
+        for (set, costs) in sets.iter().zip(&costs) {
+            let rules = Rules { set, costs };
+            for class in &classes {
+                let number = cells.len() + 1;
+                progress.begin(
+                    &format!(
+                        "{} under {}, {number} of {total} at most",
+                        class.name,
+                        rules::name(set)
+                    ),
+                    1,
+                );
+                // What another rule set lets be the same block is measured once.
+                let made = (class.make)(&rules, effort.weight_first());
+                let known = made.as_ref().and_then(|made| {
+                    let same = |cell: &&Cell| {
+                        cell.class.name == class.name && cell.first_block == made.block.raw
+                    };
+                    cells.iter().find(same)
+                });
+                if let Some(cell) = known {
+                    let cell = Cell { rules: *set, ..cell.clone() };
+                    cells.push(cell);
+                } else if made.is_some() {
+                    cells.push(cell::measure(class, &rules, kernels, &effort)?);
+                }
+                progress.step();
+            }
+        }
+        Ok(cells)
+    }
+}
+
+impl Suite for WorstSuite {
+    fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+        self.rules()?;
+        self.classes()?;
+        self.kernels()?;
+        Ok(Vec::new())
+    }
+
+    fn studies(
+        &self,
+        extent: Extent,
+        _: &[Row],
+        progress: &dyn Progress,
+    ) -> Result<Vec<Study>, BenchError> {
+        let cells = self.cells(extent, progress)?;
+        Ok(report::studies(&cells, self.kernels()?))
+    }
+
+    fn published(&self) -> Vec<Published> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use assay_bench::Silent;
+
+    #[test]
+    fn every_class_is_measured_under_todays_rules_or_says_what_it_needs() {
+        let suite = WorstSuite::new(WorstSettings::default());
+        let cells = suite.cells(Extent::Smoke, &Silent).expect("cells");
+        for class in CLASSES {
+            let is_there = cells.iter().any(|cell| cell.class.name == class.name);
+            assert_eq!(is_there, !class.is_proposed, "{}", class.name);
+        }
+        let studies = report::studies(&cells, &[]);
+        assert!(studies[0].lead.as_ref().is_some_and(|lead| lead.contains("under today")));
+    }
+
+    #[test]
+    fn settings_are_checked() {
+        let bad = |settings: WorstSettings| {
+            let error = WorstSuite::new(settings).benchmarks(Extent::Smoke).err();
+            error.map(|error| error.to_string()).unwrap_or_default()
+        };
+        let defaults = WorstSettings::default;
+        let error = bad(WorstSettings { classes: vec!["worst".to_owned()], ..defaults() });
+        assert!(error.contains("legacy-hashing"), "{error}");
+        let error = bad(WorstSettings { rules: vec!["p2qrh".to_owned()], ..defaults() });
+        assert!(error.contains("known are today"), "{error}");
+        assert!(!bad(WorstSettings { rules: Vec::new(), ..defaults() }).is_empty());
+    }
+}

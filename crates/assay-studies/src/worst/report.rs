@@ -1,0 +1,288 @@
+//! The atlas in words, tables and a chart.
+
+use assay_bench::suite::{Study, StudyChart, StudyTable};
+
+use super::block::BLOCK_WEIGHT;
+use super::cell::Cell;
+use super::classes::CLASSES;
+use crate::kernels::Kernel;
+use crate::rules::name;
+
+/// The class that the others are set against: 80,000 checks of BIP340, as many as a block may have.
+const YARDSTICK: &str = "tapscript-checks-same";
+
+/// All of it.
+pub(super) fn studies(cells: &[Cell], kernels: &[Kernel]) -> Vec<Study> {
+    vec![
+        Study {
+            id: "atlas".to_owned(),
+            title: "The worst block of each rule set".to_owned(),
+            lead: lead(cells),
+            charts: vec![chart(cells)],
+            prose: prose(cells, kernels),
+            tables: vec![by_rules(cells), cells_table(cells)],
+        },
+        Study {
+            id: "against-core".to_owned(),
+            title: "Bitcoin Core's kernel on the same blocks".to_owned(),
+            prose: vec![against_prose(cells)],
+            tables: vec![against_table(cells)],
+            ..Study::default()
+        },
+        Study {
+            id: "classes".to_owned(),
+            title: "Classes and scripts".to_owned(),
+            prose: CLASSES
+                .iter()
+                .map(|class| format!("- `{}`: {}", class.name, class.summary))
+                .collect(),
+            tables: vec![work_table(cells)],
+            ..Study::default()
+        },
+    ]
+}
+
+/// Rule sets in the order of the plan.
+fn rule_sets(cells: &[Cell]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for cell in cells {
+        let name = name(&cell.rules);
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+fn of_rules<'c>(cells: &'c [Cell], rules: &str) -> impl Iterator<Item = &'c Cell> {
+    cells.iter().filter(move |cell| name(&cell.rules) == rules)
+}
+
+fn worst<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<&'c Cell> {
+    cells.max_by(|left, right| left.full_s().total_cmp(&right.full_s()))
+}
+
+/// `about` in front of what was not made in full.
+fn seconds(cell: &Cell) -> String {
+    let full = cell.full_s();
+    let digits = if full < 10.0 { 2 } else { 0 };
+    format!("{}{full:.digits$}", if cell.is_full() { "" } else { "about " })
+}
+
+fn lead(cells: &[Cell]) -> Option<String> {
+    let threads = rayon::current_num_threads();
+    let mut parts = Vec::new();
+    for rules in rule_sets(cells) {
+        let cell = worst(of_rules(cells, &rules))?;
+        parts.push(format!("{} s under {rules} ({})", seconds(cell), cell.class.name));
+    }
+    Some(format!(
+        "The worst block of those tried takes our engine, on {threads} threads: {}.",
+        parts.join("; ")
+    ))
+}
+
+/// For each rule set its worst class of outputs before SegWit, and of what the block's own weight bounds.
+fn chart(cells: &[Cell]) -> StudyChart {
+    let groups = rule_sets(cells);
+    let is_earlier = |cell: &&Cell| cell.preparation > u64::from(BLOCK_WEIGHT) / 4;
+    let bar = |rules: &String, wanted: bool| {
+        let of_kind = of_rules(cells, rules).filter(|cell| is_earlier(cell) == wanted);
+        worst(of_kind).map(Cell::full_s)
+    };
+    let bars = |wanted: bool| groups.iter().map(|rules| bar(rules, wanted)).collect();
+    let yardstick = |rules: &String| {
+        let cell = of_rules(cells, rules).find(|cell| cell.class.name == YARDSTICK);
+        cell.map(Cell::full_s)
+    };
+    StudyChart {
+        title: "Seconds of the worst block that was found, by rule set".to_owned(),
+        y_label: format!("s, {} threads", rayon::current_num_threads()),
+        bars: vec![
+            ("with scripts in earlier blocks".to_owned(), bars(true)),
+            ("all scripts in the block".to_owned(), bars(false)),
+            ("80,000 BIP340 checks".to_owned(), groups.iter().map(yardstick).collect()),
+        ],
+        groups,
+    }
+}
+
+fn prose(cells: &[Cell], kernels: &[Kernel]) -> Vec<String> {
+    let mut prose = vec![
+        "Each cell is a block that was made and verified as a whole by every rule that needs no more of a chain, outputs in memory. Blocks of growing \
+         weight are made until the next one would take longer than the plan allows; \"about\" is the time of the heaviest one extended to 4 million \
+         weight units by the growth from the one before, and the table has its own weight and time."
+            .to_owned(),
+        "Scripts of outputs before SegWit do not count in the block that spends them: the column \"earlier blocks\" says how many blocks of outputs an \
+         attacker has to make first. Anybody may spend them meanwhile, unless their scripts ask for more."
+            .to_owned(),
+        "This is the worst that was tried, not a bound: a search over shapes of hashing scripts, and classes that were published (BIP54; Delving Bitcoin \
+         710 and 2367)."
+            .to_owned(),
+    ];
+    if kernels.is_empty() {
+        prose.push(
+            "Bitcoin Core's kernel was not measured: its program was not found. `cd peers/kernel && cargo build --release` builds it.".to_owned(),
+        );
+    }
+    prose.extend(bip54(cells));
+    prose
+}
+
+/// Whether signature checks are what is left under BIP54.
+fn bip54(cells: &[Cell]) -> Option<String> {
+    let today = worst(of_rules(cells, "today"))?;
+    let after = worst(of_rules(cells, "bip54"))?;
+    Some(format!(
+        "BIP54 bounds legacy signature operations of a transaction, not of a block: its worst block here is `{}` with {} checks, {:.1} times faster than \
+         today's worst (`{}`); BIP54's text says 40 times.",
+        after.class.name,
+        thousands(after.checks * u64::from(BLOCK_WEIGHT) / after.weight.max(1)),
+        today.full_s() / after.full_s(),
+        today.class.name,
+    ))
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn owned(head: &[&str]) -> Vec<String> {
+    head.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// Rule sets by classes.
+fn by_rules(cells: &[Cell]) -> StudyTable {
+    let sets = rule_sets(cells);
+    let mut head = vec!["class".to_owned()];
+    head.extend(sets.iter().cloned());
+    let mut rows = Vec::new();
+    for class in CLASSES {
+        let cell =
+            |rules: &String| of_rules(cells, rules).find(|cell| cell.class.name == class.name);
+        if sets.iter().all(|rules| cell(rules).is_none()) {
+            continue;
+        }
+        let text = |rules: &String| cell(rules).map_or_else(|| "-".to_owned(), seconds);
+        let mut row = vec![class.name.to_owned()];
+        row.extend(sets.iter().map(text));
+        rows.push(row);
+    }
+    let caption = format!(
+        "Seconds of a block of 4 million weight units, our engine, {} threads",
+        rayon::current_num_threads()
+    );
+    StudyTable { caption, head, word_columns: 1, rows }
+}
+
+/// What was made, and how long it took.
+fn cells_table(cells: &[Cell]) -> StudyTable {
+    let head = [
+        "class",
+        "rules",
+        "weight",
+        "s, all threads",
+        "s, one thread",
+        "of 80,000 checks",
+        "earlier blocks",
+        "peak heap, MiB",
+    ];
+    let rows = cells.iter().map(|cell| {
+        let yardstick = of_rules(cells, &name(&cell.rules))
+            .find(|other| other.class.name == YARDSTICK)
+            .map(|yardstick| cell.full_s() / yardstick.full_s());
+        vec![
+            cell.class.name.to_owned(),
+            name(&cell.rules),
+            cell.weight.to_string(),
+            format!(
+                "{:.3} ({:.3} to {:.3})",
+                cell.seconds.median, cell.seconds.min, cell.seconds.max
+            ),
+            format!("{:.3}", cell.seconds_alone),
+            yardstick.map_or_else(|| "-".to_owned(), |times| format!("{times:.2}")),
+            format!("{:.1}", cell.preparation as f64 / f64::from(BLOCK_WEIGHT)),
+            format!("{:.1}", cell.peak_bytes as f64 / 1_048_576.0),
+        ]
+    });
+    StudyTable {
+        caption: "Blocks that were made and verified as a whole".to_owned(),
+        head: owned(&head),
+        word_columns: 2,
+        rows: rows.collect(),
+    }
+}
+
+/// What a block does.
+fn work_table(cells: &[Cell]) -> StudyTable {
+    let head = ["class", "rules", "script", "inputs", "checks", "hashed, MB"];
+    let rows = cells.iter().map(|cell| {
+        vec![
+            cell.class.name.to_owned(),
+            name(&cell.rules),
+            cell.shape.clone(),
+            cell.inputs.to_string(),
+            cell.checks.to_string(),
+            format!("{:.1}", cell.hashed_bytes as f64 / 1e6),
+        ]
+    });
+    StudyTable {
+        caption: "What the blocks are full of".to_owned(),
+        head: owned(&head),
+        word_columns: 3,
+        rows: rows.collect(),
+    }
+}
+
+fn against_prose(cells: &[Cell]) -> String {
+    let mut ratios: Vec<(f64, &Cell)> = Vec::new();
+    for cell in cells {
+        if let Some(against) = &cell.against {
+            ratios.push((against.kernel_s / against.ours_s, cell));
+        }
+    }
+    ratios.sort_by(|left, right| left.0.total_cmp(&right.0));
+    let (Some(least), Some(most)) = (ratios.first(), ratios.last()) else {
+        return "No block went to the kernel.".to_owned();
+    };
+    format!(
+        "The scripts of the same block, one thread each, in turns, on the heaviest block that the kernel does in the time that the plan allows. It takes \
+         {:.2} (`{}`) to {:.2} times (`{}`) as long as our engine. A kernel has the rules that it was built with, and judges blocks that are valid under \
+         them: `kernel` today's, `kernel-8000` the report's experiment.",
+        least.0, least.1.class.name, most.0, most.1.class.name
+    )
+}
+
+fn against_table(cells: &[Cell]) -> StudyTable {
+    let head = ["class", "rules", "kernel", "weight", "kernel, s", "ours, s", "ratio", "interval"];
+    let row = |cell: &Cell| {
+        let against = cell.against.as_ref()?;
+        Some(vec![
+            cell.class.name.to_owned(),
+            name(&cell.rules),
+            against.kernel.to_owned(),
+            against.weight.to_string(),
+            format!("{:.3}", against.kernel_s),
+            format!("{:.3}", against.ours_s),
+            format!("{:.2}", against.kernel_s / against.ours_s),
+            against.ratio.as_ref().map_or_else(
+                || "-".to_owned(),
+                |ratio| format!("{:.2} to {:.2}", ratio.low, ratio.high),
+            ),
+        ])
+    };
+    StudyTable {
+        caption: "Scripts of a block, one thread: the kernel's time over ours".to_owned(),
+        head: owned(&head),
+        word_columns: 3,
+        rows: cells.iter().filter_map(row).collect(),
+    }
+}
