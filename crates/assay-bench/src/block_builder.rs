@@ -26,7 +26,8 @@ impl Coinbase {
         let mut body = vec![1];
         body.extend_from_slice(&OutPoint::NULL.to_bytes());
         encode::var_bytes(&mut body, &[&height_prefix(height)[..], tail].concat());
-        body.extend_from_slice(&[0xff; 4]);
+        // Not the final sequence number, and locked to the block before: BIP54 asks for both, and no rule of today minds.
+        body.extend_from_slice(&[0xfe, 0xff, 0xff, 0xff]);
         body.push(if wtxids.is_some() { 2 } else { 1 });
         body.extend_from_slice(&value_sat.to_le_bytes());
         encode::var_bytes(&mut body, script_pubkey);
@@ -36,10 +37,11 @@ impl Coinbase {
             encode::var_bytes(&mut body, &[&WITNESS_COMMITMENT_HEADER[..], &commitment].concat());
         }
         let version = 2i32.to_le_bytes();
-        let base = [&version[..], &body, &[0; 4]].concat();
+        let lock_time = height.saturating_sub(1).to_le_bytes();
+        let base = [&version[..], &body, &lock_time].concat();
         let full = match wtxids {
             None => base.clone(),
-            Some(_) => [&version[..], &[0, 1], &body, &[1, 32], &RESERVED, &[0; 4]].concat(),
+            Some(_) => [&version[..], &[0, 1], &body, &[1, 32], &RESERVED, &lock_time].concat(),
         };
         Self { base, full }
     }

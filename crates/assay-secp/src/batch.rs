@@ -20,7 +20,7 @@ use crate::backend::{Kernels, Vectors};
 use crate::{taproot_tweak_ok, verify_ecdsa, verify_schnorr, verify_schnorr_bch};
 
 /// One question with a yes or no answer. Each variant has the meaning of the function of its name.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check<'a> {
     /// [`verify_ecdsa`].
     Ecdsa {

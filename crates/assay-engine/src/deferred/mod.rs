@@ -10,11 +10,13 @@
 //! - A CHECKMULTISIG is claimed as a whole: that its signatures match keys in order. The interpreter only offers this where
 //!   nothing but the outcome depends on which pairs are tried, and the claim is proven by proving the pairs of one matching.
 //! - If one claim does not hold, or the run ended in an error after claims were made, the input is run again from its
-//!   beginning with the immediate checker, and that run decides.
+//!   beginning, and that run decides: with what was decided about its checks, as long as it asks for them in the same order, and
+//!   with the immediate checker from there on.
 //!
 //! So no outcome is ever derived from a wrong answer, whatever was recorded on the way. A prover may leave checks unproven
 //! that hold: libsecp256k1 decides them, and a CHECKMULTISIG needs no verdict on the pairs outside the matching.
 
+mod answered;
 mod backend;
 mod check;
 mod evidence;
@@ -26,10 +28,13 @@ mod recorder;
 mod second_look;
 mod settings;
 
-use assay_consensus::script::{Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext};
+use assay_consensus::script::{
+    Flags, InputStats, Interpreter, RuleSet, ScriptError, SignatureChecker, TxContext,
+};
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
+use answered::Answered;
 pub use backend::backend_name;
 pub use check::{Batches, Check, Prove, default_script_batch};
 pub use near_tip::EXACT_NEAR_TIP_DEFAULT;
@@ -116,8 +121,11 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
     }
 
     /// Verifies everything recorded. `again` is called for each input with a claim that does not hold, in the order in which
-    /// they came, with what was said of it: it has to run the input again with the immediate checker.
-    pub fn settle(&mut self, again: impl FnMut(T, InputStats, &mut Interpreter)) {
+    /// they came, with what was said of it: it has to run the input again with the checker that it is given, which knows the answers.
+    pub fn settle(
+        &mut self,
+        again: impl FnMut(T, InputStats, &mut Interpreter, &mut dyn SignatureChecker),
+    ) {
         self.settle_proven(None, again);
     }
 
@@ -125,14 +133,16 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
     pub(crate) fn settle_proven(
         &mut self,
         proven: Option<&[bool]>,
-        mut again: impl FnMut(T, InputStats, &mut Interpreter),
+        mut again: impl FnMut(T, InputStats, &mut Interpreter, &mut dyn SignatureChecker),
     ) {
         self.recorder.decide(proven, &mut self.holds);
         let mut begin = 0;
         for waiting in self.waiting.drain(..) {
             let end = waiting.claims_end as usize;
             if self.holds[begin..end].contains(&false) {
-                again(waiting.tag, waiting.stats, &mut self.interpreter);
+                let known = self.recorder.answered(begin..end, &self.holds);
+                let mut checker = Answered::new(&known);
+                again(waiting.tag, waiting.stats, &mut self.interpreter, &mut checker);
             }
             begin = end;
         }

@@ -1,5 +1,7 @@
 //! The checker that answers "true", and remembers what it has claimed.
 
+use std::ops::Range;
+
 use assay_consensus::script::{SignatureChecker, SignedMessage};
 
 use super::check::{Check, Prove};
@@ -168,6 +170,18 @@ impl<P> Recorder<P> {
         })
     }
 
+    /// The checks behind these claims with what was decided about them. Groups are left out: their pairs are asked one by one.
+    pub(super) fn answered(&self, claims: Range<usize>, holds: &[bool]) -> Vec<(Check<'_>, bool)> {
+        let claimed = self.claims[claims.clone()].iter().zip(&holds[claims]);
+        claimed.filter_map(|(claim, &holds)| Some((self.check(*claim)?, holds))).collect()
+    }
+
+    /// Whether this input has claimed just that: a script may ask for one signature as often as it has opcodes.
+    fn is_last(&self, asked: &Check<'_>) -> bool {
+        let last = self.claims[self.input.claims..].last();
+        last.and_then(|claim| self.check(*claim)).is_some_and(|check| check == *asked)
+    }
+
     /// What has to be proven for the claims from number `first` on: one check each, for a group those of its guess.
     fn checks_from(&self, first: usize) -> Vec<Check<'_>> {
         let mut checks = Vec::with_capacity(self.claims.len() - first + self.parts.len() / 2);
@@ -301,12 +315,18 @@ struct Missed {
 
 impl<P: Prove> SignatureChecker for Recorder<P> {
     fn ecdsa(&mut self, pubkey: &[u8], der_sig: &[u8], msg: &[u8; 32]) -> bool {
+        if self.is_last(&Check::Ecdsa { pubkey, der_sig, msg }) {
+            return true;
+        }
         let at = self.put(&[msg, pubkey, der_sig]);
         let (key_bytes, sig_bytes) = (pubkey.len() as u32, der_sig.len() as u32);
         self.claim(Claim::Ecdsa { at, key_bytes, sig_bytes })
     }
 
     fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
+        if self.is_last(&Check::Schnorr { xonly, sig, msg }) {
+            return true;
+        }
         let at = self.put(&[msg, xonly, sig]);
         self.claim(Claim::Schnorr { at })
     }

@@ -80,10 +80,9 @@ impl Spend {
         let mut verdicts: Vec<Verdict> = (0..spent.len())
             .map(|input| deferred.verify_input(&context, input, flags, input))
             .collect();
-        deferred.settle(|input, claimed, interpreter| {
+        deferred.settle(|input, claimed, interpreter, checker| {
             assert_eq!(verdicts[input], Ok(claimed));
-            verdicts[input] =
-                interpreter.verify_input(&context, input, flags, &mut ImmediateChecker);
+            verdicts[input] = interpreter.verify_input(&context, input, flags, checker);
         });
         assert_eq!(verdicts, expected, "{flags:?} {:?}", self.scripts);
         expected
@@ -353,6 +352,14 @@ fn statement(tapscript: bool) -> impl Strategy<Value = (Vec<Item>, Vec<u8>)> {
         script.push(op::CHECKSIG);
         (vec![Item::Signature(number)], script)
     });
+    // The same one again and again, as scripts do that nobody needs.
+    let again = (item(), 0usize..3).prop_map(move |(item, number)| {
+        let mut script = Vec::new();
+        key(&mut script, number);
+        script.extend([op::DUP2, op::CHECKSIG, op::DROP].repeat(2));
+        script.push(op::CHECKSIG);
+        (vec![item], script)
+    });
     let several = (prop::collection::vec(item(), 3), 1usize..4, 1usize..4, 0usize..3).prop_map(
         move |(mut items, sigs, keys, from)| {
             let (sigs, mut script) = (sigs.min(keys), Vec::new());
@@ -384,7 +391,7 @@ fn statement(tapscript: bool) -> impl Strategy<Value = (Vec<Item>, Vec<u8>)> {
         vec![op::NOT, op::IF, op::RETURN, op::ENDIF],
         vec![op::DUP, op::BOOLAND, op::IF, op::RETURN, op::ENDIF],
     ];
-    let check = prop_oneof![2 => single, 2 => right, 3 => several];
+    let check = prop_oneof![2 => single, 2 => right, 1 => again, 3 => several];
     (check, prop::sample::select(ends)).prop_map(|((items, mut script), end)| {
         script.extend(end);
         (items, script)

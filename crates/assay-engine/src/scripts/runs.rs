@@ -103,21 +103,27 @@ impl DeferredRuns {
     /// the scripts ask, if they are known.
     fn settle(&mut self, proven: Option<&[bool]>, contexts: &mut impl Contexts) {
         let Self { scripts, found } = self;
-        scripts.settle_proven(proven, |Site { run, input }, claimed, interpreter| {
+        scripts.settle_proven(proven, |Site { run, input }, claimed, interpreter, checker| {
             let found = &mut found[run as usize];
             if found.failure.is_some_and(|(first, _)| first < input) {
                 return;
             }
-            contexts.with(run as usize, input, &mut |context, flags| {
-                let checker = &mut ImmediateChecker;
-                match interpreter.verify_input(context, input as usize, flags, checker) {
+            contexts.with(
+                run as usize,
+                input,
+                &mut |context, flags| match interpreter.verify_input(
+                    context,
+                    input as usize,
+                    flags,
+                    checker,
+                ) {
                     Ok(stats) => {
                         found.sigchecks -= u64::from(claimed.sig_checks);
                         found.sigchecks += u64::from(stats.sig_checks);
                     }
                     Err(error) => found.fail(input, error),
-                }
-            });
+                },
+            );
         });
     }
 

@@ -30,8 +30,8 @@ impl Verifier {
     ) -> Result<InputStats, ScriptError> {
         let verdict = self.interpreter.verify_input(ctx, input, flags, &mut ImmediateChecker);
         let mut later = self.deferred.verify_input(ctx, input, flags, input);
-        self.deferred.settle(|input, _, interpreter| {
-            later = interpreter.verify_input(ctx, input, flags, &mut ImmediateChecker);
+        self.deferred.settle(|input, _, interpreter, checker| {
+            later = interpreter.verify_input(ctx, input, flags, checker);
         });
         assert_eq!(later, verdict, "signatures checked later");
         verdict

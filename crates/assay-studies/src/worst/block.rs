@@ -41,7 +41,7 @@ impl Split {
 pub(crate) struct FullBlock {
     pub(crate) raw: Vec<u8>,
     /// Of every input.
-    script_pubkey: Vec<u8>,
+    pub(crate) script_pubkey: Vec<u8>,
     pub(crate) inputs: usize,
     pub(crate) weight: u64,
 }

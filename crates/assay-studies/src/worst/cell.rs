@@ -8,6 +8,7 @@ use assay_bench::suite::Extent;
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::RuleSet;
 use assay_engine::{Block, BlockVerifier};
+use assay_hash::sha256;
 use assay_report::stats::ratio::{Ratio, Summary};
 use assay_wire::TxOut;
 
@@ -49,7 +50,7 @@ impl Effort {
     /// Weight of the first block: each next one is heavier by [`STEP`].
     pub(super) const fn weight_first(&self) -> u32 {
         let mut weight = self.weight_max;
-        while weight >= 62_500 * STEP {
+        while weight >= 15_000 * STEP {
             weight /= STEP;
         }
         weight
@@ -68,8 +69,12 @@ pub(super) struct Cell {
     pub(super) class: &'static Class,
     pub(super) rules: RuleSet,
     pub(super) shape: String,
-    /// The smallest block of the class: two cells with the same one are the same.
-    pub(super) first_block: Vec<u8>,
+    /// Of the smallest block of the class: two cells with the same one are the same.
+    pub(super) first_block: [u8; 32],
+    /// Whether another rule set has the same blocks, under which it was measured.
+    pub(super) is_known: bool,
+    /// Whether the heaviest block is all that the class can have.
+    pub(super) is_full: bool,
     /// The heaviest block that was made.
     pub(super) weight: u64,
     pub(super) inputs: usize,
@@ -102,17 +107,17 @@ impl Cell {
     /// Seconds of a full block: measured, or extended by the growth that was measured.
     pub(super) fn full_s(&self) -> f64 {
         let times = f64::from(BLOCK_WEIGHT) / self.weight as f64;
-        if self.is_full() {
+        if self.is_full {
             self.seconds.median
         } else {
             self.seconds.median * times.powf(self.growth)
         }
     }
+}
 
-    /// Whether the block is as heavy as the class lets it be.
-    pub(super) fn is_full(&self) -> bool {
-        self.weight > u64::from(BLOCK_WEIGHT) * 9 / 10 || self.growth == 0.0
-    }
+/// Its bytes and the script that it spends: bare scripts are not in the block.
+pub(super) fn identity(block: &FullBlock) -> [u8; 32] {
+    sha256(&[&block.raw[..], &block.script_pubkey].concat())
 }
 
 /// Makes blocks of growing weight until the next one would take too long, and measures the last one.
@@ -131,24 +136,25 @@ pub(super) fn measure(
     let mut kernel = None;
     let mut steps: Vec<(f64, f64)> = Vec::new();
     let mut weight = effort.weight_first();
-    let mut first_block = Vec::new();
+    let mut first_block = [0; 32];
     let (made, growth) = loop {
         let made = make(weight)?;
-        if first_block.is_empty() {
-            first_block.clone_from(&made.block.raw);
-            kernel = kernels.iter().find(|kernel| made.block.verify(&kernel.rules).is_ok());
+        if steps.is_empty() {
+            first_block = identity(&made.block);
+            // To Bitcoin Core a proposed opcode is one that succeeds, which is other work.
+            let able = |kernel: &&Kernel| made.block.verify(&kernel.rules).is_ok();
+            kernel = kernels.iter().find(able).filter(|_| !class.is_proposed);
         }
         let (block, spent) = (made.block.parsed()?, made.block.spent());
         let seconds = timed(|| block::verify(&block, &spent, rules.set))?;
         steps.push((made.block.weight as f64, seconds));
         let growth = growth(&steps);
         let is_last = weight >= effort.weight_max
-            || seconds * f64::from(STEP).powf(growth.max(1.0)) > effort.seconds_max
-            || made.block.weight < u64::from(weight) / 2;
+            || made.is_all
+            // How time grows is not known of one block.
+            || (steps.len() > 1 && seconds * f64::from(STEP).powf(growth) > effort.seconds_max);
         if is_last {
-            // A class with a limit of its own has no heavier block.
-            let ends = made.block.weight < u64::from(weight) / 2;
-            break (made, if ends { 0.0 } else { growth });
+            break (made, growth);
         }
         weight *= STEP;
     };
@@ -159,7 +165,7 @@ pub(super) fn measure(
 
 /// What is known before the last block is measured.
 struct Found {
-    first_block: Vec<u8>,
+    first_block: [u8; 32],
     growth: f64,
     against: Option<Against>,
 }
@@ -171,7 +177,7 @@ fn finish(
     effort: &Effort,
     found: Found,
 ) -> Result<Cell, BenchError> {
-    let Made { block: full, shape, checks, hashed_bytes } = made;
+    let Made { block: full, shape, checks, hashed_bytes, is_all } = made;
     let (block, spent) = (full.parsed()?, full.spent());
     let verify = || block::verify(&block, &spent, rules);
     let mut samples = vec![timed(verify)?];
@@ -186,6 +192,8 @@ fn finish(
         rules: *rules,
         shape,
         first_block,
+        is_known: false,
+        is_full: is_all || full.weight > u64::from(BLOCK_WEIGHT) * 9 / 10,
         weight: full.weight,
         inputs: full.inputs,
         checks,
@@ -227,11 +235,9 @@ fn against(
         let seconds = run(1)?.wall_ns as f64 / 1e9;
         steps.push((made.block.weight as f64, seconds));
         // Loading verifies once more.
-        let next = 2.0 * seconds * f64::from(STEP).powf(growth(&steps).max(1.0));
-        if weight >= effort.weight_max
-            || next > effort.seconds_max
-            || made.block.weight < u64::from(weight) / 2
-        {
+        let next = 2.0 * seconds * f64::from(STEP).powf(growth(&steps));
+        let is_late = steps.len() > 1 && next > effort.seconds_max;
+        if weight >= effort.weight_max || made.is_all || is_late {
             break made;
         }
         weight *= STEP;
@@ -306,7 +312,7 @@ mod tests {
     #[test]
     fn weights_grow_to_a_full_block() {
         let effort = Effort::of(Extent::Full, 60.0).expect("settings");
-        assert_eq!(effort.weight_first() * 64, BLOCK_WEIGHT);
+        assert_eq!(effort.weight_first() * 256, BLOCK_WEIGHT);
         assert!(Effort::of(Extent::Full, 0.0).is_err());
         assert_eq!((effort.rounds_of(0.01), effort.rounds_of(50.0)), (5, 1));
     }

@@ -65,7 +65,7 @@ pub(super) fn legacy_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     // One transaction; a message has no input scripts, as the transaction has none.
     let hashed_bytes = checks * (block.weight / 4);
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, bare, one transaction";
-    Some(Made { block, shape: shape.to_owned(), checks, hashed_bytes })
+    Some(Made { block, shape: shape.to_owned(), checks, hashed_bytes, is_all: false })
 }
 
 pub(super) fn legacy_same(rules: &Rules<'_>, weight: u32) -> Option<Made> {
@@ -87,7 +87,8 @@ pub(super) fn legacy_distinct(rules: &Rules<'_>, weight: u32) -> Option<Made> {
 /// About a script's length is hashed for each check.
 fn short_messages(block: FullBlock, shape: &str, checks: usize, script: usize) -> Made {
     let checks = (block.inputs * checks) as u64;
-    Made { block, shape: shape.to_owned(), checks, hashed_bytes: checks * (script as u64 + 60) }
+    let hashed_bytes = checks * (script as u64 + 60);
+    Made { block, shape: shape.to_owned(), checks, hashed_bytes, is_all: false }
 }
 
 pub(super) fn witness(_: &Rules<'_>, weight: u32) -> Option<Made> {
@@ -99,7 +100,8 @@ pub(super) fn witness(_: &Rules<'_>, weight: u32) -> Option<Made> {
     let most = OVERHEAD as u64 + spend.input_weight() * inputs as u64;
     let block = of_inputs(&spend, weight.min(most as u32), Split::NONE);
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, p2wsh";
-    Some(short_messages(block, shape, DISTINCT, 156 + script.len()))
+    let made = short_messages(block, shape, DISTINCT, 156 + script.len());
+    Some(Made { is_all: u64::from(weight) >= most, ..made })
 }
 
 /// One input whose annex pays for its checks.
@@ -118,6 +120,7 @@ pub(super) fn tapscript_same(_: &Rules<'_>, weight: u32) -> Option<Made> {
         shape: shape.to_owned(),
         checks: checks as u64,
         hashed_bytes: 0,
+        is_all: false,
     })
 }
 
@@ -145,6 +148,7 @@ pub(super) fn tapscript_distinct(_: &Rules<'_>, weight: u32) -> Option<Made> {
         shape: shape.to_owned(),
         checks,
         hashed_bytes: checks * 250,
+        is_all: false,
     })
 }
 

@@ -40,6 +40,8 @@ pub(crate) struct Made {
     pub(crate) checks: u64,
     /// Bytes of signature messages and of operands of hashing opcodes.
     pub(crate) hashed_bytes: u64,
+    /// Whether a limit of its own lets the class have no heavier block.
+    pub(crate) is_all: bool,
 }
 
 const fn class(
@@ -171,7 +173,7 @@ fn rolls(rounds: usize) -> Vec<u8> {
 }
 
 fn plain(block: FullBlock, shape: &str) -> Made {
-    Made { block, shape: shape.to_owned(), checks: 0, hashed_bytes: 0 }
+    Made { block, shape: shape.to_owned(), checks: 0, hashed_bytes: 0, is_all: false }
 }
 
 /// The worst shape of this kind of output.

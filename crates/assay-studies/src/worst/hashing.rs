@@ -249,10 +249,17 @@ pub(crate) fn search(
     Ok((found, searched))
 }
 
+/// The limit of today.
+const TODAY: usize = RuleSet::TODAY.base.element_bytes_max;
+
 /// Everything that is tried under these rules.
 fn shapes(rules: &RuleSet, extent: Extent) -> Vec<Shape> {
     let max = rules.element_bytes_max();
     let mut sizes = vec![max];
+    if max > TODAY {
+        // Kinds of scripts whose limit stays.
+        sizes.push(TODAY);
+    }
     match extent {
         Extent::Smoke => {}
         // What does not fit into a bare script at full size does at three eighths of it.

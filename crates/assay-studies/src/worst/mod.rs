@@ -97,12 +97,13 @@ impl WorstSuite {
                 let made = (class.make)(&rules, effort.weight_first());
                 let known = made.as_ref().and_then(|made| {
                     let same = |cell: &&Cell| {
-                        cell.class.name == class.name && cell.first_block == made.block.raw
+                        cell.class.name == class.name
+                            && cell.first_block == cell::identity(&made.block)
                     };
                     cells.iter().find(same)
                 });
                 if let Some(cell) = known {
-                    let cell = Cell { rules: *set, ..cell.clone() };
+                    let cell = Cell { rules: *set, is_known: true, ..cell.clone() };
                     cells.push(cell);
                 } else if made.is_some() {
                     cells.push(cell::measure(class, &rules, kernels, &effort)?);

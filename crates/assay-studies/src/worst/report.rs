@@ -58,6 +58,11 @@ fn of_rules<'c>(cells: &'c [Cell], rules: &str) -> impl Iterator<Item = &'c Cell
     cells.iter().filter(move |cell| name(&cell.rules) == rules)
 }
 
+/// Each block once, under the first rule set that has it.
+fn measured(cells: &[Cell]) -> impl Iterator<Item = &Cell> {
+    cells.iter().filter(|cell| !cell.is_known)
+}
+
 fn worst<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<&'c Cell> {
     cells.max_by(|left, right| left.full_s().total_cmp(&right.full_s()))
 }
@@ -66,7 +71,7 @@ fn worst<'c>(cells: impl Iterator<Item = &'c Cell>) -> Option<&'c Cell> {
 fn seconds(cell: &Cell) -> String {
     let full = cell.full_s();
     let digits = if full < 10.0 { 2 } else { 0 };
-    format!("{}{full:.digits$}", if cell.is_full() { "" } else { "about " })
+    format!("{}{full:.digits$}", if cell.is_full { "" } else { "about " })
 }
 
 fn lead(cells: &[Cell]) -> Option<String> {
@@ -195,7 +200,7 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
         "earlier blocks",
         "peak heap, MiB",
     ];
-    let rows = cells.iter().map(|cell| {
+    let rows = measured(cells).map(|cell| {
         let yardstick = of_rules(cells, &name(&cell.rules))
             .find(|other| other.class.name == YARDSTICK)
             .map(|yardstick| cell.full_s() / yardstick.full_s());
@@ -214,7 +219,7 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
         ]
     });
     StudyTable {
-        caption: "Blocks that were made and verified as a whole".to_owned(),
+        caption: "Blocks that were made and verified as a whole, each under the first rule set that has it".to_owned(),
         head: owned(&head),
         word_columns: 2,
         rows: rows.collect(),
@@ -224,7 +229,7 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
 /// What a block does.
 fn work_table(cells: &[Cell]) -> StudyTable {
     let head = ["class", "rules", "script", "inputs", "checks", "hashed, MB"];
-    let rows = cells.iter().map(|cell| {
+    let rows = measured(cells).map(|cell| {
         vec![
             cell.class.name.to_owned(),
             name(&cell.rules),
@@ -244,7 +249,7 @@ fn work_table(cells: &[Cell]) -> StudyTable {
 
 fn against_prose(cells: &[Cell]) -> String {
     let mut ratios: Vec<(f64, &Cell)> = Vec::new();
-    for cell in cells {
+    for cell in measured(cells) {
         if let Some(against) = &cell.against {
             ratios.push((against.kernel_s / against.ours_s, cell));
         }
@@ -283,6 +288,6 @@ fn against_table(cells: &[Cell]) -> StudyTable {
         caption: "Scripts of a block, one thread: the kernel's time over ours".to_owned(),
         head: owned(&head),
         word_columns: 3,
-        rows: cells.iter().filter_map(row).collect(),
+        rows: measured(cells).filter_map(row).collect(),
     }
 }

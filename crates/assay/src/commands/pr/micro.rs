@@ -96,6 +96,7 @@ fn plan(task: &MicroTask<'_>) -> BenchPlan {
         questions: Vec::new(),
         rounds: Some(task.rounds),
         stack: None,
+        worst: None,
         ibd: None,
         pairing: None,
         core: Some(CoreSettings {
