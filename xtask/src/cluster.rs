@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 
 use crate::command::finish;
+use crate::fuzz::host_triple;
 
 const PACKAGE: &str = "python/assay-cluster";
 
@@ -14,6 +15,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     let program = program(root)?;
     let kernel = root.join("peers/kernel/target/release/assay-peer-kernel");
+    let fuzz = root.join("fuzz/target").join(host_triple()?).join("release");
     let environment = root.join("target/assay-cluster");
     if let Some(missing) = make(root, &environment) {
         println!("skipped: {missing}");
@@ -23,9 +25,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let in_package = |tool: &str, arguments: &[&str]| {
         let mut command = Command::new(bin.join(tool));
         command.args(arguments).current_dir(root.join(PACKAGE)).env("ASSAY", &program);
-        // The test that needs it says that it was skipped.
-        if std::env::var_os("ASSAY_PEER_KERNEL").is_none() && kernel.is_file() {
-            command.env("ASSAY_PEER_KERNEL", &kernel);
+        // The tests that need one say that they were skipped.
+        for (name, path) in [("ASSAY_PEER_KERNEL", &kernel), ("ASSAY_FUZZ_BINARIES", &fuzz)] {
+            if std::env::var_os(name).is_none() && path.exists() {
+                command.env(name, path);
+            }
         }
         finish(&mut command)
     };

@@ -117,7 +117,7 @@ fn run_one(fuzz: &Path, binary: &Path, target: &str, seconds: u32) -> anyhow::Re
     Ok(clean)
 }
 
-fn host_triple() -> anyhow::Result<String> {
+pub(crate) fn host_triple() -> anyhow::Result<String> {
     let output = Command::new("rustc").arg("-vV").output().context("cannot start rustc")?;
     String::from_utf8_lossy(&output.stdout)
         .lines()

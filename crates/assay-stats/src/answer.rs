@@ -10,7 +10,7 @@ use crate::read::{Damage, ReadOptions};
 pub enum Source<'a> {
     /// Block files; threads and the meaning of "many inputs" are those of the options.
     Blocks(&'a BlockSet, &'a ReadOptions),
-    /// A folder that [`crate::ParquetWriter`] wrote.
+    /// A folder that [`crate::ParquetWriter`] wrote, or one that has such folders, of ranges of one chain.
     Parquet(&'a Path),
 }
 

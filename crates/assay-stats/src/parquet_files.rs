@@ -74,6 +74,22 @@ pub enum ParquetError {
         /// The file.
         path: PathBuf,
     },
+    /// There are no files.
+    #[error("{}: neither {BLOCKS_FILE} there nor folders that have one", path.display())]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Two ranges have a height in common, or are of two chains.
+    #[error("{} and {}: {why}", first.display(), second.display())]
+    Unlike {
+        /// A folder.
+        first: PathBuf,
+        /// Another.
+        second: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
 }
 
 /// Writes both files of a chain into a folder. They get their names when both are whole.
@@ -253,6 +269,59 @@ fn write_values(chunk: &mut SerializedColumnWriter<'_>, values: Values) -> Resul
         }
     };
     Ok(())
+}
+
+/// The folders of a chain's ranges by height, or the folder itself where it has the files.
+///
+/// # Errors
+/// When there are none, or they are not ranges of one chain: every height is in one of them at most.
+pub(crate) fn ranges_in(dir: &Path) -> Result<Vec<PathBuf>, ParquetError> {
+    if dir.join(BLOCKS_FILE).is_file() || dir.join(TXS_FILE).is_file() {
+        return Ok(vec![dir.to_path_buf()]);
+    }
+    let failed = |source| ParquetError::Io { path: dir.to_path_buf(), source };
+    let mut ranges = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.join(BLOCKS_FILE).is_file() {
+            ranges.push((heights_of(&path.join(BLOCKS_FILE))?, path));
+        }
+    }
+    if ranges.is_empty() {
+        return Err(ParquetError::Empty { path: dir.to_path_buf() });
+    }
+    ranges.sort();
+    for two in ranges.windows(2) {
+        let [((about, _, last), first), ((other, next, _), second)] = two else { continue };
+        let unlike =
+            |why| ParquetError::Unlike { first: first.clone(), second: second.clone(), why };
+        if about != other {
+            return Err(unlike("of other chains, or written with other arguments".to_owned()));
+        }
+        if next <= last {
+            return Err(unlike(format!("both have height {next}")));
+        }
+    }
+    Ok(ranges.into_iter().map(|(_, path)| path).collect())
+}
+
+/// What a file of blocks says about itself, and its first and last height.
+fn heights_of(path: &Path) -> Result<(String, i64, i64), ParquetError> {
+    let file =
+        File::open(path).map_err(|source| ParquetError::Io { path: path.to_path_buf(), source })?;
+    let reader = fenced(path, || SerializedFileReader::new(file))?;
+    let about = reader.metadata().file_metadata().key_value_metadata();
+    let about: Vec<String> =
+        about.into_iter().flatten().map(|pair| format!("{}={:?}", pair.key, pair.value)).collect();
+    let (mut first, mut last) = (i64::MAX, i64::MIN);
+    read_table::<BlockRow, ParquetError>(path, &[&BLOCKS.columns[0]], &mut |columns| {
+        if let [Values::Int(heights)] = columns {
+            first = heights.iter().copied().fold(first, i64::min);
+            last = heights.iter().copied().fold(last, i64::max);
+        }
+        Ok(())
+    })?;
+    Ok((about.join(", "), first, last))
 }
 
 /// Reads some columns of one table, some rows at a time.

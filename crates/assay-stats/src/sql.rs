@@ -17,7 +17,7 @@ use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 use crate::answer::{Cell, Loaded, Source};
 use crate::block_set::{BlockSet, Heights};
 use crate::columns::{BLOCKS, Column, Get, TXS, Table, Values, outputs_by_type_view};
-use crate::parquet_files::{BLOCKS_FILE, ParquetError, TXS_FILE, read_table};
+use crate::parquet_files::{BLOCKS_FILE, ParquetError, TXS_FILE, ranges_in, read_table};
 use crate::read::{Detail, Item, ReadOptions, read};
 
 /// Damaged blocks that are named.
@@ -318,19 +318,21 @@ fn load_parquet(
     on_progress: &mut dyn FnMut(&Loaded),
 ) -> Result<Loaded, SqlError> {
     let mut loaded = Loaded::default();
-    if needs.reads_blocks {
-        let columns = wanted(&BLOCKS, &needs.blocks);
-        load_table(connection, &BLOCKS, &columns, &dir.join(BLOCKS_FILE), &mut |rows| {
-            loaded.blocks += rows;
-            on_progress(&loaded);
-        })?;
-    }
-    if needs.reads_txs {
-        let columns = wanted(&TXS, &needs.txs);
-        load_table(connection, &TXS, &columns, &dir.join(TXS_FILE), &mut |rows| {
-            loaded.txs += rows;
-            on_progress(&loaded);
-        })?;
+    for range in ranges_in(dir)? {
+        if needs.reads_blocks {
+            let columns = wanted(&BLOCKS, &needs.blocks);
+            load_table(connection, &BLOCKS, &columns, &range.join(BLOCKS_FILE), &mut |rows| {
+                loaded.blocks += rows;
+                on_progress(&loaded);
+            })?;
+        }
+        if needs.reads_txs {
+            let columns = wanted(&TXS, &needs.txs);
+            load_table(connection, &TXS, &columns, &range.join(TXS_FILE), &mut |rows| {
+                loaded.txs += rows;
+                on_progress(&loaded);
+            })?;
+        }
     }
     Ok(loaded)
 }

@@ -194,6 +194,10 @@ pub(crate) struct RunArguments {
     /// there is none.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) series: Option<u32>,
+    /// Run only this pair, counted from 1, of the N of --pairs: machines that share a plan run whole
+    /// pairs each, and `assay compare --machines` puts them together, as `assay-cluster run` does.
+    #[arg(long, value_name = "I", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["series", "profile"])]
+    pub(crate) pair: Option<u32>,
     /// How nodes get their blocks, instead of the plan's `by`. Block by block: `rpc`, or from a
     /// peer: `p2p`, `compact`. Syncs: `peer`, from our node over the peer-to-peer protocol, or from
     /// block files: `load-block`, `reindex`, `reindex-chainstate` (the Bitcoin Core family). Our

@@ -19,13 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-# Raylets stay on the loopback interface; read when Ray is imported.
-os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-# The token of the tests is their own.
-os.environ["RAY_AUTH_MODE"] = "token"
-os.environ["RAY_AUTH_TOKEN"] = "tests" * 8
-
 SALT = "00112233445566778899aabbccddeeff" * 2
 # The figures that one pass and all parts have in common.
 FIGURES = ("tip_height", "tip_hash", "blocks", "txs", "inputs", "outputs", "block_bytes", "utxo")
@@ -97,6 +90,49 @@ class Chain:
         return plan
 
 
+class Raylets:
+    """A head without cores and three nodes of one core, on the loopback interface."""
+
+    def __init__(self) -> None:
+        # Not every test needs Ray.
+        from ray.cluster_utils import Cluster
+
+        self.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+        self.nodes = [self.add() for _ in range(3)]
+
+    @property
+    def address(self) -> str:
+        """For `--address`."""
+        return str(self.cluster.address)
+
+    def add(self, **more: object) -> Any:  # noqa: ANN401 (no stubs)
+        """Another node."""
+        return self.cluster.add_node(num_cpus=1, include_dashboard=False, **more)
+
+    def kill_node_of(self, worker: int) -> None:
+        """Kills the raylet whose child a worker is."""
+        raylet = parent(worker)
+        for node in self.nodes:
+            if node.all_processes["raylet"][0].process.pid == raylet:
+                self.nodes.remove(node)
+                self.cluster.remove_node(node, allow_graceful=False)
+                return
+        raise AssertionError(f"no node has the raylet {raylet}")
+
+
+@cache
+def raylets() -> Raylets:
+    """One cluster for all tests: it takes most of the time that a test takes."""
+    shared = Raylets()
+    atexit.register(shared.cluster.shutdown)
+    return shared
+
+
+def shared() -> tuple[str, str]:
+    """Arguments that use it; without them a command starts a cluster of its own, which one test is enough for."""
+    return "--address", raylets().address
+
+
 @cache
 def bitcoin() -> Chain:
     """A valid chain."""
@@ -113,14 +149,15 @@ def rejected_plan() -> Path:
 class SlowProgram:
     """A program that is `assay`, only slower in parts, and that leaves a line for each part that it begins."""
 
-    def __init__(self, folder: Path, seconds: float) -> None:
+    def __init__(self, folder: Path, seconds: float, word: str = "--part") -> None:
+        self.word = word
         folder.mkdir()
         self.log = folder / "log"
         self.log.touch()
         self.path = folder / "assay"
         self.path.write_text(
             "#!/bin/sh\n"
-            'case "$*" in *"--part "*)\n'
+            f'case "$*" in *"{word} "*)\n'
             f'  echo "$$ $PPID $*" >> {self.log}\n'
             f"  sleep {seconds};;\n"
             "esac\n"
@@ -131,7 +168,7 @@ class SlowProgram:
     def begun(self) -> list[tuple[int, int, int]]:
         """Process, the one that started it, and part, in order."""
         lines = [line.split() for line in self.log.read_text().splitlines()]
-        return [(int(words[0]), int(words[1]), int(words[words.index("--part") + 1])) for words in lines]
+        return [(int(words[0]), int(words[1]), int(words[words.index(self.word) + 1])) for words in lines]
 
     def parts(self) -> list[int]:
         """The parts that began, in order."""

@@ -9,28 +9,17 @@ import signal
 import subprocess
 import unittest
 from pathlib import Path
-from typing import Any
 
-# Its settings must be there before Ray is imported.
 from tests import support
 
-from ray.cluster_utils import Cluster  # isort: skip
 
-
-class Raylets(unittest.TestCase):
-    cluster: Cluster
-    nodes: list[Any]
-
+class Cluster(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
         support.program()
-        cls.cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
-        cls.addClassCleanup(cls.cluster.shutdown)
-        cls.nodes = [cls.add_node() for _ in range(3)]
+        cls.raylets = support.raylets()
 
-    @classmethod
-    def add_node(cls, **more: object) -> Any:  # noqa: ANN401 (no stubs)
-        return cls.cluster.add_node(num_cpus=1, include_dashboard=False, **more)
+    raylets: support.Raylets
 
     def setUp(self) -> None:
         self.chain = support.bitcoin()
@@ -39,7 +28,7 @@ class Raylets(unittest.TestCase):
         self.dir.mkdir()
 
     def command(self, *more: str | Path, plan: Path | None = None) -> list[str | Path]:
-        fixed = ["--out", self.out, "--address", self.cluster.address, "--json"]
+        fixed: list[str | Path] = ["--out", self.out, "--address", self.raylets.address, "--json"]
         return ["validate", plan or self.chain.plan, *fixed, *more]
 
     def start(self, *more: str | Path) -> subprocess.Popen[str]:
@@ -59,16 +48,6 @@ class Raylets(unittest.TestCase):
         run = support.assay("shard", "run", self.chain.plan, "--all", "--out", again)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertEqual(support.parts_in(self.out), support.parts_in(again))
-
-    def kill_node_of(self, worker: int) -> None:
-        """A worker is a child of its raylet."""
-        raylet = support.parent(worker)
-        for node in self.nodes:
-            if node.all_processes["raylet"][0].process.pid == raylet:
-                self.nodes.remove(node)
-                self.cluster.remove_node(node, allow_graceful=False)
-                return
-        self.fail(f"no node has the raylet {raylet}")
 
     def finish(self, driver: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
         stdout, stderr = driver.communicate(timeout=support.TIMEOUT_S)
@@ -91,9 +70,9 @@ class Raylets(unittest.TestCase):
         support.wait_until(lambda: not support.is_alive(first), "end of the program of a dead worker")
         support.wait_until(lambda: len(program.begun()) >= 5, "fifth part")
         _, worker, _ = program.begun()[-1]
-        self.kill_node_of(worker)
+        self.raylets.kill_node_of(worker)
         output = self.finish(driver)
-        self.nodes.append(self.add_node())
+        self.raylets.nodes.append(self.raylets.add())
         self.check(output)
         self.assertIn("its worker process died; trying again", output.stderr)
         self.assertIn("its node died; trying again", output.stderr)
@@ -156,8 +135,8 @@ class Raylets(unittest.TestCase):
         other.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo assay 0.0.9 || exec {support.program()} "$@"\n')
         other.chmod(0o755)
         path = os.environ["PATH"]
-        node = self.add_node(env_vars={"PATH": f"{folders[1]}{os.pathsep}{path}"})
-        self.addCleanup(self.cluster.remove_node, node)
+        node = self.raylets.add(env_vars={"PATH": f"{folders[1]}{os.pathsep}{path}"})
+        self.addCleanup(self.raylets.cluster.remove_node, node)
         env = {"PATH": f"{folders[0]}{os.pathsep}{path}"}
         output = support.run(*self.command("--assay", "assay"), env=env)
         self.fails(output, "has another program: assay 0.0.9", "the driver has assay")
@@ -222,7 +201,7 @@ class Raylets(unittest.TestCase):
         output = self.finish(driver)
         self.check(output)
         self.assertNotIn(salt, output.stdout + output.stderr)
-        logs = Path(self.cluster.head_node.get_session_dir_path())
+        logs = Path(self.raylets.cluster.head_node.get_session_dir_path())
         files = [path for path in logs.rglob("*") if path.is_file() and path.stat().st_size]
         self.assertTrue(files)
         for path in files:

@@ -33,7 +33,7 @@ class Local(unittest.TestCase):
 
     def test_a_muhash_in_place_of_coins(self) -> None:
         plan = self.chain.make_plan("by-muhash", "regtest", "--muhash", self.chain.whole["utxo"]["muhash"])
-        output = support.run("validate", plan, "--out", self.out, "--processes", "2", "--audit", "40", "--json")
+        output = support.run("validate", plan, "--out", self.out, *support.shared(), "--audit", "40", "--json")
         self.assertEqual(support.good(output)["utxo"]["muhash"], self.chain.whole["utxo"]["muhash"])
         self.assertIn("2 parts gave the same bytes", output.stderr)
 
@@ -45,7 +45,7 @@ class Local(unittest.TestCase):
         changed = support.scratch() / "changed.dat"
         changed.write_bytes(wrong)
         output = support.run(
-            "validate", self.chain.plan, "--out", self.out, "--coins", changed, "--processes", "2", "--json"
+            "validate", self.chain.plan, "--out", self.out, "--coins", changed, *support.shared(), "--json"
         )
         self.assertIn(output.returncode, (1, 2), output.stderr)
         if output.stdout:

@@ -38,23 +38,23 @@ class Campaigns(unittest.TestCase):
         command = [program, "compare", *numbers, "--jobs", "2", "--json", "--out", str(self.out / "one")]
         one = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
         campaign = ("compare-kernel", *numbers, "--rounds", "2", "--out", self.out, "--program", program, "--json")
-        many = self.report(support.run(*campaign, "--processes", "2"))
+        many = self.report(support.run(*campaign, *support.shared()))
         self.assertEqual((many["found"], many["ranges"]), (False, 3))
         self.assertGreater(sum(one["classes"][name]["blocks"] for name in one["classes"]), 60)
         for key in one.keys() - {"elapsed_s"}:
             self.assertEqual(many[key], one[key], key)
         # What has ended is not done again, and does not mix with anything else.
         (self.out / "range-00001.json").unlink()
-        again = support.run(*campaign, "--processes", "1")
+        again = support.run(*campaign, *support.shared())
         self.assertEqual({**self.report(again), "elapsed_s": 0}, {**many, "elapsed_s": 0})
         self.assertIn("2 of 3 ranges have a result", again.stderr)
-        other = support.run(*campaign, "--processes", "1", "--seed", "8")
+        other = support.run(*campaign, "--seed", "8")
         self.assertEqual((other.returncode, other.stdout), (2, ""), other.stderr)
         self.assertIn("other arguments", other.stderr)
 
     def test_crashes(self) -> None:
         campaign = ("crash", "--seeds", "5..6", "--kills", "2", "--scale", "0.01", "--out", self.out, "--json")
-        output = support.run(*campaign, "--assay", support.program(), "--processes", "1")
+        output = support.run(*campaign, "--assay", support.program(), *support.shared())
         report = self.report(output)
         self.assertEqual((report["found"], report["blocks_lost"]), (False, 0))
         self.assertEqual([run["seed"] for run in report["runs"]], [5, 6])
@@ -76,23 +76,23 @@ class Campaigns(unittest.TestCase):
         )
         program.chmod(0o755)
         campaign = ("crash", "--seeds", "1..9", "--kills", "1", "--out", self.out, "--assay", program, "--json")
-        output = support.run(*campaign, "--processes", "2")
+        output = support.run(*campaign, *support.shared())
         report = self.report(output, 1)
         self.assertTrue(report["found"])
         self.assertEqual(report["blocks_lost"], 1)
         self.assertEqual((self.out / "found" / "range-00002" / "node" / "log").read_text(), "evidence\n")
         self.assertIn("the rest is cancelled", output.stderr)
-        again = support.run(*campaign, "--processes", "2")
+        again = support.run(*campaign)
         self.assertEqual(self.report(again, 1), report)
-        text = support.run(*campaign[:-1], "--processes", "2")
+        text = support.run(*campaign[:-1])
         self.assertRegex(text.stdout, "^a find in [3-9] kills, [3-9] ranges$")
 
     def test_wrong_arguments(self) -> None:
         for arguments, words in [
             (("crash", "--out", self.out, "--seeds", "5..4"), "holds no seed"),
             (
-                ("crash", "--out", self.out, "--seeds", "1", "--scale", "-1", "--processes", "1"),
-                "failed on the only node",
+                ("crash", "--out", self.out, "--seeds", "1", "--scale", "-1", *support.shared()),
+                "failed on every node",
             ),
             (("compare-kernel", "--out", self.out, "--blocks", "0"), "give 1 or more"),
             (("compare-kernel", "--out", self.out, "--program", "no-such-program"), "give its path"),

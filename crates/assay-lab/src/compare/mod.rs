@@ -5,6 +5,7 @@
 //! and its floor is higher. What was decided beforehand is kept: rounds that a plan did not ask for at first are not counted.
 
 mod floor;
+mod machines;
 #[cfg(test)]
 mod made_up;
 mod pairs;
@@ -16,6 +17,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use assay_report::number::in_percent;
+use assay_report::stats::machines::MachineRatios;
 use assay_report::stats::paired::{PairedRatio, Spread, holm};
 use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
 use serde::{Deserialize, Serialize};
@@ -23,6 +25,9 @@ use serde::{Deserialize, Serialize};
 use crate::results::{self, LoadError, PhaseResult, Results, Run, TargetResults};
 
 pub use self::floor::{Floor, FloorError, FloorRow};
+pub use self::machines::{
+    MACHINES_MIN, MachineEntry, MachinesError, compare_machines, load_machines,
+};
 pub use self::pairs::{LeftOut, PAIRS_MIN, PairCount};
 pub use self::same_work::Difference;
 
@@ -186,6 +191,9 @@ pub struct PairComparison {
     pub varied: Vec<Difference>,
     /// Per phase and in total, for each seen share.
     pub rows: Vec<ComparedRow>,
+    /// The machines, where pairs of several were put together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<MachineEntry>,
     /// What a reader must know.
     pub notes: Vec<String>,
 }
@@ -207,6 +215,9 @@ pub struct ComparedRow {
     pub second: Spread,
     /// Time of the first over time of the second.
     pub ratio: PairedRatio,
+    /// What each machine has, where pairs of several were put together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<MachineRatios>,
     /// The t test, adjusted for the number of totals, or of other rows.
     pub p_adjusted: Option<f64>,
     /// Share by which the median has to differ at least.
@@ -248,20 +259,29 @@ pub fn compare(sources: &[Source], options: &CompareOptions) -> Result<Compariso
         };
         comparisons.push(compare_pair((first, label(first)), (second, label(second)), options)?);
     }
+    Ok(finish(sources, comparisons, options))
+}
+
+/// Floors and verdicts.
+fn finish(
+    sources: &[Source],
+    mut comparisons: Vec<PairComparison>,
+    options: &CompareOptions,
+) -> Comparison {
     let floor = Floor::measured(sources, &comparisons);
     // The same software within these results says what others have to exceed; not what it has to exceed itself.
     for compared in &mut comparisons {
         let measured = if compared.is_aa { None } else { floor.as_ref() };
         judge(compared, options, options.aa.as_ref().or(measured));
     }
-    Ok(Comparison {
+    Comparison {
         schema: SCHEMA,
         kind: "comparison".to_owned(),
         delta: options.delta,
         control_limit: options.control_limit,
         comparisons,
         floor,
-    })
+    }
 }
 
 /// Who is compared with whom.
@@ -347,17 +367,12 @@ fn compare_pair(
     let mut rows = Vec::new();
     let mut counts = Vec::new();
     let mut took_turns = true;
-    let seconds_shares = second.target.seen_shares();
-    let is_shared = |seen: &f64| {
-        let percent = in_percent(*seen);
-        seconds_shares.iter().any(|other| in_percent(*other) == percent)
-    };
-    for seen in first.target.seen_shares().into_iter().filter(is_shared) {
+    for seen in first.target.seen_shares().into_iter().filter(is_shared_by(second)) {
         let limit = options.control_limit;
         let (pairs, count) = pairs::of(first, second, seen, limit, of_other_machine);
         took_turns &= pairs::took_turns(&pairs);
         counts.push(count);
-        rows.extend(rows_of(first.results, seen, &pairs));
+        rows.extend(rows_of(first.results, seen, &[pairs], false));
     }
     let is_aa =
         first.source == second.source && same_work::is_same_software(first.target, second.target);
@@ -369,11 +384,18 @@ fn compare_pair(
         pairs: counts,
         varied,
         rows,
+        machines: Vec::new(),
         notes: Vec::new(),
     };
     compared.notes = notes(&compared);
     compared.notes.extend(unlike_ways(first, second));
     Ok(compared)
+}
+
+/// Whether the other side has this pre-relayed share too.
+fn is_shared_by(second: Side<'_>) -> impl Fn(&f64) -> bool {
+    let shares: Vec<_> = second.target.seen_shares().into_iter().map(in_percent).collect();
+    move |seen| shares.contains(&in_percent(*seen))
 }
 
 /// What a reader must know beside the figures.
@@ -440,21 +462,30 @@ fn figures(results: &Results) -> Vec<(String, String, bool, Figure<'_>)> {
     figures
 }
 
-fn rows_of(results: &Results, seen: f64, pairs: &[(&Run, &Run)]) -> Vec<ComparedRow> {
+/// The rows of pairs of one share; a group is what one machine made.
+fn rows_of(
+    results: &Results,
+    seen: f64,
+    groups: &[Vec<(&Run, &Run)>],
+    are_machines: bool,
+) -> Vec<ComparedRow> {
     let mut rows = Vec::new();
     for (what, title, is_total, figure) in figures(results) {
-        let first: Option<Vec<f64>> = pairs.iter().map(|(run, _)| figure(run)).collect();
-        let second: Option<Vec<f64>> = pairs.iter().map(|(_, run)| figure(run)).collect();
-        let (Some(first), Some(second)) = (first, second) else { continue };
-        let Some(ratio) = PairedRatio::of(&first, &second) else { continue };
+        let times = |pairs: &Vec<(&Run, &Run)>| -> Option<(Vec<f64>, Vec<f64>)> {
+            pairs.iter().map(|(left, right)| Some((figure(left)?, figure(right)?))).collect()
+        };
+        let Some(times) = groups.iter().map(times).collect::<Option<Vec<_>>>() else { continue };
+        let Some((ratio, machines)) = PairedRatio::of_machines(&times) else { continue };
+        let (first, second): (Vec<_>, Vec<_>) = times.into_iter().unzip();
         rows.push(ComparedRow {
             seen,
             what,
             title,
             is_total,
-            first: Spread::of(&first),
-            second: Spread::of(&second),
+            first: Spread::of(&first.concat()),
+            second: Spread::of(&second.concat()),
             ratio,
+            machines: are_machines.then_some(machines),
             p_adjusted: None,
             floor: 0.0,
             verdict: Verdict::NotShown,

@@ -66,6 +66,28 @@ impl PairCount {
     }
 }
 
+impl PairCount {
+    /// Of what several machines made of one plan: a pair that one lacks another has.
+    pub(super) fn together(counts: &[(&str, Self)]) -> Self {
+        let sum = |of: fn(&Self) -> usize| counts.iter().map(|(_, count)| of(count)).sum::<usize>();
+        let planned = counts.first().map_or(0, |(_, count)| count.planned);
+        let left_out = counts.iter().flat_map(|(machine, count)| {
+            count.left_out.iter().map(move |left| LeftOut {
+                run: format!("{} on {machine}", left.run),
+                why: left.why.clone(),
+            })
+        });
+        Self {
+            seen: counts.first().map_or(0.0, |(_, count)| count.seen),
+            planned,
+            counted: sum(|count| count.counted),
+            missing: planned.saturating_sub(sum(|count| count.planned - count.missing)),
+            added: sum(|count| count.added),
+            left_out: left_out.collect(),
+        }
+    }
+}
+
 /// Pairs of runs with this share, in order of rounds.
 pub(super) fn of<'a>(
     first: Side<'a>,

@@ -290,3 +290,85 @@ fn floors_are_kept_and_read() {
     assert!(Floor::load(&path).is_err());
     assert!(Floor::load(&folder.path().join("missing")).is_err());
 }
+
+/// What machines have when they share the pairs of `results`: one result for each pair, as `assay run --pair` writes it.
+fn on_machines(results: &Results, pairs_of: &[(&str, &[u32])]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    for (name, pairs) in pairs_of {
+        for pair in *pairs {
+            let mut one = results.clone();
+            one.targets.iter_mut().for_each(|target| target.runs.retain(|run| run.repeat == *pair));
+            one.machine.cpu = Some(format!("processor of {name}"));
+            let folder = dir.path().join(name).join(format!("pair-{:05}", pair + 1));
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let json = serde_json::to_vec(&one).expect("JSON");
+            std::fs::write(folder.join(results::FILE), json).expect("a file");
+        }
+    }
+    dir
+}
+
+fn over_machines(dir: &Path) -> Result<Comparison, MachinesError> {
+    compare_machines(&load_machines(dir)?, &CompareOptions::default())
+}
+
+#[test]
+fn pairs_of_one_machine_are_the_pairs_of_one_execution() {
+    let results = turns(1.08);
+    let dir = on_machines(&results, &[("a", &[0, 1, 2, 3, 4, 5])]);
+    let (one, many) = (of_one(results), over_machines(dir.path()).expect("comparable"));
+    let (one, many) = (&one.comparisons[0], &many.comparisons[0]);
+    assert_eq!(one.pairs, many.pairs);
+    for (left, right) in one.rows.iter().zip(&many.rows) {
+        assert_eq!((left.ratio, left.verdict), (right.ratio, right.verdict), "{}", left.what);
+        let ratios = right.machines.as_ref().expect("machines");
+        assert_eq!((&ratios.pairs, ratios.p), (&vec![6], None));
+    }
+    assert_eq!(one.rows.len(), many.rows.len());
+    assert_eq!(many.rows[0].verdict, Verdict::Slower);
+}
+
+#[test]
+fn machines_share_the_pairs_of_a_plan() {
+    let dir = on_machines(&turns(1.0), &[("a", &[0, 3, 5]), ("b", &[1]), ("c", &[4])]);
+    let comparison = over_machines(dir.path()).expect("comparable");
+    let [compared] = &comparison.comparisons[..] else { panic!("one comparison") };
+    let [count] = &compared.pairs[..] else { panic!("one share") };
+    assert_eq!((count.planned, count.counted, count.missing, count.added), (6, 5, 1, 0));
+    assert!(compared.is_aa && compared.took_turns, "{:?}", compared.notes);
+    assert!(compared.rows.iter().all(|row| !row.verdict.is_difference()));
+    let pairs: Vec<_> =
+        compared.machines.iter().map(|entry| (entry.name.as_str(), entry.pairs)).collect();
+    assert_eq!(pairs, [("a", 3), ("b", 1), ("c", 1)]);
+    let text = comparison.text();
+    for words in ["processor of b", "3 of at least 6 machines", "within each of 3 machines"] {
+        assert!(text.contains(words) && comparison.markdown().contains(words), "{text}");
+    }
+    assert!(comparison.floor.is_some_and(|floor| floor.rows.iter().all(|row| row.share < 0.02)));
+}
+
+#[test]
+fn what_are_no_pairs_of_one_plan_is_rejected() {
+    let results = turns(1.0);
+    let rejected =
+        |dir: &tempfile::TempDir| over_machines(dir.path()).expect_err("rejected").to_string();
+    let twice = on_machines(&results, &[("a", &[0, 1]), ("b", &[1])]);
+    assert!(rejected(&twice).contains("pair 2 is in a and in b"), "{}", rejected(&twice));
+    let changes: [(Change, &str); 4] = [
+        (|results| results.targets[1].version = "9.9".to_owned(), "targets: "),
+        (|results| results.pairs_planned = Some(7), "pairs_planned: 6 against 7"),
+        (|results| results.chain.tip = "00".to_owned(), "chain.tip: "),
+        (|results| results.software.assay = "9.9".to_owned(), "software.assay: "),
+    ];
+    for (change, words) in changes {
+        let dir = on_machines(&results, &[("a", &[0, 1])]);
+        let mut other = results.clone();
+        change(&mut other);
+        let more = on_machines(&other, &[("b", &[2])]);
+        std::fs::rename(more.path().join("b"), dir.path().join("b")).expect("a folder");
+        assert!(rejected(&dir).contains(words), "{}", rejected(&dir));
+    }
+    let empty = tempfile::tempdir().expect("a folder");
+    assert!(rejected(&empty).contains("no results there"));
+    assert!(matches!(over_machines(&empty.path().join("no")), Err(MachinesError::Read { .. })));
+}

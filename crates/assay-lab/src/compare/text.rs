@@ -17,6 +17,10 @@ impl Comparison {
         for compared in &self.comparisons {
             let _ = writeln!(out, "{}", heading(compared));
             table(compared).text(&mut out);
+            if let Some(table) = machine_table(compared) {
+                out.push('\n');
+                table.text(&mut out);
+            }
             for line in self.lines(compared) {
                 let _ = writeln!(out, "{line}");
             }
@@ -31,6 +35,10 @@ impl Comparison {
         for compared in &self.comparisons {
             let _ = writeln!(out, "### {}\n", heading(compared));
             table(compared).markdown(&mut out);
+            if let Some(table) = machine_table(compared) {
+                out.push('\n');
+                table.markdown(&mut out);
+            }
             for line in self.lines(compared) {
                 let _ = writeln!(out, "- {line}");
             }
@@ -111,9 +119,9 @@ impl Comparison {
         let of = |compared: &PairComparison| {
             let mut table = table(compared);
             table.caption = format!("{}: {}", heading(compared), table.caption);
-            table
+            std::iter::once(table).chain(machine_table(compared)).collect::<Vec<_>>()
         };
-        self.comparisons.iter().map(of).collect()
+        self.comparisons.iter().flat_map(of).collect()
     }
 
     /// Verdicts on totals, notes, and the floor that was found.
@@ -193,8 +201,13 @@ fn table(compared: &PairComparison) -> Table {
             in_percent(count.seen)
         )
     });
+    let machines = match compared.machines.len() {
+        0 => String::new(),
+        1 => "; one machine".to_owned(),
+        count => format!("; ratios within each of {count} machines, then over machines"),
+    };
     let caption = format!(
-        "time of A over time of B: above 1, B is faster; {}",
+        "time of A over time of B: above 1, B is faster; {}{machines}",
         pairs.collect::<Vec<_>>().join(", ")
     );
     let head = [
@@ -231,4 +244,41 @@ fn table(compared: &PairComparison) -> Table {
         ]);
     }
     table
+}
+
+/// The machines that made the pairs, and the ratios of totals that each has alone.
+fn machine_table(compared: &PairComparison) -> Option<Table> {
+    if compared.machines.is_empty() {
+        return None;
+    }
+    let totals: Vec<&ComparedRow> = compared.rows.iter().filter(|row| row.is_total).collect();
+    let mut head: Vec<String> =
+        ["machine", "processor", "cores", "memory", "kernel", "pairs"].map(str::to_owned).into();
+    head.extend(
+        totals
+            .iter()
+            .map(|row| format!("ratio of {}, {} % pre-relayed", row.title, in_percent(row.seen))),
+    );
+    let head: Vec<&str> = head.iter().map(String::as_str).collect();
+    let mut table = Table::new("machines, with the median ratio of each alone", &head, 2);
+    for (index, entry) in compared.machines.iter().enumerate() {
+        let machine = &entry.machine;
+        let known = |text: Option<String>| text.unwrap_or_else(|| "unavailable".to_owned());
+        let memory = machine.memory_bytes.map(|bytes| format!("{} GiB", (bytes + (1 << 29)) >> 30));
+        let model = machine.cpu_model.as_ref().map(|model| format!(" ({model})"));
+        let mut cells = vec![
+            entry.name.clone(),
+            known(machine.cpu.clone()) + &model.unwrap_or_default(),
+            machine.cores.to_string(),
+            known(memory),
+            known(machine.kernel.clone()),
+            entry.pairs.to_string(),
+        ];
+        for row in &totals {
+            let ratio = row.machines.as_ref().and_then(|ratios| *ratios.medians.get(index)?);
+            cells.push(ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.4}")));
+        }
+        table.rows.push(cells);
+    }
+    Some(table)
 }

@@ -3,6 +3,8 @@
 //! A disturbed run is left out of rates and comparisons by what the machine did, never by what the target did: leaving out slow
 //! runs because they are slow would bias the result. Unequal CPU time for equal work is a caveat only.
 
+use assay_report::number::in_percent;
+
 use super::{Run, Status};
 use crate::process::surroundings::{CoreProbe, Surroundings};
 
@@ -61,9 +63,18 @@ fn slowest_core(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<(usi
     seen.probes.iter().filter_map(above).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
+/// Marks the disturbed of all runs of a target with one chain, sorted by pre-relayed share.
+pub(crate) fn mark_runs(runs: &mut [Run]) {
+    for same_work in
+        runs.chunk_by_mut(|a, b| in_percent(a.seen_requested) == in_percent(b.seen_requested))
+    {
+        mark(same_work);
+    }
+}
+
 /// Marks the disturbed ones of the valid runs of the same target, chain and pre-relayed share. Where all were disturbed they stay
 /// valid, and the reason stays with them: there is nothing better.
-pub(crate) fn mark(same_work: &mut [Run]) {
+fn mark(same_work: &mut [Run]) {
     let reasons: Vec<Option<String>> = {
         let valid = same_work.iter().filter(|run| run.status == Status::Valid);
         let all: Vec<&Surroundings> = valid.filter_map(|run| run.surroundings.as_ref()).collect();

@@ -19,7 +19,6 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use assay_report::atomic_file::{self, WriteError};
-use assay_report::number::in_percent;
 
 use self::journal::{Journal, Settings, run_id};
 use self::one::RunJob;
@@ -63,6 +62,8 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// Targets instead of the plan's.
     pub targets: Vec<TargetSpec>,
+    /// The only pair to run, counted from 0, of all that the plan asks for: others are run elsewhere.
+    pub pair: Option<u32>,
     /// Keep finished runs of an earlier execution with the same settings.
     pub resume: bool,
     /// Leave the nodes' data folders under `out_dir/work`.
@@ -397,7 +398,10 @@ impl Session<'_> {
     /// round, so that slow drift of the machine does not always charge the same one.
     fn schedule(&self) -> Vec<Slot> {
         let mut schedule = Vec::new();
-        for repeat in 0..self.plan.runs.repeat {
+        let pair = self.options.pair;
+        for repeat in
+            (0..self.plan.runs.repeat).filter(|repeat| pair.is_none_or(|pair| pair == *repeat))
+        {
             let chains = 0..self.chains.len();
             let mut round: Vec<Slot> = chains
                 .flat_map(|chain| self.plan.feed.seen.iter().map(move |&seen| (chain, seen)))
@@ -499,7 +503,7 @@ impl Session<'_> {
             runs.sort_by(|a, b| {
                 a.seen_requested.total_cmp(&b.seen_requested).then(a.repeat.cmp(&b.repeat))
             });
-            mark_disturbed(&mut runs);
+            disturbance::mark_runs(&mut runs);
             TargetResults {
                 name: format!("{}{}", target.name, forged.suffix(self.plan)),
                 family: target.family.as_str().to_owned(),
@@ -548,15 +552,6 @@ impl Session<'_> {
         report::write_all(&results, &self.options.out_dir)?;
         self.reporter.event(&Event::ReportWritten { dir: &self.options.out_dir });
         Ok(results)
-    }
-}
-
-/// Marks the disturbed of all runs of a target with one chain.
-fn mark_disturbed(runs: &mut [Run]) {
-    for same_work in
-        runs.chunk_by_mut(|a, b| in_percent(a.seen_requested) == in_percent(b.seen_requested))
-    {
-        disturbance::mark(same_work);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The few statistics that few, long runs allow.
 
+pub mod machines;
 pub mod paired;
 pub mod random;
 pub mod ratio;

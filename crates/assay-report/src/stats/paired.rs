@@ -14,7 +14,7 @@ use super::t_test;
 use super::verdict::Verdict;
 
 /// Coverage of the interval that has to lie within ±δ: two one-sided tests at 5 % each (Schuirmann 1987).
-const EQUIVALENCE_COVERAGE: f64 = 0.90;
+pub(super) const EQUIVALENCE_COVERAGE: f64 = 0.90;
 /// Largest probability, adjusted for the number of questions asked, with which a difference is called one: half of 5 % for the
 /// totals, and half for all other rows.
 const P_MAX: f64 = 0.025;
@@ -33,7 +33,9 @@ pub struct Interval {
 }
 
 impl Interval {
-    fn hull(self, other: Self) -> Self {
+    /// What holds both.
+    #[must_use]
+    pub(super) fn hull(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 }
@@ -166,7 +168,7 @@ pub fn holm(probabilities: &[Option<f64>]) -> Vec<Option<f64>> {
 }
 
 /// Means of resampled logarithms.
-struct Means(Vec<f64>);
+pub(super) struct Means(Vec<f64>);
 
 impl Means {
     fn of(logs: &[f64]) -> Self {
@@ -179,8 +181,24 @@ impl Means {
         Self((0..RESAMPLES).map(|_| mean()).collect())
     }
 
+    /// Of groups that are resampled themselves, and then within; each counts once, however large it is.
+    pub(super) fn of_groups(groups: &[Vec<f64>]) -> Self {
+        let mut random = SplitMix64::new(SEED);
+        let mut mean = || {
+            let mut sum = 0.0;
+            for _ in groups {
+                let group = &groups[random.below(groups.len() as u64) as usize];
+                let count = group.len() as u64;
+                let logs = (0..count).map(|_| group[random.below(count) as usize]);
+                sum += logs.sum::<f64>() / count as f64;
+            }
+            sum / groups.len() as f64
+        };
+        Self((0..RESAMPLES).map(|_| mean()).collect())
+    }
+
     /// The percentile interval: quantiles commute with the exponential, so that ratios need no correction for being ratios.
-    fn interval(&mut self, coverage: f64) -> Interval {
+    pub(super) fn interval(&mut self, coverage: f64) -> Interval {
         let tail = ((1.0 - coverage) / 2.0 * RESAMPLES as f64) as usize;
         let mut quantile = |rank: usize| {
             let (_, value, _) = self.0.select_nth_unstable_by(rank, f64::total_cmp);

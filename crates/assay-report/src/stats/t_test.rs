@@ -23,7 +23,30 @@ pub fn p_of_mean(values: &[f64]) -> Option<f64> {
     Some(two_sided(mean, (variance / count).sqrt(), count - 1.0))
 }
 
-/// The same for the difference of two means, with one variance for both; `None` of fewer than three values in all.
+/// Mean, and how far the interval of this coverage reaches on either side; `None` of fewer than two values.
+pub fn interval_of_mean(values: &[f64], coverage: f64) -> Option<(f64, f64)> {
+    if values.len() < 2 {
+        return None;
+    }
+    let (mean, variance) = moments(values);
+    let count = values.len() as f64;
+    Some((mean, quantile(1.0 - coverage, count - 1.0) * (variance / count).sqrt()))
+}
+
+/// The value that is exceeded on either side with this probability together, by bisection.
+fn quantile(both_tails: f64, freedom: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while two_sided(high, 1.0, freedom) > both_tails && high < 1e12 {
+        high *= 2.0;
+    }
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if two_sided(middle, 1.0, freedom) > both_tails { low = middle } else { high = middle }
+    }
+    high
+}
+
+/// Probability of a difference of two means at least so large, on either side, if there is none, with one variance for both; `None` of fewer than three values in all.
 pub fn p_of_difference(left: &[f64], right: &[f64]) -> Option<f64> {
     let (n_left, n_right) = (left.len() as f64, right.len() as f64);
     let freedom = n_left + n_right - 2.0;
@@ -118,6 +141,7 @@ mod tests {
         ] {
             let found = two_sided(t, 1.0, freedom);
             assert!((found - p).abs() < 1e-6, "{freedom} {t}: {found}");
+            assert!((quantile(p, freedom) - t).abs() < 1e-4 * t, "{freedom} {p}");
         }
     }
 

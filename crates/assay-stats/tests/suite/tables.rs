@@ -13,9 +13,13 @@ use assay_stats::{
 use crate::support::{BITCOIN, CASH, Forged, all};
 
 fn write(set: &BlockSet, dir: &Path) {
+    write_range(set, Heights::ALL, dir);
+}
+
+fn write_range(set: &BlockSet, heights: Heights, dir: &Path) {
     let options = ReadOptions { threads: 2, detail: Detail::TxIds, ..ReadOptions::default() };
     let mut writer = ParquetWriter::create(dir, set.params().name, 50).expect("writable");
-    read(set, Heights::ALL, &options, &mut |item| {
+    read(set, heights, &options, &mut |item| {
         match item {
             Item::Txs(rows) => writer.txs(rows).expect("writable"),
             Item::Block(row) => writer.block(&row).expect("writable"),
@@ -87,6 +91,39 @@ fn check(forged: &Forged) {
 #[test]
 fn sql_over_files_and_over_blocks_equals_the_ledger() {
     all().into_iter().for_each(check);
+}
+
+#[test]
+fn ranges_of_heights_are_one_chain() {
+    let set = BITCOIN.open(&BITCOIN.path());
+    let Heights { first, last } = set.heights();
+    let (whole, ranges) =
+        (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    write(&set, whole.path());
+    let cuts = [first, first + 1, last / 3, last / 2, last + 1];
+    for (number, two) in cuts.windows(2).enumerate() {
+        let heights = Heights { first: two[0], last: two[1] - 1 };
+        // Names in another order than heights.
+        write_range(&set, heights, &ranges.path().join(format!("range-{}", 9 - number)));
+    }
+    for sql in QUESTIONS {
+        let of = |dir: &Path| ask(sql, Source::Parquet(dir)).expect("an answer");
+        let (one, many) = (of(whole.path()), of(ranges.path()));
+        assert_eq!((one.0, one.1), (many.0, many.1), "{sql}");
+    }
+    let rejected = |why: &str| {
+        let found = ask("SELECT COUNT(*) FROM blocks", Source::Parquet(ranges.path()));
+        let error = found.expect_err("not one chain").to_string();
+        assert!(error.contains(why), "{error}");
+    };
+    write_range(&set, Heights { first: last, last }, &ranges.path().join("again"));
+    rejected(&format!("both have height {last}"));
+    fs::remove_dir_all(ranges.path().join("again")).expect("a folder");
+    write(&CASH.open(&CASH.path()), &ranges.path().join("again"));
+    rejected("of other chains");
+    fs::remove_dir_all(ranges.path()).expect("a folder");
+    fs::create_dir(ranges.path()).expect("a folder");
+    rejected("neither blocks.parquet there");
 }
 
 #[test]

@@ -11,12 +11,19 @@ use clap::Args;
 /// the others, round by round. A ratio is the time of the first over that of the second: above 1
 /// the second is faster. Verdicts are faster, slower, equivalent within DELTA, or no difference
 /// shown; docs/METHODOLOGY.md defines them. Results of other work or other settings are rejected.
-/// Exit status 1 when anything became slower.
+/// With --machines, whole pairs of one plan that several machines made are put together: ratios
+/// within each machine first, then over machines. Exit status 1 when anything became slower.
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
     /// Folders of `assay run`, or their results.json.
-    #[arg(required = true, value_name = "RESULTS")]
+    #[arg(required_unless_present = "machines", value_name = "RESULTS")]
     pub(crate) results: Vec<PathBuf>,
+    /// Instead of RESULTS: a folder that holds a folder for each machine, and that the folders of
+    /// its pairs (`assay run --pair`), as `assay-cluster run` leaves them. What differs between
+    /// machines is in both sides of every pair; targets, their versions, plan and work must be the
+    /// same.
+    #[arg(long, value_name = "DIR", conflicts_with = "results")]
+    pub(crate) machines: Option<PathBuf>,
     /// Target that the others are compared with, in one RESULTS [default: the first].
     #[arg(long, value_name = "NAME")]
     pub(crate) baseline: Option<String>,

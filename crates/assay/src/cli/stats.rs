@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use assay_stats::Heights;
 use clap::Args;
 
 /// Chain statistics from block files: counts per range of heights, also as Parquet.
@@ -23,6 +24,10 @@ pub(crate) struct StatsArguments {
     /// the ledger or the files].
     #[arg(long, value_name = "NAME")]
     pub(crate) chain: Option<String>,
+    /// Count these heights alone, both included, as far as the files have them; Parquet files of
+    /// ranges are one chain for `assay chain sql` [default: the whole chain].
+    #[arg(long, value_name = "A..B", value_parser = heights)]
+    pub(crate) heights: Option<Heights>,
     /// Heights in a range; 1 gives single blocks [default: about a hundred ranges].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) range: Option<u32>,
@@ -80,7 +85,8 @@ pub(crate) struct SqlArguments {
     /// changed.
     #[arg(long, value_name = "DIR", required_unless_present_any = ["parquet", "tables"], conflicts_with = "parquet")]
     pub(crate) blocks: Option<PathBuf>,
-    /// Folder with blocks.parquet and txs.parquet.
+    /// Folder with blocks.parquet and txs.parquet, or with folders that each have those of a range
+    /// of heights, as `assay-cluster stats` leaves them.
     #[arg(long, value_name = "DIR")]
     pub(crate) parquet: Option<PathBuf>,
     /// With --blocks: chain, which is main, test (or testnet3), testnet4, signet, regtest or
@@ -102,4 +108,14 @@ pub(crate) struct SqlArguments {
     /// Print JSON: a list of rows, each a list of values, after the list of columns.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Reads `A..B`.
+fn heights(text: &str) -> Result<Heights, String> {
+    let number = |text: &str| text.parse::<u32>().ok();
+    let both = text.split_once("..").and_then(|(a, b)| Some((number(a)?, number(b)?)));
+    match both {
+        Some((first, last)) if first <= last => Ok(Heights { first, last }),
+        _ => Err("give A..B, two heights, both included".to_owned()),
+    }
 }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use assay_lab::compare::{CompareOptions, Comparison, Floor, Source, compare};
+use assay_lab::compare::{
+    CompareOptions, Comparison, Floor, Source, compare, compare_machines, load_machines,
+};
 use assay_report::atomic_file;
 
 use crate::Outcome;
@@ -12,7 +14,10 @@ use crate::output;
 
 pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Outcome> {
     let load = |path: &std::path::PathBuf| Source::load(path);
-    let sources = arguments.results.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+    let sources = match &arguments.machines {
+        Some(dir) => load_machines(dir)?,
+        None => arguments.results.iter().map(load).collect::<Result<Vec<_>, _>>()?,
+    };
     let aa = arguments.aa.as_deref().map(read_floor).transpose()?;
     if let (Some(floor), Some(source)) = (&aa, sources.first())
         && !floor.is_of(&source.results.machine)
@@ -27,7 +32,10 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<Outcome> {
         control_limit: arguments.control_limit,
         vary: arguments.vary.clone(),
     };
-    let comparison = compare(&sources, &options)?;
+    let comparison = match &arguments.machines {
+        Some(_) => compare_machines(&sources, &options)?,
+        None => compare(&sources, &options)?,
+    };
     if arguments.json {
         output::print_json(&comparison)?;
     } else if arguments.csv {

@@ -6,15 +6,16 @@ Ray's own retries are off: they do not avoid the node that failed, and do not sa
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from assay_cluster import node as on_node
-from assay_cluster.cluster import capable_nodes, check_nodes, driver_node, wait_for_nodes
+from assay_cluster.cluster import capable_nodes, check_nodes, cores_of, driver_node, wait_for_nodes
 from assay_cluster.errors import Again, Failure
 from assay_cluster.progress import Progress, say
 
@@ -33,6 +34,10 @@ class Placement:
     retries: int
     wait_s: float
 
+    def with_program(self, program: str) -> Placement:
+        """Another program, placed in the same way."""
+        return replace(self, program=program)
+
 
 @dataclass(frozen=True)
 class Job:
@@ -50,6 +55,8 @@ class _Attempt:
     # Nodes that failed on it.
     avoided: set[str] = field(default_factory=set)
     tries: int = 1
+    # The node that it is bound to.
+    node: str | None = None
 
 
 # Takes a reply: whether the campaign is over. Raises `Again` if the reply is no good, `Failure` if all is lost.
@@ -57,7 +64,10 @@ Judge = Callable[[Job, on_node.Reply], bool]
 
 
 class Campaign:
-    """Runs jobs until all are done, one ends it, or one failed everywhere."""
+    """Runs jobs until all are done, one ends it, or one failed everywhere.
+
+    With `alone`, a job has all cores of its node: what is measured there shares it with no other job.
+    """
 
     def __init__(
         self,
@@ -65,13 +75,16 @@ class Campaign:
         here: on_node.Inspection,
         plan: tuple[str, str] | None = None,
         paths: tuple[str, ...] = (),
+        alone: bool = False,
+        probe: tuple[str, ...] = ("--version",),
     ) -> None:
         """Checks every node for the program of this machine, the plan (file and SHA-256) and what must be there."""
         self.threads = placement.par
         self.retries = placement.retries
         self.wait_s = placement.wait_s
+        self.alone = alone
         self.nodes = wait_for_nodes(self.threads, self.wait_s, say)
-        for remark in check_nodes(self.nodes, placement.program, here, plan, paths):
+        for remark in check_nodes(self.nodes, placement.program, here, plan, paths, probe):
             say(remark)
         count, named = len(self.nodes), ", ".join(sorted(self.nodes.values())[:8])
         say(f"{here.version}, SHA-256 {here.digest[:16]}…, on {count} node{'s' * (count > 1)}: {named}")
@@ -81,6 +94,11 @@ class Campaign:
         self.board = actor.options(scheduling_strategy=pinned).remote()
         self.task = ray.remote(max_retries=0, num_cpus=self.threads)(on_node.run)
         self.pending: dict[Any, _Attempt] = {}
+        # What waits for a node of its own.
+        self.queue: list[_Attempt] = []
+        # All nodes there ever were, and hosts that had several at the same time.
+        self.names = dict(self.nodes)
+        self.shared = _hosts_of_several(self.nodes)
         self.nodes_seen = self.nodes_checked = 0.0
 
     def run(self, jobs: Iterable[Job], judge: Judge, progress: Progress) -> bool:
@@ -92,8 +110,9 @@ class Campaign:
             for job in jobs:
                 names[job.task.number] = job.name.partition(":")[0]
                 self._submit(_Attempt(job, {job.avoid} if job.avoid else set()))
-            while self.pending:
-                ready, _ = ray.wait(list(self.pending), timeout=TICK_S)
+            while self.pending or self.queue:
+                self._fill()
+                ready = self._wait()
                 progress.tick(names.__getitem__)
                 self._mind_nodes()
                 for reference in ready:
@@ -103,9 +122,33 @@ class Campaign:
         finally:
             self._cancel()
 
+    def _wait(self) -> list[Any]:
+        if self.pending:
+            ready: list[Any] = ray.wait(list(self.pending), timeout=TICK_S)[0]
+            return ready
+        time.sleep(TICK_S)
+        return []
+
+    def _fill(self) -> None:
+        """Gives each idle node a job, the first that may run there."""
+        idle = self.nodes.keys() - {attempt.node for attempt in self.pending.values()}
+        for attempt in list(self.queue):
+            possible = sorted(idle - attempt.avoided)
+            if possible:
+                attempt.node = possible[0]
+                idle.discard(attempt.node)
+                self.queue.remove(attempt)
+                self._submit(attempt)
+
     def _submit(self, attempt: _Attempt) -> None:
         options: dict[str, Any] = {"name": attempt.job.name}
-        if attempt.avoided:
+        if self.alone:
+            if attempt.node is None:
+                self.queue.append(attempt)
+                return
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(attempt.node, soft=False)
+            options["num_cpus"] = cores_of(attempt.node, self.threads)
+        elif attempt.avoided:
             options["label_selector"] = {"ray.io/node-id": f"!in({','.join(sorted(attempt.avoided))})"}
         reference = self.task.options(**options).remote(attempt.job.task, self.board)
         self.pending[reference] = attempt
@@ -115,6 +158,9 @@ class Campaign:
         try:
             reply = ray.get(reference)
         except ray.exceptions.TaskUnschedulableError as error:
+            if self.alone:
+                self._again(attempt, f"{name}: its node died")
+                return False
             raise Failure(f"{name}: no node is left for it: {error}") from None
         except ray.exceptions.RayTaskError as error:
             # Of this package, or of the node's system: a full disk, no memory.
@@ -144,6 +190,7 @@ class Campaign:
             raise Failure(f"{why}\nit failed {everywhere}; the same command goes on with the rest")
         say(f"{why}; trying again{' elsewhere' if attempt.avoided else ''}")
         attempt.tries += 1
+        attempt.node = None
         self._submit(attempt)
 
     def _mind_nodes(self) -> None:
@@ -157,7 +204,10 @@ class Campaign:
             say(f"node {before[node]} is lost")
         for node in self.nodes.keys() - before.keys() if before else ():
             say(f"node {self.nodes[node]} is new")
-        waiting = [a for a in self.pending.values() if not self.nodes.keys() - a.avoided]
+        self.names |= self.nodes
+        self.shared |= _hosts_of_several(self.nodes)
+        unfinished = [*self.pending.values(), *self.queue]
+        waiting = [a for a in unfinished if not self.nodes.keys() - a.avoided]
         if not waiting:
             self.nodes_seen = now
         elif now - self.nodes_seen > self.wait_s:
@@ -171,6 +221,11 @@ class Campaign:
             # The worker process dies, and the program with it, since its standard input closes.
             ray.cancel(reference, force=True)
         self.pending.clear()
+        self.queue.clear()
+
+
+def _hosts_of_several(nodes: dict[str, str]) -> set[str]:
+    return {host for host, count in Counter(nodes.values()).items() if count > 1}
 
 
 def _what_died(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,11 @@ EXIT = (
     "could not be found out, 130 interrupted."
 )
 
+COMPARED = (
+    "Exit status: 0 the pairs were compared, 1 a target became slower or a run is invalid, 2 the pairs could not be "
+    "made or compared, 130 interrupted."
+)
+
 FINDS = "Exit status: 0 nothing was found, 1 a find, 2 the campaign could not be finished, 130 interrupted."
 
 
@@ -32,8 +38,11 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"assay-cluster {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_validate(commands)
+    _add_run(commands)
     _add_compare_kernel(commands)
     _add_crash(commands)
+    _add_fuzz(commands)
+    _add_stats(commands)
     return top
 
 
@@ -71,6 +80,32 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(run=_validate)
+
+
+def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "run",
+        help="Run the pairs of a plan of the laboratory, each on a machine of its own",
+        usage="assay-cluster run PLAN --pairs N --out RESULTS [options] [-- ARGUMENTS of `assay run`]",
+        description="Runs each pair of a plan by `assay run PLAN --pairs N --pair I`, whole on one node, which has no "
+        "other job of Ray's meanwhile; a pair whose node is lost is run again elsewhere from its beginning. `assay "
+        "compare --machines RESULTS/machines` then judges all pairs: ratios within each machine first, then over "
+        "machines. What follows `--` goes to `assay run`, such as `-- --target assay --target assay=PATH --scale 0.1`; "
+        "programs and files that it names must be on every node. The report is in RESULTS/run.md and run.json. After "
+        "an interruption the same command goes on.",
+        epilog=COMPARED,
+    )
+    command.add_argument("plan", metavar="PLAN", help="a built-in plan (`assay plan list`), or a file on every node")
+    command.add_argument("--pairs", type=_pairs, required=True, metavar="N", help="pairs, 1 to 100, fixed in advance")
+    _add_out(command)
+    _add_cluster(command, has_par=False)
+    command.add_argument(
+        "--chains",
+        metavar="DIR",
+        help="folder on every node where the chain is kept for its later pairs [default: forged again for each]",
+    )
+    command.add_argument("--json", action="store_true", help="print the report as JSON")
+    command.set_defaults(run=_run)
 
 
 def _add_compare_kernel(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -116,6 +151,65 @@ def _add_crash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     command.set_defaults(run=_crash)
 
 
+def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "fuzz",
+        help="Run the fuzz targets with many seeds",
+        description="Runs the fuzz targets that `cargo xtask fuzz` has built, each with every seed of a range. The "
+        "first finding ends the campaign; its input is in RESULTS/found. Inputs that reach something new return from "
+        "every node, and libFuzzer merges them with those given into RESULTS/corpus. After an interruption the same "
+        "command goes on.",
+        epilog=FINDS,
+    )
+    command.add_argument("targets", nargs="*", metavar="TARGET", help="fuzz targets [default: all that are built]")
+    command.add_argument(
+        "--binaries",
+        required=True,
+        metavar="DIR",
+        help="folder of the built targets, on every node: fuzz/target/HOST/release of the repository",
+    )
+    command.add_argument(
+        "--corpus",
+        metavar="DIR",
+        help="folder with a folder of inputs for each target, on every node, such as fuzz/corpus [default: none]",
+    )
+    command.add_argument("--seeds", type=_seeds, required=True, metavar="A..B", help="seeds, B included; 0 is none")
+    command.add_argument("--seconds", type=_positive, default=60, metavar="N", help="seconds of each run [default: 60]")
+    _add_out(command)
+    _add_cluster(command, program=None)
+    command.add_argument("--json", action="store_true", help="print all runs as JSON")
+    command.set_defaults(run=_fuzz)
+
+
+def _add_stats(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    command = commands.add_parser(
+        "stats",
+        help="Write Parquet files of a chain by range of heights, and query them",
+        description="Counts each range of heights by `assay chain stats --heights A..B --parquet` on some node, and "
+        "gathers the files in RESULTS/parquet/range-N. One query over all of them is answered by `assay chain sql`; "
+        "DuckDB, Spark and others open the same files. The program must be built with `--features tables`, and the "
+        "block files be at one path on every node and on this machine. After an interruption the same command goes "
+        "on.",
+        epilog="Exit status: 0 done, 1 a block could not be counted, 2 failure, 130 interrupted.",
+    )
+    command.add_argument("--blocks", required=True, metavar="DIR", help="folder of the block files, on every node")
+    command.add_argument("--chain", metavar="NAME", help="the chain, if files or ledger do not say")
+    command.add_argument(
+        "--ranges",
+        type=_positive,
+        default=64,
+        metavar="N",
+        help="ranges of heights, 64 MiB of Parquet at most each [64]",
+    )
+    command.add_argument("--sql", metavar="QUERY", help="a query over the tables `blocks`, `txs` and `outputs_by_type`")
+    _add_out(command)
+    _add_cluster(command)
+    form = command.add_mutually_exclusive_group()
+    form.add_argument("--json", dest="form", action="store_const", const="--json", help="print the answer as JSON")
+    form.add_argument("--csv", dest="form", action="store_const", const="--csv", help="print the answer as CSV")
+    command.set_defaults(run=_stats)
+
+
 def _add_out(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out",
@@ -126,27 +220,31 @@ def _add_out(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_cluster(command: argparse.ArgumentParser, program: str = "assay", variable: str = "ASSAY") -> None:
+def _add_cluster(
+    command: argparse.ArgumentParser, program: str | None = "assay", variable: str = "ASSAY", has_par: bool = True
+) -> None:
     command.add_argument(
         "--address",
         metavar="ADDR",
         help="cluster to use: HOST:PORT, or `auto` for the one that this machine is part of "
         "[default: this machine alone]",
     )
-    command.add_argument(
-        "--assay" if program == "assay" else "--program",
-        dest="program",
-        default=os.environ.get(variable, program),
-        metavar="PATH",
-        help=f"the program, on every node [env: {variable}] [default: {program}, by PATH]",
-    )
-    command.add_argument(
-        "--par",
-        type=_positive,
-        default=1,
-        metavar="T",
-        help="threads of one part, as many cores as it occupies [default: 1]",
-    )
+    if program:
+        command.add_argument(
+            "--assay" if program == "assay" else "--program",
+            dest="program",
+            default=os.environ.get(variable, program),
+            metavar="PATH",
+            help=f"the program, on every node [env: {variable}] [default: {program}, by PATH]",
+        )
+    if has_par:
+        command.add_argument(
+            "--par",
+            type=_positive,
+            default=1,
+            metavar="T",
+            help="threads of one part, as many cores as it occupies [default: 1]",
+        )
     command.add_argument(
         "--processes",
         type=_positive,
@@ -158,14 +256,14 @@ def _add_cluster(command: argparse.ArgumentParser, program: str = "assay", varia
         type=_natural,
         default=3,
         metavar="N",
-        help="tries after the first for a part that could not be judged [default: 3]",
+        help="tries after the first for what failed, elsewhere where possible [default: 3]",
     )
     command.add_argument(
         "--wait",
         type=_natural,
         default=300,
         metavar="SECONDS",
-        help="how long to wait for a node that can run a part [default: 300]",
+        help="how long to wait for a node that can do the work [default: 300]",
     )
 
 
@@ -186,6 +284,23 @@ def _validate(arguments: argparse.Namespace) -> int:
     )
 
 
+def _run(arguments: argparse.Namespace) -> int:
+    from assay_cluster.pairs import Options, run
+
+    return run(
+        Options(
+            plan=arguments.plan,
+            pairs=arguments.pairs,
+            out=arguments.out,
+            placement=_placement(arguments),
+            chains=_absolute(arguments.chains),
+            more=tuple(arguments.more),
+            json=arguments.json,
+            command=arguments.line,
+        )
+    )
+
+
 def _compare_kernel(arguments: argparse.Namespace) -> int:
     from assay_cluster import seeds
 
@@ -201,6 +316,39 @@ def _crash(arguments: argparse.Namespace) -> int:
     return seeds.run(seeds.crash(arguments.out, _placement(arguments), *wanted), arguments.json)
 
 
+def _fuzz(arguments: argparse.Namespace) -> int:
+    from assay_cluster.fuzz import Options, run
+
+    return run(
+        Options(
+            binaries=str(Path(arguments.binaries).absolute()),
+            targets=tuple(arguments.targets),
+            seeds=arguments.seeds,
+            seconds=arguments.seconds,
+            corpus=_absolute(arguments.corpus),
+            out=arguments.out,
+            placement=_placement(arguments),
+            json=arguments.json,
+        )
+    )
+
+
+def _stats(arguments: argparse.Namespace) -> int:
+    from assay_cluster.stats import Options, run
+
+    return run(
+        Options(
+            blocks=str(Path(arguments.blocks).absolute()),
+            chain=arguments.chain,
+            ranges=arguments.ranges,
+            out=arguments.out,
+            placement=_placement(arguments),
+            sql=arguments.sql,
+            form=arguments.form,
+        )
+    )
+
+
 def _placement(arguments: argparse.Namespace) -> Placement:
     from assay_cluster.campaign import Placement
 
@@ -208,8 +356,8 @@ def _placement(arguments: argparse.Namespace) -> Placement:
         raise Failure("--processes is of this machine; with --address the cluster knows its cores")
     return Placement(
         address=arguments.address,
-        program=_program(arguments.program),
-        par=arguments.par,
+        program=_program(getattr(arguments, "program", "")),
+        par=getattr(arguments, "par", 1),
         processes=arguments.processes,
         retries=arguments.retries,
         wait_s=arguments.wait,
@@ -218,7 +366,13 @@ def _placement(arguments: argparse.Namespace) -> Placement:
 
 def main(arguments: list[str] | None = None) -> int:
     """The exit status."""
-    parsed = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    # argparse would mix what is behind it with its own arguments.
+    ours, more = (words[: words.index("--")], words[words.index("--") + 1 :]) if "--" in words else (words, [])
+    parsed = parser().parse_args(ours)
+    if more and parsed.command != "run":
+        parser().error("arguments behind -- are for `assay run`")
+    parsed.more, parsed.line = more, shlex.join(["assay-cluster", *words])
     try:
         return int(parsed.run(parsed))
     except Failure as failure:
@@ -245,6 +399,13 @@ def _positive(text: str) -> int:
     number = _natural(text)
     if number < 1:
         raise argparse.ArgumentTypeError("give 1 or more")
+    return number
+
+
+def _pairs(text: str) -> int:
+    number = _natural(text)
+    if not 1 <= number <= 100:
+        raise argparse.ArgumentTypeError("give 1 to 100")
     return number
 
 

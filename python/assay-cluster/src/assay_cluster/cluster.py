@@ -77,6 +77,11 @@ def capable_nodes(threads: int) -> dict[str, str]:
     }
 
 
+def cores_of(node: str, least: int) -> int:
+    """All cores of a node; `least` of one that is gone, where nothing will run."""
+    return next((int(other["Resources"].get("CPU", 0)) for other in ray.nodes() if other["NodeID"] == node), 0) or least
+
+
 def wait_for_nodes(threads: int, wait_s: float, say: Callable[[str], None]) -> dict[str, str]:
     """A cluster that has just been started may have none yet."""
     start = time.monotonic()
@@ -103,13 +108,16 @@ def check_nodes(
     here: on_node.Inspection,
     plan: tuple[str, str] | None,
     paths: tuple[str, ...],
+    probe: tuple[str, ...],
 ) -> list[str]:
     """Raises `Failure` with all that is wrong; returns remarks about nodes that went away meanwhile."""
     task = ray.remote(num_cpus=0, max_retries=0)(on_node.inspect)
     asked = {}
     for node in nodes:
         pinned = NodeAffinitySchedulingStrategy(node, soft=False)
-        asked[node] = task.options(name="check a node", scheduling_strategy=pinned).remote(program, plan, paths)
+        asked[node] = task.options(name="check a node", scheduling_strategy=pinned).remote(
+            program, plan, paths, None, probe
+        )
     deadline = time.monotonic() + INSPECTION_S
     troubles, remarks = [], []
     for node, reference in asked.items():

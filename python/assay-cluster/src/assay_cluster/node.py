@@ -6,11 +6,14 @@ It is sent to them by value, so they need Ray and the program alone: nothing her
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -38,7 +41,7 @@ class Task:
     program: str
     # SHA-256 of the program; a node with another one does not run it.
     digest: str
-    # "{out}" stands for a new folder.
+    # "{out}" stands for a new folder, "{node}" for the beginning of Ray's id of the node.
     arguments: tuple[str, ...]
     # Written to standard input, which stays open until the program ends.
     secret: Secret | None = None
@@ -46,6 +49,10 @@ class Task:
     files: tuple[str, ...] = ()
     # The same, after exit status 1 alone.
     evidence: tuple[str, ...] = ()
+    # Folders that are made in the folder.
+    folders: tuple[str, ...] = ()
+    # Folders elsewhere that the program leaves, "{pid}" being its number.
+    leftovers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,8 @@ class Reply:
     host: str
     elapsed_s: float
     files: dict[str, bytes] = field(default_factory=dict)
+    # Of the program: Ray's workers are nice unless it is asked not to.
+    niceness: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,9 +85,16 @@ class Inspection:
 
 
 def inspect(
-    program: str, plan: tuple[str, str] | None, paths: tuple[str, ...], where: tuple[str, str] | None = None
+    program: str,
+    plan: tuple[str, str] | None,
+    paths: tuple[str, ...],
+    where: tuple[str, str] | None = None,
+    probe: tuple[str, ...] = ("--version",),
 ) -> Inspection:
-    """`plan`: file and SHA-256 of its bytes; `paths` must be there; `where` names a machine that is no node."""
+    """`plan`: file and SHA-256 of its bytes; `paths` must be there; `where` names a machine that is no node.
+
+    With the arguments `probe` the program prints its version, or at least starts.
+    """
     node, host = where or _whereabouts()
 
     def bad(trouble: str) -> Inspection:
@@ -88,11 +104,11 @@ def inspect(
     if found is None:
         return bad(f"the program {program} is not there; give its path (--assay, --program)")
     try:
-        version = subprocess.run([found, "--version"], capture_output=True, text=True, timeout=60)
+        version = subprocess.run([found, *probe], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
         return bad(f"{found} does not start: {error}")
     if version.returncode != 0:
-        return bad(f"{found} --version ends with status {version.returncode}")
+        return bad(f"{found} {' '.join(probe)} ends with status {version.returncode}")
     if plan is not None:
         try:
             digest = hashlib.sha256(Path(plan[0]).read_bytes()).hexdigest()
@@ -102,8 +118,8 @@ def inspect(
             return bad(f"{plan[0]} is another plan than on the driver")
     for path in paths:
         if not os.access(path, os.R_OK):
-            return bad(f"{path}: not there, or not readable; give --blocks, --spent or --coins")
-    return Inspection(node, host, None, version.stdout.strip(), _digest(found))
+            return bad(f"{path}: not there, or not readable; give its path on the nodes")
+    return Inspection(node, host, None, version.stdout.strip() or Path(found).name, _digest(found))
 
 
 def run(task: Task, board: Any) -> Reply:  # noqa: ANN401 (the handle of an actor)
@@ -112,7 +128,8 @@ def run(task: Task, board: Any) -> Reply:  # noqa: ANN401 (the handle of an acto
     start = time.monotonic()
 
     def reply(code: int, stdout: str, stderr: str, files: dict[str, bytes] | None = None) -> Reply:
-        return Reply(code, stdout, stderr, node, host, time.monotonic() - start, files or {})
+        niceness = os.getpriority(os.PRIO_PROCESS, 0)
+        return Reply(code, stdout, stderr, node, host, time.monotonic() - start, files or {}, niceness)
 
     program = shutil.which(task.program)
     if program is None:
@@ -121,7 +138,9 @@ def run(task: Task, board: Any) -> Reply:  # noqa: ANN401 (the handle of an acto
         return reply(2, "", f"{program} is another program than on the driver")
     board.note.remote(task.number, host, 0, 0, 0.0)
     with tempfile.TemporaryDirectory(prefix="assay-cluster-") as out:
-        arguments = [argument.replace("{out}", out) for argument in task.arguments]
+        arguments = [argument.replace("{out}", out).replace("{node}", node[:8]) for argument in task.arguments]
+        for folder in task.folders:
+            (Path(out) / folder).mkdir()
         try:
             process = subprocess.Popen(
                 [program, *arguments],
@@ -129,6 +148,7 @@ def run(task: Task, board: Any) -> Reply:  # noqa: ANN401 (the handle of an acto
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                preexec_fn=_end_with_parent,
             )
         except OSError as error:
             return reply(2, "", f"{program} does not start: {error}")
@@ -147,8 +167,17 @@ def run(task: Task, board: Any) -> Reply:  # noqa: ANN401 (the handle of an acto
             relay.join()
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
+        for pattern in task.leftovers:
+            shutil.rmtree(pattern.replace("{pid}", str(process.pid)), ignore_errors=True)
         files = _collect(Path(out), task.files + task.evidence * (code == 1))
     return reply(code, stdout, "".join(tail).strip(), files)
+
+
+def _end_with_parent() -> None:
+    """In the child: it is terminated when the worker dies, or it would go on next to what runs here afterwards."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
 def _collect(folder: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:

@@ -43,7 +43,7 @@ class Progress:
         for metric, value in zip(self.metrics, (1, count), strict=True):
             if value:
                 metric.inc(value)
-        rate = f", {count / elapsed_s:.0f}/s" if count and elapsed_s > 0 else ""
+        rate = f", {_figure(count / elapsed_s)}/s" if count and elapsed_s > 0 else ""
         self._line(f"{label}: {count} {self.unit} in {elapsed_s:.2f} s{rate} on {host}; {self._whole()}")
 
     def tick(self, label: Callable[[int], str]) -> None:
@@ -68,11 +68,15 @@ class Progress:
         whole = sum(self.weights.values())
         weight = sum(self.weights[number] for number in self.ended)
         left_s = elapsed_s * max(0, whole - weight) / weight if weight else 0
-        return f"{text}, {count / elapsed_s:.0f} {self.unit}/s, ETA {left_s:.0f} s"
+        return f"{text}, {_figure(count / elapsed_s)} {self.unit}/s, ETA {left_s:.0f} s"
 
     def _line(self, text: str) -> None:
         self.last = time.monotonic()
         say(text)
+
+
+def _figure(rate: float) -> str:
+    return f"{rate:.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def _running(label: str, note: tuple[str, int, int, float]) -> str:

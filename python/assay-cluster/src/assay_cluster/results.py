@@ -6,10 +6,12 @@ Layout: `docs/formats.md`.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from assay_cluster.errors import Again, Failure
 from assay_cluster.plan import Plan
@@ -116,7 +118,24 @@ def _printed(digest: bytes) -> bytes:
     return digest[::-1].hex().encode()
 
 
+def same_campaign(folder: Path, ours: dict[str, Any]) -> None:
+    """Results of other work, or of another program, do not belong together."""
+    path = folder / "campaign.json"
+    # As it is read again: lists, no tuples.
+    ours = json.loads(json.dumps(ours))
+    if not path.exists():
+        write(path, json.dumps(ours).encode(), 0o666)
+        return
+    try:
+        theirs = json.loads(path.read_text())
+    except ValueError:
+        theirs = None
+    if theirs != ours:
+        raise Failure(f"{folder}: is of a campaign with other arguments, or another program; take an empty folder")
+
+
 def write(path: Path, data: bytes, mode: int) -> None:
+    """Whole or not at all."""
     fresh = path.with_name(f"{path.stem}.{os.getpid()}.new")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with os.fdopen(handle, "wb") as file:

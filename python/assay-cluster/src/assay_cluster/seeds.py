@@ -17,7 +17,7 @@ from assay_cluster.cluster import connected, program_here
 from assay_cluster.errors import Again, Failure
 from assay_cluster.node import Reply, Task
 from assay_cluster.progress import Progress, say
-from assay_cluster.results import write
+from assay_cluster.results import same_campaign, write
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ def run(campaign: Seeds, as_json: bool) -> int:
     here = program_here(campaign.placement.program)
     try:
         campaign.out.mkdir(parents=True, exist_ok=True)
-        _same_campaign(campaign, here.digest)
+        arguments = [list(one.arguments) for one in campaign.ranges]
+        same_campaign(campaign.out, {"program": here.digest, "ranges": arguments})
         reports = {number: report for number in range(len(campaign.ranges)) if (report := _read(campaign, number))}
     except OSError as error:
         raise Failure(f"{campaign.out}: {error.strerror or error}") from None
@@ -145,23 +146,6 @@ def _read(campaign: Seeds, number: int) -> Any:  # noqa: ANN401 (JSON)
         return {"found": bool(report["found"]), "report": dict(report["report"])}
     except (ValueError, KeyError, TypeError):
         raise Failure(f"{path}: is no report of a range; remove it") from None
-
-
-def _same_campaign(campaign: Seeds, digest: str) -> None:
-    """Reports of other seeds, or of another program, do not add up."""
-    path = campaign.out / "campaign.json"
-    ours = {"program": digest, "ranges": [list(one.arguments) for one in campaign.ranges]}
-    if not path.exists():
-        write(path, json.dumps(ours).encode(), 0o666)
-        return
-    try:
-        theirs = json.loads(path.read_text())
-    except ValueError:
-        theirs = None
-    if theirs != ours:
-        raise Failure(
-            f"{campaign.out}: is of a campaign with other arguments, or another program; take an empty folder"
-        )
 
 
 def _whole(campaign: Seeds, reports: list[dict[str, Any]]) -> dict[str, Any]:

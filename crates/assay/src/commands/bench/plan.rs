@@ -78,12 +78,14 @@ fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
         chain,
         keep_datadirs,
         series,
+        pair,
         by,
         profile,
         ..
     } = arguments;
     let given = [
         ("--series", series.is_some()),
+        ("--pair", pair.is_some()),
         ("--by", by.is_some()),
         ("--profile", *profile),
         ("--recipe", recipe.is_some()),

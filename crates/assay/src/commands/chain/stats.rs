@@ -29,6 +29,8 @@ pub(super) struct Report {
     pub(super) chain: &'static str,
     pub(super) first_height: u32,
     pub(super) last_height: u32,
+    /// Of the chain, of which --heights is a part.
+    pub(super) chain_last_height: u32,
     pub(super) tip_hash: String,
     pub(super) files: usize,
     pub(super) file_bytes: u64,
@@ -105,7 +107,15 @@ pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let set =
         source::open(&arguments.blocks, arguments.chain.as_deref(), ledger.as_ref(), threads)?;
-    let counted = count(arguments, &set, ledger.as_ref(), threads)?;
+    let heights = match arguments.heights {
+        Some(asked) => asked.within(set.heights()),
+        None => Some(set.heights()),
+    };
+    let Some(heights) = heights else {
+        let Heights { first, last } = set.heights();
+        bail!("--heights: the files have heights {first} to {last}");
+    };
+    let counted = count(arguments, &set, heights, ledger.as_ref(), threads)?;
     let seconds = start.elapsed().as_secs_f64();
     source::tell_damage(&counted.damage, counted.damage_count);
     let total = counted.ranges.total().clone();
@@ -139,11 +149,13 @@ fn report(
     rpc: Option<RpcFigures>,
 ) -> Report {
     let (heights, found, (files, file_bytes)) = (set.heights(), set.found(), set.files());
+    let heights = arguments.heights.and_then(|asked| asked.within(heights)).unwrap_or(heights);
     Report {
         schema: 1,
         chain: set.params().name,
         first_height: heights.first,
         last_height: heights.last,
+        chain_last_height: set.heights().last,
         tip_hash: set.tip().to_string(),
         files,
         file_bytes,
@@ -197,6 +209,7 @@ struct Counted {
 fn count(
     arguments: &StatsArguments,
     set: &BlockSet,
+    heights: Heights,
     ledger: Option<&Ledger>,
     threads: usize,
 ) -> anyhow::Result<Counted> {
@@ -208,10 +221,10 @@ fn count(
     };
     let (bar, bytes) = (
         Bar::new("counting [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}"),
-        set.bytes(Heights::ALL),
+        set.bytes(heights),
     );
     let mut counted = Counted {
-        ranges: Ranges::new(set.heights(), arguments.range),
+        ranges: Ranges::new(heights, arguments.range),
         phases: Vec::new(),
         check: None,
         damage: Vec::new(),
@@ -219,7 +232,7 @@ fn count(
     };
     let mut checker = ledger.map(Checker::new);
     let mut failed = None;
-    read(set, Heights::ALL, &options, &mut |item| {
+    read(set, heights, &options, &mut |item| {
         let written = match item {
             Item::Txs(rows) => writer.as_mut().map_or(Ok(()), |writer| writer.txs(rows)),
             Item::Block(row) => {
@@ -254,7 +267,8 @@ fn count(
         let bytes = writer.finish()?;
         output::complain(&format!("parquet: {}, {:.1} MB", dir.display(), bytes as f64 / 1e6));
     }
-    counted.check = checker.map(|checker| checker.end(counted.ranges.total()));
+    let is_whole = arguments.heights.is_none();
+    counted.check = checker.map(|checker| checker.end(counted.ranges.total(), is_whole));
     Ok(counted)
 }
 
@@ -320,8 +334,12 @@ impl<'l> Checker<'l> {
         }
     }
 
-    /// The sums too, and whether every block was there.
-    fn end(mut self, total: &Counts) -> Check {
+    /// The sums too, and whether every block was there; of a whole chain.
+    fn end(mut self, total: &Counts, is_whole: bool) -> Check {
+        if !is_whole {
+            self.check.equal = self.check.difference_count == 0;
+            return self.check;
+        }
         let (tip, before) = (&self.ledger.tip, &self.before);
         let sums = [
             ("blocks", total.blocks - before.blocks, self.ledger.blocks.len() as u64),

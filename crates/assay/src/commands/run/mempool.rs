@@ -62,6 +62,7 @@ fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
         ("--byte-scale", arguments.byte_scale.is_some()),
         ("--stop-height", arguments.stop_height.is_some()),
         ("--series", arguments.series.is_some()),
+        ("--pair", arguments.pair.is_some()),
         ("--by", arguments.by.is_some()),
         ("--orphans", arguments.orphans.is_some()),
         ("--seen", !arguments.seen.is_empty()),

@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<Outcome> {
         keep_datadirs: false,
         profile: false,
         series: None,
+        pair: None,
         by: None,
         ..arguments.clone()
     };
@@ -125,6 +126,9 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         plan.feed.seen.clone_from(&arguments.seen);
     }
     let plan = plan.checked("command line")?;
+    if let Some(pair) = arguments.pair.filter(|pair| *pair > plan.runs.repeat) {
+        bail!("--pair {pair}: the plan has {} pairs (--pairs)", plan.runs.repeat);
+    }
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
     // Everything measured is a process, this program's own parts too.
@@ -133,6 +137,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         scale: arguments.scale,
         seed: arguments.seed,
         targets: arguments.targets.clone(),
+        pair: arguments.pair.map(|pair| pair - 1),
         resume: arguments.resume,
         keep_datadirs: arguments.keep_datadirs,
         profile: arguments.profile,
@@ -250,6 +255,9 @@ fn rerun(plan: &str, arguments: &RunArguments) -> String {
     }
     if let Some(repeat) = arguments.repeat {
         words.push(format!("--repeat {repeat}"));
+    }
+    if let Some(pair) = arguments.pair {
+        words.push(format!("--pair {pair}"));
     }
     words.join(" ")
 }

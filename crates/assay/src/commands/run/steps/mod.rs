@@ -282,6 +282,7 @@ fn reject_other_flags(arguments: &RunArguments) -> anyhow::Result<()> {
         ("--stop-height", arguments.stop_height.is_some() && arguments.blocks.is_none()),
         ("--target", !arguments.targets.is_empty()),
         ("--series", arguments.series.is_some()),
+        ("--pair", arguments.pair.is_some()),
         ("--by", arguments.by.is_some()),
         ("--orphans", arguments.orphans.is_some()),
         ("--seen", !arguments.seen.is_empty()),

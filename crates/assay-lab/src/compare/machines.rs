@@ -1,0 +1,293 @@
+//! Pairs that several machines made: whole pairs of one plan, each on one machine.
+//!
+//! A folder of machines holds a folder for each, and that the results of its pairs, as `assay-cluster run` leaves them:
+//! `machines/NAME/pair-00003/results.json`. Results of one machine are put together as if one execution had made them, so
+//! that control load and disturbances are judged against that machine alone. Ratios never cross machines; how they are
+//! combined: [`assay_report::stats::machines`].
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use super::pairs::{self, PairCount};
+use super::{
+    CompareError, CompareOptions, Comparison, Difference, PairComparison, Side, Source, finish,
+    is_shared_by, list, notes, rows_of, same_work, sides, unlike_ways,
+};
+use crate::machine::Machine;
+use crate::results::{LoadError, Results, Run, Status, disturbance};
+
+/// Folders below a machine's that are looked into.
+const DEPTH_MAX: usize = 2;
+/// Machines below which nothing is said about others.
+pub const MACHINES_MIN: usize = 6;
+
+/// A machine in a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MachineEntry {
+    /// Name of its folder.
+    pub name: String,
+    /// What it says about itself.
+    pub machine: Machine,
+    /// Pairs that count, of all pre-relayed shares.
+    pub pairs: usize,
+}
+
+/// Why pairs of machines could not be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum MachinesError {
+    /// The folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A result cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// There are none.
+    #[error(
+        "{}: no results there; it must hold a folder for each machine, with the folders of its pairs",
+        path.display()
+    )]
+    Empty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A pair is there twice.
+    #[error("pair {pair} is in {first} and in {second}; a pair counts once")]
+    Twice {
+        /// The pair, counted from 1.
+        pair: u32,
+        /// The first results.
+        first: String,
+        /// The others.
+        second: String,
+    },
+    /// Two results are of other work, other settings or other programs.
+    #[error("{first} and {second} are not pairs of one plan, they differ in {}", list(differences))]
+    OtherPlan {
+        /// The first results.
+        first: String,
+        /// The others.
+        second: String,
+        /// In what.
+        differences: Vec<Difference>,
+    },
+    /// Their targets cannot be compared.
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+}
+
+/// The results of each machine, put together; in order of names.
+///
+/// # Errors
+/// When there is none, one cannot be read, or they are not pairs of one plan.
+pub fn load_machines(dir: &Path) -> Result<Vec<Source>, MachinesError> {
+    let mut machines = Vec::new();
+    for path in folders(dir)? {
+        let mut found = Vec::new();
+        collect(&path, DEPTH_MAX, &mut found)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if let Some(source) = merged(name, found)? {
+            machines.push(source);
+        }
+    }
+    if machines.is_empty() {
+        return Err(MachinesError::Empty { path: dir.to_owned() });
+    }
+    Ok(machines)
+}
+
+fn folders(dir: &Path) -> Result<Vec<PathBuf>, MachinesError> {
+    let read = |source| MachinesError::Read { path: dir.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).map_err(read)? {
+        let path = entry.map_err(read)?.path();
+        if path.is_dir() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn collect(dir: &Path, depth: usize, found: &mut Vec<Source>) -> Result<(), MachinesError> {
+    if dir.join(crate::results::FILE).is_file() {
+        found.push(Source::load(dir)?);
+    } else if depth > 0 {
+        for path in folders(dir)? {
+            collect(&path, depth - 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// Results of one machine as one execution would have them.
+fn merged(name: String, sources: Vec<Source>) -> Result<Option<Source>, MachinesError> {
+    let mut sources = sources.into_iter();
+    let Some(first) = sources.next() else { return Ok(None) };
+    let mut whole = Source { name, results: first.results };
+    for source in sources {
+        check_same_plan(&whole, &source, &[])?;
+        for (target, more) in whole.results.targets.iter_mut().zip(source.results.targets) {
+            target.runs.extend(more.runs);
+        }
+    }
+    for target in &mut whole.results.targets {
+        target.runs.sort_by(|a, b| {
+            a.seen_requested.total_cmp(&b.seen_requested).then(a.repeat.cmp(&b.repeat))
+        });
+        // Judged again, now that there is other work of this machine to compare with.
+        for run in target.runs.iter_mut().filter(|run| run.status == Status::Disturbed) {
+            run.status = Status::Valid;
+        }
+        disturbance::mark_runs(&mut target.runs);
+    }
+    Ok(Some(whole))
+}
+
+/// Checks that two results are of the same work, settings, targets and programs.
+fn check_same_plan(one: &Source, other: &Source, vary: &[String]) -> Result<(), MachinesError> {
+    let mut differences = Vec::new();
+    let mut differ = |field: &str, first: String, second: String| {
+        if first != second {
+            differences.push(Difference {
+                field: field.to_owned(),
+                first,
+                second,
+                is_setting: true,
+            });
+        }
+    };
+    let named = |results: &Results| {
+        let name = |target: &crate::results::TargetResults| {
+            let index = target.index.as_ref().map(|index| format!(" + {:?}", index.kind));
+            format!("{} ({}){}", target.name, target.version, index.unwrap_or_default())
+        };
+        results.targets.iter().map(name).collect::<Vec<_>>().join(", ")
+    };
+    differ("targets", named(&one.results), named(&other.results));
+    let planned =
+        |results: &Results| results.pairs_planned.unwrap_or(results.plan.runs.repeat).to_string();
+    differ("pairs_planned", planned(&one.results), planned(&other.results));
+    let (first, second) = (&one.results.software, &other.results.software);
+    differ("software.assay", first.assay.clone(), second.assay.clone());
+    if differences.is_empty() {
+        for (left, right) in one.results.targets.iter().zip(&other.results.targets) {
+            let side = |number, source, target| Side { source: number, results: source, target };
+            let found =
+                same_work::differences(side(0, &one.results, left), side(1, &other.results, right));
+            differences.extend(found.into_iter().filter(|found| !found.is_named_by(vary)));
+        }
+    }
+    if !differences.is_empty() {
+        let (first, second) = (one.name.clone(), other.name.clone());
+        return Err(MachinesError::OtherPlan { first, second, differences });
+    }
+    let rounds = |results: &Results| -> BTreeSet<u32> {
+        results.targets.iter().flat_map(|target| &target.runs).map(|run| run.repeat).collect()
+    };
+    if let Some(pair) = rounds(&one.results).intersection(&rounds(&other.results)).next() {
+        let (first, second) = (one.name.clone(), other.name.clone());
+        return Err(MachinesError::Twice { pair: pair + 1, first, second });
+    }
+    Ok(())
+}
+
+/// Compares the targets of a plan whose pairs were made on several machines, as [`load_machines`] gives them.
+///
+/// # Errors
+/// When there are no two targets, or the machines did not make pairs of one plan.
+pub fn compare_machines(
+    machines: &[Source],
+    options: &CompareOptions,
+) -> Result<Comparison, MachinesError> {
+    let Some((one, others)) = machines.split_first() else {
+        return Err(MachinesError::Empty { path: PathBuf::new() });
+    };
+    // What differs between machines is in both sides of every pair.
+    let mut vary = options.vary.clone();
+    vary.push("machine".to_owned());
+    for (number, other) in others.iter().enumerate() {
+        for before in &machines[..=number] {
+            check_same_plan(before, other, &vary)?;
+        }
+    }
+    let found = sides(std::slice::from_ref(one), options)?;
+    let comparisons = found
+        .into_iter()
+        .map(|(first, second)| compare_pair((first, second), machines, options))
+        .collect();
+    Ok(finish(std::slice::from_ref(one), comparisons, options))
+}
+
+fn compare_pair(
+    (first, second): (Side<'_>, Side<'_>),
+    machines: &[Source],
+    options: &CompareOptions,
+) -> PairComparison {
+    let position = |side: Side<'_>| {
+        side.results.targets.iter().position(|target| std::ptr::eq(target, side.target))
+    };
+    let (left, right) = (position(first).unwrap_or(0), position(second).unwrap_or(0));
+    let mut entries: Vec<MachineEntry> = machines
+        .iter()
+        .map(|source| MachineEntry {
+            name: source.name.clone(),
+            machine: source.results.machine.clone(),
+            pairs: 0,
+        })
+        .collect();
+    let (mut rows, mut counts, mut took_turns) = (Vec::new(), Vec::new(), true);
+    for seen in first.target.seen_shares().into_iter().filter(is_shared_by(second)) {
+        let mut groups: Vec<Vec<(&Run, &Run)>> = Vec::new();
+        let mut of_machines = Vec::new();
+        for (source, entry) in machines.iter().zip(&mut entries) {
+            let side = |index: usize| Side {
+                source: 0,
+                results: &source.results,
+                target: &source.results.targets[index],
+            };
+            let (pairs, count) =
+                pairs::of(side(left), side(right), seen, options.control_limit, false);
+            took_turns &= pairs::took_turns(&pairs);
+            entry.pairs += pairs.len();
+            groups.push(pairs);
+            of_machines.push((source.name.as_str(), count));
+        }
+        counts.push(PairCount::together(&of_machines));
+        rows.extend(rows_of(first.results, seen, &groups, true));
+    }
+    let mut compared = PairComparison {
+        first: first.target.name.clone(),
+        second: second.target.name.clone(),
+        is_aa: same_work::is_same_software(first.target, second.target),
+        took_turns,
+        pairs: counts,
+        varied: Vec::new(),
+        rows,
+        machines: entries,
+        notes: Vec::new(),
+    };
+    compared.notes = notes(&compared);
+    compared.notes.extend(unlike_ways(first, second));
+    compared.notes.extend(few_machines(&compared));
+    compared
+}
+
+/// What few machines cannot say.
+fn few_machines(compared: &PairComparison) -> Option<String> {
+    let count = compared.machines.iter().filter(|entry| entry.pairs > 0).count();
+    (count < MACHINES_MIN).then(|| {
+        let machines = if count == 1 { "one machine speaks" } else { "few machines speak" };
+        format!(
+            "{count} of at least {MACHINES_MIN} machines: {machines} for {} alone, others may show another ratio",
+            if count == 1 { "itself" } else { "themselves" }
+        )
+    })
+}
