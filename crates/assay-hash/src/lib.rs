@@ -15,6 +15,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backend;
+mod chains;
 pub mod cpu;
 mod keyed_sum;
 mod many;
@@ -29,7 +30,8 @@ mod sha3;
 mod siphash;
 mod tagged;
 
-pub use backend::Backend;
+pub use backend::{Backend, Chain};
+pub use chains::{run_chains, run_chains_with, sha256_compress_many, sha256_compress_many_with};
 pub use keyed_sum::{KeyedHash, Sum256};
 pub use many::{
     hash160_many, hash160_many_with, ripemd160_32_many, ripemd160_32_many_with, sha256d_many,
