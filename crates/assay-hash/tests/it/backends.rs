@@ -3,8 +3,8 @@
 use assay_hash::{
     Backend, Chain, MuHash3072, Sha256, hash160, hash160_many, hash160_many_with, merkle_root_with,
     ripemd160, ripemd160_32_many, ripemd160_32_many_with, run_chains, run_chains_with, sha256,
-    sha256_compress_many, sha256_compress_many_with, sha256d, sha256d_64_many,
-    sha256d_64_many_with, sha256d_many, sha256d_many_with,
+    sha256_compress_many, sha256_compress_many_with, sha256_many, sha256_many_with, sha256d,
+    sha256d_64_many, sha256d_64_many_with, sha256d_many, sha256d_many_with,
 };
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
@@ -125,6 +125,15 @@ fn check_many(messages: &[&[u8]]) {
     for backend in Backend::available() {
         digests.fill([0; 32]);
         sha256d_many_with(backend, messages, &mut digests);
+        assert_eq!(digests, expected, "{backend:?}");
+    }
+
+    let expected: Vec<[u8; 32]> = messages.iter().map(|message| sha256(message)).collect();
+    sha256_many(messages, &mut digests);
+    assert_eq!(digests, expected);
+    for backend in Backend::available() {
+        digests.fill([0; 32]);
+        sha256_many_with(backend, messages, &mut digests);
         assert_eq!(digests, expected, "{backend:?}");
     }
 
