@@ -1,5 +1,7 @@
 //! Signatures by the crate `slh-dsa`, and its verdicts.
 
+#![allow(dead_code, reason = "tests and examples use some of it each")]
+
 use assay_pq::{Check, Message, ParameterSet};
 use slh_dsa::{
     ParameterSet as Oracle, Sha2_128f, Sha2_128s, Sha2_192f, Sha2_192s, Sha2_256f, Sha2_256s,
