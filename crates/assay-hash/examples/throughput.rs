@@ -15,8 +15,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use assay_hash::{
-    Backend, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160, hash160_many_with,
-    merkle_root_with, ripemd160, sha1, sha256d_64_many_with, sha256d_many_with,
+    Backend, Chain, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160,
+    hash160_many_with, merkle_root_with, ripemd160, run_chains_with, sha1,
+    sha256_compress_many_with, sha256d_64_many_with, sha256d_many_with,
 };
 
 /// Something to measure.
@@ -98,6 +99,8 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
     let keys = bytes.clone();
     let same = bytes.clone();
     let elements = bytes.clone();
+    let values = bytes.clone();
+    let blocks = bytes.as_chunks::<64>().0[..256].to_vec();
     let leaves: Vec<[u8; 32]> = bytes.as_chunks::<32>().0[..1001].to_vec();
     let mut spent = MuHash3072::with_backend(backend);
     spent.insert(&bytes[..60]);
@@ -158,11 +161,31 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
             // Equal products may be written differently.
             word(&set.finalize())
         }),
+        Case::new("SHA-256 compression, 256 states", name, 256, 64, move || {
+            let mut states = [Sha256::INITIAL_STATE; 256];
+            sha256_compress_many_with(backend, &mut states, black_box(&blocks));
+            states.iter().map(|state| state[0].into()).fold(0, mix)
+        }),
+        Case::new("hash chain of 16 bytes, per step", name, CHAIN_STEPS, 0, move || {
+            let mut chains: Vec<Chain<'_, 16>> = (0..256)
+                .map(|i| Chain {
+                    state: &Sha256::INITIAL_STATE,
+                    prefix: *values[i..].first_chunk().expect("20 bytes"),
+                    start: i as u8 % 16,
+                    value: *values[i..].first_chunk().expect("16 bytes"),
+                })
+                .collect();
+            run_chains_with(backend, black_box(&mut chains), 15);
+            chains.iter().map(|chain| word(&chain.value)).fold(0, mix)
+        }),
         Case::new("MuHash finalize", name, 1, 0, move || {
             word(&black_box(spent.clone()).finalize())
         }),
     ]
 }
+
+/// Steps of 256 chains that start at 0 to 15 and end at 15.
+const CHAIN_STEPS: usize = 16 * (15 * 16 / 2);
 
 impl Case {
     fn new(

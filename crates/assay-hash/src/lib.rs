@@ -15,6 +15,7 @@
 #![doc = include_str!("../README.md")]
 
 mod backend;
+mod chains;
 pub mod cpu;
 mod keyed_sum;
 mod many;
@@ -26,14 +27,16 @@ mod ripemd160;
 mod sha1;
 mod sha256;
 mod sha3;
+mod sha512;
 mod siphash;
 mod tagged;
 
-pub use backend::Backend;
+pub use backend::{Backend, Chain};
+pub use chains::{run_chains, run_chains_with, sha256_compress_many, sha256_compress_many_with};
 pub use keyed_sum::{KeyedHash, Sum256};
 pub use many::{
-    hash160_many, hash160_many_with, ripemd160_32_many, ripemd160_32_many_with, sha256d_many,
-    sha256d_many_with,
+    hash160_many, hash160_many_with, ripemd160_32_many, ripemd160_32_many_with, sha256_many,
+    sha256_many_with, sha256d_many, sha256d_many_with,
 };
 pub use merkle::{merkle_root, merkle_root_with};
 pub use muhash::MuHash3072;
@@ -42,6 +45,7 @@ pub use ripemd160::{hash160, ripemd160};
 pub use sha1::sha1;
 pub use sha3::sha3_256;
 pub use sha256::{Sha256, sha256, sha256d, sha256d_64_many, sha256d_64_many_with};
+pub use sha512::{Sha512, sha512};
 pub use siphash::{SipHash, SipHash13, SipHash24, hash_outpoint};
 pub use tagged::{TaggedHasher, tagged_hash};
 

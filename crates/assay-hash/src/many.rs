@@ -34,6 +34,26 @@ pub fn sha256d_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u
     hash_many::<true>(backend, messages, digests);
 }
 
+/// SHA-256 of each of many messages.
+///
+/// `digests[i]` receives the hash of `messages[i]`.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn sha256_many(messages: &[&[u8]], digests: &mut [[u8; 32]]) {
+    sha256_many_with(Backend::detect(), messages, digests);
+}
+
+/// [`sha256_many`] on a given backend.
+///
+/// # Panics
+///
+/// As [`sha256_many`].
+pub fn sha256_many_with(backend: Backend, messages: &[&[u8]], digests: &mut [[u8; 32]]) {
+    hash_many::<false>(backend, messages, digests);
+}
+
 /// RIPEMD-160 of the SHA-256 of each of many messages.
 ///
 /// `digests[i]` receives the hash of `messages[i]`.

@@ -29,6 +29,9 @@ impl core::fmt::Debug for Sha256 {
 }
 
 impl Sha256 {
+    /// The state before any block, FIPS 180-4 section 5.3.3.
+    pub const INITIAL_STATE: [u32; 8] = INITIAL;
+
     /// Starts an empty message on the fastest backend of this machine.
     #[inline]
     pub fn new() -> Self {

@@ -12,6 +12,7 @@ use core::arch::x86_64::{
     _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
 };
 
+use super::chains::{self, Chain, chain_entries};
 use super::lanes::{self, LANES_MAX, Words, entries};
 use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};
@@ -23,6 +24,7 @@ pub(super) fn available() -> bool {
 }
 
 entries!(Lanes, "avx2");
+chain_entries!(Lanes, "avx2");
 muhash_entries!(Lanes28, "avx2");
 
 /// Numbers in limbs of 28 bits.

@@ -16,6 +16,7 @@ use core::arch::x86_64::{
     _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
+use super::chains::{self, Chain, chain_entries};
 use super::lanes::{self, LANES_MAX, Words, entries};
 use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};
@@ -27,6 +28,7 @@ pub(super) fn available() -> bool {
 }
 
 entries!(Lanes, "avx512f,avx512bw");
+chain_entries!(Lanes, "avx512f,avx512bw");
 muhash_entries!(Lanes28, "avx512f,avx512bw");
 
 /// Numbers in limbs of 28 bits.

@@ -135,7 +135,6 @@ macro_rules! sixteen {
     })*};
 }
 
-#[cfg(target_arch = "x86_64")]
 pub(super) use sixteen;
 
 /// Writes the functions that enter the kernels of a word type, which are safe to call for whoever
@@ -286,13 +285,7 @@ fn sha256_states<W: Words>(messages: &[Padded<'_>]) -> [W; 8] {
 /// block in each, and then each of its words is added to all states.
 #[inline(always)]
 pub(super) fn sha256_shared<W: Words>(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
-    let mut rows = [[0; 32]; LANES_MAX];
-    for (row, state) in rows.iter_mut().zip(&*states) {
-        for (bytes, word) in row.as_chunks_mut::<4>().0.iter_mut().zip(state) {
-            *bytes = word.to_le_bytes();
-        }
-    }
-    let mut state: [W; 8] = W::load(&rows.each_ref(), 0);
+    let mut state = load_states::<W>(states);
     for blocks in blocks.chunks(W::LANES) {
         let mut rows = [&blocks[0]; LANES_MAX];
         for (row, block) in rows.iter_mut().zip(blocks) {
@@ -307,7 +300,26 @@ pub(super) fn sha256_shared<W: Words>(states: &mut [[u32; 8]], blocks: &[[u8; 64
             add(&mut state, &start);
         }
     }
-    W::store(&state, &mut rows);
+    store_states(&state, states);
+}
+
+/// States as words, at most one per lane.
+#[inline(always)]
+pub(super) fn load_states<W: Words>(states: &[[u32; 8]]) -> [W; 8] {
+    let mut rows = [[0; 32]; LANES_MAX];
+    for (row, state) in rows.iter_mut().zip(states) {
+        for (bytes, word) in row.as_chunks_mut::<4>().0.iter_mut().zip(state) {
+            *bytes = word.to_le_bytes();
+        }
+    }
+    W::load(&rows.each_ref(), 0)
+}
+
+/// The inverse arrangement.
+#[inline(always)]
+pub(super) fn store_states<W: Words>(words: &[W; 8], states: &mut [[u32; 8]]) {
+    let mut rows = [[0; 32]; LANES_MAX];
+    W::store(words, &mut rows);
     for (state, row) in states.iter_mut().zip(&rows) {
         for (word, bytes) in state.iter_mut().zip(row.as_chunks::<4>().0) {
             *word = u32::from_le_bytes(*bytes);
@@ -394,7 +406,7 @@ fn initial<W: Words>() -> [W; 8] {
 
 /// The big-endian words of one block per lane.
 #[inline(always)]
-fn load_block<W: Words>(rows: &[&[u8; 64]; LANES_MAX]) -> [W; 16] {
+pub(super) fn load_block<W: Words>(rows: &[&[u8; 64]; LANES_MAX]) -> [W; 16] {
     let mut words = [W::splat(0); 16];
     words[..8].copy_from_slice(&W::load(rows, 0));
     words[8..].copy_from_slice(&W::load(rows, 32));
@@ -406,7 +418,7 @@ fn load_block<W: Words>(rows: &[&[u8; 64]; LANES_MAX]) -> [W; 16] {
 
 /// SHA-256's compression of one block per message; leaves `words` spent.
 #[inline(always)]
-fn sha256_absorb<W: Words>(state: &mut [W; 8], words: &mut [W; 16]) {
+pub(super) fn sha256_absorb<W: Words>(state: &mut [W; 8], words: &mut [W; 16]) {
     let start = *state;
     let (k, _) = K.as_chunks::<16>();
     sixteen!(I => sha256_step::<W, I>(state, words[I].add(W::splat(k[0][I]))));
@@ -432,7 +444,7 @@ fn sha256_absorb_scheduled<W: Words>(state: &mut [W; 8], kw: &[u32; 64]) {
 
 /// Round `I` modulo 8; the eight variables stay in place and their names rotate instead.
 #[inline(always)]
-fn sha256_step<W: Words, const I: usize>(state: &mut [W; 8], kw: W) {
+pub(super) fn sha256_step<W: Words, const I: usize>(state: &mut [W; 8], kw: W) {
     let [a, b, c] = [state[place(I, 0)], state[place(I, 1)], state[place(I, 2)]];
     let [e, f, g] = [state[place(I, 4)], state[place(I, 5)], state[place(I, 6)]];
     let sigma1 = e.rotate_left(26).xor3(e.rotate_left(21), e.rotate_left(7));
@@ -451,7 +463,7 @@ fn next_word<W: Words>(w0: W, w1: W, w9: W, w14: W) -> W {
 }
 
 #[inline(always)]
-fn add<W: Words>(state: &mut [W; 8], other: &[W; 8]) {
+pub(super) fn add<W: Words>(state: &mut [W; 8], other: &[W; 8]) {
     for (word, other) in state.iter_mut().zip(other) {
         *word = word.add(*other);
     }

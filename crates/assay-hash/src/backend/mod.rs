@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
+pub use self::chains::Chain;
 use self::portable::sha256::{INITIAL, to_bytes};
 use crate::num3072::{LIMBS, Num3072};
 
@@ -14,6 +15,7 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod bmi2;
+mod chains;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 #[cfg(target_arch = "x86_64")]
@@ -355,6 +357,90 @@ impl Backend {
         }
     }
 
+    /// Absorbs a block into each of up to [`GROUP_MAX`](Self::GROUP_MAX) SHA-256 states.
+    #[inline]
+    pub(crate) fn compress_each(self, states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 if states.len() >= AVX2_BREAK_EVEN => {
+                return avx2::compress_each(states, blocks);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f if states.len() >= AVX512F_BREAK_EVEN => {
+                return avx512::compress_each(states, blocks);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 if states.len() >= AVX512_BREAK_EVEN => {
+                return avx512::compress_each(states, blocks);
+            }
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon if states.len() >= NEON_BREAK_EVEN => {
+                return neon::compress_each(states, blocks);
+            }
+            _ => {}
+        }
+        if self.has_unit() {
+            return unit::compress_each(states, blocks);
+        }
+        for (state, block) in states.iter_mut().zip(blocks) {
+            self.compress(state, core::slice::from_ref(block));
+        }
+    }
+
+    /// How many chains [`iterate`](Self::iterate) takes.
+    pub(crate) fn chains_at_once(self) -> usize {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f | Kernels::Avx512 => 16,
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => 8,
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => 4,
+            // Two is what a SHA unit interleaves.
+            _ => 2,
+        }
+    }
+
+    /// Runs chains, the longest first, up to step `end`; at least one and at most
+    /// [`chains_at_once`](Self::chains_at_once).
+    pub(crate) fn iterate<const N: usize>(self, chains: &mut [Chain<'_, N>], end: u8) {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 if chains.len() >= AVX2_BREAK_EVEN => avx2::iterate(chains, end),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f if chains.len() >= AVX512F_BREAK_EVEN => avx512::iterate(chains, end),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 if chains.len() >= AVX512_BREAK_EVEN => avx512::iterate(chains, end),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon if chains.len() >= NEON_BREAK_EVEN => neon::iterate(chains, end),
+            _ => self.iterate_in_blocks(chains, end),
+        }
+    }
+
+    /// The same without vectors; those that are shorter join when their first step comes.
+    fn iterate_in_blocks<const N: usize>(self, chains: &mut [Chain<'_, N>], end: u8) {
+        let mut states = [[0; 8]; Self::GROUP_MAX];
+        let mut blocks = [[0; 64]; Self::GROUP_MAX];
+        for step in chains[0].start..end {
+            let busy = chains.iter().take_while(|chain| chain.start <= step).count();
+            let chains = &mut chains[..busy];
+            for ((state, block), chain) in states.iter_mut().zip(&mut blocks).zip(&*chains) {
+                *state = *chain.state;
+                *block = chain.block(step);
+            }
+            if self.has_unit() {
+                unit::compress_each(&mut states[..busy], &blocks[..busy]);
+            } else {
+                for (state, block) in states[..busy].iter_mut().zip(&blocks) {
+                    self.compress(state, core::slice::from_ref(block));
+                }
+            }
+            for (chain, state) in chains.iter_mut().zip(&states) {
+                chain.value.copy_from_slice(&to_bytes(*state)[..N]);
+            }
+        }
+    }
+
     /// RIPEMD-160 of each of up to [`GROUP_MAX`](Self::GROUP_MAX) messages, where there is a kernel
     /// for many; returns whether there is.
     #[inline]
@@ -440,6 +526,10 @@ mod unit {
     pub(super) use super::portable::sha256::{compress, double_64, rehash};
 
     pub(super) fn pair<const TWICE: bool>(_: &[&[u8]; 2], _: &mut [[u8; 32]; 2]) {
+        unreachable!("no backend has a SHA unit");
+    }
+
+    pub(super) fn compress_each(_: &mut [[u32; 8]], _: &[[u8; 64]]) {
         unreachable!("no backend has a SHA unit");
     }
 }

@@ -60,6 +60,24 @@ macro_rules! entries {
             }
         }
 
+        /// Absorbs a block into each state.
+        #[inline]
+        pub(super) fn compress_each(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+            #[target_feature(enable = $features)]
+            fn kernel(states: &mut [[u32; 8]; 2], blocks: &[[u8; 64]; 2]) {
+                sha_unit::each::<$unit, 2>(states, blocks);
+            }
+            let (pairs, last) = states.as_chunks_mut();
+            let (block_pairs, block_last) = blocks.as_chunks();
+            for (pair, blocks) in pairs.iter_mut().zip(block_pairs) {
+                // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+                unsafe { kernel(pair, blocks) }
+            }
+            for (state, block) in last.iter_mut().zip(block_last) {
+                compress(state, core::slice::from_ref(block));
+            }
+        }
+
         /// Double SHA-256 of each message.
         #[inline]
         pub(super) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
@@ -99,13 +117,36 @@ pub(super) use entries;
 /// Absorbs the same blocks into `N` states.
 #[inline(always)]
 pub(super) fn shared<U: Unit, const N: usize>(words: &mut [[u32; 8]; N], blocks: &[[u8; 64]]) {
-    let mut states = [initial::<U>(); N];
-    for (state, words) in states.iter_mut().zip(&*words) {
-        *state = from_words(words);
-    }
+    let mut states = load::<U, N>(words);
     for block in blocks {
         absorb(&mut states, [message::<U>(block); N]);
     }
+    store(&states, words);
+}
+
+/// Absorbs a block into each of `N` states.
+#[inline(always)]
+pub(super) fn each<U: Unit, const N: usize>(words: &mut [[u32; 8]; N], blocks: &[[u8; 64]; N]) {
+    let mut states = load::<U, N>(words);
+    let mut messages = [message::<U>(&blocks[0]); N];
+    for (message_words, block) in messages.iter_mut().zip(blocks) {
+        *message_words = message::<U>(block);
+    }
+    absorb(&mut states, messages);
+    store(&states, words);
+}
+
+#[inline(always)]
+fn load<U: Unit, const N: usize>(words: &[[u32; 8]; N]) -> [U; N] {
+    let mut states = [initial::<U>(); N];
+    for (state, words) in states.iter_mut().zip(words) {
+        *state = from_words(words);
+    }
+    states
+}
+
+#[inline(always)]
+fn store<U: Unit, const N: usize>(states: &[U; N], words: &mut [[u32; 8]; N]) {
     for (state, words) in states.iter().zip(words) {
         for (row, words) in state.rows().into_iter().zip(words.as_chunks_mut().0) {
             U::store(row, words);

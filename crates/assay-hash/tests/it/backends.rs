@@ -1,9 +1,10 @@
 //! One body over every backend of the machine, against the portable one.
 
 use assay_hash::{
-    Backend, MuHash3072, Sha256, hash160, hash160_many, hash160_many_with, merkle_root_with,
-    ripemd160, ripemd160_32_many, ripemd160_32_many_with, sha256, sha256d, sha256d_64_many,
-    sha256d_64_many_with, sha256d_many, sha256d_many_with,
+    Backend, Chain, MuHash3072, Sha256, hash160, hash160_many, hash160_many_with, merkle_root_with,
+    ripemd160, ripemd160_32_many, ripemd160_32_many_with, run_chains, run_chains_with, sha256,
+    sha256_compress_many, sha256_compress_many_with, sha256_many, sha256_many_with, sha256d,
+    sha256d_64_many, sha256d_64_many_with, sha256d_many, sha256d_many_with,
 };
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
@@ -124,6 +125,15 @@ fn check_many(messages: &[&[u8]]) {
     for backend in Backend::available() {
         digests.fill([0; 32]);
         sha256d_many_with(backend, messages, &mut digests);
+        assert_eq!(digests, expected, "{backend:?}");
+    }
+
+    let expected: Vec<[u8; 32]> = messages.iter().map(|message| sha256(message)).collect();
+    sha256_many(messages, &mut digests);
+    assert_eq!(digests, expected);
+    for backend in Backend::available() {
+        digests.fill([0; 32]);
+        sha256_many_with(backend, messages, &mut digests);
         assert_eq!(digests, expected, "{backend:?}");
     }
 
@@ -264,6 +274,84 @@ fn muhash_many() {
             set.remove(b"spent");
             set.insert_many(&elements[..count]);
             assert_eq!(set.finalize(), expected, "{backend:?}, {count} elements");
+        }
+    }
+}
+
+/// Absorbs a block into each state.
+type Compress<'a> = dyn Fn(&mut [[u32; 8]], &[[u8; 64]]) + 'a;
+
+/// A message of whole blocks, absorbed block by block into its own state, is that message's hash.
+#[test]
+fn compressions_from_given_states() {
+    let data = pattern(64 * 4 * 40);
+    for count in (0..=35).chain([40]) {
+        let messages: Vec<&[[u8; 64]]> = data.as_chunks::<64>().0.chunks(4).take(count).collect();
+        let mut padding = [0; 64];
+        padding[0] = 0x80;
+        padding[62..].copy_from_slice(&(4 * 64 * 8u16).to_be_bytes());
+        let run = |compress: &Compress<'_>| {
+            let mut states = vec![Sha256::INITIAL_STATE; count];
+            for i in 0..4 {
+                let blocks: Vec<[u8; 64]> = messages.iter().map(|message| message[i]).collect();
+                compress(&mut states, &blocks);
+            }
+            compress(&mut states, &vec![padding; count]);
+            for (state, message) in states.iter().zip(&messages) {
+                let digest: Vec<u8> = state.iter().flat_map(|word| word.to_be_bytes()).collect();
+                assert_eq!(digest, sha256(message.as_flattened()), "{count} states");
+            }
+        };
+        run(&sha256_compress_many);
+        for backend in Backend::available() {
+            run(&|states, blocks| sha256_compress_many_with(backend, states, blocks));
+        }
+    }
+}
+
+/// Chains as whole messages through the streaming hash, against every backend.
+fn check_chains<const N: usize>(count: usize, end: u8, seed: usize) {
+    let data = pattern(5000);
+    let first_blocks: Vec<[u8; 64]> =
+        (0..3).map(|i| data[i * 50..i * 50 + 64].try_into().expect("64 bytes")).collect();
+    let mut states = [Sha256::INITIAL_STATE; 3];
+    sha256_compress_many_with(Backend::PORTABLE, &mut states, &first_blocks);
+    let chains: Vec<Chain<'_, N>> = (0..count)
+        .map(|i| Chain {
+            state: &states[i % 3],
+            prefix: data[i..i + 20].try_into().expect("20 bytes"),
+            start: data[i + seed] % (end + 2),
+            value: data[2 * i..2 * i + N].try_into().expect("N bytes"),
+        })
+        .collect();
+    let mut expected = chains.clone();
+    for (i, chain) in expected.iter_mut().enumerate() {
+        for step in chain.start..end {
+            let message =
+                [&first_blocks[i % 3][..], &chain.prefix, &[0, step], &chain.value].concat();
+            chain.value.copy_from_slice(&sha256(&message)[..N]);
+        }
+    }
+    let mut detected = chains.clone();
+    run_chains(&mut detected, end);
+    assert_eq!(detected, expected, "{count} chains of {N} bytes up to {end}");
+    for backend in Backend::available() {
+        let mut chains = chains.clone();
+        run_chains_with(backend, &mut chains, end);
+        assert_eq!(chains, expected, "{backend:?}, {count} chains of {N} bytes up to {end}");
+    }
+}
+
+#[test]
+fn chains() {
+    for count in (0..=35).chain([560, 1001]) {
+        for end in [0, 1, 14, 15, 253] {
+            if end == 253 && count > 40 {
+                continue;
+            }
+            check_chains::<16>(count, end, count);
+            check_chains::<24>(count, end, 2 * count + 1);
+            check_chains::<32>(count, end, 3 * count + 2);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Published vectors of the single-message functions.
 
-use assay_hash::{TaggedHasher, hash160, ripemd160, sha1, sha3_256, sha256, sha256d, tagged_hash};
+use assay_hash::{
+    Sha512, TaggedHasher, hash160, ripemd160, sha1, sha3_256, sha256, sha256d, sha512, tagged_hash,
+};
 
 use crate::hex;
 
@@ -32,6 +34,51 @@ fn sha256_nist() {
 }
 
 /// NIST's example values for SHA-3, and lengths around the edge of a block (from Python's hashlib).
+#[test]
+fn sha512_nist() {
+    let table = [
+        (
+            "",
+            "cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce\
+             47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e",
+        ),
+        (
+            "abc",
+            "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
+             2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f",
+        ),
+        (
+            NIST_896,
+            "8e959b75dae313da8cf4f72814fc143f8f7779c6eb9f7fa17299aeadb6889018\
+             501d289e4900f7e4331b99dec4b5433ac7d329eeb6dd26545e96e55b874be909",
+        ),
+    ];
+    for (message, expected) in table {
+        check(sha512, message.as_bytes(), expected);
+    }
+}
+
+/// Every length around the padding, in one piece and in two; the hash of all digests is Python's.
+#[test]
+fn sha512_of_every_length() {
+    let counting: Vec<u8> = (0..400u32).map(|number| (number % 251) as u8).collect();
+    let mut all = Sha512::new();
+    for length in 0..400 {
+        let digest = sha512(&counting[..length]);
+        for cut in [1, 127, 128, 129] {
+            let (first, second) = counting[..length].split_at(cut.min(length));
+            let mut hasher = Sha512::default();
+            hasher.update(first);
+            hasher.update(second);
+            assert_eq!(hasher.finalize(), digest, "{length} bytes, cut at {cut}");
+        }
+        all.update(&digest);
+    }
+    let expected = "c397a6302e684830e16ea7f73c86f97cba1fa5dfc4b2da8338bfe788cfa1d195\
+                    da3cee6888ea9eb7b0ed414a9a1846c4ed95ae189bdc9ca4b517df11cb507384";
+    assert_eq!(hex::encode(&all.finalize()), expected);
+}
+
 #[test]
 fn sha3_nist() {
     let table = [

@@ -1,0 +1,79 @@
+//! SHA-256 as hash-based signatures use it: compressions from given states, and hash chains.
+//!
+//! The tweakable hashes of FIPS 205, section 11.2, begin with a block that depends on the key
+//! alone. Its state is computed once; a short message is then one compression. A chain (FIPS 205,
+//! algorithm 5) applies such a hash to its own result again and again.
+
+use crate::backend::{Backend, Chain};
+
+/// One compression of SHA-256 in each of many states: `states[i]` absorbs `blocks[i]`.
+///
+/// Padding is the caller's.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn sha256_compress_many(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    sha256_compress_many_with(Backend::detect(), states, blocks);
+}
+
+/// [`sha256_compress_many`] on a given backend.
+///
+/// # Panics
+///
+/// As [`sha256_compress_many`].
+pub fn sha256_compress_many_with(backend: Backend, states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
+    assert_eq!(states.len(), blocks.len(), "one block per state");
+    let groups = states.chunks_mut(Backend::GROUP_MAX);
+    for (states, blocks) in groups.zip(blocks.chunks(Backend::GROUP_MAX)) {
+        backend.compress_each(states, blocks);
+    }
+}
+
+/// Runs each chain from its first step up to and without step `end`.
+///
+/// A chain that starts at or after `end` stays as it is. Chains of about the same length share the
+/// lanes of a vector, in whatever order they are given.
+pub fn run_chains<const N: usize>(chains: &mut [Chain<'_, N>], end: u8) {
+    run_chains_with(Backend::detect(), chains, end);
+}
+
+/// [`run_chains`] on a given backend.
+pub fn run_chains_with<const N: usize>(backend: Backend, chains: &mut [Chain<'_, N>], end: u8) {
+    let order = by_start(chains, end);
+    let mut rest = &order[..];
+    while !rest.is_empty() {
+        let (indices, after) = rest.split_at(rest.len().min(backend.chains_at_once()));
+        let Some(first) = chains.first().copied() else { return };
+        let mut group = [first; Backend::GROUP_MAX];
+        for (chain, &index) in group.iter_mut().zip(indices) {
+            *chain = chains[index];
+        }
+        let group = &mut group[..indices.len()];
+        backend.iterate(group, end);
+        for (chain, &index) in group.iter().zip(indices) {
+            chains[index].value = chain.value;
+        }
+        rest = after;
+    }
+}
+
+/// Indices of the chains that have steps to do, the longest first.
+fn by_start<const N: usize>(chains: &[Chain<'_, N>], end: u8) -> Vec<usize> {
+    let mut starts = [0; 257];
+    for chain in chains {
+        starts[usize::from(chain.start) + 1] += 1;
+    }
+    for i in 1..starts.len() {
+        starts[i] += starts[i - 1];
+    }
+    let mut order = vec![0; starts[usize::from(end)]];
+    for (index, chain) in chains.iter().enumerate() {
+        if chain.start < end {
+            let next = &mut starts[usize::from(chain.start)];
+            order[*next] = index;
+            *next += 1;
+        }
+    }
+    order
+}

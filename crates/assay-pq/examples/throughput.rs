@@ -1,0 +1,70 @@
+//! Time of a verification of SLH-DSA on every backend of this machine, interleaved.
+//!
+//! `cargo run --release -p assay-pq --example throughput [parameter set [rounds [signatures]]]`
+//!
+//! Also prints how many hash values a verification computes on average. Signing takes a while first.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is its output")]
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use assay_hash::Backend;
+use assay_pq::{Check, serial, verify_many_with};
+
+use signer::{Random, Signed, Signer};
+
+#[path = "../tests/it/signer.rs"]
+mod signer;
+
+/// Signatures that are really made; more are copies.
+const DISTINCT: usize = 16;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().unwrap_or_else(|| String::from("SLH-DSA-SHA2-128s"));
+    let mut number = |default| arguments.next().map_or(Ok(default), |text| text.parse::<usize>());
+    let signer = Signer::ALL.into_iter().find(|signer| signer.set.name() == name);
+    let (Some(signer), Ok(rounds @ 1..), Ok(count @ 1..)) = (signer, number(21), number(494))
+    else {
+        eprintln!("usage: throughput [SLH-DSA-SHA2-128s [rounds [signatures]]]");
+        return ExitCode::from(2);
+    };
+    let mut random = Random::new(1);
+    let distinct: Vec<Signed> =
+        (0..DISTINCT.min(count)).map(|_| (signer.sign)(&mut random)).collect();
+    let signed: Vec<Signed> = distinct.iter().cycle().take(count).cloned().collect();
+    let checks: Vec<Check<'_>> = signed.iter().map(Signed::check).collect();
+    let mut hashes = [0; 3];
+    for check in &checks[..distinct.len()] {
+        let (valid, count) = serial::count_hashes(&signer.set, check).expect("well formed");
+        assert!(valid);
+        for (sum, count) in hashes.iter_mut().zip([count.f, count.h, count.t]) {
+            *sum += count;
+        }
+    }
+    let [f, h, t] = hashes.map(|sum| sum as f64 / distinct.len() as f64);
+    println!("{name}: on average {f:.1} of F, {h:.1} of H, {t:.1} of T");
+    let mut elapsed: Vec<(Backend, Vec<f64>)> =
+        Backend::available().into_iter().map(|backend| (backend, Vec::new())).collect();
+    for _ in 0..rounds {
+        for (backend, elapsed) in &mut elapsed {
+            // Plain code takes as long as all others together.
+            let checks = match *backend {
+                Backend::PORTABLE => &checks[..checks.len().div_ceil(16)],
+                _ => &checks[..],
+            };
+            let start = Instant::now();
+            assert!(verify_many_with(*backend, &signer.set, checks).into_iter().all(|valid| valid));
+            elapsed.push(start.elapsed().as_secs_f64() * 1e6 / checks.len() as f64);
+        }
+    }
+    println!("{rounds} interleaved rounds of {count} signatures; us per signature");
+    for (backend, elapsed) in &mut elapsed {
+        elapsed.sort_by(f64::total_cmp);
+        let at = |quarters: usize| elapsed[(elapsed.len() - 1) * quarters / 4];
+        let name = backend.name();
+        println!("{name:<9} {:>8.2}   middle half {:.2} .. {:.2}", at(2), at(1), at(3));
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,184 @@
+//! The text of FIPS 205, one hash after the other on plain code: the oracle of the lanes.
+//!
+//! Every hash is computed from its whole message, the block of `PK.seed` included.
+
+use assay_hash::{Backend, Sha256, Sha512};
+
+use crate::address::{Kind, Place, address, place};
+use crate::check::Check;
+use crate::digest::Indices;
+use crate::params::{CHAIN_END, ParameterSet, wots_digits};
+
+/// Whether the signature is valid: `slh_verify_internal`, FIPS 205 algorithm 20.
+pub fn verify(set: &ParameterSet, check: &Check<'_>) -> bool {
+    count_hashes(set, check).is_some_and(|(valid, _)| valid)
+}
+
+/// The same, and how many hash values were computed: [`Hashes`]. Nothing where a length is wrong.
+pub fn count_hashes(set: &ParameterSet, check: &Check<'_>) -> Option<(bool, Hashes)> {
+    if !check.is_well_formed(set) {
+        return None;
+    }
+    let n = set.n();
+    let (seed, root) = check.key.split_at(n);
+    let (randomizer, rest) = check.signature.split_at(n);
+    let (fors, hypertree) = rest.split_at(set.fors_trees() * (set.fors_height() + 1) * n);
+    let digest = message_digest(set, check, randomizer);
+    let indices = Indices::new(set, &digest);
+    let mut verifier = Verifier { set, seed, hashes: Hashes::default() };
+    let node = verifier.fors_key(&indices, fors);
+    let node = verifier.hypertree_root(&indices, hypertree, node);
+    Some((node == root, verifier.hashes))
+}
+
+/// How many values of each kind a verification computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hashes {
+    /// Leaves of FORS trees and steps of chains: `F`.
+    pub f: u64,
+    /// Nodes of trees: `H`.
+    pub h: u64,
+    /// WOTS+ and FORS public keys: `T_l`.
+    pub t: u64,
+}
+
+/// `H_msg`, FIPS 205 section 11.2.
+fn message_digest(set: &ParameterSet, check: &Check<'_>, randomizer: &[u8]) -> Vec<u8> {
+    let mut prefix = [0; 2];
+    let seed = &check.key[..set.n()];
+    let [p, c, m] = check.message.parts(&mut prefix);
+    let inner = hash(set, &[randomizer, check.key, p, c, m]);
+    let mut digest = Vec::new();
+    for counter in 0u32.. {
+        if digest.len() >= set.digest_bytes() {
+            break;
+        }
+        digest.extend(hash(set, &[randomizer, seed, &inner, &counter.to_be_bytes()]));
+    }
+    digest.truncate(set.digest_bytes());
+    digest
+}
+
+struct Verifier<'a> {
+    set: &'a ParameterSet,
+    seed: &'a [u8],
+    hashes: Hashes,
+}
+
+impl Verifier<'_> {
+    /// `fors_pkFromSig`, algorithm 17.
+    fn fors_key(&mut self, indices: &Indices, signature: &[u8]) -> Vec<u8> {
+        let (n, a) = (self.set.n(), self.set.fors_height());
+        let tree = place(0, indices.tree, Kind::ForsTree, indices.leaf);
+        let mut roots = Vec::new();
+        for (i, part) in signature.chunks((a + 1) * n).enumerate() {
+            let mut index = (i << a) as u32 + indices.fors_leaf(self.set, i);
+            let (secret, path) = part.split_at(n);
+            let mut node = self.f(&tree, [0, index], secret);
+            for (height, sibling) in path.chunks(n).enumerate() {
+                node = self.parent(&tree, height, &mut index, &node, sibling);
+            }
+            roots.extend(node);
+        }
+        self.t(&place(0, indices.tree, Kind::ForsRoots, indices.leaf), &roots)
+    }
+
+    /// `ht_verify`, algorithm 13, without the comparison.
+    fn hypertree_root(
+        &mut self,
+        indices: &Indices,
+        signature: &[u8],
+        mut node: Vec<u8>,
+    ) -> Vec<u8> {
+        let (mut tree, mut leaf) = (indices.tree, indices.leaf);
+        let (n, height) = (self.set.n(), self.set.tree_height());
+        for (layer, part) in signature.chunks((self.set.chains() + height) * n).enumerate() {
+            let (wots, path) = part.split_at(self.set.chains() * n);
+            node = self.wots_key([layer as u64, tree], leaf, wots, &node);
+            let nodes = place(layer, tree, Kind::Tree, 0);
+            let mut index = leaf;
+            for (height, sibling) in path.chunks(n).enumerate() {
+                node = self.parent(&nodes, height, &mut index, &node, sibling);
+            }
+            leaf = (tree & ((1 << height) - 1)) as u32;
+            tree >>= height;
+        }
+        node
+    }
+
+    /// `wots_pkFromSig`, algorithm 8.
+    fn wots_key(
+        &mut self,
+        [layer, tree]: [u64; 2],
+        leaf: u32,
+        wots: &[u8],
+        node: &[u8],
+    ) -> Vec<u8> {
+        let chain = place(layer as usize, tree, Kind::WotsHash, leaf);
+        let digits = wots_digits(node);
+        let mut ends = Vec::new();
+        for (i, value) in wots.chunks(self.set.n()).enumerate() {
+            let mut value = value.to_vec();
+            for step in digits[i]..CHAIN_END {
+                value = self.f(&chain, [i as u32, step.into()], &value);
+            }
+            ends.extend(value);
+        }
+        self.t(&place(layer as usize, tree, Kind::WotsKey, leaf), &ends)
+    }
+
+    /// One step of algorithms 11 and 17: a node's parent; `index` becomes the parent's.
+    fn parent(
+        &mut self,
+        place: &Place,
+        height: usize,
+        index: &mut u32,
+        node: &[u8],
+        sibling: &[u8],
+    ) -> Vec<u8> {
+        let is_right = *index & 1 == 1;
+        *index >>= 1;
+        let (left, right) = if is_right { (sibling, node) } else { (node, sibling) };
+        self.hashes.h += 1;
+        let address = address(place, [height as u32 + 1, *index]);
+        self.tweaked(self.set.n() > 16, &[&address, left, right])
+    }
+
+    fn f(&mut self, place: &Place, words: [u32; 2], value: &[u8]) -> Vec<u8> {
+        self.hashes.f += 1;
+        self.tweaked(false, &[&address(place, words), value])
+    }
+
+    fn t(&mut self, place: &Place, values: &[u8]) -> Vec<u8> {
+        self.hashes.t += 1;
+        self.tweaked(self.set.n() > 16, &[&address(place, [0, 0]), values])
+    }
+
+    /// A tweakable hash of section 11.2: a block with the seed, an address, and values.
+    fn tweaked(&self, wide: bool, parts: &[&[u8]]) -> Vec<u8> {
+        let mut block = vec![0; if wide { 128 } else { 64 }];
+        block[..self.seed.len()].copy_from_slice(self.seed);
+        let mut message = block;
+        message.extend(parts.concat());
+        let mut digest = if wide { sha512(&[&message]) } else { sha256(&[&message]) };
+        digest.truncate(self.set.n());
+        digest
+    }
+}
+
+/// The hash function of messages: SHA-256 in category 1, SHA-512 above.
+fn hash(set: &ParameterSet, parts: &[&[u8]]) -> Vec<u8> {
+    if set.n() > 16 { sha512(parts) } else { sha256(parts) }
+}
+
+fn sha256(parts: &[&[u8]]) -> Vec<u8> {
+    let mut hasher = Sha256::with_backend(Backend::PORTABLE);
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize().to_vec()
+}
+
+fn sha512(parts: &[&[u8]]) -> Vec<u8> {
+    let mut hasher = Sha512::new();
+    parts.iter().for_each(|part| hasher.update(part));
+    hasher.finalize().to_vec()
+}

@@ -1,0 +1,5 @@
+//! Tests from outside.
+
+mod acvp;
+mod differential;
+mod signer;
