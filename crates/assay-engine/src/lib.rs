@@ -72,8 +72,8 @@ pub use checker::ImmediateChecker;
 pub use clock::{Clock, iso_time};
 pub use config::{ChainCheck, Config, MiningConfig, Policy, Pruning};
 pub use deferred::{
-    Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove, SAMPLE_SIGNATURES_DEFAULT,
-    Schnorr, backend_name, default_script_batch,
+    Again, Answer, Batches, Check, DeferredScripts, EXACT_NEAR_TIP_DEFAULT, Prove,
+    SAMPLE_SIGNATURES_DEFAULT, Schnorr, backend_name, default_script_batch,
 };
 pub use engine::{
     ArchivedBlock, BlockFault, BlockOffer, BranchStart, ChainState, Checked, CoinsAt,

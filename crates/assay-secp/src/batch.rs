@@ -166,8 +166,8 @@ impl Backend {
 
 /// Answers checks in batches; keeps its memory from one batch to the next.
 ///
-/// Vectors only ever prove a check true. Every check they do not prove is decided by libsecp256k1,
-/// so the answers are the library's, and a false one costs more than a true one.
+/// Every check that vectors do not prove true is decided by libsecp256k1, so the answers are the library's, and a false one costs
+/// more than a true one. Who can do with less asks [`BatchVerifier::is_refuted`] after [`BatchVerifier::prove`].
 #[derive(Debug)]
 pub struct BatchVerifier {
     backend: Backend,
@@ -257,6 +257,12 @@ impl BatchVerifier {
             #[cfg(any(test, feature = "planted"))]
             prover.plant_wrong_proofs(self.planted, out);
         }
+    }
+
+    /// Whether the vectors found the check of this index false in the last batch: an ECDSA signature by a key on the curve. Not said of
+    /// every check that is false; where a plant says that it is proven, both are said.
+    pub fn is_refuted(&self, index: usize) -> bool {
+        self.prover.as_ref().is_some_and(|prover| prover.is_refuted(index))
     }
 
     /// How the check of this index was proven in the last batch, if it was.

@@ -14,10 +14,28 @@ use super::settings::{self, Schnorr};
 /// longer and take more memory.
 const CHECKS_PER_BATCH: usize = 2048;
 
-/// Proves checks.
+/// What is known of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It holds.
+    Proven,
+    /// It does not hold.
+    Refuted,
+    /// Libsecp256k1 has to be asked.
+    Unknown,
+}
+
+impl Answer {
+    /// What libsecp256k1 says.
+    pub const fn of_library(holds: bool) -> Self {
+        if holds { Self::Proven } else { Self::Refuted }
+    }
+}
+
+/// Decides checks.
 pub trait Prove: Default {
-    /// Replaces the contents of `proven` by one answer per check: `true` only for those that hold.
-    fn prove(&mut self, checks: &[Check<'_>], proven: &mut Vec<bool>);
+    /// Replaces the contents of `answers` by one answer per check.
+    fn prove(&mut self, checks: &[Check<'_>], answers: &mut Vec<Answer>);
 }
 
 /// Proves checks in batches, with the fastest backend there is or the one that was asked for.
@@ -28,6 +46,7 @@ pub trait Prove: Default {
 pub struct Batches {
     verifier: SampledVerifier,
     schnorr: Schnorr,
+    proven: Vec<bool>,
 }
 
 impl Default for Batches {
@@ -37,15 +56,18 @@ impl Default for Batches {
         let verifier = super::planted::spoil(verifier);
         let settings = settings::current();
         let sample = second_look::sample(settings.sample_signatures);
-        Self { verifier: SampledVerifier::new(verifier, sample), schnorr: settings.schnorr }
+        let verifier = SampledVerifier::new(verifier, sample);
+        Self { verifier, schnorr: settings.schnorr, proven: Vec::new() }
     }
 }
 
 impl Prove for Batches {
-    fn prove(&mut self, checks: &[Check<'_>], proven: &mut Vec<bool>) {
-        let Self { verifier, schnorr } = self;
+    fn prove(&mut self, checks: &[Check<'_>], answers: &mut Vec<Answer>) {
+        let Self { verifier, schnorr, proven } = self;
+        answers.clear();
         if verifier.backend() == Backend::Libsecp {
             verifier.verifier().verify(checks, proven);
+            answers.extend(proven.iter().map(|holds| Answer::of_library(*holds)));
             return;
         }
         second_look::test_this_core(verifier.verifier());
@@ -58,6 +80,12 @@ impl Prove for Batches {
         if let Err(found) = outcome {
             stop_with_evidence(&Evidence::disagreement(&found));
         }
+        let answer = |(index, is_proven): (usize, &bool)| match is_proven {
+            true => Answer::Proven,
+            false if verifier.is_refuted(index) => Answer::Refuted,
+            false => Answer::Unknown,
+        };
+        answers.extend(proven.iter().enumerate().map(answer));
     }
 }
 

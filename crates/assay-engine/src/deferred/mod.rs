@@ -28,15 +28,13 @@ mod recorder;
 mod second_look;
 mod settings;
 
-use assay_consensus::script::{
-    Flags, InputStats, Interpreter, RuleSet, ScriptError, SignatureChecker, TxContext,
-};
+use assay_consensus::script::{Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext};
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
 use answered::Answered;
 pub use backend::backend_name;
-pub use check::{Batches, Check, Prove, default_script_batch};
+pub use check::{Answer, Batches, Check, Prove, default_script_batch};
 pub use near_tip::EXACT_NEAR_TIP_DEFAULT;
 pub(crate) use near_tip::{Place, is_exact};
 use recorder::Recorder;
@@ -121,19 +119,17 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
     }
 
     /// Verifies everything recorded. `again` is called for each input with a claim that does not hold, in the order in which
-    /// they came, with what was said of it: it has to run the input again with the checker that it is given, which knows the answers.
-    pub fn settle(
-        &mut self,
-        again: impl FnMut(T, InputStats, &mut Interpreter, &mut dyn SignatureChecker),
-    ) {
+    /// they came, with what was said of it: it has to run the input
+    /// again by what it is given, which knows the answers.
+    pub fn settle(&mut self, again: impl FnMut(T, InputStats, &mut Again<'_>)) {
         self.settle_proven(None, again);
     }
 
     /// As [`DeferredScripts::settle`], when the answers to [`DeferredScripts::checks`] are known.
     pub(crate) fn settle_proven(
         &mut self,
-        proven: Option<&[bool]>,
-        mut again: impl FnMut(T, InputStats, &mut Interpreter, &mut dyn SignatureChecker),
+        proven: Option<&[Answer]>,
+        mut again: impl FnMut(T, InputStats, &mut Again<'_>),
     ) {
         self.recorder.decide(proven, &mut self.holds);
         let mut begin = 0;
@@ -141,8 +137,8 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
             let end = waiting.claims_end as usize;
             if self.holds[begin..end].contains(&false) {
                 let known = self.recorder.answered(begin..end, &self.holds);
-                let mut checker = Answered::new(&known);
-                again(waiting.tag, waiting.stats, &mut self.interpreter, &mut checker);
+                let mut interpreter = Again { interpreter: &mut self.interpreter, known: &known };
+                again(waiting.tag, waiting.stats, &mut interpreter);
             }
             begin = end;
         }
@@ -155,18 +151,46 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
     }
 }
 
+/// Runs an input again.
+pub struct Again<'a> {
+    interpreter: &'a mut Interpreter,
+    known: &'a [(Check<'a>, bool)],
+}
+
+impl Again<'_> {
+    /// The verdict on the input, with what is known of its signatures. An input is not rejected by that: before it is, it runs with
+    /// the immediate checker, so that nothing but libsecp256k1 ever makes a block invalid.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    ///
+    /// # Panics
+    /// When the transaction has no such input.
+    pub fn verify_input(
+        &mut self,
+        context: &TxContext<'_>,
+        input: usize,
+        flags: Flags,
+    ) -> Result<InputStats, ScriptError> {
+        let mut checker = Answered::new(self.known);
+        self.interpreter.verify_input(context, input, flags, &mut checker).or_else(|_| {
+            self.interpreter.verify_input(context, input, flags, &mut ImmediateChecker)
+        })
+    }
+}
+
 /// Proves what several have recorded, shared out evenly over the threads of the rayon pool that this is called in. Gives the
 /// answers that [`DeferredScripts::settle_proven`] takes.
 pub(crate) fn prove_all<'s, T: Copy + Sync + 's>(
     all: impl Iterator<Item = &'s DeferredScripts<T>>,
-) -> Vec<Vec<bool>> {
+) -> Vec<Vec<Answer>> {
     let checks: Vec<Vec<Check<'_>>> = all.map(DeferredScripts::checks).collect();
     let count: usize = checks.iter().map(Vec::len).sum();
     let share = count.div_ceil(rayon::current_num_threads()).max(SHARE_MIN);
     checks
         .par_iter()
         .map(|checks| {
-            let proven: Vec<Vec<bool>> = checks
+            let proven: Vec<Vec<Answer>> = checks
                 .par_chunks(share)
                 .map_init(Batches::default, |prover, share| {
                     let mut proven = Vec::new();

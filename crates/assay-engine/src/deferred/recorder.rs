@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use assay_consensus::script::{SignatureChecker, SignedMessage};
 
-use super::check::{Check, Prove};
+use super::check::{Answer, Check, Prove};
 use super::multisig::{
     KEYS_MAX, Keys, guess, guessed_pairs, learn, matching, other_pairs, try_in_order,
 };
@@ -206,11 +206,11 @@ impl<P: Prove> Recorder<P> {
     /// Decides all claims: `holds` gets one answer each.
     ///
     /// `proven` are the answers to [`Self::checks`], if they have been asked for already.
-    pub(super) fn decide(&mut self, proven: Option<&[bool]>, holds: &mut Vec<bool>) {
+    pub(super) fn decide(&mut self, proven: Option<&[Answer]>, holds: &mut Vec<bool>) {
         self.decide_from(0, proven, holds);
     }
 
-    fn decide_from(&mut self, first: usize, proven: Option<&[bool]>, holds: &mut Vec<bool>) {
+    fn decide_from(&mut self, first: usize, proven: Option<&[Answer]>, holds: &mut Vec<bool>) {
         let mut answers = Vec::new();
         let mut prover = self.prover.take().unwrap_or_default();
         let proven = proven.unwrap_or_else(|| {
@@ -224,7 +224,8 @@ impl<P: Prove> Recorder<P> {
             if let Claim::Multisig { group } = *claim {
                 let Group { sigs, keys, guess, .. } = self.groups[group as usize];
                 let sigs = usize::from(sigs);
-                let is_guessed = proven[next..next + sigs].iter().all(|proven| *proven);
+                let is_guessed =
+                    proven[next..next + sigs].iter().all(|answer| *answer == Answer::Proven);
                 if is_guessed {
                     learn(sigs, keys.into(), guess);
                 } else {
@@ -233,10 +234,13 @@ impl<P: Prove> Recorder<P> {
                 holds.push(is_guessed);
                 next += sigs;
             } else {
-                // A prover may leave out what is slower in a batch. One such check must not make an input with thousands run
-                // again.
-                let verify = || self.check(*claim).is_some_and(|check| check.verify());
-                holds.push(proven[next] || verify());
+                holds.push(match proven[next] {
+                    Answer::Proven => true,
+                    Answer::Refuted => false,
+                    // A prover may leave out what is slower in a batch. One such check must not make an input with thousands
+                    // run again.
+                    Answer::Unknown => self.check(*claim).is_some_and(|check| check.verify()),
+                });
                 next += 1;
             }
         }
@@ -250,7 +254,7 @@ impl<P: Prove> Recorder<P> {
     fn try_others(
         &mut self,
         missed: &[Missed],
-        guessed: &[bool],
+        guessed: &[Answer],
         prover: &mut P,
         holds: &mut [bool],
     ) {
@@ -272,8 +276,8 @@ impl<P: Prove> Recorder<P> {
             let pairs = guessed_pairs(guess)
                 .zip(guessed.iter().copied())
                 .chain(other_pairs(sigs, keys, guess).zip(proven.by_ref()));
-            for ((sig, key), is_proven) in pairs {
-                fits[sig] |= Keys::from(is_proven) << key;
+            for ((sig, key), answer) in pairs {
+                fits[sig] |= Keys::from(answer == Answer::Proven) << key;
             }
             let matched = matching(&fits[..sigs]).or_else(|| {
                 try_in_order(&fits[..sigs], keys, |pair| self.pair(group, pair).verify())

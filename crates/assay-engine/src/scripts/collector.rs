@@ -7,7 +7,7 @@ use assay_wire::TxOut;
 use super::Batch;
 use super::runs::{Contexts, DeferredRuns, Site};
 use super::verifier::Verifier;
-use crate::deferred::DeferredScripts;
+use crate::deferred::{Answer, DeferredScripts};
 
 /// Runs scripts; their signatures are verified when enough have come together.
 #[derive(Default)]
@@ -69,7 +69,7 @@ impl Collector {
     }
 
     /// Settles everything and empties itself. `proven` are the answers to what the scripts ask, if they are known.
-    pub(super) fn conclude(&mut self, proven: Option<&[bool]>, verifier: &Verifier) {
+    pub(super) fn conclude(&mut self, proven: Option<&[Answer]>, verifier: &Verifier) {
         point(Point::ScriptBatch);
         let Self { runs, batches, spends, inputs } = self;
         let verdicts = runs.finish(proven, &mut Lookup::new(batches, spends));

@@ -5,7 +5,7 @@ use std::ops::Range;
 use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
 
 use crate::checker::ImmediateChecker;
-use crate::deferred::DeferredScripts;
+use crate::deferred::{Answer, DeferredScripts};
 
 /// The number of signature checks of some inputs of a transaction, or the first of them that fails and why.
 pub(super) type RunVerdict = Result<u64, (u32, ScriptError)>;
@@ -101,36 +101,31 @@ impl DeferredRuns {
 
     /// Verifies what has been recorded, and runs inputs again where that did not prove it. `proven` are the answers to what
     /// the scripts ask, if they are known.
-    fn settle(&mut self, proven: Option<&[bool]>, contexts: &mut impl Contexts) {
+    fn settle(&mut self, proven: Option<&[Answer]>, contexts: &mut impl Contexts) {
         let Self { scripts, found } = self;
-        scripts.settle_proven(proven, |Site { run, input }, claimed, interpreter, checker| {
+        scripts.settle_proven(proven, |Site { run, input }, claimed, again| {
             let found = &mut found[run as usize];
             if found.failure.is_some_and(|(first, _)| first < input) {
                 return;
             }
-            contexts.with(
-                run as usize,
-                input,
-                &mut |context, flags| match interpreter.verify_input(
-                    context,
-                    input as usize,
-                    flags,
-                    checker,
-                ) {
-                    Ok(stats) => {
-                        found.sigchecks -= u64::from(claimed.sig_checks);
-                        found.sigchecks += u64::from(stats.sig_checks);
-                    }
-                    Err(error) => found.fail(input, error),
-                },
-            );
+            contexts.with(run as usize, input, &mut |context, flags| match again.verify_input(
+                context,
+                input as usize,
+                flags,
+            ) {
+                Ok(stats) => {
+                    found.sigchecks -= u64::from(claimed.sig_checks);
+                    found.sigchecks += u64::from(stats.sig_checks);
+                }
+                Err(error) => found.fail(input, error),
+            });
         });
     }
 
     /// Settles everything and begins anew: one verdict for each run.
     pub(super) fn finish(
         &mut self,
-        proven: Option<&[bool]>,
+        proven: Option<&[Answer]>,
         contexts: &mut impl Contexts,
     ) -> Vec<RunVerdict> {
         self.settle(proven, contexts);

@@ -151,14 +151,14 @@ impl BlockVerifier<'_> {
             if scripts.checks_len() < script_batch && slot + 1 < tasks.len() {
                 continue;
             }
-            scripts.settle(|(slot, input), _, interpreter, checker| {
+            scripts.settle(|(slot, input), _, again| {
                 let task = &tasks[slot];
                 let verdict = &mut verdicts[slot];
                 if verdict.as_ref().is_err_and(|(first, _)| *first < input) {
                     return;
                 }
                 let context = self.context(spent, task, input..input + 1);
-                match interpreter.verify_input(&context, input, flags, checker) {
+                match again.verify_input(&context, input, flags) {
                     Err(error) => *verdict = Err((input, error)),
                     Ok(stats) => {
                         if let Ok(found) = verdict {

@@ -30,8 +30,8 @@ impl Verifier {
     ) -> Result<InputStats, ScriptError> {
         let verdict = self.interpreter.verify_input(ctx, input, flags, &mut ImmediateChecker);
         let mut later = self.deferred.verify_input(ctx, input, flags, input);
-        self.deferred.settle(|input, _, interpreter, checker| {
-            later = interpreter.verify_input(ctx, input, flags, checker);
+        self.deferred.settle(|input, _, again| {
+            later = again.verify_input(ctx, input, flags);
         });
         assert_eq!(later, verdict, "signatures checked later");
         verdict

@@ -26,7 +26,7 @@ const JOBS_MIN: usize = 2;
 const QUESTIONS: [Question; 4] =
     [Question::Ecdsa, Question::Schnorr, Question::SchnorrBch, Question::Tweak];
 
-/// Proves checks true. It never proves one false: what is not proven is unknown.
+/// Proves checks true, and finds ECDSA checks false; what is neither is unknown.
 #[derive(Debug)]
 pub(super) struct Prover {
     kernels: Kernels,
@@ -41,6 +41,8 @@ pub(super) struct Prover {
     /// First and last index of the members of sums that came out; between them are no other BIP-0340
     /// signatures that are proven.
     summed: Vec<(usize, usize)>,
+    /// Which checks of the last batch were found false.
+    refuted: Vec<bool>,
     /// Checks that were not proven, of all batches.
     #[cfg(any(test, feature = "planted"))]
     unproven: u64,
@@ -56,6 +58,7 @@ impl Prover {
             work: Work::default(),
             weighted: Vec::new(),
             summed: Vec::new(),
+            refuted: Vec::new(),
             #[cfg(any(test, feature = "planted"))]
             unproven: 0,
         }
@@ -65,6 +68,8 @@ impl Prover {
     /// BIP-0340 signatures are proven by weighted sums where there are enough.
     pub(super) fn prove(&mut self, checks: &[Check<'_>], is_weighted: bool, proven: &mut [bool]) {
         self.summed.clear();
+        self.refuted.clear();
+        self.refuted.resize(checks.len(), false);
         let table = table::generator_multiples();
         if table.is_empty() {
             return;
@@ -125,6 +130,11 @@ impl Prover {
         self.summed.iter().any(|(first, last)| (*first..=*last).contains(&index))
     }
 
+    /// Whether the check of this index was found false in the last batch.
+    pub(super) fn is_refuted(&self, index: usize) -> bool {
+        self.refuted.get(index).is_some_and(|refuted| *refuted)
+    }
+
     /// Sets one of so many entries that are not set.
     #[cfg(any(test, feature = "planted"))]
     pub(super) fn plant_wrong_proofs(&mut self, one_of: u32, proven: &mut [bool]) {
@@ -154,6 +164,7 @@ impl Prover {
         for (group, jobs) in groups.iter().zip(jobs.chunks(LANES)) {
             for (lane, job) in jobs.iter().enumerate() {
                 proven[job.index] = group.proven >> lane & 1 == 1;
+                self.refuted[job.index] = group.refuted >> lane & 1 == 1;
             }
         }
     }

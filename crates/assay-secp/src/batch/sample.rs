@@ -61,31 +61,34 @@ impl fmt::Debug for Sample {
     }
 }
 
-/// How a check was proven.
+/// How a check was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
     /// By itself, in a lane.
     Lane,
     /// As a member of a weighted sum.
     Sum,
+    /// Found false, by itself in a lane.
+    Refuted,
 }
 
 impl Proof {
-    /// `"lane"` or `"weighted sum"`.
+    /// `"lane"`, `"weighted sum"` or `"refuted"`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lane => "lane",
             Self::Sum => "weighted sum",
+            Self::Refuted => "refuted",
         }
     }
 }
 
-/// Lanes have proven what libsecp256k1 finds false: the evidence.
+/// Lanes have decided otherwise than libsecp256k1: the evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     /// Whose lanes.
     pub backend: Backend,
-    /// How they proved it.
+    /// How they decided.
     pub proof: Proof,
     /// Whether they prove it again, alone in a batch; a fault that comes and goes may not.
     pub is_proven_again: bool,
@@ -132,8 +135,10 @@ impl Disagreement {
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { backend, proof, kind, .. } = self;
+        let is_refuted = &(*proof == Proof::Refuted);
         let (backend, proof) = (backend.name(), proof.name());
-        write!(f, "{backend} proved a {kind} check ({proof}) that libsecp256k1 finds false")
+        let (did, finds) = if *is_refuted { ("refuted", "true") } else { ("proved", "false") };
+        write!(f, "{backend} {did} a {kind} check ({proof}) that libsecp256k1 finds {finds}")
     }
 }
 
@@ -155,6 +160,11 @@ impl SampledVerifier {
     /// The verifier without the sample.
     pub fn verifier(&mut self) -> &mut BatchVerifier {
         &mut self.verifier
+    }
+
+    /// As [`BatchVerifier::is_refuted`]; these are sampled as well.
+    pub fn is_refuted(&self, index: usize) -> bool {
+        self.verifier.is_refuted(index)
     }
 
     /// The backend in use.
@@ -224,9 +234,12 @@ impl SampledVerifier {
     ) -> Result<(), Box<Disagreement>> {
         let Some(sample) = &mut self.sample else { return Ok(()) };
         for (index, check) in checks.iter().enumerate() {
-            if out[index] && sample.takes_next() && !check.verify() {
+            let is_decided = out[index] || self.verifier.is_refuted(index);
+            if is_decided && sample.takes_next() && check.verify() != out[index] {
+                let is_refuted = !out[index];
                 out.clear();
-                let proof = self.verifier.proof(index, check);
+                let proof =
+                    if is_refuted { Proof::Refuted } else { self.verifier.proof(index, check) };
                 let found = Disagreement::new(&mut self.verifier, check, proof);
                 return Err(Box::new(found));
             }

@@ -288,6 +288,7 @@ fn every_exceptional_addition_is_noticed() {
                 verifier.prove(&checks, &mut proven);
                 for (lane, &proven) in proven.iter().enumerate() {
                     assert_eq!(proven, lane != bad, "{}, {backend:?}, lane {lane}", addition.name);
+                    assert!(!verifier.is_refuted(lane), "{}, {backend:?}", addition.name);
                 }
                 verifier.verify(&checks, &mut answers);
                 assert_eq!(answers, [true; LANES], "{}, {backend:?}", addition.name);
@@ -358,8 +359,10 @@ fn r_plus_order_below_the_prime() {
     let mut answers = Vec::new();
     for forged in forged {
         for backend in proving_backends() {
-            BatchVerifier::with_backend(backend).verify(&[forged.check(); 9], &mut answers);
+            let mut verifier = BatchVerifier::with_backend(backend);
+            verifier.verify(&[forged.check(); 9], &mut answers);
             assert_eq!(answers, [true; 9], "{backend:?}");
+            assert!((0..9).all(|index| !verifier.is_refuted(index)), "{backend:?}");
         }
     }
 }

@@ -57,8 +57,10 @@ pub(crate) struct Group {
     pub(crate) q_digits: [Digit<u8>; Q_HALVES * Q_WINDOWS],
     /// Digits of u1.
     pub(crate) g_digits: [Digit<u16>; G_HALVES * G_WINDOWS],
-    /// The lanes that were proven true. All others are unknown.
+    /// The lanes that were proven true.
     pub(crate) proven: u8,
+    /// The lanes that were found false. Lanes in neither mask are unknown.
+    pub(crate) refuted: u8,
     key_y: [[u64; LANES]; LIMBS],
     y: [[u64; LANES]; LIMBS],
     z: [[u64; LANES]; LIMBS],
@@ -76,6 +78,7 @@ impl Group {
             q_digits: [Digit::default(); Q_HALVES * Q_WINDOWS],
             g_digits: [Digit::default(); G_HALVES * G_WINDOWS],
             proven: 0,
+            refuted: 0,
             key_y: [[0; LANES]; LIMBS],
             y: [[0; LANES]; LIMBS],
             z: [[0; LANES]; LIMBS],
@@ -212,6 +215,15 @@ fn multiply_and_compare<L: Lanes, const N: usize>(
     }
 }
 
+/// The group order.
+const ORDER: [u64; LIMBS] = [
+    0x2_5e8c_d036_4141,
+    0xe_6af4_8a03_bbfd,
+    0xf_ffff_feba_aedc,
+    0xf_ffff_ffff_ffff,
+    0xffff_ffff_ffff,
+];
+
 /// Finds the y coordinates of the keys of up to two groups; `proven` has the lanes on the curve.
 #[inline(always)]
 fn decompress<L: Lanes>(groups: &mut [Group], first: usize) {
@@ -225,19 +237,31 @@ fn decompress<L: Lanes>(groups: &mut [Group], first: usize) {
     let roots = field::square_roots(&cubics);
     for ((group, cubic), root) in groups.iter_mut().zip(&cubics).zip(&roots) {
         group.proven |= L::ALL << first;
+        group.refuted &= !(L::ALL << first);
         group.keep::<L>(first, root.sqr().equals(cubic));
         root.negate_where(root.odd() ^ group.key_odd >> first).store(&mut group.key_y, first);
     }
 }
 
-/// Keeps the lanes whose Z is not zero and whose x coordinate is r, and what decides about y.
+/// Keeps the lanes whose Z is not zero and whose x coordinate is r, and what decides about y. ECDSA is refuted where R is a point of
+/// the curve that was reached by generic steps and has neither x coordinate.
 #[inline(always)]
 fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &Jacobian<L>) {
     let r = load_words::<L>(&group.r, first);
     let is_match = r.mul(sum.z.sqr()).equals(&sum.x);
-    group.keep::<L>(first, is_match & !sum.z.fe().zeros());
+    // Z is zero for infinity and after an exceptional addition, and then nothing is known.
+    let is_point = !sum.z.fe().zeros();
+    let is_on_curve = group.proven >> first;
+    group.keep::<L>(first, is_match & is_point);
     match question {
-        Question::Ecdsa => {}
+        Question::Ecdsa => {
+            // An x coordinate above the order is r as well once the order is taken off; where r plus the order is above the prime,
+            // a lane is unknown that need not be.
+            let order = Fe::constant(ORDER);
+            let r = Sum::primes(0).plus(&r).plus(&order).carry().mul(&Fe::one());
+            let is_other = r.mul(sum.z.sqr()).equals(&sum.x);
+            group.refuted |= (is_on_curve & is_point & !is_match & !is_other & L::ALL) << first;
+        }
         Question::SchnorrBch => {
             // Y / Z^3 is a square exactly when Y Z is.
             let product = sum.y.mul(sum.z).fe();

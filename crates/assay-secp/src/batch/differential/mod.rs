@@ -36,6 +36,8 @@ struct Counts {
     classes: [Count; Class::ALL.len()],
     /// Lanes that went through weighted sums, which are counted in their classes as well.
     weighted: usize,
+    /// Lanes that were found false without the library.
+    refuted: usize,
     differences: usize,
 }
 
@@ -48,6 +50,7 @@ impl Counts {
             sum.proven += count.proven;
         }
         self.weighted += other.weighted;
+        self.refuted += other.refuted;
         self.differences += other.differences;
     }
 
@@ -59,9 +62,10 @@ impl Counts {
         let distinct: usize = self.classes.iter().map(|count| count.distinct).sum();
         println!(
             "{title}: {} lanes of {distinct} distinct checks, {} of them in weighted sums, {} \
-             differences",
+             refuted, {} differences",
             self.lanes(),
             self.weighted,
+            self.refuted,
             self.differences
         );
         for (class, count) in Class::ALL.into_iter().zip(&self.classes) {
@@ -115,6 +119,12 @@ impl Worker {
         self.verifier.prove(&checks, &mut self.answers);
         // What is not proven is decided by the library, as it has been; a proven lane is final.
         self.compare(&operands, |proven, operand| proven && !operand.is_valid);
+        for (index, operand) in operands.iter().enumerate() {
+            if self.verifier.is_refuted(index) {
+                self.counts.refuted += 1;
+                assert!(!operand.is_valid, "seed {}: refuted {:?}", self.seed, operand.owned);
+            }
+        }
         // One of each kind can be left over after full groups.
         let is_missed =
             |(proven, operand): (&bool, &&Operand)| !proven && operand.class == Class::Signed;
@@ -201,6 +211,7 @@ fn run(backend: Backend, lanes: usize) {
     assert_eq!(counts.differences, 0);
     let valid: usize = counts.classes.iter().map(|count| count.valid).sum();
     assert!(valid > lanes / 3 && valid < counts.lanes(), "a mixture");
+    assert!(counts.refuted > lanes / 100, "{} refuted", counts.refuted);
 }
 
 #[test]
