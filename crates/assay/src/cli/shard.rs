@@ -165,7 +165,7 @@ pub(crate) struct ShardMergeArguments {
     pub(crate) json: bool,
 }
 
-/// Show what a plan and its results say, where the time went, and what more machines would give.
+/// Show where the time went, and what more machines would give.
 ///
 /// Without RESULTS: the parts and their share of the estimated work. With it: what each part took, on
 /// which stage, and which part holds up the others; then the parts, with the times they took, are

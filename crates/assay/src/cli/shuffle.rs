@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// Find the coins that blocks spend without validating, 1 of 3: read the blocks, range by range.
+/// Find the coins that blocks spend, 1 of 3: read the blocks, range by range
 ///
 /// For a chain without undo data that nobody has validated in order. Three steps sort outputs and
 /// inputs on disk, and give the files that `assay validate --write-spent` gives, which nobody has to
@@ -48,8 +48,7 @@ pub(crate) struct ShardScatterArguments {
     pub(crate) limits: ShuffleLimits,
 }
 
-/// Find the coins that blocks spend without validating, 2 of 3: match inputs with outputs, partition
-/// by partition.
+/// Find the coins that blocks spend, 2 of 3: match inputs with outputs.
 ///
 /// `assay shard scatter` must have done all ranges. Writes a file for each partition. One that does
 /// not fit into --memory is read in several passes.
@@ -66,7 +65,7 @@ pub(crate) struct ShardJoinArguments {
     pub(crate) limits: ShuffleLimits,
 }
 
-/// Find the coins that blocks spend without validating, 3 of 3: put them in the order of the blocks.
+/// Find the coins that blocks spend, 3 of 3: put them in the order of the blocks.
 ///
 /// `assay shard join` must have done all partitions. Writes a file of spent coins for each range of
 /// blocks, and the coins left over as utxo.dat: what `assay shard plan --spent` takes.
