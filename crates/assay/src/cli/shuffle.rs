@@ -17,8 +17,8 @@ use clap::Args;
 ///   assay shard plan --blocks DIR --spent SPENT --out PLAN
 ///
 /// This one writes a file for each range of blocks: coins that are created and spent within the range,
-/// matched in memory, and all other outputs and inputs, by partition. WORK takes about as much room as
-/// the blocks, at most twice that; remove it when the third step is done.
+/// matched in memory, and all other outputs and inputs, by partition. WORK takes up to four times the
+/// room of the blocks after the second step; remove it when the third is done.
 ///
 /// Exit status: 0 all ranges are there, 2 a range is missing; 130 interrupted.
 #[derive(Debug, Args)]
