@@ -4,6 +4,7 @@
 //! `cargo run --example seeds -- FOLDER` makes a folder per target, with a file per input.
 
 mod seeds_peers;
+mod seeds_shard;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -42,6 +43,7 @@ fn main() {
         seeds.add("electrum", text.as_bytes());
     }
     seeds_peers::add(&mut seeds);
+    seeds_shard::add(&mut seeds);
     // Bytes without a pattern, for targets that hash or compute.
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     for length in [1usize, 8, 16, 33, 65, 100, 200, 400, 1000] {

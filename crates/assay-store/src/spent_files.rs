@@ -11,6 +11,7 @@ use assay_wire::BlockHash;
 
 use crate::block_files::BlockFilesError;
 use crate::codec;
+use crate::streams::fresh_name;
 
 /// Why files of spent coins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -132,13 +133,7 @@ impl SpentWriter {
             (self.file, self.end) = open_at_end(&path, self.magic)?;
             self.number += 1;
         }
-        let written = u32::try_from(undo.len()).map_err(io::Error::other).and_then(|length| {
-            self.file.write_all(&length.to_le_bytes())?;
-            self.file.write_all(&block.0)?;
-            self.file.write_all(undo)?;
-            self.file.write_all(&checksum(block, undo))
-        });
-        written.map_err(|source| self.failed(source))?;
+        write_record(&mut self.file, block, undo).map_err(|source| self.failed(source))?;
         self.end += bytes;
         Ok(())
     }
@@ -154,6 +149,70 @@ impl SpentWriter {
 
     fn failed(&self, source: io::Error) -> SpentFilesError {
         SpentFilesError::Io { path: path_of(&self.dir, self.number), source }
+    }
+}
+
+/// Writes one file of those of a chain, with the number that its maker chooses; it has its name once it is whole.
+#[derive(Debug)]
+pub struct SpentFileWriter {
+    path: PathBuf,
+    fresh: PathBuf,
+    file: BufWriter<File>,
+}
+
+impl SpentFileWriter {
+    /// Begins a file in `dir`, which is made if it is missing.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn create(dir: &Path, number: u32, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
+        let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
+        fs::create_dir_all(dir).map_err(failed)?;
+        let path = path_of(dir, number);
+        let fresh = fresh_name(&path);
+        let created = File::create(&fresh).and_then(|mut file| {
+            file.write_all(&file_head(magic))?;
+            Ok(BufWriter::with_capacity(1 << 20, file))
+        });
+        let file = created.map_err(|source| SpentFilesError::Io { path: fresh.clone(), source })?;
+        Ok(Self { path, fresh, file })
+    }
+
+    /// Whether that file is there.
+    pub fn exists(dir: &Path, number: u32) -> bool {
+        path_of(dir, number).exists()
+    }
+
+    /// Adds the coins that a block spent, encoded as undo data.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn push(&mut self, block: &BlockHash, undo: &[u8]) -> Result<(), SpentFilesError> {
+        write_record(&mut self.file, block, undo).map_err(|source| self.failed(source))
+    }
+
+    /// Syncs the file and gives it its name.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn finish(mut self) -> Result<(), SpentFilesError> {
+        let named = self
+            .file
+            .flush()
+            .and_then(|()| self.file.get_ref().sync_all())
+            .and_then(|()| fs::rename(&self.fresh, &self.path));
+        named.map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: io::Error) -> SpentFilesError {
+        SpentFilesError::Io { path: self.path.clone(), source }
+    }
+}
+
+impl Drop for SpentFileWriter {
+    fn drop(&mut self) {
+        // Gone already where it was renamed.
+        let _ = fs::remove_file(&self.fresh);
     }
 }
 
@@ -252,6 +311,14 @@ impl Head {
     fn record_bytes(&self) -> u64 {
         (HEAD_BYTES + CHECKSUM_BYTES) as u64 + u64::from(self.bytes)
     }
+}
+
+fn write_record(file: &mut impl Write, block: &BlockHash, undo: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(undo.len()).map_err(io::Error::other)?;
+    file.write_all(&length.to_le_bytes())?;
+    file.write_all(&block.0)?;
+    file.write_all(undo)?;
+    file.write_all(&checksum(block, undo))
 }
 
 fn path_of(dir: &Path, number: u32) -> PathBuf {

@@ -56,6 +56,12 @@ impl UndoWriter {
         self.count += 1;
     }
 
+    /// Adds the coin that the next input spends, as [`encode_coin_bytes`](crate::encode_coin_bytes) encodes it.
+    pub fn push_encoded(&mut self, coin: &[u8]) {
+        self.coins.extend_from_slice(coin);
+        self.count += 1;
+    }
+
     /// Coins so far.
     pub fn len(&self) -> u64 {
         self.count

@@ -11,6 +11,7 @@ mod load;
 mod logs;
 mod p2p;
 mod shard;
+mod shuffle;
 mod stats;
 mod top;
 mod values;
@@ -47,8 +48,11 @@ pub(crate) use load::{
 pub(crate) use logs::LogsArguments;
 pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
 pub(crate) use shard::{
-    ShardArguments, ShardCommand, ShardInputs, ShardMergeArguments, ShardPlanArguments,
-    ShardRunArguments,
+    ShardArguments, ShardCommand, ShardExplainArguments, ShardInputs, ShardMergeArguments,
+    ShardPlanArguments, ShardRunArguments,
+};
+pub(crate) use shuffle::{
+    ShardGatherArguments, ShardJoinArguments, ShardScatterArguments, ShuffleLimits,
 };
 pub(crate) use stats::{SqlArguments, StatsArguments};
 pub(crate) use top::TopArguments;

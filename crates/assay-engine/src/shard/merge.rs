@@ -56,11 +56,11 @@ pub fn merge(plan: &Plan, results: &[Option<PartResult>]) -> Merged {
     let figures = || results.iter().flatten().filter_map(|result| result.outcome.as_ref().ok());
     for figures in figures() {
         let Totals { blocks, txs, inputs, outputs, bytes, .. } = figures.totals;
-        totals.blocks += blocks;
-        totals.txs += txs;
-        totals.inputs += inputs;
-        totals.outputs += outputs;
-        totals.bytes += bytes;
+        totals.blocks = totals.blocks.saturating_add(blocks);
+        totals.txs = totals.txs.saturating_add(txs);
+        totals.inputs = totals.inputs.saturating_add(inputs);
+        totals.outputs = totals.outputs.saturating_add(outputs);
+        totals.bytes = totals.bytes.saturating_add(bytes);
     }
     let rejections = results.iter().flatten().filter_map(PartResult::rejection);
     if let Some(lowest) = rejections.min_by_key(|rejection| rejection.height) {
@@ -83,7 +83,7 @@ fn judge(plan: &Plan, all: &[&PartFigures]) -> Result<UtxoStats, ShardVerdict> {
     check_coinbases(plan, all)?;
     let mut tally: Option<Tally> = None;
     let mut coins = CoinFigures::new();
-    let (mut left, mut left_sat) = (0, 0u64);
+    let (mut left, mut left_sat) = (0u64, 0u64);
     for figures in all {
         match &mut tally {
             Some(tally) => tally.combine(&figures.tally),
@@ -91,7 +91,7 @@ fn judge(plan: &Plan, all: &[&PartFigures]) -> Result<UtxoStats, ShardVerdict> {
         }
         if let Some(piece) = &figures.coins {
             coins.combine(piece);
-            left += figures.tally.spent.coins;
+            left = figures.tally.spent.coins.saturating_add(left);
             left_sat = left_sat.wrapping_add(figures.tally.spent.amount_sat);
         }
     }

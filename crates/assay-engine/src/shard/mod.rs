@@ -8,6 +8,8 @@
 //! 1. [`plan_shards`] finds the chain in block files, checks its headers and cuts it into parts of equal work.
 //! 2. [`run_part`] judges one part: blocks with the coins they spend ([`source`], [`spends`]), or a piece of the UTXO set.
 //! 3. [`merge`] adds the results up.
+//!
+//! Where nobody has validated the chain before, a shuffle finds the coins that blocks spend: [`prepare_shuffle`].
 
 mod coins;
 mod merge;
@@ -15,10 +17,12 @@ mod part;
 mod plan;
 mod planning;
 mod result;
+mod shuffle;
 mod source;
 mod spends;
 mod spent;
 mod tally;
+mod timing;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,6 +35,12 @@ pub use part::{PartConfig, PartProgress, run_part};
 pub use plan::{Inputs, ParamsOf, Part, Plan, Unspent};
 pub use planning::{PlanConfig, plan_shards};
 pub use result::{PartResult, Rejection};
+pub use shuffle::{
+    BlockRange, Joined, MissingCoin, Scattered, Shuffle, ShuffleConfig, gather_left, gather_range,
+    has_gathered_left, has_gathered_range, join_partition, least_memory_bytes, prepare_shuffle,
+    scatter_range, unit_memory_bytes,
+};
+pub use timing::{PartTimer, PartTiming, STAGES, StageClock};
 
 use crate::validate::ValidateError;
 
@@ -113,6 +123,20 @@ pub enum ShardError {
         part: usize,
         /// Parts of the plan.
         count: usize,
+    },
+    /// A memory limit is too low for what is to be done.
+    #[error(
+        "a memory limit of {} MiB is too low for {units} at a time: give {} MiB or more, or fewer threads",
+        limit_bytes >> 20,
+        least_bytes.div_ceil(1 << 20)
+    )]
+    Memory {
+        /// The limit.
+        limit_bytes: u64,
+        /// The least that would do.
+        least_bytes: u64,
+        /// Units of work at a time.
+        units: usize,
     },
     /// No threads to work on.
     #[error("cannot start threads: {0}")]

@@ -13,6 +13,7 @@ use super::plan::{Inputs, Part, Plan, Unspent};
 use super::result::{PartFigures, PartResult, Rejection, commitment};
 use super::source::{Judged, PartFault, PlanSource};
 use super::tally::Hashing;
+use super::timing::{Stage, StageClock};
 use super::{Salt, ShardError};
 use crate::connect::Connected;
 use crate::pipeline::{InFlight, Pipeline};
@@ -30,6 +31,8 @@ pub struct PartConfig {
     pub script_batch: Option<usize>,
     /// Keys in files of Bitcoin Core.
     pub keys: KeyForms,
+    /// Adds up what stages take.
+    pub clock: Arc<StageClock>,
 }
 
 /// How far a part has come.
@@ -63,7 +66,8 @@ pub fn run_part(
             };
             let path: &Path = config.inputs.coins.as_ref().unwrap_or(path);
             let piece = Piece { path, offset, bytes, coins };
-            let (tally, figures) = coins::add_up(&piece, &hashing, config.keys, stop)?;
+            let add_up = || coins::add_up(&piece, &hashing, config.keys, stop);
+            let (tally, figures) = config.clock.time(Stage::Sums, add_up)?;
             let (totals, coinbases) = (Totals::default(), Vec::new());
             Ok(PartFigures { totals, tally, coins: Some(figures), coinbases })
         }
@@ -105,6 +109,7 @@ impl Range<'_> {
             spent: &spent,
             keys: config.keys,
             hashing: self.hashing,
+            clock: &config.clock,
             tallies: Mutex::default(),
         };
         let prefetch = Prefetch::new(source, self.heights, AHEAD_BYTES_MAX);

@@ -232,6 +232,9 @@ impl Plan {
 
     /// Parts of blocks tile the heights from 1 to the last.
     fn check_parts(&self) -> Result<(), String> {
+        if self.places.is_empty() {
+            return Err("there are no blocks".to_owned());
+        }
         let mut next = 1;
         for part in &self.parts {
             if let Part::Blocks { first, last, .. } = *part {
@@ -281,7 +284,10 @@ impl Plan {
 }
 
 /// Whether the files of a plan are there with at least the bytes they had, in the same places; files only grow.
-fn is_prefix<T: PartialEq>(planned: &[(T, u64)], found: impl Iterator<Item = (T, u64)>) -> bool {
+pub(super) fn is_prefix<T: PartialEq>(
+    planned: &[(T, u64)],
+    found: impl Iterator<Item = (T, u64)>,
+) -> bool {
     let found: Vec<_> = found.collect();
     found.len() >= planned.len()
         && planned.iter().zip(&found).all(|(old, new)| old.0 == new.0 && old.1 <= new.1)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use assay_consensus::chain::{Ancestors, HeaderFacts};
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFiles, KeyForms, SnapshotError, SnapshotReader};
+use assay_store::{BlockFiles, BlockPlace, KeyForms, SnapshotError, SnapshotReader};
 use assay_wire::{Block, BlockHash};
 
 use super::plan::{Part, Place, Plan, Sources, Unspent, median_times, name_of};
@@ -53,25 +53,8 @@ pub fn plan_shards(
     let params = &*config.params;
     let files = BlockFiles::open(&config.blocks, params.disk_magic)?;
     let spent = SpentSource::open(&config.spent, config.is_core_undo, params.disk_magic)?;
-    let found = search_blocks(params, &files, config.threads, progress)?;
-    let genesis = Block::parse(params.genesis_block(), params.encoding)
-        .expect("the genesis block of known parameters parses");
-    let links = Links::new(&found.entries, genesis.header(), params.genesis_hash);
-    let mut branches = Branches::new(params, *genesis.header(), &links, unix_time_s() as i64);
-    let chain = branches.best();
-    let height = config.stop_height.unwrap_or(chain.height());
-    if chain.height() == 0 {
-        let (files, bytes) = (files.files().len(), files.bytes());
-        return Err(ValidateError::NoBlocks { chain: params.name, files, bytes }.into());
-    }
-    if height > chain.height() {
-        return Err(ShardError::Short { height: chain.height(), stop_height: height });
-    }
-
-    let view = chain.up_to(height);
-    let headers: Vec<HeaderFacts> = (0..=height).map(|height| view.header_at(height)).collect();
-    let blocks: Vec<_> =
-        (1..=height).map(|height| (chain.hash(height), chain.entry(height).place)).collect();
+    let (threads, stop_height) = (config.threads, config.stop_height);
+    let (headers, blocks) = find_chain(params, &files, (threads, stop_height), progress)?;
     let found = spent.find(&files, &blocks, params.genesis_hash)?;
     let places: Vec<Place> = blocks
         .iter()
@@ -83,12 +66,12 @@ pub fn plan_shards(
     let mut unspent = config.unspent.clone();
     if let Unspent::Coins { path, bytes } = &mut unspent {
         let wanted = (parts.len() / BLOCK_PARTS_PER_COIN_PART).max(1);
-        let tip = headers[height as usize].hash;
+        let tip = headers[blocks.len()].hash;
         let (pieces, length) = cut_coins(path, (config.keys, tip, wanted))?;
         parts.extend(pieces);
         *bytes = length;
     }
-    let block_files = files.files().iter().map(|file| (name_of(&file.path), file.bytes)).collect();
+    let block_files = list_files(&files);
     let mut plan = Plan {
         params: Arc::clone(&config.params),
         activation: config.activation.clone(),
@@ -110,8 +93,40 @@ pub fn plan_shards(
     Ok(plan)
 }
 
+/// The best chain in block files up to a height: headers from 0 on, blocks from 1 on.
+pub(super) fn find_chain(
+    params: &ChainParams,
+    files: &BlockFiles,
+    (threads, stop_height): (usize, Option<u32>),
+    progress: &dyn ValidateProgress,
+) -> Result<(Vec<HeaderFacts>, Vec<(BlockHash, BlockPlace)>), ShardError> {
+    let found = search_blocks(params, files, threads, progress)?;
+    let genesis = Block::parse(params.genesis_block(), params.encoding)
+        .expect("the genesis block of known parameters parses");
+    let links = Links::new(&found.entries, genesis.header(), params.genesis_hash);
+    let mut branches = Branches::new(params, *genesis.header(), &links, unix_time_s() as i64);
+    let chain = branches.best();
+    let height = stop_height.unwrap_or(chain.height());
+    if chain.height() == 0 {
+        let (files, bytes) = (files.files().len(), files.bytes());
+        return Err(ValidateError::NoBlocks { chain: params.name, files, bytes }.into());
+    }
+    if height > chain.height() {
+        return Err(ShardError::Short { height: chain.height(), stop_height: height });
+    }
+    let view = chain.up_to(height);
+    let headers = (0..=height).map(|height| view.header_at(height)).collect();
+    let place = |height| (chain.hash(height), chain.entry(height).place);
+    Ok((headers, (1..=height).map(place).collect()))
+}
+
+/// Names and lengths of block files.
+pub(super) fn list_files(files: &BlockFiles) -> Vec<(String, u64)> {
+    files.files().iter().map(|file| (name_of(&file.path), file.bytes)).collect()
+}
+
 /// Ranges of about equal work.
-fn cut_blocks(places: &[Place], inputs: &[u64], parts: usize) -> Vec<Part> {
+pub(super) fn cut_blocks(places: &[Place], inputs: &[u64], parts: usize) -> Vec<Part> {
     let work = |at: usize| {
         inputs[at].saturating_mul(INPUT_NS) + u64::from(places[at].block.size) * BYTE_NS + BLOCK_NS
     };
@@ -170,7 +185,7 @@ fn next<R: Read>(reader: &mut SnapshotReader<R>) -> Result<bool, SnapshotError> 
     reader.next_coin().map(|coin| coin.is_some())
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, ShardError> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, ShardError> {
     path.canonicalize().map_err(io_failed(path))
 }
 

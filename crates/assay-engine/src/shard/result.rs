@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use assay_hash::{MuHash3072, Sum256, sha256};
 use assay_wire::{BlockHash, Txid};
 
-use super::plan::{Plan, digest};
+use super::plan::{Part, Plan, digest};
 use super::tally::{CoinFigures, Digest, Side, Tally};
 use super::{Salt, ShardError, Unspent, io_failed, unusable};
 use crate::validate::Totals;
@@ -134,7 +134,28 @@ impl PartResult {
         if result.part != part {
             return Err(bad("is of another part"));
         }
+        if !result.fits(plan) {
+            return Err(bad("is of another kind of part"));
+        }
         Ok(Some(result))
+    }
+
+    /// Whether it says what a part of this kind says: `merge` counts coinbases by height.
+    fn fits(&self, plan: &Plan) -> bool {
+        match (plan.parts().get(self.part), &self.outcome) {
+            (Some(Part::Blocks { first, last, .. }), Ok(figures)) => {
+                let blocks = u64::from(*last) - u64::from(*first) + 1;
+                let is_whole = figures.totals.blocks == blocks;
+                is_whole && figures.coins.is_none() && figures.coinbases.len() as u64 == blocks
+            }
+            (Some(Part::Blocks { first, last, .. }), Err(rejection)) => {
+                (*first..=*last).contains(&rejection.height)
+            }
+            (Some(Part::Coins { .. }), Ok(figures)) => {
+                figures.coins.is_some() && figures.coinbases.is_empty()
+            }
+            (Some(Part::Coins { .. }), Err(_)) | (None, _) => false,
+        }
     }
 
     fn text(&self) -> String {

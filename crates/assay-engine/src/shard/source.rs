@@ -12,6 +12,7 @@ use super::result::Rejection;
 use super::spends::{SpendFault, check_spends};
 use super::spent::{SpentFault, SpentSource};
 use super::tally::{Hashing, Records, Tally};
+use super::timing::{Stage, StageClock};
 use super::{ShardError, unusable};
 use crate::prepared::Prepared;
 use crate::validate::{Fault, Source, read_block, rule};
@@ -23,6 +24,7 @@ pub(crate) struct PlanSource<'a> {
     pub(crate) spent: &'a SpentSource,
     pub(crate) keys: KeyForms,
     pub(crate) hashing: &'a Hashing,
+    pub(crate) clock: &'a StageClock,
     /// What threads have added up; as many as read at a time.
     pub(crate) tallies: Mutex<Vec<Tally>>,
 }
@@ -65,11 +67,13 @@ impl Source for PlanSource<'_> {
             let reason = reason.to_owned();
             PartFault::Rejected(Rejection { height, hash, reason, debug })
         };
-        let block = read_block(params, self.files, (&place.block, &hash));
+        let clock = self.clock;
+        let read = || read_block(params, self.files, (&place.block, &hash));
+        let block = clock.time(Stage::Read, read);
         let prepared = block.map_err(|fault| self.damaged(height, fault))?;
         let view = plan.up_to(height - 1);
         let rules = BlockRules::new(params, &view, prepared.block.header(), &hash);
-        prepared.check(params, &rules).map_err(|error| {
+        clock.time(Stage::Check, || prepared.check(params, &rules)).map_err(|error| {
             if error.is_mutation() {
                 return self.damaged(height, Fault::Rule(error));
             }
@@ -77,12 +81,14 @@ impl Source for PlanSource<'_> {
             rejected(&reason, debug)
         })?;
         let parent = plan.hash(height - 1);
-        let coins = self.spent.read(&place.spent, (&hash, &parent), self.keys);
+        let read = || self.spent.read(&place.spent, (&hash, &parent), self.keys);
+        let coins = clock.time(Stage::Coins, read);
         let coins = coins.map_err(|fault| match fault {
             SpentFault::Cannot(error) => PartFault::Cannot(error.into()),
             SpentFault::Wrong(debug) => rejected(WRONG_COINS, debug),
         })?;
-        check_spends(&prepared, &rules, &view, &coins).map_err(|fault| match fault {
+        let checked = clock.time(Stage::Coins, || check_spends(&prepared, &rules, &view, &coins));
+        checked.map_err(|fault| match fault {
             SpendFault::Rule(error) => {
                 let (reason, debug) = rule(&error);
                 rejected(&reason, debug)
@@ -90,7 +96,7 @@ impl Source for PlanSource<'_> {
             SpendFault::Coins(debug) => rejected(WRONG_COINS, debug),
         })?;
         let judged = Judged { prepared, rules, coins };
-        self.add_up(&judged);
+        clock.time(Stage::Sums, || self.add_up(&judged));
         Ok(judged)
     }
 }

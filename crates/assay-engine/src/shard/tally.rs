@@ -92,7 +92,8 @@ impl Side {
 
     /// Adds what another one has.
     pub(crate) fn combine(&mut self, other: &Self) {
-        self.coins += other.coins;
+        // Results are read from files: any number may stand there.
+        self.coins = self.coins.saturating_add(other.coins);
         self.amount_sat = self.amount_sat.wrapping_add(other.amount_sat);
         match (&mut self.digest, &other.digest) {
             (Digest::Sum(sum), Digest::Sum(other)) => sum.add_sum(other),
@@ -174,8 +175,8 @@ impl CoinFigures {
     }
 
     pub(crate) fn combine(&mut self, other: &Self) {
-        self.transactions += other.transactions;
-        self.bogosize += other.bogosize;
+        self.transactions = self.transactions.saturating_add(other.transactions);
+        self.bogosize = self.bogosize.saturating_add(other.bogosize);
         self.muhash.combine(&other.muhash);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) use connect::rule;
 use datadir::Datadir;
 use headers::Chain;
 pub(crate) use links::Links;
-pub(crate) use prefetch::{Ending, Fault, Prefetch, Source, read_block};
+pub(crate) use prefetch::{Ending, Fault, Prefetch, Source, read_block, read_plain_block};
 pub(crate) use scan::search as search_blocks;
 
 /// What to validate, and how.

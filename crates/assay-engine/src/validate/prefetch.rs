@@ -264,6 +264,15 @@ pub(crate) fn read_block(
     files: &BlockFiles,
     (place, expected): (&BlockPlace, &BlockHash),
 ) -> Result<Prepared, Fault> {
+    read_plain_block(params, files, (place, expected)).map(|block| Prepared::new(block, *expected))
+}
+
+/// Reads and parses a block, which must be the one that is expected; its transactions may still be others.
+pub(crate) fn read_plain_block(
+    params: &ChainParams,
+    files: &BlockFiles,
+    (place, expected): (&BlockPlace, &BlockHash),
+) -> Result<Block, Fault> {
     let raw = files.read(place).map_err(Fault::Read)?;
     let record_bytes = raw.len();
     let mut block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
@@ -276,7 +285,7 @@ pub(crate) fn read_block(
     if hash != *expected {
         return Err(Fault::Changed { found: hash });
     }
-    Ok(Prepared::new(block, hash))
+    Ok(block)
 }
 
 /// Lets the consumer know when a reading thread unwinds.

@@ -1,6 +1,7 @@
 //! Validation in parts: any cut gives what one pass gives, and wrong coins are found out.
 
 mod attacks;
+mod broken;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../forged/chain.rs"]
 mod chain;
@@ -10,6 +11,7 @@ mod files;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../forged/mint.rs"]
 mod mint;
+mod shuffle;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,7 +135,13 @@ fn validation(
 }
 
 fn config(threads: usize) -> PartConfig {
-    PartConfig { inputs: Inputs::default(), threads, script_batch: Some(256), keys: KEYS }
+    PartConfig {
+        inputs: Inputs::default(),
+        threads,
+        script_batch: Some(256),
+        keys: KEYS,
+        clock: Arc::default(),
+    }
 }
 
 fn part(plan: &Plan, number: usize, salt: &Salt) -> PartResult {
@@ -216,6 +224,13 @@ fn results_are_the_same_bytes_and_only_their_own_run_takes_them() {
         std::fs::write(&file, &bytes[..at]).unwrap();
         assert!(PartResult::read(out.path(), &plan, 1, Some(&SALT)).is_err(), "cut at {at}");
     }
+    // A coinbase less, with the right checksum.
+    let text = String::from_utf8(bytes).unwrap();
+    let body = &text[..text.rfind("coinbase ").unwrap()];
+    let end = assay_engine::BlockHash(assay_hash::sha256(body.as_bytes()));
+    std::fs::write(&file, format!("{body}end {end}\n")).unwrap();
+    let error = PartResult::read(out.path(), &plan, 1, Some(&SALT)).unwrap_err().to_string();
+    assert!(error.contains("another kind of part"), "{error}");
     // One part alone proves nothing.
     let verdict = merge(&plan, &[Some(read)]).verdict;
     assert!(matches!(verdict, ShardVerdict::Missing(_)), "{verdict:?}");

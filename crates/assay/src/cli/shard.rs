@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::shuffle::{ShardGatherArguments, ShardJoinArguments, ShardScatterArguments};
+
 /// Validate a chain in parts that need not know of each other: on many cores or many machines
 ///
 /// Every rule is checked, and the coins of the chain come out, as with `assay validate`. The coins
@@ -14,6 +16,9 @@ use clap::{Args, Subcommand};
 ///   assay shard plan --blocks DIR --spent SPENT --out PLAN
 ///   assay shard run PLAN --all --out RESULTS          # or --part N on many machines
 ///   assay shard merge PLAN RESULTS
+///
+/// Without the first command: scatter, join and gather find the coins that blocks spend by sorting on
+/// disk. explain shows what a plan or a result says and where the time goes.
 ///
 /// Why that is right, what it costs and how to use many machines: docs/guide/many-machines.md.
 #[derive(Debug, Args)]
@@ -28,6 +33,10 @@ pub(crate) enum ShardCommand {
     Plan(ShardPlanArguments),
     Run(ShardRunArguments),
     Merge(ShardMergeArguments),
+    Scatter(ShardScatterArguments),
+    Join(ShardJoinArguments),
+    Gather(ShardGatherArguments),
+    Explain(ShardExplainArguments),
 }
 
 /// Find the chain in block files, check its headers, and cut it into parts of about equal work.
@@ -151,6 +160,30 @@ pub(crate) struct ShardMergeArguments {
     /// Folder of the results.
     #[arg(value_name = "RESULTS")]
     pub(crate) results: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show where the time went, and what more machines would give.
+///
+/// Without RESULTS: the parts and their share of the estimated work. With it: what each part took, on
+/// which stage, and which part holds up the others; then the parts, with the times they took, are
+/// dealt out to 1, 4, 16 and 64 simulated machines of the kind that ran them, one part at a time
+/// each, and what limits them is named. Parts that ran on other machines have no times here.
+///
+/// Exit status 0, or 2 if a file is damaged or of another plan.
+#[derive(Debug, Args)]
+pub(crate) struct ShardExplainArguments {
+    /// Folder of the plan.
+    #[arg(value_name = "PLAN")]
+    pub(crate) plan: PathBuf,
+    /// Folder of the results.
+    #[arg(value_name = "RESULTS")]
+    pub(crate) results: Option<PathBuf>,
+    /// Numbers of simulated machines.
+    #[arg(long, value_name = "K", value_delimiter = ',', default_value = "1,4,16,64")]
+    pub(crate) machines: Vec<usize>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

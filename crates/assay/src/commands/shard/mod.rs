@@ -1,11 +1,16 @@
 //! `assay shard`.
 
 mod all;
+mod explain;
 mod part;
 mod plan;
 mod report;
+mod shuffle;
+mod simulate;
+mod units;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use assay_engine::{
@@ -24,6 +29,10 @@ pub(crate) fn run(arguments: &ShardArguments) -> anyhow::Result<Outcome> {
         ShardCommand::Run(arguments) if arguments.all => all::run(arguments),
         ShardCommand::Run(arguments) => part::run(arguments),
         ShardCommand::Merge(arguments) => merge(arguments),
+        ShardCommand::Explain(arguments) => explain::run(arguments),
+        ShardCommand::Scatter(arguments) => shuffle::scatter(arguments),
+        ShardCommand::Join(arguments) => shuffle::join(arguments),
+        ShardCommand::Gather(arguments) => shuffle::gather(arguments),
     }
 }
 
@@ -52,6 +61,7 @@ fn part_config(inputs: &ShardInputs, threads: usize) -> PartConfig {
         threads,
         script_batch: default_script_batch(),
         keys: SNAPSHOT_KEYS,
+        clock: Arc::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use assay_engine::{PartConfig, PartProgress, Plan, Salt, ShardError, run_part};
+use assay_engine::{PartConfig, PartProgress, PartTimer, Plan, Salt, ShardError, run_part};
 use serde::{Deserialize, Serialize};
 
 use super::{cores, open, part_config, salt_of};
@@ -44,14 +44,16 @@ struct Job<'a> {
 impl Job<'_> {
     /// Judges a part and writes its result; `None` when it was interrupted.
     fn judge(&self, part: usize) -> anyhow::Result<Option<Summary>> {
-        let start = Instant::now();
+        let (start, timer) = (Instant::now(), PartTimer::new());
         let progress = Progress(Mutex::new(start));
         let show = |state| progress.show(state, start);
         let result = match run_part(&self.plan, part, &self.salt, &self.config, self.stop, &show) {
             Err(ShardError::Interrupted) => return Ok(None),
             other => other?,
         };
+        let timing = timer.finish(self.config.threads, &self.config.clock);
         result.write(&self.arguments.out)?;
+        timing.write(&self.arguments.out, part)?;
         let totals = result.totals();
         Ok(Some(Summary {
             schema: 1,

@@ -117,7 +117,7 @@ impl Report {
     }
 }
 
-fn rejection(verdict: &ShardVerdict) -> Option<String> {
+pub(super) fn rejection(verdict: &ShardVerdict) -> Option<String> {
     match verdict {
         ShardVerdict::Valid | ShardVerdict::Missing(_) => None,
         ShardVerdict::Rejected(rejection) => Some(rejection.to_string()),

@@ -1,0 +1,326 @@
+//! `assay shard explain`.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use assay_engine::{Part, PartResult, PartTiming, Plan, STAGES, ShardVerdict, Unspent, merge};
+use serde::Serialize;
+
+use super::simulate::{Limit, Run, Work};
+use super::{describe, open, report};
+use crate::Outcome;
+use crate::cli::ShardExplainArguments;
+use crate::output;
+
+pub(super) fn run(arguments: &ShardExplainArguments) -> anyhow::Result<Outcome> {
+    ensure!(!arguments.machines.contains(&0), "--machines: give numbers of 1 or more");
+    let plan = open(&arguments.plan)?;
+    let start = Instant::now();
+    let results = match &arguments.results {
+        Some(dir) => Some((dir, report::read_all(&plan, dir, None)?)),
+        None => None,
+    };
+    let run = match &results {
+        Some((dir, results)) => Some(Ran::new(&plan, dir, results, (start, &arguments.machines))?),
+        None => None,
+    };
+    let explained = Explained::new(&plan, results.as_ref().map(|(_, results)| &results[..]), run);
+    if arguments.json {
+        output::print_json(&explained)?;
+    } else {
+        output::print(&explained.text())?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// What is printed.
+#[derive(Serialize)]
+struct Explained {
+    schema: u32,
+    chain: &'static str,
+    plan: String,
+    tip_height: u32,
+    tip_hash: String,
+    /// What is known of the coins left over: `coins` or `muhash`.
+    unspent: &'static str,
+    inputs: u64,
+    block_bytes: u64,
+    parts: Vec<PartLine>,
+    run: Option<Ran>,
+}
+
+#[derive(Serialize)]
+struct PartLine {
+    part: usize,
+    what: String,
+    inputs: u64,
+    bytes: u64,
+    /// Share of the inputs, or of the coins left over, that an even cut would make equal.
+    share: f64,
+    /// `missing`, `passed`, or why it did not pass.
+    result: Option<String>,
+}
+
+/// What the parts took.
+#[derive(Serialize)]
+struct Ran {
+    verdict: String,
+    timed_parts: usize,
+    merge_s: f64,
+    /// Seconds of each part, by its number; null where its time is not known.
+    elapsed_s: Vec<Option<f64>>,
+    cpu_s: f64,
+    /// Processor time by stage.
+    stages: Vec<StageTime>,
+    slowest_part: Option<usize>,
+    /// The slowest part against the mean of its kind.
+    slowest_ratio: f64,
+    simulated: Vec<Simulated>,
+}
+
+#[derive(Serialize)]
+struct StageTime {
+    stage: &'static str,
+    seconds: f64,
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct Simulated {
+    machines: usize,
+    elapsed_s: f64,
+    speed_up: f64,
+    busy: f64,
+    /// Bytes of blocks that all machines together read each second.
+    read_mb_per_s: f64,
+    limit: String,
+}
+
+impl Ran {
+    fn new(
+        plan: &Plan,
+        dir: &Path,
+        results: &[Option<PartResult>],
+        (start, machines): (Instant, &[usize]),
+    ) -> anyhow::Result<Self> {
+        let verdict = verdict(&merge(plan, results).verdict);
+        let merge_s = start.elapsed().as_secs_f64();
+        let mut timings = Vec::new();
+        for part in 0..results.len() {
+            timings.push(PartTiming::read(dir, part)?);
+        }
+        let elapsed_s: Vec<Option<f64>> = timings
+            .iter()
+            .map(|timing| timing.map(|timing| timing.elapsed.as_secs_f64()))
+            .collect();
+        let parts: Vec<(usize, f64)> = elapsed_s
+            .iter()
+            .enumerate()
+            .filter_map(|(part, elapsed_s)| elapsed_s.map(|elapsed_s| (part, elapsed_s)))
+            .collect();
+        let slowest = parts.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
+        let is_blocks = |part: usize| matches!(plan.parts()[part], Part::Blocks { .. });
+        let slowest_ratio = slowest.map_or(1.0, |(slowest, slowest_s)| {
+            let alike = parts.iter().filter(|(part, _)| is_blocks(*part) == is_blocks(slowest));
+            let (sum_s, count) =
+                alike.fold((0.0, 0.0), |(sum_s, count), (_, s)| (sum_s + s, count + 1.0));
+            slowest_s * count / sum_s
+        });
+        let known: Vec<PartTiming> = timings.into_iter().flatten().collect();
+        let work = Work { parts, merge_s };
+        // A simulation that lacks parts would mislead.
+        let machines = if known.len() == results.len() { machines } else { &[] };
+        let simulated = machines.iter().map(|machines| simulated(plan, &work.run(*machines)));
+        Ok(Self {
+            verdict,
+            timed_parts: known.len(),
+            merge_s,
+            elapsed_s,
+            cpu_s: known.iter().map(|timing| timing.cpu).sum::<Duration>().as_secs_f64(),
+            stages: stages(&known),
+            slowest_part: slowest.map(|(part, _)| part),
+            slowest_ratio,
+            simulated: simulated.collect(),
+        })
+    }
+
+    fn text(&self, parts: &[PartLine], text: &mut String) {
+        let _ = writeln!(text, "\nresult       {}", self.verdict);
+        if self.timed_parts == 0 {
+            let _ = writeln!(text, "no part was timed here");
+            return;
+        }
+        let (timed, all) = (self.timed_parts, parts.len());
+        let _ = writeln!(
+            text,
+            "timed        {timed} of {all} parts, {:.2} s of processor time",
+            self.cpu_s
+        );
+        for StageTime { stage, seconds, share } in &self.stages {
+            let _ = writeln!(text, "  {:5.1} %  {seconds:9.2} s  {stage}", share * 100.0);
+        }
+        if let Some(slowest) = self.slowest_part {
+            let (ratio, what) = (self.slowest_ratio, &parts[slowest].what);
+            let elapsed_s = self.elapsed_s[slowest].unwrap_or_default();
+            let _ = writeln!(
+                text,
+                "slowest      part {slowest} ({what}): {elapsed_s:.2} s, {ratio:.2} times the mean of its kind"
+            );
+        }
+        let _ = writeln!(text, "merge        {:.3} s", self.merge_s);
+        if self.simulated.is_empty() {
+            let _ = writeln!(text, "not all parts were timed here: no simulation");
+            return;
+        }
+        let _ = writeln!(text, "\nsimulated machines like this one, a part at a time each:");
+        let _ = writeln!(text, "machines   time s  speed-up  busy %  read MB/s  limit");
+        for run in &self.simulated {
+            let Simulated { machines, elapsed_s, speed_up, busy, read_mb_per_s, limit } = run;
+            let busy = busy * 100.0;
+            let _ = writeln!(
+                text,
+                "{machines:8}  {elapsed_s:7.2}  {speed_up:8.2}  {busy:6.1}  {read_mb_per_s:9.1}  {limit}"
+            );
+        }
+    }
+}
+
+impl Explained {
+    fn new(plan: &Plan, results: Option<&[Option<PartResult>]>, run: Option<Ran>) -> Self {
+        let size = |part: &Part| match *part {
+            Part::Blocks { inputs, bytes, .. } => (inputs, bytes),
+            Part::Coins { coins, bytes, .. } => (coins, bytes),
+        };
+        let is_blocks = |part: &Part| matches!(part, Part::Blocks { .. });
+        let sum = |of_blocks: bool| -> (u64, u64) {
+            let parts = plan.parts().iter().filter(|part| is_blocks(part) == of_blocks);
+            parts.map(size).fold((0, 0), |sum, size| (sum.0 + size.0, sum.1 + size.1))
+        };
+        let ((inputs, block_bytes), (coins, _)) = (sum(true), sum(false));
+        let line = |(number, part): (usize, &Part)| {
+            let (count, bytes) = size(part);
+            let all = if is_blocks(part) { inputs } else { coins };
+            let result = results.map(|results| match &results[number] {
+                None => "missing".to_owned(),
+                Some(result) => result.rejection().map_or("passed".to_owned(), ToString::to_string),
+            });
+            let share = count as f64 / all.max(1) as f64;
+            PartLine { part: number, what: describe(part), inputs: count, bytes, share, result }
+        };
+        Self {
+            schema: 1,
+            chain: plan.params().name,
+            plan: faster_hex::hex_string(&plan.id()),
+            tip_height: plan.height(),
+            tip_hash: plan.tip().to_string(),
+            unspent: match plan.unspent() {
+                Unspent::Coins { .. } => "coins",
+                Unspent::MuHash(_) => "muhash",
+            },
+            inputs,
+            block_bytes,
+            parts: plan.parts().iter().enumerate().map(line).collect(),
+            run,
+        }
+    }
+
+    fn text(&self) -> String {
+        let Self {
+            chain,
+            plan,
+            tip_height,
+            tip_hash,
+            unspent,
+            inputs,
+            block_bytes,
+            parts,
+            run,
+            ..
+        } = self;
+        let mut text = format!(
+            "plan         {plan}\nchain        {chain} up to height {tip_height} {tip_hash}\nwork         {inputs} inputs in {block_bytes} bytes of blocks, {} parts; coins left over by {unspent}\n\n",
+            parts.len()
+        );
+        let _ = writeln!(text, "part  share %   time s  result   what");
+        for line in parts {
+            let time = run.as_ref().and_then(|run| run.elapsed_s[line.part]);
+            let time = time.map_or("-".to_owned(), |time| format!("{time:.2}"));
+            let (part, share, what) = (line.part, line.share * 100.0, &line.what);
+            let result = match line.result.as_deref() {
+                None => "-",
+                Some(known @ ("passed" | "missing")) => known,
+                Some(_) => "rejected",
+            };
+            let _ = writeln!(text, "{part:4}  {share:7.2}  {time:>7}  {result:8} {what}");
+        }
+        if let Some(run) = run {
+            run.text(parts, &mut text);
+        }
+        text
+    }
+}
+
+/// Processor time by stage; scripts are what no stage has.
+fn stages(timings: &[PartTiming]) -> Vec<StageTime> {
+    let cpu: Duration = timings.iter().map(|timing| timing.cpu).sum();
+    let sum = |stage: usize| timings.iter().map(|timing| timing.stages[stage]).sum::<Duration>();
+    let known: [Duration; STAGES] = std::array::from_fn(sum);
+    let rest = cpu.saturating_sub(known.iter().sum());
+    let all = cpu.max(known.iter().sum()).as_secs_f64();
+    let line = |(stage, time): (&'static str, Duration)| {
+        let seconds = time.as_secs_f64();
+        StageTime { stage, seconds, share: if all > 0.0 { seconds / all } else { 0.0 } }
+    };
+    STAGE_NAMES
+        .into_iter()
+        .zip(known)
+        .chain([("scripts and everything else", rest)])
+        .map(line)
+        .collect()
+}
+
+fn simulated(plan: &Plan, run: &Run) -> Simulated {
+    let bytes: u64 = plan
+        .parts()
+        .iter()
+        .map(|part| match *part {
+            Part::Blocks { bytes, .. } | Part::Coins { bytes, .. } => bytes,
+        })
+        .sum();
+    let limit = match run.limit {
+        Limit::Machines => "machines: all are busy".to_owned(),
+        Limit::Part(part) => {
+            format!("part {part} ({}): plan with more --parts", describe(&plan.parts()[part]))
+        }
+        Limit::PartCount => "fewer parts than machines: plan with more --parts".to_owned(),
+        Limit::LastParts => {
+            "the last parts, while other machines wait: plan with more --parts".to_owned()
+        }
+        Limit::Merge => "merging the results".to_owned(),
+    };
+    Simulated {
+        machines: run.machines,
+        elapsed_s: run.elapsed_s,
+        speed_up: run.speed_up,
+        busy: run.busy,
+        read_mb_per_s: if run.elapsed_s > 0.0 { bytes as f64 / 1e6 / run.elapsed_s } else { 0.0 },
+        limit,
+    }
+}
+
+fn verdict(verdict: &ShardVerdict) -> String {
+    match verdict {
+        ShardVerdict::Valid => "valid".to_owned(),
+        ShardVerdict::Missing(parts) => format!("{} parts have no result", parts.len()),
+        other => report::rejection(other).unwrap_or_default(),
+    }
+}
+
+const STAGE_NAMES: [&str; STAGES] = [
+    "reading, parsing and hashing blocks",
+    "checks without coins",
+    "spent coins, and checks with them",
+    "sums over coins, coins left over",
+];

@@ -1,0 +1,73 @@
+//! First inputs of the targets of `assay shard`.
+
+use std::fs;
+
+use assay_store::{SpentFileWriter, StreamsWriter, UndoWriter};
+use assay_wire::BlockHash;
+
+use super::{Seeds, counted};
+
+pub(super) fn add(seeds: &mut Seeds) {
+    let hash = BlockHash([6; 32]);
+    let hex = hash.to_string();
+    let table = vec![9; 2 * 72];
+    let plan = |unspent: &str, parts: &str| {
+        format!(
+            "assay shard plan 1\nchain regtest\nactivation bip34@5\ntip 2 {hex}\nblocks /b\nblock-file 9 blk00000.dat\nspent /s\nspent-file 7 0\n{unspent}\n{parts}"
+        )
+    };
+    let sums = |digest: &str| format!("created 2 5000 {digest}\nspent 2 5000 {digest}\n");
+    let (sum, muhash) = (sums(&"11".repeat(32)), sums(&"22".repeat(768)));
+    let head = format!("salt {hex}\npart 0\n");
+    let coinbases = format!("coinbase {hex}\n").repeat(2);
+    let two = "part blocks 1 2 0 300\npart coins 51 70 1\n";
+    let results = [
+        format!("{head}totals 2 2 0 2 300\n{sum}{coinbases}"),
+        format!("{head}totals 2 2 0 2 300\n{muhash}{coinbases}"),
+        format!("{head}rejected 1 {hex} bad-cb-height|where and why\n"),
+        format!("{head}totals 0 0 0 0 0\n{sum}coins 1 75 {}\n", "33".repeat(768)),
+    ];
+    for unspent in ["coins 130 /s/utxo.dat".to_owned(), format!("muhash {hex}")] {
+        for parts in [two, "part blocks 1 1 0 150\npart blocks 2 2 0 150\n"] {
+            for result in &results {
+                seed(seeds, (plan(&unspent, parts).as_bytes(), &table), result.as_bytes());
+            }
+        }
+    }
+    let shuffle = format!(
+        "assay shuffle 1\nchain regtest\ntip 2 {hex}\nlargest 150\nblocks /b\nblock-file 9 blk00000.dat\nkey {}\npartitions 3\nrange 1 1 150\nrange 2 2 150\n",
+        "ab".repeat(16)
+    );
+    seed(seeds, (shuffle.as_bytes(), &table[..96]), b"");
+    let timing = "assay shard timing 1\npart 0\nthreads 1\nelapsed_us 9\ncpu_us 8\nread_us 1\ncheck_us 1\ncoins_us 1\nsums_us 1\n";
+    seed(seeds, (timing.as_bytes(), b""), b"");
+    files(seeds);
+}
+
+fn seed(seeds: &mut Seeds, (text, table): (&[u8], &[u8]), result: &[u8]) {
+    let mut out = Vec::new();
+    counted(&mut out, text);
+    counted(&mut out, table);
+    out.extend_from_slice(result);
+    seeds.add("shard", &out);
+}
+
+/// A file of each kind.
+fn files(seeds: &mut Seeds) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut spent = SpentFileWriter::create(folder.path(), 0, [0xfa, 0xbf, 0xb5, 0xda])
+        .expect("a file of spent coins");
+    for number in 0..3 {
+        spent.push(&BlockHash([number; 32]), &UndoWriter::new().finish()).expect("a record");
+    }
+    spent.finish().expect("a whole file");
+    let bytes = fs::read(folder.path().join("spent-00000.dat")).expect("its bytes");
+    seeds.add("spent_files", &[&[0], &bytes[..]].concat());
+    let path = folder.path().join("streams.bin");
+    let mut streams = StreamsWriter::create(&path, [7; 32], 3).expect("a file of streams");
+    for (stream, piece) in [(0, &b"some"[..]), (2, b"others"), (0, b"and more")] {
+        streams.append(stream, [piece]).expect("a piece");
+    }
+    streams.finish().expect("a whole file");
+    seeds.add("spent_files", &[&[1], &fs::read(&path).expect("its bytes")[..]].concat());
+}
