@@ -20,11 +20,17 @@ SCALE = "0.01"
 class Pairs(unittest.TestCase):
     def setUp(self) -> None:
         support.program()
-        self.dir = support.scratch() / self.id().rpartition(".")[2]
+        self.dir = support.folder_of(self)
         self.dir.mkdir()
         self.out = self.dir / "results"
 
-    def command(self, pairs: int, *more: str | Path) -> list[str | Path]:
+    def plan(self) -> Path:
+        """The plan without warm-up runs, as a file."""
+        path = self.dir / "quick.toml"
+        path.write_text(support.assay("plan", "show", "aa").stdout.replace("warmup = 1", "warmup = 0"))
+        return path
+
+    def command(self, pairs: int, *more: str | Path, plan: str | Path = "aa") -> list[str | Path]:
         fixed: list[str | Path] = [
             "--out",
             self.out,
@@ -33,7 +39,7 @@ class Pairs(unittest.TestCase):
             "--chains",
             self.dir / "chains",
         ]
-        return ["run", "aa", "--pairs", str(pairs), *fixed, *more, "--", "--scale", SCALE]
+        return ["run", plan, "--pairs", str(pairs), *fixed, *more, "--", "--scale", SCALE]
 
     def results(self) -> dict[int, dict[str, Any]]:
         """By pair."""
@@ -80,8 +86,8 @@ class Pairs(unittest.TestCase):
 
     def test_a_pair_of_a_lost_node_is_repeated_whole(self) -> None:
         raylets = support.raylets()
-        program = support.SlowProgram(self.dir / "program", 3, "--pair")
-        command = support.cluster(*self.command(3, "--assay", program.path, "--json"))
+        program = support.SlowProgram(self.dir / "program", 2, "--pair")
+        command = support.cluster(*self.command(3, "--assay", program.path, "--json", plan=self.plan()))
         pipe = subprocess.PIPE
         driver = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=os.environ)
         support.wait_until(lambda: len(program.begun()) >= 3, "third pair")
