@@ -47,7 +47,7 @@ class Pairs(unittest.TestCase):
         return {int(path.parent.name.removeprefix("pair-")): json.loads(path.read_text()) for path in paths}
 
     def test_pairs_over_machines_are_the_pairs_of_one(self) -> None:
-        output = support.run(*self.command(6, "--json"))
+        output = support.run(*self.command(6, "--json", plan=self.plan()))
         report = support.good(output)
         found = self.results()
         self.assertEqual(sorted(found), [1, 2, 3, 4, 5, 6])
@@ -70,17 +70,17 @@ class Pairs(unittest.TestCase):
         self.assertEqual(len(compared["machines"]), len(list((self.out / "machines").iterdir())))
         self.assertFalse([row for row in compared["rows"] if row["verdict"] in ("faster", "slower")])
         page = (self.out / "run.md").read_text()
-        for words in ("assay-cluster run aa", "seed 1", "no difference shown", "processor", "on one host"):
+        for words in ("assay-cluster run ", "seed 1", "no difference shown", "processor", "on one host"):
             self.assertIn(words, page.replace("undecided", "no difference shown"))
         # Nothing is repeated, and the same results say the same.
-        again = support.run(*self.command(6, "--json"))
+        again = support.run(*self.command(6, "--json", plan=self.plan()))
         repeated = support.good(again)
         for one in (report, repeated):
             # The time at which the floor was computed.
             del one["comparison"]["floor"]["created"]
         self.assertEqual(repeated, report)
         self.assertIn("6 of 6 pairs have a result", again.stderr)
-        other = support.run(*self.command(7, "--json"))
+        other = support.run(*self.command(7, "--json", plan=self.plan()))
         self.assertEqual((other.returncode, other.stdout), (2, ""), other.stderr)
         self.assertIn("other arguments", other.stderr)
 
