@@ -42,6 +42,11 @@ def scratch() -> Path:
     return Path(folder.name)
 
 
+def folder_of(test: unittest.TestCase) -> Path:
+    """A folder for a test, which is not there yet."""
+    return scratch() / "-".join(test.id().split(".")[-2:])
+
+
 def assay(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Runs the program."""
     return subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True, timeout=TIMEOUT_S)

@@ -23,7 +23,7 @@ class Cluster(unittest.TestCase):
 
     def setUp(self) -> None:
         self.chain = support.bitcoin()
-        self.dir = support.scratch() / self.id().rpartition(".")[2]
+        self.dir = support.folder_of(self)
         self.out = self.dir / "results"
         self.dir.mkdir()
 

@@ -18,7 +18,7 @@ from tests import support
 class Files(unittest.TestCase):
     def setUp(self) -> None:
         self.chain = support.bitcoin()
-        self.dir = support.scratch() / self.id().rpartition(".")[2]
+        self.dir = support.folder_of(self)
 
     def results(self) -> Path:
         run = support.assay("shard", "run", self.chain.plan, "--all", "--out", self.dir)

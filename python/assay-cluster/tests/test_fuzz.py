@@ -25,6 +25,7 @@ esac; done
 set -- $folders
 if [ "$merge" ]; then to=$1; shift; for from in "$@"; do cp "$from"/* "$to"; done; exit 0; fi
 mkdir "/dev/shm/assay-fuzz-$$"
+touch "/dev/shm/assay-fuzz-$$/stand-in"
 echo "input of $(basename "$0") $seed" > "$1/$(basename "$0")-$seed"
 [ "$(basename "$0")-$seed" = b-3 ] && { echo bad > "${prefix}crash-1"; echo "panicked" >&2; exit 77; }
 [ "$seed" -gt 3 ] && sleep 600
@@ -35,7 +36,7 @@ echo "stat::number_of_executed_units: 1000" >&2
 class Fuzz(unittest.TestCase):
     def setUp(self) -> None:
         support.program()
-        self.dir = support.scratch() / self.id().rpartition(".")[2]
+        self.dir = support.folder_of(self)
         self.out = self.dir / "results"
         self.binaries = self.dir / "binaries"
         self.binaries.mkdir(parents=True)
@@ -62,7 +63,7 @@ class Fuzz(unittest.TestCase):
         self.assertEqual(report["corpus"], {"a": 3, "b": 3})
         names = sorted(path.name for path in (self.out / "corpus" / "b").iterdir())
         self.assertEqual(names, ["b-1", "b-2", "old"])
-        self.assertEqual([path for path in Path("/dev/shm").glob("assay-fuzz-*") if not any(path.iterdir())], [])
+        self.assertEqual(list(Path("/dev/shm").glob("assay-fuzz-*/stand-in")), [])
         again = support.run(*self.command("--seeds", "1..2", "--corpus", given))
         self.assertEqual(self.report(again), report)
         self.assertIn("4 of 4 runs have a result", again.stderr)

@@ -12,7 +12,7 @@ from tests import support
 class Local(unittest.TestCase):
     def setUp(self) -> None:
         self.chain = support.bitcoin()
-        self.out = support.scratch() / self.id().rpartition(".")[2]
+        self.out = support.folder_of(self)
 
     def test_it_goes_on_with_what_the_program_left(self) -> None:
         run = support.assay("shard", "run", self.chain.plan, "--all", "--out", self.out)

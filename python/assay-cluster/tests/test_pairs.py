@@ -20,11 +20,17 @@ SCALE = "0.01"
 class Pairs(unittest.TestCase):
     def setUp(self) -> None:
         support.program()
-        self.dir = support.scratch() / self.id().rpartition(".")[2]
+        self.dir = support.folder_of(self)
         self.dir.mkdir()
         self.out = self.dir / "results"
 
-    def command(self, pairs: int, *more: str | Path) -> list[str | Path]:
+    def plan(self) -> Path:
+        """The plan without warm-up runs, as a file."""
+        path = self.dir / "quick.toml"
+        path.write_text(support.assay("plan", "show", "aa").stdout.replace("warmup = 1", "warmup = 0"))
+        return path
+
+    def command(self, pairs: int, *more: str | Path, plan: str | Path = "aa") -> list[str | Path]:
         fixed: list[str | Path] = [
             "--out",
             self.out,
@@ -33,7 +39,7 @@ class Pairs(unittest.TestCase):
             "--chains",
             self.dir / "chains",
         ]
-        return ["run", "aa", "--pairs", str(pairs), *fixed, *more, "--", "--scale", SCALE]
+        return ["run", plan, "--pairs", str(pairs), *fixed, *more, "--", "--scale", SCALE]
 
     def results(self) -> dict[int, dict[str, Any]]:
         """By pair."""
@@ -41,7 +47,7 @@ class Pairs(unittest.TestCase):
         return {int(path.parent.name.removeprefix("pair-")): json.loads(path.read_text()) for path in paths}
 
     def test_pairs_over_machines_are_the_pairs_of_one(self) -> None:
-        output = support.run(*self.command(6, "--json"))
+        output = support.run(*self.command(6, "--json", plan=self.plan()))
         report = support.good(output)
         found = self.results()
         self.assertEqual(sorted(found), [1, 2, 3, 4, 5, 6])
@@ -64,24 +70,24 @@ class Pairs(unittest.TestCase):
         self.assertEqual(len(compared["machines"]), len(list((self.out / "machines").iterdir())))
         self.assertFalse([row for row in compared["rows"] if row["verdict"] in ("faster", "slower")])
         page = (self.out / "run.md").read_text()
-        for words in ("assay-cluster run aa", "seed 1", "no difference shown", "processor", "on one host"):
+        for words in ("assay-cluster run ", "seed 1", "no difference shown", "processor", "on one host"):
             self.assertIn(words, page.replace("undecided", "no difference shown"))
         # Nothing is repeated, and the same results say the same.
-        again = support.run(*self.command(6, "--json"))
+        again = support.run(*self.command(6, "--json", plan=self.plan()))
         repeated = support.good(again)
         for one in (report, repeated):
             # The time at which the floor was computed.
             del one["comparison"]["floor"]["created"]
         self.assertEqual(repeated, report)
         self.assertIn("6 of 6 pairs have a result", again.stderr)
-        other = support.run(*self.command(7, "--json"))
+        other = support.run(*self.command(7, "--json", plan=self.plan()))
         self.assertEqual((other.returncode, other.stdout), (2, ""), other.stderr)
         self.assertIn("other arguments", other.stderr)
 
     def test_a_pair_of_a_lost_node_is_repeated_whole(self) -> None:
         raylets = support.raylets()
-        program = support.SlowProgram(self.dir / "program", 3, "--pair")
-        command = support.cluster(*self.command(3, "--assay", program.path, "--json"))
+        program = support.SlowProgram(self.dir / "program", 2, "--pair")
+        command = support.cluster(*self.command(3, "--assay", program.path, "--json", plan=self.plan()))
         pipe = subprocess.PIPE
         driver = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=os.environ)
         support.wait_until(lambda: len(program.begun()) >= 3, "third pair")

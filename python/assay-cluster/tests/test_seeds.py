@@ -26,7 +26,7 @@ def peer_kernel() -> str:
 
 class Campaigns(unittest.TestCase):
     def setUp(self) -> None:
-        self.out = support.scratch() / self.id().rpartition(".")[2]
+        self.out = support.folder_of(self)
 
     def report(self, output: subprocess.CompletedProcess[str], status: int = 0) -> Any:  # noqa: ANN401 (JSON)
         self.assertEqual(output.returncode, status, output.stderr)

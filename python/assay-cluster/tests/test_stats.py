@@ -19,7 +19,7 @@ class Stats(unittest.TestCase):
     def setUp(self) -> None:
         self.chain = support.bitcoin()
         self.blocks = self.chain.folder / "chain"
-        self.out = support.scratch() / self.id().rpartition(".")[2]
+        self.out = support.folder_of(self)
         if support.assay("chain", "sql", "SELECT 1", "--blocks", self.blocks).returncode != 0:
             self.skipTest("`assay` is built without the feature `tables`")
 

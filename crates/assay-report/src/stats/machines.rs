@@ -12,6 +12,9 @@ use super::paired::{EQUIVALENCE_COVERAGE, Interval, Means, PairedRatio};
 use super::ratio::WANTED_COVERAGE;
 use super::{median, t_test};
 
+/// Times in seconds of the pairs of one machine: of the first side, of the second.
+pub type PairTimes = (Vec<f64>, Vec<f64>);
+
 /// What machines say, each of them once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineRatios {
@@ -30,14 +33,14 @@ pub struct MachineRatios {
 impl PairedRatio {
     /// Of times in seconds, pair by pair, of each machine; `None` of nothing, or where a time is not above zero. A single
     /// machine gives what [`PairedRatio::of`] gives.
-    pub fn of_machines(machines: &[(Vec<f64>, Vec<f64>)]) -> Option<(Self, MachineRatios)> {
-        let is_empty = |times: &(Vec<f64>, Vec<f64>)| times.0.is_empty() || times.1.is_empty();
+    pub fn of_machines(machines: &[PairTimes]) -> Option<(Self, MachineRatios)> {
+        let is_empty = |times: &PairTimes| times.0.is_empty() || times.1.is_empty();
         let each: Vec<Option<Self>> = machines
             .iter()
             .map(|times| (!is_empty(times)).then(|| Self::of(&times.0, &times.1)))
             .map(|ratio| ratio.map_or(Some(None), |ratio| ratio.map(Some)))
             .collect::<Option<_>>()?;
-        let side = |of: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| -> Vec<f64> {
+        let side = |of: fn(&PairTimes) -> &Vec<f64>| -> Vec<f64> {
             machines.iter().flat_map(|times| of(times).iter().copied()).collect()
         };
         let mut whole = Self::of(&side(|times| &times.0), &side(|times| &times.1))?;
@@ -77,7 +80,7 @@ impl PairedRatio {
     }
 }
 
-fn logarithms((first_s, second_s): &(Vec<f64>, Vec<f64>)) -> Vec<f64> {
+fn logarithms((first_s, second_s): &PairTimes) -> Vec<f64> {
     first_s.iter().zip(second_s).map(|(a, b)| (a / b).ln()).collect()
 }
 
@@ -109,12 +112,7 @@ mod tests {
             (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
         }
 
-        fn times(
-            &mut self,
-            machines: usize,
-            pairs: usize,
-            effect: f64,
-        ) -> Vec<(Vec<f64>, Vec<f64>)> {
+        fn times(&mut self, machines: usize, pairs: usize, effect: f64) -> Vec<PairTimes> {
             (0..machines)
                 .map(|machine| {
                     let (own, speed) = (self.between * self.normal(), 1.0 + machine as f64);
@@ -176,7 +174,7 @@ mod tests {
                 let mut machines =
                     Machines { random: SplitMix64::new(seed), between: 0.02, within: 0.003 };
                 let times = machines.times(count, 6, 0.0);
-                let side = |of: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| -> Vec<f64> {
+                let side = |of: fn(&PairTimes) -> &Vec<f64>| -> Vec<f64> {
                     times.iter().flat_map(|times| of(times).clone()).collect()
                 };
                 let pairs = PairedRatio::of(&side(|t| &t.0), &side(|t| &t.1)).expect("pairs");
