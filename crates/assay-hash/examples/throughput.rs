@@ -15,9 +15,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use assay_hash::{
-    Backend, Chain, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160,
-    hash160_many_with, merkle_root_with, ripemd160, run_chains_with, sha1,
-    sha256_compress_many_with, sha256d_64_many_with, sha256d_many_with,
+    Backend, Chain, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, TreePath,
+    climb_paths_with, hash160, hash160_many_with, merkle_root_with, ripemd160, run_chains_with,
+    sha1, sha256_compress_many_with, sha256d_64_many_with, sha256d_many_with,
 };
 
 /// Something to measure.
@@ -100,6 +100,7 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
     let same = bytes.clone();
     let elements = bytes.clone();
     let values = bytes.clone();
+    let siblings = bytes.clone();
     let blocks = bytes.as_chunks::<64>().0[..256].to_vec();
     let leaves: Vec<[u8; 32]> = bytes.as_chunks::<32>().0[..1001].to_vec();
     let mut spent = MuHash3072::with_backend(backend);
@@ -177,6 +178,19 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
                 .collect();
             run_chains_with(backend, black_box(&mut chains), 15);
             chains.iter().map(|chain| word(&chain.value)).fold(0, mix)
+        }),
+        Case::new("tree path of 16 bytes, per node", name, 256 * 9, 0, move || {
+            let mut paths: Vec<TreePath<'_>> = (0..256)
+                .map(|i| TreePath {
+                    state: &Sha256::INITIAL_STATE,
+                    prefix: *siblings[i..].first_chunk().expect("14 bytes"),
+                    index: i as u32,
+                    node: *siblings[i..].first_chunk().expect("16 bytes"),
+                    siblings: &siblings[i..],
+                })
+                .collect();
+            climb_paths_with(backend, black_box(&mut paths), 9);
+            paths.iter().map(|path| word(&path.node)).fold(0, mix)
         }),
         Case::new("MuHash finalize", name, 1, 0, move || {
             word(&black_box(spent.clone()).finalize())
