@@ -15,9 +15,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use assay_hash::{
-    Backend, Chain, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, hash160,
-    hash160_many_with, merkle_root_with, ripemd160, run_chains_with, sha1,
-    sha256_compress_many_with, sha256d_64_many_with, sha256d_many_with,
+    Backend, Chain, MuHash3072, Sha256, SipHash13, SipHash24, TaggedHasher, TreePath,
+    climb_paths_with, hash160, hash160_many_with, merkle_root_with, ripemd160, run_chains_with,
+    sha1, sha256_compress_many_with, sha256d_64_many_with, sha256d_many_with,
 };
 
 /// Something to measure.
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
     let mut cases = single_cases();
     for backend in Backend::available() {
         cases.extend(backend_cases(backend));
+        cases.extend(chain_cases(backend));
     }
     let wanted = std::env::args().nth(2).unwrap_or_default();
     cases.retain(|case| format!("{} {}", case.name, case.backend).contains(&wanted));
@@ -99,8 +100,6 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
     let keys = bytes.clone();
     let same = bytes.clone();
     let elements = bytes.clone();
-    let values = bytes.clone();
-    let blocks = bytes.as_chunks::<64>().0[..256].to_vec();
     let leaves: Vec<[u8; 32]> = bytes.as_chunks::<32>().0[..1001].to_vec();
     let mut spent = MuHash3072::with_backend(backend);
     spent.insert(&bytes[..60]);
@@ -161,6 +160,19 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
             // Equal products may be written differently.
             word(&set.finalize())
         }),
+        Case::new("MuHash finalize", name, 1, 0, move || {
+            word(&black_box(spent.clone()).finalize())
+        }),
+    ]
+}
+
+/// What hash-based signatures need, once per backend.
+fn chain_cases(backend: Backend) -> Vec<Case> {
+    let name = backend.name();
+    let values = pattern(1 << 14);
+    let siblings = values.clone();
+    let blocks = values.as_chunks::<64>().0.to_vec();
+    vec![
         Case::new("SHA-256 compression, 256 states", name, 256, 64, move || {
             let mut states = [Sha256::INITIAL_STATE; 256];
             sha256_compress_many_with(backend, &mut states, black_box(&blocks));
@@ -178,8 +190,18 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
             run_chains_with(backend, black_box(&mut chains), 15);
             chains.iter().map(|chain| word(&chain.value)).fold(0, mix)
         }),
-        Case::new("MuHash finalize", name, 1, 0, move || {
-            word(&black_box(spent.clone()).finalize())
+        Case::new("tree path of 16 bytes, per node", name, 256 * 9, 0, move || {
+            let mut paths: Vec<TreePath<'_>> = (0..256)
+                .map(|i| TreePath {
+                    state: &Sha256::INITIAL_STATE,
+                    prefix: *siblings[i..].first_chunk().expect("14 bytes"),
+                    index: i as u32,
+                    node: *siblings[i..].first_chunk().expect("16 bytes"),
+                    siblings: &siblings[i..],
+                })
+                .collect();
+            climb_paths_with(backend, black_box(&mut paths), 9);
+            paths.iter().map(|path| word(&path.node)).fold(0, mix)
         }),
     ]
 }

@@ -4,7 +4,7 @@
 //! alone. Its state is computed once; a short message is then one compression. A chain (FIPS 205,
 //! algorithm 5) applies such a hash to its own result again and again.
 
-use crate::backend::{Backend, Chain};
+use crate::backend::{Backend, Chain, TreePath};
 
 /// One compression of SHA-256 in each of many states: `states[i]` absorbs `blocks[i]`.
 ///
@@ -55,6 +55,29 @@ pub fn run_chains_with<const N: usize>(backend: Backend, chains: &mut [Chain<'_,
             chains[index].value = chain.value;
         }
         rest = after;
+    }
+}
+
+/// Walks each path `height` rows up, from a node of row zero.
+///
+/// # Panics
+///
+/// If `height` is above 31 or a path has fewer than `height` siblings.
+pub fn climb_paths(paths: &mut [TreePath<'_>], height: u32) {
+    climb_paths_with(Backend::detect(), paths, height);
+}
+
+/// [`climb_paths`] on a given backend.
+///
+/// # Panics
+///
+/// As [`climb_paths`].
+pub fn climb_paths_with(backend: Backend, paths: &mut [TreePath<'_>], height: u32) {
+    assert!(height < 32, "indices have 32 bits");
+    let bytes = 16 * height as usize;
+    assert!(paths.iter().all(|path| path.siblings.len() >= bytes), "a sibling for each row");
+    for group in paths.chunks_mut(Backend::GROUP_MAX) {
+        backend.climb(group, height);
     }
 }
 

@@ -31,8 +31,11 @@ mod sha512;
 mod siphash;
 mod tagged;
 
-pub use backend::{Backend, Chain};
-pub use chains::{run_chains, run_chains_with, sha256_compress_many, sha256_compress_many_with};
+pub use backend::{Backend, Chain, TreePath};
+pub use chains::{
+    climb_paths, climb_paths_with, run_chains, run_chains_with, sha256_compress_many,
+    sha256_compress_many_with,
+};
 pub use keyed_sum::{KeyedHash, Sum256};
 pub use many::{
     hash160_many, hash160_many_with, ripemd160_32_many, ripemd160_32_many_with, sha256_many,

@@ -1,4 +1,5 @@
-//! Time of a verification of SLH-DSA on every backend of this machine, interleaved.
+//! Time of a verification of SLH-DSA on every backend of this machine and by the crate `slh-dsa`,
+//! interleaved.
 //!
 //! `cargo run --release -p assay-pq --example throughput [parameter set [rounds [signatures]]]`
 //!
@@ -45,25 +46,32 @@ fn main() -> ExitCode {
     }
     let [f, h, t] = hashes.map(|sum| sum as f64 / distinct.len() as f64);
     println!("{name}: on average {f:.1} of F, {h:.1} of H, {t:.1} of T");
-    let mut elapsed: Vec<(Backend, Vec<f64>)> =
-        Backend::available().into_iter().map(|backend| (backend, Vec::new())).collect();
+    let subjects = Backend::available().into_iter().map(Some).chain([None]);
+    let mut elapsed: Vec<(Option<Backend>, Vec<f64>)> =
+        subjects.map(|subject| (subject, Vec::new())).collect();
     for _ in 0..rounds {
-        for (backend, elapsed) in &mut elapsed {
-            // Plain code takes as long as all others together.
-            let checks = match *backend {
-                Backend::PORTABLE => &checks[..checks.len().div_ceil(16)],
-                _ => &checks[..],
+        for (subject, elapsed) in &mut elapsed {
+            // Plain code and the crate take as long as all others together.
+            let count = match *subject {
+                None | Some(Backend::PORTABLE) => checks.len().div_ceil(16),
+                Some(_) => checks.len(),
             };
             let start = Instant::now();
-            assert!(verify_many_with(*backend, &signer.set, checks).into_iter().all(|valid| valid));
-            elapsed.push(start.elapsed().as_secs_f64() * 1e6 / checks.len() as f64);
+            match *subject {
+                None => assert!(signed[..count].iter().all(signer.verify)),
+                Some(backend) => {
+                    let valid = verify_many_with(backend, &signer.set, &checks[..count]);
+                    assert!(valid.into_iter().all(|valid| valid));
+                }
+            }
+            elapsed.push(start.elapsed().as_secs_f64() * 1e6 / count as f64);
         }
     }
     println!("{rounds} interleaved rounds of {count} signatures; us per signature");
-    for (backend, elapsed) in &mut elapsed {
+    for (subject, elapsed) in &mut elapsed {
         elapsed.sort_by(f64::total_cmp);
         let at = |quarters: usize| elapsed[(elapsed.len() - 1) * quarters / 4];
-        let name = backend.name();
+        let name = subject.map_or("slh-dsa", Backend::name);
         println!("{name:<9} {:>8.2}   middle half {:.2} .. {:.2}", at(2), at(1), at(3));
     }
     ExitCode::SUCCESS

@@ -27,7 +27,7 @@ pub enum Message<'a> {
     Internal(&'a [u8]),
 }
 
-impl<'a> Check<'a> {
+impl Check<'_> {
     /// Whether every part has the length that the parameter set wants.
     pub(crate) fn is_well_formed(&self, set: &ParameterSet) -> bool {
         self.key.len() == set.key_bytes()
@@ -36,7 +36,7 @@ impl<'a> Check<'a> {
     }
 }
 
-impl<'a> Message<'a> {
+impl Message<'_> {
     fn is_well_formed(&self) -> bool {
         match self {
             Self::Pure { context, .. } => context.len() <= 255,
@@ -46,7 +46,7 @@ impl<'a> Message<'a> {
 
     /// The parts whose concatenation is hashed; `prefix` gets the first of them. The message is
     /// well formed.
-    pub(crate) fn parts<'b>(&'b self, prefix: &'b mut [u8; 2]) -> [&'b [u8]; 3] {
+    pub(crate) fn parts<'a>(&'a self, prefix: &'a mut [u8; 2]) -> [&'a [u8]; 3] {
         match *self {
             Self::Pure { context, message } => {
                 // Zero is for messages that are not hashed beforehand.

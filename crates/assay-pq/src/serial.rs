@@ -173,12 +173,16 @@ fn hash(set: &ParameterSet, parts: &[&[u8]]) -> Vec<u8> {
 
 fn sha256(parts: &[&[u8]]) -> Vec<u8> {
     let mut hasher = Sha256::with_backend(Backend::PORTABLE);
-    parts.iter().for_each(|part| hasher.update(part));
+    for part in parts {
+        hasher.update(part);
+    }
     hasher.finalize().to_vec()
 }
 
 fn sha512(parts: &[&[u8]]) -> Vec<u8> {
     let mut hasher = Sha512::new();
-    parts.iter().for_each(|part| hasher.update(part));
+    for part in parts {
+        hasher.update(part);
+    }
     hasher.finalize().to_vec()
 }

@@ -2,7 +2,9 @@
 //!
 //! Each begins with a block of `PK.seed` and zeros, whose state is computed once for a signature.
 
-use assay_hash::{Backend, Chain, Sha256, Sha512, sha256_compress_many_with};
+use assay_hash::{
+    Backend, Chain, Sha256, Sha512, TreePath, climb_paths_with, sha256_compress_many_with,
+};
 
 use crate::address::{Place, address};
 
@@ -64,7 +66,14 @@ pub(crate) struct Path<'a, const N: usize> {
     pub(crate) siblings: &'a [u8],
 }
 
-impl<const N: usize> Path<'_, N> {
+impl<'a, const N: usize> Path<'a, N> {
+    /// The path as the lanes take it, in category 1.
+    fn narrow(&self) -> TreePath<'a> {
+        let Self { place, index, node, siblings, .. } = *self;
+        let node = *node.first_chunk().expect("N is at least 16");
+        TreePath { state: &self.seed.narrow, prefix: place, index, node, siblings }
+    }
+
     /// The address of the parent at `height`, and the children.
     fn step(&self, height: usize) -> ([u8; 22], [&[u8]; 2]) {
         let sibling = &self.siblings[(height - 1) * N..height * N];
@@ -76,61 +85,33 @@ impl<const N: usize> Path<'_, N> {
 
 /// Replaces the secret that each node is by the leaf it stands for: `F` in row zero.
 pub(crate) fn hash_leaves<const N: usize>(backend: Backend, paths: &mut [Path<'_, N>]) {
-    for group in paths.chunks_mut(GROUP) {
-        climb_narrow(backend, group, |path, block| {
-            put(block, &address(&path.place, [0, path.index]), [&path.node, &[]]);
-        });
+    let mut states: Vec<[u32; 8]> = paths.iter().map(|path| path.seed.narrow).collect();
+    let block = |path: &Path<'_, N>| {
+        let mut block = [0; 64];
+        block[..22].copy_from_slice(&address(&path.place, [0, path.index]));
+        block[22..22 + N].copy_from_slice(&path.node);
+        block[22 + N] = 0x80;
+        block[62..].copy_from_slice(&(8 * (64 + 22 + N as u16)).to_be_bytes());
+        block
+    };
+    let blocks: Vec<[u8; 64]> = paths.iter().map(block).collect();
+    sha256_compress_many_with(backend, &mut states, &blocks);
+    for (path, state) in paths.iter_mut().zip(&states) {
+        path.node = truncated(state);
     }
 }
 
 /// Walks `height` rows up, from row zero.
 pub(crate) fn climb<const N: usize>(backend: Backend, paths: &mut [Path<'_, N>], height: usize) {
-    for group in paths.chunks_mut(GROUP) {
-        for row in 1..=height {
-            if N > 16 {
-                climb_wide(group, row);
-                continue;
-            }
-            climb_narrow(backend, group, |path, block| {
-                let (address, pair) = path.step(row);
-                put(block, &address, pair);
-                path.index >>= 1;
-            });
-        }
+    if N > 16 {
+        (1..=height).for_each(|row| climb_wide(paths, row));
+        return;
     }
-}
-
-/// Paths that walk together: as many as any vector has lanes.
-const GROUP: usize = 16;
-
-/// Replaces the node of each path by the hash of the block that `fill` makes of it.
-#[inline(always)]
-fn climb_narrow<const N: usize>(
-    backend: Backend,
-    paths: &mut [Path<'_, N>],
-    fill: impl Fn(&mut Path<'_, N>, &mut [u8; 64]),
-) {
-    let mut states = [[0; 8]; GROUP];
-    let mut blocks = [[0; 64]; GROUP];
-    for ((state, block), path) in states.iter_mut().zip(&mut blocks).zip(&mut *paths) {
-        *state = path.seed.narrow;
-        fill(path, block);
+    let mut narrow: Vec<TreePath<'_>> = paths.iter().map(Path::narrow).collect();
+    climb_paths_with(backend, &mut narrow, height as u32);
+    for (path, narrow) in paths.iter_mut().zip(&narrow) {
+        path.node.copy_from_slice(&narrow.node);
     }
-    let states = &mut states[..paths.len()];
-    sha256_compress_many_with(backend, states, &blocks[..paths.len()]);
-    for (path, state) in paths.iter_mut().zip(&*states) {
-        path.node = truncated(state);
-    }
-}
-
-/// Fills a block of zeros with an address, values, and the padding behind the block of the seed.
-fn put(block: &mut [u8; 64], address: &[u8; 22], [left, right]: [&[u8]; 2]) {
-    let (middle, end) = (22 + left.len(), 22 + left.len() + right.len());
-    block[..22].copy_from_slice(address);
-    block[22..middle].copy_from_slice(left);
-    block[middle..end].copy_from_slice(right);
-    block[end] = 0x80;
-    block[62..].copy_from_slice(&(8 * (64 + end as u16)).to_be_bytes());
 }
 
 /// One row, with SHA-512.

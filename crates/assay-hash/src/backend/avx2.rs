@@ -12,7 +12,7 @@ use core::arch::x86_64::{
     _mm256_unpackhi_epi64, _mm256_unpacklo_epi32, _mm256_unpacklo_epi64, _mm256_xor_si256,
 };
 
-use super::chains::{self, Chain, chain_entries};
+use super::chains::{self, Chain, TreePath, chain_entries};
 use super::lanes::{self, LANES_MAX, Words, entries};
 use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};

@@ -16,7 +16,7 @@ use core::arch::x86_64::{
     _mm512_unpackhi_epi64, _mm512_unpacklo_epi32, _mm512_unpacklo_epi64, _mm512_xor_si512,
 };
 
-use super::chains::{self, Chain, chain_entries};
+use super::chains::{self, Chain, TreePath, chain_entries};
 use super::lanes::{self, LANES_MAX, Words, entries};
 use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};

@@ -49,6 +49,46 @@ impl<const N: usize> Chain<'_, N> {
     pub(crate) const BITS: u16 = 8 * (64 + 22 + N as u16);
 }
 
+/// A path from a node of a binary hash tree to the root, nodes of 16 bytes.
+///
+/// A parent is the first 16 bytes of the state that follows `state` after a block of `prefix`, the
+/// parent's row as four bytes in big-endian order, its index likewise, its left child, its right
+/// child, and the padding of a message whose first 64 bytes led to `state`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreePath<'a> {
+    /// The state before the block of each parent.
+    pub state: &'a [u32; 8],
+    /// What each block begins with.
+    pub prefix: [u8; 14],
+    /// The node's index in its row.
+    pub index: u32,
+    /// The node.
+    pub node: [u8; 16],
+    /// The sibling of each node on the way, the lowest first.
+    pub siblings: &'a [u8],
+}
+
+impl TreePath<'_> {
+    /// The block of the parent in row `row`; the node is in the row below.
+    #[inline]
+    pub(crate) fn block(&self, row: u32) -> [u8; 64] {
+        let sibling = &self.siblings[16 * (row as usize - 1)..16 * row as usize];
+        let node = &self.node[..];
+        let [left, right] = if self.index & 1 == 1 { [sibling, node] } else { [node, sibling] };
+        let mut block = [0; 64];
+        block[..14].copy_from_slice(&self.prefix);
+        block[14..18].copy_from_slice(&row.to_be_bytes());
+        block[18..22].copy_from_slice(&(self.index >> 1).to_be_bytes());
+        block[22..38].copy_from_slice(left);
+        block[38..54].copy_from_slice(right);
+        block[54] = 0x80;
+        block[62..].copy_from_slice(&Self::BITS.to_be_bytes());
+        block
+    }
+
+    const BITS: u16 = 8 * (64 + 22 + 32);
+}
+
 /// Writes the functions that enter the kernels of a word type, which are safe to call for whoever
 /// has seen the module's `available` return true.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -77,6 +117,17 @@ macro_rules! chain_entries {
             }
             // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
             unsafe { kernel(chains, end) }
+        }
+
+        /// Walks at most one path per lane up to row `height`.
+        #[inline]
+        pub(super) fn climb(paths: &mut [TreePath<'_>], height: u32) {
+            #[target_feature(enable = $features)]
+            fn kernel(paths: &mut [TreePath<'_>], height: u32) {
+                chains::climb::<$words>(paths, height);
+            }
+            // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
+            unsafe { kernel(paths, height) }
         }
     };
 }
@@ -157,7 +208,93 @@ fn one_step<W: Words, const N: usize>(
     }
     words[5 + N / 4] = upper.choose(before, W::splat(0x8000));
     words[15] = W::splat(Chain::<N>::BITS.into());
-    let mut vars = *after_prefix;
+    finish_block(state, after_prefix, words)
+}
+
+/// Walks at most one path per lane up to row `height`.
+#[inline(always)]
+pub(super) fn climb<W: Words>(paths: &mut [TreePath<'_>], height: u32) {
+    let mut states = [[0; 8]; LANES_MAX];
+    let mut blocks = [[0; 64]; LANES_MAX];
+    for ((state, block), path) in states.iter_mut().zip(&mut blocks).zip(&*paths) {
+        *state = *path.state;
+        block[..14].copy_from_slice(&path.prefix);
+        block[16..20].copy_from_slice(&path.index.to_be_bytes());
+        block[20..36].copy_from_slice(&path.node);
+    }
+    let state: [W; 8] = load_states(&states);
+    let mut words: [W; 16] = load_block(&blocks.each_ref());
+    let mut index = words[4];
+    let mut after_prefix = state;
+    let (k, _) = K.as_chunks::<16>();
+    sixteen!(I => sha256_step::<W, I>(&mut after_prefix, words[I].add(W::splat(k[0][I]))); 0 1 2 3);
+    let upper = W::splat(0xffff_0000);
+    // Halves of words in the order in which a block has them, which begins them in the middle.
+    let mut node = [words[5], words[6], words[7], words[8]];
+    for word in &mut node {
+        *word = word.rotate_left(16);
+    }
+    for row in 1..=height {
+        let mut right = 0;
+        for (lane, path) in paths.iter().enumerate() {
+            right |= (path.index >> (row - 1) & 1) << lane;
+        }
+        index = index.shift_right(1);
+        let siblings = load_siblings::<W>(paths, row);
+        let halves = index.rotate_left(16);
+        words[4] = upper.choose(W::splat(row << 16), halves);
+        let mut before = halves;
+        for i in 0..4 {
+            let left = node[i].replace(siblings[i], right);
+            words[5 + i] = upper.choose(before, left);
+            before = left;
+        }
+        for i in 0..4 {
+            let right = siblings[i].replace(node[i], right);
+            words[9 + i] = upper.choose(before, right);
+            before = right;
+        }
+        words[13] = upper.choose(before, W::splat(0x8000));
+        words[14] = W::splat(0);
+        words[15] = W::splat(TreePath::BITS.into());
+        let mut vars = after_prefix;
+        sha256_step::<W, 4>(&mut vars, words[4].add(W::splat(k[0][4])));
+        let next = finish_block(&state, &vars, words);
+        for (half, next) in node.iter_mut().zip(next) {
+            *half = next.rotate_left(16);
+        }
+    }
+    let mut out = [W::splat(0); 8];
+    for (word, half) in out.iter_mut().zip(node) {
+        *word = half.rotate_left(16).swap_bytes();
+    }
+    let mut rows = [[0; 32]; LANES_MAX];
+    W::store(&out, &mut rows);
+    for (path, row) in paths.iter_mut().zip(&rows) {
+        path.node.copy_from_slice(&row[..16]);
+        path.index >>= height;
+    }
+}
+
+/// The siblings below row `row`, their words rotated by half of one.
+#[inline(always)]
+fn load_siblings<W: Words>(paths: &[TreePath<'_>], row: u32) -> [W; 4] {
+    let mut rows = [[0; 32]; LANES_MAX];
+    for (bytes, path) in rows.iter_mut().zip(paths) {
+        bytes[..16].copy_from_slice(&path.siblings[16 * (row as usize - 1)..16 * row as usize]);
+    }
+    let words = W::load(&rows.each_ref(), 0);
+    let mut siblings = [words[0]; 4];
+    for (sibling, word) in siblings.iter_mut().zip(words) {
+        *sibling = word.swap_bytes().rotate_left(16);
+    }
+    siblings
+}
+
+/// The state after a block; `vars` are the variables after its first five words.
+#[inline(always)]
+fn finish_block<W: Words>(state: &[W; 8], vars: &[W; 8], mut words: [W; 16]) -> [W; 8] {
+    let mut vars = *vars;
     let (k, _) = K.as_chunks::<16>();
     sixteen!(I => sha256_step::<W, I>(&mut vars, words[I].add(W::splat(k[0][I])));
         5 6 7 8 9 10 11 12 13 14 15);

@@ -5,7 +5,7 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
-pub use self::chains::Chain;
+pub use self::chains::{Chain, TreePath};
 use self::portable::sha256::{INITIAL, to_bytes};
 use crate::num3072::{LIMBS, Num3072};
 
@@ -437,6 +437,43 @@ impl Backend {
             }
             for (chain, state) in chains.iter_mut().zip(&states) {
                 chain.value.copy_from_slice(&to_bytes(*state)[..N]);
+            }
+        }
+    }
+
+    /// Walks up to [`GROUP_MAX`](Self::GROUP_MAX) paths, at least one, up to row `height`.
+    pub(crate) fn climb(self, paths: &mut [TreePath<'_>], height: u32) {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx2 => paths.chunks_mut(8).for_each(|paths| {
+                if paths.len() < AVX2_BREAK_EVEN {
+                    return self.climb_in_blocks(paths, height);
+                }
+                avx2::climb(paths, height);
+            }),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512f if paths.len() >= AVX512F_BREAK_EVEN => avx512::climb(paths, height),
+            #[cfg(target_arch = "x86_64")]
+            Kernels::Avx512 if paths.len() >= AVX512_BREAK_EVEN => avx512::climb(paths, height),
+            #[cfg(target_arch = "aarch64")]
+            Kernels::Neon => paths.chunks_mut(4).for_each(|paths| neon::climb(paths, height)),
+            _ => self.climb_in_blocks(paths, height),
+        }
+    }
+
+    /// The same block by block, which is what a SHA unit takes.
+    fn climb_in_blocks(self, paths: &mut [TreePath<'_>], height: u32) {
+        let mut states = [[0; 8]; Self::GROUP_MAX];
+        let mut blocks = [[0; 64]; Self::GROUP_MAX];
+        for row in 1..=height {
+            for ((state, block), path) in states.iter_mut().zip(&mut blocks).zip(&*paths) {
+                *state = *path.state;
+                *block = path.block(row);
+            }
+            self.compress_each(&mut states[..paths.len()], &blocks[..paths.len()]);
+            for (path, state) in paths.iter_mut().zip(&states) {
+                path.node.copy_from_slice(&to_bytes(*state)[..16]);
+                path.index >>= 1;
             }
         }
     }

@@ -9,7 +9,7 @@ use core::arch::aarch64::{
     vshlq_u32, vst1q_u8, vst1q_u32, vtrn1q_u32, vtrn1q_u64, vtrn2q_u32, vtrn2q_u64, vtstq_u32,
 };
 
-use super::chains::{self, Chain, chain_entries};
+use super::chains::{self, Chain, TreePath, chain_entries};
 use super::lanes::{self, LANES_MAX, Words, entries};
 
 entries!(Lanes, "neon");

@@ -1,10 +1,11 @@
 //! One body over every backend of the machine, against the portable one.
 
 use assay_hash::{
-    Backend, Chain, MuHash3072, Sha256, hash160, hash160_many, hash160_many_with, merkle_root_with,
-    ripemd160, ripemd160_32_many, ripemd160_32_many_with, run_chains, run_chains_with, sha256,
-    sha256_compress_many, sha256_compress_many_with, sha256_many, sha256_many_with, sha256d,
-    sha256d_64_many, sha256d_64_many_with, sha256d_many, sha256d_many_with,
+    Backend, Chain, MuHash3072, Sha256, TreePath, climb_paths, climb_paths_with, hash160,
+    hash160_many, hash160_many_with, merkle_root_with, ripemd160, ripemd160_32_many,
+    ripemd160_32_many_with, run_chains, run_chains_with, sha256, sha256_compress_many,
+    sha256_compress_many_with, sha256_many, sha256_many_with, sha256d, sha256d_64_many,
+    sha256d_64_many_with, sha256d_many, sha256d_many_with,
 };
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
@@ -352,6 +353,50 @@ fn chains() {
             check_chains::<16>(count, end, count);
             check_chains::<24>(count, end, 2 * count + 1);
             check_chains::<32>(count, end, 3 * count + 2);
+        }
+    }
+}
+
+/// Paths as whole messages through the streaming hash, against every backend.
+#[test]
+fn paths() {
+    let data = pattern(9000);
+    let first_block: [u8; 64] = data[..64].try_into().expect("64 bytes");
+    let mut state = [Sha256::INITIAL_STATE];
+    sha256_compress_many_with(Backend::PORTABLE, &mut state, &[first_block]);
+    for count in (0..=35).chain([100]) {
+        for height in [0u32, 1, 2, 9, 12, 31] {
+            let paths: Vec<TreePath<'_>> = (0..count)
+                .map(|i| TreePath {
+                    state: &state[0],
+                    prefix: data[3 * i..3 * i + 14].try_into().expect("14 bytes"),
+                    index: u32::from_le_bytes(data[5 * i..5 * i + 4].try_into().expect("four")),
+                    node: data[7 * i..7 * i + 16].try_into().expect("16 bytes"),
+                    siblings: &data[11 * i..11 * i + 16 * 31],
+                })
+                .collect();
+            let mut expected = paths.clone();
+            for path in &mut expected {
+                for row in 1..=height {
+                    let sibling = &path.siblings[16 * (row as usize - 1)..][..16];
+                    let mut children = [&path.node[..], sibling].concat();
+                    if path.index & 1 == 1 {
+                        children = [sibling, &path.node[..]].concat();
+                    }
+                    path.index >>= 1;
+                    let numbers = [row.to_be_bytes(), path.index.to_be_bytes()].concat();
+                    let message = [&first_block[..], &path.prefix, &numbers, &children].concat();
+                    path.node.copy_from_slice(&sha256(&message)[..16]);
+                }
+            }
+            let mut detected = paths.clone();
+            climb_paths(&mut detected, height);
+            assert_eq!(detected, expected, "{count} paths of height {height}");
+            for backend in Backend::available() {
+                let mut paths = paths.clone();
+                climb_paths_with(backend, &mut paths, height);
+                assert_eq!(paths, expected, "{backend:?}, {count} paths of height {height}");
+            }
         }
     }
 }

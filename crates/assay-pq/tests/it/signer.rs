@@ -16,7 +16,7 @@ impl Random {
         Self(seed)
     }
 
-    /// SplitMix64.
+    /// The next number of `SplitMix64`.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
