@@ -1,6 +1,8 @@
 //! Address 9: `BLAKE2b`'s function F (RFC 7693) with any number of rounds (EIP-152).
 
 use super::PrecompileError;
+#[cfg(target_arch = "x86_64")]
+use crate::backend::blake2;
 
 const INPUT_BYTES: usize = 213;
 
@@ -71,14 +73,40 @@ fn compress(
     offset: [u64; 2],
     is_last: bool,
 ) {
-    let mut v = [0; 16];
-    v[..8].copy_from_slice(state);
-    v[8..].copy_from_slice(&IV);
-    v[12] ^= offset[0];
-    v[13] ^= offset[1];
+    let mut high = IV;
+    high[4] ^= offset[0];
+    high[5] ^= offset[1];
     if is_last {
-        v[14] = !v[14];
+        high[6] = !high[6];
     }
+    let mixed = mixed(rounds, [state, &high], message);
+    for (word, mixed) in state.iter_mut().zip(mixed) {
+        *word ^= mixed;
+    }
+}
+
+/// Exclusive or of both halves of the state after so many rounds.
+fn mixed(rounds: u32, halves: [&[u64; 8]; 2], message: &[u64; 16]) -> [u64; 8] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(mixed) = blake2::mixed::<Sigma>(rounds, halves, message) {
+        return mixed;
+    }
+    mixed_in_words(rounds, halves, message)
+}
+
+#[cfg(target_arch = "x86_64")]
+struct Sigma;
+
+#[cfg(target_arch = "x86_64")]
+impl blake2::Constants for Sigma {
+    const ORDERS: [[usize; 16]; 10] = SIGMA;
+}
+
+/// The same in words.
+fn mixed_in_words(rounds: u32, [low, high]: [&[u64; 8]; 2], message: &[u64; 16]) -> [u64; 8] {
+    let mut v = [0; 16];
+    v[..8].copy_from_slice(low);
+    v[8..].copy_from_slice(high);
     let (tens, rest) = (rounds / 10, rounds % 10);
     for _ in 0..tens {
         // Places are constants here, so that words are not looked up.
@@ -100,9 +128,7 @@ fn compress(
     for round in &all[..rest as usize] {
         round(&mut v, message);
     }
-    for (k, word) in state.iter_mut().enumerate() {
-        *word ^= v[k] ^ v[k + 8];
-    }
+    core::array::from_fn(|k| v[k] ^ v[k + 8])
 }
 
 #[inline(always)]
@@ -130,4 +156,23 @@ fn mix(v: &mut [u64; 16], [a, b, c, d]: [usize; 4], x: u64, y: u64) {
     v[d] = (v[d] ^ v[a]).rotate_right(16);
     v[c] = v[c].wrapping_add(v[d]);
     v[b] = (v[b] ^ v[c]).rotate_right(63);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Vectors, where this CPU has them, against words.
+    #[test]
+    fn rounds_in_vectors() {
+        let word = |k: u64| k.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ k << 7;
+        for count in (0..=31).chain([100, 1_001]) {
+            let low: [u64; 8] = core::array::from_fn(|k| word(k as u64 + u64::from(count)));
+            let high: [u64; 8] = core::array::from_fn(|k| word(k as u64 + 100));
+            let message: [u64; 16] = core::array::from_fn(|k| word(k as u64 + 1_000));
+            let halves = [&low, &high];
+            let right = mixed_in_words(count, halves, &message);
+            assert_eq!(mixed(count, halves, &message), right, "{count} rounds");
+        }
+    }
 }
