@@ -16,6 +16,8 @@ use assay_hash::cpu::{CpuFeature, has};
 
 /// Constants of the hash.
 pub(crate) trait Constants {
+    /// What the second half of the state begins with.
+    const IV: [u64; 8];
     /// In which order each of ten rounds takes the words of the message.
     const ORDERS: [[usize; 16]; 10];
 }
@@ -26,34 +28,43 @@ pub(crate) fn is_available() -> bool {
     has(CpuFeature::Avx2) && has(CpuFeature::Avx512f) && has(CpuFeature::Avx512vl)
 }
 
-/// Exclusive or of both halves of the state after so many rounds, from its halves before. Returns them where the CPU has the instructions.
+/// The state after so many rounds; the last words of the second half are changed by exclusive or. Bytes are read as they are, since
+/// words that were just stored one by one would have to be waited for. Returns the state where the CPU has the instructions.
 #[inline]
-pub(crate) fn mixed<C: Constants>(
+pub(crate) fn compressed<C: Constants>(
     rounds: u32,
-    halves: [&[u64; 8]; 2],
-    message: &[u64; 16],
-) -> Option<[u64; 8]> {
+    state: &[u8; 64],
+    message: &[u8; 128],
+    changes: [u64; 3],
+) -> Option<[u8; 64]> {
+    let [first, second, last] = changes;
     // SAFETY: the features are checked.
-    is_available().then(|| unsafe { mixed_checked::<C>(rounds, halves, message) })
+    is_available()
+        .then(|| unsafe { compressed_checked::<C>(rounds, state, message, first, second, last) })
 }
 
 /// The places of four words in the lower and in the upper half of the message.
-const fn places(order: &[usize; 16], of: [usize; 4]) -> [i64; 4] {
+const fn places(order: &[usize; 16], of: [usize; 4]) -> [u64; 4] {
     let [a, b, c, d] = of;
-    [order[a] as i64 % 8, order[b] as i64 % 8, order[c] as i64 % 8, order[d] as i64 % 8]
+    [order[a] as u64 % 8, order[b] as u64 % 8, order[c] as u64 % 8, order[d] as u64 % 8]
 }
 
 /// All ones for words in the upper half.
-const fn upper(order: &[usize; 16], of: [usize; 4]) -> [i64; 4] {
+const fn upper(order: &[usize; 16], of: [usize; 4]) -> [u64; 4] {
     let [a, b, c, d] = of;
-    [-(order[a] as i64 / 8), -(order[b] as i64 / 8), -(order[c] as i64 / 8), -(order[d] as i64 / 8)]
+    [
+        (order[a] as u64 / 8).wrapping_neg(),
+        (order[b] as u64 / 8).wrapping_neg(),
+        (order[c] as u64 / 8).wrapping_neg(),
+        (order[d] as u64 / 8).wrapping_neg(),
+    ]
 }
 
 /// Four words of the message as a round takes them.
 macro_rules! words {
     ($message:ident, $constants:ident, $round:literal, $of:expr) => {{
-        let places = row(&const { places(&$constants::ORDERS[$round], $of) });
-        let upper = row(&const { upper(&$constants::ORDERS[$round], $of) });
+        let places = from_words(&const { places(&$constants::ORDERS[$round], $of) });
+        let upper = from_words(&const { upper(&$constants::ORDERS[$round], $of) });
         let [a, b, c, d] = $message;
         // Bits of the second where those of the first are set, else of the third.
         _mm256_ternarylogic_epi64::<0xca>(
@@ -96,21 +107,21 @@ macro_rules! round {
 }
 
 #[target_feature(enable = "avx2,avx512f,avx512vl")]
-fn mixed_checked<C: Constants>(
+fn compressed_checked<C: Constants>(
     rounds: u32,
-    [low, high]: [&[u64; 8]; 2],
-    message: &[u64; 16],
-) -> [u64; 8] {
-    let words = message.map(|word| word as i64);
-    let [m0, m1, m2, m3] = words.as_chunks::<4>().0 else { unreachable!("sixteen words") };
-    let message = [row(m0), row(m1), row(m2), row(m3)];
-    let [low, high] = [low, high].map(|half| half.map(|word| word as i64));
-    let mut rows = [
-        row(&[low[0], low[1], low[2], low[3]]),
-        row(&[low[4], low[5], low[6], low[7]]),
-        row(&[high[0], high[1], high[2], high[3]]),
-        row(&[high[4], high[5], high[6], high[7]]),
-    ];
+    state: &[u8; 64],
+    message: &[u8; 128],
+    first: u64,
+    second: u64,
+    last: u64,
+) -> [u8; 64] {
+    let [m0, m1, m2, m3] = message.as_chunks::<32>().0 else { unreachable!("128 bytes") };
+    let message = [from_bytes(m0), from_bytes(m1), from_bytes(m2), from_bytes(m3)];
+    let [low, high] = state.as_chunks::<32>().0 else { unreachable!("64 bytes") };
+    let (low, high) = (from_bytes(low), from_bytes(high));
+    let iv = const { C::IV.as_chunks::<4>().0 };
+    let changes = _mm256_setr_epi64x(first as i64, second as i64, last as i64, 0);
+    let mut rows = [low, high, from_words(&iv[0]), _mm256_xor_si256(from_words(&iv[1]), changes)];
     let mut left = rounds;
     macro_rules! rounds {
         ($($round:literal)+) => {
@@ -127,17 +138,11 @@ fn mixed_checked<C: Constants>(
     }
     rounds!(0 1 2 3 4 5 6 7 8 9);
     let [a, b, c, d] = rows;
-    let (first, second) = (_mm256_xor_si256(a, c), _mm256_xor_si256(b, d));
-    [
-        _mm256_extract_epi64::<0>(first) as u64,
-        _mm256_extract_epi64::<1>(first) as u64,
-        _mm256_extract_epi64::<2>(first) as u64,
-        _mm256_extract_epi64::<3>(first) as u64,
-        _mm256_extract_epi64::<0>(second) as u64,
-        _mm256_extract_epi64::<1>(second) as u64,
-        _mm256_extract_epi64::<2>(second) as u64,
-        _mm256_extract_epi64::<3>(second) as u64,
-    ]
+    let mut output = [0; 64];
+    let (first, second) = output.split_at_mut(32);
+    to_bytes(_mm256_xor_si256(low, _mm256_xor_si256(a, c)), first);
+    to_bytes(_mm256_xor_si256(high, _mm256_xor_si256(b, d)), second);
+    output
 }
 
 /// The function G on four columns at once.
@@ -157,6 +162,28 @@ fn mix([mut a, mut b, mut c, mut d]: [__m256i; 4], x: __m256i, y: __m256i) -> [_
 
 #[target_feature(enable = "avx2,avx512f,avx512vl")]
 #[inline]
-fn row(words: &[i64; 4]) -> __m256i {
-    _mm256_setr_epi64x(words[0], words[1], words[2], words[3])
+fn from_words(words: &[u64; 4]) -> __m256i {
+    let [a, b, c, d] = words.map(|word| word as i64);
+    _mm256_setr_epi64x(a, b, c, d)
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[inline]
+fn from_bytes(bytes: &[u8; 32]) -> __m256i {
+    let [a, b, c, d] = bytes.as_chunks::<8>().0 else { unreachable!("four words") };
+    from_words(&[a, b, c, d].map(|word| u64::from_le_bytes(*word)))
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[inline]
+fn to_bytes(row: __m256i, bytes: &mut [u8]) {
+    let words = [
+        _mm256_extract_epi64::<0>(row),
+        _mm256_extract_epi64::<1>(row),
+        _mm256_extract_epi64::<2>(row),
+        _mm256_extract_epi64::<3>(row),
+    ];
+    for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
+    }
 }

@@ -49,64 +49,53 @@ fn rounds(input: &[u8; INPUT_BYTES]) -> u32 {
 /// Where the input has not 213 bytes, or the last one is neither 0 nor 1.
 pub fn blake2f(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     let input: &[u8; INPUT_BYTES] = super::exactly(input)?;
-    let word = |place: usize| u64::from_le_bytes(super::part(input, 4 + 8 * place));
-    let mut state: [u64; 8] = core::array::from_fn(word);
-    let message: [u64; 16] = core::array::from_fn(|k| word(8 + k));
-    let offset = [word(24), word(25)];
     let is_last = match input[212] {
         0 => false,
         1 => true,
         flag => return Err(PrecompileError::Flag(flag)),
     };
-    compress(rounds(input), &mut state, &message, offset, is_last);
-    let mut output = [0; 64];
-    for (bytes, word) in output.chunks_exact_mut(8).zip(state) {
-        bytes.copy_from_slice(&word.to_le_bytes());
-    }
-    Ok(output)
+    let offset = |place: usize| u64::from_le_bytes(super::part(input, place));
+    let last = if is_last { u64::MAX } else { 0 };
+    let changes = [offset(196), offset(204), last];
+    let (state, message) = (super::part(input, 4), super::part(input, 68));
+    Ok(compressed(rounds(input), &state, &message, changes))
 }
 
-fn compress(
-    rounds: u32,
-    state: &mut [u64; 8],
-    message: &[u64; 16],
-    offset: [u64; 2],
-    is_last: bool,
-) {
-    let mut high = IV;
-    high[4] ^= offset[0];
-    high[5] ^= offset[1];
-    if is_last {
-        high[6] = !high[6];
-    }
-    let mixed = mixed(rounds, [state, &high], message);
-    for (word, mixed) in state.iter_mut().zip(mixed) {
-        *word ^= mixed;
-    }
-}
-
-/// Exclusive or of both halves of the state after so many rounds.
-fn mixed(rounds: u32, halves: [&[u64; 8]; 2], message: &[u64; 16]) -> [u64; 8] {
+/// The state after so many rounds; `changes` go to the last words of the initial values, but for the last one.
+fn compressed(rounds: u32, state: &[u8; 64], message: &[u8; 128], changes: [u64; 3]) -> [u8; 64] {
     #[cfg(target_arch = "x86_64")]
-    if let Some(mixed) = blake2::mixed::<Sigma>(rounds, halves, message) {
-        return mixed;
+    if let Some(state) = blake2::compressed::<Blake2b>(rounds, state, message, changes) {
+        return state;
     }
-    mixed_in_words(rounds, halves, message)
+    compressed_in_words(rounds, state, message, changes)
 }
 
 #[cfg(target_arch = "x86_64")]
-struct Sigma;
+struct Blake2b;
 
 #[cfg(target_arch = "x86_64")]
-impl blake2::Constants for Sigma {
+impl blake2::Constants for Blake2b {
+    const IV: [u64; 8] = IV;
     const ORDERS: [[usize; 16]; 10] = SIGMA;
 }
 
 /// The same in words.
-fn mixed_in_words(rounds: u32, [low, high]: [&[u64; 8]; 2], message: &[u64; 16]) -> [u64; 8] {
+fn compressed_in_words(
+    rounds: u32,
+    state: &[u8; 64],
+    message: &[u8; 128],
+    changes: [u64; 3],
+) -> [u8; 64] {
+    let words = |bytes: &[u8], place: usize| u64::from_le_bytes(super::part(bytes, 8 * place));
+    let message: [u64; 16] = core::array::from_fn(|k| words(message, k));
+    let state: [u64; 8] = core::array::from_fn(|k| words(state, k));
     let mut v = [0; 16];
-    v[..8].copy_from_slice(low);
-    v[8..].copy_from_slice(high);
+    v[..8].copy_from_slice(&state);
+    v[8..].copy_from_slice(&IV);
+    for (word, change) in v[12..].iter_mut().zip(changes) {
+        *word ^= change;
+    }
+    let message = &message;
     let (tens, rest) = (rounds / 10, rounds % 10);
     for _ in 0..tens {
         // Places are constants here, so that words are not looked up.
@@ -128,7 +117,11 @@ fn mixed_in_words(rounds: u32, [low, high]: [&[u64; 8]; 2], message: &[u64; 16])
     for round in &all[..rest as usize] {
         round(&mut v, message);
     }
-    core::array::from_fn(|k| v[k] ^ v[k + 8])
+    let mut output = [0; 64];
+    for (k, bytes) in output.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        *bytes = (state[k] ^ v[k] ^ v[k + 8]).to_le_bytes();
+    }
+    output
 }
 
 #[inline(always)]
@@ -165,14 +158,15 @@ mod tests {
     /// Vectors, where this CPU has them, against words.
     #[test]
     fn rounds_in_vectors() {
-        let word = |k: u64| k.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ k << 7;
+        let bytes = |seed: u8| assay_hash::sha256(&[seed]);
         for count in (0..=31).chain([100, 1_001]) {
-            let low: [u64; 8] = core::array::from_fn(|k| word(k as u64 + u64::from(count)));
-            let high: [u64; 8] = core::array::from_fn(|k| word(k as u64 + 100));
-            let message: [u64; 16] = core::array::from_fn(|k| word(k as u64 + 1_000));
-            let halves = [&low, &high];
-            let right = mixed_in_words(count, halves, &message);
-            assert_eq!(mixed(count, halves, &message), right, "{count} rounds");
+            let seed = count as u8;
+            let state: [u8; 64] = super::super::part(&[bytes(seed), bytes(1)].concat(), 0);
+            let message = [bytes(2), bytes(seed), bytes(3), bytes(4)].concat();
+            let message: [u8; 128] = super::super::part(&message, 0);
+            let changes = [7 + u64::from(count), 1 << count.min(63), u64::MAX];
+            let right = compressed_in_words(count, &state, &message, changes);
+            assert_eq!(compressed(count, &state, &message, changes), right, "{count} rounds");
         }
     }
 }
