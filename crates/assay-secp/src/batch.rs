@@ -15,7 +15,7 @@ mod weighted;
 use std::sync::OnceLock;
 
 use prover::Prover;
-pub use recover::Signed;
+pub use recover::{Recoverer, Signed};
 pub use sample::{Disagreement, Proof, Sample, SampledVerifier};
 
 use crate::backend::{Kernels, Vectors};

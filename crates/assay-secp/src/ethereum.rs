@@ -7,7 +7,7 @@
 //! assert_eq!(ecrecover(&[0; 128]), None);
 //! ```
 
-use crate::Signed;
+use crate::{Recoverer, Signed};
 
 /// Gas of [`ecrecover`].
 pub const ECRECOVER_GAS: u64 = 3_000;
@@ -28,6 +28,26 @@ pub fn address(key: &[u8; 64]) -> [u8; 20] {
 pub fn ecrecover(input: &[u8]) -> Option<[u8; 32]> {
     let input = padded(input);
     Some(word(&signed(&input)?.recover()?))
+}
+
+/// As [`ecrecover`] of each input, in lanes.
+pub fn ecrecover_all(recoverer: &mut Recoverer, inputs: &[&[u8]]) -> Vec<Option<[u8; 32]>> {
+    let inputs: Vec<[u8; INPUT_BYTES]> = inputs.iter().map(|input| padded(input)).collect();
+    let mut places = Vec::with_capacity(inputs.len());
+    let mut all = Vec::with_capacity(inputs.len());
+    for (place, input) in inputs.iter().enumerate() {
+        if let Some(signed) = signed(input) {
+            places.push(place);
+            all.push(signed);
+        }
+    }
+    let mut keys = Vec::new();
+    recoverer.recover(&all, &mut keys);
+    let mut words = vec![None; inputs.len()];
+    for (place, key) in places.into_iter().zip(keys) {
+        words[place] = key.as_ref().map(word);
+    }
+    words
 }
 
 fn padded(input: &[u8]) -> [u8; INPUT_BYTES] {

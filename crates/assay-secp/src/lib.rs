@@ -18,7 +18,7 @@ mod scalar;
 mod words;
 
 pub use batch::{
-    Backend, BatchVerifier, Check, Disagreement, Proof, Sample, SampledVerifier, Signed,
+    Backend, BatchVerifier, Check, Disagreement, Proof, Recoverer, Sample, SampledVerifier, Signed,
 };
 pub use bch::verify_schnorr_bch;
 pub use measure::Speed;

@@ -16,6 +16,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use assay_peer_pairing::assay::{PRECOMPILES, gas, precompile_input};
 use assay_peer_pairing::evm;
 use assay_peer_pairing::table::Work;
+use assay_secp::Recoverer;
+use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover_all};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
@@ -25,7 +27,7 @@ const SAMPLE_NS: u64 = 2_000_000;
 const ROUNDS: usize = 31;
 
 /// Sizes of inputs, for those that have any.
-const SIZES: [(&str, &[usize]); 8] = [
+const SIZES: [(&str, &[usize]); 9] = [
     ("sha256", &[32, 256, 4096]),
     ("ripemd160", &[32, 256, 4096]),
     ("identity", &[32, 256, 4096]),
@@ -34,6 +36,7 @@ const SIZES: [(&str, &[usize]); 8] = [
     ("bls12-381-g1msm", &[1, 2, 16, 128]),
     ("bls12-381-g2msm", &[1, 2, 16, 128]),
     ("bls12-381-pairing", &[1, 2, 4, 8]),
+    ("ecrecover-many", &[16, 256]),
 ];
 
 /// Both sides of one comparison.
@@ -61,7 +64,7 @@ struct Arguments {
 fn main() -> Result<()> {
     let Arguments { is_json, rounds, names } = arguments()?;
     let is_wanted = |name: &str| names.is_empty() || names.iter().any(|part| name.contains(part));
-    let all = PRECOMPILES.iter().map(|(_, name, _)| *name);
+    let all = PRECOMPILES.iter().map(|(_, name, _)| *name).chain(["ecrecover-many"]);
     let cases = all.flat_map(|name| {
         let sizes = SIZES.iter().find(|(with_sizes, _)| *with_sizes == name);
         sizes.map_or(&[0][..], |(_, sizes)| sizes).iter().map(move |size| (name, *size))
@@ -144,6 +147,9 @@ fn case(name: &'static str, size: usize) -> Result<Case> {
         seed: 7,
         inputs: String::new(),
     };
+    if name == "ecrecover-many" {
+        return recoveries(title, &work);
+    }
     let (address, _, run) =
         PRECOMPILES.into_iter().find(|(_, own, _)| *own == name).context("a precompile")?;
     let (theirs, input) = (evm::at(address)?, precompile_input(name, &work)?);
@@ -157,6 +163,28 @@ fn case(name: &'static str, size: usize) -> Result<Case> {
         gas,
         ours: Box::new(move || drop(black_box(run(black_box(&input))))),
         revm: Box::new(move || drop(black_box(evm::verdict(theirs, black_box(&again))))),
+    })
+}
+
+fn recoveries(name: String, work: &Work) -> Result<Case> {
+    let (theirs, inputs) = (evm::at(1)?, evm::recoveries(work)?);
+    let again = inputs.clone();
+    let mut recoverer = Recoverer::new();
+    let mut ours = move || {
+        let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        ecrecover_all(&mut recoverer, &inputs)
+    };
+    let revm = move || -> Vec<Option<(Vec<u8>, u64)>> {
+        again.iter().map(|input| evm::verdict(theirs, input)).collect()
+    };
+    for (ours, revm) in ours().into_iter().zip(revm()) {
+        ensure!(ours.map(|word| (word.to_vec(), ECRECOVER_GAS)) == revm, "{name}: another address");
+    }
+    Ok(Case {
+        name,
+        gas: ECRECOVER_GAS * work.size as u64,
+        ours: Box::new(move || drop(black_box(ours()))),
+        revm: Box::new(move || drop(black_box(revm()))),
     })
 }
 

@@ -10,6 +10,8 @@ use assay_pairing::kzg::{CellOf, CellVerifier};
 use assay_pairing::pairing::{Bls12381, Bn254, Pairing};
 use assay_pairing::tower::{Fp2, Fp12};
 use assay_pairing::{bls12_381, bn254};
+use assay_secp::Recoverer;
+use assay_secp::ethereum::ecrecover_all;
 use blst::{blst_p1_affine, blst_p2_affine};
 use c_kzg::Cell;
 
@@ -89,6 +91,7 @@ pub fn compare(
         }
     }
     run! {
+        "ecrecover in lanes", 1_000: recoveries;
         "pairings", 10_000: pairings;
         "cells against c-kzg", 100_000: cells;
     }
@@ -405,6 +408,40 @@ fn precompile(
         ensure!(ours == evm::verdict(theirs, &input), "{name}: {input:x?}");
     }
     counts.push((name, cases));
+    Ok(())
+}
+
+/// Signatures in lanes against revm's one by one, most of them with another number somewhere.
+fn recoveries(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
+    const AT_ONCE: usize = 64;
+    let theirs = evm::at(1)?;
+    let mut numbers = Numbers { work: work(seed ^ 4), next: 0 };
+    let mut recoverer = Recoverer::new();
+    let mut done = 0;
+    while done < cases {
+        counts.step(name, done, cases);
+        let valid = evm::recovery(&work(seed), done / AT_ONCE)?;
+        let mut inputs = vec![valid; AT_ONCE.min(cases - done)];
+        for (place, input) in inputs.iter_mut().enumerate() {
+            let bytes = numbers.bytes();
+            match place % 4 {
+                // Another hash, r or s, whose limbs are at edges half of the time; r is the x coordinate of a point half of the time.
+                0 => input[..32].copy_from_slice(&bytes[32..]),
+                1 => input[64..96].copy_from_slice(&bytes[32..]),
+                2 => input[96..].copy_from_slice(&bytes[32..]),
+                _ => input[63] = 27 + (bytes[63] & 1),
+            }
+        }
+        let borrowed: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let ours = ecrecover_all(&mut recoverer, &borrowed);
+        for (input, ours) in inputs.iter().zip(ours) {
+            let ours = ours.map_or_else(Vec::new, Vec::from);
+            let right = evm::verdict(theirs, input).map(|(output, _)| output);
+            ensure!(Some(ours) == right, "{name}: {input:x?}");
+        }
+        done += inputs.len();
+    }
+    counts.push((name, done));
     Ok(())
 }
 

@@ -35,6 +35,7 @@ type BlsG2 = ark_bls12_381::g2::Config;
 pub fn table() -> Table {
     let mut table = Table::default();
     ecrecover(&mut table);
+    ecrecover_many(&mut table);
     let mut add = |name: &str, address: u64, input: fn(&Work) -> Result<Vec<u8>>| {
         let how = format!("Precompiles::osaka, address {address:#04x}");
         table.add(GROUP, name, how, move |work| {
@@ -125,7 +126,33 @@ pub(crate) fn recovery_inputs(work: &Work) -> Result<[Vec<u8>; 2]> {
     }))
 }
 
-/// An input of `ecrecover`: hash, v, r and s; the signature (RFC 6979) of the message of this index by a secret of its own.
+fn ecrecover_many(table: &mut Table) {
+    table.add(GROUP, "ecrecover-many", "Precompiles::osaka, address 0x01, one by one", |work| {
+        let (run, inputs) = (at(1)?, recoveries(work)?);
+        let all = move || -> Result<Vec<Vec<u8>>> {
+            inputs.iter().map(|input| call(run, input)).collect()
+        };
+        Ok(Prepared::new(all()?.concat(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(all()).expect("it worked before");
+            }
+        }))
+    });
+}
+
+/// Signatures without a size.
+const RECOVERIES: usize = 256;
+
+/// Inputs of `ecrecover`: hash, v, r and s.
+///
+/// # Errors
+/// When a hash is no secret.
+pub fn recoveries(work: &Work) -> Result<Vec<Vec<u8>>> {
+    let count = if work.size == 0 { RECOVERIES } else { work.size };
+    (0..count).map(|index| recovery(work, index)).collect()
+}
+
+/// The signature (RFC 6979) of the message of this index by a secret of its own.
 pub(crate) fn recovery(work: &Work, index: usize) -> Result<Vec<u8>> {
     let secret = expand("ecrecover", work.seed, index as u64, 32);
     let secret = SecretKey::from_secret_bytes(secret.try_into().expect("32 bytes"))?;

@@ -1,6 +1,7 @@
 //! `ecRecover.json` of go-ethereum is run by `peers/pairing` (its example `vectors`); here is what needs no file.
 
 use super::*;
+use crate::Backend;
 
 fn hex<const N: usize>(text: &str) -> [u8; N] {
     std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hexadecimal"))
@@ -36,6 +37,25 @@ fn a_published_case_and_changes_of_it() {
     for (place, v) in [(31, 0), (31, 1), (31, 26), (31, 29), (31, 30), (0, 1), (30, 1), (15, 0x80)]
     {
         assert_eq!(with_v(place, v), None, "{v} at {place}");
+    }
+}
+
+#[test]
+fn many_at_once_are_each_alone() {
+    let valid = valid();
+    let mut inputs: Vec<Vec<u8>> = Vec::new();
+    for place in 0..140 {
+        let mut input = valid.to_vec();
+        if let Some(byte) = input.get_mut(place) {
+            *byte ^= 1;
+        }
+        inputs.push(input);
+        inputs.push(valid[..place.min(128)].to_vec());
+    }
+    let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+    let right: Vec<_> = inputs.iter().map(|input| ecrecover(input)).collect();
+    for backend in [Backend::detect(), Backend::Libsecp] {
+        assert_eq!(ecrecover_all(&mut Recoverer::with_backend(backend), &inputs), right);
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) enum Question {
     SchnorrBch,
     /// As `Schnorr` for `R = u1 G + Q`.
     Tweak,
+    /// Which point it is: where it is proven, [`Group::sum`] has it. There is no r.
+    Recover,
 }
 
 /// One digit of each lane.
@@ -124,6 +126,12 @@ impl Group {
 }
 
 impl Group {
+    /// The point that a lane of [`Question::Recover`] was answered with: words of x and y, below the prime. It is in the place
+    /// of the key and of r, which are of no use any more.
+    pub(crate) fn sum(&self, lane: usize) -> [[u64; 4]; 2] {
+        [&self.key_x, &self.r].map(|words| words.map(|lanes| lanes[lane]))
+    }
+
     /// Of the lanes from `first` on, proves none but those of the mask.
     #[inline(always)]
     fn keep<L: Lanes>(&mut self, first: usize, mask: u8) {
@@ -162,6 +170,15 @@ fn load_words<L: Lanes>(words: &[[u64; LANES]; 4], first: usize) -> Fe<L> {
     ])
 }
 
+/// The words of the residue below the prime.
+#[inline(always)]
+fn store_words<L: Lanes>(element: Fe<L>, words: &mut [[u64; LANES]; 4], first: usize) {
+    let lanes = element.normalize().to_words();
+    for k in 0..4 {
+        lanes[k].store(&mut words[k], first);
+    }
+}
+
 /// Answers all groups: sets `proven`.
 #[inline(always)]
 pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: &[Line]) {
@@ -177,9 +194,9 @@ pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: 
             multiply_and_compare::<L, 1>(question, pair, parts - 1, table);
         }
     }
-    if matches!(question, Question::Schnorr | Question::Tweak) {
+    if matches!(question, Question::Schnorr | Question::Tweak | Question::Recover) {
         for first in firsts::<L>() {
-            check_parity::<L>(groups, first);
+            to_affine::<L>(question, groups, first);
         }
     }
 }
@@ -230,12 +247,17 @@ fn decompress<L: Lanes>(groups: &mut [Group], first: usize) {
     }
 }
 
-/// Keeps the lanes whose Z is not zero and whose x coordinate is r, and what decides about y.
+/// Keeps the lanes whose Z is not zero and, but for recovery, whose x coordinate is r, and what decides about y.
 #[inline(always)]
 fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &Jacobian<L>) {
-    let r = load_words::<L>(&group.r, first);
-    let is_match = r.mul(sum.z.sqr()).equals(&sum.x);
-    group.keep::<L>(first, is_match & !sum.z.fe().zeros());
+    group.keep::<L>(first, !sum.z.fe().zeros());
+    if question == Question::Recover {
+        // The y coordinate of the key is not needed any more.
+        sum.x.store(&mut group.key_y, first);
+    } else {
+        let r = load_words::<L>(&group.r, first);
+        group.keep::<L>(first, r.mul(sum.z.sqr()).equals(&sum.x));
+    }
     match question {
         Question::Ecdsa => {}
         Question::SchnorrBch => {
@@ -244,16 +266,16 @@ fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &
             let [root] = field::square_roots(&[product]);
             group.keep::<L>(first, root.sqr().equals(&product));
         }
-        Question::Schnorr | Question::Tweak => {
+        Question::Schnorr | Question::Tweak | Question::Recover => {
             sum.y.fe().store(&mut group.y, first);
             sum.z.fe().store(&mut group.z, first);
         }
     }
 }
 
-/// Keeps the lanes whose y coordinate has the wanted parity, with one inversion for all groups.
+/// Keeps the lanes whose y coordinate has the wanted parity, or stores the points; with one inversion for all groups.
 #[inline(always)]
-fn check_parity<L: Lanes>(groups: &mut [Group], first: usize) {
+fn to_affine<L: Lanes>(question: Question, groups: &mut [Group], first: usize) {
     let mut product = Fe::<L>::one();
     for group in &mut *groups {
         // A zero would spoil the lane in every other group, and its verdict is known.
@@ -267,7 +289,14 @@ fn check_parity<L: Lanes>(groups: &mut [Group], first: usize) {
     for group in groups.iter_mut().rev() {
         let inverse = suffix.mul(&Fe::load(&group.prefix, first));
         suffix = suffix.mul(&Fe::load(&group.z, first));
-        let y = Fe::load(&group.y, first).mul(inverse.sqr().mul(inverse));
-        group.keep::<L>(first, !(y.odd() ^ group.r_odd >> first));
+        let square = inverse.sqr();
+        let y = Fe::load(&group.y, first).mul(square.mul(inverse));
+        if question == Question::Recover {
+            let x = Fe::load(&group.key_y, first).mul(square);
+            store_words(x, &mut group.key_x, first);
+            store_words(y, &mut group.r, first);
+        } else {
+            group.keep::<L>(first, !(y.odd() ^ group.r_odd >> first));
+        }
     }
 }

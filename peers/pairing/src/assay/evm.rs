@@ -10,7 +10,8 @@ use assay_pairing::evm::{self, ModexpRules, PrecompileError};
 use assay_pairing::kzg::Settings;
 use assay_pairing::tower::Fp2;
 use assay_pairing::{bls12_381, bn254};
-use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover};
+use assay_secp::Recoverer;
+use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover, ecrecover_all};
 
 use super::{Canonical, points, scalar};
 use crate::derive::expand;
@@ -99,7 +100,7 @@ pub(super) fn operations(table: &mut Table) {
     }
 }
 
-/// Of both keys of a signature from the other side.
+/// One by one, of both keys of a signature from the other side, and many at once.
 fn recover(table: &mut Table) {
     table.add(GROUP, RECOVER, "assay_secp::ethereum::ecrecover", |work| {
         let inputs = peer::recovery_inputs(work)?;
@@ -107,6 +108,19 @@ fn recover(table: &mut Table) {
         Ok(Prepared::new(answer, move |iterations| {
             for _ in 0..iterations {
                 black_box(ecrecover(&inputs[1])).expect("it worked before");
+            }
+        }))
+    });
+    table.add(GROUP, "ecrecover-many", "assay_secp::ethereum::ecrecover_all", |work| {
+        let (inputs, mut recoverer) = (peer::recoveries(work)?, Recoverer::new());
+        let mut all = move || {
+            let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+            ecrecover_all(&mut recoverer, &inputs)
+        };
+        let answer = all().into_iter().flatten().flatten().collect();
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                assert!(black_box(all()).iter().all(Option::is_some), "valid signatures");
             }
         }))
     });

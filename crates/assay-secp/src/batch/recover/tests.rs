@@ -1,12 +1,13 @@
-//! Against libsecp256k1, and against the keys that signed.
+//! Lanes and words against libsecp256k1, and against the keys that signed.
 
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, PublicKey, Scalar as Tweak, SecretKey};
 
+use super::super::tests::proving_backends;
 use super::*;
 use crate::bch::generator;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Owned {
     msg: [u8; 32],
     r: [u8; 32],
@@ -49,17 +50,40 @@ fn right(one: &Owned) -> Option<[u8; 64]> {
 }
 
 fn check(all: &[Owned]) {
-    for one in all {
-        assert_eq!(one.signed().recover(), right(one), "{one:x?}");
+    let signed: Vec<Signed<'_>> = all.iter().map(Owned::signed).collect();
+    let right: Vec<Option<[u8; 64]>> = all.iter().map(right).collect();
+    let words: Vec<Option<[u8; 64]>> = signed.iter().map(Signed::recover).collect();
+    assert_eq!(words, right, "in words");
+    for backend in proving_backends() {
+        let mut recoverer = Recoverer::with_backend(backend);
+        assert_eq!(recoverer.backend(), Some(backend));
+        let mut keys = Vec::new();
+        recoverer.recover(&signed, &mut keys);
+        assert_eq!(keys, right, "{backend:?}");
     }
 }
 
 #[test]
 fn the_key_that_signed() {
-    for seed in 0..200 {
-        let (one, key) = made(seed);
-        assert_eq!(one.signed().recover(), Some(key), "{one:x?}");
-        assert_eq!(right(&one), Some(key));
+    for count in [0, 1, 2, 3, 7, 8, 9, 17, 40] {
+        let made: Vec<(Owned, [u8; 64])> = (0..count).map(made).collect();
+        let all: Vec<Owned> = made.iter().map(|(owned, _)| owned.clone()).collect();
+        let signed: Vec<Signed<'_>> = all.iter().map(Owned::signed).collect();
+        let keys: Vec<Option<[u8; 64]>> = made.iter().map(|(_, key)| Some(*key)).collect();
+        for backend in proving_backends() {
+            let mut found = Vec::new();
+            Recoverer::with_backend(backend).recover(&signed, &mut found);
+            assert_eq!(found, keys, "{backend:?}, {count}");
+        }
+        check(&all);
+    }
+    // More than share an inversion.
+    if crate::Backend::detect() != Backend::Libsecp {
+        let all: Vec<Owned> = (0..AT_ONCE as u32 + 3).map(|seed| made(seed).0).collect();
+        let signed: Vec<Signed<'_>> = all.iter().map(Owned::signed).collect();
+        let mut keys = Vec::new();
+        Recoverer::with_backend(crate::Backend::detect()).recover(&signed, &mut keys);
+        assert!(keys.iter().zip(&signed).all(|(key, signed)| *key == signed.recover()));
     }
 }
 
