@@ -46,7 +46,7 @@ pub use muhash::MuHash3072;
 pub use murmur3::murmur3;
 pub use ripemd160::{hash160, ripemd160};
 pub use sha1::sha1;
-pub use sha3::sha3_256;
+pub use sha3::{keccak_256, sha3_256};
 pub use sha256::{Sha256, sha256, sha256d, sha256d_64_many, sha256d_64_many_with};
 pub use sha512::{Sha512, sha512};
 pub use siphash::{SipHash, SipHash13, SipHash24, hash_outpoint};

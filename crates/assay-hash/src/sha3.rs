@@ -1,7 +1,18 @@
-//! SHA3-256 (FIPS 202). No consensus rule needs it; addresses of Tor carry a checksum made with it.
+//! SHA3-256 (FIPS 202) and Keccak-256, which Ethereum uses. No consensus rule needs them; addresses of Tor carry a checksum made
+//! with the first.
 
 /// SHA3-256 of `data`.
 pub fn sha3_256(data: &[u8]) -> [u8; 32] {
+    // The suffix 01 of SHA-3 and the first bit of the padding 10*1, lowest bit first (FIPS 202, section 6.1 and B.2).
+    sponge(data, 0x06)
+}
+
+/// Keccak-256 of `data`: as SHA3-256 was before the standard added a suffix.
+pub fn keccak_256(data: &[u8]) -> [u8; 32] {
+    sponge(data, 0x01)
+}
+
+fn sponge(data: &[u8], suffix: u8) -> [u8; 32] {
     let mut state = [0u64; 25];
     let (blocks, rest) = data.as_chunks::<RATE>();
     for block in blocks {
@@ -9,8 +20,7 @@ pub fn sha3_256(data: &[u8]) -> [u8; 32] {
     }
     let mut last = [0u8; RATE];
     last[..rest.len()].copy_from_slice(rest);
-    // The suffix 01 of SHA-3 and the padding 10*1, lowest bit first (FIPS 202, section 6.1 and B.2).
-    last[rest.len()] = 0x06;
+    last[rest.len()] = suffix;
     last[RATE - 1] |= 0x80;
     absorb(&mut state, &last);
     let mut out = [0u8; 32];

@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod blake2;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;

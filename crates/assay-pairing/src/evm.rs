@@ -1,6 +1,6 @@
 //! Precompiles of the Ethereum virtual machine with their gas: on BN254 (EIP-196, EIP-197, EIP-1108), on BLS12-381
 //! (EIP-2537), on P-256 (EIP-7951), point evaluation (EIP-4844), powers (EIP-198, EIP-2565, EIP-7883), `BLAKE2b`'s function
-//! (EIP-152) and hashes. Only `ECRECOVER` is not here: it takes secp256k1.
+//! (EIP-152) and hashes. Only `ECRECOVER` is not here: it takes secp256k1, and is `assay_secp::ethereum`.
 
 mod blake2f;
 mod bls12_381;

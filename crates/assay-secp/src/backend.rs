@@ -6,6 +6,8 @@ mod avx2;
 mod avx512;
 #[cfg(target_arch = "x86_64")]
 mod multiplier;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod mulx;
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -4,6 +4,7 @@
 mod differential;
 mod prepare;
 mod prover;
+mod recover;
 mod sample;
 mod self_test;
 mod table;
@@ -14,6 +15,7 @@ mod weighted;
 use std::sync::OnceLock;
 
 use prover::Prover;
+pub use recover::{Recoverer, Signed};
 pub use sample::{Disagreement, Proof, Sample, SampledVerifier};
 
 use crate::backend::{Kernels, Vectors};

@@ -1,4 +1,4 @@
-//! Verifies secp256k1 ECDSA and Schnorr signatures, one by one and in batches.
+//! Verifies secp256k1 ECDSA and Schnorr signatures, one by one and in batches, and recovers keys.
 //!
 //! The README follows; its example is compiled and run as a test.
 //! One by one, nothing is allocated and no context is made per call (each thread makes one when it
@@ -10,12 +10,16 @@
 mod backend;
 mod batch;
 mod bch;
+pub mod ethereum;
 mod jacobi;
 mod lanes;
 mod measure;
 mod scalar;
+mod words;
 
-pub use batch::{Backend, BatchVerifier, Check, Disagreement, Proof, Sample, SampledVerifier};
+pub use batch::{
+    Backend, BatchVerifier, Check, Disagreement, Proof, Recoverer, Sample, SampledVerifier, Signed,
+};
 pub use bch::verify_schnorr_bch;
 pub use measure::Speed;
 

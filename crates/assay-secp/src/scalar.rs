@@ -150,14 +150,20 @@ impl Scalar {
         power
     }
 
-    /// Halves k1 and k2, odd and below 2^129 in magnitude, with `k1 + k2 lambda` congruent to this.
+    /// The digits of [`Scalar::halves`].
+    #[inline]
+    pub(crate) fn split(self) -> [Digits; 2] {
+        self.halves().map(Digits::of_odd)
+    }
+
+    /// Halves k1 and k2 in two's complement, odd and below 2^129 in magnitude, with `k1 + k2 lambda` congruent to this.
     ///
     /// The lattice of (k1, k2) congruent to zero has the short basis (a1, b1), (a2, b2) of Guide to
     /// Elliptic Curve Cryptography, 3.5; this subtracts the vector that rounding finds nearest, as
     /// libsecp256k1's `scalar_split_lambda`. The parities of the basis are (1, 1) and (0, 1), so
     /// adding each at most once makes both halves odd, and digits need no correction.
     #[inline]
-    pub(crate) fn split(self) -> [Digits; 2] {
+    pub(crate) fn halves(self) -> [[u64; 3]; 2] {
         const G1: [u64; 4] = [
             0xe893_209a_45db_b031,
             0x3daa_8a14_71e8_ca7f,
@@ -189,7 +195,7 @@ impl Scalar {
             k1 = signed_add(k1, A2);
             k2 = signed_add(k2, A1);
         }
-        [Digits::of_odd(k1), Digits::of_odd(k2)]
+        [k1, k2]
     }
 }
 

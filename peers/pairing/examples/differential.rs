@@ -1,5 +1,7 @@
 //! Compares assay-pairing with arkworks, blst, revm and c-kzg on as many cases as one likes:
-//! `cargo run --release --example differential -- [CASES [SEED]]`, 100,000 and 1 without. The same numbers give the same cases.
+//! `cargo run --release --example differential -- [CASES [SEED [NAME …]]]`, 100,000 and 1 without. The same numbers give the same cases.
+//! Without names CASES is the number for fields, and slower operations get a part of it; with names, each operation whose name contains
+//! one gets all of them, and the others none.
 //! What was compared goes to standard output; how far it is, to standard error.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
@@ -13,9 +15,15 @@ use assay_peer_pairing::differential::compare;
 const EVERY: Duration = Duration::from_secs(2);
 
 fn main() -> Result<()> {
-    let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>());
-    let cases = numbers.next().transpose().context("CASES is a number")?.unwrap_or(100_000);
-    let seed = numbers.next().transpose().context("SEED is a number")?.unwrap_or(1);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |place: usize, name: &str, default: u64| {
+        let text = arguments.get(place);
+        text.map_or(Ok(default), |text| {
+            text.parse().with_context(|| format!("{name} {text}: no number"))
+        })
+    };
+    let (cases, seed) = (number(0, "CASES", 100_000)?, number(1, "SEED", 1)?);
+    let names = arguments.get(2..).unwrap_or_default();
     let (mut current, mut begin, mut printed) = ("", Instant::now(), Instant::now());
     let mut report = |name: &'static str, done: usize, all: usize| {
         if name != current {
@@ -28,7 +36,7 @@ fn main() -> Result<()> {
             eprintln!("{name}: {done} of {all} cases, {rate:.0}/s, {left_s:.0} s left");
         }
     };
-    for (operation, compared) in compare(usize::try_from(cases)?, seed, &mut report)? {
+    for (operation, compared) in compare(usize::try_from(cases)?, seed, names, &mut report)? {
         println!("{operation}: {compared} cases, no difference");
     }
     Ok(())

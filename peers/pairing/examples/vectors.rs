@@ -21,6 +21,7 @@ use assay_pairing::curve::{Affine, BlsG2};
 use assay_pairing::evm::{self, ModexpRules};
 use assay_pairing::hash_to_curve::HashToCurve as _;
 use assay_pairing::kzg::{CellOf, CellProver, CellVerifier, Cells, Prover, Settings};
+use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover};
 use serde_json::Value;
 
 /// Cases and those that passed, by suite.
@@ -316,7 +317,8 @@ fn bls(directory: &Path, counts: &mut Counts) -> Result<()> {
 }
 
 /// A precompile and the file of its cases; those of `fail-` files must be rejected.
-const PRECOMPILES: [(&str, Run); 16] = [
+const PRECOMPILES: [(&str, Run); 17] = [
+    ("ecRecover", |input| Some(ecrecover(input).map_or_else(Vec::new, Vec::from))),
     ("modexp", |input| evm::modexp(input).ok()),
     ("modexp_eip2565", |input| evm::modexp(input).ok()),
     ("modexp_eip7883", |input| evm::modexp(input).ok()),
@@ -344,6 +346,7 @@ const ALSO: [(&str, &str); 2] = [("blsG1Mul", "blsG1MultiExp"), ("blsG2Mul", "bl
 fn gas(precompile: &str, input: &[u8]) -> u64 {
     let bytes = input.len();
     match precompile {
+        "ecRecover" => ECRECOVER_GAS,
         "modexp" => evm::modexp_gas(input, ModexpRules::Byzantium),
         "modexp_eip2565" => evm::modexp_gas(input, ModexpRules::Berlin),
         "modexp_eip7883" => evm::modexp_gas(input, ModexpRules::Osaka),

@@ -18,7 +18,7 @@ use assay_pairing::{bls12_381, bn254};
 
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
-pub(crate) use evm::{PRECOMPILES, gas, input as precompile_input};
+pub use evm::{PRECOMPILES, Run, gas, input as precompile_input};
 pub(crate) use kzg::cell_prover;
 
 /// Version of the crate.

@@ -10,11 +10,13 @@ use assay_pairing::kzg::{CellOf, CellVerifier};
 use assay_pairing::pairing::{Bls12381, Bn254, Pairing};
 use assay_pairing::tower::{Fp2, Fp12};
 use assay_pairing::{bls12_381, bn254};
+use assay_secp::Recoverer;
+use assay_secp::ethereum::ecrecover_all;
 use blst::{blst_p1_affine, blst_p2_affine};
 use c_kzg::Cell;
 
 use crate::arkworks;
-use crate::assay::{Canonical, PRECOMPILES, gas};
+use crate::assay::{Canonical, PRECOMPILES, Run, gas};
 use crate::evm;
 use crate::kzg::Extended;
 use crate::table::Work;
@@ -40,35 +42,60 @@ impl Counts<'_> {
 }
 
 /// Compares so many cases per operation of fields; a hundredth as many of groups, decoders and signatures, a tenth of that of each
-/// precompile, and a hundredth of it of pairings and of cells. While it goes, `report` is called with the operation, its cases that are
-/// done and all of them.
+/// precompile, and a hundredth of it of pairings and of cells. With `names`, so many cases of each operation whose name contains one, and
+/// none of the others. While it goes, `report` is called with the operation, its cases that are done and all of them.
 ///
 /// # Errors
 /// With the inputs, at the first difference.
 pub fn compare(
     cases: usize,
     seed: u64,
+    names: &[String],
     report: &mut dyn FnMut(&'static str, usize, usize),
 ) -> Result<Vec<(&'static str, usize)>> {
     let mut counts = Counts { done: Vec::new(), report };
-    fields::<bls12_381::Fp, ark_bls12_381::Fq>("bls12-381 fp", cases, seed, &mut counts)?;
-    fields::<bls12_381::Fr, ark_bls12_381::Fr>("bls12-381 fr", cases, seed, &mut counts)?;
-    fields::<bn254::Fp, ark_bn254::Fq>("bn254 fp", cases, seed, &mut counts)?;
-    fields::<bn254::Fr, ark_bn254::Fr>("bn254 fr", cases, seed, &mut counts)?;
-    fields::<Fp2<bls12_381::Fp>, ark_bls12_381::Fq2>("bls12-381 fp2", cases, seed, &mut counts)?;
-    fields::<Fp2<bn254::Fp>, ark_bn254::Fq2>("bn254 fp2", cases, seed, &mut counts)?;
-    let some = cases / 100;
-    towers::<bls12_381::Fp, ark_bls12_381::Fq12>("bls12-381 fp12", some, seed, &mut counts)?;
-    towers::<bn254::Fp, ark_bn254::Fq12>("bn254 fp12", some, seed, &mut counts)?;
-    groups::<BlsG1, ark_bls12_381::g1::Config>("bls12-381 g1", some, seed, &mut counts)?;
-    groups::<BlsG2, ark_bls12_381::g2::Config>("bls12-381 g2", some, seed, &mut counts)?;
-    groups::<BnG1, ark_bn254::g1::Config>("bn254 g1", some, seed, &mut counts)?;
-    groups::<BnG2, ark_bn254::g2::Config>("bn254 g2", some, seed, &mut counts)?;
-    decoders(some, seed, &mut counts)?;
-    signatures(some, seed, &mut counts)?;
-    precompiles(some / 10, seed, &mut counts)?;
-    pairings(some / 100, seed, &mut counts)?;
-    cells((some / 100).div_ceil(10), seed, &mut counts)?;
+    let share = |name: &str, part: usize| {
+        let is_wanted = names.iter().any(|wanted| name.contains(wanted.as_str()));
+        if names.is_empty() { (cases / part).max(1) } else { usize::from(is_wanted) * cases }
+    };
+    macro_rules! run {
+        ($($name:literal, $part:literal: $function:expr;)+) => {
+            $(
+                let cases = share($name, $part);
+                if cases > 0 {
+                    $function($name, cases, seed, &mut counts)?;
+                }
+            )+
+        };
+    }
+    run! {
+        "bls12-381 fp", 1: fields::<bls12_381::Fp, ark_bls12_381::Fq>;
+        "bls12-381 fr", 1: fields::<bls12_381::Fr, ark_bls12_381::Fr>;
+        "bn254 fp", 1: fields::<bn254::Fp, ark_bn254::Fq>;
+        "bn254 fr", 1: fields::<bn254::Fr, ark_bn254::Fr>;
+        "bls12-381 fp2", 1: fields::<Fp2<bls12_381::Fp>, ark_bls12_381::Fq2>;
+        "bn254 fp2", 1: fields::<Fp2<bn254::Fp>, ark_bn254::Fq2>;
+        "bls12-381 fp12", 100: towers::<bls12_381::Fp, ark_bls12_381::Fq12>;
+        "bn254 fp12", 100: towers::<bn254::Fp, ark_bn254::Fq12>;
+        "bls12-381 g1", 100: groups::<BlsG1, ark_bls12_381::g1::Config>;
+        "bls12-381 g2", 100: groups::<BlsG2, ark_bls12_381::g2::Config>;
+        "bn254 g1", 100: groups::<BnG1, ark_bn254::g1::Config>;
+        "bn254 g2", 100: groups::<BnG2, ark_bn254::g2::Config>;
+        "encodings against blst", 100: decoders;
+        "signatures and keys against blst", 100: signatures;
+    }
+    for (address, name, run) in PRECOMPILES {
+        let cases = share(name, 1_000);
+        if cases > 0 {
+            precompile(address, name, run, cases, seed, &mut counts)?;
+        }
+    }
+    run! {
+        "ecrecover in lanes", 1_000: recoveries;
+        "pairings", 10_000: pairings;
+        "cells against c-kzg", 100_000: cells;
+    }
+    ensure!(!counts.done.is_empty(), "no operation has a name with {}", names.join(" or "));
     Ok(counts.done)
 }
 
@@ -234,10 +261,10 @@ where
 }
 
 /// Bytes that may be points: blst's verdict and ours. Zcash's format is both libraries' own.
-fn decoders(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
+fn decoders(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     let mut numbers = Numbers { work: work(seed ^ 1), next: 0 };
     for case in 0..cases {
-        counts.step("encodings against blst", case, cases);
+        counts.step(name, case, cases);
         let mut bytes = [0; 192];
         for part in bytes.chunks_exact_mut(48) {
             part.copy_from_slice(&numbers.bytes()[16..]);
@@ -270,7 +297,7 @@ fn decoders(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
         let ours = Affine::<BlsG2>::from_compressed(&g1).map(|point| point.to_uncompressed());
         ensure!(ours.ok() == g2_of_blst(&g1), "g2 {g1:x?}");
     }
-    counts.push(("encodings against blst", 3 * cases));
+    counts.push((name, 3 * cases));
     Ok(())
 }
 
@@ -303,12 +330,12 @@ fn is_valid(is_in_group: bool, is_infinity: bool) -> Option<()> {
 }
 
 /// Signatures of edge secrets, which are products by the endomorphism and hashes to the second group: blst's and ours.
-fn signatures(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
+fn signatures(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
     let mut numbers = Numbers { work: work(seed ^ 2), next: 0 };
     let mut compared = 0;
     while compared < cases {
-        counts.step("signatures and keys against blst", compared, cases);
+        counts.step(name, compared, cases);
         let bytes: [u8; 32] = numbers.bytes()[32..].try_into()?;
         let message = numbers.bytes();
         let ours = assay_pairing::bls::SecretKey::from_bytes(&bytes);
@@ -320,67 +347,106 @@ fn signatures(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
         ensure!(is_equal, "secret {bytes:x?}, message {message:x?}");
         compared += 1;
     }
-    counts.push(("signatures and keys against blst", cases));
+    counts.push((name, cases));
     Ok(())
 }
 
 /// Inputs of precompiles, right ones and such with another byte or another length: output, verdict and gas of revm's and ours.
-fn precompiles(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
-    let mut numbers = Numbers { work: work(seed ^ 3), next: 0 };
-    for (address, name, run) in PRECOMPILES {
-        let theirs = evm::at(address)?;
-        let first = crate::assay::precompile_input(name, &Work { size: 1, ..work(seed) })?;
-        for case in 0..cases {
-            counts.step(name, case, cases);
-            let bytes = numbers.bytes();
-            // Its proof takes longer than all that is compared.
-            let mut input = if name == "kzg-point-evaluation" {
-                first.clone()
-            } else {
-                let seed = seed.wrapping_add(case as u64);
-                let sizes = if matches!(address, 2..=5) { 97 } else { 3 };
-                let work = Work { size: 1 + case % sizes, ..work(seed) };
-                crate::assay::precompile_input(name, &work)?
-            };
-            if name == "modexp" && case.is_multiple_of(3) {
-                // Even, and often divisible by more.
-                let last = input.len() - 1;
-                let zeros = usize::from(bytes[59]) % (1 + case % 97);
-                input[last - zeros..].fill(0);
-                input[last - zeros] = bytes[58] & 0xfe;
-            }
-            let place = usize::from(u16::from_be_bytes([bytes[62], bytes[61]])) % input.len();
-            match case % 8 {
-                // Any byte, any length, a number that is another, a point that is infinity.
-                0 => input[place] ^= bytes[60] | 1,
-                1 => input.truncate(place),
-                2 => input.push(bytes[60]),
-                3 => {
-                    let first = place / 32 * 32;
-                    let end = input.len().min(first + 32);
-                    input[first..end].copy_from_slice(&bytes[32..][..end - first]);
-                }
-                4 => {
-                    let first = place / 128 * 128;
-                    let end = input.len().min(first + 128);
-                    input[first..end].fill(0);
-                }
-                _ => {}
-            }
-            if name == "blake2f" && input.len() > 2 {
-                // No more rounds than 2^16.
-                input[..2].fill(0);
-            }
-            let ours = run(&input).ok().map(|output| (output, gas(address, &input)));
-            ensure!(ours == evm::verdict(theirs, &input), "{name}: {input:x?}");
+fn precompile(
+    address: u64,
+    name: &'static str,
+    run: Run,
+    cases: usize,
+    seed: u64,
+    counts: &mut Counts<'_>,
+) -> Result<()> {
+    let mut numbers = Numbers { work: work(seed ^ 3 ^ address << 32), next: 0 };
+    let theirs = evm::at(address)?;
+    let first = crate::assay::precompile_input(name, &Work { size: 1, ..work(seed) })?;
+    for case in 0..cases {
+        counts.step(name, case, cases);
+        let bytes = numbers.bytes();
+        // Its proof takes longer than all that is compared.
+        let mut input = if name == "kzg-point-evaluation" {
+            first.clone()
+        } else {
+            let seed = seed.wrapping_add(case as u64);
+            let sizes = if matches!(address, 2..=5) { 97 } else { 3 };
+            let work = Work { size: 1 + case % sizes, ..work(seed) };
+            crate::assay::precompile_input(name, &work)?
+        };
+        if name == "modexp" && case.is_multiple_of(3) {
+            // Even, and often divisible by more.
+            let last = input.len() - 1;
+            let zeros = usize::from(bytes[59]) % (1 + case % 97);
+            input[last - zeros..].fill(0);
+            input[last - zeros] = bytes[58] & 0xfe;
         }
-        counts.push((name, cases));
+        let place = usize::from(u16::from_be_bytes([bytes[62], bytes[61]])) % input.len();
+        match case % 8 {
+            // Any byte, any length, a number that is another, a point that is infinity.
+            0 => input[place] ^= bytes[60] | 1,
+            1 => input.truncate(place),
+            2 => input.push(bytes[60]),
+            3 => {
+                let first = place / 32 * 32;
+                let end = input.len().min(first + 32);
+                input[first..end].copy_from_slice(&bytes[32..][..end - first]);
+            }
+            4 => {
+                let first = place / 128 * 128;
+                let end = input.len().min(first + 128);
+                input[first..end].fill(0);
+            }
+            _ => {}
+        }
+        if name == "blake2f" && input.len() > 2 {
+            // No more rounds than 2^16.
+            input[..2].fill(0);
+        }
+        let ours = run(&input).ok().map(|output| (output, gas(address, &input)));
+        ensure!(ours == evm::verdict(theirs, &input), "{name}: {input:x?}");
     }
+    counts.push((name, cases));
+    Ok(())
+}
+
+/// Signatures in lanes against revm's one by one, most of them with another number somewhere.
+fn recoveries(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
+    const AT_ONCE: usize = 64;
+    let theirs = evm::at(1)?;
+    let mut numbers = Numbers { work: work(seed ^ 4), next: 0 };
+    let mut recoverer = Recoverer::new();
+    let mut done = 0;
+    while done < cases {
+        counts.step(name, done, cases);
+        let valid = evm::recovery(&work(seed), done / AT_ONCE)?;
+        let mut inputs = vec![valid; AT_ONCE.min(cases - done)];
+        for (place, input) in inputs.iter_mut().enumerate() {
+            let bytes = numbers.bytes();
+            match place % 4 {
+                // Another hash, r or s, whose limbs are at edges half of the time; r is the x coordinate of a point half of the time.
+                0 => input[..32].copy_from_slice(&bytes[32..]),
+                1 => input[64..96].copy_from_slice(&bytes[32..]),
+                2 => input[96..].copy_from_slice(&bytes[32..]),
+                _ => input[63] = 27 + (bytes[63] & 1),
+            }
+        }
+        let borrowed: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+        let ours = ecrecover_all(&mut recoverer, &borrowed);
+        for (input, ours) in inputs.iter().zip(ours) {
+            let ours = ours.map_or_else(Vec::new, Vec::from);
+            let right = evm::verdict(theirs, input).map(|(output, _)| output);
+            ensure!(Some(ours) == right, "{name}: {input:x?}");
+        }
+        done += inputs.len();
+    }
+    counts.push((name, done));
     Ok(())
 }
 
 /// Products of pairings against arkworks.
-fn pairings(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
+fn pairings(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     fn check<P, E>(name: &'static str, scalar: [u64; 4]) -> Result<()>
     where
         P: Pairing<Base: Canonical>,
@@ -402,7 +468,7 @@ fn pairings(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     }
     let mut numbers = Numbers { work: work(seed), next: 0 };
     for case in 0..cases {
-        counts.step("pairings", case, cases);
+        counts.step(name, case, cases);
         let bytes = numbers.bytes();
         let mut scalar = [0; 4];
         for (limb, word) in scalar.iter_mut().zip(bytes[32..].rchunks_exact(8)) {
@@ -411,25 +477,24 @@ fn pairings(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
         check::<Bls12381, ark_bls12_381::Bls12_381>("bls12-381 pairing", scalar)?;
         check::<Bn254, ark_bn254::Bn254>("bn254 pairing", scalar)?;
     }
-    counts.push(("pairings", 2 * cases));
+    counts.push((name, 2 * cases));
     Ok(())
 }
 
 /// Cells, their proofs, what is recovered from some of them and whether they are valid, also where a byte is another: c-kzg's
 /// and ours.
-fn cells(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
-    const NAME: &str = "cells against c-kzg";
+fn cells(name: &'static str, cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
     let prover = crate::assay::cell_prover()?;
     let verifier = CellVerifier::ethereum();
     let settings = crate::kzg::settings_for_cells();
     for case in 0..cases {
-        counts.step(NAME, case, cases);
+        counts.step(name, case, cases);
         let blob_work = work(seed.wrapping_add(case as u64));
         let Extended { made, cells, proofs } = crate::kzg::extended(&blob_work)?;
         let ours = prover.prove(&made.blob[..])?;
         let is_equal = ours.cells.iter().zip(&cells).all(|(a, b)| *a == b.to_bytes())
             && ours.proofs.iter().zip(&proofs).all(|(a, b)| a[..] == b[..]);
-        ensure!(is_equal, "{NAME}: blob of seed {}", blob_work.seed);
+        ensure!(is_equal, "{name}: blob of seed {}", blob_work.seed);
 
         // Some of the cells, one of them with another byte in one of four cases.
         let choice = blob_work.wide("choice", case);
@@ -460,15 +525,15 @@ fn cells(cases: usize, seed: u64, counts: &mut Counts<'_>) -> Result<()> {
                 proof: &ours.proofs[*index as usize],
             })
             .collect();
-        ensure!(verifier.verify(&all).ok() == right, "{NAME}: verdict of seed {}", blob_work.seed);
+        ensure!(verifier.verify(&all).ok() == right, "{name}: verdict of seed {}", blob_work.seed);
         // Cells that are not all of one blob are rejected here; c-kzg recovers something from them.
         if case % 4 != 3 && found.len() >= 64 {
             let given: Vec<_> = found.iter().map(|(index, cell)| (*index, &cell[..])).collect();
-            ensure!(prover.recover(&given)? == ours, "{NAME}: recovery of {indices:?}");
+            ensure!(prover.recover(&given)? == ours, "{name}: recovery of {indices:?}");
             let (again, _) = settings.recover_cells_and_kzg_proofs(&indices, &theirs)?;
-            ensure!(again[..] == cells[..], "{NAME}: c-kzg's recovery of {indices:?}");
+            ensure!(again[..] == cells[..], "{name}: c-kzg's recovery of {indices:?}");
         }
     }
-    counts.push((NAME, cases));
+    counts.push((name, cases));
     Ok(())
 }

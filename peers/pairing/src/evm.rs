@@ -9,6 +9,8 @@ use ark_ff::Field;
 use p256::ecdsa::signature::hazmat::PrehashSigner as _;
 use p256::ecdsa::{Signature, SigningKey};
 use revm_precompile::{Precompile, Precompiles, u64_to_address};
+use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
+use secp256k1::{Message, SecretKey};
 use sha2::{Digest as _, Sha256};
 
 use crate::arkworks::{self, bytes, element};
@@ -33,6 +35,7 @@ type BlsG2 = ark_bls12_381::g2::Config;
 pub fn table() -> Table {
     let mut table = Table::default();
     ecrecover(&mut table);
+    ecrecover_many(&mut table);
     let mut add = |name: &str, address: u64, input: fn(&Work) -> Result<Vec<u8>>| {
         let how = format!("Precompiles::osaka, address {address:#04x}");
         table.add(GROUP, name, how, move |work| {
@@ -75,12 +78,16 @@ pub fn table() -> Table {
     table
 }
 
-pub(crate) fn at(address: u64) -> Result<&'static Precompile> {
+/// revm's precompile at an address.
+///
+/// # Errors
+/// Where there is none.
+pub fn at(address: u64) -> Result<&'static Precompile> {
     Precompiles::osaka().get(&u64_to_address(address)).context("no such precompile")
 }
 
 /// Output and gas; none where the precompile fails.
-pub(crate) fn verdict(precompile: &Precompile, input: &[u8]) -> Option<(Vec<u8>, u64)> {
+pub fn verdict(precompile: &Precompile, input: &[u8]) -> Option<(Vec<u8>, u64)> {
     let output = precompile.execute(input, GAS, 0).ok()?;
     if !output.is_success() {
         return None;
@@ -98,22 +105,63 @@ fn call(precompile: &Precompile, input: &[u8]) -> Result<Vec<u8>> {
 /// holds both.
 fn ecrecover(table: &mut Table) {
     table.add(GROUP, "ecrecover", "Precompiles::osaka, address 0x01", |work| {
-        let given = work.given()?;
-        ensure!(given.len() == 96, "96 bytes of inputs are wanted");
-        let run = at(1)?;
-        let input = |v: u8| {
-            let mut word = [0; 32];
-            word[31] = v;
-            [&given[..32], &word, &given[32..]].concat()
-        };
-        let answer = [call(run, &input(28))?, call(run, &input(27))?].concat();
-        let input = input(27);
+        let (run, inputs) = (at(1)?, recovery_inputs(work)?);
+        let answer = [call(run, &inputs[0])?, call(run, &inputs[1])?].concat();
         Ok(Prepared::new(answer, move |iterations| {
             for _ in 0..iterations {
-                black_box(call(run, &input)).expect("it worked before");
+                black_box(call(run, &inputs[1])).expect("it worked before");
             }
         }))
     });
+}
+
+/// What was given, for v 28 and 27.
+pub(crate) fn recovery_inputs(work: &Work) -> Result<[Vec<u8>; 2]> {
+    let given = work.given()?;
+    ensure!(given.len() == 96, "96 bytes of inputs are wanted");
+    Ok([28, 27].map(|v| {
+        let mut word = [0; 32];
+        word[31] = v;
+        [&given[..32], &word, &given[32..]].concat()
+    }))
+}
+
+fn ecrecover_many(table: &mut Table) {
+    table.add(GROUP, "ecrecover-many", "Precompiles::osaka, address 0x01, one by one", |work| {
+        let (run, inputs) = (at(1)?, recoveries(work)?);
+        let all = move || -> Result<Vec<Vec<u8>>> {
+            inputs.iter().map(|input| call(run, input)).collect()
+        };
+        Ok(Prepared::new(all()?.concat(), move |iterations| {
+            for _ in 0..iterations {
+                black_box(all()).expect("it worked before");
+            }
+        }))
+    });
+}
+
+/// Signatures without a size.
+const RECOVERIES: usize = 256;
+
+/// Inputs of `ecrecover`: hash, v, r and s.
+///
+/// # Errors
+/// When a hash is no secret.
+pub fn recoveries(work: &Work) -> Result<Vec<Vec<u8>>> {
+    let count = if work.size == 0 { RECOVERIES } else { work.size };
+    (0..count).map(|index| recovery(work, index)).collect()
+}
+
+/// The signature (RFC 6979) of the message of this index by a secret of its own.
+pub(crate) fn recovery(work: &Work, index: usize) -> Result<Vec<u8>> {
+    let secret = expand("ecrecover", work.seed, index as u64, 32);
+    let secret = SecretKey::from_secret_bytes(secret.try_into().expect("32 bytes"))?;
+    let message = work.message(index);
+    let sig = RecoverableSignature::sign_ecdsa_recoverable(Message::from_digest(message), &secret);
+    let (id, compact) = sig.serialize_compact();
+    let mut v = [0; 32];
+    v[31] = if id == RecoveryId::One { 28 } else { 27 };
+    Ok([&message[..], &v, &compact].concat())
 }
 
 /// Coordinates of EIP-2537: 64 bytes of which the first 16 are zero.

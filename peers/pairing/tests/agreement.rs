@@ -105,7 +105,7 @@ fn conversations() {
 
 #[test]
 fn our_curves_against_others() {
-    let counts = assay_peer_pairing::differential::compare(100_000, 1, &mut |_, _, _| {})
+    let counts = assay_peer_pairing::differential::compare(100_000, 1, &[], &mut |_, _, _| {})
         .expect("no difference");
     assert!(counts.iter().all(|(_, cases)| *cases > 0), "{counts:?}");
 }

@@ -1,7 +1,8 @@
 //! Published vectors of the single-message functions.
 
 use assay_hash::{
-    Sha512, TaggedHasher, hash160, ripemd160, sha1, sha3_256, sha256, sha256d, sha512, tagged_hash,
+    Sha512, TaggedHasher, hash160, keccak_256, ripemd160, sha1, sha3_256, sha256, sha256d, sha512,
+    tagged_hash,
 };
 
 use crate::hex;
@@ -99,6 +100,14 @@ fn sha3_nist() {
     ] {
         check(sha3_256, &counting[..length], expected);
     }
+}
+
+/// The hash of nothing (Yellow Paper, appendix B, as the code hash of accounts without code), and the signature of a function
+/// (Solidity's ABI specification: selector `cdcd77c0`).
+#[test]
+fn keccak_of_ethereum() {
+    check(keccak_256, b"", "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
+    assert_eq!(keccak_256(b"baz(uint32,bool)")[..4], [0xcd, 0xcd, 0x77, 0xc0]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Address 9: `BLAKE2b`'s function F (RFC 7693) with any number of rounds (EIP-152).
 
 use super::PrecompileError;
+#[cfg(target_arch = "x86_64")]
+use crate::backend::blake2;
 
 const INPUT_BYTES: usize = 213;
 
@@ -47,38 +49,53 @@ fn rounds(input: &[u8; INPUT_BYTES]) -> u32 {
 /// Where the input has not 213 bytes, or the last one is neither 0 nor 1.
 pub fn blake2f(input: &[u8]) -> Result<[u8; 64], PrecompileError> {
     let input: &[u8; INPUT_BYTES] = super::exactly(input)?;
-    let word = |place: usize| u64::from_le_bytes(super::part(input, 4 + 8 * place));
-    let mut state: [u64; 8] = core::array::from_fn(word);
-    let message: [u64; 16] = core::array::from_fn(|k| word(8 + k));
-    let offset = [word(24), word(25)];
     let is_last = match input[212] {
         0 => false,
         1 => true,
         flag => return Err(PrecompileError::Flag(flag)),
     };
-    compress(rounds(input), &mut state, &message, offset, is_last);
-    let mut output = [0; 64];
-    for (bytes, word) in output.chunks_exact_mut(8).zip(state) {
-        bytes.copy_from_slice(&word.to_le_bytes());
-    }
-    Ok(output)
+    let offset = |place: usize| u64::from_le_bytes(super::part(input, place));
+    let last = if is_last { u64::MAX } else { 0 };
+    let changes = [offset(196), offset(204), last];
+    let (state, message) = (super::part(input, 4), super::part(input, 68));
+    Ok(compressed(rounds(input), &state, &message, changes))
 }
 
-fn compress(
-    rounds: u32,
-    state: &mut [u64; 8],
-    message: &[u64; 16],
-    offset: [u64; 2],
-    is_last: bool,
-) {
-    let mut v = [0; 16];
-    v[..8].copy_from_slice(state);
-    v[8..].copy_from_slice(&IV);
-    v[12] ^= offset[0];
-    v[13] ^= offset[1];
-    if is_last {
-        v[14] = !v[14];
+/// The state after so many rounds; `changes` go to the last words of the initial values, but for the last one.
+fn compressed(rounds: u32, state: &[u8; 64], message: &[u8; 128], changes: [u64; 3]) -> [u8; 64] {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(state) = blake2::compressed::<Blake2b>(rounds, state, message, changes) {
+        return state;
     }
+    compressed_in_words(rounds, state, message, changes)
+}
+
+#[cfg(target_arch = "x86_64")]
+struct Blake2b;
+
+#[cfg(target_arch = "x86_64")]
+impl blake2::Constants for Blake2b {
+    const IV: [u64; 8] = IV;
+    const ORDERS: [[usize; 16]; 10] = SIGMA;
+}
+
+/// The same in words.
+fn compressed_in_words(
+    rounds: u32,
+    state: &[u8; 64],
+    message: &[u8; 128],
+    changes: [u64; 3],
+) -> [u8; 64] {
+    let words = |bytes: &[u8], place: usize| u64::from_le_bytes(super::part(bytes, 8 * place));
+    let message: [u64; 16] = core::array::from_fn(|k| words(message, k));
+    let state: [u64; 8] = core::array::from_fn(|k| words(state, k));
+    let mut v = [0; 16];
+    v[..8].copy_from_slice(&state);
+    v[8..].copy_from_slice(&IV);
+    for (word, change) in v[12..].iter_mut().zip(changes) {
+        *word ^= change;
+    }
+    let message = &message;
     let (tens, rest) = (rounds / 10, rounds % 10);
     for _ in 0..tens {
         // Places are constants here, so that words are not looked up.
@@ -100,9 +117,11 @@ fn compress(
     for round in &all[..rest as usize] {
         round(&mut v, message);
     }
-    for (k, word) in state.iter_mut().enumerate() {
-        *word ^= v[k] ^ v[k + 8];
+    let mut output = [0; 64];
+    for (k, bytes) in output.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        *bytes = (state[k] ^ v[k] ^ v[k + 8]).to_le_bytes();
     }
+    output
 }
 
 #[inline(always)]
@@ -130,4 +149,24 @@ fn mix(v: &mut [u64; 16], [a, b, c, d]: [usize; 4], x: u64, y: u64) {
     v[d] = (v[d] ^ v[a]).rotate_right(16);
     v[c] = v[c].wrapping_add(v[d]);
     v[b] = (v[b] ^ v[c]).rotate_right(63);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Vectors, where this CPU has them, against words.
+    #[test]
+    fn rounds_in_vectors() {
+        let bytes = |seed: u8| assay_hash::sha256(&[seed]);
+        for count in (0..=31).chain([100, 1_001]) {
+            let seed = count as u8;
+            let state: [u8; 64] = super::super::part(&[bytes(seed), bytes(1)].concat(), 0);
+            let message = [bytes(2), bytes(seed), bytes(3), bytes(4)].concat();
+            let message: [u8; 128] = super::super::part(&message, 0);
+            let changes = [7 + u64::from(count), 1 << count.min(63), u64::MAX];
+            let right = compressed_in_words(count, &state, &message, changes);
+            assert_eq!(compressed(count, &state, &message, changes), right, "{count} rounds");
+        }
+    }
 }

@@ -32,7 +32,7 @@ pub(super) struct Prover {
     kernels: Kernels,
     /// Jobs by question.
     jobs: [Vec<Job>; QUESTIONS.len()],
-    groups: Vec<Group>,
+    octets: Octets,
     /// Products of s over the jobs before.
     prefixes: Vec<Scalar>,
     work: Work,
@@ -53,7 +53,7 @@ impl Prover {
         Self {
             kernels,
             jobs: Default::default(),
-            groups: Vec::new(),
+            octets: Octets::default(),
             prefixes: Vec::new(),
             work: Work::default(),
             weighted: Vec::new(),
@@ -150,23 +150,41 @@ impl Prover {
     /// Answers all jobs of one question.
     fn run(&mut self, question: Question, table: &[Line], proven: &mut [bool]) {
         let jobs = &self.jobs[question as usize];
+        for (job, group, lane) in self.octets.answer(&self.kernels, question, jobs, table) {
+            proven[job.index] = group.proven >> lane & 1 == 1;
+            self.refuted[job.index] = group.refuted >> lane & 1 == 1;
+        }
+    }
+}
+
+/// The groups that jobs are put into; keeps their memory.
+#[derive(Debug, Default)]
+pub(super) struct Octets(Vec<Group>);
+
+impl Octets {
+    /// Answers jobs; returns each with its group and lane. A last one that would be alone in a group is left out.
+    pub(super) fn answer<'a>(
+        &'a mut self,
+        kernels: &Kernels,
+        question: Question,
+        jobs: &'a [Job],
+        table: &[Line],
+    ) -> impl Iterator<Item = (&'a Job, &'a Group, usize)> {
         let (octets, rest) = jobs.as_chunks::<LANES>();
         let is_rest_worth_it = rest.len() >= JOBS_MIN;
         let count = octets.len() + usize::from(is_rest_worth_it);
-        if self.groups.len() < count {
-            self.groups.resize_with(count, Group::new);
+        if self.0.len() < count {
+            self.0.resize_with(count, Group::new);
         }
-        let groups = &mut self.groups[..count];
+        let groups = &mut self.0[..count];
         for (group, jobs) in groups.iter_mut().zip(jobs.chunks(LANES)) {
             fill(question, group, jobs);
         }
-        (self.kernels.answer)(question, groups, table);
-        for (group, jobs) in groups.iter().zip(jobs.chunks(LANES)) {
-            for (lane, job) in jobs.iter().enumerate() {
-                proven[job.index] = group.proven >> lane & 1 == 1;
-                self.refuted[job.index] = group.refuted >> lane & 1 == 1;
-            }
-        }
+        (kernels.answer)(question, groups, table);
+        let by_group = groups.iter().zip(jobs.chunks(LANES));
+        by_group.flat_map(|(group, jobs)| {
+            jobs.iter().enumerate().map(move |(lane, job)| (job, group, lane))
+        })
     }
 }
 
@@ -185,7 +203,7 @@ pub(super) fn fill(question: Question, group: &mut Group, jobs: &[Job]) {
 
 /// Turns message and s into `u1 = m / s` and `u2 = r / s`, with one inversion (Montgomery's trick).
 /// No s is zero.
-fn divide_by_s(jobs: &mut [Job], prefixes: &mut Vec<Scalar>) {
+pub(super) fn divide_by_s(jobs: &mut [Job], prefixes: &mut Vec<Scalar>) {
     prefixes.clear();
     let mut product = Scalar::ONE;
     for job in &*jobs {

@@ -21,6 +21,25 @@ pub(super) fn passes(kernels: &Kernels) -> bool {
         .into_iter()
         .all(|question| passes_question(kernels, question).unwrap_or(false))
         && passes_weighted(kernels).unwrap_or(false)
+        && passes_recovery(kernels).unwrap_or(false)
+}
+
+/// The sums of statements are found themselves.
+fn passes_recovery(kernels: &Kernels) -> Option<bool> {
+    let mut groups = [Group::new()];
+    let (mut jobs, mut sums) = (Vec::with_capacity(LANES), Vec::with_capacity(LANES));
+    for seed in 0..LANES as u8 {
+        let (job, _) = statement(Question::Schnorr, seed)?;
+        sums.push((job.r, job.is_r_odd));
+        jobs.push(Job { r: [0; 4], is_r_odd: false, ..job });
+    }
+    fill(Question::Recover, &mut groups[0], &jobs);
+    (kernels.answer)(Question::Recover, &mut groups, generator_multiples());
+    let is_right = sums.iter().enumerate().all(|(lane, (right, is_odd))| {
+        let [x, y] = groups[0].sum(lane);
+        x == *right && (y[0] & 1 == 1) == *is_odd
+    });
+    Some(is_right && groups[0].proven == u8::MAX)
 }
 
 fn passes_weighted(kernels: &Kernels) -> Option<bool> {

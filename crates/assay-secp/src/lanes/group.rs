@@ -31,6 +31,8 @@ pub(crate) enum Question {
     SchnorrBch,
     /// As `Schnorr` for `R = u1 G + Q`.
     Tweak,
+    /// Which point it is: where it is proven, [`Group::sum`] has it. There is no r.
+    Recover,
 }
 
 /// One digit of each lane.
@@ -127,6 +129,12 @@ impl Group {
 }
 
 impl Group {
+    /// The point that a lane of [`Question::Recover`] was answered with: words of x and y, below the prime. It is in the place
+    /// of the key and of r, which are of no use any more.
+    pub(crate) fn sum(&self, lane: usize) -> [[u64; 4]; 2] {
+        [&self.key_x, &self.r].map(|words| words.map(|lanes| lanes[lane]))
+    }
+
     /// Of the lanes from `first` on, proves none but those of the mask.
     #[inline(always)]
     fn keep<L: Lanes>(&mut self, first: usize, mask: u8) {
@@ -165,6 +173,15 @@ fn load_words<L: Lanes>(words: &[[u64; LANES]; 4], first: usize) -> Fe<L> {
     ])
 }
 
+/// The words of the residue below the prime.
+#[inline(always)]
+fn store_words<L: Lanes>(element: Fe<L>, words: &mut [[u64; LANES]; 4], first: usize) {
+    let lanes = element.normalize().to_words();
+    for k in 0..4 {
+        lanes[k].store(&mut words[k], first);
+    }
+}
+
 /// Answers all groups: sets `proven`.
 #[inline(always)]
 pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: &[Line]) {
@@ -180,9 +197,9 @@ pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: 
             multiply_and_compare::<L, 1>(question, pair, parts - 1, table);
         }
     }
-    if matches!(question, Question::Schnorr | Question::Tweak) {
+    if matches!(question, Question::Schnorr | Question::Tweak | Question::Recover) {
         for first in firsts::<L>() {
-            check_parity::<L>(groups, first);
+            to_affine::<L>(question, groups, first);
         }
     }
 }
@@ -243,16 +260,21 @@ fn decompress<L: Lanes>(groups: &mut [Group], first: usize) {
     }
 }
 
-/// Keeps the lanes whose Z is not zero and whose x coordinate is r, and what decides about y. ECDSA is refuted where R is a point of
-/// the curve that was reached by generic steps and has neither x coordinate.
+/// Keeps the lanes whose Z is not zero and, but for recovery, whose x coordinate is r, and what decides about y. ECDSA is refuted
+/// where R is a point of the curve that was reached by generic steps and has neither x coordinate.
 #[inline(always)]
 fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &Jacobian<L>) {
+    // Z is zero for infinity and after an exceptional addition, and then nothing is known.
+    let is_known = group.proven >> first & !sum.z.fe().zeros();
     let r = load_words::<L>(&group.r, first);
     let is_match = r.mul(sum.z.sqr()).equals(&sum.x);
-    // Z is zero for infinity and after an exceptional addition, and then nothing is known.
-    let is_point = !sum.z.fe().zeros();
-    let is_on_curve = group.proven >> first;
-    group.keep::<L>(first, is_match & is_point);
+    if question == Question::Recover {
+        group.keep::<L>(first, is_known);
+        // The y coordinate of the key is not needed any more.
+        sum.x.store(&mut group.key_y, first);
+    } else {
+        group.keep::<L>(first, is_known & is_match);
+    }
     match question {
         Question::Ecdsa => {
             // An x coordinate above the order is r as well once the order is taken off; where r plus the order is above the prime,
@@ -260,7 +282,7 @@ fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &
             let order = Fe::constant(ORDER);
             let r = Sum::primes(0).plus(&r).plus(&order).carry().mul(&Fe::one());
             let is_other = r.mul(sum.z.sqr()).equals(&sum.x);
-            group.refuted |= (is_on_curve & is_point & !is_match & !is_other & L::ALL) << first;
+            group.refuted |= (is_known & !is_match & !is_other & L::ALL) << first;
         }
         Question::SchnorrBch => {
             // Y / Z^3 is a square exactly when Y Z is.
@@ -268,16 +290,16 @@ fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &
             let [root] = field::square_roots(&[product]);
             group.keep::<L>(first, root.sqr().equals(&product));
         }
-        Question::Schnorr | Question::Tweak => {
+        Question::Schnorr | Question::Tweak | Question::Recover => {
             sum.y.fe().store(&mut group.y, first);
             sum.z.fe().store(&mut group.z, first);
         }
     }
 }
 
-/// Keeps the lanes whose y coordinate has the wanted parity, with one inversion for all groups.
+/// Keeps the lanes whose y coordinate has the wanted parity, or stores the points; with one inversion for all groups.
 #[inline(always)]
-fn check_parity<L: Lanes>(groups: &mut [Group], first: usize) {
+fn to_affine<L: Lanes>(question: Question, groups: &mut [Group], first: usize) {
     let mut product = Fe::<L>::one();
     for group in &mut *groups {
         // A zero would spoil the lane in every other group, and its verdict is known.
@@ -291,7 +313,14 @@ fn check_parity<L: Lanes>(groups: &mut [Group], first: usize) {
     for group in groups.iter_mut().rev() {
         let inverse = suffix.mul(&Fe::load(&group.prefix, first));
         suffix = suffix.mul(&Fe::load(&group.z, first));
-        let y = Fe::load(&group.y, first).mul(inverse.sqr().mul(inverse));
-        group.keep::<L>(first, !(y.odd() ^ group.r_odd >> first));
+        let square = inverse.sqr();
+        let y = Fe::load(&group.y, first).mul(square.mul(inverse));
+        if question == Question::Recover {
+            let x = Fe::load(&group.key_y, first).mul(square);
+            store_words(x, &mut group.key_x, first);
+            store_words(y, &mut group.r, first);
+        } else {
+            group.keep::<L>(first, !(y.odd() ^ group.r_odd >> first));
+        }
     }
 }

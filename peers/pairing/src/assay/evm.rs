@@ -10,6 +10,8 @@ use assay_pairing::evm::{self, ModexpRules, PrecompileError};
 use assay_pairing::kzg::Settings;
 use assay_pairing::tower::Fp2;
 use assay_pairing::{bls12_381, bn254};
+use assay_secp::Recoverer;
+use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover, ecrecover_all};
 
 use super::{Canonical, points, scalar};
 use crate::derive::expand;
@@ -19,10 +21,14 @@ use crate::table::{Prepared, Table, Work};
 const GROUP: &str = "evm";
 
 /// A precompile: output, or why there is none.
-pub(crate) type Run = fn(&[u8]) -> Result<Vec<u8>, PrecompileError>;
+pub type Run = fn(&[u8]) -> Result<Vec<u8>, PrecompileError>;
+
+/// The one that is not of `assay_pairing`.
+const RECOVER: &str = "ecrecover";
 
 /// All, by address, with the name of their operation.
-pub(crate) const PRECOMPILES: [(u64, &str, Run); 17] = [
+pub const PRECOMPILES: [(u64, &str, Run); 18] = [
+    (0x01, RECOVER, |input| Ok(ecrecover(input).map_or_else(Vec::new, Vec::from))),
     (0x02, "sha256", |input| Ok(evm::sha256(input).to_vec())),
     (0x03, "ripemd160", |input| Ok(evm::ripemd160(input).to_vec())),
     (0x04, "identity", |input| Ok(evm::identity(input))),
@@ -53,9 +59,10 @@ fn word(is_one: bool) -> Vec<u8> {
 }
 
 /// Gas of a precompile for an input.
-pub(crate) fn gas(address: u64, input: &[u8]) -> u64 {
+pub fn gas(address: u64, input: &[u8]) -> u64 {
     let bytes = input.len();
     match address {
+        0x01 => ECRECOVER_GAS,
         0x02 => evm::sha256_gas(bytes),
         0x03 => evm::ripemd160_gas(bytes),
         0x04 => evm::identity_gas(bytes),
@@ -78,7 +85,9 @@ pub(crate) fn gas(address: u64, input: &[u8]) -> u64 {
 
 /// Adds them.
 pub(super) fn operations(table: &mut Table) {
-    for (address, name, run) in PRECOMPILES {
+    recover(table);
+    // Signatures come from the other side.
+    for (address, name, run) in PRECOMPILES.into_iter().filter(|(_, name, _)| *name != RECOVER) {
         let how = format!("assay_pairing::evm, address {address:#04x}");
         table.add(GROUP, name, how, move |work| {
             let input = input(name, work)?;
@@ -91,13 +100,43 @@ pub(super) fn operations(table: &mut Table) {
     }
 }
 
+/// One by one, of both keys of a signature from the other side, and many at once.
+fn recover(table: &mut Table) {
+    table.add(GROUP, RECOVER, "assay_secp::ethereum::ecrecover", |work| {
+        let inputs = peer::recovery_inputs(work)?;
+        let answer: Vec<u8> = inputs.iter().flat_map(|input| ecrecover(input)).flatten().collect();
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                black_box(ecrecover(&inputs[1])).expect("it worked before");
+            }
+        }))
+    });
+    table.add(GROUP, "ecrecover-many", "assay_secp::ethereum::ecrecover_all", |work| {
+        let (inputs, mut recoverer) = (peer::recoveries(work)?, Recoverer::new());
+        let mut all = move || {
+            let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
+            ecrecover_all(&mut recoverer, &inputs)
+        };
+        let answer = all().into_iter().flatten().flatten().collect();
+        Ok(Prepared::new(answer, move |iterations| {
+            for _ in 0..iterations {
+                assert!(black_box(all()).iter().all(Option::is_some), "valid signatures");
+            }
+        }))
+    });
+}
+
 /// The input of the operation of this name.
-pub(crate) fn input(name: &str, work: &Work) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// When another library does not make its part of it.
+pub fn input(name: &str, work: &Work) -> Result<Vec<u8>> {
     let count = work.size;
     Ok(match name {
         "sha256" | "ripemd160" | "identity" => expand("data", work.seed, 0, count),
         "modexp" => peer::modexp(work),
         "blake2f" => peer::blake2f(work),
+        RECOVER => peer::recovery(work, 0)?,
         "kzg-point-evaluation" => peer::point_evaluation(work)?,
         "p256verify" => peer::p256_verify(work)?,
         "bn254-add" => encoded(&points::<BnG1>(work, "g1", 2), |p| p.to_evm().to_vec()),

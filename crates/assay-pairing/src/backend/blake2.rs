@@ -1,0 +1,189 @@
+//! `BLAKE2b`'s function F on rows of four words, with the rotations and permutations of AVX-512VL; `evm/blake2f.rs` is the oracle.
+//!
+//! A round takes about as long as the chain of its additions, rotations and exclusive ors: between its halves the first, third and fourth
+//! row are rotated and the second stays, which the next step waits for. Words of the message come from registers, by two permutations and a
+//! selection for each four; vectors of eight words would need fewer, but close one of the ports of the chain.
+
+#![expect(unsafe_code, reason = "entry into target-feature functions")]
+
+use core::arch::x86_64::{
+    __m256i, _mm256_add_epi64, _mm256_extract_epi64, _mm256_permute4x64_epi64,
+    _mm256_permutex2var_epi64, _mm256_ror_epi64, _mm256_setr_epi64x, _mm256_ternarylogic_epi64,
+    _mm256_xor_si256,
+};
+
+use assay_hash::cpu::{CpuFeature, has};
+
+/// Constants of the hash.
+pub(crate) trait Constants {
+    /// What the second half of the state begins with.
+    const IV: [u64; 8];
+    /// In which order each of ten rounds takes the words of the message.
+    const ORDERS: [[usize; 16]; 10];
+}
+
+/// Whether this CPU has the instructions.
+#[inline]
+pub(crate) fn is_available() -> bool {
+    has(CpuFeature::Avx2) && has(CpuFeature::Avx512f) && has(CpuFeature::Avx512vl)
+}
+
+/// The state after so many rounds; the last words of the second half are changed by exclusive or. Bytes are read as they are, since
+/// words that were just stored one by one would have to be waited for. Returns the state where the CPU has the instructions.
+#[inline]
+pub(crate) fn compressed<C: Constants>(
+    rounds: u32,
+    state: &[u8; 64],
+    message: &[u8; 128],
+    changes: [u64; 3],
+) -> Option<[u8; 64]> {
+    let [first, second, last] = changes;
+    // SAFETY: the features are checked.
+    is_available()
+        .then(|| unsafe { compressed_checked::<C>(rounds, state, message, first, second, last) })
+}
+
+/// The places of four words in the lower and in the upper half of the message.
+const fn places(order: &[usize; 16], of: [usize; 4]) -> [u64; 4] {
+    let [a, b, c, d] = of;
+    [order[a] as u64 % 8, order[b] as u64 % 8, order[c] as u64 % 8, order[d] as u64 % 8]
+}
+
+/// All ones for words in the upper half.
+const fn upper(order: &[usize; 16], of: [usize; 4]) -> [u64; 4] {
+    let [a, b, c, d] = of;
+    [
+        (order[a] as u64 / 8).wrapping_neg(),
+        (order[b] as u64 / 8).wrapping_neg(),
+        (order[c] as u64 / 8).wrapping_neg(),
+        (order[d] as u64 / 8).wrapping_neg(),
+    ]
+}
+
+/// Four words of the message as a round takes them.
+macro_rules! words {
+    ($message:ident, $constants:ident, $round:literal, $of:expr) => {{
+        let places = from_words(&const { places(&$constants::ORDERS[$round], $of) });
+        let upper = from_words(&const { upper(&$constants::ORDERS[$round], $of) });
+        let [a, b, c, d] = $message;
+        // Bits of the second where those of the first are set, else of the third.
+        _mm256_ternarylogic_epi64::<0xca>(
+            upper,
+            _mm256_permutex2var_epi64(c, places, d),
+            _mm256_permutex2var_epi64(a, places, b),
+        )
+    }};
+}
+
+/// A round: columns, then diagonals. With the second row in its place the diagonals come in another order, the one that ends the first row
+/// first.
+macro_rules! round {
+    ($rows:ident, $message:ident, $constants:ident, $round:literal) => {
+        $rows = mix(
+            $rows,
+            words!($message, $constants, $round, [0, 2, 4, 6]),
+            words!($message, $constants, $round, [1, 3, 5, 7]),
+        );
+        let [a, b, c, d] = $rows;
+        $rows = [
+            _mm256_permute4x64_epi64::<0b10_01_00_11>(a),
+            b,
+            _mm256_permute4x64_epi64::<0b00_11_10_01>(c),
+            _mm256_permute4x64_epi64::<0b01_00_11_10>(d),
+        ];
+        $rows = mix(
+            $rows,
+            words!($message, $constants, $round, [14, 8, 10, 12]),
+            words!($message, $constants, $round, [15, 9, 11, 13]),
+        );
+        let [a, b, c, d] = $rows;
+        $rows = [
+            _mm256_permute4x64_epi64::<0b00_11_10_01>(a),
+            b,
+            _mm256_permute4x64_epi64::<0b10_01_00_11>(c),
+            _mm256_permute4x64_epi64::<0b01_00_11_10>(d),
+        ];
+    };
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+fn compressed_checked<C: Constants>(
+    rounds: u32,
+    state: &[u8; 64],
+    message: &[u8; 128],
+    first: u64,
+    second: u64,
+    last: u64,
+) -> [u8; 64] {
+    let [m0, m1, m2, m3] = message.as_chunks::<32>().0 else { unreachable!("128 bytes") };
+    let message = [from_bytes(m0), from_bytes(m1), from_bytes(m2), from_bytes(m3)];
+    let [low, high] = state.as_chunks::<32>().0 else { unreachable!("64 bytes") };
+    let (low, high) = (from_bytes(low), from_bytes(high));
+    let iv = const { C::IV.as_chunks::<4>().0 };
+    let changes = _mm256_setr_epi64x(first as i64, second as i64, last as i64, 0);
+    let mut rows = [low, high, from_words(&iv[0]), _mm256_xor_si256(from_words(&iv[1]), changes)];
+    let mut left = rounds;
+    macro_rules! rounds {
+        ($($round:literal)+) => {
+            loop {
+                $(
+                    if left == 0 {
+                        break;
+                    }
+                    left -= 1;
+                    round!(rows, message, C, $round);
+                )+
+            }
+        };
+    }
+    rounds!(0 1 2 3 4 5 6 7 8 9);
+    let [a, b, c, d] = rows;
+    let mut output = [0; 64];
+    let (first, second) = output.split_at_mut(32);
+    to_bytes(_mm256_xor_si256(low, _mm256_xor_si256(a, c)), first);
+    to_bytes(_mm256_xor_si256(high, _mm256_xor_si256(b, d)), second);
+    output
+}
+
+/// The function G on four columns at once.
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[inline]
+fn mix([mut a, mut b, mut c, mut d]: [__m256i; 4], x: __m256i, y: __m256i) -> [__m256i; 4] {
+    a = _mm256_add_epi64(_mm256_add_epi64(a, x), b);
+    d = _mm256_ror_epi64::<32>(_mm256_xor_si256(d, a));
+    c = _mm256_add_epi64(c, d);
+    b = _mm256_ror_epi64::<24>(_mm256_xor_si256(b, c));
+    a = _mm256_add_epi64(_mm256_add_epi64(a, y), b);
+    d = _mm256_ror_epi64::<16>(_mm256_xor_si256(d, a));
+    c = _mm256_add_epi64(c, d);
+    b = _mm256_ror_epi64::<63>(_mm256_xor_si256(b, c));
+    [a, b, c, d]
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[inline]
+fn from_words(words: &[u64; 4]) -> __m256i {
+    let [a, b, c, d] = words.map(|word| word as i64);
+    _mm256_setr_epi64x(a, b, c, d)
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[inline]
+fn from_bytes(bytes: &[u8; 32]) -> __m256i {
+    let [a, b, c, d] = bytes.as_chunks::<8>().0 else { unreachable!("four words") };
+    from_words(&[a, b, c, d].map(|word| u64::from_le_bytes(*word)))
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[inline]
+fn to_bytes(row: __m256i, bytes: &mut [u8]) {
+    let words = [
+        _mm256_extract_epi64::<0>(row),
+        _mm256_extract_epi64::<1>(row),
+        _mm256_extract_epi64::<2>(row),
+        _mm256_extract_epi64::<3>(row),
+    ];
+    for (bytes, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
+    }
+}
