@@ -192,6 +192,7 @@ pub(crate) mod fixture {
                 word_columns: 1,
                 rows: vec![vec!["first".to_owned(), "521".to_owned()]],
             }],
+            ..Study::default()
         };
         let published = Published {
             benchmark: "g/s/520".to_owned(),

@@ -132,7 +132,7 @@ fn explained(plan: &str, results: &str) {
     assert_eq!(run["timed_parts"], 6);
     let simulated = run["simulated"].as_array().expect("machines");
     assert_eq!(simulated.len(), 4);
-    assert_eq!(simulated[0]["speed_up"].as_f64().expect("a number").round(), 1.0);
+    assert!((simulated[0]["speed_up"].as_f64().expect("a number") - 1.0).abs() < 0.5);
     assert!(simulated.iter().all(|run| !run["limit"].as_str().expect("text").is_empty()));
     let shares = run["stages"].as_array().expect("stages").iter();
     let sum: f64 = shares.map(|stage| stage["share"].as_f64().expect("a number")).sum();

@@ -93,13 +93,16 @@ pub fn plan_shards(
     Ok(plan)
 }
 
+/// Headers of a chain from the genesis block on, and where the blocks behind them are.
+type FoundChain = (Vec<HeaderFacts>, Vec<(BlockHash, BlockPlace)>);
+
 /// The best chain in block files up to a height: headers from 0 on, blocks from 1 on.
 pub(super) fn find_chain(
     params: &ChainParams,
     files: &BlockFiles,
     (threads, stop_height): (usize, Option<u32>),
     progress: &dyn ValidateProgress,
-) -> Result<(Vec<HeaderFacts>, Vec<(BlockHash, BlockPlace)>), ShardError> {
+) -> Result<FoundChain, ShardError> {
     let found = search_blocks(params, files, threads, progress)?;
     let genesis = Block::parse(params.genesis_block(), params.encoding)
         .expect("the genesis block of known parameters parses");

@@ -132,6 +132,9 @@ fn a_chain_that_nobody_has_validated_is_validated_in_parts() {
     chain.check(&merge(&plan, &run_all(&plan, 1)));
 }
 
+/// Blocks of transactions, and where the chain breaks with which coin.
+type Case<'a> = (&'a [&'a [&'a Transaction]], Option<(u32, OutPoint)>);
+
 #[test]
 fn a_coin_that_is_not_there_is_named() {
     let (mint, blocks, coinbases) = base();
@@ -141,7 +144,7 @@ fn a_coin_that_is_not_there_is_named() {
     let again = pay(coinbases[0], 900_000);
     let child = pay(of(&first), 800_000);
     let unknown = OutPoint { txid: Txid([0xab; 32]), vout: 3 };
-    let cases: [(&[&[&Transaction]], Option<(u32, OutPoint)>); 6] = [
+    let cases: [Case<'_>; 6] = [
         (&[&[&first], &[&child]], None),
         (&[&[&first, &child]], None),
         (&[&[&first], &[], &[&again]], Some((133, coinbases[0]))),

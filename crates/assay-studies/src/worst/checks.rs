@@ -57,7 +57,7 @@ fn split(rules: &Rules<'_>, checks: usize) -> Split {
 }
 
 /// Every message is as long as the transaction. BIP54 leaves 50 inputs of one that fills the block with an output.
-pub(super) fn legacy_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
+pub(super) fn legacy_messages(rules: &Rules<'_>, weight: u32) -> Made {
     let spend = Spend::new(Wrap::Bare, &failing(ALL, &SEPARATED, DISTINCT), Vec::new());
     let split = Split { is_padded: rules.set.bip54, ..split(rules, DISTINCT) };
     let block = of_inputs(&spend, weight, split);
@@ -65,23 +65,23 @@ pub(super) fn legacy_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     // One transaction; a message has no input scripts, as the transaction has none.
     let hashed_bytes = checks * (block.weight / 4);
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, bare, one transaction";
-    Some(Made { block, shape: shape.to_owned(), checks, hashed_bytes, is_all: false })
+    Made { block, shape: shape.to_owned(), checks, hashed_bytes, is_all: false }
 }
 
-pub(super) fn legacy_same(rules: &Rules<'_>, weight: u32) -> Option<Made> {
+pub(super) fn legacy_same(rules: &Rules<'_>, weight: u32) -> Made {
     let round = [op::DUP2, op::CHECKSIG, op::DROP];
     let script = failing(NONE_ANYONECANPAY, &round, SAME);
     let block = of_inputs(&Spend::new(Wrap::Bare, &script, Vec::new()), weight, split(rules, SAME));
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP` x 67, bare, NONE and ANYONECANPAY";
-    Some(short_messages(block, shape, SAME, script.len()))
+    short_messages(block, shape, SAME, script.len())
 }
 
-pub(super) fn legacy_distinct(rules: &Rules<'_>, weight: u32) -> Option<Made> {
+pub(super) fn legacy_distinct(rules: &Rules<'_>, weight: u32) -> Made {
     let script = failing(NONE_ANYONECANPAY, &SEPARATED, DISTINCT);
     let block =
         of_inputs(&Spend::new(Wrap::Bare, &script, Vec::new()), weight, split(rules, DISTINCT));
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, bare, NONE and ANYONECANPAY";
-    Some(short_messages(block, shape, DISTINCT, script.len()))
+    short_messages(block, shape, DISTINCT, script.len())
 }
 
 /// About a script's length is hashed for each check.
@@ -91,7 +91,7 @@ fn short_messages(block: FullBlock, shape: &str, checks: usize, script: usize) -
     Made { block, shape: shape.to_owned(), checks, hashed_bytes, is_all: false }
 }
 
-pub(super) fn witness(_: &Rules<'_>, weight: u32) -> Option<Made> {
+pub(super) fn witness(weight: u32) -> Made {
     let mut script = failing(ALL, &SEPARATED, DISTINCT);
     // Signature and key are left.
     script.push(op::NIP);
@@ -101,11 +101,11 @@ pub(super) fn witness(_: &Rules<'_>, weight: u32) -> Option<Made> {
     let block = of_inputs(&spend, weight.min(most as u32), Split::NONE);
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, p2wsh";
     let made = short_messages(block, shape, DISTINCT, 156 + script.len());
-    Some(Made { is_all: u64::from(weight) >= most, ..made })
+    Made { is_all: u64::from(weight) >= most, ..made }
 }
 
 /// One input whose annex pays for its checks.
-pub(super) fn tapscript_same(_: &Rules<'_>, weight: u32) -> Option<Made> {
+pub(super) fn tapscript_same(weight: u32) -> Made {
     let checks = (weight as usize).saturating_sub(3_000) / CHECK_WEIGHT;
     let mut script = Vec::new();
     asm::push(&mut script, &key());
@@ -115,17 +115,17 @@ pub(super) fn tapscript_same(_: &Rules<'_>, weight: u32) -> Option<Made> {
     annex.insert(0, 0x50);
     let tapscript = Signed { script, inputs: 1, positions: vec![u32::MAX], annex: Some(annex) };
     let shape = "`OP_2DUP OP_CHECKSIGVERIFY`, tapscript with an annex";
-    Some(Made {
+    Made {
         block: tapscript.block(),
         shape: shape.to_owned(),
         checks: checks as u64,
         hashed_bytes: 0,
         is_all: false,
-    })
+    }
 }
 
 /// Inputs of as many signatures as their stack holds, each for another position of the script.
-pub(super) fn tapscript_distinct(_: &Rules<'_>, weight: u32) -> Option<Made> {
+pub(super) fn tapscript_distinct(weight: u32) -> Made {
     const ROUND: [u8; 5] =
         [op::CODESEPARATOR, op::FROMALTSTACK, op::DUP, op::TOALTSTACK, op::CHECKSIGVERIFY];
     /// Signature with its length, and the round that checks it.
@@ -143,13 +143,13 @@ pub(super) fn tapscript_distinct(_: &Rules<'_>, weight: u32) -> Option<Made> {
     let tapscript = Signed { script, inputs, positions, annex: None };
     let shape = "`OP_CODESEPARATOR OP_FROMALTSTACK OP_DUP OP_TOALTSTACK OP_CHECKSIGVERIFY` x 900, tapscript";
     let checks = (inputs * checks) as u64;
-    Some(Made {
+    Made {
         block: tapscript.block(),
         shape: shape.to_owned(),
         checks,
         hashed_bytes: checks * 250,
         is_all: false,
-    })
+    }
 }
 
 fn key() -> [u8; 32] {

@@ -65,32 +65,32 @@ pub(crate) const CLASSES: &[Class] = &[
     class(
         "legacy-hashing",
         "signature messages of outputs before SegWit, each as long as its transaction (BIP54's first motive)",
-        checks::legacy_messages,
+        |rules, weight| Some(checks::legacy_messages(rules, weight)),
     ),
     class(
         "legacy-checks",
         "signature checks of outputs before SegWit, which do not count where they are spent: 67 an input, one message",
-        checks::legacy_same,
+        |rules, weight| Some(checks::legacy_same(rules, weight)),
     ),
     class(
         "legacy-checks-distinct",
         "the same with a message of its own for each check, 50 an input: no cache of results helps",
-        checks::legacy_distinct,
+        |rules, weight| Some(checks::legacy_distinct(rules, weight)),
     ),
     class(
         "witness-checks",
         "ECDSA checks of P2WSH, 80,000: as many as the block's limit of signature operations lets through",
-        checks::witness,
+        |_, weight| Some(checks::witness(weight)),
     ),
     class(
         "tapscript-checks-same",
         "BIP340 checks of tapscript, one for 50 weight units, all of the same signature",
-        checks::tapscript_same,
+        |_, weight| Some(checks::tapscript_same(weight)),
     ),
     class(
         "tapscript-checks",
         "BIP340 checks of tapscript, each of another valid signature",
-        checks::tapscript_distinct,
+        |_, weight| Some(checks::tapscript_distinct(weight)),
     ),
     class(
         "hashing-bare",
@@ -154,7 +154,7 @@ pub(crate) const CLASSES: &[Class] = &[
             // What BIP446 hashes: tag, version, lock time, three hashes, index and whether there is an annex.
             let hashed_bytes = u64::from(rounds) * 173;
             let shape = "`OP_TEMPLATEHASH OP_DROP`, tapscript".to_owned();
-            Made { hashed_bytes, shape, ..plain(block, "") }
+            Made { shape, hashed_bytes, ..plain(block, "") }
         })
     }),
 ];

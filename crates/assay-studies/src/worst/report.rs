@@ -87,7 +87,7 @@ fn lead(cells: &[Cell]) -> Option<String> {
     ))
 }
 
-/// For each rule set its worst class of outputs before SegWit, and of what the block's own weight bounds.
+/// For each rule set its worst class of outputs from before `SegWit`, and of what the block's own weight bounds.
 fn chart(cells: &[Cell]) -> StudyChart {
     let groups = rule_sets(cells);
     let is_earlier = |cell: &&Cell| cell.preparation > u64::from(BLOCK_WEIGHT) / 4;

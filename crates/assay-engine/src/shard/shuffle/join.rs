@@ -250,7 +250,7 @@ impl<'a> Join<'a> {
             + 2 * READ_BYTES
             + self.piece.capacity();
         bytes as u64 <= self.bytes_max.max(FIXED_BYTES_MAX)
-            && self.records.len() + OUTPUT_BYTES_MAX <= u32::MAX as usize
+            && u32::try_from(self.records.len() + OUTPUT_BYTES_MAX).is_ok()
     }
 
     /// By outpoint, then by height.

@@ -92,12 +92,12 @@ impl Placing {
 
     /// The partition, by the upper half of the hash.
     pub(super) fn partition(&self, outpoint: &[u8], partitions: u32) -> u32 {
-        ((self.hash(outpoint) >> 32) * u64::from(partitions) >> 32) as u32
+        (((self.hash(outpoint) >> 32) * u64::from(partitions)) >> 32) as u32
     }
 
     /// The pass over its partition, by the lower half.
     pub(super) fn pass(&self, outpoint: &[u8], passes: u32) -> u32 {
-        ((self.hash(outpoint) & 0xffff_ffff) * u64::from(passes) >> 32) as u32
+        (((self.hash(outpoint) & 0xffff_ffff) * u64::from(passes)) >> 32) as u32
     }
 }
 

@@ -122,7 +122,7 @@ impl Window {
     }
 
     fn first_slot(&self, hash: u64) -> usize {
-        (u128::from(hash) * self.slots.len() as u128 >> 64) as usize
+        ((u128::from(hash) * self.slots.len() as u128) >> 64) as usize
     }
 
     fn is_spent(&self, start: usize) -> bool {

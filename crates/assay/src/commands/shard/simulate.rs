@@ -108,11 +108,11 @@ impl Ord for Seconds {
 mod tests {
     use super::*;
 
-    fn check(parts: &[f64], merge_s: f64, machines: usize, expected: (f64, Limit)) {
+    fn check(parts: &[f64], merge_s: f64, machines: usize, (elapsed_s, limit): (f64, Limit)) {
         let work = Work { parts: parts.iter().copied().enumerate().collect(), merge_s };
         let run = work.run(machines);
-        assert!((run.elapsed_s - expected.0).abs() < 1e-9, "{run:?}");
-        assert_eq!(run.limit, expected.1, "{run:?}");
+        assert!((run.elapsed_s - elapsed_s).abs() < 1e-9, "{run:?}");
+        assert_eq!(run.limit, limit, "{run:?}");
         let total_s = parts.iter().sum::<f64>() + merge_s;
         assert!((run.speed_up * run.elapsed_s - total_s).abs() < 1e-9);
         assert!(run.speed_up <= machines as f64 + 1e-9 && run.busy <= 1.0 + 1e-9);
