@@ -4,6 +4,7 @@ use assay_bench::BenchError;
 use assay_bench::block_builder::{Coinbase, mined};
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::RuleSet;
+use assay_consensus::sigops::count_sigops;
 use assay_engine::{Block, BlockVerifier};
 use assay_hash::sha256d;
 use assay_wire::{BlockHash, Encoding, OutPoint, Tx, TxOut, Txid, Wtxid, encode};
@@ -12,6 +13,9 @@ use crate::spend::Spend;
 
 /// Most weight of a block.
 pub(crate) const BLOCK_WEIGHT: u32 = 4_000_000;
+
+/// Cost of signature operations that a block may have (BIP-0141).
+pub(crate) const SIGOP_COST_MAX: u32 = 80_000;
 
 /// Weight of everything that is not an input: header, coinbase, and the rest of a transaction, rounded up.
 pub(crate) const OVERHEAD: f64 = 1_600.0;
@@ -150,11 +154,15 @@ impl FullBlock {
         vec![TxOut { value: 2, script_pubkey: &self.script_pubkey }; self.inputs]
     }
 
-    /// Weight that the outputs take in earlier blocks.
-    pub(crate) fn preparation(&self) -> u64 {
+    /// Blocks that the outputs fill before, by their weight or by the signature operations in them, which count where outputs are made.
+    pub(crate) fn preparation(&self) -> f64 {
         let script = self.script_pubkey.len();
         let each = 8 + encode::compact_size_len(script as u64) + script;
-        (4 * each * self.inputs) as u64
+        let weight = 4 * each as u64;
+        let sigop_cost = 4 * count_sigops(&self.script_pubkey, false);
+        let by_weight = weight as f64 / f64::from(BLOCK_WEIGHT);
+        let by_sigops = sigop_cost as f64 / f64::from(SIGOP_COST_MAX);
+        by_weight.max(by_sigops) * self.inputs as f64
     }
 
     /// The outputs as files hold them (`assay block verify --prevouts`).

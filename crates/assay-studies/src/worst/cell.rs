@@ -80,8 +80,8 @@ pub(super) struct Cell {
     pub(super) inputs: usize,
     pub(super) checks: u64,
     pub(super) hashed_bytes: u64,
-    /// Weight of the outputs that it spends, in earlier blocks.
-    pub(super) preparation: u64,
+    /// Blocks that the outputs fill which it spends.
+    pub(super) preparation: f64,
     /// Every rule, on all threads and on one.
     pub(super) seconds: Summary,
     pub(super) seconds_alone: f64,

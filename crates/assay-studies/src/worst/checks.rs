@@ -6,7 +6,7 @@ use assay_consensus::script::{TapscriptPosition, TxContext, annex_hash, asm, tap
 use assay_wire::{Encoding, Transaction, TxOut};
 use secp256k1::{Keypair, PublicKey, SecretKey, schnorr};
 
-use super::block::{self, FullBlock, OVERHEAD, Split, of_inputs};
+use super::block::{self, FullBlock, OVERHEAD, SIGOP_COST_MAX, Split, of_inputs};
 use super::classes::{Made, Rules};
 use crate::spend::Spend;
 
@@ -18,9 +18,6 @@ const SAME: usize = 67;
 
 /// Legacy signature operations that BIP54 lets a transaction have.
 const BIP54_SIGOPS: usize = 2_500;
-
-/// Cost of signature operations that a block may have (BIP-0141).
-const SIGOP_COST_MAX: usize = 80_000;
 
 /// Weight that tapscript asks for each check (BIP-0342).
 const CHECK_WEIGHT: usize = 50;
@@ -96,7 +93,7 @@ pub(super) fn witness(weight: u32) -> Made {
     // Signature and key are left.
     script.push(op::NIP);
     let spend = Spend::new(Wrap::P2wsh, &script, Vec::new());
-    let inputs = SIGOP_COST_MAX / DISTINCT;
+    let inputs = SIGOP_COST_MAX as usize / DISTINCT;
     let most = OVERHEAD as u64 + spend.input_weight() * inputs as u64;
     let block = of_inputs(&spend, weight.min(most as u32), Split::NONE);
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, p2wsh";
