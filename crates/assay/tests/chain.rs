@@ -200,7 +200,7 @@ fn mistakes_are_explained() {
     refuses(&["chain", "sql", "SELECT 1", "--blocks", &nowhere], "nowhere: No such file");
     refuses(
         &["chain", "sql", "SELECT * FROM blocks", "--parquet", &nowhere],
-        "blocks.parquet: No such file",
+        "nowhere: No such file",
     );
     std::fs::create_dir(&nowhere).expect("a folder");
     refuses(&["chain", "stats", "--blocks", &nowhere], "holds no blk*.dat");

@@ -154,7 +154,7 @@ fn explained(plan: &str, results: &str) {
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_stays_within_its_limit() {
-    let setup = Setup::new(&["--scale", "2", "--stop-height", "301", "--distinct-keys"]);
+    let setup = Setup::new(&["--scale", "2", "--stop-height", "112", "--distinct-keys"]);
     let limits = ["--par", "1", "--memory", "40"];
     let scattered = good(&assay(&[&setup.scatter()[..], &limits[..]].concat()));
     let outputs = scattered["outputs"].as_u64().expect("a number");

@@ -27,7 +27,9 @@ pub(super) fn summary(results: &BenchResults) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let questions = results.plan.iter().flat_map(|plan| &plan.questions);
     all.extend(questions.map(|question| format!("- {question}")));
-    all.push(counts(results));
+    if !results.benchmarks.is_empty() || results.studies.is_empty() {
+        all.push(counts(results));
+    }
     all
 }
 

@@ -15,6 +15,7 @@ use std::cell::OnceCell;
 
 use assay_bench::harness::Row;
 use assay_bench::plan::WorstSettings;
+use assay_bench::published::PublishedFile;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
 use assay_bench::{BenchError, Progress};
 use assay_consensus::script::RuleSet;
@@ -23,6 +24,8 @@ use self::cell::{Cell, Effort};
 use self::classes::{CLASSES, Class, Rules};
 use crate::kernels::{self, Kernel};
 use crate::rules;
+
+const FIGURES: &str = include_str!("../../../../plans/published/worst-blocks.toml");
 
 /// What the section `[worst]` asks for.
 #[derive(Debug)]
@@ -134,7 +137,7 @@ impl Suite for WorstSuite {
     }
 
     fn published(&self) -> Vec<Published> {
-        Vec::new()
+        PublishedFile::built_in(FIGURES).figures()
     }
 }
 

@@ -76,11 +76,20 @@ fn seconds(cell: &Cell) -> String {
 
 fn lead(cells: &[Cell]) -> Option<String> {
     let threads = rayon::current_num_threads();
-    let mut parts = Vec::new();
+    // Rule sets with the same worst block are said together.
+    let mut parts: Vec<(String, Vec<String>)> = Vec::new();
     for rules in rule_sets(cells) {
         let cell = worst(of_rules(cells, &rules))?;
-        parts.push(format!("{} s under {rules} ({})", seconds(cell), cell.class.name));
+        let what = format!("{} s ({})", seconds(cell), cell.class.name);
+        match parts.iter_mut().find(|part| part.0 == what) {
+            Some(part) => part.1.push(rules),
+            None => parts.push((what, vec![rules])),
+        }
     }
+    let parts: Vec<String> = parts
+        .into_iter()
+        .map(|(what, rules)| format!("{what} under {}", rules.join(", ")))
+        .collect();
     Some(format!(
         "The worst block of those tried takes our engine, on {threads} threads: {}.",
         parts.join("; ")

@@ -174,7 +174,7 @@ mod tests {
         let mut window = Window::new(Placing::new(&[1; 16]), OUTPUT_BYTES_MAX + 5000, 90);
         let mut map: BTreeMap<[u8; OUTPOINT_BYTES], Vec<u8>> = BTreeMap::new();
         let (mut cleared, mut found) = (0, 0);
-        for height in 0..50_000 {
+        for height in 0..80_000 {
             let txid = Txid([random.below(40) as u8; 32]);
             let outpoint = outpoint_bytes(&txid, random.below(4) as u32);
             if random.below(2) == 0 {
