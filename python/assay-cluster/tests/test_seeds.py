@@ -24,6 +24,24 @@ def peer_kernel() -> str:
     return str(Path(found).absolute())
 
 
+def settled(value: Any) -> Any:  # noqa: ANN401 (JSON)
+    """Counts with the script errors of a block as one reason.
+
+    Of several inputs that fail the kernel names the one that a thread of its own found first, so two runs of the same
+    blocks may name different errors (peers/kernel/README.md).
+    """
+    if not isinstance(value, dict):
+        return value
+    counts: dict[str, Any] = {}
+    for name, inner in value.items():
+        reason = "block-script-verify-flag-failed"
+        if name.startswith(reason):
+            counts[reason] = counts.get(reason, 0) + inner
+        else:
+            counts[name] = settled(inner)
+    return counts
+
+
 class Campaigns(unittest.TestCase):
     def setUp(self) -> None:
         self.out = support.folder_of(self)
@@ -42,7 +60,7 @@ class Campaigns(unittest.TestCase):
         self.assertEqual((many["found"], many["ranges"]), (False, 3))
         self.assertGreater(sum(one["classes"][name]["blocks"] for name in one["classes"]), 60)
         for key in one.keys() - {"elapsed_s"}:
-            self.assertEqual(many[key], one[key], key)
+            self.assertEqual(settled(many[key]), settled(one[key]), key)
         # What has ended is not done again, and does not mix with anything else.
         (self.out / "range-00001.json").unlink()
         again = support.run(*campaign, *support.shared())
@@ -85,7 +103,8 @@ class Campaigns(unittest.TestCase):
         again = support.run(*campaign)
         self.assertEqual(self.report(again, 1), report)
         text = support.run(*campaign[:-1])
-        self.assertRegex(text.stdout, "^a find in [3-9] kills, [3-9] ranges$")
+        # The third range may end before the first ones.
+        self.assertRegex(text.stdout, "^a find in [1-9] kills, [1-9] ranges$")
 
     def test_wrong_arguments(self) -> None:
         for arguments, words in [
