@@ -1,4 +1,4 @@
-//! Bitcoin Core's kernel beside our engine: as it is, and built with a limit of 8,000 bytes.
+//! Bitcoin Core's kernel, measured against our engine: as it is, and built with a limit of 8,000 bytes.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::kernels::Kernel;
 use crate::rules::name;
 
 /// The class that the others are set against: checks of BIP340, each of another signature.
-const YARDSTICK: &str = "tapscript-checks";
+const REFERENCE: &str = "tapscript-checks";
 
 /// All of it.
 pub(super) fn studies(cells: &[Cell], kernels: &[Kernel]) -> Vec<Study> {
@@ -105,8 +105,8 @@ fn chart(cells: &[Cell]) -> StudyChart {
         worst(of_kind).map(Cell::full_s)
     };
     let bars = |wanted: bool| groups.iter().map(|rules| bar(rules, wanted)).collect();
-    let yardstick = |rules: &String| {
-        let cell = of_rules(cells, rules).find(|cell| cell.class.name == YARDSTICK);
+    let reference = |rules: &String| {
+        let cell = of_rules(cells, rules).find(|cell| cell.class.name == REFERENCE);
         cell.map(Cell::full_s)
     };
     StudyChart {
@@ -117,7 +117,7 @@ fn chart(cells: &[Cell]) -> StudyChart {
             ("all scripts in the block".to_owned(), bars(false)),
             (
                 "BIP340 checks, each of another signature".to_owned(),
-                groups.iter().map(yardstick).collect(),
+                groups.iter().map(reference).collect(),
             ),
         ],
         groups,
@@ -213,9 +213,9 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
         "peak heap, MiB",
     ];
     let rows = measured(cells).map(|cell| {
-        let yardstick = of_rules(cells, &name(&cell.rules))
-            .find(|other| other.class.name == YARDSTICK)
-            .map(|yardstick| cell.full_s() / yardstick.full_s());
+        let reference = of_rules(cells, &name(&cell.rules))
+            .find(|other| other.class.name == REFERENCE)
+            .map(|reference| cell.full_s() / reference.full_s());
         vec![
             cell.class.name.to_owned(),
             name(&cell.rules),
@@ -225,7 +225,7 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
                 cell.seconds.median, cell.seconds.min, cell.seconds.max
             ),
             format!("{:.3}", cell.seconds_alone),
-            yardstick.map_or_else(|| "-".to_owned(), |times| format!("{times:.2}")),
+            reference.map_or_else(|| "-".to_owned(), |times| format!("{times:.2}")),
             format!("{:.1}", cell.preparation),
             format!("{:.1}", cell.peak_bytes as f64 / 1_048_576.0),
         ]
