@@ -11,7 +11,7 @@
 //!   nothing but the outcome depends on which pairs are tried, and the claim is proven by proving the pairs of one matching.
 //! - If one claim does not hold, or the run ended in an error after claims were made, the input is run again from its
 //!   beginning, and that run decides: with what was decided about its checks, as long as it asks for them in the same order, and
-//!   with the immediate checker from there on.
+//!   with the immediate checker from there on. Before it rejects, the input runs with the immediate checker alone.
 //!
 //! So no outcome is ever derived from a wrong answer, whatever was recorded on the way. A prover may leave checks unproven
 //! that hold: libsecp256k1 decides them, and a CHECKMULTISIG needs no verdict on the pairs outside the matching.
