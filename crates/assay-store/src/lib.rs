@@ -42,6 +42,7 @@ mod codec;
 mod coins;
 mod core_undo;
 pub mod defect;
+mod hints_file;
 mod index;
 pub mod io;
 mod layout;
@@ -67,6 +68,7 @@ pub use coins::{
     TierBatch, TierError, TierSnapshot, Visit, prefetch_bytes,
 };
 pub use core_undo::CoreUndoFiles;
+pub use hints_file::{BlockHints, HintsError, HintsReader, HintsWriter};
 pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use layout::{LayoutError, Obfuscation, rename_folder};
 pub use reader::BlockFileReader;
