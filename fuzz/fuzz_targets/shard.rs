@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     let body = input.rest();
     // A result of this very plan, if it is one at all.
     let plan_line = format!("\nplan {}\n", BlockHash(plan.id()));
-    let title = b"assay shard result 1";
+    let title = b"assay shard result 2";
     let body = [&title[..], plan_line.as_bytes(), body].concat();
     let end = format!("end {}\n", BlockHash(sha256(&body)));
     assay_fuzz::write("part-00000.txt", &[&body[..], end.as_bytes()].concat());

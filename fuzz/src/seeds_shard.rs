@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_store::{SpentFileWriter, StreamsWriter, UndoWriter};
+use assay_store::{HintsWriter, SpentFileWriter, StreamsWriter, UndoWriter};
 use assay_wire::BlockHash;
 
 use super::{Seeds, counted};
@@ -25,7 +25,8 @@ pub(super) fn add(seeds: &mut Seeds) {
         format!("{head}totals 2 2 0 2 300\n{sum}{coinbases}"),
         format!("{head}totals 2 2 0 2 300\n{muhash}{coinbases}"),
         format!("{head}rejected 1 {hex} bad-cb-height|where and why\n"),
-        format!("{head}totals 0 0 0 0 0\n{sum}coins 1 75 {}\n", "33".repeat(768)),
+        format!("{head}totals 0 0 0 0 0\n{sum}coins 1 5000 1 75 {}\n", "33".repeat(768)),
+        format!("{head}totals 2 2 0 2 300\n{sum}coins 1 5000 1 75 {}\n{coinbases}", "33".repeat(768)),
     ];
     for unspent in ["coins 130 /s/utxo.dat".to_owned(), format!("muhash {hex}")] {
         for parts in [two, "part blocks 1 1 0 150\npart blocks 2 2 0 150\n"] {
@@ -33,6 +34,10 @@ pub(super) fn add(seeds: &mut Seeds) {
                 seed(seeds, (plan(&unspent, parts).as_bytes(), &table), result.as_bytes());
             }
         }
+    }
+    let pieces = format!("part blocks 1 2 0 300\npiece 10 9 {hex}\n");
+    for result in &results {
+        seed(seeds, (plan("hints 19 /s/hints.dat", &pieces).as_bytes(), &table), result.as_bytes());
     }
     let shuffle = format!(
         "assay shuffle 1\nchain regtest\ntip 2 {hex}\nlargest 150\nblocks /b\nblock-file 9 blk00000.dat\nkey {}\npartitions 3\nrange 1 1 150\nrange 2 2 150\n",
@@ -42,6 +47,7 @@ pub(super) fn add(seeds: &mut Seeds) {
     let timing = "assay shard timing 1\npart 0\nthreads 1\nelapsed_us 9\ncpu_us 8\nread_us 1\ncheck_us 1\ncoins_us 1\nsums_us 1\n";
     seed(seeds, (timing.as_bytes(), b""), b"");
     files(seeds);
+    hints(seeds);
 }
 
 fn seed(seeds: &mut Seeds, (text, table): (&[u8], &[u8]), result: &[u8]) {
@@ -50,6 +56,18 @@ fn seed(seeds: &mut Seeds, (text, table): (&[u8], &[u8]), result: &[u8]) {
     counted(&mut out, table);
     out.extend_from_slice(result);
     seeds.add("shard", &out);
+}
+
+/// Hints of blocks of all kinds: none, one, all, few of many.
+fn hints(seeds: &mut Seeds) {
+    let lists: [Vec<u32>; 4] =
+        [vec![], vec![300], (0..40).collect(), (0..300).map(|at| at * 217).collect()];
+    let mut writer =
+        HintsWriter::new(Vec::new(), lists.len() as u32 - 1).expect("memory takes all");
+    for list in &lists {
+        writer.push(list).expect("memory takes all");
+    }
+    seeds.add("hints_file", &writer.finish().expect("memory takes all"));
 }
 
 /// A file of each kind.

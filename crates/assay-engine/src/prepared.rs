@@ -4,10 +4,12 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use assay_consensus::block::{self, BlockError, BlockRules, TxFacts};
+use assay_consensus::block::{self, BlockError, BlockRules, TxFacts, is_overwritten_coinbase};
 use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_consensus::signet::check_signet_solution;
+use assay_consensus::tx::is_unspendable;
+use assay_store::CoinRef;
 use assay_store::defect::{Point, point};
 use assay_wire::{Block, BlockHash, OutPoint, Txid, Wtxid};
 use rayon::ThreadPool;
@@ -109,6 +111,28 @@ impl Prepared {
     pub(crate) fn spent_prevouts(&self) -> &[OutPoint] {
         let coinbase_inputs = self.block.txs().next().map_or(0, |tx| tx.input_count());
         &self.prevouts[coinbase_inputs..]
+    }
+
+    /// Visits the coins that the block creates at `height`, in the order of its outputs: those that can be spent, and are not
+    /// overwritten by a coinbase to come. Hints count them so.
+    pub(crate) fn for_each_created(
+        &self,
+        height: u32,
+        mut visit: impl FnMut(&OutPoint, CoinRef<'_>),
+    ) {
+        let from = usize::from(is_overwritten_coinbase(height, &self.hash));
+        for (tx_index, tx) in self.block.txs().enumerate().skip(from) {
+            let txid = self.txids[tx_index];
+            for (output, vout) in tx.outputs().zip(0..) {
+                let script_pubkey = output.script_pubkey;
+                if is_unspendable(script_pubkey) {
+                    continue;
+                }
+                let coinbase = tx_index == 0;
+                let coin = CoinRef { value: output.value, height, coinbase, script_pubkey };
+                visit(&OutPoint { txid, vout }, coin);
+            }
+        }
     }
 
     pub(crate) fn wtxid(&self, tx_index: usize) -> Wtxid {

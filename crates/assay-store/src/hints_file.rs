@@ -384,7 +384,9 @@ mod tests {
 
     fn file(lists: &[Vec<u32>]) -> Vec<u8> {
         let mut writer = HintsWriter::new(Vec::new(), lists.len() as u32 - 1).unwrap();
-        lists.iter().for_each(|list| writer.push(list).unwrap());
+        for list in lists {
+            writer.push(list).unwrap();
+        }
         writer.finish().unwrap()
     }
 
@@ -405,7 +407,7 @@ mod tests {
         let low_bits = (0..32).rfind(|bits| count << bits <= u64::from(*max) + 1).unwrap();
         let (mut low, mut high, mut before) = (String::new(), String::new(), 0);
         for index in indices {
-            let text = format!("{:032b}", index);
+            let text = format!("{index:032b}");
             low.extend(text.chars().rev().take(low_bits));
             let part = index >> low_bits;
             high.extend((before..part).map(|_| '0'));

@@ -639,6 +639,11 @@ pub(crate) struct ValidateArguments {
     /// there already.
     #[arg(long, value_name = "DIR")]
     pub(crate) write_spent: Option<PathBuf>,
+    /// Write which outputs of each block are left over at the end into this file, for
+    /// `assay shard plan --hints`: a hints file (BIP 456). Blocks that have coins left over are read
+    /// again for it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_hints: Option<PathBuf>,
     /// With --json, print a line for each height before the result, at most a hundred per second,
     /// for other programs to follow.
     #[arg(long, requires = "json")]

@@ -64,6 +64,8 @@ impl Setup {
             &chain,
             "--write-spent",
             &spent,
+            "--write-hints",
+            &this.path("hints.dat"),
             "--json",
         ]));
         let plan = good(&this.plan("plan", &[]));
@@ -132,6 +134,28 @@ fn all_parts_on_one_machine_and_again_after_an_interruption() {
         let salt = Path::new(&setup.path("results")).join("salt");
         assert_eq!(fs::metadata(salt).expect("a file").permissions().mode() & 0o777, 0o600);
     }
+}
+
+#[test]
+fn hints_stand_for_the_coins_left_over() {
+    let setup = Setup::new();
+    let (plan, results, hints) =
+        (setup.path("hinted"), setup.path("results"), setup.path("hints.dat"));
+    let planned = good(&setup.plan("hinted", &["--hints", &hints]));
+    assert_eq!(planned["parts"].as_array().expect("parts").len(), 5, "none of coins");
+    // It lies elsewhere when the parts run.
+    let moved = setup.path("moved.dat");
+    fs::rename(&hints, &moved).expect("renamed");
+    let run = ["shard", "run", &plan, "--all", "--processes", "2", "--out", &results, "--json"];
+    rejects(&assay(&run), "hints.dat: ");
+    setup.check(&good(&assay(&[&run[..], &["--hints", &moved]].concat())));
+    setup.check(&good(&setup.merge("hinted", "results")));
+    let explained = good(&assay(&["shard", "explain", &plan, "--json"]));
+    assert_eq!(explained["unspent"], "hints");
+    // A file that is not there, or is none.
+    rejects(&setup.plan("other", &["--hints", &hints]), "--write-hints");
+    let coins = Path::new(&setup.path("spent")).join("utxo.dat").display().to_string();
+    rejects(&setup.plan("other", &["--hints", &coins]), "is no hints file");
 }
 
 #[test]

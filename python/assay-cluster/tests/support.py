@@ -84,7 +84,8 @@ class Chain:
         self.folder = folder
         blocks, spent = folder / "chain", folder / "spent"
         assert assay("chain", "forge", recipe, "--scale", scale, "--out", blocks).returncode == 0
-        self.whole = good(assay("validate", "--chain", chain, "--blocks", blocks, "--write-spent", spent, "--json"))
+        files = ("--blocks", blocks, "--write-spent", spent, "--write-hints", folder / "hints.dat")
+        self.whole = good(assay("validate", "--chain", chain, *files, "--json"))
         self.plan = self.make_plan("plan", chain)
 
     def make_plan(self, name: str, chain: str, *more: str, parts: int = 5) -> Path:

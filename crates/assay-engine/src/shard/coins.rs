@@ -38,8 +38,9 @@ pub(crate) fn add_up(
     };
     let failed = |source| ShardError::Coins { path: path.to_path_buf(), source };
     while let Some((outpoint, coin)) = reader.next_coin().map_err(failed)? {
-        figures.count(&outpoint, &coin);
-        records.push(&outpoint, CoinRef::from(&coin));
+        let coin = CoinRef::from(&coin);
+        figures.count(&outpoint, coin);
+        records.push(&outpoint, coin);
         if records.len() == RECORDS_AT_ONCE {
             add(&mut figures, &mut records);
             if stop.load(Ordering::Relaxed) {

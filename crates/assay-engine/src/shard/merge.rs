@@ -33,7 +33,7 @@ pub enum ShardVerdict {
     /// Blocks pass, but coins were spent that were not created, or were spent twice, or are not among those left over; or the
     /// files of coins are wrong.
     Unequal {
-        /// Coins created.
+        /// Coins created; without those that are hinted as unspent, where there are hints.
         created: u64,
         /// Coins spent or left over.
         spent: u64,
@@ -83,7 +83,6 @@ fn judge(plan: &Plan, all: &[&PartFigures]) -> Result<UtxoStats, ShardVerdict> {
     check_coinbases(plan, all)?;
     let mut tally: Option<Tally> = None;
     let mut coins = CoinFigures::new();
-    let (mut left, mut left_sat) = (0u64, 0u64);
     for figures in all {
         match &mut tally {
             Some(tally) => tally.combine(&figures.tally),
@@ -91,14 +90,12 @@ fn judge(plan: &Plan, all: &[&PartFigures]) -> Result<UtxoStats, ShardVerdict> {
         }
         if let Some(piece) = &figures.coins {
             coins.combine(piece);
-            left = figures.tally.spent.coins.saturating_add(left);
-            left_sat = left_sat.wrapping_add(figures.tally.spent.amount_sat);
         }
     }
     let Tally { created, spent } = tally.expect("a plan has a part");
     let unequal = ShardVerdict::Unequal { created: created.coins, spent: spent.coins };
     let muhash = match (&created.digest, &spent.digest, &plan.unspent) {
-        (Digest::Sum(a), Digest::Sum(b), Unspent::Coins { .. }) => {
+        (Digest::Sum(a), Digest::Sum(b), Unspent::Coins { .. } | Unspent::Hints { .. }) => {
             if a != b || created.coins != spent.coins {
                 return Err(unequal);
             }
@@ -110,7 +107,8 @@ fn judge(plan: &Plan, all: &[&PartFigures]) -> Result<UtxoStats, ShardVerdict> {
             if muhash != *expected {
                 return Err(unequal);
             }
-            (left, left_sat) = (count, created.amount_sat.wrapping_sub(spent.amount_sat));
+            coins.coins = count;
+            coins.amount_sat = created.amount_sat.wrapping_sub(spent.amount_sat);
             muhash
         }
         _ => unreachable!("results of one plan are hashed alike"),
@@ -118,9 +116,9 @@ fn judge(plan: &Plan, all: &[&PartFigures]) -> Result<UtxoStats, ShardVerdict> {
     Ok(UtxoStats {
         height: plan.height(),
         hash: plan.tip(),
-        txouts: left,
+        txouts: coins.coins,
         transactions: coins.transactions,
-        total_amount_sat: left_sat,
+        total_amount_sat: coins.amount_sat,
         bogosize: coins.bogosize,
         muhash: Some(muhash),
         hash_serialized: None,
@@ -139,13 +137,9 @@ fn quotient(created: &MuHash3072, spent: &MuHash3072) -> MuHash3072 {
 
 /// A transaction can only come twice when a coinbase that it descends from did. The two that are known never mattered again.
 fn check_coinbases(plan: &Plan, all: &[&PartFigures]) -> Result<(), ShardVerdict> {
-    let firsts = plan.parts.iter().filter_map(|part| match part {
-        Part::Blocks { first, .. } => Some(*first),
-        Part::Coins { .. } => None,
-    });
-    let of_blocks = all.iter().filter(|figures| figures.coins.is_none());
     let mut seen: HashMap<Txid, u32> = HashMap::new();
-    for (figures, first) in of_blocks.zip(firsts) {
+    for (figures, part) in all.iter().zip(&plan.parts) {
+        let Part::Blocks { first, .. } = *part else { continue };
         for (txid, height) in figures.coinbases.iter().zip(first..) {
             let Some(before) = seen.insert(*txid, height) else { continue };
             let hash = |height: u32| -> BlockHash { plan.hash(height) };

@@ -2,7 +2,8 @@
 //!
 //! A block can be judged from its bytes, the coins it spends and the headers below it. The coins come from files that nobody
 //! trusts; whether they exist, are unspent and were older is decided for the whole chain at once, by two sums of keyed hashes
-//! that must be equal: one over all coins created, one over all spent and all left over. How, why, and what it costs:
+//! that must be equal: one over all coins created, one over all spent and all left over (with hints: over those that are not
+//! left over, on both sides). How, why, and what it costs:
 //! `docs/shard.md`.
 //!
 //! 1. [`plan_shards`] finds the chain in block files, checks its headers and cuts it into parts of equal work.
@@ -12,6 +13,7 @@
 //! Where nobody has validated the chain before, a shuffle finds the coins that blocks spend: [`prepare_shuffle`].
 
 mod coins;
+mod hints;
 mod merge;
 mod part;
 mod plan;
@@ -27,7 +29,7 @@ mod timing;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_store::{BlockFilesError, SnapshotError, SpentFilesError};
+use assay_store::{BlockFilesError, HintsError, SnapshotError, SpentFilesError};
 use assay_wire::BlockHash;
 
 pub use merge::{Merged, ShardVerdict, merge};
@@ -85,6 +87,28 @@ pub enum ShardError {
         found: BlockHash,
         /// The last block of the chain.
         expected: BlockHash,
+    },
+    /// The hints file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Hints {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: HintsError,
+    },
+    /// The hints are of another height.
+    #[error(
+        "{}: holds the hints of height {found}, the chain ends at height {expected}; plan with --stop-height, or give the hints \
+         of that height",
+        path.display()
+    )]
+    OtherHints {
+        /// The file.
+        path: PathBuf,
+        /// Its height.
+        found: u32,
+        /// The last height of the chain.
+        expected: u32,
     },
     /// The chain in the block files cannot be found.
     #[error(transparent)]

@@ -9,10 +9,11 @@ use assay_wire::Txid;
 use rayon::ThreadPool;
 
 use super::coins::{self, Piece};
+use super::hints::PartHints;
 use super::plan::{Inputs, Part, Plan, Unspent};
 use super::result::{PartFigures, PartResult, Rejection, commitment};
-use super::source::{Judged, PartFault, PlanSource};
-use super::tally::Hashing;
+use super::source::{BlockSums, Judged, PartFault, PlanSource};
+use super::tally::{CoinFigures, Hashing};
 use super::timing::{Stage, StageClock};
 use super::{Salt, ShardError};
 use crate::connect::Connected;
@@ -72,7 +73,8 @@ pub fn run_part(
             Ok(PartFigures { totals, tally, coins: Some(figures), coinbases })
         }
         Part::Blocks { first, last, inputs, .. } => {
-            let range = Range { plan, hashing: &hashing, heights: (first, last), inputs };
+            let heights = (first, last);
+            let range = Range { plan, number, hashing: &hashing, heights, inputs };
             range.judge(config, stop, progress)?
         }
     };
@@ -83,6 +85,7 @@ pub fn run_part(
 /// The blocks of a part.
 struct Range<'a> {
     plan: &'a Plan,
+    number: usize,
     hashing: &'a Hashing,
     heights: (u32, u32),
     inputs: u64,
@@ -103,14 +106,17 @@ impl Range<'_> {
         progress: &dyn Fn(PartProgress),
     ) -> Result<Result<PartFigures, Rejection>, ShardError> {
         let (files, spent) = self.plan.open_files(&config.inputs)?;
+        let hints = self.open_hints(&config.inputs)?;
+        let has_hints = hints.is_some();
         let source = PlanSource {
             plan: self.plan,
             files: &files,
             spent: &spent,
             keys: config.keys,
+            hints,
             hashing: self.hashing,
             clock: &config.clock,
-            tallies: Mutex::default(),
+            sums: Mutex::default(),
         };
         let prefetch = Prefetch::new(source, self.heights, AHEAD_BYTES_MAX);
         let pool = pool(config.threads)?;
@@ -128,15 +134,23 @@ impl Range<'_> {
             }
             self.verify(&prefetch, Pipeline::new(verifier), stop, progress)
         })?;
-        let tallies = prefetch.into_source().tallies.into_inner();
-        let tallies = tallies.unwrap_or_else(PoisonError::into_inner);
+        let sums = prefetch.into_source().sums.into_inner();
+        let sums = sums.unwrap_or_else(PoisonError::into_inner);
         Ok(judged.map(|Sums { totals, coinbases }| {
-            let mut tally = self.hashing.tally();
-            for other in &tallies {
+            let (mut tally, mut all_kept) = (self.hashing.tally(), CoinFigures::new());
+            for BlockSums { tally: other, kept } in &sums {
                 tally.combine(other);
+                all_kept.combine(kept);
             }
-            PartFigures { totals, tally, coins: None, coinbases }
+            PartFigures { totals, tally, coins: has_hints.then_some(all_kept), coinbases }
         }))
+    }
+
+    fn open_hints(&self, inputs: &Inputs) -> Result<Option<PartHints>, ShardError> {
+        let Unspent::Hints { path, .. } = &self.plan.unspent else { return Ok(None) };
+        let path = inputs.hints.as_ref().unwrap_or(path);
+        let piece = &self.plan.hints[self.number];
+        PartHints::open(path, piece, self.heights).map(Some)
     }
 
     /// Verifies the scripts of all blocks; of several invalid blocks the lowest counts.

@@ -11,6 +11,7 @@ use assay_hash::sha256;
 use assay_store::{BlockFiles, BlockPlace, SpentPlace};
 use assay_wire::BlockHash;
 
+use super::hints::HintsPiece;
 use super::spent::SpentSource;
 use super::{ShardError, io_failed, unusable};
 
@@ -23,6 +24,8 @@ pub struct Plan {
     pub(crate) sources: Sources,
     pub(crate) unspent: Unspent,
     pub(crate) parts: Vec<Part>,
+    /// What belongs to each part of a hints file, if the plan has one.
+    pub(crate) hints: Vec<HintsPiece>,
     /// From height 0 on.
     pub(crate) headers: Vec<HeaderFacts>,
     pub(crate) median_times: Vec<u32>,
@@ -54,6 +57,13 @@ pub(crate) struct Place {
 pub enum Unspent {
     /// They are in a snapshot of the UTXO set, in Bitcoin Core's format. Nobody has to trust it.
     Coins {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        bytes: u64,
+    },
+    /// Which outputs they are is in a hints file (BIP 456). Nobody has to trust it.
+    Hints {
         /// The file.
         path: PathBuf,
         /// Its length.
@@ -100,6 +110,8 @@ pub struct Inputs {
     pub spent: Option<PathBuf>,
     /// The snapshot of the UTXO set.
     pub coins: Option<PathBuf>,
+    /// The hints file.
+    pub hints: Option<PathBuf>,
 }
 
 impl Plan {
@@ -139,6 +151,7 @@ impl Plan {
             sources: read.sources,
             unspent: read.unspent.ok_or_else(|| bad("names no unspent coins"))?,
             parts: read.parts,
+            hints: read.hints,
             headers,
             median_times,
             places,
@@ -237,12 +250,23 @@ impl Plan {
         }
         let mut next = 1;
         for part in &self.parts {
-            if let Part::Blocks { first, last, .. } = *part {
-                if first != next || last < first {
-                    return Err(format!("no part begins at height {next}"));
+            match *part {
+                Part::Blocks { first, last, .. } => {
+                    if first != next || last < first {
+                        return Err(format!("no part begins at height {next}"));
+                    }
+                    next = last.saturating_add(1);
                 }
-                next = last.saturating_add(1);
+                Part::Coins { .. } if matches!(self.unspent, Unspent::Coins { .. }) => {}
+                Part::Coins { .. } => {
+                    return Err("a part is of coins that it does not name".to_owned());
+                }
             }
+        }
+        let pieces =
+            if matches!(self.unspent, Unspent::Hints { .. }) { self.parts.len() } else { 0 };
+        if self.hints.len() != pieces {
+            return Err("it has not as many pieces of hints as parts".to_owned());
         }
         if next == self.height() + 1 { Ok(()) } else { Err("parts are missing".to_owned()) }
     }
@@ -265,6 +289,7 @@ impl Plan {
         }
         match &self.unspent {
             Unspent::Coins { path, bytes } => line(format!("coins {bytes} {}", path.display())),
+            Unspent::Hints { path, bytes } => line(format!("hints {bytes} {}", path.display())),
             Unspent::MuHash(digest) => line(format!("muhash {}", BlockHash(*digest))),
         }
         for part in &self.parts {
@@ -276,6 +301,9 @@ impl Plan {
                     format!("part coins {offset} {bytes} {coins}")
                 }
             });
+        }
+        for HintsPiece { offset, bytes, sha256 } in &self.hints {
+            line(format!("piece {offset} {bytes} {}", BlockHash(*sha256)));
         }
         line(format!("table {}", BlockHash(table)));
         lines.push(String::new());
@@ -336,6 +364,7 @@ struct Text {
     sources: Sources,
     unspent: Option<Unspent>,
     parts: Vec<Part>,
+    hints: Vec<HintsPiece>,
     table: [u8; 32],
 }
 
@@ -381,6 +410,16 @@ impl Text {
             "coins" => {
                 let (bytes, path) = sized()?;
                 self.unspent = Some(Unspent::Coins { path: path.into(), bytes });
+            }
+            "hints" => {
+                let (bytes, path) = sized()?;
+                self.unspent = Some(Unspent::Hints { path: path.into(), bytes });
+            }
+            "piece" => {
+                let (offset, rest) = sized()?;
+                let (bytes, sha256) = rest.split_once(' ')?;
+                let (bytes, sha256) = (bytes.parse().ok()?, digest(sha256)?);
+                self.hints.push(HintsPiece { offset, bytes, sha256 });
             }
             "muhash" => self.unspent = Some(Unspent::MuHash(digest(value)?)),
             "part" => self.parts.push(part(value)?),

@@ -10,6 +10,7 @@ use assay_consensus::params::ChainParams;
 use assay_store::{BlockFiles, BlockPlace, KeyForms, SnapshotError, SnapshotReader};
 use assay_wire::{Block, BlockHash};
 
+use super::hints::cut_hints;
 use super::plan::{Part, Place, Plan, Sources, Unspent, median_times, name_of};
 use super::spent::SpentSource;
 use super::{ShardError, io_failed};
@@ -63,13 +64,19 @@ pub fn plan_shards(
         .collect();
     let inputs: Vec<u64> = found.iter().map(|(_, coins)| *coins).collect();
     let mut parts = cut_blocks(&places, &inputs, config.parts);
-    let mut unspent = config.unspent.clone();
-    if let Unspent::Coins { path, bytes } = &mut unspent {
-        let wanted = (parts.len() / BLOCK_PARTS_PER_COIN_PART).max(1);
-        let tip = headers[blocks.len()].hash;
-        let (pieces, length) = cut_coins(path, (config.keys, tip, wanted))?;
-        parts.extend(pieces);
-        *bytes = length;
+    let (mut unspent, mut hints) = (config.unspent.clone(), Vec::new());
+    match &mut unspent {
+        Unspent::Coins { path, bytes } => {
+            let wanted = (parts.len() / BLOCK_PARTS_PER_COIN_PART).max(1);
+            let tip = headers[blocks.len()].hash;
+            let (pieces, length) = cut_coins(path, (config.keys, tip, wanted))?;
+            parts.extend(pieces);
+            *bytes = length;
+        }
+        Unspent::Hints { path, bytes } => {
+            (hints, *bytes) = cut_hints(path, &parts, blocks.len() as u32)?;
+        }
+        Unspent::MuHash(_) => {}
     }
     let block_files = list_files(&files);
     let mut plan = Plan {
@@ -84,6 +91,7 @@ pub fn plan_shards(
         },
         unspent,
         parts,
+        hints,
         median_times: median_times(&headers),
         headers,
         places,

@@ -48,7 +48,7 @@ impl std::fmt::Display for Rejection {
 pub(crate) struct PartFigures {
     pub(crate) totals: Totals,
     pub(crate) tally: Tally,
-    /// Of a piece of the UTXO set.
+    /// Of a piece of the UTXO set, or of the outputs that are hinted as unspent.
     pub(crate) coins: Option<CoinFigures>,
     /// Ids of the coinbases, one for each block.
     pub(crate) coinbases: Vec<Txid>,
@@ -57,7 +57,9 @@ pub(crate) struct PartFigures {
 /// What results carry of a salt: it must not become known before the verdict stands.
 pub(crate) fn commitment(unspent: &Unspent, salt: &Salt) -> [u8; 32] {
     match unspent {
-        Unspent::Coins { .. } => sha256(&[&b"assay shard salt"[..], salt].concat()),
+        Unspent::Coins { .. } | Unspent::Hints { .. } => {
+            sha256(&[&b"assay shard salt"[..], salt].concat())
+        }
         // A MuHash needs none.
         Unspent::MuHash(_) => [0; 32],
     }
@@ -122,6 +124,11 @@ impl PartResult {
         if end.strip_suffix('\n').and_then(digest) != Some(sha256(body.as_bytes())) {
             return Err(bad("is damaged; remove it"));
         }
+        if body.lines().next().is_some_and(|title| title != TITLE) {
+            return Err(bad(
+                "was written by another version of the program; remove it and run the part again",
+            ));
+        }
         let of_plan = body.lines().nth(1).and_then(|line| digest(line.strip_prefix("plan ")?));
         if of_plan.is_some_and(|of_plan| of_plan != plan.id()) {
             return Err(bad("is of another plan"));
@@ -146,7 +153,10 @@ impl PartResult {
             (Some(Part::Blocks { first, last, .. }), Ok(figures)) => {
                 let blocks = u64::from(*last) - u64::from(*first) + 1;
                 let is_whole = figures.totals.blocks == blocks;
-                is_whole && figures.coins.is_none() && figures.coinbases.len() as u64 == blocks
+                let has_hints = matches!(plan.unspent(), Unspent::Hints { .. });
+                is_whole
+                    && figures.coins.is_some() == has_hints
+                    && figures.coinbases.len() as u64 == blocks
             }
             (Some(Part::Blocks { first, last, .. }), Err(rejection)) => {
                 (*first..=*last).contains(&rejection.height)
@@ -210,7 +220,8 @@ impl PartFigures {
         }
         if let Some(coins) = &self.coins {
             let muhash = hex(&coins.muhash.to_bytes());
-            lines.push(format!("coins {} {} {muhash}", coins.transactions, coins.bogosize));
+            let CoinFigures { coins, amount_sat, transactions, bogosize, .. } = coins;
+            lines.push(format!("coins {coins} {amount_sat} {transactions} {bogosize} {muhash}"));
         }
         lines.extend(self.coinbases.iter().map(|txid| format!("coinbase {txid}")));
     }
@@ -224,7 +235,9 @@ impl PartFigures {
         let mut side = |name: &str| {
             let (coins, amount_sat, digest) = triple(lines.next()?.strip_prefix(name)?)?;
             let digest = match unspent {
-                Unspent::Coins { .. } => Digest::Sum(Sum256::from_bytes(&unhex(digest)?)),
+                Unspent::Coins { .. } | Unspent::Hints { .. } => {
+                    Digest::Sum(Sum256::from_bytes(&unhex(digest)?))
+                }
                 Unspent::MuHash(_) => {
                     Digest::MuHash(Box::new(MuHash3072::from_bytes(&unhex(digest)?)))
                 }
@@ -237,9 +250,11 @@ impl PartFigures {
             match line.split_once(' ')? {
                 ("coinbase", txid) => coinbases.push(txid.parse().ok()?),
                 ("coins", figures) if coins.is_none() => {
-                    let (transactions, bogosize, muhash) = triple(figures)?;
+                    let (figures, muhash) = figures.rsplit_once(' ')?;
                     let muhash = MuHash3072::from_bytes(&unhex(muhash)?);
-                    coins = Some(CoinFigures::of(transactions, bogosize, muhash));
+                    let figures: Vec<u64> =
+                        figures.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;
+                    coins = Some(CoinFigures::of(figures.try_into().ok()?, muhash));
                 }
                 _ => return None,
             }
@@ -268,4 +283,4 @@ pub(crate) fn path_of(dir: &Path, part: usize) -> PathBuf {
     dir.join(format!("part-{part:05}.txt"))
 }
 
-const TITLE: &str = "assay shard result 1";
+const TITLE: &str = "assay shard result 2";

@@ -2,16 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use assay_consensus::block::{BlockRules, is_overwritten_coinbase};
-use assay_consensus::tx::is_unspendable;
-use assay_store::{BlockFiles, CoinRef, KeyForms};
+use assay_consensus::block::BlockRules;
+use assay_store::{BlockFiles, BlockHints, CoinRef, KeyForms};
 use assay_wire::{Coin, OutPoint};
 
+use super::hints::PartHints;
 use super::plan::Plan;
 use super::result::Rejection;
 use super::spends::{SpendFault, check_spends};
 use super::spent::{SpentFault, SpentSource};
-use super::tally::{Hashing, Records, Tally};
+use super::tally::{CoinFigures, Hashing, Records, Tally};
 use super::timing::{Stage, StageClock};
 use super::{ShardError, unusable};
 use crate::prepared::Prepared;
@@ -23,10 +23,20 @@ pub(crate) struct PlanSource<'a> {
     pub(crate) files: &'a BlockFiles,
     pub(crate) spent: &'a SpentSource,
     pub(crate) keys: KeyForms,
+    /// Which outputs are left over, where the plan has hints.
+    pub(crate) hints: Option<PartHints>,
     pub(crate) hashing: &'a Hashing,
     pub(crate) clock: &'a StageClock,
     /// What threads have added up; as many as read at a time.
-    pub(crate) tallies: Mutex<Vec<Tally>>,
+    pub(crate) sums: Mutex<Vec<BlockSums>>,
+}
+
+/// What a thread has added up.
+pub(crate) struct BlockSums {
+    /// Coins that are not hinted as unspent, and spent ones.
+    pub(crate) tally: Tally,
+    /// Coins that are.
+    pub(crate) kept: CoinFigures,
 }
 
 /// A block that only its scripts and the sums over the whole chain can still refute.
@@ -67,6 +77,7 @@ impl Source for PlanSource<'_> {
             let reason = reason.to_owned();
             PartFault::Rejected(Rejection { height, hash, reason, debug })
         };
+        let hints = self.hints.as_ref().map(|hints| hints.of_block(height)).transpose()?;
         let clock = self.clock;
         let read = || read_block(params, self.files, (&place.block, &hash));
         let block = clock.time(Stage::Read, read);
@@ -96,7 +107,8 @@ impl Source for PlanSource<'_> {
             SpendFault::Coins(debug) => rejected(WRONG_COINS, debug),
         })?;
         let judged = Judged { prepared, rules, coins };
-        clock.time(Stage::Sums, || self.add_up(&judged));
+        let added = clock.time(Stage::Sums, || self.add_up(&judged, &hints.unwrap_or_default()));
+        added.map_err(|debug| rejected(WRONG_HINTS, debug))?;
         Ok(judged)
     }
 }
@@ -121,15 +133,36 @@ impl PlanSource<'_> {
         .into()
     }
 
-    fn add_up(&self, judged: &Judged) {
-        let idle = || self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut tally = idle().pop().unwrap_or_else(|| self.hashing.tally());
-        let mut records = Records::default();
+    /// Adds the coins of a block up: spent ones, and created ones by whether they are hinted as unspent. Says what is wrong
+    /// with the hints.
+    fn add_up(&self, judged: &Judged, hints: &BlockHints) -> Result<(), String> {
+        let idle = || self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = || BlockSums { tally: self.hashing.tally(), kept: CoinFigures::new() };
+        let mut sums = idle().pop().unwrap_or_else(fresh);
+        let (mut records, mut left) = (Records::default(), Records::default());
         for_each_spent(judged, |outpoint, coin| records.push(outpoint, coin));
-        tally.spent.add(self.hashing, &mut records);
-        for_each_created(judged, |outpoint, coin| records.push(outpoint, coin));
-        tally.created.add(self.hashing, &mut records);
-        idle().push(tally);
+        sums.tally.spent.add(self.hashing, &mut records);
+        let mut hinted = hints.iter();
+        let (mut next, mut count) = (hinted.next(), 0);
+        judged.prepared.for_each_created(judged.rules.height, |outpoint, coin| {
+            if next == Some(count) {
+                next = hinted.next();
+                sums.kept.count(outpoint, coin);
+                left.push(outpoint, coin);
+            } else {
+                records.push(outpoint, coin);
+            }
+            count += 1;
+        });
+        if let Some(index) = next {
+            return Err(format!(
+                "the file says that output {index} is unspent, the block has {count} that can be spent"
+            ));
+        }
+        sums.tally.created.add(self.hashing, &mut records);
+        sums.kept.hash(&left);
+        idle().push(sums);
+        Ok(())
     }
 }
 
@@ -139,27 +172,7 @@ pub(crate) fn for_each_spent(judged: &Judged, mut visit: impl FnMut(&OutPoint, C
     prevouts.iter().zip(&judged.coins).for_each(|(prevout, coin)| visit(prevout, coin.into()));
 }
 
-/// The coins that it creates.
-pub(crate) fn for_each_created(judged: &Judged, mut visit: impl FnMut(&OutPoint, CoinRef<'_>)) {
-    let Judged { prepared, rules, .. } = judged;
-    let height = rules.height;
-    let from = usize::from(is_overwritten_coinbase(height, &prepared.hash));
-    for (tx_index, tx) in prepared.block.txs().enumerate().skip(from) {
-        let txid = prepared.txids[tx_index];
-        for (output, vout) in tx.outputs().zip(0..) {
-            if is_unspendable(output.script_pubkey) {
-                continue;
-            }
-            let coin = CoinRef {
-                value: output.value,
-                height,
-                coinbase: tx_index == 0,
-                script_pubkey: output.script_pubkey,
-            };
-            visit(&OutPoint { txid, vout }, coin);
-        }
-    }
-}
-
 /// The reason given where the files of spent coins are wrong, as far as a part can see.
 const WRONG_COINS: &str = "spent-coins";
+/// The same for hints.
+const WRONG_HINTS: &str = "hints";

@@ -2,7 +2,7 @@
 
 use assay_hash::{KeyedHash, MuHash3072, Sum256};
 use assay_store::CoinRef;
-use assay_wire::{Coin, OutPoint, Txid};
+use assay_wire::{OutPoint, Txid};
 
 use super::Salt;
 use super::plan::Unspent;
@@ -54,7 +54,7 @@ impl Eq for Digest {}
 impl Hashing {
     pub(crate) fn new(unspent: &Unspent, salt: &Salt) -> Self {
         match unspent {
-            Unspent::Coins { .. } => Self::Keyed(KeyedHash::new(salt)),
+            Unspent::Coins { .. } | Unspent::Hints { .. } => Self::Keyed(KeyedHash::new(salt)),
             Unspent::MuHash(_) => Self::MuHash,
         }
     }
@@ -144,6 +144,9 @@ impl Records {
 /// What a part of the UTXO set adds up to.
 #[derive(Clone, Debug)]
 pub(crate) struct CoinFigures {
+    pub(crate) coins: u64,
+    /// Satoshi; wraps, as a file may say anything.
+    pub(crate) amount_sat: u64,
     pub(crate) transactions: u64,
     pub(crate) bogosize: u64,
     pub(crate) muhash: MuHash3072,
@@ -152,16 +155,19 @@ pub(crate) struct CoinFigures {
 
 impl CoinFigures {
     pub(crate) fn new() -> Self {
-        Self { transactions: 0, bogosize: 0, muhash: MuHash3072::new(), last: None }
+        Self::of([0; 4], MuHash3072::new())
     }
 
-    /// Figures that were read.
-    pub(crate) fn of(transactions: u64, bogosize: u64, muhash: MuHash3072) -> Self {
-        Self { transactions, bogosize, muhash, last: None }
+    /// Figures that were read: coins, their amount, transactions, bogosize.
+    pub(crate) fn of(figures: [u64; 4], muhash: MuHash3072) -> Self {
+        let [coins, amount_sat, transactions, bogosize] = figures;
+        Self { coins, amount_sat, transactions, bogosize, muhash, last: None }
     }
 
     /// Counts a coin; those of one transaction come one after the other.
-    pub(crate) fn count(&mut self, outpoint: &OutPoint, coin: &Coin) {
+    pub(crate) fn count(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) {
+        self.coins += 1;
+        self.amount_sat = self.amount_sat.wrapping_add(coin.value.cast_unsigned());
         if self.last != Some(outpoint.txid) {
             self.last = Some(outpoint.txid);
             self.transactions += 1;
@@ -175,6 +181,8 @@ impl CoinFigures {
     }
 
     pub(crate) fn combine(&mut self, other: &Self) {
+        self.coins = self.coins.saturating_add(other.coins);
+        self.amount_sat = self.amount_sat.wrapping_add(other.amount_sat);
         self.transactions = self.transactions.saturating_add(other.transactions);
         self.bogosize = self.bogosize.saturating_add(other.bogosize);
         self.muhash.combine(&other.muhash);

@@ -21,6 +21,7 @@ mod rewind;
 mod scan;
 mod undo_log;
 mod window;
+mod write_hints;
 mod write_out;
 
 use std::path::PathBuf;
@@ -83,6 +84,8 @@ pub struct ValidateConfig {
     pub schnorr: Schnorr,
     /// Where to write the coins that blocks spend, and those left over at the end: what a plan of parts needs.
     pub write_spent: Option<WriteSpent>,
+    /// Where to write which outputs of each block are left over: a hints file (BIP 456).
+    pub write_hints: Option<PathBuf>,
 }
 
 /// A folder for the coins that blocks spend.
@@ -125,6 +128,20 @@ pub enum ValidateError {
     /// Spent coins could not be written.
     #[error("spent coins: {0}")]
     Spent(#[from] SpentFilesError),
+    /// The coins are not those that the blocks create.
+    #[error(
+        "{}: block {hash} at height {height} does not create all the coins that are said to be of it; begin again with an \
+         empty --datadir",
+        path.display()
+    )]
+    OtherCoins {
+        /// The hints file that was to be written.
+        path: PathBuf,
+        /// The block.
+        hash: BlockHash,
+        /// Its height.
+        height: u32,
+    },
     /// Coins could not be put back after an invalid block.
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -107,6 +107,9 @@ impl Connector<'_> {
         if is_good && let Some(to) = &self.config.write_spent {
             self.write_left_over(to, &snapshot, stats.txouts)?;
         }
+        if is_good && let Some(path) = &self.config.write_hints {
+            self.write_hints(path, &snapshot)?;
+        }
         Ok(is_good.then_some(stats))
     }
 

@@ -71,7 +71,7 @@ impl Coins {
 }
 
 impl Chain {
-    fn block(&self, height: u32) -> Block {
+    pub(super) fn block(&self, height: u32) -> Block {
         Block::parse(self.forged.block(height), self.forged.params().encoding).unwrap()
     }
 }

@@ -8,6 +8,7 @@ mod chain;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../validate/files.rs"]
 mod files;
+mod hints;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 #[path = "../forged/mint.rs"]
 mod mint;
@@ -53,14 +54,22 @@ impl Chain {
         let forged = Forged::new(recipe, seed, None);
         let dir = tempfile::tempdir().unwrap();
         let write_spent = Some(WriteSpent { dir: dir.path().join("spent"), keys: KEYS });
-        let config =
-            validation(forged.path(), forged.params(), &dir.path().join("coins"), write_spent);
+        let write_hints = Some(dir.path().join("hints.dat"));
+        let coins = dir.path().join("coins");
+        let config = ValidateConfig {
+            write_hints,
+            ..validation(forged.path(), forged.params(), &coins, write_spent)
+        };
         let whole = validate(&config, &AtomicBool::new(false), &Watch).unwrap();
         Self { forged, dir, whole }
     }
 
     fn spent(&self) -> PathBuf {
         self.dir.path().join("spent")
+    }
+
+    fn hints(&self) -> PathBuf {
+        self.dir.path().join("hints.dat")
     }
 
     fn unspent(&self) -> Unspent {
@@ -131,6 +140,7 @@ fn validation(
         sample_signatures: 0,
         schnorr: Schnorr::default(),
         write_spent,
+        write_hints: None,
     }
 }
 

@@ -151,6 +151,7 @@ fn config(blocks: &Path, datadir: &Path) -> ValidateConfig {
         sample_signatures: 256,
         schnorr: Schnorr::default(),
         write_spent: None,
+        write_hints: None,
     }
 }
 

@@ -70,6 +70,7 @@ fn config(forged: &Forged, blocks: &Path, datadir: &Path) -> ValidateConfig {
         sample_signatures: 256,
         schnorr: Schnorr::default(),
         write_spent: None,
+        write_hints: None,
     }
 }
 

@@ -59,13 +59,18 @@ pub(crate) struct ShardPlanArguments {
     #[arg(long, value_name = "DIR", required_unless_present = "core_undo")]
     pub(crate) spent: Option<PathBuf>,
     /// Take the spent coins from Bitcoin Core's undo files (rev*.dat) next to the block files
-    /// instead; with --coins or --muhash.
+    /// instead; with --coins, --hints or --muhash.
     #[arg(long, conflicts_with = "spent")]
     pub(crate) core_undo: bool,
     /// The coins left over: a snapshot of the UTXO set of the last block, as `dumptxoutset` of
     /// Bitcoin Core or of our node writes it [default: utxo.dat in --spent].
     #[arg(long, value_name = "FILE")]
     pub(crate) coins: Option<PathBuf>,
+    /// Instead of the coins left over: which outputs they are, as a hints file (BIP 456), which
+    /// `assay validate --write-hints` writes. Nobody has to trust it, and it is a hundredth of the
+    /// size of the coins.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["coins", "muhash"])]
+    pub(crate) hints: Option<PathBuf>,
     /// Instead of the coins left over: their MuHash, of a node that you trust. Who says what it
     /// is can make coins that were invented pass. Slower, but the parts need no salt.
     #[arg(long, value_name = "HEX", conflicts_with = "coins")]
@@ -146,6 +151,9 @@ pub(crate) struct ShardInputs {
     /// Snapshot of the coins left over, if not where the plan says.
     #[arg(long, value_name = "FILE")]
     pub(crate) coins: Option<PathBuf>,
+    /// Hints file, if not where the plan says.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hints: Option<PathBuf>,
 }
 
 /// Add the results of all parts up: the verdict, and the figures that `assay validate` prints.

@@ -68,6 +68,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
             .write_spent
             .clone()
             .map(|dir| WriteSpent { dir, keys: SNAPSHOT_KEYS }),
+        write_hints: arguments.write_hints.clone(),
     };
     let progress = Progress::new(arguments.progress);
     let outcome = validate(&config, &stop, &progress);

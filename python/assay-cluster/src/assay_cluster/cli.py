@@ -72,6 +72,9 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="snapshot of the coins left over on the nodes, if not where the plan says",
     )
     command.add_argument(
+        "--hints", metavar="FILE", help="hints file on the nodes, if not where the plan says"
+    )
+    command.add_argument(
         "--audit",
         type=_percent,
         default=0.0,
@@ -278,6 +281,7 @@ def _validate(arguments: argparse.Namespace) -> int:
             blocks=_absolute(arguments.blocks),
             spent=_absolute(arguments.spent),
             coins=_absolute(arguments.coins),
+            hints=_absolute(arguments.hints),
             audit_percent=arguments.audit,
             json=arguments.json,
         )

@@ -36,8 +36,10 @@ class Plan:
     id: bytes = b""
     blocks: str = ""
     spent: str = ""
-    # The snapshot of the coins left over; none where their MuHash is known.
+    # The snapshot of the coins left over; none where hints say which they are, or their MuHash is known.
     coins: str | None = None
+    # The hints file in place of a snapshot.
+    hints: str | None = None
     parts: list[Part] = field(default_factory=list)
 
     @classmethod
@@ -70,12 +72,14 @@ class Plan:
             self.spent = value
         elif key == "coins":
             self.coins = value.split(" ", 1)[1] if " " in value else ""
+        elif key == "hints":
+            self.hints = value.split(" ", 1)[1] if " " in value else ""
         elif key == "part":
             self.parts.append(_part(len(self.parts), value))
 
     @property
     def needs_salt(self) -> bool:
-        return self.coins is not None
+        return self.coins is not None or self.hints is not None
 
 
 def _part(number: int, text: str) -> Part:

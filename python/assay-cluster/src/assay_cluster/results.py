@@ -16,7 +16,7 @@ from typing import Any
 from assay_cluster.errors import Again, Failure
 from assay_cluster.plan import Plan
 
-TITLE = "assay shard result 1"
+TITLE = "assay shard result 2"
 
 
 @dataclass(frozen=True)

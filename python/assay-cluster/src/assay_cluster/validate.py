@@ -30,6 +30,7 @@ class Options:
     blocks: str | None
     spent: str | None
     coins: str | None
+    hints: str | None
     audit_percent: float
     json: bool
 
@@ -138,6 +139,7 @@ class _Run:
             "--blocks": self.options.blocks,
             "--spent": self.options.spent,
             "--coins": self.options.coins,
+            "--hints": self.options.hints,
         }
         more = [word for flag, value in flags.items() if value for word in (flag, value)]
         arguments = ["shard", "run", self.plan_dir, "--part", str(part.number), "--out", "{out}"]
@@ -151,6 +153,8 @@ class _Run:
         paths = [options.blocks or plan.blocks, options.spent or plan.spent]
         if plan.coins:
             paths.append(options.coins or plan.coins)
+        if plan.hints:
+            paths.append(options.hints or plan.hints)
         return tuple(paths)
 
     def _progress(self, parts: list[Part], already: int) -> Progress:

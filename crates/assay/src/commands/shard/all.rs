@@ -138,8 +138,12 @@ impl Work<'_> {
         command.arg(self.arguments.par.unwrap_or(1).to_string());
         command.arg("--out").arg(&self.arguments.out);
         let inputs = &self.arguments.inputs;
-        let flags =
-            [("--blocks", &inputs.blocks), ("--spent", &inputs.spent), ("--coins", &inputs.coins)];
+        let flags = [
+            ("--blocks", &inputs.blocks),
+            ("--spent", &inputs.spent),
+            ("--coins", &inputs.coins),
+            ("--hints", &inputs.hints),
+        ];
         for (flag, path) in flags {
             if let Some(path) = path {
                 command.arg(flag).arg(path);

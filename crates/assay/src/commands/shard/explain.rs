@@ -217,6 +217,7 @@ impl Explained {
             tip_hash: plan.tip().to_string(),
             unspent: match plan.unspent() {
                 Unspent::Coins { .. } => "coins",
+                Unspent::Hints { .. } => "hints",
                 Unspent::MuHash(_) => "muhash",
             },
             inputs,

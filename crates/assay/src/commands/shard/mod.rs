@@ -57,6 +57,7 @@ fn part_config(inputs: &ShardInputs, threads: usize) -> PartConfig {
             blocks: inputs.blocks.clone(),
             spent: inputs.spent.clone(),
             coins: inputs.coins.clone(),
+            hints: inputs.hints.clone(),
         },
         threads,
         script_batch: default_script_batch(),

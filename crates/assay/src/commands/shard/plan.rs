@@ -67,10 +67,16 @@ fn unspent(arguments: &ShardPlanArguments) -> anyhow::Result<Unspent> {
             parsed.with_context(|| format!("--muhash {digest}: give 64 hexadecimal digits"))?;
         return Ok(Unspent::MuHash(parsed.0));
     }
+    if let Some(path) = &arguments.hints {
+        let path = path.canonicalize().with_context(|| {
+            format!("{}: no hints; `assay validate --write-hints` writes them", path.display())
+        })?;
+        return Ok(Unspent::Hints { path, bytes: 0 });
+    }
     let written = arguments.spent.as_ref().map(|dir| dir.join("utxo.dat"));
-    let path = arguments.coins.clone().or(written).context("give --coins or --muhash")?;
+    let path = arguments.coins.clone().or(written).context("give --coins, --hints or --muhash")?;
     let path = path.canonicalize().with_context(|| {
-        format!("{}: no coins left over; give --coins or --muhash", path.display())
+        format!("{}: no coins left over; give --coins, --hints or --muhash", path.display())
     })?;
     Ok(Unspent::Coins { path, bytes: 0 })
 }

@@ -122,8 +122,8 @@ pub(super) fn rejection(verdict: &ShardVerdict) -> Option<String> {
         ShardVerdict::Valid | ShardVerdict::Missing(_) => None,
         ShardVerdict::Rejected(rejection) => Some(rejection.to_string()),
         ShardVerdict::Unequal { created, spent } => Some(format!(
-            "{created} coins were created, {spent} are spent or left over, and they are not the same: a coin was spent that \
-             did not exist or was spent before, or the files of coins are wrong"
+            "{created} coins were created, {spent} are spent or left over, without those that hints name, and they are not the \
+             same: a coin was spent that did not exist or was spent before, or the files of coins or hints are wrong"
         )),
         ShardVerdict::RepeatedCoinbase { txid, heights: (first, second) } => Some(format!(
             "coinbase {txid} is in the blocks at heights {first} and {second}: only the whole chain in order shows whether it \
