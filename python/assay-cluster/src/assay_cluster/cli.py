@@ -71,9 +71,7 @@ def _add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         metavar="FILE",
         help="snapshot of the coins left over on the nodes, if not where the plan says",
     )
-    command.add_argument(
-        "--hints", metavar="FILE", help="hints file on the nodes, if not where the plan says"
-    )
+    command.add_argument("--hints", metavar="FILE", help="hints file on the nodes, if not where the plan says")
     command.add_argument(
         "--audit",
         type=_percent,
