@@ -119,7 +119,8 @@ def blocks(folder: Path) -> Iterator[list[tuple[bytes, list[bytes]]]]:
             parents.append(raw[4:36])
             hashes.add(sha256d(raw[:80]))
     (parent,) = (parent for parent in parents if parent not in hashes)
-    while raw := by_parent.get(parent):
+    while parent in by_parent:
+        raw = by_parent[parent]
         block = Bytes(raw)
         block.take(80)
         yield [tx(block) for _ in range(block.compact_size())]
@@ -128,7 +129,7 @@ def blocks(folder: Path) -> Iterator[list[tuple[bytes, list[bytes]]]]:
 
 def hinted(lists: list[list[int]], folder: Path) -> set[tuple[bytes, int]]:
     """The outpoints that hints name."""
-    found = set()
+    found: set[tuple[bytes, int]] = set()
     chain = list(blocks(folder))
     assert len(chain) + 1 == len(lists), "a list for each block, and one for the genesis block"
     for wanted, txs in zip(lists[1:], chain, strict=True):
