@@ -6,7 +6,8 @@ use assay_bench::BenchError;
 use assay_bench::harness::Sample;
 use assay_bench::plan::Wrap;
 use assay_consensus::script::{
-    Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext, tap_leaf_hash, tap_tweak_hash,
+    Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext, tap_branch_hash,
+    tap_leaf_hash, tap_tweak_hash,
 };
 use assay_engine::ImmediateChecker;
 use assay_hash::sha256;
@@ -30,9 +31,9 @@ fn dress(wrap: Wrap, script: &[u8], mut arguments: Vec<Vec<u8>>) -> (Vec<u8>, Ve
             ([&[0, 32], &sha256(script)[..]].concat(), arguments)
         }
         Wrap::Tapscript => {
-            let (control, output_key) = single_leaf(script);
+            let (control, script_pubkey) = in_tree(Tree::Taproot, script, 0);
             arguments.extend([script.to_vec(), control]);
-            ([&[0x51, 32], &output_key[..]].concat(), arguments)
+            (script_pubkey, arguments)
         }
     }
 }
@@ -42,7 +43,12 @@ const INTERNAL_KEY: [u8; 32] = secp256k1::constants::GENERATOR_X;
 
 /// Control block and output key for a tree of one leaf.
 pub(crate) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
-    let tweak = tap_tweak_hash(&INTERNAL_KEY, Some(&tap_leaf_hash(0xc0, script)));
+    under_key(&tap_leaf_hash(0xc0, script))
+}
+
+/// The output key that commits to this root, and a control block without a path.
+fn under_key(root: &[u8; 32]) -> (Vec<u8>, [u8; 32]) {
+    let tweak = tap_tweak_hash(&INTERNAL_KEY, Some(root));
     let (output, parity) = XOnlyPublicKey::from_byte_array(INTERNAL_KEY)
         .and_then(|key| {
             key.add_tweak(&Scalar::from_be_bytes(tweak).expect("a hash below the order"))
@@ -51,6 +57,43 @@ pub(crate) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
     let mut control = vec![0xc0 | parity.to_u8()];
     control.extend(INTERNAL_KEY);
     (control, output.to_byte_array())
+}
+
+/// An output that commits to a tree of scripts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tree {
+    /// Under a key (BIP-0341).
+    Taproot,
+    /// By its root alone (P2MR, BIP-0360).
+    MerkleRoot,
+}
+
+impl Tree {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Taproot => "tapscript",
+            Self::MerkleRoot => "P2MR",
+        }
+    }
+}
+
+/// Most levels of a path (BIP-0341).
+pub(crate) const DEPTH_MAX: usize = 128;
+
+/// Control block of a leaf so deep in a tree of which nothing else is known, and the output.
+fn in_tree(tree: Tree, script: &[u8], depth: usize) -> (Vec<u8>, Vec<u8>) {
+    let siblings: Vec<[u8; 32]> = (0..depth).map(|level| [level as u8; 32]).collect();
+    let leaf = tap_leaf_hash(0xc0, script);
+    let root = siblings.iter().fold(leaf, |node, sibling| tap_branch_hash(&node, sibling));
+    let (mut control, version, program) = match tree {
+        Tree::Taproot => {
+            let (control, key) = under_key(&root);
+            (control, 0x51, key)
+        }
+        Tree::MerkleRoot => (vec![0xc1], 0x52, root),
+    };
+    control.extend(siblings.concat());
+    (control, [&[version, 32], &program[..]].concat())
 }
 
 /// A transaction with one input, and what that spends.
@@ -67,6 +110,13 @@ impl Spend {
     pub(crate) fn new(wrap: Wrap, script: &[u8], arguments: Vec<Vec<u8>>) -> Self {
         let (script_pubkey, witness) = dress(wrap, script, arguments);
         Self::raw(&[], script_pubkey, &witness, 1, flags_of(wrap))
+    }
+
+    /// Spends a leaf so deep in a tree of scripts.
+    pub(crate) fn of_leaf(tree: Tree, script: &[u8], depth: usize) -> Self {
+        let (control, script_pubkey) = in_tree(tree, script, depth);
+        let witness = [script.to_vec(), control];
+        Self::raw(&[], script_pubkey, &witness, 1, flags_of(Wrap::Tapscript))
     }
 
     /// Spends this output with this input script and witness, as Core's `transaction_utils.cpp` builds transactions.
@@ -190,6 +240,13 @@ mod tests {
             let all = spend.tx.view().weight() as u64;
             // Version, marker and flag, counts, one output of nothing, lock time.
             assert_eq!(spend.input_weight(), all - 4 * (4 + 1 + 1 + 9 + 4) - 2);
+        }
+        let rules = RuleSet::by_name("p2mr").expect("a name");
+        for (tree, depth) in [Tree::Taproot, Tree::MerkleRoot].into_iter().zip([128, 1]) {
+            let spend = Spend::of_leaf(tree, &[0x51], depth);
+            assert!(spend.verify(&rules).is_ok(), "{tree:?}");
+            let error = Err(ScriptError::WitnessProgramMismatch);
+            assert_eq!(spend.spoiled().verify(&rules), error, "{tree:?}");
         }
         let bare = Spend::new(Wrap::Bare, &[0x51], vec![]);
         assert!(bare.verify(&RuleSet::TODAY).is_ok() && bare.input_weight() == 164);

@@ -24,7 +24,7 @@ pub struct WorstSettings {
 
 impl Default for WorstSettings {
     fn default() -> Self {
-        let rules = ["today", "bip54", "report-8000", "pqsig", "cat", "bip448"];
+        let rules = ["today", "bip54", "report-8000", "pqsig", "cat", "ctv", "bip448", "p2mr"];
         Self {
             rules: rules.map(str::to_owned).to_vec(),
             classes: Vec::new(),

@@ -1,6 +1,7 @@
 //! Lanes in plain Rust. They run anywhere, check every bound in debug builds, and are the oracle of
 //! the vector instructions: eight lanes with a multiplier as AVX-512 has it, four with one that rounds
-//! as doubles on AVX2 do.
+//! as doubles on AVX2 do. Their operations stay functions: written out eight times each, they took as long to compile as all
+//! vector instructions together.
 
 use std::array::from_fn;
 
@@ -57,42 +58,42 @@ impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
         Self([word; WIDTH])
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn load(words: &[u64; LANES], first: usize) -> Self {
         Self(from_fn(|lane| words[first + lane]))
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn store(self, words: &mut [u64; LANES], first: usize) {
         words[first..first + WIDTH].copy_from_slice(&self.0);
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn add(self, other: Self) -> Self {
         self.zip(other, u64::wrapping_add)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn sub(self, other: Self) -> Self {
         self.zip(other, u64::wrapping_sub)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn and(self, other: Self) -> Self {
         self.zip(other, |a, b| a & b)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn or(self, other: Self) -> Self {
         self.zip(other, |a, b| a | b)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn shr<const BITS: u32>(self) -> Self {
         Self(self.0.map(|word| word >> BITS))
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn shl<const BITS: u32>(self) -> Self {
         Self(self.0.map(|word| word << BITS))
     }

@@ -26,7 +26,7 @@ const CHECK_WEIGHT: usize = 50;
 const ALL: u8 = 1;
 const NONE_ANYONECANPAY: u8 = 0x82;
 
-fn secret() -> SecretKey {
+pub(super) fn secret() -> SecretKey {
     SecretKey::from_secret_bytes([1; 32]).expect("a key")
 }
 
@@ -149,7 +149,7 @@ pub(super) fn tapscript_distinct(weight: u32) -> Made {
     }
 }
 
-fn key() -> [u8; 32] {
+pub(super) fn key() -> [u8; 32] {
     Keypair::from_secret_key(&secret()).x_only_public_key().0.to_byte_array()
 }
 

@@ -2,12 +2,12 @@
 
 use assay_bench::plan::Wrap;
 use assay_consensus::script::opcode::op;
-use assay_consensus::script::{Operation, RuleSet, asm};
+use assay_consensus::script::{Program, RuleSet, asm};
 
 use super::block::{FullBlock, Split, of_inputs};
-use super::checks;
 use super::hashing::Cost;
-use crate::spend::Spend;
+use super::{checks, memory, proposals};
+use crate::spend::{Spend, Tree};
 
 /// A class: what is done as often as a block's weight allows.
 #[derive(Debug)]
@@ -142,21 +142,49 @@ pub(crate) const CLASSES: &[Class] = &[
         let block = of_inputs(&spend, weight, Split::NONE);
         Some(plain(block, "`OP_NOP`, tapscript"))
     }),
-    proposed("cat", "OP_CAT that copies an element of half the limit twice (BIP347)", cat),
-    proposed("templatehash", "OP_TEMPLATEHASH, two weight units each (BIP446)", |rules, weight| {
-        let operation = rules.set.tapscript().operations.get(op::TEMPLATEHASH);
-        (operation == Some(Operation::TemplateHash)).then(|| {
-            let rounds = weight.saturating_sub(2_500) / 2;
-            let mut script = [op::TEMPLATEHASH, op::DROP].repeat(rounds as usize);
-            script.push(op::PUSH1);
-            let spend = Spend::new(Wrap::Tapscript, &script, Vec::new());
-            let block = of_inputs(&spend, weight, Split::NONE);
-            // What BIP446 hashes: tag, version, lock time, three hashes, index and whether there is an annex.
-            let hashed_bytes = u64::from(rounds) * 173;
-            let shape = "`OP_TEMPLATEHASH OP_DROP`, tapscript".to_owned();
-            Made { shape, hashed_bytes, ..plain(block, "") }
-        })
+    class("copies-tapscript", "elements of the limit, copied in threes", |rules, weight| {
+        Some(memory::copies(rules, weight))
     }),
+    class(
+        "memory-tapscript",
+        "a stack filled with elements of the limit and emptied, again and again",
+        |rules, weight| Some(memory::full_stacks(rules, weight)),
+    ),
+    class(
+        "inputs",
+        "inputs as small as they can be, of outputs that ask for nothing",
+        |_, weight| {
+            let spend = Spend::new(Wrap::Bare, &[op::PUSH1], Vec::new());
+            Some(plain(of_inputs(&spend, weight, Split::NONE), "`1`, bare"))
+        },
+    ),
+    class("paths-tapscript", "leaves 128 levels deep in their trees (BIP341)", |_, weight| {
+        Some(proposals::paths(Tree::Taproot, weight))
+    }),
+    proposed("paths-p2mr", "the same in outputs without a key (BIP360)", |rules, weight| {
+        let is_there = rules.set.programs[2] == Program::MerkleRoot;
+        is_there.then(|| proposals::paths(Tree::MerkleRoot, weight))
+    }),
+    proposed(
+        "cat",
+        "OP_CAT that copies an element of half the limit twice (BIP347)",
+        proposals::cat,
+    ),
+    proposed(
+        "ctv",
+        "OP_CHECKTEMPLATEVERIFY, a weight unit each (BIP119)",
+        proposals::check_template,
+    ),
+    proposed(
+        "csfs",
+        "OP_CHECKSIGFROMSTACK, each of another valid signature of 520 bytes (BIP348)",
+        proposals::signed_messages,
+    ),
+    proposed(
+        "templatehash",
+        "OP_TEMPLATEHASH, two weight units each (BIP446)",
+        proposals::template_hash,
+    ),
 ];
 
 /// Elements that deep stacks have: the limit of a thousand, without the operand.
@@ -172,7 +200,7 @@ fn rolls(rounds: usize) -> Vec<u8> {
     script
 }
 
-fn plain(block: FullBlock, shape: &str) -> Made {
+pub(super) fn plain(block: FullBlock, shape: &str) -> Made {
     Made { block, shape: shape.to_owned(), checks: 0, hashed_bytes: 0, is_all: false }
 }
 
@@ -182,20 +210,4 @@ fn hashing(rules: &Rules<'_>, weight: u32, wrap: Wrap) -> Option<Made> {
     let block = cost.block(weight);
     let hashed_bytes = cost.hashed(&block);
     Some(Made { hashed_bytes, ..plain(block, &cost.shape.text()) })
-}
-
-/// An element of half the limit, put together with itself; the copies of it are as large as copying opcodes allow.
-fn cat(rules: &Rules<'_>, weight: u32) -> Option<Made> {
-    let language = rules.set.tapscript();
-    if language.operations.get(op::CAT) != Some(Operation::Cat) {
-        return None;
-    }
-    let limit = language.copies.bytes_max(op::DUP).unwrap_or(usize::MAX);
-    let half = (language.element_bytes_max / 2).min(limit);
-    let rounds = weight.saturating_sub(12_000) / 4;
-    let mut script = [op::DUP, op::DUP, op::CAT, op::DROP].repeat(rounds as usize);
-    script.extend([op::DROP, op::PUSH1]);
-    let spend = Spend::new(Wrap::Tapscript, &script, vec![vec![0x42; half]]);
-    let block = of_inputs(&spend, weight, Split::NONE);
-    Some(plain(block, &format!("`OP_DUP OP_DUP OP_CAT OP_DROP` on {half} bytes, tapscript")))
 }

@@ -9,6 +9,8 @@ mod cell;
 mod checks;
 mod classes;
 pub(crate) mod hashing;
+mod memory;
+mod proposals;
 mod report;
 
 use std::cell::OnceCell;

@@ -134,8 +134,8 @@ impl Input {
     }
 }
 
-/// Whether nothing is under way.
-static IS_IDLE: AtomicBool = AtomicBool::new(false);
+/// Whether nothing is under way, as before the first line.
+static IS_IDLE: AtomicBool = AtomicBool::new(true);
 
 fn read_line() -> Option<String> {
     let mut line = String::new();
