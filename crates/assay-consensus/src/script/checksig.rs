@@ -132,13 +132,21 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         };
         let (ctx, input) = (self.ctx, self.input);
         let by_bip143 = fork || self.version == SigVersion::WitnessV0;
-        self.scratch.cache.hash(key, hash_type, || {
+        let is_long = !by_bip143 && ctx.has_long_messages();
+        if is_long && let Some(known) = self.scratch.known.find(key, hash_type) {
+            return known;
+        }
+        let message = self.scratch.cache.hash(key, hash_type, || {
             if by_bip143 {
                 Some(ctx.segwit_v0_message(input, code, ctx.spent(input).value, hash_type))
             } else {
                 ctx.legacy_message(input, code, hash_type)
             }
-        })
+        });
+        if is_long {
+            self.scratch.long.keep(key, hash_type, message);
+        }
+        message
     }
 
     /// Takes what one signature costs from the budget (BIP-0342).

@@ -10,6 +10,7 @@ use assay_wire::{Tx, TxOut};
 
 use super::ahead::{self, LegacyAhead};
 use super::keys::KeyHashesOf;
+use super::long::LONG_BYTES;
 use super::shared::SharedHashes;
 use super::sighash::{TAP_SIGHASH, blank_input, taproot_head, update_compact_size};
 
@@ -246,6 +247,12 @@ impl<'a> TxContext<'a> {
     /// BIP-0119's hash up to the index of the input, computed by whichever asks first.
     pub(super) fn check_template_start(&self, start: impl FnOnce() -> Sha256) -> Sha256 {
         self.check_template_start.get_or_init(start).clone()
+    }
+
+    /// Whether legacy messages for all inputs and outputs are so long that it pays to keep their hashes.
+    #[inline]
+    pub(super) fn has_long_messages(&self) -> bool {
+        41 * self.tx.input_count() + self.tx.outputs_raw().len() >= LONG_BYTES
     }
 
     /// Version and number of inputs: how every legacy message begins.

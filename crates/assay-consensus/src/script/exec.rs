@@ -8,6 +8,7 @@ use super::checker::SignatureChecker;
 use super::context::TxContext;
 use super::error::ScriptError;
 use super::flags::Flags;
+use super::long::LongMessages;
 use super::num::{self, NumError};
 use super::opcode::{MAX_OPS, MAX_SCRIPT_SIZE, is_minimal_push, op, read_instruction};
 use super::rules::{Language, RuleSet};
@@ -31,6 +32,10 @@ pub(super) struct SigScratch {
     /// The script code when signatures had to be deleted from it.
     pub(super) code: Vec<u8>,
     pub(super) cache: SighashCache,
+    /// Long messages of this run.
+    pub(super) long: LongMessages,
+    /// Those of an earlier run of the same input.
+    pub(super) known: LongMessages,
 }
 
 /// What Taproot rules remember during an input.

@@ -8,6 +8,7 @@ use super::context::TxContext;
 use super::error::ScriptError;
 use super::exec::{Exec, SigScratch, SigVersion, TapState};
 use super::flags::Flags;
+use super::long::LongMessages;
 use super::num;
 use super::opcode::{
     MAX_ELEMENT_SIZE, is_p2sh, is_p2sh_32, is_push_only, push_prefix, witness_program,
@@ -72,8 +73,45 @@ impl Interpreter {
         flags: Flags,
         checker: &mut C,
     ) -> Result<InputStats, ScriptError> {
+        self.scratch.known.clear();
+        self.run(ctx, input, flags, checker)
+    }
+
+    /// As [`Self::verify_input`] of the same input under the same rules as before, of which `messages` are what
+    /// [`Self::take_long_messages`] gave. Nothing but the time depends on them.
+    ///
+    /// # Errors
+    /// The first rule that is broken.
+    ///
+    /// # Panics
+    /// When the transaction has no such input.
+    pub fn verify_input_again<C: SignatureChecker + ?Sized>(
+        &mut self,
+        ctx: &TxContext<'_>,
+        input: usize,
+        flags: Flags,
+        checker: &mut C,
+        messages: LongMessages,
+    ) -> Result<InputStats, ScriptError> {
+        self.scratch.known = messages;
+        self.run(ctx, input, flags, checker)
+    }
+
+    /// The long messages that the scripts of the last input asked for.
+    pub fn take_long_messages(&mut self) -> LongMessages {
+        std::mem::take(&mut self.scratch.long)
+    }
+
+    fn run<C: SignatureChecker + ?Sized>(
+        &mut self,
+        ctx: &TxContext<'_>,
+        input: usize,
+        flags: Flags,
+        checker: &mut C,
+    ) -> Result<InputStats, ScriptError> {
         self.stack.clear();
         self.scratch.cache.clear();
+        self.scratch.long.clear();
         let script_sig = ctx.tx().input(input).script_sig;
         let rules = if flags.contains(Flags::BCH) { &rules::TODAY } else { &self.rules };
         let mut exec = Exec {

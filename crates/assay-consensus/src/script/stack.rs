@@ -174,7 +174,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Replaces the top two elements by their concatenation.
+    /// Replaces the top two elements by their concatenation, which tapscript may do as often as it likes.
     pub(super) fn concat(&mut self) {
         let [.., left, right] = self.main[..] else { return };
         let start = self.bytes.len() as u32;
@@ -184,6 +184,9 @@ impl Stack {
         }
         self.drop_top(2);
         self.main.push(Range { start, length: left.length + right.length });
+        if self.bytes.len() > self.reclaim_at {
+            self.reclaim();
+        }
     }
 
     /// Replaces the top element by its first `at` bytes and the rest; `at` must not exceed it.
@@ -264,6 +267,22 @@ mod tests {
         for (depth, expected) in model.iter().rev().enumerate() {
             assert_eq!(stack.peek(depth), expected);
         }
+    }
+
+    #[test]
+    fn concatenations_are_reclaimed() {
+        let mut stack = Stack::default();
+        stack.clear();
+        stack.push(&[7; 4_000]);
+        for _ in 0..5_000 {
+            stack.push_again(0);
+            stack.push_again(0);
+            stack.concat();
+            assert_eq!(stack.top_length(), 8_000);
+            stack.drop_top(1);
+        }
+        assert!(stack.bytes.len() <= 2 * RECLAIM_MIN, "{}", stack.bytes.len());
+        assert_eq!(stack.peek(0), [7; 4_000]);
     }
 
     #[test]

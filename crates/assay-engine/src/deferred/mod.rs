@@ -28,7 +28,9 @@ mod recorder;
 mod second_look;
 mod settings;
 
-use assay_consensus::script::{Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext};
+use assay_consensus::script::{
+    Flags, InputStats, Interpreter, LongMessages, RuleSet, ScriptError, TxContext,
+};
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
@@ -58,6 +60,8 @@ struct Waiting<T> {
     stats: InputStats,
     /// Claims up to the end of this input's.
     claims_end: u32,
+    /// What need not be hashed again.
+    messages: LongMessages,
 }
 
 impl<T, P: Prove> Default for DeferredScripts<T, P> {
@@ -108,7 +112,8 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
             && claims > 0
         {
             let claims_end = self.recorder.claims() as u32;
-            self.waiting.push(Waiting { tag, stats, claims_end });
+            let messages = self.interpreter.take_long_messages();
+            self.waiting.push(Waiting { tag, stats, claims_end, messages });
         }
         verdict
     }
@@ -137,7 +142,11 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
             let end = waiting.claims_end as usize;
             if self.holds[begin..end].contains(&false) {
                 let known = self.recorder.answered(begin..end, &self.holds);
-                let mut interpreter = Again { interpreter: &mut self.interpreter, known: &known };
+                let mut interpreter = Again {
+                    interpreter: &mut self.interpreter,
+                    known: &known,
+                    messages: waiting.messages,
+                };
                 again(waiting.tag, waiting.stats, &mut interpreter);
             }
             begin = end;
@@ -155,6 +164,7 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
 pub struct Again<'a> {
     interpreter: &'a mut Interpreter,
     known: &'a [(Check<'a>, bool)],
+    messages: LongMessages,
 }
 
 impl Again<'_> {
@@ -173,9 +183,10 @@ impl Again<'_> {
         flags: Flags,
     ) -> Result<InputStats, ScriptError> {
         let mut checker = Answered::new(self.known);
-        self.interpreter.verify_input(context, input, flags, &mut checker).or_else(|_| {
-            self.interpreter.verify_input(context, input, flags, &mut ImmediateChecker)
-        })
+        let messages = std::mem::take(&mut self.messages);
+        self.interpreter.verify_input_again(context, input, flags, &mut checker, messages).or_else(
+            |_| self.interpreter.verify_input(context, input, flags, &mut ImmediateChecker),
+        )
     }
 }
 

@@ -40,8 +40,8 @@ struct Mark {
 enum Claim {
     /// Message, key and signature, one after the other.
     Ecdsa { at: u32, key_bytes: u32, sig_bytes: u32 },
-    /// Message of 32 bytes, key of 32 bytes, signature.
-    Schnorr { at: u32 },
+    /// Key of 32 bytes, signature of 64 bytes, message.
+    Schnorr { at: u32, message_bytes: u32 },
     /// Message of 32 bytes, signature of 64 bytes, key.
     SchnorrBch { at: u32, key_bytes: u32 },
     /// Internal key, tweak, output key.
@@ -66,6 +66,9 @@ struct Part {
 }
 
 const MESSAGE: usize = 32;
+
+/// A longer message (only scripts under other rules than today's have one) is not copied: its signature is verified at once.
+const MESSAGE_MAX: usize = 520;
 
 impl<P> Recorder<P> {
     fn mark(&self) -> Mark {
@@ -150,10 +153,10 @@ impl<P> Recorder<P> {
                 pubkey: self.slice(at, MESSAGE, key_bytes),
                 der_sig: self.slice(at, MESSAGE + key_bytes as usize, sig_bytes),
             },
-            Claim::Schnorr { at } => Check::Schnorr {
-                msg: self.slice(at, 0, MESSAGE as u32),
-                xonly: self.array(at, MESSAGE),
-                sig: self.array(at, MESSAGE + 32),
+            Claim::Schnorr { at, message_bytes } => Check::Schnorr {
+                xonly: self.array(at, 0),
+                sig: self.array(at, 32),
+                msg: self.slice(at, 32 + 64, message_bytes),
             },
             Claim::SchnorrBch { at, key_bytes } => Check::SchnorrBch {
                 msg: self.array(at, 0),
@@ -328,20 +331,20 @@ impl<P: Prove> SignatureChecker for Recorder<P> {
     }
 
     fn schnorr(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
-        if self.is_last(&Check::Schnorr { xonly, sig, msg }) {
-            return true;
-        }
-        let at = self.put(&[msg, xonly, sig]);
-        self.claim(Claim::Schnorr { at })
+        self.schnorr_of_any_length(xonly, sig, msg)
     }
 
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
-        match msg.try_into() {
-            Ok(msg) => self.schnorr(xonly, sig, msg),
-            // The lanes take messages of 32 bytes.
-            Err(_) => assay_secp::verify_schnorr(xonly, sig, msg),
+        if msg.len() > MESSAGE_MAX {
+            return assay_secp::verify_schnorr(xonly, sig, msg);
         }
+        if self.is_last(&Check::Schnorr { xonly, sig, msg }) {
+            return true;
+        }
+        let at = self.put(&[xonly, sig, msg]);
+        self.claim(Claim::Schnorr { at, message_bytes: msg.len() as u32 })
     }
+
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
         let at = self.put(&[msg, sig, pubkey]);
         self.claim(Claim::SchnorrBch { at, key_bytes: pubkey.len() as u32 })
@@ -377,5 +380,48 @@ impl<P: Prove> SignatureChecker for Recorder<P> {
         let (sigs, keys) = (sigs.len() as u8, keys.len() as u8);
         self.groups.push(Group { first_part, sigs, keys, guess });
         self.claim(Claim::Multisig { group })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_secp::verify_schnorr;
+    use secp256k1::{Keypair, SecretKey, schnorr};
+
+    use super::super::check::Batches;
+    use super::*;
+
+    #[test]
+    fn messages_of_any_length_are_decided_as_by_the_library() {
+        let secret = SecretKey::from_secret_bytes([5; 32]).expect("a key");
+        let keypair = Keypair::from_secret_key(&secret);
+        let xonly = keypair.x_only_public_key().0.to_byte_array();
+        let mut recorder: Recorder<Batches> = Recorder::default();
+        recorder.begin_input();
+        let mut expected = Vec::new();
+        for length in [0, 1, 31, 32, 33, 64, 519, 520, 521, 8_000] {
+            let msg = vec![length as u8; length];
+            let sig = schnorr::sign_no_aux_rand(&msg, &keypair).to_byte_array();
+            let mut wrong = sig;
+            wrong[40] ^= 1;
+            for sig in [sig, wrong] {
+                let valid = verify_schnorr(&xonly, &sig, &msg);
+                let said = recorder.schnorr_of_any_length(&xonly, &sig, &msg);
+                if length > MESSAGE_MAX {
+                    assert_eq!(said, valid, "{length} bytes are not deferred");
+                } else {
+                    assert!(said, "{length} bytes are claimed");
+                    expected.push(valid);
+                }
+            }
+        }
+        assert_eq!(recorder.claims(), expected.len());
+        let mut holds = Vec::new();
+        recorder.decide(None, &mut holds);
+        assert_eq!(holds, expected);
+        let checks = recorder.checks();
+        let is_whole =
+            |check: &Check<'_>| matches!(check, Check::Schnorr { msg, .. } if *msg == [8; 520]);
+        assert!(is_whole(&checks[14]), "520 bytes are kept whole");
     }
 }
