@@ -5,10 +5,10 @@ use super::sighash::CodeKey;
 /// Transactions whose legacy messages have about so many bytes have long ones.
 pub(super) const LONG_BYTES: usize = 4_096;
 
-/// Signature messages from before SegWit that were long, in the order in which the scripts of one input asked for them.
+/// Signature messages from before `SegWit` that were long, in the order in which the scripts of one input asked for them.
 ///
 /// A script may ask for a message of a megabyte as often as it has opcodes, each time another one. An input that runs again
-/// ([`Interpreter::verify_input_again`](super::Interpreter::verify_input_again)) need not hash them again: each stands under the script code and the hash type
+/// ([`verify_input_again`](super::Interpreter::verify_input_again)) need not hash them again: each stands under the script code and the hash type
 /// that it is for, and the rest of a message is the same for the whole input.
 #[derive(Clone, Debug, Default)]
 pub struct LongMessages {
