@@ -427,4 +427,4 @@ fn minimal_length(bytes: &mut [u8]) -> usize {
 
 #[cfg(test)]
 #[path = "bch_tests.rs"]
-mod tests;
+pub(super) mod tests;

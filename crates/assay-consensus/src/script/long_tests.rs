@@ -3,33 +3,9 @@
 use assay_testkit::chain::TxBuilder;
 use assay_wire::{Encoding, Transaction, TxOut};
 
+use crate::script::bch::tests::Scripted;
 use crate::script::opcode::op::*;
-use crate::script::{Flags, Interpreter, LongMessages, SignatureChecker, TxContext, asm};
-
-/// Gives one answer to everything and writes down what was asked.
-struct Asked {
-    answer: bool,
-    messages: Vec<[u8; 32]>,
-}
-
-impl SignatureChecker for Asked {
-    fn ecdsa(&mut self, _: &[u8], _: &[u8], msg: &[u8; 32]) -> bool {
-        self.messages.push(*msg);
-        self.answer
-    }
-    fn schnorr(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8; 32]) -> bool {
-        false
-    }
-    fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
-        false
-    }
-    fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {
-        false
-    }
-    fn taproot_tweak(&mut self, _: &[u8; 32], _: &[u8; 32], _: &[u8; 32], _: bool) -> bool {
-        false
-    }
-}
+use crate::script::{Flags, Interpreter, LongMessages, TxContext, asm};
 
 /// Checks with three hash types, the same ones twice in a row, with other script codes and with signatures that are deleted
 /// from them. A check that holds skips the one after it.
@@ -68,7 +44,7 @@ fn run(
     let spent = [TxOut { value: 2, script_pubkey: &script }; 2];
     let context = TxContext::new(tx.view(), &spent);
     let mut interpreter = Interpreter::new();
-    let mut checker = Asked { answer, messages: Vec::new() };
+    let mut checker = Scripted::new(answer);
     let verdict = match known {
         Some(known) => {
             interpreter.verify_input_again(&context, 1, Flags::P2SH, &mut checker, known)
@@ -76,7 +52,8 @@ fn run(
         None => interpreter.verify_input(&context, 1, Flags::P2SH, &mut checker),
     };
     verdict.expect("the script passes whatever the answers are");
-    (checker.messages, interpreter.take_long_messages())
+    let messages = checker.asked.into_iter().map(|question| question.3).collect();
+    (messages, interpreter.take_long_messages())
 }
 
 #[test]
