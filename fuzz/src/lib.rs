@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use assay_consensus::script::SignatureChecker;
+use assay_consensus::script::{PqScheme, SignatureChecker};
 
 /// Takes values off the front of the input; zeros when it has ended.
 pub struct Input<'a>(pub &'a [u8]);
@@ -57,6 +57,9 @@ impl SignatureChecker for FirstByte {
         sig[0] % 2 == 0
     }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], sig: &[u8; 64], _: &[u8]) -> bool {
+        sig[0] % 2 == 0
+    }
+    fn post_quantum(&mut self, _: PqScheme, _: &[u8], sig: &[u8], _: &[u8; 32]) -> bool {
         sig[0] % 2 == 0
     }
     fn schnorr_bch(&mut self, _: &[u8], sig: &[u8; 64], _: &[u8; 32]) -> bool {

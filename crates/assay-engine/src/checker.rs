@@ -1,6 +1,27 @@
-//! The immediate signature checker: every question is answered on the spot by libsecp256k1.
+//! The immediate signature checker: every question is answered on the spot, by libsecp256k1; for SLH-DSA by the standard's text, for ML-DSA
+//! by the library of `assay-pq`.
 
-use assay_consensus::script::SignatureChecker;
+use assay_consensus::script::{PqScheme, SignatureChecker};
+use assay_pq::{Check, Message, ParameterSet, ml_dsa, serial};
+
+/// The parameter set that scripts use, under rules that have SLH-DSA at all.
+pub(crate) const SLH_DSA: ParameterSet = ParameterSet::SHA2_128S;
+
+const _: () = assert!(
+    SLH_DSA.signature_bytes() == PqScheme::SlhDsa128s.signature_bytes()
+        && SLH_DSA.key_bytes() == PqScheme::SlhDsa128s.key_bytes()
+        && ml_dsa::SIGNATURE_BYTES == PqScheme::MlDsa44.signature_bytes()
+        && ml_dsa::KEY_BYTES == PqScheme::MlDsa44.key_bytes()
+);
+
+/// What a script asks: the message as FIPS 205 has it, with an empty context.
+pub(crate) fn slh_dsa_check<'a>(
+    key: &'a [u8],
+    signature: &'a [u8],
+    message: &'a [u8],
+) -> Check<'a> {
+    Check { key, message: Message::Pure { context: &[], message }, signature }
+}
 
 /// Answers each check as it is asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,6 +38,13 @@ impl SignatureChecker for ImmediateChecker {
 
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
         assay_secp::verify_schnorr(xonly, sig, msg)
+    }
+
+    fn post_quantum(&mut self, scheme: PqScheme, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool {
+        match scheme {
+            PqScheme::SlhDsa128s => serial::verify(&SLH_DSA, &slh_dsa_check(key, sig, msg)),
+            PqScheme::MlDsa44 => ml_dsa::verify(key, msg, &[], sig),
+        }
     }
 
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {

@@ -37,7 +37,7 @@ impl Check<'_> {
 }
 
 impl Message<'_> {
-    fn is_well_formed(&self) -> bool {
+    pub(crate) fn is_well_formed(&self) -> bool {
         match self {
             Self::Pure { context, .. } => context.len() <= 255,
             Self::Internal(_) => true,

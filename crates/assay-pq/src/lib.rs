@@ -1,4 +1,5 @@
-//! Verifies SLH-DSA-SHA2 signatures (FIPS 205), many at a time in vector lanes.
+//! Verifies SLH-DSA-SHA2 signatures (FIPS 205), many at a time in vector lanes, ML-DSA-44 ([`ml_dsa`]),
+//! and the part without state of SHRINCS ([`shrincs`]).
 //!
 //! ```
 //! use assay_pq::{Check, Message, ParameterSet, verify, verify_many};
@@ -21,18 +22,23 @@
 //! pure: no files, threads, clocks or environment (but for `assay_hash::cpu`, which says what kernels
 //! may use). Nothing is secret, nothing is constant time.
 //!
-//! Deliberately absent: signing, keys, the SHAKE parameter sets, and hashing a message beforehand
-//! ("HashSLH-DSA"), which a caller does and passes as [`Message::Internal`].
+//! Deliberately absent: signing with keys that protect something, the SHAKE parameter sets, and
+//! hashing a message beforehand ("HashSLH-DSA"), which a caller does and passes as
+//! [`Message::Internal`]. [`TestKey`] makes valid signatures for tests and measurements.
 #![deny(unsafe_code)]
 
 mod address;
 mod check;
 mod digest;
 mod lanes;
+pub mod ml_dsa;
 mod params;
 pub mod serial;
+pub mod shrincs;
+mod test_key;
 mod tweak;
 
 pub use check::{Check, Message};
 pub use lanes::{verify, verify_many, verify_many_with};
 pub use params::ParameterSet;
+pub use test_key::TestKey;

@@ -30,7 +30,11 @@ impl ParameterSet {
     /// SLH-DSA-SHA2-256f: signatures of 49,856 bytes.
     pub const SHA2_256F: Self = Self::new("SLH-DSA-SHA2-256f", 32, [68, 17, 9, 35]);
 
-    /// All, the smaller security categories first.
+    /// The stateless part of SHRINCS (draft of August 2026): FIPS 205 with other parameters, for 2^40
+    /// signatures a key. Signatures of 5,776 bytes; see [`shrincs`](crate::shrincs).
+    pub const SHRINCS_STATELESS: Self = Self::new("SHRINCS-stateless", 16, [45, 5, 13, 10]);
+
+    /// All of FIPS 205, the smaller security categories first.
     pub const ALL: [Self; 6] = [
         Self::SHA2_128S,
         Self::SHA2_128F,
@@ -48,7 +52,7 @@ impl ParameterSet {
         Self { name, n, h, d, a, k }
     }
 
-    /// The set with this name, in the spelling of FIPS 205.
+    /// The set of FIPS 205 with this name.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|set| set.name == name)
     }
@@ -163,6 +167,8 @@ mod tests {
             assert!(set.chains() <= ParameterSet::CHAINS_MAX);
         }
         assert_eq!(ParameterSet::by_name("SLH-DSA-SHAKE-128s"), None);
+        let shrincs = ParameterSet::SHRINCS_STATELESS;
+        assert_eq!((shrincs.key_bytes(), shrincs.signature_bytes()), (32, 5776));
     }
 
     /// A digit that grows makes the checksum fall: no signature can be advanced along all chains.

@@ -2,6 +2,8 @@
 //!
 //! Every hash is computed from its whole message, the block of `PK.seed` included.
 
+use std::ops::Range;
+
 use assay_hash::{Backend, Sha256, Sha512};
 
 use crate::address::{Kind, Place, address, place};
@@ -23,9 +25,8 @@ pub fn count_hashes(set: &ParameterSet, check: &Check<'_>) -> Option<(bool, Hash
     let (seed, root) = check.key.split_at(n);
     let (randomizer, rest) = check.signature.split_at(n);
     let (fors, hypertree) = rest.split_at(set.fors_trees() * (set.fors_height() + 1) * n);
-    let digest = message_digest(set, check, randomizer);
-    let indices = Indices::new(set, &digest);
-    let mut verifier = Verifier { set, seed, hashes: Hashes::default() };
+    let indices = indices(set, check, randomizer);
+    let mut verifier = Verifier::new(set, seed);
     let node = verifier.fors_key(&indices, fors);
     let node = verifier.hypertree_root(&indices, hypertree, node);
     Some((node == root, verifier.hashes))
@@ -40,6 +41,11 @@ pub struct Hashes {
     pub h: u64,
     /// WOTS+ and FORS public keys: `T_l`.
     pub t: u64,
+}
+
+/// What the message digest chooses.
+pub(crate) fn indices(set: &ParameterSet, check: &Check<'_>, randomizer: &[u8]) -> Indices {
+    Indices::new(set, &message_digest(set, check, randomizer))
 }
 
 /// `H_msg`, FIPS 205 section 11.2.
@@ -59,26 +65,28 @@ fn message_digest(set: &ParameterSet, check: &Check<'_>, randomizer: &[u8]) -> V
     digest
 }
 
-struct Verifier<'a> {
+/// The functions that signing and verifying share.
+pub(crate) struct Verifier<'a> {
     set: &'a ParameterSet,
     seed: &'a [u8],
     hashes: Hashes,
 }
 
-impl Verifier<'_> {
+impl<'a> Verifier<'a> {
+    pub(crate) fn new(set: &'a ParameterSet, seed: &'a [u8]) -> Self {
+        Self { set, seed, hashes: Hashes::default() }
+    }
+
     /// `fors_pkFromSig`, algorithm 17.
-    fn fors_key(&mut self, indices: &Indices, signature: &[u8]) -> Vec<u8> {
+    pub(crate) fn fors_key(&mut self, indices: &Indices, signature: &[u8]) -> Vec<u8> {
         let (n, a) = (self.set.n(), self.set.fors_height());
         let tree = place(0, indices.tree, Kind::ForsTree, indices.leaf);
         let mut roots = Vec::new();
         for (i, part) in signature.chunks((a + 1) * n).enumerate() {
             let mut index = (i << a) as u32 + indices.fors_leaf(self.set, i);
             let (secret, path) = part.split_at(n);
-            let mut node = self.f(&tree, [0, index], secret);
-            for (height, sibling) in path.chunks(n).enumerate() {
-                node = self.parent(&tree, height, &mut index, &node, sibling);
-            }
-            roots.extend(node);
+            let leaf = self.f(&tree, [0, index], secret);
+            roots.extend(self.climb(&tree, &mut index, leaf, path));
         }
         self.t(&place(0, indices.tree, Kind::ForsRoots, indices.leaf), &roots)
     }
@@ -95,11 +103,7 @@ impl Verifier<'_> {
         for (layer, part) in signature.chunks((self.set.chains() + height) * n).enumerate() {
             let (wots, path) = part.split_at(self.set.chains() * n);
             node = self.wots_key([layer as u64, tree], leaf, wots, &node);
-            let nodes = place(layer, tree, Kind::Tree, 0);
-            let mut index = leaf;
-            for (height, sibling) in path.chunks(n).enumerate() {
-                node = self.parent(&nodes, height, &mut index, &node, sibling);
-            }
+            node = self.climb(&place(layer, tree, Kind::Tree, 0), &mut leaf, node, path);
             leaf = (tree & ((1 << height) - 1)) as u32;
             tree >>= height;
         }
@@ -107,28 +111,60 @@ impl Verifier<'_> {
     }
 
     /// `wots_pkFromSig`, algorithm 8.
-    fn wots_key(
+    pub(crate) fn wots_key(
         &mut self,
         [layer, tree]: [u64; 2],
         leaf: u32,
         wots: &[u8],
         node: &[u8],
     ) -> Vec<u8> {
-        let chain = place(layer as usize, tree, Kind::WotsHash, leaf);
         let digits = wots_digits(node);
+        self.wots_key_from([layer, tree], leaf, wots, |i| digits[i])
+    }
+
+    /// The WOTS+ key of chains that have come to these steps.
+    pub(crate) fn wots_key_from(
+        &mut self,
+        [layer, tree]: [u64; 2],
+        leaf: u32,
+        values: &[u8],
+        step_of: impl Fn(usize) -> u8,
+    ) -> Vec<u8> {
+        let place_of_chains = place(layer as usize, tree, Kind::WotsHash, leaf);
         let mut ends = Vec::new();
-        for (i, value) in wots.chunks(self.set.n()).enumerate() {
-            let mut value = value.to_vec();
-            for step in digits[i]..CHAIN_END {
-                value = self.f(&chain, [i as u32, step.into()], &value);
-            }
-            ends.extend(value);
+        for (i, value) in values.chunks(self.set.n()).enumerate() {
+            ends.extend(self.chain(&place_of_chains, i, step_of(i)..CHAIN_END, value));
         }
         self.t(&place(layer as usize, tree, Kind::WotsKey, leaf), &ends)
     }
 
+    /// `chain`, algorithm 5.
+    pub(crate) fn chain(
+        &mut self,
+        place: &Place,
+        i: usize,
+        steps: Range<u8>,
+        value: &[u8],
+    ) -> Vec<u8> {
+        steps.fold(value.to_vec(), |value, step| self.f(place, [i as u32, step.into()], &value))
+    }
+
+    /// The root over a node of which these are the siblings, the lowest first; `index` becomes its.
+    pub(crate) fn climb(
+        &mut self,
+        place: &Place,
+        index: &mut u32,
+        mut node: Vec<u8>,
+        siblings: &[u8],
+    ) -> Vec<u8> {
+        for (height, sibling) in siblings.chunks(self.set.n()).enumerate() {
+            node = self.parent(place, height, index, &node, sibling);
+        }
+        node
+    }
+
     /// One step of algorithms 11 and 17: a node's parent; `index` becomes the parent's.
-    fn parent(
+    pub(crate) fn parent(
         &mut self,
         place: &Place,
         height: usize,

@@ -206,7 +206,8 @@ fn lists_come_as_text_and_as_json() {
             "bitcoin-scaling",
             "history",
             "history-settled",
-            "sighash-scaling"
+            "sighash-scaling",
+            "wide-set"
         ]
     );
     // What is shown can be used.

@@ -16,13 +16,10 @@ use anyhow::{Context as _, Result, bail, ensure};
 use assay_peer_pairing::assay::{PRECOMPILES, gas, precompile_input};
 use assay_peer_pairing::evm;
 use assay_peer_pairing::table::Work;
+use assay_peer_pairing::turns::{Side, measure};
 use assay_secp::Recoverer;
 use assay_secp::ethereum::{ECRECOVER_GAS, ecrecover_all};
-use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
-
-/// Samples are this long, nanoseconds, but for calls that take longer.
-const SAMPLE_NS: u64 = 2_000_000;
 
 const ROUNDS: usize = 31;
 
@@ -43,16 +40,8 @@ const SIZES: [(&str, &[usize]); 9] = [
 struct Case {
     name: String,
     gas: u64,
-    ours: Box<dyn FnMut()>,
-    revm: Box<dyn FnMut()>,
-}
-
-/// What was measured.
-struct Figures {
-    ours_ns: f64,
-    revm_ns: f64,
-    /// Of revm's time to ours: lower end, median, upper end.
-    ratio: [f64; 3],
+    /// Ours, then revm.
+    sides: [Side; 2],
 }
 
 struct Arguments {
@@ -82,8 +71,9 @@ fn main() -> Result<()> {
     for (done, (name, size)) in cases.iter().enumerate() {
         eprintln!("{name} {size}: {done} of {} done", cases.len());
         let mut case = case(name, *size)?;
-        let figures = measure(&mut case, rounds);
-        let Figures { ours_ns, revm_ns, ratio: [low, median, high] } = figures;
+        let figures = measure(&mut case.sides, rounds);
+        let (ours_ns, revm_ns, [low, median, high]) =
+            (figures[0].ns, figures[1].ns, figures[1].ratio);
         slower += usize::from(high < 1.0);
         let rate = |ns: f64| case.gas as f64 / (ns / 1e3);
         if is_json {
@@ -161,8 +151,10 @@ fn case(name: &'static str, size: usize) -> Result<Case> {
     Ok(Case {
         name: title,
         gas,
-        ours: Box::new(move || drop(black_box(run(black_box(&input))))),
-        revm: Box::new(move || drop(black_box(evm::verdict(theirs, black_box(&again))))),
+        sides: [
+            Side::new(1, move || drop(black_box(run(black_box(&input))))),
+            Side::new(1, move || drop(black_box(evm::verdict(theirs, black_box(&again))))),
+        ],
     })
 }
 
@@ -183,62 +175,9 @@ fn recoveries(name: String, work: &Work) -> Result<Case> {
     Ok(Case {
         name,
         gas: ECRECOVER_GAS * work.size as u64,
-        ours: Box::new(move || drop(black_box(ours()))),
-        revm: Box::new(move || drop(black_box(revm()))),
+        sides: [
+            Side::new(1, move || drop(black_box(ours()))),
+            Side::new(1, move || drop(black_box(revm()))),
+        ],
     })
-}
-
-fn measure(case: &mut Case, rounds: usize) -> Figures {
-    let sides = [&mut case.ours, &mut case.revm];
-    let mut sides = sides.map(|run| {
-        let iterations = calibrate(run);
-        (run, iterations)
-    });
-    let (mut times, mut ratios) = ([Vec::new(), Vec::new()], Vec::new());
-    for round in 0..rounds {
-        let mut ns = [0.0; 2];
-        for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            let (run, iterations) = &mut sides[side];
-            ns[side] = sample(run, *iterations) / *iterations as f64;
-        }
-        ratios.push(ns[1] / ns[0]);
-        times[0].push(ns[0]);
-        times[1].push(ns[1]);
-    }
-    let [ours_ns, revm_ns] = times.map(|mut times| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    });
-    ratios.sort_by(f64::total_cmp);
-    // The 95 % interval of a median by ranks, with the normal approximation of the binomial distribution.
-    let count = ratios.len() as f64;
-    let low = ((count / 2.0 - 0.98 * count.sqrt()).floor().max(0.0)) as usize;
-    let ratio = [low, ratios.len() / 2, ratios.len() - 1 - low].map(|rank| ratios[rank]);
-    Figures { ours_ns, revm_ns, ratio }
-}
-
-/// Iterations of a sample; its own calls fill the caches.
-fn calibrate(run: &mut Box<dyn FnMut()>) -> u64 {
-    let mut iterations = 1;
-    loop {
-        let ns = sample(run, iterations);
-        if ns as u64 >= SAMPLE_NS / 2 {
-            return (iterations as f64 * SAMPLE_NS as f64 / ns).ceil().max(1.0) as u64;
-        }
-        iterations *= 2;
-    }
-}
-
-fn sample(run: &mut Box<dyn FnMut()>, iterations: u64) -> f64 {
-    let start_ns = cpu_ns();
-    for _ in 0..iterations {
-        run();
-    }
-    (cpu_ns() - start_ns).max(1) as f64
-}
-
-/// CPU time of this thread so far.
-fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

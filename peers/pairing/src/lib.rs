@@ -13,5 +13,6 @@ pub mod session;
 pub mod signatures;
 pub mod supranational;
 pub mod table;
+pub mod turns;
 
 pub use session::{SUBJECTS, Session, Subject, subject};

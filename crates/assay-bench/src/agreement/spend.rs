@@ -1,6 +1,6 @@
 //! A transaction that spends the outputs of programs, with signatures that are right before anything is changed.
 
-use assay_consensus::script::{Flags, SignatureChecker, TxContext, verify_input};
+use assay_consensus::script::{Flags, PqScheme, SignatureChecker, TxContext, verify_input};
 use assay_hash::hash160;
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut, encode};
 
@@ -160,6 +160,9 @@ impl SignatureChecker for Asked {
         self.note(message)
     }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        unreachable!("asked under today's rules")
+    }
+    fn post_quantum(&mut self, _: PqScheme, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
         unreachable!("asked under today's rules")
     }
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], message: &[u8; 32]) -> bool {

@@ -6,7 +6,7 @@ use assay_wire::{Encoding, Transaction, TxOut};
 
 use super::*;
 use crate::script::opcode::op::*;
-use crate::script::{SIGHASH_ALL, TxContext, verify_input};
+use crate::script::{PqScheme, SIGHASH_ALL, TxContext, verify_input};
 
 /// Answers every question alike and remembers what it was asked.
 pub(in crate::script) struct Scripted {
@@ -35,6 +35,9 @@ impl SignatureChecker for Scripted {
         self.note("bip340", xonly, sig, msg)
     }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        false
+    }
+    fn post_quantum(&mut self, _: PqScheme, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
         false
     }
 

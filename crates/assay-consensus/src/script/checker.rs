@@ -9,6 +9,33 @@ pub struct SignedMessage<'a> {
     pub msg: [u8; 32],
 }
 
+/// A post-quantum signature scheme, which scripts have under rules of proposals alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PqScheme {
+    /// SLH-DSA-SHA2-128s (FIPS 205, table 2).
+    SlhDsa128s,
+    /// ML-DSA-44 (FIPS 204, table 2).
+    MlDsa44,
+}
+
+impl PqScheme {
+    /// Bytes of a public key.
+    pub const fn key_bytes(self) -> usize {
+        match self {
+            Self::SlhDsa128s => 32,
+            Self::MlDsa44 => 1312,
+        }
+    }
+
+    /// Bytes of a signature.
+    pub const fn signature_bytes(self) -> usize {
+        match self {
+            Self::SlhDsa128s => 7856,
+            Self::MlDsa44 => 2420,
+        }
+    }
+}
+
 /// Verifies signatures whose messages the interpreter has computed.
 ///
 /// Implementations decide at once (for exactness), record and answer "true" (to verify many at a
@@ -24,6 +51,9 @@ pub trait SignatureChecker {
 
     /// Schnorr by BIP-0340 of a message that need not have 32 bytes (BIP-0348).
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool;
+
+    /// A post-quantum signature, of a pure message with an empty context; key and signature have the scheme's lengths.
+    fn post_quantum(&mut self, scheme: PqScheme, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool;
 
     /// Schnorr by Bitcoin Cash's specification of May 2019.
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool;
@@ -65,6 +95,9 @@ impl<C: SignatureChecker + ?Sized> SignatureChecker for &mut C {
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
         (**self).schnorr_of_any_length(xonly, sig, msg)
     }
+    fn post_quantum(&mut self, scheme: PqScheme, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool {
+        (**self).post_quantum(scheme, key, sig, msg)
+    }
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {
         (**self).schnorr_bch(pubkey, sig, msg)
     }
@@ -98,6 +131,9 @@ impl SignatureChecker for Unasked {
         false
     }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        false
+    }
+    fn post_quantum(&mut self, _: PqScheme, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
         false
     }
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {

@@ -32,7 +32,10 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         key_at: usize,
     ) -> Result<bool, ScriptError> {
         if self.version == SigVersion::Tapscript {
-            return self.check_sig_tapscript(frame, sig_at, key_at);
+            return self.check_sig_tapscript(frame, sig_at, key_at, |exec, key, position| {
+                let (&sig, hash_type) = split_schnorr(exec.stack.peek(sig_at))?;
+                exec.verify_schnorr(&sig, hash_type, key, Some(position))
+            });
         }
         if self.flags.contains(Flags::BCH) {
             return self.bch_check_sig(frame, sig_at, key_at);
@@ -159,12 +162,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         Ok(())
     }
 
-    /// BIP-0342's rules for one signature; their order is consensus.
-    fn check_sig_tapscript(
+    /// BIP-0342's rules for one signature, whatever the scheme that `verify` has; their order is consensus.
+    #[inline]
+    pub(super) fn check_sig_tapscript(
         &mut self,
         frame: &Frame<'_>,
         sig_at: usize,
         key_at: usize,
+        verify: impl FnOnce(&mut Self, &[u8; 32], &TapscriptPosition) -> Result<(), ScriptError>,
     ) -> Result<bool, ScriptError> {
         let given = !self.stack.peek(sig_at).is_empty();
         if given {
@@ -180,8 +185,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                     leaf_hash: self.tap.leaf_hash,
                     code_separator: frame.code_separator,
                 };
-                let (sig, hash_type) = split_schnorr(self.stack.peek(sig_at))?;
-                self.verify_schnorr(&sig, hash_type, &key, Some(&position))?;
+                verify(self, &key, &position)?;
             }
         } else if self.flags.contains(Flags::DISCOURAGE_UPGRADABLE_PUBKEYTYPE) {
             return Err(ScriptError::DiscourageUpgradablePubkeyType);
@@ -211,11 +215,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         if self.checker.schnorr(key, sig, &message) { Ok(()) } else { Err(ScriptError::SchnorrSig) }
     }
 
-    /// `sig num key CHECKSIGADD` gives `num` plus the outcome.
-    pub(super) fn check_sig_add(&mut self, frame: &Frame<'_>) -> Result<(), ScriptError> {
+    /// `sig num key CHECKSIGADD` gives `num` plus the outcome; `check` finds the signature at depth 2 and the key on top.
+    pub(super) fn check_sig_add(
+        &mut self,
+        check: impl FnOnce(&mut Self) -> Result<bool, ScriptError>,
+    ) -> Result<(), ScriptError> {
         self.stack.need(3)?;
         let count = self.number(1)?;
-        let valid = self.check_sig(frame, 2, 0)?;
+        let valid = check(self)?;
         self.stack.drop_top(3);
         self.stack.push_num(count + i64::from(valid));
         Ok(())
@@ -373,16 +380,25 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     }
 }
 
-/// Splits a Taproot signature into its 64 bytes and its hash type; 65 bytes must not spell out the
-/// default type (BIP-0341).
-pub(super) fn split_schnorr(sig: &[u8]) -> Result<([u8; 64], u8), ScriptError> {
-    let (head, hash_type) = match sig {
-        [_, .., 0] if sig.len() == 65 => return Err(ScriptError::SchnorrSigHashType),
-        [head @ .., hash_type] if head.len() == 64 => (head, *hash_type),
-        _ => (sig, 0),
-    };
-    let sig = head.try_into().map_err(|_| ScriptError::SchnorrSigSize)?;
-    Ok((sig, hash_type))
+/// Splits a Taproot signature into its 64 bytes and its hash type.
+pub(super) fn split_schnorr(sig: &[u8]) -> Result<(&[u8; 64], u8), ScriptError> {
+    let (sig, hash_type) = split_hash_type(sig, 64, ScriptError::SchnorrSigSize)?;
+    Ok((sig.first_chunk().ok_or(ScriptError::SchnorrSigSize)?, hash_type))
+}
+
+/// Splits off the hash type of a signature of so many bytes: the default one is left out and must not be spelt out (BIP-0341).
+#[inline]
+pub(super) fn split_hash_type(
+    sig: &[u8],
+    bytes: usize,
+    wrong_size: ScriptError,
+) -> Result<(&[u8], u8), ScriptError> {
+    match sig.split_at_checked(bytes) {
+        Some((sig, [])) => Ok((sig, 0)),
+        Some((_, [0])) => Err(ScriptError::SchnorrSigHashType),
+        Some((sig, [hash_type])) => Ok((sig, *hash_type)),
+        _ => Err(wrong_size),
+    }
 }
 
 fn starts_with_push(code: &[u8], prefix: &[u8], data: &[u8]) -> bool {
@@ -457,8 +473,8 @@ mod tests {
 
     #[test]
     fn schnorr_signature_sizes() {
-        assert_eq!(split_schnorr(&[3; 64]), Ok(([3; 64], 0)));
-        assert_eq!(split_schnorr(&[3; 65]), Ok(([3; 64], 3)));
+        assert_eq!(split_schnorr(&[3; 64]), Ok((&[3; 64], 0)));
+        assert_eq!(split_schnorr(&[3; 65]), Ok((&[3; 64], 3)));
         assert_eq!(split_schnorr(&[0; 65]), Err(ScriptError::SchnorrSigHashType));
         for length in [0, 1, 63, 66] {
             assert_eq!(split_schnorr(&vec![1; length]), Err(ScriptError::SchnorrSigSize));

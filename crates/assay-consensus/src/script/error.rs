@@ -78,6 +78,9 @@ script_errors! {
     SchnorrSigSize, "SCHNORR_SIG_SIZE", "Invalid Schnorr signature size";
     SchnorrSigHashType, "SCHNORR_SIG_HASHTYPE", "Invalid Schnorr signature hash type";
     SchnorrSig, "SCHNORR_SIG", "Invalid Schnorr signature";
+    PqSigSize, "PQ_SIG_SIZE", "Invalid post-quantum signature size";
+    PqKeyHash, "PQ_KEY_HASH", "Post-quantum public key does not match its hash";
+    PqSig, "PQ_SIG", "Invalid post-quantum signature";
     TaprootWrongControlSize, "TAPROOT_WRONG_CONTROL_SIZE", "Invalid Taproot control block size";
     TapscriptValidationWeight, "TAPSCRIPT_VALIDATION_WEIGHT", "Too much signature validation relative to witness weight";
     TapscriptCheckMultisig, "TAPSCRIPT_CHECKMULTISIG", "OP_CHECKMULTISIG(VERIFY) is not available in tapscript";

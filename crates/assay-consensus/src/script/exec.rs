@@ -224,7 +224,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
             op::CHECKSEQUENCEVERIFY => self.check_sequence(),
             op::NOP1 | op::NOP4..=op::NOP10 => {
                 if let Some(operation) = self.language.operations.get(opcode) {
-                    return self.proposed(operation);
+                    return self.proposed(frame, operation);
                 }
                 if self.flags.contains(Flags::DISCOURAGE_UPGRADABLE_NOPS) {
                     return Err(ScriptError::DiscourageUpgradableNops);
@@ -259,10 +259,12 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                     ScriptError::CheckMultisigVerify,
                 )
             }
-            op::CHECKSIGADD if self.version == SigVersion::Tapscript => self.check_sig_add(frame),
+            op::CHECKSIGADD if self.version == SigVersion::Tapscript => {
+                self.check_sig_add(|exec| exec.check_sig(frame, 2, 0))
+            }
             _ if self.flags.contains(Flags::BCH) => self.bch_op(frame, opcode),
             _ => match self.language.operations.get(opcode) {
-                Some(operation) => self.proposed(operation),
+                Some(operation) => self.proposed(frame, operation),
                 None => Err(ScriptError::BadOpcode),
             },
         }

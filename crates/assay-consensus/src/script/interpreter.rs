@@ -58,6 +58,14 @@ impl Interpreter {
         Self { rules, ..Self::default() }
     }
 
+    /// The same, except that an element which a script copies and hashes is hashed for each copy, as in other interpreters: for
+    /// measurements of what rules let scripts do. Nothing but the time depends on it.
+    #[must_use]
+    pub fn hashing_every_copy(mut self) -> Self {
+        self.stack.hashes_every_copy = true;
+        self
+    }
+
     /// Verifies that the scripts and the witness of input number `input` satisfy the output it
     /// spends, under the rules in `flags` (Core `VerifyScript`).
     ///

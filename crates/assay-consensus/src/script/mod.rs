@@ -34,7 +34,7 @@ mod stack;
 mod witness;
 
 pub use ahead::{INPUTS_MIN as MESSAGES_TOGETHER_INPUTS_MIN, LANES as MESSAGES_TOGETHER};
-pub use checker::{SignatureChecker, SignedMessage};
+pub use checker::{PqScheme, SignatureChecker, SignedMessage};
 pub use context::TxContext;
 pub use error::ScriptError;
 pub use flags::Flags;

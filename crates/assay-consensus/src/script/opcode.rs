@@ -101,6 +101,10 @@ pub mod op {
     pub const INTERNALKEY: u8 = 0xcb;
     pub const CHECKSIGFROMSTACK: u8 = 0xcc;
     pub const TEMPLATEHASH: u8 = 0xce;
+    /// Proposed (PQSIG draft), in tapscript.
+    pub const CHECKSIG_SLH: u8 = 0x7f;
+    pub const CHECKSIGADD_SLH: u8 = 0x80;
+    pub const CHECKSIG_ML: u8 = 0x81;
 
     pub const SPLIT: u8 = SUBSTR;
     pub const NUM2BIN: u8 = LEFT;

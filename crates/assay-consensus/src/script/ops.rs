@@ -191,10 +191,16 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         Ok(())
     }
 
-    /// Replaces the top element by a hash of it.
+    /// Replaces the top element by a hash of it. A large one is hashed once however often a script copies it: an opcode costs a
+    /// weight unit whatever it hashes.
     #[inline]
     pub(super) fn hash(&mut self, opcode: u8) -> Result<(), ScriptError> {
         self.stack.need(1)?;
+        let data = self.stack.peek(0);
+        let is_large = data.len() >= LARGE_BYTES && !self.stack.hashes_every_copy;
+        if is_large && self.stack.recall_digest(opcode) {
+            return Ok(());
+        }
         let data = self.stack.peek(0);
         let (short, long);
         let digest: &[u8] = match opcode {
@@ -219,11 +225,18 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 &long
             }
         };
-        self.stack.drop_top(1);
-        self.stack.push(digest);
+        if is_large {
+            self.stack.keep_digest(opcode, digest);
+        } else {
+            self.stack.drop_top(1);
+            self.stack.push(digest);
+        }
         Ok(())
     }
 }
+
+/// From three blocks of a hash function on, looking for a digest is worth while.
+const LARGE_BYTES: usize = 120;
 
 /// Fails when a rule keeps this opcode from copying one of the elements at these depths.
 #[inline]

@@ -59,6 +59,9 @@ fn success_opcodes_stay_what_they_are_without_the_proposal() {
         (CHECKSIGFROMSTACK, "csfs"),
         (INTERNALKEY, "internalkey"),
         (TEMPLATEHASH, "templatehash"),
+        (CHECKSIG_SLH, "slh"),
+        (CHECKSIGADD_SLH, "slh"),
+        (CHECKSIG_ML, "ml"),
     ] {
         let script = [opcode, RETURN];
         assert_eq!(run("today", &script, &[]), Ok(()), "{name}");
@@ -68,8 +71,9 @@ fn success_opcodes_stay_what_they_are_without_the_proposal() {
         // Unknown or disabled outside tapscript, whatever the rule set.
         let builder = TxBuilder::new(2).input(7, 0, &[], 0).output(1, &[PUSH1]);
         let bare = verify(name, &builder, &[&[PUSH1, PUSH1, PUSH1, opcode]], 0, Flags::NONE);
+        let is_disabled = [CAT, CHECKSIG_SLH, CHECKSIGADD_SLH, CHECKSIG_ML].contains(&opcode);
         let expected =
-            if opcode == CAT { ScriptError::DisabledOpcode } else { ScriptError::BadOpcode };
+            if is_disabled { ScriptError::DisabledOpcode } else { ScriptError::BadOpcode };
         assert_eq!(bare, Err(expected), "{name}");
     }
 }
@@ -302,4 +306,40 @@ fn proposals_are_soft_forks() {
         verdicts.iter().all(|[allowed, forbidden]| *allowed > 20 && *forbidden > 20),
         "{verdicts:?}"
     );
+}
+
+/// Scripts that copy, move and hash large elements; what was hashed before is compared with its hash now.
+#[test]
+fn kept_digests_change_no_verdict() {
+    const HASHES: [u8; 5] = [RIPEMD160, SHA1, SHA256, HASH160, HASH256];
+    let mut dice = Random(48);
+    for round in 0..300 {
+        let mut script = Vec::new();
+        for _ in 0..100 + dice.below(150) {
+            let hash = HASHES[dice.below(5)];
+            match dice.below(6) {
+                0 => script.extend([DUP, hash, DROP]),
+                1 => script.extend([OVER, hash, TOALTSTACK]),
+                2 => script.extend([SWAP, TUCK, hash, DROP]),
+                3 => script.extend([DUP2, CAT, hash, DROP]),
+                4 => script.extend([DUP, hash, TOALTSTACK, DUP, hash, FROMALTSTACK, EQUALVERIFY]),
+                _ => script.extend([DUP3, hash, ROT, hash]),
+            }
+        }
+        let arguments = [&[round as u8; 130][..], &[2; 200], &[3; 119], &[4; 260]];
+        let (script_pubkey, control) = spend_of_leaf(&script);
+        let witness = [&arguments[..], &[&script, &control]].concat();
+        let builder = TxBuilder::new(2).input(7, 0, &[], 0).output(1, &[PUSH1]).witness(&witness);
+        let tx = Transaction::parse(builder.bytes(), Encoding::Segwit).expect("a transaction");
+        let spent = [TxOut { value: 2, script_pubkey: &script_pubkey }];
+        let context = TxContext::new(tx.view(), &spent);
+        let rules = RuleSet::by_name("cat").expect("a name");
+        for mut interpreter in
+            [Interpreter::with_rules(rules), Interpreter::with_rules(rules).hashing_every_copy()]
+        {
+            let flags = Flags::BITCOIN_BLOCK;
+            let verdict = interpreter.verify_input(&context, 0, flags, &mut Scripted::default());
+            assert_eq!(verdict, Err(ScriptError::CleanStack), "{round}: runs to its end");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Rule sets by name, and several proposals together.
 
+use super::checker::PqScheme;
 use super::opcode::op;
 use super::rules::{Copies, LEAF_TAPSCRIPT, Language, Operation, Program, RuleSet};
 
@@ -19,7 +20,7 @@ const ELEMENT_BYTES_8000: usize = 8000;
 const COPY_BYTES_MAX: usize = 520;
 
 /// Every name, in the order in which help lists them.
-pub const NAMED_RULES: [NamedRules; 15] = [
+pub const NAMED_RULES: [NamedRules; 17] = [
     named("today", "the rules in force", |rules| *rules),
     named(
         "bip54",
@@ -80,7 +81,7 @@ pub const NAMED_RULES: [NamedRules; 15] = [
     ),
     named(
         "pqsig",
-        "elements of the PQSIG draft: witness items of tapscript up to 8,000 bytes, pushes up to 520, eight opcodes do not copy above 520; its signature opcodes are not included",
+        "elements of the PQSIG draft: witness items of tapscript up to 8,000 bytes, pushes up to 520, eight opcodes do not copy above 520; its signature opcodes: slh, ml",
         |rules| {
             in_tapscript(rules, |language| Language {
                 element_bytes_max: ELEMENT_BYTES_8000,
@@ -96,6 +97,26 @@ pub const NAMED_RULES: [NamedRules; 15] = [
             ..language
         })
     }),
+    named(
+        "slh",
+        "signature opcodes of the PQSIG draft: OP_CHECKSIG_SLH and OP_CHECKSIGADD_SLH (0x7f, 0x80) in tapscript, SLH-DSA-SHA2-128s; a signature needs elements of 7,856 bytes, so add pqsig or report-8000",
+        |rules| {
+            in_tapscript(rules, |language| {
+                let scheme = PqScheme::SlhDsa128s;
+                let language = added(language, op::CHECKSIG_SLH, Operation::CheckSigPq(scheme));
+                added(language, op::CHECKSIGADD_SLH, Operation::CheckSigAddPq(scheme))
+            })
+        },
+    ),
+    named(
+        "ml",
+        "OP_CHECKSIG_ML of the same draft (0x81) in tapscript, ML-DSA-44; key and signature are one element of 3,732 bytes, the script holds the key's hash",
+        |rules| {
+            in_tapscript(rules, |language| {
+                added(language, op::CHECKSIG_ML, Operation::CheckSigPq(PqScheme::MlDsa44))
+            })
+        },
+    ),
     named(
         "shrincs-6000",
         "elements of the SHRINCS draft: leaf version 0xc2 runs tapscript with 6,000 bytes and free copying; its signatures are not included",

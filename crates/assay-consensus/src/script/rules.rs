@@ -1,5 +1,6 @@
 //! The rules of scripts as data: today's, and what they would be under proposals.
 
+use super::checker::PqScheme;
 use super::opcode::{MAX_ELEMENT_SIZE, MAX_STACK_SIZE, op};
 
 /// What a set of rules says about scripts and blocks.
@@ -155,6 +156,10 @@ pub enum Operation {
     InternalKey,
     /// `OP_TEMPLATEHASH` (BIP-0446).
     TemplateHash,
+    /// `OP_CHECKSIG_SLH` and `OP_CHECKSIG_ML` (PQSIG draft).
+    CheckSigPq(PqScheme),
+    /// `OP_CHECKSIGADD_SLH` (PQSIG draft).
+    CheckSigAddPq(PqScheme),
 }
 
 /// A table from opcodes to the meanings that they have instead of `OP_SUCCESSx` or NOP.

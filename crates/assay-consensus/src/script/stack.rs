@@ -5,6 +5,8 @@
 //! Ranges nobody refers to any more are reclaimed when the arena has grown far enough (only
 //! tapscript, which has no limit on operations, ever gets there).
 
+use std::collections::HashMap;
+
 use super::error::ScriptError;
 use super::num;
 
@@ -23,11 +25,21 @@ pub(super) struct Stack {
     saved: Vec<Range>,
     /// Arena size at which unused ranges are reclaimed.
     reclaim_at: usize,
+    /// Digests in the arena, by opcode and by the range that was hashed: a copy is the same range.
+    digests: HashMap<(u8, u32, u32), Range>,
+    /// Large elements that were hashed.
+    hashed: u32,
+    /// No digest is recalled.
+    pub(super) hashes_every_copy: bool,
 }
 
 /// Arena size below which reclaiming is not worth while: several times the most that 1000 elements
 /// of 520 bytes can refer to.
 const RECLAIM_MIN: usize = 4 << 20;
+/// So many digests of an input are not kept: hardly any script hashes more than one large element, and it should not pay for others.
+const HASHED_MIN: u32 = 4;
+/// Digests that are kept at most: more than the pairs of an element that is on the stacks and an opcode that hashes.
+const DIGESTS_MAX: usize = 1 << 13;
 /// Capacities above these are given back between inputs.
 const KEEP_BYTES: usize = 1 << 20;
 const KEEP_ELEMENTS: usize = 1 << 14;
@@ -40,6 +52,8 @@ impl Stack {
         self.main.clear();
         self.alt.clear();
         self.saved.clear();
+        self.digests.clear();
+        self.hashed = 0;
         self.reclaim_at = RECLAIM_MIN;
         if self.bytes.capacity() > KEEP_BYTES {
             self.bytes.shrink_to(KEEP_BYTES);
@@ -189,6 +203,33 @@ impl Stack {
         }
     }
 
+    /// Replaces the top element by what this opcode made of it, or of what it is a copy of, before; whether that is known.
+    pub(super) fn recall_digest(&mut self, opcode: u8) -> bool {
+        if self.hashed <= HASHED_MIN {
+            return false;
+        }
+        let Some(top) = self.main.last_mut() else { return false };
+        let Some(known) = self.digests.get(&(opcode, top.start, top.length)) else { return false };
+        *top = *known;
+        true
+    }
+
+    /// Replaces the top element by what this opcode made of it.
+    pub(super) fn keep_digest(&mut self, opcode: u8, digest: &[u8]) {
+        let Some(top) = self.main.pop() else { return };
+        self.hashed = self.hashed.saturating_add(1);
+        if self.hashed <= HASHED_MIN {
+            return self.push(digest);
+        }
+        if self.digests.len() >= DIGESTS_MAX {
+            self.digests.clear();
+        }
+        let kept = Range { start: self.bytes.len() as u32, length: digest.len() as u32 };
+        self.digests.insert((opcode, top.start, top.length), kept);
+        // Where this reclaims, all digests are forgotten.
+        self.push(digest);
+    }
+
     /// Replaces the top element by its first `at` bytes and the rest; `at` must not exceed it.
     pub(super) fn split(&mut self, at: usize) {
         let Some(range) = self.main.pop() else { return };
@@ -235,6 +276,7 @@ impl Stack {
         }
         self.reclaim_at = kept.len() + RECLAIM_MIN;
         self.bytes = kept;
+        self.digests.clear();
     }
 }
 
@@ -283,6 +325,63 @@ mod tests {
         }
         assert!(stack.bytes.len() <= 2 * RECLAIM_MIN, "{}", stack.bytes.len());
         assert_eq!(stack.peek(0), [7; 4_000]);
+    }
+
+    /// Elements are pushed, copied, moved, hashed and dropped at random, with and without kept digests.
+    #[test]
+    fn digests_are_those_of_their_elements() {
+        let hash = |opcode: u8, data: &[u8]| match opcode {
+            0 => assay_hash::sha256(data).to_vec(),
+            1 => assay_hash::ripemd160(data).to_vec(),
+            _ => assay_hash::sha1(data).to_vec(),
+        };
+        let mut stack = Stack::default();
+        stack.clear();
+        let mut model: Vec<Vec<u8>> = Vec::new();
+        let (mut seed, mut recalled, mut forgotten) = (1u32, 0, 0);
+        for step in 0..200_000u32 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let kept = stack.digests.len();
+            let choice = (seed >> 24) as usize;
+            if model.len() < 3 || choice.is_multiple_of(4) {
+                let data = vec![(seed >> 16) as u8; 100 + choice];
+                stack.push(&data);
+                model.push(data);
+            } else if choice % 4 == 1 {
+                let depth = choice % model.len();
+                stack.push_again(depth);
+                model.push(model[model.len() - 1 - depth].clone());
+            } else if choice % 4 == 2 {
+                let depth = choice % model.len();
+                stack.roll(depth);
+                let element = model.remove(model.len() - 1 - depth);
+                model.push(element);
+            } else {
+                let opcode = (seed >> 20) as u8 % 3;
+                let digest = hash(opcode, stack.peek(0));
+                if stack.recall_digest(opcode) {
+                    recalled += 1;
+                } else {
+                    stack.keep_digest(opcode, &digest);
+                }
+                if let Some(top) = model.last_mut() {
+                    *top = hash(opcode, top);
+                }
+            }
+            if model.len() > 60 {
+                stack.drop_top(30);
+                model.truncate(model.len() - 30);
+            }
+            forgotten += usize::from(stack.digests.len() < kept);
+            assert_eq!(stack.top(), model.last().map(Vec::as_slice), "{step}");
+        }
+        assert!(recalled > 1_000 && forgotten > 0, "{recalled} {forgotten}");
+        for (depth, expected) in model.iter().rev().enumerate() {
+            assert_eq!(stack.peek(depth), expected);
+        }
+        stack.clear();
+        stack.push(&[7; 300]);
+        assert!(!stack.recall_digest(0), "another input");
     }
 
     #[test]

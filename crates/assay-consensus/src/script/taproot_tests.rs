@@ -6,7 +6,7 @@ use assay_wire::{Encoding, Transaction, TxOut};
 
 use super::*;
 use crate::script::opcode::op::*;
-use crate::script::{TapscriptPosition, TxContext, verify_input};
+use crate::script::{PqScheme, TapscriptPosition, TxContext, verify_input};
 
 /// Accepts Schnorr signatures over the messages in the list, or over any without a list; of other messages than those of
 /// transactions, those that begin with the length of the message.
@@ -25,6 +25,9 @@ impl SignatureChecker for Scripted {
     }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
         sig[0] as usize == msg.len()
+    }
+    fn post_quantum(&mut self, _: PqScheme, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool {
+        sig[..key.len()] == *key && self.accept.as_ref().is_none_or(|accept| accept.contains(msg))
     }
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {
         false

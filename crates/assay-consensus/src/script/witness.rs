@@ -207,7 +207,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
         match count {
             0 => return Err(ScriptError::WitnessProgramWitnessEmpty),
             1 => {
-                let (sig, hash_type) = split_schnorr(last[2])?;
+                let (&sig, hash_type) = split_schnorr(last[2])?;
                 return self.verify_schnorr(&sig, hash_type, program, None);
             }
             _ => {}

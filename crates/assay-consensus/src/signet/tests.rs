@@ -1,5 +1,6 @@
 use super::*;
 use crate::commitment::WITNESS_COMMITMENT_HEADER;
+use crate::script::PqScheme;
 use assay_testkit::chain::{TxBuilder, block_of, coinbase, txids};
 use assay_testkit::hex;
 use assay_wire::BlockHash;
@@ -25,6 +26,9 @@ impl SignatureChecker for Scripted {
         self.note(message)
     }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        false
+    }
+    fn post_quantum(&mut self, _: PqScheme, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
         false
     }
 

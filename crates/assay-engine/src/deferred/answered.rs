@@ -1,6 +1,6 @@
 //! The checker of an input that runs again: what was decided about its signatures is not decided twice.
 
-use assay_consensus::script::SignatureChecker;
+use assay_consensus::script::{PqScheme, SignatureChecker};
 
 use super::check::Check;
 use crate::checker::ImmediateChecker;
@@ -47,6 +47,11 @@ impl SignatureChecker for Answered<'_> {
     fn schnorr_of_any_length(&mut self, xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
         let known = self.next(&Check::Schnorr { xonly, sig, msg });
         known.unwrap_or_else(|| self.immediate.schnorr_of_any_length(xonly, sig, msg))
+    }
+
+    /// One that holds is rare where an input runs again: such scripts fail.
+    fn post_quantum(&mut self, scheme: PqScheme, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool {
+        self.immediate.post_quantum(scheme, key, sig, msg)
     }
 
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {

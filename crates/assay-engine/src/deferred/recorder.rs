@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
-use assay_consensus::script::{SignatureChecker, SignedMessage};
+use assay_consensus::script::{PqScheme, SignatureChecker, SignedMessage};
 
 use super::check::{Answer, Check, Prove};
 use super::multisig::{
     KEYS_MAX, Keys, guess, guessed_pairs, learn, matching, other_pairs, try_in_order,
 };
+use crate::checker::{ImmediateChecker, SLH_DSA, slh_dsa_check};
 
 /// Claims of one input that are kept at most; beyond it they are verified in the middle of the input.
 const INPUT_CLAIMS_MAX: usize = 4096;
@@ -42,6 +43,8 @@ enum Claim {
     Ecdsa { at: u32, key_bytes: u32, sig_bytes: u32 },
     /// Key of 32 bytes, signature of 64 bytes, message.
     Schnorr { at: u32, message_bytes: u32 },
+    /// Key and message of 32 bytes each, signature of SLH-DSA-SHA2-128s.
+    SlhDsa { at: u32 },
     /// Message of 32 bytes, signature of 64 bytes, key.
     SchnorrBch { at: u32, key_bytes: u32 },
     /// Internal key, tweak, output key.
@@ -145,7 +148,7 @@ impl<P> Recorder<P> {
         }
     }
 
-    /// The check behind a claim; `None` for a group, which has several.
+    /// The check behind a claim; `None` for a group, which has several, and for SLH-DSA, which has verifiers of its own.
     fn check(&self, claim: Claim) -> Option<Check<'_>> {
         Some(match claim {
             Claim::Ecdsa { at, key_bytes, sig_bytes } => Check::Ecdsa {
@@ -169,11 +172,16 @@ impl<P> Recorder<P> {
                 output: self.array(at, 64),
                 parity,
             },
-            Claim::Multisig { .. } => return None,
+            Claim::Multisig { .. } | Claim::SlhDsa { .. } => return None,
         })
     }
 
-    /// The checks behind these claims with what was decided about them. Groups are left out: their pairs are asked one by one.
+    fn slh_dsa_bytes(&self, at: u32) -> &[u8] {
+        self.slice(at, 0, (SLH_DSA.key_bytes() + MESSAGE + SLH_DSA.signature_bytes()) as u32)
+    }
+
+    /// The checks behind these claims with what was decided about them. Left out are groups, whose pairs are asked one by one, and
+    /// SLH-DSA.
     pub(super) fn answered(&self, claims: Range<usize>, holds: &[bool]) -> Vec<(Check<'_>, bool)> {
         let claimed = self.claims[claims.clone()].iter().zip(&holds[claims]);
         claimed.filter_map(|(claim, &holds)| Some((self.check(*claim)?, holds))).collect()
@@ -223,6 +231,7 @@ impl<P: Prove> Recorder<P> {
         holds.clear();
         let mut next = 0;
         let mut missed = Vec::new();
+        let mut slh_dsa = Vec::new();
         for claim in &self.claims[first..] {
             if let Claim::Multisig { group } = *claim {
                 let Group { sigs, keys, guess, .. } = self.groups[group as usize];
@@ -236,6 +245,9 @@ impl<P: Prove> Recorder<P> {
                 }
                 holds.push(is_guessed);
                 next += sigs;
+            } else if let Claim::SlhDsa { at } = *claim {
+                slh_dsa.push((holds.len(), at));
+                holds.push(false);
             } else {
                 holds.push(match proven[next] {
                     Answer::Proven => true,
@@ -251,6 +263,20 @@ impl<P: Prove> Recorder<P> {
             self.try_others(&missed, proven, &mut prover, holds);
         }
         self.prover = Some(prover);
+        self.decide_slh_dsa(&slh_dsa, holds);
+    }
+
+    /// Lanes decide these, each with the number of its claim; where they find one false the input runs again without them.
+    fn decide_slh_dsa(&self, claims: &[(usize, u32)], holds: &mut [bool]) {
+        let check = |&(_, at): &(usize, u32)| {
+            let (key, rest) = self.slh_dsa_bytes(at).split_at(SLH_DSA.key_bytes());
+            let (message, signature) = rest.split_at(MESSAGE);
+            slh_dsa_check(key, signature, message)
+        };
+        let checks: Vec<_> = claims.iter().map(check).collect();
+        for ((claim, _), valid) in claims.iter().zip(assay_pq::verify_many(&SLH_DSA, &checks)) {
+            holds[*claim] = valid;
+        }
     }
 
     /// Tries the remaining pairs of the groups whose guess was wrong.
@@ -343,6 +369,22 @@ impl<P: Prove> SignatureChecker for Recorder<P> {
         }
         let at = self.put(&[xonly, sig, msg]);
         self.claim(Claim::Schnorr { at, message_bytes: msg.len() as u32 })
+    }
+
+    fn post_quantum(&mut self, scheme: PqScheme, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool {
+        if scheme == PqScheme::MlDsa44 {
+            // Several together take as long as one by one.
+            return ImmediateChecker.post_quantum(scheme, key, sig, msg);
+        }
+        let last = self.claims[self.input.claims..].last();
+        if let Some(&Claim::SlhDsa { at }) = last
+            && let Some(known) = self.slh_dsa_bytes(at).strip_prefix(key)
+            && known.strip_prefix(msg) == Some(sig)
+        {
+            return true;
+        }
+        let at = self.put(&[key, msg, sig]);
+        self.claim(Claim::SlhDsa { at })
     }
 
     fn schnorr_bch(&mut self, pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool {

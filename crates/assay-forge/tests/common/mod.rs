@@ -6,7 +6,7 @@ use std::{collections::HashMap, fs, path::Path};
 
 use assay_consensus::{
     params::ChainParams,
-    script::{Flags, SignatureChecker, TxContext, verify_input},
+    script::{Flags, PqScheme, SignatureChecker, TxContext, verify_input},
 };
 use assay_forge::{BlockLine, ForgeOptions, Ledger, Recipe, forge};
 use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Transaction, Tx, TxOut, Txid};
@@ -207,6 +207,9 @@ impl SignatureChecker for SecpChecker {
     }
 
     fn schnorr_of_any_length(&mut self, _: &[u8; 32], _: &[u8; 64], _: &[u8]) -> bool {
+        unreachable!("the forge follows today's rules")
+    }
+    fn post_quantum(&mut self, _: PqScheme, _: &[u8], _: &[u8], _: &[u8; 32]) -> bool {
         unreachable!("the forge follows today's rules")
     }
     fn schnorr_bch(&mut self, _: &[u8], _: &[u8; 64], _: &[u8; 32]) -> bool {

@@ -32,7 +32,7 @@ pub(crate) use self::target::{USE_TARGETS, is_target_name};
 pub const PLAN_FORMAT: u32 = 1;
 
 /// The plans embedded in the binary, by name.
-const BUILTIN: [(&str, &str); 10] = [
+const BUILTIN: [(&str, &str); 11] = [
     ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
     ("compact-blocks", include_str!("../../../../plans/compact-blocks.toml")),
@@ -43,6 +43,7 @@ const BUILTIN: [(&str, &str); 10] = [
     ("aa", include_str!("../../../../plans/aa.toml")),
     ("ibd-tracking-macro", include_str!("../../../../plans/ibd-tracking-macro.toml")),
     ("ibd-tracking-history", include_str!("../../../../plans/ibd-tracking-history.toml")),
+    ("dbcache", include_str!("../../../../plans/dbcache.toml")),
 ];
 
 /// One experiment.
@@ -430,6 +431,6 @@ mod tests {
     #[test]
     fn unknown_name_lists_the_known() {
         let error = Plan::builtin("nothing").expect_err("must be refused");
-        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, compact-blocks, core-evolution, coins, placement, sighash-scaling, aa, ibd-tracking-macro, ibd-tracking-history"#);
+        insta::assert_snapshot!(error, @r#"no built-in plan "nothing"; there are: bch-scaling, bitcoin-scaling, compact-blocks, core-evolution, coins, placement, sighash-scaling, aa, ibd-tracking-macro, ibd-tracking-history, dbcache"#);
     }
 }

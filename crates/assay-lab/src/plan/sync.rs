@@ -118,6 +118,32 @@ pub struct SyncPlan {
     /// Time between two questions for the height, in milliseconds.
     #[serde(default = "default_poll_ms")]
     pub poll_ms: u64,
+    /// The runs after which nodes are asked for the `MuHash` of their coins.
+    #[serde(default, skip_serializing_if = "MuHashAfter::is_default")]
+    pub muhash: MuHashAfter,
+}
+
+/// The runs of a target after which a node hashes its coins. A large set takes minutes: Bitcoin Core adds the coins one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MuHashAfter {
+    /// All.
+    #[default]
+    EveryRun,
+    /// The first; after the others tip, transactions, count and amount of the coins are compared alone.
+    FirstRun,
+}
+
+impl MuHashAfter {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields so")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether the run of this round hashes.
+    pub(crate) fn includes(self, repeat: u32) -> bool {
+        self == Self::EveryRun || repeat == 0
+    }
 }
 
 impl Default for SyncPlan {
@@ -128,6 +154,7 @@ impl Default for SyncPlan {
             threads: None,
             rate_mb_s: None,
             poll_ms: default_poll_ms(),
+            muhash: MuHashAfter::default(),
         }
     }
 }

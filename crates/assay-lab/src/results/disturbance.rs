@@ -95,10 +95,13 @@ fn mark(same_work: &mut [Run]) {
     }
 }
 
-/// What to say where a target took unequal CPU time for equal work.
+/// What to say where a target took unequal CPU time for equal work. Where some runs alone hashed their coins at the end, those are left
+/// out.
 pub(crate) fn unequal_work(name: &str, same_work: &[&Run]) -> Option<String> {
-    let times =
-        same_work.iter().filter_map(|run| run.samples.cpu_s.iter().copied().flatten().next_back());
+    let is_hashed = |run: &&&Run| run.utxo_muhash.is_some();
+    let all_hashed = same_work.iter().all(|run| is_hashed(&run));
+    let alike = same_work.iter().filter(|run| all_hashed || !is_hashed(run));
+    let times = alike.filter_map(|run| run.samples.cpu_s.iter().copied().flatten().next_back());
     let (mut least, mut most) = (f64::MAX, 0.0_f64);
     for time in times {
         (least, most) = (least.min(time), most.max(time));

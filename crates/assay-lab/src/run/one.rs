@@ -344,12 +344,12 @@ impl RunJob<'_> {
         let client = outcome?;
         self.reporter.event(&Event::Verifying);
         let end =
-            verify::end_state(&client, self.chain, self.coins).map_err(|error| {
-                match process.death(&error) {
+            verify::end_state(&client, self.chain, self.coins, true).map_err(
+                |error| match process.death(&error) {
                     Some(source) => RunFault::DiedAtEnd { source },
                     None => RunFault::EndState { source: error },
-                }
-            })?;
+                },
+            )?;
         let of_index = std::mem::replace(&mut findings.end, end).checks;
         findings.end.checks.extend(of_index);
         Ok(client)

@@ -254,11 +254,11 @@ impl RunJob<'_> {
                 .map_err(|error| self.broken(error, &findings.blocks, process))?;
         }
         self.reporter.event(&Event::Verifying);
-        findings.end = verify::end_state(&client, self.chain, self.coins).map_err(|error| {
-            match process.death(&error) {
-                Some(source) => RunFault::DiedAtEnd { source },
-                None => RunFault::EndState { source: error },
-            }
+        let has_muhash = self.plan.sync.muhash.includes(self.repeat);
+        let end = verify::end_state(&client, self.chain, self.coins, has_muhash);
+        findings.end = end.map_err(|error| match process.death(&error) {
+            Some(source) => RunFault::DiedAtEnd { source },
+            None => RunFault::EndState { source: error },
         })?;
         Ok(client)
     }

@@ -102,11 +102,12 @@ struct BlockTxids {
     tx: Vec<serde::de::IgnoredAny>,
 }
 
-/// Asks the target for tip, UTXO set and counts. What it cannot tell is not held against it.
+/// Asks the target for tip, UTXO set, its `MuHash` if wanted, and counts. What it cannot tell is not held against it.
 pub(crate) fn end_state(
     client: &Client,
     chain: &Chain,
     coins: &Coins,
+    has_muhash: bool,
 ) -> Result<EndState, RpcError> {
     let tip: String = client.call("getbestblockhash", "[]")?;
     let height: u64 = client.call("getblockcount", "[]")?;
@@ -118,7 +119,7 @@ pub(crate) fn end_state(
         return Ok(EndState { tip: Some(tip), utxo_muhash: None, checks });
     }
     checks.push(count_transactions(client, chain)?);
-    let utxo = match utxo_info(client) {
+    let utxo = match utxo_info(client, has_muhash) {
         // btcd does not count its coins.
         Err(RpcError::Node { .. }) => None,
         answer => Some(answer?),
@@ -129,7 +130,7 @@ pub(crate) fn end_state(
         amount: satoshi(utxo.total_amount.get()),
         reported_by: None,
     });
-    checks.extend(coins.checks(&found));
+    checks.extend(coins.checks(&found).filter(|check| has_muhash || check.what != MUHASH));
     let muhash = found.muhash;
     Ok(EndState { tip: Some(tip), utxo_muhash: muhash, checks })
 }
@@ -167,9 +168,10 @@ fn txs_in_block(client: &Client, hash: &str) -> Result<u64, RpcError> {
     Ok(block.tx.len() as u64)
 }
 
-/// With `MuHash` where the program knows it, without otherwise (BCHN takes no argument).
-fn utxo_info(client: &Client) -> Result<UtxoInfo, RpcError> {
-    match client.call("gettxoutsetinfo", r#"["muhash"]"#) {
+/// With `MuHash` where it is wanted and the program knows it, without otherwise (BCHN takes no argument).
+fn utxo_info(client: &Client, has_muhash: bool) -> Result<UtxoInfo, RpcError> {
+    let hash = if has_muhash { r#"["muhash"]"# } else { r#"["none"]"# };
+    match client.call("gettxoutsetinfo", hash) {
         Err(RpcError::Node { .. }) => client.call("gettxoutsetinfo", "[]"),
         answer => answer,
     }

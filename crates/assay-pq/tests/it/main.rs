@@ -2,4 +2,6 @@
 
 mod acvp;
 mod differential;
+mod ml_dsa;
+mod shrincs;
 mod signer;

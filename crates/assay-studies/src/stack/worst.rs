@@ -58,7 +58,8 @@ fn prose(searched: usize, extent: Extent) -> Vec<String> {
         format!(
             "{searched} shapes were measured: five hashing opcodes, five ways to copy their operand, three kinds of output, several sizes. A script \
              outside tapscript has 201 operations; `k OP_PICK HASH` needs two for each hash, since pushes are not counted. Tapscript is bound by \
-             weight alone: `OP_DUP HASH OP_DROP` takes three weight units a hash whatever the size of the element."
+             weight alone: `OP_DUP HASH OP_DROP` takes three weight units a hash whatever the size of the element. Times are those of our interpreter \
+             hashing every copy, as others do; in blocks it hashes an element once (`assay run worst-blocks`)."
         ),
         "- Bare outputs are the worst of it: an input that spends one weighs 164 WU, whatever its script does. The scripts lie in earlier \
          blocks, whose weight is not counted here: the outputs for one such block weigh some 50 to 250 blocks."

@@ -20,7 +20,7 @@ const SAME: usize = 67;
 const BIP54_SIGOPS: usize = 2_500;
 
 /// Weight that tapscript asks for each check (BIP-0342).
-const CHECK_WEIGHT: usize = 50;
+pub(super) const CHECK_WEIGHT: usize = 50;
 
 /// Sign all outputs; sign nothing but this input.
 const ALL: u8 = 1;
@@ -154,17 +154,29 @@ pub(super) fn key() -> [u8; 32] {
 }
 
 /// Inputs that run a tapscript on signatures.
-struct Signed {
-    script: Vec<u8>,
-    inputs: usize,
+pub(super) struct Signed {
+    pub(super) script: Vec<u8>,
+    pub(super) inputs: usize,
     /// What each signature says about the last separator executed before it is checked, in that order.
-    positions: Vec<u32>,
-    annex: Option<Vec<u8>>,
+    pub(super) positions: Vec<u32>,
+    pub(super) annex: Option<Vec<u8>>,
 }
 
 impl Signed {
-    /// Witnesses are no part of what they sign, so the transaction is there first.
     fn block(&self) -> FullBlock {
+        let keypair = Keypair::from_secret_key(&secret());
+        let sign = |_: usize, message: &[u8; 32]| {
+            schnorr::sign_no_aux_rand(message, &keypair).to_byte_array().to_vec()
+        };
+        self.block_signed_by(&sign)
+    }
+
+    /// Witnesses are no part of what they sign, so the transaction is there first. `sign_message` gets the number of the position and
+    /// the message.
+    pub(super) fn block_signed_by(
+        &self,
+        sign_message: &dyn Fn(usize, &[u8; 32]) -> Vec<u8>,
+    ) -> FullBlock {
         let spend = Spend::new(Wrap::Tapscript, &self.script, Vec::new());
         let view = spend.tx.view();
         let (base, _) = block::transaction(view, &[], 0..self.inputs, 0);
@@ -172,21 +184,21 @@ impl Signed {
             .expect("written as transactions are");
         let spent = vec![TxOut { value: 2, script_pubkey: &spend.script_pubkey }; self.inputs];
         let context = TxContext::new(tx.view(), &spent);
-        let keypair = Keypair::from_secret_key(&secret());
         let leaf_hash = tap_leaf_hash(0xc0, &self.script);
         let annex_hash = self.annex.as_deref().map(annex_hash);
         // Script and control block.
         let commitment: Vec<&[u8]> = view.witness(0).iter().collect();
         let witness = |input: usize| {
-            let sign = |&code_separator: &u32| {
+            let sign = |(number, &code_separator): (usize, &u32)| {
                 let position = TapscriptPosition { leaf_hash, code_separator };
                 let message = context
                     .sighash_taproot(input, 0, annex_hash.as_ref(), Some(&position))
                     .expect("the default hash type has a message");
-                schnorr::sign_no_aux_rand(&message, &keypair).to_byte_array().to_vec()
+                sign_message(number, &message)
             };
             // The first one is on top.
-            let mut items: Vec<Vec<u8>> = self.positions.iter().rev().map(sign).collect();
+            let mut items: Vec<Vec<u8>> =
+                self.positions.iter().enumerate().rev().map(sign).collect();
             items.extend(commitment.iter().map(|item| item.to_vec()));
             items.extend(self.annex.clone());
             items

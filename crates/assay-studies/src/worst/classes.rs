@@ -6,7 +6,7 @@ use assay_consensus::script::{Program, RuleSet, asm};
 
 use super::block::{FullBlock, Split, of_inputs};
 use super::hashing::Cost;
-use super::{checks, memory, proposals};
+use super::{checks, memory, post_quantum, proposals};
 use crate::spend::{Spend, Tree};
 
 /// A class: what is done as often as a block's weight allows.
@@ -106,6 +106,14 @@ pub(crate) const CLASSES: &[Class] = &[
         |rules, weight| hashing(rules, weight, Wrap::Tapscript),
     ),
     class(
+        "hashing-results",
+        "hashing opcodes in tapscript on the result of the one before: digests that are kept do not help",
+        |rules, weight| {
+            let is_wanted = |cost: &&Cost| cost.shape.wrap == Wrap::Tapscript && cost.is_chain();
+            Some(of_cost(rules.costs.iter().find(is_wanted)?, weight))
+        },
+    ),
+    class(
         "stack-bare",
         "OP_ROLL through a thousand elements, in outputs of earlier blocks",
         |_, weight| {
@@ -185,6 +193,31 @@ pub(crate) const CLASSES: &[Class] = &[
         "OP_TEMPLATEHASH, two weight units each (BIP446)",
         proposals::template_hash,
     ),
+    proposed(
+        "slh-checks",
+        "OP_CHECKSIG_SLH, an input each: signatures of SLH-DSA-SHA2-128s (PQSIG draft)",
+        post_quantum::slh,
+    ),
+    proposed(
+        "slh-checks-long",
+        "the same, signed so that verifying takes more steps",
+        post_quantum::slh_long,
+    ),
+    proposed(
+        "slh-checks-copied",
+        "OP_CHECKSIG_SLH of two signatures that are copied in turns, one check for 50 weight units: what the draft limits copying for",
+        post_quantum::slh_copied,
+    ),
+    proposed(
+        "ml-checks",
+        "OP_CHECKSIG_ML, an input each: signatures of ML-DSA-44 (PQSIG draft)",
+        post_quantum::ml,
+    ),
+    proposed(
+        "ml-checks-copied",
+        "OP_CHECKSIG_ML of two signatures that are copied in turns, one check for 50 weight units",
+        post_quantum::ml_copied,
+    ),
 ];
 
 /// Elements that deep stacks have: the limit of a thousand, without the operand.
@@ -206,8 +239,11 @@ pub(super) fn plain(block: FullBlock, shape: &str) -> Made {
 
 /// The worst shape of this kind of output.
 fn hashing(rules: &Rules<'_>, weight: u32, wrap: Wrap) -> Option<Made> {
-    let cost = rules.costs.iter().find(|cost| cost.shape.wrap == wrap)?;
+    Some(of_cost(rules.costs.iter().find(|cost| cost.shape.wrap == wrap)?, weight))
+}
+
+fn of_cost(cost: &Cost, weight: u32) -> Made {
     let block = cost.block(weight);
     let hashed_bytes = cost.hashed(&block);
-    Some(Made { hashed_bytes, ..plain(block, &cost.shape.text()) })
+    Made { hashed_bytes, ..plain(block, &cost.shape.text()) }
 }

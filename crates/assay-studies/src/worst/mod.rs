@@ -10,6 +10,7 @@ mod checks;
 mod classes;
 pub(crate) mod hashing;
 mod memory;
+mod post_quantum;
 mod proposals;
 mod report;
 
@@ -158,6 +159,10 @@ mod tests {
         }
         let studies = report::studies(&cells, &[]);
         assert!(studies[0].lead.as_ref().is_some_and(|lead| lead.contains("under today")));
+        let weights = studies.iter().find(|study| study.id == "check-weights").expect("a study");
+        let rows = &weights.tables[0].rows;
+        let reference = rows.iter().find(|row| row[0] == "tapscript-checks").expect("a row");
+        assert_eq!(reference[4], "50", "what BIP342 charges for BIP340");
     }
 
     #[test]

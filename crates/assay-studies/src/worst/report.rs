@@ -30,6 +30,13 @@ pub(super) fn studies(cells: &[Cell], kernels: &[Kernel]) -> Vec<Study> {
             ..Study::default()
         },
         Study {
+            id: "check-weights".to_owned(),
+            title: "What a signature check has to weigh".to_owned(),
+            prose: vec![weights_prose()],
+            tables: weights_table(cells).into_iter().collect(),
+            ..Study::default()
+        },
+        Study {
             id: "classes".to_owned(),
             title: "Classes and scripts".to_owned(),
             prose: CLASSES
@@ -302,4 +309,62 @@ fn against_table(cells: &[Cell]) -> StudyTable {
         word_columns: 3,
         rows: measured(cells).filter_map(row).collect(),
     }
+}
+
+/// What BIP342 charges for a check.
+const BIP342_WEIGHT: f64 = 50.0;
+
+fn weights_prose() -> String {
+    format!(
+        "BIP342 charges {BIP342_WEIGHT} weight units for a check of BIP340. A check of another kind that is charged by its time makes no worse block than those: the \
+         weight that this takes is given against BIP340 in our engine (`{REFERENCE}`), and against BIP340 in Bitcoin Core's kernel where it was measured. A block's whole \
+         time on one thread is shared out over its checks. Signatures by `{}`, hashes by `{}`.",
+        assay_engine::backend_name(),
+        assay_hash::Backend::detect().name(),
+    )
+}
+
+/// Microseconds of a check, a block's whole time shared out.
+fn check_us(cell: &Cell) -> Option<f64> {
+    (cell.checks > 0).then(|| cell.seconds_alone * 1e6 / cell.checks as f64)
+}
+
+/// The same of the kernel, whose block may have been a lighter one.
+fn kernel_check_us(cell: &Cell) -> Option<f64> {
+    let against = cell.against.as_ref()?;
+    let checks = cell.checks as f64 * against.weight as f64 / cell.weight as f64;
+    (checks > 0.0).then(|| against.kernel_s * 1e6 / checks)
+}
+
+/// Nothing where BIP340 itself was not measured.
+fn weights_table(cells: &[Cell]) -> Option<StudyTable> {
+    let head = [
+        "class",
+        "rules",
+        "us a check",
+        "weight in its block",
+        "weight against BIP340 here",
+        "against BIP340 in Core",
+    ];
+    let reference = measured(cells).find(|cell| cell.class.name == REFERENCE)?;
+    let here = check_us(reference)?;
+    let core = kernel_check_us(reference);
+    let row = |cell: &Cell| {
+        let us = check_us(cell)?;
+        let weight = |of: f64| format!("{:.0}", BIP342_WEIGHT * us / of);
+        Some(vec![
+            cell.class.name.to_owned(),
+            name(&cell.rules),
+            format!("{us:.2}"),
+            format!("{:.1}", cell.weight as f64 / cell.checks as f64),
+            weight(here),
+            core.map_or_else(|| "-".to_owned(), weight),
+        ])
+    };
+    Some(StudyTable {
+        caption: "Checks of signatures, one thread".to_owned(),
+        head: owned(&head),
+        word_columns: 2,
+        rows: measured(cells).filter_map(row).collect(),
+    })
 }
