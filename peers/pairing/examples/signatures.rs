@@ -1,4 +1,4 @@
-//! Times the verification of post-quantum signatures and of BIP340, in turns in one process, on one thread:
+//! Times the verification of post-quantum signatures and of BIP340, interleaved in one process, on one thread:
 //!
 //! `cargo run --release --example signatures -- [--json] [--rounds N]`
 //!

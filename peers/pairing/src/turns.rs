@@ -1,4 +1,4 @@
-//! Code in turns on one thread: medians of CPU time, and ratios within rounds, so that a load that is there for all cancels out.
+//! Code interleaved on one thread: medians of CPU time, and ratios within rounds, so that a load that is there for all cancels out.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -48,7 +48,7 @@ pub struct Figures {
     pub ratio: [f64; 3],
 }
 
-/// Measures all sides in turns, forwards and backwards in every second round.
+/// Measures all sides interleaved, forwards and backwards in every second round.
 pub fn measure(sides: &mut [Side], rounds: usize) -> Vec<Figures> {
     let calls: Vec<u64> = sides.iter_mut().map(Side::calibrate).collect();
     let mut times = vec![Vec::with_capacity(rounds); sides.len()];

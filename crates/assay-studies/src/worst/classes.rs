@@ -205,7 +205,7 @@ pub(crate) const CLASSES: &[Class] = &[
     ),
     proposed(
         "slh-checks-copied",
-        "OP_CHECKSIG_SLH of two signatures that are copied in turns, one check for 50 weight units: what the draft limits copying for",
+        "OP_CHECKSIG_SLH of two signatures that are copied alternately, one check for 50 weight units: what the draft limits copying for",
         post_quantum::slh_copied,
     ),
     proposed(
@@ -215,7 +215,7 @@ pub(crate) const CLASSES: &[Class] = &[
     ),
     proposed(
         "ml-checks-copied",
-        "OP_CHECKSIG_ML of two signatures that are copied in turns, one check for 50 weight units",
+        "OP_CHECKSIG_ML of two signatures that are copied alternately, one check for 50 weight units",
         post_quantum::ml_copied,
     ),
 ];
