@@ -158,12 +158,13 @@ fn signed(count: usize, distinct: usize, sign: impl Fn(usize) -> Signed) -> Rc<[
     made.iter().cycle().take(count).cloned().collect()
 }
 
+fn curve_check(signed: &Signed) -> Option<CurveCheck<'_>> {
+    let (xonly, sig) = (signed.key.first_chunk()?, signed.signature.first_chunk()?);
+    Some(CurveCheck::Schnorr { xonly, sig, msg: &signed.message })
+}
+
 fn curve_checks(signed: &[Signed]) -> Vec<CurveCheck<'_>> {
-    let check = |signed: &Signed| -> Option<CurveCheck<'_>> {
-        let (xonly, sig) = (signed.key.first_chunk()?, signed.signature.first_chunk()?);
-        Some(CurveCheck::Schnorr { xonly, sig, msg: &signed.message })
-    };
-    signed.iter().filter_map(check).collect()
+    signed.iter().filter_map(curve_check).collect()
 }
 
 fn bip340() -> Vec<Subject> {
