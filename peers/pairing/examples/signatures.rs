@@ -3,7 +3,7 @@
 //! `cargo run --release --example signatures -- [--json] [--rounds N]`
 //!
 //! 31 rounds without `--rounds`. Every implementation first says that its signatures are valid and that damaged ones are not; all but
-//! PQClean's SPHINCS+, which is an older version of the scheme, get the same ones. Times are medians of CPU time; the ratio is a
+//! `PQClean`'s SPHINCS+, which is an older version of the scheme, get the same ones. Times are medians of CPU time; the ratio is a
 //! verification's time over one of BIP340 by libsecp256k1 in the same round, with its 95 % interval.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
@@ -46,13 +46,16 @@ impl Signed {
     }
 }
 
-/// An implementation: which of these signatures are valid.
+/// Says which signatures are valid.
+type Verify = Box<dyn FnMut(&[Signed]) -> Vec<bool>>;
+
+/// An implementation.
 struct Subject {
     scheme: &'static str,
     name: String,
     /// Signatures of one call.
     signed: Rc<[Signed]>,
-    verify: Box<dyn FnMut(&[Signed]) -> Vec<bool>>,
+    verify: Verify,
 }
 
 impl Subject {

@@ -104,7 +104,8 @@ pub(super) fn operations(table: &mut Table) {
 fn recover(table: &mut Table) {
     table.add(GROUP, RECOVER, "assay_secp::ethereum::ecrecover", |work| {
         let inputs = peer::recovery_inputs(work)?;
-        let answer: Vec<u8> = inputs.iter().flat_map(|input| ecrecover(input)).flatten().collect();
+        let answer: Vec<u8> =
+            inputs.iter().filter_map(|input| ecrecover(input)).flatten().collect();
         Ok(Prepared::new(answer, move |iterations| {
             for _ in 0..iterations {
                 black_box(ecrecover(&inputs[1])).expect("it worked before");
