@@ -201,18 +201,24 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         key: &[u8; 32],
         position: Option<&TapscriptPosition>,
     ) -> Result<(), ScriptError> {
-        let message = self
-            .ctx
-            .taproot_message(
-                self.input,
-                hash_type,
-                self.tap.annex_hash.as_ref(),
-                position,
-                &mut self.tap.output_hash,
-            )
-            .ok_or(ScriptError::SchnorrSigHashType)?;
-        self.sig_checks += 1;
+        let message = self.taproot_message(hash_type, position)?;
         if self.checker.schnorr(key, sig, &message) { Ok(()) } else { Err(ScriptError::SchnorrSig) }
+    }
+
+    /// The message of a check in Taproot, which is counted.
+    #[inline]
+    pub(super) fn taproot_message(
+        &mut self,
+        hash_type: u8,
+        position: Option<&TapscriptPosition>,
+    ) -> Result<[u8; 32], ScriptError> {
+        let annex_hash = self.tap.annex_hash.as_ref();
+        let output_hash = &mut self.tap.output_hash;
+        let message =
+            self.ctx.taproot_message(self.input, hash_type, annex_hash, position, output_hash);
+        let message = message.ok_or(ScriptError::SchnorrSigHashType)?;
+        self.sig_checks += 1;
+        Ok(message)
     }
 
     /// `sig num key CHECKSIGADD` gives `num` plus the outcome; `check` finds the signature at depth 2 and the key on top.

@@ -80,17 +80,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         if key_bytes > 0 && sha256d(&element[..key_bytes]) != *key {
             return Err(ScriptError::PqKeyHash);
         }
-        let message = self
-            .ctx
-            .taproot_message(
-                self.input,
-                hash_type,
-                self.tap.annex_hash.as_ref(),
-                Some(position),
-                &mut self.tap.output_hash,
-            )
-            .ok_or(ScriptError::SchnorrSigHashType)?;
-        self.sig_checks += 1;
+        let message = self.taproot_message(hash_type, Some(position))?;
         let (given, sig) = self.stack.peek(sig_at)[..bytes].split_at(key_bytes);
         let key = if key_bytes > 0 { given } else { &key[..] };
         let is_valid = self.checker.post_quantum(scheme, key, sig, &message);

@@ -98,9 +98,8 @@ fn mark(same_work: &mut [Run]) {
 /// What to say where a target took unequal CPU time for equal work. Where some runs alone hashed their coins at the end, those are left
 /// out.
 pub(crate) fn unequal_work(name: &str, same_work: &[&Run]) -> Option<String> {
-    let is_hashed = |run: &&&Run| run.utxo_muhash.is_some();
-    let all_hashed = same_work.iter().all(|run| is_hashed(&run));
-    let alike = same_work.iter().filter(|run| all_hashed || !is_hashed(run));
+    let all_hashed = same_work.iter().all(|run| run.utxo_muhash.is_some());
+    let alike = same_work.iter().filter(|run| all_hashed || run.utxo_muhash.is_none());
     let times = alike.filter_map(|run| run.samples.cpu_s.iter().copied().flatten().next_back());
     let (mut least, mut most) = (f64::MAX, 0.0_f64);
     for time in times {
@@ -156,5 +155,21 @@ mod tests {
         let text = disturbance(&slow, &[&quiet, &slow]).expect("a slower core");
         assert!(text.starts_with("core 1 was 60 % slower"), "{text}");
         assert_eq!(disturbance(&slow, &[&slow]), None, "nothing to compare with");
+    }
+
+    #[test]
+    fn runs_that_alone_hashed_their_coins_are_not_compared() {
+        let results = crate::results::fixture::syncs();
+        let run = |cpu_s: f64, is_hashed: bool| {
+            let mut run = results.targets[0].runs[0].clone();
+            run.samples.cpu_s = vec![Some(cpu_s)];
+            run.utxo_muhash = is_hashed.then(|| "bb".repeat(32));
+            run
+        };
+        let found = |runs: &[Run]| unequal_work("a", &runs.iter().collect::<Vec<_>>()).is_some();
+        assert!(!found(&[run(900.0, true), run(600.0, false), run(605.0, false)]));
+        assert!(found(&[run(900.0, true), run(900.0, false), run(600.0, false)]));
+        assert!(found(&[run(900.0, true), run(600.0, true)]));
+        assert!(found(&[run(900.0, false), run(600.0, false)]));
     }
 }
