@@ -33,6 +33,7 @@ pub mod logs;
 pub mod machine;
 pub mod mixed;
 pub mod network;
+pub mod outside;
 pub mod peers;
 pub mod plan;
 pub mod process;

@@ -186,6 +186,7 @@ pub(crate) struct RunArguments {
     /// optionally with an index: `assay+index`, `bitcoind=PATH+fulcrum=PATH`, `+electrs=PATH`,
     /// `+electrumx=PATH`; in syncs `btcd=PATH` and `kernel[=PATH]` as well. A name may precede it
     /// and arguments follow it: `"small:bitcoind=PATH -dbcache=4"`. May be given several times.
+    /// `worst-blocks` gives them the worst blocks of today's rules over RPC.
     #[arg(long = "target", value_name = "NAME")]
     pub(crate) targets: Vec<TargetSpec>,
     /// Runs of each target and pre-relayed share instead of the plan's. A target given twice

@@ -20,6 +20,9 @@ pub struct WorstSettings {
     /// The same built with a limit of 8,000 bytes (peers/kernel/README.md); if not given, where Cargo puts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_8000: Option<PathBuf>,
+    /// Nodes that are given the blocks over RPC, as `assay run --target` takes them; `--target` replaces them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
 }
 
 impl Default for WorstSettings {
@@ -31,6 +34,7 @@ impl Default for WorstSettings {
             seconds_max: 60.0,
             kernel: None,
             kernel_8000: None,
+            nodes: Vec::new(),
         }
     }
 }

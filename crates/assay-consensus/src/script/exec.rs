@@ -14,6 +14,7 @@ use super::opcode::{MAX_OPS, MAX_SCRIPT_SIZE, is_minimal_push, op, read_instruct
 use super::rules::{Language, RuleSet};
 use super::sighash::SighashCache;
 use super::stack::Stack;
+use super::varops::Meter;
 
 /// Which language a script is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub(super) struct SigScratch {
     pub(super) long: LongMessages,
     /// Those of an earlier run of the same input.
     pub(super) known: LongMessages,
+    /// An element before it is pushed.
+    pub(super) element: Vec<u8>,
 }
 
 /// What Taproot rules remember during an input.
@@ -63,6 +66,9 @@ pub(super) struct Exec<'e, 'a, C: ?Sized> {
     pub(super) language: &'e Language,
     pub(super) version: SigVersion,
     pub(super) tap: TapState,
+    pub(super) meter: Meter,
+    /// What a witness script leaves is not looked at.
+    pub(super) keeps_result: bool,
     pub(super) sig_checks: u32,
 }
 
@@ -140,7 +146,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let const_code = self.version == SigVersion::Base
             && self.flags.contains(Flags::CONST_SCRIPTCODE)
             && !self.flags.contains(Flags::BCH);
-        let Language { push_bytes_max, stack_elements_max, .. } = *self.language;
+        let Language { push_bytes_max, stack_elements_max, costs, .. } = *self.language;
         let mut frame = Frame::new(script, id);
         let mut position = 0u32;
         while frame.pos < script.len() {
@@ -157,6 +163,9 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                         return Err(ScriptError::MinimalData);
                     }
                     self.stack.push(instruction.data);
+                    if costs.is_some() {
+                        self.meter_push(instruction.data.len())?;
+                    }
                 }
             } else {
                 if limited && opcode > op::PUSH16 {
@@ -165,14 +174,19 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                         return Err(ScriptError::OpCount);
                     }
                 }
-                if self.is_disabled(opcode) {
+                if costs.is_none() && self.is_disabled(opcode) {
                     return Err(ScriptError::DisabledOpcode);
                 }
                 if const_code && opcode == op::CODESEPARATOR {
                     return Err(ScriptError::OpCodeSeparator);
                 }
                 if executing {
-                    self.execute(&mut frame, opcode, position)?;
+                    match costs {
+                        None => self.execute(&mut frame, opcode, position)?,
+                        Some(costs) => {
+                            self.execute_metered(&mut frame, opcode, position, costs)?;
+                        }
+                    }
                 } else if (op::IF..=op::ENDIF).contains(&opcode) {
                     skip(&mut frame, opcode)?;
                 }
@@ -208,7 +222,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         ) && self.language.operations.get(opcode).is_none()
     }
 
-    fn execute(
+    pub(super) fn execute(
         &mut self,
         frame: &mut Frame<'_>,
         opcode: u8,
@@ -353,12 +367,15 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     }
 
     /// BIP-0065.
-    fn check_lock_time(&mut self) -> Result<(), ScriptError> {
-        const THRESHOLD: i64 = 500_000_000;
+    fn check_lock_time(&self) -> Result<(), ScriptError> {
         if !self.flags.contains(Flags::CHECKLOCKTIMEVERIFY) {
             return Ok(());
         }
-        let operand = self.lock_operand()?;
+        self.check_lock_time_of(self.lock_operand()?)
+    }
+
+    pub(super) fn check_lock_time_of(&self, operand: i64) -> Result<(), ScriptError> {
+        const THRESHOLD: i64 = 500_000_000;
         let lock_time = i64::from(self.ctx.tx().lock_time());
         let same_kind = (lock_time < THRESHOLD) == (operand < THRESHOLD);
         let is_final = self.ctx.tx().input(self.input).sequence == u32::MAX;
@@ -369,14 +386,17 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     }
 
     /// BIP-0112.
-    fn check_sequence(&mut self) -> Result<(), ScriptError> {
-        const DISABLE: i64 = 1 << 31;
-        const IS_TIME: i64 = 1 << 22;
-        const MASK: i64 = IS_TIME | 0xffff;
+    fn check_sequence(&self) -> Result<(), ScriptError> {
         if !self.flags.contains(Flags::CHECKSEQUENCEVERIFY) {
             return Ok(());
         }
-        let operand = self.lock_operand()?;
+        self.check_sequence_of(self.lock_operand()?)
+    }
+
+    pub(super) fn check_sequence_of(&self, operand: i64) -> Result<(), ScriptError> {
+        const DISABLE: i64 = 1 << 31;
+        const IS_TIME: i64 = 1 << 22;
+        const MASK: i64 = IS_TIME | 0xffff;
         if operand & DISABLE != 0 {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use super::checker::PqScheme;
 use super::opcode::{MAX_ELEMENT_SIZE, MAX_STACK_SIZE, op};
+use super::varops::CostTable;
 
 /// What a set of rules says about scripts and blocks.
 ///
@@ -69,6 +70,10 @@ pub struct Language {
     pub push_bytes_max: usize,
     /// Most elements on both stacks.
     pub stack_elements_max: usize,
+    /// Most bytes of all elements on both stacks, which is asked where opcodes have costs.
+    pub stack_bytes_max: usize,
+    /// What opcodes cost, if they are those of BIP-0441.
+    pub costs: Option<&'static CostTable>,
     /// Opcodes that may not copy large elements.
     pub copies: Copies,
     /// Opcodes with another meaning than today's.
@@ -81,6 +86,8 @@ impl Language {
         element_bytes_max: MAX_ELEMENT_SIZE,
         push_bytes_max: MAX_ELEMENT_SIZE,
         stack_elements_max: MAX_STACK_SIZE,
+        stack_bytes_max: usize::MAX,
+        costs: None,
         copies: Copies::FREE,
         operations: Operations::NONE,
     };
@@ -217,7 +224,7 @@ impl Default for RuleSet {
 pub(super) static TODAY: RuleSet = RuleSet::TODAY;
 
 impl RuleSet {
-    /// Larger elements than this cannot be asked for: a thousand of them have to fit into a gigabyte.
+    /// Larger elements than this cannot be asked for without a limit on their sum: a thousand of them have to fit into a gigabyte.
     pub const ELEMENT_BYTES_CEILING: usize = 1 << 20;
 
     /// The rules in force.
@@ -276,6 +283,12 @@ impl RuleSet {
         self.leaf(LEAF_TAPSCRIPT).expect("every named set has tapscript")
     }
 
+    /// The leaf version in which opcodes have costs (BIP-0440), and these, if there is one.
+    pub fn costs(&self) -> Option<(u8, &'static CostTable)> {
+        let costs = |leaf: &Leaf| leaf.language.costs.map(|costs| (leaf.version, costs));
+        self.leaves.iter().flatten().find_map(costs)
+    }
+
     /// Gives a leaf version a language.
     ///
     /// # Panics
@@ -290,9 +303,10 @@ impl RuleSet {
         rules
     }
 
-    /// Most bytes of an element in any kind of script.
+    /// Most bytes of an element in any kind of script in which opcodes cost nothing.
     pub fn element_bytes_max(&self) -> usize {
         let leaves = self.leaves.iter().flatten().map(|leaf| &leaf.language);
+        let leaves = leaves.filter(|language| language.costs.is_none());
         let all = [&self.base, &self.witness_v0].into_iter().chain(leaves);
         all.map(|language| language.element_bytes_max).max().unwrap_or_default()
     }

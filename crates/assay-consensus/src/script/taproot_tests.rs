@@ -55,7 +55,7 @@ pub(in crate::script) fn spend_of_leaf(script: &[u8]) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// A spend of a Taproot output with this witness.
-struct Spend {
+pub(in crate::script) struct Spend {
     tx: Transaction,
     script_pubkey: Vec<u8>,
 }
@@ -75,7 +75,12 @@ impl Spend {
     }
 
     /// A spend of the only leaf: arguments, script, control block and what follows.
-    fn of_leaf(version: u8, script: &[u8], arguments: &[&[u8]], annex: Option<&[u8]>) -> Self {
+    pub(in crate::script) fn of_leaf(
+        version: u8,
+        script: &[u8],
+        arguments: &[&[u8]],
+        annex: Option<&[u8]>,
+    ) -> Self {
         let tweak = tap_tweak_hash(&INTERNAL, Some(&tap_leaf_hash(version, script)));
         let control = [&[version][..], &INTERNAL].concat();
         let mut witness = arguments.to_vec();
@@ -84,7 +89,7 @@ impl Spend {
         Self::new(sha256(&[INTERNAL, tweak].concat()), &witness)
     }
 
-    fn with_context<T>(&self, run: impl FnOnce(&TxContext<'_>) -> T) -> T {
+    pub(in crate::script) fn with_context<T>(&self, run: impl FnOnce(&TxContext<'_>) -> T) -> T {
         let spent = [TxOut { value: 99, script_pubkey: &self.script_pubkey }];
         run(&TxContext::new(self.tx.view(), &spent))
     }

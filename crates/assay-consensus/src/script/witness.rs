@@ -10,8 +10,10 @@ use super::checksig::split_schnorr;
 use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
+use super::interpreter::Evaluation;
 use super::num;
 use super::opcode::{Instructions, is_op_success, op};
+use super::restored;
 use super::rules::{Language, Operation, Program};
 use super::sighash::update_compact_size;
 
@@ -84,7 +86,8 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
                     return Err(ScriptError::WitnessProgramMismatch);
                 }
                 let language = &self.rules.witness_v0;
-                self.run_witness_script(witness, before, script, SigVersion::WitnessV0, language)
+                let items = witness.iter().take(before);
+                self.run_witness_script(items, before, script, SigVersion::WitnessV0, language)
             }
             (0, _) => Err(ScriptError::WitnessProgramWrongLength),
             (1..=16, 32) if !is_p2sh => match self.rules.programs[usize::from(version)] {
@@ -136,10 +139,10 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
         }
     }
 
-    /// Runs a script on the first `count` items of the witness (Core `ExecuteWitnessScript`).
-    fn run_witness_script(
+    /// Runs a script on `count` items of a witness (Core `ExecuteWitnessScript`).
+    fn run_witness_script<'w>(
         &mut self,
-        witness: Witness<'_>,
+        items: impl Iterator<Item = &'w [u8]> + Clone,
         count: usize,
         script: &[u8],
         version: SigVersion,
@@ -155,15 +158,28 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
             }
         }
         self.stack.clear_main();
-        for item in witness.iter().take(count) {
+        if language.costs.is_some() {
+            self.meter_start(items.clone().map(<[u8]>::len))?;
+        }
+        for item in items {
             if item.len() > language.element_bytes_max {
                 return Err(ScriptError::PushSize);
             }
             self.stack.push(item);
         }
         self.run(script, WITNESS_SCRIPT)?;
+        if self.keeps_result {
+            return Ok(());
+        }
+        self.check_witness_result()
+    }
+
+    fn check_witness_result(&mut self) -> Result<(), ScriptError> {
         if self.stack.len() != 1 {
             return Err(ScriptError::CleanStack);
+        }
+        if let Some(costs) = self.language.costs {
+            return self.check_metered_result(costs);
         }
         if !num::is_true(self.stack.peek(0)) {
             return Err(ScriptError::EvalFalse);
@@ -175,7 +191,12 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
     fn has_op_success(&self, script: &[u8]) -> Result<bool, ScriptError> {
         for instruction in Instructions::new(script) {
             let opcode = instruction.ok_or(ScriptError::BadOpcode)?.opcode;
-            if is_op_success(opcode) && !self.has_operation(opcode) {
+            let is_success = if self.language.costs.is_some() {
+                restored::is_success(opcode)
+            } else {
+                is_op_success(opcode) && !self.has_operation(opcode)
+            };
+            if is_success {
                 return if self.flags.contains(Flags::DISCOURAGE_OP_SUCCESS) {
                     Err(ScriptError::DiscourageOpSuccess)
                 } else {
@@ -278,7 +299,23 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
             };
         };
         self.tap.weight_left = witness.serialized_size() as i64 + WEIGHT_OFFSET;
-        self.run_witness_script(witness, count, script, SigVersion::Tapscript, language)
+        if let Some(costs) = language.costs {
+            self.meter.budget = costs.budget(self.ctx.tx().weight());
+        }
+        let items = witness.iter().take(count);
+        self.run_witness_script(items, count, script, SigVersion::Tapscript, language)
+    }
+
+    /// Runs a leaf that no output commits to.
+    pub(super) fn evaluate(&mut self, leaf: &Evaluation<'_>) -> Result<(), ScriptError> {
+        let Some(language) = self.rules.leaf(leaf.version) else { return Ok(()) };
+        self.tap.annex_hash = leaf.annex.map(annex_hash);
+        self.tap.leaf_hash = tap_leaf_hash(leaf.version, leaf.script);
+        self.tap.weight_left = i64::MAX;
+        self.meter.budget = leaf.budget;
+        self.keeps_result = leaf.keeps_result;
+        let (items, count) = (leaf.elements.iter().copied(), leaf.elements.len());
+        self.run_witness_script(items, count, leaf.script, SigVersion::Tapscript, language)
     }
 
     /// Remembers the hash of a leaf and goes from it up to the root.

@@ -28,8 +28,8 @@ struct Task {
     shared: Option<Arc<SharedHashes>>,
 }
 
-/// What an input is and how many signatures it has, or the first input of a task that fails.
-type TaskVerdict = Result<Vec<(SpendType, u32)>, (usize, ScriptError)>;
+/// What an input is and what its scripts did, or the first input of a task that fails.
+type TaskVerdict = Result<Vec<(SpendType, InputStats)>, (usize, ScriptError)>;
 
 impl BlockVerifier<'_> {
     /// Verifies the scripts of the transactions in `txs`; the coinbase has none. [`BlockVerifier::check_alone`] has passed.
@@ -79,16 +79,24 @@ impl BlockVerifier<'_> {
                 .collect(),
         };
         let mut counts = TypeCounts::default();
-        let mut tx_sig_checks = 0;
+        let (mut tx_sig_checks, mut tx_varops) = (0, 0);
         for (index, (Task { tx_index, inputs, .. }, verdict)) in
             tasks.iter().zip(verdicts).enumerate()
         {
             let inputs_found =
                 verdict.map_err(|(input, error)| self.script_error(*tx_index, input, error))?;
-            tx_sig_checks = if inputs.start == 0 { 0 } else { tx_sig_checks };
-            for (spend_type, sig_checks) in inputs_found {
-                counts.add(spend_type, u64::from(sig_checks));
-                tx_sig_checks += u64::from(sig_checks);
+            if inputs.start == 0 {
+                (tx_sig_checks, tx_varops) = (0, 0);
+            }
+            let budget = self.varops_budget(*tx_index);
+            for (input, (spend_type, stats)) in inputs.clone().zip(inputs_found) {
+                counts.add(spend_type, u64::from(stats.sig_checks));
+                tx_sig_checks += u64::from(stats.sig_checks);
+                // An input alone is within the budget, or has failed.
+                tx_varops += stats.varops;
+                if tx_varops > budget {
+                    return Err(self.script_error(*tx_index, input, ScriptError::VaropsBudget));
+                }
             }
             if tasks.get(index + 1).is_none_or(|next| next.tx_index != *tx_index) {
                 self.rules.check_tx_sigchecks(tx_sig_checks).map_err(|source| {
@@ -99,6 +107,12 @@ impl BlockVerifier<'_> {
         }
         self.rules.check_block_sigchecks(counts.total().sig_checks)?;
         Ok(counts)
+    }
+
+    /// What the scripts of a transaction may cost together (BIP-0440), without end where they cost nothing.
+    fn varops_budget(&self, tx_index: usize) -> u64 {
+        let weight = || self.block.tx(tx_index).weight();
+        self.script_rules.costs().map_or(u64::MAX, |(_, costs)| costs.budget(weight()))
     }
 
     fn verify_inputs(
@@ -114,7 +128,7 @@ impl BlockVerifier<'_> {
             let stats = verify(&context, input).map_err(|error| (input, error))?;
             let (witness, flags) = (tx.witness(input), self.rules.flags);
             let spend_type = SpendType::of(&tx.input(input), &outputs[input], witness, flags);
-            Ok((spend_type, stats.sig_checks))
+            Ok((spend_type, stats))
         };
         task.inputs.clone().map(spend).collect()
     }
@@ -162,7 +176,7 @@ impl BlockVerifier<'_> {
                     Err(error) => *verdict = Err((input, error)),
                     Ok(stats) => {
                         if let Ok(found) = verdict {
-                            found[input - task.inputs.start].1 = stats.sig_checks;
+                            found[input - task.inputs.start].1 = stats;
                         }
                     }
                 }

@@ -7,8 +7,9 @@ use assay_consensus::script::RuleSet;
 use assay_consensus::sigops::count_sigops;
 use assay_engine::{Block, BlockVerifier};
 use assay_hash::sha256d;
-use assay_wire::{BlockHash, Encoding, OutPoint, Tx, TxOut, Txid, Wtxid, encode};
+use assay_wire::{BlockHash, Encoding, TxOut, Wtxid, encode};
 
+use super::preparation::{Preparation, VALUE};
 use crate::spend::Spend;
 
 /// Most weight of a block.
@@ -48,6 +49,8 @@ pub(crate) struct FullBlock {
     pub(crate) script_pubkey: Vec<u8>,
     pub(crate) inputs: usize,
     pub(crate) weight: u64,
+    /// Its transactions but for the coinbase, each without and with its witness.
+    pub(crate) txs: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// As many of these inputs as fit into `weight`.
@@ -71,51 +74,57 @@ pub(crate) fn of_inputs(spend: &Spend, weight: u32, split: Split) -> FullBlock {
     let mut first = 0;
     while first < inputs {
         let last = inputs.min(first.saturating_add(split.inputs_max));
-        txs.push(transaction(view, &witness, first..last, pad));
+        txs.push(transaction(spend, &witness, first..last, pad));
         first = last;
     }
-    of_transactions(&txs, spend.script_pubkey.clone(), inputs)
+    of_transactions(txs, spend.script_pubkey.clone(), inputs)
 }
 
 /// The block of these transactions, each without and with its witness.
 pub(crate) fn of_transactions(
-    txs: &[(Vec<u8>, Vec<u8>)],
+    txs: Vec<(Vec<u8>, Vec<u8>)>,
     script_pubkey: Vec<u8>,
     inputs: usize,
 ) -> FullBlock {
+    let raw = assemble(&txs, HEIGHT, BlockHash::default());
+    let block = Block::parse(raw.clone(), Encoding::Segwit).expect("written as blocks are");
+    FullBlock { raw, script_pubkey, inputs, weight: block.weight() as u64, txs }
+}
+
+/// A block of these transactions at a height.
+pub(super) fn assemble(txs: &[(Vec<u8>, Vec<u8>)], height: u32, prev_block: BlockHash) -> Vec<u8> {
     let wtxids: Vec<Wtxid> = std::iter::once(Wtxid::default())
         .chain(txs.iter().map(|(_, full)| Wtxid(sha256d(full))))
         .collect();
-    let coinbase = Coinbase::new(HEIGHT, &[], (0, &[0x51]), Some(&wtxids));
+    let coinbase = Coinbase::new(height, &[], (0, &[0x51]), Some(&wtxids));
     let bases = std::iter::once(&coinbase.base).chain(txs.iter().map(|(base, _)| base));
-    let header =
-        mined(BlockHash::default(), 1_700_000_000, bases.map(|base| sha256d(base)).collect());
-    let mut raw = header.to_bytes().to_vec();
+    let txids = bases.map(|base| sha256d(base)).collect();
+    let mut raw = mined(prev_block, TIME + height, txids).to_bytes().to_vec();
     encode::compact_size(&mut raw, txs.len() as u64 + 1);
-    let mut stripped = raw.len() + coinbase.base.len();
     raw.extend_from_slice(&coinbase.full);
-    for (base, full) in txs {
-        stripped += base.len();
+    for (_, full) in txs {
         raw.extend_from_slice(full);
     }
-    let weight = (3 * stripped + raw.len()) as u64;
-    FullBlock { raw, script_pubkey, inputs, weight }
+    raw
 }
+
+/// Time of a block, without its height.
+pub(super) const TIME: u32 = 1_700_000_000;
 
 /// Without and with witness. Every input spends another output, with the same script and two satoshi.
 pub(crate) fn transaction(
-    like: Tx<'_>,
+    spend: &Spend,
     witness: &[&[u8]],
     inputs: std::ops::Range<usize>,
     pad: usize,
 ) -> (Vec<u8>, Vec<u8>) {
-    let script_sig = like.input(0).script_sig;
+    let mut outputs = Preparation::new(&spend.script_pubkey);
+    let view = spend.tx.view();
+    let script_sig = view.input(0).script_sig;
     let mut body = Vec::new();
     encode::compact_size(&mut body, inputs.len() as u64);
     for number in inputs.clone() {
-        let mut txid = [7; 32];
-        txid[..8].copy_from_slice(&(number as u64).to_le_bytes());
-        body.extend_from_slice(&OutPoint { txid: Txid(txid), vout: 0 }.to_bytes());
+        body.extend_from_slice(&outputs.outpoint(number).to_bytes());
         encode::var_bytes(&mut body, script_sig);
         body.extend_from_slice(&[0xff; 4]);
     }
@@ -151,7 +160,7 @@ pub(crate) fn with_witnesses(base: &[u8], witnesses: &[Vec<Vec<u8>>]) -> Vec<u8>
 impl FullBlock {
     /// The outputs that its inputs spend.
     pub(crate) fn spent(&self) -> Vec<TxOut<'_>> {
-        vec![TxOut { value: 2, script_pubkey: &self.script_pubkey }; self.inputs]
+        vec![TxOut { value: VALUE, script_pubkey: &self.script_pubkey }; self.inputs]
     }
 
     /// Blocks that the outputs fill before, by their weight or by the signature operations in them, which count where outputs are made.
@@ -179,6 +188,19 @@ impl FullBlock {
     /// It as the engine reads it.
     pub(crate) fn parsed(&self) -> Result<Block, BenchError> {
         Block::parse(self.raw.clone(), Encoding::Segwit).map_err(|error| own(&error))
+    }
+
+    /// Gives `submit` the blocks of a chain that has the outputs it spends, and it as their last, and returns what that gave for
+    /// the last.
+    pub(super) fn give<E>(
+        &self,
+        mut submit: impl FnMut(&[u8]) -> Result<f64, E>,
+    ) -> Result<f64, E> {
+        let mut last = 0.0;
+        for raw in Preparation::new(&self.script_pubkey).chain(self.inputs, &self.txs) {
+            last = submit(&raw)?;
+        }
+        Ok(last)
     }
 
     /// Verifies it by every rule that needs no more of a chain.

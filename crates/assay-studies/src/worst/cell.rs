@@ -56,6 +56,32 @@ impl Effort {
         weight
     }
 
+    /// Weight of the first block that a node gets: each one takes a chain of its own.
+    pub(super) const fn weight_outside(&self, extent: Extent) -> u32 {
+        match extent {
+            Extent::Smoke => self.weight_max,
+            Extent::Quick | Extent::Full => self.weight_max / STEP / STEP,
+        }
+    }
+
+    pub(super) const fn weight_max(&self) -> u32 {
+        self.weight_max
+    }
+
+    pub(super) const fn seconds_max(&self) -> f64 {
+        self.seconds_max
+    }
+
+    /// By how much a block is heavier than the one before.
+    pub(super) fn step(&self) -> f64 {
+        f64::from(STEP)
+    }
+
+    /// Weight of the next block.
+    pub(super) const fn next(&self, weight: u32) -> u32 {
+        weight * STEP
+    }
+
     /// Fewer rounds for what takes long.
     fn rounds_of(&self, seconds: f64) -> usize {
         let patience = self.seconds_max * 1.5;
@@ -291,7 +317,7 @@ fn timed(work: impl Fn() -> Result<(), BenchError>) -> Result<f64, BenchError> {
 }
 
 /// The power of weight with which time grew in the last step; at least that of work that is proportional to it.
-fn growth(steps: &[(f64, f64)]) -> f64 {
+pub(super) fn growth(steps: &[(f64, f64)]) -> f64 {
     let [.., (lighter, before), (heavier, after)] = steps else { return 2.0 };
     if heavier <= lighter { 1.0 } else { (after / before).ln() / (heavier / lighter).ln() }
         .clamp(1.0, 2.0)

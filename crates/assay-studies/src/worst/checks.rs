@@ -179,7 +179,7 @@ impl Signed {
     ) -> FullBlock {
         let spend = Spend::new(Wrap::Tapscript, &self.script, Vec::new());
         let view = spend.tx.view();
-        let (base, _) = block::transaction(view, &[], 0..self.inputs, 0);
+        let (base, _) = block::transaction(&spend, &[], 0..self.inputs, 0);
         let tx = Transaction::parse(base.clone(), Encoding::Segwit)
             .expect("written as transactions are");
         let spent = vec![TxOut { value: 2, script_pubkey: &spend.script_pubkey }; self.inputs];
@@ -205,6 +205,6 @@ impl Signed {
         };
         let witnesses: Vec<Vec<Vec<u8>>> = (0..self.inputs).map(witness).collect();
         let full = block::with_witnesses(&base, &witnesses);
-        block::of_transactions(&[(base, full)], spend.script_pubkey.clone(), self.inputs)
+        block::of_transactions(vec![(base, full)], spend.script_pubkey.clone(), self.inputs)
     }
 }

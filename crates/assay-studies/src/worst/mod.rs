@@ -10,9 +10,12 @@ mod checks;
 mod classes;
 pub(crate) mod hashing;
 mod memory;
+mod outside;
 mod post_quantum;
+mod preparation;
 mod proposals;
 mod report;
+mod restored;
 
 use std::cell::OnceCell;
 
@@ -25,6 +28,8 @@ use assay_consensus::script::RuleSet;
 
 use self::cell::{Cell, Effort};
 use self::classes::{CLASSES, Class, Rules};
+use self::outside::Timed;
+use self::restored::Priced;
 use crate::kernels::{self, Kernel};
 use crate::rules;
 
@@ -77,18 +82,21 @@ impl WorstSuite {
     }
 
     /// Every cell that there is, measured.
-    fn cells(&self, extent: Extent, progress: &dyn Progress) -> Result<Vec<Cell>, BenchError> {
+    fn cells(&self, extent: Extent, progress: &dyn Progress) -> Result<Measured, BenchError> {
         let (mut sets, classes) = (self.rules()?, self.classes()?);
         if extent == Extent::Smoke {
             sets.truncate(1);
         }
         let effort = Effort::of(extent, self.settings.seconds_max)?;
+        let nodes = outside::specs(&self.settings.nodes)?;
         let (costs, _) = hashing::search(&sets, extent, progress)?;
         let kernels = self.kernels()?;
         let mut cells: Vec<Cell> = Vec::new();
+        let mut prices = Vec::new();
         let total = sets.len() * classes.len();
         for (set, costs) in sets.iter().zip(&costs) {
-            let rules = Rules { set, costs };
+            let restored = restored::search(set, extent, progress)?;
+            let rules = Rules { set, costs, restored: &restored };
             for class in &classes {
                 let number = cells.len() + 1;
                 progress.begin(
@@ -116,15 +124,32 @@ impl WorstSuite {
                 }
                 progress.step();
             }
+            if !restored.is_empty() {
+                prices.push((*set, restored));
+            }
         }
-        Ok(cells)
+        let of_today = sets.iter().position(|set| *set == RuleSet::TODAY);
+        let costs = of_today.map_or(&[][..], |at| &costs[at]);
+        let rules = Rules { set: &RuleSet::TODAY, costs, restored: &[] };
+        let outside = outside::measure(&nodes, &classes, &rules, (extent, &effort), progress)?;
+        Ok(Measured { cells, prices, outside })
     }
+}
+
+/// What the atlas is made of.
+#[derive(Debug)]
+struct Measured {
+    cells: Vec<Cell>,
+    /// What opcodes take where they have costs.
+    prices: Vec<(RuleSet, Vec<Priced>)>,
+    outside: Vec<Timed>,
 }
 
 impl Suite for WorstSuite {
     fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
         self.rules()?;
         self.classes()?;
+        outside::specs(&self.settings.nodes)?;
         self.kernels()?;
         Ok(Vec::new())
     }
@@ -135,8 +160,7 @@ impl Suite for WorstSuite {
         _: &[Row],
         progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
-        let cells = self.cells(extent, progress)?;
-        Ok(report::studies(&cells, self.kernels()?))
+        Ok(report::studies(&self.cells(extent, progress)?, self.kernels()?))
     }
 
     fn published(&self) -> Vec<Published> {
@@ -152,12 +176,13 @@ mod tests {
     #[test]
     fn every_class_is_measured_under_todays_rules_or_says_what_it_needs() {
         let suite = WorstSuite::new(WorstSettings::default());
-        let cells = suite.cells(Extent::Smoke, &Silent).expect("cells");
+        let measured = suite.cells(Extent::Smoke, &Silent).expect("cells");
+        let cells = &measured.cells;
         for class in CLASSES {
             let is_there = cells.iter().any(|cell| cell.class.name == class.name);
             assert_eq!(is_there, !class.is_proposed, "{}", class.name);
         }
-        let studies = report::studies(&cells, &[]);
+        let studies = report::studies(&measured, &[]);
         assert!(studies[0].lead.as_ref().is_some_and(|lead| lead.contains("under today")));
         let weights = studies.iter().find(|study| study.id == "check-weights").expect("a study");
         let rows = &weights.tables[0].rows;

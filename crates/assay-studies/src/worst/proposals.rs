@@ -58,7 +58,7 @@ pub(super) fn check_template(rules: &Rules<'_>, weight: u32) -> Option<Made> {
         return None;
     }
     let like = Spend::new(Wrap::Tapscript, &[op::PUSH1], Vec::new());
-    let (base, _) = block::transaction(like.tx.view(), &[], 0..1, 0);
+    let (base, _) = block::transaction(&like, &[], 0..1, 0);
     let tx = Transaction::parse(base, Encoding::Segwit).expect("written as transactions are");
     let hash = TxContext::new(tx.view(), &like.spent()).check_template_hash(0);
     let rounds = weight.saturating_sub(ONE_INPUT);
@@ -112,9 +112,9 @@ pub(super) fn signed_messages(rules: &Rules<'_>, weight: u32) -> Option<Made> {
             signatures.chain(commitment.iter().cloned()).collect()
         })
         .collect();
-    let (base, _) = block::transaction(view, &[], 0..inputs, 0);
+    let (base, _) = block::transaction(&spend, &[], 0..inputs, 0);
     let full = block::with_witnesses(&base, &witnesses);
-    let block = block::of_transactions(&[(base, full)], spend.script_pubkey.clone(), inputs);
+    let block = block::of_transactions(vec![(base, full)], spend.script_pubkey.clone(), inputs);
     let checks = (inputs * checks) as u64;
     let shape = "`OP_FROMALTSTACK OP_FROMALTSTACK OP_2DUP OP_TOALTSTACK OP_TOALTSTACK OP_CHECKSIGFROMSTACK OP_VERIFY` x 900, tapscript";
     // Nonce, key and message.

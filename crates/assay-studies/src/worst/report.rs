@@ -5,6 +5,7 @@ use assay_bench::suite::{Study, StudyChart, StudyTable};
 use super::block::BLOCK_WEIGHT;
 use super::cell::Cell;
 use super::classes::CLASSES;
+use super::{Measured, outside, restored};
 use crate::kernels::Kernel;
 use crate::rules::name;
 
@@ -12,8 +13,9 @@ use crate::rules::name;
 const REFERENCE: &str = "tapscript-checks";
 
 /// All of it.
-pub(super) fn studies(cells: &[Cell], kernels: &[Kernel]) -> Vec<Study> {
-    vec![
+pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
+    let cells = &measured.cells;
+    let mut studies = vec![
         Study {
             id: "atlas".to_owned(),
             title: "The worst block of each rule set".to_owned(),
@@ -46,7 +48,54 @@ pub(super) fn studies(cells: &[Cell], kernels: &[Kernel]) -> Vec<Study> {
             tables: vec![work_table(cells)],
             ..Study::default()
         },
-    ]
+    ];
+    if !measured.prices.is_empty() {
+        studies.insert(3, varops(measured));
+    }
+    if !measured.outside.is_empty() {
+        studies.insert(
+            2,
+            Study {
+                id: "outside".to_owned(),
+                title: "Nodes, from outside".to_owned(),
+                prose: vec![outside::prose()],
+                tables: vec![outside::table(&measured.outside)],
+                ..Study::default()
+            },
+        );
+    }
+    studies
+}
+
+/// What the budgets of BIP-0440 buy.
+fn varops(measured: &Measured) -> Study {
+    let reference = measured.cells.iter().find(|cell| cell.class.name == REFERENCE);
+    let reference_s =
+        reference.map(|cell| cell.seconds_alone * f64::from(BLOCK_WEIGHT) / cell.weight as f64);
+    let lead = reference_s.and_then(|reference_s| {
+        let (rules, found) = measured.prices.first()?;
+        restored::lead(rules, found, reference_s)
+    });
+    Study {
+        id: "varops".to_owned(),
+        title: "What a budget of BIP440 buys".to_owned(),
+        lead,
+        prose: vec![format!(
+            "BIP440 gives a transaction 10,000 varops for each weight unit, chosen so that no block takes longer than one full of BIP340 checks \
+             (`{REFERENCE}`, here {}). Each opcode is repeated at the size of operands, of nine, that takes longest for the budget and the weight of a block, \
+             on one thread. Operands are copied by opcodes that are charged as well, and results are dropped.",
+            reference_s.map_or_else(
+                || "not measured".to_owned(),
+                |seconds| format!("{seconds:.3} s on one thread"),
+            )
+        )],
+        tables: measured
+            .prices
+            .iter()
+            .filter_map(|(rules, found)| restored::table(rules, found, reference_s))
+            .collect(),
+        ..Study::default()
+    }
 }
 
 /// Rule sets in the order of the plan.

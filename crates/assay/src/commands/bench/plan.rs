@@ -20,7 +20,8 @@ use crate::commands::stop_flag;
 use crate::output;
 
 pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<Outcome> {
-    refuse_flags_of_chains(arguments)?;
+    let plan = &with_nodes(plan, arguments);
+    refuse_flags_of_chains(plan, arguments)?;
     check_part(plan, arguments.part.as_deref())?;
     let extent = match (arguments.smoke, arguments.quick) {
         (true, _) => Extent::Smoke,
@@ -66,8 +67,17 @@ pub(crate) fn make(
     Ok(results)
 }
 
-/// Chains have seeds and targets, benchmarks have not.
-fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
+/// The plan of worst blocks has nodes as well, which get its blocks.
+fn with_nodes(plan: &BenchPlan, arguments: &RunArguments) -> BenchPlan {
+    let mut plan = plan.clone();
+    if let Some(worst) = plan.worst.as_mut().filter(|_| !arguments.targets.is_empty()) {
+        worst.nodes = arguments.targets.iter().map(ToString::to_string).collect();
+    }
+    plan
+}
+
+/// Chains have seeds and targets, benchmarks have not, but for worst blocks.
+fn refuse_flags_of_chains(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<()> {
     let RunArguments {
         recipe,
         scale,
@@ -93,7 +103,7 @@ fn refuse_flags_of_chains(arguments: &RunArguments) -> anyhow::Result<()> {
         ("--byte-scale", byte_scale.is_some()),
         ("--seed", seed.is_some()),
         ("--stop-height", stop_height.is_some()),
-        ("--target", !targets.is_empty()),
+        ("--target", !targets.is_empty() && plan.worst.is_none()),
         ("--chain", chain.is_some()),
         ("--keep-datadirs", *keep_datadirs),
     ];
@@ -123,5 +133,6 @@ fn rerun(arguments: &RunArguments) -> String {
     words.extend(arguments.rounds.map(|rounds| format!("--rounds {rounds}")));
     words.extend(arguments.filter.iter().map(|filter| format!("--filter '{filter}'")));
     words.extend(arguments.part.iter().map(|part| format!("--part {part}")));
+    words.extend(arguments.targets.iter().map(|target| format!("--target '{target}'")));
     words.join(" ")
 }

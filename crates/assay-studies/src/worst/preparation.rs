@@ -1,0 +1,120 @@
+//! The chain that a node needs before a worst block: coinbases that anyone may spend, and transactions that turn them into the
+//! outputs that the block spends.
+
+use assay_bench::block_builder::{Coinbase, mined};
+use assay_consensus::params::ChainParams;
+use assay_consensus::sigops::count_sigops;
+use assay_consensus::subsidy::block_subsidy;
+use assay_hash::sha256d;
+use assay_wire::{Block, BlockHash, Encoding, OutPoint, Txid, encode};
+
+use super::block::{self, BLOCK_WEIGHT, SIGOP_COST_MAX, TIME};
+
+/// What each output holds, satoshi.
+pub(super) const VALUE: i64 = 2;
+
+/// Blocks after which a coinbase may be spent.
+const MATURITY: usize = 100;
+
+/// Most outputs of a transaction.
+const OUTPUTS_MAX: usize = 20_000;
+
+/// Weight that is left to header, coinbase and the rest of the transaction.
+const ROOM: usize = 10_000;
+
+/// Outputs of one script, each of a transaction that fills a block of its own; none depends on how many there are.
+pub(super) struct Preparation<'s> {
+    script_pubkey: &'s [u8],
+    /// Outputs of a transaction.
+    outputs: usize,
+    txids: Vec<Txid>,
+}
+
+impl<'s> Preparation<'s> {
+    pub(super) fn new(script_pubkey: &'s [u8]) -> Self {
+        let length = script_pubkey.len();
+        let each = 8 + encode::compact_size_len(length as u64) + length;
+        let by_weight = (BLOCK_WEIGHT as usize - ROOM) / (4 * each);
+        let sigops = count_sigops(script_pubkey, false);
+        let by_sigops = (u64::from(SIGOP_COST_MAX) / (4 * sigops).max(1)) as usize;
+        let outputs = by_weight.min(by_sigops).clamp(1, OUTPUTS_MAX);
+        Self { script_pubkey, outputs, txids: Vec::new() }
+    }
+
+    /// The output with a number.
+    pub(super) fn outpoint(&mut self, number: usize) -> OutPoint {
+        let index = number / self.outputs;
+        while self.txids.len() <= index {
+            let next = self.transaction(self.txids.len());
+            self.txids.push(Txid(sha256d(&next)));
+        }
+        OutPoint { txid: self.txids[index], vout: (number % self.outputs) as u32 }
+    }
+
+    /// Spends the coinbase of the block after `index` others.
+    fn transaction(&self, index: usize) -> Vec<u8> {
+        let coinbase = coinbase(index as u32 + 1);
+        let mut raw = vec![2, 0, 0, 0, 1];
+        raw.extend(OutPoint { txid: Txid(sha256d(&coinbase.base)), vout: 0 }.to_bytes());
+        raw.extend([0, 0xff, 0xff, 0xff, 0xff]);
+        encode::compact_size(&mut raw, self.outputs as u64);
+        for _ in 0..self.outputs {
+            raw.extend(VALUE.to_le_bytes());
+            encode::var_bytes(&mut raw, self.script_pubkey);
+        }
+        raw.extend([0; 4]);
+        raw
+    }
+
+    /// A whole chain above regtest's genesis block: coinbases, so many outputs, and a block of these transactions, each without
+    /// and with its witness.
+    pub(super) fn chain<'c>(
+        &'c self,
+        outputs: usize,
+        last: &'c [(Vec<u8>, Vec<u8>)],
+    ) -> impl Iterator<Item = Vec<u8>> + use<'c, 's> {
+        let transactions = outputs.div_ceil(self.outputs);
+        let before = transactions.max(MATURITY);
+        let mut prev_block = genesis();
+        (1..=before + transactions + 1).map(move |height| {
+            let txs: Vec<Vec<u8>> = (height > before)
+                .then(|| height - before - 1)
+                .map(|index| self.transaction(index))
+                .into_iter()
+                .collect();
+            let raw = if height > before + transactions {
+                block::assemble(last, height as u32, prev_block)
+            } else {
+                plain_block(height as u32, prev_block, &txs)
+            };
+            prev_block = BlockHash(sha256d(&raw[..80]));
+            raw
+        })
+    }
+}
+
+/// Pays to anyone.
+fn coinbase(height: u32) -> Coinbase {
+    let subsidy = block_subsidy(&regtest(), height);
+    Coinbase::new(height, &[], (subsidy, &[0x51]), None)
+}
+
+/// A block without witnesses.
+fn plain_block(height: u32, prev_block: BlockHash, txs: &[Vec<u8>]) -> Vec<u8> {
+    let coinbase = coinbase(height);
+    let all = || std::iter::once(&coinbase.base).chain(txs);
+    let txids = all().map(|tx| sha256d(tx)).collect();
+    let mut raw = mined(prev_block, TIME + height, txids).to_bytes().to_vec();
+    encode::compact_size(&mut raw, txs.len() as u64 + 1);
+    raw.extend(all().flatten());
+    raw
+}
+
+fn regtest() -> ChainParams {
+    ChainParams::by_name("regtest").expect("regtest is a chain")
+}
+
+fn genesis() -> BlockHash {
+    let raw = regtest().genesis_block();
+    Block::parse(raw, Encoding::Segwit).expect("a block").hash()
+}
