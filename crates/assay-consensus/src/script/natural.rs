@@ -1,13 +1,13 @@
 //! Natural numbers of any length, as elements hold them: little endian, zeros at the end allowed (BIP-0441).
 //!
 //! Results are written to a buffer that the caller reuses. Elements have up to 4,000,000 bytes and BIP-0440 counts bytes, so
-//! everything goes through them 8 or 64 at a time. Multiplication and division are the schoolbook's, as the costs of BIP-0441
+//! everything goes through them many at a time. Multiplication and division are the schoolbook's, as the costs of BIP-0441
 //! assume: a budget ends long before a better method would pay.
 
 use std::cmp::Ordering;
 
 /// Bytes that are compared with zero at a time: a loop without a branch that compilers turn into vector instructions.
-const BLOCK: usize = 64;
+const BLOCK: usize = 256;
 
 fn is_zero_block(block: &[u8]) -> bool {
     block.iter().fold(0, |all, &byte| all | byte) == 0
@@ -23,6 +23,8 @@ pub(super) fn is_true(bytes: &[u8]) -> bool {
 pub(super) fn significant(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.rchunks(BLOCK).take_while(|block| is_zero_block(block));
     let rest = &bytes[..bytes.len() - zeros.map(<[u8]>::len).sum::<usize>()];
+    let zeros = rest.rchunks_exact(8).take_while(|chunk| word(chunk) == 0).count();
+    let rest = &rest[..rest.len() - 8 * zeros];
     let length = rest.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
     &rest[..length]
 }
@@ -62,18 +64,41 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(word)
 }
 
-fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
-    bytes.chunks(8).map(word)
+/// The words of a number, the last one with zeros above.
+struct Words<'a> {
+    whole: std::slice::ChunksExact<'a, u8>,
+    last: Option<u64>,
+}
+
+fn words(bytes: &[u8]) -> Words<'_> {
+    let whole = bytes.chunks_exact(8);
+    let rest = whole.remainder();
+    Words { whole, last: (!rest.is_empty()).then(|| word(rest)) }
+}
+
+impl Iterator for Words<'_> {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        match self.whole.next() {
+            // Eight bytes: the copy is one load.
+            Some(bytes) => Some(u64::from_le_bytes([
+                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+            ])),
+            None => self.last.take(),
+        }
+    }
 }
 
 /// Writes words, of which the last may reach beyond `length` bytes with zeros.
 fn write(out: &mut Vec<u8>, length: usize, words: impl Iterator<Item = u64>) {
-    out.reserve(length + 8);
-    let end = out.len() + length;
-    for word in words {
-        out.extend_from_slice(&word.to_le_bytes());
+    let start = out.len();
+    out.resize(start + length.next_multiple_of(8), 0);
+    for (bytes, word) in out[start..].chunks_exact_mut(8).zip(words) {
+        bytes.copy_from_slice(&word.to_le_bytes());
     }
-    out.resize(end, 0);
+    out.truncate(start + length);
 }
 
 fn trim(out: &mut Vec<u8>) {
@@ -143,13 +168,11 @@ pub(super) fn shift_up(a: &[u8], bits: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(a);
         return;
     }
-    let mut before = 0;
-    let shifted = words(a).chain([0]).map(|word| {
-        let moved = word << shift | before;
-        before = word >> (64 - shift);
-        moved
-    });
-    write(out, a.len() + 1, shifted);
+    let Some((first, last)) = a.first().zip(a.last()) else { return out.push(0) };
+    // Bytes and not words: compilers make vectors of this.
+    out.push(first << shift);
+    out.extend(a.iter().zip(&a[1..]).map(|(before, byte)| byte << shift | before >> (8 - shift)));
+    out.push(last >> (8 - shift));
 }
 
 /// `a` without its first so many bits: as many bytes fewer as that is whole bytes.
@@ -162,17 +185,16 @@ pub(super) fn shift_down(a: &[u8], bits: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(rest);
         return;
     }
-    let next = words(rest).skip(1).chain([0]);
-    let shifted = words(rest).zip(next).map(|(word, next)| word >> shift | next << (64 - shift));
-    write(out, rest.len(), shifted);
+    let Some((last, above)) = rest.last().zip(rest.get(1..)) else { return };
+    out.extend(rest.iter().zip(above).map(|(byte, above)| byte >> shift | above << (8 - shift)));
+    out.push(last >> shift);
 }
 
-/// Combines bytes; the shorter operand goes on with zeros.
-pub(super) fn bitwise(a: &[u8], b: &[u8], out: &mut Vec<u8>, combine: impl Fn(u64, u64) -> u64) {
-    let (long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
-    let short = words(short).chain(std::iter::repeat(0));
+/// The bits that both have; the shorter operand goes on with zeros.
+pub(super) fn and(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
     out.clear();
-    write(out, long.len(), words(long).zip(short).map(|(x, y)| combine(x, y)));
+    out.extend(a.iter().zip(b).map(|(a, b)| a & b));
+    out.resize(a.len().max(b.len()), 0);
 }
 
 /// Every bit the other way.

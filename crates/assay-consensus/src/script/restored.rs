@@ -254,7 +254,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let a = if unary { b } else { self.stack.peek(1) };
         match opcode {
             op::INVERT => natural::invert(a, out),
-            op::AND => natural::bitwise(a, b, out, |x, y| x & y),
+            op::AND => natural::and(a, b, out),
             op::ADD1 => natural::add(a, &[1], out),
             op::ADD => natural::add(a, b, out),
             op::SUB1 | op::SUB => {

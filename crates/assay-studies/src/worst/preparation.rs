@@ -96,7 +96,8 @@ impl<'s> Preparation<'s> {
 /// Pays to anyone.
 fn coinbase(height: u32) -> Coinbase {
     let subsidy = block_subsidy(&regtest(), height);
-    Coinbase::new(height, &[], (subsidy, &[0x51]), None)
+    // The script of a coinbase has two bytes at least.
+    Coinbase::new(height, &[0], (subsidy, &[0x51]), None)
 }
 
 /// A block without witnesses.
