@@ -109,17 +109,11 @@ fn trim(out: &mut Vec<u8>) {
 /// `a + b`, without zeros at the end.
 pub(super) fn add(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
     let (long, short) = if a.len() < b.len() { (b, a) } else { (a, b) };
-    let mut carry = false;
-    let sums = words(long).zip(words(short).chain(std::iter::repeat(0))).map(|(x, y)| {
+    if combine_words(long, short, out, |x, y, carry| {
         let (sum, first) = x.overflowing_add(y);
         let (sum, second) = sum.overflowing_add(u64::from(carry));
-        carry = first | second;
-        sum
-    });
-    out.clear();
-    // A word holds the carry of its bytes but where all eight are used.
-    write(out, long.len().next_multiple_of(8), sums);
-    if carry {
+        (sum, first | second)
+    }) {
         out.push(1);
     }
     trim(out);
@@ -127,19 +121,47 @@ pub(super) fn add(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
 
 /// `a - b`, without zeros at the end; whether `b` is not above `a`. Otherwise the result means nothing.
 pub(super) fn subtract(a: &[u8], b: &[u8], out: &mut Vec<u8>) -> bool {
-    let length = a.len().max(b.len());
-    let mut borrow = false;
-    let padded = |bytes| words(bytes).chain(std::iter::repeat(0));
-    let differences = padded(a).zip(padded(b)).take(length.div_ceil(8)).map(|(x, y)| {
+    let b = &b[..b.len().min(a.len().max(significant(b).len()))];
+    if b.len() > a.len() {
+        return false;
+    }
+    let borrows = combine_words(a, b, out, |x, y, borrow| {
         let (difference, first) = x.overflowing_sub(y);
         let (difference, second) = difference.overflowing_sub(u64::from(borrow));
-        borrow = first | second;
-        difference
+        (difference, first | second)
     });
-    out.clear();
-    write(out, length, differences);
     trim(out);
-    !borrow
+    !borrows
+}
+
+/// The words of the longer operand, each with that of the shorter and what is carried; whether something is carried out of the
+/// last. Where a word is not used to its end, it holds what its bytes carry.
+fn combine_words(
+    long: &[u8],
+    short: &[u8],
+    out: &mut Vec<u8>,
+    combine: impl Fn(u64, u64, bool) -> (u64, bool),
+) -> bool {
+    out.clear();
+    out.extend_from_slice(long);
+    out.resize(long.len().next_multiple_of(8), 0);
+    let mut carry = false;
+    let mut at = out.chunks_exact_mut(8);
+    for (y, bytes) in words(short).zip(&mut at) {
+        let word = [bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]];
+        let (result, carries) = combine(u64::from_le_bytes(word), y, carry);
+        bytes.copy_from_slice(&result.to_le_bytes());
+        carry = carries;
+    }
+    for bytes in at {
+        if !carry {
+            break;
+        }
+        let (result, carries) = combine(word(bytes), 0, true);
+        bytes.copy_from_slice(&result.to_le_bytes());
+        carry = carries;
+    }
+    carry
 }
 
 /// `2 a`, without zeros at the end.

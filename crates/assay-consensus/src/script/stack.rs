@@ -334,7 +334,9 @@ impl Stack {
         for range in ranges {
             let start = range.start as usize;
             if start >= end {
-                bytes.copy_within(from..end, kept);
+                if kept < from {
+                    bytes.copy_within(from..end, kept);
+                }
                 kept += end - from;
                 (from, end) = (start, start);
             }
@@ -344,7 +346,9 @@ impl Stack {
                 kept_owned.insert(range.start);
             }
         }
-        bytes.copy_within(from..end, kept);
+        if kept < from {
+            bytes.copy_within(from..end, kept);
+        }
         bytes.truncate(kept + end - from);
         self.owned = kept_owned;
         self.reclaim_at = self.bytes.len() + RECLAIM_MIN.max(self.bytes.len());

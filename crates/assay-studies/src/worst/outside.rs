@@ -79,7 +79,9 @@ fn grow(
         let timed = give(spec, class, &made)?;
         steps.push((timed.weight as f64, timed.seconds));
         let next = timed.seconds * effort.step().powf(growth(&steps));
-        if weight >= effort.weight_max() || made.is_all || next > effort.seconds_max() {
+        // How time grows is not known of one block.
+        let is_late = steps.len() > 1 && next > effort.seconds_max();
+        if weight >= effort.weight_max() || made.is_all || is_late {
             return Ok(Some(timed));
         }
         weight = effort.next(weight);
