@@ -65,38 +65,18 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 /// The words of a number, the last one with zeros above.
-struct Words<'a> {
-    whole: std::slice::ChunksExact<'a, u8>,
-    last: Option<u64>,
-}
-
-fn words(bytes: &[u8]) -> Words<'_> {
-    let whole = bytes.chunks_exact(8);
-    let rest = whole.remainder();
-    Words { whole, last: (!rest.is_empty()).then(|| word(rest)) }
-}
-
-impl Iterator for Words<'_> {
-    type Item = u64;
-
-    #[inline]
-    fn next(&mut self) -> Option<u64> {
-        match self.whole.next() {
-            // Eight bytes: the copy is one load.
-            Some(bytes) => Some(u64::from_le_bytes([
-                bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
-            ])),
-            None => self.last.take(),
-        }
-    }
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let (whole, rest) = bytes.as_chunks();
+    let last = (!rest.is_empty()).then(|| word(rest));
+    whole.iter().map(|&bytes| u64::from_le_bytes(bytes)).chain(last)
 }
 
 /// Writes words, of which the last may reach beyond `length` bytes with zeros.
 fn write(out: &mut Vec<u8>, length: usize, words: impl Iterator<Item = u64>) {
     let start = out.len();
     out.resize(start + length.next_multiple_of(8), 0);
-    for (bytes, word) in out[start..].chunks_exact_mut(8).zip(words) {
-        bytes.copy_from_slice(&word.to_le_bytes());
+    for (bytes, word) in out[start..].as_chunks_mut().0.iter_mut().zip(words) {
+        *bytes = word.to_le_bytes();
     }
     out.truncate(start + length);
 }
@@ -146,20 +126,23 @@ fn combine_words(
     out.extend_from_slice(long);
     out.resize(long.len().next_multiple_of(8), 0);
     let mut carry = false;
-    let mut at = out.chunks_exact_mut(8);
-    for (y, bytes) in words(short).zip(&mut at) {
-        let word = [bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]];
-        let (result, carries) = combine(u64::from_le_bytes(word), y, carry);
-        bytes.copy_from_slice(&result.to_le_bytes());
-        carry = carries;
+    let mut step = |bytes: &mut [u8; 8], y: u64| {
+        let (result, carries) = combine(u64::from_le_bytes(*bytes), y, carry);
+        (*bytes, carry) = (result.to_le_bytes(), carries);
+        carries
+    };
+    // As many words as the shorter has whole ones, then what is left of it, then what is carried.
+    let (whole, rest) = short.as_chunks();
+    let (low, high) = out.as_chunks_mut().0.split_at_mut(whole.len());
+    for (bytes, &y) in low.iter_mut().zip(whole) {
+        step(bytes, u64::from_le_bytes(y));
     }
-    for bytes in at {
-        if !carry {
+    let mut y = word(rest);
+    for bytes in high {
+        if !step(bytes, y) && y == 0 {
             break;
         }
-        let (result, carries) = combine(word(bytes), 0, true);
-        bytes.copy_from_slice(&result.to_le_bytes());
-        carry = carries;
+        y = 0;
     }
     carry
 }
