@@ -237,12 +237,11 @@ pub(super) fn divide(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
 
 /// Remainder of `a / b`, without zeros at the end; `b` is not zero.
 pub(super) fn remainder(a: &[u8], b: &[u8], out: &mut Vec<u8>) {
-    match Division::of(a, b) {
-        Some(division) => set(out, &division.remainder),
-        None => {
-            out.clear();
-            out.extend_from_slice(significant(a));
-        }
+    if let Some(division) = Division::of(a, b) {
+        set(out, &division.remainder);
+    } else {
+        out.clear();
+        out.extend_from_slice(significant(a));
     }
 }
 

@@ -123,8 +123,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 }
                 self.stack_op(opcode)
             }
-            op::DEPTH => self.push_length(self.stack.len()),
-            op::SIZE => self.push_length(self.stack.top_length()),
+            op::DEPTH => {
+                self.push_length(self.stack.len());
+                Ok(())
+            }
+            op::SIZE => {
+                self.push_length(self.stack.top_length());
+                Ok(())
+            }
             op::CAT..=op::RIGHT => self.splice(opcode),
             op::OR => {
                 self.stack.combine(|a, b| a | b);
@@ -141,7 +147,10 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                 Ok(())
             }
             op::BOOLAND..=op::GREATERTHANOREQUAL => self.compare(opcode),
-            op::MIN | op::MAX => self.choose(opcode),
+            op::MIN | op::MAX => {
+                self.choose(opcode);
+                Ok(())
+            }
             op::WITHIN => {
                 let [max, min, value] = [0, 1, 2].map(|depth| self.stack.peek(depth));
                 let is_within =
@@ -169,10 +178,9 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         }
     }
 
-    fn push_length(&mut self, length: usize) -> Result<(), ScriptError> {
+    fn push_length(&mut self, length: usize) {
         let (buffer, used) = natural::encode(length as u64);
         self.stack.push(&buffer[..used]);
-        Ok(())
     }
 
     /// An operand that has to fit 32 bits.
@@ -233,7 +241,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     }
 
     /// The lesser or greater of two numbers.
-    fn choose(&mut self, opcode: u8) -> Result<(), ScriptError> {
+    fn choose(&mut self, opcode: u8) {
         let first_is_less = natural::compare(self.stack.peek(1), self.stack.peek(0)).is_lt();
         if first_is_less == (opcode == op::MIN) {
             self.stack.drop_top(1);
@@ -242,7 +250,6 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         }
         let length = natural::significant(self.stack.peek(0)).len();
         self.stack.narrow(0, length);
-        Ok(())
     }
 
     /// Replaces one or two operands by a new element.

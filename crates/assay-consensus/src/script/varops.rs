@@ -84,7 +84,6 @@ impl CostTable {
     ///
     /// # Errors
     /// A number of operands, or a depth, that the stack does not have.
-    #[expect(clippy::too_many_lines, reason = "an arm for each price")]
     pub(super) fn of(&self, opcode: u8, stack: &Stack) -> Result<u64, ScriptError> {
         stack.need(operands(opcode))?;
         let length = |depth: usize| stack.peek(depth).len() as u64;
@@ -121,7 +120,7 @@ impl CostTable {
                 (span(0) + span(1)) * fast + value(0).min(rest) * copy
             }
             op::RIGHT => span(0) * fast + value(0).min(length(1)) * copy,
-            op::INVERT => span(0) * other,
+            op::INVERT | op::DIV2 => span(0) * other,
             op::OR | op::XOR => span(0).min(span(1)) * other,
             op::LSHIFT => {
                 let bits = value(0);
@@ -134,7 +133,6 @@ impl CostTable {
             }
             op::RSHIFT => span(0) * fast + length(1).saturating_sub(value(0) / 8) * copy,
             op::MUL2 => span(0) * (copy + other),
-            op::DIV2 => span(0) * other,
             op::ADD => longest() * (self.arithmetic + copy),
             op::ADD1 => span(0).max(self.spanned(1)) * (self.arithmetic + copy),
             op::SUB => longest() * self.arithmetic,

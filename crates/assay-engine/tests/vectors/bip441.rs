@@ -53,12 +53,12 @@ fn expand(written: &str) -> Vec<u8> {
 
 /// Elements as a list of texts, or of texts and how often each occurs.
 fn elements(list: &Value) -> Vec<Vec<u8>> {
-    let each = |element: &Value| match element.as_str() {
-        Some(written) => vec![expand(written)],
-        None => {
-            let count = element["count"].as_u64().expect("a count") as usize;
-            vec![expand(text(&element["element"])); count]
+    let each = |element: &Value| {
+        if let Some(written) = element.as_str() {
+            return vec![expand(written)];
         }
+        let count = element["count"].as_u64().expect("a count") as usize;
+        vec![expand(text(&element["element"])); count]
     };
     array(list).iter().flat_map(each).collect()
 }

@@ -28,7 +28,7 @@ pub(super) struct Effort {
 }
 
 /// A block is at most so many times as heavy as the one before, and a message as long.
-const STEP: u32 = 4;
+pub(super) const STEP: u32 = 4;
 
 impl Effort {
     pub(super) fn of(extent: Extent, seconds_max: f64) -> Result<Self, BenchError> {
@@ -70,16 +70,6 @@ impl Effort {
 
     pub(super) const fn seconds_max(&self) -> f64 {
         self.seconds_max
-    }
-
-    /// By how much a block is heavier than the one before.
-    pub(super) fn step(&self) -> f64 {
-        f64::from(STEP)
-    }
-
-    /// Weight of the next block.
-    pub(super) const fn next(&self, weight: u32) -> u32 {
-        weight * STEP
     }
 
     /// Fewer rounds for what takes long.

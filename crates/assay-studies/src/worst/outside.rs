@@ -6,7 +6,7 @@ use assay_consensus::script::RuleSet;
 use assay_lab::outside::{Outside, OutsideError};
 use assay_lab::plan::TargetSpec;
 
-use super::cell::{Effort, growth};
+use super::cell::{Effort, STEP, growth};
 use super::classes::{Class, Made, Rules};
 
 /// A node's time over a block.
@@ -78,13 +78,13 @@ fn grow(
         }
         let timed = give(spec, class, &made)?;
         steps.push((timed.weight as f64, timed.seconds));
-        let next = timed.seconds * effort.step().powf(growth(&steps));
+        let next = timed.seconds * f64::from(STEP).powf(growth(&steps));
         // How time grows is not known of one block.
         let is_late = steps.len() > 1 && next > effort.seconds_max();
         if weight >= effort.weight_max() || made.is_all || is_late {
             return Ok(Some(timed));
         }
-        weight = effort.next(weight);
+        weight *= STEP;
     }
 }
 
@@ -115,7 +115,8 @@ fn chain_of(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text += &format!(": {cause}");
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
         source = cause.source();
     }
     text
