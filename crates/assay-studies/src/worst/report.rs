@@ -57,7 +57,7 @@ pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
             2,
             Study {
                 id: "outside".to_owned(),
-                title: "Nodes, from outside".to_owned(),
+                title: "Full nodes over RPC".to_owned(),
                 prose: vec![outside::prose()],
                 tables: vec![outside::table(&measured.outside)],
                 ..Study::default()
@@ -77,7 +77,7 @@ fn varops(measured: &Measured) -> Study {
     let lead = first.and_then(|(rules, found)| restored::lead(rules, found, one_by_one_s));
     Study {
         id: "varops".to_owned(),
-        title: "What a budget of BIP440 buys".to_owned(),
+        title: "Opcodes under the varops budget of BIP440".to_owned(),
         lead,
         prose: vec![format!(
             "BIP440 gives a transaction 10,000 varops for each weight unit, chosen so that no block takes longer than 80,000 checks of BIP340. They take \

@@ -1,5 +1,5 @@
-//! What a budget of BIP-0440 buys: for each opcode of BIP-0441 and several sizes of its operands, the time of a block that
-//! spends all it may on it.
+//! The varops budget of BIP-0440: for each opcode of BIP-0441 and several sizes of its operands, the time of a block that
+//! spends its whole budget on it.
 //!
 //! The draft claims that no block which keeps to its budget takes longer than one full of BIP340 checks. Each opcode is run
 //! alone here, from operands that are copied before it, and its time for a budget is compared with that.
@@ -36,7 +36,7 @@ const SIZES: [usize; 9] = [1, 8, 64, 520, 4_000, 32_000, 100_000, 1_000_000, 1_9
 enum Operand {
     /// All bits set.
     Ones,
-    /// Zeros, and a one where it is found last by whoever looks from the start.
+    /// Zeros with a one in the last byte: the worst case of a scan from the start.
     TopOne,
     /// All bits of half as many bytes.
     HalfOnes,
