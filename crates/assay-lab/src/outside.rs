@@ -1,4 +1,4 @@
-//! A node of its own that is given blocks over RPC, and how long it takes over each, as seen from outside.
+//! A full node with a fresh data folder that gets blocks over RPC, and the seconds it takes to accept each.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::plan::TargetSpec;
 use crate::process::rpc::{Client, RpcError};
 use crate::process::{Ports, Process, ProcessError};
-use crate::target::{Target, TargetError};
+use crate::target::{Family, Target, TargetError};
 
 /// Why a node cannot be measured.
 #[derive(Debug, thiserror::Error)]
@@ -70,8 +70,7 @@ impl Outside {
         datadir: &Path,
     ) -> Result<Self, OutsideError> {
         let target = Target::detect(spec, &[own.into(), "node".into()], own_version)?;
-        // The same nodes, for the same reasons: they take transactions and blocks over RPC.
-        target.check_mempool()?;
+        check(&target)?;
         let folder = |source| OutsideError::Folder { path: datadir.to_owned(), source };
         fs::create_dir_all(datadir).map_err(folder)?;
         // A node that changes its working folder must still find its data.
@@ -115,6 +114,17 @@ impl Outside {
         self.process.stop(&self.client)?;
         Ok(())
     }
+}
+
+/// Other programs take no blocks over RPC on regtest.
+fn check(target: &Target) -> Result<(), TargetError> {
+    let is_known =
+        matches!(target.family, Family::Assay | Family::BitcoinCore | Family::BitcoinKnots);
+    if is_known && target.index.is_none() {
+        return Ok(());
+    }
+    let why = "single blocks go to our node and the Bitcoin Core family, without an index";
+    Err(TargetError::Delivery { name: target.name.clone(), why })
 }
 
 /// Megabytes of its mempool, which stays empty.

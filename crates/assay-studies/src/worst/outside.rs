@@ -1,10 +1,10 @@
-//! Nodes that the user names, given whole chains over RPC: how long they take over the worst block, seen from outside.
+//! Full nodes that the user names, given whole chains over RPC: the seconds that they take to accept the worst block.
 
 use assay_bench::suite::{Extent, StudyTable};
 use assay_bench::{BenchError, Progress};
 use assay_consensus::script::RuleSet;
 use assay_lab::outside::{Outside, OutsideError};
-use assay_lab::plan::TargetSpec;
+use assay_lab::plan::{TargetSpec, TargetSpecError};
 
 use super::cell::{Effort, STEP, growth};
 use super::classes::{Class, Made, Rules};
@@ -24,13 +24,7 @@ pub(super) struct Timed {
 /// The specifications of nodes.
 pub(super) fn specs(nodes: &[String]) -> Result<Vec<TargetSpec>, BenchError> {
     let parse = |node: &String| {
-        node.parse::<TargetSpec>().map_err(|error| {
-            failed(
-                node,
-                &std::error::Error::source(&error)
-                    .map_or_else(|| error.to_string(), ToString::to_string),
-            )
-        })
+        node.parse().map_err(|error: TargetSpecError| failed(node, &chain_of(&error)))
     };
     nodes.iter().map(parse).collect()
 }
