@@ -14,7 +14,7 @@
 //! ```
 //!
 //! [`jsonrpc`] is the protocol and [`http`] the transport; neither knows the methods. Deliberately absent:
-//! peers to learn blocks from, a wallet, TLS for JSON-RPC (put a proxy in front), and configuration files. The Electrum server, which has
+//! a wallet, TLS for JSON-RPC (put a proxy in front), and configuration files. The Electrum server, which has
 //! TLS, is [`assay_electrum`]; here it gets its chain.
 
 pub mod bip324;
@@ -24,6 +24,7 @@ mod error;
 pub mod http;
 mod indexes;
 pub mod jsonrpc;
+mod lock;
 mod log;
 mod metrics;
 mod node;

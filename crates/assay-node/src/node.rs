@@ -1,10 +1,9 @@
 //! The life of a node: start, serve, stop.
 
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -20,6 +19,7 @@ use crate::electrum::IndexService;
 use crate::error::NodeError;
 use crate::http::{AuthError, Authenticator, CookieFile, Limits, OPEN_THREADS, Server};
 use crate::indexes::{BlockIndexes, IndexFollowers};
+use crate::lock::FolderLock;
 use crate::log;
 use crate::metrics::Metrics;
 use crate::notify;
@@ -87,8 +87,8 @@ pub struct Node {
     cookie: Option<CookieFile>,
     // Released in this order, last of all.
     _pid: PidFile,
-    _blocks_lock: File,
-    _lock: File,
+    _blocks_lock: FolderLock,
+    _lock: FolderLock,
 }
 
 /// Stops a node from another thread.
@@ -123,9 +123,9 @@ impl Node {
     fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
         refuse_contradictions(config)?;
-        let dir_lock = make_and_lock(&dir)?;
+        let dir_lock = FolderLock::make(&dir)?;
         // It may be shared where the data directory is not.
-        let blocks_lock = make_and_lock(&config.blocks_dir())?;
+        let blocks_lock = FolderLock::make(&config.blocks_dir())?;
         let log_path = open_log(config, &dir)?;
         announce(config, &dir);
         let pid = PidFile::create(dir.join(&config.pid_file))?;
@@ -496,24 +496,6 @@ fn refuse_exposure(rpc: &RpcConfig) -> Result<(), NodeError> {
     }
 }
 
-fn make_and_lock(dir: &Path) -> Result<File, NodeError> {
-    let failed = |source| NodeError::Folder { path: dir.to_owned(), source };
-    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
-    lock(dir)
-}
-
-fn lock(dir: &Path) -> Result<File, NodeError> {
-    let path = dir.join(LOCK_FILE);
-    let failed = |source| NodeError::Marker { path: path.clone(), source };
-    let file = OpenOptions::new().create(true).write(true).truncate(false).open(&path);
-    let file = file.map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(NodeError::AlreadyRunning { path: dir.to_owned() }),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
-    }
-}
-
 fn announce(config: &NodeConfig, dir: &Path) {
     tracing::info!("Assay version v{}", env!("CARGO_PKG_VERSION"));
     tracing::info!("Chain {}, data directory {}", config.params.name, dir.display());
@@ -590,6 +572,5 @@ impl Drop for PidFile {
     }
 }
 
-const LOCK_FILE: &str = ".lock";
 /// Moving bytes is all they do.
 const IO_THREADS: usize = 2;

@@ -625,13 +625,22 @@ fn check_files(plan: &Plan, chain: &Chain) -> Result<(), LabError> {
     Err(LabError::NoImport { why })
 }
 
-/// Holds the output folder until dropped.
-fn lock(out_dir: &Path) -> Result<File, LabError> {
+/// Holds the output folder until dropped. Closing the file would leave the lock to a program that is just being started.
+struct OutputLock(File);
+
+impl Drop for OutputLock {
+    fn drop(&mut self) {
+        // At worst the folder is free a little later, when the last copy of the file is closed.
+        let _ = self.0.unlock();
+    }
+}
+
+fn lock(out_dir: &Path) -> Result<OutputLock, LabError> {
     let path = out_dir.join(".lock");
     let write_error = |source| WriteError { path: path.clone(), source };
     let file = File::create(&path).map_err(write_error)?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(OutputLock(file)),
         Err(TryLockError::WouldBlock) => Err(LabError::Busy { path: out_dir.to_owned() }),
         Err(TryLockError::Error(source)) => Err(write_error(source).into()),
     }
