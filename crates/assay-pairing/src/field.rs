@@ -238,15 +238,30 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self::sum_of_products(&[*self], &[*other])
     }
 
+    /// [`Fe::multiply`] in a function of its own, for processors that kernels do not know.
+    #[cold]
+    #[inline(never)]
+    fn multiply_slowly(&self, other: &Self) -> Self {
+        self.multiply(other)
+    }
+
+    /// [`Fe::multiply`] by a kernel. By reference: elements that are passed by value are copied.
+    #[inline(always)]
+    pub(crate) fn times(&self, other: &Self) -> Self {
+        match backend::product(&self.0, &other.0, Self::PRIME) {
+            Some(product) => Self(product, PhantomData),
+            None => self.multiply_slowly(other),
+        }
+    }
+
     /// The product of sums below R, one of which is below twice the prime and the other below the prime.
     #[inline(always)]
     pub(crate) fn product_of_sums(a: &wide::Sum<N>, b: &wide::Sum<N>) -> Self {
         // Below (2 p^2 + p R) / R < 2 p, since 2 p < R.
-        let mut product = Self::ZERO;
-        if backend::product(&mut product.0, &a.0, &b.0, Self::PRIME) {
-            return product;
+        match backend::product(&a.0, &b.0, Self::PRIME) {
+            Some(product) => Self(product, PhantomData),
+            None => Self(a.0, PhantomData).multiply_slowly(&Self(b.0, PhantomData)),
         }
-        Self::sum_of_products(&[Self(a.0, PhantomData)], &[Self(b.0, PhantomData)])
     }
 
     /// The sum of products of as many pairs, reduced once: Montgomery's multiplication, operand scanning,
@@ -330,7 +345,7 @@ impl<M: Modulus<N>, const N: usize> Field for Fe<M, N> {
 
     #[inline(always)]
     fn square(&self) -> Self {
-        *self * *self
+        self.times(self)
     }
 
     fn inverse(&self) -> Option<Self> {
@@ -385,11 +400,7 @@ impl<M: Modulus<N>, const N: usize> Mul for Fe<M, N> {
     type Output = Self;
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
-        let mut product = Self::ZERO;
-        if backend::product(&mut product.0, &self.0, &other.0, Self::PRIME) {
-            return product;
-        }
-        self.multiply(&other)
+        self.times(&other)
     }
 }
 
@@ -418,7 +429,7 @@ impl<M: Modulus<N>, const N: usize> SubAssign for Fe<M, N> {
 impl<M: Modulus<N>, const N: usize> MulAssign for Fe<M, N> {
     #[inline(always)]
     fn mul_assign(&mut self, other: Self) {
-        *self = *self * other;
+        *self = self.times(&other);
     }
 }
 

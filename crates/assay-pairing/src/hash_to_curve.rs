@@ -1,6 +1,7 @@
 //! Hashing to BLS12-381 (RFC 9380): the suites `BLS12381G1_XMD:SHA-256_SSWU_RO_` and
 //! `BLS12381G2_XMD:SHA-256_SSWU_RO_`. Variable time.
 
+mod first;
 mod in_lanes;
 mod isogeny;
 mod second;
@@ -16,7 +17,7 @@ use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
 use crate::field::Field;
 use crate::msm::Backend;
 use crate::tower::Fp2;
-use isogeny::{G1, G1_CURVE, Isogeny};
+use isogeny::Isogeny;
 
 /// `expand_message_xmd` with SHA-256 (section 5.3.1).
 ///
@@ -75,12 +76,12 @@ impl HashToCurve for BlsG1 {
         let mut bytes = [0; 2 * WIDE];
         expand_message(message, dst, &mut bytes);
         let (u, v) = bytes.split_at(WIDE);
-        let [p, q] = [u, v].map(|bytes| map_g1(&Fp::from_be_bytes_reduced(bytes)));
-        clear_g1(&(p + q)).to_affine()
+        let points = first::map(&[u, v].map(Fp::from_be_bytes_reduced));
+        clear_g1(&(points[0] + points[1])).to_affine()
     }
 
     fn map(element: &Fp) -> Affine<Self> {
-        clear_g1(&map_g1(element)).to_affine()
+        clear_g1(&first::map(&[*element])[0]).to_affine()
     }
 }
 
@@ -93,12 +94,6 @@ impl HashToCurve for BlsG2 {
     fn map(element: &Fp2<Fp>) -> Affine<Self> {
         clear_g2(&second::map_in_words(&[*element])[0]).to_affine()
     }
-}
-
-fn map_g1(u: &Fp) -> Jacobian<BlsG1> {
-    let [a, b] = G1_CURVE;
-    let (x, y) = simplified_swu(u, a, b, Fp::from_u64(11), Fp::is_odd);
-    evaluate(&G1, x, y)
 }
 
 /// Of the curve that is isogenous to that of the second group: A, B, and Z of the map.

@@ -89,28 +89,22 @@ fn halves_mut<const N: usize, const L: usize>(
     if N == L { wide.as_flattened_mut().as_chunks_mut().0.first_chunk_mut() } else { None }
 }
 
-/// Sets a number to the Montgomery product of numbers whose product is below `p R`; `false` where there is nothing for this CPU.
+/// The Montgomery product of numbers whose product is below `p R`.
 #[inline(always)]
 pub(super) fn product<const N: usize>(
-    out: &mut [u64; N],
     a: &[u64; N],
     b: &[u64; N],
     prime: &'static Prime,
-) -> bool {
+) -> Option<[u64; N]> {
     #[cfg(target_arch = "x86_64")]
     if mulx::is_available() {
-        if let (Some(out), Some(a), Some(b)) =
-            (exactly(&mut *out), a.first_chunk(), b.first_chunk())
-        {
-            mulx::product_6(out, a, b, prime);
-            return true;
-        }
-        if let (Some(out), Some(a), Some(b)) = (exactly(out), a.first_chunk(), b.first_chunk()) {
-            mulx::product_4(out, a, b, prime);
-            return true;
+        match N {
+            4 => return widened(mulx::product_4(a.first_chunk()?, b.first_chunk()?, prime)),
+            6 => return widened(mulx::product_6(a.first_chunk()?, b.first_chunk()?, prime)),
+            _ => {}
         }
     }
-    false
+    None
 }
 
 /// Sets a number of 2 N limbs to the product of two numbers; `false` where there is nothing for this CPU.

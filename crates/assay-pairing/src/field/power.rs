@@ -3,24 +3,38 @@
 use super::{Fe, Field, Modulus};
 use crate::limbs;
 
-/// The power, four bits of the exponent at a time.
+/// Bits of a window.
+const WIDTH: usize = 5;
+
+/// The power: windows that slide over zeros and end in a one, so odd powers of the element are enough.
 pub(super) fn windowed<M: Modulus<N>, const N: usize>(x: &Fe<M, N>, exponent: &[u64]) -> Fe<M, N> {
-    const WIDTH: usize = 4;
-    let mut powers = [Fe::ONE; 1 << WIDTH];
-    for k in 1..powers.len() {
-        powers[k] = powers[k - 1] * *x;
+    let square = x.square();
+    let mut odd_powers = [*x; 1 << (WIDTH - 1)];
+    for k in 1..odd_powers.len() {
+        odd_powers[k] = odd_powers[k - 1].times(&square);
     }
-    let windows = limbs::bits(exponent).div_ceil(WIDTH);
-    let mut power = Fe::ONE;
-    for window in (0..windows).rev() {
-        if window + 1 != windows {
-            (0..WIDTH).for_each(|_| power = power.square());
+    let (mut power, mut is_one) = (Fe::ONE, true);
+    let mut above = limbs::bits(exponent);
+    while above > 0 {
+        if !limbs::bit(exponent, above - 1) {
+            power = power.square();
+            above -= 1;
+            continue;
         }
-        // Windows do not cross limbs.
-        let digit = exponent[WIDTH * window / 64] >> (WIDTH * window % 64) & 15;
-        if digit != 0 {
-            power *= powers[digit as usize];
+        let mut below = above.saturating_sub(WIDTH);
+        while !limbs::bit(exponent, below) {
+            below += 1;
         }
+        let digit = (below..above).rev().fold(0, |digit, index| {
+            2 * digit + usize::from(limbs::bit(exponent, index))
+        });
+        if is_one {
+            (power, is_one) = (odd_powers[digit / 2], false);
+        } else {
+            (below..above).for_each(|_| power = power.square());
+            power = power.times(&odd_powers[digit / 2]);
+        }
+        above = below;
     }
     power
 }

@@ -21,13 +21,13 @@ pub(super) fn is_available() -> bool {
 macro_rules! add_row {
     ($b:literal, $top:literal; $($limb:literal $above:literal $at:literal),+) => {
         concat!(
-            "mov rdx, [{b} + ", $b, "]\n",
+            "mov rdx, [rdi + ", $b, "]\n",
             // Clears both carries.
-            "xor {lo:e}, {lo:e}\n",
+            "xor r15d, r15d\n",
             $(
-                "mulx {hi}, {lo}, [{a} + ", $at, "]\n",
-                "adcx ", $limb, ", {lo}\n",
-                "adox ", $above, ", {hi}\n",
+                "mulx rax, r15, [rsi + ", $at, "]\n",
+                "adcx ", $limb, ", r15\n",
+                "adox ", $above, ", rax\n",
             )+
             "adc ", $top, ", 0\n",
         )
@@ -38,13 +38,13 @@ macro_rules! add_row {
 macro_rules! start_row {
     ($lowest:literal, $first:literal; $($limb:literal $above:literal $at:literal),+; $top:literal) => {
         concat!(
-            "mov rdx, [{b}]\n",
-            "mulx ", $first, ", ", $lowest, ", [{a}]\n",
+            "mov rdx, [rdi]\n",
+            "mulx ", $first, ", ", $lowest, ", [rsi]\n",
             // Clears the carry.
-            "xor {lo:e}, {lo:e}\n",
+            "xor r15d, r15d\n",
             $(
-                "mulx ", $above, ", {lo}, [{a} + ", $at, "]\n",
-                "adc ", $limb, ", {lo}\n",
+                "mulx ", $above, ", r15, [rsi + ", $at, "]\n",
+                "adc ", $limb, ", r15\n",
             )+
             "adc ", $top, ", 0\n",
         )
@@ -56,12 +56,12 @@ macro_rules! clear_lowest {
     ($lowest:literal, $inverse:literal, $top:literal; $($limb:literal $above:literal $at:literal),+) => {
         concat!(
             "mov rdx, ", $lowest, "\n",
-            "imul rdx, [{p} + ", $inverse, "]\n",
-            "xor {lo:e}, {lo:e}\n",
+            "imul rdx, [rcx + ", $inverse, "]\n",
+            "xor r15d, r15d\n",
             $(
-                "mulx {hi}, {lo}, [{p} + ", $at, "]\n",
-                "adcx ", $limb, ", {lo}\n",
-                "adox ", $above, ", {hi}\n",
+                "mulx rax, r15, [rcx + ", $at, "]\n",
+                "adcx ", $limb, ", r15\n",
+                "adox ", $above, ", rax\n",
             )+
             "adc ", $top, ", 0\n",
         )
@@ -102,100 +102,123 @@ macro_rules! row_4 {
     };
 }
 
+/// A product by numbers in memory, in a function that LLVM does not know: `rsi` and `rdi` are the factors, `rcx` the prime, and the
+/// result comes back in registers. A result in memory would be copied two words at a time, and a load of two words that were
+/// stored one by one waits until both are in the cache, longer than a fifth of the product.
+macro_rules! kernel {
+    ($name:ident: $($line:expr),+ $(,)?) => {
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            core::arch::naked_asm!($($line,)+ "ret");
+        }
+    };
+}
+
+kernel!(
+    kernel_6:
+    start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24, "r12" "r13" 32, "r13" "r14" 40; "r14"),
+    clear_6!("r8" "r9" "r10" "r11" "r12" "r13" "r14"),
+    row_6!(8; "r9" "r10" "r11" "r12" "r13" "r14" "r8"),
+    row_6!(16; "r10" "r11" "r12" "r13" "r14" "r8" "r9"),
+    row_6!(24; "r11" "r12" "r13" "r14" "r8" "r9" "r10"),
+    row_6!(32; "r12" "r13" "r14" "r8" "r9" "r10" "r11"),
+    row_6!(40; "r13" "r14" "r8" "r9" "r10" "r11" "r12"),
+    "mov r15, r14",
+    "mov rax, r8",
+    "mov rdx, r9",
+    "mov r13, r10",
+    "mov rsi, r11",
+    "mov rdi, r12",
+    "sub r15, [rcx]",
+    "sbb rax, [rcx + 8]",
+    "sbb rdx, [rcx + 16]",
+    "sbb r13, [rcx + 24]",
+    "sbb rsi, [rcx + 32]",
+    "sbb rdi, [rcx + 40]",
+    "cmovnc r14, r15",
+    "cmovnc r8, rax",
+    "cmovnc r9, rdx",
+    "cmovnc r10, r13",
+    "cmovnc r11, rsi",
+    "cmovnc r12, rdi",
+);
+
+kernel!(
+    kernel_4:
+    start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24; "r12"),
+    clear_4!("r8" "r9" "r10" "r11" "r12"),
+    row_4!(8; "r9" "r10" "r11" "r12" "r8"),
+    row_4!(16; "r10" "r11" "r12" "r8" "r9"),
+    row_4!(24; "r11" "r12" "r8" "r9" "r10"),
+    "mov r15, r12",
+    "mov rax, r8",
+    "mov rdx, r9",
+    "mov r11, r10",
+    "sub r15, [rcx]",
+    "sbb rax, [rcx + 8]",
+    "sbb rdx, [rcx + 16]",
+    "sbb r11, [rcx + 24]",
+    "cmovnc r12, r15",
+    "cmovnc r8, rax",
+    "cmovnc r9, rdx",
+    "cmovnc r10, r11",
+);
+
 /// The Montgomery product of numbers whose product is below `p R`.
 ///
 /// The caller has seen [`is_available`] return true.
-#[inline(never)]
-pub(super) fn product_6(out: &mut [u64; 6], a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) {
-    let (t0, t1, t2, t3, t4, t6);
-    // SAFETY: reads the limbs of both arrays and of the prime, and writes registers alone; the words
-    // call it where the CPU has the instructions.
+#[inline(always)]
+pub(super) fn product_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u64; 6] {
+    let (t0, t1, t2, t3, t4, t5);
+    // SAFETY: reads the limbs of both arrays and of the prime, and writes the registers that are named; the words call it
+    // where the CPU has the instructions. What the call pushes is below the stack pointer, which the compiler knows.
     unsafe {
         asm!(
-            start_row!("{t0}", "{t1}"; "{t1}" "{t2}" 8, "{t2}" "{t3}" 16, "{t3}" "{t4}" 24, "{t4}" "{t5}" 32, "{t5}" "{t6}" 40; "{t6}"),
-            clear_6!("{t0}" "{t1}" "{t2}" "{t3}" "{t4}" "{t5}" "{t6}"),
-            row_6!(8; "{t1}" "{t2}" "{t3}" "{t4}" "{t5}" "{t6}" "{t0}"),
-            row_6!(16; "{t2}" "{t3}" "{t4}" "{t5}" "{t6}" "{t0}" "{t1}"),
-            row_6!(24; "{t3}" "{t4}" "{t5}" "{t6}" "{t0}" "{t1}" "{t2}"),
-            row_6!(32; "{t4}" "{t5}" "{t6}" "{t0}" "{t1}" "{t2}" "{t3}"),
-            row_6!(40; "{t5}" "{t6}" "{t0}" "{t1}" "{t2}" "{t3}" "{t4}"),
-            "mov {lo}, {t6}",
-            "mov {hi}, {t0}",
-            "mov rdx, {t1}",
-            "mov {t5}, {t2}",
-            "mov {a}, {t3}",
-            "mov {b}, {t4}",
-            "sub {lo}, [{p}]",
-            "sbb {hi}, [{p} + 8]",
-            "sbb rdx, [{p} + 16]",
-            "sbb {t5}, [{p} + 24]",
-            "sbb {a}, [{p} + 32]",
-            "sbb {b}, [{p} + 40]",
-            "cmovnc {t6}, {lo}",
-            "cmovnc {t0}, {hi}",
-            "cmovnc {t1}, rdx",
-            "cmovnc {t2}, {t5}",
-            "cmovnc {t3}, {a}",
-            "cmovnc {t4}, {b}",
-            t0 = out(reg) t0,
-            t1 = out(reg) t1,
-            t2 = out(reg) t2,
-            t3 = out(reg) t3,
-            t4 = out(reg) t4,
-            t5 = out(reg) _,
-            t6 = out(reg) t6,
-            lo = out(reg) _,
-            hi = out(reg) _,
-            a = inout(reg) a => _,
-            b = inout(reg) b => _,
-            p = in(reg) prime,
+            "call {kernel}",
+            kernel = sym kernel_6,
+            inout("rsi") a => _,
+            inout("rdi") b => _,
+            in("rcx") prime,
+            out("r14") t0,
+            out("r8") t1,
+            out("r9") t2,
+            out("r10") t3,
+            out("r11") t4,
+            out("r12") t5,
+            out("r13") _,
+            out("r15") _,
+            out("rax") _,
             out("rdx") _,
-            options(pure, readonly, nostack),
+            options(pure, readonly),
         );
     }
-    *out = [t6, t0, t1, t2, t3, t4];
+    [t0, t1, t2, t3, t4, t5]
 }
 
-/// The Montgomery product of numbers whose product is below `p R`, over four limbs.
+/// The same over four limbs.
 ///
 /// The caller has seen [`is_available`] return true.
-#[inline(never)]
-pub(super) fn product_4(out: &mut [u64; 4], a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) {
-    let (t0, t1, t2, t4);
-    // SAFETY: reads the limbs of both arrays and of the prime, and writes registers alone; the words
-    // call it where the CPU has the instructions.
+#[inline(always)]
+pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
+    let (t0, t1, t2, t3);
+    // SAFETY: as in `product_6`.
     unsafe {
         asm!(
-            start_row!("{t0}", "{t1}"; "{t1}" "{t2}" 8, "{t2}" "{t3}" 16, "{t3}" "{t4}" 24; "{t4}"),
-            clear_4!("{t0}" "{t1}" "{t2}" "{t3}" "{t4}"),
-            row_4!(8; "{t1}" "{t2}" "{t3}" "{t4}" "{t0}"),
-            row_4!(16; "{t2}" "{t3}" "{t4}" "{t0}" "{t1}"),
-            row_4!(24; "{t3}" "{t4}" "{t0}" "{t1}" "{t2}"),
-            "mov {lo}, {t4}",
-            "mov {hi}, {t0}",
-            "mov rdx, {t1}",
-            "mov {t3}, {t2}",
-            "sub {lo}, [{p}]",
-            "sbb {hi}, [{p} + 8]",
-            "sbb rdx, [{p} + 16]",
-            "sbb {t3}, [{p} + 24]",
-            "cmovnc {t4}, {lo}",
-            "cmovnc {t0}, {hi}",
-            "cmovnc {t1}, rdx",
-            "cmovnc {t2}, {t3}",
-            t0 = out(reg) t0,
-            t1 = out(reg) t1,
-            t2 = out(reg) t2,
-            t3 = out(reg) _,
-            t4 = out(reg) t4,
-            lo = out(reg) _,
-            hi = out(reg) _,
-            a = in(reg) a,
-            b = in(reg) b,
-            p = in(reg) prime,
+            "call {kernel}",
+            kernel = sym kernel_4,
+            in("rsi") a,
+            in("rdi") b,
+            in("rcx") prime,
+            out("r12") t0,
+            out("r8") t1,
+            out("r9") t2,
+            out("r10") t3,
+            out("r11") _,
+            out("r15") _,
+            out("rax") _,
             out("rdx") _,
-            options(pure, readonly, nostack),
+            options(pure, readonly),
         );
     }
-    *out = [t4, t0, t1, t2];
+    [t0, t1, t2, t3]
 }
