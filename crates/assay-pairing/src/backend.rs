@@ -12,4 +12,8 @@ mod x86;
 pub(crate) use avx512::Ifma;
 pub(crate) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::ifma_is_available;
+pub(crate) use x86::{ifma_is_available, prefetch};
+
+/// Asks for what is read soon; here nobody does.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn prefetch<T>(_: &T) {}

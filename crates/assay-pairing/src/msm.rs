@@ -212,9 +212,6 @@ fn sum_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<
     products.fold(Jacobian::INFINITY, |sum, product| sum + product)
 }
 
-/// References that are sorted and summed at a time, so that their sums stay in the second level cache.
-const REFS_AT_ONCE: usize = 1 << 13;
-
 fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
@@ -239,7 +236,7 @@ fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
 fn fill_buckets<V: Vector>(lists: &mut Lists<V>, digits: &Digits) -> Vec<u32> {
     let shape = digits.shape;
     let per_window = digits.points.max(1);
-    let at_once = (REFS_AT_ONCE / per_window).clamp(1, shape.windows);
+    let at_once = (V::REFS_AT_ONCE / per_window).clamp(1, shape.windows);
     let mut buckets = Vec::with_capacity(shape.windows * shape.buckets());
     let (mut refs, mut ends) = (Vec::new(), Vec::new());
     let mut window = 0;
@@ -247,7 +244,7 @@ fn fill_buckets<V: Vector>(lists: &mut Lists<V>, digits: &Digits) -> Vec<u32> {
         let windows = window..(window + at_once).min(shape.windows);
         digits.sort(windows.clone(), &mut refs, &mut ends);
         window = windows.end;
-        lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut buckets);
+        lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut buckets);
     }
     buckets
 }
@@ -271,7 +268,7 @@ fn sum_lines<V: Vector>(lists: &mut Lists<V>, shape: Shape, buckets: &[u32]) -> 
         }
     }
     let mut lines = Vec::with_capacity(ends.len());
-    lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut lines);
+    lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut lines);
     lines
 }
 
@@ -302,7 +299,7 @@ fn sum_bits<V: Vector>(lists: &mut Lists<V>, shape: Shape, lines: &[u32]) -> Vec
         }
     }
     let mut bits = Vec::with_capacity(ends.len());
-    lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut bits);
+    lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut bits);
     bits
 }
 

@@ -5,6 +5,8 @@
 
 #![expect(unsafe_code, reason = "entry into target-feature functions")]
 
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
 use assay_hash::cpu::{CpuFeature, has};
 
 use crate::lanes::Task;
@@ -26,4 +28,14 @@ pub(super) fn run_checked<T: Task>(task: T) -> T::Result {
 #[inline(never)]
 fn run<T: Task>(task: T) -> T::Result {
     task.run()
+}
+
+/// Asks for what is read soon: every line of the cache that it is in.
+#[inline(always)]
+pub(crate) fn prefetch<T>(value: &T) {
+    let first = core::ptr::from_ref(value).cast::<i8>();
+    for at in (0..size_of::<T>()).step_by(64) {
+        // SAFETY: an address within the value, which is not read.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(first.add(at)) };
+    }
 }

@@ -25,9 +25,9 @@ pub(super) fn windowed<M: Modulus<N>, const N: usize>(x: &Fe<M, N>, exponent: &[
         while !limbs::bit(exponent, below) {
             below += 1;
         }
-        let digit = (below..above).rev().fold(0, |digit, index| {
-            2 * digit + usize::from(limbs::bit(exponent, index))
-        });
+        let digit = (below..above)
+            .rev()
+            .fold(0, |digit, index| 2 * digit + usize::from(limbs::bit(exponent, index)));
         if is_one {
             (power, is_one) = (odd_powers[digit / 2], false);
         } else {

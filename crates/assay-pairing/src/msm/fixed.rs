@@ -7,7 +7,7 @@ mod tests;
 use super::digits::{Shape, for_each_digit};
 use super::lists::Lists;
 use super::vector::{Single, Vector, VectorOf};
-use super::{Backend, REFS_AT_ONCE, sign, sum_bits, sum_lines};
+use super::{Backend, sign, sum_bits, sum_lines};
 use crate::backend::Portable;
 use crate::bls12_381::Fp;
 use crate::curve::{Affine, BlsG1, Curve, Jacobian};
@@ -61,7 +61,7 @@ impl FixedLists {
     fn sums_by<V: Vector<Scalar = Fp>>(&self, scalars: &[Vec<[u64; 4]>]) -> Vec<Jacobian<BlsG1>> {
         let shape = Shape { width: WIDTH, windows: 1, column_bits: (WIDTH - 1) / 2 };
         // As many lists at a time as stay in the second level cache; each is what a window is elsewhere.
-        let at_once = (REFS_AT_ONCE / (WINDOWS * self.points_per_list).max(1)).max(1);
+        let at_once = (V::REFS_AT_ONCE / (WINDOWS * self.points_per_list).max(1)).max(1);
         let mut lists = Lists::<V>::new(core::iter::empty());
         let mut sums = Vec::with_capacity(scalars.len());
         let (mut refs, mut ends, mut buckets) = (Vec::new(), Vec::new(), Vec::new());
@@ -75,7 +75,7 @@ impl FixedLists {
                 sort(shape, multiples, scalars, first, &mut refs, &mut ends);
                 first += multiples.len() as u32;
             }
-            lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut buckets);
+            lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut buckets);
             let shape = Shape { windows: multiples.len(), ..shape };
             let lines = sum_lines(&mut lists, shape, &buckets);
             let bits = sum_bits(&mut lists, shape, &lines);

@@ -1,6 +1,5 @@
 //! Sums of points times digits 0, 1 and 2, many places at once.
 
-use super::REFS_AT_ONCE;
 use super::lists::{EMPTY, Lists};
 use super::vector::Vector;
 use crate::curve::{Affine, Curve, Jacobian};
@@ -26,7 +25,7 @@ pub(super) fn sums<C: Curve, V: Vector<Scalar = C::Base>>(
         let buckets = 3usize.pow(shape.places);
         let (refs, ends) = sorted(points, numbers, buckets);
         let mut of_buckets = Vec::with_capacity(buckets);
-        lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut of_buckets);
+        lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut of_buckets);
         let of_lines = sum_lines(&mut lists, shape.places / 2, &of_buckets);
         sums.extend(sum_places::<C, V>(&mut lists, shape.places / 2, &of_lines));
         lists.forget(points.len());
@@ -68,7 +67,7 @@ fn sum_lines<V: Vector>(lists: &mut Lists<V>, half: u32, buckets: &[u32]) -> Vec
         ends.push(refs.len() as u32);
     }
     let mut lines = Vec::with_capacity(ends.len());
-    lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut lines);
+    lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut lines);
     lines
 }
 
@@ -93,7 +92,7 @@ fn sum_places<C: Curve, V: Vector<Scalar = C::Base>>(
         }
     }
     let mut sums = Vec::with_capacity(ends.len());
-    lists.sum_in_parts(&refs, &ends, REFS_AT_ONCE, &mut sums);
+    lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut sums);
     let point = |reference: u32| match lists.point(reference) {
         Some((x, y)) => Jacobian::from(Affine::new(x, y)),
         None => Jacobian::INFINITY,

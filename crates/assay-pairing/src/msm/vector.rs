@@ -11,6 +11,8 @@ use crate::{bls12_381, bn254};
 pub(crate) trait Vector: Copy {
     /// Lanes, 1 or 8.
     const WIDTH: usize;
+    /// References that are sorted and summed at a time, so that their sums stay in the second level cache.
+    const REFS_AT_ONCE: usize;
     /// A coordinate.
     type Scalar: Field;
     /// A point in memory.
@@ -60,6 +62,7 @@ pub(crate) struct Single<F>(F);
 
 impl<F: Field> Vector for Single<F> {
     const WIDTH: usize = 1;
+    const REFS_AT_ONCE: usize = 1 << 11;
     type Scalar = F;
     type Point = [F; 2];
     type Memory = F;
@@ -86,7 +89,9 @@ impl<F: Field> Vector for Single<F> {
     }
 
     #[inline(always)]
-    fn prefetch(_: &[F; 2]) {}
+    fn prefetch(point: &[F; 2]) {
+        crate::backend::prefetch(point);
+    }
 
     #[inline(always)]
     fn store_points(x: &Self, y: &Self, points: &mut [[F; 2]]) {
@@ -206,6 +211,7 @@ where
     P: Layout<K>,
 {
     const WIDTH: usize = LANES;
+    const REFS_AT_ONCE: usize = 1 << 13;
     type Scalar = Fe<M, N>;
     type Point = P;
     type Memory = [Words; K];
