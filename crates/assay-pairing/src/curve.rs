@@ -134,7 +134,7 @@ impl<C: Curve> Jacobian<C> {
         let e = a.double() + a;
         let x = e.square() - d.double();
         let y = e * (d - x) - c.double().double().double();
-        Self { x, y, z: (self.y * self.z).double() }
+        Self { x, y, z: self.y.times(&self.z).double() }
     }
 
     /// The sum with an affine point (Bernstein and Lange 2007: madd-2007-bl).
@@ -147,17 +147,17 @@ impl<C: Curve> Jacobian<C> {
             return (*other).into();
         }
         let z2 = self.z.square();
-        let h = other.x * z2 - self.x;
-        let r = (other.y * self.z * z2 - self.y).double();
+        let h = other.x.times(&z2) - self.x;
+        let r = (other.y.times(&self.z) * z2 - self.y).double();
         if h.is_zero() {
             return if r.is_zero() { self.double() } else { Self::INFINITY };
         }
         let h2 = h.square();
         let i = h2.double().double();
         let j = h * i;
-        let v = self.x * i;
+        let v = self.x.times(&i);
         let x = r.square() - j - v.double();
-        let y = r * (v - x) - (self.y * j).double();
+        let y = r * (v - x) - self.y.times(&j).double();
         Self { x, y, z: (self.z + h).square() - z2 - h2 }
     }
 
@@ -171,10 +171,10 @@ impl<C: Curve> Jacobian<C> {
             return *other;
         }
         let (z1, z2) = (self.z.square(), other.z.square());
-        let u = self.x * z2;
-        let s = self.y * other.z * z2;
-        let h = other.x * z1 - u;
-        let r = (other.y * self.z * z1 - s).double();
+        let u = self.x.times(&z2);
+        let s = self.y.times(&other.z) * z2;
+        let h = other.x.times(&z1) - u;
+        let r = (other.y.times(&self.z) * z1 - s).double();
         if h.is_zero() {
             return if r.is_zero() { self.double() } else { Self::INFINITY };
         }

@@ -42,6 +42,11 @@ pub trait Field:
     /// One.
     const ONE: Self;
 
+    /// The product. By reference: elements that are passed by value may be copied.
+    #[must_use]
+    fn times(&self, other: &Self) -> Self {
+        *self * *other
+    }
     /// The square.
     #[must_use]
     fn square(&self) -> Self;
@@ -245,15 +250,6 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         self.multiply(other)
     }
 
-    /// [`Fe::multiply`] by a kernel. By reference: elements that are passed by value are copied.
-    #[inline(always)]
-    pub(crate) fn times(&self, other: &Self) -> Self {
-        match backend::product(&self.0, &other.0, Self::PRIME) {
-            Some(product) => Self(product, PhantomData),
-            None => self.multiply_slowly(other),
-        }
-    }
-
     /// The product of sums below R, one of which is below twice the prime and the other below the prime.
     #[inline(always)]
     pub(crate) fn product_of_sums(a: &wide::Sum<N>, b: &wide::Sum<N>) -> Self {
@@ -342,6 +338,15 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
 impl<M: Modulus<N>, const N: usize> Field for Fe<M, N> {
     const ZERO: Self = Self::ZERO;
     const ONE: Self = Self::ONE;
+
+    /// [`Fe::multiply`] by a kernel.
+    #[inline(always)]
+    fn times(&self, other: &Self) -> Self {
+        match backend::product(&self.0, &other.0, Self::PRIME) {
+            Some(product) => Self(product, PhantomData),
+            None => self.multiply_slowly(other),
+        }
+    }
 
     #[inline(always)]
     fn square(&self) -> Self {

@@ -141,9 +141,9 @@ fn field<F: Field + Canonical>(
     for operation in wanted {
         let name = format!("{label}-{operation}");
         match *operation {
-            "mul" => table.add(curve, name, "Field: *", move |work| {
+            "mul" => table.add(curve, name, "Field::times", move |work| {
                 let [x, y] = two(work);
-                Ok(Prepared::chained(x, move |x| *x = *x * y, F::bytes))
+                Ok(Prepared::chained(x, move |x| *x = x.times(&y), F::bytes))
             }),
             "sqr" => table.add(curve, name, "Field::square", move |work| {
                 Ok(Prepared::chained(two(work)[0], |x| *x = x.square(), F::bytes))

@@ -1,14 +1,17 @@
-//! `BLAKE2b`'s function F on rows of four words, with the rotations and permutations of AVX-512VL; `evm/blake2f.rs` is the oracle.
+//! `BLAKE2b`'s function F on rows of four words, with the rotations and permutations of AVX-512VL or with AVX2 alone;
+//! `evm/blake2f.rs` is the oracle.
 //!
 //! A round takes about as long as the chain of its additions, rotations and exclusive ors: between its halves the first, third and fourth
-//! row are rotated and the second stays, which the next step waits for. Words of the message come from registers, by two permutations and a
-//! selection for each four; vectors of eight words would need fewer, but close one of the ports of the chain.
+//! row are rotated and the second stays, which the next step waits for. With AVX-512VL words of the message come from registers, by two
+//! permutations and a selection for each four; vectors of eight words would need fewer, but close one of the ports of the chain. With AVX2
+//! they are read one by one, and words are rotated by whole bytes by a shuffle.
 
 #![expect(unsafe_code, reason = "entry into target-feature functions")]
 
 use core::arch::x86_64::{
-    __m256i, _mm256_add_epi64, _mm256_extract_epi64, _mm256_permute4x64_epi64,
-    _mm256_permutex2var_epi64, _mm256_ror_epi64, _mm256_setr_epi64x, _mm256_ternarylogic_epi64,
+    __m256i, _mm256_add_epi64, _mm256_extract_epi64, _mm256_or_si256, _mm256_permute4x64_epi64,
+    _mm256_permutex2var_epi64, _mm256_ror_epi64, _mm256_setr_epi8, _mm256_setr_epi64x,
+    _mm256_shuffle_epi8, _mm256_shuffle_epi32, _mm256_srli_epi64, _mm256_ternarylogic_epi64,
     _mm256_xor_si256,
 };
 
@@ -22,12 +25,6 @@ pub(crate) trait Constants {
     const ORDERS: [[usize; 16]; 10];
 }
 
-/// Whether this CPU has the instructions.
-#[inline]
-pub(crate) fn is_available() -> bool {
-    has(CpuFeature::Avx2) && has(CpuFeature::Avx512f) && has(CpuFeature::Avx512vl)
-}
-
 /// The state after so many rounds; the last words of the second half are changed by exclusive or. Bytes are read as they are, since
 /// words that were just stored one by one would have to be waited for. Returns the state where the CPU has the instructions.
 #[inline]
@@ -37,10 +34,14 @@ pub(crate) fn compressed<C: Constants>(
     message: &[u8; 128],
     changes: [u64; 3],
 ) -> Option<[u8; 64]> {
-    let [first, second, last] = changes;
-    // SAFETY: the features are checked.
-    is_available()
-        .then(|| unsafe { compressed_checked::<C>(rounds, state, message, first, second, last) })
+    let has_avx512 = has(CpuFeature::Avx512f) && has(CpuFeature::Avx512vl);
+    match has(CpuFeature::Avx2) {
+        // SAFETY: the features are checked.
+        true if has_avx512 => Some(unsafe { with_avx512::<C>(rounds, state, message, changes) }),
+        // SAFETY: the feature is checked.
+        true => Some(unsafe { with_avx2::<C>(rounds, state, message, changes) }),
+        false => None,
+    }
 }
 
 /// The places of four words in the lower and in the upper half of the message.
@@ -60,8 +61,8 @@ const fn upper(order: &[usize; 16], of: [usize; 4]) -> [u64; 4] {
     ]
 }
 
-/// Four words of the message as a round takes them.
-macro_rules! words {
+/// Four words of the message as a round takes them, from registers.
+macro_rules! permuted {
     ($message:ident, $constants:ident, $round:literal, $of:expr) => {{
         let places = from_words(&const { places(&$constants::ORDERS[$round], $of) });
         let upper = from_words(&const { upper(&$constants::ORDERS[$round], $of) });
@@ -75,14 +76,29 @@ macro_rules! words {
     }};
 }
 
+/// The same from memory.
+macro_rules! read {
+    ($message:ident, $constants:ident, $round:literal, $of:expr) => {{
+        let [a, b, c, d] = const { ordered(&$constants::ORDERS[$round], $of) };
+        from_words(&[$message[a], $message[b], $message[c], $message[d]])
+    }};
+}
+
+/// The places of four words.
+const fn ordered(order: &[usize; 16], of: [usize; 4]) -> [usize; 4] {
+    let [a, b, c, d] = of;
+    [order[a], order[b], order[c], order[d]]
+}
+
 /// A round: columns, then diagonals. With the second row in its place the diagonals come in another order, the one that ends the first row
 /// first.
 macro_rules! round {
-    ($rows:ident, $message:ident, $constants:ident, $round:literal) => {
-        $rows = mix(
+    ($rows:ident, $words:ident, $turned:ident; $message:ident, $constants:ident, $round:literal) => {
+        mix!(
             $rows,
-            words!($message, $constants, $round, [0, 2, 4, 6]),
-            words!($message, $constants, $round, [1, 3, 5, 7]),
+            $words!($message, $constants, $round, [0, 2, 4, 6]),
+            $words!($message, $constants, $round, [1, 3, 5, 7]),
+            $turned
         );
         let [a, b, c, d] = $rows;
         $rows = [
@@ -91,10 +107,11 @@ macro_rules! round {
             _mm256_permute4x64_epi64::<0b00_11_10_01>(c),
             _mm256_permute4x64_epi64::<0b01_00_11_10>(d),
         ];
-        $rows = mix(
+        mix!(
             $rows,
-            words!($message, $constants, $round, [14, 8, 10, 12]),
-            words!($message, $constants, $round, [15, 9, 11, 13]),
+            $words!($message, $constants, $round, [14, 8, 10, 12]),
+            $words!($message, $constants, $round, [15, 9, 11, 13]),
+            $turned
         );
         let [a, b, c, d] = $rows;
         $rows = [
@@ -106,75 +123,127 @@ macro_rules! round {
     };
 }
 
-#[target_feature(enable = "avx2,avx512f,avx512vl")]
-fn compressed_checked<C: Constants>(
-    rounds: u32,
-    state: &[u8; 64],
-    message: &[u8; 128],
-    first: u64,
-    second: u64,
-    last: u64,
-) -> [u8; 64] {
-    let [m0, m1, m2, m3] = message.as_chunks::<32>().0 else { unreachable!("128 bytes") };
-    let message = [from_bytes(m0), from_bytes(m1), from_bytes(m2), from_bytes(m3)];
-    let [low, high] = state.as_chunks::<32>().0 else { unreachable!("64 bytes") };
-    let (low, high) = (from_bytes(low), from_bytes(high));
-    let iv = const { C::IV.as_chunks::<4>().0 };
-    let changes = _mm256_setr_epi64x(first as i64, second as i64, last as i64, 0);
-    let mut rows = [low, high, from_words(&iv[0]), _mm256_xor_si256(from_words(&iv[1]), changes)];
-    let mut left = rounds;
-    macro_rules! rounds {
-        ($($round:literal)+) => {
-            loop {
-                $(
-                    if left == 0 {
-                        break;
-                    }
-                    left -= 1;
-                    round!(rows, message, C, $round);
-                )+
-            }
-        };
-    }
-    rounds!(0 1 2 3 4 5 6 7 8 9);
-    let [a, b, c, d] = rows;
-    let mut output = [0; 64];
-    let (first, second) = output.split_at_mut(32);
-    to_bytes(_mm256_xor_si256(low, _mm256_xor_si256(a, c)), first);
-    to_bytes(_mm256_xor_si256(high, _mm256_xor_si256(b, d)), second);
-    output
-}
-
 /// The function G on four columns at once.
-#[target_feature(enable = "avx2,avx512f,avx512vl")]
-#[inline]
-fn mix([mut a, mut b, mut c, mut d]: [__m256i; 4], x: __m256i, y: __m256i) -> [__m256i; 4] {
-    a = _mm256_add_epi64(_mm256_add_epi64(a, x), b);
-    d = _mm256_ror_epi64::<32>(_mm256_xor_si256(d, a));
-    c = _mm256_add_epi64(c, d);
-    b = _mm256_ror_epi64::<24>(_mm256_xor_si256(b, c));
-    a = _mm256_add_epi64(_mm256_add_epi64(a, y), b);
-    d = _mm256_ror_epi64::<16>(_mm256_xor_si256(d, a));
-    c = _mm256_add_epi64(c, d);
-    b = _mm256_ror_epi64::<63>(_mm256_xor_si256(b, c));
-    [a, b, c, d]
+macro_rules! mix {
+    ($rows:ident, $x:expr, $y:expr, $turned:ident) => {
+        let [mut a, mut b, mut c, mut d] = $rows;
+        a = _mm256_add_epi64(_mm256_add_epi64(a, $x), b);
+        d = $turned!(32, _mm256_xor_si256(d, a));
+        c = _mm256_add_epi64(c, d);
+        b = $turned!(24, _mm256_xor_si256(b, c));
+        a = _mm256_add_epi64(_mm256_add_epi64(a, $y), b);
+        d = $turned!(16, _mm256_xor_si256(d, a));
+        c = _mm256_add_epi64(c, d);
+        b = $turned!(63, _mm256_xor_si256(b, c));
+        $rows = [a, b, c, d];
+    };
 }
 
-#[target_feature(enable = "avx2,avx512f,avx512vl")]
+/// Each word rotated to the right, by an instruction.
+macro_rules! rotated {
+    ($count:literal, $row:expr) => {
+        _mm256_ror_epi64::<$count>($row)
+    };
+}
+
+/// The same by AVX2.
+macro_rules! shuffled {
+    (32, $row:expr) => {
+        _mm256_shuffle_epi32::<0b10_11_00_01>($row)
+    };
+    (63, $row:expr) => {{
+        let row = $row;
+        _mm256_or_si256(_mm256_add_epi64(row, row), _mm256_srli_epi64::<63>(row))
+    }};
+    ($count:literal, $row:expr) => {
+        _mm256_shuffle_epi8($row, by_bytes::<{ $count / 8 }>())
+    };
+}
+
+/// The places of bytes when each word is rotated to the right by so many.
+#[target_feature(enable = "avx2")]
+#[inline]
+fn by_bytes<const COUNT: i8>() -> __m256i {
+    let at = |byte: i8| byte / 8 * 8 + (byte + COUNT) % 8;
+    let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(at);
+    let [i, j, k, l, m, n, o, p] = [8, 9, 10, 11, 12, 13, 14, 15].map(at);
+    _mm256_setr_epi8(
+        a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, a, b, c, d, e, f, g, h, i, j, k, l, m, n,
+        o, p,
+    )
+}
+
+/// So many rounds; the order of words comes again after ten.
+macro_rules! rounds {
+    ($count:ident, $rows:ident, $words:ident, $turned:ident; $message:ident, $constants:ident, $($round:literal)+) => {
+        let mut left = $count;
+        loop {
+            $(
+                if left == 0 {
+                    break;
+                }
+                left -= 1;
+                round!($rows, $words, $turned; $message, $constants, $round);
+            )+
+        }
+    };
+}
+
+/// [`compressed`] with certain features: how words of the message are read, and how words are rotated.
+macro_rules! version {
+    ($name:ident, $features:literal, $words:ident, $turned:ident; |$bytes:ident| $message:expr) => {
+        #[target_feature(enable = $features)]
+        fn $name<C: Constants>(
+            rounds: u32,
+            state: &[u8; 64],
+            $bytes: &[u8; 128],
+            [first, second, last]: [u64; 3],
+        ) -> [u8; 64] {
+            let message = $message;
+            let [low, high] = state.as_chunks::<32>().0 else { unreachable!("64 bytes") };
+            let (low, high) = (from_bytes(low), from_bytes(high));
+            let iv = const { C::IV.as_chunks::<4>().0 };
+            let changes = _mm256_setr_epi64x(first as i64, second as i64, last as i64, 0);
+            let mut rows =
+                [low, high, from_words(&iv[0]), _mm256_xor_si256(from_words(&iv[1]), changes)];
+            rounds!(
+                rounds, rows, $words, $turned; message, C, 0 1 2 3 4 5 6 7 8 9
+            );
+            let [a, b, c, d] = rows;
+            let mut output = [0; 64];
+            let (first, second) = output.split_at_mut(32);
+            to_bytes(_mm256_xor_si256(low, _mm256_xor_si256(a, c)), first);
+            to_bytes(_mm256_xor_si256(high, _mm256_xor_si256(b, d)), second);
+            output
+        }
+    };
+}
+
+version!(with_avx512, "avx2,avx512f,avx512vl", permuted, rotated; |bytes| {
+    let [m0, m1, m2, m3] = bytes.as_chunks::<32>().0 else { unreachable!("128 bytes") };
+    [from_bytes(m0), from_bytes(m1), from_bytes(m2), from_bytes(m3)]
+});
+
+version!(with_avx2, "avx2", read, shuffled; |bytes| {
+    let (words, _) = bytes.as_chunks::<8>();
+    core::array::from_fn::<u64, 16, _>(|place| u64::from_le_bytes(words[place]))
+});
+
+#[target_feature(enable = "avx2")]
 #[inline]
 fn from_words(words: &[u64; 4]) -> __m256i {
     let [a, b, c, d] = words.map(|word| word as i64);
     _mm256_setr_epi64x(a, b, c, d)
 }
 
-#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[target_feature(enable = "avx2")]
 #[inline]
 fn from_bytes(bytes: &[u8; 32]) -> __m256i {
     let [a, b, c, d] = bytes.as_chunks::<8>().0 else { unreachable!("four words") };
     from_words(&[a, b, c, d].map(|word| u64::from_le_bytes(*word)))
 }
 
-#[target_feature(enable = "avx2,avx512f,avx512vl")]
+#[target_feature(enable = "avx2")]
 #[inline]
 fn to_bytes(row: __m256i, bytes: &mut [u8]) {
     let words = [

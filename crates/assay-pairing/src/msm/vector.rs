@@ -140,7 +140,7 @@ impl<F: Field> Vector for Single<F> {
 
     #[inline(always)]
     fn times(&self, other: &Self) -> Self {
-        Self(self.0 * other.0)
+        Self(self.0.times(&other.0))
     }
 
     #[inline(always)]
