@@ -5,6 +5,9 @@
 
 mod bls12_381;
 mod bn254;
+mod glv;
+mod pasta;
+pub(crate) mod prime_order;
 mod scalar;
 pub(crate) mod secret;
 #[cfg(test)]
@@ -14,6 +17,11 @@ pub(crate) use scalar::divide_by_square;
 
 pub use bls12_381::{G1 as BlsG1, G2 as BlsG2};
 pub use bn254::{G1 as BnG1, G2 as BnG2};
+
+/// The group of Pallas.
+pub type Pallas = prime_order::PrimeOrder<crate::pallas::Parameters>;
+/// The group of Vesta.
+pub type Vesta = prime_order::PrimeOrder<crate::vesta::Parameters>;
 
 use core::ops::{Add, Neg, Sub};
 

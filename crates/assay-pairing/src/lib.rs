@@ -38,7 +38,9 @@ pub mod membership;
 pub mod msm;
 mod multiples;
 pub mod pairing;
+pub mod pallas;
 #[cfg(test)]
 mod testing;
 pub mod tower;
+pub mod vesta;
 mod weights;

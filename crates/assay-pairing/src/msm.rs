@@ -19,9 +19,9 @@ mod tests;
 mod vector;
 
 use crate::backend::Portable;
-use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
-use crate::field::Fe;
-use crate::tower::TowerModulus;
+use crate::curve::prime_order::{self, PrimeOrder};
+use crate::curve::{Affine, BlsG1, BlsG2, BnG2, Curve, Jacobian};
+use crate::field::{Fe, Modulus};
 use digits::{Digits, Shape};
 pub(crate) use fixed::FixedLists;
 use lists::{Lists, NEGATIVE};
@@ -86,42 +86,40 @@ pub trait MultiScalar: Curve {
     ) -> Vec<Jacobian<Self>>;
 }
 
+impl<F: prime_order::Parameters> MultiScalar for PrimeOrder<F> {
+    fn sum_with(backend: Backend, points: &[Affine<Self>], scalars: &[[u64; 4]]) -> Jacobian<Self> {
+        sum_in_lanes(backend, points, scalars)
+    }
+
+    fn ternary_sums_with(
+        backend: Backend,
+        points: &[Affine<Self>],
+        shape: Ternary,
+        numbers: &[Vec<u16>],
+    ) -> Vec<Jacobian<Self>> {
+        ternary_sums_in_lanes(backend, points, shape, numbers)
+    }
+}
+
+impl MultiScalar for BlsG1 {
+    fn sum_with(backend: Backend, points: &[Affine<Self>], scalars: &[[u64; 4]]) -> Jacobian<Self> {
+        sum_in_lanes(backend, points, scalars)
+    }
+
+    fn ternary_sums_with(
+        backend: Backend,
+        points: &[Affine<Self>],
+        shape: Ternary,
+        numbers: &[Vec<u16>],
+    ) -> Vec<Jacobian<Self>> {
+        ternary_sums_in_lanes(backend, points, shape, numbers)
+    }
+}
+
 /// Over the base field there are lanes, over Fp2 there are none yet.
-macro_rules! multi_scalar {
-    ($first:ty, $second:ty) => {
-        impl MultiScalar for $first {
-            fn sum_with(
-                backend: Backend,
-                points: &[Affine<Self>],
-                scalars: &[[u64; 4]],
-            ) -> Jacobian<Self> {
-                sum_in_lanes(backend, points, scalars)
-            }
-
-            fn ternary_sums_with(
-                backend: Backend,
-                points: &[Affine<Self>],
-                shape: Ternary,
-                numbers: &[Vec<u16>],
-            ) -> Vec<Jacobian<Self>> {
-                type Base = <$first as Curve>::Base;
-                match backend {
-                    Backend::Scalar => ternary::sums::<Self, Single<Base>>(points, shape, numbers),
-                    Backend::Portable => {
-                        ternary::sums::<Self, VectorOf<Portable, Base>>(points, shape, numbers)
-                    }
-                    #[cfg(target_arch = "x86_64")]
-                    Backend::Ifma => {
-                        type Lanes = crate::backend::Ifma;
-                        ternary::sums::<Self, VectorOf<Lanes, Base>>(points, shape, numbers)
-                    }
-                    #[cfg(not(target_arch = "x86_64"))]
-                    Backend::Ifma => unreachable!("not available here"),
-                }
-            }
-        }
-
-        impl MultiScalar for $second {
+macro_rules! in_words {
+    ($($group:ty),*) => {$(
+        impl MultiScalar for $group {
             fn sum_with(
                 _: Backend,
                 points: &[Affine<Self>],
@@ -136,15 +134,13 @@ macro_rules! multi_scalar {
                 shape: Ternary,
                 numbers: &[Vec<u16>],
             ) -> Vec<Jacobian<Self>> {
-                type Base = <$second as Curve>::Base;
-                ternary::sums::<Self, Single<Base>>(points, shape, numbers)
+                ternary::sums::<Self, Single<<Self as Curve>::Base>>(points, shape, numbers)
             }
         }
-    };
+    )*};
 }
 
-multi_scalar!(BlsG1, BlsG2);
-multi_scalar!(BnG1, BnG2);
+in_words!(BlsG2, BnG2);
 
 /// The sum of all points times their scalars (numbers below 2^256, least significant limb first), on the
 /// fastest backend of this CPU.
@@ -183,7 +179,7 @@ fn sum_in_lanes<C, M, const N: usize>(
 ) -> Jacobian<C>
 where
     C: Curve<Base = Fe<M, N>>,
-    M: TowerModulus<N>,
+    M: Modulus<N>,
     Fe<M, N>: Coordinates,
 {
     if points.len() < FEW {
@@ -194,6 +190,27 @@ where
         Backend::Portable => sum::<C, VectorOf<Portable, Fe<M, N>>>(points, scalars),
         #[cfg(target_arch = "x86_64")]
         Backend::Ifma => sum::<C, VectorOf<crate::backend::Ifma, Fe<M, N>>>(points, scalars),
+        #[cfg(not(target_arch = "x86_64"))]
+        Backend::Ifma => unreachable!("not available here"),
+    }
+}
+
+/// [`MultiScalar::ternary_sums_with`] on any backend, for groups over the base field.
+fn ternary_sums_in_lanes<C: Curve<Base: Coordinates>>(
+    backend: Backend,
+    points: &[Affine<C>],
+    shape: Ternary,
+    numbers: &[Vec<u16>],
+) -> Vec<Jacobian<C>> {
+    match backend {
+        Backend::Scalar => ternary::sums::<C, Single<C::Base>>(points, shape, numbers),
+        Backend::Portable => {
+            ternary::sums::<C, VectorOf<Portable, C::Base>>(points, shape, numbers)
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Ifma => {
+            ternary::sums::<C, VectorOf<crate::backend::Ifma, C::Base>>(points, shape, numbers)
+        }
         #[cfg(not(target_arch = "x86_64"))]
         Backend::Ifma => unreachable!("not available here"),
     }

@@ -1,6 +1,6 @@
 //! Groups against repeated addition and the definition of their order.
 
-use super::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
+use super::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian, Pallas, Vesta};
 use crate::field::Field as _;
 use crate::limbs;
 use crate::testing::{Point as _, Rng};
@@ -117,6 +117,16 @@ fn bn254_g1() {
 #[test]
 fn bn254_g2() {
     check::<BnG2>(false);
+}
+
+#[test]
+fn pallas() {
+    check::<Pallas>(true);
+}
+
+#[test]
+fn vesta() {
+    check::<Vesta>(true);
 }
 
 /// The cofactor of the twist takes points into the group; both ways to check agree there too.

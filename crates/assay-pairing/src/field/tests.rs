@@ -4,7 +4,7 @@
 use super::wide::Sum;
 use super::{Fe, Field as _, Modulus};
 use crate::testing::Rng;
-use crate::{bls12_381, bn254, limbs};
+use crate::{bls12_381, bn254, limbs, pallas};
 
 /// `a b mod p`, bit by bit.
 fn slow_product<M: Modulus<N>, const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
@@ -67,6 +67,8 @@ fn arithmetic() {
     check::<bls12_381::FrModulus, 4>(100_000);
     check::<bn254::FpModulus, 4>(100_000);
     check::<bn254::FrModulus, 4>(100_000);
+    check::<pallas::FpModulus, 4>(100_000);
+    check::<pallas::FrModulus, 4>(100_000);
 }
 
 fn check_two_products<M: Modulus<N>, const N: usize>() {
@@ -85,6 +87,8 @@ fn check_two_products<M: Modulus<N>, const N: usize>() {
 fn sums_of_products() {
     check_two_products::<bls12_381::FpModulus, 6>();
     check_two_products::<bn254::FpModulus, 4>();
+    check_two_products::<pallas::FpModulus, 4>();
+    check_two_products::<pallas::FrModulus, 4>();
 }
 
 #[test]

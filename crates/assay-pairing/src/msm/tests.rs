@@ -1,7 +1,7 @@
 //! Sums against one product after the other, on every backend.
 
 use super::{Backend, MultiScalar, sum_of_products_with};
-use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Jacobian};
+use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Jacobian, Pallas, Vesta};
 use crate::limbs;
 use crate::testing::Rng;
 
@@ -85,6 +85,12 @@ fn bn254() {
     check_group::<BnG2>(200);
 }
 
+#[test]
+fn pallas_and_vesta() {
+    check_group::<Pallas>(3_000);
+    check_group::<Vesta>(3_000);
+}
+
 /// As many points as need parts within a window: the sum of a chain by its closed form.
 #[test]
 fn many_points() {
@@ -106,4 +112,5 @@ fn many_points() {
     }
     check::<BlsG1>();
     check::<BnG1>();
+    check::<Pallas>();
 }
