@@ -24,6 +24,7 @@ impl Modulus<4> for FpModulus {
 }
 
 impl TowerModulus<4> for FpModulus {
+    const NON_RESIDUE: u64 = 1;
     const XI: u64 = 9;
     const B: u64 = 3;
     const TWIST: Twist = Twist::D;

@@ -24,6 +24,7 @@
 
 mod backend;
 pub mod bls;
+pub mod bls12_377;
 pub mod bls12_381;
 pub mod bn254;
 pub mod curve;

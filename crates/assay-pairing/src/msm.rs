@@ -19,8 +19,7 @@ mod tests;
 mod vector;
 
 use crate::backend::Portable;
-use crate::curve::prime_order::{self, PrimeOrder};
-use crate::curve::{Affine, BlsG1, BlsG2, BnG2, Curve, Jacobian};
+use crate::curve::{Affine, Curve, Jacobian, bls12, bn, prime_order};
 use crate::field::{Fe, Modulus};
 use digits::{Digits, Shape};
 pub(crate) use fixed::FixedLists;
@@ -86,40 +85,30 @@ pub trait MultiScalar: Curve {
     ) -> Vec<Jacobian<Self>>;
 }
 
-impl<F: prime_order::Parameters> MultiScalar for PrimeOrder<F> {
-    fn sum_with(backend: Backend, points: &[Affine<Self>], scalars: &[[u64; 4]]) -> Jacobian<Self> {
-        sum_in_lanes(backend, points, scalars)
-    }
-
-    fn ternary_sums_with(
-        backend: Backend,
-        points: &[Affine<Self>],
-        shape: Ternary,
-        numbers: &[Vec<u16>],
-    ) -> Vec<Jacobian<Self>> {
-        ternary_sums_in_lanes(backend, points, shape, numbers)
-    }
-}
-
-impl MultiScalar for BlsG1 {
-    fn sum_with(backend: Backend, points: &[Affine<Self>], scalars: &[[u64; 4]]) -> Jacobian<Self> {
-        sum_in_lanes(backend, points, scalars)
-    }
-
-    fn ternary_sums_with(
-        backend: Backend,
-        points: &[Affine<Self>],
-        shape: Ternary,
-        numbers: &[Vec<u16>],
-    ) -> Vec<Jacobian<Self>> {
-        ternary_sums_in_lanes(backend, points, shape, numbers)
-    }
-}
-
 /// Over the base field there are lanes, over Fp2 there are none yet.
-macro_rules! in_words {
-    ($($group:ty),*) => {$(
-        impl MultiScalar for $group {
+macro_rules! multi_scalar {
+    ($family:ident: $first:ident in lanes) => {
+        impl<F: $family::Parameters> MultiScalar for $family::$first<F> {
+            fn sum_with(
+                backend: Backend,
+                points: &[Affine<Self>],
+                scalars: &[[u64; 4]],
+            ) -> Jacobian<Self> {
+                sum_in_lanes(backend, points, scalars)
+            }
+
+            fn ternary_sums_with(
+                backend: Backend,
+                points: &[Affine<Self>],
+                shape: Ternary,
+                numbers: &[Vec<u16>],
+            ) -> Vec<Jacobian<Self>> {
+                ternary_sums_in_lanes(backend, points, shape, numbers)
+            }
+        }
+    };
+    ($family:ident: $second:ident in words) => {
+        impl<F: $family::Parameters> MultiScalar for $family::$second<F> {
             fn sum_with(
                 _: Backend,
                 points: &[Affine<Self>],
@@ -137,10 +126,13 @@ macro_rules! in_words {
                 ternary::sums::<Self, Single<<Self as Curve>::Base>>(points, shape, numbers)
             }
         }
-    )*};
+    };
 }
 
-in_words!(BlsG2, BnG2);
+multi_scalar!(prime_order: PrimeOrder in lanes);
+multi_scalar!(bls12: G1 in lanes);
+multi_scalar!(bls12: G2 in words);
+multi_scalar!(bn: G2 in words);
 
 /// The sum of all points times their scalars (numbers below 2^256, least significant limb first), on the
 /// fastest backend of this CPU.

@@ -1,6 +1,6 @@
 //! Groups against repeated addition and the definition of their order.
 
-use super::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian, Pallas, Vesta};
+use super::{Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian, Pallas, Vesta};
 use crate::field::Field as _;
 use crate::limbs;
 use crate::testing::{Point as _, Rng};
@@ -120,6 +120,16 @@ fn bn254_g2() {
 }
 
 #[test]
+fn bls12_377_g1() {
+    check::<Bls377G1>(false);
+}
+
+#[test]
+fn bls12_377_g2() {
+    check::<Bls377G2>(false);
+}
+
+#[test]
 fn pallas() {
     check::<Pallas>(true);
 }
@@ -139,6 +149,13 @@ fn points_of_the_group_by_the_cofactor() {
         let point = Jacobian::from(rng.point_of_curve::<BlsG1>()).multiply_slowly(&cofactor);
         assert!(point.to_affine().is_in_group());
         assert!(point.multiply_slowly(&BlsG1::ORDER).is_infinity());
+    }
+    // The same of BLS12-377.
+    let cofactor = [0, 0x170b_5d44_3000_0000];
+    for _ in 0..50 {
+        let point = Jacobian::from(rng.point_of_curve::<Bls377G1>()).multiply_slowly(&cofactor);
+        assert!(point.to_affine().is_in_group());
+        assert!(point.multiply_slowly(&Bls377G1::ORDER).is_infinity());
     }
 }
 

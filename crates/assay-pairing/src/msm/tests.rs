@@ -1,7 +1,7 @@
 //! Sums against one product after the other, on every backend.
 
 use super::{Backend, MultiScalar, sum_of_products_with};
-use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Jacobian, Pallas, Vesta};
+use crate::curve::{Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Jacobian, Pallas, Vesta};
 use crate::limbs;
 use crate::testing::Rng;
 
@@ -77,6 +77,12 @@ fn check_group<C: MultiScalar>(most: usize) {
 fn bls12_381() {
     check_group::<BlsG1>(3_000);
     check_group::<BlsG2>(200);
+}
+
+#[test]
+fn bls12_377() {
+    check_group::<Bls377G1>(3_000);
+    check_group::<Bls377G2>(200);
 }
 
 #[test]

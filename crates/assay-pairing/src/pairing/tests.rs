@@ -1,6 +1,6 @@
 //! Pairings by their properties; other libraries' values are compared in `peers/pairing`.
 
-use super::{Bls12381, Bn254, Pairing};
+use super::{Bls12377, Bls12381, Bn254, Pairing};
 use crate::curve::{Affine, Curve};
 use crate::limbs;
 use crate::msm::Backend;
@@ -46,6 +46,11 @@ fn bls12_381_backends() {
 }
 
 #[test]
+fn bls12_377_backends() {
+    check_backends::<Bls12377>();
+}
+
+#[test]
 fn bn254_backends() {
     check_backends::<Bn254>();
 }
@@ -78,6 +83,11 @@ fn check<P: Pairing>() {
 #[test]
 fn bls12_381_is_bilinear() {
     check::<Bls12381>();
+}
+
+#[test]
+fn bls12_377_is_bilinear() {
+    check::<Bls12377>();
 }
 
 #[test]
