@@ -27,6 +27,7 @@ pub mod bls;
 pub mod bls12_377;
 pub mod bls12_381;
 pub mod bn254;
+pub mod bn254_nogami;
 pub mod curve;
 pub mod encoding;
 pub mod evm;

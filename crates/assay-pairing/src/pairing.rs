@@ -16,7 +16,7 @@ use crate::curve::{Affine, Curve};
 use crate::msm::Backend;
 use crate::tower::cyclotomic::Cyclotomic;
 use crate::tower::{Fp2, Fp12, TowerField};
-use crate::{bls12_377, bls12_381, bn254};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
 use bls12::Bls12;
 use bn::Bn;
 use line::Accumulator;
@@ -92,6 +92,9 @@ pub type Bls12377 = Bls12<bls12_377::Parameters>;
 
 /// BN254.
 pub type Bn254 = Bn<bn254::Parameters>;
+
+/// BN254-Nogami.
+pub type Bn254Nogami = Bn<bn254_nogami::Parameters>;
 
 /// The pairs without infinity.
 fn finite<P: Pairing>(pairs: &[Pair<P>]) -> impl Iterator<Item = &Pair<P>> {

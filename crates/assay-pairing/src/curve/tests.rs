@@ -1,9 +1,14 @@
 //! Groups against repeated addition and the definition of their order.
 
-use super::{Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian, Pallas, Vesta};
+use super::{
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian, NogamiG1, NogamiG2,
+    Pallas, Vesta,
+};
+use crate::bn254_nogami;
 use crate::field::Field as _;
 use crate::limbs;
 use crate::testing::{Point as _, Rng};
+use crate::tower::Fp2;
 
 fn check<C: Curve>(is_cofactor_one: bool)
 where
@@ -127,6 +132,25 @@ fn bls12_377_g1() {
 #[test]
 fn bls12_377_g2() {
     check::<Bls377G2>(false);
+}
+
+#[test]
+fn bn254_nogami_g1() {
+    check::<NogamiG1>(true);
+}
+
+/// Its generator is the point (-u, 1) times the cofactor `2 p - r`.
+#[test]
+fn bn254_nogami_g2() {
+    check::<NogamiG2>(false);
+    let zero = bn254_nogami::Fp::ZERO;
+    let x = Fp2 { c0: zero, c1: -bn254_nogami::Fp::ONE };
+    let point = Affine::<NogamiG2>::new(x, Fp2::ONE);
+    assert!(point.is_on_curve());
+    let prime = bn254_nogami::Fp::MODULUS;
+    let cofactor = limbs::sub(&limbs::add(&prime, &prime).0, &NogamiG2::ORDER).0;
+    let multiple = Jacobian::from(point).multiply_slowly(&cofactor);
+    assert_eq!(multiple.to_affine(), NogamiG2::GENERATOR);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::wide::Sum;
 use super::{Fe, Field as _, Modulus};
 use crate::testing::Rng;
-use crate::{bls12_377, bls12_381, bn254, limbs, pallas};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami, limbs, pallas};
 
 /// `a b mod p`, bit by bit.
 fn slow_product<M: Modulus<N>, const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
@@ -69,6 +69,8 @@ fn arithmetic() {
     check::<bn254::FrModulus, 4>(100_000);
     check::<bls12_377::FpModulus, 6>(100_000);
     check::<bls12_377::FrModulus, 4>(100_000);
+    check::<bn254_nogami::FpModulus, 4>(100_000);
+    check::<bn254_nogami::FrModulus, 4>(100_000);
     check::<pallas::FpModulus, 4>(100_000);
     check::<pallas::FrModulus, 4>(100_000);
 }
@@ -90,6 +92,7 @@ fn sums_of_products() {
     check_two_products::<bls12_381::FpModulus, 6>();
     check_two_products::<bn254::FpModulus, 4>();
     check_two_products::<bls12_377::FpModulus, 6>();
+    check_two_products::<bn254_nogami::FpModulus, 4>();
     check_two_products::<pallas::FpModulus, 4>();
     check_two_products::<pallas::FrModulus, 4>();
 }
@@ -158,6 +161,8 @@ fn primes_follow_from_parameters() {
             assert_eq!(number(base), r + small(24) * x.square());
         };
         bn(small(bn254::X), &bn254::Fp::MODULUS, &bn254::Fr::MODULUS);
+        let (base, scalar) = (bn254_nogami::Fp::MODULUS, bn254_nogami::Fr::MODULUS);
+        bn(-small(bn254_nogami::X), &base, &scalar);
     }
     numbers::<bls12_381::FpModulus, 6>();
     numbers::<bls12_381::FrModulus, 4>();

@@ -5,7 +5,7 @@ use super::{LANES, Lanes, Task};
 use crate::backend::Portable;
 use crate::field::{Fe, Field as _, Modulus};
 use crate::testing::Rng;
-use crate::{bls12_377, bls12_381, bn254, pallas};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami, pallas};
 
 struct Check<L, M, const N: usize, const K: usize>(usize, core::marker::PhantomData<(L, M)>);
 
@@ -66,6 +66,7 @@ fn check<L: Lanes>(cases: usize) {
     L::run(Check::<L, bls12_381::FpModulus, 6, 8>(cases, core::marker::PhantomData));
     L::run(Check::<L, bn254::FpModulus, 4, 5>(cases, core::marker::PhantomData));
     L::run(Check::<L, bls12_377::FpModulus, 6, 8>(cases, core::marker::PhantomData));
+    L::run(Check::<L, bn254_nogami::FpModulus, 4, 5>(cases, core::marker::PhantomData));
     L::run(Check::<L, pallas::FpModulus, 4, 5>(cases, core::marker::PhantomData));
     L::run(Check::<L, pallas::FrModulus, 4, 5>(cases, core::marker::PhantomData));
 }

@@ -1,7 +1,9 @@
 //! Sets of points with a few that do not belong.
 
 use super::{BatchMembership, all_in_group_with, shape_for};
-use crate::curve::{Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG2, Curve as _, Jacobian};
+use crate::curve::{
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG2, Curve as _, Jacobian, NogamiG2,
+};
 use crate::msm::Backend;
 use crate::testing::{Point as _, Random, Rng};
 
@@ -41,6 +43,7 @@ fn points_outside_are_found() {
     check::<BlsG1>(&[4, 15, 16, 17, 100, 1000]);
     check::<BlsG2>(&[4, 16, 50]);
     check::<BnG2>(&[4, 16, 50]);
+    check::<NogamiG2>(&[4, 16, 50]);
     check::<Bls377G1>(&[4, 15, 16, 17, 100, 1000]);
     check::<Bls377G2>(&[4, 16, 50]);
 }

@@ -1,7 +1,10 @@
 //! Sums against one product after the other, on every backend.
 
 use super::{Backend, MultiScalar, sum_of_products_with};
-use crate::curve::{Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Jacobian, Pallas, Vesta};
+use crate::curve::{
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Jacobian, NogamiG1, NogamiG2, Pallas,
+    Vesta,
+};
 use crate::limbs;
 use crate::testing::Rng;
 
@@ -89,6 +92,12 @@ fn bls12_377() {
 fn bn254() {
     check_group::<BnG1>(3_000);
     check_group::<BnG2>(200);
+}
+
+#[test]
+fn bn254_nogami() {
+    check_group::<NogamiG1>(3_000);
+    check_group::<NogamiG2>(200);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::cyclotomic::Cyclotomic as _;
 use super::{Fp2, Fp6, Fp12, TowerField, TowerModulus, compressed, lazy};
 use crate::field::{Fe, Field as _};
 use crate::testing::Rng;
-use crate::{bls12_377, bls12_381, bn254};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
 
 /// Coefficients of 1, w, w^2, ... w^5 over Fp2.
 fn coefficients<F: TowerField>(x: &Fp12<F>) -> [Fp2<F>; 6] {
@@ -87,6 +87,7 @@ fn products_are_those_of_polynomials() {
     check::<bls12_381::FpModulus, 6>();
     check::<bn254::FpModulus, 4>();
     check::<bls12_377::FpModulus, 6>();
+    check::<bn254_nogami::FpModulus, 4>();
 }
 
 /// Elements of Fp, of which half have their root outside of it.
@@ -104,6 +105,7 @@ fn roots_of_real_elements() {
     check::<bls12_381::FpModulus, 6>();
     check::<bn254::FpModulus, 4>();
     check::<bls12_377::FpModulus, 6>();
+    check::<bn254_nogami::FpModulus, 4>();
 }
 
 #[test]
