@@ -1,5 +1,5 @@
-//! Pairing-friendly curves BLS12-381 and BN254: fields, towers, groups, pairings, sums of many multiples in vectors of
-//! lanes, and protocols on them.
+//! Pairing-friendly curves BLS12-381, BLS12-377, BN254 and BN254-Nogami, and the cycle of Pallas and Vesta: fields, towers, groups,
+//! pairings, sums of many multiples in vectors of lanes, and protocols on the first and the third.
 //!
 //! ```
 //! use assay_pairing::curve::{BlsG1, BlsG2, Curve};
@@ -19,7 +19,7 @@
 //! kernels may use). Values are exact, and encodings that are not canonical are rejected.
 //!
 //! Nothing here is constant time but signing ([`bls::SecretKey`], which says what that covers); scalars and points are public.
-//! Deliberately absent: randomness, and key derivation.
+//! Deliberately absent: randomness, key derivation, and hashing to curves other than BLS12-381.
 #![deny(unsafe_code)]
 
 mod backend;
