@@ -6,6 +6,10 @@ use crate::tower::{TowerModulus, Twist};
 /// The absolute value of the parameter x, which is negative.
 pub const X: u64 = 0xd201_0000_0001_0000;
 
+/// Names the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parameters;
+
 /// Names the base field: `p = (x - 1)^2 (x^4 - x^2 + 1) / 3 + x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FpModulus;
@@ -22,6 +26,7 @@ impl Modulus<6> for FpModulus {
 }
 
 impl TowerModulus<6> for FpModulus {
+    const NON_RESIDUE: u64 = 1;
     const XI: u64 = 1;
     const B: u64 = 4;
     const TWIST: Twist = Twist::M;

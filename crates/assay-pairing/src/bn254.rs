@@ -6,6 +6,10 @@ use crate::tower::{TowerModulus, Twist};
 /// The parameter x.
 pub const X: u64 = 0x44e9_92b4_4a69_09f1;
 
+/// Names the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parameters;
+
 /// Names the base field: `p = 36 x^4 + 36 x^3 + 24 x^2 + 6 x + 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FpModulus;
@@ -20,6 +24,7 @@ impl Modulus<4> for FpModulus {
 }
 
 impl TowerModulus<4> for FpModulus {
+    const NON_RESIDUE: u64 = 1;
     const XI: u64 = 9;
     const B: u64 = 3;
     const TWIST: Twist = Twist::D;

@@ -3,17 +3,32 @@
 //! [`Affine`] is for input and storage, [`Jacobian`] (x = X / Z^2, y = Y / Z^3) for arithmetic. Addition
 //! and doubling are right for all points, infinity and equal operands included.
 
+pub(crate) mod bls12;
+mod bls12_377;
 mod bls12_381;
+pub(crate) mod bn;
 mod bn254;
+mod bn254_nogami;
+mod glv;
+mod pasta;
+pub(crate) mod prime_order;
 mod scalar;
 pub(crate) mod secret;
 #[cfg(test)]
 mod tests;
+mod twist;
 
 pub(crate) use scalar::divide_by_square;
 
+pub use bls12_377::{G1 as Bls377G1, G2 as Bls377G2};
 pub use bls12_381::{G1 as BlsG1, G2 as BlsG2};
 pub use bn254::{G1 as BnG1, G2 as BnG2};
+pub use bn254_nogami::{G1 as NogamiG1, G2 as NogamiG2};
+
+/// The group of Pallas.
+pub type Pallas = prime_order::PrimeOrder<crate::pallas::Parameters>;
+/// The group of Vesta.
+pub type Vesta = prime_order::PrimeOrder<crate::vesta::Parameters>;
 
 use core::ops::{Add, Neg, Sub};
 

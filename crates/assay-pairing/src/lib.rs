@@ -1,5 +1,5 @@
-//! Pairing-friendly curves BLS12-381 and BN254: fields, towers, groups, pairings, sums of many multiples in vectors of
-//! lanes, and protocols on them.
+//! Pairing-friendly curves BLS12-381, BLS12-377, BN254 and BN254-Nogami, and the cycle of Pallas and Vesta: fields, towers, groups,
+//! pairings, sums of many multiples in vectors of lanes, and protocols on the first and the third.
 //!
 //! ```
 //! use assay_pairing::curve::{BlsG1, BlsG2, Curve};
@@ -19,13 +19,15 @@
 //! kernels may use). Values are exact, and encodings that are not canonical are rejected.
 //!
 //! Nothing here is constant time but signing ([`bls::SecretKey`], which says what that covers); scalars and points are public.
-//! Deliberately absent: randomness, and key derivation.
+//! Deliberately absent: randomness, key derivation, and hashing to curves other than BLS12-381.
 #![deny(unsafe_code)]
 
 mod backend;
 pub mod bls;
+pub mod bls12_377;
 pub mod bls12_381;
 pub mod bn254;
+pub mod bn254_nogami;
 pub mod curve;
 pub mod encoding;
 pub mod evm;
@@ -38,7 +40,9 @@ pub mod membership;
 pub mod msm;
 mod multiples;
 pub mod pairing;
+pub mod pallas;
 #[cfg(test)]
 mod testing;
 pub mod tower;
+pub mod vesta;
 mod weights;

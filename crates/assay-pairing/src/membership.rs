@@ -1,10 +1,11 @@
 //! Whether all of many points are in the group, far cheaper than one by one.
 //!
 //! Each point gets random digits 0, 1 or 2, and the sums of points times their digits are checked, one for
-//! each place. Let a point have a component T outside the group. The cofactors here are odd, so at
+//! each place. Let a point have a component T outside the group. Where the cofactor is odd, at
 //! most one of the three digits makes the sum cancel it: two would differ by 1 or 2, and twice T is not
 //! zero. Every sum thus overlooks it with a probability of a third at most, and 81 of them with 3^-81,
-//! below 2^-128.
+//! below 2^-128. Where the cofactor is even, as that of the first group of BLS12-377 is, T may have the order two; then 0 and 2 do the
+//! same, a sum overlooks it with a probability of two thirds at most, and it takes 219 of them.
 //!
 //! Digits of m places are one number below 3^m, which is the bucket that a point is added to; so a block
 //! of m sums takes one addition for each point.
@@ -14,20 +15,20 @@ mod tests;
 
 use assay_hash::Sha256;
 
-use crate::curve::Affine;
+use crate::curve::{Affine, bls12, bn, prime_order};
 use crate::field::{Fe, Modulus};
 use crate::msm::{Backend, MultiScalar, Ternary};
 use crate::tower::Fp2;
 
-/// Sums that are checked at least.
-const SUMS: usize = 81;
+/// Sums that are checked at least, for an odd cofactor and for an even one: 3^-81 and (2 / 3)^219 are below 2^-128.
+const SUMS: [usize; 2] = [81, 219];
 
 /// Below so many points they are checked one by one.
 const FEW: usize = 16;
 
 /// The fewest additions: one for each point and block, two for each bucket.
-fn shape_for(points: usize) -> Ternary {
-    let of = |places: u32| Ternary { places, blocks: SUMS.div_ceil(places as usize) };
+fn shape_for(points: usize, sums: usize) -> Ternary {
+    let of = |places: u32| Ternary { places, blocks: sums.div_ceil(places as usize) };
     let cost = |shape: &Ternary| shape.blocks * (points + 2 * 3usize.pow(shape.places));
     [2, 4, 6, 8].map(of).into_iter().min_by_key(cost).expect("four")
 }
@@ -54,9 +55,30 @@ impl<F: Hashed> Hashed for Fp2<F> {
 }
 
 /// Groups whose membership can be checked for many points.
-pub trait BatchMembership: MultiScalar<Base: Hashed> {}
+pub trait BatchMembership: MultiScalar<Base: Hashed> {
+    /// Whether there may be points of order two.
+    const IS_COFACTOR_EVEN: bool;
+}
 
-impl<C: MultiScalar<Base: Hashed>> BatchMembership for C {}
+/// There is no cofactor.
+impl<F: prime_order::Parameters> BatchMembership for prime_order::PrimeOrder<F> {
+    const IS_COFACTOR_EVEN: bool = false;
+}
+
+/// The cofactor is `(x - 1)^2 / 3`.
+impl<F: bls12::Parameters> BatchMembership for bls12::G1<F> {
+    const IS_COFACTOR_EVEN: bool = F::X % 2 == 1;
+}
+
+/// Nine times the cofactor is `x^8 - 4 x^7 + 5 x^6 - 4 x^4 + 6 x^3 - 4 x^2 - 4 x + 13`: odd, whatever x is.
+impl<F: bls12::Parameters> BatchMembership for bls12::G2<F> {
+    const IS_COFACTOR_EVEN: bool = false;
+}
+
+/// The cofactor is `2 p - r`, and r is odd.
+impl<F: bn::Parameters> BatchMembership for bn::G2<F> {
+    const IS_COFACTOR_EVEN: bool = false;
+}
 
 /// Whether all points, which must be on the curve, are in the group. If some are not, the answer is `true` with a
 /// probability below 2^-128.
@@ -80,7 +102,7 @@ pub fn all_in_group_with<C: BatchMembership>(
     if points.len() < FEW {
         return points.iter().all(C::is_in_group);
     }
-    let shape = shape_for(points.len());
+    let shape = shape_for(points.len(), SUMS[usize::from(C::IS_COFACTOR_EVEN)]);
     let numbers = numbers(points, randomness, shape);
     let sums = C::ternary_sums_with(backend, points, shape, &numbers);
     sums.iter().all(|sum| C::is_in_group(&sum.to_affine()))

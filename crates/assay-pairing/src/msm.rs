@@ -19,9 +19,8 @@ mod tests;
 mod vector;
 
 use crate::backend::Portable;
-use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
-use crate::field::Fe;
-use crate::tower::TowerModulus;
+use crate::curve::{Affine, Curve, Jacobian, bls12, bn, prime_order};
+use crate::field::{Fe, Modulus};
 use digits::{Digits, Shape};
 pub(crate) use fixed::FixedLists;
 use lists::{Lists, NEGATIVE};
@@ -88,8 +87,8 @@ pub trait MultiScalar: Curve {
 
 /// Over the base field there are lanes, over Fp2 there are none yet.
 macro_rules! multi_scalar {
-    ($first:ty, $second:ty) => {
-        impl MultiScalar for $first {
+    ($family:ident: $first:ident in lanes) => {
+        impl<F: $family::Parameters> MultiScalar for $family::$first<F> {
             fn sum_with(
                 backend: Backend,
                 points: &[Affine<Self>],
@@ -104,24 +103,12 @@ macro_rules! multi_scalar {
                 shape: Ternary,
                 numbers: &[Vec<u16>],
             ) -> Vec<Jacobian<Self>> {
-                type Base = <$first as Curve>::Base;
-                match backend {
-                    Backend::Scalar => ternary::sums::<Self, Single<Base>>(points, shape, numbers),
-                    Backend::Portable => {
-                        ternary::sums::<Self, VectorOf<Portable, Base>>(points, shape, numbers)
-                    }
-                    #[cfg(target_arch = "x86_64")]
-                    Backend::Ifma => {
-                        type Lanes = crate::backend::Ifma;
-                        ternary::sums::<Self, VectorOf<Lanes, Base>>(points, shape, numbers)
-                    }
-                    #[cfg(not(target_arch = "x86_64"))]
-                    Backend::Ifma => unreachable!("not available here"),
-                }
+                ternary_sums_in_lanes(backend, points, shape, numbers)
             }
         }
-
-        impl MultiScalar for $second {
+    };
+    ($family:ident: $second:ident in words) => {
+        impl<F: $family::Parameters> MultiScalar for $family::$second<F> {
             fn sum_with(
                 _: Backend,
                 points: &[Affine<Self>],
@@ -136,15 +123,16 @@ macro_rules! multi_scalar {
                 shape: Ternary,
                 numbers: &[Vec<u16>],
             ) -> Vec<Jacobian<Self>> {
-                type Base = <$second as Curve>::Base;
-                ternary::sums::<Self, Single<Base>>(points, shape, numbers)
+                ternary::sums::<Self, Single<<Self as Curve>::Base>>(points, shape, numbers)
             }
         }
     };
 }
 
-multi_scalar!(BlsG1, BlsG2);
-multi_scalar!(BnG1, BnG2);
+multi_scalar!(prime_order: PrimeOrder in lanes);
+multi_scalar!(bls12: G1 in lanes);
+multi_scalar!(bls12: G2 in words);
+multi_scalar!(bn: G2 in words);
 
 /// The sum of all points times their scalars (numbers below 2^256, least significant limb first), on the
 /// fastest backend of this CPU.
@@ -183,7 +171,7 @@ fn sum_in_lanes<C, M, const N: usize>(
 ) -> Jacobian<C>
 where
     C: Curve<Base = Fe<M, N>>,
-    M: TowerModulus<N>,
+    M: Modulus<N>,
     Fe<M, N>: Coordinates,
 {
     if points.len() < FEW {
@@ -194,6 +182,27 @@ where
         Backend::Portable => sum::<C, VectorOf<Portable, Fe<M, N>>>(points, scalars),
         #[cfg(target_arch = "x86_64")]
         Backend::Ifma => sum::<C, VectorOf<crate::backend::Ifma, Fe<M, N>>>(points, scalars),
+        #[cfg(not(target_arch = "x86_64"))]
+        Backend::Ifma => unreachable!("not available here"),
+    }
+}
+
+/// [`MultiScalar::ternary_sums_with`] on any backend, for groups over the base field.
+fn ternary_sums_in_lanes<C: Curve<Base: Coordinates>>(
+    backend: Backend,
+    points: &[Affine<C>],
+    shape: Ternary,
+    numbers: &[Vec<u16>],
+) -> Vec<Jacobian<C>> {
+    match backend {
+        Backend::Scalar => ternary::sums::<C, Single<C::Base>>(points, shape, numbers),
+        Backend::Portable => {
+            ternary::sums::<C, VectorOf<Portable, C::Base>>(points, shape, numbers)
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Ifma => {
+            ternary::sums::<C, VectorOf<crate::backend::Ifma, C::Base>>(points, shape, numbers)
+        }
         #[cfg(not(target_arch = "x86_64"))]
         Backend::Ifma => unreachable!("not available here"),
     }

@@ -1,5 +1,5 @@
-//! Towers over the base field: `Fp2 = Fp[u] / (u^2 + 1)`, `Fp6 = Fp2[v] / (v^3 - xi)`,
-//! `Fp12 = Fp6[w] / (w^2 - v)`, with `xi = XI + u`. Both curves are of this shape.
+//! Towers over the base field: `Fp2 = Fp[u] / (u^2 + NON_RESIDUE)`, `Fp6 = Fp2[v] / (v^3 - xi)`,
+//! `Fp12 = Fp6[w] / (w^2 - v)`, with `xi = XI + u`. All pairing-friendly curves here are of this shape.
 
 mod compressed;
 pub(crate) mod cyclotomic;
@@ -19,7 +19,9 @@ use crate::limbs;
 
 /// A base field with the element that its tower is made with.
 pub trait TowerModulus<const N: usize>: Modulus<N> {
-    /// The real part of `xi`, which is neither a square nor a cube in Fp2. 1 to 15.
+    /// The number whose negation is the square of u; the negation is no square. 1 or 5.
+    const NON_RESIDUE: u64;
+    /// The real part of `xi`, which is neither a square nor a cube in Fp2. 0 to 15.
     const XI: u64;
     /// The constant b of the curve `y^2 = x^3 + b`.
     const B: u64;
@@ -44,6 +46,8 @@ pub trait TowerRing:
     + core::ops::Mul<Output = Self>
     + core::ops::Neg<Output = Self>
 {
+    /// The negated square of u.
+    const NON_RESIDUE: u64;
     /// Real part of xi.
     const XI: u64;
     /// How the twist lies.
@@ -68,6 +72,9 @@ pub trait TowerRing:
     /// Three times the element.
     #[must_use]
     fn tripled(&self) -> Self;
+    /// The product with the square of u.
+    #[must_use]
+    fn times_u_square(&self) -> Self;
     /// The product with three times the constant of the twist.
     #[must_use]
     fn times_triple_b(x: Fp2<Self>) -> Fp2<Self>;
@@ -84,7 +91,7 @@ pub trait TowerField: Field + TowerRing {
 
     /// Whether the number is odd.
     fn is_odd(&self) -> bool;
-    /// The norm of an element of Fp2, `c0^2 + c1^2`.
+    /// The norm of an element of Fp2, `c0^2 + NON_RESIDUE c1^2`.
     fn norm(a: &Fp2<Self>) -> Self;
     /// The product in Fp6.
     fn product_6(a: &Fp6<Self>, b: &Fp6<Self>) -> Fp6<Self>;
@@ -97,6 +104,7 @@ pub trait TowerField: Field + TowerRing {
 }
 
 impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
+    const NON_RESIDUE: u64 = M::NON_RESIDUE;
     const XI: u64 = M::XI;
     const TWIST: Twist = M::TWIST;
 
@@ -134,6 +142,11 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
     }
 
     #[inline(always)]
+    fn times_u_square(&self) -> Self {
+        -times_small(*self, M::NON_RESIDUE)
+    }
+
+    #[inline(always)]
     fn times_triple_b(x: Fp2<Self>) -> Fp2<Self> {
         match M::TWIST {
             Twist::M => times_small(x, 3 * M::B).times_xi(),
@@ -142,12 +155,12 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
     }
 }
 
-/// The product with a small number, by doubling and adding.
+/// The product with a small number that is not zero, by doubling and adding.
 #[inline(always)]
-pub(crate) fn times_small<F: TowerRing>(x: Fp2<F>, factor: u64) -> Fp2<F> {
+pub(crate) fn times_small<T: Copy + core::ops::Add<Output = T>>(x: T, factor: u64) -> T {
     let mut product = x;
     for bit in (0..factor.ilog2()).rev() {
-        product = product.double();
+        product = product + product;
         if factor >> bit & 1 == 1 {
             product = product + x;
         }
@@ -210,13 +223,26 @@ impl<M: TowerModulus<N>, const N: usize> TowerField for Fe<M, N> {
 /// An element of Fp2 at compile time.
 type Pair<M, const N: usize> = [Fe<M, N>; 2];
 
-const fn const_product<M: Modulus<N>, const N: usize>(a: Pair<M, N>, b: Pair<M, N>) -> Pair<M, N> {
+const fn const_product<M: TowerModulus<N>, const N: usize>(
+    a: Pair<M, N>,
+    b: Pair<M, N>,
+) -> Pair<M, N> {
     let [a0, a1] = a;
     let [b0, b1] = b;
-    [a0.multiply(&b0).minus(&a1.multiply(&b1)), a0.multiply(&b1).plus(&a1.multiply(&b0))]
+    let wrapped = const_times_non_residue(a1.multiply(&b1));
+    [a0.multiply(&b0).minus(&wrapped), a0.multiply(&b1).plus(&a1.multiply(&b0))]
 }
 
-const fn const_power<M: Modulus<N>, const N: usize>(
+const fn const_times_non_residue<M: TowerModulus<N>, const N: usize>(x: Fe<M, N>) -> Fe<M, N> {
+    let (mut sum, mut i) = (x, 1);
+    while i < M::NON_RESIDUE {
+        sum = sum.plus(&x);
+        i += 1;
+    }
+    sum
+}
+
+const fn const_power<M: TowerModulus<N>, const N: usize>(
     base: Pair<M, N>,
     exponent: &[u64],
 ) -> Pair<M, N> {
@@ -233,14 +259,14 @@ const fn const_power<M: Modulus<N>, const N: usize>(
 }
 
 /// By Fermat's theorem for the norm.
-const fn const_inverse<M: Modulus<N>, const N: usize>([a0, a1]: Pair<M, N>) -> Pair<M, N> {
-    let norm = a0.multiply(&a0).plus(&a1.multiply(&a1));
+const fn const_inverse<M: TowerModulus<N>, const N: usize>([a0, a1]: Pair<M, N>) -> Pair<M, N> {
+    let norm = a0.multiply(&a0).plus(&const_times_non_residue(a1.multiply(&a1)));
     let inverse = norm.const_power(&limbs::minus_small(&M::MODULUS, 2));
     [a0.multiply(&inverse), a1.negated().multiply(&inverse)]
 }
 
 /// The powers 0 to 5.
-const fn powers<M: Modulus<N>, const N: usize>(base: Pair<M, N>) -> [Fp2<Fe<M, N>>; 6] {
+const fn powers<M: TowerModulus<N>, const N: usize>(base: Pair<M, N>) -> [Fp2<Fe<M, N>>; 6] {
     let one = [Fe::ONE, Fe::ZERO];
     let (mut powers, mut power, mut k) = ([Fp2 { c0: Fe::ONE, c1: Fe::ZERO }; 6], one, 0);
     while k < 6 {

@@ -7,14 +7,16 @@ use std::hint::black_box;
 
 use anyhow::Context as _;
 use assay_pairing::bls::{self, PublicKey, SecretKey, Signature};
-use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG2, Curve, Jacobian};
+use assay_pairing::curve::{
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG2, Curve, Jacobian, NogamiG2, Pallas, Vesta,
+};
 use assay_pairing::field::{Fe, Field, Modulus};
 use assay_pairing::hash_to_curve::HashToCurve;
 use assay_pairing::membership::{BatchMembership, all_in_group};
 use assay_pairing::msm::{self, MultiScalar};
-use assay_pairing::pairing::{Bls12381, Bn254, Pairing};
+use assay_pairing::pairing::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
 use assay_pairing::tower::{Fp2, Fp6, Fp12, TowerField};
-use assay_pairing::{bls12_381, bn254};
+use assay_pairing::{bls12_377, bls12_381, bn254, bn254_nogami, pallas, vesta};
 
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
@@ -34,6 +36,13 @@ pub fn table() -> Table {
     subgroup::<BlsG2>(&mut table, "bls12-381", "g2");
     hash::<BlsG1>(&mut table, "g1", "BLS12381G1_XMD:SHA-256_SSWU_RO_");
     hash::<BlsG2>(&mut table, "g2", "BLS12381G2_XMD:SHA-256_SSWU_RO_");
+    pairing_curve::<Bls12377, bls12_377::Fr>(&mut table, "bls12-377");
+    subgroup::<Bls377G1>(&mut table, "bls12-377", "g1");
+    subgroup::<Bls377G2>(&mut table, "bls12-377", "g2");
+    pairing_curve::<Bn254Nogami, bn254_nogami::Fr>(&mut table, "bn254-nogami");
+    subgroup::<NogamiG2>(&mut table, "bn254-nogami", "g2");
+    curve::<Pallas, pallas::Fr>(&mut table, "pallas");
+    curve::<Vesta, vesta::Fr>(&mut table, "vesta");
     signatures(&mut table);
     evm::operations(&mut table);
     kzg::operations(&mut table);
@@ -96,13 +105,17 @@ fn point_bytes<C: Curve<Base: Canonical>>(point: &Jacobian<C>) -> Vec<u8> {
     affine_bytes(&point.to_affine())
 }
 
-/// A scalar of the order of a curve: both curves' scalar fields have four limbs.
+/// A scalar of the order of a curve: all scalar fields have four limbs.
 fn scalar<C: Curve>(work: &Work, label: &str, index: usize) -> [u64; 4] {
-    if C::ORDER == bls12_381::Fr::MODULUS {
-        bls12_381::Fr::element(work, label, index).to_limbs()
-    } else {
-        bn254::Fr::element(work, label, index).to_limbs()
+    macro_rules! of_order {
+        ($($field:ty),*) => {
+            $(if C::ORDER == <$field>::MODULUS {
+                return <$field>::element(work, label, index).to_limbs();
+            })*
+        };
     }
+    of_order!(bls12_381::Fr, bn254::Fr, bls12_377::Fr, bn254_nogami::Fr, pallas::Fr, vesta::Fr);
+    unreachable!("every order is one of these")
 }
 
 /// A chain of points: the first one, then one step further each.
@@ -117,18 +130,27 @@ fn points<C: Curve>(work: &Work, label: &str, count: usize) -> Vec<Affine<C>> {
     Jacobian::all_to_affine(&chain)
 }
 
-fn pairing_curve<P, S>(table: &mut Table, curve: &'static str)
+/// Scalar field, base field and first group of a curve.
+fn curve<C, S>(table: &mut Table, curve: &'static str)
+where
+    C: MultiScalar<Base: Canonical>,
+    S: Field + Canonical,
+{
+    field::<S>(table, curve, "fr", &["mul", "inv"]);
+    field::<C::Base>(table, curve, "fp", &["mul", "sqr", "inv", "sqrt"]);
+    group::<C>(table, curve, "g1");
+}
+
+fn pairing_curve<P, S>(table: &mut Table, name: &'static str)
 where
     P: Pairing<Base: Canonical, G1: MultiScalar, G2: MultiScalar>,
     S: Field + Canonical,
 {
-    field::<S>(table, curve, "fr", &["mul", "inv"]);
-    field::<P::Base>(table, curve, "fp", &["mul", "sqr", "inv", "sqrt"]);
-    field::<Fp2<P::Base>>(table, curve, "fp2", &["mul", "sqr", "inv", "sqrt"]);
-    top_of_tower::<P::Base>(table, curve);
-    group::<P::G1>(table, curve, "g1");
-    group::<P::G2>(table, curve, "g2");
-    pairings::<P>(table, curve);
+    curve::<P::G1, S>(table, name);
+    field::<Fp2<P::Base>>(table, name, "fp2", &["mul", "sqr", "inv", "sqrt"]);
+    top_of_tower::<P::Base>(table, name);
+    group::<P::G2>(table, name, "g2");
+    pairings::<P>(table, name);
 }
 
 fn field<F: Field + Canonical>(
@@ -244,7 +266,10 @@ macro_rules! small_x {
 small_x!(
     BlsG1: number => bls12_381::Fp::from_u64(number),
     BlsG2: number => Fp2 { c0: bls12_381::Fp::from_u64(number), c1: bls12_381::Fp::ZERO },
-    BnG2: number => Fp2 { c0: bn254::Fp::from_u64(number), c1: bn254::Fp::ZERO }
+    Bls377G1: number => bls12_377::Fp::from_u64(number),
+    Bls377G2: number => Fp2 { c0: bls12_377::Fp::from_u64(number), c1: bls12_377::Fp::ZERO },
+    BnG2: number => Fp2 { c0: bn254::Fp::from_u64(number), c1: bn254::Fp::ZERO },
+    NogamiG2: number => Fp2 { c0: bn254_nogami::Fp::from_u64(number), c1: bn254_nogami::Fp::ZERO }
 );
 
 fn subgroup<C: SmallX>(table: &mut Table, curve: &'static str, label: &'static str) {

@@ -48,6 +48,7 @@ pub struct SubjectSettings {
 impl Default for PairingSettings {
     fn default() -> Self {
         let curves = [
+            "bn254-nogami",
             "bn254",
             "bls12-381",
             "bls12-377",

@@ -1,46 +1,26 @@
-//! The groups of BLS12-381, with cofactors.
+//! The groups of BLS12-381.
 
-use super::scalar::{Short, divide, low, odd_multiples, reduced, sum};
-use super::{Affine, Curve, Jacobian};
-use crate::bls12_381::{Fp, FpModulus, Fr, X};
-use crate::field::Modulus as _;
-use crate::limbs;
-use crate::tower::{Fp2, TowerField as _};
+use super::bls12;
+use crate::bls12_381::{Fp, FpModulus, FrModulus, Parameters, X};
+use crate::tower::Fp2;
 
 /// The group over the base field, on `y^2 = x^3 + 4`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct G1;
+pub type G1 = bls12::G1<Parameters>;
 
 /// The group over Fp2, on the twist `y^2 = x^3 + 4 (1 + u)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct G2;
-
-const FOUR: Fp = Fp::from_u64(4);
-
-/// The square of x.
-const X2: u128 = X as u128 * X as u128;
+pub type G2 = bls12::G2<Parameters>;
 
 const fn fp(limbs: [u64; 6]) -> Fp {
     Fp::from_limbs(limbs).expect("a constant below the prime")
 }
 
-impl G1 {
-    /// A cube root of one, with `(beta x, y) = -x^2 (x, y)` for the parameter x and points of the group.
-    pub(crate) const BETA: Fp = {
-        let third = limbs::divide_small(&limbs::minus_small(&FpModulus::MODULUS, 1), 3).0;
-        Fp::from_u64(2).const_power(&third)
-    };
-
-    pub(crate) fn endomorphism(point: &Jacobian<Self>) -> Jacobian<Self> {
-        Jacobian { x: point.x * Self::BETA, ..*point }
-    }
-}
-
-impl Curve for G1 {
-    type Base = Fp;
-    const ORDER: [u64; 4] = Fr::MODULUS;
-    const B: Fp = FOUR;
-    const GENERATOR: Affine<Self> = Affine::new(
+impl bls12::Parameters for Parameters {
+    type Base = FpModulus;
+    type Scalar = FrModulus;
+    const X: u64 = X;
+    const IS_NEGATIVE: bool = true;
+    const BETA_ROOT: u64 = 2;
+    const G1: [Fp; 2] = [
         fp([
             0xfb3a_f00a_db22_c6bb,
             0x6c55_e83f_f97a_1aef,
@@ -57,41 +37,8 @@ impl Curve for G1 {
             0xa09e_30ed_741d_8ae4,
             0x08b3_f481_e3aa_a0f1,
         ]),
-    );
-
-    /// Scott, "A note on group membership tests for G1, G2 and GT on BLS pairing-friendly curves" (2021): the
-    /// endomorphism acts as `-x^2`.
-    fn is_in_group(point: &Affine<Self>) -> bool {
-        let point = Jacobian::from(*point);
-        let x2 = point.multiply_slowly(&[X]).multiply_slowly(&[X]);
-        Self::endomorphism(&point) == -x2
-    }
-
-    /// `k = k1 x^2 + k0`, both below 2^128.
-    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
-        let (quotient, rest) = divide(&reduced(scalar, &Self::ORDER), X2);
-        let multiples = odd_multiples(point);
-        let others = multiples.map(|multiple| -Self::endomorphism(&multiple));
-        sum([Short::new(rest), Short::new(low(&quotient))], &[multiples, others])
-    }
-}
-
-impl G2 {
-    /// Untwist, Frobenius, twist: acts as the parameter x on the group.
-    pub(crate) fn endomorphism(point: &Jacobian<Self>) -> Jacobian<Self> {
-        Jacobian {
-            x: point.x.conjugate() * Fp::FROBENIUS_INVERSES[2],
-            y: point.y.conjugate() * Fp::FROBENIUS_INVERSES[3],
-            z: point.z.conjugate(),
-        }
-    }
-}
-
-impl Curve for G2 {
-    type Base = Fp2<Fp>;
-    const ORDER: [u64; 4] = Fr::MODULUS;
-    const B: Fp2<Fp> = Fp2 { c0: FOUR, c1: FOUR };
-    const GENERATOR: Affine<Self> = Affine::new(
+    ];
+    const G2: [Fp2<Fp>; 2] = [
         Fp2 {
             c0: fp([
                 0xd480_56c8_c121_bdb8,
@@ -128,23 +75,5 @@ impl Curve for G2 {
                 0x0606_c4a0_2ea7_34cc,
             ]),
         },
-    );
-
-    /// Scott (2021): psi acts as x, which is negative.
-    fn is_in_group(point: &Affine<Self>) -> bool {
-        let point = Jacobian::from(*point);
-        Self::endomorphism(&point) == -point.multiply_slowly(&[X])
-    }
-
-    /// `k = k0 + k1 |x| + k2 |x|^2 + k3 |x|^3`, all below 2^64, and psi acts as `-|x|`.
-    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
-        let (upper, lower) = divide(&reduced(scalar, &Self::ORDER), X2);
-        let (upper, x) = (low(&upper), u128::from(X));
-        let numbers = [lower % x, lower / x, upper % x, upper / x].map(Short::new);
-        let first = odd_multiples(point);
-        let second = first.map(|multiple| -Self::endomorphism(&multiple));
-        let third = second.map(|multiple| -Self::endomorphism(&multiple));
-        let fourth = third.map(|multiple| -Self::endomorphism(&multiple));
-        sum(numbers, &[first, second, third, fourth])
-    }
+    ];
 }

@@ -1,8 +1,9 @@
 //! Products of points and secret numbers: the same operations on the same addresses whatever the number.
 //!
 //! Complete formulas in homogeneous coordinates (Renes, Costello, Batina, "Complete addition formulas for prime order
-//! elliptic curves", 2016, algorithms 7 and 9) hold for all points of a curve of odd order, so nothing has to be asked. All
-//! entries of the table are read for each digit, and the inversion at the end is a power.
+//! elliptic curves", 2016, algorithms 7 and 9) hold for all points whose difference is not of order two, so for all points of a
+//! group of odd order, and nothing has to be asked. All entries of the table are read for each digit, and the inversion at the end
+//! is a power.
 
 use super::{Affine, BlsG2, Curve, Jacobian};
 use crate::bls12_381::{Fp, X};

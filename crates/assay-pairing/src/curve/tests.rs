@@ -1,9 +1,14 @@
 //! Groups against repeated addition and the definition of their order.
 
-use super::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
+use super::{
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian, NogamiG1, NogamiG2,
+    Pallas, Vesta,
+};
+use crate::bn254_nogami;
 use crate::field::Field as _;
 use crate::limbs;
 use crate::testing::{Point as _, Rng};
+use crate::tower::Fp2;
 
 fn check<C: Curve>(is_cofactor_one: bool)
 where
@@ -119,6 +124,45 @@ fn bn254_g2() {
     check::<BnG2>(false);
 }
 
+#[test]
+fn bls12_377_g1() {
+    check::<Bls377G1>(false);
+}
+
+#[test]
+fn bls12_377_g2() {
+    check::<Bls377G2>(false);
+}
+
+#[test]
+fn bn254_nogami_g1() {
+    check::<NogamiG1>(true);
+}
+
+/// Its generator is the point (-u, 1) times the cofactor `2 p - r`.
+#[test]
+fn bn254_nogami_g2() {
+    check::<NogamiG2>(false);
+    let zero = bn254_nogami::Fp::ZERO;
+    let x = Fp2 { c0: zero, c1: -bn254_nogami::Fp::ONE };
+    let point = Affine::<NogamiG2>::new(x, Fp2::ONE);
+    assert!(point.is_on_curve());
+    let prime = bn254_nogami::Fp::MODULUS;
+    let cofactor = limbs::sub(&limbs::add(&prime, &prime).0, &NogamiG2::ORDER).0;
+    let multiple = Jacobian::from(point).multiply_slowly(&cofactor);
+    assert_eq!(multiple.to_affine(), NogamiG2::GENERATOR);
+}
+
+#[test]
+fn pallas() {
+    check::<Pallas>(true);
+}
+
+#[test]
+fn vesta() {
+    check::<Vesta>(true);
+}
+
 /// The cofactor of the twist takes points into the group; both ways to check agree there too.
 #[test]
 fn points_of_the_group_by_the_cofactor() {
@@ -129,6 +173,13 @@ fn points_of_the_group_by_the_cofactor() {
         let point = Jacobian::from(rng.point_of_curve::<BlsG1>()).multiply_slowly(&cofactor);
         assert!(point.to_affine().is_in_group());
         assert!(point.multiply_slowly(&BlsG1::ORDER).is_infinity());
+    }
+    // The same of BLS12-377.
+    let cofactor = [0, 0x170b_5d44_3000_0000];
+    for _ in 0..50 {
+        let point = Jacobian::from(rng.point_of_curve::<Bls377G1>()).multiply_slowly(&cofactor);
+        assert!(point.to_affine().is_in_group());
+        assert!(point.multiply_slowly(&Bls377G1::ORDER).is_infinity());
     }
 }
 

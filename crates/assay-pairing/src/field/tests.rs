@@ -4,7 +4,7 @@
 use super::wide::Sum;
 use super::{Fe, Field as _, Modulus};
 use crate::testing::Rng;
-use crate::{bls12_381, bn254, limbs};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami, limbs, pallas};
 
 /// `a b mod p`, bit by bit.
 fn slow_product<M: Modulus<N>, const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
@@ -67,6 +67,12 @@ fn arithmetic() {
     check::<bls12_381::FrModulus, 4>(100_000);
     check::<bn254::FpModulus, 4>(100_000);
     check::<bn254::FrModulus, 4>(100_000);
+    check::<bls12_377::FpModulus, 6>(100_000);
+    check::<bls12_377::FrModulus, 4>(100_000);
+    check::<bn254_nogami::FpModulus, 4>(100_000);
+    check::<bn254_nogami::FrModulus, 4>(100_000);
+    check::<pallas::FpModulus, 4>(100_000);
+    check::<pallas::FrModulus, 4>(100_000);
 }
 
 fn check_two_products<M: Modulus<N>, const N: usize>() {
@@ -85,6 +91,10 @@ fn check_two_products<M: Modulus<N>, const N: usize>() {
 fn sums_of_products() {
     check_two_products::<bls12_381::FpModulus, 6>();
     check_two_products::<bn254::FpModulus, 4>();
+    check_two_products::<bls12_377::FpModulus, 6>();
+    check_two_products::<bn254_nogami::FpModulus, 4>();
+    check_two_products::<pallas::FpModulus, 4>();
+    check_two_products::<pallas::FrModulus, 4>();
 }
 
 #[test]
@@ -137,15 +147,22 @@ fn primes_follow_from_parameters() {
             })
         };
         let small = Fe::<M, N>::from_u64;
-        let x = -small(bls12_381::X);
-        let r = x.power(&[4]) - x.square() + small(1);
-        assert_eq!(number(&bls12_381::Fr::MODULUS), r);
-        let three_p = (x - small(1)).square() * r + small(3) * x;
-        assert_eq!(small(3) * number(&bls12_381::Fp::MODULUS), three_p);
-        let x = small(bn254::X);
-        let r = small(36) * (x.power(&[4]) + x.power(&[3])) + small(6) * x + small(1);
-        assert_eq!(number(&bn254::Fr::MODULUS), r + small(18) * x.square());
-        assert_eq!(number(&bn254::Fp::MODULUS), r + small(24) * x.square());
+        let bls12 = |x: Fe<M, N>, base: &[u64], scalar: &[u64]| {
+            let r = x.power(&[4]) - x.square() + small(1);
+            assert_eq!(number(scalar), r);
+            let three_p = (x - small(1)).square() * r + small(3) * x;
+            assert_eq!(small(3) * number(base), three_p);
+        };
+        bls12(-small(bls12_381::X), &bls12_381::Fp::MODULUS, &bls12_381::Fr::MODULUS);
+        bls12(small(bls12_377::X), &bls12_377::Fp::MODULUS, &bls12_377::Fr::MODULUS);
+        let bn = |x: Fe<M, N>, base: &[u64], scalar: &[u64]| {
+            let r = small(36) * (x.power(&[4]) + x.power(&[3])) + small(6) * x + small(1);
+            assert_eq!(number(scalar), r + small(18) * x.square());
+            assert_eq!(number(base), r + small(24) * x.square());
+        };
+        bn(small(bn254::X), &bn254::Fp::MODULUS, &bn254::Fr::MODULUS);
+        let (base, scalar) = (bn254_nogami::Fp::MODULUS, bn254_nogami::Fr::MODULUS);
+        bn(-small(bn254_nogami::X), &base, &scalar);
     }
     numbers::<bls12_381::FpModulus, 6>();
     numbers::<bls12_381::FrModulus, 4>();

@@ -200,7 +200,7 @@ impl<M: Modulus<N>, const N: usize> Wide<M, N> {
 mod tests {
     use super::*;
     use crate::testing::Rng;
-    use crate::{bls12_381, bn254};
+    use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
 
     fn check<M: Modulus<N>, const N: usize>() {
         let mut rng = Rng::new(21);
@@ -247,5 +247,7 @@ mod tests {
     fn sums_of_products_are_those_of_plain_rust() {
         check::<bls12_381::FpModulus, 6>();
         check::<bn254::FpModulus, 4>();
+        check::<bls12_377::FpModulus, 6>();
+        check::<bn254_nogami::FpModulus, 4>();
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - *carried*: limbs below the top one are from 0 to 2^52 - 1, and the value is not negative.
 //! - *stored*: carried, and the value below 2.2 p. What points in memory are.
-//! - *factor*: carried, and the value below 8 p. Products of factors are below 2 p, for 64 p < R.
+//! - *factor*: carried, and the value below 8 p. Products of factors are below 2 p, for 64 p < R; the primes of Pallas and Vesta
+//!   are above R / 64 by less than 2^-120 of it, and so are their products above 2 p: less than all that is rounded below.
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
@@ -112,8 +113,8 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     }
 
     const fn of(limbs: [L; K]) -> Self {
-        // A factor of up to 8 p squared must stay below p R, and 8 p below 2^(52 K).
-        const { assert!(limbs::bits(&M::MODULUS) + 6 <= 52 * K) };
+        // A factor of up to 8 p squared must stay below p R, but for 2^-46 of it, and 8 p below 2^(52 K).
+        const { assert!(Self::PRIME[K - 1] <= 1 << 46) };
         Self(limbs, PhantomData)
     }
 
@@ -202,7 +203,7 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
 
     /// `self - a - b` as a stored element, for `self` below 2 p and the sum of the others below 6 p.
     ///
-    /// The top limb, with what the one below carries, is the value up to 2^-16 of p: three thresholds say which
+    /// The top limb, with what the one below carries, is the value up to 2^-10 of p: three thresholds say which
     /// multiple of p to add, and leave (0.05 p, 2.1 p) with room for that error.
     #[inline(always)]
     pub(crate) fn minus_both_stored(&self, a: &Self, b: &Self) -> Self {
@@ -226,9 +227,9 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     /// A value from -6 p to 2 p as a stored element.
     #[inline(always)]
     fn settled(mut limbs: [L; K]) -> Self {
-        // Units of p in the top limb; at least 2^16.
+        // Units of p in the top limb; at least 2^12.
         let unit = Self::PRIME[K - 1] as i64;
-        const { assert!(Self::PRIME[K - 1] >> 16 != 0) };
+        const { assert!(Self::PRIME[K - 1] >> 12 != 0) };
         limbs[K - 2] = limbs[K - 2].add(limbs[K - 3].sar::<52>());
         limbs[K - 3] = limbs[K - 3].and(L::splat(MASK));
         limbs[K - 1] = limbs[K - 1].add(limbs[K - 2].sar::<52>());

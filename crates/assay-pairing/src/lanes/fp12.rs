@@ -56,6 +56,9 @@ const HALVES: Words = [3, 4, 5, 0, 1, 2, 6, 7];
 const FROM_FP4: Words = [0, 8 + 2, 1, 8, 2, 8 + 1, 6, 7];
 
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M, N, K> {
+    /// Whether xi is `1 + u`, u^2 is -1, and 1 / R leaves room: products with xi need not be settled.
+    const IS_LOOSE: bool = M::XI == 1 && M::NON_RESIDUE == 1 && LaneFe::<L, M, N, K>::HAS_ROOM;
+
     #[inline(always)]
     pub(crate) fn new(x: &Fp12<Fe<M, N>>) -> Self {
         let (a, b) = (&x.c0, &x.c1);
@@ -97,8 +100,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
         factors: [&Factors<K>; T],
         lanes: [usize; T],
     ) -> Self {
-        // Where 1 / R leaves room, factors need not be settled.
-        let xi = if M::XI == 1 {
+        let xi = if Self::IS_LOOSE {
             Fp2 { c0: self.re.minus(&self.im), c1: self.re.plus(&self.im) }
         } else {
             self.pair().times_xi()
@@ -150,7 +152,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFp12<L, M
         let sum = sum.square();
         let other = Self::moved(&square, &HALVES);
         // The third of the second coefficients is multiplied by xi.
-        let (first, second) = if M::XI == 1 {
+        let (first, second) = if Self::IS_LOOSE {
             // Limbs without carries. Squares are below 1.01 p where 1 / R takes so much from them, and x is below 2.4 p, so what
             // is settled at the end is between -15 p and 15 p.
             let second = loose_sub(&loose_sub(&sum, &square), &other);

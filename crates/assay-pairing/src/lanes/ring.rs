@@ -116,7 +116,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task
     #[inline(always)]
     fn run(self) -> Self::Result {
         let x = LaneFe::<L, M, N, K>::of_karatsuba(self.0);
-        if const { limbs::bits(&M::MODULUS) + 16 <= 52 * K } {
+        if LaneFe::<L, M, N, K>::HAS_ROOM {
             return x;
         }
         Fp2 { c0: LaneFe::settled_now(*x.c0.limbs()), c1: LaneFe::settled_now(*x.c1.limbs()) }
@@ -133,6 +133,19 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for Sett
     fn run(self) -> Self::Result {
         LaneFe::settled_now(*self.0)
     }
+}
+
+/// The product with a number that is not zero, by doubling and adding.
+#[inline(always)]
+fn small_multiple<L: Lanes>(x: L, factor: u64) -> L {
+    let mut multiple = x;
+    for bit in (0..factor.ilog2()).rev() {
+        multiple = multiple.add(multiple);
+        if factor >> bit & 1 == 1 {
+            multiple = multiple.add(x);
+        }
+    }
+    multiple
 }
 
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K> {
@@ -171,11 +184,11 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         L::run(Settle(limbs, core::marker::PhantomData))
     }
 
-    /// The same, with 17 p added: the top limbs give the quotient by p, rounded down but for an error of 2^-15, and
-    /// the complement of p times that is added modulo 2^(52 K).
+    /// The same, with 17 p added: the top limbs give the quotient by p, rounded down but for an error of 2^-9 (four units of the top
+    /// limb and the rounding of the reciprocal), and the complement of p times that is added modulo 2^(52 K).
     #[inline(always)]
     fn settled_now(mut limbs: [L; K]) -> Self {
-        const { assert!(limbs::bits(&M::MODULUS) + 6 <= 52 * K) };
+        const { assert!(limbs::bits(&M::MODULUS) + 6 <= 52 * K && Self::PRIME[K - 1] >> 12 != 0) };
         let offset = Self::constant(const { Self::multiple(17) });
         for i in 0..K {
             limbs[i] = limbs[i].add(offset.limbs()[i]);
@@ -201,13 +214,20 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         Self::from_limbs(limbs)
     }
 
-    /// From sums of products of real parts, of imaginary ones, and of sums of both: `re = a - b`, `im = c - a - b`. The
-    /// first difference must be above -p R; results are below 2 p and what 1 / R takes from the sums.
+    /// Whether sums of many products of factors are below `p R / 16`.
+    pub(super) const HAS_ROOM: bool = limbs::bits(&M::MODULUS) + 16 <= 52 * K;
+
+    /// From sums of products of real parts, of imaginary ones, and of sums of both: `re = a - n b` for the non-residue n,
+    /// `im = c - a - b`. The first difference must be above -p R; results are below 2 p and what 1 / R takes from the sums.
+    ///
+    /// Sums of six products have columns below 2^58.6 and are below 1.5 2^8 p^2, so with n = 5 columns stay below 2^61.2, and where
+    /// there is room so does the difference above -p R.
     #[inline(always)]
     fn of_karatsuba([a, b, c]: &[Columns<L>; 3]) -> Fp2<Self> {
+        const { assert!(M::NON_RESIDUE == 1 || M::NON_RESIDUE <= 5 && Self::HAS_ROOM) };
         let (mut re, mut im) = (*a, *c);
         for i in 0..16 {
-            re[i] = a[i].sub(b[i]);
+            re[i] = a[i].sub(small_multiple(b[i], M::NON_RESIDUE));
             im[i] = c[i].sub(a[i]).sub(b[i]);
         }
         for i in 0..K {
@@ -215,6 +235,17 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> LaneFe<L, M, 
         }
         let [c0, c1] = Self::both_reduced(re, im);
         Fp2 { c0, c1 }
+    }
+
+    /// `self` plus or minus a small multiple of another one, at most five times it: at least -12 p.
+    #[inline(always)]
+    fn combined_with(&self, other: &Self, factor: u64, is_negative: bool) -> Self {
+        let mut limbs = *self.limbs();
+        for i in 0..K {
+            let multiple = small_multiple(other.limbs()[i], factor);
+            limbs[i] = if is_negative { limbs[i].sub(multiple) } else { limbs[i].add(multiple) };
+        }
+        Self::settle(&limbs)
     }
 
     /// Both products.
@@ -304,6 +335,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Mul for LaneF
 impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
     for LaneFe<L, M, N, K>
 {
+    const NON_RESIDUE: u64 = M::NON_RESIDUE;
     const XI: u64 = M::XI;
     const TWIST: Twist = M::TWIST;
 
@@ -322,10 +354,17 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
         L::run(Product2(a, b))
     }
 
+    /// `(a0 + a1) (a0 - n a1)`, to which the imaginary part `2 a0 a1` is added (n - 1) / 2 times.
     #[inline(always)]
     fn square(a: &Fp2<Self>) -> Fp2<Self> {
-        let (sum, difference) = (a.c0.plus(&a.c1), a.c0.minus(&a.c1));
-        L::run(Products([&sum, &a.c0.plus(&a.c0)], [&difference, &a.c1]))
+        let sum = a.c0.plus(&a.c1);
+        if M::NON_RESIDUE == 1 {
+            let difference = a.c0.minus(&a.c1);
+            return L::run(Products([&sum, &a.c0.plus(&a.c0)], [&difference, &a.c1]));
+        }
+        let difference = a.c0.combined_with(&a.c1, M::NON_RESIDUE, true);
+        let square = L::run(Products([&sum, &a.c0.plus(&a.c0)], [&difference, &a.c1]));
+        Fp2 { c0: square.c0.combined_with(&square.c1, M::NON_RESIDUE / 2, false), ..square }
     }
 
     #[inline(always)]
@@ -354,6 +393,11 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> TowerRing
             limbs[i] = limbs[i].add(limbs[i].shl::<1>());
         }
         Self::settle(&limbs)
+    }
+
+    #[inline(always)]
+    fn times_u_square(&self) -> Self {
+        Self::zero().combined_with(self, M::NON_RESIDUE, true)
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::{LANES, Lanes, Task};
 use crate::backend::Portable;
 use crate::field::{Fe, Field as _, Modulus};
 use crate::testing::Rng;
-use crate::{bls12_381, bn254};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami, pallas};
 
 struct Check<L, M, const N: usize, const K: usize>(usize, core::marker::PhantomData<(L, M)>);
 
@@ -65,6 +65,10 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> Task for Check<L, 
 fn check<L: Lanes>(cases: usize) {
     L::run(Check::<L, bls12_381::FpModulus, 6, 8>(cases, core::marker::PhantomData));
     L::run(Check::<L, bn254::FpModulus, 4, 5>(cases, core::marker::PhantomData));
+    L::run(Check::<L, bls12_377::FpModulus, 6, 8>(cases, core::marker::PhantomData));
+    L::run(Check::<L, bn254_nogami::FpModulus, 4, 5>(cases, core::marker::PhantomData));
+    L::run(Check::<L, pallas::FpModulus, 4, 5>(cases, core::marker::PhantomData));
+    L::run(Check::<L, pallas::FrModulus, 4, 5>(cases, core::marker::PhantomData));
 }
 
 #[test]
@@ -80,4 +84,38 @@ fn ifma() {
         return;
     }
     check::<crate::backend::Ifma>(20_000);
+}
+
+/// The largest factors, p of Pallas and Vesta being above R / 64: 8 p - 1 in all lanes, whose product is stored.
+#[test]
+fn largest_factors() {
+    struct Largest<L, M>(core::marker::PhantomData<(L, M)>);
+
+    impl<L: Lanes, M: Modulus<4>> Task for Largest<L, M> {
+        type Result = ();
+
+        #[inline(always)]
+        fn run(self) {
+            let [a, b, c, d] = M::MODULUS;
+            let prime = [a, b, c, d, 0];
+            let largest = (0..8).fold([0; 5], |sum, _| crate::limbs::add(&sum, &prime).0);
+            // These limbs as they are.
+            let parts: [u64; 5] = super::field::split(&crate::limbs::minus_small(&largest, 1));
+            let x = LaneFe::<L, M, 4, 5>::constant(parts);
+            let product = x.times(&x).minus_stored(&x.minus(&x));
+            let scalars = x.to_scalars();
+            for (lane, found) in product.to_scalars().into_iter().enumerate() {
+                assert_eq!(found, scalars[lane].square());
+            }
+        }
+    }
+
+    Portable::run(Largest::<Portable, pallas::FpModulus>(core::marker::PhantomData));
+    Portable::run(Largest::<Portable, pallas::FrModulus>(core::marker::PhantomData));
+    #[cfg(target_arch = "x86_64")]
+    if crate::backend::ifma_is_available() {
+        type Ifma = crate::backend::Ifma;
+        Ifma::run(Largest::<Ifma, pallas::FpModulus>(core::marker::PhantomData));
+        Ifma::run(Largest::<Ifma, pallas::FrModulus>(core::marker::PhantomData));
+    }
 }

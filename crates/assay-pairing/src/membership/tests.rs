@@ -1,7 +1,9 @@
 //! Sets of points with a few that do not belong.
 
 use super::{BatchMembership, all_in_group_with, shape_for};
-use crate::curve::{Affine, BlsG1, BlsG2, BnG2, Jacobian};
+use crate::curve::{
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG2, Curve as _, Jacobian, NogamiG2,
+};
 use crate::msm::Backend;
 use crate::testing::{Point as _, Random, Rng};
 
@@ -41,6 +43,33 @@ fn points_outside_are_found() {
     check::<BlsG1>(&[4, 15, 16, 17, 100, 1000]);
     check::<BlsG2>(&[4, 16, 50]);
     check::<BnG2>(&[4, 16, 50]);
+    check::<NogamiG2>(&[4, 16, 50]);
+    check::<Bls377G1>(&[4, 15, 16, 17, 100, 1000]);
+    check::<Bls377G2>(&[4, 16, 50]);
+}
+
+/// The only point of order two of BLS12-377's first curve, which is x = -1: alone, added to points of the group, often, and so that
+/// it is added to itself.
+#[test]
+fn points_of_order_two_are_found() {
+    let two = Affine::<Bls377G1>::new(-crate::bls12_377::Fp::ONE, crate::bls12_377::Fp::ZERO);
+    assert!(two.is_on_curve() && Jacobian::from(two).double().is_infinity());
+    let generator = Jacobian::from(Bls377G1::GENERATOR);
+    let good: Vec<_> = (0..200u64).map(|k| generator.multiply(&[k + 1, 0, 0, 0])).collect();
+    for places in [&[77][..], &[0, 1, 2, 3], &(0..199).collect::<Vec<_>>()] {
+        let (mut alone, mut added) = (good.clone(), good.clone());
+        for &place in places {
+            alone[place] = two.into();
+            added[place] = added[place].add_affine(&two);
+        }
+        for points in [alone, added].map(|points| Jacobian::all_to_affine(&points)) {
+            for backend in [Backend::Scalar, Backend::Ifma] {
+                for round in (0..10).filter(|_| backend.is_available()) {
+                    assert!(!all_in_group_with(backend, &points, &[round; 32]), "{places:?}");
+                }
+            }
+        }
+    }
 }
 
 /// Points of order 3 and 11 are the hardest: few values to miss.
@@ -76,7 +105,9 @@ fn points_of_small_order_are_found() {
 #[test]
 fn shapes_have_enough_sums() {
     for points in [16, 100, 1_000, 10_000, 1_000_000] {
-        let shape = shape_for(points);
-        assert!(shape.places as usize * shape.blocks >= super::SUMS);
+        for sums in super::SUMS {
+            let shape = shape_for(points, sums);
+            assert!(shape.places as usize * shape.blocks >= sums);
+        }
     }
 }

@@ -304,7 +304,11 @@ impl<V: Vector> Lists<V> {
         let is_there = ((1u32 << (self.pairs.len() - vector * V::WIDTH).min(8)) - 1) as u8;
         let ((_, y1), (_, y2)) = (self.load(vector, 0), self.load(vector, 1));
         let same_x = difference.zeros();
-        let equal = same_x & y2.minus(&y1).zeros();
+        let mut equal = same_x & y2.minus(&y1).zeros();
+        if equal != 0 {
+            // A point of order two is its own negation.
+            equal &= !y1.zeros();
+        }
         let opposite = same_x & !equal & is_there;
         let base = self.nodes.len();
         for lane in 0..V::WIDTH {

@@ -1,7 +1,10 @@
 //! Sums against one product after the other, on every backend.
 
 use super::{Backend, MultiScalar, sum_of_products_with};
-use crate::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Jacobian};
+use crate::curve::{
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Jacobian, NogamiG1, NogamiG2, Pallas,
+    Vesta,
+};
 use crate::limbs;
 use crate::testing::Rng;
 
@@ -80,9 +83,27 @@ fn bls12_381() {
 }
 
 #[test]
+fn bls12_377() {
+    check_group::<Bls377G1>(3_000);
+    check_group::<Bls377G2>(200);
+}
+
+#[test]
 fn bn254() {
     check_group::<BnG1>(3_000);
     check_group::<BnG2>(200);
+}
+
+#[test]
+fn bn254_nogami() {
+    check_group::<NogamiG1>(3_000);
+    check_group::<NogamiG2>(200);
+}
+
+#[test]
+fn pallas_and_vesta() {
+    check_group::<Pallas>(3_000);
+    check_group::<Vesta>(3_000);
 }
 
 /// As many points as need parts within a window: the sum of a chain by its closed form.
@@ -106,4 +127,5 @@ fn many_points() {
     }
     check::<BlsG1>();
     check::<BnG1>();
+    check::<Pallas>();
 }

@@ -1,11 +1,9 @@
 //! What lists of points need of coordinates: one at a time, or eight in lanes.
 
-use crate::field::{Fe, Field};
+use crate::field::{Fe, Field, Modulus};
 use crate::lanes::field::LaneFe;
 use crate::lanes::layout::{Layout, OneLine, TwoLines};
 use crate::lanes::{LANES, Lanes, Task, Words};
-use crate::tower::TowerModulus;
-use crate::{bls12_381, bn254};
 
 /// Coordinates of as many points as there are lanes. Bounds are those of [`LaneFe`].
 pub(crate) trait Vector: Copy {
@@ -182,12 +180,13 @@ pub(crate) trait Coordinates: Field {
 /// The vector of a field on a kind of lanes.
 pub(crate) type VectorOf<L, F> = <F as Coordinates>::Vector<L>;
 
-impl Coordinates for bls12_381::Fp {
-    type Vector<L: Lanes> = Many<L, bls12_381::FpModulus, TwoLines, 6, 8>;
+impl<M: Modulus<6>> Coordinates for Fe<M, 6> {
+    type Vector<L: Lanes> = Many<L, M, TwoLines, 6, 8>;
 }
 
-impl Coordinates for bn254::Fp {
-    type Vector<L: Lanes> = Many<L, bn254::FpModulus, OneLine, 4, 5>;
+/// Primes up to 2^254, as [`LaneFe`] has it, so what is stored is below 2^256, as its layout asks.
+impl<M: Modulus<4>> Coordinates for Fe<M, 4> {
+    type Vector<L: Lanes> = Many<L, M, OneLine, 4, 5>;
 }
 
 /// Eight in lanes.
@@ -197,7 +196,7 @@ pub(crate) struct Many<L, M, P, const N: usize, const K: usize>(
     core::marker::PhantomData<P>,
 );
 
-impl<L: Lanes, M: TowerModulus<N>, P, const N: usize, const K: usize> Many<L, M, P, N, K> {
+impl<L: Lanes, M: Modulus<N>, P, const N: usize, const K: usize> Many<L, M, P, N, K> {
     #[inline(always)]
     fn of(fe: LaneFe<L, M, N, K>) -> Self {
         Self(fe, core::marker::PhantomData)
@@ -207,7 +206,7 @@ impl<L: Lanes, M: TowerModulus<N>, P, const N: usize, const K: usize> Many<L, M,
 impl<L, M, P, const N: usize, const K: usize> Vector for Many<L, M, P, N, K>
 where
     L: Lanes,
-    M: TowerModulus<N>,
+    M: Modulus<N>,
     P: Layout<K>,
 {
     const WIDTH: usize = LANES;

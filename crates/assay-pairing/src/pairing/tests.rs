@@ -1,11 +1,13 @@
 //! Pairings by their properties; other libraries' values are compared in `peers/pairing`.
 
-use super::{Bls12381, Bn254, Pairing};
+use super::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
 use crate::curve::{Affine, Curve};
+use crate::field::Fe;
 use crate::limbs;
 use crate::msm::Backend;
 use crate::testing::Rng;
-use crate::tower::Fp12;
+use crate::tower::{Fp6, Fp12, TowerModulus};
+use crate::{bn254, bn254_nogami};
 
 fn is_zero_power<P: Pairing>(x: &Fp12<P::Base>) -> bool {
     x.power(&P::G1::ORDER) == Fp12::ONE
@@ -46,8 +48,18 @@ fn bls12_381_backends() {
 }
 
 #[test]
+fn bls12_377_backends() {
+    check_backends::<Bls12377>();
+}
+
+#[test]
 fn bn254_backends() {
     check_backends::<Bn254>();
+}
+
+#[test]
+fn bn254_nogami_backends() {
+    check_backends::<Bn254Nogami>();
 }
 
 fn check<P: Pairing>() {
@@ -81,6 +93,181 @@ fn bls12_381_is_bilinear() {
 }
 
 #[test]
+fn bls12_377_is_bilinear() {
+    check::<Bls12377>();
+}
+
+#[test]
 fn bn254_is_bilinear() {
     check::<Bn254>();
+}
+
+#[test]
+fn bn254_nogami_is_bilinear() {
+    check::<Bn254Nogami>();
+}
+
+/// The final exponentiation against one power, for every curve.
+#[test]
+fn final_exponentiations_are_powers() {
+    fn check<P, M, const N: usize>(cofactor: &[u64], is_negative: bool)
+    where
+        P: Pairing<Base = Fe<M, N>>,
+        M: TowerModulus<N>,
+    {
+        // (p^4 - p^2 + 1) / r times the cofactor. The square of p is odd, so nothing carries.
+        let square = product(&M::MODULUS, &M::MODULUS);
+        let mut less = square.clone();
+        less[0] -= 1;
+        let mut number = product(&square, &less);
+        number[0] += 1;
+        let exponent = product(&quotient(&number, &P::G1::ORDER), cofactor);
+        let mut rng = Rng::new(24);
+        for _ in 0..3 {
+            let x = rng.fp12::<M, N>();
+            let easy = x.conjugate() * x.inverse().expect("not zero");
+            let power = (easy.frobenius(2) * easy).power(&exponent);
+            let found = P::final_exponentiation(&x);
+            assert_eq!(found, if is_negative { power.conjugate() } else { power });
+            // Factors of subfields leave no trace.
+            let y = Fp12 { c0: rng.fp6::<M, N>(), c1: Fp6::ZERO };
+            assert_eq!(P::final_exponentiation(&(x * y)), found);
+        }
+    }
+    check::<Bls12381, _, 6>(&[3], false);
+    check::<Bls12377, _, 6>(&[3], false);
+    // 2 x (6 x^2 + 3 x + 1), whose sign is that of x.
+    let cofactor = |x: u64, is_negative: bool| {
+        let square = 6 * u128::from(x).pow(2);
+        let thrice = 3 * u128::from(x);
+        let factor = if is_negative { square - thrice + 1 } else { square + thrice + 1 };
+        product(&[2 * x, 0], &[factor as u64, (factor >> 64) as u64])
+    };
+    check::<Bn254, _, 4>(&cofactor(bn254::X, false), false);
+    check::<Bn254Nogami, _, 4>(&cofactor(bn254_nogami::X, true), true);
+}
+
+/// All limbs of the product.
+fn product(a: &[u64], b: &[u64]) -> Vec<u64> {
+    let mut product = vec![0; a.len() + b.len()];
+    for (i, a) in a.iter().enumerate() {
+        let mut carry = 0;
+        for (j, b) in b.iter().enumerate() {
+            (product[i + j], carry) = limbs::multiply_add(product[i + j], *a, *b, carry);
+        }
+        product[i + b.len()] = carry;
+    }
+    product
+}
+
+/// The quotient by an order, bit by bit; nothing may be left.
+fn quotient(number: &[u64], order: &[u64; 4]) -> Vec<u64> {
+    let (mut quotient, mut rest) = (vec![0; number.len()], [0; 4]);
+    for index in (0..limbs::bits(number)).rev() {
+        rest = limbs::add(&rest, &rest).0;
+        rest[0] |= u64::from(limbs::bit(number, index));
+        if !limbs::less(&rest, order) {
+            rest = limbs::sub(&rest, order).0;
+            quotient[index / 64] |= 1 << (index % 64);
+        }
+    }
+    assert_eq!(rest, [0; 4]);
+    quotient
+}
+
+/// Miller's function by its definition, with lines through points of the curve over Fp12, to the power of the final exponentiation.
+mod by_definition {
+    use super::super::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
+    use crate::curve::{Affine, Curve};
+    use crate::field::{Fe, Field as _};
+    use crate::tower::{Fp2, Fp6, Fp12, TowerModulus, Twist};
+
+    type Point<F> = (Fp12<F>, Fp12<F>);
+
+    /// `w^k` times an element of Fp2.
+    fn at<M: TowerModulus<N>, const N: usize>(k: usize, x: Fp2<Fe<M, N>>) -> Fp12<Fe<M, N>> {
+        let part = |place: usize| if place == k { x } else { Fp2::ZERO };
+        Fp12 {
+            c0: Fp6 { c0: part(0), c1: part(2), c2: part(4) },
+            c1: Fp6 { c0: part(1), c1: part(3), c2: part(5) },
+        }
+    }
+
+    /// A point of the twist on the curve itself: times `w^2` and `w^3`, or divided by them.
+    fn untwisted<C, M, const N: usize>(q: &Affine<C>) -> Point<Fe<M, N>>
+    where
+        C: Curve<Base = Fp2<Fe<M, N>>>,
+        M: TowerModulus<N>,
+    {
+        let (x, y) = (at(2, Fp2::ONE), at(3, Fp2::ONE));
+        let [x, y] = match M::TWIST {
+            Twist::D => [x, y],
+            Twist::M => [x, y].map(|power| power.inverse().expect("not zero")),
+        };
+        (at(0, q.x) * x, at(0, q.y) * y)
+    }
+
+    /// The line through both points at (x, y), and their sum.
+    fn step<M: TowerModulus<N>, const N: usize>(
+        a: &Point<Fe<M, N>>,
+        b: &Point<Fe<M, N>>,
+        [x, y]: [Fe<M, N>; 2],
+    ) -> (Fp12<Fe<M, N>>, Point<Fe<M, N>>) {
+        let slope = if a == b {
+            let square = a.0 * a.0;
+            (square + square + square) * (a.1 + a.1).inverse().expect("an odd order")
+        } else {
+            (b.1 - a.1) * (b.0 - a.0).inverse().expect("different")
+        };
+        let sum_x = slope * slope - a.0 - b.0;
+        let real = |x| at(0, Fp2 { c0: x, c1: Fe::ZERO });
+        let line = real(y) - a.1 - slope * (real(x) - a.0);
+        (line, (sum_x, slope * (a.0 - sum_x) - a.1))
+    }
+
+    /// `f_n(P)` for the absolute value of the loop's number, inverted where it is negative, and for BN curves the lines through
+    /// the multiple, the p-th power of Q and minus its square.
+    fn pairing<P, M, const N: usize>(number: u128, is_negative: bool) -> Fp12<Fe<M, N>>
+    where
+        P: Pairing<Base = Fe<M, N>>,
+        M: TowerModulus<N>,
+    {
+        let (p, q) = (P::G1::GENERATOR, untwisted(&P::G2::GENERATOR));
+        let (mut f, mut sum) = (Fp12::ONE, q);
+        for place in (0..number.ilog2()).rev() {
+            let (line, twice) = step(&sum, &sum, [p.x, p.y]);
+            (f, sum) = (f * f * line, twice);
+            if number >> place & 1 == 1 {
+                let (line, next) = step(&sum, &q, [p.x, p.y]);
+                (f, sum) = (f * line, next);
+            }
+        }
+        if is_negative {
+            (f, sum.1) = (f.inverse().expect("not zero"), -sum.1);
+        }
+        if P::LAST_POINTS == 2 {
+            let power = |times| (q.0.frobenius(times), q.1.frobenius(times));
+            let (line, next) = step(&sum, &power(1), [p.x, p.y]);
+            let (x, y) = power(2);
+            let (last, _) = step(&next, &(x, -y), [p.x, p.y]);
+            f = f * line * last;
+        }
+        P::final_exponentiation(&f)
+    }
+
+    #[test]
+    fn pairings_of_generators() {
+        fn check<P, M, const N: usize>(number: u128, is_negative: bool)
+        where
+            P: Pairing<Base = Fe<M, N>>,
+            M: TowerModulus<N>,
+        {
+            let right = pairing::<P, M, N>(number, is_negative);
+            assert_eq!(P::pair(&P::G1::GENERATOR, &P::G2::GENERATOR), right, "{number}");
+        }
+        check::<Bls12381, _, 6>(crate::bls12_381::X.into(), true);
+        check::<Bls12377, _, 6>(crate::bls12_377::X.into(), false);
+        check::<Bn254, _, 4>(6 * u128::from(crate::bn254::X) + 2, false);
+        check::<Bn254Nogami, _, 4>(6 * u128::from(crate::bn254_nogami::X) - 2, true);
+    }
 }

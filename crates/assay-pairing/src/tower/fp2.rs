@@ -1,4 +1,4 @@
-//! `Fp2 = Fp[u] / (u^2 + 1)`.
+//! `Fp2 = Fp[u] / (u^2 + NON_RESIDUE)`.
 
 use super::{TowerField, TowerRing, times_small};
 use crate::field::Field;
@@ -18,7 +18,7 @@ impl<F: TowerField> Fp2<F> {
         Self { c0: F::ONE, c1: F::ZERO }.times_xi()
     }
 
-    /// The norm, `c0^2 + c1^2`.
+    /// The norm, `c0^2 + NON_RESIDUE c1^2`.
     pub fn norm(&self) -> F {
         F::norm(self)
     }
@@ -64,8 +64,16 @@ impl<F: TowerRing> Fp2<F> {
     #[must_use]
     #[inline(always)]
     pub fn times_xi(&self) -> Self {
+        if F::XI == 0 {
+            return Self { c0: self.c1.times_u_square(), c1: self.c0 };
+        }
         let multiple = if F::XI == 1 { *self } else { times_small(*self, F::XI) };
-        Self { c0: multiple.c0 - self.c1, c1: self.c0 + multiple.c1 }
+        let c0 = if F::NON_RESIDUE == 1 {
+            multiple.c0 - self.c1
+        } else {
+            multiple.c0 + self.c1.times_u_square()
+        };
+        Self { c0, c1: self.c0 + multiple.c1 }
     }
 
     /// Half of the element.
@@ -99,14 +107,17 @@ impl<F: TowerField> Field for Fp2<F> {
         Self { c0: F::select(mask, &yes.c0, &no.c0), c1: F::select(mask, &yes.c1, &no.c1) }
     }
 
-    /// By the norm: with `n^2 = c0^2 + c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square of the
-    /// root's real part.
+    /// By the norm: with `n^2 = c0^2 + NON_RESIDUE c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square of the
+    /// root's real part. Their product is the square of `c1 / 2` times that of u, so it is no square, whatever p is modulo 4.
     fn sqrt(&self) -> Option<Self> {
         if self.c1.is_zero() {
-            // Either the real part or its negation is a square, for p = 3 modulo 4.
+            // Either the real part is a square in Fp, or what the square of u makes it of.
             return match self.c0.sqrt() {
                 Some(root) => Some(Self { c0: root, c1: F::ZERO }),
-                None => (-self.c0).sqrt().map(|root| Self { c0: F::ZERO, c1: root }),
+                None => {
+                    let square = self.c0 * F::ONE.times_u_square().inverse()?;
+                    square.sqrt().map(|root| Self { c0: F::ZERO, c1: root })
+                }
             };
         }
         let norm_root = self.norm().sqrt()?;

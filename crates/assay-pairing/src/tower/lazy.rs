@@ -1,13 +1,15 @@
 //! Products in Fp6 and Fp12 with a reduction for each coefficient of the result, not for each product (Aranha et al., 2011,
 //! section 3). `tower/tests.rs` has the oracle.
 //!
-//! Bounds are in units of p^2. A sum of k products of elements of Fp2 has a real part from -k to k and an imaginary part from 0 to
-//! 2 k; Karatsuba's differences are such sums again, exactly, as long as sums of factors are not reduced. Factors of sums of
-//! two elements of Fp6 need 8 p < R for that: BLS12-381 has it, BN254 has not, where these sums are reduced.
+//! Bounds are in units of p^2, with n for the non-residue of the tower, 1 or 5, whose negation is the square of u. A sum of k
+//! products of elements of Fp2 has a real part from -n k to k and an imaginary part from 0 to 2 k; Karatsuba's differences are such
+//! sums again, exactly, as long as sums of factors are not reduced. Factors of sums of two elements of Fp6 need 8 p < R for that:
+//! the curves of six limbs have it, those of four have not, where these sums are reduced.
+//! All that depends on n and xi is decided at compile time: nothing of it is left for n = 1.
 
 use core::marker::PhantomData;
 
-use super::{Fp2, Fp6, Fp12, TowerModulus};
+use super::{Fp2, Fp6, Fp12, TowerModulus, TowerRing as _};
 use crate::field::Fe;
 use crate::field::wide::{Range, Sum, Wide, Within, leaves_room};
 
@@ -49,14 +51,20 @@ impl<M: TowerModulus<N>, const N: usize> Products<M, N> {
         self.c1.set_product(&Sum::of(a[0], a[1]).0, &Sum::of(b[0], b[1]).0);
         self.c1.sub(&self.c0);
         self.c1.sub(&other);
-        self.c0.sub(&other);
+        sub_times_non_residue(&mut self.c0, &other);
     }
 
-    /// Makes it the square of a reduced element: both parts are from 0 to 2.
+    /// Makes it the square of a reduced element: the real part is from 0 to n + 1, the imaginary one from 0 to 2.
+    ///
+    /// `(a0 + a1) (a0 - n a1) = a0^2 - n a1^2 - (n - 1) a0 a1`, and the imaginary part is `2 a0 a1`.
     #[inline(never)]
     fn set_square(&mut self, a: &Fp2<Fe<M, N>>) {
-        self.c0.set_product(&Sum::of(&a.c0.0, &a.c1.0).0, &(a.c0 - a.c1).0);
+        const { assert!(M::NON_RESIDUE % 2 == 1) };
+        self.c0.set_product(&Sum::of(&a.c0.0, &a.c1.0).0, &minus_multiple(a).0);
         self.c1.set_product(&Sum::of(&a.c0.0, &a.c0.0).0, &a.c1.0);
+        for _ in 0..M::NON_RESIDUE / 2 {
+            self.c0.add(&self.c1);
+        }
     }
 
     #[inline(always)]
@@ -71,61 +79,115 @@ impl<M: TowerModulus<N>, const N: usize> Products<M, N> {
         self.c1.sub(&other.c1);
     }
 
-    /// Adds xi times the other, for xi = 1 + u.
+    /// Adds xi times the other, for xi = u or 1 + u.
     #[inline(always)]
-    fn add_times_one_and_u(&mut self, other: &Self) {
-        self.c0.add(&other.c0);
-        self.c0.sub(&other.c1);
+    fn add_times_xi(&mut self, other: &Self) {
+        debug_assert!(adds_xi::<M, N>(), "sums of other xi are reduced first");
+        if M::XI == 1 {
+            self.c0.add(&other.c0);
+        }
+        sub_times_non_residue(&mut self.c0, &other.c1);
         self.c1.add(&other.c0);
-        self.c1.add(&other.c1);
+        if M::XI == 1 {
+            self.c1.add(&other.c1);
+        }
     }
 }
 
-/// The first two bounds with xi = 1 + u, where sums that xi multiplies are added before they are reduced, the others with
-/// another xi.
-struct ByXi<
-    M,
-    const N: usize,
-    const BELOW_ONE: usize,
-    const ABOVE_ONE: usize,
-    const BELOW: usize,
-    const ABOVE: usize,
->(PhantomData<M>);
-
-impl<
-    M: TowerModulus<N>,
-    const N: usize,
-    const BELOW_ONE: usize,
-    const ABOVE_ONE: usize,
-    const BELOW: usize,
-    const ABOVE: usize,
-> Range for ByXi<M, N, BELOW_ONE, ABOVE_ONE, BELOW, ABOVE>
-{
-    const BELOW: usize = if M::XI == 1 { BELOW_ONE } else { BELOW };
-    const ABOVE: usize = if M::XI == 1 { ABOVE_ONE } else { ABOVE };
+/// Subtracts n times another sum.
+#[inline(always)]
+fn sub_times_non_residue<M: TowerModulus<N>, const N: usize>(
+    sum: &mut Wide<M, N>,
+    other: &Wide<M, N>,
+) {
+    sum.sub(other);
+    let (mut multiple, mut rest) = (*other, M::NON_RESIDUE / 2);
+    while rest > 0 {
+        let once = multiple;
+        multiple.add(&once);
+        if rest % 2 == 1 {
+            sum.sub(&multiple);
+        }
+        rest /= 2;
+    }
 }
 
-/// The real part of [`Coefficient::exact`].
-type Real<M, const N: usize> = ByXi<M, N, 16, 6, 5, 5>;
+/// `c0 - n c1`, reduced.
+#[inline(always)]
+fn minus_multiple<M: TowerModulus<N>, const N: usize>(a: &Fp2<Fe<M, N>>) -> Fe<M, N> {
+    if M::NON_RESIDUE == 1 { a.c0 - a.c1 } else { a.c0 + a.c1.times_u_square() }
+}
 
-/// The imaginary part of [`Coefficient::exact`].
-type Imaginary<M, const N: usize> = ByXi<M, N, 5, 17, 0, 10>;
+/// Whether sums that xi multiplies are added before they are reduced: for xi = u or 1 + u.
+#[inline(always)]
+const fn adds_xi<M: TowerModulus<N>, const N: usize>() -> bool {
+    M::XI <= 1
+}
+
+/// The first bound where sums with xi are added, else the second.
+const fn with_xi<M: TowerModulus<N>, const N: usize>(added: usize, other: usize) -> usize {
+    if adds_xi::<M, N>() { added } else { other }
+}
+
+/// Ranges that depend on the tower, as bounds in which `n` is the non-residue and `xi` the real part of xi.
+macro_rules! ranges {
+    ($($(#[$doc:meta])* $name:ident($n:ident, $xi:ident): $below:expr, $above:expr;)*) => {$(
+        $(#[$doc])*
+        struct $name<M, const N: usize>(PhantomData<M>);
+
+        impl<M: TowerModulus<N>, const N: usize> Range for $name<M, N> {
+            const BELOW: usize = {
+                let ($n, $xi) = (M::NON_RESIDUE as usize, M::XI as usize);
+                let _ = ($n, $xi);
+                $below
+            };
+            const ABOVE: usize = {
+                let ($n, $xi) = (M::NON_RESIDUE as usize, M::XI as usize);
+                let _ = ($n, $xi);
+                $above
+            };
+        }
+    )*};
+}
+
+ranges! {
+    /// The real part of a product in Fp2.
+    ProductReal(n, xi): n, 1;
+    /// The real part of a [square](Products::set_square).
+    SquareReal(n, xi): 0, n + 1;
+    /// The norm.
+    Norm(n, xi): 0, n + 1;
+    /// The real part of [`Coefficient::exact`].
+    Real(n, xi): with_xi::<M, N>(n * (11 + 5 * xi), 5 * n), with_xi::<M, N>(6, 5);
+    /// The imaginary part of [`Coefficient::exact`].
+    Imaginary(n, xi): with_xi::<M, N>(5 * n, 0), with_xi::<M, N>(12 + 5 * xi, 10);
+    /// The real part of [`Coefficient::of_reduced_sums`].
+    RealOfReduced(n, xi): 3 * n + 6, 3 + 6 * n;
+    /// The real part of a square less two others.
+    LessSquaresReal(n, xi): 2 * (n + 1), n + 1;
+    /// The real part of a square and xi times another one, where that is added.
+    SquaresReal(n, xi): with_xi::<M, N>(2 * n, 0), with_xi::<M, N>((n + 1) * (1 + xi), 2);
+    /// And the imaginary part.
+    SquaresImaginary(n, xi): 0, with_xi::<M, N>(n + 3 + 2 * xi, 2);
+}
 
 /// A coefficient of Fp12: plain products and those that xi multiplies.
 struct Coefficient;
 
 impl Coefficient {
-    /// Six products in all, of which k have the factor xi: with xi = 1 + u the real part is above -(6 - k) - 3 k and the
-    /// imaginary one below 2 (6 - k) + 3 k. With another xi both sums are reduced by themselves; at most five products each.
+    /// Six products in all, of which k, five at most, have the factor xi. With xi = 1 + u (n = 1) the real part is above
+    /// -(6 - k) - 3 k and the imaginary one below 2 (6 - k) + 3 k. With xi = u, which makes `-n c1 + c0 u` of `c0 + c1 u`, the real
+    /// part is from -n (6 - k) - 2 n k to 6 - k, the imaginary one from -n k to 2 (6 - k) + k. With another xi both sums are reduced by
+    /// themselves; at most five products each.
     #[inline(never)]
     fn exact<M: TowerModulus<N>, const N: usize>(
         plain: &Products<M, N>,
         by_xi: Option<&Products<M, N>>,
     ) -> Fp2<Fe<M, N>> {
-        if M::XI == 1 {
+        if const { adds_xi::<M, N>() } {
             let mut sum = *plain;
             if let Some(by_xi) = by_xi {
-                sum.add_times_one_and_u(by_xi);
+                sum.add_times_xi(by_xi);
             }
             return Fp2 {
                 c0: sum.c0.reduced::<Real<M, N>>(),
@@ -149,7 +211,7 @@ impl Coefficient {
         by_xi: Option<&Products<M, N>>,
     ) -> Fp2<Fe<M, N>> {
         let reduced = |sum: &Products<M, N>| Fp2 {
-            c0: sum.c0.reduced::<Within<9, 9>>(),
+            c0: sum.c0.reduced::<RealOfReduced<M, N>>(),
             c1: sum.c1.reduced::<Within<12, 6>>(),
         };
         match by_xi {
@@ -267,7 +329,7 @@ impl<M: TowerModulus<N>, const N: usize> Sextic<M, N> {
 /// Whether sums of halves of Fp12 can be factors in Fp6 unreduced.
 #[inline(always)]
 const fn has_room<M: TowerModulus<N>, const N: usize>() -> bool {
-    M::XI == 1 && leaves_room::<M, N>(8)
+    adds_xi::<M, N>() && leaves_room::<M, N>(8)
 }
 
 /// The sum of elements of Fp6 as a factor: reduced where there is no room.
@@ -364,20 +426,22 @@ pub(super) fn square_4<M: TowerModulus<N>, const N: usize>(
     both.set_square(&(*a + *b));
     both.sub(&aa);
     both.sub(&bb);
-    let other =
-        Fp2 { c0: both.c0.reduced::<Within<4, 2>>(), c1: both.c1.reduced::<Within<4, 2>>() };
-    if M::XI == 1 {
-        aa.add_times_one_and_u(&bb);
+    let other = Fp2 {
+        c0: both.c0.reduced::<LessSquaresReal<M, N>>(),
+        c1: both.c1.reduced::<Within<4, 2>>(),
+    };
+    if const { adds_xi::<M, N>() } {
+        aa.add_times_xi(&bb);
         return [
             Fp2 {
-                c0: aa.c0.reduced::<ByXi<M, N, 2, 4, 0, 2>>(),
-                c1: aa.c1.reduced::<ByXi<M, N, 0, 6, 0, 2>>(),
+                c0: aa.c0.reduced::<SquaresReal<M, N>>(),
+                c1: aa.c1.reduced::<SquaresImaginary<M, N>>(),
             },
             other,
         ];
     }
     let reduced = |sum: &Products<M, N>| Fp2 {
-        c0: sum.c0.reduced::<Within<0, 2>>(),
+        c0: sum.c0.reduced::<SquareReal<M, N>>(),
         c1: sum.c1.reduced::<Within<0, 2>>(),
     };
     [reduced(&aa) + reduced(&bb).times_xi(), other]
@@ -391,17 +455,21 @@ pub(super) fn product_2<M: TowerModulus<N>, const N: usize>(
 ) -> Fp2<Fe<M, N>> {
     let mut product = Products::ZERO;
     product.set_product(factor(a), factor(b));
-    Fp2 { c0: product.c0.reduced::<Within<1, 1>>(), c1: product.c1.reduced::<Within<0, 2>>() }
+    Fp2 { c0: product.c0.reduced::<ProductReal<M, N>>(), c1: product.c1.reduced::<Within<0, 2>>() }
 }
 
 /// The square in Fp2: two products, with a reduction each as there would be anyway.
 #[inline(always)]
 pub(super) fn square_2<M: TowerModulus<N>, const N: usize>(a: &Fp2<Fe<M, N>>) -> Fp2<Fe<M, N>> {
     let (sum, twice) = (Sum::of(&a.c0.0, &a.c1.0), Sum::of(&a.c0.0, &a.c0.0));
-    Fp2 {
-        c0: Fe::product_of_sums(&sum, &Sum((a.c0 - a.c1).0)),
+    let mut square = Fp2 {
+        c0: Fe::product_of_sums(&sum, &Sum(minus_multiple(a).0)),
         c1: Fe::product_of_sums(&twice, &Sum(a.c1.0)),
+    };
+    for _ in 0..M::NON_RESIDUE / 2 {
+        square.c0 += square.c1;
     }
+    square
 }
 
 /// The norm of an element of Fp2.
@@ -410,6 +478,8 @@ pub(super) fn norm<M: TowerModulus<N>, const N: usize>(a: &Fp2<Fe<M, N>>) -> Fe<
     let (mut norm, mut other) = (Wide::<M, N>::ZERO, Wide::ZERO);
     norm.set_product(&a.c0.0, &a.c0.0);
     other.set_product(&a.c1.0, &a.c1.0);
-    norm.add(&other);
-    norm.reduced::<Within<0, 2>>()
+    for _ in 0..M::NON_RESIDUE {
+        norm.add(&other);
+    }
+    norm.reduced::<Norm<M, N>>()
 }

@@ -4,7 +4,7 @@ use super::cyclotomic::Cyclotomic as _;
 use super::{Fp2, Fp6, Fp12, TowerField, TowerModulus, compressed, lazy};
 use crate::field::{Fe, Field as _};
 use crate::testing::Rng;
-use crate::{bls12_381, bn254};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
 
 /// Coefficients of 1, w, w^2, ... w^5 over Fp2.
 fn coefficients<F: TowerField>(x: &Fp12<F>) -> [Fp2<F>; 6] {
@@ -16,7 +16,8 @@ fn slow_product<F: TowerField>(a: &Fp12<F>, b: &Fp12<F>) -> [Fp2<F>; 6] {
     let mut product = [Fp2::ZERO; 6];
     for (i, x) in a.iter().enumerate() {
         for (j, y) in b.iter().enumerate() {
-            let part = Fp2 { c0: x.c0 * y.c0 - x.c1 * y.c1, c1: x.c0 * y.c1 + x.c1 * y.c0 };
+            let wrapped = (0..F::NON_RESIDUE).fold(F::ZERO, |sum, _| sum + x.c1 * y.c1);
+            let part = Fp2 { c0: x.c0 * y.c0 - wrapped, c1: x.c0 * y.c1 + x.c1 * y.c0 };
             let part = if i + j < 6 { part } else { part * Fp2::xi() };
             product[(i + j) % 6] = product[(i + j) % 6] + part;
         }
@@ -85,6 +86,26 @@ fn check<M: TowerModulus<N>, const N: usize>() {
 fn products_are_those_of_polynomials() {
     check::<bls12_381::FpModulus, 6>();
     check::<bn254::FpModulus, 4>();
+    check::<bls12_377::FpModulus, 6>();
+    check::<bn254_nogami::FpModulus, 4>();
+}
+
+/// Elements of Fp, of which half have their root outside of it.
+#[test]
+fn roots_of_real_elements() {
+    fn check<M: TowerModulus<N>, const N: usize>() {
+        let mut rng = Rng::new(23);
+        for _ in 0..100 {
+            let x = Fp2 { c0: rng.fe::<M, N>(), c1: Fe::ZERO };
+            let root = x.sqrt().expect("a root in Fp2");
+            assert_eq!(root.square(), x);
+            assert!(root.c0.is_zero() || root.c1.is_zero());
+        }
+    }
+    check::<bls12_381::FpModulus, 6>();
+    check::<bn254::FpModulus, 4>();
+    check::<bls12_377::FpModulus, 6>();
+    check::<bn254_nogami::FpModulus, 4>();
 }
 
 #[test]

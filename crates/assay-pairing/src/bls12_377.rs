@@ -1,0 +1,52 @@
+//! BLS12-377: parameters.
+
+use crate::field::{Fe, Modulus};
+use crate::tower::{TowerModulus, Twist};
+
+/// The parameter x.
+pub const X: u64 = 0x8508_c000_0000_0001;
+
+/// Names the curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parameters;
+
+/// Names the base field: `p = (x - 1)^2 (x^4 - x^2 + 1) / 3 + x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FpModulus;
+
+impl Modulus<6> for FpModulus {
+    const MODULUS: [u64; 6] = [
+        0x8508_c000_0000_0001,
+        0x170b_5d44_3000_0000,
+        0x1ef3_622f_ba09_4800,
+        0x1a22_d9f3_00f5_138f,
+        0xc63b_05c0_6ca1_493b,
+        0x01ae_3a46_17c5_10ea,
+    ];
+}
+
+/// As p is 1 modulo 4, the square of u is another number than -1.
+impl TowerModulus<6> for FpModulus {
+    const NON_RESIDUE: u64 = 5;
+    const XI: u64 = 0;
+    const B: u64 = 1;
+    const TWIST: Twist = Twist::D;
+}
+
+/// Names the scalar field: `r = x^4 - x^2 + 1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FrModulus;
+
+impl Modulus<4> for FrModulus {
+    const MODULUS: [u64; 4] = [
+        0x0a11_8000_0000_0001,
+        0x59aa_76fe_d000_0001,
+        0x60b4_4d1e_5c37_b001,
+        0x12ab_655e_9a2c_a556,
+    ];
+}
+
+/// The base field.
+pub type Fp = Fe<FpModulus, 6>;
+/// The scalar field.
+pub type Fr = Fe<FrModulus, 4>;

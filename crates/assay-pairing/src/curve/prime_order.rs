@@ -1,0 +1,66 @@
+//! Groups that are all of a curve `y^2 = x^3 + b` over a field of four limbs: Pallas, Vesta, and the first groups of curves of
+//! Barreto and Naehrig.
+
+use core::marker::PhantomData;
+
+use super::glv::Lattice;
+use super::scalar::{odd_multiples, reduced, sum};
+use super::{Affine, Curve, Jacobian};
+use crate::field::{Fe, Modulus};
+use crate::limbs;
+
+/// What such a group follows from.
+pub trait Parameters:
+    Copy + Eq + core::fmt::Debug + core::hash::Hash + Send + Sync + 'static
+{
+    /// Names the base field.
+    type Base: Modulus<4>;
+    /// Names the scalar field.
+    type Scalar: Modulus<4>;
+    /// The constant of the equation.
+    const B: u64;
+    /// Its power `(p - 1) / 3` is beta, the cube root of one by which the endomorphism multiplies x.
+    const BETA_ROOT: u64;
+    /// Splits numbers by that endomorphism.
+    const LATTICE: Lattice;
+    /// The generator.
+    const GENERATOR: [Fe<Self::Base, 4>; 2];
+}
+
+/// The group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PrimeOrder<F>(PhantomData<F>);
+
+impl<F: Parameters> PrimeOrder<F> {
+    /// A cube root of one, with `(beta x, y) = lambda (x, y)` for the lambda of the lattice.
+    const BETA: Fe<F::Base, 4> = cube_root_of_one(F::BETA_ROOT);
+
+    pub(crate) fn endomorphism(point: &Jacobian<Self>) -> Jacobian<Self> {
+        Jacobian { x: point.x * Self::BETA, ..*point }
+    }
+}
+
+/// The power `(p - 1) / 3` of a small number.
+pub(super) const fn cube_root_of_one<M: Modulus<N>, const N: usize>(small: u64) -> Fe<M, N> {
+    let third = limbs::divide_small(&limbs::minus_small(&M::MODULUS, 1), 3).0;
+    Fe::from_u64(small).const_power(&third)
+}
+
+impl<F: Parameters> Curve for PrimeOrder<F> {
+    type Base = Fe<F::Base, 4>;
+    const ORDER: [u64; 4] = F::Scalar::MODULUS;
+    const B: Self::Base = Fe::from_u64(F::B);
+    const GENERATOR: Affine<Self> = Affine::new(F::GENERATOR[0], F::GENERATOR[1]);
+
+    /// The curve has as many points as the group.
+    fn is_in_group(_: &Affine<Self>) -> bool {
+        true
+    }
+
+    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
+        let multiples = odd_multiples(point);
+        let others = multiples.map(|multiple| Self::endomorphism(&multiple));
+        let numbers = const { &F::LATTICE }.split(&reduced(scalar, &Self::ORDER));
+        sum(numbers, &[multiples, others])
+    }
+}

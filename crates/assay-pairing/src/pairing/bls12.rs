@@ -1,0 +1,62 @@
+//! Pairings of curves of Barreto, Lynn and Scott with embedding degree 12.
+
+use core::marker::PhantomData;
+
+use super::{Pair, Pairing, backends};
+use crate::curve::Affine;
+use crate::curve::bls12::{G1, G2, Parameters};
+use crate::field::Fe;
+use crate::msm::Backend;
+use crate::tower::Fp12;
+use crate::tower::cyclotomic::Cyclotomic;
+
+/// A curve, by its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bls12<F>(PhantomData<F>);
+
+impl<F: Parameters> Bls12<F> {
+    /// The power x.
+    fn to_x<G: Cyclotomic>(y: &G) -> G {
+        let power = y.power_of(F::X);
+        if F::IS_NEGATIVE { power.conjugate() } else { power }
+    }
+}
+
+impl<F: Parameters> Pairing for Bls12<F> {
+    type Base = Fe<F::Base, 6>;
+    type G1 = G1<F>;
+    type G2 = G2<F>;
+    /// Of the absolute value of x, in binary: few of its bits are set.
+    const DIGITS: &'static [i8] = &{
+        assert!(F::X >> 63 == 1);
+        let (mut digits, mut i) = ([0; 63], 0);
+        while i < 63 {
+            digits[i] = (F::X >> (62 - i) & 1) as i8;
+            i += 1;
+        }
+        digits
+    };
+    const IS_NEGATIVE: bool = F::IS_NEGATIVE;
+    const LAST_POINTS: usize = 0;
+
+    fn last_point(q: &Affine<Self::G2>, _: usize) -> Affine<Self::G2> {
+        *q
+    }
+
+    /// The power `3 (p^4 - p^2 + 1) / r = (x - 1)^2 (x + p) (x^2 + p^2 - 1) + 3`.
+    fn hard_part<G: Cyclotomic>(x: &G) -> G {
+        let a = Self::to_x(x).times(&x.conjugate());
+        let a = Self::to_x(&a).times(&a.conjugate());
+        let b = Self::to_x(&a).times(&a.frobenius(1));
+        let c = Self::to_x(&Self::to_x(&b)).times(&b.frobenius(2)).times(&b.conjugate());
+        c.times(x).times(&x.squared(1))
+    }
+
+    fn miller_loop_with(backend: Backend, pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
+        backends::miller_loop::<Self, F::Base, 6, 8>(backend, pairs)
+    }
+
+    fn final_exponentiation_with(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base> {
+        backends::final_exponentiation::<Self, F::Base, 6, 8>(backend, x)
+    }
+}

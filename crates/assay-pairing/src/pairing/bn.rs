@@ -1,0 +1,88 @@
+//! Pairings of curves of Barreto and Naehrig.
+
+use core::marker::PhantomData;
+
+use super::{Pair, Pairing, backends};
+use crate::curve::bn::{G2, Parameters};
+use crate::curve::prime_order::PrimeOrder;
+use crate::curve::{Affine, Jacobian};
+use crate::field::Fe;
+use crate::msm::Backend;
+use crate::tower::Fp12;
+use crate::tower::cyclotomic::Cyclotomic;
+
+/// A curve, by its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Bn<F>(PhantomData<F>);
+
+/// Digits of a number of 65 bits in non-adjacent form, after the highest one.
+const DIGITS: usize = 66;
+
+impl<F: Parameters> Bn<F> {
+    /// The absolute value of `6 x + 2`.
+    const LOOP: u128 = if F::IS_NEGATIVE { 6 * F::X as u128 - 2 } else { 6 * F::X as u128 + 2 };
+
+    /// Digits of the loop's number in non-adjacent form are differences of digits of three times it and of itself. From the top,
+    /// zeros before the highest one.
+    const ALL_DIGITS: [i8; DIGITS] = {
+        let (mut digits, mut i) = ([0; DIGITS], 0);
+        while i < DIGITS {
+            let place = DIGITS - i;
+            digits[i] = (3 * Self::LOOP >> place & 1) as i8 - (Self::LOOP >> place & 1) as i8;
+            i += 1;
+        }
+        digits
+    };
+
+    /// The power -x.
+    fn to_minus_x<G: Cyclotomic>(y: &G) -> G {
+        let power = y.power_of(F::X);
+        if F::IS_NEGATIVE { power } else { power.conjugate() }
+    }
+}
+
+impl<F: Parameters> Pairing for Bn<F> {
+    type Base = Fe<F::Base, 4>;
+    type G1 = PrimeOrder<F>;
+    type G2 = G2<F>;
+    const DIGITS: &'static [i8] = {
+        // The highest digit, at the place of the highest bit of three times the number, is where the loop starts.
+        let count = (3 * Self::LOOP).ilog2() as usize - 1;
+        const { &Self::ALL_DIGITS }.split_at(DIGITS - count).1
+    };
+    const IS_NEGATIVE: bool = F::IS_NEGATIVE;
+    const LAST_POINTS: usize = 2;
+
+    /// `psi(Q)`, then `-psi^2(Q)`; with x negative their negations, since everything is conjugated afterwards, which takes points of
+    /// the second group to their negations.
+    fn last_point(q: &Affine<Self::G2>, index: usize) -> Affine<Self::G2> {
+        let first = G2::endomorphism(&Jacobian::from(*q));
+        let point = if index == 0 { first } else { -G2::endomorphism(&first) };
+        // The endomorphism leaves Z = 1.
+        let point = Affine::new(point.x, point.y);
+        if F::IS_NEGATIVE { -point } else { point }
+    }
+
+    /// The power `2 x (6 x^2 + 3 x + 1) (p^4 - p^2 + 1) / r`.
+    fn hard_part<G: Cyclotomic>(x: &G) -> G {
+        let a = Self::to_minus_x(x).squared(1);
+        let b = a.squared(1).times(&a);
+        let c = Self::to_minus_x(&b);
+        let d = Self::to_minus_x(&c.squared(1)).conjugate();
+        // To the powers 6 x + 6 x^2 + 12 x^3 and 4 x + 6 x^2 + 12 x^3, both negative so far in x.
+        let e = d.times(&c).times(&b.conjugate());
+        let g = e.times(&a);
+        let h = e.times(&c).times(x);
+        let i = g.frobenius(1).times(&h);
+        let j = e.frobenius(2).times(&i);
+        x.conjugate().times(&g).frobenius(3).times(&j)
+    }
+
+    fn miller_loop_with(backend: Backend, pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
+        backends::miller_loop::<Self, F::Base, 4, 5>(backend, pairs)
+    }
+
+    fn final_exponentiation_with(backend: Backend, x: &Fp12<Self::Base>) -> Fp12<Self::Base> {
+        backends::final_exponentiation::<Self, F::Base, 4, 5>(backend, x)
+    }
+}
