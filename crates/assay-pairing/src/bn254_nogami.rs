@@ -1,5 +1,5 @@
 //! The curve of Barreto and Naehrig that Nogami, Akane, Sakemi, Kato and Morikawa (2008) proposed, in 254 bits: parameters. The name
-//! is that of other libraries; BN254N and BN_P254 are others of it.
+//! is that of other libraries; BN254N and `BN_P254` are others of it.
 
 use crate::field::{Fe, Modulus};
 use crate::tower::{TowerModulus, Twist};

@@ -18,7 +18,9 @@ pub(crate) mod secret;
 mod tests;
 mod twist;
 
-pub(crate) use scalar::divide_by_square;
+#[doc(hidden)]
+pub use scalar::Short;
+pub(crate) use scalar::{divide_by_square, parts, sum_of_few};
 
 pub use bls12_377::{G1 as Bls377G1, G2 as Bls377G2};
 pub use bls12_381::{G1 as BlsG1, G2 as BlsG2};
@@ -49,10 +51,28 @@ pub trait Curve: Copy + Eq + core::fmt::Debug + Send + Sync + 'static {
     /// Whether a point of the curve is in the group, by an endomorphism where there is a cofactor.
     fn is_in_group(point: &Affine<Self>) -> bool;
 
-    /// The product of a point *of the group* and a number below 2^256, by an endomorphism. For other points of
+    /// Into how many numbers the endomorphism splits a number, and the bits of each.
+    #[doc(hidden)]
+    const PARTS: usize;
+    #[doc(hidden)]
+    const PART_BITS: usize;
+
+    /// Numbers k0, k1 and on with `k = k0 + k1 l + k2 l^2 + k3 l^3` modulo the order for a number k below it, where l is what
+    /// [`Curve::times_lambda`] multiplies by. Those from [`Curve::PARTS`] on are zero.
+    #[doc(hidden)]
+    fn split(number: &[u64; 4]) -> [Short; 4];
+
+    /// The endomorphism. A point with Z = 1 keeps it.
+    #[doc(hidden)]
+    #[must_use]
+    fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self>;
+
+    /// The product of a point *of the group* and a number below 2^256, by the endomorphism. For other points of
     /// the curve the result is another one; see [`Jacobian::multiply_slowly`].
     #[must_use]
-    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self>;
+    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
+        scalar::product(point, scalar)
+    }
 }
 
 /// A point by its coordinates.

@@ -19,8 +19,9 @@ mod tests;
 mod vector;
 
 use crate::backend::Portable;
-use crate::curve::{Affine, Curve, Jacobian, bls12, bn, prime_order};
+use crate::curve::{Affine, Curve, Jacobian, bls12, bn, parts, prime_order, sum_of_few};
 use crate::field::{Fe, Modulus};
+use crate::limbs;
 use digits::{Digits, Shape};
 pub(crate) use fixed::FixedLists;
 use lists::{Lists, NEGATIVE};
@@ -160,7 +161,7 @@ pub fn sum_of_products_with<C: MultiScalar>(
     C::sum_with(backend, points, scalars)
 }
 
-/// Below so many points each is multiplied by itself.
+/// Below so many points lanes do not pay.
 const FEW: usize = 8;
 
 /// On any backend, for groups over the base field.
@@ -178,7 +179,7 @@ where
         return sum_of_few(points, scalars);
     }
     match backend {
-        Backend::Scalar => sum::<C, Single<Fe<M, N>>>(points, scalars),
+        Backend::Scalar => sum_in_words(points, scalars),
         Backend::Portable => sum::<C, VectorOf<Portable, Fe<M, N>>>(points, scalars),
         #[cfg(target_arch = "x86_64")]
         Backend::Ifma => sum::<C, VectorOf<crate::backend::Ifma, Fe<M, N>>>(points, scalars),
@@ -208,24 +209,39 @@ fn ternary_sums_in_lanes<C: Curve<Base: Coordinates>>(
     }
 }
 
+/// Up to so many parts of numbers it takes less time to double them in step, each with a table of its own, than to fill buckets.
+const FEW_PARTS: usize = 40;
+
 /// In words, for any group.
 fn sum_in_words<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
-    if points.len() < FEW {
+    if points.len() * C::PARTS <= FEW_PARTS {
         return sum_of_few(points, scalars);
     }
-    sum::<C, Single<C::Base>>(points, scalars)
-}
-
-fn sum_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
-    let products = points.iter().zip(scalars).map(|(point, scalar)| point.multiply(scalar));
-    products.fold(Jacobian::INFINITY, |sum, product| sum + product)
+    let cost = |points, bits| Shape::for_points(points, bits, 1).cost(points, 1);
+    let bits = limbs::bits(&C::ORDER);
+    // More points in fewer windows. A tenth of the additions is what more memory takes, measured.
+    let of_parts = cost(C::PARTS * points.len(), C::PART_BITS);
+    if 10 * of_parts < 9 * cost(points.len(), bits) {
+        let (points, scalars) = parts(points, scalars);
+        return sum_of_bits::<C, Single<C::Base>>(&points, &scalars, C::PART_BITS);
+    }
+    sum_of_bits::<C, Single<C::Base>>(points, scalars, bits)
 }
 
 fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
 ) -> Jacobian<C> {
-    let shape = Shape::for_points(points.len(), crate::limbs::bits(&C::ORDER), V::WIDTH);
+    sum_of_bits::<C, V>(points, scalars, limbs::bits(&C::ORDER))
+}
+
+/// The sum of all points times numbers of so many bits.
+fn sum_of_bits<C: Curve, V: Vector<Scalar = C::Base>>(
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+    bits: usize,
+) -> Jacobian<C> {
+    let shape = Shape::for_points(points.len(), bits, V::WIDTH);
     let mut lists = Lists::<V>::new(points.iter().map(|point| (point.x, point.y)));
     let digits = Digits::new(shape, &C::ORDER, scalars, |index| points[index].is_infinity);
     let buckets = fill_buckets(&mut lists, &digits);

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::prime_order::cube_root_of_one;
-use super::scalar::{Short, divide, low, odd_multiples, reduced, sum};
+use super::scalar::{Short, divide, low};
 use super::{Affine, Curve, Jacobian, twist};
 use crate::field::{Fe, Modulus};
 use crate::tower::{Fp2, TowerModulus};
@@ -65,12 +65,17 @@ impl<F: Parameters> Curve for G1<F> {
         Self::endomorphism(&point) == -x2
     }
 
-    /// `k = k1 x^2 + k0`, both below 2^128.
-    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
-        let (quotient, rest) = divide(&reduced(scalar, &Self::ORDER), const { square::<F>() });
-        let multiples = odd_multiples(point);
-        let others = multiples.map(|multiple| -Self::endomorphism(&multiple));
-        sum([Short::new(rest), Short::new(low(&quotient))], &[multiples, others])
+    const PARTS: usize = 2;
+    const PART_BITS: usize = 128;
+
+    /// `k = k0 + k1 x^2`.
+    fn split(number: &[u64; 4]) -> [Short; 4] {
+        let (quotient, rest) = divide(number, const { square::<F>() });
+        [Short::new(rest), Short::new(low(&quotient)), Short::ZERO, Short::ZERO]
+    }
+
+    fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
+        -Self::endomorphism(point)
     }
 }
 
@@ -99,15 +104,17 @@ impl<F: Parameters> Curve for G2<F> {
         Self::times_x(&point) == point.multiply_slowly(&[F::X])
     }
 
-    /// `k = k0 + k1 |x| + k2 |x|^2 + k3 |x|^3`, all below 2^64, and psi or its negation acts as `|x|`.
-    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
-        let (upper, lower) = divide(&reduced(scalar, &Self::ORDER), const { square::<F>() });
+    const PARTS: usize = 4;
+    const PART_BITS: usize = 64;
+
+    /// `k = k0 + k1 |x| + k2 |x|^2 + k3 |x|^3`.
+    fn split(number: &[u64; 4]) -> [Short; 4] {
+        let (upper, lower) = divide(number, const { square::<F>() });
         let (upper, x) = (low(&upper), u128::from(F::X));
-        let numbers = [lower % x, lower / x, upper % x, upper / x].map(Short::new);
-        let first = odd_multiples(point);
-        let second = first.map(|multiple| Self::times_x(&multiple));
-        let third = second.map(|multiple| Self::times_x(&multiple));
-        let fourth = third.map(|multiple| Self::times_x(&multiple));
-        sum(numbers, &[first, second, third, fourth])
+        [lower % x, lower / x, upper % x, upper / x].map(Short::new)
+    }
+
+    fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
+        Self::times_x(point)
     }
 }

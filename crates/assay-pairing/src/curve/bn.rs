@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use super::glv::Lattice;
-use super::scalar::{Short, divide, low, odd_multiples, reduced, sum};
+use super::scalar::{Short, by_windows, divide, low};
 use super::{Affine, Curve, Jacobian, prime_order, twist};
 use crate::field::{Fe, Modulus as _};
 use crate::tower::{Fp2, TowerModulus};
@@ -50,18 +50,28 @@ impl<F: Parameters> Curve for G2<F> {
     fn is_in_group(point: &Affine<Self>) -> bool {
         let point = Jacobian::from(*point);
         let psi = Self::endomorphism;
-        let multiple = point.multiply_slowly(&[F::X]);
+        // A table costs as much as eight additions.
+        let multiple = if const { F::X.count_ones() > 18 } {
+            by_windows(&point, F::X)
+        } else {
+            point.multiply_slowly(&[F::X])
+        };
         let multiple = if F::IS_NEGATIVE { -multiple } else { multiple };
         let left = point + multiple + psi(&multiple) + psi(&psi(&multiple));
         left == psi(&psi(&psi(&multiple.double())))
     }
 
-    /// `k = k0 + k1 6 x^2`, both below 2^128.
-    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
+    const PARTS: usize = 2;
+    const PART_BITS: usize = 128;
+
+    /// `k = k0 + k1 6 x^2`.
+    fn split(number: &[u64; 4]) -> [Short; 4] {
         let six_x2 = const { 6 * F::X as u128 * F::X as u128 };
-        let (quotient, rest) = divide(&reduced(scalar, &Self::ORDER), six_x2);
-        let multiples = odd_multiples(point);
-        let others = multiples.map(|multiple| Self::endomorphism(&multiple));
-        sum([Short::new(rest), Short::new(low(&quotient))], &[multiples, others])
+        let (quotient, rest) = divide(number, six_x2);
+        [Short::new(rest), Short::new(low(&quotient)), Short::ZERO, Short::ZERO]
+    }
+
+    fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
+        Self::endomorphism(point)
     }
 }

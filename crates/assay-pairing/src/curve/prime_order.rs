@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 
 use super::glv::Lattice;
-use super::scalar::{odd_multiples, reduced, sum};
+use super::scalar::Short;
 use super::{Affine, Curve, Jacobian};
 use crate::field::{Fe, Modulus};
 use crate::limbs;
@@ -57,10 +57,15 @@ impl<F: Parameters> Curve for PrimeOrder<F> {
         true
     }
 
-    fn multiply(point: &Jacobian<Self>, scalar: &[u64; 4]) -> Jacobian<Self> {
-        let multiples = odd_multiples(point);
-        let others = multiples.map(|multiple| Self::endomorphism(&multiple));
-        let numbers = const { &F::LATTICE }.split(&reduced(scalar, &Self::ORDER));
-        sum(numbers, &[multiples, others])
+    const PARTS: usize = 2;
+    const PART_BITS: usize = 128;
+
+    fn split(number: &[u64; 4]) -> [Short; 4] {
+        let [k0, k1] = const { &F::LATTICE }.split(number);
+        [k0, k1, Short::ZERO, Short::ZERO]
+    }
+
+    fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
+        Self::endomorphism(point)
     }
 }

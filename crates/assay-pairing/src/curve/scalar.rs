@@ -1,7 +1,7 @@
 //! Products of points and numbers that an endomorphism has split: several short numbers at once
 //! (Straus's method), with digits in non-adjacent form.
 
-use super::{Curve, Jacobian};
+use super::{Affine, Curve, Jacobian};
 use crate::limbs;
 
 /// Bits of a digit; digits are odd and below 2^(WIDTH - 1) in magnitude.
@@ -15,12 +15,15 @@ const PLACES: usize = 130;
 
 /// A number of at most 129 bits and its sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Short {
+#[doc(hidden)]
+pub struct Short {
     pub(super) magnitude: u128,
     pub(super) is_negative: bool,
 }
 
 impl Short {
+    pub(super) const ZERO: Self = Self::new(0);
+
     pub(super) const fn new(magnitude: u128) -> Self {
         Self { magnitude, is_negative: false }
     }
@@ -52,7 +55,7 @@ impl Short {
 }
 
 /// The odd multiples of a point.
-pub(super) fn odd_multiples<C: Curve>(point: &Jacobian<C>) -> Multiples<C> {
+fn odd_multiples<C: Curve>(point: &Jacobian<C>) -> Multiples<C> {
     let twice = point.double();
     let mut multiples = [*point; 1 << (WIDTH - 2)];
     for k in 1..multiples.len() {
@@ -61,18 +64,20 @@ pub(super) fn odd_multiples<C: Curve>(point: &Jacobian<C>) -> Multiples<C> {
     multiples
 }
 
-/// The sum of the products of the first numbers and points.
-pub(super) fn sum<C: Curve, const T: usize>(
-    numbers: [Short; T],
-    multiples: &[Multiples<C>; T],
-) -> Jacobian<C> {
-    let digits = numbers.map(Short::digits);
+/// The product of a point of the group and a number.
+pub(super) fn product<C: Curve>(point: &Jacobian<C>, scalar: &[u64; 4]) -> Jacobian<C> {
+    let digits = C::split(&reduced(scalar, &C::ORDER)).map(Short::digits);
+    let mut multiples = [odd_multiples(point); 4];
+    for part in 1..C::PARTS {
+        multiples[part] = multiples[part - 1].map(|multiple| C::times_lambda(&multiple));
+    }
+    let parts = || digits.iter().zip(&multiples).take(C::PARTS);
     let mut sum = Jacobian::INFINITY;
     for place in (0..PLACES).rev() {
         if !sum.is_infinity() {
             sum = sum.double();
         }
-        for (digits, multiples) in digits.iter().zip(multiples) {
+        for (digits, multiples) in parts() {
             let digit = digits[place];
             if digit != 0 {
                 let multiple = multiples[usize::from(digit.unsigned_abs()) / 2];
@@ -81,6 +86,92 @@ pub(super) fn sum<C: Curve, const T: usize>(
         }
     }
     sum
+}
+
+/// The product of any point of the curve and a number that is not sparse.
+pub(super) fn by_windows<C: Curve>(point: &Jacobian<C>, number: u64) -> Jacobian<C> {
+    let multiples = odd_multiples(point);
+    let digits = Short::new(u128::from(number)).digits();
+    digits.iter().rev().fold(Jacobian::INFINITY, |sum, &digit| {
+        let twice = if sum.is_infinity() { sum } else { sum.double() };
+        let multiple = multiples[usize::from(digit.unsigned_abs()) / 2];
+        match digit {
+            0 => twice,
+            1.. => twice + multiple,
+            _ => twice + -multiple,
+        }
+    })
+}
+
+/// The odd multiples of a part of a number, and its digits.
+type Part<C> = (Vec<Affine<C>>, [i8; PLACES]);
+
+/// The sum of the products of points of the group and numbers, all with the same doublings, for a few points.
+pub(crate) fn sum_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
+    if let ([point], [scalar]) = (points, scalars) {
+        return point.multiply(scalar);
+    }
+    let multiples: Vec<_> =
+        points.iter().flat_map(|point| odd_multiples(&Jacobian::from(*point))).collect();
+    let multiples = Jacobian::all_to_affine(&multiples);
+    let mut parts: Vec<Part<C>> = Vec::with_capacity(C::PARTS * points.len());
+    for (multiples, scalar) in multiples.chunks_exact(1 << (WIDTH - 2)).zip(scalars) {
+        let mut multiples = multiples.to_vec();
+        for (part, number) in
+            C::split(&reduced(scalar, &C::ORDER)).iter().take(C::PARTS).enumerate()
+        {
+            if part != 0 {
+                for multiple in &mut multiples {
+                    *multiple = image(multiple);
+                }
+            }
+            parts.push((multiples.clone(), number.digits()));
+        }
+    }
+    let mut sum = Jacobian::INFINITY;
+    for place in (0..PLACES).rev() {
+        if !sum.is_infinity() {
+            sum = sum.double();
+        }
+        for (multiples, digits) in &parts {
+            let digit = digits[place];
+            if digit != 0 {
+                let multiple = &multiples[usize::from(digit.unsigned_abs()) / 2];
+                sum = sum.add_affine(&if digit < 0 { -*multiple } else { *multiple });
+            }
+        }
+    }
+    sum
+}
+
+/// The endomorphism on affine points.
+fn image<C: Curve>(point: &Affine<C>) -> Affine<C> {
+    if point.is_infinity {
+        return *point;
+    }
+    let image = C::times_lambda(&(*point).into());
+    Affine::new(image.x, image.y)
+}
+
+/// Points and numbers of [`Curve::PART_BITS`] bits with the same sum of products, [`Curve::PARTS`] times as many.
+pub(crate) fn parts<C: Curve>(
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+) -> (Vec<Affine<C>>, Vec<[u64; 4]>) {
+    let mut all = (Vec::new(), Vec::new());
+    for (point, scalar) in points.iter().zip(scalars) {
+        let mut point = *point;
+        for (part, number) in
+            C::split(&reduced(scalar, &C::ORDER)).iter().take(C::PARTS).enumerate()
+        {
+            if part != 0 {
+                point = image(&point);
+            }
+            all.0.push(if number.is_negative { -point } else { point });
+            all.1.push([number.magnitude as u64, (number.magnitude >> 64) as u64, 0, 0]);
+        }
+    }
+    all
 }
 
 /// Quotient and remainder by a number below 2^128, bit by bit from the quotient's top; the quotient must be

@@ -26,8 +26,12 @@ impl Shape {
             windows: bits / width + 1,
             column_bits: (width - 1) / 2,
         };
-        let cost = |shape: &Self| shape.windows * (points + 2 * shape.buckets() + 8 * lanes);
-        (2..=16).map(shape).min_by_key(cost).expect("some width")
+        (2..=16).map(shape).min_by_key(|shape| shape.cost(points, lanes)).expect("some width")
+    }
+
+    /// Additions for so many points.
+    pub(super) fn cost(&self, points: usize, lanes: usize) -> usize {
+        self.windows * (points + 2 * self.buckets() + 8 * lanes)
     }
 
     /// Buckets of a window, for digits of a magnitude from 1 on.

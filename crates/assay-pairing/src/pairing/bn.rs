@@ -28,7 +28,7 @@ impl<F: Parameters> Bn<F> {
         let (mut digits, mut i) = ([0; DIGITS], 0);
         while i < DIGITS {
             let place = DIGITS - i;
-            digits[i] = (3 * Self::LOOP >> place & 1) as i8 - (Self::LOOP >> place & 1) as i8;
+            digits[i] = ((3 * Self::LOOP) >> place & 1) as i8 - (Self::LOOP >> place & 1) as i8;
             i += 1;
         }
         digits

@@ -112,13 +112,11 @@ impl<F: TowerField> Field for Fp2<F> {
     fn sqrt(&self) -> Option<Self> {
         if self.c1.is_zero() {
             // Either the real part is a square in Fp, or what the square of u makes it of.
-            return match self.c0.sqrt() {
-                Some(root) => Some(Self { c0: root, c1: F::ZERO }),
-                None => {
-                    let square = self.c0 * F::ONE.times_u_square().inverse()?;
-                    square.sqrt().map(|root| Self { c0: F::ZERO, c1: root })
-                }
-            };
+            if let Some(root) = self.c0.sqrt() {
+                return Some(Self { c0: root, c1: F::ZERO });
+            }
+            let square = self.c0 * F::ONE.times_u_square().inverse()?;
+            return square.sqrt().map(|root| Self { c0: F::ZERO, c1: root });
         }
         let norm_root = self.norm().sqrt()?;
         let c0 = match (self.c0 + norm_root).halved().sqrt() {
