@@ -48,10 +48,14 @@ impl Family {
 pub(super) struct Compiler {
     /// As the plan names it.
     pub(super) name: String,
+    /// As reports name it: family and release, `gcc 12.2.0`.
+    pub(super) label: String,
     pub(super) program: PathBuf,
     pub(super) family: Family,
     /// First line of what it prints of its version.
     pub(super) version: String,
+    /// Numbers of its release, from major to patch; none where the version has none.
+    pub(super) release: Vec<u32>,
     /// Other names in the plan of the same program.
     pub(super) also: Vec<String>,
     /// All that it prints of its version but the name that it was called by.
@@ -101,8 +105,21 @@ impl Found {
         };
         match self.compilers.iter_mut().find(is_same) {
             Some(same) => same.also.push(compiler.name),
-            None => self.compilers.push(compiler),
+            None => self.compilers.push(self.distinct(compiler)),
         }
+    }
+}
+
+impl Found {
+    /// Two compilers of one release are told apart by the names of the plan.
+    fn distinct(&self, compiler: Compiler) -> Compiler {
+        let is_taken = self.compilers.iter().any(|other| other.label == compiler.label);
+        let label = if is_taken {
+            format!("{} ({})", compiler.label, compiler.name)
+        } else {
+            compiler.label
+        };
+        Compiler { label, ..compiler }
     }
 }
 
@@ -131,8 +148,31 @@ impl Compiler {
             Family::Gcc => text.split_once(' ').map_or("", |(_, rest)| rest).to_owned(),
             Family::Clang | Family::Rustc => text,
         };
-        Ok(Self { name: name.to_owned(), program, family, version, also: Vec::new(), identity })
+        let release = release(family, &version);
+        let numbers: Vec<String> = release.iter().map(ToString::to_string).collect();
+        let label = format!("{} {}", family.name(), numbers.join("."));
+        let label = if release.is_empty() { name.to_owned() } else { label };
+        Ok(Self {
+            name: name.to_owned(),
+            label,
+            program,
+            family,
+            version,
+            release,
+            also: Vec::new(),
+            identity,
+        })
     }
+}
+
+/// The numbers of a release: of gcc the last word that has them, after the distribution's own; of the others the first.
+fn release(family: Family, version: &str) -> Vec<u32> {
+    let mut words = version.split_whitespace().filter(|word| {
+        word.contains('.') && word.starts_with(|first: char| first.is_ascii_digit())
+    });
+    let word = if family == Family::Gcc { words.next_back() } else { words.next() };
+    let numbers = word.unwrap_or_default().split(['-', '+', '~', ')']).next().unwrap_or_default();
+    numbers.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
 /// A path is taken as it is, a name from the first folder that has it.
@@ -223,6 +263,8 @@ mod tests {
             ]
         );
         assert_eq!(found.compilers[0].version, "gcc (Debian 12.2.0-14) 12.2.0");
+        let labels: Vec<&str> = found.compilers.iter().map(|one| one.label.as_str()).collect();
+        assert_eq!(labels, ["gcc 12.2.0", "clang 19.1.7", "rustc 1.95.0"]);
         let absent: Vec<(&str, &str)> =
             found.absent.iter().map(|one| (one.name.as_str(), one.why.as_str())).collect();
         assert_eq!(absent.len(), 4, "{absent:?}");
@@ -237,5 +279,23 @@ mod tests {
                 "{absent:?}"
             );
         }
+    }
+
+    #[test]
+    fn releases_and_labels() {
+        for (family, version, numbers) in [
+            (Family::Gcc, "gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0", &[12, 2, 0][..]),
+            (Family::Gcc, "gcc (GCC) 15.1.1 20250521", &[15, 1, 1]),
+            (Family::Clang, "Ubuntu clang version 14.0.0-1ubuntu1.1", &[14, 0, 0]),
+            (Family::Rustc, "rustc 1.97.0-nightly (0123abc 2026-05-01)", &[1, 97, 0]),
+            (Family::Gcc, "gcc 99", &[]),
+        ] {
+            assert_eq!(release(family, version), numbers, "{version}");
+        }
+        let folder = fakes(&[("gcc-a", GCC), ("gcc-b", &format!("{GCC}; echo patched"))]);
+        let names = ["gcc-a", "gcc-b"].map(str::to_owned);
+        let found = Found::look(&names, folder.path().as_os_str(), folder.path());
+        let labels: Vec<&str> = found.compilers.iter().map(|one| one.label.as_str()).collect();
+        assert_eq!(labels, ["gcc 12.2.0", "gcc 12.2.0 (gcc-b)"]);
     }
 }

@@ -226,7 +226,7 @@ impl Programs {
 
     /// The name of an alternative.
     fn label(&self, build: &Build, style: Style) -> String {
-        format!("{} {}, {}", self.compiler(build).name, build.flags.label(), style.name())
+        format!("{} {}, {}", self.compiler(build).label, build.flags.label(), style.name())
     }
 }
 

@@ -84,7 +84,7 @@ fn products_lead(programs: &Programs, rows: &[Row], products: [Kernel; 2]) -> Op
         format!(
             "{} ns ({} {})",
             ns(timed.figures.ns_per_op),
-            programs.compiler(timed.build).name,
+            programs.compiler(timed.build).label,
             flags.label()
         )
     };
@@ -112,15 +112,16 @@ fn products_lead(programs: &Programs, rows: &[Row], products: [Kernel; 2]) -> Op
     Some(format!("{text} ({}).", row.name))
 }
 
-/// Instructions of the report's example by the newest gcc and clang, as they are named last.
+/// Instructions of the report's example by the newest gcc and clang, at the highest level.
 fn carries_lead(programs: &Programs, kernel: Kernel) -> Option<String> {
     let count = |family: Family| {
         let is_it = |build: &&Build| programs.compiler(build).family == family && !build.flags.mulx;
-        let build = programs.builds.iter().rfind(is_it)?;
+        let newest = |build: &&Build| (programs.compiler(build).release.clone(), build.flags.level);
+        let build = programs.builds.iter().filter(is_it).max_by_key(newest)?;
         let code = build.routine(kernel, Style::Intrinsics)?.code;
         let how = if code.branches > 0 { " in a loop" } else { "" };
         Some((
-            format!("{} {} compiles", programs.compiler(build).name, build.flags.label()),
+            format!("{} {} compiles", programs.compiler(build).label, build.flags.label()),
             format!(
                 "{} instructions{how}, {} saved carries",
                 code.instructions, code.saved_carries
@@ -158,7 +159,7 @@ fn chart(programs: &Programs, row: &Row, kernel: Kernel, level: u8) -> StudyChar
     StudyChart {
         title: format!("{}, {}, by compiler at -O{level}", row.name, kernel.title),
         y_label: "ns".to_owned(),
-        groups: programs.found.compilers.iter().map(|compiler| compiler.name.clone()).collect(),
+        groups: programs.found.compilers.iter().map(|compiler| compiler.label.clone()).collect(),
         bars,
     }
 }
@@ -200,9 +201,11 @@ fn who(programs: &Programs) -> Study {
     let found = &programs.found;
     let line = |(index, compiler): (usize, &Compiler)| {
         let made = programs.builds.iter().filter(|build| build.compiler == index).count();
+        let mut names = vec![compiler.name.clone()];
+        names.extend(compiler.also.clone());
         vec![
-            compiler.name.clone(),
-            compiler.also.join(", "),
+            compiler.label.clone(),
+            names.join(", "),
             compiler.version.clone(),
             compiler.program.display().to_string(),
             made.to_string(),
@@ -216,7 +219,7 @@ fn who(programs: &Programs) -> Study {
     };
     let mut tables = vec![table(
         "Compilers",
-        &["compiler", "the same program", "version", "path", "programs"],
+        &["compiler", "in the plan", "version", "path", "programs"],
         4,
         found.compilers.iter().enumerate().map(line).collect(),
     )];
@@ -226,7 +229,7 @@ fn who(programs: &Programs) -> Study {
         tables.push(table("Absent", &["compiler", "why, and what to do"], 2, absent));
     }
     let missing = |one: &Missing| {
-        vec![found.compilers[one.compiler].name.clone(), one.flags.label(), chain(&one.why)]
+        vec![found.compilers[one.compiler].label.clone(), one.flags.label(), chain(&one.why)]
     };
     let failed: Vec<Vec<String>> = programs.missing.iter().map(missing).collect();
     if !failed.is_empty() {
@@ -241,7 +244,7 @@ fn who(programs: &Programs) -> Study {
         id: "compilers-who".to_owned(),
         title: "Compilers".to_owned(),
         prose: vec![
-            "A compiler that is there under several names takes part once, under the first. `compilers` in the plan takes names on PATH and paths.".to_owned(),
+            "A compiler that is there under several names takes part once. `compilers` in the plan takes names on PATH and paths.".to_owned(),
         ],
         tables,
         ..Study::default()

@@ -93,7 +93,7 @@ pub(super) fn by_compiler(programs: &Programs, row: &Row, kernel: Kernel, level:
             timed.map_or_else(none, |timed| ns(timed.figures.ns_per_op))
         };
         rows.push(vec![
-            compiler.name.clone(),
+            compiler.label.clone(),
             cell(of(Style::Portable, Some(false)).as_ref()),
             cell(of(Style::Portable, Some(true)).as_ref()),
             cell(of(Style::Intrinsics, Some(false)).as_ref()),
@@ -115,7 +115,7 @@ pub(super) fn times(programs: &Programs, row: &Row, kernel: Kernel) -> StudyTabl
     let mut head = owned(&["compiler", "flags"]);
     head.extend(Style::ALL.iter().map(|style| style.name().to_owned()));
     let line = |build: &Build| {
-        let mut cells = vec![programs.compiler(build).name.clone(), build.flags.label()];
+        let mut cells = vec![programs.compiler(build).label.clone(), build.flags.label()];
         cells.extend(Style::ALL.iter().map(|style| {
             let figures = row.of(&programs.label(build, *style));
             figures.map_or_else(none, |figures| {
@@ -149,7 +149,7 @@ pub(super) fn carries(programs: &Programs, row: Option<&Row>, kernel: Kernel) ->
         "ns",
     ];
     let line = |build: &Build| {
-        let mut cells = vec![programs.compiler(build).name.clone(), build.flags.label()];
+        let mut cells = vec![programs.compiler(build).label.clone(), build.flags.label()];
         for style in [Style::Intrinsics, Style::Portable, Style::Assembly] {
             let code = build.routine(kernel, style).map(|routine| routine.code);
             let count = |count: Option<u64>| count.map_or_else(none, |count| count.to_string());
@@ -195,7 +195,7 @@ pub(super) fn code(programs: &Programs, kernel: Kernel) -> StudyTable {
     let line = |(build, style): (&Build, Style)| {
         let Routine { code, reported_stack } = build.routine(kernel, style)?;
         let mut cells = vec![
-            programs.compiler(build).name.clone(),
+            programs.compiler(build).label.clone(),
             build.flags.label(),
             style.name().to_owned(),
         ];
