@@ -1,5 +1,5 @@
-//! Benchmarks of three reports, above the harness that times them: stack element size, initial block download, pairing curves;
-//! and an atlas of worst blocks.
+//! Benchmarks of three reports, above the harness that times them: stack element size, initial block download, pairing curves
+//! and what compilers make of their arithmetic; and an atlas of worst blocks.
 //!
 //! A study is a suite of benchmarks for one section of a plan, and what their figures say: tables and answers behind the times.
 //! What is a table of parameters is data, next to the plans: published figures (`plans/published/`), and the pairs of
@@ -7,11 +7,12 @@
 //!
 //! ```
 //! let names: Vec<&str> = assay_studies::sections().iter().map(|section| section.name).collect();
-//! assert_eq!(names, ["stack", "worst", "ibd", "pairing", "harness"]);
+//! assert_eq!(names, ["stack", "worst", "ibd", "pairing", "compilers", "harness"]);
 //! ```
 //!
 //! Deliberately absent: how anything is timed, compared and reported. That is `assay-bench`.
 
+mod compilers;
 mod heap;
 mod ibd;
 mod kernels;
@@ -21,9 +22,12 @@ mod spend;
 pub mod stack;
 mod worst;
 
-use assay_bench::plan::{BenchPlan, IbdSettings, PairingSettings, StackSettings, WorstSettings};
+use assay_bench::plan::{
+    BenchPlan, CompilersSettings, IbdSettings, PairingSettings, StackSettings, WorstSettings,
+};
 use assay_bench::registry::Section;
 
+use crate::compilers::CompilersSuite;
 use crate::ibd::IbdSuite;
 use crate::pairing::PairingSuite;
 use crate::stack::StackSuite;
@@ -45,6 +49,10 @@ fn pairing(settings: PairingSettings) -> Section {
     Section { name: "pairing", suite: Box::new(PairingSuite::new(settings)) }
 }
 
+fn compilers(settings: CompilersSettings) -> Section {
+    Section { name: "compilers", suite: Box::new(CompilersSuite::new(settings)) }
+}
+
 /// All suites with their default settings, the harness's own among them.
 pub fn sections() -> Vec<Section> {
     vec![
@@ -52,6 +60,7 @@ pub fn sections() -> Vec<Section> {
         worst(WorstSettings::default()),
         ibd(IbdSettings::default()),
         pairing(PairingSettings::default()),
+        compilers(CompilersSettings::default()),
         Section::harness(),
     ]
 }
@@ -62,8 +71,9 @@ pub fn sections_of(plan: &BenchPlan) -> Vec<Section> {
     let worst = plan.worst.clone().map(worst);
     let ibd = plan.ibd.clone().map(ibd);
     let pairing = plan.pairing.clone().map(pairing);
+    let compilers = plan.compilers.clone().map(compilers);
     let core = plan.core.clone().map(Section::bench_bitcoin);
-    [stack, worst, ibd, pairing, core].into_iter().flatten().collect()
+    [stack, worst, ibd, pairing, compilers, core].into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Plans of benchmarks: TOML files of `kind = "bench"`.
 
 mod bench_bitcoin;
+pub mod compilers;
 mod ibd;
 mod pairing;
 mod stack;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::suite::Published;
 
 pub use self::bench_bitcoin::{CoreBuild, CoreSettings};
+pub use self::compilers::CompilersSettings;
 pub use self::ibd::IbdSettings;
 pub use self::pairing::{PairingSettings, SubjectSettings};
 pub use self::stack::{LimitSettings, StackSettings, Wrap};
@@ -28,11 +30,12 @@ const FORMAT: u32 = 1;
 /// Most rounds a plan may ask for.
 pub const ROUNDS_MAX: usize = 10_001;
 
-const BUILTIN: [(&str, &str); 4] = [
+const BUILTIN: [(&str, &str); 5] = [
     ("stack-element-size", include_str!("../../../../plans/stack-element-size.toml")),
     ("worst-blocks", include_str!("../../../../plans/worst-blocks.toml")),
     ("ibd-tracking", include_str!("../../../../plans/ibd-tracking.toml")),
     ("pairing-curves", include_str!("../../../../plans/pairing-curves.toml")),
+    ("compilers", include_str!("../../../../plans/compilers.toml")),
 ];
 
 /// What a plan is of.
@@ -77,6 +80,9 @@ pub struct BenchPlan {
     /// Pairing curves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairing: Option<PairingSettings>,
+    /// Compilers of big-number arithmetic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compilers: Option<CompilersSettings>,
     /// `bench_bitcoin` of several builds of Bitcoin Core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreSettings>,
@@ -170,10 +176,14 @@ impl BenchPlan {
         let is_empty = self.stack.is_none()
             && self.worst.is_none()
             && self.ibd.is_none()
-            && self.pairing.is_none();
+            && self.pairing.is_none()
+            && self.compilers.is_none();
         if is_empty && self.core.is_none() {
-            let keys = "stack, worst, ibd, pairing, core";
+            let keys = "stack, worst, ibd, pairing, compilers, core";
             return Err((keys, "none".to_owned(), "name a section at least"));
+        }
+        if let Some(compilers) = &self.compilers {
+            compilers.check()?;
         }
         if let Some(core) = &self.core {
             core.check(is_name)?;
@@ -242,6 +252,20 @@ mod tests {
             ("name = \"b\"", "name = \"a\"", "build.name = a: each build once"),
             ("[\"assay\"]", "[]", "name a program"),
             ("[stack]", "[core]\nbuild = []", "core.build = : it takes two"),
+            ("[stack]", "[compilers]\nlevels = [4]", "compilers.levels = 4: use 1 to 3"),
+            ("[stack]", "[compilers]\nkernels = [\"mul\"]", "compilers.kernels = mul: use add256"),
+            (
+                "[stack]",
+                "[compilers]\ntimings = [\"mood\"]",
+                "compilers.timings = mood: use latency",
+            ),
+            ("[stack]", "[compilers]\ncompilers = []", "compilers.compilers = []: name one"),
+            (
+                "[stack]",
+                "[compilers]\ncompilers = [\"cc\", \"cc\"]",
+                "compilers.compilers = cc: name each once",
+            ),
+            ("[stack]", "[compilers]\nchecks = 0", "compilers.checks = 0: use 1 to 100000"),
             (
                 "[stack]",
                 "[core]\nmin_time_ms = 0\nbuild = [{ name = \"a\", target = \"core@a\" }, { name = \"b\", target = \"core@b\" }]",

@@ -1,5 +1,6 @@
 //! A target as a process: started, awaited, stopped, and asked what happened when it dies.
 
+pub mod bounded;
 pub(crate) mod child;
 pub mod cores;
 pub(crate) mod leftover;

@@ -20,6 +20,8 @@ use assay_bench::plan::PairingSettings;
 use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
 use assay_bench::{BenchError, Progress};
 
+pub(crate) use ranking::interval;
+
 use cases::Case;
 use subjects::{Order, Subject, Subjects};
 

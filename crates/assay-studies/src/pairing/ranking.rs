@@ -106,7 +106,7 @@ pub(super) fn fastest(settings: &PairingSettings, rows: &[Row]) -> Option<Study>
 }
 
 /// A ratio with its interval.
-pub(super) fn interval(ratio: &Ratio) -> String {
+pub(crate) fn interval(ratio: &Ratio) -> String {
     format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.low, ratio.high)
 }
 

@@ -99,6 +99,7 @@ fn plan(task: &MicroTask<'_>) -> BenchPlan {
         worst: None,
         ibd: None,
         pairing: None,
+        compilers: None,
         core: Some(CoreSettings {
             benchmarks: task.benchmarks.clone(),
             min_time_ms: task.min_time_ms,

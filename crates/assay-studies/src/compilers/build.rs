@@ -1,0 +1,314 @@
+//! Programs of the kernels: written out, compiled, started, and what the compiler made of them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use assay_bench::BenchError;
+use assay_bench::harness::Sample;
+use assay_bench::talk::Talk;
+use assay_lab::process::bounded::output_within;
+use serde::Deserialize;
+
+use super::code::{Code, CodeError, function};
+use super::discover::{Compiler, Family};
+use super::kernel::{KERNELS, Kernel, SOURCES, Style, hexadecimal};
+use super::stack_usage::{self, StackUsageError};
+
+/// Time for one command of a compiler; each takes about a second.
+const COMPILE_WITHIN: Duration = Duration::from_mins(3);
+
+/// C sources with kernels, without their endings.
+const UNITS: [&str; 3] = ["portable", "intrinsics", "assembly"];
+
+/// Where sources lie next to the folders of programs.
+const SOURCES_FOLDER: &str = "sources";
+
+/// The program's file.
+const PROGRAM: &str = "kernels";
+
+/// What a program is compiled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Flags {
+    /// Optimisation level.
+    pub(super) level: u8,
+    /// Whether the compiler may use MULX and ADX.
+    pub(super) mulx: bool,
+}
+
+impl Flags {
+    /// As reports name it.
+    pub(super) fn label(self) -> String {
+        format!("-O{}{}", self.level, if self.mulx { " +mulx" } else { "" })
+    }
+}
+
+/// Why there is no such program.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BuildError {
+    #[error("cannot use {}", path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{program} cannot compile: {said}")]
+    Compiler { program: String, said: String },
+    #[error(transparent)]
+    StackUsage(#[from] StackUsageError),
+    #[error("{name}")]
+    Code { name: String, source: CodeError },
+    #[error(transparent)]
+    Start(#[from] BenchError),
+}
+
+/// Code of a routine, and the stack that the compiler reports for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Routine {
+    pub(super) code: Code,
+    pub(super) reported_stack: Option<u64>,
+}
+
+/// A program of all kernels, running.
+#[derive(Debug)]
+pub(super) struct Build {
+    /// Index of its compiler.
+    pub(super) compiler: usize,
+    pub(super) flags: Flags,
+    routines: BTreeMap<String, Routine>,
+    talk: RefCell<Talk>,
+    program: PathBuf,
+}
+
+#[derive(Deserialize)]
+struct Computed {
+    result: String,
+}
+
+#[derive(Deserialize)]
+struct Timed {
+    wall_ns: u64,
+    cpu_ns: u64,
+}
+
+/// Writes the sources into a folder of `folder`.
+pub(super) fn write_sources(folder: &Path) -> Result<(), BuildError> {
+    let sources = folder.join(SOURCES_FOLDER);
+    let file = |path: &Path, source| BuildError::File { path: path.to_owned(), source };
+    fs::create_dir_all(&sources).map_err(|source| file(&sources, source))?;
+    for (name, text) in SOURCES {
+        let path = sources.join(name);
+        fs::write(&path, text).map_err(|source| file(&path, source))?;
+    }
+    Ok(())
+}
+
+impl Build {
+    /// Compiles and starts a program in a folder of `folder`, where the sources are.
+    pub(super) fn make(
+        folder: &Path,
+        index: usize,
+        compiler: &Compiler,
+        flags: Flags,
+    ) -> Result<Self, BuildError> {
+        let suffix = if flags.mulx { "-mulx" } else { "" };
+        let work = folder.join(format!("{index}-O{}{suffix}", flags.level));
+        fs::create_dir_all(&work)
+            .map_err(|source| BuildError::File { path: work.clone(), source })?;
+        for arguments in commands(compiler.family, flags) {
+            compile(&compiler.program, &arguments, &work)?;
+        }
+        let program = work.join(PROGRAM);
+        let routines = routines(&program, &reported_stack(&work, compiler.family)?)?;
+        let talk = RefCell::new(Talk::start(&program, &[])?);
+        Ok(Self { compiler: index, flags, routines, talk, program })
+    }
+
+    /// What the compiler made of a kernel.
+    pub(super) fn routine(&self, kernel: Kernel, style: Style) -> Option<&Routine> {
+        self.routines.get(&kernel.symbol(style))
+    }
+
+    /// Compares a kernel with plain Rust; `name` is what errors call this program.
+    pub(super) fn check(
+        &self,
+        name: &str,
+        (kernel, style): (Kernel, Style),
+        inputs: &[(Vec<u64>, Vec<u64>)],
+    ) -> Result<(), BenchError> {
+        let symbol = kernel.symbol(style);
+        for (a, b) in inputs {
+            let [a_text, b_text] = [a, b].map(|number| hexadecimal(number));
+            let order = ["compute", &symbol, &a_text, &b_text];
+            let Computed { result } = self.talk.borrow_mut().ask(&order)?;
+            let expected = hexadecimal(&kernel.expected(a, b));
+            if result != expected {
+                return Err(BenchError::WrongAnswer {
+                    benchmark: kernel.name.to_owned(),
+                    alternative: name.to_owned(),
+                    detail: format!(
+                        "{result} for {a_text} and {b_text}, and plain Rust gives {expected}"
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls a kernel so many times.
+    pub(super) fn time(
+        &self,
+        symbol: &str,
+        timing: &str,
+        count: u64,
+    ) -> Result<Sample, BenchError> {
+        let order = ["time", symbol, timing, &count.to_string()];
+        let Timed { wall_ns, cpu_ns } = self.talk.borrow_mut().ask(&order)?;
+        if wall_ns == 0 {
+            let detail = format!("{count} calls of {symbol} took no time");
+            return Err(BenchError::PeerFailed { program: self.program.clone(), detail });
+        }
+        Ok(Sample::timed(count, wall_ns, cpu_ns))
+    }
+}
+
+/// Arguments of the commands that make a program, run in its folder. The loop around the kernels has the same flags everywhere.
+pub(super) fn commands(family: Family, flags: Flags) -> Vec<Vec<OsString>> {
+    let words =
+        |text: &str| text.split(' ').filter(|word| !word.is_empty()).map(OsString::from).collect();
+    let source = |name: &str| format!("../{SOURCES_FOLDER}/{name}");
+    if family == Family::Rustc {
+        let features = if flags.mulx { "-C target-feature=+bmi2,+adx" } else { "" };
+        let level = flags.level;
+        return vec![words(&format!(
+            "--edition 2021 -C panic=abort -C codegen-units=1 -C opt-level={level} {features} -o {PROGRAM} {}",
+            source("driver.rs")
+        ))];
+    }
+    let features = if flags.mulx { "-mbmi2 -madx" } else { "" };
+    let sources = UNITS.map(|unit| source(&format!("{unit}.c"))).join(" ");
+    let objects = UNITS.map(|unit| format!("{unit}.o")).join(" ");
+    vec![
+        words(&format!("-O{} {features} -fstack-usage -c {sources}", flags.level)),
+        words(&format!("-O2 -o {PROGRAM} {} {objects}", source("driver.c"))),
+    ]
+}
+
+fn compile(program: &Path, arguments: &[OsString], work: &Path) -> Result<(), BuildError> {
+    let fail = |said: String| BuildError::Compiler { program: program.display().to_string(), said };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(work).env("LC_ALL", "C");
+    let output = output_within(&mut command, COMPILE_WITHIN, work)
+        .map_err(|error| fail(error.to_string()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let line = said.lines().find(|line| line.contains("error")).or(said.lines().next());
+    Err(fail(format!("{} ({})", line.unwrap_or("it says nothing").trim(), output.status)))
+}
+
+/// What the compiler reports; rustc reports nothing.
+fn reported_stack(work: &Path, family: Family) -> Result<BTreeMap<String, u64>, BuildError> {
+    let mut functions = BTreeMap::new();
+    for unit in UNITS.iter().filter(|_| family != Family::Rustc) {
+        let path = work.join(format!("{unit}.su"));
+        // An older clang takes the flag and writes nothing.
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            text => text.map_err(|source| BuildError::File { path, source })?,
+        };
+        functions.extend(stack_usage::parse(&text, family == Family::Gcc)?);
+    }
+    Ok(functions)
+}
+
+fn routines(
+    program: &Path,
+    reported: &BTreeMap<String, u64>,
+) -> Result<BTreeMap<String, Routine>, BuildError> {
+    let data = fs::read(program)
+        .map_err(|source| BuildError::File { path: program.to_owned(), source })?;
+    let in_file = |source| BuildError::Code { name: program.display().to_string(), source };
+    let file = object::File::parse(&data[..]).map_err(|error| in_file(error.into()))?;
+    let mut routines = BTreeMap::new();
+    for (kernel, style) in
+        KERNELS.into_iter().flat_map(|kernel| Style::ALL.map(|style| (kernel, style)))
+    {
+        let symbol = kernel.symbol(style);
+        let code = function(&file, &symbol)
+            .and_then(|(bytes, address)| Code::of(bytes, address))
+            .map_err(|source| BuildError::Code { name: symbol.clone(), source })?;
+        let reported_stack = reported.get(&symbol).copied();
+        routines.insert(symbol, Routine { code, reported_stack });
+    }
+    Ok(routines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_as_compilers_take_them() {
+        let text = |family, flags| -> Vec<String> {
+            let join =
+                |words: &Vec<OsString>| words.join(" ".as_ref()).into_string().expect("ours");
+            commands(family, flags).iter().map(join).collect()
+        };
+        let plain = Flags { level: 2, mulx: false };
+        let mulx = Flags { level: 3, mulx: true };
+        assert!(
+            text(Family::Gcc, plain)[0].starts_with("-O2 -fstack-usage -c ../sources/portable.c")
+        );
+        assert!(text(Family::Clang, mulx)[0].starts_with("-O3 -mbmi2 -madx -fstack-usage -c "));
+        assert!(text(Family::Clang, mulx)[1].starts_with("-O2 -o kernels ../sources/driver.c "));
+        assert!(text(Family::Rustc, mulx)[0].contains("opt-level=3 -C target-feature=+bmi2,+adx"));
+        assert_eq!((plain.label().as_str(), mulx.label().as_str()), ("-O2", "-O3 +mulx"));
+    }
+
+    #[test]
+    fn a_compiler_that_fails_is_quoted() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let shell = |script: &str| {
+            let arguments = ["-c", script].map(OsString::from);
+            compile(Path::new("sh"), &arguments, folder.path())
+        };
+        let error = shell("echo note >&2; echo 'a.c:1: error: no such flag' >&2; exit 4")
+            .expect_err("it fails");
+        assert_eq!(
+            error.to_string(),
+            "sh cannot compile: a.c:1: error: no such flag (exit status: 4)"
+        );
+        assert!(shell("true").is_ok());
+    }
+
+    /// A program that gives one answer to everything.
+    fn parrot(answer: &str) -> Build {
+        let script = format!("while read order; do echo '{answer}'; done");
+        let talk = Talk::start(Path::new("sh"), &["-c".to_owned(), script]).expect("a shell");
+        Build {
+            compiler: 0,
+            flags: Flags { level: 2, mulx: false },
+            routines: BTreeMap::new(),
+            talk: RefCell::new(talk),
+            program: "sh".into(),
+        }
+    }
+
+    #[test]
+    fn wrong_answers_and_impossible_times() {
+        let wrong = parrot(r#"{"result":"00"}"#);
+        let inputs = KERNELS[0].inputs(7, 1);
+        let error =
+            wrong.check("parrot", (KERNELS[0], Style::Portable), &inputs).expect_err("wrong");
+        assert!(
+            error.to_string().starts_with("add256: parrot gave a wrong answer: 00 for 0000"),
+            "{error}"
+        );
+        let idle = parrot(r#"{"wall_ns":0,"cpu_ns":0}"#);
+        let error = idle.time("add256_portable", "latency", 5).expect_err("no time");
+        assert!(error.to_string().contains("5 calls of add256_portable took no time"), "{error}");
+    }
+}

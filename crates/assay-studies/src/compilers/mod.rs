@@ -1,0 +1,404 @@
+//! What compilers make of big-number arithmetic, and what assembly buys: "Compiler caveats" of report 5, measured.
+//!
+//! Kernels of three styles are written out, compiled by every compiler that the plan names and the machine has, and run as
+//! processes that time themselves. No kernel is timed before it gave the same as plain Rust on edge cases and random operands.
+//! Instructions, bytes and stack are read from the programs' machine code.
+
+mod build;
+mod code;
+mod discover;
+mod kernel;
+mod published;
+mod stack_usage;
+mod studies;
+mod tables;
+
+use std::cell::OnceCell;
+use std::env;
+
+use assay_bench::harness::{Alternative, Row, Sample};
+use assay_bench::plan::CompilersSettings;
+use assay_bench::suite::{Benchmark, Extent, Published, Study, Suite};
+use assay_bench::{BenchError, Progress};
+use tempfile::TempDir;
+
+use build::{Build, BuildError, Flags};
+use discover::{Absent, Compiler, Found};
+use kernel::{KERNELS, Kernel, Style};
+
+/// Time of an epoch: long against the clock and a line through a pipe, short enough for rounds over a hundred programs.
+const EPOCH_NS: f64 = 1e6;
+
+/// Calls that say how many an epoch holds.
+const TRIAL_CALLS: u64 = 2_000;
+
+/// Most calls of an epoch.
+const CALLS_MAX: f64 = 1e8;
+
+/// Why nothing can be compiled here.
+#[derive(Debug, thiserror::Error)]
+enum CompilersError {
+    #[error(
+        "the kernels need Linux on x86-64 (intrinsics, assembly and ELF files); this is {} on {}",
+        env::consts::OS,
+        env::consts::ARCH
+    )]
+    Machine,
+    #[error("none of the compilers of the plan is there: {}", absent_text(.absent))]
+    NoCompiler { absent: Vec<Absent> },
+    #[error("no compiler could make a program")]
+    NoProgram(#[source] Box<BuildError>),
+    #[error("no folder for programs can be made in {}", env::temp_dir().display())]
+    Folder(#[source] std::io::Error),
+    #[error("the sources cannot be written")]
+    Sources(#[source] Box<BuildError>),
+}
+
+fn absent_text(absent: &[Absent]) -> String {
+    let each = |one: &Absent| format!("{} ({})", one.name, one.why);
+    absent.iter().map(each).collect::<Vec<_>>().join(", ")
+}
+
+impl From<CompilersError> for BenchError {
+    fn from(error: CompilersError) -> Self {
+        Self::Setting(Box::new(error))
+    }
+}
+
+/// What the section asks for.
+#[derive(Debug)]
+pub(crate) struct CompilersSuite {
+    settings: CompilersSettings,
+    /// Found and compiled when the first benchmark is prepared.
+    programs: OnceCell<Programs>,
+}
+
+/// A program that there is not.
+#[derive(Debug)]
+struct Missing {
+    compiler: usize,
+    flags: Flags,
+    why: BuildError,
+}
+
+/// Everything that was found and compiled.
+#[derive(Debug)]
+struct Programs {
+    found: Found,
+    builds: Vec<Build>,
+    missing: Vec<Missing>,
+    /// Whether the processor has MULX, ADCX and ADOX.
+    has_mulx: bool,
+    /// The programs' files, as long as they run.
+    _folder: TempDir,
+}
+
+const fn is_supported() -> bool {
+    cfg!(all(target_arch = "x86_64", target_os = "linux"))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_mulx() -> bool {
+    std::arch::is_x86_feature_detected!("bmi2") && std::arch::is_x86_feature_detected!("adx")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+const fn has_mulx() -> bool {
+    false
+}
+
+impl CompilersSuite {
+    /// With these settings.
+    pub(crate) const fn new(settings: CompilersSettings) -> Self {
+        Self { settings, programs: OnceCell::new() }
+    }
+
+    fn kernels(&self) -> impl Iterator<Item = Kernel> {
+        let is_wanted =
+            |kernel: &Kernel| self.settings.kernels.iter().any(|name| name == kernel.name);
+        KERNELS.into_iter().filter(is_wanted)
+    }
+
+    fn programs(&self, extent: Extent) -> Result<&Programs, BenchError> {
+        if let Some(programs) = self.programs.get() {
+            return Ok(programs);
+        }
+        let programs = Programs::make(&self.settings, extent)?;
+        Ok(self.programs.get_or_init(|| programs))
+    }
+
+    /// Compares all programs with plain Rust, and gives what times them.
+    fn alternatives(
+        &self,
+        kernel: Kernel,
+        timing: &'static str,
+        extent: Extent,
+    ) -> Result<Vec<Alternative<'_>>, BenchError> {
+        let programs = self.programs(extent)?;
+        let inputs = kernel.inputs(self.settings.seed, self.settings.checks);
+        let mut alternatives = Vec::new();
+        for (build, style) in programs.runnable(kernel) {
+            let name = programs.label(build, style);
+            build.check(&name, (kernel, style), &inputs)?;
+            alternatives.push(timed(&name, build, kernel.symbol(style), timing));
+        }
+        Ok(alternatives)
+    }
+}
+
+/// Finds out first how many calls an epoch holds.
+fn timed<'a>(
+    name: &str,
+    build: &'a Build,
+    symbol: String,
+    timing: &'static str,
+) -> Alternative<'a> {
+    let mut calls = None;
+    Alternative::fallible(name, move || {
+        let calls = match calls {
+            Some(calls) => calls,
+            None => *calls.insert(trial(|| build.time(&symbol, timing, TRIAL_CALLS))?),
+        };
+        build.time(&symbol, timing, calls)
+    })
+}
+
+/// The quickest of three counts: something else may have run meanwhile.
+fn trial(time: impl Fn() -> Result<Sample, BenchError>) -> Result<u64, BenchError> {
+    let mut least_ns = f64::INFINITY;
+    for _ in 0..3 {
+        let sample = time()?;
+        least_ns = least_ns.min(sample.wall_ns as f64 / sample.ops as f64);
+    }
+    Ok((EPOCH_NS / least_ns).clamp(1.0, CALLS_MAX) as u64)
+}
+
+impl Programs {
+    fn make(settings: &CompilersSettings, extent: Extent) -> Result<Self, BenchError> {
+        if !is_supported() {
+            return Err(CompilersError::Machine.into());
+        }
+        let folder = tempfile::Builder::new().prefix("assay-compilers-").tempdir();
+        let folder = folder.map_err(CompilersError::Folder)?;
+        build::write_sources(folder.path())
+            .map_err(|error| CompilersError::Sources(Box::new(error)))?;
+        let path = env::var_os("PATH").unwrap_or_default();
+        let mut found = Found::look(&settings.compilers, &path, folder.path());
+        let mut levels = &settings.levels[..];
+        if extent == Extent::Smoke {
+            first_of_families(&mut found.compilers);
+            levels = &levels[..levels.len().min(1)];
+        }
+        if found.compilers.is_empty() {
+            return Err(CompilersError::NoCompiler { absent: found.absent }.into());
+        }
+        let has_mulx = has_mulx();
+        let (mut builds, mut missing) = (Vec::new(), Vec::new());
+        for (index, compiler) in found.compilers.iter().enumerate() {
+            for &level in levels {
+                for mulx in [false, true].into_iter().filter(|mulx| !mulx || has_mulx) {
+                    let flags = Flags { level, mulx };
+                    match Build::make(folder.path(), index, compiler, flags) {
+                        Ok(build) => builds.push(build),
+                        Err(why) => missing.push(Missing { compiler: index, flags, why }),
+                    }
+                }
+            }
+        }
+        match missing.pop() {
+            Some(last) if builds.is_empty() => {
+                return Err(CompilersError::NoProgram(Box::new(last.why)).into());
+            }
+            last => missing.extend(last),
+        }
+        Ok(Self { found, builds, missing, has_mulx, _folder: folder })
+    }
+
+    /// What of a kernel this processor can run.
+    fn runnable(&self, kernel: Kernel) -> impl Iterator<Item = (&Build, Style)> {
+        let pairs = self.builds.iter().flat_map(|build| Style::ALL.map(|style| (build, style)));
+        pairs.filter(move |(_, style)| self.has_mulx || !kernel.needs_mulx(*style))
+    }
+
+    fn compiler(&self, build: &Build) -> &Compiler {
+        &self.found.compilers[build.compiler]
+    }
+
+    /// The name of an alternative.
+    fn label(&self, build: &Build, style: Style) -> String {
+        format!("{} {}, {}", self.compiler(build).label, build.flags.label(), style.name())
+    }
+}
+
+/// One compiler of each family, which is enough to check every text of a kernel.
+fn first_of_families(compilers: &mut Vec<Compiler>) {
+    let mut seen = Vec::new();
+    compilers.retain(|compiler| {
+        let is_first = !seen.contains(&compiler.family);
+        seen.push(compiler.family);
+        is_first
+    });
+}
+
+impl Suite for CompilersSuite {
+    fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+        // Tests of answers pass on machines that have none of this.
+        if extent == Extent::Smoke && self.programs(extent).is_err() {
+            return Ok(Vec::new());
+        }
+        if !is_supported() {
+            return Ok(vec![elsewhere()]);
+        }
+        let timings = assay_bench::plan::compilers::TIMINGS
+            .into_iter()
+            .filter(|timing| self.settings.timings.iter().any(|wanted| wanted == timing));
+        let pairs =
+            self.kernels().flat_map(|kernel| timings.clone().map(move |timing| (kernel, timing)));
+        let benchmark = |(kernel, timing): (Kernel, &'static str)| Benchmark {
+            name: benchmark_name(kernel, timing),
+            series: benchmark_name(kernel, timing),
+            size: None,
+            unit: "",
+            bytes_per_op: None,
+            baseline: None,
+            make: Box::new(move || self.alternatives(kernel, timing, extent)),
+        };
+        Ok(pairs.map(benchmark).collect())
+    }
+
+    fn studies(
+        &self,
+        extent: Extent,
+        rows: &[Row],
+        _progress: &dyn Progress,
+    ) -> Result<Vec<Study>, BenchError> {
+        Ok(studies::all(self.programs(extent)?, rows))
+    }
+
+    fn published(&self) -> Vec<Published> {
+        // They are ratios of another program's: a study has them, without an alternative of ours that does the same.
+        Vec::new()
+    }
+}
+
+/// What is listed on another machine: one benchmark, which says what it needs.
+fn elsewhere<'a>() -> Benchmark<'a> {
+    Benchmark {
+        name: "compilers/x86-64".to_owned(),
+        series: "compilers/x86-64".to_owned(),
+        size: None,
+        unit: "",
+        bytes_per_op: None,
+        baseline: None,
+        make: Box::new(|| Err(CompilersError::Machine.into())),
+    }
+}
+
+fn benchmark_name(kernel: Kernel, timing: &str) -> String {
+    format!("{}/{timing}", kernel.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use assay_bench::Silent;
+    use assay_bench::harness::{Rounds, compare};
+
+    use super::*;
+
+    fn suite(compilers: &[&str]) -> CompilersSuite {
+        CompilersSuite::new(CompilersSettings {
+            compilers: compilers.iter().map(|&name| name.to_owned()).collect(),
+            checks: 20,
+            ..CompilersSettings::default()
+        })
+    }
+
+    /// Every kernel in every style by one compiler of each family, plain and with MULX, against plain Rust; and the report of it.
+    #[test]
+    fn kernels_of_this_machine_s_compilers() {
+        let suite =
+            suite(&["gcc", "clang", "clang-14", "clang-16", "clang-19", "rustc", "no-such-gcc"]);
+        if let Err(error) = suite.programs(Extent::Smoke) {
+            eprintln!("skipped: {error}");
+            return;
+        }
+        let benchmarks = suite.benchmarks(Extent::Smoke).expect("settings are right");
+        assert_eq!(benchmarks.len(), 10);
+        let rounds = Rounds { count: 1, warm_up: 0 };
+        let mut rows = Vec::new();
+        for benchmark in &benchmarks {
+            let mut alternatives = (benchmark.make)().expect("all give what plain Rust gives");
+            rows.push(
+                compare(&benchmark.name, &mut alternatives, rounds, &mut || {}).expect("it runs"),
+            );
+        }
+        let studies = suite.studies(Extent::Smoke, &rows, &Silent).expect("programs are there");
+        let lead = studies[0].lead.as_deref().expect("products were timed");
+        assert!(lead.starts_with("A Montgomery multiplication of 6 words takes"), "{lead}");
+        for table in studies.iter().flat_map(|study| &study.tables) {
+            assert!(!table.rows.is_empty(), "{}", table.caption);
+            assert!(
+                table.rows.iter().all(|row| row.len() == table.head.len()),
+                "{}",
+                table.caption
+            );
+        }
+        let absent =
+            studies.iter().flat_map(|study| &study.tables).find(|table| table.caption == "Absent");
+        let rows = &absent.expect("no-such-gcc is").rows;
+        assert!(rows.iter().any(|row| row[0] == "no-such-gcc"), "{rows:?}");
+    }
+
+    /// What assembly says of itself is known: rows of MULX, two chains of carries.
+    #[test]
+    fn instructions_of_assembly_are_those_written() {
+        let suite = suite(&["gcc", "clang", "clang-14", "clang-16", "clang-19", "rustc"]);
+        let programs = match suite.programs(Extent::Smoke) {
+            Ok(programs) => programs,
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                return;
+            }
+        };
+        for build in &programs.builds {
+            for (kernel, words) in [(KERNELS[3], 4), (KERNELS[4], 6)] {
+                let routine = build.routine(kernel, Style::Assembly).expect("it is in the program");
+                let (code, chains) = (routine.code, words * (2 * words - 1));
+                assert_eq!((code.mulx, code.adcx, code.adox), (2 * words * words, chains, chains));
+                assert_eq!((code.mul, code.branches, code.calls), (words, 0, 0));
+                if let Some(reported) = routine.reported_stack {
+                    assert!(reported <= code.stack_bytes, "{reported} {code:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn without_any_compiler() {
+        let nothing = suite(&["no-such-gcc"]);
+        assert!(nothing.benchmarks(Extent::Smoke).expect("tests pass").is_empty());
+        let benchmarks = nothing.benchmarks(Extent::Full).expect("listing needs no compiler");
+        let error = (benchmarks[0].make)().expect_err("none is there").to_string();
+        let said = if is_supported() { "no-such-gcc (not on PATH; install it" } else { "x86-64" };
+        assert!(error.contains(said), "{error}");
+    }
+
+    #[test]
+    fn a_compiler_that_fails_is_no_program() {
+        if !is_supported() {
+            eprintln!("skipped: {}", CompilersError::Machine);
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("gcc");
+        let script = "#!/bin/sh\ncase $1 in --version) echo 'gcc 99'; echo 'Free Software Foundation';; *) echo 'error: no' >&2; exit 1;; esac\n";
+        std::fs::write(&path, script).expect("writable");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&path, mode).expect("our file");
+        let error =
+            suite(&[&path.display().to_string()]).programs(Extent::Full).expect_err("it fails");
+        assert_eq!(error.to_string(), "no compiler could make a program");
+        let source = std::error::Error::source(&error).expect("its reason").to_string();
+        assert!(source.contains("cannot compile: error: no"), "{source}");
+    }
+}

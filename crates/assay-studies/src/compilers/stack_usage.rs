@@ -1,0 +1,62 @@
+//! What gcc and clang say of the stack that functions use: the files of `-fstack-usage`.
+
+use std::collections::BTreeMap;
+
+/// gcc counts the return address, clang does not.
+const RETURN_ADDRESS: u64 = 8;
+
+/// A line that is none of the format.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line} of the stack usage is not `FILE:LINE:FUNCTION BYTES KIND`: {text}")]
+pub(super) struct StackUsageError {
+    line: usize,
+    text: String,
+}
+
+/// Bytes by function, without the return address.
+pub(super) fn parse(
+    text: &str,
+    counts_return_address: bool,
+) -> Result<BTreeMap<String, u64>, StackUsageError> {
+    let mut functions = BTreeMap::new();
+    for (index, line) in text.lines().enumerate() {
+        let malformed = || StackUsageError { line: index + 1, text: line.to_owned() };
+        let mut fields = line.split('\t');
+        let (Some(place), Some(bytes), Some(_)) = (fields.next(), fields.next(), fields.next())
+        else {
+            return Err(malformed());
+        };
+        let (_, function) = place.rsplit_once(':').ok_or_else(malformed)?;
+        let bytes: u64 = bytes.parse().map_err(|_| malformed())?;
+        let own = if counts_return_address { bytes.saturating_sub(RETURN_ADDRESS) } else { bytes };
+        functions.insert(function.to_owned(), own);
+    }
+    Ok(functions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_gcc_and_clang() {
+        let gcc = "../sources/portable.c:4:6:add256_portable\t8\tstatic\n\
+            ../sources/portable.c:69:6:mont_mul_6_portable\t304\tdynamic,bounded\n";
+        let found = parse(gcc, true).expect("gcc's");
+        assert_eq!(found.get("add256_portable"), Some(&0));
+        assert_eq!(found.get("mont_mul_6_portable"), Some(&296));
+        let clang = "/tmp/a:b/portable.c:69:mont_mul_6_portable\t48\tstatic\n";
+        assert_eq!(parse(clang, false).expect("clang's").get("mont_mul_6_portable"), Some(&48));
+        assert!(parse("", true).expect("nothing").is_empty());
+    }
+
+    #[test]
+    fn lines_of_another_format() {
+        for line in
+            ["main 8 static", "a.c:1:main\teight\tstatic", "main\t8\tstatic", "a.c:1:main\t8"]
+        {
+            let error = parse(&format!("a.c:1:f\t0\tstatic\n{line}\n"), false).expect_err(line);
+            assert!(error.to_string().starts_with("line 2 of"), "{error}");
+        }
+    }
+}
