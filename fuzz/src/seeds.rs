@@ -53,7 +53,7 @@ fn main() {
                 (state >> 56) as u8
             })
             .collect();
-        for target in ["hashes", "muhash", "signature", "numbers", "compact", "transport", "slh_dsa"] {
+        for target in ["hashes", "muhash", "signature", "numbers", "compact", "transport", "slh_dsa", "curves"] {
             seeds.add(target, &bytes);
         }
     }

@@ -1,0 +1,171 @@
+//! Points of BLS12-381 in every format, signatures over it, and the precompiles of the Ethereum virtual machine: verdicts and
+//! bytes are blst's, and what is accepted is written as it was read.
+
+#![no_main]
+
+use assay_fuzz::Input;
+use assay_pairing::bls::{PublicKey, SecretKey, Signature, verify};
+use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve};
+use assay_pairing::evm::{self, ModexpRules, PrecompileError};
+use blst::{BLST_ERROR, min_pk, min_sig};
+use libfuzzer_sys::fuzz_target;
+
+const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
+/// What a call may cost: the gas that a block of a test chain has.
+const GAS_MAX: u64 = 300_000;
+
+fuzz_target!(|data: &[u8]| {
+    let mut input = Input(data);
+    match input.byte() % 4 {
+        0 => first_group(&mut input),
+        1 => second_group(&mut input),
+        2 => signed(&mut input),
+        _ => precompiles(&mut input),
+    }
+});
+
+/// A multiple of the generator; infinity among them.
+fn point<C: Curve>(input: &mut Input<'_>) -> Affine<C> {
+    let number = u64::from_le_bytes(input.array());
+    C::GENERATOR.multiply(&[number, 0, 0, number >> 32]).to_affine()
+}
+
+/// Bytes with some of them changed: where, and by what.
+fn edited<const N: usize>(mut bytes: [u8; N], input: &mut Input<'_>) -> [u8; N] {
+    if input.byte() & 1 == 0 {
+        for change in input.rest().chunks_exact(2).take(4) {
+            bytes[usize::from(change[0]) % N] ^= change[1];
+        }
+        return bytes;
+    }
+    input.array()
+}
+
+fn first_group(input: &mut Input<'_>) {
+    let point = point::<BlsG1>(input);
+    if input.byte() & 1 == 0 {
+        let bytes = edited(point.to_compressed(), input);
+        let (ours, theirs) =
+            (Affine::<BlsG1>::from_compressed(&bytes), min_sig::Signature::sig_validate(&bytes, false));
+        assert_eq!(ours.is_ok(), theirs.is_ok(), "{bytes:02x?} {ours:?} {theirs:?}");
+        if let (Ok(point), Ok(other)) = (ours, theirs) {
+            assert_eq!(point.to_compressed(), bytes);
+            assert_eq!(point.to_uncompressed(), other.serialize());
+        }
+        return;
+    }
+    let bytes = edited(point.to_uncompressed(), input);
+    let ours = Affine::<BlsG1>::from_uncompressed(&bytes);
+    // blst takes the compressed format here as well.
+    let is_compressed = bytes[0] & 0x80 != 0;
+    let theirs = min_sig::Signature::sig_validate(&bytes, false);
+    assert_eq!(ours.is_ok(), theirs.is_ok() && !is_compressed, "{bytes:02x?} {ours:?} {theirs:?}");
+    if let Ok(point) = ours {
+        assert_eq!(point.to_uncompressed(), bytes);
+        assert_eq!(Affine::<BlsG1>::from_evm(&point.to_evm()), Ok(point));
+    }
+}
+
+fn second_group(input: &mut Input<'_>) {
+    let point = point::<BlsG2>(input);
+    if input.byte() & 1 == 0 {
+        let bytes = edited(point.to_compressed(), input);
+        let (ours, theirs) =
+            (Affine::<BlsG2>::from_compressed(&bytes), min_pk::Signature::sig_validate(&bytes, false));
+        assert_eq!(ours.is_ok(), theirs.is_ok(), "{bytes:02x?} {ours:?} {theirs:?}");
+        if let (Ok(point), Ok(other)) = (ours, theirs) {
+            assert_eq!(point.to_compressed(), bytes);
+            assert_eq!(point.to_uncompressed(), other.serialize());
+        }
+        return;
+    }
+    let bytes = edited(point.to_uncompressed(), input);
+    let ours = Affine::<BlsG2>::from_uncompressed(&bytes);
+    let is_compressed = bytes[0] & 0x80 != 0;
+    let theirs = min_pk::Signature::sig_validate(&bytes, false);
+    assert_eq!(ours.is_ok(), theirs.is_ok() && !is_compressed, "{bytes:02x?} {ours:?} {theirs:?}");
+    if let Ok(point) = ours {
+        assert_eq!(point.to_uncompressed(), bytes);
+        assert_eq!(Affine::<BlsG2>::from_evm(&point.to_evm()), Ok(point));
+    }
+}
+
+/// A signature of a message by a key, with bytes of any of them changed.
+fn signed(input: &mut Input<'_>) {
+    let mut secret: [u8; 32] = input.array();
+    secret[0] &= 0x3f;
+    let Some(ours) = SecretKey::from_bytes(&secret) else { return };
+    let theirs = min_pk::SecretKey::from_bytes(&secret).expect("a secret below the order");
+    let message: [u8; 8] = input.array();
+    let (key, signature) = (ours.public_key().to_bytes(), ours.sign(&message).to_bytes());
+    assert_eq!(key, theirs.sk_to_pk().to_bytes());
+    assert_eq!(signature, theirs.sign(&message, DST, &[]).to_bytes());
+    let which = input.byte();
+    let mut other = message;
+    other[0] ^= which & 4;
+    let (key, signature) = match which & 3 {
+        0 => (edited(key, input), signature),
+        1 => (key, edited(signature, input)),
+        _ => (key, signature),
+    };
+    let is_valid = match (PublicKey::from_bytes(&key), Signature::from_bytes(&signature)) {
+        (Ok(key), Ok(signature)) => verify(&key, &other, &signature),
+        _ => false,
+    };
+    let by_blst = match (min_pk::PublicKey::from_bytes(&key), min_pk::Signature::from_bytes(&signature)) {
+        (Ok(key), Ok(signature)) => {
+            signature.verify(true, &other, DST, &[], &key, true) == BLST_ERROR::BLST_SUCCESS
+        }
+        _ => false,
+    };
+    assert_eq!(is_valid, by_blst, "{key:02x?} {signature:02x?}");
+}
+
+/// No input makes a precompile do anything but answer, and points in answers are points.
+fn precompiles(input: &mut Input<'_>) {
+    let which = input.byte();
+    let mut bytes = Vec::new();
+    if input.byte() & 1 == 0 {
+        bytes.extend(match which % 9 {
+            0..3 => point::<BnG1>(input).to_evm().to_vec(),
+            3 | 5 => point::<BlsG1>(input).to_evm().to_vec(),
+            _ => point::<BlsG2>(input).to_evm().to_vec(),
+        });
+    }
+    bytes.extend(input.rest());
+    let bytes = bytes.as_slice();
+    match which % 9 {
+        0 => written::<BnG1, 64>(evm::ec_add(bytes), |point| Affine::<BnG1>::from_evm(point).is_ok()),
+        1 => written::<BnG1, 64>(evm::ec_mul(bytes), |point| Affine::<BnG1>::from_evm(point).is_ok()),
+        2 if evm::ec_pairing_gas(bytes.len()) < GAS_MAX => {
+            let _ = evm::ec_pairing(bytes);
+        }
+        3 => written::<BlsG1, 128>(evm::bls_g1_add(bytes), |point| Affine::<BlsG1>::from_evm(point).is_ok()),
+        4 => written::<BlsG2, 256>(evm::bls_g2_add(bytes), |point| Affine::<BlsG2>::from_evm(point).is_ok()),
+        5 if evm::bls_g1_msm_gas(bytes.len()) < GAS_MAX => {
+            written::<BlsG1, 128>(evm::bls_g1_msm(bytes), |point| Affine::<BlsG1>::from_evm(point).is_ok());
+        }
+        6 if evm::bls_pairing_gas(bytes.len()) < GAS_MAX => {
+            let _ = evm::bls_pairing(bytes);
+        }
+        7 if evm::modexp_gas(bytes, ModexpRules::Osaka) < GAS_MAX => {
+            let _ = evm::modexp(bytes);
+        }
+        8 if evm::blake2f_gas(bytes).is_none_or(|gas| gas < GAS_MAX) => {
+            let _ = evm::blake2f(bytes);
+        }
+        _ => {
+            let _ = (evm::p256_verify(bytes), Affine::<BnG2>::from_evm(&Input(bytes).array()));
+        }
+    }
+}
+
+/// The answer, if there is one, is a point.
+fn written<C: Curve, const N: usize>(
+    answer: Result<[u8; N], PrecompileError>,
+    is_point: impl Fn(&[u8; N]) -> bool,
+) {
+    if let Ok(bytes) = answer {
+        assert!(is_point(&bytes), "{bytes:02x?}");
+    }
+}
