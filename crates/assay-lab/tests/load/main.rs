@@ -147,6 +147,8 @@ fn hostile_clients_are_told_apart() {
     let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
     let mut options = options(&server, dir.path(), Mix::Heavy);
     (options.clients, options.hostile, options.rate) = (18, 0.56, Some(200.0));
+    // Enough for a client to ask much and come again while other tests run.
+    options.seconds = Duration::from_secs(3);
     let report = load(&options);
     let [quiet, hostile] = report.passes.as_slice() else { panic!("two passes") };
     assert_eq!((quiet.honest, quiet.hostile), (8, 0));

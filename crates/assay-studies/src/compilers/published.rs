@@ -1,4 +1,4 @@
-//! Published claims next to the nearest ratios here, as data: `plans/published/compilers.toml`, which explains its keys.
+//! Published claims next to the nearest ratios here, as data: `plans/claims/compilers.toml`, which explains its keys.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::kernel::{KERNELS, Kernel, Style};
 use super::{Programs, tables};
 use crate::pairing::interval;
 
-const CLAIMS: &str = include_str!("../../../../plans/published/compilers.toml");
+const CLAIMS: &str = include_str!("../../../../plans/claims/compilers.toml");
 
 /// The format this program knows.
 const FORMAT: u32 = 1;
