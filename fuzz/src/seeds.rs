@@ -89,9 +89,13 @@ fn forged(seeds: &mut Seeds, name: &str) {
     let mut options =
         ForgeOptions { seed: 1, scale: 0.01, stop_height: Some(106), ..ForgeOptions::default() };
     let mut forged = forge(&recipe, &options, folder.path(), &mut ());
-    // A chain of eras has a block for each of them at least.
-    if let Err(ForgeError::Options(OptionsError::Scale { min, .. })) = forged {
-        options.scale = min;
+    // A chain of eras has a block for each of them at least, and blocks may be too full for all that is asked of them.
+    for _ in 0..2 {
+        match forged {
+            Err(ForgeError::Options(OptionsError::Scale { min, .. })) => options.scale = min,
+            Err(ForgeError::Options(OptionsError::ByteScale { max, .. })) => options.byte_scale = max,
+            _ => break,
+        }
         forged = forge(&recipe, &options, folder.path(), &mut ());
     }
     forged.expect("a forged chain");

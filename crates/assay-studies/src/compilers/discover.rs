@@ -77,6 +77,11 @@ pub(super) struct Found {
     pub(super) absent: Vec<Absent>,
 }
 
+/// Whether there is a program of any of these names; what it is nobody asks.
+pub(super) fn any_is_there(names: &[String], path: &OsStr) -> bool {
+    names.iter().any(|name| place(name, path).is_some())
+}
+
 impl Found {
     /// Looks for these names in the folders of `path`, a list as in the variable PATH; commands run in `folder`. Two names of one
     /// program, or of two with the same version, are one compiler.
