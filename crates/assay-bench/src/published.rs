@@ -185,10 +185,19 @@ mod tests {
             }
             names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
         }
+        // Claims that are no figures of a benchmark are read by the study that they belong to.
+        let claims = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/claims");
+        for entry in std::fs::read_dir(claims).expect("the folder of claims") {
+            let path = entry.expect("an entry").path();
+            names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+        }
         names.sort_unstable();
         let mut plans: Vec<&str> = BenchPlan::builtin_names().collect();
         plans.sort_unstable();
-        assert_eq!(names, plans, "a file for each built-in plan, and no other");
+        assert_eq!(
+            names, plans,
+            "a file of figures or of claims for each built-in plan, and no other"
+        );
     }
 
     #[test]

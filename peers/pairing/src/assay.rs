@@ -1,9 +1,12 @@
-//! assay-pairing: this repository's own curves, on the calling thread alone.
+//! assay-pairing: this repository's own curves. The crate takes no threads; sums and batches are cut into a part for each here.
 
 mod evm;
 mod kzg;
 
 use std::hint::black_box;
+use std::num::NonZero;
+use std::ops::Range;
+use std::thread;
 
 use anyhow::Context as _;
 use assay_pairing::bls::{self, PublicKey, SecretKey, Signature};
@@ -207,6 +210,41 @@ fn top_of_tower<F: TowerField + Canonical>(table: &mut Table, curve: &'static st
     });
 }
 
+/// Threads that the work may take.
+fn threads(work: &Work) -> usize {
+    match work.threads {
+        0 => thread::available_parallelism().map_or(1, NonZero::get),
+        threads => threads,
+    }
+}
+
+/// Fewer points are not worth a thread.
+const POINTS_OF_A_PART: usize = 128;
+/// And fewer signatures.
+const SIGNATURES_OF_A_PART: usize = 8;
+
+/// What is made of equal parts of so many things, one for each thread, but for parts that would have fewer than `least`.
+fn in_parts<R: Send>(
+    count: usize,
+    threads: usize,
+    least: usize,
+    make: impl Fn(Range<usize>) -> R + Sync,
+) -> Vec<R> {
+    let parts = threads.min(count / least).max(1);
+    if parts == 1 {
+        return vec![make(0..count)];
+    }
+    let make = &make;
+    let range = |part: usize| part * count / parts..(part + 1) * count / parts;
+    thread::scope(|scope| {
+        let others: Vec<_> =
+            (1..parts).map(|part| scope.spawn(move || make(range(part)))).collect();
+        let first = make(range(0));
+        let others = others.into_iter().map(|other| other.join().expect("no part panics"));
+        std::iter::once(first).chain(others).collect()
+    })
+}
+
 fn group<C: MultiScalar<Base: Canonical>>(
     table: &mut Table,
     curve: &'static str,
@@ -235,14 +273,20 @@ fn group<C: MultiScalar<Base: Canonical>>(
             black_box(point.multiply(&scalars[index]));
         }))
     });
-    let how = "msm::sum_of_products, one thread";
+    let how = "msm::sum_of_products, a part of the points on each thread";
     table.add(curve, format!("{label}-msm"), how, move |work| {
         let points = points::<C>(work, label, work.size);
         let scalars: Vec<_> = (0..work.size).map(|index| scalar::<C>(work, "fr", index)).collect();
-        let answer = point_bytes(&msm::sum_of_products(&points, &scalars));
-        Ok(Prepared::new(answer, move |iterations| {
+        let threads = threads(work);
+        let sum = move || {
+            let parts = in_parts(points.len(), threads, POINTS_OF_A_PART, |part| {
+                msm::sum_of_products(&points[part.clone()], &scalars[part])
+            });
+            parts.into_iter().fold(Jacobian::INFINITY, |sum, part| sum + part)
+        };
+        Ok(Prepared::new(point_bytes(&sum()), move |iterations| {
             for _ in 0..iterations {
-                black_box(msm::sum_of_products(&points, &scalars));
+                black_box(sum());
             }
         }))
     });
@@ -373,11 +417,13 @@ struct Signers {
 }
 
 impl Signers {
-    fn is_valid(&self) -> bool {
-        let signed: Vec<bls::Signed<'_>> = (0..self.keys.len())
-            .map(|k| (self.keys[k], &self.messages[k][..], self.signatures[k]))
-            .collect();
-        bls::verify_batch(&signed, &[3; 32])
+    fn is_valid(&self, threads: usize) -> bool {
+        let parts = in_parts(self.keys.len(), threads, SIGNATURES_OF_A_PART, |part| {
+            let signed: Vec<bls::Signed<'_>> =
+                part.map(|k| (self.keys[k], &self.messages[k][..], self.signatures[k])).collect();
+            bls::verify_batch(&signed, &[3; 32])
+        });
+        parts.into_iter().all(|is_valid| is_valid)
     }
 }
 
@@ -444,12 +490,14 @@ fn signatures(table: &mut Table) {
         let (is_right, is_wrong) = (check(&right), check(&other));
         Ok(checked(is_right, is_wrong, move || check(&right)))
     });
-    table.add(GROUP, "batch-verify", "bls::verify_batch, weights of 128 bits", |work| {
+    let how = "bls::verify_batch, weights of 128 bits, a part on each thread";
+    table.add(GROUP, "batch-verify", how, |work| {
+        let threads = threads(work);
         let mut made = signed(work, work.size, |index| work.message(index));
-        let right = made.is_valid();
+        let right = made.is_valid(threads);
         made.messages[0][0] ^= 1;
-        let wrong = made.is_valid();
+        let wrong = made.is_valid(threads);
         made.messages[0][0] ^= 1;
-        Ok(checked(right, wrong, move || made.is_valid()))
+        Ok(checked(right, wrong, move || made.is_valid(threads)))
     });
 }
