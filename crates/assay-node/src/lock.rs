@@ -27,7 +27,9 @@ impl FolderLock {
         let file = file.map_err(failed)?;
         match file.try_lock() {
             Ok(()) => Ok(Self(file)),
-            Err(TryLockError::WouldBlock) => Err(NodeError::AlreadyRunning { path: dir.to_owned() }),
+            Err(TryLockError::WouldBlock) => {
+                Err(NodeError::AlreadyRunning { path: dir.to_owned() })
+            }
             Err(TryLockError::Error(source)) => Err(failed(source)),
         }
     }
