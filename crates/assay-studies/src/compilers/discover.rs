@@ -116,7 +116,7 @@ impl Found {
 }
 
 impl Found {
-    /// Two compilers of one release are told apart by the names of the plan.
+    /// Two compilers of one release are distinguished by the names of the plan.
     fn distinct(&self, compiler: Compiler) -> Compiler {
         let is_taken = self.compilers.iter().any(|other| other.label == compiler.label);
         let label = if is_taken {
