@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::child::Supervised;
 
+/// Between two looks at a command.
+const STEP: Duration = Duration::from_millis(100);
+
 /// Runs `command` to its end, without standard input. Its output goes through files in `folder`, so no pipe fills up.
 ///
 /// # Errors
@@ -30,7 +33,8 @@ pub fn output_within(
             let text = format!("it had not ended after {} s and was killed", at_most.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
-        child.wait(left);
+        // Where the kernel does not report an end (`pidfd_open`), waiting is sleeping.
+        child.wait(left.min(STEP));
     }
 }
 
