@@ -80,9 +80,9 @@ fn text_of<S: serde::Serializer>(error: &BuildFault, to: S) -> Result<S::Ok, S::
 }
 
 /// An error with its causes.
-fn whole_text(error: &BuildFault) -> String {
+pub fn whole_text(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(source) = cause {
         text = format!("{text}: {source}");
         cause = source.source();

@@ -2,8 +2,9 @@
 
 use assay_bench::harness::Row;
 use assay_bench::suite::{Study, StudyChart, StudyTable};
+use assay_lab::builds::whole_text;
 
-use super::build::{Build, BuildError};
+use super::build::Build;
 use super::discover::{Compiler, Family};
 use super::kernel::{KERNELS, Kernel, Style};
 use super::tables::{self, Timed, fastest, ns};
@@ -229,7 +230,7 @@ fn who(programs: &Programs) -> Study {
         tables.push(table("Absent", &["compiler", "why, and what to do"], 2, absent));
     }
     let missing = |one: &Missing| {
-        vec![found.compilers[one.compiler].label.clone(), one.flags.label(), chain(&one.why)]
+        vec![found.compilers[one.compiler].label.clone(), one.flags.label(), whole_text(&one.why)]
     };
     let failed: Vec<Vec<String>> = programs.missing.iter().map(missing).collect();
     if !failed.is_empty() {
@@ -249,15 +250,4 @@ fn who(programs: &Programs) -> Study {
         tables,
         ..Study::default()
     }
-}
-
-/// An error with its causes.
-fn chain(error: &BuildError) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
-    text
 }
