@@ -296,6 +296,30 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         Self::reduced_once(sum)
     }
 
+    /// The sum of products of as many pairs, reduced once.
+    ///
+    /// Bounds are those of [`Fe::sum_of_products`]; six products over four limbs may take a word more and two subtractions, since
+    /// 6 p^2 < 2 p R.
+    #[inline(always)]
+    pub(crate) fn sum_of<const T: usize>(a: [&Self; T], b: [&Self; T]) -> Self {
+        const {
+            let ratio = M::MODULUS[N - 1] as u128 + 1;
+            let has_a_word_more = N == 4 && T == 6 && T as u128 * ratio < 2 << 64;
+            assert!(has_a_word_more || (T as u128 + 1) * ratio < 1 << 64);
+        }
+        match backend::sum_of(&a.map(|a| &a.0), &b.map(|b| &b.0), Self::PRIME) {
+            Some(sum) => Self(sum, PhantomData),
+            None => Self::sum_of_slowly(a, b),
+        }
+    }
+
+    /// [`Fe::sum_of`] one product after the other: its oracle, and what other processors run.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn sum_of_slowly<const T: usize>(a: [&Self; T], b: [&Self; T]) -> Self {
+        a.iter().zip(b).fold(Self::ZERO, |sum, (a, b)| sum.plus(&a.multiply(b)))
+    }
+
     /// The power at compile time; elsewhere [`Field::power`].
     pub(crate) const fn const_power(&self, exponent: &[u64]) -> Self {
         let mut power = Self::ONE;

@@ -110,6 +110,25 @@ pub(crate) const fn bits(a: &[u64]) -> usize {
     0
 }
 
+/// Digits of a number, the lowest first, that are zero, or odd and below `2^(width - 1)` in magnitude with at least width - 1 zeros
+/// after each (non-adjacent forms of that width, from 2 to 8). As many places as the number has bits, and one more, are enough.
+pub(crate) fn non_adjacent<const PLACES: usize>(number: &[u64], width: usize) -> [i8; PLACES] {
+    let mut digits = [0; PLACES];
+    let (mut place, mut carry) = (0, false);
+    while place < PLACES {
+        if bit(number, place) == carry {
+            place += 1;
+            continue;
+        }
+        let bits = (0..width).rev().fold(0, |sum, k| sum << 1 | i16::from(bit(number, place + k)));
+        let window = bits + i16::from(carry);
+        carry = window >= 1 << (width - 1);
+        digits[place] = (window - (i16::from(carry) << width)) as i8;
+        place += width;
+    }
+    digits
+}
+
 /// `2^exponent mod modulus` by doubling; the modulus must have its highest bit clear.
 pub(crate) const fn power_of_two<const N: usize>(exponent: usize, modulus: &[u64; N]) -> [u64; N] {
     let mut power = [0; N];

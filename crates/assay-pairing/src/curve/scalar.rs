@@ -30,27 +30,9 @@ impl Short {
 
     /// Digits of the width-w non-adjacent form, least significant first.
     fn digits(self) -> [i8; PLACES] {
-        let mut digits = [0; PLACES];
-        let mut rest = self.magnitude;
-        // What a negative digit carries above 128 bits.
-        let mut above = 0u128;
-        for digit in &mut digits {
-            if rest & 1 == 1 {
-                let low = (rest & ((1 << WIDTH) - 1)) as i8;
-                let value = if low >= 1 << (WIDTH - 1) { low - (1 << WIDTH) } else { low };
-                if value >= 0 {
-                    rest -= value as u128;
-                } else {
-                    let (sum, is_above) = rest.overflowing_add(u128::from(value.unsigned_abs()));
-                    rest = sum;
-                    above = u128::from(is_above);
-                }
-                *digit = if self.is_negative { -value } else { value };
-            }
-            rest = rest >> 1 | above << 127;
-            above = 0;
-        }
-        digits
+        let number = [self.magnitude as u64, (self.magnitude >> 64) as u64];
+        let digits = limbs::non_adjacent(&number, WIDTH);
+        if self.is_negative { digits.map(|digit: i8| -digit) } else { digits }
     }
 }
 

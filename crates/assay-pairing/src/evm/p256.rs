@@ -148,11 +148,14 @@ impl Point {
 }
 
 /// Bits of a digit, which are odd and below 2^(WIDTH - 1) in magnitude.
-const WIDTH: u32 = 5;
+const WIDTH: usize = 5;
+
+/// Numbers of 256 bits have digits at places up to 256.
+const PLACES: usize = 257;
 
 /// `a P + b Q` by Straus's method, with digits in non-adjacent form.
 fn sum_of_products(numbers: [[u64; 5]; 2], points: [&Point; 2]) -> Point {
-    let digits = numbers.map(digits);
+    let digits = numbers.map(|number| limbs::non_adjacent::<PLACES>(&number, WIDTH));
     let multiples = points.map(|point| {
         let twice = point.double();
         let mut multiples = [*point; 1 << (WIDTH - 2)];
@@ -176,26 +179,4 @@ fn sum_of_products(numbers: [[u64; 5]; 2], points: [&Point; 2]) -> Point {
         }
     }
     sum
-}
-
-/// Numbers of 256 bits have digits at places up to 256.
-const PLACES: usize = 257;
-
-fn digits(number: [u64; 5]) -> [i8; PLACES] {
-    let mut digits = [0; PLACES];
-    let (mut place, mut carry) = (0, 0u64);
-    while place < PLACES {
-        let bit = u64::from(limbs::bit(&number, place));
-        if bit == carry {
-            place += 1;
-            continue;
-        }
-        let bits = (0..WIDTH as usize).rev();
-        let window = bits.fold(0, |sum, k| sum << 1 | i64::from(limbs::bit(&number, place + k)))
-            + carry as i64;
-        carry = u64::from(window >= 1 << (WIDTH - 1));
-        digits[place] = (window - ((carry as i64) << WIDTH)) as i8;
-        place += WIDTH as usize;
-    }
-    digits
 }

@@ -5,6 +5,8 @@ mod carries;
 #[cfg(target_arch = "x86_64")]
 mod mulx;
 #[cfg(target_arch = "x86_64")]
+mod sums;
+#[cfg(target_arch = "x86_64")]
 mod wide;
 
 /// A prime in memory: its limbs, after them `-1 / p mod 2^128`, then zeros; or a multiple of it, without the inverse.
@@ -105,6 +107,43 @@ pub(super) fn product<const N: usize>(
         }
     }
     None
+}
+
+/// The Montgomery sum of products (`Fe::sum_of`).
+#[inline(always)]
+pub(super) fn sum_of<const N: usize, const T: usize>(
+    a: &[&[u64; N]; T],
+    b: &[&[u64; N]; T],
+    prime: &'static Prime,
+) -> Option<[u64; N]> {
+    #[cfg(target_arch = "x86_64")]
+    if mulx::is_available() {
+        return match (N, T) {
+            (4, 2) => widened(sums::sum_4_of_2(&chunks(a)?, &chunks(b)?, prime)),
+            (4, 3) => widened(sums::sum_4_of_3(&chunks(a)?, &chunks(b)?, prime)),
+            (4, 6) => widened(sums::sum_4_of_6(&chunks(a)?, &chunks(b)?, prime)),
+            (6, 2) => widened(sums::sum_6_of_2(&chunks(a)?, &chunks(b)?, prime)),
+            (6, 3) => widened(sums::sum_6_of_3(&chunks(a)?, &chunks(b)?, prime)),
+            (6, 4) => widened(sums::sum_6_of_4(&chunks(a)?, &chunks(b)?, prime)),
+            (6, 6) => widened(sums::sum_6_of_6(&chunks(a)?, &chunks(b)?, prime)),
+            _ => None,
+        };
+    }
+    None
+}
+
+/// The same list by sizes that the caller has looked at.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn chunks<'a, const N: usize, const T: usize, const L: usize, const K: usize>(
+    list: &[&'a [u64; N]; T],
+) -> Option<[&'a [u64; L]; K]> {
+    let list: &[_; K] = list.first_chunk()?;
+    let mut chunks = [list[0].first_chunk()?; K];
+    for (chunk, limbs) in chunks.iter_mut().zip(list) {
+        *chunk = limbs.first_chunk()?;
+    }
+    Some(chunks)
 }
 
 /// Sets a number of 2 N limbs to the product of two numbers; `false` where there is nothing for this CPU.

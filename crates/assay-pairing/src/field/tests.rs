@@ -75,6 +75,39 @@ fn arithmetic() {
     check::<pallas::FrModulus, 4>(100_000);
 }
 
+/// Sums by kernels, of elements that are often zero, one or the largest.
+fn check_sums<M: Modulus<N>, const N: usize, const T: usize>() {
+    let mut rng = Rng::new(6);
+    let edges = [Fe::<M, N>::ZERO, Fe::ONE, -Fe::ONE, Fe::raw(limbs::minus_small(&M::MODULUS, 1))];
+    for case in 0..50_000 {
+        let mut element = || match rng.word() % 8 {
+            edge if (edge as usize) < edges.len() => edges[edge as usize],
+            _ => rng.fe::<M, N>(),
+        };
+        // The largest sum of all first.
+        let mut factors = || core::array::from_fn(|_| if case == 0 { edges[3] } else { element() });
+        let (a, b): ([_; T], [_; T]) = (factors(), factors());
+        let (a, b) = (a.each_ref(), b.each_ref());
+        assert_eq!(Fe::sum_of(a, b), Fe::sum_of_slowly(a, b), "{a:?} {b:?}");
+    }
+}
+
+#[test]
+fn sums_of_products_by_kernels() {
+    check_sums::<bn254::FpModulus, 4, 2>();
+    check_sums::<bn254::FpModulus, 4, 3>();
+    check_sums::<bn254::FpModulus, 4, 6>();
+    check_sums::<bn254_nogami::FpModulus, 4, 2>();
+    check_sums::<bn254_nogami::FpModulus, 4, 3>();
+    check_sums::<bn254_nogami::FpModulus, 4, 6>();
+    check_sums::<bls12_377::FpModulus, 6, 2>();
+    check_sums::<bls12_377::FpModulus, 6, 3>();
+    check_sums::<bls12_377::FpModulus, 6, 4>();
+    check_sums::<bls12_377::FpModulus, 6, 6>();
+    check_sums::<bls12_381::FpModulus, 6, 2>();
+    check_sums::<bls12_381::FpModulus, 6, 6>();
+}
+
 fn check_two_products<M: Modulus<N>, const N: usize>() {
     let mut rng = Rng::new(2);
     for _ in 0..100_000 {

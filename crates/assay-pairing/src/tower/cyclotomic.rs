@@ -1,6 +1,7 @@
 //! The cyclotomic subgroup of Fp12, where the results of pairings are: in the tower, or in lanes.
 
 use super::{Fp12, TowerField, compressed};
+use crate::limbs;
 
 /// What a final exponentiation does with elements of the subgroup.
 pub trait Cyclotomic: Copy {
@@ -19,24 +20,41 @@ pub trait Cyclotomic: Copy {
     #[must_use]
     fn squared(&self, count: usize) -> Self;
 
-    /// The power, by digits of the non-adjacent form: those of three times the exponent less those of the exponent.
+    /// The power, by digits that are zero or odd (non-adjacent forms), of the width that takes the fewest products.
     #[must_use]
     fn power_of(&self, exponent: u64) -> Self {
-        let (triple, single) = (3 * u128::from(exponent), u128::from(exponent));
-        let Some(top) = triple.checked_ilog2() else { return Self::one() };
-        let inverse = self.conjugate();
-        let (mut power, mut squarings) = (*self, 0);
-        for index in (1..top).rev() {
+        let forms = (2..=5).map(|width| limbs::non_adjacent::<65>(&[exponent], width));
+        let digits = forms.min_by_key(|digits| products(digits)).expect("some widths");
+        let mut odd = vec![*self];
+        if largest(&digits) > 1 {
+            let square = self.squared(1);
+            for k in 0..largest(&digits) / 2 {
+                odd.push(odd[k].times(&square));
+            }
+        }
+        let (mut power, mut squarings) = (None::<Self>, 0);
+        for digit in digits.iter().rev() {
             squarings += 1;
-            let digit = (triple >> index & 1) as i8 - (single >> index & 1) as i8;
-            if digit != 0 {
-                let factor = if digit > 0 { self } else { &inverse };
-                power = power.squared(squarings).times(factor);
+            if *digit != 0 {
+                let factor = odd[digit.unsigned_abs() as usize / 2];
+                let factor = if *digit > 0 { factor } else { factor.conjugate() };
+                power = Some(power.map_or(factor, |power| power.squared(squarings).times(&factor)));
                 squarings = 0;
             }
         }
-        power.squared(squarings)
+        power.map_or_else(Self::one, |power| power.squared(squarings))
     }
+}
+
+/// The largest digit's magnitude.
+fn largest(digits: &[i8]) -> usize {
+    digits.iter().map(|digit| digit.unsigned_abs()).max().unwrap_or(0).into()
+}
+
+/// Products of a power by these digits: for digits, and for odd multiples up to the largest.
+fn products(digits: &[i8]) -> usize {
+    let multiples = if largest(digits) > 1 { largest(digits).div_ceil(2) } else { 0 };
+    digits.iter().filter(|digit| **digit != 0).count() + multiples
 }
 
 impl<F: TowerField> Cyclotomic for Fp12<F> {

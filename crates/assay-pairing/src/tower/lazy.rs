@@ -396,24 +396,6 @@ pub(super) fn product_014<M: TowerModulus<N>, const N: usize>(
     Fp12 { c0: p0.reduced_with_v_times(&p1), c1 }
 }
 
-/// The product with `b0 + b3 w + b4 v w`.
-pub(super) fn product_034<M: TowerModulus<N>, const N: usize>(
-    a: &Fp12<Fe<M, N>>,
-    b0: &Fp2<Fe<M, N>>,
-    b3: &Fp2<Fe<M, N>>,
-    b4: &Fp2<Fe<M, N>>,
-) -> Fp12<Fe<M, N>> {
-    let (mut p0, mut p1, mut sums) = (Sextic::ZERO, Sextic::ZERO, Sextic::ZERO);
-    p0.plain[0].set_product(factor(&a.c0.c0), factor(b0));
-    p0.plain[1].set_product(factor(&a.c0.c1), factor(b0));
-    p0.plain[2].set_product(factor(&a.c0.c2), factor(b0));
-    p1.set_product_01(factors(&a.c1), [factor(b3), factor(b4)]);
-    let b03 = pair_sum(b0, b3);
-    sums.set_product_01(factors(&half_sum(&a.c0, &a.c1)), [factor(&b03), factor(b4)]);
-    let c1 = sums.reduced_difference(&p0, &p1);
-    Fp12 { c0: p0.reduced_with_v_times(&p1), c1 }
-}
-
 /// `a^2 + b^2 xi` and `2 a b`: a square in Fp4.
 #[inline(never)]
 pub(super) fn square_4<M: TowerModulus<N>, const N: usize>(

@@ -1,7 +1,7 @@
 //! Towers against the definition: polynomials multiplied coefficient by coefficient.
 
 use super::cyclotomic::Cyclotomic as _;
-use super::{Fp2, Fp6, Fp12, TowerField, TowerModulus, compressed, lazy};
+use super::{Fp2, Fp6, Fp12, TowerField, TowerModulus, TowerRing as _, compressed, lazy, sums};
 use crate::field::{Fe, Field as _};
 use crate::testing::Rng;
 use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
@@ -45,7 +45,14 @@ fn check<M: TowerModulus<N>, const N: usize>() {
             c1: Fp6 { c0: c1[0], c1: c1[1], c2: zero },
         };
         assert_eq!(lazy::product_014(&a, &x, &y, &z), a * line([x, y], [zero, z]));
-        assert_eq!(lazy::product_034(&a, &x, &y, &z), a * line([x, zero], [y, z]));
+        assert_eq!(sums::product_034(&a, &x, &y, &z), a * line([x, zero], [y, z]));
+        // Both ways, whichever of them the curve takes.
+        let (u, v) = (a.c0.c0, a.c1.c1);
+        let product =
+            Fp2 { c0: u.c0 * v.c0 + (u.c1 * v.c1).times_u_square(), c1: u.c0 * v.c1 + u.c1 * v.c0 };
+        let square = [u * u + (v * v).times_xi(), (u * v).double()];
+        assert_eq!([lazy::product_2(&u, &v), sums::product_2(&u, &v)], [product; 2]);
+        assert_eq!([lazy::square_4(&u, &v), sums::square_4(&u, &v)], [square; 2]);
         let x = a.c0.c0;
         assert_eq!(x.square(), x * x);
         assert_eq!(x.times_xi(), x * xi);

@@ -17,18 +17,27 @@ pub(super) fn is_available() -> bool {
     has(CpuFeature::Adx)
 }
 
-/// Adds a limb of one factor times the other to the sum in registers, of which the last is the word above.
-macro_rules! add_row {
-    ($b:literal, $top:literal; $($limb:literal $above:literal $at:literal),+) => {
+/// Adds a number in `rdx` times a factor to the sum in registers; both carries are left for the word above the last.
+macro_rules! add_multiple {
+    ($a:literal; $($limb:literal $above:literal $at:literal),+) => {
         concat!(
-            "mov rdx, [rdi + ", $b, "]\n",
             // Clears both carries.
             "xor r15d, r15d\n",
             $(
-                "mulx rax, r15, [rsi + ", $at, "]\n",
+                "mulx rax, r15, [", $a, " + ", $at, "]\n",
                 "adcx ", $limb, ", r15\n",
                 "adox ", $above, ", rax\n",
             )+
+        )
+    };
+}
+
+/// Adds a limb of one factor times the other to the sum in registers, of which the last is the word above.
+macro_rules! add_row {
+    ($b:literal, $top:literal; $($limbs:tt)+) => {
+        concat!(
+            "mov rdx, [rdi + ", $b, "]\n",
+            add_multiple!("rsi"; $($limbs)+),
             "adc ", $top, ", 0\n",
         )
     };
@@ -51,19 +60,13 @@ macro_rules! start_row {
     };
 }
 
-/// Adds the multiple of the prime that makes the lowest word of the sum zero.
+/// Makes the lowest word of the sum zero by a multiple of the prime; both carries are left.
 macro_rules! clear_lowest {
-    ($lowest:literal, $inverse:literal, $top:literal; $($limb:literal $above:literal $at:literal),+) => {
+    ($lowest:literal, $inverse:literal; $($limbs:tt)+) => {
         concat!(
             "mov rdx, ", $lowest, "\n",
             "imul rdx, [rcx + ", $inverse, "]\n",
-            "xor r15d, r15d\n",
-            $(
-                "mulx rax, r15, [rcx + ", $at, "]\n",
-                "adcx ", $limb, ", r15\n",
-                "adox ", $above, ", rax\n",
-            )+
-            "adc ", $top, ", 0\n",
+            add_multiple!("rcx"; $($limbs)+),
         )
     };
 }
@@ -71,7 +74,10 @@ macro_rules! clear_lowest {
 /// Clears the lowest of six words; then it is zero and takes the place of the top one.
 macro_rules! clear_6 {
     ($t0:literal $t1:literal $t2:literal $t3:literal $t4:literal $t5:literal $t6:literal) => {
-        clear_lowest!($t0, 48, $t6; $t0 $t1 0, $t1 $t2 8, $t2 $t3 16, $t3 $t4 24, $t4 $t5 32, $t5 $t6 40)
+        concat!(
+            clear_lowest!($t0, 48; $t0 $t1 0, $t1 $t2 8, $t2 $t3 16, $t3 $t4 24, $t4 $t5 32, $t5 $t6 40),
+            "adc ", $t6, ", 0\n",
+        )
     };
 }
 
@@ -88,7 +94,10 @@ macro_rules! row_6 {
 /// The same over four limbs.
 macro_rules! clear_4 {
     ($t0:literal $t1:literal $t2:literal $t3:literal $t4:literal) => {
-        clear_lowest!($t0, 32, $t4; $t0 $t1 0, $t1 $t2 8, $t2 $t3 16, $t3 $t4 24)
+        concat!(
+            clear_lowest!($t0, 32; $t0 $t1 0, $t1 $t2 8, $t2 $t3 16, $t3 $t4 24),
+            "adc ", $t4, ", 0\n",
+        )
     };
 }
 
@@ -113,6 +122,8 @@ macro_rules! kernel {
         }
     };
 }
+
+pub(super) use {add_multiple, clear_4, clear_6, clear_lowest, kernel};
 
 kernel!(
     kernel_6:
