@@ -1,6 +1,6 @@
 //! Two files of results beside each other: the same benchmarks before and after a change, or on two machines.
 //!
-//! Nothing pairs their samples, which were not taken in turns. So the interval is wider, and the floor is higher: what lies
+//! Nothing pairs their samples, which were not interleaved. So the interval is wider, and the floor is higher: what lies
 //! between two runs, such as where code came to lie in memory, is not chance within one of them.
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Ratios of paired measurements, with an interval that assumes nothing about how times are spread.
 //!
-//! Two things that are measured in turns share the machine's moods, so the ratio of neighbours is steadier than the ratio of
+//! Two things that are measured interleaved see the machine in the same state, so the ratio of neighbours is steadier than the ratio of
 //! averages. The estimate is the median of these ratios; the interval runs between two of the sorted ratios, chosen so that
 //! the true median lies between them with at least [`WANTED_COVERAGE`], whatever the distribution (sign test: David and
 //! Nagaraja, "Order Statistics", section 7.1). With fewer than six pairs not even the extremes reach that, so the interval
@@ -53,7 +53,7 @@ impl Ratio {
         })
     }
 
-    /// The ratio of two medians whose values were not taken in turns: nothing pairs them. Each median has an interval of its
+    /// The ratio of two medians whose values were not interleaved: nothing pairs them. Each median has an interval of its
     /// own, with half of the probability of missing it; the ratio lies between their extreme quotients.
     pub fn of_medians(numerators: &[f64], denominators: &[f64], wanted: f64) -> Option<Self> {
         let each = 1.0 - (1.0 - wanted) / 2.0;

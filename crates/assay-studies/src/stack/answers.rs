@@ -95,7 +95,7 @@ fn scaling(plain: &Series<'_>) -> Vec<String> {
         );
     } else {
         prose.push(format!(
-            "- Bitcoin Core's kernel takes longer than our engine by these factors, in turns on this machine: {}.",
+            "- Bitcoin Core's kernel takes longer than our engine by these factors, interleaved on this machine: {}.",
             ordinary.join(", ")
         ));
     }

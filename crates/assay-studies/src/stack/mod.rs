@@ -2,7 +2,7 @@
 //!
 //! Scripts with data of several sizes are verified as whole inputs, under today's limit of 520 bytes and under others. The
 //! report's own benchmark (`src/bench/verify_script.cpp` of its branch of Bitcoin Core) puts the data into the witness of a
-//! P2WSH input and applies the rules `P2SH` and `WITNESS`; so do we, and Bitcoin Core's kernel in turns with us: as it is, and
+//! P2WSH input and applies the rules `P2SH` and `WITNESS`; so do we, and Bitcoin Core's kernel interleaved with us: as it is, and
 //! built with the report's limit.
 
 mod answers;

@@ -108,7 +108,7 @@ pub(super) struct Cell {
     pub(super) against: Option<Against>,
 }
 
-/// The scripts of one block by the kernel and by us, one thread each, in turns.
+/// The scripts of one block by the kernel and by us, one thread each, interleaved.
 #[derive(Clone, Debug)]
 pub(super) struct Against {
     pub(super) kernel: &'static str,

@@ -326,7 +326,7 @@ fn against_prose(cells: &[Cell]) -> String {
         return "No block went to the kernel.".to_owned();
     };
     format!(
-        "The scripts of the same block, one thread each, in turns, on the heaviest block that the kernel does in the time that the plan allows. It takes \
+        "The scripts of the same block, one thread each, interleaved, on the heaviest block that the kernel does in the time that the plan allows. It takes \
          {:.2} (`{}`) to {:.2} times (`{}`) as long as our engine. A kernel has the rules that it was built with, and judges blocks that are valid under \
          them: `kernel` today's, `kernel-8000` the report's experiment.",
         least.0, least.1.class.name, most.0, most.1.class.name
