@@ -72,9 +72,14 @@ impl Backend {
 
 /// Groups that sums can be computed in.
 pub trait MultiScalar: Curve {
-    /// See [`sum_of_products_with`].
+    /// See [`share_of_products_with`].
     #[doc(hidden)]
-    fn sum_with(backend: Backend, points: &[Affine<Self>], scalars: &[[u64; 4]]) -> Jacobian<Self>;
+    fn sum_with(
+        backend: Backend,
+        points: &[Affine<Self>],
+        scalars: &[[u64; 4]],
+        share: Share,
+    ) -> Jacobian<Self>;
 
     /// For each block and place of ternary digits the sum of all points times their digit.
     #[doc(hidden)]
@@ -94,8 +99,9 @@ macro_rules! multi_scalar {
                 backend: Backend,
                 points: &[Affine<Self>],
                 scalars: &[[u64; 4]],
+                share: Share,
             ) -> Jacobian<Self> {
-                sum_in_lanes(backend, points, scalars)
+                sum_in_lanes(backend, points, scalars, share)
             }
 
             fn ternary_sums_with(
@@ -114,8 +120,9 @@ macro_rules! multi_scalar {
                 _: Backend,
                 points: &[Affine<Self>],
                 scalars: &[[u64; 4]],
+                share: Share,
             ) -> Jacobian<Self> {
-                sum_in_words(points, scalars)
+                sum_in_words(points, scalars, share)
             }
 
             fn ternary_sums_with(
@@ -155,10 +162,66 @@ pub fn sum_of_products_with<C: MultiScalar>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
 ) -> Jacobian<C> {
+    share_of_products_with(backend, points, scalars, Share::WHOLE)
+}
+
+/// One of several shares of a sum, for a thread each: some of the windows that the scalars are cut into, of all points. All shares are
+/// hardly more work than the whole, which parts of the points are not: these have more windows for each point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    index: usize,
+    count: usize,
+}
+
+impl Share {
+    /// The whole sum.
+    pub const WHOLE: Self = Self { index: 0, count: 1 };
+
+    /// All shares of so many. There are 16 to 128 windows, so a few shares are about equal, and many are not.
+    ///
+    /// # Panics
+    /// For none.
+    pub fn all(count: usize) -> impl Iterator<Item = Self> {
+        assert!(count > 0, "a share at least");
+        (0..count).map(move |index| Self { index, count })
+    }
+}
+
+/// A share of [`sum_of_products`], which is the sum of all its shares. Few points are not cut: the first share has their sum.
+///
+/// # Panics
+/// As there.
+pub fn share_of_products<C: MultiScalar>(
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+    share: Share,
+) -> Jacobian<C> {
+    share_of_products_with(Backend::detect(), points, scalars, share)
+}
+
+/// [`share_of_products`] on a certain backend.
+///
+/// # Panics
+/// As there, and where this CPU does not run the backend.
+pub fn share_of_products_with<C: MultiScalar>(
+    backend: Backend,
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+    share: Share,
+) -> Jacobian<C> {
     assert_eq!(points.len(), scalars.len(), "as many scalars as points");
     assert!(points.len() >> 31 == 0, "fewer than 2^31 points");
     assert!(backend.is_available(), "a backend that this CPU runs");
-    C::sum_with(backend, points, scalars)
+    C::sum_with(backend, points, scalars, share)
+}
+
+/// A share of the sum of few points.
+fn share_of_few<C: Curve>(
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+    share: Share,
+) -> Jacobian<C> {
+    if share.index == 0 { sum_of_few(points, scalars) } else { Jacobian::INFINITY }
 }
 
 /// Below so many points lanes do not pay.
@@ -169,6 +232,7 @@ fn sum_in_lanes<C, M, const N: usize>(
     backend: Backend,
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
+    share: Share,
 ) -> Jacobian<C>
 where
     C: Curve<Base = Fe<M, N>>,
@@ -176,13 +240,13 @@ where
     Fe<M, N>: Coordinates,
 {
     if points.len() < FEW {
-        return sum_of_few(points, scalars);
+        return share_of_few(points, scalars, share);
     }
     match backend {
-        Backend::Scalar => sum_in_words(points, scalars),
-        Backend::Portable => sum::<C, VectorOf<Portable, Fe<M, N>>>(points, scalars),
+        Backend::Scalar => sum_in_words(points, scalars, share),
+        Backend::Portable => sum::<C, VectorOf<Portable, Fe<M, N>>>(points, scalars, share),
         #[cfg(target_arch = "x86_64")]
-        Backend::Ifma => sum::<C, VectorOf<crate::backend::Ifma, Fe<M, N>>>(points, scalars),
+        Backend::Ifma => sum::<C, VectorOf<crate::backend::Ifma, Fe<M, N>>>(points, scalars, share),
         #[cfg(not(target_arch = "x86_64"))]
         Backend::Ifma => unreachable!("not available here"),
     }
@@ -213,37 +277,51 @@ fn ternary_sums_in_lanes<C: Curve<Base: Coordinates>>(
 const FEW_PARTS: usize = 40;
 
 /// In words, for any group.
-fn sum_in_words<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]]) -> Jacobian<C> {
+fn sum_in_words<C: Curve>(
+    points: &[Affine<C>],
+    scalars: &[[u64; 4]],
+    share: Share,
+) -> Jacobian<C> {
     if points.len() * C::PARTS <= FEW_PARTS {
-        return sum_of_few(points, scalars);
+        return share_of_few(points, scalars, share);
     }
-    let cost = |points, bits| Shape::for_points(points, bits, 1).cost(points, 1);
+    let shares = share.count;
+    let cost = |points, bits| Shape::for_points(points, bits, 1, shares).cost(points, 1, shares);
     let bits = limbs::bits(&C::ORDER);
     // More points in fewer windows. A tenth of the additions is what more memory takes, measured.
     let of_parts = cost(C::PARTS * points.len(), C::PART_BITS);
     if 10 * of_parts < 9 * cost(points.len(), bits) {
         let (points, scalars) = parts(points, scalars);
-        return sum_of_bits::<C, Single<C::Base>>(&points, &scalars, C::PART_BITS);
+        return sum_of_bits::<C, Single<C::Base>>(&points, &scalars, C::PART_BITS, share);
     }
-    sum_of_bits::<C, Single<C::Base>>(points, scalars, bits)
+    sum_of_bits::<C, Single<C::Base>>(points, scalars, bits, share)
 }
 
 fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
+    share: Share,
 ) -> Jacobian<C> {
-    sum_of_bits::<C, V>(points, scalars, limbs::bits(&C::ORDER))
+    sum_of_bits::<C, V>(points, scalars, limbs::bits(&C::ORDER), share)
 }
 
-/// The sum of all points times numbers of so many bits.
+/// A share of the sum of all points times numbers of so many bits.
 fn sum_of_bits<C: Curve, V: Vector<Scalar = C::Base>>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
     bits: usize,
+    share: Share,
 ) -> Jacobian<C> {
-    let shape = Shape::for_points(points.len(), bits, V::WIDTH);
+    let shape = Shape::for_points(points.len(), bits, V::WIDTH, share.count);
+    let windows = shape.windows_of(share);
+    if windows.is_empty() {
+        return Jacobian::INFINITY;
+    }
+    let below = windows.start * shape.width;
     let mut lists = Lists::<V>::new(points.iter().map(|point| (point.x, point.y)));
-    let digits = Digits::new(shape, &C::ORDER, scalars, |index| points[index].is_infinity);
+    let digits = Digits::new(shape, windows, &C::ORDER, scalars, |index| {
+        points[index].is_infinity
+    });
     let buckets = fill_buckets(&mut lists, &digits);
     let lines = sum_lines(&mut lists, shape, &buckets);
     let bits = sum_bits(&mut lists, shape, &lines);
@@ -254,19 +332,18 @@ fn sum_of_bits<C: Curve, V: Vector<Scalar = C::Base>>(
             sum = sum.add_affine(&Affine::new(x, y));
         }
     }
-    sum
+    (0..below).fold(sum, |sum, _| sum.double())
 }
 
-/// The sums of all buckets of all windows: references, [`lists::EMPTY`] where there is none.
+/// The sums of all buckets of all its windows: references, [`lists::EMPTY`] where there is none.
 fn fill_buckets<V: Vector>(lists: &mut Lists<V>, digits: &Digits) -> Vec<u32> {
-    let shape = digits.shape;
-    let per_window = digits.points.max(1);
-    let at_once = (V::REFS_AT_ONCE / per_window).clamp(1, shape.windows);
-    let mut buckets = Vec::with_capacity(shape.windows * shape.buckets());
+    let (all, per_window) = (digits.windows.len(), digits.points.max(1));
+    let at_once = (V::REFS_AT_ONCE / per_window).clamp(1, all);
+    let mut buckets = Vec::with_capacity(all * digits.shape.buckets());
     let (mut refs, mut ends) = (Vec::new(), Vec::new());
     let mut window = 0;
-    while window < shape.windows {
-        let windows = window..(window + at_once).min(shape.windows);
+    while window < all {
+        let windows = window..(window + at_once).min(all);
         digits.sort(windows.clone(), &mut refs, &mut ends);
         window = windows.end;
         lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut buckets);
@@ -277,8 +354,7 @@ fn fill_buckets<V: Vector>(lists: &mut Lists<V>, digits: &Digits) -> Vec<u32> {
 /// The sums of rows 1 and on, then of columns 1 and on, of every window.
 fn sum_lines<V: Vector>(lists: &mut Lists<V>, shape: Shape, buckets: &[u32]) -> Vec<u32> {
     let (mut refs, mut ends) = (Vec::new(), Vec::new());
-    for window in 0..shape.windows {
-        let buckets = &buckets[window * shape.buckets()..][..shape.buckets()];
+    for buckets in buckets.chunks_exact(shape.buckets()) {
         for row in 1..shape.rows() {
             for column in 0..shape.columns() {
                 push_bucket(&mut refs, buckets, row * shape.columns() + column);

@@ -13,8 +13,8 @@ use assay_consensus::params::ChainParams;
 use assay_engine::parse_prevouts;
 use bitcoinkernel::prelude::*;
 use bitcoinkernel::{
-    BLOCK_CHECK_ALL, BLOCK_CHECK_BASE, BLOCK_CHECK_MERKLE, Block, BlockCheckResult,
-    KernelError, PrecomputedTransactionData, ScriptPubkey, ScriptVerifyError, TxOut,
+    BLOCK_CHECK_ALL, BLOCK_CHECK_BASE, BLOCK_CHECK_MERKLE, Block, BlockCheckResult, KernelError,
+    PrecomputedTransactionData, ScriptPubkey, ScriptVerifyError, TxOut, VERIFY_TAPROOT,
 };
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,8 @@ struct Spend {
     outputs: Vec<TxOut>,
     /// Core's bits.
     flags: u32,
+    /// Whether an input spends a taproot output.
+    has_taproot: bool,
 }
 
 #[derive(Default)]
@@ -217,7 +219,7 @@ impl Loaded {
                 outputs.push(TxOut::new(&script, output.value));
                 scripts.push(script);
             }
-            loaded.txs.push(Spend { tx, scripts, outputs, flags });
+            loaded.txs.push(Spend::new(tx, scripts, outputs, flags));
         }
         loaded.check_answers()?;
         Ok(loaded)
@@ -287,11 +289,11 @@ impl Loaded {
     }
 
     fn scripts(&self) -> Result<()> {
-        for Spend { tx, scripts, outputs, flags } in &self.txs {
-            let data = PrecomputedTransactionData::new(tx, outputs).context("hashing")?;
-            for (input, script) in scripts.iter().enumerate() {
-                let value = Some(outputs[input].value());
-                bitcoinkernel::verify(script, value, tx, input, Some(*flags), &data)
+        for spend in &self.txs {
+            let (data, flags) = spend.shared()?;
+            for (input, script) in spend.scripts.iter().enumerate() {
+                let value = Some(spend.outputs[input].value());
+                bitcoinkernel::verify(script, value, &spend.tx, input, Some(flags), &data)
                     .with_context(|| format!("input {input} fails"))?;
             }
         }
@@ -300,6 +302,17 @@ impl Loaded {
 }
 
 impl Spend {
+    fn new(
+        tx: bitcoinkernel::Transaction,
+        scripts: Vec<ScriptPubkey>,
+        outputs: Vec<TxOut>,
+        flags: u32,
+    ) -> Self {
+        let is_taproot = |script: &ScriptPubkey| matches!(script.to_bytes()[..], [0x51, 0x20, ..]);
+        let has_taproot = scripts.iter().any(is_taproot);
+        Self { tx, scripts, outputs, flags, has_taproot }
+    }
+
     fn read(tx: &str, spent: &[SpentOutput], flags: u32) -> Result<Self> {
         let tx = bitcoinkernel::Transaction::new(&from_hex(tx)?).context("decoding")?;
         ensure!(tx.input_count() == spent.len(), "one output for each input is needed");
@@ -309,7 +322,21 @@ impl Spend {
             outputs.push(TxOut::new(&script, *value));
             scripts.push(script);
         }
-        Ok(Self { tx, scripts, outputs, flags })
+        Ok(Self::new(tx, scripts, outputs, flags))
+    }
+
+    /// What the inputs share, hashed, and the flags for it.
+    ///
+    /// The kernel's interface copies this for every input, with all outputs that the transaction spends
+    /// (`btck_script_pubkey_verify`, src/kernel/bitcoinkernel.cpp); Bitcoin Core's validation of a block does not. Nothing but
+    /// taproot reads these outputs, so a transaction that spends no such output goes without, and without that flag.
+    fn shared(&self) -> Result<(PrecomputedTransactionData, u32)> {
+        if self.has_taproot {
+            let data = PrecomputedTransactionData::new(&self.tx, &self.outputs);
+            return Ok((data.context("hashing")?, self.flags));
+        }
+        let data = PrecomputedTransactionData::new(&self.tx, &[] as &[TxOut]).context("hashing")?;
+        Ok((data, self.flags & !VERIFY_TAPROOT))
     }
 
     /// Whether one input passes, or all do.

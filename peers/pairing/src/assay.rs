@@ -219,7 +219,7 @@ fn threads(work: &Work) -> usize {
 }
 
 /// Fewer points are not worth a thread.
-const POINTS_OF_A_PART: usize = 128;
+const POINTS_OF_A_SHARE: usize = 64;
 /// And fewer signatures.
 const SIGNATURES_OF_A_PART: usize = 8;
 
@@ -273,16 +273,18 @@ fn group<C: MultiScalar<Base: Canonical>>(
             black_box(point.multiply(&scalars[index]));
         }))
     });
-    let how = "msm::sum_of_products, a part of the points on each thread";
+    let how = "msm::share_of_products, a share on each thread";
     table.add(curve, format!("{label}-msm"), how, move |work| {
         let points = points::<C>(work, label, work.size);
         let scalars: Vec<_> = (0..work.size).map(|index| scalar::<C>(work, "fr", index)).collect();
         let threads = threads(work);
         let sum = move || {
-            let parts = in_parts(points.len(), threads, POINTS_OF_A_PART, |part| {
-                msm::sum_of_products(&points[part.clone()], &scalars[part])
+            let shares = threads.min(points.len() / POINTS_OF_A_SHARE).max(1);
+            let all: Vec<_> = msm::Share::all(shares).collect();
+            let sums = in_parts(shares, shares, 1, |part| {
+                msm::share_of_products(&points, &scalars, all[part.start])
             });
-            parts.into_iter().fold(Jacobian::INFINITY, |sum, part| sum + part)
+            sums.into_iter().fold(Jacobian::INFINITY, |sum, share| sum + share)
         };
         Ok(Prepared::new(point_bytes(&sum()), move |iterations| {
             for _ in 0..iterations {

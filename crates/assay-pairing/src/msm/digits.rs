@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use super::sign;
+use super::{Share, sign};
 use crate::limbs;
 
 /// How scalars are cut.
@@ -17,21 +17,28 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape with the fewest additions: one for each point and window, two for each bucket, and what starting
-    /// the lists of a window costs.
-    pub(super) fn for_points(points: usize, bits: usize, lanes: usize) -> Self {
+    /// The shape with the fewest additions in the largest of so many shares of the windows: one for each point and window, two for
+    /// each bucket, and what starting the lists of a window costs.
+    pub(super) fn for_points(points: usize, bits: usize, lanes: usize, shares: usize) -> Self {
         let shape = |width: usize| Self {
             width,
             // The top digit takes what the others carry.
             windows: bits / width + 1,
             column_bits: (width - 1) / 2,
         };
-        (2..=16).map(shape).min_by_key(|shape| shape.cost(points, lanes)).expect("some width")
+        let cost = |shape: &Self| shape.cost(points, lanes, shares);
+        (2..=16).map(shape).min_by_key(cost).expect("some width")
     }
 
-    /// Additions for so many points.
-    pub(super) fn cost(&self, points: usize, lanes: usize) -> usize {
-        self.windows * (points + 2 * self.buckets() + 8 * lanes)
+    /// Additions for so many points, in the largest share.
+    pub(super) fn cost(&self, points: usize, lanes: usize, shares: usize) -> usize {
+        self.windows.div_ceil(shares) * (points + 2 * self.buckets() + 8 * lanes)
+    }
+
+    /// The windows of a share.
+    pub(super) fn windows_of(&self, share: Share) -> Range<usize> {
+        let start = |index: usize| index * self.windows / share.count;
+        start(share.index)..start(share.index + 1)
     }
 
     /// Buckets of a window, for digits of a magnitude from 1 on.
@@ -50,10 +57,11 @@ impl Shape {
     }
 }
 
-/// The digits of all scalars.
+/// The digits of all scalars in some windows.
 #[derive(Debug)]
 pub(super) struct Digits {
     pub(super) shape: Shape,
+    pub(super) windows: Range<usize>,
     pub(super) points: usize,
     /// Window by window: the magnitude, and the sign as in references. Magnitude 0 is no point.
     places: Vec<u32>,
@@ -62,12 +70,13 @@ pub(super) struct Digits {
 impl Digits {
     pub(super) fn new(
         shape: Shape,
+        windows: Range<usize>,
         order: &[u64; 4],
         scalars: &[[u64; 4]],
         is_left_out: impl Fn(usize) -> bool,
     ) -> Self {
         let points = scalars.len();
-        let mut places = vec![0; points * shape.windows];
+        let mut places = vec![0; points * windows.len()];
         for (index, scalar) in scalars.iter().enumerate() {
             if is_left_out(index) {
                 continue;
@@ -77,13 +86,16 @@ impl Digits {
                 number = limbs::sub(&number, order).0;
             }
             for_each_digit(shape, &number, |window, magnitude, is_negative| {
-                places[window * points + index] = magnitude | sign(is_negative);
+                if windows.contains(&window) {
+                    let place = (window - windows.start) * points + index;
+                    places[place] = magnitude | sign(is_negative);
+                }
             });
         }
-        Self { shape, points, places }
+        Self { shape, windows, points, places }
     }
 
-    /// The lists of all buckets of some windows, one behind the other: references to points, and where each list
+    /// The lists of all buckets of some of these windows, counted from the first one, one behind the other: references to points, and where each list
     /// ends.
     pub(super) fn sort(&self, windows: Range<usize>, refs: &mut Vec<u32>, ends: &mut Vec<u32>) {
         let buckets = self.shape.buckets();

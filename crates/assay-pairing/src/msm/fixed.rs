@@ -76,7 +76,6 @@ impl FixedLists {
                 first += multiples.len() as u32;
             }
             lists.sum_in_parts(&refs, &ends, V::REFS_AT_ONCE, &mut buckets);
-            let shape = Shape { windows: multiples.len(), ..shape };
             let lines = sum_lines(&mut lists, shape, &buckets);
             let bits = sum_bits(&mut lists, shape, &lines);
             sums.extend(bits.chunks_exact(WIDTH).map(|bits| {

@@ -1,6 +1,6 @@
 //! Sums against one product after the other, on every backend.
 
-use super::{Backend, MultiScalar, sum_of_products_with};
+use super::{Backend, MultiScalar, Share, share_of_products_with, sum_of_products_with};
 use crate::curve::{
     Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Jacobian, NogamiG1, NogamiG2, Pallas,
     Vesta,
@@ -28,8 +28,13 @@ fn check<C: MultiScalar>(points: &[Affine<C>], scalars: &[[u64; 4]], what: &str)
         if !backend.is_available() || backend == Backend::Portable && points.len() > 300 {
             continue;
         }
-        let sum = sum_of_products_with(backend, points, scalars);
-        assert_eq!(sum, right, "{what}, {} points, {}", points.len(), backend.name());
+        // Whole, and in shares, which may be more than there are windows.
+        for count in [1, 2, 3, 40] {
+            let share = |share| share_of_products_with(backend, points, scalars, share);
+            let sum = Share::all(count).map(share).fold(Jacobian::INFINITY, |sum, x| sum + x);
+            let (count, name) = (points.len(), backend.name());
+            assert_eq!(sum, right, "{what}, {count} points, {name}");
+        }
     }
 }
 
