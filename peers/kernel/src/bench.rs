@@ -358,11 +358,10 @@ impl Spend {
     fn verify_input(&self, input: usize, times: u32) -> Result<Answer> {
         let script = self.scripts.get(input).context("no such input")?;
         let value = Some(self.outputs[input].value());
-        let data = PrecomputedTransactionData::new(&self.tx, &self.outputs).context("hashing")?;
-        let flags = Some(self.flags);
+        let (data, flags) = self.shared()?;
         let (outcome, answer) = timed(|| {
             (0..times).try_for_each(|_| {
-                bitcoinkernel::verify(script, value, &self.tx, input, flags, &data)
+                bitcoinkernel::verify(script, value, &self.tx, input, Some(flags), &data)
             })
         });
         outcome.context("the input fails")?;

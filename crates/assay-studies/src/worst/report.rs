@@ -328,7 +328,8 @@ fn against_prose(cells: &[Cell]) -> String {
     format!(
         "The scripts of the same block, one thread each, interleaved, on the heaviest block that the kernel does in the time that the plan allows. It takes \
          {:.2} (`{}`) to {:.2} times (`{}`) as long as our engine. A kernel has the rules that it was built with, and judges blocks that are valid under \
-         them: `kernel` today's, `kernel-8000` the report's experiment.",
+         them: `kernel` today's, `kernel-8000` the report's experiment. Its interface copies the outputs that a transaction spends for each input, if \
+         one of them is a taproot output; Bitcoin Core's own validation does not, so ratios of transactions with many such inputs are too high.",
         least.0, least.1.class.name, most.0, most.1.class.name
     )
 }
