@@ -216,11 +216,7 @@ pub fn share_of_products_with<C: MultiScalar>(
 }
 
 /// A share of the sum of few points.
-fn share_of_few<C: Curve>(
-    points: &[Affine<C>],
-    scalars: &[[u64; 4]],
-    share: Share,
-) -> Jacobian<C> {
+fn share_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]], share: Share) -> Jacobian<C> {
     if share.index == 0 { sum_of_few(points, scalars) } else { Jacobian::INFINITY }
 }
 
@@ -277,11 +273,7 @@ fn ternary_sums_in_lanes<C: Curve<Base: Coordinates>>(
 const FEW_PARTS: usize = 40;
 
 /// In words, for any group.
-fn sum_in_words<C: Curve>(
-    points: &[Affine<C>],
-    scalars: &[[u64; 4]],
-    share: Share,
-) -> Jacobian<C> {
+fn sum_in_words<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]], share: Share) -> Jacobian<C> {
     if points.len() * C::PARTS <= FEW_PARTS {
         return share_of_few(points, scalars, share);
     }
@@ -319,9 +311,7 @@ fn sum_of_bits<C: Curve, V: Vector<Scalar = C::Base>>(
     }
     let below = windows.start * shape.width;
     let mut lists = Lists::<V>::new(points.iter().map(|point| (point.x, point.y)));
-    let digits = Digits::new(shape, windows, &C::ORDER, scalars, |index| {
-        points[index].is_infinity
-    });
+    let digits = Digits::new(shape, windows, &C::ORDER, scalars, |index| points[index].is_infinity);
     let buckets = fill_buckets(&mut lists, &digits);
     let lines = sum_lines(&mut lists, shape, &buckets);
     let bits = sum_bits(&mut lists, shape, &lines);
