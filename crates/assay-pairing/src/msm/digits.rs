@@ -95,8 +95,8 @@ impl Digits {
         Self { shape, windows, points, places }
     }
 
-    /// The lists of all buckets of some of these windows, counted from the first one, one behind the other: references to points, and where each list
-    /// ends.
+    /// The lists of all buckets of some of these windows, counted from the first one, one behind the other: references to
+    /// points, and where each list ends.
     pub(super) fn sort(&self, windows: Range<usize>, refs: &mut Vec<u32>, ends: &mut Vec<u32>) {
         let buckets = self.shape.buckets();
         ends.clear();
