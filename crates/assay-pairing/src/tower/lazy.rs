@@ -153,8 +153,6 @@ macro_rules! ranges {
 ranges! {
     /// The real part of a product in Fp2.
     ProductReal(n, xi): n, 1;
-    /// The real part of a [square](Products::set_square).
-    SquareReal(n, xi): 0, n + 1;
     /// The norm.
     Norm(n, xi): 0, n + 1;
     /// The real part of [`Coefficient::exact`].
@@ -396,7 +394,7 @@ pub(super) fn product_014<M: TowerModulus<N>, const N: usize>(
     Fp12 { c0: p0.reduced_with_v_times(&p1), c1 }
 }
 
-/// `a^2 + b^2 xi` and `2 a b`: a square in Fp4.
+/// `a^2 + b^2 xi` and `2 a b`: a square in Fp4, for xi = u or 1 + u.
 #[inline(never)]
 pub(super) fn square_4<M: TowerModulus<N>, const N: usize>(
     a: &Fp2<Fe<M, N>>,
@@ -412,21 +410,12 @@ pub(super) fn square_4<M: TowerModulus<N>, const N: usize>(
         c0: both.c0.reduced::<LessSquaresReal<M, N>>(),
         c1: both.c1.reduced::<Within<4, 2>>(),
     };
-    if const { adds_xi::<M, N>() } {
-        aa.add_times_xi(&bb);
-        return [
-            Fp2 {
-                c0: aa.c0.reduced::<SquaresReal<M, N>>(),
-                c1: aa.c1.reduced::<SquaresImaginary<M, N>>(),
-            },
-            other,
-        ];
-    }
-    let reduced = |sum: &Products<M, N>| Fp2 {
-        c0: sum.c0.reduced::<SquareReal<M, N>>(),
-        c1: sum.c1.reduced::<Within<0, 2>>(),
+    aa.add_times_xi(&bb);
+    let squares = Fp2 {
+        c0: aa.c0.reduced::<SquaresReal<M, N>>(),
+        c1: aa.c1.reduced::<SquaresImaginary<M, N>>(),
     };
-    [reduced(&aa) + reduced(&bb).times_xi(), other]
+    [squares, other]
 }
 
 /// The product in Fp2.
