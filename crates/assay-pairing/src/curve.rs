@@ -16,7 +16,7 @@ mod scalar;
 pub(crate) mod secret;
 #[cfg(test)]
 mod tests;
-mod twist;
+pub(crate) mod twist;
 
 #[doc(hidden)]
 pub use scalar::Short;

@@ -26,10 +26,11 @@ pub use p256::{P256_VERIFY_GAS, p256_verify};
 
 use core::fmt;
 
-use crate::curve::{Affine, BnG1, BnG2, Curve, Jacobian};
+use crate::curve::{Affine, BnG1, BnG2, Jacobian};
 use crate::encoding::DecodeError;
 use crate::kzg::KzgError;
 use crate::limbs;
+use crate::membership::each_in_group;
 use crate::pairing::{Bn254, Pairing};
 use crate::tower::Fp12;
 
@@ -142,14 +143,14 @@ pub fn ec_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     if !input.len().is_multiple_of(PAIR_BYTES) {
         return Err(PrecompileError::Length { bytes: input.len(), unit: PAIR_BYTES });
     }
-    let mut pairs = Vec::with_capacity(input.len() / PAIR_BYTES);
+    let (mut first, mut second) = (Vec::new(), Vec::new());
     for bytes in input.chunks_exact(PAIR_BYTES) {
-        let p = Affine::<BnG1>::from_evm(&part(bytes, 0))?;
-        let q = Affine::<BnG2>::from_evm(&part(bytes, 64))?;
-        if !BnG2::is_in_group(&q) {
-            return Err(DecodeError::NotInGroup.into());
-        }
-        pairs.push((p, q));
+        first.push(Affine::<BnG1>::from_evm(&part(bytes, 0))?);
+        second.push(Affine::<BnG2>::from_evm(&part(bytes, 64))?);
     }
+    if !each_in_group(&second) {
+        return Err(DecodeError::NotInGroup.into());
+    }
+    let pairs: Vec<_> = first.into_iter().zip(second).collect();
     Ok(Bn254::product(&pairs) == Fp12::ONE)
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod field;
 pub(crate) mod fp12;
+pub(crate) mod groups;
 pub(crate) mod layout;
 pub(crate) mod points;
 mod ring;

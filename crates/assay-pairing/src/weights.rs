@@ -8,14 +8,12 @@
 #[cfg(test)]
 mod tests;
 
-use crate::bls12_381::{Fp, FpModulus};
 use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
 use crate::field::Field as _;
-use crate::lanes::field::LaneFe;
-use crate::lanes::points::{Bits, Coordinate, LanePoint, double_product};
+use crate::lanes::groups::InLanes;
+use crate::lanes::points::{Bits, double_product};
 use crate::lanes::{LANES, Lanes, Task};
 use crate::msm::Backend;
-use crate::tower::Fp2;
 
 /// `2^64 + a + b lambda`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,48 +22,19 @@ pub(crate) struct Weight {
     pub(crate) b: u64,
 }
 
-/// The groups, and their coordinates in lanes.
-pub(crate) trait Weighted: Curve {
-    type InLanes<L: Lanes>: Coordinate;
-    fn load<L: Lanes>(scalars: &[Self::Base; LANES]) -> Self::InLanes<L>;
-    fn scalars<L: Lanes>(lanes: &Self::InLanes<L>) -> [Self::Base; LANES];
+/// Groups of BLS12-381.
+pub(crate) trait Weighted: InLanes {
     /// `lambda P`.
     fn lambda(point: &Jacobian<Self>) -> Jacobian<Self>;
 }
 
-type Lane<L> = LaneFe<L, FpModulus, 6, 8>;
-
 impl Weighted for BlsG1 {
-    type InLanes<L: Lanes> = Lane<L>;
-
-    #[inline(always)]
-    fn load<L: Lanes>(scalars: &[Fp; LANES]) -> Lane<L> {
-        LaneFe::from_scalars(scalars)
-    }
-
-    #[inline(always)]
-    fn scalars<L: Lanes>(lanes: &Lane<L>) -> [Fp; LANES] {
-        lanes.to_scalars()
-    }
-
     fn lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
         Self::endomorphism(point)
     }
 }
 
 impl Weighted for BlsG2 {
-    type InLanes<L: Lanes> = Fp2<Lane<L>>;
-
-    #[inline(always)]
-    fn load<L: Lanes>(scalars: &[Fp2<Fp>; LANES]) -> Fp2<Lane<L>> {
-        LaneFe::pairs_from_scalars(scalars)
-    }
-
-    #[inline(always)]
-    fn scalars<L: Lanes>(lanes: &Fp2<Lane<L>>) -> [Fp2<Fp>; LANES] {
-        LaneFe::pairs_to_scalars(lanes)
-    }
-
     fn lambda(point: &Jacobian<Self>) -> Jacobian<Self> {
         -Self::endomorphism(&Self::endomorphism(point))
     }
@@ -149,18 +118,8 @@ impl<C: Weighted, L: Lanes> Task for Product<C, L> {
         let one = C::load::<L>(&[C::Base::ONE; LANES]);
         let mut points = [[one; 2]; 3];
         for (lanes, points) in points.iter_mut().zip(&self.points) {
-            let (mut x, mut y) = ([C::Base::ZERO; LANES], [C::Base::ZERO; LANES]);
-            for lane in 0..LANES {
-                (x[lane], y[lane]) = (points[lane].x, points[lane].y);
-            }
-            *lanes = [C::load::<L>(&x), C::load::<L>(&y)];
+            *lanes = C::load_points::<L>(points);
         }
-        let LanePoint { x, y, z } = double_product(&points, &one, &self.a.0, &self.b.0);
-        let (x, y, z) = (C::scalars::<L>(&x), C::scalars::<L>(&y), C::scalars::<L>(&z));
-        let mut products = [Jacobian::INFINITY; LANES];
-        for lane in 0..LANES {
-            products[lane] = Jacobian { x: x[lane], y: y[lane], z: z[lane] };
-        }
-        products
+        C::points::<L>(&double_product(&points, &one, &self.a.0, &self.b.0))
     }
 }

@@ -14,13 +14,18 @@ pub(super) const fn constant<M: TowerModulus<N>, const N: usize>() -> Fp2<Fe<M, 
     Fp2 { c0: c0.multiply(&b), c1: c1.multiply(&b) }
 }
 
+/// What [`frobenius`] multiplies x and y by.
+pub(crate) const fn frobenius_factors<M: TowerModulus<N>, const N: usize>() -> [Fp2<Fe<M, N>>; 2] {
+    match M::TWIST {
+        Twist::M => [Fe::<M, N>::FROBENIUS_INVERSES[2], Fe::<M, N>::FROBENIUS_INVERSES[3]],
+        Twist::D => [Fe::<M, N>::FROBENIUS[2], Fe::<M, N>::FROBENIUS[3]],
+    }
+}
+
 /// Untwist, Frobenius, twist.
-pub(super) fn frobenius<F: TowerField, C: Curve<Base = Fp2<F>>>(
+pub(super) fn frobenius<M: TowerModulus<N>, const N: usize, C: Curve<Base = Fp2<Fe<M, N>>>>(
     point: &Jacobian<C>,
 ) -> Jacobian<C> {
-    let [x, y] = match F::TWIST {
-        Twist::M => [F::FROBENIUS_INVERSES[2], F::FROBENIUS_INVERSES[3]],
-        Twist::D => [F::FROBENIUS[2], F::FROBENIUS[3]],
-    };
+    let [x, y] = const { frobenius_factors::<M, N>() };
     Jacobian { x: point.x.conjugate() * x, y: point.y.conjugate() * y, z: point.z.conjugate() }
 }

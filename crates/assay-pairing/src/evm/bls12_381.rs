@@ -4,10 +4,11 @@
 //! length and are never empty.
 
 use super::{PrecompileError, exactly, part};
-use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian};
+use crate::curve::{Affine, BlsG1, BlsG2, Jacobian};
 use crate::encoding::DecodeError;
 use crate::hash_to_curve::HashToCurve as _;
 use crate::limbs;
+use crate::membership::{BatchMembership, each_in_group};
 use crate::msm::sum_of_products;
 use crate::pairing::{Bls12381, Pairing as _};
 use crate::tower::{Fp2, Fp12};
@@ -79,8 +80,8 @@ fn units(input: &[u8], unit: usize) -> Result<core::slice::ChunksExact<'_, u8>, 
     Ok(input.chunks_exact(unit))
 }
 
-fn in_group<C: Curve>(point: Affine<C>) -> Result<Affine<C>, PrecompileError> {
-    if C::is_in_group(&point) { Ok(point) } else { Err(DecodeError::NotInGroup.into()) }
+fn in_group<C: BatchMembership>(points: &[Affine<C>]) -> Result<(), PrecompileError> {
+    if each_in_group(points) { Ok(()) } else { Err(DecodeError::NotInGroup.into()) }
 }
 
 fn g1(bytes: &[u8], first: usize) -> Result<Affine<BlsG1>, PrecompileError> {
@@ -118,9 +119,10 @@ pub fn bls_g2_add(input: &[u8]) -> Result<[u8; G2_BYTES], PrecompileError> {
 pub fn bls_g1_msm(input: &[u8]) -> Result<[u8; G1_BYTES], PrecompileError> {
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
     for bytes in units(input, G1_BYTES + SCALAR_BYTES)? {
-        points.push(in_group(g1(bytes, 0)?)?);
+        points.push(g1(bytes, 0)?);
         scalars.push(limbs::from_be_bytes(&bytes[G1_BYTES..]));
     }
+    in_group(&points)?;
     Ok(sum_of_products(&points, &scalars).to_affine().to_evm())
 }
 
@@ -131,9 +133,10 @@ pub fn bls_g1_msm(input: &[u8]) -> Result<[u8; G1_BYTES], PrecompileError> {
 pub fn bls_g2_msm(input: &[u8]) -> Result<[u8; G2_BYTES], PrecompileError> {
     let (mut points, mut scalars) = (Vec::new(), Vec::new());
     for bytes in units(input, G2_BYTES + SCALAR_BYTES)? {
-        points.push(in_group(g2(bytes, 0)?)?);
+        points.push(g2(bytes, 0)?);
         scalars.push(limbs::from_be_bytes(&bytes[G2_BYTES..]));
     }
+    in_group(&points)?;
     Ok(sum_of_products(&points, &scalars).to_affine().to_evm())
 }
 
@@ -142,10 +145,14 @@ pub fn bls_g2_msm(input: &[u8]) -> Result<[u8; G2_BYTES], PrecompileError> {
 /// # Errors
 /// Where the input is not one or more times 384 bytes, or a point is not of its group.
 pub fn bls_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
-    let mut pairs = Vec::new();
+    let (mut first, mut second) = (Vec::new(), Vec::new());
     for bytes in units(input, PAIR_BYTES)? {
-        pairs.push((in_group(g1(bytes, 0)?)?, in_group(g2(bytes, G1_BYTES)?)?));
+        first.push(g1(bytes, 0)?);
+        second.push(g2(bytes, G1_BYTES)?);
     }
+    in_group(&first)?;
+    in_group(&second)?;
+    let pairs: Vec<_> = first.into_iter().zip(second).collect();
     Ok(Bls12381::product(&pairs) == Fp12::ONE)
 }
 

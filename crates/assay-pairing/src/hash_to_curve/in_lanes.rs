@@ -6,6 +6,7 @@ use crate::bls12_381::{Fp, FpModulus, X};
 use crate::curve::{Affine, BlsG2, Jacobian};
 use crate::field::Field as _;
 use crate::lanes::field::LaneFe;
+use crate::lanes::groups::InLanes as _;
 use crate::lanes::points::LanePoint;
 use crate::lanes::{LANES, Lanes, Task};
 use crate::tower::{Fp2, TowerField as _};
@@ -55,21 +56,6 @@ struct Clear<'x, L>(&'x [Jacobian<BlsG2>; LANES], core::marker::PhantomData<L>);
 
 type Point<L> = LanePoint<Fp2<Lane<L>>>;
 
-/// `|x| P` for the parameter x.
-#[inline(always)]
-fn times_x<L: Lanes>(point: &Point<L>) -> Point<L> {
-    let mut product = *point;
-    let mut bit = 63;
-    while bit > 0 {
-        bit -= 1;
-        product = product.double();
-        if X >> bit & 1 == 1 {
-            product = product.plus(point);
-        }
-    }
-    product
-}
-
 impl<L: Lanes> Task for Clear<'_, L> {
     type Result = [Jacobian<BlsG2>; LANES];
 
@@ -89,20 +75,11 @@ impl<L: Lanes> Task for Clear<'_, L> {
         let twice = point.double();
         let psi = psi(&point, &of_x, &of_y);
         let minus_psi = psi.negated();
-        let multiple = times_x(&point);
-        let left = times_x(&multiple.plus(&point).plus(&minus_psi));
+        let multiple = point.multiple(X);
+        let left = multiple.plus(&point).plus(&minus_psi).multiple(X);
         let right = self::psi(&self::psi(&twice, &of_x, &of_y), &of_x, &of_y);
         let sum = left.plus(&minus_psi).plus(&point.negated()).plus(&right);
-        let (x, y, z) = (
-            Lane::pairs_to_scalars(&sum.x),
-            Lane::pairs_to_scalars(&sum.y),
-            Lane::pairs_to_scalars(&sum.z),
-        );
-        let mut cleared = [Jacobian::INFINITY; LANES];
-        for lane in 0..LANES {
-            cleared[lane] = Jacobian { x: x[lane], y: y[lane], z: z[lane] };
-        }
-        cleared
+        BlsG2::points::<L>(&sum)
     }
 }
 

@@ -7,6 +7,7 @@ use core::ops::{Mul, Sub};
 
 use super::field::LaneFe;
 use super::{Lanes, Words};
+use crate::limbs;
 use crate::tower::{Fp2, TowerModulus};
 
 /// Coordinates in lanes: of the base field or of Fp2.
@@ -132,6 +133,24 @@ impl<E: Coordinate> LanePoint<E> {
         Self { x, y, z }
     }
 
+    /// The product with a number, which is not zero.
+    #[inline(always)]
+    pub(crate) fn multiple(&self, number: u64) -> Self {
+        let negated = self.negated();
+        let add = |sum: &Self, digit: i8| sum.plus(if digit > 0 { self } else { &negated });
+        by_digits(self, number, add)
+    }
+
+    /// The same for an affine point.
+    #[inline(always)]
+    pub(crate) fn affine_multiple(point: &AffineLanes<E>, one: &E, number: u64) -> Self {
+        let [x, y] = point;
+        let first = Self { x: *x, y: *y, z: *one };
+        let negated = first.negated().y;
+        let add = |sum: &Self, digit: i8| sum.add_affine(x, if digit > 0 { y } else { &negated });
+        by_digits(&first, number, add)
+    }
+
     #[inline(always)]
     pub(crate) fn negated(&self) -> Self {
         Self { y: self.y.combined::<-1, 0>(&self.y), ..*self }
@@ -145,6 +164,25 @@ impl<E: Coordinate> LanePoint<E> {
             z: E::select(mask, &yes.z, &no.z),
         }
     }
+}
+
+/// A product with a number from the point itself and what adds it or its negation.
+#[inline(always)]
+fn by_digits<E: Coordinate>(
+    point: &LanePoint<E>,
+    number: u64,
+    add: impl Fn(&LanePoint<E>, i8) -> LanePoint<E>,
+) -> LanePoint<E> {
+    let digits = limbs::non_adjacent::<65>(&[number], 2);
+    let highest = digits.iter().rposition(|digit| *digit != 0).expect("a number above zero");
+    let mut sum = *point;
+    for &digit in digits[..highest].iter().rev() {
+        sum = sum.double();
+        if digit != 0 {
+            sum = add(&sum, digit);
+        }
+    }
+    sum
 }
 
 /// Numbers of up to 64 bits in lanes, as a mask for each bit.

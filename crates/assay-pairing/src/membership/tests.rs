@@ -1,6 +1,6 @@
 //! Sets of points with a few that do not belong.
 
-use super::{BatchMembership, all_in_group_with, shape_for};
+use super::{BatchMembership, all_in_group_with, each_in_group_with, shape_for};
 use crate::curve::{
     Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG2, Curve as _, Jacobian, NogamiG2,
 };
@@ -100,6 +100,65 @@ fn points_of_small_order_are_found() {
             assert!(!all_in_group_with(Backend::detect(), &points, &[round; 32]), "{small}");
         }
     }
+}
+
+/// Every point by itself: each place of a vector, points with which formulas in lanes end, and numbers around its width.
+fn check_each<C: BatchMembership<Base: Random>>(special: &[Affine<C>]) {
+    let mut rng = Rng::new(19);
+    let generator = Jacobian::from(C::GENERATOR);
+    let mut good: Vec<_> =
+        (0..17u64).map(|_| generator.multiply_slowly(&[rng.word(), 0, 0, 0])).collect();
+    good[3] = Jacobian::INFINITY;
+    good[5] = -good[4];
+    let good = Jacobian::all_to_affine(&good);
+    for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
+        for count in [0, 1, 2, 3, 7, 8, 9, 16, 17] {
+            assert!(each_in_group_with(backend, &good[..count]), "{backend:?}, {count}");
+            let random: Affine<C> = rng.point_of_curve();
+            for bad in special.iter().chain([&random]) {
+                assert!(!C::is_in_group(bad));
+                let mut points = good[..count].to_vec();
+                if count > 0 {
+                    points[rng.word() as usize % count] = *bad;
+                    assert!(!each_in_group_with(backend, &points), "{backend:?}, {count}");
+                }
+            }
+        }
+        for place in 0..8 {
+            let mut points = good[..8].to_vec();
+            points[place] = rng.point_of_curve();
+            assert!(!each_in_group_with(backend, &points), "{backend:?}, {place}");
+        }
+    }
+}
+
+/// Points of the curve whose order divides another number, which a product with `others` makes.
+fn of_small_order<C: BatchMembership<Base: Random>>(others: &[&[u64]]) -> Affine<C> {
+    let mut rng = Rng::new(20);
+    loop {
+        let mut point = Jacobian::from(rng.point_of_curve::<C>()).multiply_slowly(&C::ORDER);
+        for other in others {
+            point = point.multiply_slowly(other);
+        }
+        if !point.is_infinity() {
+            return point.to_affine();
+        }
+    }
+}
+
+#[test]
+fn points_are_checked_one_by_one() {
+    // (x - 1)^2 / 3, its parts 27 and 121 left out.
+    let cofactor = [0x8c00_aaab_0000_aaab, 0x396c_8c00_5555_e156, 0, 0];
+    let without = |power| crate::limbs::divide_small(&cofactor, power).0;
+    let (three, eleven) = (without(3), without(121));
+    check_each::<BlsG1>(&[of_small_order(&[&three]), of_small_order(&[&eleven])]);
+    check_each::<BlsG2>(&[]);
+    check_each::<BnG2>(&[]);
+    check_each::<NogamiG2>(&[]);
+    let two = Affine::<Bls377G1>::new(-crate::bls12_377::Fp::ONE, crate::bls12_377::Fp::ZERO);
+    check_each::<Bls377G1>(&[two]);
+    check_each::<Bls377G2>(&[]);
 }
 
 #[test]

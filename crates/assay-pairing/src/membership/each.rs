@@ -1,0 +1,143 @@
+//! Points checked one by one, a lane for each.
+//!
+//! A point is of its group where two points that follow from it are equal, its multiple and its image under an endomorphism. Both
+//! are computed in lanes, and compared in words. Formulas in lanes leave Z = 0 where they do not hold; such points, and
+//! those whose two sides are infinity, are checked in words.
+
+use core::marker::PhantomData;
+
+use crate::curve::{Affine, Curve, Jacobian, bls12, bn, twist};
+use crate::lanes::field::LaneFe;
+use crate::lanes::groups::InLanes;
+use crate::lanes::points::{AffineLanes, LanePoint};
+use crate::lanes::{LANES, Lanes, Task};
+use crate::msm::Backend;
+use crate::tower::{Fp2, TowerModulus};
+
+/// Both sides of a group's equation, as [`Curve::is_in_group`] has it.
+pub(super) trait Sides: InLanes {
+    /// Fewer points are faster in words.
+    const LEAST: usize;
+
+    fn sides<L: Lanes>(
+        point: &AffineLanes<Self::Coordinate<L>>,
+        one: &Self::Coordinate<L>,
+    ) -> [LanePoint<Self::Coordinate<L>>; 2];
+}
+
+impl<F: bls12::Parameters> Sides for bls12::G1<F> {
+    const LEAST: usize = 3;
+
+    #[inline(always)]
+    fn sides<L: Lanes>(
+        point: &AffineLanes<Self::Coordinate<L>>,
+        one: &Self::Coordinate<L>,
+    ) -> [LanePoint<Self::Coordinate<L>>; 2] {
+        let [x, y] = *point;
+        let beta = Self::load::<L>(&[Self::BETA; LANES]);
+        let square = LanePoint::affine_multiple(point, one, F::X).multiple(F::X);
+        [LanePoint { x: x * beta, y, z: *one }, square.negated()]
+    }
+}
+
+impl<F: bls12::Parameters> Sides for bls12::G2<F> {
+    const LEAST: usize = 2;
+
+    #[inline(always)]
+    fn sides<L: Lanes>(
+        point: &AffineLanes<Self::Coordinate<L>>,
+        one: &Self::Coordinate<L>,
+    ) -> [LanePoint<Self::Coordinate<L>>; 2] {
+        let [x, y] = *point;
+        let multiple = LanePoint::affine_multiple(point, one, F::X);
+        let multiple = if F::IS_NEGATIVE { multiple.negated() } else { multiple };
+        [Frobenius::load().of(&LanePoint { x, y, z: *one }), multiple]
+    }
+}
+
+impl<F: bn::Parameters> Sides for bn::G2<F> {
+    const LEAST: usize = 2;
+
+    #[inline(always)]
+    fn sides<L: Lanes>(
+        point: &AffineLanes<Self::Coordinate<L>>,
+        one: &Self::Coordinate<L>,
+    ) -> [LanePoint<Self::Coordinate<L>>; 2] {
+        let [x, y] = *point;
+        let psi = Frobenius::load();
+        let multiple = LanePoint::affine_multiple(point, one, F::X);
+        let multiple = if F::IS_NEGATIVE { multiple.negated() } else { multiple };
+        let once = psi.of(&multiple);
+        let sum = multiple.add_affine(&x, &y).plus(&once).plus(&psi.of(&once));
+        [sum, psi.of(&psi.of(&psi.of(&multiple.double())))]
+    }
+}
+
+/// The Frobenius map on a twist: what it multiplies coordinates by.
+struct Frobenius<L, M, const N: usize, const K: usize>([Fp2<LaneFe<L, M, N, K>>; 2]);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Frobenius<L, M, N, K> {
+    #[inline(always)]
+    fn load() -> Self {
+        let [x, y] = twist::frobenius_factors();
+        Self([[x; LANES], [y; LANES]].map(|factor| LaneFe::pairs_from_scalars(&factor)))
+    }
+
+    #[inline(always)]
+    fn of(&self, point: &LanePoint<Fp2<LaneFe<L, M, N, K>>>) -> LanePoint<Fp2<LaneFe<L, M, N, K>>> {
+        LanePoint {
+            x: point.x.conjugate() * self.0[0],
+            y: point.y.conjugate() * self.0[1],
+            z: point.z.conjugate(),
+        }
+    }
+}
+
+/// Both sides for eight points.
+struct Check<'p, C: Curve, L>(&'p [Affine<C>; LANES], PhantomData<L>);
+
+impl<C: Sides, L: Lanes> Task for Check<'_, C, L> {
+    type Result = [[Jacobian<C>; LANES]; 2];
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        let point = C::load_points::<L>(self.0);
+        let one = C::load::<L>(&[crate::field::Field::ONE; LANES]);
+        let [left, right] = C::sides::<L>(&point, &one);
+        [C::points::<L>(&left), C::points::<L>(&right)]
+    }
+}
+
+/// Whether each point of the curve is in the group.
+pub(super) fn all<C: Sides>(backend: Backend, points: &[Affine<C>]) -> bool {
+    match backend {
+        Backend::Scalar => points.iter().all(C::is_in_group),
+        Backend::Portable => in_lanes::<C, crate::backend::Portable>(points),
+        #[cfg(target_arch = "x86_64")]
+        Backend::Ifma => in_lanes::<C, crate::backend::Ifma>(points),
+        #[cfg(not(target_arch = "x86_64"))]
+        Backend::Ifma => unreachable!("not available here"),
+    }
+}
+
+fn in_lanes<C: Sides, L: Lanes>(points: &[Affine<C>]) -> bool {
+    points.chunks(LANES).all(|some| {
+        if some.len() < C::LEAST {
+            return some.iter().all(C::is_in_group);
+        }
+        let mut eight = [C::GENERATOR; LANES];
+        for (lane, point) in eight.iter_mut().zip(some) {
+            if !point.is_infinity {
+                *lane = *point;
+            }
+        }
+        let [left, right] = L::run(Check::<C, L>(&eight, PhantomData));
+        left.iter().zip(&right).zip(&eight).all(|((left, right), point)| {
+            if left.is_infinity() || right.is_infinity() {
+                C::is_in_group(point)
+            } else {
+                left == right
+            }
+        })
+    })
+}
