@@ -24,11 +24,15 @@
 #[cfg(test)]
 mod tests;
 
+use core::ops::Range;
+
 use assay_hash::Sha256;
 
+use crate::bls12_381::Fp;
 use crate::curve::{Affine, BlsG1, BlsG2, Curve, Jacobian, secret};
 use crate::encoding::DecodeError;
 use crate::hash_to_curve::{HashToCurve, hash_all_with};
+use crate::membership::hash_point;
 use crate::msm::Backend;
 use crate::pairing::{Bls12381, Pairing};
 use crate::tower::Fp12;
@@ -193,18 +197,85 @@ pub fn verify_batch(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
 /// Where this CPU does not run it.
 pub fn verify_batch_with(backend: Backend, signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
     assert!(backend.is_available(), "a backend that this CPU runs");
-    let weights = weights(signed, randomness);
-    let keys: Vec<_> = signed.iter().map(|(key, ..)| key.0).collect();
-    let signatures: Vec<_> = signed.iter().map(|(.., signature)| signature.0).collect();
-    let messages: Vec<_> = signed.iter().map(|(_, message, _)| *message).collect();
-    let keys = Jacobian::all_to_affine(&weights::products(backend, &keys, &weights));
-    let hashes = hash_all_with(backend, &messages, MESSAGE_DST);
-    let signatures = weights::products(backend, &signatures, &weights);
-    let signature = signatures.into_iter().fold(Jacobian::INFINITY, |sum, product| sum + product);
-    let mut pairs: Vec<_> = keys.into_iter().zip(hashes).collect();
-    pairs.push((-BlsG1::GENERATOR, signature.to_affine()));
-    let f = Bls12381::miller_loop_with(backend, &pairs);
-    Bls12381::final_exponentiation_with(backend, &f) == Fp12::ONE
+    let batch = Batch::with(backend, signed, randomness);
+    batch.is_valid(&[batch.share(0..signed.len())])
+}
+
+/// A batch that several threads verify: [`verify_batch`] in shares, each of some of the signatures.
+///
+/// ```
+/// use assay_pairing::bls::{Batch, Signed};
+///
+/// fn on_two_threads(signed: &[Signed<'_>], randomness: &[u8; 32]) -> bool {
+///     let batch = Batch::new(signed, randomness);
+///     let half = signed.len() / 2;
+///     let shares = std::thread::scope(|scope| {
+///         let first = scope.spawn(|| batch.share(0..half));
+///         let second = batch.share(half..signed.len());
+///         [first.join().expect("no share panics"), second]
+///     });
+///     batch.is_valid(&shares)
+/// }
+/// assert!(on_two_threads(&[], &[7; 32]));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Batch<'s, 'm> {
+    backend: Backend,
+    signed: &'s [Signed<'m>],
+    /// They follow from the whole batch: shares with weights of their own could be made to cancel each other, with 2^64 trials.
+    weights: Vec<Weight>,
+}
+
+/// What is known of a share of a batch before the final exponentiation, which is one for all of them.
+#[derive(Clone, Debug)]
+pub struct BatchShare {
+    signatures: Range<usize>,
+    function: Fp12<Fp>,
+}
+
+impl<'s, 'm> Batch<'s, 'm> {
+    /// A batch and its weights.
+    pub fn new(signed: &'s [Signed<'m>], randomness: &[u8; 32]) -> Self {
+        Self::with(Backend::detect(), signed, randomness)
+    }
+
+    fn with(backend: Backend, signed: &'s [Signed<'m>], randomness: &[u8; 32]) -> Self {
+        Self { backend, signed, weights: weights(signed, randomness) }
+    }
+
+    /// The share of these signatures.
+    ///
+    /// # Panics
+    /// Where the batch has fewer.
+    pub fn share(&self, signatures: Range<usize>) -> BatchShare {
+        let Self { backend, .. } = *self;
+        let (signed, weights) =
+            (&self.signed[signatures.clone()], &self.weights[signatures.clone()]);
+        let keys: Vec<_> = signed.iter().map(|(key, ..)| key.0).collect();
+        let points: Vec<_> = signed.iter().map(|(.., signature)| signature.0).collect();
+        let messages: Vec<_> = signed.iter().map(|(_, message, _)| *message).collect();
+        let keys = Jacobian::all_to_affine(&weights::products(backend, &keys, weights));
+        let hashes = hash_all_with(backend, &messages, MESSAGE_DST);
+        let points = weights::products(backend, &points, weights);
+        let sum = points.into_iter().fold(Jacobian::INFINITY, |sum, product| sum + product);
+        let mut pairs: Vec<_> = keys.into_iter().zip(hashes).collect();
+        pairs.push((-BlsG1::GENERATOR, sum.to_affine()));
+        BatchShare { signatures, function: Bls12381::miller_loop_with(backend, &pairs) }
+    }
+
+    /// Whether all signatures are valid; shares are in the order of the batch.
+    ///
+    /// # Panics
+    /// Where a signature is in no share or in two.
+    pub fn is_valid(&self, shares: &[BatchShare]) -> bool {
+        let end = shares.iter().fold(0, |end, share| {
+            assert_eq!(share.signatures.start, end, "shares follow each other");
+            share.signatures.end
+        });
+        assert_eq!(end, self.signed.len(), "every signature is in a share");
+        let product = shares.iter().map(|share| share.function).reduce(|a, b| a * b);
+        product.is_none_or(|f| Bls12381::final_exponentiation_with(self.backend, &f) == Fp12::ONE)
+    }
 }
 
 /// Weights that nobody can choose.
@@ -212,10 +283,10 @@ fn weights(signed: &[Signed<'_>], randomness: &[u8; 32]) -> Vec<Weight> {
     let mut batch = Sha256::new();
     batch.update(randomness);
     for (key, message, signature) in signed {
-        batch.update(&key.to_bytes());
+        hash_point(&key.0, &mut batch);
         batch.update(&(message.len() as u64).to_be_bytes());
         batch.update(message);
-        batch.update(&signature.to_bytes());
+        hash_point(&signature.0, &mut batch);
     }
     let digest = batch.finalize();
     let weight = |index: u64| {

@@ -162,13 +162,12 @@ impl<C: Curve> Jacobian<C> {
     /// Twice the point (2009, Lange: dbl-2009-l).
     #[must_use]
     pub fn double(&self) -> Self {
+        let b = self.y.square().double();
+        let d = self.x.times(&b).double();
         let a = self.x.square();
-        let b = self.y.square();
-        let c = b.square();
-        let d = ((self.x + b).square() - a - c).double();
         let e = a.double() + a;
         let x = e.square() - d.double();
-        let y = e * (d - x) - c.double().double().double();
+        let y = e * (d - x) - b.square().double();
         Self { x, y, z: self.y.times(&self.z).double() }
     }
 
@@ -183,17 +182,11 @@ impl<C: Curve> Jacobian<C> {
         }
         let z2 = self.z.square();
         let h = other.x.times(&z2) - self.x;
-        let r = (other.y.times(&self.z) * z2 - self.y).double();
+        let r = other.y.times(&self.z) * z2 - self.y;
         if h.is_zero() {
             return if r.is_zero() { self.double() } else { Self::INFINITY };
         }
-        let h2 = h.square();
-        let i = h2.double().double();
-        let j = h * i;
-        let v = self.x.times(&i);
-        let x = r.square() - j - v.double();
-        let y = r * (v - x) - self.y.times(&j).double();
-        Self { x, y, z: (self.z + h).square() - z2 - h2 }
+        Self::sum_by(&h, &r, &self.x, &self.y, self.z.times(&h))
     }
 
     /// The sum (Bernstein and Lange 2007: add-2007-bl).
@@ -209,16 +202,22 @@ impl<C: Curve> Jacobian<C> {
         let u = self.x.times(&z2);
         let s = self.y.times(&other.z) * z2;
         let h = other.x.times(&z1) - u;
-        let r = (other.y.times(&self.z) * z1 - s).double();
+        let r = other.y.times(&self.z) * z1 - s;
         if h.is_zero() {
             return if r.is_zero() { self.double() } else { Self::INFINITY };
         }
-        let i = h.double().square();
-        let j = h * i;
-        let v = u * i;
-        let x = r.square() - j - v.double();
-        let y = r * (v - x) - (s * j).double();
-        Self { x, y, z: ((self.z + other.z).square() - z1 - z2) * h }
+        Self::sum_by(&h, &r, &u, &s, self.z.times(&other.z).times(&h))
+    }
+
+    /// `x = r^2 - h^3 - 2 u h^2`, `y = r (u h^2 - x) - s h^3`.
+    #[inline(always)]
+    fn sum_by(h: &C::Base, r: &C::Base, u: &C::Base, s: &C::Base, z: C::Base) -> Self {
+        let h2 = h.square();
+        let h3 = h2.times(h);
+        let v = u.times(&h2);
+        let x = r.square() - h3 - v.double();
+        let y = r.times(&(v - x)) - s.times(&h3);
+        Self { x, y, z }
     }
 
     /// The product of any point of the curve and a number, bit by bit.

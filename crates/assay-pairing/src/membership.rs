@@ -16,7 +16,7 @@ mod tests;
 
 use assay_hash::Sha256;
 
-use crate::curve::{Affine, Jacobian, bls12, bn, prime_order};
+use crate::curve::{Affine, Curve, Jacobian, bls12, bn, prime_order};
 use crate::field::{Fe, Modulus};
 use crate::msm::{Backend, MultiScalar, Ternary};
 use crate::tower::Fp2;
@@ -144,6 +144,13 @@ pub fn all_in_group_with<C: BatchMembership>(
     C::each_with(backend, &Jacobian::all_to_affine(&sums))
 }
 
+/// Adds a point to what is hashed.
+pub(crate) fn hash_point<C: Curve<Base: Hashed>>(point: &Affine<C>, hash: &mut Sha256) {
+    point.x.hash_into(hash);
+    point.y.hash_into(hash);
+    hash.update(&[u8::from(point.is_infinity)]);
+}
+
 /// For each block a number below 3^places for every point.
 fn numbers<C: BatchMembership>(
     points: &[Affine<C>],
@@ -153,9 +160,7 @@ fn numbers<C: BatchMembership>(
     let mut all = Sha256::new();
     all.update(randomness);
     for point in points {
-        point.x.hash_into(&mut all);
-        point.y.hash_into(&mut all);
-        all.update(&[u8::from(point.is_infinity)]);
+        hash_point(point, &mut all);
     }
     let digest = all.finalize();
     let below = 3u64.pow(shape.places);

@@ -420,12 +420,12 @@ struct Signers {
 
 impl Signers {
     fn is_valid(&self, threads: usize) -> bool {
-        let parts = in_parts(self.keys.len(), threads, SIGNATURES_OF_A_PART, |part| {
-            let signed: Vec<bls::Signed<'_>> =
-                part.map(|k| (self.keys[k], &self.messages[k][..], self.signatures[k])).collect();
-            bls::verify_batch(&signed, &[3; 32])
-        });
-        parts.into_iter().all(|is_valid| is_valid)
+        let count = self.keys.len();
+        let signed: Vec<bls::Signed<'_>> =
+            (0..count).map(|k| (self.keys[k], &self.messages[k][..], self.signatures[k])).collect();
+        let batch = bls::Batch::new(&signed, &[3; 32]);
+        let shares = in_parts(count, threads, SIGNATURES_OF_A_PART, |part| batch.share(part));
+        batch.is_valid(&shares)
     }
 }
 
@@ -492,7 +492,7 @@ fn signatures(table: &mut Table) {
         let (is_right, is_wrong) = (check(&right), check(&other));
         Ok(checked(is_right, is_wrong, move || check(&right)))
     });
-    let how = "bls::verify_batch, weights of 128 bits, a part on each thread";
+    let how = "bls::Batch, weights of 128 bits, a share on each thread";
     table.add(GROUP, "batch-verify", how, |work| {
         let threads = threads(work);
         let mut made = signed(work, work.size, |index| work.message(index));

@@ -1,8 +1,8 @@
 //! Signatures that are made here, and published ones.
 
 use super::{
-    PublicKey, SecretKey, Signature, aggregate_verify, fast_aggregate_verify, verify, verify_batch,
-    verify_batch_with, verify_possession,
+    Batch, PublicKey, SecretKey, Signature, Signed, aggregate_verify, fast_aggregate_verify,
+    verify, verify_batch, verify_batch_with, verify_possession,
 };
 use crate::curve::{Affine, BlsG1, BlsG2, Curve as _, Jacobian};
 use crate::encoding::DecodeError;
@@ -77,6 +77,24 @@ fn batches() {
         assert!(verify_batch_with(backend, &signed, &[7; 32]), "{}", backend.name());
     }
     assert!(verify_batch(&signed, &[7; 32]));
+    let in_shares = |signed: &[Signed<'_>], places: &[usize]| {
+        let batch = Batch::new(signed, &[7; 32]);
+        let shares: Vec<_> = places.windows(2).map(|ends| batch.share(ends[0]..ends[1])).collect();
+        batch.is_valid(&shares)
+    };
+    let count = signed.len();
+    for places in [&[0, count][..], &[0, 1, count], &[0, 0, 5, count], &[0, count, count]] {
+        assert!(in_shares(&signed, places), "{places:?}");
+        // Each signature is another's: errors of two shares that would cancel each other without weights.
+        let mut swapped = signed.clone();
+        (swapped[0].2, swapped[count - 1].2) = (signed[count - 1].2, signed[0].2);
+        assert!(!in_shares(&swapped, places), "{places:?}");
+    }
+    assert!(in_shares(&[], &[0]) && in_shares(&[], &[0, 0]));
+    for places in [&[0, 3][..], &[1, count], &[0, 2, count - 1]] {
+        let missing = std::panic::catch_unwind(|| in_shares(&signed, places));
+        assert!(missing.is_err(), "{places:?}");
+    }
     assert!(verify_batch(&signed[..1], &[7; 32]));
     assert!(verify_batch(&[], &[7; 32]));
     // Two wrong signatures whose errors cancel in a plain sum.

@@ -40,8 +40,11 @@ pub(super) fn windowed<M: Modulus<N>, const N: usize>(x: &Fe<M, N>, exponent: &[
 }
 
 impl<M: Modulus<N>, const N: usize> Fe<M, N> {
+    /// `(p - 3) / 4` for p = 3 modulo 4: to this power a square is the inverse of its root.
+    pub(crate) const ROOT_INVERSE: [u64; N] = limbs::half(&limbs::half(&M::MODULUS));
+
     /// How often two divides p - 1.
-    const TWO_ADICITY: usize = {
+    pub(crate) const TWO_ADICITY: usize = {
         let (mut odd, mut count) = (limbs::minus_small(&M::MODULUS, 1), 0);
         while odd[0] & 1 == 0 {
             odd = limbs::half(&odd);

@@ -3,8 +3,7 @@
 //! Roots in Fp2. For `p = 3 mod 4` and n the norm of g, `s = n^((p+1)/4)` has `s^2 = n` if g is a square, else
 //! `s^2 = -n`. Then the other candidate of the map, `(Z u^2)^3 g`, is one, and the root of its norm is
 //! `sqrt(-125) N(u)^3 s`, for N(Z) = 5 (its square is `-125 N(u)^6 (-n)`).
-//! With `t = (g0 + s) / 2` and `r = t^((p-3)/4)`, either `(t r)^2 = t`, and the root is `(t r, g1 r / 2)`, or
-//! `(t r)^2 = -t`, and it is `(g1 r / 2, -t r)`. What comes out is squared and compared.
+//! The rest is [`root_by_half`]. What comes out is squared and compared.
 
 use super::isogeny::G2;
 use super::{G2_CURVE, evaluate, is_odd_2, simplified_swu};
@@ -12,11 +11,10 @@ use crate::bls12_381::Fp;
 use crate::curve::{BlsG2, Jacobian};
 use crate::field::Field as _;
 use crate::limbs;
-use crate::tower::Fp2;
+use crate::tower::{Fp2, root_by_half};
 
-/// `(p + 1) / 4` and `(p - 3) / 4`.
+/// `(p + 1) / 4`.
 const ROOT: [u64; 6] = limbs::plus_small(&limbs::half(&limbs::half(&Fp::MODULUS)), 1);
-const ROOT_INVERSE: [u64; 6] = limbs::half(&limbs::half(&Fp::MODULUS));
 
 const ROOT_OF_MINUS_125: Fp = Fp::from_u64(125).negated().const_power(&ROOT);
 
@@ -48,15 +46,10 @@ pub(super) fn map(
         chosen.push((candidate.x[which], candidate.g[which]));
         halves.push((candidate.g[which].c0 + root).halved());
     }
-    let inverses = power(&halves, &ROOT_INVERSE);
+    let inverses = power(&halves, const { &Fp::ROOT_INVERSE });
     let point = |(k, u): (usize, &Fp2<Fp>)| {
         let ((x, g), t, r) = (chosen[k], halves[k], inverses[k]);
-        let (real, other) = (t * r, (g.c1 * r).halved());
-        let y = if real.square() == t {
-            Fp2 { c0: real, c1: other }
-        } else {
-            Fp2 { c0: other, c1: -real }
-        };
+        let y = root_by_half(&g.c1, &t, &r);
         if y.square() != g {
             return map_slowly(u);
         }

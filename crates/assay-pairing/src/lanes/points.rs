@@ -136,19 +136,30 @@ impl<E: Coordinate> LanePoint<E> {
     /// The product with a number, which is not zero.
     #[inline(always)]
     pub(crate) fn multiple(&self, number: u64) -> Self {
-        let negated = self.negated();
-        let add = |sum: &Self, digit: i8| sum.plus(if digit > 0 { self } else { &negated });
-        by_digits(self, number, add)
+        let (mut sum, negated) = (*self, self.negated());
+        let (digits, highest) = signed_digits(number);
+        for &digit in digits[..highest].iter().rev() {
+            sum = sum.double();
+            if digit != 0 {
+                sum = sum.plus(if digit > 0 { self } else { &negated });
+            }
+        }
+        sum
     }
 
     /// The same for an affine point.
     #[inline(always)]
-    pub(crate) fn affine_multiple(point: &AffineLanes<E>, one: &E, number: u64) -> Self {
-        let [x, y] = point;
-        let first = Self { x: *x, y: *y, z: *one };
-        let negated = first.negated().y;
-        let add = |sum: &Self, digit: i8| sum.add_affine(x, if digit > 0 { y } else { &negated });
-        by_digits(&first, number, add)
+    pub(crate) fn affine_multiple([x, y]: &AffineLanes<E>, one: &E, number: u64) -> Self {
+        let mut sum = Self { x: *x, y: *y, z: *one };
+        let negated = sum.negated().y;
+        let (digits, highest) = signed_digits(number);
+        for &digit in digits[..highest].iter().rev() {
+            sum = sum.double();
+            if digit != 0 {
+                sum = sum.add_affine(x, if digit > 0 { y } else { &negated });
+            }
+        }
+        sum
     }
 
     #[inline(always)]
@@ -166,23 +177,15 @@ impl<E: Coordinate> LanePoint<E> {
     }
 }
 
-/// A product with a number from the point itself and what adds it or its negation.
-#[inline(always)]
-fn by_digits<E: Coordinate>(
-    point: &LanePoint<E>,
-    number: u64,
-    add: impl Fn(&LanePoint<E>, i8) -> LanePoint<E>,
-) -> LanePoint<E> {
-    let digits = limbs::non_adjacent::<65>(&[number], 2);
-    let highest = digits.iter().rposition(|digit| *digit != 0).expect("a number above zero");
-    let mut sum = *point;
-    for &digit in digits[..highest].iter().rev() {
-        sum = sum.double();
-        if digit != 0 {
-            sum = add(&sum, digit);
-        }
+/// Digits 1, 0 and -1 of a number, the lowest first, and the place of the highest one: its bits, or the form with the fewest digits
+/// that are not zero where these are fewer. That form may be longer.
+fn signed_digits(number: u64) -> ([i8; 65], usize) {
+    let mut digits = limbs::non_adjacent(&[number], 2);
+    if digits.iter().filter(|digit| **digit != 0).count() >= number.count_ones() as usize {
+        digits = core::array::from_fn(|place| i8::from(limbs::bit(&[number], place)));
     }
-    sum
+    let highest = digits.iter().rposition(|digit| *digit != 0).expect("a number above zero");
+    (digits, highest)
 }
 
 /// Numbers of up to 64 bits in lanes, as a mask for each bit.

@@ -26,7 +26,7 @@ pub(super) trait Sides: InLanes {
 }
 
 impl<F: bls12::Parameters> Sides for bls12::G1<F> {
-    const LEAST: usize = 3;
+    const LEAST: usize = 2;
 
     #[inline(always)]
     fn sides<L: Lanes>(
@@ -80,7 +80,7 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Frobenius<L, 
     #[inline(always)]
     fn load() -> Self {
         let [x, y] = twist::frobenius_factors();
-        Self([[x; LANES], [y; LANES]].map(|factor| LaneFe::pairs_from_scalars(&factor)))
+        Self([LaneFe::pairs_from_scalars(&[x; LANES]), LaneFe::pairs_from_scalars(&[y; LANES])])
     }
 
     #[inline(always)]

@@ -107,8 +107,7 @@ impl<F: TowerField> Field for Fp2<F> {
         Self { c0: F::select(mask, &yes.c0, &no.c0), c1: F::select(mask, &yes.c1, &no.c1) }
     }
 
-    /// By the norm: with `n^2 = c0^2 + NON_RESIDUE c1^2`, one of `(c0 + n) / 2` and `(c0 - n) / 2` is the square of the
-    /// root's real part. Their product is the square of `c1 / 2` times that of u, so it is no square, whatever p is modulo 4.
+    /// By the norm ([`TowerField::sqrt_by_norm`]).
     fn sqrt(&self) -> Option<Self> {
         if self.c1.is_zero() {
             // Either the real part is a square in Fp, or what the square of u makes it of.
@@ -118,12 +117,7 @@ impl<F: TowerField> Field for Fp2<F> {
             let square = self.c0 * F::ONE.times_u_square().inverse()?;
             return square.sqrt().map(|root| Self { c0: F::ZERO, c1: root });
         }
-        let norm_root = self.norm().sqrt()?;
-        let c0 = match (self.c0 + norm_root).halved().sqrt() {
-            Some(root) => root,
-            None => (self.c0 - norm_root).halved().sqrt()?,
-        };
-        let root = Self { c0, c1: self.c1 * c0.double().inverse()? };
+        let root = F::sqrt_by_norm(self, &self.norm().sqrt()?)?;
         (root.square() == *self).then_some(root)
     }
 
