@@ -30,7 +30,6 @@ use crate::curve::{Affine, BnG1, BnG2, Jacobian};
 use crate::encoding::DecodeError;
 use crate::kzg::KzgError;
 use crate::limbs;
-use crate::membership::each_in_group;
 use crate::pairing::{Bn254, Pairing};
 use crate::tower::Fp12;
 
@@ -143,14 +142,11 @@ pub fn ec_pairing(input: &[u8]) -> Result<bool, PrecompileError> {
     if !input.len().is_multiple_of(PAIR_BYTES) {
         return Err(PrecompileError::Length { bytes: input.len(), unit: PAIR_BYTES });
     }
-    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut pairs = Vec::with_capacity(input.len() / PAIR_BYTES);
     for bytes in input.chunks_exact(PAIR_BYTES) {
-        first.push(Affine::<BnG1>::from_evm(&part(bytes, 0))?);
-        second.push(Affine::<BnG2>::from_evm(&part(bytes, 64))?);
+        let p = Affine::<BnG1>::from_evm(&part(bytes, 0))?;
+        pairs.push((p, Affine::<BnG2>::from_evm(&part(bytes, 64))?));
     }
-    if !each_in_group(&second) {
-        return Err(DecodeError::NotInGroup.into());
-    }
-    let pairs: Vec<_> = first.into_iter().zip(second).collect();
-    Ok(Bn254::product(&pairs) == Fp12::ONE)
+    let product = Bn254::checked_product(&pairs).ok_or(DecodeError::NotInGroup)?;
+    Ok(product == Fp12::ONE)
 }

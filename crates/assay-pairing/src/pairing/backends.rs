@@ -1,16 +1,16 @@
 //! Pairings on each backend: in words, or in lanes of so many limbs.
 
-use super::{Pair, Pairing, easy_part, in_lanes, miller_loop_in_words};
+use super::{Multiple, Pair, Pairing, easy_part, in_lanes, miller_loop_in_words};
 use crate::backend::Portable;
 use crate::field::Fe;
 use crate::msm::Backend;
 use crate::tower::{Fp12, TowerModulus};
 
-/// [`Pairing::miller_loop_with`].
+/// [`Pairing::miller_loop_to_ends`].
 pub(super) fn miller_loop<P, M, const N: usize, const K: usize>(
     backend: Backend,
     pairs: &[Pair<P>],
-) -> Fp12<Fe<M, N>>
+) -> (Fp12<Fe<M, N>>, Vec<Multiple<P>>)
 where
     P: Pairing<Base = Fe<M, N>>,
     M: TowerModulus<N>,

@@ -2,9 +2,9 @@
 
 use core::marker::PhantomData;
 
-use super::{Pair, Pairing, backends};
-use crate::curve::Affine;
+use super::{Multiple, Pair, Pairing, backends};
 use crate::curve::bls12::{G1, G2, Parameters};
+use crate::curve::{Affine, Jacobian};
 use crate::field::Fe;
 use crate::msm::Backend;
 use crate::tower::Fp12;
@@ -43,6 +43,14 @@ impl<F: Parameters> Pairing for Bls12<F> {
         *q
     }
 
+    /// `|x| Q` by the endomorphism, which acts as x.
+    fn end(q: &Affine<Self::G2>) -> Affine<Self::G2> {
+        let end = G2::endomorphism(&Jacobian::from(*q));
+        // The endomorphism leaves Z = 1.
+        let end = Affine::new(end.x, end.y);
+        if F::IS_NEGATIVE { -end } else { end }
+    }
+
     /// The power `3 (p^4 - p^2 + 1) / r = (x - 1)^2 (x + p) (x^2 + p^2 - 1) + 3`.
     fn hard_part<G: Cyclotomic>(x: &G) -> G {
         let a = Self::to_x(x).times(&x.conjugate());
@@ -52,7 +60,10 @@ impl<F: Parameters> Pairing for Bls12<F> {
         c.times(x).times(&x.squared(1))
     }
 
-    fn miller_loop_with(backend: Backend, pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
+    fn miller_loop_to_ends(
+        backend: Backend,
+        pairs: &[Pair<Self>],
+    ) -> (Fp12<Self::Base>, Vec<Multiple<Self>>) {
         backends::miller_loop::<Self, F::Base, 6, 8>(backend, pairs)
     }
 

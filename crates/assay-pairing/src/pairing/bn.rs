@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use super::{Pair, Pairing, backends};
+use super::{Multiple, Pair, Pairing, backends};
 use crate::curve::bn::{G2, Parameters};
 use crate::curve::prime_order::PrimeOrder;
 use crate::curve::{Affine, Jacobian};
@@ -63,6 +63,14 @@ impl<F: Parameters> Pairing for Bn<F> {
         if F::IS_NEGATIVE { -point } else { point }
     }
 
+    /// `-psi^3(Q)`, since `6 x + 2 + p - p^2 + p^3` is zero modulo the order; with x negative its negation.
+    fn end(q: &Affine<Self::G2>) -> Affine<Self::G2> {
+        let psi = G2::endomorphism;
+        let end = psi(&psi(&psi(&Jacobian::from(*q))));
+        let end = Affine::new(end.x, end.y);
+        if F::IS_NEGATIVE { end } else { -end }
+    }
+
     /// The power `2 x (6 x^2 + 3 x + 1) (p^4 - p^2 + 1) / r`.
     fn hard_part<G: Cyclotomic>(x: &G) -> G {
         let a = Self::to_minus_x(x).squared(1);
@@ -78,7 +86,10 @@ impl<F: Parameters> Pairing for Bn<F> {
         x.conjugate().times(&g).frobenius(3).times(&j)
     }
 
-    fn miller_loop_with(backend: Backend, pairs: &[Pair<Self>]) -> Fp12<Self::Base> {
+    fn miller_loop_to_ends(
+        backend: Backend,
+        pairs: &[Pair<Self>],
+    ) -> (Fp12<Self::Base>, Vec<Multiple<Self>>) {
         backends::miller_loop::<Self, F::Base, 4, 5>(backend, pairs)
     }
 

@@ -2,7 +2,7 @@
 //! final exponentiation are one element of Fp12, whose coefficients lie in lanes.
 
 use super::line::{Accumulator, Line, places};
-use super::{Pair, Pairing, finite};
+use super::{Multiple, Pair, Pairing, finite};
 use crate::curve::Affine;
 use crate::field::Fe;
 use crate::lanes::field::LaneFe;
@@ -207,10 +207,24 @@ impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Cyclotomic
     }
 }
 
-/// The product of the Miller functions of all pairs.
+/// Where the loop ended for a group.
+struct End<'g, L, M, const N: usize, const K: usize>(&'g Group<L, M, N, K>);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Task for End<'_, L, M, N, K> {
+    /// X, Y and Z of all.
+    type Result = [[Fp2<Fe<M, N>>; LANES]; 3];
+
+    #[inline(always)]
+    fn run(self) -> Self::Result {
+        let [x, y, z] = self.0.sum.coordinates();
+        [LaneFe::pairs_to_scalars(&x), LaneFe::pairs_to_scalars(&y), LaneFe::pairs_to_scalars(&z)]
+    }
+}
+
+/// The product of the Miller functions of all pairs, and where the loop ended for each.
 pub(super) fn miller_loop<P, L, M, const N: usize, const K: usize>(
     pairs: &[Pair<P>],
-) -> Fp12<Fe<M, N>>
+) -> (Fp12<Fe<M, N>>, Vec<Multiple<P>>)
 where
     P: Pairing<Base = Fe<M, N>>,
     L: Lanes,
@@ -218,7 +232,7 @@ where
 {
     let pairs: Vec<_> = finite::<P>(pairs).copied().collect();
     if pairs.is_empty() {
-        return Fp12::ONE;
+        return (Fp12::ONE, Vec::new());
     }
     let (p, q): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
     let mut groups: Vec<Group<L, M, N, K>> = p
@@ -254,8 +268,13 @@ where
             L::run(TimesLines(&mut f, group));
         }
     }
+    let mut ends = Vec::with_capacity(q.len());
+    for group in &groups {
+        let [x, y, z] = L::run(End(group));
+        ends.extend((0..group.count).map(|lane| [x[lane], y[lane], z[lane]]));
+    }
     let f = L::run(ToTower(&f));
-    if P::IS_NEGATIVE { f.conjugate() } else { f }
+    (if P::IS_NEGATIVE { f.conjugate() } else { f }, ends)
 }
 
 /// The final exponentiation from an element of the cyclotomic subgroup on.

@@ -49,6 +49,12 @@ impl<F: TowerRing> Accumulator<F> {
         Self { x, y, z: Fp2 { c0: F::one(), c1: F::zero() } }
     }
 
+    /// X, Y and Z.
+    #[inline(always)]
+    pub(super) fn coordinates(&self) -> [Fp2<F>; 3] {
+        [self.x, self.y, self.z]
+    }
+
     /// Doubles, and gives the tangent.
     #[inline(always)]
     pub(super) fn double(&mut self) -> Line<F> {

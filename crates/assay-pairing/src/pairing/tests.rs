@@ -1,11 +1,11 @@
 //! Pairings by their properties; other libraries' values are compared in `peers/pairing`.
 
 use super::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
-use crate::curve::{Affine, Curve};
+use crate::curve::{Affine, Curve, Jacobian};
 use crate::field::Fe;
 use crate::limbs;
 use crate::msm::Backend;
-use crate::testing::Rng;
+use crate::testing::{Point as _, Random, Rng};
 use crate::tower::{Fp6, Fp12, TowerModulus};
 use crate::{bn254, bn254_nogami};
 
@@ -40,6 +40,74 @@ fn check_backends<P: Pairing>() {
             assert_eq!(found, right, "{count} pairs, {}", backend.name());
         }
     }
+}
+
+/// Products that check second points, with points of the curve that are not of the group: any, some of an order that divides the
+/// cofactor, and some of the order that a product with `rest` leaves.
+fn check_second_points<P: Pairing>(rest: &[u64])
+where
+    <P::G2 as Curve>::Base: Random,
+{
+    let mut rng = Rng::new(31);
+    let random: Affine<P::G2> = rng.point_of_curve();
+    let of_cofactor = Jacobian::from(random).multiply_slowly(&P::G2::ORDER);
+    let mut bad = vec![random, of_cofactor.to_affine()];
+    let small = of_cofactor.multiply_slowly(rest);
+    assert!(!small.is_infinity());
+    if rest != [1] {
+        let group_and_small = small + Jacobian::from(P::G2::GENERATOR);
+        bad.extend(Jacobian::all_to_affine(&[small, small.double(), group_and_small]));
+    }
+    for count in [1, 2, 8, 9] {
+        let mut number = || [rng.word(), rng.word(), 0, 0];
+        let pairs: Vec<_> = (0..count)
+            .map(|_| {
+                let p = P::G1::GENERATOR.multiply(&number());
+                (p.to_affine(), P::G2::GENERATOR.multiply(&number()).to_affine())
+            })
+            .collect();
+        for backend in Backend::ALL.into_iter().filter(|backend| backend.is_available()) {
+            let f = P::miller_loop_with(backend, &pairs);
+            let product = Some(P::final_exponentiation_with(backend, &f));
+            assert_eq!(P::checked_product_with(backend, &pairs), product);
+            for (kind, q) in bad.iter().enumerate() {
+                assert!(q.is_on_curve() && !P::G2::is_in_group(q));
+                for first in [P::G1::GENERATOR, Affine::INFINITY] {
+                    let mut pairs = pairs.clone();
+                    pairs[rng.word() as usize % count] = (first, *q);
+                    let product = P::checked_product_with(backend, &pairs);
+                    assert_eq!(product, None, "{count} pairs, {}, {kind}", backend.name());
+                }
+            }
+            let mut pairs = pairs.clone();
+            pairs[0] = (Affine::INFINITY, P::G2::GENERATOR);
+            pairs[count - 1].1 = Affine::INFINITY;
+            assert!(P::checked_product_with(backend, &pairs).is_some());
+        }
+    }
+}
+
+#[test]
+fn second_points_are_checked_on_the_way() {
+    // Their cofactors divided by 13^2 and 10069.
+    check_second_points::<Bls12381>(&[
+        0x3336_b315_0941_cfdd,
+        0xedf4_046d_b800_a837,
+        0x45e0_aef2_9c5e_8629,
+        0x5a5b_213d_cb71_0859,
+        0x81be_2a9b_0c64_8304,
+        0x60a5_f9bd_c250_555d,
+        0xd5a3_c566_3541_d68b,
+        0x0008_d5fc_7522_f6c4,
+    ]);
+    check_second_points::<Bn254>(&[
+        0x6c3c_d334_915f_1659,
+        0x2071_42f7_671a_f448,
+        0x9e28_bcf6_5b56_81da,
+        0x0001_3af7_a58f_ce69,
+    ]);
+    check_second_points::<Bls12377>(&[1]);
+    check_second_points::<Bn254Nogami>(&[1]);
 }
 
 #[test]

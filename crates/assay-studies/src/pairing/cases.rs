@@ -128,6 +128,9 @@ mod tests {
         assert_eq!(msm.len(), 36);
         assert_eq!(msm[0], "bls12-381/g1-msm-one-thread/2");
         assert_eq!(msm[35], "bls12-381/g1-msm-all-threads/262144");
+        let last = |curve, operation| names(Extent::Full, curve, operation).pop();
+        assert_eq!(last("bn254", "g1-msm").as_deref(), Some("bn254/g1-msm-all-threads/65536"));
+        assert_eq!(last("bls12-381", "g2-msm").as_deref(), Some("bls12-381/g2-msm/4096"));
         let quick = names(Extent::Quick, "bls12-381", "g1-msm");
         assert_eq!(quick.last().map(String::as_str), Some("bls12-381/g1-msm-all-threads/262144"));
         assert!(quick.contains(&"bls12-381/g1-msm-one-thread/4096".to_owned()));

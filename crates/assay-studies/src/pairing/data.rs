@@ -49,6 +49,7 @@ pub(super) struct Shape {
     sizes: Sizes,
     pub(super) unit: String,
     pub(super) threads: ThreadsOf,
+    default_max: Option<usize>,
     quick_max: Option<usize>,
     quick_every_other: bool,
     quick_keeps_largest: bool,
@@ -107,8 +108,11 @@ impl Shape {
             Sizes::Setting(Setting::Blobs) => &settings.blobs,
             Sizes::Setting(Setting::Pairs) => &settings.pairs,
         };
+        // A plan that lists sizes itself gets all of them.
+        let is_default = settings.msm_points == PairingSettings::default().msm_points;
+        let max = self.default_max.filter(|_| is_default).unwrap_or(usize::MAX);
         match extent {
-            Extent::Full => all.clone(),
+            Extent::Full => all.iter().copied().filter(|size| *size <= max).collect(),
             Extent::Smoke => all.first().copied().into_iter().collect(),
             Extent::Quick => self.quick(all),
         }
