@@ -122,7 +122,7 @@ macro_rules! multi_scalar {
                 scalars: &[[u64; 4]],
                 share: Share,
             ) -> Jacobian<Self> {
-                sum_in_words(points, scalars, share)
+                sum::<Self, Single<<Self as Curve>::Base>>(points, scalars, share)
             }
 
             fn ternary_sums_with(
@@ -220,8 +220,12 @@ fn share_of_few<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]], share: Sha
     if share.index == 0 { sum_of_few(points, scalars) } else { Jacobian::INFINITY }
 }
 
-/// Below so many points lanes do not pay.
-const FEW: usize = 8;
+/// Up to so many parts of numbers it takes less time to double them in step, each with a table of its own, than to fill buckets.
+const FEW_PARTS: usize = 40;
+/// The same for buckets in lanes.
+const FEW_PARTS_IN_LANES: usize = 20;
+/// Up to so many points lanes add up parts of numbers.
+const POINTS_IN_PARTS_IN_LANES: usize = 64;
 
 /// On any backend, for groups over the base field.
 fn sum_in_lanes<C, M, const N: usize>(
@@ -235,11 +239,8 @@ where
     M: Modulus<N>,
     Fe<M, N>: Coordinates,
 {
-    if points.len() < FEW {
-        return share_of_few(points, scalars, share);
-    }
     match backend {
-        Backend::Scalar => sum_in_words(points, scalars, share),
+        Backend::Scalar => sum::<C, Single<C::Base>>(points, scalars, share),
         Backend::Portable => sum::<C, VectorOf<Portable, Fe<M, N>>>(points, scalars, share),
         #[cfg(target_arch = "x86_64")]
         Backend::Ifma => sum::<C, VectorOf<crate::backend::Ifma, Fe<M, N>>>(points, scalars, share),
@@ -269,32 +270,29 @@ fn ternary_sums_in_lanes<C: Curve<Base: Coordinates>>(
     }
 }
 
-/// Up to so many parts of numbers it takes less time to double them in step, each with a table of its own, than to fill buckets.
-const FEW_PARTS: usize = 40;
-
-/// In words, for any group.
-fn sum_in_words<C: Curve>(points: &[Affine<C>], scalars: &[[u64; 4]], share: Share) -> Jacobian<C> {
-    if points.len() * C::PARTS <= FEW_PARTS {
-        return share_of_few(points, scalars, share);
-    }
-    let shares = share.count;
-    let cost = |points, bits| Shape::for_points(points, bits, 1, shares).cost(points, 1, shares);
-    let bits = limbs::bits(&C::ORDER);
-    // More points in fewer windows. A tenth of the additions is what more memory takes, measured.
-    let of_parts = cost(C::PARTS * points.len(), C::PART_BITS);
-    if 10 * of_parts < 9 * cost(points.len(), bits) {
-        let (points, scalars) = parts(points, scalars);
-        return sum_of_bits::<C, Single<C::Base>>(&points, &scalars, C::PART_BITS, share);
-    }
-    sum_of_bits::<C, Single<C::Base>>(points, scalars, bits, share)
-}
-
+/// The sum in words or in lanes.
 fn sum<C: Curve, V: Vector<Scalar = C::Base>>(
     points: &[Affine<C>],
     scalars: &[[u64; 4]],
     share: Share,
 ) -> Jacobian<C> {
-    sum_of_bits::<C, V>(points, scalars, limbs::bits(&C::ORDER), share)
+    let few_parts = if V::WIDTH == 1 { FEW_PARTS } else { FEW_PARTS_IN_LANES };
+    if points.len() * C::PARTS <= few_parts {
+        return share_of_few(points, scalars, share);
+    }
+    let (width, shares) = (V::WIDTH, share.count);
+    let cost =
+        |points, bits| Shape::for_points(points, bits, width, shares).cost(points, width, shares);
+    let bits = limbs::bits(&C::ORDER);
+    // More points in fewer windows. A tenth of the additions is what more memory takes, measured; and in lanes more than that from
+    // some hundred points on.
+    let of_parts = cost(C::PARTS * points.len(), C::PART_BITS);
+    let may_pay = width == 1 || points.len() <= POINTS_IN_PARTS_IN_LANES;
+    if may_pay && 10 * of_parts < 9 * cost(points.len(), bits) {
+        let (points, scalars) = parts(points, scalars);
+        return sum_of_bits::<C, V>(&points, &scalars, C::PART_BITS, share);
+    }
+    sum_of_bits::<C, V>(points, scalars, bits, share)
 }
 
 /// A share of the sum of all points times numbers of so many bits.
