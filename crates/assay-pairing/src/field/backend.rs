@@ -109,6 +109,33 @@ pub(super) fn product<const N: usize>(
     None
 }
 
+/// So many squares, one of the other, of a number below p, and the product of the last one and a factor below p, for 4 p < R. The
+/// count is not zero.
+#[inline(always)]
+pub(super) fn squares_times<const N: usize>(
+    a: &[u64; N],
+    count: usize,
+    factor: &[u64; N],
+    prime: &'static Prime,
+) -> Option<[u64; N]> {
+    #[cfg(target_arch = "x86_64")]
+    if mulx::is_available() {
+        let count = count as u64;
+        match N {
+            4 => {
+                let (a, factor) = (a.first_chunk()?, factor.first_chunk()?);
+                return widened(mulx::squares_4(a, count, factor, prime));
+            }
+            6 => {
+                let (a, factor) = (a.first_chunk()?, factor.first_chunk()?);
+                return widened(mulx::squares_6(a, count, factor, prime));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The Montgomery sum of products (`Fe::sum_of`).
 #[inline(always)]
 pub(super) fn sum_of<const N: usize, const T: usize>(

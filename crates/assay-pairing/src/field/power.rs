@@ -1,6 +1,6 @@
 //! Powers and what is made of them: square roots and the Legendre symbol.
 
-use super::{Fe, Field, Modulus};
+use super::{Fe, Field, Modulus, backend};
 use crate::limbs;
 
 /// Bits of a window.
@@ -13,11 +13,12 @@ pub(super) fn windowed<M: Modulus<N>, const N: usize>(x: &Fe<M, N>, exponent: &[
     for k in 1..odd_powers.len() {
         odd_powers[k] = odd_powers[k - 1].times(&square);
     }
-    let (mut power, mut is_one) = (Fe::ONE, true);
+    // The power so far, if any, and the squares that it still lacks.
+    let (mut power, mut squares) = (None::<Fe<M, N>>, 0);
     let mut above = limbs::bits(exponent);
     while above > 0 {
         if !limbs::bit(exponent, above - 1) {
-            power = power.square();
+            squares += 1;
             above -= 1;
             continue;
         }
@@ -28,18 +29,33 @@ pub(super) fn windowed<M: Modulus<N>, const N: usize>(x: &Fe<M, N>, exponent: &[
         let digit = (below..above)
             .rev()
             .fold(0, |digit, index| 2 * digit + usize::from(limbs::bit(exponent, index)));
-        if is_one {
-            (power, is_one) = (odd_powers[digit / 2], false);
-        } else {
-            (below..above).for_each(|_| power = power.square());
-            power = power.times(&odd_powers[digit / 2]);
-        }
+        let factor = &odd_powers[digit / 2];
+        power = Some(match power {
+            Some(power) => power.squares_times(squares + above - below, factor),
+            None => *factor,
+        });
+        squares = 0;
         above = below;
     }
-    power
+    let Some(power) = power else { return Fe::ONE };
+    if squares > 0 { power.squares_times(squares, &Fe::ONE) } else { power }
 }
 
 impl<M: Modulus<N>, const N: usize> Fe<M, N> {
+    /// Whether 4 p < R: products of numbers below 2 p are below 2 p then, without a correction.
+    const HAS_ROOM: bool = M::MODULUS[N - 1] >> 62 == 0;
+
+    /// So many squares, one of the other, of which there is one at least, and the product of the last one and a factor.
+    #[inline(always)]
+    fn squares_times(&self, count: usize, factor: &Self) -> Self {
+        if Self::HAS_ROOM
+            && let Some(product) = backend::squares_times(&self.0, count, &factor.0, Self::PRIME)
+        {
+            return Self::raw(product);
+        }
+        (0..count).fold(*self, |power, _| power.square()).times(factor)
+    }
+
     /// `(p - 3) / 4` for p = 3 modulo 4: to this power a square is the inverse of its root.
     pub(crate) const ROOT_INVERSE: [u64; N] = limbs::half(&limbs::half(&M::MODULUS));
 

@@ -108,6 +108,39 @@ fn sums_of_products_by_kernels() {
     check_sums::<bls12_381::FpModulus, 6, 6>();
 }
 
+/// Powers, which runs of squares by kernels make up, against bit by bit in plain Rust: of edges and random elements, to random
+/// numbers and to numbers with long runs of zeros and ones.
+fn check_powers<M: Modulus<N>, const N: usize>() {
+    let mut rng = Rng::new(7);
+    let edges = [Fe::<M, N>::ZERO, Fe::ONE, -Fe::ONE, Fe::from_u64(2)];
+    for case in 0..600 {
+        let x = edges.get(case % 100).copied().unwrap_or_else(|| rng.fe());
+        let exponent: [u64; 3] = match case % 3 {
+            0 => [rng.word(), rng.word(), rng.word()],
+            1 => [rng.edge_word(), rng.edge_word(), rng.edge_word()],
+            _ => [1 << (rng.word() % 64), 0, rng.word() & rng.word() & rng.word()],
+        };
+        let slow = (0..192).rev().fold(Fe::ONE, |power, index| {
+            let square = power.multiply(&power);
+            if limbs::bit(&exponent, index) { square.multiply(&x) } else { square }
+        });
+        assert_eq!(x.power(&exponent), slow, "{x:?} to the power {exponent:x?}");
+    }
+    assert_eq!(edges[3].power(&[0]), Fe::ONE);
+    assert_eq!(edges[0].power(&[]), Fe::ONE);
+}
+
+#[test]
+fn powers() {
+    check_powers::<bls12_381::FpModulus, 6>();
+    check_powers::<bls12_377::FpModulus, 6>();
+    check_powers::<bn254::FpModulus, 4>();
+    check_powers::<bn254::FrModulus, 4>();
+    check_powers::<bn254_nogami::FpModulus, 4>();
+    check_powers::<bls12_381::FrModulus, 4>();
+    check_powers::<pallas::FpModulus, 4>();
+}
+
 fn check_two_products<M: Modulus<N>, const N: usize>() {
     let mut rng = Rng::new(2);
     for _ in 0..100_000 {

@@ -125,54 +125,167 @@ macro_rules! kernel {
 
 pub(super) use {add_multiple, clear_4, clear_6, clear_lowest, kernel};
 
+/// All rows of a product, and its correction. Over six limbs the result is in r14 and r8 to r12, over four in r12 and r8 to r10.
+macro_rules! product {
+    (6) => {
+        concat!(
+            start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24, "r12" "r13" 32, "r13" "r14" 40; "r14"),
+            clear_6!("r8" "r9" "r10" "r11" "r12" "r13" "r14"),
+            row_6!(8; "r9" "r10" "r11" "r12" "r13" "r14" "r8"),
+            row_6!(16; "r10" "r11" "r12" "r13" "r14" "r8" "r9"),
+            row_6!(24; "r11" "r12" "r13" "r14" "r8" "r9" "r10"),
+            row_6!(32; "r12" "r13" "r14" "r8" "r9" "r10" "r11"),
+            row_6!(40; "r13" "r14" "r8" "r9" "r10" "r11" "r12"),
+            "mov r15, r14\n",
+            "mov rax, r8\n",
+            "mov rdx, r9\n",
+            "mov r13, r10\n",
+            "mov rsi, r11\n",
+            "mov rdi, r12\n",
+            "sub r15, [rcx]\n",
+            "sbb rax, [rcx + 8]\n",
+            "sbb rdx, [rcx + 16]\n",
+            "sbb r13, [rcx + 24]\n",
+            "sbb rsi, [rcx + 32]\n",
+            "sbb rdi, [rcx + 40]\n",
+            "cmovnc r14, r15\n",
+            "cmovnc r8, rax\n",
+            "cmovnc r9, rdx\n",
+            "cmovnc r10, r13\n",
+            "cmovnc r11, rsi\n",
+            "cmovnc r12, rdi\n",
+        )
+    };
+    (4) => {
+        concat!(
+            start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24; "r12"),
+            clear_4!("r8" "r9" "r10" "r11" "r12"),
+            row_4!(8; "r9" "r10" "r11" "r12" "r8"),
+            row_4!(16; "r10" "r11" "r12" "r8" "r9"),
+            row_4!(24; "r11" "r12" "r8" "r9" "r10"),
+            "mov r15, r12\n",
+            "mov rax, r8\n",
+            "mov rdx, r9\n",
+            "mov r11, r10\n",
+            "sub r15, [rcx]\n",
+            "sbb rax, [rcx + 8]\n",
+            "sbb rdx, [rcx + 16]\n",
+            "sbb r11, [rcx + 24]\n",
+            "cmovnc r12, r15\n",
+            "cmovnc r8, rax\n",
+            "cmovnc r9, rdx\n",
+            "cmovnc r10, r11\n",
+        )
+    };
+}
+
+kernel!(kernel_6: product!(6));
+
+kernel!(kernel_4: product!(4));
+
+/// The first row of a square whose limbs are in registers, as those that the sum of the row has above its lowest word.
+macro_rules! start_square {
+    ($lowest:literal, $first:literal; $($limb:literal $above:literal),+; $top:literal) => {
+        concat!(
+            "mov rdx, ", $first, "\n",
+            "mulx ", $first, ", ", $lowest, ", ", $first, "\n",
+            // Clears the carry.
+            "xor r15d, r15d\n",
+            $(
+                "mulx ", $above, ", r15, ", $above, "\n",
+                "adc ", $limb, ", r15\n",
+            )+
+            "adc ", $top, ", 0\n",
+        )
+    };
+}
+
+// Squares, one of the other, of the number at `rsi`, as many as `rdx` says, then the product of the last one and the factor at
+// `rdi`. No square is corrected: below 2 p they stay, where 4 p < R. They lie on the stack, and in registers for the first row of the
+// next, which would wait for what was just stored.
 kernel!(
-    kernel_6:
-    start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24, "r12" "r13" 32, "r13" "r14" 40; "r14"),
-    clear_6!("r8" "r9" "r10" "r11" "r12" "r13" "r14"),
-    row_6!(8; "r9" "r10" "r11" "r12" "r13" "r14" "r8"),
-    row_6!(16; "r10" "r11" "r12" "r13" "r14" "r8" "r9"),
-    row_6!(24; "r11" "r12" "r13" "r14" "r8" "r9" "r10"),
-    row_6!(32; "r12" "r13" "r14" "r8" "r9" "r10" "r11"),
-    row_6!(40; "r13" "r14" "r8" "r9" "r10" "r11" "r12"),
-    "mov r15, r14",
-    "mov rax, r8",
-    "mov rdx, r9",
-    "mov r13, r10",
-    "mov rsi, r11",
-    "mov rdi, r12",
-    "sub r15, [rcx]",
-    "sbb rax, [rcx + 8]",
-    "sbb rdx, [rcx + 16]",
-    "sbb r13, [rcx + 24]",
-    "sbb rsi, [rcx + 32]",
-    "sbb rdi, [rcx + 40]",
-    "cmovnc r14, r15",
-    "cmovnc r8, rax",
-    "cmovnc r9, rdx",
-    "cmovnc r10, r13",
-    "cmovnc r11, rsi",
-    "cmovnc r12, rdi",
+    squares_times_6:
+    "sub rsp, 64",
+    "mov [rsp + 48], rdx",
+    "mov [rsp + 56], rdi",
+    "mov r12, [rsi]",
+    "mov r13, [rsi + 8]",
+    "mov r14, [rsi + 16]",
+    "mov r8, [rsi + 24]",
+    "mov r9, [rsi + 32]",
+    "mov r10, [rsi + 40]",
+    "mov rsi, rsp",
+    "mov rdi, rsp",
+    "2:",
+    "mov [rsp], r12",
+    "mov [rsp + 8], r13",
+    "mov [rsp + 16], r14",
+    "mov [rsp + 24], r8",
+    "mov [rsp + 32], r9",
+    "mov [rsp + 40], r10",
+    start_square!("r11", "r12"; "r12" "r13", "r13" "r14", "r14" "r8", "r8" "r9", "r9" "r10"; "r10"),
+    clear_6!("r11" "r12" "r13" "r14" "r8" "r9" "r10"),
+    row_6!(8; "r12" "r13" "r14" "r8" "r9" "r10" "r11"),
+    row_6!(16; "r13" "r14" "r8" "r9" "r10" "r11" "r12"),
+    row_6!(24; "r14" "r8" "r9" "r10" "r11" "r12" "r13"),
+    row_6!(32; "r8" "r9" "r10" "r11" "r12" "r13" "r14"),
+    row_6!(40; "r9" "r10" "r11" "r12" "r13" "r14" "r8"),
+    // To where the next square has them.
+    "mov rax, r10",
+    "mov r10, r8",
+    "mov r9, r14",
+    "mov r8, r13",
+    "mov r14, r12",
+    "mov r13, r11",
+    "mov r12, rax",
+    "dec qword ptr [rsp + 48]",
+    "jnz 2b",
+    "mov [rsp], r12",
+    "mov [rsp + 8], r13",
+    "mov [rsp + 16], r14",
+    "mov [rsp + 24], r8",
+    "mov [rsp + 32], r9",
+    "mov [rsp + 40], r10",
+    "mov rdi, [rsp + 56]",
+    product!(6),
+    "add rsp, 64",
 );
 
 kernel!(
-    kernel_4:
-    start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24; "r12"),
+    squares_times_4:
+    "sub rsp, 48",
+    "mov [rsp + 32], rdx",
+    "mov [rsp + 40], rdi",
+    "mov r9, [rsi]",
+    "mov r10, [rsi + 8]",
+    "mov r11, [rsi + 16]",
+    "mov r12, [rsi + 24]",
+    "mov rsi, rsp",
+    "mov rdi, rsp",
+    "2:",
+    "mov [rsp], r9",
+    "mov [rsp + 8], r10",
+    "mov [rsp + 16], r11",
+    "mov [rsp + 24], r12",
+    start_square!("r8", "r9"; "r9" "r10", "r10" "r11", "r11" "r12"; "r12"),
     clear_4!("r8" "r9" "r10" "r11" "r12"),
     row_4!(8; "r9" "r10" "r11" "r12" "r8"),
     row_4!(16; "r10" "r11" "r12" "r8" "r9"),
     row_4!(24; "r11" "r12" "r8" "r9" "r10"),
-    "mov r15, r12",
-    "mov rax, r8",
-    "mov rdx, r9",
-    "mov r11, r10",
-    "sub r15, [rcx]",
-    "sbb rax, [rcx + 8]",
-    "sbb rdx, [rcx + 16]",
-    "sbb r11, [rcx + 24]",
-    "cmovnc r12, r15",
-    "cmovnc r8, rax",
-    "cmovnc r9, rdx",
-    "cmovnc r10, r11",
+    "mov rax, r12",
+    "mov r12, r10",
+    "mov r11, r9",
+    "mov r10, r8",
+    "mov r9, rax",
+    "dec qword ptr [rsp + 32]",
+    "jnz 2b",
+    "mov [rsp], r9",
+    "mov [rsp + 8], r10",
+    "mov [rsp + 16], r11",
+    "mov [rsp + 24], r12",
+    "mov rdi, [rsp + 40]",
+    product!(4),
+    "add rsp, 48",
 );
 
 /// The Montgomery product of numbers whose product is below `p R`.
@@ -228,6 +341,75 @@ pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u
             out("r15") _,
             out("rax") _,
             out("rdx") _,
+            options(pure, readonly),
+        );
+    }
+    [t0, t1, t2, t3]
+}
+
+/// So many squares, one of the other, of a number below p, and the product of the last one and a factor below p, for 4 p < R. The
+/// count is not zero.
+///
+/// The caller has seen [`is_available`] return true.
+#[inline(always)]
+pub(super) fn squares_6(
+    a: &[u64; 6],
+    count: u64,
+    factor: &[u64; 6],
+    prime: &'static Prime,
+) -> [u64; 6] {
+    let (t0, t1, t2, t3, t4, t5);
+    // SAFETY: as in `product_6`. Squares lie on the stack, below what the compiler has there.
+    unsafe {
+        asm!(
+            "call {kernel}",
+            kernel = sym squares_times_6,
+            inout("rsi") a => _,
+            inout("rdi") factor => _,
+            in("rcx") prime,
+            inout("rdx") count => _,
+            out("r14") t0,
+            out("r8") t1,
+            out("r9") t2,
+            out("r10") t3,
+            out("r11") t4,
+            out("r12") t5,
+            out("r13") _,
+            out("r15") _,
+            out("rax") _,
+            options(pure, readonly),
+        );
+    }
+    [t0, t1, t2, t3, t4, t5]
+}
+
+/// The same over four limbs.
+///
+/// The caller has seen [`is_available`] return true.
+#[inline(always)]
+pub(super) fn squares_4(
+    a: &[u64; 4],
+    count: u64,
+    factor: &[u64; 4],
+    prime: &'static Prime,
+) -> [u64; 4] {
+    let (t0, t1, t2, t3);
+    // SAFETY: as in `squares_6`.
+    unsafe {
+        asm!(
+            "call {kernel}",
+            kernel = sym squares_times_4,
+            inout("rsi") a => _,
+            inout("rdi") factor => _,
+            in("rcx") prime,
+            inout("rdx") count => _,
+            out("r12") t0,
+            out("r8") t1,
+            out("r9") t2,
+            out("r10") t3,
+            out("r11") _,
+            out("r15") _,
+            out("rax") _,
             options(pure, readonly),
         );
     }
