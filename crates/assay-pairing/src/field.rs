@@ -206,7 +206,8 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     #[inline(always)]
     const fn reduced_once(value: [u64; N]) -> Self {
         let (difference, is_below) = limbs::sub(&value, &M::MODULUS);
-        let mask = (is_below as u64).wrapping_neg();
+        // LLVM makes a branch of a mask that it knows, and the value may follow from a secret.
+        let mask = core::hint::black_box(is_below as u64).wrapping_neg();
         let (mut result, mut i) = ([0; N], 0);
         while i < N {
             result[i] = difference[i] ^ (mask & (difference[i] ^ value[i]));

@@ -7,8 +7,13 @@
 //! interrupts make the tail of both. 20,000 samples of each operation without `--samples`. Above 10 a difference is shown; below, none is
 //! by so many samples, which is no proof. A product in variable time is measured in the same way: if no difference is shown for it, the
 //! run says nothing and fails, as it does where one is shown for a secret.
+//!
+//! `valgrind --log-file=memcheck.txt target/release/examples/constant_time --memcheck` looks for the cause in the machine code instead:
+//! the secret is marked as memory that was never written (ctgrind, Langley, 2010), and Memcheck counts branches and addresses that depend
+//! on such memory; the log says where they are. A product in variable time has to have some. Memcheck knows no AVX-512.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program")]
+#![expect(unsafe_code, reason = "requests to valgrind")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -67,8 +72,11 @@ const OPERATIONS: [Operation; 3] = [
 ];
 
 fn main() -> Result<()> {
-    let (is_json, samples) = arguments()?;
+    let Arguments { is_json, samples, is_memcheck } = arguments()?;
     let secrets = secrets()?;
+    if is_memcheck {
+        return memcheck::check(&secrets[1], is_json);
+    }
     let mut results = Vec::new();
     let mut is_as_said = true;
     for Operation { name, is_constant, run } in OPERATIONS {
@@ -97,24 +105,106 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn arguments() -> Result<(bool, usize)> {
-    let (mut is_json, mut samples) = (false, SAMPLES);
+struct Arguments {
+    is_json: bool,
+    samples: usize,
+    is_memcheck: bool,
+}
+
+fn arguments() -> Result<Arguments> {
+    let mut parsed = Arguments { is_json: false, samples: SAMPLES, is_memcheck: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
-            "--json" => is_json = true,
+            "--json" => parsed.is_json = true,
+            "--memcheck" => parsed.is_memcheck = true,
             "--samples" => {
                 let text = arguments.next().context("--samples is followed by a number")?;
-                samples = text.parse().with_context(|| format!("--samples {text}: no number"))?;
+                parsed.samples =
+                    text.parse().with_context(|| format!("--samples {text}: no number"))?;
                 ensure!(
-                    (1_000..=100_000_000).contains(&samples),
+                    (1_000..=100_000_000).contains(&parsed.samples),
                     "--samples is from 1,000 to 100,000,000"
                 );
             }
-            other => bail!("{other}: there are --json and --samples N"),
+            other => bail!("{other}: there are --json, --samples N and --memcheck"),
         }
     }
-    Ok((is_json, samples))
+    Ok(parsed)
+}
+
+/// Secrets as memory that was never written.
+mod memcheck {
+    use super::{OPERATIONS, Operation, Result, Secret, bail, ensure, json};
+
+    /// Requests of `valgrind.h` and `memcheck.h`.
+    const RUNNING_ON_VALGRIND: u64 = 0x1001;
+    const COUNT_ERRORS: u64 = 0x1201;
+    const MAKE_MEM_UNDEFINED: u64 = 0x4d43_0001;
+    const MAKE_MEM_DEFINED: u64 = 0x4d43_0002;
+
+    /// The answer of valgrind; 0 without it.
+    #[cfg(target_arch = "x86_64")]
+    fn request(number: u64, arguments: [u64; 2]) -> u64 {
+        let words = [number, arguments[0], arguments[1], 0, 0, 0];
+        let answer;
+        // SAFETY: rotations that add up to two whole turns, and an exchange of a register with itself: they change nothing.
+        // valgrind knows them, reads the words behind `rax` and writes `rdx`.
+        unsafe {
+            core::arch::asm!(
+                "rol rdi, 3",
+                "rol rdi, 13",
+                "rol rdi, 61",
+                "rol rdi, 51",
+                "xchg rbx, rbx",
+                in("rax") words.as_ptr(),
+                inout("rdx") 0_u64 => answer,
+            );
+        }
+        answer
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn request(_: u64, _: [u64; 2]) -> u64 {
+        0
+    }
+
+    fn mark(secret: &Secret, request_number: u64) {
+        let (key, number) = (&raw const secret.key, &raw const secret.number);
+        request(request_number, [key as u64, size_of_val(&secret.key) as u64]);
+        request(request_number, [number as u64, size_of_val(&secret.number) as u64]);
+    }
+
+    /// Runs every operation with a marked secret and compares the errors with what the operation says.
+    pub(super) fn check(secret: &Secret, is_json: bool) -> Result<()> {
+        if request(RUNNING_ON_VALGRIND, [0; 2]) == 0 {
+            bail!("--memcheck runs under valgrind on x86-64: valgrind constant_time --memcheck");
+        }
+        let (mut results, mut is_as_said) = (Vec::new(), true);
+        for Operation { name, is_constant, run } in OPERATIONS {
+            let before = request(COUNT_ERRORS, [0; 2]);
+            mark(secret, MAKE_MEM_UNDEFINED);
+            run(secret);
+            mark(secret, MAKE_MEM_DEFINED);
+            let errors = request(COUNT_ERRORS, [0; 2]) - before;
+            is_as_said &= is_constant == (errors == 0);
+            if is_json {
+                results.push(json!({
+                    "operation": name, "says_constant_time": is_constant, "errors": errors,
+                }));
+            } else {
+                println!("{name:32} branches and addresses by the secret: {errors}");
+            }
+        }
+        if is_json {
+            println!("{}", json!({ "format": 1, "memcheck": results }));
+        }
+        ensure!(
+            is_as_said,
+            "a secret decides on a branch or an address, or the product in variable time has none"
+        );
+        Ok(())
+    }
 }
 
 /// The fixed secret, then random ones.
