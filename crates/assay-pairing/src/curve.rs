@@ -159,7 +159,7 @@ impl<C: Curve> Jacobian<C> {
         points.iter().zip(inverses).map(of).collect()
     }
 
-    /// Twice the point (2009, Lange: dbl-2009-l).
+    /// Twice the point (2009, Lange: dbl-2009-l, with `d = 4 x y^2` as a product).
     #[must_use]
     pub fn double(&self) -> Self {
         let b = self.y.square().double();
@@ -171,7 +171,7 @@ impl<C: Curve> Jacobian<C> {
         Self { x, y, z: self.y.times(&self.z).double() }
     }
 
-    /// The sum with an affine point (Bernstein and Lange 2007: madd-2007-bl).
+    /// The sum with an affine point: Z3 = Z1 H.
     #[must_use]
     pub fn add_affine(&self, other: &Affine<C>) -> Self {
         if other.is_infinity {
@@ -189,7 +189,7 @@ impl<C: Curve> Jacobian<C> {
         Self::sum_by(&h, &r, &self.x, &self.y, self.z.times(&h))
     }
 
-    /// The sum (Bernstein and Lange 2007: add-2007-bl).
+    /// The sum: Z3 = Z1 Z2 H. No square takes the place of a product, which would save nothing in Fp and costs additions.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         if other.is_infinity() {

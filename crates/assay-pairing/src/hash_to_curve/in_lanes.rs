@@ -6,10 +6,10 @@ use crate::bls12_381::{Fp, FpModulus, X};
 use crate::curve::{Affine, BlsG2, Jacobian};
 use crate::field::Field as _;
 use crate::lanes::field::LaneFe;
-use crate::lanes::groups::InLanes as _;
+use crate::lanes::groups::{Frobenius, InLanes as _};
 use crate::lanes::points::LanePoint;
 use crate::lanes::{LANES, Lanes, Task};
-use crate::tower::{Fp2, TowerField as _};
+use crate::tower::Fp2;
 
 type Lane<L> = LaneFe<L, FpModulus, 6, 8>;
 
@@ -70,25 +70,14 @@ impl<L: Lanes> Task for Clear<'_, L> {
             y: Lane::pairs_from_scalars(&y),
             z: Lane::pairs_from_scalars(&z),
         };
-        let of_x = Lane::pairs_from_scalars(&[Fp::FROBENIUS_INVERSES[2]; LANES]);
-        let of_y = Lane::pairs_from_scalars(&[Fp::FROBENIUS_INVERSES[3]; LANES]);
+        let psi = Frobenius::load();
         let twice = point.double();
-        let psi = psi(&point, &of_x, &of_y);
-        let minus_psi = psi.negated();
+        let minus_psi = psi.of(&point).negated();
         let multiple = point.multiple(X);
         let left = multiple.plus(&point).plus(&minus_psi).multiple(X);
-        let right = self::psi(&self::psi(&twice, &of_x, &of_y), &of_x, &of_y);
+        let right = psi.of(&psi.of(&twice));
         let sum = left.plus(&minus_psi).plus(&point.negated()).plus(&right);
         BlsG2::points::<L>(&sum)
-    }
-}
-
-#[inline(always)]
-fn psi<L: Lanes>(point: &Point<L>, of_x: &Fp2<Lane<L>>, of_y: &Fp2<Lane<L>>) -> Point<L> {
-    LanePoint {
-        x: point.x.conjugate() * *of_x,
-        y: point.y.conjugate() * *of_y,
-        z: point.z.conjugate(),
     }
 }
 

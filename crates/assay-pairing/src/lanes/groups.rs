@@ -3,9 +3,9 @@
 use super::field::LaneFe;
 use super::points::{Coordinate, LanePoint};
 use super::{LANES, Lanes};
-use crate::curve::{Affine, Curve, Jacobian, bls12, bn};
+use crate::curve::{Affine, Curve, Jacobian, bls12, bn, twist};
 use crate::field::{Fe, Field as _};
-use crate::tower::Fp2;
+use crate::tower::{Fp2, TowerModulus};
 
 /// A group, and its coordinates in lanes.
 pub(crate) trait InLanes: Curve {
@@ -72,3 +72,26 @@ macro_rules! in_lanes {
 in_lanes!(bls12::G1<F>, bls12: base of 6, 8);
 in_lanes!(bls12::G2<F>, bls12: pairs of 6, 8);
 in_lanes!(bn::G2<F>, bn: pairs of 4, 5);
+
+/// The Frobenius map on a twist: what it multiplies coordinates by.
+pub(crate) struct Frobenius<L, M, const N: usize, const K: usize>([Fp2<LaneFe<L, M, N, K>>; 2]);
+
+impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Frobenius<L, M, N, K> {
+    #[inline(always)]
+    pub(crate) fn load() -> Self {
+        let [x, y] = twist::frobenius_factors();
+        Self([LaneFe::pairs_from_scalars(&[x; LANES]), LaneFe::pairs_from_scalars(&[y; LANES])])
+    }
+
+    #[inline(always)]
+    pub(crate) fn of(
+        &self,
+        point: &LanePoint<Fp2<LaneFe<L, M, N, K>>>,
+    ) -> LanePoint<Fp2<LaneFe<L, M, N, K>>> {
+        LanePoint {
+            x: point.x.conjugate() * self.0[0],
+            y: point.y.conjugate() * self.0[1],
+            z: point.z.conjugate(),
+        }
+    }
+}

@@ -6,19 +6,17 @@
 
 use core::marker::PhantomData;
 
-use crate::curve::{Affine, Curve, Jacobian, bls12, bn, twist};
-use crate::lanes::field::LaneFe;
-use crate::lanes::groups::InLanes;
+use crate::curve::{Affine, Curve, Jacobian, bls12, bn};
+use crate::lanes::groups::{Frobenius, InLanes};
 use crate::lanes::points::{AffineLanes, LanePoint};
 use crate::lanes::{LANES, Lanes, Task};
 use crate::msm::Backend;
-use crate::tower::{Fp2, TowerModulus};
+
+/// One point is faster in words.
+const LEAST: usize = 2;
 
 /// Both sides of a group's equation, as [`Curve::is_in_group`] has it.
 pub(super) trait Sides: InLanes {
-    /// Fewer points are faster in words.
-    const LEAST: usize;
-
     fn sides<L: Lanes>(
         point: &AffineLanes<Self::Coordinate<L>>,
         one: &Self::Coordinate<L>,
@@ -26,8 +24,6 @@ pub(super) trait Sides: InLanes {
 }
 
 impl<F: bls12::Parameters> Sides for bls12::G1<F> {
-    const LEAST: usize = 2;
-
     #[inline(always)]
     fn sides<L: Lanes>(
         point: &AffineLanes<Self::Coordinate<L>>,
@@ -41,8 +37,6 @@ impl<F: bls12::Parameters> Sides for bls12::G1<F> {
 }
 
 impl<F: bls12::Parameters> Sides for bls12::G2<F> {
-    const LEAST: usize = 2;
-
     #[inline(always)]
     fn sides<L: Lanes>(
         point: &AffineLanes<Self::Coordinate<L>>,
@@ -56,8 +50,6 @@ impl<F: bls12::Parameters> Sides for bls12::G2<F> {
 }
 
 impl<F: bn::Parameters> Sides for bn::G2<F> {
-    const LEAST: usize = 2;
-
     #[inline(always)]
     fn sides<L: Lanes>(
         point: &AffineLanes<Self::Coordinate<L>>,
@@ -70,26 +62,6 @@ impl<F: bn::Parameters> Sides for bn::G2<F> {
         let once = psi.of(&multiple);
         let sum = multiple.add_affine(&x, &y).plus(&once).plus(&psi.of(&once));
         [sum, psi.of(&psi.of(&psi.of(&multiple.double())))]
-    }
-}
-
-/// The Frobenius map on a twist: what it multiplies coordinates by.
-struct Frobenius<L, M, const N: usize, const K: usize>([Fp2<LaneFe<L, M, N, K>>; 2]);
-
-impl<L: Lanes, M: TowerModulus<N>, const N: usize, const K: usize> Frobenius<L, M, N, K> {
-    #[inline(always)]
-    fn load() -> Self {
-        let [x, y] = twist::frobenius_factors();
-        Self([LaneFe::pairs_from_scalars(&[x; LANES]), LaneFe::pairs_from_scalars(&[y; LANES])])
-    }
-
-    #[inline(always)]
-    fn of(&self, point: &LanePoint<Fp2<LaneFe<L, M, N, K>>>) -> LanePoint<Fp2<LaneFe<L, M, N, K>>> {
-        LanePoint {
-            x: point.x.conjugate() * self.0[0],
-            y: point.y.conjugate() * self.0[1],
-            z: point.z.conjugate(),
-        }
     }
 }
 
@@ -122,7 +94,7 @@ pub(super) fn all<C: Sides>(backend: Backend, points: &[Affine<C>]) -> bool {
 
 fn in_lanes<C: Sides, L: Lanes>(points: &[Affine<C>]) -> bool {
     points.chunks(LANES).all(|some| {
-        if some.len() < C::LEAST {
+        if some.len() < LEAST {
             return some.iter().all(C::is_in_group);
         }
         let mut eight = [C::GENERATOR; LANES];
