@@ -1,6 +1,6 @@
 //! BLS12-377: parameters.
 
-use crate::field::{Fe, Modulus};
+use crate::field::{Fe, Modulus, primes};
 use crate::tower::{TowerModulus, Twist};
 
 /// The parameter x.
@@ -15,14 +15,7 @@ pub struct Parameters;
 pub struct FpModulus;
 
 impl Modulus<6> for FpModulus {
-    const MODULUS: [u64; 6] = [
-        0x8508_c000_0000_0001,
-        0x170b_5d44_3000_0000,
-        0x1ef3_622f_ba09_4800,
-        0x1a22_d9f3_00f5_138f,
-        0xc63b_05c0_6ca1_493b,
-        0x01ae_3a46_17c5_10ea,
-    ];
+    const MODULUS: [u64; 6] = primes::BLS12_377;
 }
 
 /// As p is 1 modulo 4, the square of u is another number than -1.

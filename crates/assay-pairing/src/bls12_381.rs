@@ -1,6 +1,6 @@
 //! BLS12-381: parameters.
 
-use crate::field::{Fe, Modulus};
+use crate::field::{Fe, Modulus, primes};
 use crate::tower::{TowerModulus, Twist};
 
 /// The absolute value of the parameter x, which is negative.
@@ -15,14 +15,7 @@ pub struct Parameters;
 pub struct FpModulus;
 
 impl Modulus<6> for FpModulus {
-    const MODULUS: [u64; 6] = [
-        0xb9fe_ffff_ffff_aaab,
-        0x1eab_fffe_b153_ffff,
-        0x6730_d2a0_f6b0_f624,
-        0x6477_4b84_f385_12bf,
-        0x4b1b_a7b6_434b_acd7,
-        0x1a01_11ea_397f_e69a,
-    ];
+    const MODULUS: [u64; 6] = primes::BLS12_381;
 }
 
 impl TowerModulus<6> for FpModulus {

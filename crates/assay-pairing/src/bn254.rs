@@ -1,6 +1,6 @@
 //! BN254 (`alt_bn128` of the Ethereum virtual machine): parameters.
 
-use crate::field::{Fe, Modulus};
+use crate::field::{Fe, Modulus, primes};
 use crate::tower::{TowerModulus, Twist};
 
 /// The parameter x.
@@ -15,12 +15,7 @@ pub struct Parameters;
 pub struct FpModulus;
 
 impl Modulus<4> for FpModulus {
-    const MODULUS: [u64; 4] = [
-        0x3c20_8c16_d87c_fd47,
-        0x9781_6a91_6871_ca8d,
-        0xb850_45b6_8181_585d,
-        0x3064_4e72_e131_a029,
-    ];
+    const MODULUS: [u64; 4] = primes::BN254;
 }
 
 impl TowerModulus<4> for FpModulus {

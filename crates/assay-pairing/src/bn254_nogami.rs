@@ -1,7 +1,7 @@
 //! The curve of Barreto and Naehrig that Nogami, Akane, Sakemi, Kato and Morikawa (2008) proposed, in 254 bits: parameters. The name
 //! is that of other libraries; BN254N and `BN_P254` are others of it.
 
-use crate::field::{Fe, Modulus};
+use crate::field::{Fe, Modulus, primes};
 use crate::tower::{TowerModulus, Twist};
 
 /// The absolute value of the parameter x, which is negative: `2^62 + 2^55 + 1`.
@@ -16,12 +16,7 @@ pub struct Parameters;
 pub struct FpModulus;
 
 impl Modulus<4> for FpModulus {
-    const MODULUS: [u64; 4] = [
-        0xa700_0000_0000_0013,
-        0x6121_0000_0000_0013,
-        0xba34_4d80_0000_0008,
-        0x2523_6482_4000_0001,
-    ];
+    const MODULUS: [u64; 4] = primes::BN254_NOGAMI;
 }
 
 impl TowerModulus<4> for FpModulus {

@@ -9,6 +9,7 @@ mod bls12_381;
 pub(crate) mod bn;
 mod bn254;
 mod bn254_nogami;
+mod gls;
 mod glv;
 mod pasta;
 pub(crate) mod prime_order;

@@ -5,9 +5,10 @@
 //! and what square roots need, is derived from the modulus at compile time. Arithmetic is variable
 //! time where it branches (inversion, square roots, powers), so it is for public values.
 
-mod backend;
+pub(crate) mod backend;
 mod inverse;
 mod power;
+pub(crate) mod primes;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wide;
@@ -111,6 +112,7 @@ pub trait Field:
 
 /// An element of a prime field, always fully reduced: `x R mod p` with R = 2^(64 N).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
 pub struct Fe<M, const N: usize>(pub(crate) [u64; N], PhantomData<M>);
 
 impl<M: Modulus<N>, const N: usize> Fe<M, N> {
@@ -125,13 +127,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     /// R^3 modulo the prime.
     const R3: Self = Self::raw(limbs::power_of_two(3 * 64 * N, &M::MODULUS));
     /// What kernels read of the prime.
-    const PRIME: &'static backend::Prime = &{
-        let mut prime = backend::in_memory(&M::MODULUS);
-        let inverse =
-            limbs::negated_inverse_128(M::MODULUS[0] as u128 | (M::MODULUS[1] as u128) << 64);
-        (prime[N], prime[N + 1]) = (inverse as u64, (inverse >> 64) as u64);
-        prime
-    };
+    pub(crate) const PRIME: &'static backend::Prime = &backend::with_inverse(&M::MODULUS);
     /// `-1 / p mod 2^64`.
     const NEGATED_INVERSE: u64 = limbs::negated_inverse_64(M::MODULUS[0]);
 
@@ -255,10 +251,11 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
     #[inline(always)]
     pub(crate) fn product_of_sums(a: &wide::Sum<N>, b: &wide::Sum<N>) -> Self {
         // Below (2 p^2 + p R) / R < 2 p, since 2 p < R.
-        match backend::product(&a.0, &b.0, Self::PRIME) {
-            Some(product) => Self(product, PhantomData),
-            None => Self(a.0, PhantomData).multiply_slowly(&Self(b.0, PhantomData)),
+        if let Some(product) = backend::product(&a.0, &b.0, Self::PRIME) {
+            return Self(product, PhantomData);
         }
+        let product = Self(a.0, PhantomData).multiply_slowly(&Self(b.0, PhantomData));
+        Self(backend::apart(&product.0), PhantomData)
     }
 
     /// The sum of products of as many pairs, reduced once: Montgomery's multiplication, operand scanning,
@@ -310,7 +307,7 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
         }
         match backend::sum_of(&a.map(|a| &a.0), &b.map(|b| &b.0), Self::PRIME) {
             Some(sum) => Self(sum, PhantomData),
-            None => Self::sum_of_slowly(a, b),
+            None => Self(backend::apart(&Self::sum_of_slowly(a, b).0), PhantomData),
         }
     }
 
@@ -369,7 +366,7 @@ impl<M: Modulus<N>, const N: usize> Field for Fe<M, N> {
     fn times(&self, other: &Self) -> Self {
         match backend::product(&self.0, &other.0, Self::PRIME) {
             Some(product) => Self(product, PhantomData),
-            None => self.multiply_slowly(other),
+            None => Self(backend::apart(&self.multiply_slowly(other).0), PhantomData),
         }
     }
 

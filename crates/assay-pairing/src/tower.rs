@@ -1,6 +1,7 @@
 //! Towers over the base field: `Fp2 = Fp[u] / (u^2 + NON_RESIDUE)`, `Fp6 = Fp2[v] / (v^3 - xi)`,
 //! `Fp12 = Fp6[w] / (w^2 - v)`, with `xi = XI + u`. All pairing-friendly curves here are of this shape.
 
+mod backend;
 mod compressed;
 pub(crate) mod cyclotomic;
 mod fp12;
@@ -121,12 +122,18 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
 
     #[inline(always)]
     fn product(a: &Fp2<Self>, b: &Fp2<Self>) -> Fp2<Self> {
-        if const { takes_sums::<M, N>() } { sums::product_2(a, b) } else { lazy::product_2(a, b) }
+        complex_product(a, Some(b)).unwrap_or_else(|| {
+            if const { takes_sums::<M, N>() } {
+                sums::product_2(a, b)
+            } else {
+                lazy::product_2(a, b)
+            }
+        })
     }
 
     #[inline(always)]
     fn square(a: &Fp2<Self>) -> Fp2<Self> {
-        lazy::square_2(a)
+        complex_product(a, None).unwrap_or_else(|| lazy::square_2(a))
     }
 
     #[inline(always)]
@@ -162,6 +169,15 @@ impl<M: TowerModulus<N>, const N: usize> TowerRing for Fe<M, N> {
 /// they are faster.
 const fn takes_sums<M: TowerModulus<N>, const N: usize>() -> bool {
     N == 4 || M::NON_RESIDUE > 1
+}
+
+/// The product, or the square, by a kernel, where `u^2 = -1` and there is one.
+#[inline(always)]
+fn complex_product<M: TowerModulus<N>, const N: usize>(
+    a: &Fp2<Fe<M, N>>,
+    b: Option<&Fp2<Fe<M, N>>>,
+) -> Option<Fp2<Fe<M, N>>> {
+    if M::NON_RESIDUE == 1 { backend::complex_product(a, b) } else { None }
 }
 
 /// The product with a small number that is not zero, by doubling and adding.

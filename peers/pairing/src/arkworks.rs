@@ -103,6 +103,14 @@ pub(crate) fn bytes<F: Field>(element: &F) -> Vec<u8> {
         .collect()
 }
 
+/// The element of these coefficients.
+pub(crate) fn from_bytes<F: Field>(coefficients: &[u8]) -> F {
+    let size = coefficients.len() / F::extension_degree() as usize;
+    let coefficients = coefficients.chunks_exact(size);
+    F::from_base_prime_field_elems(coefficients.map(F::BasePrimeField::from_be_bytes_mod_order))
+        .expect("as many coefficients as the degree")
+}
+
 /// x and y, zeros for the point at infinity.
 pub(crate) fn affine_bytes<P: SWCurveConfig>(point: &Affine<P>) -> Vec<u8> {
     let (x, y) = point.xy().unwrap_or_default();
@@ -220,15 +228,19 @@ fn group<P: SWCurveConfig>(table: &mut Table, curve: &'static str, label: &'stat
     });
 }
 
+/// A point of the curve that is not in the group: the first small x to which there is one.
+pub(crate) fn outside<P: SWCurveConfig>() -> Result<Affine<P>> {
+    (1u64..1_000)
+        .filter_map(|x| Affine::<P>::get_point_from_x_unchecked(P::BaseField::from(x), false))
+        .find(|point| !point.is_in_correct_subgroup_assuming_on_curve())
+        .context("every point is in the group")
+}
+
 fn subgroup<P: SWCurveConfig>(table: &mut Table, curve: &'static str, label: &'static str) {
     let how = "Affine::is_in_correct_subgroup_assuming_on_curve";
     table.add(curve, format!("{label}-subgroup"), how, move |work| {
         let points = points::<P>(work, label, SPREAD);
-        let outside = (1u64..1_000)
-            .filter_map(|x| Affine::<P>::get_point_from_x_unchecked(P::BaseField::from(x), false))
-            .find(|point| !point.is_in_correct_subgroup_assuming_on_curve())
-            .context("every point is in the group")?;
-        let answer = [points[0], outside]
+        let answer = [points[0], outside::<P>()?]
             .map(|point| u8::from(point.is_in_correct_subgroup_assuming_on_curve()));
         Ok(Prepared::spread(answer.to_vec(), move |index| {
             assert!(points[index].is_in_correct_subgroup_assuming_on_curve(), "in the group");

@@ -38,7 +38,7 @@ pub(crate) struct Made {
 /// Blobs that were made before, of one seed, in order: their proofs take longer than anything that is measured.
 static MADE: Mutex<(u64, Vec<Made>)> = Mutex::new((0, Vec::new()));
 
-fn blobs(work: &Work, count: usize) -> Result<Vec<Made>> {
+pub(crate) fn blobs(work: &Work, count: usize) -> Result<Vec<Made>> {
     let mut made = MADE.lock().expect("nobody panics with it");
     if made.0 != work.seed {
         *made = (work.seed, Vec::new());

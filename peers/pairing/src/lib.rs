@@ -3,6 +3,7 @@
 
 pub mod arkworks;
 pub mod assay;
+mod constantine;
 pub mod derive;
 pub mod differential;
 pub mod evm;
@@ -15,4 +16,4 @@ pub mod supranational;
 pub mod table;
 pub mod turns;
 
-pub use session::{SUBJECTS, Session, Subject, subject};
+pub use session::{CONSTANTINE, SUBJECTS, Session, Subject, constantine, subject};

@@ -4,14 +4,29 @@
 use std::io::{BufRead as _, Write as _};
 use std::process::ExitCode;
 
-use assay_peer_pairing::{SUBJECTS, Session, subject};
+use anyhow::{Context as _, Result};
+use assay_peer_pairing::{CONSTANTINE, SUBJECTS, Session, Subject, constantine, subject};
 
-#[expect(clippy::print_stderr, reason = "the only place that tells of a wrong call")]
+/// The subject that arguments name: one of this program, or Constantine and where it is.
+fn named() -> Result<Subject> {
+    let mut arguments = std::env::args_os().skip(1);
+    let name = arguments.next().unwrap_or_default();
+    if name == CONSTANTINE {
+        let path = arguments.next().context("say where it is: constantine LIBCONSTANTINE.SO")?;
+        return constantine(path.as_ref());
+    }
+    let known = || format!("say which subject: {}, {CONSTANTINE} FILE", SUBJECTS.join(", "));
+    name.to_str().and_then(subject).with_context(known)
+}
+
+#[expect(clippy::print_stderr, reason = "the only place that reports a wrong call")]
 fn main() -> ExitCode {
-    let name = std::env::args().nth(1).unwrap_or_default();
-    let Some(subject) = subject(&name) else {
-        eprintln!("assay-peer-pairing: say which subject: {}", SUBJECTS.join(", "));
-        return ExitCode::from(2);
+    let subject = match named() {
+        Ok(subject) => subject,
+        Err(error) => {
+            eprintln!("assay-peer-pairing: {error:#}");
+            return ExitCode::from(2);
+        }
     };
     let mut session = Session::new(subject);
     let mut out = std::io::stdout().lock();

@@ -1,6 +1,7 @@
 //! The conversation: describe, prepare, time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
@@ -34,7 +35,9 @@ pub struct Subject {
     /// Its name.
     pub name: &'static str,
     /// Its version.
-    pub version: &'static str,
+    pub version: String,
+    /// What compiled it.
+    pub compiler: String,
     /// Its operations.
     pub table: Table,
 }
@@ -54,8 +57,21 @@ pub fn subject(name: &str) -> Option<Subject> {
             (name, version, table)
         }
     };
-    Some(Subject { name, version, table })
+    let (version, compiler) = (version.to_owned(), env!("PEER_COMPILER").to_owned());
+    Some(Subject { name, version, compiler, table })
 }
+
+/// The one that is not in this program: Constantine, as a shared library at a path.
+///
+/// # Errors
+/// When the file is not there, or is not that library.
+pub fn constantine(path: &Path) -> Result<Subject> {
+    let (version, compiler, table) = crate::constantine::open(path)?;
+    Ok(Subject { name: CONSTANTINE, version, compiler, table })
+}
+
+/// The name of [`constantine`].
+pub const CONSTANTINE: &str = "constantine";
 
 /// What the other side says.
 #[derive(Debug, Deserialize)]
@@ -106,7 +122,7 @@ impl Session {
     }
 
     fn describe(&self) -> Value {
-        let Subject { name, version, table } = &self.subject;
+        let Subject { name, version, compiler, table } = &self.subject;
         let operations: Vec<_> = table
             .0
             .iter()
@@ -114,7 +130,7 @@ impl Session {
                 json!({ "curve": operation.curve, "operation": operation.name, "how": operation.how })
             })
             .collect();
-        json!({ "name": name, "version": version, "compiler": env!("PEER_COMPILER"), "operations": operations })
+        json!({ "name": name, "version": version, "compiler": compiler, "operations": operations })
     }
 
     fn prepare(&mut self, work: &Work) -> Result<Value> {

@@ -15,15 +15,19 @@ const GROUP: &str = "bls-signatures";
 const DST: &[u8] = b"BLS_SIG_BLS12381G2_XMD:SHA-256_SSWU_RO_POP_";
 
 /// Secrets, keys and signatures of as many messages.
-struct Signers {
-    secrets: Vec<SecretKey>,
-    keys: Vec<PublicKey>,
-    messages: Vec<[u8; 32]>,
-    sigs: Vec<Signature>,
+pub(crate) struct Signers {
+    pub(crate) secrets: Vec<SecretKey>,
+    pub(crate) keys: Vec<PublicKey>,
+    pub(crate) messages: Vec<[u8; 32]>,
+    pub(crate) sigs: Vec<Signature>,
 }
 
 impl Signers {
-    fn new(work: &Work, count: usize, message: impl Fn(usize) -> [u8; 32]) -> Result<Self> {
+    pub(crate) fn new(
+        work: &Work,
+        count: usize,
+        message: impl Fn(usize) -> [u8; 32],
+    ) -> Result<Self> {
         let mut made =
             Self { secrets: Vec::new(), keys: Vec::new(), messages: Vec::new(), sigs: Vec::new() };
         for index in 0..count {
@@ -37,6 +41,23 @@ impl Signers {
             made.secrets.push(secret);
         }
         Ok(made)
+    }
+
+    /// The sum of all signatures.
+    pub(crate) fn aggregate(&self) -> Result<Signature> {
+        let sigs: Vec<&Signature> = self.sigs.iter().collect();
+        let sum = AggregateSignature::aggregate(&sigs, false).map_err(failed)?;
+        Ok(sum.to_signature())
+    }
+
+    /// x and y of a signature.
+    pub(crate) fn signature_bytes(&self, index: usize) -> Vec<u8> {
+        signature_bytes(&self.sigs[index])
+    }
+
+    /// x and y of a key.
+    pub(crate) fn key_bytes(&self, index: usize) -> Vec<u8> {
+        key_bytes(&self.keys[index])
     }
 }
 
@@ -91,11 +112,7 @@ pub fn operations(table: &mut Table) {
     decoding(table);
     table.add(GROUP, "aggregate", "AggregateSignature::aggregate, without group checks", |work| {
         let keys = Signers::new(work, work.size, |index| work.message(index))?;
-        let aggregate = move || {
-            let sigs: Vec<&Signature> = keys.sigs.iter().collect();
-            let sum = AggregateSignature::aggregate(&sigs, false).expect("there are some");
-            sum.to_signature()
-        };
+        let aggregate = move || keys.aggregate().expect("there are some");
         Ok(Prepared::new(signature_bytes(&aggregate()), move |iterations| {
             for _ in 0..iterations {
                 black_box(aggregate());
@@ -104,8 +121,7 @@ pub fn operations(table: &mut Table) {
     });
     table.add(GROUP, "fast-aggregate-verify", "Signature::fast_aggregate_verify", |work| {
         let keys = Signers::new(work, work.size, |_| work.message(0))?;
-        let sigs: Vec<&Signature> = keys.sigs.iter().collect();
-        let aggregate = AggregateSignature::aggregate(&sigs, false).map_err(failed)?.to_signature();
+        let aggregate = keys.aggregate()?;
         let (right, other) = (work.message(0), work.message(1));
         let check = move |message: &[u8]| {
             let keys: Vec<&PublicKey> = keys.keys.iter().collect();

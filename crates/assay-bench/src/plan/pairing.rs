@@ -26,6 +26,9 @@ pub struct PairingSettings {
     /// The program of `peers/gnark`; without it `ASSAY_PEER_GNARK`, or where its build puts it in this checkout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gnark: Option<PathBuf>,
+    /// Constantine's shared library, `libconstantine.so`; without it `ASSAY_CONSTANTINE`. It takes part where one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constantine: Option<PathBuf>,
     /// Subjects to leave out.
     pub without: Vec<String>,
     /// More subjects: other libraries, or other builds of one.
@@ -69,6 +72,7 @@ impl Default for PairingSettings {
             seed: 7,
             peer: None,
             gnark: None,
+            constantine: None,
             without: Vec::new(),
             subjects: Vec::new(),
             clock_ghz: None,

@@ -3,8 +3,8 @@
 use core::marker::PhantomData;
 
 use super::glv::Lattice;
-use super::scalar::{Short, by_windows, divide, low};
-use super::{Affine, Curve, Jacobian, prime_order, twist};
+use super::scalar::{Short, by_windows};
+use super::{Affine, Curve, Jacobian, gls, prime_order, twist};
 use crate::field::{Fe, Modulus as _};
 use crate::tower::{Fp2, TowerModulus};
 
@@ -61,14 +61,11 @@ impl<F: Parameters> Curve for G2<F> {
         left == psi(&psi(&psi(&multiple.double())))
     }
 
-    const PARTS: usize = 2;
-    const PART_BITS: usize = 128;
+    const PARTS: usize = 4;
+    const PART_BITS: usize = gls::PART_BITS;
 
-    /// `k = k0 + k1 6 x^2`.
     fn split(number: &[u64; 4]) -> [Short; 4] {
-        let six_x2 = const { 6 * F::X as u128 * F::X as u128 };
-        let (quotient, rest) = divide(number, six_x2);
-        [Short::new(rest), Short::new(low(&quotient)), Short::ZERO, Short::ZERO]
+        const { &gls::Rows::new(&Self::ORDER, F::X, F::IS_NEGATIVE) }.split(number)
     }
 
     fn times_lambda(point: &Jacobian<Self>) -> Jacobian<Self> {

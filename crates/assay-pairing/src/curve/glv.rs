@@ -39,8 +39,8 @@ impl Lattice {
             short,
             is_short_negative,
             sum,
-            short_per_order: per_order(short, order),
-            sum_per_order: per_order(sum, order),
+            short_per_order: per_order(&wide(short), order),
+            sum_per_order: per_order(&wide(sum), order),
         }
     }
 
@@ -69,8 +69,8 @@ impl Lattice {
 }
 
 /// `floor(2^256 number / r)` for a number below the order r.
-const fn per_order(number: u128, order: &[u64; 4]) -> [u64; 4] {
-    let (mut rest, mut quotient, mut i) = (wide(number), [0; 4], 0);
+pub(super) const fn per_order(number: &[u64; 4], order: &[u64; 4]) -> [u64; 4] {
+    let (mut rest, mut quotient, mut i) = (*number, [0; 4], 0);
     while i < 256 {
         let (twice, _) = limbs::add(&rest, &rest);
         let (difference, is_below) = limbs::sub(&twice, order);
@@ -82,17 +82,17 @@ const fn per_order(number: u128, order: &[u64; 4]) -> [u64; 4] {
     quotient
 }
 
-const fn wide(number: u128) -> [u64; 4] {
+pub(super) const fn wide(number: u128) -> [u64; 4] {
     [number as u64, (number >> 64) as u64, 0, 0]
 }
 
-const fn lower(product: &[u64; 8]) -> [u64; 4] {
+pub(super) const fn lower(product: &[u64; 8]) -> [u64; 4] {
     let [a, b, c, d, ..] = *product;
     [a, b, c, d]
 }
 
 /// All eight limbs of the product.
-const fn product(a: &[u64; 4], b: &[u64; 4]) -> [u64; 8] {
+pub(super) const fn product(a: &[u64; 4], b: &[u64; 4]) -> [u64; 8] {
     let (mut product, mut i) = ([0; 8], 0);
     while i < 4 {
         let (mut carry, mut j) = (0, 0);

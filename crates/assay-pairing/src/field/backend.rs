@@ -1,16 +1,24 @@
 //! Arithmetic of single elements, in 64-bit words: what there is for this CPU, if there is anything.
 
+#![expect(unsafe_code, reason = "numbers in memory that kernels read and write")]
+
 #[cfg(target_arch = "x86_64")]
 mod carries;
 #[cfg(target_arch = "x86_64")]
+mod complex;
+#[cfg(target_arch = "x86_64")]
 mod mulx;
+#[cfg(target_arch = "x86_64")]
+mod shifted;
 #[cfg(target_arch = "x86_64")]
 mod sums;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
+use crate::limbs;
+
 /// A prime in memory: its limbs, after them `-1 / p mod 2^128`, then zeros; or a multiple of it, without the inverse.
-pub(super) type Prime = [u64; 8];
+pub(crate) type Prime = [u64; 8];
 
 /// A number in memory.
 pub(super) const fn in_memory<const N: usize>(number: &[u64; N]) -> Prime {
@@ -20,6 +28,33 @@ pub(super) const fn in_memory<const N: usize>(number: &[u64; N]) -> Prime {
         i += 1;
     }
     words
+}
+
+/// A prime in memory, with its inverse.
+pub(super) const fn with_inverse<const N: usize>(prime: &[u64; N]) -> Prime {
+    let mut words = in_memory(prime);
+    let inverse = limbs::negated_inverse_128(prime[0] as u128 | (prime[1] as u128) << 64);
+    (words[N], words[N + 1]) = (inverse as u64, (inverse >> 64) as u64);
+    words
+}
+
+/// A copy, limb by limb. Where one branch has a result in registers and the other, which a function returns, in memory, LLVM
+/// would leave both in memory.
+#[inline(always)]
+pub(super) fn apart<const N: usize>(limbs: &[u64; N]) -> [u64; N] {
+    let mut copy = [0; N];
+    if let [a0, a1, a2, a3, a4, a5] = limbs[..]
+        && let Some(copy) = copy.first_chunk_mut()
+    {
+        *copy = [a0, a1, a2, a3, a4, a5];
+    } else if let [a0, a1, a2, a3] = limbs[..]
+        && let Some(copy) = copy.first_chunk_mut()
+    {
+        *copy = [a0, a1, a2, a3];
+    } else {
+        copy = *limbs;
+    }
+    copy
 }
 
 /// The sum of numbers below the prime, modulo the prime.
@@ -65,7 +100,7 @@ pub(super) fn add_short<const N: usize>(a: &mut [u64; N], b: &[u64; N]) {
     if let (Some(a), Some(b)) = (exactly::<N, 4>(a), b.first_chunk()) {
         return carries::add_4(a, b);
     }
-    *a = crate::limbs::add(a, b).0;
+    *a = limbs::add(a, b).0;
 }
 
 /// The number itself, if it has `L` limbs.
@@ -102,7 +137,7 @@ pub(super) fn product<const N: usize>(
     if mulx::is_available() {
         match N {
             4 => return widened(mulx::product_4(a.first_chunk()?, b.first_chunk()?, prime)),
-            6 => return widened(mulx::product_6(a.first_chunk()?, b.first_chunk()?, prime)),
+            6 => return widened(shifted::product(a.first_chunk()?, b.first_chunk()?, prime)?),
             _ => {}
         }
     }
@@ -128,12 +163,38 @@ pub(super) fn squares_times<const N: usize>(
             }
             6 => {
                 let (a, factor) = (a.first_chunk()?, factor.first_chunk()?);
-                return widened(mulx::squares_6(a, count, factor, prime));
+                return widened(shifted::squares(a, count, factor, prime)?);
             }
             _ => {}
         }
     }
     None
+}
+
+/// Writes the product of two numbers `c0 + c1 u` with `u^2 = -1`, or the square without the second; `false`, and nothing is written,
+/// where there is nothing for this CPU or prime.
+///
+/// # Safety
+/// `out` is apart from what is read; all coefficients are below the prime, which has N limbs.
+#[inline(always)]
+pub(crate) unsafe fn complex_product<const N: usize>(
+    out: *mut [[u64; N]; 2],
+    a: *const [[u64; N]; 2],
+    b: Option<*const [[u64; N]; 2]>,
+    prime: &'static Prime,
+) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if mulx::is_available() {
+        // SAFETY: as the caller says, and the CPU has the instructions.
+        return unsafe {
+            match b {
+                Some(b) => complex::product(out, a, b, prime),
+                None => complex::square(out, a, prime),
+            }
+        };
+    }
+    let _ = (out, a, b, prime);
+    false
 }
 
 /// The Montgomery sum of products (`Fe::sum_of`).

@@ -5,6 +5,7 @@ use crate::field::Field;
 
 /// `c0 + c1 u`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Fp2<F> {
     /// The real part.
     pub c0: F,

@@ -6,6 +6,30 @@ use crate::field::{Fe, Field as _};
 use crate::testing::Rng;
 use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
 
+/// Products and squares of every pair of elements whose parts are at edges: whatever multiplies them.
+fn check_edges<M: TowerModulus<N>, const N: usize>() {
+    let small = Fe::<M, N>::from_u64;
+    let all_ones = Fe::from_be_bytes_reduced(&[0xff; 64]);
+    let parts = [Fe::ZERO, Fe::ONE, small(2), -Fe::ONE, -small(2), Fe::ONE.halved(), all_ones];
+    let pairs = || parts.iter().flat_map(|c0| parts.iter().map(|c1| Fp2 { c0: *c0, c1: *c1 }));
+    for a in pairs() {
+        for b in pairs() {
+            let wrapped = (0..M::NON_RESIDUE).fold(Fe::ZERO, |sum, _| sum + a.c1 * b.c1);
+            let product = Fp2 { c0: a.c0 * b.c0 - wrapped, c1: a.c0 * b.c1 + a.c1 * b.c0 };
+            assert_eq!([a * b, lazy::product_2(&a, &b), sums::product_2(&a, &b)], [product; 3]);
+        }
+        assert_eq!([a.square(), lazy::square_2(&a)], [a * a; 2], "{a:?}");
+    }
+}
+
+#[test]
+fn products_in_fp2_at_edges() {
+    check_edges::<bn254::FpModulus, 4>();
+    check_edges::<bn254_nogami::FpModulus, 4>();
+    check_edges::<bls12_381::FpModulus, 6>();
+    check_edges::<bls12_377::FpModulus, 6>();
+}
+
 /// Coefficients of 1, w, w^2, ... w^5 over Fp2.
 fn coefficients<F: TowerField>(x: &Fp12<F>) -> [Fp2<F>; 6] {
     [x.c0.c0, x.c1.c0, x.c0.c1, x.c1.c1, x.c0.c2, x.c1.c2]
@@ -51,7 +75,8 @@ fn check<M: TowerModulus<N>, const N: usize>() {
         let product =
             Fp2 { c0: u.c0 * v.c0 + (u.c1 * v.c1).times_u_square(), c1: u.c0 * v.c1 + u.c1 * v.c0 };
         let square = [u * u + (v * v).times_xi(), (u * v).double()];
-        assert_eq!([lazy::product_2(&u, &v), sums::product_2(&u, &v)], [product; 2]);
+        assert_eq!([u * v, lazy::product_2(&u, &v), sums::product_2(&u, &v)], [product; 3]);
+        assert_eq!([u.square(), lazy::square_2(&u)], [u * u; 2]);
         assert_eq!(sums::square_4(&u, &v), square);
         if M::XI <= 1 {
             assert_eq!(lazy::square_4(&u, &v), square);

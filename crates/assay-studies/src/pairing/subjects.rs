@@ -193,6 +193,10 @@ struct Times {
     cpu_ns: u64,
 }
 
+/// The library of report 5, and the variable that names its file.
+const CONSTANTINE: &str = "constantine";
+const CONSTANTINE_VARIABLE: &str = "ASSAY_CONSTANTINE";
+
 /// One that cannot take part.
 #[derive(Clone, Debug)]
 pub(super) struct Absent {
@@ -269,6 +273,9 @@ impl Subjects {
             let description = own::description();
             subjects.all.push(Subject::new(own::NAME, description, Worker::Own(Box::default())));
         }
+        if is_wanted(CONSTANTINE) {
+            subjects.all.extend(Self::constantine(settings)?);
+        }
         for SubjectSettings { name, command } in &settings.subjects {
             let (program, arguments) = command.split_first().ok_or(BenchError::Parameter {
                 what: "a subject's command",
@@ -277,6 +284,18 @@ impl Subjects {
             subjects.all.push(Subject::process(name, Path::new(program), arguments)?);
         }
         Ok(subjects)
+    }
+
+    /// The library of report 5, if the user names it; then it must be there.
+    fn constantine(settings: &PairingSettings) -> Result<Option<Subject>, BenchError> {
+        let named = settings.constantine.clone();
+        let Some(library) = named.or_else(|| env::var_os(CONSTANTINE_VARIABLE).map(PathBuf::from))
+        else {
+            return Ok(None);
+        };
+        let peer = BUILT_IN.programs[0].path(settings.peer.as_deref());
+        let arguments = [CONSTANTINE.to_owned(), library.display().to_string()];
+        Subject::process(CONSTANTINE, &peer, &arguments).map(Some)
     }
 
     /// The subject of this name.

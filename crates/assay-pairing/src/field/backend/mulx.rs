@@ -81,16 +81,6 @@ macro_rules! clear_6 {
     };
 }
 
-/// One limb of the second factor, over six limbs.
-macro_rules! row_6 {
-    ($b:literal; $t0:literal $t1:literal $t2:literal $t3:literal $t4:literal $t5:literal $t6:literal) => {
-        concat!(
-            add_row!($b, $t6; $t0 $t1 0, $t1 $t2 8, $t2 $t3 16, $t3 $t4 24, $t4 $t5 32, $t5 $t6 40),
-            clear_6!($t0 $t1 $t2 $t3 $t4 $t5 $t6),
-        )
-    };
-}
-
 /// The same over four limbs.
 macro_rules! clear_4 {
     ($t0:literal $t1:literal $t2:literal $t3:literal $t4:literal) => {
@@ -125,38 +115,9 @@ macro_rules! kernel {
 
 pub(super) use {add_multiple, clear_4, clear_6, clear_lowest, kernel};
 
-/// All rows of a product, and its correction. Over six limbs the result is in r14 and r8 to r12, over four in r12 and r8 to r10.
+/// All rows of a product, and its correction. The result is in r12 and r8 to r10.
 macro_rules! product {
-    (6) => {
-        concat!(
-            start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24, "r12" "r13" 32, "r13" "r14" 40; "r14"),
-            clear_6!("r8" "r9" "r10" "r11" "r12" "r13" "r14"),
-            row_6!(8; "r9" "r10" "r11" "r12" "r13" "r14" "r8"),
-            row_6!(16; "r10" "r11" "r12" "r13" "r14" "r8" "r9"),
-            row_6!(24; "r11" "r12" "r13" "r14" "r8" "r9" "r10"),
-            row_6!(32; "r12" "r13" "r14" "r8" "r9" "r10" "r11"),
-            row_6!(40; "r13" "r14" "r8" "r9" "r10" "r11" "r12"),
-            "mov r15, r14\n",
-            "mov rax, r8\n",
-            "mov rdx, r9\n",
-            "mov r13, r10\n",
-            "mov rsi, r11\n",
-            "mov rdi, r12\n",
-            "sub r15, [rcx]\n",
-            "sbb rax, [rcx + 8]\n",
-            "sbb rdx, [rcx + 16]\n",
-            "sbb r13, [rcx + 24]\n",
-            "sbb rsi, [rcx + 32]\n",
-            "sbb rdi, [rcx + 40]\n",
-            "cmovnc r14, r15\n",
-            "cmovnc r8, rax\n",
-            "cmovnc r9, rdx\n",
-            "cmovnc r10, r13\n",
-            "cmovnc r11, rsi\n",
-            "cmovnc r12, rdi\n",
-        )
-    };
-    (4) => {
+    () => {
         concat!(
             start_row!("r8", "r9"; "r9" "r10" 8, "r10" "r11" 16, "r11" "r12" 24; "r12"),
             clear_4!("r8" "r9" "r10" "r11" "r12"),
@@ -179,9 +140,7 @@ macro_rules! product {
     };
 }
 
-kernel!(kernel_6: product!(6));
-
-kernel!(kernel_4: product!(4));
+kernel!(kernel_4: product!());
 
 /// The first row of a square whose limbs are in registers, as those that the sum of the row has above its lowest word.
 macro_rules! start_square {
@@ -203,54 +162,6 @@ macro_rules! start_square {
 // Squares, one of the other, of the number at `rsi`, as many as `rdx` says, then the product of the last one and the factor at
 // `rdi`. No square is corrected: below 2 p they stay, where 4 p < R. They lie on the stack, and in registers for the first row of the
 // next, which would wait for what was just stored.
-kernel!(
-    squares_times_6:
-    "sub rsp, 64",
-    "mov [rsp + 48], rdx",
-    "mov [rsp + 56], rdi",
-    "mov r12, [rsi]",
-    "mov r13, [rsi + 8]",
-    "mov r14, [rsi + 16]",
-    "mov r8, [rsi + 24]",
-    "mov r9, [rsi + 32]",
-    "mov r10, [rsi + 40]",
-    "mov rsi, rsp",
-    "mov rdi, rsp",
-    "2:",
-    "mov [rsp], r12",
-    "mov [rsp + 8], r13",
-    "mov [rsp + 16], r14",
-    "mov [rsp + 24], r8",
-    "mov [rsp + 32], r9",
-    "mov [rsp + 40], r10",
-    start_square!("r11", "r12"; "r12" "r13", "r13" "r14", "r14" "r8", "r8" "r9", "r9" "r10"; "r10"),
-    clear_6!("r11" "r12" "r13" "r14" "r8" "r9" "r10"),
-    row_6!(8; "r12" "r13" "r14" "r8" "r9" "r10" "r11"),
-    row_6!(16; "r13" "r14" "r8" "r9" "r10" "r11" "r12"),
-    row_6!(24; "r14" "r8" "r9" "r10" "r11" "r12" "r13"),
-    row_6!(32; "r8" "r9" "r10" "r11" "r12" "r13" "r14"),
-    row_6!(40; "r9" "r10" "r11" "r12" "r13" "r14" "r8"),
-    // To where the next square has them.
-    "mov rax, r10",
-    "mov r10, r8",
-    "mov r9, r14",
-    "mov r8, r13",
-    "mov r14, r12",
-    "mov r13, r11",
-    "mov r12, rax",
-    "dec qword ptr [rsp + 48]",
-    "jnz 2b",
-    "mov [rsp], r12",
-    "mov [rsp + 8], r13",
-    "mov [rsp + 16], r14",
-    "mov [rsp + 24], r8",
-    "mov [rsp + 32], r9",
-    "mov [rsp + 40], r10",
-    "mov rdi, [rsp + 56]",
-    product!(6),
-    "add rsp, 64",
-);
-
 kernel!(
     squares_times_4:
     "sub rsp, 48",
@@ -284,7 +195,7 @@ kernel!(
     "mov [rsp + 16], r11",
     "mov [rsp + 24], r12",
     "mov rdi, [rsp + 40]",
-    product!(4),
+    product!(),
     "add rsp, 48",
 );
 
@@ -292,40 +203,10 @@ kernel!(
 ///
 /// The caller has seen [`is_available`] return true.
 #[inline(always)]
-pub(super) fn product_6(a: &[u64; 6], b: &[u64; 6], prime: &'static Prime) -> [u64; 6] {
-    let (t0, t1, t2, t3, t4, t5);
-    // SAFETY: reads the limbs of both arrays and of the prime, and writes the registers that are named; the words call it
-    // where the CPU has the instructions. What the call pushes is below the stack pointer, which the compiler knows.
-    unsafe {
-        asm!(
-            "call {kernel}",
-            kernel = sym kernel_6,
-            inout("rsi") a => _,
-            inout("rdi") b => _,
-            in("rcx") prime,
-            out("r14") t0,
-            out("r8") t1,
-            out("r9") t2,
-            out("r10") t3,
-            out("r11") t4,
-            out("r12") t5,
-            out("r13") _,
-            out("r15") _,
-            out("rax") _,
-            out("rdx") _,
-            options(pure, readonly),
-        );
-    }
-    [t0, t1, t2, t3, t4, t5]
-}
-
-/// The same over four limbs.
-///
-/// The caller has seen [`is_available`] return true.
-#[inline(always)]
 pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
     let (t0, t1, t2, t3);
-    // SAFETY: as in `product_6`.
+    // SAFETY: reads the limbs of both arrays and of the prime, and writes the registers that are named; the words call it
+    // where the CPU has the instructions. What the call pushes is below the stack pointer, which the compiler knows.
     unsafe {
         asm!(
             "call {kernel}",
@@ -352,41 +233,6 @@ pub(super) fn product_4(a: &[u64; 4], b: &[u64; 4], prime: &'static Prime) -> [u
 ///
 /// The caller has seen [`is_available`] return true.
 #[inline(always)]
-pub(super) fn squares_6(
-    a: &[u64; 6],
-    count: u64,
-    factor: &[u64; 6],
-    prime: &'static Prime,
-) -> [u64; 6] {
-    let (t0, t1, t2, t3, t4, t5);
-    // SAFETY: as in `product_6`. Squares lie on the stack, below what the compiler has there.
-    unsafe {
-        asm!(
-            "call {kernel}",
-            kernel = sym squares_times_6,
-            inout("rsi") a => _,
-            inout("rdi") factor => _,
-            in("rcx") prime,
-            inout("rdx") count => _,
-            out("r14") t0,
-            out("r8") t1,
-            out("r9") t2,
-            out("r10") t3,
-            out("r11") t4,
-            out("r12") t5,
-            out("r13") _,
-            out("r15") _,
-            out("rax") _,
-            options(pure, readonly),
-        );
-    }
-    [t0, t1, t2, t3, t4, t5]
-}
-
-/// The same over four limbs.
-///
-/// The caller has seen [`is_available`] return true.
-#[inline(always)]
 pub(super) fn squares_4(
     a: &[u64; 4],
     count: u64,
@@ -394,7 +240,7 @@ pub(super) fn squares_4(
     prime: &'static Prime,
 ) -> [u64; 4] {
     let (t0, t1, t2, t3);
-    // SAFETY: as in `squares_6`.
+    // SAFETY: as in `product_4`. Squares lie on the stack, below what the compiler has there.
     unsafe {
         asm!(
             "call {kernel}",
