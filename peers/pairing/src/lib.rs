@@ -13,6 +13,7 @@ pub mod session;
 pub mod signatures;
 pub mod supranational;
 pub mod table;
+pub mod trace;
 pub mod turns;
 
 pub use session::{SUBJECTS, Session, Subject, subject};
