@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use assay_report::{BarChart, Bars, Chart, Look, Table};
+use assay_report::{BarChart, Bars, Chart, LaneChart, LaneGroup, Look, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::harness::{Alternative, Row};
@@ -143,6 +143,9 @@ pub struct Study {
     /// Charts over it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<StudyChart>,
+    /// Lanes under the charts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<StudyLanes>,
     /// Paragraphs; one that begins with `- ` is a point of a list; text between backquotes is code.
     pub prose: Vec<String>,
     /// Tables under it.
@@ -176,6 +179,58 @@ pub struct StudyChart {
     pub bars: Vec<(String, Vec<Option<f64>>)>,
 }
 
+/// Lanes of a [`Study`]: shares of slices of time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyLanes {
+    /// What they show.
+    pub title: String,
+    /// What the axis counts, with its unit.
+    pub x_label: String,
+    /// Where the axis ends; it begins at 0.
+    pub x_end: f64,
+    /// Lanes that belong together.
+    pub groups: Vec<StudyLaneGroup>,
+}
+
+/// A group of [`StudyLanes`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyLaneGroup {
+    /// Its name.
+    pub label: String,
+    /// A second line under the name.
+    pub note: String,
+    /// Where its lanes end.
+    pub end: f64,
+    /// For each lane, shares from 0 to 1 of equal slices of the whole axis.
+    pub lanes: Vec<Vec<f64>>,
+}
+
+impl Study {
+    /// Draws its charts and lanes; what is empty is left out.
+    pub fn draw(&self) -> Vec<Chart> {
+        let charts = self.charts.iter().filter_map(StudyChart::draw);
+        charts.chain(self.lanes.iter().filter_map(StudyLanes::draw)).collect()
+    }
+}
+
+impl StudyLanes {
+    /// Draws them; nothing without a lane.
+    pub fn draw(&self) -> Option<Chart> {
+        let groups = self.groups.iter().cloned();
+        let group =
+            |StudyLaneGroup { label, note, end, lanes }| LaneGroup { label, note, end, lanes };
+        let chart = LaneChart {
+            title: self.title.clone(),
+            x_label: self.x_label.clone(),
+            x_end: self.x_end,
+            groups: groups.map(group).collect(),
+        };
+        chart.draw()
+    }
+}
+
 impl StudyChart {
     /// Draws it; nothing without a bar above zero.
     pub fn draw(&self) -> Option<Chart> {
@@ -199,5 +254,40 @@ impl From<&StudyTable> for Table {
     fn from(table: &StudyTable) -> Self {
         let StudyTable { caption, head, word_columns, rows } = table.clone();
         Self { caption, head, rows, word_columns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_kept_and_drawn_after_charts() {
+        let group = StudyLaneGroup {
+            label: "pool".to_owned(),
+            note: "2 ms".to_owned(),
+            end: 2.0,
+            lanes: vec![vec![1.0, 0.5]],
+        };
+        let lanes = StudyLanes { x_end: 2.0, groups: vec![group], ..StudyLanes::default() };
+        let bars = StudyChart {
+            title: "bars".to_owned(),
+            groups: vec!["g".to_owned()],
+            bars: vec![("b".to_owned(), vec![Some(3.0)])],
+            ..StudyChart::default()
+        };
+        let study = Study {
+            charts: vec![bars],
+            lanes: vec![lanes, StudyLanes::default()],
+            ..Study::default()
+        };
+        let json = serde_json::to_string(&study).expect("plain data");
+        assert_eq!(serde_json::from_str::<Study>(&json).expect("the same"), study);
+        let titles: Vec<String> =
+            study.draw().iter().map(|chart| chart.title().to_owned()).collect();
+        assert_eq!(titles, ["bars", ""], "nothing is drawn without a lane");
+        // Results of before have no lanes.
+        let json = serde_json::to_string(&Study::default()).expect("plain data");
+        assert!(!json.contains("lanes"), "{json}");
     }
 }

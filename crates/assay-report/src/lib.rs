@@ -30,7 +30,9 @@ pub mod stats;
 mod style;
 mod table;
 
-pub use chart::{Band, BarChart, Bars, Chart, Line, LineChart, Look, RatioBar, RatioChart};
+pub use chart::{
+    Band, BarChart, Bars, Chart, LaneChart, LaneGroup, Line, LineChart, Look, RatioBar, RatioChart,
+};
 pub use escape::escape;
 pub use finding::{Finding, Question};
 pub use page::{Figure, Front, Page, Section};

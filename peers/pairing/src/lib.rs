@@ -14,6 +14,7 @@ pub mod session;
 pub mod signatures;
 pub mod supranational;
 pub mod table;
+pub mod trace;
 pub mod turns;
 
 pub use session::{CONSTANTINE, SUBJECTS, Session, Subject, constantine, subject};

@@ -1,4 +1,4 @@
-//! The conversation: describe, prepare, time.
+//! The conversation: describe, prepare, time or trace.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::table::{Prepared, Table, Work};
+use crate::table::{Operation, Prepared, Table, Work};
+use crate::trace::{Thread, Trace};
 use crate::{arkworks, assay, evm, kzg, pools, secp, supranational};
 
 /// Names that can be asked for.
@@ -80,6 +81,7 @@ enum Order {
     Describe,
     Prepare(Work),
     Time { iterations: u64 },
+    Trace,
 }
 
 /// What is prepared, and the threads that rayon has for it.
@@ -118,19 +120,20 @@ impl Session {
             Order::Describe => Ok(self.describe()),
             Order::Prepare(work) => self.prepare(&work),
             Order::Time { iterations } => self.time(iterations),
+            Order::Trace => self.trace(),
         }
     }
 
     fn describe(&self) -> Value {
         let Subject { name, version, compiler, table } = &self.subject;
-        let operations: Vec<_> = table
-            .0
-            .iter()
-            .map(|operation| {
-                json!({ "curve": operation.curve, "operation": operation.name, "how": operation.how })
-            })
-            .collect();
-        json!({ "name": name, "version": version, "compiler": compiler, "operations": operations })
+        let listed = |is_for_trace: bool| -> Vec<Value> {
+            let is_listed = |operation: &&Operation| operation.is_for_trace == is_for_trace;
+            table.0.iter().filter(is_listed).map(Operation::description).collect()
+        };
+        json!({
+            "name": name, "version": version, "compiler": compiler,
+            "operations": listed(false), "traces": listed(true),
+        })
     }
 
     fn prepare(&mut self, work: &Work) -> Result<Value> {
@@ -145,7 +148,7 @@ impl Session {
         let prepared = pool.install(|| (operation.prepare)(work))?;
         let shown = &prepared.answer[..prepared.answer.len().min(SHOWN_BYTES)];
         let answer = json!({
-            "digest": faster_hex::hex_string(&Sha256::digest(&prepared.answer)),
+            "digest": digest(&prepared.answer),
             "answer": faster_hex::hex_string(shown),
         });
         self.current = Some(Current { prepared, pool });
@@ -162,10 +165,78 @@ impl Session {
         });
         Ok(json!({ "wall_ns": wall_ns, "cpu_ns": cpu_ns }))
     }
+
+    fn trace(&mut self) -> Result<Value> {
+        let Current { prepared, pool } = self.current.as_mut().context("nothing is prepared")?;
+        let trace = prepared.trace.as_mut().context("what is prepared has no trace")?;
+        let Trace { wall_ns, mut threads, answer } = pool.install(trace);
+        // A thread that got no row has a lane as well.
+        threads.resize(threads.len().max(pool.current_num_threads()), Thread::default());
+        Ok(json!({ "wall_ns": wall_ns, "threads": threads, "digest": digest(&answer) }))
+    }
+}
+
+impl Operation {
+    fn description(&self) -> Value {
+        json!({ "curve": self.curve, "operation": self.name, "how": self.how })
+    }
+}
+
+fn digest(answer: &[u8]) -> String {
+    faster_hex::hex_string(&Sha256::digest(answer))
 }
 
 /// CPU time of this process so far, all threads.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(name: &str) -> Session {
+        Session::new(subject(name).expect("a subject"))
+    }
+
+    fn prepare(operation: &str) -> String {
+        format!(r#"{{"do":"prepare","curve":"pool","operation":"{operation}","size":16,"seed":7}}"#)
+    }
+
+    #[test]
+    fn a_trace_has_a_lane_for_each_thread_and_the_same_answer() {
+        let mut session = session("assay-pool");
+        let listed = session.obey(r#"{"do":"describe"}"#);
+        assert_eq!(listed["traces"][0]["operation"], "render");
+        let operations = listed["operations"].as_array().expect("a list");
+        assert!(operations.iter().all(|operation| operation["operation"] != "render"));
+        let prepared = session.obey(&prepare("render"));
+        let trace = session.obey(r#"{"do":"trace"}"#);
+        assert_eq!(trace["digest"], prepared["digest"], "{trace}");
+        let threads = trace["threads"].as_array().expect("a list");
+        assert!(threads.len() >= rayon::current_num_threads(), "{trace}");
+        let rows: u64 = threads.iter().filter_map(|thread| thread["rows"].as_u64()).sum();
+        assert_eq!(rows, 16);
+        let spans = threads.iter().filter_map(|thread| thread["spans"].as_array()).flatten();
+        for span in spans {
+            assert!(span[0].as_u64() <= span[1].as_u64(), "{trace}");
+            assert!(span[1].as_u64() <= trace["wall_ns"].as_u64(), "{trace}");
+        }
+    }
+
+    #[test]
+    fn a_trace_of_nothing_is_an_error() {
+        let mut session = session("sequential");
+        let order = r#"{"do":"trace"}"#;
+        assert_eq!(session.obey(order)["error"], "nothing is prepared");
+        session.obey(&prepare("fibonacci"));
+        assert_eq!(session.obey(order)["error"], "what is prepared has no trace");
+    }
+
+    #[test]
+    fn subjects_without_loops_have_no_traces() {
+        let listed = session("blst").obey(r#"{"do":"describe"}"#);
+        assert_eq!(listed["traces"], json!([]));
+    }
 }

@@ -3,6 +3,8 @@
 use anyhow::Result;
 use serde::Deserialize;
 
+use crate::trace::Trace;
+
 /// What the other side wants prepared.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,12 +32,20 @@ pub struct Prepared {
     pub answer: Vec<u8>,
     /// Does it so many times.
     pub run: Box<dyn FnMut(u64) + Send>,
+    /// Does it once and records which thread works when, if it can.
+    pub trace: Option<Box<dyn FnMut() -> Trace + Send>>,
 }
 
 impl Prepared {
     /// One whose steps do not depend on each other.
     pub fn new(answer: Vec<u8>, run: impl FnMut(u64) + Send + 'static) -> Self {
-        Self { answer, run: Box::new(run) }
+        Self { answer, run: Box::new(run), trace: None }
+    }
+
+    /// The same with a run that is recorded.
+    #[must_use]
+    pub fn with_trace(self, trace: impl FnMut() -> Trace + Send + 'static) -> Self {
+        Self { trace: Some(Box::new(trace)), ..self }
     }
 
     /// One that does `step` with the inputs 0, 1, … [`SPREAD`] in turns.
@@ -83,6 +93,8 @@ pub struct Operation {
     pub name: String,
     /// What of the library does it.
     pub how: String,
+    /// Whether it is there for its trace, and not listed among what is timed.
+    pub is_for_trace: bool,
     /// Makes it.
     pub prepare: Box<Prepare>,
 }
@@ -104,8 +116,21 @@ impl Table {
             curve,
             name: name.into(),
             how: how.into(),
+            is_for_trace: false,
             prepare: Box::new(prepare),
         });
+    }
+
+    /// Adds one that is there for its trace.
+    pub fn add_traced(
+        &mut self,
+        curve: &'static str,
+        name: impl Into<String>,
+        how: impl Into<String>,
+        prepare: impl Fn(&Work) -> Result<Prepared> + Send + Sync + 'static,
+    ) {
+        self.add(curve, name, how, prepare);
+        self.0.last_mut().expect("just added").is_for_trace = true;
     }
 
     /// The operation of this name.

@@ -16,7 +16,6 @@ use assay_report::{Page, ResultsFile, Section, Table};
 pub use assay_report::LoadError;
 
 use crate::results::{BenchResults, Measured, SCHEMA};
-use crate::suite::StudyChart;
 use crate::table;
 
 pub use self::finding::finding;
@@ -95,7 +94,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
         let tables = study.tables.iter().map(Table::from).collect();
         let id = format!("study-{}", study.id);
         all.push(Section {
-            charts: study.charts.iter().filter_map(StudyChart::draw).collect(),
+            charts: study.draw(),
             ..Section::new(&id, &study.title, study.prose.clone(), tables)
         });
     }

@@ -4,6 +4,7 @@
 //! nowhere else, and each marker is then replaced by the style variable it stands for, so that one
 //! drawing serves a light and a dark page.
 
+mod lane_chart;
 mod ratio_chart;
 mod standalone;
 
@@ -14,6 +15,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::escape::escape;
+pub use lane_chart::{LaneChart, LaneGroup};
 pub use ratio_chart::{RatioBar, RatioChart};
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;

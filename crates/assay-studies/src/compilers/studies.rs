@@ -54,6 +54,7 @@ fn first(programs: &Programs, rows: &[Row]) -> Study {
         charts,
         prose: prose(programs),
         tables: found,
+        ..Study::default()
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod cases;
 mod data;
+mod load;
 mod own;
 mod pools;
 mod published;
@@ -23,7 +24,7 @@ use assay_bench::{BenchError, Progress};
 pub(crate) use ranking::interval;
 
 use cases::Case;
-use subjects::{Order, Subject, Subjects};
+use subjects::{Answer, Order, Subject, Subjects};
 
 /// What the section asks for.
 #[derive(Debug)]
@@ -83,6 +84,26 @@ fn alternatives<'a>(
     for subject in subjects {
         answers.push(subject.prepare(&order)?);
     }
+    agree(benchmark, &answers, subjects)?;
+    let alternative = |subject: &&'a Subject| {
+        let (subject, order) = (*subject, order.clone());
+        let mut iterations = None;
+        let label = subject.label(&order.curve, &order.operation);
+        Alternative::fallible(&label, move || {
+            if let Some(count) = iterations {
+                return subject.time(&order, count);
+            }
+            let (count, last) = calibrate(subject, &order)?;
+            iterations = Some(count);
+            // Of a long operation, what was measured is an epoch already.
+            if last.ops == count { Ok(last) } else { subject.time(&order, count) }
+        })
+    };
+    Ok(subjects.iter().map(alternative).collect())
+}
+
+/// Compares what subjects answered; the error names who is wrong.
+fn agree(benchmark: &str, answers: &[Answer], subjects: &[&Subject]) -> Result<(), BenchError> {
     for (index, answer) in answers.iter().enumerate() {
         let agree = answers.iter().filter(|other| other.digest == answer.digest).count();
         // Where most say the same, the other one is wrong; where two contradict, either may be.
@@ -99,21 +120,7 @@ fn alternatives<'a>(
             });
         }
     }
-    let alternative = |subject: &&'a Subject| {
-        let (subject, order) = (*subject, order.clone());
-        let mut iterations = None;
-        let label = subject.label(&order.curve, &order.operation);
-        Alternative::fallible(&label, move || {
-            if let Some(count) = iterations {
-                return subject.time(&order, count);
-            }
-            let (count, last) = calibrate(subject, &order)?;
-            iterations = Some(count);
-            // Of a long operation, what was measured is an epoch already.
-            if last.ops == count { Ok(last) } else { subject.time(&order, count) }
-        })
-    };
-    Ok(subjects.iter().map(alternative).collect())
+    Ok(())
 }
 
 /// As many iterations as an epoch holds: more and more, until they can be measured; the last sample beside them.
@@ -164,11 +171,18 @@ impl Suite for PairingSuite {
 
     fn studies(
         &self,
-        _extent: Extent,
+        extent: Extent,
         rows: &[Row],
-        _progress: &dyn Progress,
+        progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError> {
-        Ok(studies::all(&self.settings, self.subjects()?, rows))
+        let subjects = self.subjects()?;
+        let has_pools = rows.iter().any(|row| row.name.starts_with("pool/"));
+        let loads = if has_pools {
+            load::measure(subjects, self.settings.seed, extent, progress)?
+        } else {
+            Vec::new()
+        };
+        Ok(studies::all(&self.settings, subjects, rows, &loads))
     }
 
     fn published(&self) -> Vec<Published> {
@@ -241,6 +255,54 @@ mod tests {
         let error = (benchmarks[0].make)().expect_err("no subject").to_string();
         assert!(
             error.contains("/nonexistent/peer") && error.contains("cd peers/pairing"),
+            "{error}"
+        );
+    }
+
+    /// A pool in shell that can be traced: says `traced` to an order for a trace, and `digest` to every other one.
+    fn traced(name: &str, digest: &str, traced: &str) -> SubjectSettings {
+        let offer = |operation: &str| {
+            format!(r#"[{{"curve":"pool","operation":"{operation}","how":"not"}}]"#)
+        };
+        let script = format!(
+            r#"read order; echo '{{"name":"{name}","version":"1","compiler":"sh","operations":{},"traces":{}}}'
+            while read order; do
+                case "$order" in *trace*) digest={traced};; *) digest={digest};; esac
+                echo '{{"answer":"","wall_ns":2000000,"threads":[{{"rows":1,"busy_ns":1000000,"spans":[[0,1000000]]}}],"digest":"'$digest'"}}'
+            done"#,
+            offer("heat"),
+            offer("render"),
+        );
+        let command = ["sh", "-c", &script].map(str::to_owned).to_vec();
+        SubjectSettings { name: name.to_owned(), command }
+    }
+
+    fn pool_studies(subjects: Vec<SubjectSettings>) -> Result<Vec<Study>, BenchError> {
+        let row = ranking::tests::row("pool/heat", &[("a", 100), ("b", 200)]);
+        suite(subjects).studies(Extent::Smoke, &[row], &Silent)
+    }
+
+    #[test]
+    fn pools_that_can_be_traced_are_and_older_builds_are_not_asked() {
+        let studies = pool_studies(vec![traced("a", "aa", "aa"), fake("b", "bb")]);
+        let studies = studies.expect("b is absent, and no failure");
+        let pools = studies.iter().find(|study| study.id == "pairing-pools").expect("two pools");
+        let [_, table] = &pools.tables[..] else { panic!("{pools:?}") };
+        assert_eq!(table.rows, [["a", "2.00 ms", "1", "50.0 %", "50.0 %", "50.0 %", "1.00 ms"]]);
+        assert_eq!(pools.lanes.len(), 1);
+        let studies = pool_studies(vec![fake("a", "aa"), fake("b", "aa")]).expect("older builds");
+        let pools = studies.iter().find(|study| study.id == "pairing-pools").expect("two pools");
+        assert!(pools.tables.len() == 1 && pools.lanes.is_empty(), "{pools:?}");
+    }
+
+    #[test]
+    fn traces_of_other_answers_are_errors() {
+        let wrong = |subjects| pool_studies(subjects).expect_err("another answer").to_string();
+        let error = wrong(vec![traced("a", "aa", "aa"), traced("b", "bb", "bb")]);
+        assert!(error.contains("pool/render"), "{error}");
+        let error = wrong(vec![traced("a", "aa", "aa"), traced("b", "aa", "bb")]);
+        assert!(
+            error.contains("b gave a wrong answer") && error.contains("bb when traced"),
             "{error}"
         );
     }

@@ -27,6 +27,7 @@ pub(super) fn description() -> Description {
             offer("ecdsa-verify", "BatchVerifier::verify"),
             offer("schnorr-verify", "BatchVerifier::verify_weighted"),
         ],
+        traces: Vec::new(),
     }
 }
 

@@ -5,13 +5,19 @@ use assay_bench::plan::PairingSettings;
 use assay_bench::suite::{Published, Study, StudyTable};
 use assay_report::stats::ratio::Ratio;
 
+use super::load::{self, Load};
 use super::pools;
 use super::published;
 use super::ranking::{fastest, interval};
-use super::subjects::{Subjects, TIMINGS, figures_of, timing_of};
+use super::subjects::{Description, Subjects, TIMINGS, figures_of, timing_of};
 
 /// All of them.
-pub(super) fn all(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Vec<Study> {
+pub(super) fn all(
+    settings: &PairingSettings,
+    subjects: &Subjects,
+    rows: &[Row],
+    loads: &[Load],
+) -> Vec<Study> {
     let clock = clock(settings);
     let mut studies = vec![who(subjects, &clock)];
     for curve in &settings.curves {
@@ -23,7 +29,7 @@ pub(super) fn all(settings: &PairingSettings, subjects: &Subjects, rows: &[Row])
     }
     let names: Vec<&str> = subjects.all.iter().map(|subject| subject.name.as_str()).collect();
     let of_pools: Vec<&Row> = rows.iter().filter(|row| row.name.starts_with("pool/")).collect();
-    studies.extend(pools::losses(&names, &of_pools));
+    studies.extend(pools::losses(&names, &of_pools).map(|study| load::added(study, loads)));
     studies.extend(fastest(settings, rows));
     studies.extend(builds(subjects, rows));
     studies.push(how(settings, subjects, rows));
@@ -277,8 +283,8 @@ fn how(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Study {
     let mut lines: Vec<Vec<String>> = Vec::new();
     for curve in &settings.curves {
         for subject in &subjects.all {
-            for offer in subject.description.operations.iter().filter(|offer| offer.curve == *curve)
-            {
+            let Description { operations, traces, .. } = &subject.description;
+            for offer in operations.iter().chain(traces).filter(|offer| offer.curve == *curve) {
                 lines.push(vec![
                     format!("{curve}/{}", offer.operation),
                     subject.name.clone(),
@@ -300,7 +306,7 @@ fn how(settings: &PairingSettings, subjects: &Subjects, rows: &[Row]) -> Study {
 }
 
 /// Three digits that count.
-fn time(ns: f64) -> String {
+pub(super) fn time(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns >= 1e9 => (ns / 1e9, "s"),
         ns if ns >= 1e6 => (ns / 1e6, "ms"),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::data::{BUILT_IN, Program};
+use super::load::Trace;
 use super::own::{self, Own};
 
 /// What a subject says about itself.
@@ -25,6 +26,9 @@ pub(super) struct Description {
     pub compiler: String,
     /// What it can do.
     pub operations: Vec<Offer>,
+    /// Of what it can record which thread works when; older programs do not list any.
+    #[serde(default)]
+    pub traces: Vec<Offer>,
 }
 
 /// An operation that a subject has.
@@ -151,6 +155,23 @@ impl Subject {
                 let times: Times = talk.ask(&json!({ "do": "time", "iterations": iterations }))?;
                 Ok(Sample::timed(iterations, times.wall_ns, times.cpu_ns))
             }
+        }
+    }
+
+    /// Whether it can record which thread works when.
+    pub(super) fn has_trace(&self, curve: &str, operation: &str) -> bool {
+        let is_it = |offer: &Offer| offer.curve == curve && offer.operation == operation;
+        self.description.traces.iter().any(is_it)
+    }
+
+    /// Does an operation once, recorded; prepares it first if it has prepared another since.
+    pub(super) fn trace(&self, order: &Order) -> Result<Trace, BenchError> {
+        if self.current.borrow().as_ref() != Some(order) {
+            self.prepare(order)?;
+        }
+        match &mut *self.worker.borrow_mut() {
+            Worker::Own(_) => Err(BenchError::Unknown { name: format!("trace of {}", self.name) }),
+            Worker::Process(talk) => talk.ask(&json!({ "do": "trace" })),
         }
     }
 }

@@ -23,6 +23,7 @@ pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
             charts: vec![chart(cells)],
             prose: prose(cells, kernels),
             tables: vec![by_rules(cells), cells_table(cells)],
+            ..Study::default()
         },
         Study {
             id: "against-core".to_owned(),

@@ -1,6 +1,7 @@
 //! Thread pools, behind what the workloads need of them: forks with a join, and loops.
 
 mod own;
+mod render;
 mod workloads;
 
 use std::num::NonZero;
@@ -64,27 +65,27 @@ pub fn table(name: &str) -> Option<(&'static str, Table)> {
     let version = match name {
         "sequential" => {
             workloads::forks(&mut table, Sequential, "one thread, plain calls");
-            workloads::loops(&mut table, Sequential, "one thread, plain loop");
+            loops(&mut table, Sequential, "one thread, plain loop");
             "-"
         }
         "assay-pool" => {
             workloads::forks(&mut table, own::Own, "Worker::join");
-            workloads::loops(&mut table, own::Own, "Worker::fold, Worker::for_each");
+            loops(&mut table, own::Own, "Worker::fold, Worker::for_each");
             "0.1.0"
         }
         "rayon" => {
             workloads::forks(&mut table, Rayon, "rayon::join");
-            workloads::loops(&mut table, Rayon, "parallel iterator");
+            loops(&mut table, Rayon, "parallel iterator");
             "1.12"
         }
         "chili" => {
             workloads::forks(&mut table, Chili, "Scope::join");
-            workloads::loops(&mut table, Chili, "Scope::join down to a leaf");
+            loops(&mut table, Chili, "Scope::join down to a leaf");
             "0.2.1"
         }
         // It has loops, and nothing that forks.
         "orx-parallel" => {
-            workloads::loops(&mut table, Orx, "parallel iterator");
+            loops(&mut table, Orx, "parallel iterator");
             "4.1"
         }
         "scoped-threads" => {
@@ -93,12 +94,18 @@ pub fn table(name: &str) -> Option<(&'static str, Table)> {
                 Threads,
                 "std::thread::scope, forks until every core has one",
             );
-            workloads::loops(&mut table, Threads, "std::thread::scope, equal parts");
+            loops(&mut table, Threads, "std::thread::scope, equal parts");
             env!("PEER_COMPILER")
         }
         _ => return None,
     };
     Some((version, table))
+}
+
+/// Workloads that are loops, timed and traced.
+fn loops(table: &mut Table, pool: impl Pool, how: &str) {
+    workloads::loops(table, pool, how);
+    render::render(table, pool, how);
 }
 
 /// No pool at all.

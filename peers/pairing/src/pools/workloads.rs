@@ -11,7 +11,7 @@ use super::{Forks, Pool, Task};
 use crate::derive::expand;
 use crate::table::{Prepared, Table};
 
-const GROUP: &str = "pool";
+pub(super) const GROUP: &str = "pool";
 
 /// A workload whose result is its answer.
 fn repeated(mut work: impl FnMut() -> Vec<u8> + Send + 'static) -> Prepared {

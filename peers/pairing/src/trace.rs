@@ -1,0 +1,157 @@
+//! Which thread worked when, in a loop that records each of its rows.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
+
+use serde::Serialize;
+
+/// Who worked on a row, and when. It is kept in the row itself, so recording takes two readings of the clock and no lock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Record {
+    thread: u32,
+    span: Span,
+}
+
+/// A stretch of work, in nanoseconds since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(into = "(u64, u64)")]
+pub struct Span {
+    /// Where it begins.
+    pub start_ns: u64,
+    /// Where it ends.
+    pub end_ns: u64,
+}
+
+impl From<Span> for (u64, u64) {
+    fn from(Span { start_ns, end_ns }: Span) -> Self {
+        (start_ns, end_ns)
+    }
+}
+
+/// Threads that ever recorded a row.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+thread_local! {
+    static THREAD: u32 = THREADS.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Record {
+    /// Does the work of a row in a run that began at `start`.
+    pub fn of(start: Instant, work: impl FnOnce()) -> Self {
+        let start_ns = start.elapsed().as_nanos() as u64;
+        work();
+        let end_ns = start.elapsed().as_nanos() as u64;
+        Self { thread: THREAD.with(|number| *number), span: Span { start_ns, end_ns } }
+    }
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// From its start until the pool had finished.
+    pub wall_ns: u64,
+    /// Threads in the order in which they first recorded anything in this process.
+    pub threads: Vec<Thread>,
+    /// Canonical bytes of what it computed.
+    pub answer: Vec<u8>,
+}
+
+/// What one thread did in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Thread {
+    /// Rows that it worked on.
+    pub rows: usize,
+    /// Time in rows, without the gaps that `spans` leaves out.
+    pub busy_ns: u64,
+    /// When it worked, [`SPANS_MAX`] at most. Spans less than [`GAP_NS`] apart are merged, or more if there are too many.
+    pub spans: Vec<Span>,
+}
+
+/// Spans of a thread at most.
+pub const SPANS_MAX: usize = 256;
+
+/// What a pool may take from one row to the next without a gap.
+pub const GAP_NS: u64 = 1_000;
+
+impl Trace {
+    /// Sorts records of rows by thread.
+    pub fn new(wall_ns: u64, records: impl Iterator<Item = Record>, answer: Vec<u8>) -> Self {
+        let mut spans: BTreeMap<u32, Vec<Span>> = BTreeMap::new();
+        for Record { thread, span } in records {
+            spans.entry(thread).or_default().push(span);
+        }
+        Self { wall_ns, threads: spans.into_values().map(Thread::new).collect(), answer }
+    }
+}
+
+impl Thread {
+    fn new(mut rows: Vec<Span>) -> Self {
+        rows.sort_by_key(|span| span.start_ns);
+        let busy_ns = rows.iter().map(|span| span.end_ns - span.start_ns).sum();
+        let mut gap_ns = GAP_NS;
+        let mut spans = merged(&rows, gap_ns);
+        while spans.len() > SPANS_MAX {
+            gap_ns *= 2;
+            spans = merged(&rows, gap_ns);
+        }
+        Self { rows: rows.len(), busy_ns, spans }
+    }
+}
+
+fn merged(sorted: &[Span], gap_ns: u64) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for &span in sorted {
+        match spans.last_mut() {
+            Some(last) if span.start_ns < last.end_ns + gap_ns => last.end_ns = span.end_ns,
+            _ => spans.push(span),
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(thread: u32, start_ns: u64, end_ns: u64) -> Record {
+        Record { thread, span: Span { start_ns, end_ns } }
+    }
+
+    #[test]
+    fn rows_of_a_thread_are_merged_across_small_gaps() {
+        let records = [
+            record(7, 5_000, 6_000),
+            record(3, 100, 2_000),
+            record(3, 2_100, 3_000),
+            record(3, 9_000, 9_500),
+        ];
+        let trace = Trace::new(10_000, records.into_iter(), Vec::new());
+        let span = |start_ns, end_ns| Span { start_ns, end_ns };
+        assert_eq!(
+            trace.threads,
+            [
+                Thread {
+                    rows: 3,
+                    busy_ns: 3_300,
+                    spans: vec![span(100, 3_000), span(9_000, 9_500)]
+                },
+                Thread { rows: 1, busy_ns: 1_000, spans: vec![span(5_000, 6_000)] },
+            ]
+        );
+    }
+
+    #[test]
+    fn spans_are_bounded() {
+        // Gaps of 2 to 5 µs: the smallest are merged first.
+        let records =
+            (0..1_000u64).map(|row| record(0, row * 10_000, row * 10_000 + 5_000 + row * 3));
+        let trace = Trace::new(10_000_000, records, Vec::new());
+        let [thread] = &trace.threads[..] else { panic!("{:?}", trace.threads) };
+        assert!(thread.spans.len() <= SPANS_MAX, "{}", thread.spans.len());
+        assert_eq!(thread.rows, 1_000);
+        assert_eq!(thread.busy_ns, 1_000 * 5_000 + 3 * 999 * 1_000 / 2);
+        let ends = (thread.spans[0].start_ns, thread.spans.last().map(|span| span.end_ns));
+        assert_eq!(ends, (0, Some(9_990_000 + 5_000 + 2_997)));
+    }
+}
