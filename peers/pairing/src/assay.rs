@@ -223,7 +223,9 @@ const POINTS_OF_A_SHARE: usize = 64;
 /// And fewer signatures.
 const SIGNATURES_OF_A_PART: usize = 8;
 
-/// What is made of equal parts of so many things, one for each thread, but for parts that would have fewer than `least`.
+/// What is made of about equal parts of so many things, one for each thread, but for parts that would have fewer than `least`. All
+/// parts but the last are whole multiples of that, as vectors are; the last one, which has what is left, is this thread's, which
+/// waits for nobody to start.
 fn in_parts<R: Send>(
     count: usize,
     threads: usize,
@@ -235,13 +237,14 @@ fn in_parts<R: Send>(
         return vec![make(0..count)];
     }
     let make = &make;
-    let range = |part: usize| part * count / parts..(part + 1) * count / parts;
+    let start = |part: usize| part * count / parts / least * least;
     thread::scope(|scope| {
-        let others: Vec<_> =
-            (1..parts).map(|part| scope.spawn(move || make(range(part)))).collect();
-        let first = make(range(0));
+        let others: Vec<_> = (1..parts)
+            .map(|part| scope.spawn(move || make(start(part - 1)..start(part))))
+            .collect();
+        let last = make(start(parts - 1)..count);
         let others = others.into_iter().map(|other| other.join().expect("no part panics"));
-        std::iter::once(first).chain(others).collect()
+        others.chain([last]).collect()
     })
 }
 

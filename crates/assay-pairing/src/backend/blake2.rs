@@ -178,6 +178,8 @@ macro_rules! rounds {
     ($count:ident, $rows:ident, $words:ident, $turned:ident; $message:ident, $constants:ident, $($round:literal)+) => {
         let mut left = $count;
         loop {
+            // Not known to be the same every time: LLVM would make the words of all ten rounds before the first one.
+            let $message = core::hint::black_box($message);
             $(
                 if left == 0 {
                     break;
