@@ -7,6 +7,7 @@ use assay_fuzz::Input;
 use assay_pairing::bls::{PublicKey, SecretKey, Signature, verify};
 use assay_pairing::curve::{Affine, BlsG1, BlsG2, BnG1, BnG2, Curve};
 use assay_pairing::evm::{self, ModexpRules, PrecompileError};
+use assay_pairing::kzg::{CellOf, CellVerifier, CELL_ELEMENTS, Settings};
 use blst::{BLST_ERROR, min_pk, min_sig};
 use libfuzzer_sys::fuzz_target;
 
@@ -16,10 +17,11 @@ const GAS_MAX: u64 = 300_000;
 
 fuzz_target!(|data: &[u8]| {
     let mut input = Input(data);
-    match input.byte() % 4 {
+    match input.byte() % 5 {
         0 => first_group(&mut input),
         1 => second_group(&mut input),
         2 => signed(&mut input),
+        3 => commitments(&mut input),
         _ => precompiles(&mut input),
     }
 });
@@ -119,6 +121,48 @@ fn signed(input: &mut Input<'_>) {
         _ => false,
     };
     assert_eq!(is_valid, by_blst, "{key:02x?} {signature:02x?}");
+}
+
+/// The order of the scalar field, big-endian.
+const ORDER: [u8; 32] = [
+    0x73, 0xed, 0xa7, 0x53, 0x29, 0x9d, 0x7d, 0x48, 0x33, 0x39, 0xd8, 0x08, 0x09, 0xa1, 0xd8, 0x05, 0x53, 0xbd, 0xa4, 0x02, 0xff,
+    0xfe, 0x5b, 0xfe, 0xff, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00, 0x01,
+];
+
+/// A proof of EIP-4844 or of a cell of EIP-7594 for a polynomial that is a constant, with bytes of any part changed: decoded where
+/// blst decodes the points and numbers are below the order, and valid where nothing is changed.
+fn commitments(input: &mut Input<'_>) {
+    let number = u64::from_le_bytes(input.array());
+    let mut value = [0; 32];
+    value[24..].copy_from_slice(&number.to_be_bytes());
+    let commitment = BlsG1::GENERATOR.multiply(&[number, 0, 0, 0]).to_affine().to_compressed();
+    let proof = Affine::<BlsG1>::INFINITY.to_compressed();
+    let which = input.byte();
+    let z: [u8; 32] = input.array();
+    let (mut given, mut y, mut proven) = (commitment, value, proof);
+    match which % 4 {
+        0 => given = edited(commitment, input),
+        1 => y = edited(value, input),
+        2 => proven = edited(proof, input),
+        _ => {}
+    }
+    let is_point = |bytes: &[u8; 48]| min_sig::Signature::sig_validate(bytes, false).is_ok();
+    let are_points = is_point(&given) && is_point(&proven);
+    let is_changed = (given, y, proven) != (commitment, value, proof);
+    let (verdict, is_decoded) = if which & 4 == 0 {
+        let verdict = Settings::ethereum().verify_proof(&given, &z, &y, &proven);
+        (verdict, are_points && z < ORDER && y < ORDER)
+    } else {
+        let mut cell = value.repeat(CELL_ELEMENTS);
+        cell[..32].copy_from_slice(&y);
+        let index = u64::from(z[0] % 128);
+        let cell = CellOf { commitment: &given, index, cell: &cell, proof: &proven };
+        (CellVerifier::ethereum().verify(&[cell]), are_points && y < ORDER)
+    };
+    assert_eq!(verdict.is_ok(), is_decoded, "{given:02x?} {z:02x?} {y:02x?} {proven:02x?} {verdict:?}");
+    if let Ok(is_valid) = verdict {
+        assert_eq!(is_valid, !is_changed, "{given:02x?} {z:02x?} {y:02x?} {proven:02x?}");
+    }
 }
 
 /// No input makes a precompile do anything but answer, and points in answers are points.
