@@ -188,7 +188,7 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
             let mut signature = Sig([0; 192]);
             // SAFETY: room for a signature, a secret, and a slice.
             unsafe {
-                (bls.sign)(&raw mut signature, &raw const secret, message.as_ptr(), message.len())
+                (bls.sign)(&raw mut signature, &raw const secret, message.as_ptr(), message.len());
             };
             signature
         };
