@@ -432,15 +432,6 @@ impl Signers {
     }
 }
 
-/// A check that must hold, over and over.
-fn checked(right: bool, wrong: bool, mut check: impl FnMut() -> bool + Send + 'static) -> Prepared {
-    Prepared::new(vec![u8::from(right), u8::from(wrong)], move |iterations| {
-        for _ in 0..iterations {
-            assert!(check(), "a valid input");
-        }
-    })
-}
-
 fn signatures(table: &mut Table) {
     const GROUP: &str = "bls-signatures";
     table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
@@ -457,7 +448,7 @@ fn signatures(table: &mut Table) {
         let made = signed(work, 2, |index| work.message(index));
         let wrong = bls::verify(&made.keys[0], &made.messages[1], &made.signatures[0]);
         let check = move || bls::verify(&made.keys[0], &made.messages[0], &made.signatures[0]);
-        Ok(checked(check(), wrong, check))
+        Ok(Prepared::checked(check(), wrong, check))
     });
     table.add(GROUP, "decode-public-key", "PublicKey::from_bytes", |work| {
         let key = signed(work, 1, |index| work.message(index)).keys[0];
@@ -493,7 +484,7 @@ fn signatures(table: &mut Table) {
         let check =
             move |message: &[u8]| bls::fast_aggregate_verify(&made.keys, message, &aggregate);
         let (is_right, is_wrong) = (check(&right), check(&other));
-        Ok(checked(is_right, is_wrong, move || check(&right)))
+        Ok(Prepared::checked(is_right, is_wrong, move || check(&right)))
     });
     let how = "bls::Batch, weights of 128 bits, a share on each thread";
     table.add(GROUP, "batch-verify", how, |work| {
@@ -503,6 +494,6 @@ fn signatures(table: &mut Table) {
         made.messages[0][0] ^= 1;
         let wrong = made.is_valid(threads);
         made.messages[0][0] ^= 1;
-        Ok(checked(right, wrong, move || made.is_valid(threads)))
+        Ok(Prepared::checked(right, wrong, move || made.is_valid(threads)))
     });
 }

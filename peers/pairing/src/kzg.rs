@@ -160,11 +160,8 @@ fn checked(
     wrong: bool,
     check: impl Fn() -> Result<bool, c_kzg::Error> + Send + 'static,
 ) -> Result<Prepared> {
-    Ok(Prepared::new(vec![u8::from(check()?), u8::from(wrong)], move |iterations| {
-        for _ in 0..iterations {
-            assert!(check().expect("it could be checked before"), "what is valid was refused");
-        }
-    }))
+    let right = check()?;
+    Ok(Prepared::checked(right, wrong, move || check().expect("it could be checked before")))
 }
 
 /// What it can do.

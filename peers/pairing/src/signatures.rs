@@ -82,15 +82,6 @@ fn verify(sig: &Signature, message: &[u8], key: &PublicKey) -> bool {
     sig.verify(false, message, DST, &[], key, false) == BLST_ERROR::BLST_SUCCESS
 }
 
-/// A check that must hold, over and over.
-fn checked(right: bool, wrong: bool, mut check: impl FnMut() -> bool + Send + 'static) -> Prepared {
-    Prepared::new(vec![u8::from(right), u8::from(wrong)], move |iterations| {
-        for _ in 0..iterations {
-            assert!(check(), "what is valid was refused");
-        }
-    })
-}
-
 /// Adds them.
 pub fn operations(table: &mut Table) {
     table.add(GROUP, "sign", "SecretKey::sign, constant time", |work| {
@@ -107,7 +98,7 @@ pub fn operations(table: &mut Table) {
         let keys = Signers::new(work, 2, |index| work.message(index))?;
         let wrong = verify(&keys.sigs[0], &keys.messages[1], &keys.keys[0]);
         let check = move || verify(&keys.sigs[0], &keys.messages[0], &keys.keys[0]);
-        Ok(checked(check(), wrong, check))
+        Ok(Prepared::checked(check(), wrong, check))
     });
     decoding(table);
     table.add(GROUP, "aggregate", "AggregateSignature::aggregate, without group checks", |work| {
@@ -129,7 +120,7 @@ pub fn operations(table: &mut Table) {
             verdict == BLST_ERROR::BLST_SUCCESS
         };
         let (is_right, is_wrong) = (check(&right), check(&other));
-        Ok(checked(is_right, is_wrong, move || check(&right)))
+        Ok(Prepared::checked(is_right, is_wrong, move || check(&right)))
     });
     let how =
         "Pairing::mul_n_aggregate by 64 bits; all threads: verify_multiple_aggregate_signatures";
@@ -179,7 +170,7 @@ fn batch(work: &Work) -> Result<Prepared> {
     keys.messages[0][0] ^= 1;
     let wrong = check(&keys);
     keys.messages[0][0] ^= 1;
-    Ok(checked(right, wrong, move || check(&keys)))
+    Ok(Prepared::checked(right, wrong, move || check(&keys)))
 }
 
 fn one_by_one(keys: &Signers, weights: &[blst_scalar]) -> bool {

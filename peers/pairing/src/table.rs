@@ -42,6 +42,19 @@ impl Prepared {
         Self { answer, run: Box::new(run), trace: None }
     }
 
+    /// A check that holds for what is valid, over and over; the answer has its verdict on that and on what is not.
+    pub fn checked(
+        right: bool,
+        wrong: bool,
+        mut check: impl FnMut() -> bool + Send + 'static,
+    ) -> Self {
+        Self::new(vec![u8::from(right), u8::from(wrong)], move |iterations| {
+            for _ in 0..iterations {
+                assert!(check(), "what is valid was rejected");
+            }
+        })
+    }
+
     /// The same with a run that is recorded.
     #[must_use]
     pub fn with_trace(self, trace: impl FnMut() -> Trace + Send + 'static) -> Self {

@@ -97,7 +97,7 @@ fn cells(table: &mut Table) {
             verifier.verify(&all) == Ok(true)
         };
         let (right, wrong) = (check(true), check(false));
-        Ok(super::checked(right, wrong, move || check(true)))
+        Ok(Prepared::checked(right, wrong, move || check(true)))
     });
 }
 
@@ -142,7 +142,7 @@ pub(super) fn operations(table: &mut Table) {
         let proof: [u8; 48] = opening.proof[..].try_into()?;
         let wrong = settings.verify_proof(&commitment, &z, &z, &proof)?;
         let check = move || settings.verify_proof(&commitment, &z, &y, &proof) == Ok(true);
-        Ok(super::checked(check(), wrong, check))
+        Ok(Prepared::checked(check(), wrong, check))
     });
     table.add(GROUP, "verify-blob", "Settings::verify_blob_proof", |work| {
         let (made, settings) = (first(work)?, Settings::ethereum());
@@ -151,6 +151,6 @@ pub(super) fn operations(table: &mut Table) {
         let wrong = settings.verify_blob_proof(&made.blob[..], &commitment, &commitment)?;
         let check =
             move || settings.verify_blob_proof(&made.blob[..], &commitment, &proof) == Ok(true);
-        Ok(super::checked(check(), wrong, check))
+        Ok(Prepared::checked(check(), wrong, check))
     });
 }

@@ -15,7 +15,7 @@ use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
 type InPlace = unsafe extern "C" fn(*mut u64);
 type InPlaceWith = unsafe extern "C" fn(*mut u64, *const u64);
-type Into = unsafe extern "C" fn(*mut u64, *const u64);
+type Convert = unsafe extern "C" fn(*mut u64, *const u64);
 type Root = unsafe extern "C" fn(*mut u64) -> usize;
 type Sum = unsafe extern "C" fn(*mut u64, *const u64, *const u64, usize);
 type ParallelSum = unsafe extern "C" fn(*mut Pool, *mut u64, *const u64, *const u64, usize);
@@ -28,8 +28,8 @@ pub(super) enum Pool {}
 /// How a prime field is written as numbers.
 #[derive(Clone, Copy)]
 struct Numbers {
-    from_number: Into,
-    to_number: Into,
+    from_number: Convert,
+    to_number: Convert,
     limbs: usize,
 }
 
@@ -381,8 +381,8 @@ fn roots<F: Field>(work: &Work, label: &str, numbers: Numbers, root: Root) -> Re
 struct Group<P> {
     scalars: Numbers,
     coordinates: Numbers,
-    from_affine: Into,
-    to_affine: Into,
+    from_affine: Convert,
+    to_affine: Convert,
     sum: Sum,
     config: std::marker::PhantomData<fn() -> P>,
 }

@@ -167,14 +167,6 @@ impl Bls {
     }
 }
 
-fn checked(right: bool, wrong: bool, check: impl Fn() -> bool + Send + 'static) -> Prepared {
-    Prepared::new(vec![u8::from(right), u8::from(wrong)], move |iterations| {
-        for _ in 0..iterations {
-            assert!(check(), "what is valid was rejected");
-        }
-    })
-}
-
 fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
     let (bls, group) = (Bls::new(library)?, "bls-signatures");
     table.add(group, "sign", "ctt_eth_bls_sign, constant time", move |work| {
@@ -210,7 +202,7 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
         let signature = bls.signature(&signers.sigs[0].compress())?;
         let wrong = bls.verifies(&key, &signers.messages[1], &signature);
         let check = move || bls.verifies(&key, &signers.messages[0], &signature);
-        Ok(checked(check(), wrong, check))
+        Ok(Prepared::checked(check(), wrong, check))
     });
     let how = "ctt_eth_bls_deserialize_pubkey_compressed";
     table.add(group, "decode-public-key", how, move |work| {
@@ -249,7 +241,7 @@ fn signatures(table: &mut Table, library: &'static Library) -> Result<()> {
         };
         let (message, other) = (work.message(0), work.message(1));
         let wrong = check(&other);
-        Ok(checked(check(&message), wrong, move || check(&message)))
+        Ok(Prepared::checked(check(&message), wrong, move || check(&message)))
     });
     let how = "ctt_eth_bls_batch_verify, …_parallel on its own pool";
     let threads = Threads::new(library)?;
@@ -283,7 +275,7 @@ fn batch(work: &Work, bls: Bls, threads: Threads) -> Result<Prepared> {
     if work.threads == 1 {
         let wrong = check(ptr::null_mut(), &other);
         let right = check(ptr::null_mut(), &messages);
-        return Ok(checked(right, wrong, move || check(ptr::null_mut(), &messages)));
+        return Ok(Prepared::checked(right, wrong, move || check(ptr::null_mut(), &messages)));
     }
     let wrong = Mutex::new(None);
     let both = move |pool: *mut Pool| {
@@ -440,7 +432,7 @@ fn verifications(table: &mut Table, kzg: &'static Kzg) {
             // SAFETY: a commitment, a point, a value and a proof.
             unsafe { (kzg.verify)(kzg.setup.0, commitment, z.as_ptr(), y, proof) == 0 }
         };
-        Ok(checked(check(true), check(false), move || check(true)))
+        Ok(Prepared::checked(check(true), check(false), move || check(true)))
     });
     table.add(group, "verify-blob", "ctt_eth_kzg_verify_blob_kzg_proof", move |work| {
         let Made { blob, commitment, proof } = kzg::first(work)?;
@@ -451,7 +443,7 @@ fn verifications(table: &mut Table, kzg: &'static Kzg) {
                 (kzg.verify_blob)(kzg.setup.0, blob.as_ptr(), commitment.as_ptr(), proof) == 0
             }
         };
-        Ok(checked(check(true), check(false), move || check(true)))
+        Ok(Prepared::checked(check(true), check(false), move || check(true)))
     });
     table.add(group, "verify-blob-batch", "ctt_eth_kzg_verify_blob_kzg_proof_batch", move |work| {
         let made = kzg::blobs(work, work.size)?;
@@ -471,7 +463,7 @@ fn verifications(table: &mut Table, kzg: &'static Kzg) {
                     == 0
             }
         };
-        Ok(checked(check(true), check(false), move || check(true)))
+        Ok(Prepared::checked(check(true), check(false), move || check(true)))
     });
 }
 
@@ -522,6 +514,6 @@ fn cells(table: &mut Table, kzg: &'static Kzg) {
                 (kzg.verify_cells)(kzg.setup.0, commitments, at, cells, proofs, count, random) == 0
             }
         };
-        Ok(checked(check(true), check(false), move || check(true)))
+        Ok(Prepared::checked(check(true), check(false), move || check(true)))
     });
 }
