@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Canvas, Chart, Drawn, Look, finish, ink, small, text, tick};
+use super::{Canvas, Chart, Drawn, Look, axis_under_rows, finish, ink, small};
 
 /// Groups of lanes under each other.
 #[derive(Debug, Clone, Default)]
@@ -67,19 +67,7 @@ impl LaneChart {
             // Downwards, a unit for each pixel.
             let y = (total as f64)..0.0;
             let mut chart = builder.build_cartesian_2d(0.0..self.x_end, y)?;
-            chart
-                .configure_mesh()
-                .disable_y_mesh()
-                .y_labels(0)
-                .x_labels(8)
-                .x_desc(&self.x_label)
-                .axis_style(ink().mix(0.5))
-                .bold_line_style(ink().mix(0.12))
-                .light_line_style(TRANSPARENT)
-                .label_style(text())
-                .axis_desc_style(text())
-                .x_label_formatter(&|x| tick(*x))
-                .draw()?;
+            axis_under_rows(&mut chart, &self.x_label, 8)?;
             let mut top = GROUP_GAP as f64 / 2.0;
             for (group, height) in self.groups.iter().zip(&heights) {
                 for (number, shares) in group.lanes.iter().enumerate() {

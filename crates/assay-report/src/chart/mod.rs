@@ -11,6 +11,8 @@ mod standalone;
 use std::error::Error;
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -242,8 +244,8 @@ impl LineChart {
         mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, Y>>,
     ) -> Drawn
     where
-        X: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
-        Y: Ranged<ValueType = f64> + plotters::coord::ranged1d::ValueFormatter<f64>,
+        X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+        Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
         chart
             .configure_mesh()
@@ -370,6 +372,28 @@ impl BarChart {
         };
         bars.values.iter().enumerate().filter_map(bar).collect()
     }
+}
+
+/// The axis under rows that have no axis of their own.
+fn axis_under_rows<X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
+    chart: &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, RangedCoordf64>>,
+    label: &str,
+    numbers: usize,
+) -> Drawn {
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .y_labels(0)
+        .x_labels(numbers)
+        .x_desc(label)
+        .axis_style(ink().mix(0.5))
+        .bold_line_style(ink().mix(0.12))
+        .light_line_style(TRANSPARENT)
+        .label_style(text())
+        .axis_desc_style(text())
+        .x_label_formatter(&|x| tick(*x))
+        .draw()?;
+    Ok(())
 }
 
 /// Draws into a string and hands the colours over to the page.

@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Canvas, Chart, Look, finish, ink, small, text, tick};
+use super::{Canvas, Chart, Look, axis_under_rows, finish, ink, small};
 
 /// Ratios under each other.
 #[derive(Debug, Clone, Default)]
@@ -56,19 +56,7 @@ impl RatioChart {
             builder.y_label_area_size(LABELS_WIDTH);
             let rows = bars.len() as f64;
             let mut chart = builder.build_cartesian_2d((low..high).log_scale(), 0.0..rows)?;
-            chart
-                .configure_mesh()
-                .disable_y_mesh()
-                .y_labels(0)
-                .x_labels(6)
-                .x_desc(&self.x_label)
-                .axis_style(ink().mix(0.5))
-                .bold_line_style(ink().mix(0.12))
-                .light_line_style(TRANSPARENT)
-                .label_style(text())
-                .axis_desc_style(text())
-                .x_label_formatter(&|x| tick(*x))
-                .draw()?;
+            axis_under_rows(&mut chart, &self.x_label, 6)?;
             for (number, bar) in bars.iter().enumerate() {
                 let middle = rows - number as f64 - 0.5;
                 let fill = look.rgb().mix(0.75).filled();
