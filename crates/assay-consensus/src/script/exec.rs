@@ -149,25 +149,25 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let Language { push_bytes_max, stack_elements_max, costs, .. } = *self.language;
         let mut frame = Frame::new(script, id);
         let mut position = 0u32;
-        while frame.pos < script.len() {
-            let instruction =
-                read_instruction(script, &mut frame.pos).ok_or(ScriptError::BadOpcode)?;
-            let opcode = instruction.opcode;
+        while let Some(&opcode) = script.get(frame.pos) {
             let executing = frame.branches.first_false.is_none();
             if opcode <= op::PUSHDATA4 {
-                if instruction.data.len() > push_bytes_max {
+                let push =
+                    read_instruction(script, &mut frame.pos).ok_or(ScriptError::BadOpcode)?;
+                if push.data.len() > push_bytes_max {
                     return Err(ScriptError::PushSize);
                 }
                 if executing {
-                    if minimal && !is_minimal_push(opcode, instruction.data) {
+                    if minimal && !is_minimal_push(opcode, push.data) {
                         return Err(ScriptError::MinimalData);
                     }
-                    self.stack.push(instruction.data);
+                    self.stack.push(push.data);
                     if costs.is_some() {
-                        self.meter_push(instruction.data.len())?;
+                        self.meter_push(push.data.len())?;
                     }
                 }
             } else {
+                frame.pos += 1;
                 if limited && opcode > op::PUSH16 {
                     frame.ops += 1;
                     if frame.ops > MAX_OPS {
@@ -222,6 +222,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         ) && self.language.operations.get(opcode).is_none()
     }
 
+    #[inline(always)]
     pub(super) fn execute(
         &mut self,
         frame: &mut Frame<'_>,
@@ -229,8 +230,12 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         position: u32,
     ) -> Result<(), ScriptError> {
         match opcode {
-            op::NEGATE1 | op::PUSH1..=op::PUSH16 => {
-                self.stack.push_num(i64::from(opcode) - i64::from(op::RESERVED));
+            op::NEGATE1 => {
+                self.stack.push_num(-1);
+                Ok(())
+            }
+            op::PUSH1..=op::PUSH16 => {
+                self.stack.push_byte(opcode - op::RESERVED);
                 Ok(())
             }
             op::NOP => Ok(()),

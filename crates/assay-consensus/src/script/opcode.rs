@@ -194,6 +194,7 @@ impl<'s> Instructions<'s> {
 impl<'s> Iterator for Instructions<'s> {
     type Item = Option<Instruction<'s>>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.broken || self.pos >= self.script.len() {
             return None;
@@ -320,7 +321,7 @@ fn small_number(instruction: Instruction<'_>) -> Option<u8> {
 
 /// Whether tapscript treats the opcode as an unconditional success (BIP-0342).
 #[inline]
-pub fn is_op_success(opcode: u8) -> bool {
+pub const fn is_op_success(opcode: u8) -> bool {
     matches!(
         opcode,
         80 | 98 | 126..=129 | 131..=134 | 137 | 138 | 141 | 142 | 149..=153 | 187..=254

@@ -13,7 +13,7 @@ use super::varops::{CostTable, depth, shift_fits};
 const OPERANDS_MAX: usize = 6;
 
 /// Whether an opcode makes everything else in a script of BIP-0441 irrelevant.
-pub(super) fn is_success(opcode: u8) -> bool {
+pub(super) const fn is_success(opcode: u8) -> bool {
     match opcode {
         op::NEGATE1 | op::NEGATE | op::ABS => true,
         op::CAT..=op::RIGHT | op::INVERT..=op::XOR | op::MUL2 | op::DIV2 | op::MUL..=op::RSHIFT => {

@@ -140,6 +140,17 @@ impl Stack {
         }
     }
 
+    /// Pushes an element of one byte.
+    #[inline]
+    pub(super) fn push_byte(&mut self, byte: u8) {
+        let start = self.bytes.len() as u32;
+        self.bytes.push(byte);
+        self.main.push(Range { start, length: 1 });
+        if self.bytes.len() > self.reclaim_at {
+            self.reclaim();
+        }
+    }
+
     /// Pushes one (`true`) or the empty element (`false`).
     #[inline]
     pub(super) fn push_bool(&mut self, value: bool) {

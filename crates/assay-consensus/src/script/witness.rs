@@ -12,7 +12,7 @@ use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
 use super::interpreter::Evaluation;
 use super::num;
-use super::opcode::{Instructions, is_op_success, op};
+use super::opcode::{is_op_success, op, read_instruction};
 use super::restored;
 use super::rules::{Language, Operation, Program};
 use super::sighash::update_compact_size;
@@ -26,6 +26,17 @@ const CONTROL_NODE: usize = 32;
 const CONTROL_NODES_MAX: usize = 128;
 /// What every tapscript may spend on signatures beyond its witness size (BIP-0342).
 const WEIGHT_OFFSET: i64 = 50;
+
+/// Opcodes without data that are a success in no kind of leaf.
+static NEVER_SUCCESS: [bool; 256] = {
+    let mut never = [false; 256];
+    let mut opcode = op::PUSHDATA4;
+    while opcode < u8::MAX {
+        opcode += 1;
+        never[opcode as usize] = !is_op_success(opcode) && !restored::is_success(opcode);
+    }
+    never
+};
 
 static TAP_LEAF: LazyLock<TaggedHasher> = LazyLock::new(|| TaggedHasher::new("TapLeaf"));
 static TAP_BRANCH: LazyLock<TaggedHasher> = LazyLock::new(|| TaggedHasher::new("TapBranch"));
@@ -189,8 +200,13 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
 
     /// Whether an `OP_SUCCESSx` makes everything else in the tapscript irrelevant (BIP-0342).
     fn has_op_success(&self, script: &[u8]) -> Result<bool, ScriptError> {
-        for instruction in Instructions::new(script) {
-            let opcode = instruction.ok_or(ScriptError::BadOpcode)?.opcode;
+        let mut pos = 0;
+        while let Some(&opcode) = script.get(pos) {
+            if NEVER_SUCCESS[usize::from(opcode)] {
+                pos += 1;
+                continue;
+            }
+            read_instruction(script, &mut pos).ok_or(ScriptError::BadOpcode)?;
             let is_success = if self.language.costs.is_some() {
                 restored::is_success(opcode)
             } else {
