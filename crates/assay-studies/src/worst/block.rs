@@ -71,10 +71,11 @@ pub(crate) fn of_inputs(spend: &Spend, weight: u32, split: Split) -> FullBlock {
         inputs = (room / of_one).max(1) as usize * split.inputs_max;
     }
     let mut txs = Vec::new();
+    let mut outputs = Preparation::new(&spend.script_pubkey);
     let mut first = 0;
     while first < inputs {
         let last = inputs.min(first.saturating_add(split.inputs_max));
-        txs.push(transaction(spend, &witness, first..last, pad));
+        txs.push(transaction_of(&mut outputs, spend, &witness, first..last, pad));
         first = last;
     }
     of_transactions(txs, spend.script_pubkey.clone(), inputs)
@@ -118,7 +119,17 @@ pub(crate) fn transaction(
     inputs: std::ops::Range<usize>,
     pad: usize,
 ) -> (Vec<u8>, Vec<u8>) {
-    let mut outputs = Preparation::new(&spend.script_pubkey);
+    transaction_of(&mut Preparation::new(&spend.script_pubkey), spend, witness, inputs, pad)
+}
+
+/// The same of outputs that are worked out once for many transactions.
+pub(super) fn transaction_of(
+    outputs: &mut Preparation<'_>,
+    spend: &Spend,
+    witness: &[&[u8]],
+    inputs: std::ops::Range<usize>,
+    pad: usize,
+) -> (Vec<u8>, Vec<u8>) {
     let view = spend.tx.view();
     let script_sig = view.input(0).script_sig;
     let mut body = Vec::new();

@@ -96,6 +96,7 @@ pub(super) struct Cell {
     pub(super) inputs: usize,
     pub(super) checks: u64,
     pub(super) hashed_bytes: u64,
+    pub(super) copied_bytes: u64,
     /// Blocks that the outputs fill which it spends.
     pub(super) preparation: f64,
     /// Every rule, on all threads and on one.
@@ -193,7 +194,7 @@ fn finish(
     effort: &Effort,
     found: Found,
 ) -> Result<Cell, BenchError> {
-    let Made { block: full, shape, checks, hashed_bytes, is_all } = made;
+    let Made { block: full, shape, checks, hashed_bytes, copied_bytes, is_all } = made;
     let (block, spent) = (full.parsed()?, full.spent());
     let verify = || block::verify(&block, &spent, rules);
     let mut samples = vec![timed(verify)?];
@@ -214,6 +215,7 @@ fn finish(
         inputs: full.inputs,
         checks,
         hashed_bytes,
+        copied_bytes,
         preparation: full.preparation(),
         seconds: Summary::of(&samples),
         seconds_alone: seconds_alone?,

@@ -2,12 +2,16 @@
 
 use assay_bench::plan::Wrap;
 use assay_consensus::script::opcode::op;
-use assay_consensus::script::{TapscriptPosition, TxContext, annex_hash, asm, tap_leaf_hash};
+use assay_consensus::script::{
+    Flags, TapscriptPosition, TxContext, annex_hash, asm, tap_leaf_hash,
+};
+use assay_hash::hash160;
 use assay_wire::{Encoding, Transaction, TxOut};
-use secp256k1::{Keypair, PublicKey, SecretKey, schnorr};
+use secp256k1::{Keypair, Message, PublicKey, SecretKey, ecdsa, schnorr};
 
 use super::block::{self, FullBlock, OVERHEAD, SIGOP_COST_MAX, Split, of_inputs};
-use super::classes::{Made, Rules};
+use super::classes::{Made, Rules, plain};
+use super::preparation::{Preparation, VALUE};
 use crate::spend::Spend;
 
 /// `OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` in 201 operations.
@@ -62,7 +66,7 @@ pub(super) fn legacy_messages(rules: &Rules<'_>, weight: u32) -> Made {
     // One transaction; a message has no input scripts, as the transaction has none.
     let hashed_bytes = checks * (block.weight / 4);
     let shape = "`OP_2DUP OP_CHECKSIG OP_DROP OP_CODESEPARATOR` x 50, bare, one transaction";
-    Made { block, shape: shape.to_owned(), checks, hashed_bytes, is_all: false }
+    Made { checks, hashed_bytes, ..plain(block, shape) }
 }
 
 pub(super) fn legacy_same(rules: &Rules<'_>, weight: u32) -> Made {
@@ -85,7 +89,7 @@ pub(super) fn legacy_distinct(rules: &Rules<'_>, weight: u32) -> Made {
 fn short_messages(block: FullBlock, shape: &str, checks: usize, script: usize) -> Made {
     let checks = (block.inputs * checks) as u64;
     let hashed_bytes = checks * (script as u64 + 60);
-    Made { block, shape: shape.to_owned(), checks, hashed_bytes, is_all: false }
+    Made { checks, hashed_bytes, ..plain(block, shape) }
 }
 
 pub(super) fn witness(weight: u32) -> Made {
@@ -112,13 +116,7 @@ pub(super) fn tapscript_same(weight: u32) -> Made {
     annex.insert(0, 0x50);
     let tapscript = Signed { script, inputs: 1, positions: vec![u32::MAX], annex: Some(annex) };
     let shape = "`OP_2DUP OP_CHECKSIGVERIFY`, tapscript with an annex";
-    Made {
-        block: tapscript.block(),
-        shape: shape.to_owned(),
-        checks: checks as u64,
-        hashed_bytes: 0,
-        is_all: false,
-    }
+    Made { checks: checks as u64, ..plain(tapscript.block(), shape) }
 }
 
 /// Inputs of as many signatures as their stack holds, each for another position of the script.
@@ -140,13 +138,52 @@ pub(super) fn tapscript_distinct(weight: u32) -> Made {
     let tapscript = Signed { script, inputs, positions, annex: None };
     let shape = "`OP_CODESEPARATOR OP_FROMALTSTACK OP_DUP OP_TOALTSTACK OP_CHECKSIGVERIFY` x 900, tapscript";
     let checks = (inputs * checks) as u64;
-    Made {
-        block: tapscript.block(),
-        shape: shape.to_owned(),
-        checks,
-        hashed_bytes: checks * 250,
-        is_all: false,
-    }
+    Made { checks, hashed_bytes: checks * 250, ..plain(tapscript.block(), shape) }
+}
+
+/// Inputs of a payment.
+const PAYMENT_INPUTS: usize = 2;
+/// An output script so long that it has the bytes of two outputs of P2WPKH.
+const PAYMENT_OUTPUT: usize = 2 * 31 - 9;
+/// What a P2WPKH output is spent with: a count, and signature and key with their lengths.
+const PAYMENT_WITNESS: usize = 1 + 1 + 72 + 1 + 33;
+
+/// Payments of P2WPKH, each input signed.
+pub(super) fn ordinary(weight: u32) -> Made {
+    let public = PublicKey::from_secret_key(&secret()).serialize();
+    let program = hash160(&public);
+    let script_pubkey = [&[0, 20], &program[..]].concat();
+    let code =
+        [&[op::DUP, op::HASH160, 20], &program[..], &[op::EQUALVERIFY, op::CHECKSIG]].concat();
+    let flags = Flags::P2SH | Flags::WITNESS;
+    let spend = Spend::raw(&[], script_pubkey.clone(), &[], VALUE, flags);
+    let spent = [TxOut { value: VALUE, script_pubkey: &script_pubkey }; PAYMENT_INPUTS];
+    let mut outputs = Preparation::new(&script_pubkey);
+    let payment = |number: usize| {
+        let inputs = number * PAYMENT_INPUTS..(number + 1) * PAYMENT_INPUTS;
+        let (base, _) = block::transaction_of(&mut outputs, &spend, &[], inputs, PAYMENT_OUTPUT);
+        let tx = Transaction::parse(base.clone(), Encoding::Segwit)
+            .expect("written as transactions are");
+        let context = TxContext::new(tx.view(), &spent);
+        let witness = |input: usize| {
+            let message = context.sighash_segwit_v0(input, &code, VALUE, u32::from(ALL));
+            let sig = ecdsa::sign(Message::from_digest(message), &secret()).serialize_der();
+            vec![[&sig[..], &[ALL]].concat(), public.to_vec()]
+        };
+        let witnesses: Vec<Vec<Vec<u8>>> = (0..PAYMENT_INPUTS).map(witness).collect();
+        let full = block::with_witnesses(&base, &witnesses);
+        (base, full)
+    };
+    let (base, _) = block::transaction(&spend, &[], 0..PAYMENT_INPUTS, PAYMENT_OUTPUT);
+    // The marker of witnesses weighs two units.
+    let each = 4 * base.len() + 2 + PAYMENT_INPUTS * PAYMENT_WITNESS;
+    let payments = (((f64::from(weight) - OVERHEAD) as usize) / each).max(1);
+    let txs = (0..payments).map(payment).collect();
+    let inputs = payments * PAYMENT_INPUTS;
+    let block = block::of_transactions(txs, script_pubkey.clone(), inputs);
+    let checks = inputs as u64;
+    // What BIP143 has an input sign.
+    Made { checks, hashed_bytes: checks * 182, ..plain(block, "P2WPKH, two inputs a transaction") }
 }
 
 pub(super) fn key() -> [u8; 32] {

@@ -43,6 +43,8 @@ pub(crate) struct Made {
     pub(crate) checks: u64,
     /// Bytes of signature messages and of operands of hashing opcodes.
     pub(crate) hashed_bytes: u64,
+    /// Bytes of elements that opcodes copy, as a stack of bytes would.
+    pub(crate) copied_bytes: u64,
     /// Whether a limit of its own lets the class have no heavier block.
     pub(crate) is_all: bool,
 }
@@ -172,6 +174,11 @@ pub(crate) const CLASSES: &[Class] = &[
     class("paths-tapscript", "leaves 128 levels deep in their trees (BIP341)", |_, weight| {
         Some(proposals::paths(Tree::Taproot, weight))
     }),
+    class(
+        "ordinary",
+        "what blocks are mostly made of, for comparison: P2WPKH, two inputs and the bytes of two outputs a transaction",
+        |_, weight| Some(checks::ordinary(weight)),
+    ),
     proposed("paths-p2mr", "the same in outputs without a key (BIP360)", |rules, weight| {
         let is_there = rules.set.programs[2] == Program::MerkleRoot;
         is_there.then(|| proposals::paths(Tree::MerkleRoot, weight))
@@ -242,7 +249,8 @@ fn rolls(rounds: usize) -> Vec<u8> {
 }
 
 pub(super) fn plain(block: FullBlock, shape: &str) -> Made {
-    Made { block, shape: shape.to_owned(), checks: 0, hashed_bytes: 0, is_all: false }
+    let shape = shape.to_owned();
+    Made { block, shape, checks: 0, hashed_bytes: 0, copied_bytes: 0, is_all: false }
 }
 
 /// The worst shape of this kind of output.
@@ -253,5 +261,7 @@ fn hashing(rules: &Rules<'_>, weight: u32, wrap: Wrap) -> Option<Made> {
 fn of_cost(cost: &Cost, weight: u32) -> Made {
     let block = cost.block(weight);
     let hashed_bytes = cost.hashed(&block);
-    Made { hashed_bytes, ..plain(block, &cost.shape.text()) }
+    // What a shape hashes is a copy, or the result before.
+    let copied_bytes = if cost.is_chain() { 0 } else { hashed_bytes };
+    Made { hashed_bytes, copied_bytes, ..plain(block, &cost.shape.text()) }
 }

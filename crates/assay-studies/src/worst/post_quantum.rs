@@ -130,7 +130,9 @@ impl Scheme {
         let shape = format!(
             "`OP_2OVER {name} OP_VERIFY OP_2DUP {name} OP_VERIFY`, tapscript with an annex"
         );
-        Some(Made { checks, hashed_bytes: checks * MESSAGE_BYTES, ..plain(block, &shape) })
+        let copied_bytes = checks * self.element_bytes() as u64;
+        let hashed_bytes = checks * MESSAGE_BYTES;
+        Some(Made { checks, hashed_bytes, copied_bytes, ..plain(block, &shape) })
     }
 }
 

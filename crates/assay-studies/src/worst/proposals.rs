@@ -37,7 +37,10 @@ pub(super) fn cat(rules: &Rules<'_>, weight: u32) -> Option<Made> {
     script.extend([op::DROP, op::PUSH1]);
     let spend = Spend::new(Wrap::Tapscript, &script, vec![vec![0x42; half]]);
     let block = of_inputs(&spend, weight, Split::NONE);
-    Some(plain(block, &format!("`OP_DUP OP_DUP OP_CAT OP_DROP` on {half} bytes, tapscript")))
+    // Two copies, and what they are put together to.
+    let copied_bytes = u64::from(rounds) * 4 * half as u64;
+    let shape = format!("`OP_DUP OP_DUP OP_CAT OP_DROP` on {half} bytes, tapscript");
+    Some(Made { copied_bytes, ..plain(block, &shape) })
 }
 
 pub(super) fn template_hash(rules: &Rules<'_>, weight: u32) -> Option<Made> {

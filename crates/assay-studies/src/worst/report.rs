@@ -12,6 +12,9 @@ use crate::rules::name;
 /// The class that the others are set against: checks of BIP340, each of another signature.
 const REFERENCE: &str = "tapscript-checks";
 
+/// The class that is no worst block.
+const ORDINARY: &str = "ordinary";
+
 /// All of it.
 pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
     let cells = &measured.cells;
@@ -198,8 +201,20 @@ fn prose(cells: &[Cell], kernels: &[Kernel]) -> Vec<String> {
             "Bitcoin Core's kernel was not measured: its program was not found. `cd peers/kernel && cargo build --release` builds it.".to_owned(),
         );
     }
+    prose.extend(ordinary(cells));
     prose.extend(bip54(cells));
     prose
+}
+
+/// What the table sets all others against.
+fn ordinary(cells: &[Cell]) -> Option<String> {
+    let cell = cells.iter().find(|cell| cell.class.name == ORDINARY)?;
+    Some(format!(
+        "For comparison: `{ORDINARY}`, a block of {} payments of P2WPKH with two inputs each, all of one key, takes {} s. It stands for the blocks of every day, \
+         which also have other outputs, data and fewer signatures.",
+        thousands(cell.inputs as u64 / 2),
+        seconds(cell),
+    ))
 }
 
 /// Whether signature checks are what is left under BIP54.
@@ -265,13 +280,18 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
         "s, all threads",
         "s, one thread",
         "times tapscript-checks",
+        "times ordinary",
         "earlier blocks",
         "peak heap, MiB",
     ];
     let rows = measured(cells).map(|cell| {
-        let reference = of_rules(cells, &name(&cell.rules))
-            .find(|other| other.class.name == REFERENCE)
-            .map(|reference| cell.full_s() / reference.full_s());
+        let times = |class: &str| {
+            let other = of_rules(cells, &name(&cell.rules)).find(|other| other.class.name == class);
+            other.map_or_else(
+                || "-".to_owned(),
+                |other| format!("{:.2}", cell.full_s() / other.full_s()),
+            )
+        };
         vec![
             cell.class.name.to_owned(),
             name(&cell.rules),
@@ -281,7 +301,8 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
                 cell.seconds.median, cell.seconds.min, cell.seconds.max
             ),
             format!("{:.3}", cell.seconds_alone),
-            reference.map_or_else(|| "-".to_owned(), |times| format!("{times:.2}")),
+            times(REFERENCE),
+            times(ORDINARY),
             format!("{:.1}", cell.preparation),
             format!("{:.1}", cell.peak_bytes as f64 / 1_048_576.0),
         ]
@@ -296,7 +317,7 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
 
 /// What a block does.
 fn work_table(cells: &[Cell]) -> StudyTable {
-    let head = ["class", "rules", "script", "inputs", "checks", "hashed, MB"];
+    let head = ["class", "rules", "script", "inputs", "checks", "hashed, MB", "copied, MB"];
     let rows = measured(cells).map(|cell| {
         vec![
             cell.class.name.to_owned(),
@@ -305,6 +326,7 @@ fn work_table(cells: &[Cell]) -> StudyTable {
             cell.inputs.to_string(),
             cell.checks.to_string(),
             format!("{:.1}", cell.hashed_bytes as f64 / 1e6),
+            format!("{:.1}", cell.copied_bytes as f64 / 1e6),
         ]
     });
     StudyTable {
