@@ -5,7 +5,7 @@ use super::encoding;
 use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
-use super::opcode::{MAX_MULTISIG_KEYS, MAX_OPS, push_prefix, read_instruction};
+use super::opcode::{MAX_MULTISIG_KEYS, MAX_OPS};
 use super::sighash::{CodeKey, SIGHASH_FORKID, TapscriptPosition};
 
 /// What a passed signature costs of the tapscript budget (BIP-0342).
@@ -42,7 +42,8 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         }
         let mut deleted = false;
         if self.version == SigVersion::Base {
-            self.delete_signature(frame, sig_at, &mut deleted);
+            let (code, sig) = (&frame.script[frame.code_start..], self.stack.peek(sig_at));
+            deleted = self.scratch.deletions.delete_one(frame.id, frame.code_start, code, sig);
             if deleted && self.flags.contains(Flags::CONST_SCRIPTCODE) {
                 return Err(ScriptError::SigFindAndDelete);
             }
@@ -55,27 +56,15 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         Ok(valid)
     }
 
-    /// Deletes pushes of the signature from the script code, as pre-segwit messages require (Core
-    /// `FindAndDelete`). Sets `deleted` when the code now lives in the scratch buffer.
+    /// Deletes a signature from the script code, or from what is left of it if `deleted`, which says whether one was there.
     pub(super) fn delete_signature(
         &mut self,
         frame: &Frame<'_>,
         sig_at: usize,
         deleted: &mut bool,
     ) {
-        let sig = self.stack.peek(sig_at);
-        let (prefix, used) = push_prefix(sig.len());
-        let prefix = &prefix[..used];
-        if !*deleted {
-            let code = &frame.script[frame.code_start..];
-            if !occurs(code, prefix, sig) {
-                return;
-            }
-            self.scratch.code.clear();
-            self.scratch.code.extend_from_slice(code);
-            *deleted = true;
-        }
-        delete_pushes(&mut self.scratch.code, prefix, sig);
+        let code = &frame.script[frame.code_start..];
+        self.scratch.deletions.delete(code, self.stack.peek(sig_at), deleted);
     }
 
     #[inline]
@@ -127,11 +116,11 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     #[inline]
     pub(super) fn message(&mut self, frame: &Frame<'_>, deleted: bool, hash_type: u32) -> [u8; 32] {
         let fork = self.flags.contains(Flags::SIGHASH_FORKID) && hash_type & SIGHASH_FORKID != 0;
-        let code = if deleted { &self.scratch.code[..] } else { &frame.script[frame.code_start..] };
-        let key = if deleted {
-            CodeKey::deleted(code, fork)
+        let (key, code) = if deleted {
+            (self.scratch.deletions.key(fork), self.scratch.deletions.code())
         } else {
-            CodeKey::Plain { script: frame.id, start: frame.code_start as u32, fork }
+            let start = frame.code_start as u32;
+            (CodeKey::Plain { script: frame.id, start, fork }, &frame.script[frame.code_start..])
         };
         let (ctx, input) = (self.ctx, self.input);
         let by_bip143 = fork || self.version == SigVersion::WitnessV0;
@@ -410,75 +399,9 @@ pub(super) fn split_hash_type(
     }
 }
 
-fn starts_with_push(code: &[u8], prefix: &[u8], data: &[u8]) -> bool {
-    code.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(data))
-}
-
-/// Whether the push `prefix data` stands at an instruction boundary of `code`.
-fn occurs(code: &[u8], prefix: &[u8], data: &[u8]) -> bool {
-    let length = prefix.len() + data.len();
-    let mut pos = 0;
-    while pos + length <= code.len() {
-        if starts_with_push(&code[pos..], prefix, data) {
-            return true;
-        }
-        if read_instruction(code, &mut pos).is_none() {
-            return false;
-        }
-    }
-    false
-}
-
-/// Removes every such push, in place. After a match the next bytes are compared again before an
-/// instruction is read, as Core's `FindAndDelete` does.
-fn delete_pushes(code: &mut Vec<u8>, prefix: &[u8], data: &[u8]) {
-    let length = prefix.len() + data.len();
-    let (mut from, mut kept) = (0, 0);
-    loop {
-        while starts_with_push(&code[from..], prefix, data) {
-            from += length;
-        }
-        let begin = from;
-        if from >= code.len() || read_instruction(code, &mut from).is_none() {
-            from = begin;
-            break;
-        }
-        code.copy_within(begin..from, kept);
-        kept += from - begin;
-    }
-    let rest = code.len() - from;
-    code.copy_within(from.., kept);
-    code.truncate(kept + rest);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::script::opcode::op;
-
-    fn delete(code: &[u8], sig: &[u8]) -> Vec<u8> {
-        let (prefix, used) = push_prefix(sig.len());
-        let mut out = code.to_vec();
-        delete_pushes(&mut out, &prefix[..used], sig);
-        assert_eq!(occurs(code, &prefix[..used], sig), out != code, "{code:?} {sig:?}");
-        out
-    }
-
-    /// Cases of Core's `script_FindAndDelete` test.
-    #[test]
-    fn deletes_like_core() {
-        // Only whole pushes at instruction boundaries.
-        assert_eq!(delete(&[3, 2, 0xff, 3], &[0xff, 3]), [3, 2, 0xff, 3]);
-        assert_eq!(delete(&[2, 0xff, 3, 2, 0xff, 3], &[0xff, 3]), [0; 0]);
-        assert_eq!(delete(&[op::PUSH1, 1, 7, op::PUSH1, 1, 7], &[7]), [op::PUSH1, op::PUSH1]);
-        // The empty signature is a push of nothing.
-        assert_eq!(delete(&[op::PUSH1, 0, 0, op::PUSH1], &[]), [op::PUSH1, op::PUSH1]);
-        // Pushes with another opcode stay.
-        let other = [op::PUSHDATA1, 1, 7];
-        assert_eq!(delete(&other, &[7]), other);
-        // A cut-off tail is kept as it is.
-        assert_eq!(delete(&[1, 7, 5, 1], &[7]), [5, 1]);
-    }
 
     #[test]
     fn schnorr_signature_sizes() {

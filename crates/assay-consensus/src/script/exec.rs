@@ -6,6 +6,7 @@
 use super::bch;
 use super::checker::SignatureChecker;
 use super::context::TxContext;
+use super::deletion::Deletions;
 use super::error::ScriptError;
 use super::flags::Flags;
 use super::long::LongMessages;
@@ -30,8 +31,7 @@ pub(super) enum SigVersion {
 /// Memory that signature checks reuse.
 #[derive(Debug, Default)]
 pub(super) struct SigScratch {
-    /// The script code when signatures had to be deleted from it.
-    pub(super) code: Vec<u8>,
+    pub(super) deletions: Deletions,
     pub(super) cache: SighashCache,
     /// Long messages of this run.
     pub(super) long: LongMessages,

@@ -185,6 +185,7 @@ impl Interpreter {
     ) -> Exec<'e, 'a, C> {
         self.stack.clear();
         self.scratch.cache.clear();
+        self.scratch.deletions.clear();
         self.scratch.long.clear();
         self.scratch.element.shrink_to(KEEP_BYTES);
         let rules = if flags.contains(Flags::BCH) { &rules::TODAY } else { &self.rules };

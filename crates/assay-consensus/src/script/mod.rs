@@ -13,6 +13,7 @@ mod bch;
 mod checker;
 mod checksig;
 mod context;
+mod deletion;
 mod encoding;
 mod error;
 mod exec;

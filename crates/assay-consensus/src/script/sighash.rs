@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use assay_hash::{Sha256, TaggedHasher, sha256d};
+use assay_hash::{Sha256, TaggedHasher};
 use assay_wire::{Tx, TxIn, TxOut};
 
 use super::context::TxContext;
@@ -343,13 +343,6 @@ pub(super) enum CodeKey {
     Plain { script: u8, start: u32, fork: bool },
     /// A script code with signatures deleted, by its hash.
     Deleted { hash: [u8; 32], fork: bool },
-}
-
-impl CodeKey {
-    /// Key of a script code with deletions.
-    pub(super) fn deleted(script_code: &[u8], fork: bool) -> Self {
-        Self::Deleted { hash: sha256d(script_code), fork }
-    }
 }
 
 impl SighashCache {

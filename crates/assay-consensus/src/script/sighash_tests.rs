@@ -257,7 +257,7 @@ fn the_cache_never_confuses_messages() {
         let fork = round % 3 == 0;
         let hash_type = [0, 1, 2, 3, 0x81, 0x82, 0x83, 0x41][round as usize % 8];
         let key = if round % 5 == 0 {
-            CodeKey::deleted(code, fork)
+            CodeKey::Deleted { hash: sha256d(code), fork }
         } else {
             CodeKey::Plain { script: 0, start: code.len() as u32, fork }
         };
