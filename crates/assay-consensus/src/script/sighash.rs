@@ -331,9 +331,18 @@ impl TxContext<'_> {
 /// with those bits on.
 #[derive(Debug, Default)]
 pub(super) struct SighashCache {
-    entries: [Option<(CodeKey, Sha256)>; 6],
+    entries: [Option<Kept>; 6],
     /// One bit per entry: a message with those hash type bits has been computed.
     asked: u8,
+}
+
+/// A message up to its hash type, and its hash for the last one.
+#[derive(Debug)]
+struct Kept {
+    key: CodeKey,
+    hasher: Sha256,
+    hash_type: u32,
+    hash: [u8; 32],
 }
 
 /// Identifies the script code and algorithm of a cached message within one input.
@@ -376,14 +385,18 @@ impl SighashCache {
             return message().map_or(SINGLE_BUG, |hasher| finish(hasher, hash_type));
         }
         let entry = &mut self.entries[slot];
-        if let Some((known, hasher)) = entry
-            && *known == key
+        if let Some(kept) = entry
+            && kept.key == key
         {
-            return finish(hasher.clone(), hash_type);
+            if kept.hash_type != hash_type {
+                kept.hash_type = hash_type;
+                kept.hash = finish(kept.hasher.clone(), hash_type);
+            }
+            return kept.hash;
         }
         let Some(hasher) = message() else { return SINGLE_BUG };
         let hash = finish(hasher.clone(), hash_type);
-        *entry = Some((key, hasher));
+        *entry = Some(Kept { key, hasher, hash_type, hash });
         hash
     }
 }
