@@ -31,7 +31,7 @@ impl Default for WorstSettings {
         Self {
             rules: rules.map(str::to_owned).to_vec(),
             classes: Vec::new(),
-            seconds_max: 60.0,
+            seconds_max: 15.0,
             kernel: None,
             kernel_8000: None,
             nodes: Vec::new(),
