@@ -8,12 +8,19 @@ use assay_consensus::script::opcode::op;
 pub(crate) fn by_names<'a>(
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<Vec<RuleSet>, BenchError> {
-    let mut all: Vec<RuleSet> = Vec::new();
+    Ok(named(names)?.into_iter().map(|(_, rules)| rules).collect())
+}
+
+/// The same with the names.
+pub(crate) fn named<'a>(
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<(String, RuleSet)>, BenchError> {
+    let mut all: Vec<(String, RuleSet)> = Vec::new();
     for name in names {
         let unknown = || BenchError::UnknownRules { names: name.to_owned() };
         let rules = RuleSet::by_name(name).ok_or_else(unknown)?;
-        if !all.contains(&rules) {
-            all.push(rules);
+        if all.iter().all(|known| known.1 != rules) {
+            all.push((name.to_owned(), rules));
         }
     }
     Ok(all)

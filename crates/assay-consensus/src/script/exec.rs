@@ -135,6 +135,12 @@ impl Branches {
     }
 }
 
+/// How many opcodes from here on mean nothing in a branch that is not taken, and do not count: numbers, and `OP_RESERVED`.
+#[inline]
+fn passed_over(script: &[u8]) -> usize {
+    script.iter().take_while(|&opcode| (op::RESERVED..=op::PUSH16).contains(opcode)).count()
+}
+
 impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     /// Runs `script` on the stack as it is.
     pub(super) fn run(&mut self, script: &[u8], id: u8) -> Result<(), ScriptError> {
@@ -189,6 +195,10 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                     }
                 } else if (op::IF..=op::ENDIF).contains(&opcode) {
                     skip(&mut frame, opcode)?;
+                } else {
+                    let more = passed_over(&script[frame.pos..]);
+                    frame.pos += more;
+                    position = position.wrapping_add(more as u32);
                 }
             }
             if self.stack.total() > stack_elements_max {

@@ -5,6 +5,7 @@ use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, Transaction, TxOut};
 
 use super::*;
+use crate::script::opcode::Instructions;
 use crate::script::opcode::op::*;
 use crate::script::{PqScheme, TapscriptPosition, TxContext, verify_input};
 
@@ -180,6 +181,28 @@ fn messages_cover_leaf_and_code_separator() {
     assert_eq!(spend.verify(BLOCK, Some(vec![none])), Err(ScriptError::SchnorrSig));
 }
 
+/// A separator's position counts the opcodes of branches that are not taken, whatever they are.
+#[test]
+fn positions_count_what_is_passed_over() {
+    let branch = [PUSH1, PUSH16, 1, RESERVED, NOP, PUSH16, IF, PUSH1, PUSH1, ENDIF, 2, IF, IF];
+    for repeats in 0..20 {
+        let branch = [&branch.repeat(repeats / 2)[..], &vec![PUSH1; repeats]].concat();
+        let begin = [&[0, IF][..], &branch, &[ENDIF, CODESEPARATOR]].concat();
+        let position = Instructions::new(&begin).count() as u32 - 1;
+        let script = [begin, key_then(&[CHECKSIG])].concat();
+        let spend = Spend::of_leaf(0xc0, &script, &[SIG], None);
+        let leaf_hash = tap_leaf_hash(0xc0, &script);
+        let message = |code_separator| {
+            let position = TapscriptPosition { leaf_hash, code_separator };
+            spend.with_context(|ctx| ctx.sighash_taproot(0, 0, None, Some(&position)))
+        };
+        let accept = |position| Some(vec![message(position).expect("a message")]);
+        assert_eq!(spend.verify(BLOCK, accept(position)), Ok(1), "{repeats}");
+        let wrong = spend.verify(BLOCK, accept(position + 1));
+        assert_eq!(wrong, Err(ScriptError::SchnorrSig), "{repeats}");
+    }
+}
+
 #[test]
 fn checksig_family() {
     let add = key_then(&[CHECKSIGADD, PUSH1 + 5, EQUAL]);
@@ -238,6 +261,13 @@ fn success_opcodes_override_everything() {
             run(&script, &[], Flags::BITCOIN_STANDARD),
             Err(ScriptError::DiscourageOpSuccess)
         );
+        for before in 0..18 {
+            let script = [&vec![RETURN; before][..], &[opcode], &[RETURN; 9]].concat();
+            assert_eq!(run(&script, &[], BLOCK), Ok(0), "{opcode:#x} after {before}");
+            // As data it means nothing.
+            let script = [&vec![RETURN; before][..], &[1, opcode], &[RETURN; 9]].concat();
+            assert_eq!(run(&script, &[], BLOCK), Err(ScriptError::OpReturn), "{opcode:#x}");
+        }
     }
     assert_eq!(run(&[PUSHDATA1, 5, 80], &[], BLOCK), Err(ScriptError::BadOpcode));
 }

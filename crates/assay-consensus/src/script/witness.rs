@@ -201,8 +201,16 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
     /// Whether an `OP_SUCCESSx` makes everything else in the tapscript irrelevant (BIP-0342).
     fn has_op_success(&self, script: &[u8]) -> Result<bool, ScriptError> {
         let mut pos = 0;
+        let never = |opcode: u8| NEVER_SUCCESS[usize::from(opcode)];
         while let Some(&opcode) = script.get(pos) {
-            if NEVER_SUCCESS[usize::from(opcode)] {
+            // Eight at a time: a leaf may have millions.
+            if let Some(opcodes) = script[pos..].first_chunk::<8>()
+                && opcodes.iter().fold(true, |all, &opcode| all & never(opcode))
+            {
+                pos += opcodes.len();
+                continue;
+            }
+            if never(opcode) {
                 pos += 1;
                 continue;
             }

@@ -83,7 +83,8 @@ impl Effort {
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) class: &'static Class,
-    pub(super) rules: RuleSet,
+    /// The name of its rules.
+    pub(super) rules: String,
     pub(super) shape: String,
     /// Of the smallest block of the class: two cells with the same one are the same.
     pub(super) first_block: [u8; 32],
@@ -140,7 +141,7 @@ pub(super) fn identity(block: &FullBlock) -> [u8; 32] {
 /// Makes blocks of growing weight until the next one would take too long, and measures the last one.
 pub(super) fn measure(
     class: &'static Class,
-    rules: &Rules<'_>,
+    (name, rules): (&str, &Rules<'_>),
     kernels: &[Kernel],
     effort: &Effort,
 ) -> Result<Cell, BenchError> {
@@ -177,7 +178,7 @@ pub(super) fn measure(
     };
     let against =
         kernel.map(|kernel| against(kernel, rules.set, effort, &make)).transpose()?.flatten();
-    finish(class, rules.set, made, effort, Found { first_block, growth, against })
+    finish(class, (name, rules.set), made, effort, Found { first_block, growth, against })
 }
 
 /// What is known before the last block is measured.
@@ -189,7 +190,7 @@ struct Found {
 
 fn finish(
     class: &'static Class,
-    rules: &RuleSet,
+    (name, rules): (&str, &RuleSet),
     made: Made,
     effort: &Effort,
     found: Found,
@@ -206,7 +207,7 @@ fn finish(
     let Found { first_block, growth, against } = found;
     Ok(Cell {
         class,
-        rules: *rules,
+        rules: name.to_owned(),
         shape,
         first_block,
         is_known: false,

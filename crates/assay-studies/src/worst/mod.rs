@@ -56,8 +56,8 @@ impl WorstSuite {
         Ok(self.kernels.get_or_init(|| kernels))
     }
 
-    fn rules(&self) -> Result<Vec<RuleSet>, BenchError> {
-        let all = rules::by_names(self.settings.rules.iter().map(String::as_str))?;
+    fn rules(&self) -> Result<Vec<(String, RuleSet)>, BenchError> {
+        let all = rules::named(self.settings.rules.iter().map(String::as_str))?;
         if all.is_empty() {
             return Err(BenchError::Parameter { what: "rules", wanted: "at least one rule set" });
         }
@@ -89,24 +89,19 @@ impl WorstSuite {
         }
         let effort = Effort::of(extent, self.settings.seconds_max)?;
         let nodes = outside::specs(&self.settings.nodes)?;
-        let (costs, _) = hashing::search(&sets, extent, progress)?;
+        let rules: Vec<RuleSet> = sets.iter().map(|(_, set)| *set).collect();
+        let (costs, _) = hashing::search(&rules, extent, progress)?;
         let kernels = self.kernels()?;
         let mut cells: Vec<Cell> = Vec::new();
         let mut prices = Vec::new();
         let total = sets.len() * classes.len();
-        for (set, costs) in sets.iter().zip(&costs) {
+        for ((name, set), costs) in sets.iter().zip(&costs) {
             let restored = restored::search(set, extent, progress)?;
             let rules = Rules { set, costs, restored: &restored };
             for class in &classes {
                 let number = cells.len() + 1;
-                progress.begin(
-                    &format!(
-                        "{} under {}, {number} of {total} at most",
-                        class.name,
-                        rules::name(set)
-                    ),
-                    1,
-                );
+                let what = format!("{} under {name}, {number} of {total} at most", class.name);
+                progress.begin(&what, 1);
                 // What another rule set lets be the same block is measured once.
                 let made = (class.make)(&rules, effort.weight_first());
                 let known = made.as_ref().and_then(|made| {
@@ -117,10 +112,10 @@ impl WorstSuite {
                     cells.iter().find(same)
                 });
                 if let Some(cell) = known {
-                    let cell = Cell { rules: *set, is_known: true, ..cell.clone() };
+                    let cell = Cell { rules: name.clone(), is_known: true, ..cell.clone() };
                     cells.push(cell);
                 } else if made.is_some() {
-                    cells.push(cell::measure(class, &rules, kernels, &effort)?);
+                    cells.push(cell::measure(class, (name, &rules), kernels, &effort)?);
                 }
                 progress.step();
             }
@@ -128,7 +123,7 @@ impl WorstSuite {
                 prices.push((*set, restored));
             }
         }
-        let of_today = sets.iter().position(|set| *set == RuleSet::TODAY);
+        let of_today = rules.iter().position(|set| *set == RuleSet::TODAY);
         let costs = of_today.map_or(&[][..], |at| &costs[at]);
         let rules = Rules { set: &RuleSet::TODAY, costs, restored: &[] };
         let outside = outside::measure(&nodes, &classes, &rules, (extent, &effort), progress)?;

@@ -7,7 +7,6 @@ use super::cell::Cell;
 use super::classes::CLASSES;
 use super::{Measured, outside, restored};
 use crate::kernels::Kernel;
-use crate::rules::name;
 
 /// The class that the others are set against: checks of BIP340, each of another signature.
 const REFERENCE: &str = "tapscript-checks";
@@ -105,16 +104,15 @@ fn varops(measured: &Measured) -> Study {
 fn rule_sets(cells: &[Cell]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for cell in cells {
-        let name = name(&cell.rules);
-        if !names.contains(&name) {
-            names.push(name);
+        if !names.contains(&cell.rules) {
+            names.push(cell.rules.clone());
         }
     }
     names
 }
 
 fn of_rules<'c>(cells: &'c [Cell], rules: &str) -> impl Iterator<Item = &'c Cell> {
-    cells.iter().filter(move |cell| name(&cell.rules) == rules)
+    cells.iter().filter(move |cell| cell.rules == rules)
 }
 
 /// Each block once, under the first rule set that has it.
@@ -286,7 +284,7 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
     ];
     let rows = measured(cells).map(|cell| {
         let times = |class: &str| {
-            let other = of_rules(cells, &name(&cell.rules)).find(|other| other.class.name == class);
+            let other = of_rules(cells, &cell.rules).find(|other| other.class.name == class);
             other.map_or_else(
                 || "-".to_owned(),
                 |other| format!("{:.2}", cell.full_s() / other.full_s()),
@@ -294,7 +292,7 @@ fn cells_table(cells: &[Cell]) -> StudyTable {
         };
         vec![
             cell.class.name.to_owned(),
-            name(&cell.rules),
+            cell.rules.clone(),
             cell.weight.to_string(),
             format!(
                 "{:.3} ({:.3} to {:.3})",
@@ -321,7 +319,7 @@ fn work_table(cells: &[Cell]) -> StudyTable {
     let rows = measured(cells).map(|cell| {
         vec![
             cell.class.name.to_owned(),
-            name(&cell.rules),
+            cell.rules.clone(),
             cell.shape.clone(),
             cell.inputs.to_string(),
             cell.checks.to_string(),
@@ -363,7 +361,7 @@ fn against_table(cells: &[Cell]) -> StudyTable {
         let against = cell.against.as_ref()?;
         Some(vec![
             cell.class.name.to_owned(),
-            name(&cell.rules),
+            cell.rules.clone(),
             against.kernel.to_owned(),
             against.weight.to_string(),
             format!("{:.3}", against.kernel_s),
@@ -426,7 +424,7 @@ fn weights_table(cells: &[Cell]) -> Option<StudyTable> {
         let weight = |of: f64| format!("{:.0}", BIP342_WEIGHT * us / of);
         Some(vec![
             cell.class.name.to_owned(),
-            name(&cell.rules),
+            cell.rules.clone(),
             format!("{us:.2}"),
             format!("{:.1}", cell.weight as f64 / cell.checks as f64),
             weight(here),
