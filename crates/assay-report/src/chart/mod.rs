@@ -325,10 +325,13 @@ impl BarChart {
             Some(_) if (y - y.round()).abs() > 1e-9 => String::new(),
             Some(floor) => tick(10f64.powf(y + floor)),
         };
+        let names: Vec<Vec<&str>> = self.groups.iter().map(|name| self.name_lines(name)).collect();
+        let lines = names.iter().map(Vec::len).max().unwrap_or(1) as i32;
         let drawing = |canvas: &Canvas<'_>| {
             let mut builder = ChartBuilder::on(canvas);
-            builder.margin(6).margin_top(10).margin_right(14);
-            builder.x_label_area_size(30).y_label_area_size(66);
+            builder.margin(MARGIN).margin_top(10).margin_right(MARGIN_RIGHT);
+            builder.x_label_area_size(17 + lines * NAME_LINE_HEIGHT);
+            builder.y_label_area_size(Y_LABELS_WIDTH);
             let x = 0.0..self.groups.len() as f64;
             let mut chart = builder.build_cartesian_2d(x, 0.0..headroom(height(y_max)))?;
             chart
@@ -346,15 +349,35 @@ impl BarChart {
             for (number, bars) in self.series.iter().enumerate() {
                 chart.draw_series(self.bars_of(number, bars, height))?;
             }
-            for (number, group) in self.groups.iter().enumerate() {
-                let middle = chart.plotting_area().map_coordinate(&(number as f64 + 0.5, 0.0));
-                let style = small().pos(Pos::new(HPos::Center, VPos::Top));
-                canvas.draw(&Text::new(group.clone(), (middle.0, middle.1 + 8), style))?;
+            for (number, name) in names.iter().enumerate() {
+                let (x, y) = chart.plotting_area().map_coordinate(&(number as f64 + 0.5, 0.0));
+                for (line, text) in name.iter().enumerate() {
+                    let style = small().pos(Pos::new(HPos::Center, VPos::Top));
+                    let place = (x, y + 8 + line as i32 * NAME_LINE_HEIGHT);
+                    canvas.draw(&Text::new((*text).to_owned(), place, style))?;
+                }
             }
             Ok(())
         };
         let keys = self.series.iter().map(|bars| (&bars.label, bars.look));
         finish(&self.title, keys, true, SIZE, drawing)
+    }
+
+    /// A name that is wider than its group is broken in front of `+`.
+    fn name_lines<'n>(&self, name: &'n str) -> Vec<&'n str> {
+        let plot = SIZE.0 as i32 - MARGIN - MARGIN_RIGHT - Y_LABELS_WIDTH;
+        let letters = f64::from(plot) / self.groups.len() as f64 / NAME_LETTER_WIDTH;
+        let (mut lines, mut rest) = (Vec::new(), name);
+        while rest.len() as f64 > letters {
+            let breaks = rest.match_indices('+').map(|(at, _)| at).filter(|&at| at > 0);
+            let fits = breaks.clone().take_while(|&at| at as f64 <= letters).last();
+            let Some(at) = fits.or_else(|| breaks.clone().next()) else { break };
+            let (line, after) = rest.split_at(at);
+            lines.push(line);
+            rest = after;
+        }
+        lines.push(rest);
+        lines
     }
 
     fn bars_of(
@@ -535,6 +558,20 @@ mod tests {
         };
         let svg = chart.draw().expect("there is a bar").svg;
         assert_eq!(svg.matches("var(--series-0)").count(), 1);
+    }
+
+    #[test]
+    fn long_names_of_groups_are_broken() {
+        let chart = BarChart { groups: vec![String::new(); 11], ..BarChart::default() };
+        for (name, lines) in [
+            ("today", vec!["today"]),
+            ("pqsig+slh+ml", vec!["pqsig", "+slh", "+ml"]),
+            ("report-8000+slh+ml", vec!["report-8000", "+slh", "+ml"]),
+            ("no-place-to-break", vec!["no-place-to-break"]),
+            ("+slh+ml-with-more", vec!["+slh", "+ml-with-more"]),
+        ] {
+            assert_eq!(chart.name_lines(name), lines, "{name}");
+        }
     }
 
     #[test]
