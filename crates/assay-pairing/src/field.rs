@@ -56,6 +56,9 @@ pub trait Field:
     fn double(&self) -> Self {
         *self + *self
     }
+    /// Half of the element.
+    #[must_use]
+    fn half(&self) -> Self;
     /// Whether it is zero.
     fn is_zero(&self) -> bool {
         *self == Self::ZERO
@@ -345,8 +348,15 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
 
     /// Half of the element.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn halved(&self) -> Self {
+        match backend::half(&self.0, Self::PRIME) {
+            Some(half) => Self(half, PhantomData),
+            None => self.halved_slowly(),
+        }
+    }
+
+    fn halved_slowly(&self) -> Self {
         let even = if self.0[0] & 1 == 1 { limbs::add(&self.0, &M::MODULUS).0 } else { self.0 };
         Self(limbs::half(&even), PhantomData)
     }
@@ -360,6 +370,11 @@ impl<M: Modulus<N>, const N: usize> Fe<M, N> {
 impl<M: Modulus<N>, const N: usize> Field for Fe<M, N> {
     const ZERO: Self = Self::ZERO;
     const ONE: Self = Self::ONE;
+
+    #[inline(always)]
+    fn half(&self) -> Self {
+        self.halved()
+    }
 
     /// [`Fe::multiply`] by a kernel.
     #[inline(always)]

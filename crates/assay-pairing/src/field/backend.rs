@@ -89,6 +89,18 @@ pub(super) fn minus<const N: usize>(
     None
 }
 
+/// Half of a number below the prime, which has a spare bit, modulo the prime.
+#[inline(always)]
+pub(super) fn half<const N: usize>(a: &[u64; N], prime: &'static Prime) -> Option<[u64; N]> {
+    #[cfg(target_arch = "x86_64")]
+    match N {
+        4 => return widened(carries::half_4(a.first_chunk()?, prime)),
+        6 => return widened(carries::half_6(a.first_chunk()?, prime)),
+        _ => {}
+    }
+    None
+}
+
 /// The sum of numbers, which is below 2^(64 N).
 #[inline(always)]
 pub(super) fn add_short<const N: usize>(a: &mut [u64; N], b: &[u64; N]) {

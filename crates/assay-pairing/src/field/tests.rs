@@ -32,6 +32,7 @@ fn check<M: Modulus<N>, const N: usize>(cases: usize) {
         assert_eq!((a - b) + b, a);
         assert_eq!(a + (-a), Fe::ZERO);
         assert_eq!(a.halved().double(), a);
+        assert_eq!(a.halved_slowly(), a.halved(), "{a:?}");
         // What this CPU has against plain Rust.
         assert_eq!(Fe::sum_of_products(&[a], &[b]), a * b, "{a:?} {b:?}");
         assert_eq!(a.plus(&b), a + b, "{a:?} {b:?}");

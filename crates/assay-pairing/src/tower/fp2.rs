@@ -90,6 +90,11 @@ impl<F: TowerField> Field for Fp2<F> {
     const ONE: Self = Self { c0: F::ONE, c1: F::ZERO };
 
     #[inline(always)]
+    fn half(&self) -> Self {
+        self.halved()
+    }
+
+    #[inline(always)]
     fn square(&self) -> Self {
         Self::square(self)
     }

@@ -230,3 +230,95 @@ pub(super) fn add_4(a: &mut [u64; 4], b: &[u64; 4]) {
         );
     }
 }
+
+/// Half of a number below the prime, modulo the prime; where it is odd, half of its sum with the prime.
+#[inline(always)]
+pub(super) fn half_6(a: &[u64; 6], prime: &'static Prime) -> [u64; 6] {
+    let [mut t0, mut t1, mut t2, mut t3, mut t4, mut t5] = *a;
+    // SAFETY: reads the limbs of the prime, and writes registers alone.
+    unsafe {
+        asm!(
+            "mov {m}, {t0}",
+            "and {m}, 1",
+            "neg {m}",
+            "mov {s0}, [{p}]",
+            "and {s0}, {m}",
+            "mov {s1}, [{p} + 8]",
+            "and {s1}, {m}",
+            "mov {s2}, [{p} + 16]",
+            "and {s2}, {m}",
+            "mov {s3}, [{p} + 24]",
+            "and {s3}, {m}",
+            "mov {s4}, [{p} + 32]",
+            "and {s4}, {m}",
+            "and {m}, [{p} + 40]",
+            "add {t0}, {s0}",
+            "adc {t1}, {s1}",
+            "adc {t2}, {s2}",
+            "adc {t3}, {s3}",
+            "adc {t4}, {s4}",
+            "adc {t5}, {m}",
+            "shrd {t0}, {t1}, 1",
+            "shrd {t1}, {t2}, 1",
+            "shrd {t2}, {t3}, 1",
+            "shrd {t3}, {t4}, 1",
+            "shrd {t4}, {t5}, 1",
+            "shr {t5}, 1",
+            t0 = inout(reg) t0,
+            t1 = inout(reg) t1,
+            t2 = inout(reg) t2,
+            t3 = inout(reg) t3,
+            t4 = inout(reg) t4,
+            t5 = inout(reg) t5,
+            s0 = out(reg) _,
+            s1 = out(reg) _,
+            s2 = out(reg) _,
+            s3 = out(reg) _,
+            s4 = out(reg) _,
+            m = out(reg) _,
+            p = in(reg) prime,
+            options(pure, readonly, nostack),
+        );
+    }
+    [t0, t1, t2, t3, t4, t5]
+}
+
+/// Half of a number below the prime, modulo the prime; where it is odd, half of its sum with the prime.
+#[inline(always)]
+pub(super) fn half_4(a: &[u64; 4], prime: &'static Prime) -> [u64; 4] {
+    let [mut t0, mut t1, mut t2, mut t3] = *a;
+    // SAFETY: reads the limbs of the prime, and writes registers alone.
+    unsafe {
+        asm!(
+            "mov {m}, {t0}",
+            "and {m}, 1",
+            "neg {m}",
+            "mov {s0}, [{p}]",
+            "and {s0}, {m}",
+            "mov {s1}, [{p} + 8]",
+            "and {s1}, {m}",
+            "mov {s2}, [{p} + 16]",
+            "and {s2}, {m}",
+            "and {m}, [{p} + 24]",
+            "add {t0}, {s0}",
+            "adc {t1}, {s1}",
+            "adc {t2}, {s2}",
+            "adc {t3}, {m}",
+            "shrd {t0}, {t1}, 1",
+            "shrd {t1}, {t2}, 1",
+            "shrd {t2}, {t3}, 1",
+            "shr {t3}, 1",
+            t0 = inout(reg) t0,
+            t1 = inout(reg) t1,
+            t2 = inout(reg) t2,
+            t3 = inout(reg) t3,
+            s0 = out(reg) _,
+            s1 = out(reg) _,
+            s2 = out(reg) _,
+            m = out(reg) _,
+            p = in(reg) prime,
+            options(pure, readonly, nostack),
+        );
+    }
+    [t0, t1, t2, t3]
+}
