@@ -163,7 +163,7 @@ mod tests {
             let starts = [0, script.len() / 2];
             for _ in 0..40 {
                 let (number, start) = (random(2) as u8, starts[random(2) as usize]);
-                let sigs: Vec<Vec<u8>> = (0..1 + random(3) / 2)
+                let sigs: Vec<Vec<u8>> = (0..=random(3) / 2)
                     .map(|_| (0..random(3)).map(|_| BYTES[random(4) as usize]).collect())
                     .collect();
                 let code = &script[start..];
@@ -174,7 +174,9 @@ mod tests {
                     kept += usize::from(is_kept && deletions.sig == *sig);
                     deleted = deletions.delete_one(number, start, code, sig);
                 } else {
-                    sigs.iter().for_each(|sig| deletions.delete(code, sig, &mut deleted));
+                    for sig in &sigs {
+                        deletions.delete(code, sig, &mut deleted);
+                    }
                 }
                 let expected =
                     sigs.iter().fold(code.to_vec(), |code, sig| find_and_delete(&code, sig));
