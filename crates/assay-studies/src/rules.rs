@@ -37,3 +37,17 @@ pub(crate) fn name(rules: &RuleSet) -> String {
         Some(dup) => format!("{element} bytes, OP_DUP {dup}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_several_names_keep_them() {
+        let names = ["pqsig+slh+ml", "report-8000+slh+ml", "today", "pqsig+slh+ml"];
+        let found = named(names).expect("known names");
+        let found: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(found, names[..3]);
+        assert!(named(["pqsig+unknown"]).is_err());
+    }
+}
