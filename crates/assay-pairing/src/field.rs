@@ -56,7 +56,7 @@ pub trait Field:
     fn double(&self) -> Self {
         *self + *self
     }
-    /// Half of the element.
+    /// Half of the element. What towers are made of has the same as `halved`, in lanes as well.
     #[must_use]
     fn half(&self) -> Self;
     /// Whether it is zero.
