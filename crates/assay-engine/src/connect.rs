@@ -80,8 +80,12 @@ pub(crate) fn connect<A: Ancestors>(
     // Also when the block is rejected: what was handed over holds on to it.
     let scripts = queue.finish();
     match moved {
-        Ok(undo) => Ok(Connected { scripts, undo }),
+        Ok(undo) => {
+            coins.move_to(&prepared.block.header().prev_block, &prepared.hash);
+            Ok(Connected { scripts, undo })
+        }
         Err(error) => {
+            scripts.give_up();
             coinbases.disconnect(&prepared.txids[0]);
             Err(error)
         }
@@ -134,9 +138,10 @@ pub(crate) fn disconnect(
     let Prepared { block, hash, txids, .. } = prepared;
     let unapplied = decode_undo(undo).map_err(UnwindError::Undo).and_then(|spent| {
         let moved = Moved { txs_added: block.tx_count(), spent };
-        unapply(block, txids, outputs_first, moved, coins)
+        unapply(block, txids, outputs_first, moved, &mut *coins)
     });
     unapplied.map_err(|cause| doubt(*hash, cause))?;
+    coins.move_to(hash, &block.header().prev_block);
     coinbases.disconnect(&txids[0]);
     Ok(())
 }

@@ -46,6 +46,7 @@ mod shard;
 mod slowed;
 mod snapshot_file;
 mod stats;
+mod sync;
 mod tree;
 mod types;
 mod validate;

@@ -8,13 +8,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use assay_consensus::block::BlockError;
+use assay_consensus::block::{BlockError, BlockRules};
 use assay_store::CoinStore;
 
 use crate::apply::CoinbaseLog;
 use crate::connect::{Connected, disconnect, overwrite_or};
 use crate::error::EngineError;
-use crate::scripts::{BlockScripts, Verifier};
+use crate::prepared::Prepared;
+use crate::scripts::{BlockScripts, BlockVerdict, Branch, ScriptQueue, ScriptsPassed, Verifier};
 
 /// The bytes of blocks, and of what they spend, that may wait for their scripts.
 const BYTES_MAX: usize = 64 << 20;
@@ -34,6 +35,14 @@ impl<T> InFlight<T> {
         // What is spent is also there decoded, until its scripts are verified.
         scripts.prepared.memory_bytes() + 4 * undo.len()
     }
+}
+
+/// A block all of whose scripts have passed; made by the pipeline alone.
+pub(crate) struct Passed<T> {
+    pub(crate) scripts: ScriptsPassed,
+    /// The coins it spent, encoded.
+    pub(crate) undo: Vec<u8>,
+    pub(crate) note: T,
 }
 
 /// An invalid block and all that build on it, lowest first; never empty.
@@ -72,6 +81,8 @@ impl<T> Refuted<T> {
 /// The blocks between the watermark and the tip of the coins.
 pub(crate) struct Pipeline<T> {
     verifier: Arc<Verifier>,
+    /// Of the blocks that have come since it was drained last.
+    branch: Arc<Branch>,
     blocks: VecDeque<InFlight<T>>,
     bytes: usize,
     /// The first block is invalid.
@@ -80,11 +91,18 @@ pub(crate) struct Pipeline<T> {
 
 impl<T> Pipeline<T> {
     pub(crate) fn new(verifier: Arc<Verifier>) -> Self {
-        Self { verifier, blocks: VecDeque::new(), bytes: 0, is_refuted: false }
+        Self {
+            verifier,
+            branch: Branch::new(),
+            blocks: VecDeque::new(),
+            bytes: 0,
+            is_refuted: false,
+        }
     }
 
-    pub(crate) fn verifier(&self) -> &Arc<Verifier> {
-        &self.verifier
+    /// The scripts of the block that comes next.
+    pub(crate) fn queue(&self, prepared: &Arc<Prepared>, rules: BlockRules) -> ScriptQueue<'_> {
+        ScriptQueue::new((&self.verifier, &self.branch), Arc::clone(prepared), rules)
     }
 
     /// Takes over a block whose coins have moved.
@@ -95,16 +113,16 @@ impl<T> Pipeline<T> {
 
     /// Whether a block is known to be invalid: then no more should come, and [`Pipeline::drain`] says which one is.
     pub(crate) fn has_failure(&self) -> bool {
-        self.is_refuted || self.verifier.has_failure()
+        self.is_refuted || self.branch.has_failure()
     }
 
     /// Gives each block that the watermark passes, without waiting.
-    pub(crate) fn take_passed(&mut self, passed: impl FnMut(InFlight<T>)) {
+    pub(crate) fn take_passed(&mut self, passed: impl FnMut(Passed<T>)) {
         self.advance(passed);
     }
 
     /// Waits until another block may come; `passed` gets each block that the watermark passes.
-    pub(crate) fn make_room(&mut self, mut passed: impl FnMut(InFlight<T>)) {
+    pub(crate) fn make_room(&mut self, mut passed: impl FnMut(Passed<T>)) {
         loop {
             self.advance(&mut passed);
             if !self.is_full() || self.has_failure() {
@@ -112,22 +130,30 @@ impl<T> Pipeline<T> {
             }
             let Some(first) = self.blocks.front() else { return };
             let first = Arc::clone(&first.block.scripts);
-            self.verifier.wait_until(|| first.is_decided() || self.verifier.has_failure());
-            if !first.is_decided() && !self.has_failure() {
+            self.verifier.wait_until(|| first.is_finished() || self.branch.has_failure());
+            if !first.is_finished() && !self.has_failure() {
                 // Nothing is running, so its last signatures wait for others to make up a batch.
                 self.verifier.drain();
             }
         }
     }
 
-    /// Waits for all scripts: afterwards all blocks have passed, or the rest is refuted.
-    pub(crate) fn drain(&mut self, passed: impl FnMut(InFlight<T>)) -> Result<(), Refuted<T>> {
+    /// Waits for all scripts: afterwards all blocks have passed, or the rest is refuted. What was handed over of a block that
+    /// was not pushed is finished as well.
+    ///
+    /// # Panics
+    /// When a block is left undecided though none below it is invalid, which is a defect.
+    pub(crate) fn drain(&mut self, passed: impl FnMut(Passed<T>)) -> Result<(), Refuted<T>> {
         self.verifier.drain();
         let error = self.advance(passed);
-        self.verifier.forget_failure();
-        (self.bytes, self.is_refuted) = (0, false);
-        let blocks = std::mem::take(&mut self.blocks);
-        error.map_or(Ok(()), |error| Err(Refuted { error, blocks }))
+        let Self { blocks, .. } = std::mem::replace(self, Self::new(Arc::clone(&self.verifier)));
+        match error {
+            Some(error) => Err(Refuted { error, blocks }),
+            None => {
+                assert!(blocks.is_empty(), "{} blocks are undecided after a drain", blocks.len());
+                Ok(())
+            }
+        }
     }
 
     /// Blocks that wait, and their bytes with what they spend.
@@ -141,18 +167,21 @@ impl<T> Pipeline<T> {
     }
 
     /// Moves the watermark up to the first block that is undecided, or invalid: then gives the reason.
-    fn advance(&mut self, mut passed: impl FnMut(InFlight<T>)) -> Option<BlockError> {
+    fn advance(&mut self, mut passed: impl FnMut(Passed<T>)) -> Option<BlockError> {
         while let Some(first) = self.blocks.front() {
-            if !first.block.scripts.is_decided() {
-                return None;
+            match first.block.scripts.verdict() {
+                BlockVerdict::Undecided => return None,
+                BlockVerdict::Invalid(error) => {
+                    self.is_refuted = true;
+                    return Some(error);
+                }
+                BlockVerdict::Valid(scripts) => {
+                    let first = self.blocks.pop_front()?;
+                    self.bytes -= first.bytes();
+                    let InFlight { block: Connected { undo, .. }, note } = first;
+                    passed(Passed { scripts, undo, note });
+                }
             }
-            if let Err(error) = first.block.scripts.verdict() {
-                self.is_refuted = true;
-                return Some(error);
-            }
-            let first = self.blocks.pop_front()?;
-            self.bytes -= first.bytes();
-            passed(first);
         }
         None
     }

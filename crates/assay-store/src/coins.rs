@@ -161,6 +161,8 @@ pub struct CoinStore {
     /// Flushes since the store was opened.
     flushes: u64,
     marker: Option<Marker>,
+    /// The block whose coins these are, once they have moved ([`CoinStore::move_to`]).
+    at: Option<BlockHash>,
     table: Table,
     arena: Arena,
     /// Salt of the table's hash, so that nobody can prepare outpoints that collide.
@@ -188,6 +190,7 @@ impl CoinStore {
             tier: Arc::from(tier),
             flushes: 0,
             marker,
+            at: None,
             table,
             arena: Arena::new(),
             salt: (word(), word()),
@@ -203,6 +206,21 @@ impl CoinStore {
     /// The block up to which the coins on disk count; `None` before the first flush.
     pub fn tip(&self) -> Option<Marker> {
         self.marker
+    }
+
+    /// Notes that all coins of a block have moved: from those of block `from` to those of its neighbour `to`. From then on
+    /// [`flush`](Self::flush) writes them under `to` alone.
+    ///
+    /// # Panics
+    /// When these are not the coins of `from`: a defect, and writing them would lose the coins.
+    pub fn move_to(&mut self, from: &BlockHash, to: &BlockHash) {
+        let at = self.at.or(self.marker.map(|marker| marker.hash));
+        assert!(
+            at.is_none_or(|at| at == *from),
+            "the coins of block {} move from block {from}",
+            at.unwrap_or(BlockHash::ZERO)
+        );
+        self.at = Some(*to);
     }
 
     /// Works out where `outpoint` belongs and asks the CPU to load that place. For many outpoints, locate some

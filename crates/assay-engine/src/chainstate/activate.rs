@@ -14,7 +14,7 @@ use super::{Chainstate, State};
 use crate::connect::ConnectError;
 use crate::error::EngineError;
 use crate::mempool::DisconnectedTxs;
-use crate::pipeline::{InFlight, Pipeline};
+use crate::pipeline::{Passed, Pipeline};
 use crate::prepared::Prepared;
 use crate::tree::{BlockTree, NodeId};
 use crate::work::Stage;
@@ -311,7 +311,8 @@ impl Chainstate {
             let block = self.work.time(Stage::Read, || self.load(state, id));
             Arc::new(block.map_err(|source| EngineError::ReadBlock(Box::new(source)))?)
         };
-        match self.work.time(Stage::Coins, || self.connect_block(state, id, &block)) {
+        match self.work.time(Stage::Coins, || self.connect_block(state, &way.pipeline, id, &block))
+        {
             Ok(block) => way.pipeline.push(block),
             Err(ConnectError::Rule(error)) => {
                 // Of two invalid blocks the lower one counts.
@@ -361,14 +362,14 @@ impl Chainstate {
         state: &mut State,
         way: &mut Way,
         judged: &mut Judged,
-        blocks: Vec<InFlight<NodeId>>,
+        blocks: Vec<Passed<NodeId>>,
     ) -> Result<(), EngineError> {
         for block in blocks {
             let id = block.note;
             let scripts = self.work.time(Stage::Tip, || self.connect_tip(state, block))?;
-            let block = &scripts.prepared.block;
+            let block = &scripts.prepared().block;
             self.work.connected(block.tx_count(), block.bytes().len());
-            way.disconnected.remove_block(&scripts.prepared.txids);
+            way.disconnected.remove_block(&scripts.prepared().txids);
             // Who waits for blocks need not wait for the end of a long way.
             if state.tree.tip_node().chain_work > state.tree.get(way.start).chain_work {
                 self.news.announce(&state.tree);

@@ -15,9 +15,9 @@ use crate::connect::{ConnectError, Connected, connect, disconnect, load_outputs}
 use crate::error::EngineError;
 use crate::flush::FlushPolicy;
 use crate::log;
-use crate::pipeline::{InFlight, Pipeline};
+use crate::pipeline::{InFlight, Passed, Pipeline};
 use crate::prepared::Prepared;
-use crate::scripts::{ScriptQueue, Verifier};
+use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 
 /// Coins of validated blocks, on their way to the base of a snapshot.
@@ -185,14 +185,13 @@ impl Chainstate {
         let branch = tree.ancestors(historical.coins_at);
         let rules =
             BlockRules::new(self.params(), &branch, prepared.block.header(), &prepared.hash);
-        let verifier = Arc::clone(historical.pipeline.verifier());
-        let mut queue = ScriptQueue::new(&verifier, Arc::clone(prepared), rules);
+        let Historical { coins, coinbases, pipeline, .. } = historical;
+        let mut queue = pipeline.queue(prepared, rules);
         if self.is_exact(tree, rules.height, prepared) {
             queue.verify_at_once();
         }
         let was_valid = tree.get(id).is_valid() && !self.config.rebuild_coins;
         let is_known = was_valid || self.cause_to_verify(tree, id).is_none();
-        let Historical { coins, coinbases, .. } = historical;
         let threads = self.config.read_threads;
         connect(queue, (coins, coinbases, &branch), threads, |queue, tx_index, spent| {
             if tx_index > 0 && !is_known {
@@ -211,13 +210,13 @@ impl Chainstate {
         let outcome = historical.pipeline.drain(|block| passed.push(block));
         self.pass_historical(state, historical, passed)?;
         let Historical { coins, coinbases, .. } = historical;
-        let refuted = outcome.map_err(|refuted| refuted.unwind(coins, coinbases));
+        let Err(refuted) = outcome else {
+            assert!(historical.coins_at == historical.tip, "the coins are above the validated tip");
+            return Ok(());
+        };
+        let (id, error) = refuted.unwind(coins, coinbases)?;
         historical.coins_at = historical.tip;
-        match refuted {
-            Ok(()) => Ok(()),
-            Err(Ok((id, error))) => Err(self.invalid_historical(state, historical, id, &error)),
-            Err(Err(error)) => Err(error),
-        }
+        Err(self.invalid_historical(state, historical, id, &error))
     }
 
     /// Notes of blocks that all of their scripts have passed.
@@ -225,19 +224,19 @@ impl Chainstate {
         &self,
         state: &mut State,
         historical: &mut Historical,
-        blocks: Vec<InFlight<NodeId>>,
+        blocks: Vec<Passed<NodeId>>,
     ) -> Result<(), EngineError> {
-        for InFlight { block: Connected { scripts, undo }, note: id } in blocks {
+        for Passed { scripts, undo, note: id } in blocks {
+            let prepared = scripts.prepared();
             let node = state.tree.get(id);
             if !node.is_valid() || node.undo.is_none() {
                 let file = node.block.map_or(0, |pos: BlockPos| pos.file);
-                let undo = self.blocks.append_undo(file, &scripts.prepared.hash, &undo)?;
+                let undo = self.blocks.append_undo(file, &prepared.hash, &undo)?;
                 state.tree.set_valid(id, undo, false);
                 self.index.put(&[state.tree.get(id).to_record()])?;
             }
             historical.tip = id;
-            self.work
-                .connected(scripts.prepared.block.tx_count(), scripts.prepared.block.bytes().len());
+            self.work.connected(prepared.block.tx_count(), prepared.block.bytes().len());
         }
         Ok(())
     }

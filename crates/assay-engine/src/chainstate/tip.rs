@@ -12,9 +12,9 @@ use crate::deferred::{Place, is_exact};
 use crate::error::EngineError;
 use crate::log;
 use crate::mempool::DisconnectedTxs;
-use crate::pipeline::InFlight;
+use crate::pipeline::{InFlight, Passed, Pipeline};
 use crate::prepared::Prepared;
-use crate::scripts::{BlockScripts, ScriptQueue};
+use crate::scripts::{ScriptQueue, ScriptsPassed};
 use crate::tree::{BlockTree, NodeId};
 
 impl Chainstate {
@@ -23,6 +23,7 @@ impl Chainstate {
     pub(super) fn connect_block(
         &self,
         state: &mut State,
+        pipeline: &Pipeline<NodeId>,
         id: NodeId,
         prepared: &Arc<Prepared>,
     ) -> Result<InFlight<NodeId>, ConnectError> {
@@ -30,23 +31,23 @@ impl Chainstate {
         let was_valid = node.is_valid() && !self.config.rebuild_coins;
         let parent = node.parent.expect("the genesis block is never connected");
         let is_known = was_valid || !self.must_verify_scripts(state, id);
-        let block = self.connect_on(state, parent, is_known, prepared)?;
+        let block = self.connect_on(state, pipeline, (parent, is_known), prepared)?;
         Ok(InFlight { block, note: id })
     }
 
-    /// The same for a block that need not be in the tree.
-    pub(super) fn connect_on(
+    /// The same for a block on `parent` that need not be in the tree; `was_valid` says that its scripts are known to pass.
+    pub(super) fn connect_on<T>(
         &self,
         state: &mut State,
-        parent: NodeId,
-        was_valid: bool,
+        pipeline: &Pipeline<T>,
+        (parent, was_valid): (NodeId, bool),
         prepared: &Arc<Prepared>,
     ) -> Result<Connected, ConnectError> {
         let State { tree, coins, mempool, coinbases, .. } = state;
         let branch = tree.ancestors(parent);
         let header = prepared.block.header();
         let rules = BlockRules::new(self.params(), &branch, header, &prepared.hash);
-        let mut queue = ScriptQueue::new(&self.verifier, Arc::clone(prepared), rules);
+        let mut queue = pipeline.queue(prepared, rules);
         if self.is_exact(tree, rules.height, prepared) {
             queue.verify_at_once();
         }
@@ -87,27 +88,27 @@ impl Chainstate {
     pub(super) fn connect_tip(
         &self,
         state: &mut State,
-        block: InFlight<NodeId>,
-    ) -> Result<Arc<BlockScripts>, EngineError> {
+        block: Passed<NodeId>,
+    ) -> Result<ScriptsPassed, EngineError> {
         self.settle_archive(state)?;
-        let InFlight { block: Connected { scripts, undo }, note: id } = block;
+        let Passed { scripts, undo, note: id } = block;
         let node = state.tree.get(id);
         // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
         // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
         if !node.is_valid() || node.undo.is_none() {
             let block_file = node.block.map_or(0, |pos| pos.file);
-            let undo_pos = self.blocks.append_undo(block_file, &scripts.prepared.hash, &undo)?;
+            let undo_pos = self.blocks.append_undo(block_file, &scripts.prepared().hash, &undo)?;
             state.tree.set_valid(id, undo_pos, state.historical.is_some());
             self.index.put(&[state.tree.get(id).to_record()])?;
         }
         state.tree.extend_active(id);
         point(Point::Connected);
-        self.news.hand_over(state.tree.get(id).height, &scripts.prepared, undo);
+        self.news.hand_over(state.tree.get(id).height, scripts.prepared(), undo);
         let now_s = self.config.clock.now_s();
-        state.mempool.remove_confirmed(&scripts.prepared, &self.pool, now_s);
+        state.mempool.remove_confirmed(scripts.prepared(), &self.pool, now_s);
         if let Some(events) = self.news.events() {
             state.mempool.settle_changes();
-            events.connected(&scripts.prepared);
+            events.connected(scripts.prepared());
         }
         self.log_tip(state);
         Ok(scripts)

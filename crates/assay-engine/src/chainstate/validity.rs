@@ -8,9 +8,9 @@ use assay_consensus::signet::check_signet_solution;
 
 use super::{Chainstate, State};
 use crate::checker::ImmediateChecker;
-use crate::connect::{ConnectError, Connected, disconnect};
+use crate::connect::{ConnectError, disconnect};
 use crate::error::EngineError;
-use crate::pipeline::{InFlight, Pipeline};
+use crate::pipeline::{InFlight, Passed, Pipeline};
 use crate::prepared::Prepared;
 
 /// What need not hold yet of a block on trial.
@@ -82,20 +82,25 @@ impl Chainstate {
         prepared: Prepared,
     ) -> Result<Result<(), BlockError>, EngineError> {
         let (tip, prepared) = (state.tree.tip(), Arc::new(prepared));
-        let moved = match self.connect_on(state, tip, false, &prepared) {
-            Ok(moved) => moved,
-            Err(ConnectError::Rule(error)) => return Ok(Err(error)),
-            Err(ConnectError::Engine(error)) => return Err(error),
-        };
         let mut pipeline = Pipeline::new(Arc::clone(&self.verifier));
-        pipeline.push(InFlight { block: moved, note: () });
         let mut passed = Vec::new();
+        match self.connect_on(state, &pipeline, (tip, false), &prepared) {
+            Ok(block) => pipeline.push(InFlight { block, note: () }),
+            Err(ConnectError::Rule(error)) => {
+                // As Core does: nothing of the trial is left when it is over.
+                let Ok(()) = pipeline.drain(|block| passed.push(block)) else {
+                    unreachable!("no block is in the pipeline")
+                };
+                return Ok(Err(error));
+            }
+            Err(ConnectError::Engine(error)) => return Err(error),
+        }
         let coins = (&mut state.coins, &mut state.coinbases);
         if let Err(refuted) = pipeline.drain(|block| passed.push(block)) {
             return refuted.unwind(coins.0, coins.1).map(|((), error)| Err(error));
         }
         let is_cash = self.params().cash.is_some();
-        for InFlight { block: Connected { undo, .. }, .. } in passed {
+        for Passed { undo, .. } in passed {
             disconnect(&prepared, &undo, is_cash, (&mut *coins.0, &mut *coins.1))?;
         }
         Ok(Ok(()))

@@ -16,7 +16,7 @@ use crate::connect::{ConnectError, connect};
 use crate::error::{EngineError, OpenError};
 use crate::pipeline::{InFlight, Pipeline};
 use crate::prepared::Prepared;
-use crate::scripts::{ScriptQueue, Verifier};
+use crate::scripts::Verifier;
 use crate::tree::{Node, NodeId};
 
 /// What came of a check.
@@ -314,7 +314,7 @@ impl Check<'_> {
             let branch = state.tree.ancestors(node.parent.unwrap_or(NodeId::GENESIS));
             let header = prepared.block.header();
             let rules = BlockRules::new(chain.params(), &branch, header, &prepared.hash);
-            let queue = ScriptQueue::new(pipeline.verifier(), Arc::clone(&prepared), rules);
+            let queue = pipeline.queue(&prepared, rules);
             let coins = (&mut self.coins, &mut coinbases, &branch);
             connect(queue, coins, chain.config.read_threads, |queue, tx_index, spent| {
                 if tx_index > 0 {

@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use assay_wire::BlockHash;
-use parking_lot::{Condvar, Mutex};
 
 use super::Engine;
 use crate::chainstate::{HistoricalStep, State};
 use crate::error::EngineError;
 use crate::stats::serialized_hash_while;
+use crate::sync::{Condvar, Mutex};
 use crate::types::Tip;
 
 /// How far the blocks below a snapshot have been validated.

@@ -13,6 +13,8 @@ mod import;
 mod load;
 mod mempool_file;
 mod mining;
+#[cfg(all(test, feature = "model"))]
+mod model;
 mod packages;
 mod prune;
 mod query;
@@ -33,7 +35,6 @@ use assay_store::defect::Whole;
 use assay_store::io::{Io, RealIo};
 use assay_store::{BlockRecord, CoinStore, CoinTier, Store, StoreConfig};
 use assay_wire::{Block, BlockHash};
-use parking_lot::{Mutex, MutexGuard};
 
 use crate::apply::CoinbaseLog;
 use crate::chainstate::{Chainstate, Judged, Ready, State, UnknownRules};
@@ -48,6 +49,7 @@ use crate::mempool::{Admission, Mempool, Turns};
 use crate::mining::LastTemplate;
 use crate::news::News;
 use crate::scripts::Verifier;
+use crate::sync::{Mutex, MutexGuard};
 use crate::tree::{BlockTree, NodeId};
 use crate::types::Tip;
 use crate::work::Work;

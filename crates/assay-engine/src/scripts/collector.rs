@@ -6,7 +6,6 @@ use assay_wire::TxOut;
 
 use super::Batch;
 use super::runs::{Contexts, DeferredRuns, Site};
-use super::verifier::Verifier;
 use crate::deferred::{Answer, DeferredScripts};
 
 /// Runs scripts; their signatures are verified when enough have come together.
@@ -38,7 +37,7 @@ impl Collector {
     }
 
     /// Runs the scripts of a batch.
-    pub(super) fn collect(&mut self, batch: Batch, script_batch: usize, verifier: &Verifier) {
+    pub(super) fn collect(&mut self, batch: Batch, script_batch: usize) {
         self.inputs += batch.input_count();
         self.batches.push(batch);
         let Self { runs, batches, spends, .. } = self;
@@ -55,7 +54,7 @@ impl Collector {
         for (index, spend) in batch.spends.iter().enumerate() {
             let known = key_hashes.of(first_key, spend.inputs.len());
             first_key += spend.inputs.len();
-            if verifier.is_pointless(batch, spend) {
+            if batch.block.skips(spend) {
                 continue;
             }
             spends.push((number as u32, index as u32));
@@ -69,13 +68,13 @@ impl Collector {
     }
 
     /// Settles everything and empties itself. `proven` are the answers to what the scripts ask, if they are known.
-    pub(super) fn conclude(&mut self, proven: Option<&[Answer]>, verifier: &Verifier) {
+    pub(super) fn conclude(&mut self, proven: Option<&[Answer]>) {
         point(Point::ScriptBatch);
         let Self { runs, batches, spends, inputs } = self;
         let verdicts = runs.finish(proven, &mut Lookup::new(batches, spends));
         for (&(batch, index), verdict) in spends.iter().zip(verdicts) {
             let batch = &batches[batch as usize];
-            verifier.note(batch, &batch.spends[index as usize], verdict);
+            batch.note(&batch.spends[index as usize], verdict);
         }
         spends.clear();
         for batch in batches.drain(..) {

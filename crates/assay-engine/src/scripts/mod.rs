@@ -4,6 +4,10 @@
 //! them in any order, those of later blocks too ([`Verifier`]). A large transaction goes to several of them, in parts
 //! (`parts`). The verdict on a block ([`BlockScripts`]) does not depend on that order: of its failures the one in the lowest
 //! transaction and input counts, and nothing below a failure is skipped.
+//!
+//! Failures belong to the chain of blocks being connected ([`Branch`]), never to the threads that verify: blocks on trial, the
+//! active chain and the blocks below a snapshot cannot affect each other. A block with an input that was skipped stays
+//! undecided; only [`BlockVerdict::Valid`] yields the [`ScriptsPassed`] that making a block the tip requires (`docs/block-states.md`).
 
 mod ahead;
 mod collector;
@@ -13,8 +17,7 @@ mod runs;
 mod verifier;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, BlockRules, ScriptFailure, ScriptRules};
 use assay_consensus::script::{ScriptError, TxContext};
@@ -22,10 +25,13 @@ use assay_consensus::tx::TxError;
 use assay_wire::{Coin, Tx, TxOut};
 
 use crate::prepared::Prepared;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 pub(crate) use ahead::Ahead;
 pub(crate) use many::verify_many;
 use parts::LargeTx;
 pub(crate) use parts::{PART_COST, cut};
+use runs::RunVerdict;
 pub(crate) use verifier::Verifier;
 
 /// A batch is handed over when it holds this many inputs: half a millisecond of work and more.
@@ -63,14 +69,61 @@ pub(crate) enum Cause {
     SigChecks(TxError),
 }
 
+/// A chain of blocks that are being connected, each on the one before: where its lowest failure is.
+///
+/// Every [`Pipeline`](crate::pipeline::Pipeline) has its own, so that no failure counts for blocks of another.
+pub(crate) struct Branch {
+    /// Height of the lowest block with a failure; those above it need no verdict.
+    lowest_failed: AtomicU32,
+}
+
+impl Branch {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { lowest_failed: AtomicU32::new(u32::MAX) })
+    }
+
+    /// Whether a script of any of its blocks has failed.
+    pub(crate) fn has_failure(&self) -> bool {
+        self.lowest_failed.load(Ordering::Relaxed) < u32::MAX
+    }
+}
+
+/// Proof that every script of a block was verified, under its rules, and passed.
+pub(crate) struct ScriptsPassed(Arc<BlockScripts>);
+
+impl ScriptsPassed {
+    /// Height of the block.
+    pub(crate) fn height(&self) -> u32 {
+        self.0.rules.height
+    }
+
+    /// The block.
+    pub(crate) fn prepared(&self) -> &Arc<Prepared> {
+        &self.0.prepared
+    }
+}
+
+/// The verdict on the scripts of a block.
+pub(crate) enum BlockVerdict {
+    /// Inputs are still to be verified, or were skipped: a block below it has failed, or it was given up.
+    Undecided,
+    /// All passed.
+    Valid(ScriptsPassed),
+    /// The lowest failure.
+    Invalid(BlockError),
+}
+
 /// The scripts of one block, and what is known of them.
 pub(crate) struct BlockScripts {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) rules: BlockRules,
+    branch: Arc<Branch>,
     /// Whether signatures are verified one by one as scripts ask, by libsecp256k1.
     is_at_once: bool,
-    /// Transactions, and parts of large ones, whose verdict is open, and one more as long as others may come.
+    /// Transactions, and parts of large ones, that are neither verified nor skipped, and one more as long as others may come.
     open: AtomicUsize,
+    /// Whether an input was skipped that a verdict needs.
+    has_skipped: AtomicBool,
     /// Position of the lowest failure; work above it is pointless.
     lowest: AtomicU64,
     failure: Mutex<Option<TxFailure>>,
@@ -79,30 +132,44 @@ pub(crate) struct BlockScripts {
 }
 
 impl BlockScripts {
-    fn new(prepared: Arc<Prepared>, rules: BlockRules) -> Self {
+    fn new(prepared: Arc<Prepared>, rules: BlockRules, branch: Arc<Branch>) -> Self {
         Self {
             prepared,
             rules,
+            branch,
             is_at_once: false,
             open: AtomicUsize::new(1),
+            has_skipped: AtomicBool::new(false),
             lowest: AtomicU64::new(u64::MAX),
-            failure: Mutex::default(),
+            failure: Mutex::new(None),
             sigchecks: AtomicU64::new(0),
         }
     }
 
-    /// Whether everything that was handed over has been verified, or passed over because it cannot matter.
-    pub(crate) fn is_decided(&self) -> bool {
+    /// Whether no work on it is left: everything that was handed over has been verified or skipped.
+    pub(crate) fn is_finished(&self) -> bool {
         self.open.load(Ordering::Acquire) == 0
     }
 
-    /// The verdict on the block; call it when it is decided, on the lowest block that has failed or one below it.
-    pub(crate) fn verdict(&self) -> Result<(), BlockError> {
-        debug_assert!(self.is_decided());
-        match &*self.failure.lock().unwrap_or_else(PoisonError::into_inner) {
+    /// The verdict, as far as it is known.
+    pub(crate) fn verdict(self: &Arc<Self>) -> BlockVerdict {
+        if !self.is_finished() || self.has_skipped.load(Ordering::Relaxed) {
+            return BlockVerdict::Undecided;
+        }
+        let verdict = match &*self.failure.lock() {
             Some(failure) => Err(self.error(failure)),
             None => self.rules.check_block_sigchecks(self.sigchecks.load(Ordering::Relaxed)),
+        };
+        match verdict {
+            Ok(()) => BlockVerdict::Valid(ScriptsPassed(Arc::clone(self))),
+            Err(error) => BlockVerdict::Invalid(error),
         }
+    }
+
+    /// Skips what is left of a block that was rejected for another reason. It stays undecided.
+    pub(crate) fn give_up(&self) {
+        self.has_skipped.store(true, Ordering::Relaxed);
+        self.lowest.store(0, Ordering::Relaxed);
     }
 
     fn error(&self, failure: &TxFailure) -> BlockError {
@@ -127,24 +194,26 @@ impl BlockScripts {
         }
     }
 
-    /// Notes a failure; gives whether it is the first of the block.
-    fn fail(&self, failure: TxFailure) -> bool {
-        let mut known = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_first = known.is_none();
+    fn fail(&self, failure: TxFailure) {
+        let mut known = self.failure.lock();
         let position = failure.position();
         if known.as_ref().is_none_or(|known| position < known.position()) {
             self.lowest.fetch_min(position, Ordering::Relaxed);
             *known = Some(failure);
+            self.branch.lowest_failed.fetch_min(self.rules.height, Ordering::Relaxed);
         }
-        is_first
     }
 
     fn add_sigchecks(&self, sigchecks: u64) {
         self.sigchecks.fetch_add(sigchecks, Ordering::Relaxed);
     }
 
-    /// Whether no verdict can depend on these inputs: one before them has failed.
-    fn is_pointless(&self, spend: &Spend) -> bool {
+    /// Whether to skip these inputs, since no verdict can depend on them: an input before them has failed, in this block or below.
+    fn skips(&self, spend: &Spend) -> bool {
+        if self.rules.height > self.branch.lowest_failed.load(Ordering::Relaxed) {
+            self.has_skipped.store(true, Ordering::Relaxed);
+            return true;
+        }
         position(spend.tx_index, spend.inputs.start) > self.lowest.load(Ordering::Relaxed)
     }
 
@@ -190,6 +259,28 @@ impl Batch {
         self.block.prepared.block.tx(spend.tx_index as usize)
     }
 
+    /// Notes what came of some inputs. The last part of a transaction to pass brings the signature checks of all; where a
+    /// part fails or is skipped none is the last, since then a script has failed that counts before them.
+    fn note(&self, spend: &Spend, verdict: RunVerdict) {
+        let block = &*self.block;
+        let fail = |cause| block.fail(TxFailure { tx_index: spend.tx_index, cause });
+        let whole = match verdict {
+            Err((input, error)) => return fail(Cause::Script { input, error }),
+            Ok(sigchecks) => {
+                block.add_sigchecks(sigchecks);
+                match &self.coins {
+                    Coins::Whole(_) => Some(sigchecks),
+                    Coins::Part(large) => large.pass(sigchecks),
+                }
+            }
+        };
+        if let Some(sigchecks) = whole
+            && let Err(error) = block.rules.check_tx_sigchecks(sigchecks)
+        {
+            fail(Cause::SigChecks(error));
+        }
+    }
+
     /// What the whole transaction spends.
     fn spent<'b>(&'b self, spend: &Spend, outputs: &mut Vec<TxOut<'b>>) {
         let coins = match &self.coins {
@@ -227,11 +318,11 @@ pub(crate) struct ScriptQueue<'v> {
 
 impl<'v> ScriptQueue<'v> {
     pub(crate) fn new(
-        verifier: &'v Arc<Verifier>,
+        (verifier, branch): (&'v Arc<Verifier>, &Arc<Branch>),
         prepared: Arc<Prepared>,
         rules: BlockRules,
     ) -> Self {
-        let block = Arc::new(BlockScripts::new(prepared, rules));
+        let block = Arc::new(BlockScripts::new(prepared, rules, Arc::clone(branch)));
         Self { verifier, block, spends: Vec::new(), coins: Vec::new() }
     }
 
@@ -276,7 +367,7 @@ impl<'v> ScriptQueue<'v> {
         self.block.add_sigchecks(sigchecks.into());
     }
 
-    /// Hands over what is left. The block will be decided.
+    /// Hands over what is left. The block will be finished.
     pub(crate) fn finish(mut self) -> Arc<BlockScripts> {
         self.send();
         self.block.close(1);

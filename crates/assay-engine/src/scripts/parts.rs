@@ -3,10 +3,11 @@
 //! A legacy message repeats the whole transaction for each input, so one transaction can be most of the work of a block.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use assay_consensus::script::{MESSAGES_TOGETHER, MESSAGES_TOGETHER_INPUTS_MIN, SharedHashes};
 use assay_wire::{Coin, Tx};
+
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// A part costs at least about this much, in bytes of SHA-256: a millisecond. A transaction of less than two parts stays
 /// whole, as nearly all do (it takes some 130 inputs of the usual kind).

@@ -18,7 +18,8 @@ pub(super) fn judge(
     coins: &[Coin],
     verifier: &Arc<Verifier>,
 ) -> Result<u64, TxFailure> {
-    let mut queue = ScriptQueue::new(verifier, Arc::clone(prepared), *rules);
+    let branch = Branch::new();
+    let mut queue = ScriptQueue::new((verifier, &branch), Arc::clone(prepared), *rules);
     let mut rest = coins;
     for tx_index in 1..prepared.block.tx_count() {
         let (own, others) = rest.split_at(prepared.block.tx(tx_index).input_count());
@@ -27,9 +28,9 @@ pub(super) fn judge(
     }
     let scripts = queue.finish();
     verifier.drain();
-    assert!(scripts.is_decided());
-    let failure = scripts.failure.lock().unwrap().clone();
-    assert_eq!(verifier.has_failure(), failure.is_some());
+    assert!(scripts.is_finished());
+    let failure = scripts.failure.lock().clone();
+    assert_eq!(branch.has_failure(), failure.is_some());
     failure.map_or(Ok(scripts.sigchecks.load(Ordering::Relaxed)), Err)
 }
 

@@ -3,19 +3,20 @@
 use std::any::Any;
 use std::ops::Range;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use assay_consensus::script::Interpreter;
 use assay_store::defect::{Point, point};
 use assay_wire::{Tx, TxOut};
 use rayon::ThreadPool;
-use rayon::prelude::*;
 
 use super::collector::Collector;
-use super::runs::{RunVerdict, verify_run};
-use super::{Batch, Cause, Coins, PART_COST, Spend, TxFailure, cut};
+use super::runs::verify_run;
+use super::{Batch, PART_COST, cut};
 use crate::deferred::prove_all;
+use crate::sync;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Verifies the scripts of any number of blocks on the threads of a pool.
 ///
@@ -31,13 +32,12 @@ pub(crate) struct Verifier {
     collectors: Mutex<Vec<Collector>>,
     tasks: Mutex<Tasks>,
     changed: Condvar,
-    /// Height of the lowest block with a failure; those above it need no verdict.
-    lowest_failed: AtomicU32,
 }
 
 /// What has been handed to the pool.
 #[derive(Default)]
 struct Tasks {
+    /// Tasks that are queued or running, and threads that conclude what was left over. Only they hold collectors that are not idle.
     running: usize,
     panic: Option<Box<dyn Any + Send>>,
 }
@@ -58,10 +58,9 @@ impl Verifier {
             pool,
             script_batch,
             part_cost,
-            collectors: Mutex::default(),
-            tasks: Mutex::default(),
+            collectors: Mutex::new(Vec::new()),
+            tasks: Mutex::new(Tasks::default()),
             changed: Condvar::new(),
-            lowest_failed: AtomicU32::new(u32::MAX),
         })
     }
 
@@ -70,37 +69,36 @@ impl Verifier {
         self.script_batch.is_some()
     }
 
-    /// Whether a script has failed since the last [`Verifier::forget_failure`].
-    pub(crate) fn has_failure(&self) -> bool {
-        self.lowest_failed.load(Ordering::Relaxed) < u32::MAX
-    }
-
     /// Waits until `is_enough` holds or nothing is running any more.
     pub(crate) fn wait_until(&self, mut is_enough: impl FnMut() -> bool) {
         let mut tasks = self.tasks();
         while tasks.running > 0 && !is_enough() {
-            tasks = self.changed.wait(tasks).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut tasks);
         }
     }
 
-    /// Makes blocks above one that has failed count again.
-    pub(crate) fn forget_failure(&self) {
-        self.lowest_failed.store(u32::MAX, Ordering::Relaxed);
-    }
-
-    /// Waits until everything that was handed over is decided.
+    /// Waits until everything that was handed over before is finished, by whichever thread: any number of threads may wait at once.
     ///
     /// # Panics
     /// When a task has panicked.
     pub(crate) fn drain(&self) {
-        self.wait_until(|| false);
-        if let Some(panic) = self.tasks().panic.take() {
+        let mut tasks = self.tasks();
+        while tasks.running > 0 {
+            self.changed.wait(&mut tasks);
+        }
+        if let Some(panic) = tasks.panic.take() {
+            drop(tasks);
             std::panic::resume_unwind(panic);
         }
+        // Nothing runs, so all collectors are idle, and what they hold is all that is left.
         let collectors = std::mem::take(&mut *self.idle());
-        if collectors.iter().any(|collector| !collector.is_empty()) {
-            self.pool.install(|| self.conclude_all(collectors));
+        if collectors.iter().all(Collector::is_empty) {
+            return;
         }
+        tasks.running += 1;
+        drop(tasks);
+        let _running = Running(self);
+        self.conclude_all(collectors);
     }
 
     /// The parts in which a transaction is to be handed over, if it is large.
@@ -112,15 +110,12 @@ impl Verifier {
         batch.block.open.fetch_add(batch.spends.len(), Ordering::Relaxed);
         self.tasks().running += 1;
         let this = Arc::clone(self);
-        self.pool.spawn(move || {
+        sync::spawn(&self.pool, move || {
+            let _running = Running(&this);
             let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| this.verify(batch)));
-            let mut tasks = this.tasks();
-            tasks.running -= 1;
             if let Err(panic) = outcome {
-                tasks.panic.get_or_insert(panic);
+                this.tasks().panic.get_or_insert(panic);
             }
-            drop(tasks);
-            this.changed.notify_all();
         });
     }
 
@@ -129,9 +124,9 @@ impl Verifier {
         match self.script_batch.filter(|_| !batch.block.is_at_once) {
             Some(checks) => {
                 let mut collector = self.idle().pop().unwrap_or_default();
-                collector.collect(batch, checks, self);
+                collector.collect(batch, checks);
                 if collector.is_full(checks) {
-                    collector.conclude(None, self);
+                    collector.conclude(None);
                 }
                 self.idle().push(collector);
             }
@@ -143,66 +138,42 @@ impl Verifier {
         let mut interpreter = Interpreter::default();
         let mut outputs: Vec<TxOut<'_>> = Vec::new();
         for spend in &batch.spends {
-            if self.is_pointless(batch, spend) {
+            if batch.block.skips(spend) {
                 continue;
             }
             batch.spent(spend, &mut outputs);
             let context = batch.context(spend, &outputs, spend.range());
             let flags = batch.block.rules.flags;
             let verdict = verify_run(&context, spend.inputs.clone(), flags, &mut interpreter);
-            self.note(batch, spend, verdict);
+            batch.note(spend, verdict);
         }
         batch.block.close(batch.spends.len());
     }
 
-    /// Whether no verdict can depend on these inputs: one before them has failed.
-    pub(super) fn is_pointless(&self, batch: &Batch, spend: &Spend) -> bool {
-        batch.block.rules.height > self.lowest_failed.load(Ordering::Relaxed)
-            || batch.block.is_pointless(spend)
-    }
-
-    /// Notes what came of some inputs. The last part of a transaction to pass brings the signature checks of all; where a
-    /// part fails or is passed over none is the last, since then a script has failed that counts before them.
-    pub(super) fn note(&self, batch: &Batch, spend: &Spend, verdict: RunVerdict) {
-        let block = &*batch.block;
-        let whole = match verdict {
-            Err((input, error)) => return self.fail(batch, spend, Cause::Script { input, error }),
-            Ok(sigchecks) => {
-                block.add_sigchecks(sigchecks);
-                match &batch.coins {
-                    Coins::Whole(_) => Some(sigchecks),
-                    Coins::Part(large) => large.pass(sigchecks),
-                }
-            }
-        };
-        if let Some(sigchecks) = whole
-            && let Err(error) = block.rules.check_tx_sigchecks(sigchecks)
-        {
-            self.fail(batch, spend, Cause::SigChecks(error));
-        }
-    }
-
-    fn fail(&self, batch: &Batch, spend: &Spend, cause: Cause) {
-        if batch.block.fail(TxFailure { tx_index: spend.tx_index, cause }) {
-            self.lowest_failed.fetch_min(batch.block.rules.height, Ordering::Relaxed);
-        }
-    }
-
     /// Concludes what was left over.
     fn conclude_all(&self, mut collectors: Vec<Collector>) {
-        let proven = prove_all(collectors.iter().map(Collector::scripts));
-        collectors
-            .par_iter_mut()
-            .zip(&proven)
-            .for_each(|(collector, proven)| collector.conclude(Some(proven), self));
+        let proven = self.pool.install(|| prove_all(collectors.iter().map(Collector::scripts)));
+        sync::for_each(&self.pool, &mut collectors, |index, collector| {
+            collector.conclude(Some(&proven[index]));
+        });
         self.idle().append(&mut collectors);
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Collector>> {
-        self.collectors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.collectors.lock()
     }
 
     fn tasks(&self) -> MutexGuard<'_, Tasks> {
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tasks.lock()
+    }
+}
+
+/// A task, or a thread that concludes what was left over, as long as it lasts.
+struct Running<'v>(&'v Verifier);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.tasks().running -= 1;
+        self.0.changed.notify_all();
     }
 }

@@ -17,8 +17,8 @@ use super::tally::{CoinFigures, Hashing};
 use super::timing::{Stage, StageClock};
 use super::{Salt, ShardError};
 use crate::connect::Connected;
-use crate::pipeline::{InFlight, Pipeline};
-use crate::scripts::{ScriptQueue, Verifier};
+use crate::pipeline::{InFlight, Passed, Pipeline};
+use crate::scripts::Verifier;
 use crate::validate::{Ending, Prefetch, Totals, rule};
 
 /// How to judge a part.
@@ -163,8 +163,8 @@ impl Range<'_> {
     ) -> Result<Result<Sums, Rejection>, ShardError> {
         let (first, last) = self.heights;
         let (mut sums, mut rejection, mut done) = (Sums::default(), None, 0);
-        let mut passed = |InFlight { block, .. }: InFlight<u32>| {
-            done += block.scripts.prepared.spent_prevouts().len() as u64;
+        let mut passed = |Passed { scripts, .. }: Passed<u32>| {
+            done += scripts.prepared().spent_prevouts().len() as u64;
             progress(PartProgress { inputs_done: done, inputs_total: self.inputs });
         };
         for _ in first..=last {
@@ -201,7 +201,7 @@ fn hand_over(judged: Judged, pipeline: &Pipeline<u32>, sums: &mut Sums) -> InFli
     sums.totals.add(&prepared.block, false);
     sums.coinbases.push(prepared.txids[0]);
     let prepared = Arc::new(prepared);
-    let mut queue = ScriptQueue::new(pipeline.verifier(), Arc::clone(&prepared), rules);
+    let mut queue = pipeline.queue(&prepared, rules);
     let mut coins = coins.into_iter();
     for (tx_index, tx) in prepared.block.txs().enumerate().skip(1) {
         queue.push(tx_index, &mut coins.by_ref().take(tx.input_count()).collect());

@@ -21,7 +21,7 @@ use crate::apply::CoinbaseLog;
 use crate::config::READ_THREADS;
 use crate::connect::{ConnectError, Connected, connect};
 use crate::flush::{FlushPolicy, VALIDATE_INTERVAL};
-use crate::pipeline::{InFlight, Pipeline, Refuted};
+use crate::pipeline::{InFlight, Passed, Pipeline, Refuted};
 use crate::scripts::{ScriptQueue, Verifier};
 use crate::types::UtxoStats;
 
@@ -176,14 +176,14 @@ impl<'a> Connector<'a> {
             }
             #[cfg(feature = "slowed")]
             let mut since = Instant::now();
-            let mut passed = |InFlight { block, note }: InFlight<Moved>| {
+            let mut passed = |Passed { scripts, note, .. }: Passed<Moved>| {
                 #[cfg(feature = "slowed")]
                 {
                     crate::slowed::spin(since.elapsed());
                     since = Instant::now();
                 }
                 let Moved { totals, cache_bytes, .. } = note;
-                let height = block.scripts.rules.height;
+                let height = scripts.height();
                 // As in the sum of all: a copy may be longer or shorter.
                 bytes_done += chain.bytes(height..=height);
                 progress.connected(&ConnectState {
@@ -235,7 +235,7 @@ impl<'a> Connector<'a> {
         prefetch: &Prefetch<BlockSource<'_>>,
         pipeline: &mut Pipeline<Moved>,
         (assumed_height, last): (u32, u32),
-        mut passed: impl FnMut(InFlight<Moved>),
+        mut passed: impl FnMut(Passed<Moved>),
         (stop, progress): (&AtomicBool, &dyn ValidateProgress),
     ) -> Result<Result<Option<Refused>, Refuted<Moved>>, ValidateError> {
         let mut window = Window::default();
@@ -293,7 +293,7 @@ impl<'a> Connector<'a> {
             }
         };
         let block = connect(
-            ScriptQueue::new(pipeline.verifier(), Arc::clone(&prepared), rules),
+            pipeline.queue(&prepared, rules),
             (&mut self.coins, &mut self.coinbases, &view),
             READ_THREADS,
             verify,

@@ -10,7 +10,7 @@ use super::connect::{Connector, Moved, no_thread};
 use super::datadir::DatadirError;
 use super::{ValidateError, ValidateProgress, WriteSpent};
 use crate::connect::Connected;
-use crate::pipeline::{InFlight, Pipeline, Refuted};
+use crate::pipeline::{InFlight, Passed, Pipeline, Refuted};
 use crate::snapshot_file::{WriteCoinsError, write_coins};
 use crate::stats::snapshot_stats;
 use crate::types::UtxoStats;
@@ -25,7 +25,7 @@ impl Connector<'_> {
     pub(super) fn finish_scripts(
         &mut self,
         pipeline: &mut Pipeline<Moved>,
-        passed: impl FnMut(InFlight<Moved>),
+        passed: impl FnMut(Passed<Moved>),
         is_last: bool,
         progress: &dyn ValidateProgress,
     ) -> Result<Result<(), Refuted<Moved>>, ValidateError> {

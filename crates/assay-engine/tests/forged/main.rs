@@ -20,3 +20,4 @@ mod packages;
 mod reorg;
 mod snapshot;
 mod sync;
+mod trials;

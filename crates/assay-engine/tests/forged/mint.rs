@@ -70,6 +70,12 @@ impl Mint {
         Some(tx)
     }
 
+    /// The oldest coin that can be spent, and its value in satoshi.
+    #[allow(dead_code, reason = "of the tests that share this file, only some need it")]
+    pub(crate) fn take_coin(&mut self) -> (OutPoint, i64) {
+        self.coins.pop_front().expect("a coinbase has matured")
+    }
+
     /// The next block, with up to `count` transactions, most of which spend one of the same block.
     pub(crate) fn block(&mut self, count: usize) -> Vec<u8> {
         let spends: Vec<_> = (0..count).map_while(|_| self.spend()).collect();
@@ -78,9 +84,14 @@ impl Mint {
 
     /// The next block with these transactions, and a coinbase that leaves their fees.
     pub(crate) fn block_of(&mut self, txs: &[Transaction]) -> Vec<u8> {
+        let claim = if self.height + 1 < CLAIMING_HEIGHTS { CLAIM_SAT } else { 0 };
+        self.block_claiming(claim, txs)
+    }
+
+    /// The same with a coinbase that claims this much.
+    pub(crate) fn block_claiming(&mut self, claim: i64, txs: &[Transaction]) -> Vec<u8> {
         self.height += 1;
         self.time += 60;
-        let claim = if self.height < CLAIMING_HEIGHTS { CLAIM_SAT } else { 0 };
         let mut script_sig = assay_consensus::commitment::height_prefix(self.height);
         script_sig.extend([1, self.salt]);
         let coinbase = coinbase_with(&script_sig).output(claim, &P2SH_TRUE).build();

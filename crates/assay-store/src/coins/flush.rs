@@ -48,6 +48,9 @@ impl CoinStore {
     ///
     /// # Errors
     /// A failure of the tier; the changes are still in memory then and can be flushed again.
+    ///
+    /// # Panics
+    /// When the coins have moved ([`CoinStore::move_to`]) to another block: a defect. Nothing is written then.
     pub fn flush(&mut self, height: u32, hash: &BlockHash) -> Result<FlushStats, CoinError> {
         let flushed = self.flush_if(height, hash, || true)?;
         Ok(flushed.expect("nobody was against it"))
@@ -67,6 +70,10 @@ impl CoinStore {
         let start = Instant::now();
         let mut stats =
             FlushStats { cache_bytes: self.cache_bytes() as u64, ..FlushStats::default() };
+        assert!(
+            self.at.is_none_or(|at| at == *hash),
+            "the coins of another block are to be written under block {hash} at height {height}"
+        );
         let marker = Marker { height, hash: *hash };
         let mut batch = self.tier.batch(self.dirty + 1)?;
         batch.put(MARKER_KEY, &write_marker(&marker))?;
