@@ -48,12 +48,20 @@ const STAGES: [Stage; 6] = [
 ];
 
 /// Run by name alone: they need tools or time that not everybody has.
-const OPTIONAL: [Stage; 4] = [
+const OPTIONAL: [Stage; 5] = [
     ("package", package),
     ("aarch64", crate::aarch64::run),
+    ("interleavings", interleavings),
     ("models", models),
     ("cluster", crate::cluster::run),
 ];
+
+/// The engine's threads under shuttle, which chooses their order (`crates/assay-engine/src/engine/model.rs`).
+fn interleavings() -> anyhow::Result<()> {
+    let features = ["--features", "model", "--lib", "engine::model", "--", "--nocapture"];
+    let arguments = [&["test", "--locked", "-p", "assay-engine"], &features[..]].concat();
+    cargo(&arguments)
+}
 
 /// The thread pool's models, in which loom tries every interleaving; in a folder of its own, since the flag is every crate's.
 fn models() -> anyhow::Result<()> {

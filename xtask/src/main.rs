@@ -17,7 +17,7 @@ usage: cargo xtask <command>
 
   ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
          only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
-         models (the thread pool under loom), cluster (python/assay-cluster on Ray)
+         interleavings (the engine's threads under shuttle), models (the thread pool under loom), cluster (python/assay-cluster on Ray)
   core-tests --source PATH [--all] [--profile release] [--core BITCOIND] [--cli BITCOIN-CLI] [--jobs 1] [--timeout-factor 1]
          [--portseed 1] [TEST…]: Bitcoin Core's functional tests with our node, those that must pass, all of the list, or those
          named; PATH is a checkout of Bitcoin Core, and BITCOIND its own program, for a comparison and

@@ -39,6 +39,7 @@ mod mining;
 mod news;
 mod package;
 mod pipeline;
+mod planted;
 mod prepared;
 mod scripts;
 mod shard;

@@ -1,13 +1,9 @@
-//! Defects on purpose, to see whether they are found: only in builds with the feature `planted`, and in tests.
-//!
-//! `ASSAY_PLANT=wrong-proof:N` has lanes prove one of every N checks that do not hold, `ASSAY_PLANT=self-test` has every
-//! repeated self-test fail.
-
-use std::sync::LazyLock;
+//! Planted defects of signature verification (`src/planted.rs`): `ASSAY_PLANT=wrong-proof:N` has lanes prove one of every N
+//! checks that do not hold, `ASSAY_PLANT=self-test` has every repeated self-test fail.
 
 use assay_secp::BatchVerifier;
 
-static PLANT: LazyLock<String> = LazyLock::new(|| std::env::var("ASSAY_PLANT").unwrap_or_default());
+use crate::planted::{PLANT, is_planted};
 
 /// Gives a verifier the wrong proofs that are asked for.
 pub(super) fn spoil(mut verifier: BatchVerifier) -> BatchVerifier {
@@ -19,5 +15,5 @@ pub(super) fn spoil(mut verifier: BatchVerifier) -> BatchVerifier {
 
 /// Whether a repeated self-test fails.
 pub(super) fn fails_self_test() -> bool {
-    *PLANT == "self-test"
+    is_planted("self-test")
 }

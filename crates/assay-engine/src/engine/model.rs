@@ -301,6 +301,24 @@ fn explore(scheduler: impl Scheduler + 'static) -> usize {
     })
 }
 
+/// Two defects that there were (`src/planted.rs`), each of which the exploration must find: in a process of its own, which it ends.
+#[test]
+fn planted_defects_are_found() {
+    for defect in ["shared-failures", "uncounted-drain"] {
+        let program = std::env::current_exe().expect("this program");
+        let explored = std::process::Command::new(program)
+            .args([
+                "--exact",
+                "engine::model::threads_of_the_engine_in_any_order_leave_what_the_blocks_call_for",
+            ])
+            .env("ASSAY_PLANT", defect)
+            .env("ASSAY_MODEL_RUNS", "2000")
+            .output()
+            .expect("it starts");
+        assert!(!explored.status.success(), "{defect} is not found");
+    }
+}
+
 #[test]
 fn threads_of_the_engine_in_any_order_leave_what_the_blocks_call_for() {
     let seed = number("ASSAY_MODEL_SEED").unwrap_or_else(|| {

@@ -14,6 +14,7 @@ use super::collector::Collector;
 use super::runs::verify_run;
 use super::{Batch, PART_COST, cut};
 use crate::deferred::prove_all;
+use crate::planted::is_planted;
 use crate::sync;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -97,7 +98,11 @@ impl Verifier {
         }
         tasks.running += 1;
         drop(tasks);
-        let _running = Running(self);
+        let running = Running(self);
+        if is_planted("uncounted-drain") {
+            drop(running);
+            return self.conclude_all(collectors);
+        }
         self.conclude_all(collectors);
     }
 
