@@ -79,9 +79,9 @@ pub use deferred::{
 };
 pub use engine::{
     ArchivedBlock, BlockFault, BlockOffer, BranchStart, ChainState, Checked, CoinsAt,
-    ConnectReport, DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan, FetchWish, Gauges,
-    HeaderPlace, HeadersError, HistoricalChain, Imported, LoadError, Taken, TemplateError, Wanted,
-    WorkShown,
+    ConnectReport, DataReport, DeploymentInfo, DumpError, Engine, FaultKind, FetchPlan, FetchWish,
+    Gauges, HeaderPlace, HeadersError, HistoricalChain, Imported, LoadError, MarkFinding,
+    MarkReport, Taken, TemplateError, VerifyDataError, Wanted, WorkShown,
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Top(arguments) => commands::top::run(&arguments),
         Command::Index(arguments) => commands::index::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
+        Command::VerifyData(arguments) => commands::verify_data::run(&arguments),
         Command::Shard(arguments) => commands::shard::run(&arguments),
         Command::Block(arguments) => commands::block::run(&arguments),
         Command::Report(arguments) => commands::report::run(&arguments),

@@ -47,6 +47,7 @@ fn help_texts() {
         ("node", vec!["node", "--help"]),
         ("top", vec!["top", "--help"]),
         ("validate", vec!["validate", "--help"]),
+        ("verify-data", vec!["verify-data", "--help"]),
         ("shard", vec!["shard", "--help"]),
         ("shard_plan", vec!["shard", "plan", "--help"]),
         ("shard_run", vec!["shard", "run", "--help"]),

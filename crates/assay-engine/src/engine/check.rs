@@ -352,4 +352,4 @@ fn show_progress(index: usize, count: usize, of: usize) {
 }
 
 /// Heights of the blocks of the main chain whose coinbases were overwritten (Core `validation.cpp`, `IsBIP30Unspendable`).
-const OVERWRITTEN: [u32; 2] = [91_722, 91_812];
+pub(super) const OVERWRITTEN: [u32; 2] = [91_722, 91_812];

@@ -130,7 +130,7 @@ impl Engine {
         Ok(coins.snapshot().map_err(EngineError::from)?)
     }
 
-    fn take_back(
+    pub(super) fn take_back(
         &self,
         node: &Node,
         coins: &mut CoinStore,

@@ -23,6 +23,7 @@ mod serve;
 mod submit;
 mod take;
 mod transactions;
+mod verify_data;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -65,6 +66,7 @@ pub use serve::ArchivedBlock;
 pub use take::{
     BlockFault, BlockOffer, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown,
 };
+pub use verify_data::{DataReport, MarkFinding, MarkReport, VerifyDataError};
 
 /// A validating engine over one chain in one folder.
 ///
@@ -167,7 +169,8 @@ impl Engine {
         let pool = Arc::new(pool);
         let params = Arc::clone(&config.params);
         let config = Arc::new(config);
-        let tree = block_tree(&params, &store)?;
+        let mut tree = block_tree(&params, &store)?;
+        let cleared = if config.rebuild_coins { tree.clear_stored_failures() } else { Vec::new() };
         log_recovery(&store);
         check_stored(&params, &tree, config.clock.now_s())?;
         if config.prune.is_none() && tree.had_removals() {
@@ -225,12 +228,24 @@ impl Engine {
             loading_snapshot: Mutex::default(),
             loaded_base: Mutex::default(),
         };
+        engine.put_cleared(&cleared)?;
         engine.resume_historical(store.historical, store.base)?;
         engine.begin_files(&store.records)?;
         engine.check_at_start()?;
         engine.recover(&store.recovery.unindexed)?;
         engine.chain.news.download().log_start(&engine.tip(), &params);
         Ok(engine)
+    }
+
+    /// Coins are built again, and so is the verdict on blocks that were marked as invalid: a defect may have marked them.
+    fn put_cleared(&self, cleared: &[NodeId]) -> Result<(), OpenError> {
+        if cleared.is_empty() {
+            return Ok(());
+        }
+        let count = cleared.len();
+        tracing::info!("{count} blocks marked as invalid, or built on one, are judged again");
+        let state = self.lock_tree();
+        self.chain.put_records(&state, cleared).map_err(OpenError::from)
     }
 
     /// Goes on with validating the blocks below a snapshot.

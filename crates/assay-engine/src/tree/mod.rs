@@ -325,6 +325,24 @@ impl BlockTree {
         changed
     }
 
+    /// Blocks that have failed and whose parents have not.
+    pub(crate) fn failed_roots(&self) -> Vec<NodeId> {
+        let has_failed = |id: NodeId| self.get(id).is_failed();
+        let is_root = |id: &NodeId| {
+            has_failed(*id) && self.get(*id).parent.is_none_or(|parent| !has_failed(parent))
+        };
+        self.ids().filter(is_root).collect()
+    }
+
+    /// Takes the mark off all blocks that have failed although they are archived, and off what builds on them: they can be
+    /// judged again. Returns those that were marked.
+    pub(crate) fn clear_stored_failures(&mut self) -> Vec<NodeId> {
+        let roots = self.failed_roots();
+        let stored = roots.into_iter().filter(|id| self.get(*id).has_data());
+        let stored: Vec<NodeId> = stored.collect();
+        stored.into_iter().flat_map(|id| self.clear_failed(id)).collect()
+    }
+
     /// Prefers a block to all others of the same work (Core's `PreciousBlock`); only as long as the process lives.
     pub(crate) fn prefer(&mut self, id: NodeId) {
         let tip_work = self.tip_node().chain_work;

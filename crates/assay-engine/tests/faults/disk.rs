@@ -22,6 +22,8 @@ pub(crate) enum Setup {
     Hasty,
     /// It removes every file that it may.
     Pruning,
+    /// It begins without coins (`-reindex-chainstate`).
+    Rebuilding,
 }
 
 #[derive(Clone)]
@@ -61,6 +63,7 @@ impl Disk {
         config.block_file_bytes_max = 2500;
         match setup {
             Setup::Calm => {}
+            Setup::Rebuilding => config.rebuild_coins = true,
             Setup::Hasty => config.flush_interval = Duration::ZERO,
             Setup::Pruning => {
                 config.prune = Some(Pruning::Automatic { bytes_max: 1 });

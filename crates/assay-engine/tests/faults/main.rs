@@ -5,5 +5,6 @@ mod chain;
 mod disk;
 mod long;
 mod prune;
+mod repair;
 mod rot;
 mod sweep;

@@ -10,7 +10,7 @@ use crate::chain::{Act, Story, muhash};
 use crate::disk::{DIR, Disk, Setup};
 
 /// A disk after the whole story and a clean end.
-fn told(story: &Story) -> Disk {
+pub(crate) fn told(story: &Story) -> Disk {
     let disk = story.base.killed();
     let engine = disk.open(&story.params, Setup::Calm).unwrap();
     for act in &story.acts {

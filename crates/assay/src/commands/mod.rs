@@ -24,6 +24,7 @@ pub(crate) mod run;
 pub(crate) mod shard;
 pub(crate) mod top;
 pub(crate) mod validate;
+pub(crate) mod verify_data;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

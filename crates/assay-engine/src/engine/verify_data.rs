@@ -1,0 +1,332 @@
+//! Comparing the coins on disk with the blocks that they follow from, and marks of invalidity with the rules.
+//!
+//! For every height two keyed sums over coins are built: of those that its block created, and of those that are unspent or that
+//! later blocks spent, by their undo data. One pass over blocks and one over coins finds the height of every coin that is
+//! missing, changed, or too many, in 64 bytes of memory for each block.
+
+use std::sync::Arc;
+
+use assay_consensus::block::BlockRules;
+use assay_consensus::tx::is_unspendable;
+use assay_hash::{KeyedHash, Sum256};
+use assay_store::{CoinRef, CoinStore, decode_undo};
+use assay_wire::{Block, BlockHash, Coin, OutPoint};
+
+use super::Engine;
+use super::check::OVERWRITTEN;
+use crate::apply::CoinbaseLog;
+use crate::connect::{ConnectError, connect};
+use crate::error::EngineError;
+use crate::pipeline::{InFlight, Pipeline};
+use crate::prepared::Prepared;
+use crate::scripts::Verifier;
+use crate::stats::serialise;
+use crate::tree::{Node, NodeId};
+use crate::types::Tip;
+
+/// What a data directory holds that it should not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataReport {
+    /// The block that the coins are those of.
+    pub tip: Tip,
+    /// Coins that were compared.
+    pub coins: u64,
+    /// Heights of the blocks whose coins are wrong, ascending.
+    pub wrong_heights: Vec<u32>,
+    /// Blocks that are marked as invalid and that no marked block is below.
+    pub marks: Vec<MarkReport>,
+}
+
+/// A block that is marked as invalid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkReport {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height.
+    pub height: u32,
+    /// What validating it again says.
+    pub finding: MarkFinding,
+}
+
+/// Whether a rule supports a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MarkFinding {
+    /// The block breaks this rule (reject reason).
+    Broken(String),
+    /// No rule: the block is valid, or `invalidateblock` has marked it.
+    Unsupported,
+    /// Not checked: its branch leaves the active one more than 100 blocks below the tip, or data are missing.
+    NotChecked,
+}
+
+/// A branch that leaves the active one further below the tip is not checked: coins are taken back that far, in memory.
+const MARK_DEPTH_MAX: u32 = 100;
+
+/// Why a data directory cannot be verified.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyDataError {
+    /// A block or its undo data are missing or cannot be read.
+    #[error("block {hash} at height {height} or its undo data cannot be read{hint}")]
+    Missing {
+        /// The block.
+        hash: BlockHash,
+        /// Its height.
+        height: u32,
+        /// What follows from it.
+        hint: &'static str,
+    },
+    /// The blocks below a snapshot have not been validated yet.
+    #[error(
+        "blocks below the UTXO snapshot are still to be validated: let the node finish that first"
+    )]
+    Unvalidated,
+    /// It was asked to end.
+    #[error("interrupted")]
+    Interrupted,
+    /// The engine failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl Engine {
+    /// Compares all coins with the blocks of the active chain, and marks of invalidity near the tip with the rules. Changes
+    /// nothing. `progress` gets each height when its block has been read, and says whether to go on.
+    ///
+    /// # Errors
+    /// A block or its undo data are missing, the disk fails, or `progress` says to end.
+    pub fn verify_data(
+        &self,
+        progress: &dyn Fn(u32) -> bool,
+    ) -> Result<DataReport, VerifyDataError> {
+        if self.historical_chain().is_some() {
+            return Err(VerifyDataError::Unvalidated);
+        }
+        let (snapshot, tip) = self.snapshot()?;
+        let mut sums = Sums::new(tip.height);
+        let mut coins = 0;
+        let visited = snapshot.for_each(|outpoint, coin| {
+            coins += 1;
+            sums.found(outpoint, coin);
+        });
+        visited.map_err(EngineError::from)?;
+        let ids: Vec<NodeId> = {
+            let state = self.lock_tree();
+            let top = state.tree.find(&tip.hash).expect("the tip is in the tree");
+            state.tree.path(NodeId::GENESIS, top)
+        };
+        // Highest first.
+        for id in ids.into_iter().rev() {
+            let node = self.lock_tree().tree.get(id).clone();
+            self.add_block(&node, &mut sums)?;
+            if !progress(node.height) {
+                return Err(VerifyDataError::Interrupted);
+            }
+        }
+        let marks = self.check_marks(&|| progress(tip.height))?;
+        Ok(DataReport { tip, coins, wrong_heights: sums.wrong(), marks })
+    }
+
+    fn add_block(&self, node: &Node, sums: &mut Sums) -> Result<(), VerifyDataError> {
+        let missing = || VerifyDataError::Missing {
+            hash: node.hash,
+            height: node.height,
+            hint: if self.chain.config.prune.is_some() {
+                ": a pruned node has not all blocks, so its coins cannot be verified"
+            } else {
+                ": run with -reindex"
+            },
+        };
+        let (block, spent) = self.read_with_undo(node).ok_or_else(missing)?;
+        let mut spent = spent.into_iter();
+        let is_overwritten = self.params().name == "main" && OVERWRITTEN.contains(&node.height);
+        for (index, tx) in block.txs().enumerate() {
+            let txid = tx.txid();
+            for (vout, output) in (0..).zip(tx.outputs()) {
+                if is_unspendable(output.script_pubkey) || index == 0 && is_overwritten {
+                    continue;
+                }
+                let coin = CoinRef {
+                    value: output.value,
+                    height: node.height,
+                    coinbase: index == 0,
+                    script_pubkey: output.script_pubkey,
+                };
+                sums.created(&OutPoint { txid, vout }, coin);
+            }
+            for input in tx.inputs().filter(|_| index > 0) {
+                let coin = spent.next().ok_or_else(missing)?;
+                sums.found(&input.prevout, CoinRef::from(&coin));
+            }
+        }
+        if spent.next().is_some() { Err(missing()) } else { Ok(()) }
+    }
+
+    fn read_with_undo(&self, node: &Node) -> Option<(Block, Vec<Coin>)> {
+        let chain = &self.chain;
+        let block =
+            Block::parse(chain.blocks.read_block(node.block?).ok()?, chain.params().encoding);
+        let undo = chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
+        Some((block.ok()?, decode_undo(&undo).ok()?))
+    }
+
+    fn check_marks(&self, goes_on: &dyn Fn() -> bool) -> Result<Vec<MarkReport>, VerifyDataError> {
+        let roots: Vec<Node> = {
+            let state = self.lock_tree();
+            let roots = state.tree.failed_roots();
+            roots.into_iter().map(|id| state.tree.get(id).clone()).collect()
+        };
+        let mut marks = Vec::new();
+        for node in roots {
+            if !goes_on() {
+                return Err(VerifyDataError::Interrupted);
+            }
+            let finding = self.check_mark(&node)?;
+            marks.push(MarkReport { hash: node.hash, height: node.height, finding });
+        }
+        Ok(marks)
+    }
+
+    /// Validates a marked block over the coins of its parent, in memory: from the tip down to where its branch leaves the active
+    /// one, and up again.
+    fn check_mark(&self, node: &Node) -> Result<MarkFinding, EngineError> {
+        let (snapshot, tip) = self.snapshot()?;
+        let (down, up) = {
+            let state = self.lock_tree();
+            let tree = &state.tree;
+            let (Some(parent), Some(top)) = (node.parent, tree.find(&tip.hash)) else {
+                return Ok(MarkFinding::NotChecked);
+            };
+            let fork = tree.common(parent, top);
+            if tip.height - tree.get(fork).height > MARK_DEPTH_MAX {
+                return Ok(MarkFinding::NotChecked);
+            }
+            let nodes = |from, to| -> Vec<Node> {
+                tree.path(from, to).into_iter().map(|id| tree.get(id).clone()).collect()
+            };
+            (nodes(fork, top), nodes(fork, parent))
+        };
+        let mut coins = snapshot.into_scratch(self.chain.config.cache_bytes_max)?;
+        let mut coinbases = CoinbaseLog::default();
+        coinbases.note_gap();
+        for active in &down {
+            if self.take_back(active, &mut coins, &mut coinbases).is_err() {
+                return Ok(MarkFinding::NotChecked);
+            }
+        }
+        // Paths have the highest block first.
+        for below in up.iter().rev() {
+            if self.connect_over(below, &mut coins, &mut coinbases)? != MarkFinding::Unsupported {
+                return Ok(MarkFinding::NotChecked);
+            }
+        }
+        self.connect_over(node, &mut coins, &mut coinbases)
+    }
+
+    /// Validates a block over the coins of its parent, which become its own.
+    fn connect_over(
+        &self,
+        node: &Node,
+        coins: &mut CoinStore,
+        coinbases: &mut CoinbaseLog,
+    ) -> Result<MarkFinding, EngineError> {
+        let chain = &self.chain;
+        let raw = node.block.and_then(|pos| chain.blocks.read_block(pos).ok());
+        let block = raw.and_then(|raw| Block::parse(raw, chain.params().encoding).ok());
+        let Some(block) = block else { return Ok(MarkFinding::NotChecked) };
+        let prepared = Arc::new(Prepared::in_parallel(block, node.hash, &chain.pool));
+        let verifier = Verifier::new(Arc::clone(&chain.pool), chain.config.script_batch);
+        let mut pipeline = Pipeline::new(verifier);
+        let moved = {
+            let state = self.lock_tree();
+            let branch = state.tree.ancestors(node.parent.unwrap_or(NodeId::GENESIS));
+            let rules =
+                BlockRules::new(chain.params(), &branch, prepared.block.header(), &prepared.hash);
+            let pool = Some(&*chain.pool);
+            let checked = prepared.check_itself(chain.params(), pool);
+            match checked.and_then(|()| prepared.check_context(&rules, pool)) {
+                Err(error) => Err(ConnectError::Rule(error)),
+                Ok(()) => {
+                    let queue = pipeline.queue(&prepared, rules);
+                    let parts = (&mut *coins, &mut *coinbases, &branch);
+                    connect(queue, parts, chain.config.read_threads, |queue, tx_index, spent| {
+                        if tx_index > 0 {
+                            queue.push(tx_index, spent);
+                        }
+                    })
+                }
+            }
+        };
+        let error = match moved {
+            Ok(block) => {
+                pipeline.push(InFlight { block, note: () });
+                match pipeline.drain(|_| ()) {
+                    Ok(()) => return Ok(MarkFinding::Unsupported),
+                    Err(refuted) => refuted.unwind(coins, coinbases)?.1,
+                }
+            }
+            Err(ConnectError::Rule(error)) => error,
+            Err(ConnectError::Engine(error)) => return Err(error),
+        };
+        Ok(MarkFinding::Broken(error.reject_reason().into_owned()))
+    }
+}
+
+/// Sums over the coins of each height.
+struct Sums {
+    hash: KeyedHash,
+    created: Vec<Sum256>,
+    found: Vec<Sum256>,
+    /// Coins of heights above the tip.
+    above: Vec<u32>,
+    record: Vec<u8>,
+}
+
+impl Sums {
+    fn new(tip_height: u32) -> Self {
+        let count = tip_height as usize + 1;
+        let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), tip_height);
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        Self {
+            hash: KeyedHash::new(&key),
+            created: vec![Sum256::default(); count],
+            found: vec![Sum256::default(); count],
+            above: Vec::new(),
+            record: Vec::new(),
+        }
+    }
+
+    fn created(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) {
+        let height = coin.height as usize;
+        let hash = self.hash_of(outpoint, coin);
+        self.created[height].add(&hash);
+    }
+
+    /// A coin that is unspent, or that undo data name.
+    fn found(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) {
+        let height = coin.height;
+        let hash = self.hash_of(outpoint, coin);
+        match self.found.get_mut(height as usize) {
+            Some(sum) => sum.add(&hash),
+            None => self.above.push(height),
+        }
+    }
+
+    fn hash_of(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) -> [u8; 32] {
+        self.record.clear();
+        serialise(outpoint, coin, &mut self.record);
+        self.hash.hash(&self.record)
+    }
+
+    fn wrong(mut self) -> Vec<u32> {
+        let differs = |height: &u32| {
+            let height = *height as usize;
+            self.created[height].to_bytes() != self.found[height].to_bytes()
+        };
+        let mut wrong: Vec<u32> = (0..self.created.len() as u32).filter(differs).collect();
+        self.above.sort_unstable();
+        self.above.dedup();
+        wrong.append(&mut self.above);
+        wrong
+    }
+}
