@@ -36,7 +36,7 @@ fn main() {
     for text in REQUESTS {
         seeds.add("jsonrpc", &[&[3, 5, 8, 13], text.as_bytes()].concat());
     }
-    for line in include_str!("../../crates/assay-lab/tests/logs/lines.txt").lines() {
+    for line in include_str!("../../crates/assay-lab/tests/suite/logs/lines.txt").lines() {
         seeds.add("logs", format!("\x07{line}\n{line}\n").as_bytes());
     }
     for text in ELECTRUM_LINES {

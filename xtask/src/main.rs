@@ -23,7 +23,8 @@ usage: cargo xtask <command>
          named; PATH is a checkout of Bitcoin Core, and BITCOIND its own program, for a comparison and
          for the tests in which both meet (xtask/functional)
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
-  tidy   allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents";
+  tidy   allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents,
+         programs of tests";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

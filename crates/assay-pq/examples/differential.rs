@@ -16,7 +16,7 @@ use assay_pq::{Check, ParameterSet, serial, verify_many_with};
 
 use signer::{Random, Signed, Signer};
 
-#[path = "../tests/it/signer.rs"]
+#[path = "../tests/suite/signer.rs"]
 mod signer;
 
 /// Of a thousand signatures, and of a thousand flips, those of each set in the order of

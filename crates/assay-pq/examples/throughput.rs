@@ -15,7 +15,7 @@ use assay_pq::{Check, serial, verify_many_with};
 
 use signer::{Random, Signed, Signer};
 
-#[path = "../tests/it/signer.rs"]
+#[path = "../tests/suite/signer.rs"]
 mod signer;
 
 /// Signatures that are really made; more are copies.

@@ -3,6 +3,7 @@
 mod cycles;
 mod edges;
 mod imports;
+mod tests;
 mod tokens;
 
 use std::collections::BTreeSet;
@@ -33,6 +34,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let sources = tracked_files(&root)?;
     edges::check(&root, &sources, &mut findings)?;
     cycles::check(&root, &mut findings)?;
+    tests::check(&root, &sources, &mut findings)?;
     check_unsafe(&root, &sources, &mut findings)?;
     check_sources(&root, &sources, &mut findings)?;
     check_documents(&root, &mut findings)?;

@@ -1,6 +1,6 @@
 //! Chooses the kernels once per process; the kernels live in the modules below.
 //!
-//! The portable kernels are the oracle: `tests/it/backends.rs` runs one body over every backend of
+//! The portable kernels are the oracle: `tests/suite/backends.rs` runs one body over every backend of
 //! the machine. Only the submodules contain `unsafe`.
 
 use core::sync::atomic::{AtomicU8, Ordering};

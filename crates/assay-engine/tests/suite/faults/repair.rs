@@ -1,0 +1,77 @@
+//! Coins and marks that do not follow from the blocks are found, and a start that builds the coins again mends both.
+
+use assay_engine::{MarkFinding, SubmitOutcome};
+use assay_store::SimTier;
+
+use super::chain::{Act, Story, muhash};
+use super::disk::{Disk, Setup};
+use super::rot::told;
+
+fn report(story: &Story, disk: &Disk) -> assay_engine::DataReport {
+    disk.open(&story.params, Setup::Calm).unwrap().verify_data(&|_| true).unwrap()
+}
+
+#[test]
+fn a_sound_folder_has_nothing_wrong() {
+    let story = Story::get();
+    let report = report(story, &told(story));
+    assert_eq!(report.tip.hash, story.end);
+    assert!(report.coins > 0 && report.wrong_heights.is_empty(), "{report:?}");
+    // The story has an invalid block.
+    let broken = |mark: &&assay_engine::MarkReport| matches!(mark.finding, MarkFinding::Broken(_));
+    assert!(report.marks.iter().any(|mark| broken(&mark)), "{report:?}");
+    assert!(report.marks.iter().all(|mark| mark.finding != MarkFinding::Unsupported), "{report:?}");
+}
+
+#[test]
+fn each_coin_that_is_missing_or_of_another_height_is_found() {
+    let story = Story::get();
+    let disk = told(story);
+    let mut found = 0;
+    for (key, value) in disk.tier.disk().entries().iter().skip(1).step_by(7) {
+        for change in [None, Some(first_byte_changed(value))] {
+            let damaged = disk.killed();
+            damaged.tier.disk().set(key, change.as_deref());
+            let engine = damaged.open(&story.params, Setup::Calm).unwrap();
+            // A coin that cannot be decoded is an error of its own.
+            if let Ok(report) = engine.verify_data(&|_| true) {
+                assert!(!report.wrong_heights.is_empty(), "{report:?}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found > 10, "{found} were found");
+}
+
+/// The height of a coin is at its beginning.
+fn first_byte_changed(value: &[u8]) -> Vec<u8> {
+    let mut value = value.to_vec();
+    value[0] ^= 2;
+    value
+}
+
+#[test]
+fn marks_without_a_rule_are_found_and_a_rebuild_clears_them() {
+    let story = Story::get();
+    let disk = told(story);
+    let engine = disk.open(&story.params, Setup::Calm).unwrap();
+    engine.invalidate_block(&story.end).unwrap();
+    assert_ne!(engine.tip().hash, story.end);
+    let report = engine.verify_data(&|_| true).unwrap();
+    let mark = report.marks.iter().find(|mark| mark.hash == story.end).unwrap();
+    assert_eq!(mark.finding, MarkFinding::Unsupported);
+    assert!(report.wrong_heights.is_empty(), "{report:?}");
+    engine.shutdown().unwrap();
+    drop(engine);
+    let mut disk = disk.killed();
+    disk.tier = SimTier::new(&disk.io);
+    let engine = disk.open(&story.params, Setup::Rebuilding).unwrap();
+    assert_eq!((engine.tip().hash, muhash(&engine)), (story.end, story.muhash[&story.end]));
+    // What is invalid is marked again.
+    for act in &story.acts {
+        if let Act::Submit { raw, hash, is_valid: false } = act {
+            assert_eq!(engine.block_status(hash), Some("duplicate-invalid"));
+            assert!(!matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Blocks that are wrong in one way each get the reference node's reason and change nothing.
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{Engine, SubmitOutcome};
+use assay_wire::{Block, BlockHash, Header, encode};
+use tempfile::TempDir;
+
+use super::chain::{Forged, accept, reason, repair};
+
+/// An engine one block before the last, and that last block.
+fn before_last(recipe: &str, last: u32) -> (Forged, TempDir, Engine, Vec<u8>) {
+    let forged = Forged::new(recipe, 31, Some(last));
+    let datadir = tempfile::tempdir().unwrap();
+    let engine = forged.open(datadir.path());
+    forged.feed(&engine, 1..=last - 1);
+    let raw = forged.block(last);
+    (forged, datadir, engine, raw)
+}
+
+/// `count` blocks with nothing but a coinbase on top of the block at `height`.
+pub(crate) fn empty_branch(forged: &Forged, height: u32, count: u32) -> Vec<Vec<u8>> {
+    let params = forged.params();
+    let parent = Block::parse(forged.block(height), params.encoding).unwrap();
+    let mut prev_block: BlockHash = parent.hash();
+    let mut time = parent.header().time;
+    let mut branch = Vec::new();
+    for height in height + 1..=height + count {
+        time += 600;
+        let mut coinbase = 1i32.to_le_bytes().to_vec();
+        coinbase.push(1);
+        coinbase.extend([0; 32]);
+        coinbase.extend(u32::MAX.to_le_bytes());
+        let mut script = assay_consensus::commitment::height_prefix(height);
+        script.extend([8; 60]);
+        encode::var_bytes(&mut coinbase, &script);
+        coinbase.extend(u32::MAX.to_le_bytes());
+        coinbase.push(1);
+        coinbase.extend(0i64.to_le_bytes());
+        encode::var_bytes(&mut coinbase, &[0x51]);
+        coinbase.extend([0; 4]);
+        let header = Header {
+            version: 0x2000_0000,
+            prev_block,
+            merkle_root: [0; 32],
+            time,
+            bits: parent.header().bits,
+            nonce: 0,
+        };
+        let mut raw = header.to_bytes().to_vec();
+        raw.push(1);
+        raw.extend(coinbase);
+        repair(&mut raw, &params);
+        prev_block = Block::parse(raw.clone(), params.encoding).unwrap().hash();
+        branch.push(raw);
+    }
+    branch
+}
+
+/// The block with its transactions sorted by txid behind the coinbase.
+fn in_canonical_order(raw: &[u8], params: &ChainParams) -> Vec<u8> {
+    let block = Block::parse(raw.to_vec(), params.encoding).unwrap();
+    let mut txs: Vec<_> = block.txs().collect();
+    txs[1..].sort_by_key(|tx| tx.txid().to_string());
+    let mut out = raw[..txs_start(raw)].to_vec();
+    for tx in &txs {
+        out.extend_from_slice(tx.raw());
+    }
+    out
+}
+
+/// Where the first transaction begins.
+fn txs_start(raw: &[u8]) -> usize {
+    Header::SIZE + if raw[Header::SIZE] < 253 { 1 } else { 3 }
+}
+
+#[test]
+fn a_flipped_signature_bit() {
+    let (forged, _dir, engine, raw) = before_last("bch-scaling", 101);
+    let params = forged.params();
+    let block = Block::parse(raw.clone(), params.encoding).unwrap();
+    // A transaction that no other of the block spends, so that nothing else changes: the last of a chain.
+    let spent: Vec<_> =
+        block.txs().flat_map(|tx| tx.inputs().map(|input| input.prevout.txid)).collect();
+    let victim = block.txs().skip(1).find(|tx| !spent.contains(&tx.txid())).unwrap();
+    let at = victim.offset() + 4 + 1 + 36 + 1 + 1 + 60;
+    let mut bad = raw.clone();
+    bad[at] ^= 1;
+    // The txid changes with the signature, so the transactions are put in order again.
+    let mut sorted = in_canonical_order(&bad, &params);
+    repair(&mut sorted, &params);
+    let found = reason(&engine, sorted);
+    assert_eq!(found, "blk-bad-inputs");
+    assert_eq!(reason(&engine, bad), "bad-txnmrklroot");
+    accept(&engine, raw);
+    forged.check_tip(&engine);
+}
+
+#[test]
+fn a_flipped_signature_bit_on_bitcoin_leaves_false_on_the_stack() {
+    let (forged, _dir, engine, raw) = before_last("bitcoin-scaling", 112);
+    let params = forged.params();
+    let block = Block::parse(raw.clone(), params.encoding).unwrap();
+    let victim =
+        block.txs().skip(1).find(|tx| !tx.has_witness()).or_else(|| block.txs().nth(1)).unwrap();
+    let at = if victim.has_witness() {
+        // First witness item of the first input, some bytes into S.
+        let witness_bytes: usize =
+            (0..victim.input_count()).map(|i| victim.witness(i).serialized_size()).sum();
+        victim.offset() + victim.total_size() - 4 - witness_bytes + 50
+    } else {
+        victim.offset() + 4 + 1 + 36 + 1 + 1 + 60
+    };
+    let mut bad = raw.clone();
+    bad[at] ^= 1;
+    repair(&mut bad, &params);
+    let found = reason(&engine, bad);
+    assert!(found.starts_with("block-script-verify-flag-failed ("), "{found}");
+    accept(&engine, raw);
+    forged.check_tip(&engine);
+}
+
+#[test]
+fn truncated_unknown_parent_and_again() {
+    let (forged, _dir, engine, raw) = before_last("bch-scaling", 101);
+    for length in [0, 79, 80, raw.len() / 2, raw.len() - 1] {
+        let outcome = engine.submit_block(raw[..length].to_vec());
+        assert!(matches!(outcome, SubmitOutcome::Undecodable(_)), "{outcome:?}");
+    }
+    let mut orphan = raw.clone();
+    orphan[4..36].fill(9);
+    repair(&mut orphan, &forged.params());
+    assert_eq!(reason(&engine, orphan), "prev-blk-not-found");
+    accept(&engine, raw.clone());
+    assert!(matches!(engine.submit_block(raw), SubmitOutcome::Duplicate));
+    forged.check_tip(&engine);
+}
+
+#[test]
+fn a_double_spend_inside_a_block() {
+    let (forged, _dir, engine, raw) = before_last("bitcoin-scaling", 113);
+    let params = forged.params();
+    let block = Block::parse(raw.clone(), params.encoding).unwrap();
+    // Put the outpoint of one transaction into another of the same form.
+    let (first, second) = (block.tx(1), block.tx(2));
+    let stolen = first.input(0).prevout.to_bytes();
+    let at = second.offset() + if second.has_witness() { 6 } else { 4 } + 1;
+    let mut bad = raw.clone();
+    bad[at..at + 36].copy_from_slice(&stolen);
+    repair(&mut bad, &params);
+    assert_eq!(reason(&engine, bad.clone()), "bad-txns-inputs-missingorspent");
+    assert!(matches!(engine.submit_block(bad), SubmitOutcome::DuplicateInvalid));
+    accept(&engine, raw);
+    forged.check_tip(&engine);
+}
+
+#[test]
+fn a_coinbase_that_pays_itself_too_much() {
+    let (forged, _dir, engine, raw) = before_last("bch-scaling", 5);
+    let params = forged.params();
+    let block = Block::parse(raw.clone(), params.encoding).unwrap();
+    let coinbase = block.tx(0);
+    let script_length = coinbase.input(0).script_sig.len();
+    let value_at = coinbase.offset() + 4 + 1 + 36 + 1 + script_length + 4 + 1;
+    let value = coinbase.output(0).value + 1;
+    let mut bad = raw.clone();
+    bad[value_at..value_at + 8].copy_from_slice(&value.to_le_bytes());
+    repair(&mut bad, &params);
+    assert_eq!(reason(&engine, bad.clone()), "bad-cb-amount");
+    assert!(matches!(engine.submit_block(bad), SubmitOutcome::DuplicateInvalid));
+    accept(&engine, raw);
+    forged.check_tip(&engine);
+}
+
+/// Found by the kernel comparison, class `bad-txns-BIP30`: the inputs of a repeated transaction are spent, which was reported
+/// although its outputs are not.
+#[test]
+fn a_repeated_transaction_overwrites_before_its_inputs_are_missed() {
+    let datadir = tempfile::tempdir().unwrap();
+    let engine = super::mint::open(datadir.path(), 16 << 20);
+    let mut mint = super::mint::Mint::new();
+    for raw in mint.branch(102, 0) {
+        accept(&engine, raw);
+    }
+    let tx = mint.spend().unwrap();
+    accept(&engine, mint.block_of(std::slice::from_ref(&tx)));
+    let mut later = mint.clone();
+    assert_eq!(reason(&engine, later.block_of(std::slice::from_ref(&tx))), "bad-txns-BIP30");
+    // With both outputs spent nothing is left to overwrite.
+    let txid = tx.view().txid();
+    let outputs = [0, 1].map(|vout| (assay_wire::OutPoint { txid, vout }, u32::MAX));
+    let value = tx.view().output(0).value;
+    accept(&engine, mint.block_of(&[super::mint::tx(&outputs, &[value], 0)]));
+    assert_eq!(reason(&engine, mint.block_of(&[tx])), "bad-txns-inputs-missingorspent");
+}

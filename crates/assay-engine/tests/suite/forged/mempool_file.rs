@@ -1,0 +1,124 @@
+//! The mempool through restarts.
+
+use std::collections::HashSet;
+use std::fs;
+use std::slice::from_ref;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use assay_engine::{MempoolFileError, MempoolImport, MempoolLoad};
+use assay_wire::{Transaction, Txid};
+
+use super::fixture::{Fixture, child, txid};
+
+fn now_s() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+/// A file of version 1 with transactions and their times.
+fn plain_file(txs: &[(&Transaction, i64)]) -> Vec<u8> {
+    let mut out = 1u64.to_le_bytes().to_vec();
+    out.extend((txs.len() as u64).to_le_bytes());
+    for (tx, time) in txs {
+        out.extend_from_slice(tx.bytes());
+        out.extend(time.to_le_bytes());
+        out.extend(7i64.to_le_bytes());
+    }
+    out.extend([0, 0]);
+    out
+}
+
+#[test]
+fn what_is_unconfirmed_at_the_end_is_so_at_the_next_start() {
+    let mut f = Fixture::new(|_| ());
+    let parent = f.spend(1, 90_000_000);
+    let next = child(&parent, 80_000_000);
+    let lone = f.spend(2, 90_000_000);
+    // The parent comes into the mempool after its child, by way of a block that is taken back.
+    let block = f.mine(from_ref(&parent));
+    f.offer(&next);
+    f.offer(&lone);
+    f.engine.invalidate_block(&block).unwrap();
+    let all: HashSet<Txid> = [&parent, &next, &lone].map(txid).into();
+    assert_eq!(f.mempool(), all);
+    let times = |f: &Fixture| {
+        let mut times: Vec<_> =
+            f.engine.mempool_entries().iter().map(|entry| (entry.txid, entry.time)).collect();
+        times.sort_unstable();
+        times
+    };
+    let before = times(&f);
+
+    assert_eq!(f.engine.load_mempool().unwrap(), MempoolLoad::default(), "there is no file yet");
+    let f = f.reopen(true);
+    assert!(f.mempool().is_empty() && !f.engine.mempool_info().loaded);
+    let load = f.engine.load_mempool().unwrap();
+    assert_eq!(load, MempoolLoad { admitted: 3, ..MempoolLoad::default() });
+    assert!(f.engine.mempool_info().loaded);
+    assert_eq!((f.mempool(), times(&f)), (all.clone(), before));
+    let path = f.engine.save_mempool().unwrap();
+    assert_eq!(fs::read(&path).unwrap()[..8], [2, 0, 0, 0, 0, 0, 0, 0]);
+    let load = f.engine.import_mempool(&path, import(false)).unwrap();
+    assert_eq!(load, MempoolLoad { known: 3, ..MempoolLoad::default() });
+
+    // An engine that never read the file leaves it alone, and so does one that must not.
+    let saved = fs::read(&path).unwrap();
+    let mut f = f.reopen(false).reopen(true);
+    assert_eq!(fs::read(&path).unwrap(), saved);
+    f.config.persist_mempool = false;
+    let mut f = f.reopen(true);
+    assert!(f.engine.mempool_info().loaded);
+    f.config.persist_mempool = true;
+    let f = f.reopen(true);
+    assert_eq!(fs::read(&path).unwrap(), saved);
+    f.engine.load_mempool().unwrap();
+    assert_eq!(f.mempool(), all);
+}
+
+#[test]
+fn old_spent_and_unreadable_things_are_left_out() {
+    let mut f = Fixture::new(|_| ());
+    let path = f.engine.mempool_path();
+    let fresh = f.spend(1, 90_000_000);
+    let old = f.spend(2, 90_000_000);
+    let spent = f.spend(3, 90_000_000);
+    let other = f.spend(3, 91_000_000);
+    f.mine(&[other]);
+    let two_weeks_s = 336 * 3600;
+    let bytes = plain_file(&[
+        (&fresh, now_s() - two_weeks_s + 600),
+        (&old, now_s() - two_weeks_s - 1),
+        (&spent, now_s()),
+    ]);
+    fs::write(&path, &bytes).unwrap();
+    let load = f.engine.load_mempool().unwrap();
+    let expected = MempoolLoad { admitted: 1, refused: 1, expired: 1, ..MempoolLoad::default() };
+    assert_eq!(load, expected);
+    assert_eq!(f.mempool(), HashSet::from([txid(&fresh)]));
+    // As of now nothing is old.
+    let load = f.engine.import_mempool(&path, import(true)).unwrap();
+    assert_eq!((load.admitted, load.known, load.refused), (1, 1, 1));
+
+    let f = f.reopen(false);
+    fs::write(&path, &bytes[..bytes.len() - 60]).unwrap();
+    let load = f.engine.load_mempool().unwrap();
+    assert_eq!((load.admitted, load.expired), (1, 1));
+    let damage = load.damage.unwrap();
+    // In the third of three entries of equal size.
+    let third = 16 + (bytes.len() as u64 - 18) / 3 * 2;
+    assert_eq!(damage.path, path);
+    assert!((third..bytes.len() as u64 - 60).contains(&damage.offset), "{damage}");
+    assert!(f.engine.mempool_info().loaded);
+
+    let f = f.reopen(false);
+    fs::write(&path, [9; 40]).unwrap();
+    let refused = f.engine.load_mempool();
+    assert!(matches!(&refused, Err(MempoolFileError::Format { path: at }) if *at == path));
+    let missing = f.engine.import_mempool(&path.with_extension("none"), import(true));
+    assert!(matches!(missing, Err(MempoolFileError::Io(_))), "{missing:?}");
+    let f = f.reopen(true);
+    assert_eq!(f.engine.load_mempool().unwrap(), MempoolLoad::default(), "an empty mempool");
+}
+
+fn import(use_current_time: bool) -> MempoolImport {
+    MempoolImport { use_current_time, apply_fee_deltas: false, apply_unbroadcast: false }
+}

@@ -1,0 +1,135 @@
+//! Long regtest branches with transactions that need no signatures: cheap to make, and every coin moves.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use assay_consensus::params::ChainParams;
+use assay_engine::{Config, Engine};
+use assay_testkit::chain::{P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, block_bytes, coinbase_with};
+use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction};
+
+/// Pays for any of the transactions here.
+const FEE_SAT: i64 = 1000;
+/// Coinbases claim this much of the subsidy, which halves every 150 blocks; nothing once it is less.
+const CLAIM_SAT: i64 = 100_000_000;
+/// Heights at which coinbases claim.
+const CLAIMING_HEIGHTS: u32 = 450;
+
+pub(crate) fn params() -> Arc<ChainParams> {
+    Arc::new(ChainParams::by_name("regtest").unwrap())
+}
+
+pub(crate) fn open(dir: &Path, cache_bytes_max: usize) -> Engine {
+    let mut config = Config::new(dir, params());
+    config.threads = 2;
+    config.cache_bytes_max = cache_bytes_max;
+    Engine::open(config).unwrap()
+}
+
+/// Grows one branch; a clone grows another one.
+#[derive(Clone)]
+pub(crate) struct Mint {
+    pub(crate) tip: BlockHash,
+    pub(crate) height: u32,
+    time: u32,
+    /// Tells branches apart.
+    pub(crate) salt: u8,
+    /// Coinbase outputs with the height from which they may be spent.
+    immature: VecDeque<(u32, OutPoint)>,
+    /// What can be spent, oldest first.
+    coins: VecDeque<(OutPoint, i64)>,
+}
+
+impl Mint {
+    /// At the genesis block.
+    pub(crate) fn new() -> Self {
+        let params = params();
+        Self {
+            tip: params.genesis_hash,
+            height: 0,
+            time: params.genesis.time,
+            salt: 0,
+            immature: VecDeque::new(),
+            coins: VecDeque::new(),
+        }
+    }
+
+    /// A transaction that spends the oldest coin to two outputs, the second of which is left for a later one; `None` when
+    /// there is none worth spending.
+    pub(crate) fn spend(&mut self) -> Option<Transaction> {
+        let (outpoint, value) = self.coins.pop_front()?;
+        let half = (value - FEE_SAT) / 2;
+        if half < FEE_SAT {
+            return None;
+        }
+        let tx = tx(&[(outpoint, u32::MAX)], &[half, half], 0);
+        let txid = tx.view().txid();
+        self.coins.push_front((OutPoint { txid, vout: 1 }, half));
+        self.coins.push_back((OutPoint { txid, vout: 0 }, half));
+        Some(tx)
+    }
+
+    /// The oldest coin that can be spent, and its value in satoshi.
+    #[allow(dead_code, reason = "of the tests that share this file, only some need it")]
+    pub(crate) fn take_coin(&mut self) -> (OutPoint, i64) {
+        self.coins.pop_front().expect("a coinbase has matured")
+    }
+
+    /// The next block, with up to `count` transactions, most of which spend one of the same block.
+    pub(crate) fn block(&mut self, count: usize) -> Vec<u8> {
+        let spends: Vec<_> = (0..count).map_while(|_| self.spend()).collect();
+        self.block_of(&spends)
+    }
+
+    /// The next block with these transactions, and a coinbase that leaves their fees.
+    pub(crate) fn block_of(&mut self, txs: &[Transaction]) -> Vec<u8> {
+        let claim = if self.height + 1 < CLAIMING_HEIGHTS { CLAIM_SAT } else { 0 };
+        self.block_claiming(claim, txs)
+    }
+
+    /// The same with a coinbase that claims this much.
+    pub(crate) fn block_claiming(&mut self, claim: i64, txs: &[Transaction]) -> Vec<u8> {
+        self.height += 1;
+        self.time += 60;
+        let mut script_sig = assay_consensus::commitment::height_prefix(self.height);
+        script_sig.extend([1, self.salt]);
+        let coinbase = coinbase_with(&script_sig).output(claim, &P2SH_TRUE).build();
+        let header = Header {
+            version: 0x2000_0000,
+            prev_block: self.tip,
+            merkle_root: [0; 32],
+            time: self.time,
+            bits: 0x207f_ffff,
+            nonce: 0,
+        };
+        let txs: Vec<&Transaction> = std::iter::once(&coinbase).chain(txs).collect();
+        let mut raw = block_bytes(header, txs);
+        super::chain::repair(&mut raw, &params());
+        self.tip = Block::parse(raw.clone(), Encoding::Segwit).unwrap().hash();
+        if claim > 0 {
+            let outpoint = OutPoint { txid: coinbase.view().txid(), vout: 0 };
+            self.immature.push_back((self.height + 100, outpoint));
+        }
+        while let Some((_, outpoint)) =
+            self.immature.pop_front_if(|(height, _)| *height <= self.height + 1)
+        {
+            self.coins.push_back((outpoint, CLAIM_SAT));
+        }
+        raw
+    }
+
+    /// `length` blocks with up to `count` transactions each.
+    pub(crate) fn branch(&mut self, length: u32, count: usize) -> Vec<Vec<u8>> {
+        (0..length).map(|_| self.block(count)).collect()
+    }
+}
+
+/// Spends outputs to [`P2SH_TRUE`], with a sequence number each.
+pub(crate) fn tx(inputs: &[(OutPoint, u32)], values: &[i64], lock_time: u32) -> Transaction {
+    let mut tx = TxBuilder::new(2).lock_time(lock_time);
+    for (outpoint, sequence) in inputs {
+        tx = tx.spend(*outpoint, &SPEND_P2SH_TRUE, *sequence);
+    }
+    values.iter().fold(tx, |tx, value| tx.output(*value, &P2SH_TRUE)).build()
+}

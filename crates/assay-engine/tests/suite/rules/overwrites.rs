@@ -1,0 +1,67 @@
+//! BIP30: no transaction may come again while outputs of its first appearance are unspent.
+//!
+//! On a chain without heights in coinbases (before BIP34) a coinbase can be repeated at will, and
+//! after it everything that descends from it.
+
+use assay_consensus::params::ChainParams;
+use assay_engine::Engine;
+use assay_wire::Transaction;
+
+use super::chain::{accept, coinbase, mature, open, refuse, spend};
+
+/// The regression-test chain with BIP34 out of reach.
+fn params() -> ChainParams {
+    let regtest = ChainParams::by_name("regtest").expect("a known chain");
+    regtest.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved")
+}
+
+fn refuse_repeat(engine: &Engine, txs: &[&Transaction]) {
+    let (reason, debug) = refuse(engine, txs);
+    assert_eq!((&*reason, &*debug), ("bad-txns-BIP30", "tried to overwrite transaction"));
+}
+
+#[test]
+fn a_coinbase_may_come_again_only_when_it_is_spent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path(), &params());
+    let twin = coinbase(1);
+    let child = spend(&twin, 900_000);
+    accept(&engine, &[&twin]);
+    refuse_repeat(&engine, &[&twin]);
+    mature(&engine, 1000);
+    refuse_repeat(&engine, &[&twin, &child]);
+    accept(&engine, &[&coinbase(2), &child]);
+    // Spent: the same transaction makes the same output once more.
+    accept(&engine, &[&twin]);
+    refuse_repeat(&engine, &[&twin]);
+    mature(&engine, 2000);
+    // And its child could be repeated too, were not the first one unspent.
+    refuse_repeat(&engine, &[&coinbase(3), &child]);
+    engine.shutdown().expect("an orderly end");
+    drop(engine);
+
+    // What has been repeated is known again after a restart.
+    let engine = open(folder.path(), &params());
+    refuse_repeat(&engine, &[&coinbase(5), &child]);
+    let grandchild = spend(&child, 800_000);
+    accept(&engine, &[&coinbase(3), &grandchild]);
+    accept(&engine, &[&coinbase(4), &child]);
+    engine.shutdown().expect("an orderly end");
+}
+
+#[test]
+fn an_ordinary_transaction_that_comes_again_overwrites_before_it_lacks_inputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path(), &params());
+    let root = coinbase(1);
+    let child = spend(&root, 900_000);
+    accept(&engine, &[&root]);
+    mature(&engine, 1000);
+    accept(&engine, &[&coinbase(2), &child]);
+    // Its inputs are gone, but Core looks for its outputs before anything else.
+    refuse_repeat(&engine, &[&coinbase(3), &child]);
+    let grandchild = spend(&child, 800_000);
+    accept(&engine, &[&coinbase(4), &grandchild]);
+    let (reason, _) = refuse(&engine, &[&coinbase(5), &child]);
+    assert_eq!(reason, "bad-txns-inputs-missingorspent");
+}

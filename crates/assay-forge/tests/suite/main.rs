@@ -1,0 +1,8 @@
+//! The forge from outside: chains, files and recipes.
+
+mod common;
+mod files;
+mod forged;
+mod history;
+mod recipes;
+mod scripts;

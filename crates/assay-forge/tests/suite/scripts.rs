@@ -1,0 +1,191 @@
+//! The script ledger against another way of making it, its samples, and its file.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::common::{Chain, bch, bitcoin, forged};
+use assay_forge::scripts::{ScriptChoice, ScriptLedger, ScriptLedgerError, ScriptRecord};
+use assay_forge::{ForgeOptions, Recipe};
+use assay_wire::{OutPoint, Txid};
+
+fn chain(recipe: &Recipe, distinct_keys: bool) -> Chain {
+    let scale = if recipe.name() == "bch-scaling" { 0.0002 } else { 0.01 };
+    forged(recipe, &ForgeOptions { scale, seed: 7, distinct_keys, ..ForgeOptions::default() })
+}
+
+fn read(chain: &Chain, choice: ScriptChoice) -> ScriptLedger {
+    ScriptLedger::read(chain.path(), choice, &mut |_, _| true).expect("a whole chain")
+}
+
+fn by_hash(ledger: &ScriptLedger) -> BTreeMap<[u8; 32], ScriptRecord> {
+    ledger.scripts().map(|script| (script.script_hash, script)).collect()
+}
+
+/// History as height, place in the block and txid; unspent outputs.
+type Plain = (BTreeSet<(u32, usize, Txid)>, BTreeSet<(OutPoint, u64)>);
+
+/// Histories as sets of (height, place in the block, txid), and unspent outputs, from whole blocks and a plain UTXO set.
+fn plainly(chain: &Chain) -> BTreeMap<[u8; 32], Plain> {
+    let mut scripts: BTreeMap<[u8; 32], Plain> = BTreeMap::new();
+    let mut made: HashMap<OutPoint, ([u8; 32], u64)> = HashMap::new();
+    for line in &chain.ledger.blocks {
+        let block = chain.block(line);
+        for (place, tx) in block.txs().enumerate() {
+            for (vout, output) in tx.outputs().enumerate() {
+                if output.script_pubkey.first() == Some(&0x6a) {
+                    continue;
+                }
+                let hash = assay_hash::sha256(output.script_pubkey);
+                let outpoint = OutPoint { txid: tx.txid(), vout: vout as u32 };
+                made.insert(outpoint, (hash, output.value as u64));
+                let script = scripts.entry(hash).or_default();
+                script.0.insert((line.height, place, tx.txid()));
+                script.1.insert((outpoint, output.value as u64));
+            }
+        }
+        for (place, tx) in block.txs().enumerate().skip(1) {
+            for input in tx.inputs() {
+                let (hash, value) = made[&input.prevout];
+                let script = scripts.get_mut(&hash).expect("it was paid");
+                script.0.insert((line.height, place, tx.txid()));
+                assert!(script.1.remove(&(input.prevout, value)), "spent once");
+            }
+        }
+    }
+    scripts
+}
+
+#[test]
+fn every_script_is_as_the_plain_way_has_it() {
+    for (recipe, distinct) in [(bch(), false), (bch(), true), (bitcoin(), false)] {
+        let chain = chain(&recipe, distinct);
+        let ledger =
+            read(&chain, ScriptChoice { scripts_max: usize::MAX / 4, ..ScriptChoice::default() });
+        assert!(!ledger.is_sample);
+        let (found, plain) = (by_hash(&ledger), plainly(&chain));
+        assert!(found.keys().eq(plain.keys()), "{recipe}: the same scripts");
+        assert_eq!(ledger.scripts_total, plain.len() as u64);
+        let mut unspent = 0;
+        for (hash, script) in &found {
+            let (history, coins) = &plain[hash];
+            let expected: Vec<_> =
+                history.iter().map(|(height, _, txid)| (*height, *txid)).collect();
+            let got: Vec<_> = script.history.iter().map(|tx| (tx.height, tx.txid)).collect();
+            assert_eq!(got, expected, "{recipe}");
+            let got: BTreeSet<_> = script
+                .unspent()
+                .map(|coin| (OutPoint { txid: coin.tx.txid, vout: coin.vout }, coin.value))
+                .collect();
+            assert_eq!(&got, coins, "{recipe}");
+            assert_eq!(script.balance(), coins.iter().map(|(_, value)| value).sum::<u64>());
+            unspent += got.len() as u64;
+        }
+        let tip = &chain.ledger.tip;
+        assert_eq!(unspent, tip.utxo_count, "{recipe}: all coins belong to a script");
+        assert_eq!(ledger.unspent_len(), tip.utxo_count);
+        assert_eq!(found.values().map(ScriptRecord::balance).sum::<u64>(), tip.utxo_amount);
+    }
+}
+
+#[test]
+fn samples_are_parts_of_the_whole() {
+    let chain = chain(&bch(), true);
+    let all = read(&chain, ScriptChoice { scripts_max: usize::MAX / 4, ..ScriptChoice::default() });
+    let whole = by_hash(&all);
+    let of = |scripts_max, entries_max, seed| {
+        read(&chain, ScriptChoice { scripts_max, entries_max, seed })
+    };
+    for seed in [1, 2] {
+        let sample = of(500, usize::MAX, seed);
+        assert_eq!((sample.len(), sample.sample_seed()), (500, Some(seed)));
+        for (hash, script) in by_hash(&sample) {
+            assert_eq!(script, whole[&hash], "seed {seed}");
+        }
+        let (estimate, exact) = (sample.scripts_total as f64, whole.len() as f64);
+        assert!((estimate / exact - 1.0).abs() < 0.25, "{estimate} of {exact}");
+        // A smaller sample of the same seed is a part of the larger one.
+        let larger = by_hash(&sample);
+        assert!(by_hash(&of(100, usize::MAX, seed)).keys().all(|hash| larger.contains_key(hash)));
+    }
+    assert_ne!(by_hash(&of(500, usize::MAX, 1)), by_hash(&of(500, usize::MAX, 2)));
+    // Bounded by entries, whole scripts are left out.
+    let bounded = of(usize::MAX / 4, 3000, 1);
+    assert!(bounded.is_sample && !bounded.is_empty());
+    let entries: usize =
+        bounded.scripts().map(|script| script.history.len() + script.coins.len()).sum();
+    assert!(entries <= 3000, "{entries}");
+    assert!(bounded.scripts().all(|script| script == whole[&script.script_hash]));
+}
+
+#[test]
+fn a_known_status() {
+    // Protocol documentation, "Status": SHA-256 of "txid:height:" of each entry.
+    let record = ScriptRecord { script_hash: [0; 32], history: Vec::new(), coins: Vec::new() };
+    assert_eq!(record.status(), None);
+    let chain = chain(&bitcoin(), false);
+    let ledger = read(&chain, ScriptChoice::default());
+    let script = ledger.scripts().max_by_key(|script| script.history.len()).expect("scripts");
+    let mut text = String::new();
+    for tx in &script.history {
+        text += &[tx.txid.to_string(), tx.height.to_string(), String::new()].join(":");
+    }
+    assert_eq!(script.status(), Some(assay_hash::sha256(text.as_bytes())));
+}
+
+#[test]
+fn the_file_says_what_the_ledger_says() {
+    let chain = chain(&bitcoin(), false);
+    let ledger = read(&chain, ScriptChoice::default());
+    let mut bytes = Vec::new();
+    ledger.write(true, &mut bytes).expect("memory takes it");
+    let text = String::from_utf8(bytes).expect("text");
+    let mut lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("each line is JSON"));
+    let first = lines.next().expect("a first line");
+    assert_eq!(first["kind"], "scripts");
+    assert_eq!(first["scripts"], ledger.len());
+    assert_eq!(first["tip_hash"], chain.ledger.tip.hash.as_str());
+    assert_eq!(first["unspent"], chain.ledger.tip.utxo_count);
+    let last = chain.ledger.blocks.last().expect("blocks");
+    let header = chain.block(last).header().to_bytes();
+    assert_eq!(first["tip_header"], faster_hex::hex_string(&header).as_str());
+    let scripts: Vec<ScriptRecord> = ledger.scripts().collect();
+    for (line, script) in lines.zip(&scripts) {
+        assert_eq!(line["script_hash"], Txid(script.script_hash).to_string().as_str());
+        assert_eq!(line["history"].as_array().map(Vec::len), Some(script.history.len()));
+        assert_eq!(line["coins"].as_array().map(Vec::len), Some(script.coins.len()));
+        let status = script.status().map(|status| faster_hex::hex_string(&status));
+        assert_eq!(line["status"].as_str(), status.as_deref());
+    }
+    assert_eq!(text.lines().count(), scripts.len() + 1);
+
+    let mut bytes = Vec::new();
+    ledger.write(false, &mut bytes).expect("memory takes it");
+    let text = String::from_utf8(bytes).expect("text");
+    for (line, script) in text.lines().skip(1).zip(&scripts) {
+        let line: serde_json::Value = serde_json::from_str(line).expect("each line is JSON");
+        assert_eq!(line["coins"].as_array().map(Vec::len), Some(script.unspent().count()));
+    }
+}
+
+#[test]
+fn damaged_chains_are_refused() {
+    let chain = chain(&bitcoin(), false);
+    let stopped =
+        ScriptLedger::read(chain.path(), ScriptChoice::default(), &mut |done, _| done < 9);
+    assert!(matches!(stopped, Err(ScriptLedgerError::Interrupted { height: 10 })));
+    let line = &chain.ledger.blocks[4];
+    let path = chain.path().join(&line.file);
+    let mut file = std::fs::read(&path).expect("a block file");
+    file[line.offset as usize + 70] ^= 1;
+    std::fs::write(&path, &file).expect("writable");
+    let error = ScriptLedger::read(chain.path(), ScriptChoice::default(), &mut |_, _| true);
+    assert!(matches!(error, Err(ScriptLedgerError::OtherBlock { height: 5, .. })));
+    file.truncate(line.offset as usize + 100);
+    std::fs::write(&path, &file).expect("writable");
+    let error = ScriptLedger::read(chain.path(), ScriptChoice::default(), &mut |_, _| true);
+    assert!(matches!(error, Err(ScriptLedgerError::Parse { height: 5, .. })));
+    std::fs::remove_file(&path).expect("removable");
+    let error = ScriptLedger::read(chain.path(), ScriptChoice::default(), &mut |_, _| true);
+    assert!(matches!(error, Err(ScriptLedgerError::Read { height: 1, .. })));
+}

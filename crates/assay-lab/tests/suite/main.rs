@@ -1,0 +1,4 @@
+//! The laboratory from outside: query load, logs.
+
+mod load;
+mod logs;

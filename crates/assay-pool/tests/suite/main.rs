@@ -1,0 +1,4 @@
+//! The pool from outside.
+
+mod ends;
+mod stress;

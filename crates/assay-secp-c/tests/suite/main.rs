@@ -1,0 +1,4 @@
+//! The C interface: its header, and a program in C.
+
+mod c_program;
+mod header;

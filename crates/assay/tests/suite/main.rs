@@ -1,0 +1,19 @@
+//! The program from outside: its commands as a user meets them.
+
+mod block_files;
+mod builds;
+mod chain;
+mod cli;
+mod emit;
+mod from_snapshot;
+mod index;
+mod mempool;
+mod network;
+mod panics;
+mod publish;
+mod resume;
+mod shard;
+mod shuffle;
+mod top;
+mod validate;
+mod wallet;

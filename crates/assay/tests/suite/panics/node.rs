@@ -1,0 +1,289 @@
+//! A node as a process, with everything switched on.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use assay_wire::p2p::{Locator, Message, NetAddress, Version};
+use assay_wire::{BlockHash, p2p::FrameHeader};
+use base64::Engine as _;
+use serde_json::{Value, json};
+
+use super::story::{End, Ended};
+
+/// A running node.
+pub(crate) struct Node {
+    child: Child,
+    dir: PathBuf,
+    rpc: SocketAddr,
+    electrum: SocketAddr,
+    p2p: SocketAddr,
+    agent: ureq::Agent,
+    authorization: String,
+    stderr: PathBuf,
+    /// What failed last.
+    last: String,
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub(crate) struct Exit {
+    pub(crate) status: Option<i32>,
+    pub(crate) stderr: String,
+}
+
+impl Node {
+    /// Starts a node over `dir` and waits until it answers; the process's end if it ends before that.
+    pub(crate) fn start(dir: &Path, variables: &[(&str, &OsStr)]) -> Result<Self, Exit> {
+        let [rpc, electrum, p2p] = free_addresses();
+        let stderr = dir.join("stderr");
+        let child = Command::new(env!("CARGO_BIN_EXE_assay"))
+            .args(["node", "--chain", "bch-regtest", "--db-cache", "1", "--electrum-rate", "0"])
+            .args(["--rpc", &rpc.to_string(), "--electrum", &electrum.to_string()])
+            .args(["--p2p", &p2p.to_string(), "--index", "--index-memory", "1", "--datadir"])
+            .arg(dir)
+            .envs(variables.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&stderr).expect("a file"))
+            .spawn()
+            .expect("the program starts");
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(Duration::from_mins(1)));
+        let (agent, authorization) = (config.build().new_agent(), String::new());
+        let dir = dir.to_owned();
+        let last = String::new();
+        let mut node = Self { child, dir, rpc, electrum, p2p, agent, authorization, stderr, last };
+        let start = Instant::now();
+        loop {
+            if node.child.try_wait().expect("it is our child").is_some() {
+                return Err(node.ended(Ended("the start".to_owned())));
+            }
+            if let Some(cookie) = node.cookie() {
+                let encoded = base64::engine::general_purpose::STANDARD.encode(cookie.trim());
+                node.authorization = format!("Basic {encoded}");
+                if node.call("getblockcount", &json!([])).is_ok_and(|answer| answer.is_ok()) {
+                    return Ok(node);
+                }
+            }
+            assert!(start.elapsed() < PATIENCE, "the node does not answer");
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn cookie(&self) -> Option<String> {
+        let pid = fs::read_to_string(self.dir.join("regtest/bitcoind.pid")).ok()?;
+        // Else it is left from a process that was ended.
+        let is_own = pid.trim() == self.child.id().to_string();
+        is_own.then(|| fs::read_to_string(self.dir.join("regtest/.cookie")).ok()).flatten()
+    }
+
+    /// Calls a method: its result or the error object; `Err` where no answer comes.
+    pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Result<Value, Value>, Ended> {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let answer = self
+            .agent
+            .post(format!("http://{}/", self.rpc))
+            .header("authorization", &self.authorization)
+            .send(body.to_string())
+            .map_err(|error| Ended(format!("{method}: {error}")))?;
+        let text = answer.into_body().with_config().limit(64 << 20).read_to_string();
+        let mut reply: Value = text
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .ok_or_else(|| Ended(format!("the answer to {method}")))?;
+        Ok(match reply.get_mut("error") {
+            Some(error) if !error.is_null() => Err(error.take()),
+            _ => Ok(reply["result"].take()),
+        })
+    }
+
+    /// Calls a method that must succeed as long as the node lives.
+    pub(crate) fn get(&self, method: &str, params: &Value) -> Result<Value, Ended> {
+        let answer = self.call(method, params)?;
+        Ok(answer.unwrap_or_else(|error| panic!("{method} {params}: {error}")))
+    }
+
+    /// Stops the node properly; what it had to say at its end.
+    pub(crate) fn stop(mut self) -> Result<End, Exit> {
+        let end = self.end();
+        let asked = end.is_ok() && self.call("stop", &json!([])).is_ok();
+        let status = self.wait();
+        match end {
+            Ok(end) if asked && status == Some(0) => Ok(end),
+            _ => Err(Exit { status, stderr: self.stderr() }),
+        }
+    }
+
+    fn end(&self) -> Result<End, Ended> {
+        let set = self.get("gettxoutsetinfo", &json!(["muhash"]))?;
+        let tips = self.get("getchaintips", &json!([]))?;
+        let index = self.index_answers(set["height"].as_u64().expect("a height"))?;
+        Ok(End { set: muhash(&set), tips, index })
+    }
+
+    /// The end of the process, which must be near, since `lost` failed.
+    pub(crate) fn ended(mut self, Ended(lost): Ended) -> Exit {
+        self.last = lost;
+        let status = self.wait();
+        Exit { status, stderr: self.stderr() }
+    }
+
+    fn stderr(&self) -> String {
+        fs::read_to_string(&self.stderr).unwrap_or_default()
+    }
+
+    fn wait(&mut self) -> Option<i32> {
+        let start = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                return status.code();
+            }
+            assert!(start.elapsed() < PATIENCE, "the node neither answers nor ends: {}", self.last);
+            thread::sleep(PAUSE);
+        }
+    }
+
+    /// Connects to one of the services; the node answers calls before they start.
+    fn connect(&self, address: SocketAddr) -> Result<TcpStream, Ended> {
+        let start = Instant::now();
+        loop {
+            match TcpStream::connect(address) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(PATIENCE)).expect("a socket option");
+                    return Ok(stream);
+                }
+                Err(_) if start.elapsed() < PATIENCE => thread::sleep(PAUSE),
+                Err(error) => return Err(lost("connecting")(error)),
+            }
+            TcpStream::connect(self.rpc).map_err(lost("waiting for a service"))?;
+        }
+    }
+
+    /// An Electrum client.
+    pub(crate) fn electrum(&self) -> Result<Electrum, Ended> {
+        let stream = self.connect(self.electrum)?;
+        let mut client = Electrum { stream: BufReader::new(stream) };
+        client.call("server.version", &json!(["test", "1.4"]))?;
+        Ok(client)
+    }
+
+    /// What the index says about some scripts, when it is at the tip.
+    fn index_answers(&self, height: u64) -> Result<Vec<Value>, Ended> {
+        let mut client = self.electrum()?;
+        let start = Instant::now();
+        let tip = self.get("getbestblockhash", &json!([]))?;
+        let header = self.get("getblockheader", &json!([tip, false]))?;
+        while client.call("blockchain.headers.subscribe", &json!([]))?["hex"] != header {
+            assert!(start.elapsed() < PATIENCE, "the index does not come to height {height}");
+            thread::sleep(PAUSE);
+        }
+        let mut answers = Vec::new();
+        for script in super::story::scripts() {
+            for method in ["get_history", "get_balance", "listunspent", "subscribe"] {
+                let method = format!("blockchain.scripthash.{method}");
+                answers.push(client.call(&method, &json!([script]))?);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Shakes hands as a peer, and asks for headers and for a block.
+    pub(crate) fn visit(&self, block: BlockHash) -> Result<(), Ended> {
+        let mut stream = self.connect(self.p2p)?;
+        let version = Message::Version(Version {
+            version: 70016,
+            services: 0,
+            time: 1_700_000_000,
+            receiver: NetAddress::default(),
+            sender: NetAddress::default(),
+            nonce: 1,
+            user_agent: b"/test:1/",
+            start_height: 0,
+            relay: Some(true),
+        });
+        let locator = Locator { version: 70016, hashes: [][..].into(), stop: block };
+        for message in [version, Message::Verack, Message::GetHeaders(locator)] {
+            stream.write_all(&message.to_bytes(MAGIC)).map_err(lost("a message of a peer"))?;
+        }
+        while receive(&mut stream)? != "headers" {}
+        Ok(())
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Both fail only when it is gone, which is what is wanted.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The name of the next message.
+fn receive(stream: &mut TcpStream) -> Result<String, Ended> {
+    use std::io::Read as _;
+    let mut head = [0; 24];
+    stream.read_exact(&mut head).map_err(lost("a message to a peer"))?;
+    let header = FrameHeader::parse(&head, MAGIC, 1 << 23).expect("a frame");
+    let mut payload = vec![0; header.length as usize];
+    stream.read_exact(&mut payload).map_err(lost("a message to a peer"))?;
+    Ok(header.command.to_string())
+}
+
+/// A connection to the Electrum server.
+pub(crate) struct Electrum {
+    stream: BufReader<TcpStream>,
+}
+
+impl Electrum {
+    /// Asks, and passes notifications over.
+    pub(crate) fn call(&mut self, method: &str, params: &Value) -> Result<Value, Ended> {
+        let request = json!({"id": 1, "method": method, "params": params}).to_string() + "\n";
+        self.stream.get_mut().write_all(request.as_bytes()).map_err(lost(method))?;
+        loop {
+            let line = self.line(method)?;
+            let mut reply: Value = serde_json::from_str(&line).expect("a line is JSON");
+            if reply.get("id").is_some() {
+                return Ok(reply["result"].take());
+            }
+        }
+    }
+
+    /// Waits for a notification.
+    pub(crate) fn notification(&mut self) -> Result<(), Ended> {
+        self.line("a notification").map(|_| ())
+    }
+
+    fn line(&mut self, what: &str) -> Result<String, Ended> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line).map_err(lost(what))? {
+            0 => Err(Ended(format!("{what}: closed"))),
+            _ => Ok(line),
+        }
+    }
+}
+
+fn lost(what: &str) -> impl Fn(std::io::Error) -> Ended {
+    move |error| Ended(format!("{what}: {error}"))
+}
+
+/// Tip and hash of the coins.
+pub(crate) fn muhash(set: &Value) -> (String, String) {
+    let text = |field: &str| set[field].as_str().expect("text").to_owned();
+    (text("bestblock"), text("muhash"))
+}
+
+fn free_addresses() -> [SocketAddr; 3] {
+    // Held together, so that they differ.
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    listeners.map(|listener| listener.local_addr().expect("bound"))
+}
+
+const MAGIC: [u8; 4] = [0xda, 0xb5, 0xbf, 0xfa];
+const PATIENCE: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(5);

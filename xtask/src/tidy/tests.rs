@@ -1,0 +1,80 @@
+//! Integration tests of a crate are modules of one program, `tests/suite/main.rs`, because each program is linked with all that
+//! is below it. Others are named in the crate's `Cargo.toml`, with the reason.
+
+use std::path::{Path, PathBuf};
+
+use super::{is_rust, read};
+
+/// Finds tests that would be a program of their own, and files of the suite that no `mod` reaches: their tests would not run.
+pub(super) fn check(
+    root: &Path,
+    sources: &[PathBuf],
+    findings: &mut Vec<String>,
+) -> anyhow::Result<()> {
+    for path in sources.iter().filter(|path| is_rust(path)) {
+        let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+        let ["crates", krate, "tests", rest @ ..] = &parts[..] else { continue };
+        let program = match rest {
+            [file] => file.strip_suffix(".rs"),
+            [folder, "main.rs"] => Some(*folder),
+            _ => None,
+        };
+        if let Some(program) = program {
+            let manifest = read(&root.join("crates").join(krate).join("Cargo.toml"))?;
+            let entry = format!("[[test]]\nname = \"{program}\"\n");
+            if program != "suite" && !manifest.contains(&entry) {
+                findings.push(format!("{} is no module of tests/suite/main.rs", path.display()));
+            }
+            continue;
+        }
+        let parent = parent(path);
+        let is_reached = parent.is_some_and(|(name, parents)| {
+            let declared = |text: String| {
+                let ends = format!("mod {name};");
+                text.lines().any(|line| line.trim_start().ends_with(&ends))
+            };
+            parents.iter().any(|parent| read(&root.join(parent)).is_ok_and(declared))
+        });
+        if !is_reached {
+            findings.push(format!("{}: no file declares this module", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// A module's name, and the files that may declare it.
+fn parent(path: &Path) -> Option<(&str, [PathBuf; 3])> {
+    let folder = path.parent()?;
+    let stem = path.file_stem()?.to_str()?;
+    let (name, above) = if stem == "mod" {
+        (folder.file_name()?.to_str()?, folder.parent()?)
+    } else {
+        (stem, folder)
+    };
+    Some((name, [above.join("main.rs"), above.join("mod.rs"), above.with_extension("rs")]))
+}
+
+#[cfg(test)]
+mod checks {
+    use super::*;
+
+    #[test]
+    fn names_and_parents_of_modules() {
+        let of = |path: &'static str| {
+            let (name, parents) = parent(Path::new(path)).expect("a module");
+            (name, parents.map(|parent| parent.display().to_string()))
+        };
+        assert_eq!(
+            of("suite/a.rs"),
+            ("a", ["suite/main.rs", "suite/mod.rs", "suite.rs"].map(str::to_owned))
+        );
+        assert_eq!(
+            of("suite/b/mod.rs"),
+            ("b", ["suite/main.rs", "suite/mod.rs", "suite.rs"].map(str::to_owned))
+        );
+        assert_eq!(
+            of("suite/b/c.rs"),
+            ("c", ["suite/b/main.rs", "suite/b/mod.rs", "suite/b.rs"].map(str::to_owned))
+        );
+    }
+}
