@@ -9,14 +9,16 @@ use super::settings::{MAIN, Settings};
 /// Core's names of its chains.
 pub(crate) const NAMES: [&str; 5] = ["regtest", "signet", "test", "testnet4", MAIN];
 
+/// Core's switches that choose a chain.
+pub(crate) const SWITCHES: [&str; 4] = ["regtest", "signet", "testnet", "testnet4"];
+
 /// The name of the chain that is asked for.
 ///
 /// # Errors
 /// More than one is.
 pub(crate) fn name(settings: &Settings) -> anyhow::Result<String> {
     // Before the chain is known no section is.
-    let switches = ["regtest", "signet", "testnet", "testnet4"];
-    let on: Vec<&str> = switches.into_iter().filter(|name| settings.chain_flag(name)).collect();
+    let on: Vec<&str> = SWITCHES.into_iter().filter(|name| settings.chain_flag(name)).collect();
     let named = settings.text("chain");
     match (named, on.as_slice()) {
         (None, []) => Ok(MAIN.to_owned()),
@@ -34,14 +36,22 @@ pub(crate) fn is_known_to_core(params: &ChainParams) -> bool {
     NAMES.contains(&params.name)
 }
 
+/// The rules of one of Core's chains, by Core's name.
+///
+/// # Errors
+/// In Core's words.
+pub(crate) fn known(name: &str) -> anyhow::Result<ChainParams> {
+    let params = NAMES.contains(&name).then(|| ChainParams::by_name(name)).flatten();
+    params.ok_or_else(|| anyhow!("Unknown chain {name}."))
+}
+
 /// Chooses the chain, so that its section counts, and gives its rules.
 ///
 /// # Errors
 /// In Core's words.
 pub(crate) fn params(settings: &mut Settings) -> anyhow::Result<ChainParams> {
     let name = name(settings)?;
-    let params = NAMES.contains(&name.as_str()).then(|| ChainParams::by_name(&name)).flatten();
-    let mut params = params.ok_or_else(|| anyhow!("Unknown chain {name}."))?;
+    let mut params = known(&name)?;
     settings.section = name;
     if params.name == "signet" {
         params = signet(settings)?.unwrap_or(params);

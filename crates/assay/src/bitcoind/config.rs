@@ -67,26 +67,27 @@ impl Loaded {
     }
 }
 
-/// Settings and data directory as a client of a running node reads them. The chains of BCH, which Core does not know, have no
-/// configuration file.
+/// Settings, chain and data directory as a client of a running node reads them. The chains of BCH, which Core does not know, have
+/// no configuration file; only the command line can name them.
 ///
 /// # Errors
 /// In Core's words.
 pub(super) fn read_for_client(
     line: CommandLine,
-    params: &ChainParams,
     notes: &mut Notes,
-) -> anyhow::Result<(Settings, PathBuf)> {
+) -> anyhow::Result<(Settings, ChainParams, PathBuf)> {
     let mut settings = Settings::new(line.values);
     let first_dir = datadir(&settings)?;
-    if !chain::is_known_to_core(params) {
-        return Ok((settings, first_dir));
+    let named = settings.text("chain").and_then(|name| ChainParams::by_name(&name));
+    if let Some(params) = named.filter(|params| !chain::is_known_to_core(params)) {
+        return Ok((settings, params, first_dir));
     }
     let conf_path = conf_path(&settings, &first_dir);
     read_files(&mut settings, conf_path.as_deref(), &mut Sections::new(), notes)?;
-    settings.section = chain::name(&settings)?;
+    let params = chain::known(&chain::name(&settings)?)?;
+    settings.section = params.name.to_owned();
     let datadir = datadir(&settings)?;
-    Ok((settings, datadir))
+    Ok((settings, params, datadir))
 }
 
 /// The name of the data directory that an option gives.

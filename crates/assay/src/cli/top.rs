@@ -12,9 +12,10 @@ use clap::Args;
 /// renewed in place; otherwise a line is printed each time. Ctrl-C ends it.
 #[derive(Debug, Args)]
 pub(crate) struct TopArguments {
-    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest.
-    #[arg(long, value_name = "NAME", default_value = "main")]
-    pub(crate) chain: String,
+    /// Chain: main, test (or testnet3), testnet4, signet, regtest or bch-regtest [default: the chain in
+    /// bitcoin.conf, or main].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chain: Option<String>,
     /// Data folder of the node [default: ~/.bitcoin].
     #[arg(long, value_name = "DIR")]
     pub(crate) datadir: Option<PathBuf>,

@@ -14,8 +14,12 @@ fn node(dir: &Path) -> Node {
 }
 
 fn top(dir: &Path, arguments: &[&str]) -> Output {
+    top_of_any_chain(dir, &[&["--chain", "regtest"], arguments].concat())
+}
+
+fn top_of_any_chain(dir: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_assay"))
-        .args(["top", "--chain", "regtest", "--datadir"])
+        .args(["top", "--datadir"])
         .arg(dir)
         .args(arguments)
         .env_remove("ASSAY_RPC_PASSWORD")
@@ -46,6 +50,24 @@ fn a_node_is_shown_as_json_and_as_lines() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains("blocks=0 headers=0 peers=0 mempool=0"), "{}", lines[0]);
     assert!(lines[1].contains("blocks_per_s=0.0"), "{}", lines[1]);
+    node.stop_handle().stop();
+    node.wait().expect("the node stops");
+}
+
+#[test]
+fn the_chain_is_the_one_in_the_configuration() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let node = node(dir.path());
+    let port = node.rpc_addresses()[0].port();
+    for chain in ["regtest=1", "chain=regtest"] {
+        let text = format!("{chain}\n[regtest]\nrpcport={port}\n[main]\nrpcport=1\n");
+        std::fs::write(dir.path().join("bitcoin.conf"), text).expect("written");
+        for arguments in [&["--json"][..], &["--chain", "regtest", "--json"]] {
+            let snapshot = stdout(&top_of_any_chain(dir.path(), arguments));
+            let snapshot: serde_json::Value = serde_json::from_str(&snapshot).expect("JSON");
+            assert_eq!(snapshot["chain"]["name"], "regtest", "{chain}");
+        }
+    }
     node.stop_handle().stop();
     node.wait().expect("the node stops");
 }

@@ -5,8 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
-use assay_engine::ChainParams;
+use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use crate::bitcoind::ClientSettings;
@@ -26,11 +25,8 @@ impl Client {
     /// # Errors
     /// When there are no credentials for it.
     pub(super) fn find(arguments: &TopArguments) -> anyhow::Result<Self> {
-        let params = ChainParams::by_name(&arguments.chain).ok_or_else(|| {
-            let known = ChainParams::NAMES.join(", ");
-            anyhow!("unknown chain `{}`; known are {known}", arguments.chain)
-        })?;
-        let settings = ClientSettings::read(&params, arguments.datadir.as_deref())?;
+        let (chain, datadir) = (arguments.chain.as_deref(), arguments.datadir.as_deref());
+        let settings = ClientSettings::read(chain, datadir)?;
         let default = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.rpc_port));
         let given = arguments.rpc_user.clone().zip(arguments.rpc_password.clone());
         let credentials = match given.or(settings.password) {
