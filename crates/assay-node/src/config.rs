@@ -136,7 +136,7 @@ pub struct RpcConfig {
     pub cookie_mode: u32,
     /// Which methods users may call.
     pub whitelist: Whitelist,
-    /// Fields of results that are shown though they are going away (Core's `-deprecatedrpc`).
+    /// Fields of results that are shown in an older form (Core's `-deprecatedrpc`).
     pub deprecated: Vec<String>,
     /// Whether the same server answers REST requests, which need no credentials (Core's `-rest`).
     pub rest: bool,

@@ -414,7 +414,7 @@ impl BlockStore {
         Ok(raw)
     }
 
-    /// Reads `length` bytes from `offset` of a block, such as one transaction, without checking anything.
+    /// Reads `length` bytes from `offset` of a block, such as one transaction, and checks its framing alone.
     ///
     /// # Errors
     /// [`BlockFileError::Size`] if the part is not inside the block; damage; or an I/O error.
@@ -435,13 +435,16 @@ impl BlockStore {
     pub fn cached_block_part(&self, pos: BlockPos, offset: u32, length: u32) -> Option<Vec<u8>> {
         check_part(pos, offset, u64::from(length)).ok()?;
         let file = self.open_handle(FileId::Block(pos.file))?;
-        let at = u64::from(pos.offset) + u64::from(offset);
-        let mut part = vec![0u8; length as usize];
-        if !file.read_cached_at(&mut part, at) {
-            return None;
-        }
-        self.key.apply(&mut part, at);
-        Some(part)
+        let read = |length: usize, at: u64| {
+            let mut bytes = vec![0u8; length];
+            file.read_cached_at(&mut bytes, at).then(|| {
+                self.key.apply(&mut bytes, at);
+                bytes
+            })
+        };
+        let start = u64::from(pos.offset).checked_sub(FRAME_BYTES as u64)?;
+        read(FRAME_BYTES, start).filter(|frame| *frame == self.frame(pos.size))?;
+        read(length as usize, u64::from(pos.offset) + u64::from(offset))
     }
 
     /// [`BlockStore::read_block_part`] into memory that is there.
@@ -456,8 +459,15 @@ impl BlockStore {
     ) -> Result<(), BlockFileError> {
         check_part(pos, offset, part.len() as u64)?;
         let id = FileId::Block(pos.file);
-        let at = u64::from(pos.offset) + u64::from(offset);
-        self.read(id, &*self.handle(id, false)?, part, at)
+        let file = self.open_record(id, u64::from(pos.offset), pos.size)?;
+        self.read(id, &*file, part, u64::from(pos.offset) + u64::from(offset))?;
+        // For those who ask for a part that is in memory.
+        let mut handles = self.handles();
+        if handles.len() >= HANDLES_MAX {
+            handles.clear();
+        }
+        handles.entry(id).or_insert(file);
+        Ok(())
     }
 
     /// Appends the undo data of the block `block_hash`, with a checksum over both. It goes to a file whose number is at least
@@ -564,7 +574,7 @@ impl BlockStore {
         Ok(())
     }
 
-    /// Checks the framing at `offset - 8` and returns `length` bytes from `offset`.
+    /// `length` bytes from `offset` of a record whose framing is checked.
     fn read_record(
         &self,
         id: FileId,
@@ -572,6 +582,20 @@ impl BlockStore {
         size: u32,
         length: usize,
     ) -> Result<Vec<u8>, BlockFileError> {
+        let file = self.open_record(id, offset, size)?;
+        let mut data = vec![0u8; length];
+        self.read(id, &*file, &mut data, offset)?;
+        Ok(data)
+    }
+
+    /// Opens a file and checks the framing at `offset - 8`: what is gone or was never written, such as space that the file
+    /// system has set aside, is an error and not zeros.
+    fn open_record(
+        &self,
+        id: FileId,
+        offset: u64,
+        size: u32,
+    ) -> Result<Arc<dyn IoFile>, BlockFileError> {
         point(Point::ArchiveRead);
         let wrong = || BlockFileError::Framing { path: self.path(id), offset, size };
         let start = offset.checked_sub(FRAME_BYTES as u64).ok_or_else(wrong)?;
@@ -588,9 +612,7 @@ impl BlockStore {
         if frame != self.frame(size) {
             return Err(wrong());
         }
-        let mut data = vec![0u8; length];
-        self.read(id, &*file, &mut data, offset)?;
-        Ok(data)
+        Ok(file)
     }
 
     fn read(
@@ -637,8 +659,12 @@ impl BlockStore {
         handles.get(&id).map(Arc::clone)
     }
 
+    fn handles(&self) -> MutexGuard<'_, HashMap<FileId, Arc<dyn IoFile>>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn handle(&self, id: FileId, create: bool) -> Result<Arc<dyn IoFile>, BlockFileError> {
-        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut handles = self.handles();
         if let Some(file) = handles.get(&id) {
             return Ok(Arc::clone(file));
         }

@@ -181,11 +181,19 @@ impl Engine {
         work / f64::from(high - low)
     }
 
-    /// How far the deployments that miners signal have come for a block; `None` for an unknown one.
+    /// State of the chain's deployments (BIP9) for a block; `None` for an unknown block.
     pub fn deployments(&self, hash: &BlockHash) -> Option<Vec<DeploymentInfo>> {
+        self.deployments_among(hash, &self.chain.params().deployments)
+    }
+
+    /// State of any deployments for a block, also of those whose rules no longer depend on signals; `None` for an unknown block.
+    pub fn deployments_among(
+        &self,
+        hash: &BlockHash,
+        deployments: &[Deployment],
+    ) -> Option<Vec<DeploymentInfo>> {
         let state = self.lock();
         let id = state.tree.find(hash)?;
-        let deployments = &self.chain.params().deployments;
         Some(deployments.iter().map(|one| deployment_info(&state.tree, id, one)).collect())
     }
 

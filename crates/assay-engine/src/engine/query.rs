@@ -126,9 +126,9 @@ impl Engine {
         self.lock_tree().coins.usage()
     }
 
-    /// Bytes that blocks, undo data and coins take on disk.
-    pub fn disk_bytes(&self) -> u64 {
-        self.chain.blocks.bytes() + self.lock_tree().coins.disk_bytes()
+    /// Bytes that blocks and undo data take on disk (Core's `size_on_disk`).
+    pub fn archive_bytes(&self) -> u64 {
+        self.chain.blocks.bytes()
     }
 
     /// The undo data of a connected block, as it is stored.
@@ -139,7 +139,7 @@ impl Engine {
         self.read_data(hash, |node| node.undo, |pos| self.chain.blocks.read_undo(pos, hash))
     }
 
-    /// `length` bytes from `offset` of a stored block, unchecked.
+    /// `length` bytes from `offset` of a stored block, of which the framing alone is checked.
     ///
     /// # Errors
     /// When they cannot be read, or the block is shorter.

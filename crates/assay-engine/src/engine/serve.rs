@@ -86,7 +86,7 @@ impl Engine {
         Some((place(&state.tree, id), is_valid))
     }
 
-    /// Fills `out` with the bytes of a block from `offset` on, unchecked.
+    /// Fills `out` with the bytes of a block from `offset` on, of which the framing alone is checked.
     ///
     /// # Errors
     /// When they cannot be read, or the block is shorter.

@@ -31,11 +31,13 @@ pub(crate) fn encode(params: &ChainParams, destination: Destination<'_>) -> Stri
 }
 
 fn base58_check(version: u8, payload: &[u8]) -> String {
-    let mut data = vec![version];
-    data.extend_from_slice(payload);
-    let checksum = Sha256::digest(Sha256::digest(&data));
-    data.extend_from_slice(&checksum[..4]);
-    base58(&data)
+    base58_check_encode(&[&[version], payload].concat())
+}
+
+/// Data with their checksum in base 58.
+pub(super) fn base58_check_encode(data: &[u8]) -> String {
+    let checksum = Sha256::digest(Sha256::digest(data));
+    base58(&[data, &checksum[..4]].concat())
 }
 
 fn base58(data: &[u8]) -> String {

@@ -94,7 +94,7 @@ pub(super) const GETBLOCKCHAININFO: Method = Method {
   \"verificationprogress\" : n,             (numeric) Estimate of the share of the chain that is verified, 0 to 1
   \"initialblockdownload\" : true|false,    (boolean) Whether no tip since the start had the minimum chain work and was at most a day old
   \"chainwork\" : \"hex\",                    (string) Work of the active chain
-  \"size_on_disk\" : n,                     (numeric) Bytes of block, undo and coin data on disk
+  \"size_on_disk\" : n,                     (numeric) Bytes of block and undo data on disk
   \"pruned\" : true|false,                  (boolean) Whether old blocks are deleted
   \"pruneheight\" : n,                      (numeric, optional) Lowest height from which all blocks are there; with -prune
   \"automatic_pruning\" : true|false,       (boolean, optional) Whether they are deleted without pruneblockchain; with -prune
@@ -189,7 +189,7 @@ const TIP_RESULT: &str = "\
 pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     let tip = node.engine.tip();
-    let size = node.engine.disk_bytes();
+    let size = node.engine.archive_bytes();
     let mut object = Json::new(out).object();
     object.key("chain").string(params.rpc_name);
     object.key("blocks").int(tip.height);

@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::table::{self, Kind, Method, Need, optional};
-use super::{Job, Node};
+use super::{Job, Node, bad};
 use crate::jsonrpc::{Json, RpcError};
 
 pub(super) const HELP: Method = Method {
@@ -25,10 +25,9 @@ pub(super) const HELP: Method = Method {
         Ok(Job::call(args, move |_, out| {
             let text = match command.as_deref() {
                 None | Some("") => table::overview(),
-                Some(name) => match table::find(name) {
-                    Some(method) => method.help(),
-                    None => format!("help: unknown command: {name}"),
-                },
+                Some(name) => {
+                    table::explain(name).unwrap_or_else(|| format!("help: unknown command: {name}"))
+                }
             };
             Json::new(out).string(&text);
             Ok(())
@@ -99,7 +98,12 @@ pub(super) const GETMEMORYINFO: Method = Method {
     name: "getmemoryinfo",
     category: "control",
     about: "Memory that the coins take. There are no secrets, so there is no locked memory.",
-    args: &[],
+    args: &[optional(
+        "mode",
+        Kind::Text,
+        Need::Default("\"stats\""),
+        "\"stats\"; there is no \"mallocinfo\"",
+    )],
     result: "\
 {                          (json object)
   \"locked\" : {             (json object) Always zeros
@@ -116,7 +120,11 @@ pub(super) const GETMEMORYINFO: Method = Method {
   }
 }",
     example: "",
-    prepare: |_, args| Ok(Job::call(args, memory_info)),
+    prepare: |_, args| match args.optional_string(0)?.as_deref() {
+        None | Some("stats") => Ok(Job::call(args, memory_info)),
+        Some("mallocinfo") => Err(bad("mallocinfo mode not available")),
+        Some(mode) => Err(bad(format!("unknown mode {mode}"))),
+    },
 };
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]

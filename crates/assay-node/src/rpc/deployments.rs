@@ -1,8 +1,9 @@
 //! Soft forks and how far they have come.
 
 use assay_consensus::script::Flags;
-use assay_consensus::versionbits::DeploymentState;
+use assay_consensus::versionbits::{Deployment, DeploymentState};
 use assay_engine::DeploymentInfo;
+use assay_wire::BlockHash;
 
 use super::table::{Kind, Method, Need, optional};
 use super::{Job, Node, block_not_found};
@@ -58,11 +59,7 @@ pub(super) const GETDEPLOYMENTINFO: Method = Method {
     },
 };
 
-pub(super) fn info(
-    node: &Node<'_>,
-    hash: &assay_wire::BlockHash,
-    out: &mut Vec<u8>,
-) -> Result<(), RpcError> {
+pub(super) fn info(node: &Node<'_>, hash: &BlockHash, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
     let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
     let deployments = node.engine.deployments(hash).ok_or_else(block_not_found)?;
@@ -102,16 +99,48 @@ pub(super) fn info(
         entry.end();
     }
     for one in deployments.iter().filter(|one| one.deployment.start_time.is_some()) {
-        let mut entry = list.key(one.deployment.name).object();
-        write_bip9(one, next, &mut entry);
-        entry.end();
+        write_bip9(one, next, list.key(one.deployment.name).object());
+    }
+    if heights.segwit != u32::MAX {
+        write_taproot(node, hash, next, list.key("taproot").object())?;
     }
     list.end();
     object.end();
     Ok(())
 }
 
-fn write_bip9(info: &DeploymentInfo, next_height: u32, object: &mut Object<'_>) {
+/// Taproot as release 31 answers: by the signals of 2021 where there were any, and as always active on the other chains.
+fn write_taproot(
+    node: &Node<'_>,
+    hash: &BlockHash,
+    next_height: u32,
+    mut object: Object<'_>,
+) -> Result<(), RpcError> {
+    let signalled = match node.rpc.params.name {
+        "main" => TAPROOT,
+        "test" => Deployment { min_activation_height: 0, threshold: 1512, ..TAPROOT },
+        _ => {
+            object.key("type").string("bip9");
+            object.key("height").int(0);
+            object.key("active").bool(true);
+            let mut bip9 = object.key("bip9").object();
+            bip9.key("start_time").int(ALWAYS_ACTIVE);
+            bip9.key("timeout").int(i64::MAX);
+            bip9.key("min_activation_height").int(0);
+            bip9.key("status").string(DeploymentState::Active.name());
+            bip9.key("since").int(0);
+            bip9.key("status_next").string(DeploymentState::Active.name());
+            bip9.end();
+            object.end();
+            return Ok(());
+        }
+    };
+    let found = node.engine.deployments_among(hash, &[signalled]).ok_or_else(block_not_found)?;
+    write_bip9(&found[0], next_height, object);
+    Ok(())
+}
+
+fn write_bip9(info: &DeploymentInfo, next_height: u32, mut object: Object<'_>) {
     let DeploymentInfo { deployment, state, next_state, since, signals } = info;
     object.key("type").string("bip9");
     let is_active_next = *next_state == DeploymentState::Active;
@@ -149,4 +178,20 @@ fn write_bip9(info: &DeploymentInfo, next_height: u32, object: &mut Object<'_>) 
         bip9.key("signalling").string(&marks);
     }
     bip9.end();
+    object.end();
 }
+
+/// The signals for taproot on the main chain (Bitcoin Core 31, `kernel/chainparams.cpp`).
+const TAPROOT: Deployment = Deployment {
+    name: "taproot",
+    bit: 2,
+    start_time: Some(1_619_222_400),
+    timeout: Some(1_628_640_000),
+    min_activation_height: 709_632,
+    period: 2016,
+    threshold: 1815,
+    is_optional: true,
+};
+
+/// Core's `BIP9Deployment::ALWAYS_ACTIVE`.
+const ALWAYS_ACTIVE: i32 = -1;

@@ -26,6 +26,7 @@ pub(super) const GETMEMPOOLINFO: Method = Method {
   \"minrelaytxfee\" : n,           (numeric) Least fee rate that is ever admitted
   \"incrementalrelayfee\" : n,     (numeric) What a replacement must pay beyond what it replaces, per 1,000 virtual bytes
   \"unbroadcastcount\" : n,        (numeric) Transactions that were handed in here and that no peer has fetched
+  \"fullrbf\" : true,              (boolean, optional) Whether transactions are replaced that do not signal it (BIP125); absent where none is
   \"permitbaremultisig\" : true,   (boolean) Whether bare multi-signature outputs are relayed
   \"maxdatacarriersize\" : n,      (numeric) Most bytes of a data output
   \"limitclustercount\" : n,       (numeric, optional) Most transactions that may be connected
@@ -100,6 +101,7 @@ pub(super) const GETMEMPOOLENTRY: Method = Method {
   },
   \"depends\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions it spends
   \"spentby\" : [ \"hex\", ... ],    (json array) Unconfirmed transactions that spend it
+  \"bip125-replaceable\" : true|false, (boolean, optional) Whether it or an unconfirmed ancestor signals that it may be replaced
   \"unbroadcast\" : true|false     (boolean) Whether it was handed in here and no peer has fetched it
 }",
     example: "\"mytxid\"",
@@ -110,8 +112,7 @@ pub(super) const GETMEMPOOLENTRY: Method = Method {
             let entry = node.engine.mempool_entry(&txid).ok_or_else(missing)?;
             let relatives = Relatives::of_one(node, &entry);
             let mut object = Json::new(out).object();
-            write_entry(&entry, relatives.as_ref(), &mut object);
-            write_replaceable(node, &entry, &mut object);
+            write_entry(node, &entry, relatives.as_ref(), &mut object);
             object.end();
             Ok(())
         }))
@@ -135,6 +136,9 @@ pub(super) fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let policy = node.engine.config().policy;
     object.key("incrementalrelayfee").amount(policy.incremental_fee_sat_per_kvb.cast_signed());
     object.key("unbroadcastcount").count(info.unbroadcast);
+    if node.rpc.params.cash.is_none() {
+        object.key("fullrbf").bool(true);
+    }
     object.key("permitbaremultisig").bool(policy.permit_bare_multisig);
     object.key("maxdatacarriersize").count(policy.data_carrier_bytes_max);
     if let Some(count) = info.cluster_count_max {
@@ -144,9 +148,6 @@ pub(super) fn info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         object.key("limitclustersize").int(vsize);
     }
     object.key("optimal").bool(true);
-    if node.rpc.shows_deprecated("fullrbf") {
-        object.key("fullrbf").bool(true);
-    }
     object.end();
     Ok(())
 }
@@ -184,8 +185,7 @@ pub(super) fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
         let relatives =
             limited.then(|| Relatives::new(entry, |id| by_id.get(id).copied().cloned()));
         let mut member = object.key(entry.txid).object();
-        write_entry(entry, relatives.as_ref(), &mut member);
-        write_replaceable(node, entry, &mut member);
+        write_entry(node, entry, relatives.as_ref(), &mut member);
         member.end();
     }
     object.end();
@@ -230,6 +230,7 @@ impl Relatives {
 }
 
 pub(super) fn write_entry(
+    node: &Node<'_>,
     entry: &MempoolEntryInfo,
     relatives: Option<&Relatives>,
     object: &mut Object<'_>,
@@ -271,32 +272,28 @@ pub(super) fn write_entry(
         }
         list.end();
     }
+    if node.rpc.params.cash.is_none() {
+        object.key("bip125-replaceable").bool(signals_replacement(node, entry));
+    }
     object.key("unbroadcast").bool(entry.is_unbroadcast);
 }
 
-/// Whether the transaction or an unconfirmed one that it builds on says that it may be replaced (BIP125), which does not matter
-/// any more: only where `-deprecatedrpc=bip125` asks for it.
-pub(super) fn write_replaceable(
-    node: &Node<'_>,
-    entry: &MempoolEntryInfo,
-    object: &mut Object<'_>,
-) {
-    if !node.rpc.shows_deprecated("bip125") {
-        return;
-    }
+/// Whether the transaction or an unconfirmed ancestor signals that it may be replaced (BIP125). Replacement does not depend on it.
+fn signals_replacement(node: &Node<'_>, entry: &MempoolEntryInfo) -> bool {
     let signals = |txid: &Txid| {
         let tx = node.engine.mempool_tx(txid);
         tx.is_some_and(|tx| tx.view().inputs().any(|input| input.sequence <= SEQUENCE_SIGNAL_MAX))
     };
     let mut seen = HashSet::from([entry.txid]);
     let mut open = vec![entry.clone()];
-    let mut is_found = false;
-    while let Some(next) = open.pop().filter(|_| !is_found) {
-        is_found = signals(&next.txid);
+    while let Some(next) = open.pop() {
+        if signals(&next.txid) {
+            return true;
+        }
         let parents = next.depends.iter().filter(|txid| seen.insert(**txid));
         open.extend(parents.filter_map(|txid| node.engine.mempool_entry(txid)));
     }
-    object.key("bip125-replaceable").bool(is_found);
+    false
 }
 
 /// Core's `MAX_BIP125_RBF_SEQUENCE` (`util/rbf.h`).

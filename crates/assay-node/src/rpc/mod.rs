@@ -2,6 +2,7 @@
 //!
 //! Results carry Bitcoin Core's fields in its order. Where something is missing, the method's help says so.
 
+mod activity;
 mod address;
 mod addresses;
 mod args;
@@ -29,6 +30,7 @@ mod lock;
 mod logging;
 mod mempool;
 mod mempool_file;
+mod messages;
 mod mining;
 mod network;
 mod orphans;
@@ -36,6 +38,7 @@ mod packages;
 mod peers;
 mod proof;
 mod prune;
+mod psbt;
 mod raw;
 mod relatives;
 mod rest;
@@ -78,7 +81,7 @@ pub(crate) struct Rpc {
     params: Arc<ChainParams>,
     /// How the node introduces itself to peers.
     user_agent: String,
-    /// Fields of results that are shown though they are going away (Core's `-deprecatedrpc`).
+    /// Fields of results that are shown in an older form (Core's `-deprecatedrpc`).
     deprecated: Vec<String>,
     /// Whether there is REST.
     has_rest: bool,
@@ -168,7 +171,7 @@ impl Rpc {
         }
     }
 
-    /// The same, with fields that are going away.
+    /// The same, with fields in an older form.
     pub(crate) fn with_deprecated(self, deprecated: Vec<String>) -> Self {
         Self { deprecated, ..self }
     }

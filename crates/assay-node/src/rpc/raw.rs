@@ -79,13 +79,13 @@ pub(super) const CREATERAWTRANSACTION: Method = Method {
     },
 };
 
-const OUTPUTS: ArgSpec = required(
+pub(super) const OUTPUTS: ArgSpec = required(
     "outputs",
     Kind::Any,
     "Objects with one member each, or one object: an address with an amount, or \"data\" with hexadecimal data",
 );
 
-fn decode_failed(text: &'static str) -> RpcError {
+pub(super) fn decode_failed(text: &'static str) -> RpcError {
     RpcError::new(Code::Deserialization, text)
 }
 
@@ -119,7 +119,8 @@ fn is_sane(tx: &Transaction) -> bool {
     inputs_fit && view.outputs().all(|output| has_valid_ops(output.script_pubkey))
 }
 
-fn create(rpc: &Rpc, args: &Args<'_>) -> Result<Vec<u8>, RpcError> {
+/// The unsigned transaction that the first five arguments of `createrawtransaction` describe, serialised.
+pub(super) fn create(rpc: &Rpc, args: &Args<'_>) -> Result<Vec<u8>, RpcError> {
     let replaceable = args.value(3).map(|_| args.bool_or(3, true)).transpose()?;
     let lock_time: i64 = args.integer_or(2, 0)?;
     let lock_time =

@@ -6,7 +6,7 @@ use assay_engine::{MempoolEntryInfo, MiningChunk};
 use assay_wire::{OutPoint, Txid};
 
 use super::args::{self, Args};
-use super::mempool::{Relatives, write_entry, write_replaceable};
+use super::mempool::{Relatives, write_entry};
 use super::table::{ArgSpec, HIDDEN, Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad, bad_key};
 use crate::jsonrpc::{Array, Code, Json, RpcError, Value};
@@ -153,8 +153,7 @@ fn relatives(args: &Args<'_>, next: fn(&MempoolEntryInfo) -> &[Txid]) -> Result<
         for entry in &found {
             let sums = Relatives::of_one(node, entry);
             let mut member = object.key(entry.txid).object();
-            write_entry(entry, sums.as_ref(), &mut member);
-            write_replaceable(node, entry, &mut member);
+            write_entry(node, entry, sums.as_ref(), &mut member);
             member.end();
         }
         object.end();

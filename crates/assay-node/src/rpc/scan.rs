@@ -138,25 +138,37 @@ pub(super) fn scripts_of(rpc: &Rpc, objects: Value<'_>) -> Result<HashSet<Box<[u
 
 fn needles(rpc: &Rpc, objects: Value<'_>) -> Result<Needles, RpcError> {
     let mut needles = Needles { descriptors: Vec::new(), scripts: HashMap::new() };
+    for_each_position(rpc, objects, |descriptor, position, is_first| {
+        if is_first {
+            needles.descriptors.push(descriptor.clone());
+        }
+        let number = needles.descriptors.len() as u32 - 1;
+        for one in descriptor.expand(&rpc.params, position)? {
+            needles.scripts.entry(one.script.into()).or_insert((number, position));
+        }
+        Ok(())
+    })?;
+    Ok(needles)
+}
+
+/// Visits each position of each descriptor (Core's `EvalDescriptorStringOrObject`); the first one of a descriptor is marked.
+pub(super) fn for_each_position(
+    rpc: &Rpc,
+    objects: Value<'_>,
+    mut visit: impl FnMut(&Descriptor, u32, bool) -> Result<(), NeedsPrivateKey>,
+) -> Result<(), RpcError> {
     for object in objects.elements().unwrap_or_default() {
         let (text, range) = scan_object(object)?;
-        let all = Descriptor::parse(&rpc.params, &text).map_err(bad_key)?;
-        for descriptor in all {
+        for descriptor in Descriptor::parse(&rpc.params, &text).map_err(bad_key)? {
             let (low, high) = if descriptor.is_range() { range } else { (0, 0) };
-            let number = needles.descriptors.len() as u32;
             for position in low..=high {
-                let expanded =
-                    descriptor.expand(&rpc.params, position).map_err(|NeedsPrivateKey| {
-                        bad_key(format!("Cannot derive script without private keys: '{text}'"))
-                    })?;
-                for one in expanded {
-                    needles.scripts.entry(one.script.into()).or_insert((number, position));
-                }
+                visit(&descriptor, position, position == low).map_err(|NeedsPrivateKey| {
+                    bad_key(format!("Cannot derive script without private keys: '{text}'"))
+                })?;
             }
-            needles.descriptors.push(descriptor);
         }
     }
-    Ok(needles)
+    Ok(())
 }
 
 /// A descriptor with the positions that are wanted of it.

@@ -88,6 +88,11 @@ pub(crate) fn burns(params: &ChainParams, script: &[u8]) -> bool {
         })
 }
 
+/// The type of a script as JSON names it.
+pub(crate) fn kind_of(params: &ChainParams, script: &[u8]) -> &'static str {
+    kind_name(&OutputKind::of(script, params.cash.is_some()))
+}
+
 /// The name of a kind in JSON.
 fn kind_name(kind: &OutputKind<'_>) -> &'static str {
     match kind {
@@ -248,6 +253,13 @@ fn hash_type_name(push: &[u8], cash: bool) -> Option<&'static str> {
         (0x43, true) => "SINGLE|FORKID",
         (0xc3, true) => "SINGLE|FORKID|ANYONECANPAY",
         _ => return None,
+    })
+}
+
+/// Whether this is a signature in strict DER with a hash type that is defined (Core's `CheckSignatureEncoding`).
+pub(crate) fn is_ecdsa_signature(bytes: &[u8]) -> bool {
+    bytes.split_last().is_some_and(|(hash_type, signature)| {
+        matches!(hash_type & !0x80, 1..=3) && is_strict_der(signature)
     })
 }
 

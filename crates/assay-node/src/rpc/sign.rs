@@ -52,6 +52,11 @@ impl HashType {
         u32::from(self.0) & !SIGHASH_ANYONECANPAY == SIGHASH_SINGLE
     }
 
+    /// The number of it.
+    pub(super) const fn number(self) -> u8 {
+        self.0
+    }
+
     fn ecdsa(self, is_cash: bool) -> u8 {
         let base = if self.0 == 0 { SIGHASH_ALL } else { u32::from(self.0) };
         (if is_cash { base | SIGHASH_FORKID } else { base }) as u8
@@ -253,7 +258,7 @@ impl Signer<'_, '_> {
 }
 
 /// Items as the shortest pushes (Core's `PushAll`).
-fn push_all(items: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn push_all(items: &[Vec<u8>]) -> Vec<u8> {
     let mut script = Vec::new();
     for item in items {
         match item[..] {

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use super::args::Args;
 use super::{Job, Rpc};
 use super::{
-    addresses, bans, blocks, branches, chain, coins, combine, control, deployments, describe, dump,
-    fees, fetch, filters, generate, index, load, logging, mempool, mempool_file, mining, network,
-    orphans, packages, peers, proof, prune, raw, relatives, scan, scan_blocks, sign_raw,
-    statistics, submit, template, testing, traffic, transactions, zmq,
+    activity, addresses, bans, blocks, branches, chain, coins, combine, control, deployments,
+    describe, dump, fees, fetch, filters, generate, index, load, logging, mempool, mempool_file,
+    messages, mining, network, orphans, packages, peers, proof, prune, psbt, raw, relatives, scan,
+    scan_blocks, sign_raw, statistics, submit, template, testing, traffic, transactions, zmq,
 };
 use crate::jsonrpc::RpcError;
 
@@ -202,6 +202,7 @@ const METHODS: &[&Method] = &[
     &chain::WAITFORNEWBLOCK,
     &blocks::GETBLOCK,
     &filters::GETBLOCKFILTER,
+    &activity::GETDESCRIPTORACTIVITY,
     &fetch::GETBLOCKFROMPEER,
     &blocks::GETBLOCKHEADER,
     &branches::GETCHAINTIPS,
@@ -280,8 +281,19 @@ const METHODS: &[&Method] = &[
     &describe::DERIVEADDRESSES,
     &describe::GETDESCRIPTORINFO,
     &describe::VALIDATEADDRESS,
+    &messages::SIGNMESSAGEWITHPRIVKEY,
+    &messages::VERIFYMESSAGE,
     &sign_raw::SIGNRAWTRANSACTIONWITHKEY,
     &combine::COMBINERAWTRANSACTION,
+    &psbt::ANALYZEPSBT,
+    &psbt::COMBINEPSBT,
+    &psbt::CONVERTTOPSBT,
+    &psbt::CREATEPSBT,
+    &psbt::DECODEPSBT,
+    &psbt::DESCRIPTORPROCESSPSBT,
+    &psbt::FINALIZEPSBT,
+    &psbt::JOINPSBTS,
+    &psbt::UTXOUPDATEPSBT,
     &raw::CREATERAWTRANSACTION,
     &raw::DECODERAWTRANSACTION,
     &transactions::GETRAWTRANSACTION,
@@ -289,6 +301,37 @@ const METHODS: &[&Method] = &[
     &packages::SUBMITPACKAGE,
     &packages::TESTMEMPOOLACCEPT,
 ];
+
+/// Methods of Bitcoin Core without a wallet that are not here, and why.
+pub(crate) const ABSENT: &[(&str, &str)] = &[
+    ("abortprivatebroadcast", PRIVATE_BROADCAST),
+    ("echoipc", "there is no interprocess communication"),
+    ("enumeratesigners", "there is no wallet that signers could sign for"),
+    ("estimaterawfee", "fees are not estimated"),
+    ("exportasmap", "addresses are not grouped by their networks"),
+    ("getopenrpcinfo", "results are described for people alone, by help"),
+    ("getprivatebroadcastinfo", PRIVATE_BROADCAST),
+    ("rpc.discover", "results are described for people alone, by help"),
+];
+
+const PRIVATE_BROADCAST: &str = "transactions cannot be sent over Tor or I2P";
+
+/// What `help` prints for one method; `None` for a name that Bitcoin Core does not have either.
+pub(crate) fn explain(name: &str) -> Option<String> {
+    if let Some((name, reason)) = ABSENT.iter().find(|(absent, _)| *absent == name) {
+        return Some(format!("{name} is not available: {reason}."));
+    }
+    let mut text = find(name)?.help();
+    if name == "help" {
+        text.push_str(
+            "\n\nMethods of Bitcoin Core that are not available, those of wallets apart:",
+        );
+        for (name, reason) in ABSENT {
+            write!(text, "\n{name}: {reason}").expect("writing to a string does not fail");
+        }
+    }
+    Some(text)
+}
 
 /// An argument that must be given.
 pub(crate) const fn required(names: &'static str, kind: Kind, about: &'static str) -> ArgSpec {
@@ -318,12 +361,51 @@ mod tests {
         }
     }
 
+    /// All methods of Bitcoin Core in August 2026 that are not a wallet's, hidden ones as well.
+    const CORE: &str = "\
+        abortprivatebroadcast addconnection addnode addpeeraddress analyzepsbt clearbanned combinepsbt \
+        combinerawtransaction converttopsbt createmultisig createpsbt createrawtransaction decodepsbt \
+        decoderawtransaction decodescript deriveaddresses descriptorprocesspsbt disconnectnode dumptxoutset \
+        echo echoipc echojson enumeratesigners estimaterawfee estimatesmartfee exportasmap finalizepsbt \
+        generate generateblock generatetoaddress generatetodescriptor getaddednodeinfo getaddrmaninfo \
+        getbestblockhash getblock getblockchaininfo getblockcount getblockfilter getblockfrompeer \
+        getblockhash getblockheader getblockstats getblocktemplate getchainstates getchaintips \
+        getchaintxstats getconnectioncount getdeploymentinfo getdescriptoractivity getdescriptorinfo \
+        getdifficulty getindexinfo getmemoryinfo getmempoolancestors getmempoolcluster \
+        getmempooldescendants getmempoolentry getmempoolfeeratediagram getmempoolinfo getmininginfo \
+        getnettotals getnetworkhashps getnetworkinfo getnodeaddresses getopenrpcinfo getorphantxs \
+        getpeerinfo getprioritisedtransactions getprivatebroadcastinfo getrawaddrman getrawmempool \
+        getrawtransaction getrpcinfo gettxout gettxoutproof gettxoutsetinfo gettxspendingprevout \
+        getzmqnotifications help importmempool invalidateblock joinpsbts listbanned loadtxoutset logging \
+        mockscheduler ping preciousblock prioritisetransaction pruneblockchain reconsiderblock rpc.discover \
+        savemempool scanblocks scantxoutset sendmsgtopeer sendrawtransaction setban setmocktime \
+        setnetworkactive signmessagewithprivkey signrawtransactionwithkey stop submitblock submitheader \
+        submitpackage syncwithvalidationinterfacequeue testmempoolaccept uptime utxoupdatepsbt \
+        validateaddress verifychain verifymessage verifytxoutproof waitforblock waitforblockheight \
+        waitfornewblock";
+
+    #[test]
+    fn every_method_of_core_is_here_or_absent_with_a_reason() {
+        let mut core: Vec<&str> = CORE.split(' ').collect();
+        let absent = ABSENT.iter().map(|(name, _)| *name);
+        let mut ours: Vec<&str> = METHODS.iter().map(|method| method.name).chain(absent).collect();
+        core.sort_unstable();
+        ours.sort_unstable();
+        assert_eq!(ours, core);
+        assert!(explain("help").unwrap().contains("estimaterawfee: "));
+        assert_eq!(explain("nosuch"), None);
+        let guide = include_str!("../../../../docs/guide/node.md");
+        for (name, _) in ABSENT {
+            assert!(guide.contains(&format!("`{name}`")), "the guide does not list {name}");
+        }
+    }
+
     #[test]
     fn help_texts() {
         insta::assert_snapshot!("help_overview", overview());
         let mut names: Vec<_> = METHODS.iter().map(|method| method.name).collect();
         names.sort_unstable();
-        let all: Vec<_> = names.iter().map(|name| find(name).unwrap().help()).collect();
+        let all: Vec<_> = names.iter().map(|name| explain(name).unwrap()).collect();
         insta::assert_snapshot!("help_methods", all.join("\n\n----\n\n"));
     }
 }

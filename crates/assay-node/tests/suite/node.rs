@@ -62,6 +62,11 @@ impl Fixture {
         self.client.call(method, &params.to_string()).unwrap()
     }
 
+    /// The result of a call, or the error object.
+    pub(crate) fn try_call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
+        self.client.call(method, &params.to_string())
+    }
+
     /// Code and message of the error that the call gives.
     pub(crate) fn error(&mut self, method: &str, params: &Value) -> (i64, String) {
         let error = self.client.call(method, &params.to_string()).unwrap_err();
@@ -139,6 +144,7 @@ fn a_fresh_node_knows_the_genesis_block() {
         ("mediantime", json!(1_296_688_602)),
         ("initialblockdownload", json!(true)),
         ("chainwork", json!("0000000000000000000000000000000000000000000000000000000000000002")),
+        ("size_on_disk", json!(293)),
         ("pruned", json!(false)),
         ("warnings", json!([])),
     ] {

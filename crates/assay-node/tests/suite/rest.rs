@@ -53,6 +53,19 @@ fn there_is_nothing_without_the_option() {
 }
 
 #[test]
+fn blocks_whose_file_is_gone_are_an_error() {
+    let (f, mut client, _) = node();
+    let hash = f.blocks[100].hash();
+    let part = format!("/blockpart/{hash}.bin?offset=0&size=1");
+    assert_eq!(get(&mut client, &part).status, 200);
+    let folder = f.dir.path().join("regtest/blocks");
+    std::fs::rename(folder.join("blk00000.dat"), folder.join("moved")).unwrap();
+    for path in [part, format!("/block/{hash}.bin")] {
+        assert_eq!(error(&mut client, &path), (500, format!("I/O error reading {hash}")));
+    }
+}
+
+#[test]
 fn the_chain_and_its_blocks_are_read() {
     let (mut f, mut client, txid) = node();
     f.mine(&[f.spend_coinbase(1, &[4_999_990_000])]);

@@ -278,6 +278,13 @@ fn damage_is_noticed_wherever_it_is() {
     assert!(store.blocks.read_block_part(block, 3, 10).is_ok_and(|p| p == raw_block(1)[3..13]));
     let outside = store.blocks.read_block_part(block, block.size - 3, 4);
     assert!(matches!(outside, Err(BlockFileError::Size { .. })));
+    // Space that was set aside and never written is not a block.
+    let path = Path::new("/store/blocks/blk00000.dat");
+    let length = io.contents(path).expect("the file exists").len();
+    io.set_contents(path, vec![0; length]);
+    let zeros = store.blocks.read_block_part(block, 3, 10);
+    assert!(matches!(zeros, Err(BlockFileError::Framing { .. })));
+    assert_eq!(store.blocks.cached_block_part(block, 3, 10), None);
 }
 
 #[test]

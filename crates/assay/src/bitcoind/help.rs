@@ -25,7 +25,7 @@ pub(crate) fn text() -> String {
         }
     }
     names(&mut text, "Without effect on this node:", |fate| fate == Fate::NotYet);
-    names(&mut text, "Not available:", |fate| matches!(fate, Fate::Rejected(_)));
+    names(&mut text, "Not available:", |fate| matches!(fate, Fate::Rejected { .. }));
     names(&mut text, "Read for the sake of configuration files:", |fate| fate == Fate::Dropped);
     text
 }

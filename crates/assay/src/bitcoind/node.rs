@@ -84,19 +84,22 @@ fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {
     if lines.is_empty() { Ok(()) } else { bail!(lines.join("\n")) }
 }
 
-/// Options without effect: some are an error, some deserve a warning.
+/// Options without effect: some stop the start, some deserve a warning.
 fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
     for name in settings.names() {
         let Some(option) = options::find(name) else { continue };
-        let is_on = settings.list(name).iter().any(|value| value != "0");
         match option.fate {
-            Fate::Rejected(reason) if is_on => bail!("-{name} is not available: {reason}."),
+            Fate::Rejected { default, reason }
+                if settings.text(name).is_some_and(|value| value != default) =>
+            {
+                bail!("-{name} is not available: {reason}.")
+            }
             Fate::NotYet => notes.warn(without_effect(name)),
             Fate::Dropped if REMOVED.contains(&name) => notes.warn_aloud(format!(
                 "Option '-{name}' is set but was removed. This option has no effect."
             )),
             Fate::Dropped => notes.debug(format!("Option -{name} makes no difference here.")),
-            Fate::Works(_) | Fate::Rejected(_) => {}
+            Fate::Works(_) | Fate::Rejected { .. } => {}
         }
     }
     Ok(())
@@ -503,3 +506,45 @@ const PRUNE_MIB_MIN: u64 = 550;
 /// Core's `MAX_BODY_SIZE` (`httpserver.h`).
 const BODY_BYTES_MAX: usize = 32 << 20;
 const THREADS_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::tests::settings;
+    use super::*;
+
+    fn fate(arguments: &[&str], file: &str) -> Result<(), String> {
+        let result = look_up_fates(&settings(arguments, file), &mut Notes::default());
+        result.map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn options_without_their_effect_stop_the_start_unless_they_have_their_default() {
+        for (option, default, other) in [
+            ("blockreconstructionextratxn", "100", "50"),
+            ("capturemessages", "0", "1"),
+            ("coinstatsindex", "0", "1"),
+            ("dbcrashratio", "0", "8"),
+            ("stopafterblockimport", "0", "1"),
+            ("timeout", "5000", "9000"),
+            ("txospenderindex", "0", "1"),
+            ("txreconciliation", "0", "1"),
+            ("txsendrate", "14", "7"),
+            ("vbparams", "0", "testdummy:0:1"),
+        ] {
+            assert_eq!(fate(&[&format!("-{option}={default}")], ""), Ok(()), "{option}");
+            for (arguments, file) in [
+                (vec![format!("-{option}={other}")], String::new()),
+                (Vec::new(), format!("{option}={other}\n")),
+            ] {
+                let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+                let error = fate(&arguments, &file).unwrap_err();
+                assert!(error.starts_with(&format!("-{option} is not available: ")), "{error}");
+            }
+            // The command line goes before the file.
+            let line = format!("-{option}={default}");
+            assert_eq!(fate(&[&line], &format!("{option}={other}\n")), Ok(()), "{option}");
+        }
+        assert!(fate(&["-coinstatsindex"], "").is_err());
+        assert_eq!(fate(&["-nocoinstatsindex", "-nodbcrashratio"], ""), Ok(()));
+    }
+}

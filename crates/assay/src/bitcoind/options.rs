@@ -32,8 +32,8 @@ pub(crate) enum Fate {
     Dropped,
     /// It has no effect although it should; the log warns.
     NotYet,
-    /// The node does not start when it is set, for this reason: without its effect the node would not do what was asked for.
-    Rejected(&'static str),
+    /// Any value but this default stops the start, for this reason: the node would not do what was asked for.
+    Rejected { default: &'static str, reason: &'static str },
 }
 
 impl Opt {
@@ -83,7 +83,11 @@ const fn not_yet(name: &'static str) -> Opt {
 }
 
 const fn rejected(name: &'static str, reason: &'static str) -> Opt {
-    Opt::new(name, "", Fate::Rejected(reason))
+    Opt::new(name, "", Fate::Rejected { default: "0", reason })
+}
+
+const fn fixed(name: &'static str, default: &'static str, reason: &'static str) -> Opt {
+    Opt::new(name, "", Fate::Rejected { default, reason })
 }
 
 /// The option called `name`.
@@ -123,7 +127,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("blockmaxweight", "=<n>", "Weight of a block template (4000000)."),
     works("blockmintxfee", "=<amt>", "Least fee rate in a block template, BTC per 1,000 virtual bytes (0.00000001)."),
     works("blocknotify", "=<cmd>", "Run this command when the best block changes, with its hash for %s."),
-    not_yet("blockreconstructionextratxn"),
+    fixed("blockreconstructionextratxn", "100", "how many extra transactions are kept for compact blocks cannot be changed"),
     works("blockreservedweight", "=<n>", "Weight that a template leaves to header and coinbase (8000)."),
     works("blocksdir", "=<dir>", "Folder for block and undo files, in a folder of the chain (the data directory); must exist."),
     works("blocksonly", "", "Take transactions from no peer but those with the permission relay (off)."),
@@ -134,7 +138,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     ),
     works("blockversion", "=<n>", "Version of block templates, for tests."),
     works("bytespersigop", "=<n>", "Virtual bytes that a signature operation counts for at least (20)."),
-    not_yet("capturemessages"),
+    rejected("capturemessages", "messages are not written to files"),
     works("chain", "=<chain>", "The chain: main, test, testnet4, signet or regtest."),
     dropped("changetype"),
     works("checkaddrman", "=<n>", "Check the tables of known addresses once in so many uses (0, never)."),
@@ -145,7 +149,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     dropped("checkpoints"),
     dropped("choosedatadir"),
     works("cjdnsreachable", "", "Addresses of IPv6 that begin with fc are of the CJDNS network, and can be reached (off)."),
-    not_yet("coinstatsindex"),
+    rejected("coinstatsindex", "there is no index of coin statistics"),
     works("conf", "=<file>", "Configuration file, relative to the data directory (bitcoin.conf)."),
     works(
         "connect",
@@ -161,7 +165,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     works("datadir", "=<dir>", "Data directory (~/.bitcoin); must exist.").forbids_negation(),
     dropped("dbbatchsize"),
     works("dbcache", "=<n>", "Memory for coins, MiB (450)."),
-    dropped("dbcrashratio"),
+    rejected("dbcrashratio", "crashes are not simulated"),
     works(
         "debug",
         "=<category>",
@@ -169,7 +173,7 @@ pub(crate) const OPTIONS: &[Opt] = &[
     ),
     works("debugexclude", "=<category>", "Leave the details of a category out of the log."),
     works("debuglogfile", "=<file>", "The log, relative to the chain's folder (debug.log); -nodebuglogfile writes none."),
-    works("deprecatedrpc", "=<name>", "Show fields that are going away: bip125 and fullrbf."),
+    works("deprecatedrpc", "=<name>", "Show a field in its older form: warnings as one text."),
     dropped("disablewallet"),
     dropped("discardfee"),
     works("discover", "", "Find our own addresses out: those listened on, and what peers see (1, unless -externalip, -proxy or -listen=0 is given)."),
@@ -193,11 +197,11 @@ pub(crate) const OPTIONS: &[Opt] = &[
     rejected("ipcbind", "interprocess communication is not supported"),
     dropped("keypool"),
     dropped("lang"),
-    not_yet("limitancestorcount"),
+    dropped("limitancestorcount"),
     dropped("limitancestorsize"),
     works("limitclustercount", "=<n>", "Unconfirmed transactions that may be connected (64)."),
     works("limitclustersize", "=<n>", "Virtual size of connected unconfirmed transactions, 1,000 bytes (101)."),
-    not_yet("limitdescendantcount"),
+    dropped("limitdescendantcount"),
     dropped("limitdescendantsize"),
     works("listen", "", "Listen for peers (1, unless -connect is given)."),
     dropped("listenonion"),
@@ -299,25 +303,25 @@ pub(crate) const OPTIONS: &[Opt] = &[
     dropped("spendzeroconfchange"),
     dropped("splash"),
     works("startupnotify", "=<cmd>", "Run this command when the node has started."),
-    not_yet("stopafterblockimport"),
+    rejected("stopafterblockimport", "the node does not stop by itself after an import"),
     works("stopatheight", "=<n>", "Stop when the tip has reached this height (0: never)."),
     works("test", "=<option>", "With -regtest: addrman gives known addresses the same places on every node; bip94 enforces the rule of BIP94; reindex_after_failure_noninteractive_yes does -reindex where the index is missing."),
     works("testactivationheight", "=<name@height>", "Height of a soft fork, for tests: segwit, bip34, dersig, cltv or csv, or bip54, which is proposed."),
     works("testnet", "", "The third test chain."),
     works("testnet4", "", "The fourth test chain."),
-    not_yet("timeout"),
+    fixed("timeout", "5000", "the time that a connection may take to be made cannot be changed"),
     rejected("torcontrol", "Tor is not supported"),
     dropped("torpassword").secret(),
     dropped("txconfirmtarget"),
     works("txindex", "", "Find confirmed transactions by their ids: an index, built in the background (0)."),
-    not_yet("txospenderindex"),
-    dropped("txreconciliation"),
-    not_yet("txsendrate"),
+    rejected("txospenderindex", "there is no index of spent outputs"),
+    rejected("txreconciliation", "transactions are not reconciled with peers (BIP330)"),
+    fixed("txsendrate", "14", "the rate at which transactions are announced cannot be changed"),
     works("uacomment", "=<cmt>", "A comment in the user agent. May be given several times."),
     dropped("uiplatform"),
     dropped("unsafesqlitesync"),
     works("v2transport", "", "Encrypt connections to peers that can (1)."),
-    not_yet("vbparams"),
+    rejected("vbparams", "the deployments of a chain cannot be changed"),
     works("version", "", "Print the version and exit."),
     rejected("wallet", "there is no wallet").network_only(),
     dropped("walletbroadcast"),

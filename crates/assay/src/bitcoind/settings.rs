@@ -176,13 +176,13 @@ impl Settings {
 pub(crate) const MAIN: &str = "main";
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::super::grammar::CommandLine;
     use super::super::notes::Notes;
     use super::*;
 
     /// Settings of a command line and a file's text, on regtest.
-    fn settings(arguments: &[&str], file: &str) -> Settings {
+    pub(crate) fn settings(arguments: &[&str], file: &str) -> Settings {
         let mut notes = Notes::default();
         let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
         let line = CommandLine::parse(&arguments, &mut notes).unwrap();

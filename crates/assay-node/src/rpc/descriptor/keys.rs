@@ -41,7 +41,7 @@ enum Source {
     Plain {
         key: PublicKey,
         is_compressed: bool,
-        is_private: bool,
+        secret: Option<SecretKey>,
     },
     /// With the key at the end of the path, where hardened steps do not lack a private one: a range has it in common.
     Extended {
@@ -83,6 +83,10 @@ pub(in super::super) struct Derived {
     /// With its origin, as descriptors hold it.
     pub(in super::super) text: String,
     pub(in super::super) is_compressed: bool,
+    /// Fingerprint of the master key, and the path from it: four bytes each step, least significant first.
+    pub(in super::super) origin: Vec<u8>,
+    /// The private key, if it is known.
+    pub(in super::super) secret: Option<SecretKey>,
 }
 
 impl Derived {
@@ -123,7 +127,7 @@ impl Key {
     /// Whether it is given as a private key.
     pub(super) fn is_private(&self) -> bool {
         match &self.source {
-            Source::Plain { is_private, .. } => *is_private,
+            Source::Plain { secret, .. } => secret.is_some(),
             Source::Extended { root, .. } => root.secret.is_some(),
         }
     }
@@ -135,8 +139,10 @@ impl Key {
 
     /// The public key at a position.
     pub(in super::super) fn derive(&self, position: u32) -> Result<Derived, NeedsPrivateKey> {
-        let (key, is_compressed, root, path) = match &self.source {
-            Source::Plain { key, is_compressed, .. } => (*key, *is_compressed, *key, Vec::new()),
+        let (key, is_compressed, root, path, secret) = match &self.source {
+            Source::Plain { key, is_compressed, secret } => {
+                (*key, *is_compressed, *key, Vec::new(), *secret)
+            }
             Source::Extended { root, path, parent, wildcard } => {
                 let last = match wildcard {
                     Wildcard::None => None,
@@ -145,11 +151,11 @@ impl Key {
                 };
                 let path: Vec<u32> = path.iter().copied().chain(last).collect();
                 let parent = parent.as_ref().ok_or(NeedsPrivateKey)?;
-                let key = match last {
-                    Some(step) => parent.child(step).ok_or(NeedsPrivateKey)?.key,
-                    None => parent.key,
+                let child = match last {
+                    Some(step) => &parent.child(step).ok_or(NeedsPrivateKey)?,
+                    None => &**parent,
                 };
-                (key, true, root.key, path)
+                (child.key, true, root.key, path, child.secret)
             }
         };
         let bytes = if is_compressed {
@@ -163,13 +169,15 @@ impl Key {
             None => (fingerprint(&bytes), &[][..]),
         };
         let mut text = format!("[{}", faster_hex::hex_string(&fingerprint));
+        let mut origin = fingerprint.to_vec();
         for step in origin_path.iter().chain(&path) {
+            origin.extend(step.to_le_bytes());
             let mark = if step & HARDENED == 0 { "" } else { "h" };
             write!(text, "/{}{mark}", step & !HARDENED).expect("writing to a string does not fail");
         }
         write!(text, "]{}", faster_hex::hex_string(&bytes))
             .expect("writing to a string does not fail");
-        Ok(Derived { bytes, text, is_compressed })
+        Ok(Derived { bytes, text, is_compressed, origin, secret })
     }
 }
 
@@ -266,9 +274,9 @@ fn parse_source(
     if name.starts_with(char::is_whitespace) || name.ends_with(char::is_whitespace) {
         return Err(format!("Key '{name}' is invalid due to whitespace"));
     }
-    let plain = |key: PublicKey, is_compressed: bool, is_private: bool| {
+    let plain = |key: PublicKey, is_compressed: bool, secret: Option<SecretKey>| {
         if is_compressed || context == KeyContext::Legacy {
-            Ok(vec![Source::Plain { key, is_compressed, is_private }])
+            Ok(vec![Source::Plain { key, is_compressed, secret }])
         } else {
             Err("Uncompressed keys are not allowed".to_owned())
         }
@@ -285,12 +293,12 @@ fn parse_source(
                 bytes.insert(0, 2);
             }
             return match PublicKey::from_slice(&bytes) {
-                Ok(key) => plain(key, bytes.len() == 33, false),
+                Ok(key) => plain(key, bytes.len() == 33, None),
                 Err(_) => Err(format!("Pubkey '{name}' is invalid")),
             };
         }
         if let Some(Secret { key, is_compressed }) = parse_secret(params, name) {
-            return plain(PublicKey::from_secret_key(&key), is_compressed, true);
+            return plain(PublicKey::from_secret_key(&key), is_compressed, Some(key));
         }
     }
     let root = Extended::parse(params, name).ok_or_else(|| format!("key '{name}' is not valid"))?;

@@ -5,7 +5,7 @@
 mod keys;
 mod parse;
 
-pub(super) use keys::{Key, KeyContext, Secret, parse_secret};
+pub(super) use keys::{Derived, Key, KeyContext, Secret, parse_secret};
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::tap_tweak_hash;
@@ -37,6 +37,16 @@ pub(super) struct Expanded {
     pub(super) script: Vec<u8>,
     /// With checksum.
     pub(super) descriptor: String,
+}
+
+/// What is known of the scripts of a descriptor at one position.
+#[derive(Debug, Default)]
+pub(super) struct Material {
+    pub(super) keys: Vec<Derived>,
+    /// Scripts that outputs name by their hash.
+    pub(super) scripts: Vec<Vec<u8>>,
+    /// A taproot output key, and the internal key behind it.
+    pub(super) taproot: Option<([u8; 32], [u8; 32])>,
 }
 
 /// A key that can only be derived with a private one that is not there.
@@ -100,6 +110,36 @@ impl Descriptor {
             out.push(Self::Sh(Box::new(wpkh)).single(position)?);
         }
         Ok(out.into_iter().map(expanded).collect())
+    }
+
+    /// Keys and scripts at a position.
+    pub(super) fn material(&self, position: u32) -> Result<Material, NeedsPrivateKey> {
+        let mut out = Material::default();
+        for key in self.keys() {
+            out.keys.push(key.derive(position)?);
+        }
+        let mut inner = match self {
+            Self::Sh(inner) | Self::Wsh(inner) => Some(&**inner),
+            _ => None,
+        };
+        while let Some(descriptor) = inner {
+            out.scripts.push(descriptor.single(position)?.0);
+            inner = match descriptor {
+                Self::Wsh(inner) => Some(inner),
+                _ => None,
+            };
+        }
+        match (self, &out.keys[..]) {
+            (Self::Combo(_), [key]) if key.is_compressed => {
+                out.scripts.push(witness(0, &hash160(&key.bytes)));
+            }
+            (Self::Tr(_), [key]) => {
+                let internal = key.x_only();
+                out.taproot = Some((taproot_output_key(&internal), internal));
+            }
+            _ => {}
+        }
+        Ok(out)
     }
 
     /// The script and what describes it, of a descriptor that is no `combo`.

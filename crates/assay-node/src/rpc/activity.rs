@@ -1,0 +1,177 @@
+//! What happened to the scripts of descriptors in given blocks and in the mempool.
+
+use std::collections::{BTreeMap, HashSet};
+
+use assay_wire::{BlockHash, OutPoint, Tx, TxOut};
+
+use super::args;
+use super::blocks::{is_pruned, parse, read_block, spent_by};
+use super::scan::scripts_of;
+use super::script::write_script_pubkey;
+use super::sign_raw::find;
+use super::table::{Kind, Method, Need, optional, required};
+use super::{Job, Node, bad, block_not_found};
+use crate::jsonrpc::{Array, Code, Json, Object, RpcError, Value};
+
+pub(super) const GETDESCRIPTORACTIVITY: Method = Method {
+    name: "getdescriptoractivity",
+    category: "blockchain",
+    about: "Spends and receipts of the scripts of descriptors in given blocks, such as those that scanblocks finds.",
+    args: &[
+        required("blockhashes", Kind::Array, "Blocks of the active chain, in any order"),
+        required(
+            "scanobjects",
+            Kind::Array,
+            "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000)",
+        ),
+        optional(
+            "include_mempool",
+            Kind::Bool,
+            Need::Default("true"),
+            "Also unconfirmed transactions",
+        ),
+    ],
+    result: "\
+{                          (json object)
+  \"activity\" : [           (json array) By height, unconfirmed transactions last
+    {                      (json object)
+      \"type\" : \"spend\",    (string)
+      \"amount\" : n,        (numeric) Value of the output that is spent
+      \"blockhash\" : \"hex\", \"height\" : n,  (optional) The block, if it is confirmed
+      \"spend_txid\" : \"hex\", \"spend_vin\" : n,       The input
+      \"prevout_txid\" : \"hex\", \"prevout_vout\" : n,  The output
+      \"prevout_spk\" : {}   (json object) Its script
+    },
+    {                      (json object)
+      \"type\" : \"receive\",  (string)
+      \"amount\" : n,        (numeric) Value of the output
+      \"blockhash\" : \"hex\", \"height\" : n,  (optional) The block, if it is confirmed
+      \"txid\" : \"hex\", \"vout\" : n,  The output
+      \"output_spk\" : {}    (json object) Its script
+    },
+    ...
+  ]
+}",
+    example: "[\"000000000000000000001347062c12fded7c528943c8ce133987e2e2f5a840ee\"], [\"addr(bc1qzl6nsgqzu89a66l50cvwapnkw5shh23zarqkw9)\"]",
+    prepare: |rpc, args| {
+        let mut hashes: Vec<BlockHash> = Vec::new();
+        for value in args.value(0).and_then(Value::elements).unwrap_or_default() {
+            hashes.push(args::hash_of(&args::string_of(value)?, "blockhash")?);
+        }
+        let objects = args.value(1).map(|objects| scripts_of(rpc, objects));
+        let with_mempool = args.bool_or(2, true)?;
+        Ok(Job::call(args, move |node, out| {
+            let mut blocks = BTreeMap::new();
+            for hash in &hashes {
+                let entry = node.engine.block_entry(hash).ok_or_else(block_not_found)?;
+                if !entry.in_active_chain {
+                    return Err(bad("Block is not in main chain"));
+                }
+                blocks.insert(entry.height, *hash);
+            }
+            let watched = objects.transpose()?.unwrap_or_default();
+            let mut object = Json::new(out).object();
+            let mut list = object.key("activity").array();
+            for (height, hash) in blocks {
+                write_block(node, &watched, height, &hash, &mut list)?;
+            }
+            if with_mempool {
+                write_unconfirmed(node, &watched, &mut list)?;
+            }
+            list.end();
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+type Scripts = HashSet<Box<[u8]>>;
+
+fn write_block(
+    node: &Node<'_>,
+    watched: &Scripts,
+    height: u32,
+    hash: &BlockHash,
+    list: &mut Array<'_>,
+) -> Result<(), RpcError> {
+    let block = parse(&node.rpc.params, hash, read_block(node, hash)?)?;
+    let spent = match height {
+        0 => Some(Vec::new()),
+        _ => node.engine.read_spent(hash).ok().flatten(),
+    };
+    let text = if is_pruned(node, hash) {
+        "Undo data not available (pruned data)"
+    } else {
+        "Can't read undo data from disk"
+    };
+    let spent = spent.ok_or_else(|| RpcError::new(Code::Misc, text))?;
+    for (index, tx) in block.txs().enumerate() {
+        let coins = spent_by(Some(&spent), index).unwrap_or_default();
+        let coins = coins.iter().map(|coin| (coin.value, &coin.script_pubkey[..]));
+        write_tx(node, watched, tx, coins, Some((hash, height)), list);
+    }
+    Ok(())
+}
+
+fn write_unconfirmed(
+    node: &Node<'_>,
+    watched: &Scripts,
+    list: &mut Array<'_>,
+) -> Result<(), RpcError> {
+    for txid in node.engine.mempool_txids() {
+        // It may have been confirmed meanwhile.
+        let Some(tx) = node.engine.mempool_tx(&txid) else { continue };
+        let spent = find(node, &tx)?;
+        let known: Option<Vec<_>> =
+            tx.view().inputs().map(|input| spent.get(&input.prevout)).collect();
+        let Some(known) = known else { continue };
+        let coins = known.into_iter().map(|one| (one.value, &one.script[..]));
+        write_tx(node, watched, tx.view(), coins, None, list);
+    }
+    Ok(())
+}
+
+fn write_tx<'c>(
+    node: &Node<'_>,
+    watched: &Scripts,
+    tx: Tx<'_>,
+    spent: impl Iterator<Item = (i64, &'c [u8])>,
+    block: Option<(&BlockHash, u32)>,
+    list: &mut Array<'_>,
+) {
+    let begin = |kind: &str, value: i64, object: &mut Object<'_>| {
+        object.key("type").string(kind);
+        object.key("amount").amount(value);
+        if let Some((hash, height)) = block {
+            object.key("blockhash").text(hash);
+            object.key("height").int(height);
+        }
+    };
+    let end = |name: &str, script: &[u8], mut object: Object<'_>| {
+        let mut inner = object.key(name).object();
+        write_script_pubkey(&node.rpc.params, script, &mut inner);
+        inner.end();
+        object.end();
+    };
+    for (index, ((value, script), input)) in spent.zip(tx.inputs()).enumerate() {
+        if watched.contains(script) {
+            let OutPoint { txid, vout } = input.prevout;
+            let mut object = list.item().object();
+            begin("spend", value, &mut object);
+            object.key("spend_txid").text(tx.txid());
+            object.key("spend_vin").count(index);
+            object.key("prevout_txid").text(txid);
+            object.key("prevout_vout").int(vout);
+            end("prevout_spk", script, object);
+        }
+    }
+    for (index, TxOut { value, script_pubkey }) in tx.outputs().enumerate() {
+        if watched.contains(script_pubkey) {
+            let mut object = list.item().object();
+            begin("receive", value, &mut object);
+            object.key("txid").text(tx.txid());
+            object.key("vout").count(index);
+            end("output_spk", script_pubkey, object);
+        }
+    }
+}

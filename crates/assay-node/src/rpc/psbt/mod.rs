@@ -1,0 +1,325 @@
+//! The methods for partially signed transactions (BIP174, BIP370). They behave as Bitcoin Core's without a wallet, but for
+//! scripts that only miniscript reads and keys of several signers (`MuSig2`), which are passed on and not signed for.
+
+mod analyse;
+mod data;
+mod fields;
+mod format;
+mod process;
+mod show;
+mod solve;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+use assay_wire::{Encoding, Transaction};
+
+use super::args::{self, Args};
+use super::raw::{self, OUTPUTS, decode_failed};
+use super::sign::Unlocking;
+use super::sign_raw::{serialise, undecodable};
+use super::table::{ArgSpec, Kind, Method, Need, optional, required};
+use super::{Job, Rpc, bad};
+use crate::jsonrpc::{Code, Json, RpcError, Value};
+
+pub(super) use self::analyse::ANALYZEPSBT;
+use self::data::Provider;
+use self::fields::{Fields, Scope, input};
+use self::format::{Input, Psbt};
+pub(super) use self::process::{DESCRIPTORPROCESSPSBT, UTXOUPDATEPSBT};
+use self::solve::{Options, Signing, sign_input};
+
+const PSBT: ArgSpec = required("psbt", Kind::Text, "The PSBT in base 64");
+const PSBTS: ArgSpec = required("txs", Kind::Array, "The PSBTs, each in base 64");
+const VERSION: ArgSpec = optional(
+    "psbt_version",
+    Kind::Number,
+    Need::Default("0"),
+    "The version of the PSBT, 0 or 2; Bitcoin Core has this argument since release 32, with 2 as its default",
+);
+const PSBT_RESULT: &str = "\"str\"    (string) The PSBT in base 64";
+
+pub(super) const CREATEPSBT: Method = Method {
+    name: "createpsbt",
+    category: "rawtransactions",
+    about: "Makes a partially signed transaction without signatures.",
+    args: &[
+        required("inputs", Kind::Array, "Objects with txid, vout and perhaps sequence"),
+        OUTPUTS,
+        optional(
+            "locktime",
+            Kind::Number,
+            Need::Default("0"),
+            "Height or time before which it is not final",
+        ),
+        optional(
+            "replaceable",
+            Kind::Bool,
+            Need::Default("true"),
+            "Signal that it may be replaced (BIP125)",
+        ),
+        optional("version", Kind::Number, Need::Default("2"), "Version of the transaction, 1 to 3"),
+        VERSION,
+    ],
+    result: PSBT_RESULT,
+    example: "[{\"txid\":\"myid\",\"vout\":0}], [{\"address\":0.01}]",
+    prepare: |rpc, args| {
+        let tx = Transaction::parse(raw::create(rpc, args)?, Encoding::Legacy);
+        let tx = tx.map_err(|_| decode_failed("TX decode failed"))?;
+        let psbt = Psbt::new(&tx, psbt_version(args, 5)?);
+        Ok(text_job(args, psbt.encode()))
+    },
+};
+
+pub(super) const CONVERTTOPSBT: Method = Method {
+    name: "converttopsbt",
+    category: "rawtransactions",
+    about: "Makes a partially signed transaction of an unsigned one.",
+    args: &[
+        required("hexstring", Kind::Hex, "The serialised transaction"),
+        optional(
+            "permitsigdata",
+            Kind::Bool,
+            Need::Default("false"),
+            "Leave out signatures that are there, rather than fail",
+        ),
+        optional(
+            "iswitness",
+            Kind::Bool,
+            Need::Default("what fits"),
+            "Whether it is laid out with witnesses",
+        ),
+        VERSION,
+    ],
+    result: PSBT_RESULT,
+    example: "\"rawtransaction\"",
+    prepare: |rpc, args| {
+        let permits = args.bool_or(1, false)?;
+        let (with, without) = match args.value(2) {
+            Some(_) => (args.bool_or(2, true)?, !args.bool_or(2, true)?),
+            None => (true, true),
+        };
+        let tx = args.hex(0).and_then(|hex| raw::parse(&rpc.params, &hex, with, without));
+        let tx = tx.ok_or_else(|| decode_failed("TX decode failed"))?;
+        let view = tx.view();
+        let is_signed = view.has_witness() || view.inputs().any(|one| !one.script_sig.is_empty());
+        if is_signed && !permits {
+            let text = "Inputs must not have scriptSigs and scriptWitnesses";
+            return Err(decode_failed(text));
+        }
+        let psbt = Psbt::new(&tx, psbt_version(args, 3)?);
+        Ok(text_job(args, psbt.encode()))
+    },
+};
+
+pub(super) const DECODEPSBT: Method = Method {
+    name: "decodepsbt",
+    category: "rawtransactions",
+    about: "Shows what a partially signed transaction holds.",
+    args: &[PSBT],
+    result: "\
+{                              (json object)
+  \"tx\" : {},                   (json object, optional) The transaction as decoderawtransaction shows it; not in version 2
+  \"global_xpubs\" : [           (json array) Extended keys with where they come from
+    { \"xpub\" : \"str\", \"master_fingerprint\" : \"hex\", \"path\" : \"str\" },
+    ...
+  ],
+  \"tx_version\" : n, \"fallback_locktime\" : n, \"input_count\" : n, \"output_count\" : n,  (numeric, optional) In version 2
+  \"inputs_modifiable\" : true|false, \"outputs_modifiable\" : true|false, \"has_sighash_single\" : true|false,  (boolean, optional)
+  \"psbt_version\" : n,          (numeric) The version
+  \"proprietary\" : [            (json array) Records that belong to one program
+    { \"identifier\" : \"hex\", \"subtype\" : n, \"key\" : \"hex\", \"value\" : \"hex\" },
+    ...
+  ],
+  \"unknown\" : { \"hex\" : \"hex\", ... },  (json object) Other records
+  \"inputs\" : [ {}, ... ],      (json array) One object for each input, with a member for each kind of record that it has
+  \"outputs\" : [ {}, ... ],     (json array) The same for outputs
+  \"fee\" : n                    (numeric, optional) The fee, where all outputs that are spent are known
+}",
+    example: "\"psbt\"",
+    prepare: |rpc, args| {
+        let psbt = parse(rpc, &args.string(0)?)?;
+        Ok(Job::call(args, move |node, out| {
+            let mut object = Json::new(out).object();
+            show::write(&node.rpc.params, &psbt, &mut object);
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const COMBINEPSBT: Method = Method {
+    name: "combinepsbt",
+    category: "rawtransactions",
+    about: "Puts together what several signers added to the same partially signed transaction.",
+    args: &[PSBTS],
+    result: PSBT_RESULT,
+    example: "[\"mybase64_1\", \"mybase64_2\", \"mybase64_3\"]",
+    prepare: |rpc, args| {
+        let all = parse_all(rpc, args)?;
+        let Some((first, others)) = all.split_first() else {
+            return Err(bad("Parameter 'txs' cannot be empty"));
+        };
+        let mut psbt = first.clone();
+        if !others.iter().all(|other| psbt.merge(other)) {
+            return Err(bad("PSBTs not compatible (different transactions)"));
+        }
+        Ok(text_job(args, psbt.encode()))
+    },
+};
+
+pub(super) const FINALIZEPSBT: Method = Method {
+    name: "finalizepsbt",
+    category: "rawtransactions",
+    about: "Makes unlocking scripts and witnesses of the signatures of a partially signed transaction.",
+    args: &[
+        PSBT,
+        optional(
+            "extract",
+            Kind::Bool,
+            Need::Default("true"),
+            "Give the transaction rather than the PSBT when it is complete",
+        ),
+    ],
+    result: "\
+{                            (json object)
+  \"psbt\" : \"str\",            (string, optional) The PSBT in base 64, if the transaction is not given
+  \"hex\" : \"hex\",             (string, optional) The transaction
+  \"complete\" : true|false    (boolean) Whether all inputs are signed
+}",
+    example: "\"psbt\"",
+    prepare: |rpc, args| {
+        let mut psbt = parse(rpc, &args.string(0)?)?;
+        let extracts = args.bool_or(1, true)?;
+        Ok(Job::call(args, move |_, out| {
+            let tx = finalize(&mut psbt);
+            let mut object = Json::new(out).object();
+            match tx.as_ref().filter(|_| extracts) {
+                Some(tx) => object.key("hex").hex(tx),
+                None => object.key("psbt").string(&psbt.encode()),
+            }
+            object.key("complete").bool(tx.is_some());
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+pub(super) const JOINPSBTS: Method = Method {
+    name: "joinpsbts",
+    category: "rawtransactions",
+    about: "Makes one partially signed transaction with the inputs and outputs of several, in random order. None of them may be \
+            of version 2, and no input may be in two of them.",
+    args: &[PSBTS],
+    result: PSBT_RESULT,
+    example: "[\"mybase64_1\", \"mybase64_2\"]",
+    prepare: |rpc, args| {
+        let given = args.value(0).and_then(Value::elements).unwrap_or_default();
+        if given.len() <= 1 {
+            return Err(bad("At least two PSBTs are required to join PSBTs."));
+        }
+        let psbt = join(&parse_all(rpc, args)?)?;
+        Ok(text_job(args, psbt.encode()))
+    },
+};
+
+fn text_job(args: &Args<'_>, text: String) -> Job {
+    Job::call(args, move |_, out| {
+        Json::new(out).string(&text);
+        Ok(())
+    })
+}
+
+fn parse(rpc: &Rpc, text: &str) -> Result<Psbt, RpcError> {
+    if rpc.params.cash.is_some() {
+        let text = "Partially signed transactions are not supported on chains of Bitcoin Cash";
+        return Err(RpcError::new(Code::Misc, text));
+    }
+    Psbt::decode(text).map_err(|text| undecodable(format!("TX decode failed {text}")))
+}
+
+fn parse_all(rpc: &Rpc, args: &Args<'_>) -> Result<Vec<Psbt>, RpcError> {
+    let given = args.value(0).and_then(Value::elements).unwrap_or_default();
+    given.into_iter().map(|text| parse(rpc, &args::string_of(text)?)).collect()
+}
+
+fn psbt_version(args: &Args<'_>, index: usize) -> Result<u32, RpcError> {
+    match args.integer_or(index, 0)? {
+        version @ (0 | 2) => Ok(version),
+        _ => Err(bad("The PSBT version can only be 2 or 0")),
+    }
+}
+
+/// Finalises all inputs; the transaction if that makes it complete.
+fn finalize(psbt: &mut Psbt) -> Option<Vec<u8>> {
+    let signing = Signing::new(psbt)?;
+    let provider = Provider::default();
+    let mut is_complete = true;
+    for index in 0..psbt.inputs.len() {
+        let sighash = psbt.inputs[index].sighash().map(|sighash| sighash as u8);
+        let options = Options { sighash, finalize: true, is_blank: false };
+        is_complete &= sign_input(&provider, psbt, index, &signing, options).0.is_ok();
+    }
+    is_complete.then(|| extract(psbt, &signing))
+}
+
+/// The transaction with what unlocks its inputs.
+fn extract(psbt: &Psbt, signing: &Signing) -> Vec<u8> {
+    let unlocking = |one: &Input| Unlocking {
+        script_sig: one.final_script_sig().to_vec(),
+        witness: one.final_witness(),
+    };
+    serialise(&signing.tx, &psbt.inputs.iter().map(unlocking).collect::<Vec<_>>())
+}
+
+fn join(all: &[Psbt]) -> Result<Psbt, RpcError> {
+    if all.iter().any(|psbt| psbt.version != 0) {
+        return Err(bad("joinpsbts only operates on version 0 PSBTs"));
+    }
+    let lock_times = all.iter().map(|psbt| psbt.fallback_locktime.unwrap_or(0));
+    let mut out = Psbt {
+        version: 0,
+        tx_version: all.iter().map(|psbt| psbt.tx_version).fold(1, u32::max),
+        fallback_locktime: lock_times.min(),
+        modifiable: None,
+        fields: Fields::default(),
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+    };
+    let mut seen = HashSet::new();
+    for psbt in all {
+        for one in &psbt.inputs {
+            if !seen.insert(one.prevout) {
+                let prevout = one.prevout;
+                return Err(bad(format!(
+                    "Input {}:{} exists in multiple PSBTs",
+                    prevout.txid, prevout.vout
+                )));
+            }
+            let mut one = one.clone();
+            let signatures = [input::PARTIAL_SIG, input::SCRIPT_SIG, input::SCRIPT_WITNESS];
+            signatures.into_iter().for_each(|kind| one.fields.remove(kind));
+            out.inputs.push(one);
+        }
+        out.outputs.extend(psbt.outputs.iter().cloned());
+        for (key, value) in psbt.fields.unknown() {
+            out.fields.add(Scope::Global, key.to_vec(), value.to_vec());
+        }
+    }
+    // Extended keys are left out, as in Core.
+    shuffle(&mut out.inputs)?;
+    shuffle(&mut out.outputs)?;
+    Ok(out)
+}
+
+/// Puts a list into random order.
+fn shuffle<T>(list: &mut [T]) -> Result<(), RpcError> {
+    for end in (2..=list.len()).rev() {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(|_| bad("no random bytes"))?;
+        // The bias of the remainder is below 2^-32 for any list that fits a request.
+        list.swap(end - 1, (u64::from_le_bytes(bytes) % end as u64) as usize);
+    }
+    Ok(())
+}

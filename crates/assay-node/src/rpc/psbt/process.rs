@@ -1,0 +1,204 @@
+//! Filling in what the node and descriptors know, and signing.
+
+use assay_consensus::script::opcode::{is_p2sh, witness_program};
+use assay_wire::Transaction;
+
+use super::data::Provider;
+use super::fields::{Scope, input};
+use super::format::Psbt;
+use super::solve::{Options, Signing, Unsigned, is_signed, sign_input, update_output};
+use super::{PSBT, PSBT_RESULT, extract, parse};
+use crate::jsonrpc::{Code, Json, RpcError};
+use crate::rpc::args::Args;
+use crate::rpc::index::{Lookup, look_up};
+use crate::rpc::scan::for_each_position;
+use crate::rpc::sign::HashType;
+use crate::rpc::sign_raw::{Spent, undecodable};
+use crate::rpc::table::{ArgSpec, Kind, Method, Need, optional, required};
+use crate::rpc::{Job, Node, Rpc, bad, engine_failed};
+
+const DESCRIPTORS: &str =
+    "Descriptors, or objects with desc and range (the end, or [begin, end]; default=1000)";
+
+pub(in super::super) const UTXOUPDATEPSBT: Method = Method {
+    name: "utxoupdatepsbt",
+    category: "rawtransactions",
+    about: "Fills in the outputs that a partially signed transaction spends, from the UTXO set, the index of transactions or the \
+            mempool, and what descriptors tell of inputs and outputs.",
+    args: &[PSBT, descriptors(Need::Optional)],
+    result: PSBT_RESULT,
+    example: "\"psbt\"",
+    prepare: |rpc, args| {
+        let provider = provider(rpc, args, false)?;
+        let text = args.string(0)?.into_owned();
+        Ok(Job::call(args, move |node, out| {
+            let psbt = process(node, &text, &provider, None, false)?;
+            Json::new(out).string(&psbt.encode());
+            Ok(())
+        }))
+    },
+};
+
+pub(in super::super) const DESCRIPTORPROCESSPSBT: Method = Method {
+    name: "descriptorprocesspsbt",
+    category: "rawtransactions",
+    about: "Does what utxoupdatepsbt does, then signs with the private keys of the descriptors.",
+    args: &[
+        PSBT,
+        required("descriptors", Kind::Array, DESCRIPTORS),
+        optional(
+            "sighashtype",
+            Kind::Text,
+            Need::Default("\"DEFAULT\" for Taproot, \"ALL\" otherwise"),
+            "\"DEFAULT\", \"ALL\", \"NONE\" or \"SINGLE\", the last three also with \"|ANYONECANPAY\"",
+        ),
+        optional(
+            "bip32derivs",
+            Kind::Bool,
+            Need::Default("true"),
+            "Fill in where public keys come from",
+        ),
+        optional("finalize", Kind::Bool, Need::Default("true"), "Finalise inputs where possible"),
+    ],
+    result: "\
+{                            (json object)
+  \"psbt\" : \"str\",            (string) The PSBT in base 64
+  \"complete\" : true|false,   (boolean) Whether all inputs are signed
+  \"hex\" : \"hex\"              (string, optional) The transaction, if it is complete
+}",
+    example: "\"psbt\", [\"descriptor1\", \"descriptor2\"]",
+    prepare: |rpc, args| {
+        let mut provider = provider(rpc, args, true)?;
+        let sighash = match args.optional_string(2)? {
+            None => None,
+            Some(text) => Some(
+                HashType::parse(&text)
+                    .map(HashType::number)
+                    .ok_or_else(|| bad(format!("'{text}' is not a valid sighash parameter.")))?,
+            ),
+        };
+        provider.hides_origins = !args.bool_or(3, true)?;
+        let finalize = args.bool_or(4, true)?;
+        let text = args.string(0)?.into_owned();
+        Ok(Job::call(args, move |node, out| {
+            let psbt = process(node, &text, &provider, sighash, finalize)?;
+            let signing = Signing::new(&psbt).ok_or_else(invalid)?;
+            let is_complete = (0..psbt.inputs.len()).all(|index| is_signed(&psbt, index, &signing));
+            let mut object = Json::new(out).object();
+            object.key("psbt").string(&psbt.encode());
+            object.key("complete").bool(is_complete);
+            if is_complete {
+                object.key("hex").hex(&extract(&psbt, &signing));
+            }
+            object.end();
+            Ok(())
+        }))
+    },
+};
+
+const fn descriptors(need: Need) -> ArgSpec {
+    optional("descriptors", Kind::Array, need, DESCRIPTORS)
+}
+
+fn provider(rpc: &Rpc, args: &Args<'_>, with_secrets: bool) -> Result<Provider, RpcError> {
+    let mut provider = Provider::default();
+    if let Some(objects) = args.value(1) {
+        for_each_position(rpc, objects, |descriptor, position, _| {
+            provider.add(descriptor, position, with_secrets)
+        })?;
+    }
+    Ok(provider)
+}
+
+fn invalid() -> RpcError {
+    RpcError::new(Code::Verify, "The transaction cannot be valid")
+}
+
+/// Fills in, signs and perhaps finalises (Core's `ProcessPSBT`).
+fn process(
+    node: &Node<'_>,
+    text: &str,
+    provider: &Provider,
+    sighash: Option<u8>,
+    finalize: bool,
+) -> Result<Psbt, RpcError> {
+    let mut psbt = parse(node.rpc, text)?;
+    for index in 0..psbt.inputs.len() {
+        fill_in_spent(node, &mut psbt, index, provider)?;
+    }
+    let signing = Signing::new(&psbt).ok_or_else(invalid)?;
+    let options = Options { sighash, finalize, is_blank: false };
+    for index in 0..psbt.inputs.len() {
+        if psbt.inputs[index].is_final() {
+            continue;
+        }
+        let (result, _) = sign_input(provider, &mut psbt, index, &signing, options);
+        if result == Err(Unsigned::SighashMismatch) {
+            let text = "Specified sighash value does not match value stored in PSBT";
+            return Err(undecodable(text));
+        }
+    }
+    for index in 0..psbt.outputs.len() {
+        update_output(provider, &mut psbt, index);
+    }
+    remove_unneeded(&mut psbt);
+    Ok(psbt)
+}
+
+/// Looks for the transaction that an input spends an output of, or the output alone where that is a witness program.
+fn fill_in_spent(
+    node: &Node<'_>,
+    psbt: &mut Psbt,
+    index: usize,
+    provider: &Provider,
+) -> Result<(), RpcError> {
+    let one = &mut psbt.inputs[index];
+    if one.fields.has(input::NON_WITNESS_UTXO) {
+        return Ok(());
+    }
+    let txid = one.prevout.txid;
+    let tx = match confirmed(node, &one.prevout.txid)? {
+        Some(tx) => Some(tx),
+        None => node.engine.mempool_tx(&txid).map(|tx| tx.bytes().to_vec()),
+    };
+    if let Some(tx) = tx {
+        one.fields.set(Scope::Input, input::NON_WITNESS_UTXO, tx);
+        return Ok(());
+    }
+    let coin = node.engine.coin(&one.prevout, false).map_err(|error| engine_failed(&error))?;
+    let Some((coin, _)) = coin else { return Ok(()) };
+    let script = coin.script_pubkey.to_vec();
+    let is_nested = || {
+        let hash: [u8; 20] = script[2..22].try_into().unwrap_or_default();
+        provider.scripts.get(&hash).is_some_and(|redeem| witness_program(redeem).is_some())
+    };
+    if witness_program(&script).is_some() || is_p2sh(&script) && is_nested() {
+        one.set_witness_utxo(&Spent { value: coin.value, script });
+    }
+    Ok(())
+}
+
+/// A transaction of the active chain, where there is an index.
+fn confirmed(node: &Node<'_>, txid: &assay_wire::Txid) -> Result<Option<Vec<u8>>, RpcError> {
+    let Lookup::Found(hash) = look_up(node, txid)? else { return Ok(None) };
+    let block = node.engine.read_block(&hash).map_err(|error| engine_failed(&error))?;
+    let block = block.and_then(|raw| assay_wire::Block::parse(raw, node.rpc.params.encoding).ok());
+    let found = block.and_then(|block| {
+        let tx = block.txs().find(|tx| tx.txid() == *txid)?;
+        Some(Transaction::bytes(&tx.to_owned_transaction()).to_vec())
+    });
+    Ok(found)
+}
+
+/// Whole transactions are not needed where all inputs are taproot's (Core's `RemoveUnnecessaryTransactions`).
+fn remove_unneeded(psbt: &mut Psbt) {
+    let is_without = |one: &super::Input| {
+        let program = one.witness_utxo().map(|utxo| utxo.script);
+        let is_v1 = program
+            .is_some_and(|script| witness_program(&script).is_some_and(|(version, _)| version > 0));
+        is_v1 && one.sighash().is_none_or(|sighash| sighash & 0x80 == 0)
+    };
+    if psbt.inputs.iter().all(is_without) {
+        psbt.inputs.iter_mut().for_each(|one| one.fields.remove(input::NON_WITNESS_UTXO));
+    }
+}
