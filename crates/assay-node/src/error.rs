@@ -79,6 +79,14 @@ pub enum NodeError {
         /// What the system said.
         source: io::Error,
     },
+    /// An address is listened on twice, with or without permissions, or for Tor as well.
+    #[error(
+        "Duplicate binding configuration for address {address}. Please check your -bind, -bind=...=onion and -whitebind settings."
+    )]
+    P2pBindTwice {
+        /// The address.
+        address: SocketAddr,
+    },
     /// Metrics would be reachable from other machines.
     #[error("metrics are served on loopback only, not on {address}")]
     MetricsExposed {

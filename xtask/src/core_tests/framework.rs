@@ -1,5 +1,6 @@
 //! One of Core's test programs, run to its end.
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
@@ -47,7 +48,8 @@ pub(super) struct Framework {
     folder: PathBuf,
     /// Runs as `bitcoind`.
     program: PathBuf,
-    cli: Option<PathBuf>,
+    /// A `bitcoin-cli`.
+    cli: PathBuf,
     /// Core's own program, for tests in which both meet.
     core: Option<PathBuf>,
     timeout_factor: String,
@@ -77,11 +79,11 @@ impl Framework {
             tests,
             folder: folder.to_owned(),
             program: link,
-            cli: options.cli.clone(),
+            cli: options.cli.clone().unwrap_or_else(|| PathBuf::from(OWN_CLI)),
             core: options.core.clone(),
             timeout_factor: options.timeout_factor.clone(),
         };
-        let config = config(source, client, framework.cli.is_some());
+        let config = config(source, client, options.cli.is_some())?;
         fs::write(framework.config(), config)
             .with_context(|| format!("cannot write {}", framework.config().display()))?;
         // Several tests at once would all make the chain that most of them begin with.
@@ -136,6 +138,7 @@ impl Framework {
             .arg(format!("--portseed={port_seed}"))
             .arg(format!("--timeout-factor={}", self.timeout_factor))
             .env("BITCOIND", &self.program)
+            .env("BITCOINCLI", &self.cli)
             // Where our own tests find the framework.
             .env("PYTHONPATH", &self.tests)
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -145,9 +148,6 @@ impl Framework {
             .process_group(0);
         if let Some(core) = &self.core {
             command.env("BITCOIND_CORE", core);
-        }
-        if let Some(cli) = &self.cli {
-            command.env("BITCOINCLI", cli);
         }
         command.spawn().context("cannot start python3")
     }
@@ -168,18 +168,63 @@ fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// What Core's build would write into `test/config.ini`. All parts that are missing make their tests skip themselves.
-fn config(source: &Path, client: &str, has_cli: bool) -> String {
+/// `test/config.ini` as Core's build would write it. Every component that the template names is there, since tests end with
+/// an error at one that is not; tests of those that are off skip themselves.
+fn config(source: &Path, client: &str, has_cli: bool) -> anyhow::Result<String> {
+    let template = source.join("test/config.ini.in");
+    let template = fs::read_to_string(&template)
+        .with_context(|| format!("cannot read {}", template.display()))?;
     let source = source.display();
-    let cli = if has_cli { "ENABLE_CLI=true\n" } else { "" };
-    format!(
+    let mut config = format!(
         "[environment]\nCLIENT_NAME={client}\nCLIENT_BUGREPORT=the log\nSRCDIR={source}\nBUILDDIR={source}/build\nEXEEXT=\n\
-         RPCAUTH={source}/share/rpcauth/rpcauth.py\n\n[components]\nENABLE_BITCOIND=true\nENABLE_ZMQ=true\n{cli}"
-    )
+         RPCAUTH={source}/share/rpcauth/rpcauth.py\n\n[components]\n"
+    );
+    for component in components(&template) {
+        let is_on = match component {
+            "ENABLE_BITCOIND" | "ENABLE_ZMQ" => true,
+            "ENABLE_CLI" => has_cli,
+            _ => false,
+        };
+        let _ = writeln!(config, "{component}={is_on}");
+    }
+    Ok(config)
+}
+
+/// Names of the components in a template, `NAME=@…@` or, before `CMake`, `@…@NAME=true`.
+fn components(template: &str) -> impl Iterator<Item = &str> {
+    let lines = template.lines().skip_while(|line| line.trim() != "[components]").skip(1);
+    lines.filter(|line| !line.starts_with('#')).filter_map(|line| {
+        let (name, _) = line.split_once('=')?;
+        Some(name.rsplit('@').next().unwrap_or(name).trim())
+    })
 }
 
 /// Tests of ours.
 const OWN_TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/functional");
+/// Calls a node by RPC where a test does so with `bitcoin-cli`, and none is given.
+const OWN_CLI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/functional/bitcoin-cli");
 /// The longest of the listed tests takes a few minutes.
 const TIME_MAX: Duration = Duration::from_mins(40);
 const POLL: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_component_of_the_template_has_a_value() {
+        let folder = std::env::temp_dir().join(format!("xtask-config-{}", std::process::id()));
+        fs::create_dir_all(folder.join("test")).unwrap();
+        let template = "[environment]\nSRCDIR=@abs_top_srcdir@\n\n[components]\n# Which are on.\n\
+                        ENABLE_WALLET=@ENABLE_WALLET_VALUE@\nENABLE_CLI=@BUILD_BITCOIN_CLI_VALUE@\n\
+                        @ENABLE_ZMQ_TRUE@ENABLE_ZMQ=true\nENABLE_BITCOIND=@BUILD_BITCOIND_VALUE@\n";
+        fs::write(folder.join("test/config.ini.in"), template).unwrap();
+        let config = config(&folder, "Assay", false).unwrap();
+        let (_, components) = config.split_once("[components]\n").unwrap();
+        assert_eq!(
+            components,
+            "ENABLE_WALLET=false\nENABLE_CLI=false\nENABLE_ZMQ=true\nENABLE_BITCOIND=true\n"
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

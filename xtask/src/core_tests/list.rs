@@ -1,5 +1,8 @@
 //! Which of Core's tests there are, and which our node must pass: `xtask/core-tests.toml`.
 
+use std::fs;
+use std::path::Path;
+
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
@@ -49,6 +52,27 @@ pub(super) fn chosen(names: &[String], all: bool, has_core: bool) -> anyhow::Res
     }
 }
 
+/// Tests of a folder of Core's that the list lacks; those of the wallet are not for us.
+pub(super) fn unlisted(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let listed = chosen(&[], true, true)?;
+    let mut names = Vec::new();
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
+    {
+        let file = entry?.file_name();
+        let Some(name) = file.to_str().and_then(|file| file.strip_suffix(".py")) else { continue };
+        let is_ours = !name.starts_with("wallet_") && !PROGRAMS.contains(&name);
+        if is_ours && !listed.iter().any(|test| test.name == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Programs beside the tests.
+const PROGRAMS: [&str; 3] = ["combine_logs", "create_cache", "test_runner"];
+
 const LIST: &str = include_str!("../../core-tests.toml");
 
 #[cfg(test)]
@@ -68,6 +92,19 @@ mod tests {
         assert!(!chosen(&[], false, false).unwrap().is_empty());
         let named = chosen(&["rpc_uptime".to_owned(), "nosuch".to_owned()], false, false).unwrap();
         assert!(named[0].must_pass && !named[1].must_pass);
+    }
+
+    #[test]
+    fn a_test_that_the_list_lacks_is_found() {
+        let folder = std::env::temp_dir().join(format!("xtask-unlisted-{}", std::process::id()));
+        fs::create_dir_all(folder.join("test_framework")).unwrap();
+        let files =
+            ["rpc_uptime.py", "wallet_basic.py", "test_runner.py", "README.md", "p2p_new.py"];
+        for file in files {
+            fs::write(folder.join(file), "").unwrap();
+        }
+        assert_eq!(unlisted(&folder).unwrap(), ["p2p_new"]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

@@ -26,6 +26,8 @@ struct Options {
     /// Core's own program, to compare with.
     core: Option<PathBuf>,
     cli: Option<PathBuf>,
+    /// Ours, where it is not to be built.
+    program: Option<PathBuf>,
     profile: String,
     jobs: usize,
     timeout_factor: String,
@@ -40,7 +42,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let tests = list::chosen(&options.names, options.all, options.core.is_some())?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("there is a workspace")?;
     let folder = root.join("target/core-tests");
-    let ours = build(root, &options.profile)?;
+    let ours = match &options.program {
+        Some(program) => program.clone(),
+        None => build(root, &options.profile)?,
+    };
     let ours = Framework::new(&folder.join("assay"), &options, "Assay", &ours)?;
     let core = match &options.core {
         Some(program) => {
@@ -50,10 +55,18 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     };
     head(core.is_some());
     let failed = run_all(&tests, &options, &ours, core.as_ref());
-    if failed.is_empty() {
-        return Ok(());
+    if !failed.is_empty() {
+        bail!(
+            "{} that must pass did not; their logs are in {}",
+            failed.join(", "),
+            folder.display()
+        )
     }
-    bail!("{} that must pass did not; their logs are in {}", failed.join(", "), folder.display())
+    let unlisted = list::unlisted(&options.source.join("test/functional"))?;
+    if options.names.is_empty() && !unlisted.is_empty() {
+        bail!("xtask/core-tests.toml lacks {}", unlisted.join(", "))
+    }
+    Ok(())
 }
 
 /// Runs tests, `jobs` at a time; gives the names of those that should have passed.
@@ -106,7 +119,7 @@ fn row(test: &Test, ours: &Run, core: Option<&Run>) {
 }
 
 /// Builds our program.
-fn build(root: &Path, profile: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn build(root: &Path, profile: &str) -> anyhow::Result<PathBuf> {
     let cargo_profile = if profile == "debug" { "dev" } else { profile };
     finish(Command::new("cargo").current_dir(root).args([
         "build",
@@ -127,6 +140,7 @@ impl Options {
             source: PathBuf::new(),
             core: None,
             cli: None,
+            program: None,
             profile: "release".to_owned(),
             jobs: 1,
             timeout_factor: "1".to_owned(),
@@ -141,6 +155,7 @@ impl Options {
                 "--source" => source = Some(absolute(value()?)?),
                 "--core" => options.core = Some(absolute(value()?)?),
                 "--cli" => options.cli = Some(absolute(value()?)?),
+                "--program" => options.program = Some(absolute(value()?)?),
                 "--profile" => options.profile.clone_from(value()?),
                 "--jobs" => {
                     options.jobs = value()?.parse().context("--jobs takes a number")?;
@@ -163,6 +178,6 @@ impl Options {
     }
 }
 
-fn absolute(path: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn absolute(path: &str) -> anyhow::Result<PathBuf> {
     fs::canonicalize(path).with_context(|| format!("cannot find {path}"))
 }

@@ -9,6 +9,7 @@ use assay_hash::murmur3;
 use assay_wire::p2p::{FilterLoad, Message};
 use assay_wire::{OutPoint, Tx, Txid};
 
+use super::intake::Ended;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_BLOOM, Shared};
@@ -118,17 +119,21 @@ impl Shared {
         has_relay.then_some(change)
     }
 
-    /// Changes the filter of a peer, after what it asked for before has been answered.
-    pub(super) fn change_filter(&self, peer: &Peer, change: FilterChange) {
-        match change {
-            FilterChange::Set(filter) => peer.with_relay(|relay| relay.set_filter(Some(filter))),
-            FilterChange::Clear => peer.with_relay(|relay| relay.set_filter(None)),
+    /// Changes the filter of a peer, after what it asked for before has been answered. Who sets or clears a filter hears of
+    /// transactions: [`Ended::TooManyRelay`] where there is no room for one more of these.
+    pub(super) fn change_filter(&self, peer: &Peer, change: FilterChange) -> Result<(), Ended> {
+        let (filter, command) = match change {
+            FilterChange::Set(filter) => (Some(filter), "filterload"),
+            FilterChange::Clear => (None, "filterclear"),
             FilterChange::Add(data) => {
                 if !peer.with_relay(|relay| relay.add_to_filter(&data)) {
                     self.misbehaving(peer, "bad filteradd message");
                 }
+                return Ok(());
             }
-        }
+        };
+        peer.with_relay(|relay| relay.set_filter(filter));
+        if self.has_room_for_relay(peer, command, None) { Ok(()) } else { Err(Ended::TooManyRelay) }
     }
 }
 

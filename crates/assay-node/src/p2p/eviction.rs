@@ -44,6 +44,7 @@ impl Shared {
         let peers = self.peers.list();
         let candidates = peers.iter().filter(|peer| {
             peer.connection.is_inbound()
+                && !peer.outbox.is_closed()
                 && !peer.permissions.has(Permissions::NO_BAN)
                 && Some(peer.id) != kept
                 && (!relays_txs || peer.relays_txs())
@@ -65,7 +66,9 @@ impl Shared {
             return true;
         }
         let peers = self.peers.list();
-        let count = peers.iter().filter(|peer| peer.connection.is_inbound() && peer.relays_txs());
+        let count = peers.iter().filter(|peer| {
+            peer.connection.is_inbound() && peer.relays_txs() && !peer.outbox.is_closed()
+        });
         let has_room = count.count() <= self.config.inbound_relay_max() || self.evict(true, kept);
         if !has_room {
             tracing::debug!(

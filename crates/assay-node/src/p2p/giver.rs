@@ -117,10 +117,7 @@ impl Giver<'_> {
                 self.send(&Message::Inv(entries[..].into()))
             }
             Request::BlockTxs(request) => self.block_txs(&request),
-            Request::Filter(change) => {
-                self.shared.change_filter(self.peer, change);
-                Ok(())
-            }
+            Request::Filter(change) => self.shared.change_filter(self.peer, change),
             Request::Filters(range) => self.filters(&range),
             Request::FilterHashes(range) => self.filter_hashes(&range),
             Request::FilterCheckpoints { kind, stop } => self.filter_checkpoints(kind, stop),

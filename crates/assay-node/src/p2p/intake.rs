@@ -66,6 +66,8 @@ pub(super) enum Ended {
     Itself,
     #[error("it does not offer what it was chosen for")]
     WrongServices,
+    #[error("it offered a feature in a wrong way or at the wrong time")]
+    WrongFeature,
     #[error("too many peers hear of transactions")]
     TooManyRelay,
 }
@@ -402,6 +404,9 @@ impl Intake<'_> {
             }
             Message::WtxidRelay => self.name_wtxids()?,
             Message::SendAddrV2 => self.read_addrv2()?,
+            Message::Other { command, payload } if command.as_str() == "feature" => {
+                Shared::feature_came(self.peer, payload)?;
+            }
             Message::Addr(addresses) => {
                 let came = addresses.iter().map(|TimedAddress { time, address }| PeerAddress {
                     time,
@@ -504,8 +509,7 @@ impl Intake<'_> {
             );
             return Err(Ended::Late { command: Command::new("wtxidrelay") });
         }
-        let is_understood =
-            shared.encoding == Encoding::Segwit && peer.facts().version >= super::PROTOCOL_VERSION;
+        let is_understood = shared.encoding == Encoding::Segwit && peer.facts().version >= WTXIDS;
         if is_understood {
             peer.with_relay(|relay| relay.names_wtxids = true);
         }
@@ -612,7 +616,7 @@ pub(super) fn is_timeout(error: &io::Error) -> bool {
 
 /// What a peer calls itself goes to logs and RPC: Core lets the same characters through (`util/strencodings.cpp`,
 /// `SAFE_CHARS_DEFAULT`).
-fn printable(user_agent: &[u8]) -> String {
+pub(super) fn printable(user_agent: &[u8]) -> String {
     let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || b" .,;-_/:?@()".contains(byte);
     user_agent.iter().filter(|byte| is_safe(byte)).map(|byte| char::from(*byte)).collect()
 }
@@ -642,6 +646,7 @@ const WANTED: &[(&str, u32)] = &[
     ("addr", 1 << 20),
     ("addrv2", 1 << 20),
     ("wtxidrelay", 1 << 12),
+    ("feature", 1 << 12),
     ("sendcmpct", 1 << 12),
     ("getblocktxn", 1 << 21),
     ("getcfilters", 1 << 12),
@@ -650,6 +655,8 @@ const WANTED: &[(&str, u32)] = &[
     // A transaction as large as a block is malformed elsewhere.
     ("tx", MESSAGE_BYTES_MAX),
 ];
+/// From this version of the protocol on, peers may name transactions with their witness (BIP339).
+const WTXIDS: i32 = 70016;
 /// From this version of the protocol on, peers understand compact blocks (BIP152).
 const COMPACT_BLOCKS: i32 = 70014;
 /// All the money there can be, in satoshi.

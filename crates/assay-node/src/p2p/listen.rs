@@ -1,5 +1,6 @@
 //! Addresses that peers connect to, and how connections come in there (Core `net.cpp`, `InitBinds`, `AcceptConnection`).
 
+use std::collections::HashSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(super) struct Bind {
 }
 
 impl P2pConfig {
-    /// All addresses to listen on.
+    /// All addresses to listen on, each once (Core `init.cpp`, `CheckBindingConflicts`).
     pub(super) fn all_binds(&self) -> Result<Vec<Bind>, NodeError> {
         if !self.listens {
             return Ok(Vec::new());
@@ -45,7 +46,13 @@ impl P2pConfig {
             binds.push(Bind { address, permissions, is_onion: false });
         }
         binds.extend(self.onion_binds.iter().map(|bind| plain(bind, true)));
-        Ok(binds)
+        let mut seen = HashSet::new();
+        // Of port 0 the system makes a new one each time.
+        let is_again = |bind: &&Bind| bind.address.port() != 0 && !seen.insert(bind.address);
+        match binds.iter().find(is_again) {
+            Some(bind) => Err(NodeError::P2pBindTwice { address: bind.address }),
+            None => Ok(binds),
+        }
     }
 }
 
@@ -169,6 +176,16 @@ mod tests {
             binds.iter().map(of).collect::<Vec<_>>(),
             [(1, false, false), (2, false, false), (3, true, false), (4, false, true)]
         );
+        let mut again = config.clone();
+        for address in [1, 3, 4].map(|port| format!("127.0.0.1:{port}")) {
+            again.onion_binds.push(address.parse().unwrap());
+            let error = again.all_binds().unwrap_err().to_string();
+            let expected = format!("Duplicate binding configuration for address {address}. ");
+            assert!(error.starts_with(&expected), "{error}");
+            again.onion_binds.pop();
+        }
+        again.binds = vec!["127.0.0.1:0".parse().unwrap(); 2];
+        assert_eq!(again.all_binds().unwrap().len(), 4);
         config.white_binds.push("nobody@127.0.0.1:3".to_owned());
         assert!(matches!(config.all_binds(), Err(NodeError::Whitelist { .. })));
         config.listens = false;

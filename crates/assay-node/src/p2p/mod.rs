@@ -15,6 +15,7 @@ mod config;
 mod dial;
 mod dns_seeds;
 mod eviction;
+mod features;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
 mod giver;
@@ -81,7 +82,7 @@ use self::txs::Txs;
 use crate::error::NodeError;
 
 /// Core's `node/protocol_version.h`.
-pub(crate) const PROTOCOL_VERSION: i32 = 70016;
+pub(crate) const PROTOCOL_VERSION: i32 = 70017;
 /// Core's `MIN_PEER_PROTO_VERSION`.
 pub(crate) const PROTOCOL_MIN: i32 = 31800;
 

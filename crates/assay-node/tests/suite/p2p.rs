@@ -230,7 +230,7 @@ fn handshake_and_what_rpc_tells_of_peers() {
     let payload = client.expect("version");
     let command = assay_wire::p2p::Command::new("version");
     let Message::Version(version) = Message::parse(command, &payload).unwrap() else { panic!() };
-    assert_eq!((version.version, version.services), (70016, 0xc09));
+    assert_eq!((version.version, version.services), (70017, 0xc09));
     assert_eq!((version.start_height, version.relay), (3, Some(true)));
     client.expect("verack");
     client.send(&Message::Verack);

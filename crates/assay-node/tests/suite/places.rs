@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use assay_wire::p2p::{FrameHeader, Message};
+use assay_wire::p2p::{FilterLoad, FrameHeader, Message};
 use assay_wire::{BlockHash, p2p::Command};
 use serde_json::{Value, json};
 
@@ -69,6 +69,30 @@ fn few_of_those_who_connect_hear_of_transactions() {
     let mut second = Client::connect(&f);
     second.send(&our_version(70016));
     second.expect_end_past_all();
+}
+
+#[test]
+fn a_filter_takes_a_place_among_those_who_hear_of_transactions() {
+    let mut version = our_version(70016);
+    let Message::Version(fields) = &mut version else { unreachable!() };
+    fields.relay = Some(false);
+    let load = FilterLoad { bits: &[0xbb; 100], functions: 1, tweak: 0, flags: 0 };
+    for change in [Message::FilterLoad(load), Message::FilterClear] {
+        let f = serving(1, |config| {
+            config.inbound_max = Some(2);
+            config.inbound_relay_percent = 50;
+            config.bloom_filters = true;
+        });
+        let mut quiet = Client::connect(&f);
+        quiet.send(&version);
+        quiet.expect_past("verack");
+        quiet.send(&Message::Verack);
+        let mut hears = Client::ready(&f, 70016);
+        quiet.send(&change);
+        quiet.expect_end_past_all();
+        hears.send(&Message::Ping(5));
+        hears.expect_past("pong");
+    }
 }
 
 #[test]

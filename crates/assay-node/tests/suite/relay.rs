@@ -109,6 +109,21 @@ fn parents_of_an_orphan_are_asked_for() {
 }
 
 #[test]
+fn an_orphan_is_tried_again_when_a_block_has_its_parent() {
+    let mut node = node();
+    let parent = node.spend_coinbase(1, &[4_999_990_000]);
+    let child = spend(&[(parent.view().txid(), 0)], &[4_999_980_000]);
+    let mut peer = Client::serving_blocks(&node);
+    offer(&mut peer, &child);
+    wait_until(&mut node, "the orphan", |node| {
+        node.call("getorphantxs", &json!([])) == json!([txid(&child)])
+    });
+    node.mine(std::slice::from_ref(&parent));
+    wait_until(&mut node, "the child", |node| mempool(node) == [txid(&child)]);
+    assert_eq!(node.call("getorphantxs", &json!([])), json!([]));
+}
+
+#[test]
 fn a_child_pays_for_a_parent_that_was_rejected() {
     let mut node = node();
     let parent = node.spend_coinbase(1, &[5_000_000_000]);

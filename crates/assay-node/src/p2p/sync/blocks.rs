@@ -64,11 +64,13 @@ impl Shared {
             window: WINDOW,
             depth_max: traits.is_limited.then_some(LIMITED_DEPTH),
         };
-        // What only late peers were asked for is asked of this one, too.
-        let is_waited_for = |asked: &Asked| asked.peer == peer.id || !late.contains(&asked.peer);
+        // What only late peers were asked for is asked of this one, too, unless it is late itself: then it waits like all others,
+        // and its waiting shows who holds them up.
+        let is_waited_for =
+            |asked: &Asked| is_late || asked.peer == peer.id || !late.contains(&asked.peer);
         let mut plan =
             self.engine.plan_fetch(&wish, |hash| under_way.asked(hash).iter().any(is_waited_for));
-        if plan.blocks.is_empty() && !far_back.is_empty() {
+        if plan.blocks.is_empty() && !far_back.is_empty() && !is_late {
             // Nothing else is to be had: it helps others.
             let is_soon = |hash: &BlockHash, asked: &Asked| {
                 is_waited_for(asked) && !far_back.contains(&(asked.peer, *hash))

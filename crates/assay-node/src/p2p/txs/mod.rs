@@ -300,6 +300,10 @@ impl Shared {
         if !table.orphans.is_empty() {
             let spent = block.txs().flat_map(|tx| tx.inputs().map(|input| input.prevout));
             table.orphans.block_spent(spent);
+            // Children of its transactions have their parent now (Core `TxDownloadManagerImpl::BlockConnected`).
+            for (tx, (txid, _)) in block.txs().zip(&names) {
+                table.orphans.parent_came(*txid, tx.output_count());
+            }
         }
     }
 

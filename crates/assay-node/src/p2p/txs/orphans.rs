@@ -113,11 +113,9 @@ impl Orphans {
         self.by_wtxid.get(wtxid).map(|orphan| &orphan.tx)
     }
 
-    /// A parent has come: its children are due, each with one of those who announced it, by chance.
-    pub(super) fn parent_came(&mut self, parent: &Transaction) {
-        let view = parent.view();
-        let txid = view.txid();
-        for vout in 0..view.output_count() as u32 {
+    /// A parent was admitted or confirmed: each of its children is due with a random one of its announcers.
+    pub(super) fn parent_came(&mut self, txid: Txid, output_count: usize) {
+        for vout in 0..output_count as u32 {
             let Some(spenders) = self.spenders.get(&OutPoint { txid, vout }) else { continue };
             for wtxid in spenders.clone() {
                 self.make_due(&wtxid);
@@ -367,8 +365,8 @@ mod tests {
         assert!(orphans.add(&child, wtxid(&child), 1));
         assert!(!orphans.add(&child, wtxid(&child), 2), "it is here already");
         assert!(orphans.peers_with_due().is_empty());
-        orphans.parent_came(&parent);
-        orphans.parent_came(&parent);
+        orphans.parent_came(view.txid(), view.output_count());
+        orphans.parent_came(view.txid(), view.output_count());
         let due = orphans.peers_with_due();
         assert_eq!(due.len(), 1);
         assert_eq!(orphans.take_due(due[0]).as_deref().map(wtxid), Some(wtxid(&child)));

@@ -109,7 +109,7 @@ impl Shared {
         {
             let mut table = self.txs.lock();
             table.forget(&txid, &wtxid);
-            table.orphans.parent_came(tx);
+            table.orphans.parent_came(txid, tx.view().output_count());
             table.orphans.remove(&wtxid);
         }
         tracing::debug!(

@@ -1,0 +1,94 @@
+//! Features that a peer offers before its `verack` (BIP434). None is known here so far; the rules of the message hold.
+
+use super::Shared;
+use super::intake::{Ended, printable};
+use super::peers::Peer;
+
+impl Shared {
+    /// A peer has sent `feature`. An error ends the connection (Core `net_processing.cpp`, FEATURE).
+    pub(super) fn feature_came(peer: &Peer, payload: &[u8]) -> Result<(), Ended> {
+        let version = peer.facts().version.min(super::PROTOCOL_VERSION);
+        let fault = if peer.is_ready() {
+            "feature received after verack".to_owned()
+        } else if version < FEATURES {
+            format!("feature received with incompatible version {version}")
+        } else if let Some(name) = parse(payload) {
+            tracing::debug!(target: "net", "unknown feature advertised: {}", printable(name));
+            return Ok(());
+        } else {
+            "invalid feature payload".to_owned()
+        };
+        tracing::debug!(target: "net", "{fault}, disconnecting peer={}", peer.id);
+        Err(Ended::WrongFeature)
+    }
+}
+
+/// The name of a feature, 4 to 80 bytes; `None` where something else than at most 512 bytes of data follows.
+fn parse(payload: &[u8]) -> Option<&[u8]> {
+    let (name, rest) = counted(payload, NAME_BYTES_MAX)?;
+    let (_, rest) = counted(rest, DATA_BYTES_MAX)?;
+    (name.len() >= NAME_BYTES_MIN && rest.is_empty()).then_some(name)
+}
+
+/// At most `max` bytes behind their compact size, and what follows; `max` is below 65,536.
+fn counted(bytes: &[u8], max: usize) -> Option<(&[u8], &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    let (length, rest) = if first < LONG {
+        (usize::from(first), rest)
+    } else {
+        let (length, rest) = rest.split_first_chunk()?;
+        let length = usize::from(u16::from_le_bytes(*length));
+        if first != LONG || length < usize::from(LONG) {
+            return None;
+        }
+        (length, rest)
+    };
+    if length > max { None } else { rest.split_at_checked(length) }
+}
+
+/// The first byte of a compact size whose number is in the next two.
+const LONG: u8 = 0xfd;
+/// From this version of the protocol on, peers may offer features.
+const FEATURES: i32 = 70017;
+/// Of a name (Core `protocol.h`, `MAX_FEATUREID_LENGTH`).
+const NAME_BYTES_MIN: usize = 4;
+const NAME_BYTES_MAX: usize = 80;
+/// Core `protocol.h`, `MAX_FEATUREDATA_LENGTH`.
+const DATA_BYTES_MAX: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_data_have_their_lengths() {
+        let feature = |name: usize, data: usize| {
+            let mut payload = Vec::new();
+            for length in [name, data] {
+                assay_wire::encode::compact_size(&mut payload, length as u64);
+                payload.resize(payload.len() + length, b'a');
+            }
+            payload
+        };
+        for (name, data, is_right) in [
+            (3, 0, false),
+            (4, 0, true),
+            (80, 512, true),
+            (80, 253, true),
+            (81, 0, false),
+            (4, 513, false),
+            (300, 0, false),
+            (4, 70_000, false),
+        ] {
+            assert_eq!(parse(&feature(name, data)).is_some(), is_right, "{name} {data}");
+        }
+        let right = feature(4, 300);
+        for length in 0..right.len() {
+            assert_eq!(parse(&right[..length]), None, "cut to {length}");
+        }
+        assert_eq!(parse(&[&right[..], &[0]].concat()), None, "bytes follow");
+        // 4 in three bytes, 0 in five.
+        assert_eq!(parse(b"\xfd\x04\0aaaa\0"), None);
+        assert_eq!(parse(b"\x04aaaa\xfe\0\0\0\0"), None);
+    }
+}
