@@ -34,7 +34,7 @@ enum Cache {
 }
 
 /// A line that has [`MARK`] at `at`.
-pub(super) fn tip(line: &[u8], at: usize) -> Result<Progress, Fault> {
+pub(super) fn tip(line: &[u8], head: &Head, at: usize) -> Result<Progress, Fault> {
     let before = &line[..at];
     let (before, is_update) = match before.strip_suffix(b"UpdateTip: ") {
         Some(before) => (before, true),
@@ -70,10 +70,9 @@ pub(super) fn tip(line: &[u8], at: usize) -> Result<Progress, Fault> {
     if fields.has_log_work && fields.txs.is_none() {
         return Err(fault("tx"));
     }
-    let head = Head::of(before);
     let mut progress = Progress::new(fields.version(is_update), height);
     progress.hash = hash;
-    progress.stamp = head.stamp(before);
+    progress.stamp = head.stamp;
     progress.txs = fields.txs.map_or(Txs::Unknown, Txs::Total);
     progress.block_time = Some(block_time);
     progress.share = fields.share;
@@ -82,11 +81,18 @@ pub(super) fn tip(line: &[u8], at: usize) -> Result<Progress, Fault> {
         Cache::Coins(coins) => (None, Some(coins)),
         Cache::Size(mib, coins, _) => (Some((mib * MIB) as u64), Some(coins)),
     };
-    // Nearly all lines have no bracket, and looking for one byte is quick.
-    progress.background = head.background
-        || (memchr::memchr(b'[', before).is_some()
-            && memchr::memmem::find(before, b"[background validation]").is_some());
+    progress.background = before.ends_with(b"[background validation] ");
     Ok(progress)
+}
+
+/// The name of a tip when more stands before it than its head takes.
+pub(super) fn behind_unknown(before: &[u8]) -> Option<&'static str> {
+    ["UpdateTip", "SetBestChain"].into_iter().find(|name| {
+        before
+            .strip_suffix(b": ")
+            .and_then(|rest| rest.strip_suffix(name.as_bytes()))
+            .is_some_and(|rest| !rest.is_empty())
+    })
 }
 
 impl Fields {
@@ -130,10 +136,7 @@ impl Fields {
             }
             // Free text to the end of the line.
             b'w' if cursor.eat("warning=").is_some() => return Ok(false),
-            _ => {
-                let is_field = cursor.rest.iter().take(12).any(|byte| *byte == b'=');
-                return if is_field { Err("a known field") } else { Ok(false) };
-            }
+            _ => return Ok(unknown(cursor).is_some()),
         };
         let is_whole = matches!(cursor.rest.first(), None | Some(b' '));
         if taken && is_whole { Ok(true) } else { Err(name) }
@@ -168,6 +171,20 @@ impl Fields {
             (true, Cache::Absent) => Format::Core0_9,
         }
     }
+}
+
+/// Passes over a field of any other name: `bits=402792411`.
+fn unknown(cursor: &mut Cursor<'_>) -> Option<()> {
+    let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+    let name = cursor.rest.iter().take_while(is_name).count();
+    (name > 0 && cursor.rest.get(name) == Some(&b'=')).then_some(())?;
+    let value = &cursor.rest[name + 1..];
+    let end = match value.first() {
+        Some(quote @ (b'\'' | b'"')) => 2 + memchr::memchr(*quote, &value[1..])?,
+        _ => memchr::memchr(b' ', value).unwrap_or(value.len()),
+    };
+    cursor.rest = &value[end..];
+    Some(())
 }
 
 fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<()> {

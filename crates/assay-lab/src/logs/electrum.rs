@@ -1,7 +1,6 @@
 //! Fulcrum, electrs, `ElectrumX`.
 
 use super::cursor::{Cursor, hash_like};
-use super::head::Head;
 use super::{Event, Fault, Format, Progress, Txs};
 
 type Taken = Result<Event, Fault>;
@@ -141,13 +140,11 @@ pub(super) fn electrs_bindex(rest: &[u8]) -> Taken {
 }
 
 /// `… height=1000 @ … (5 left to index)`; `at` is where the height is.
-pub(super) fn electrs_left(line: &[u8], at: usize) -> Taken {
+pub(super) fn electrs_left(body: &[u8], at: usize) -> Taken {
     read(Format::Electrs0_8, || {
-        let mut cursor = Cursor::new(&line[at + b"height=".len()..]);
+        let mut cursor = Cursor::new(&body[at + b"height=".len()..]);
         let mut progress = Progress::new(Format::Electrs0_8, cursor.height()?);
-        let head = Head::of(line);
-        progress.stamp = head.stamp(line);
-        let words = &line[head.body.min(at)..at];
+        let words = &body[..at];
         let word = |word: &[u8]| hash_like(word.split(|byte| *byte == b'=').next_back()?)?;
         progress.hash = words.split(|byte| *byte == b' ').find_map(word);
         cursor.until("(")?;

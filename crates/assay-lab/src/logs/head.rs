@@ -1,235 +1,289 @@
-//! What stands before the message: stamps, threads, source locations, categories, levels, and what
-//! journals and containers put before that.
+//! What stands before the message: one grammar for what programs, journals, syslog daemons, supervisors and container
+//! runtimes write there.
+//!
+//! ```text
+//! head    = { blank | piece }                       up to a message that is read
+//! piece   = stamp [":"] | group | tag | origin | header
+//! stamp   = see `stamp::read`
+//! group   = "[" … "]" | "(" … ")" | "<" … ">"       a stamp may begin the first kind: "[I:2018-…]", "[2023-…Z INFO x]"
+//! tag     = "INFO" | "INFO:" | "INFO:name:" | "SYNC:" | "- name -" | "name | " | "name stdout | " | container id | "MESSAGE="
+//! origin  = [host] [facility] unit ["[" pid "]"] ":"     behind a stamp, or where there is a pid
+//! header  = ("stdout" | "stderr") ("F" | "P") " "        of CRI; P: the line goes on in the next record
+//!         | "<" number ">" ["1" stamp host app pid id data]     of syslog, RFC 3164 and RFC 5424
+//! ```
+//!
+//! Colours and JSON are taken off before ([`envelope`](super::envelope)). The last stamp is the program's own.
 
-use super::stamp::{self, Shape, Stamp};
+use super::stamp::{self, Stamp};
 
 /// Where the message of a line begins, and what was before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// Shape and place of the last stamp; the last is the program's own.
-    stamp: Option<(Shape, usize)>,
+    /// The last stamp.
+    pub(super) stamp: Option<Stamp>,
     /// Where the message begins.
     pub(super) body: usize,
-    /// Whether it is about the chain state in the background.
-    pub(super) background: bool,
+    /// The record of a container runtime that this is.
+    pub(super) record: Option<Record>,
+    /// Whether host and unit may follow.
+    is_open: bool,
+    /// Whether the last piece was a name between dashes.
+    is_dashed: bool,
+}
+
+/// A record of a container runtime: a line, or a part of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Where its text begins.
+    pub(super) text: usize,
+    /// 0: standard output; 1: standard error.
+    pub(super) stream: usize,
+    /// Whether the line goes on in the next record of the stream.
+    pub(super) is_partial: bool,
 }
 
 /// Pieces before a message, at most; more are no log line.
-const PIECES_MAX: usize = 12;
-/// The longest piece in brackets.
+const PIECES_MAX: usize = 24;
+/// The longest piece.
 const PIECE_BYTES_MAX: usize = 200;
+const LEVELS: [&[u8]; 14] = [
+    b"TRACE",
+    b"DEBUG",
+    b"DEBG",
+    b"INFO",
+    b"NOTICE",
+    b"WARN",
+    b"WARNING",
+    b"ERROR",
+    b"CRITICAL",
+    b"CRIT",
+    b"FATAL",
+    b"INF",
+    b"WRN",
+    b"ERR",
+];
+/// How messages begin that are read. None of them is taken for a host or a unit.
+const MESSAGES: [&[u8]; 18] = [
+    b"UpdateTip: new best=",
+    b"SetBestChain: new best=",
+    b"Processed ",
+    b"Block ",
+    b"block=",
+    b"block_organized",
+    b"best=",
+    b"chain updated: ",
+    b"Indexed ",
+    b"indexing ",
+    b"flush #",
+    b"our height: ",
+    b"Saved ",
+    b"Starting electrs",
+    b"starting electrs",
+    b"Status: time=",
+    b"Synchronizing ",
+    b"Version ",
+];
 
 impl Head {
     /// Takes a line apart.
     #[inline]
     pub(super) fn of(line: &[u8]) -> Self {
-        let mut head = Self { stamp: None, body: 0, background: false };
+        let mut head = Self::default();
         for _ in 0..PIECES_MAX {
-            let Some(length) = head.piece(line, head.body) else { break };
+            head.body += blanks(&line[head.body..]);
+            let Some(length) = head.piece(&line[head.body..]) else { break };
             head.body += length;
         }
         head
     }
 
-    /// The stamp, when its digits make sense.
-    pub(super) fn stamp(&self, line: &[u8]) -> Option<Stamp> {
-        let (shape, at) = self.stamp?;
-        stamp::parse(shape, line.get(at..)?)
+    /// Whether the line ends before anyone could say what it is, and may have become a message that is read.
+    pub(super) fn is_cut(&self, line: &[u8]) -> bool {
+        let body = &line[self.body..];
+        body.len() >= 3 && MESSAGES.iter().any(|message| message.starts_with(body))
     }
 
-    /// The length of the piece at `at`, with the blank behind it.
+    /// The length of the piece at the front.
     #[inline]
-    fn piece(&mut self, line: &[u8], at: usize) -> Option<usize> {
-        let rest = &line[at..];
-        match *rest.first()? {
-            b'0'..=b'9' => self.stamp_piece(rest, at),
-            b'[' => self.bracket(rest, at),
-            b'<' => closed(rest, b'>'),
+    fn piece(&mut self, rest: &[u8]) -> Option<usize> {
+        let is_open = std::mem::replace(&mut self.is_open, false);
+        let is_dashed = std::mem::replace(&mut self.is_dashed, false);
+        let first = *rest.first()?;
+        if (first.is_ascii_digit() || first.is_ascii_uppercase() || first == b'@')
+            && let Some((stamp, length)) = stamp::read(rest)
+        {
+            return self.stamp(rest, stamp, length);
+        }
+        match first {
+            b'[' => self.bracket(rest),
             b'(' => closed(rest, b')'),
-            // Colours of terminals.
-            0x1b => {
-                let end = memchr::memchr(b'm', rest.get(..12.min(rest.len()))?)?;
-                Some(end + 1 + usize::from(rest.get(end + 1) == Some(&b' ')))
-            }
-            b'A'..=b'Z' => self.word(rest, at),
-            // `- INFO - `, where a stamp came before.
-            b'-' if self.stamp.is_some() => {
-                let level = rest.strip_prefix(b"- ")?;
-                let length = level.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
-                (length >= 4 && level[length..].starts_with(b" - ")).then_some(length + 5)
-            }
-            b'a'..=b'z' if at == 0 => container(rest),
+            b'<' => self.angle(rest),
+            b'-' => self.dash(rest, is_dashed),
+            // The mark of UTF-8.
+            0xef => rest.starts_with(b"\xef\xbb\xbf").then_some(3),
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => self.word(rest, is_open),
             _ => None,
         }
     }
 
-    #[inline]
-    fn stamp_piece(&mut self, rest: &[u8], at: usize) -> Option<usize> {
-        let (shape, mut length) = shape(rest)?;
-        let has_zone = matches!(rest.get(length), Some(b'+' | b'-')) && shape == Shape::Iso;
-        match rest.get(length) {
-            Some(b'Z') => length += 1,
-            _ if has_zone => length += 5 + usize::from(rest.get(length + 3) == Some(&b':')),
-            _ => {}
+    fn stamp(&mut self, rest: &[u8], stamp: Stamp, length: usize) -> Option<usize> {
+        let length = length + usize::from(rest.get(length) == Some(&b':'));
+        is_end(rest, length).then_some(())?;
+        (self.stamp, self.is_open) = (Some(stamp), true);
+        if !rest[0].is_ascii_uppercase() || !rest[1].is_ascii_digit() {
+            return Some(length);
         }
-        (rest.get(length) == Some(&b' ')).then_some(())?;
-        self.stamp = Some((shape, at));
-        length += 1;
-        // A journal with ISO times puts host and process between.
-        if has_zone && let Some(process) = process(&rest[length..]) {
-            length += process;
-        }
-        Some(length)
+        // klog: thread and place come between, and end in a bracket.
+        closed(rest, b']')
     }
 
     #[inline]
-    fn bracket(&mut self, rest: &[u8], at: usize) -> Option<usize> {
+    fn bracket(&mut self, rest: &[u8]) -> Option<usize> {
         let length = closed(rest, b']')?;
-        let inside = &rest[1..];
-        match inside.first() {
-            Some(b'0'..=b'9') if inside.get(4) == Some(&b'-') => {
-                self.stamp = Some((Shape::Iso, at + 1));
-            }
-            // bcoin's files: a letter for the level, and the time.
-            Some(b'A'..=b'Z') if inside.get(1) == Some(&b':') => {
-                self.stamp = Some((Shape::Iso, at + 3));
-            }
-            Some(b'b') => self.background |= inside.starts_with(b"background validation]"),
-            _ => {}
+        let inside = &rest[1..length - 1];
+        // bcoin's files have a letter for the level before the time.
+        let from = if inside.get(1) == Some(&b':') { 2 } else { blanks(inside) };
+        if let Some((stamp, _)) = inside.get(from..).and_then(stamp::read) {
+            (self.stamp, self.is_open) = (Some(stamp), true);
         }
         Some(length)
     }
 
-    /// Words in capitals before a message, and the date of a journal.
+    /// `<34>` and `<165>1 …` of syslog, `<Controller>` of Fulcrum.
+    fn angle(&mut self, rest: &[u8]) -> Option<usize> {
+        let digits = rest[1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 || rest.get(1 + digits) != Some(&b'>') {
+            return closed(rest, b'>');
+        }
+        let mut at = digits + 2;
+        self.is_open = true;
+        if !rest[at..].starts_with(b"1 ") {
+            return Some(at);
+        }
+        at += 2;
+        self.stamp = stamp::read(&rest[at..]).map(|(stamp, _)| stamp).or(self.stamp);
+        for _ in 0..5 {
+            at += memchr::memchr(b' ', &rest[at..])? + 1;
+        }
+        // Data of its own: none, or elements whose values are quoted.
+        if rest.get(at) == Some(&b'-') {
+            return Some(at + 1);
+        }
+        while rest.get(at) == Some(&b'[') {
+            let (mut is_quoted, mut is_escaped) = (false, false);
+            at += 1 + rest[at..].iter().position(|byte| {
+                is_quoted ^= *byte == b'"' && !is_escaped;
+                is_escaped = !is_escaped && *byte == b'\\';
+                *byte == b']' && !is_quoted
+            })?;
+        }
+        Some(at)
+    }
+
+    /// `- name - `, again and again.
+    fn dash(&mut self, rest: &[u8], is_dashed: bool) -> Option<usize> {
+        let name = rest.strip_prefix(b"- ")?;
+        let window = &name[..PIECE_BYTES_MAX.min(name.len())];
+        let length = memchr::memmem::find(window, b" - ").filter(|length| {
+            let is_word = window[..*length].iter().all(|byte| is_name(*byte));
+            is_word && self.stamp.is_some() && stamp::read(name).is_none()
+        });
+        self.is_dashed = length.is_some();
+        length.map(|length| 2 + length).or(is_dashed.then_some(2))
+    }
+
+    /// Names, levels, hosts and units.
     #[inline]
-    fn word(&mut self, rest: &[u8], at: usize) -> Option<usize> {
-        let capitals = rest.iter().take(10).take_while(|byte| byte.is_ascii_uppercase()).count();
-        if capitals == 1 {
-            if rest.get(6) == Some(&b' ') && rest.get(9) == Some(&b':') {
-                stamp::month(rest)?;
-                self.stamp = Some((Shape::Syslog, at));
-                return Some(16 + process(rest.get(16..)?)?);
+    fn word(&mut self, rest: &[u8], is_open: bool) -> Option<usize> {
+        let window = &rest[..PIECE_BYTES_MAX.min(rest.len())];
+        if let Some(length) = column(window) {
+            return Some(length);
+        }
+        if MESSAGES.iter().any(|message| rest.starts_with(message) || message.starts_with(rest)) {
+            return None;
+        }
+        let length =
+            window.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(window.len());
+        let word = &window[..length];
+        let is_id = matches!(length, 12 | 64) && word.iter().all(u8::is_ascii_hexdigit);
+        if is_id {
+            return Some(length);
+        }
+        if let Some(record) = self.record(rest, word) {
+            (self.record, self.is_open) = (Some(record), true);
+            return Some(record.text - self.body);
+        }
+        if rest.starts_with(b"MESSAGE=") {
+            return Some(8);
+        }
+        let capitals = word.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+        match word.get(capitals) {
+            None if LEVELS.contains(&word) => {
+                self.is_open = true;
+                return Some(capitals);
             }
-            return None;
-        }
-        if !(4..10).contains(&capitals) {
-            return None;
-        }
-        match (rest.get(capitals)?, rest.get(capitals + 1)) {
-            // A subsystem of btcd: `SYNC: `.
-            (b':', Some(b' ')) if capitals == 4 => Some(6),
+            Some(b':') if capitals >= 3 && length == capitals + 1 => return Some(length),
             // A logger of Python: `INFO:BlockProcessor:`.
-            (b':', _) => {
-                let name = rest.get(capitals + 1..)?;
-                let end = memchr::memchr(b':', name.get(..40.min(name.len()))?)?;
-                let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._".contains(byte);
-                name[..end].iter().all(is_name).then_some(())?;
-                let end = capitals + 1 + end + 1;
-                Some(end + usize::from(rest.get(end) == Some(&b' ')))
+            Some(b':') if LEVELS.contains(&&word[..capitals]) => {
+                let name = &window[capitals + 1..];
+                let end = memchr::memchr(b':', name)?;
+                return name[..end].iter().all(|byte| is_name(*byte)).then_some(capitals + end + 2);
             }
-            // A level: `INFO [blockchain] `.
-            (b' ', Some(b'[')) => Some(capitals + 1),
-            _ => None,
+            _ => {}
         }
+        origin(window, is_open)
+    }
+
+    /// `stdout F ` and its kin, behind the stamp of a container runtime.
+    fn record(&self, rest: &[u8], word: &[u8]) -> Option<Record> {
+        self.stamp?;
+        let stream = [&b"stdout"[..], b"stderr"].iter().position(|name| *name == word)?;
+        let flag = *rest.get(word.len() + 1)?;
+        let is_flag = matches!(flag, b'F' | b'P') && is_end(rest, word.len() + 2);
+        let text = (word.len() + 3).min(rest.len());
+        is_flag.then_some(Record { text: self.body + text, stream, is_partial: flag == b'P' })
     }
 }
 
-/// Which stamp begins with these digits, and its length without zone.
-#[inline]
-fn shape(rest: &[u8]) -> Option<(Shape, usize)> {
-    if rest.len() < 18 {
-        return None;
-    }
-    let fraction = |from: usize| {
-        if !matches!(rest.get(from), Some(b'.' | b',')) {
-            return from;
-        }
-        let digits = rest[from + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        from + 1 + digits
-    };
-    match (rest[2], rest[4]) {
-        (_, b'-') if rest[7] == b'-' && rest[13] == b':' => Some((Shape::Iso, fraction(19))),
-        (b'/', _) if rest[5] == b'/' && rest[11] == b':' => Some((Shape::Slashes, 17)),
-        (b':', _) if rest[5] == b':' => {
-            let end = fraction(8);
-            let is_date = rest.get(end + 5) == Some(&b'-') && rest.get(end + 8) == Some(&b'-');
-            if is_date { Some((Shape::TimeFirst, end + 11)) } else { Some((Shape::TimeOnly, end)) }
-        }
-        _ => None,
-    }
+/// Spaces and tabulators at the front.
+fn blanks(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// A piece up to this byte and the blank behind it.
+/// Whether a piece of this length ends there.
+fn is_end(rest: &[u8], length: usize) -> bool {
+    matches!(rest.get(length), None | Some(b' ' | b'\t'))
+}
+
+fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_./:@\\".contains(&byte)
+}
+
+/// A piece up to this byte.
 #[inline]
 fn closed(rest: &[u8], close: u8) -> Option<usize> {
-    let end = rest.iter().take(PIECE_BYTES_MAX).position(|byte| *byte == close)?;
-    match rest.get(end + 1) {
-        Some(b' ') => Some(end + 2),
-        // The colour may end behind the bracket.
-        Some(0x1b) => Some(end + 1),
-        _ => None,
-    }
+    let end = rest.iter().take(PIECE_BYTES_MAX).position(|byte| *byte == close)? + 1;
+    (is_end(rest, end) || matches!(rest[end], b'[' | b':')).then_some(end)
 }
 
-/// `host program[123]: `.
-fn process(rest: &[u8]) -> Option<usize> {
-    let window = rest.get(..PIECE_BYTES_MAX.min(rest.len()))?;
-    let end = memchr::memmem::find(window, b": ")?;
-    let mut blanks = memchr::memchr_iter(b' ', &window[..end]);
-    (blanks.next().is_some() && blanks.next().is_none()).then_some(end + 2)
-}
-
-/// `electrs   | `, as containers that run together print it.
-fn container(rest: &[u8]) -> Option<usize> {
-    let window = rest.get(..60.min(rest.len()))?;
+/// `name |` and `name stdout |` of containers and processes that run together.
+fn column(window: &[u8]) -> Option<usize> {
     let end = memchr::memmem::find(window, b" | ")?;
-    let name = window[..end].trim_ascii_end();
-    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    name.iter().all(is_name).then_some(end + 3)
+    let mut words = window[..end].split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.|".contains(byte);
+    let is_name = words.next()?.iter().all(is_word);
+    let is_stream = words.next().is_none_or(|word| word == b"stdout" || word == b"stderr");
+    (is_name && is_stream && words.next().is_none()).then_some(end + 2)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_found() {
-        let check = |line: &str, us: Option<i64>| {
-            let head = Head::of(line.as_bytes());
-            assert_eq!(&line[head.body..], "message", "{line}");
-            let stamp = head.stamp(line.as_bytes());
-            assert_eq!(stamp.map(|stamp| stamp.us % stamp::DAY_US), us, "{line}");
-        };
-        let noon = Some(43_200_000_000);
-        for line in [
-            "message",
-            "[*] [bench] message",
-            "[info] (chain) message",
-            "\x1b[32m[info]\x1b[m (chain) message",
-            "INFO:BlockProcessor:message",
-            "electrs   | message",
-        ] {
-            check(line, None);
-        }
-        for line in [
-            "2019-01-09T12:00:00Z message",
-            "2019-01-09 12:00:00 message",
-            "[*] 2026-01-09T12:00:00.000000Z [msghand] [validation.cpp:12] [F] [bench:info] message",
-            "2019-01-09T12:00:00Z (mocktime: 2030-01-01T00:00:00Z) message",
-            "01/09/19 12:00:00 message",
-            "2024-02-16 12:00:00.000 [INF] SYNC: message",
-            "12:00:00 2013-10-23 [INF] BTCD: BMGR: message",
-            "12:00:00.000000 INFO [blockchain] message",
-            "[2025-01-27 12:00:00.000] <Controller> message",
-            "[2025-01-27 12:00:00.000] <Controller> (Debug) message",
-            "[2023-07-18T12:00:00.000Z INFO  electrs::chain] message",
-            "[I:2018-10-06T12:00:00Z] (chain) message",
-            "2018-08-17T12:00:00 - DEBUG - message",
-            "Apr 14 12:00:00 raspberrypi Fulcrum[60901]: <Controller> message",
-            "2024-01-01T13:00:00+0100 host electrumx[12]: INFO:DB:message",
-            "electrs   | [2023-07-18T12:00:00.000Z INFO  electrs::chain] message",
-        ] {
-            check(line, noon);
-        }
-    }
+/// `host program[123]:`, `host daemon.info program:`, `program[123]:`.
+fn origin(window: &[u8], is_open: bool) -> Option<usize> {
+    let end = memchr::memmem::find(window, b": ")
+        .or_else(|| window.len().checked_sub(1).filter(|end| window[*end] == b':'))?;
+    let has_pid = window[..end].ends_with(b"]");
+    let words = window[..end].split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+    let is_word = |word: &[u8]| word.iter().all(|byte| is_name(*byte) || b"[]()".contains(byte));
+    let count = words.clone().count();
+    (words.clone().all(is_word) && (count == 1 && has_pid || is_open && count <= 3))
+        .then_some(end + 1)
 }

@@ -28,6 +28,7 @@
 mod core;
 mod cursor;
 mod electrum;
+mod envelope;
 mod format;
 mod head;
 mod others;
@@ -48,9 +49,7 @@ pub use self::read::{ReadError, Throughput, read};
 pub use self::sessions::{Row, Sessions};
 pub use self::stamp::Stamp;
 pub use self::steps::{STEPS, Step, Steps};
-pub use self::summary::{
-    FAULTS_SHOWN, FileSummary, FormatCount, SessionSummary, ShownFault, StepTotal,
-};
+pub use self::summary::{FaultCount, FileSummary, FormatCount, SessionSummary, StepTotal};
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,6 +156,12 @@ pub enum Fault {
         format: &'static str,
         /// The field.
         field: &'static str,
+    },
+    /// A tip without a time: what stands before it is in no form that is known.
+    #[error("{format}: the prefix before it is not understood, so it has no time")]
+    Prefix {
+        /// What the line begins as.
+        format: &'static str,
     },
     /// The log ends within a line.
     #[error("the log ends within this line")]

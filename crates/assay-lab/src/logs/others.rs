@@ -13,13 +13,13 @@ pub(super) fn event(line: &[u8], head: &Head, height: Option<u32>) -> Option<Res
     let body = &line[head.body..];
     // The first letter decides for nearly every line.
     let found = match *body.first()? {
-        b'P' => processed(body, head, line, height),
+        b'P' => processed(body, height),
         b'I' => interval(body.strip_prefix(b"Indexed ")?, Format::BtcdIndex),
-        b'B' => block(body).or_else(|| banner(body, head, line)),
-        b'S' => words_with_s(body, head, line),
-        b's' => electrs_start(body.strip_prefix(b"starting electrs")?, head, line),
-        b'b' => words_with_b(line, body),
-        b'h' => left(line, body),
+        b'B' => block(body).or_else(|| banner(body, head)),
+        b'S' => words_with_s(body, head),
+        b's' => electrs_start(body.strip_prefix(b"starting electrs")?, head),
+        b'b' => words_with_b(body),
+        b'h' => left(body),
         b'c' => {
             let rest = body.strip_prefix(b"chain updated: tip=")?;
             Some(electrum::electrs_tip(rest))
@@ -27,16 +27,21 @@ pub(super) fn event(line: &[u8], head: &Head, height: Option<u32>) -> Option<Res
         b'i' => electrum::electrs_batch(body.strip_prefix(b"indexing ")?),
         b'o' => Some(electrum::electrumx_height(body.strip_prefix(b"our height: ")?)),
         b'f' => Some(electrum::electrumx_flush(body.strip_prefix(b"flush #")?)),
-        b'E' => start(body.starts_with(b"ElectrumX server starting"), "ElectrumX", head, line),
-        b'F' => fulcrum_start(body, head, line),
+        b'A' => {
+            let version = words(body.strip_prefix(b"Assay version ")?);
+            start(true, &format!("Assay {version}"), head)
+        }
+        b'E' => start(body.starts_with(b"ElectrumX server starting"), "ElectrumX", head),
+        b'F' => fulcrum_start(body, head),
         b'V' => {
-            let is_btcd = line[..head.body].ends_with(b"BTCD: ") && body.starts_with(b"Version ");
+            let is_btcd = line[..head.body].trim_ascii_end().ends_with(b"BTCD:")
+                && body.starts_with(b"Version ");
             is_btcd.then_some(())?;
-            start(true, &format!("btcd {}", words(&body[8..])), head, line)
+            start(true, &format!("btcd {}", words(&body[8..])), head)
         }
         b'=' => {
             let is_start = body.starts_with(b"================= startup");
-            start(is_start, "libbitcoin", head, line)
+            start(is_start, "libbitcoin", head)
         }
         b'T' => {
             let is_task = body.starts_with(b"Task.");
@@ -46,18 +51,18 @@ pub(super) fn event(line: &[u8], head: &Head, height: Option<u32>) -> Option<Res
         }
         _ => None,
     }?;
-    Some(found.map(|event| stamped(event, head, line)))
+    Some(found.map(|event| stamped(event, head)))
 }
 
 /// Gives an event the stamp of its line.
-fn stamped(mut event: Event, head: &Head, line: &[u8]) -> Event {
+fn stamped(mut event: Event, head: &Head) -> Event {
     match &mut event {
         Event::Progress(progress) => {
             if progress.stamp.is_none() {
-                progress.stamp = head.stamp(line);
+                progress.stamp = head.stamp;
             }
         }
-        Event::Headers { stamp, .. } => *stamp = head.stamp(line),
+        Event::Headers { stamp, .. } => *stamp = head.stamp,
         Event::Start(_) | Event::Steps(_) | Event::Timeout => {}
     }
     event
@@ -76,35 +81,35 @@ fn words(text: &[u8]) -> String {
     text.trim().chars().filter(|c| !c.is_control()).collect()
 }
 
-fn start(is_start: bool, version: &str, head: &Head, line: &[u8]) -> Taken {
-    let event = || Event::Start(Start { version: version.to_owned(), stamp: head.stamp(line) });
+fn start(is_start: bool, version: &str, head: &Head) -> Taken {
+    let event = || Event::Start(Start { version: version.to_owned(), stamp: head.stamp });
     is_start.then(|| Ok(event()))
 }
 
 /// `Bitcoin Core version v29.0.0 (release build)` and its kin.
-fn banner(body: &[u8], head: &Head, line: &[u8]) -> Taken {
+fn banner(body: &[u8], head: &Head) -> Taken {
     body.strip_prefix(b"Bitcoin ")?;
     let window = &body[..body.len().min(60)];
     let at = memchr::memmem::find(window, b"version v")?;
     let end = memchr::memmem::find(&body[at..], b" (").map_or(body.len(), |length| at + length);
     let version = words(&body[..end]).replacen("version ", "", 1);
-    start(true, &version, head, line)
+    start(true, &version, head)
 }
 
-fn electrs_start(rest: &[u8], head: &Head, line: &[u8]) -> Taken {
+fn electrs_start(rest: &[u8], head: &Head) -> Taken {
     let end = memchr::memmem::find(rest, b" on ").unwrap_or(rest.len());
-    start(true, &format!("electrs {}", words(&rest[..end])), head, line)
+    start(true, &format!("electrs {}", words(&rest[..end])), head)
 }
 
 /// `Fulcrum 1.9.1 (Release 713d2d7) - … - starting up ...`.
-fn fulcrum_start(body: &[u8], head: &Head, line: &[u8]) -> Taken {
+fn fulcrum_start(body: &[u8], head: &Head) -> Taken {
     let rest = body.strip_prefix(b"Fulcrum ")?;
     memchr::memmem::find(rest, b"starting up")?;
     let end = memchr::memmem::find(rest, b" (").unwrap_or(rest.len());
-    start(true, &format!("Fulcrum {}", words(&rest[..end])), head, line)
+    start(true, &format!("Fulcrum {}", words(&rest[..end])), head)
 }
 
-fn words_with_s(body: &[u8], head: &Head, line: &[u8]) -> Taken {
+fn words_with_s(body: &[u8], head: &Head) -> Taken {
     if let Some(rest) = body.strip_prefix(b"Saved ") {
         let mut cursor = Cursor::new(rest);
         // A version of the undo data stands between in newer ones.
@@ -112,7 +117,7 @@ fn words_with_s(body: &[u8], head: &Head, line: &[u8]) -> Taken {
         return (what.len() <= 4).then(|| electrum::fulcrum_undo(cursor.rest));
     }
     if let Some(rest) = body.strip_prefix(b"Starting electrs") {
-        return electrs_start(rest, head, line);
+        return electrs_start(rest, head);
     }
     if let Some(rest) = body.strip_prefix(b"Status: time=") {
         return Some(bcoin_status(rest).ok_or(fault(Format::BcoinStatus)));
@@ -123,7 +128,7 @@ fn words_with_s(body: &[u8], head: &Head, line: &[u8]) -> Taken {
     Some(height.map(|height| Event::Headers { height, stamp: None }).ok_or(fault))
 }
 
-fn words_with_b(line: &[u8], body: &[u8]) -> Taken {
+fn words_with_b(body: &[u8]) -> Taken {
     if let Some(rest) = body.strip_prefix(b"block=") {
         return Some(electrum::electrs_bindex(rest));
     }
@@ -132,16 +137,16 @@ fn words_with_b(line: &[u8], body: &[u8]) -> Taken {
         let dots = rest.iter().take_while(|byte| **byte == b'.').count();
         return Some(libbitcoin4(&rest[dots..]).ok_or(fault(Format::Libbitcoin4)));
     }
-    left(line, body)
+    left(body)
 }
 
-fn left(line: &[u8], body: &[u8]) -> Taken {
+fn left(body: &[u8]) -> Taken {
     let at = memchr::memmem::find(body, b"height=")?;
     memchr::memmem::find(&body[at..], b" left to index")?;
-    Some(electrum::electrs_left(line, line.len() - body.len() + at))
+    Some(electrum::electrs_left(body, at))
 }
 
-fn processed(body: &[u8], _: &Head, _: &[u8], height: Option<u32>) -> Taken {
+fn processed(body: &[u8], height: Option<u32>) -> Taken {
     let rest = body.strip_prefix(b"Processed ")?;
     if let Some(rest) = rest.strip_prefix(b"height: ") {
         return Some(electrum::fulcrum_height(rest));

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::{Row, STEPS, Steps, Txs};
 
 /// Version of the JSON that `assay logs` prints.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Columns of a row as CSV; after them come those of [`STEPS`].
 pub const CSV_HEAD: &str = "file,line,session,format,meaning,height,elapsed_s,running_s,clock_s,\

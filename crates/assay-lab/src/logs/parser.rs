@@ -2,9 +2,9 @@
 
 use memchr::memmem::Finder;
 
-use super::head::Head;
+use super::head::{Head, Record};
 use super::steps::Steps;
-use super::{Event, Fault, core, others};
+use super::{Event, Fault, core, envelope, others};
 
 /// Longer lines are no progress of any program; they are passed over and reported.
 pub const LINE_BYTES_MAX: usize = 1 << 16;
@@ -16,6 +16,19 @@ pub struct Found {
     pub line: u64,
     /// What it says.
     pub event: Result<Event, Fault>,
+    /// The beginning of a line that is not understood, without control characters.
+    pub excerpt: String,
+}
+
+/// Bytes of a line that is not understood, at most.
+const EXCERPT_BYTES_MAX: usize = 300;
+
+impl Found {
+    fn fault(line: u64, fault: Fault, text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(&text[..text.len().min(EXCERPT_BYTES_MAX)]);
+        let excerpt = text.chars().filter(|c| !c.is_control()).collect();
+        Self { line, event: Err(fault), excerpt }
+    }
 }
 
 /// Takes a log in pieces of any size; see the [module](super).
@@ -29,6 +42,10 @@ pub struct Parser {
     /// Lines that ended.
     lines: u64,
     state: State,
+    /// A line without what encodes it.
+    opened: Vec<u8>,
+    /// Parts of lines that container runtimes cut, on standard output and standard error.
+    parts: [Vec<u8>; 2],
 }
 
 /// What lines need of those before them.
@@ -53,6 +70,8 @@ impl Parser {
             is_skipping: false,
             lines: 0,
             state: State::default(),
+            opened: Vec::new(),
+            parts: [Vec::new(), Vec::new()],
         }
     }
 
@@ -71,8 +90,7 @@ impl Parser {
             let is_skipped = std::mem::take(&mut self.is_skipping);
             let line = std::mem::take(&mut self.carry);
             if !is_skipped {
-                let at = self.mark.find(&line);
-                self.line(&line, at, sink);
+                self.any_line(&line, sink);
             }
             // The memory serves the next line.
             self.carry = line;
@@ -90,24 +108,21 @@ impl Parser {
             self.lines += 1;
             return;
         }
+        if let Some(part) = self.parts.iter().find(|part| !part.is_empty()) {
+            sink(Found::fault(self.lines(), Fault::Cut, part));
+        }
         if line.is_empty() {
             return;
         }
         self.lines += 1;
-        let at = self.mark.find(&line);
         let is_whole = ends_whole(&line);
-        let mut is_told = is_beginning(&line);
-        let cut = Found { line: self.lines, event: Err(Fault::Cut) };
-        if is_told {
-            sink(cut.clone());
+        let cut = Found::fault(self.lines, Fault::Cut, &line);
+        if Head::of(&line).is_cut(&line) {
+            return sink(cut);
         }
-        self.line(&line, at, &mut |found| {
+        self.any_line(&line, &mut |found| {
             // A number at the end may have lost digits.
-            let is_sound = found.event.is_ok() && is_whole;
-            if !is_told {
-                sink(if is_sound { found } else { cut.clone() });
-            }
-            is_told = true;
+            sink(if found.event.is_ok() && is_whole { found } else { cut.clone() });
         });
     }
 
@@ -117,9 +132,11 @@ impl Parser {
             return;
         }
         if self.carry.len() + bytes.len() > LINE_BYTES_MAX {
-            self.carry.clear();
             self.is_skipping = true;
-            sink(Found { line: self.lines + 1, event: Err(Fault::TooLong) });
+            let room = EXCERPT_BYTES_MAX.saturating_sub(self.carry.len()).min(bytes.len());
+            self.carry.extend_from_slice(&bytes[..room]);
+            sink(Found::fault(self.lines + 1, Fault::TooLong, &self.carry));
+            self.carry.clear();
         } else {
             self.carry.extend_from_slice(bytes);
         }
@@ -130,6 +147,7 @@ impl Parser {
         let find = |mark: &Finder<'_>, from: usize| mark.find(&block[from..]).map(|at| from + at);
         // Bitcoin Core's tips are looked for in all lines at once, the others line by line.
         let mut next = find(&self.mark, 0).unwrap_or(usize::MAX);
+        let is_coloured = memchr::memchr(0x1b, block).is_some();
         let mut begin = 0;
         for end in memchr::memchr_iter(b'\n', block) {
             self.lines += 1;
@@ -139,7 +157,9 @@ impl Parser {
                 next = find(&self.mark, end).unwrap_or(usize::MAX);
             }
             if line.len() > LINE_BYTES_MAX {
-                sink(Found { line: self.lines, event: Err(Fault::TooLong) });
+                sink(Found::fault(self.lines, Fault::TooLong, line));
+            } else if is_coloured || line.first() == Some(&b'{') {
+                self.any_line(line, sink);
             } else {
                 self.line(line, at, sink);
             }
@@ -147,36 +167,95 @@ impl Parser {
         }
     }
 
+    /// One line without its end, as it is in the log.
+    fn any_line(&mut self, line: &[u8], sink: &mut dyn FnMut(Found)) {
+        let mut opened = std::mem::take(&mut self.opened);
+        let is_opened = envelope::open(line.strip_suffix(b"\r").unwrap_or(line), &mut opened);
+        if !is_opened && line.starts_with(b"{\"log\":") {
+            let fault = Fault::Field { format: "JSON record", field: "its end, or a field," };
+            sink(Found::fault(self.lines, fault, line));
+        }
+        let line = if is_opened { &opened[..] } else { line };
+        self.line(line, self.mark.find(line), sink);
+        self.opened = opened;
+    }
+
     /// One line without its end; `at` is where [`core::MARK`] is in it.
     #[inline]
     fn line(&mut self, line: &[u8], at: Option<usize>, sink: &mut dyn FnMut(Found)) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if let Some(event) = self.state.event(line, at) {
-            sink(Found { line: self.lines, event });
+        let head = Head::of(line);
+        if let Some(record) = head.record
+            && (record.is_partial || !self.parts[record.stream].is_empty())
+        {
+            return self.part(line, record, sink);
+        }
+        self.message(line, &head, at, sink);
+    }
+
+    /// A record that holds a part of a line.
+    fn part(&mut self, line: &[u8], record: Record, sink: &mut dyn FnMut(Found)) {
+        let mut whole = std::mem::take(&mut self.parts[record.stream]);
+        // The stamp of the first record is the line's.
+        whole.extend_from_slice(if whole.is_empty() { line } else { &line[record.text..] });
+        if whole.len() > LINE_BYTES_MAX {
+            return sink(Found::fault(self.lines, Fault::TooLong, &whole));
+        }
+        if record.is_partial {
+            self.parts[record.stream] = whole;
+            return;
+        }
+        self.message(&whole, &Head::of(&whole), self.mark.find(&whole), sink);
+    }
+
+    #[inline]
+    fn message(
+        &mut self,
+        line: &[u8],
+        head: &Head,
+        at: Option<usize>,
+        sink: &mut dyn FnMut(Found),
+    ) {
+        match self.state.event(line, head, at) {
+            None => {}
+            Some(Err(fault)) => sink(Found::fault(self.lines, fault, line)),
+            Some(event) => {
+                sink(Found { line: self.lines, event, excerpt: String::new() });
+                if head.stamp.is_none()
+                    && let Some(format) =
+                        at.and_then(|at| core::behind_unknown(line.get(head.body..at)?))
+                {
+                    sink(Found::fault(self.lines, Fault::Prefix { format }, line));
+                }
+            }
         }
     }
 }
 
 impl State {
     #[inline]
-    fn event(&mut self, line: &[u8], at: Option<usize>) -> Option<Result<Event, Fault>> {
+    fn event(
+        &mut self,
+        line: &[u8],
+        head: &Head,
+        at: Option<usize>,
+    ) -> Option<Result<Event, Fault>> {
         if let Some(at) = at {
-            let tip = core::tip(line, at);
+            let tip = core::tip(line, head, at);
             if let Ok(progress) = &tip {
                 self.height = Some(progress.height);
                 self.steps.height = Some(progress.height);
             }
             return Some(tip.map(Event::Progress));
         }
-        let head = Head::of(line);
         let body = &line[head.body..];
-        if matches!(body.first(), Some(b' ' | b'-')) {
+        if body.first() == Some(&b'-') {
             return match self.steps.take(body) {
                 Ok(steps) => steps.map(|steps| Ok(Event::Steps(steps))),
                 Err(fault) => Some(Err(fault)),
             };
         }
-        let event = others::event(line, &head, self.height);
+        let event = others::event(line, head, self.height);
         match &event {
             Some(Ok(Event::Progress(progress))) => self.height = Some(progress.height),
             // What a killed program began is not the next one's.
@@ -200,11 +279,4 @@ fn ends_whole(line: &[u8]) -> bool {
             .rsplit(|byte| *byte == b' ')
             .next()
             .is_some_and(|word| word.starts_with(b"progress=") && word.ends_with(b"."))
-}
-
-/// Whether a line ends before anyone could say what it is, and may have become a tip.
-fn is_beginning(line: &[u8]) -> bool {
-    let body = &line[Head::of(line).body..];
-    let marks: [&[u8]; 4] = [b"UpdateTip: new best=", b"SetBestChain: ", b"Processed ", b"Block "];
-    body.len() >= 3 && marks.iter().any(|mark| mark.starts_with(body))
 }

@@ -81,7 +81,8 @@ pub fn read<E: From<ReadError>>(
             // The rest of a damaged file is lost, what came before is not.
             Err(error) if compressed => {
                 let fault = Fault::Compressed { reason: error.to_string() };
-                rows.extend(sessions.take(Found { line: parser.lines(), event: Err(fault) }));
+                let (line, excerpt) = (parser.lines(), String::new());
+                rows.extend(sessions.take(Found { line, event: Err(fault), excerpt }));
                 0
             }
             Err(error) => return Err(fail(error).into()),

@@ -66,7 +66,7 @@ impl Sessions {
     pub fn take(&mut self, found: Found) -> Option<Row> {
         match found.event {
             Err(fault) => {
-                self.tally.fault(found.line, &fault);
+                self.tally.fault(found.line, &fault, found.excerpt);
                 None
             }
             Ok(Event::Progress(progress)) => {

@@ -2,6 +2,8 @@
 
 use ::time::{Date, Month, UtcDateTime};
 
+use super::cursor::Cursor;
+
 /// A moment as a log has it.
 ///
 /// Zones are taken off where a stamp has one. btcd and Fulcrum write local time without a zone: such
@@ -14,61 +16,134 @@ pub struct Stamp {
     pub is_dated: bool,
 }
 
-/// How a stamp is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// `2019-01-09T12:51:59Z`, a blank instead of the `T`, with or without fraction and zone.
-    Iso,
-    /// `01/09/19 12:51:59`.
-    Slashes,
-    /// `20:13:59 2013-10-23`.
-    TimeFirst,
-    /// `20:13:59.123456`.
-    TimeOnly,
-    /// `Apr 14 22:50:53`.
-    Syslog,
-}
-
 pub(super) const DAY_US: i64 = 86_400_000_000;
 
-/// A stamp of this shape at the front of the text.
-pub(super) fn parse(shape: Shape, text: &[u8]) -> Option<Stamp> {
-    match shape {
-        Shape::Iso => {
-            let day = iso_day(text)?;
-            let (time_us, length) = time(text.get(11..)?)?;
-            let zone_us = zone_us(&text[11 + length..]);
-            Some(Stamp { us: day * DAY_US + time_us - zone_us, is_dated: true })
-        }
-        Shape::Slashes => {
-            let year = 2000 + two(text, 6)?;
-            let day = civil_day(year, two(text, 0)?, two(text, 3)?)?;
-            let (time_us, _) = time(text.get(9..)?)?;
-            Some(Stamp { us: day * DAY_US + time_us, is_dated: true })
-        }
-        Shape::TimeFirst => {
-            let (time_us, length) = time(text)?;
-            let day = iso_day(text.get(length + 1..)?)?;
-            Some(Stamp { us: day * DAY_US + time_us, is_dated: true })
-        }
-        Shape::TimeOnly => time(text).map(|(us, _)| Stamp { us, is_dated: false }),
-        Shape::Syslog => {
-            let month = month(text)?;
-            let tens = text.get(4)?;
-            let tens = if *tens == b' ' { 0 } else { i64::from(tens.wrapping_sub(b'0')) };
-            let ones = i64::from(text.get(5)?.wrapping_sub(b'0'));
-            // Any leap year will do, so that 29 February is a day.
-            let day = civil_day(1972, month, tens * 10 + ones)?;
-            let (time_us, _) = time(text.get(7..)?)?;
-            Some(Stamp { us: day * DAY_US + time_us, is_dated: false })
-        }
+/// The stamp at the front of the text, and its length with the zone.
+///
+/// | form | written by |
+/// |---|---|
+/// | `2019-01-09T12:51:59.123456Z`; a blank, `_` or `/` between, any zone | programs, containers, journals, svlogd, Go |
+/// | `Wed 2019-01-09 12:51:59 CET` | journals, `short-full` |
+/// | `Jan  9 12:51:59`, with or without fraction and year | journals, RFC 3164 |
+/// | `01/09/19 12:51:59`, `12:51:59 2019-01-09`, `12:51:59.123456` | old programs, libbitcoin |
+/// | `1547038319.123456`, `12.345678` | journals, `short-unix` and `short-monotonic` |
+/// | `@400000005c35ee790ee6b280` | TAI64N: s6, runit, daemontools |
+/// | `I0109 12:51:59.123456` | klog |
+#[inline]
+pub(super) fn read(text: &[u8]) -> Option<(Stamp, usize)> {
+    match *text.first()? {
+        b'0'..=b'9' => match (text.get(2), text.get(4)) {
+            (Some(b'/'), _) => slashes(text),
+            (Some(b':'), _) => time_first(text),
+            (_, Some(b'-' | b'/')) => iso(text),
+            _ => seconds(text),
+        },
+        b'@' => tai64n(text),
+        b'A'..=b'Z' => named(text),
+        _ => None,
     }
+}
+
+fn iso(text: &[u8]) -> Option<(Stamp, usize)> {
+    let day = iso_day(text)?;
+    matches!(text.get(10)?, b'T' | b' ' | b'_').then_some(())?;
+    let (time_us, length) = time(&text[11..])?;
+    let rest = &text[11 + length..];
+    let (zone_us, zone) = match rest {
+        [b' ', b'+' | b'-', ..] => Some(zone(&rest[1..]))
+            .filter(|(_, length)| *length > 0)
+            .map_or((0, 0), |(us, length)| (us, length + 1)),
+        _ => zone(rest),
+    };
+    Some((dated(day, time_us - zone_us), 11 + length + zone))
+}
+
+fn slashes(text: &[u8]) -> Option<(Stamp, usize)> {
+    (text.get(5)? == &b'/' && text.get(8)? == &b' ').then_some(())?;
+    let day = civil_day(2000 + two(text, 6)?, two(text, 0)?, two(text, 3)?)?;
+    let (time_us, length) = time(&text[9..])?;
+    Some((dated(day, time_us), 9 + length))
+}
+
+fn time_first(text: &[u8]) -> Option<(Stamp, usize)> {
+    let (time_us, length) = time(text)?;
+    Some(match text.get(length + 1..).and_then(iso_day) {
+        Some(day) => (dated(day, time_us), length + 11),
+        None => (Stamp { us: time_us, is_dated: false }, length),
+    })
+}
+
+/// Seconds with a fraction: since 1970, or since the machine started.
+fn seconds(text: &[u8]) -> Option<(Stamp, usize)> {
+    let mut cursor = Cursor::new(text);
+    let seconds = i64::try_from(cursor.number()?).ok()?;
+    let (fraction_us, length) = fraction(cursor.rest);
+    // Microseconds, always.
+    (length == 7).then_some(())?;
+    let us = seconds.checked_mul(1_000_000)?.checked_add(fraction_us)?;
+    Some((Stamp { us, is_dated: seconds > 100_000_000 }, text.len() - cursor.rest.len() + length))
+}
+
+/// Seconds from 2^62 on, ten ahead of UTC as daemontools and s6 write them, and nanoseconds, in hexadecimal digits.
+fn tai64n(text: &[u8]) -> Option<(Stamp, usize)> {
+    const LENGTH: usize = 25;
+    let digits = std::str::from_utf8(text.get(1..LENGTH)?).ok()?;
+    let seconds = i64::from_str_radix(&digits[..16], 16).ok()? - (1 << 62) - 10;
+    let ns = i64::from_str_radix(&digits[16..], 16).ok()?;
+    Some((Stamp { us: seconds.checked_mul(1_000_000)? + ns / 1000, is_dated: true }, LENGTH))
+}
+
+const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
+
+/// Stamps that begin with a day of the week, a month, or klog's level.
+fn named(text: &[u8]) -> Option<(Stamp, usize)> {
+    if matches!(text[0], b'I' | b'W' | b'E' | b'F')
+        && let Some(date) = text.get(1..5)
+        && let Some([month, day]) = date.first_chunk::<4>().and_then(|date| pairs(date, [0, 2]))
+    {
+        let (time_us, length) = time(text.get(6..)?)?;
+        return Some((
+            Stamp { is_dated: false, ..dated(leap_day(month, day)?, time_us) },
+            6 + length,
+        ));
+    }
+    let from = if DAYS.iter().any(|day| text.starts_with(*day)) { 4 } else { 0 };
+    let rest = text.get(from..)?;
+    if rest.first()?.is_ascii_digit() {
+        let (stamp, length) = iso(rest)?;
+        // The name of a zone, which may be that of several.
+        let name =
+            rest[length..].iter().skip(1).take_while(|byte| byte.is_ascii_uppercase()).count();
+        return Some((stamp, from + length + if name > 0 { name + 1 } else { 0 }));
+    }
+    let month = month(rest)?;
+    let mut cursor = Cursor::new(&rest[3..]);
+    cursor.blanks();
+    let day = i64::try_from(cursor.number()?).ok()?;
+    cursor.eat(" ")?;
+    let (time_us, mut length) = time(cursor.rest)?;
+    length += text.len() - cursor.rest.len();
+    let year = text
+        .get(length + 1..length + 5)
+        .filter(|_| matches!(text.get(length + 5), None | Some(b' ')));
+    if let Some([century, year]) = year.and_then(|year| pairs(year.first_chunk::<4>()?, [0, 2])) {
+        return Some((dated(civil_day(century * 100 + year, month, day)?, time_us), length + 5));
+    }
+    Some((Stamp { is_dated: false, ..dated(leap_day(month, day)?, time_us) }, length))
+}
+
+fn dated(day: i64, time_us: i64) -> Stamp {
+    Stamp { us: day * DAY_US + time_us, is_dated: true }
+}
+
+/// A day of an unknown year: any leap year will do, so that 29 February is one.
+fn leap_day(month: i64, day: i64) -> Option<i64> {
+    civil_day(1972, month, day)
 }
 
 /// Seconds since 1970 of a block's date: ISO or with slashes.
 pub(super) fn date(text: &[u8]) -> Option<i64> {
-    let shape = if text.get(2) == Some(&b'/') { Shape::Slashes } else { Shape::Iso };
-    parse(shape, text).map(|stamp| stamp.us.div_euclid(1_000_000))
+    read(text).map(|(stamp, _)| stamp.us.div_euclid(1_000_000))
 }
 
 /// The number of a month, from 1.
@@ -105,7 +180,7 @@ fn pairs<const LENGTH: usize, const PAIRS: usize>(
 #[inline]
 fn iso_day(text: &[u8]) -> Option<i64> {
     let text = text.first_chunk::<10>()?;
-    (text[4] == b'-' && text[7] == b'-').then_some(())?;
+    (matches!(text[4], b'-' | b'/') && text[7] == text[4]).then_some(())?;
     let [century, year, month, day] = pairs(text, [0, 2, 5, 8])?;
     civil_day(century * 100 + year, month, day)
 }
@@ -117,34 +192,34 @@ fn time(text: &[u8]) -> Option<(i64, usize)> {
     let [hour, minute, second] = pairs(clock, [0, 3, 6])?;
     // A leap second is one.
     (hour < 24 && minute < 60 && second <= 60).then_some(())?;
-    let mut us = (hour * 3600 + minute * 60 + second) * 1_000_000;
-    let mut length = 8;
-    if let Some(b'.' | b',') = text.get(8)
-        && text.get(9).is_some_and(u8::is_ascii_digit)
-    {
-        length = 9;
-        let mut worth = 100_000;
-        while let Some(digit @ b'0'..=b'9') = text.get(length) {
-            us += i64::from(digit - b'0') * worth;
-            worth /= 10;
-            length += 1;
-        }
-    }
-    Some((us, length))
+    let (fraction_us, length) = fraction(&text[8..]);
+    Some(((hour * 3600 + minute * 60 + second) * 1_000_000 + fraction_us, 8 + length))
 }
 
-/// What a zone such as `+0900` or `+09:00` is ahead of UTC.
-fn zone_us(text: &[u8]) -> i64 {
+/// `.123456` or `,123`, in microseconds, and its length.
+fn fraction(text: &[u8]) -> (i64, usize) {
+    let [b'.' | b',', digits @ ..] = text else { return (0, 0) };
+    let (mut us, mut worth, mut length) = (0, 100_000, 0);
+    while let Some(digit @ b'0'..=b'9') = digits.get(length) {
+        us += i64::from(digit - b'0') * worth;
+        worth /= 10;
+        length += 1;
+    }
+    (us, if length > 0 { length + 1 } else { 0 })
+}
+
+/// What a zone such as `Z`, `+09`, `+0900` or `+09:00` is ahead of UTC, and its length.
+fn zone(text: &[u8]) -> (i64, usize) {
     let sign = match text.first() {
+        Some(b'Z') => return (0, 1),
         Some(b'+') => 1,
         Some(b'-') => -1,
-        _ => return 0,
+        _ => return (0, 0),
     };
-    let minutes_at = if text.get(3) == Some(&b':') { 4 } else { 3 };
-    match (two(text, 1), two(text, minutes_at)) {
-        (Some(hours), Some(minutes)) => sign * (hours * 60 + minutes) * 60_000_000,
-        _ => 0,
-    }
+    let Some(hours) = two(text, 1) else { return (0, 0) };
+    let colon = usize::from(text.get(3) == Some(&b':'));
+    let (minutes, length) = two(text, 3 + colon).map_or((0, 3), |minutes| (minutes, 5 + colon));
+    (sign * (hours * 60 + minutes) * 60_000_000, length)
 }
 
 /// Days since 1970 of a date of the Gregorian calendar; `None` when there is no such date.
@@ -163,7 +238,8 @@ mod tests {
     /// The same as `iso_day` and the beginning of `time`, pair by pair.
     fn slowly(text: &[u8]) -> Option<[i64; 7]> {
         let marks = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
-        let is_stamp = marks.iter().all(|(at, mark)| text.get(*at) == Some(mark));
+        let is_stamp = marks.iter().all(|(at, mark)| text.get(*at) == Some(mark))
+            && matches!(text.get(10), Some(b'T' | b' ' | b'_'));
         is_stamp.then_some(())?;
         let mut values = [0; 7];
         for (value, at) in values.iter_mut().zip([0, 2, 5, 8, 11, 14, 17]) {
@@ -183,26 +259,58 @@ mod tests {
                 let day = civil_day(century * 100 + year, month, day)?;
                 Some(day * DAY_US + (hour * 3600 + minute * 60 + second) * 1_000_000)
             });
-            let fast = parse(Shape::Iso, text).map(|stamp| stamp.us);
+            let fast = read(text).map(|(stamp, _)| stamp.us);
             prop_assert_eq!(fast, slowly, "{}", String::from_utf8_lossy(text));
         }
     }
 
+    /// One moment in every form: where the message begins, and what the stamp says.
     #[test]
-    fn shapes() {
-        let us = |shape, text: &str| parse(shape, text.as_bytes()).map(|stamp| stamp.us);
-        let second = Some(1_547_038_319_000_000);
-        assert_eq!(us(Shape::Iso, "2019-01-09T12:51:59Z UpdateTip"), second);
-        assert_eq!(us(Shape::Iso, "2019-01-09 12:51:59 UpdateTip"), second);
-        assert_eq!(us(Shape::Iso, "2019-01-09T21:51:59+0900 host"), second);
-        assert_eq!(us(Shape::Iso, "2019-01-09T21:51:59+09:00 host"), second);
-        assert_eq!(us(Shape::Iso, "2019-01-09T12:51:59.250000Z"), Some(1_547_038_319_250_000));
-        assert_eq!(us(Shape::Slashes, "01/09/19 12:51:59 SetBestChain"), second);
-        assert_eq!(us(Shape::TimeFirst, "12:51:59 2019-01-09 [INF]"), second);
-        assert_eq!(us(Shape::TimeOnly, "00:00:01.000002 INFO"), Some(1_000_002));
-        assert_eq!(us(Shape::Syslog, "Jan  2 00:00:00 host"), Some((730 + 1) * DAY_US));
+    fn forms() {
+        let check = |text: &str, us: i64, is_dated: bool| {
+            let read = read(format!("{text} more").as_bytes());
+            assert_eq!(read, Some((Stamp { us, is_dated }, text.len())), "{text}");
+        };
+        let second = 1_547_038_319_000_000;
+        for text in [
+            "2019-01-09T12:51:59Z",
+            "2019-01-09 12:51:59",
+            "2019-01-09_12:51:59",
+            "2019/01/09 12:51:59",
+            "2019-01-09T21:51:59+0900",
+            "2019-01-09T21:51:59+09:00",
+            "2019-01-09T21:51:59+09",
+            "01/09/19 12:51:59",
+            "12:51:59 2019-01-09",
+            "Wed 2019-01-09 12:51:59 UTC",
+            "Wed 2019-01-09 13:51:59 +01",
+            "Wed Jan  9 12:51:59 2019",
+            "@400000005c35ee7900000000",
+        ] {
+            check(text, second, true);
+        }
+        for text in [
+            "2019-01-09T12:51:59.250000Z",
+            "2019-01-09 12:51:59,25",
+            "2019-01-09T12:51:59.250000000Z",
+            "1547038319.250000",
+            "@400000005c35ee790ee6b280",
+        ] {
+            check(text, second + 250_000, true);
+        }
+        check("00:00:01.000002", 1_000_002, false);
+        check("12.345678", 12_345_678, false);
+        let day = (730 + 1) * DAY_US + 1_500_000;
+        for text in [
+            "Jan  2 00:00:01.5",
+            "Jan 02 00:00:01.500",
+            "Jan 2 00:00:01.5",
+            "I0102 00:00:01.500000",
+        ] {
+            check(text, day, false);
+        }
         for text in ["2019-02-29T00:00:00Z", "2019-01-09T24:00:00Z", "2019-13-09T00:00:00Z", ""] {
-            assert_eq!(us(Shape::Iso, text), None, "{text}");
+            assert_eq!(read(text.as_bytes()), None, "{text}");
         }
         assert_eq!(date(b"1970-01-01 00:00:00"), Some(0));
         assert_eq!(date(b"2000-02-29 00:00:00"), Some(951_782_400));

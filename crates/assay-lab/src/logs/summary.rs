@@ -4,8 +4,6 @@ use serde::Serialize;
 
 use super::{Fault, Format, Row, STEPS, Start, Steps};
 
-/// Faulty lines of a file that are shown; all are counted.
-pub const FAULTS_SHOWN: usize = 20;
 /// Sessions that are shown; all are counted.
 const SESSIONS_SHOWN: usize = 1000;
 
@@ -45,10 +43,10 @@ pub struct FileSummary {
     pub steps: Vec<StepTotal>,
     /// Blocks with such times.
     pub step_blocks: u64,
-    /// Lines that should have been rows and were not.
+    /// Lines that are not understood in full.
     pub faults: u64,
-    /// The first of them.
-    pub faults_shown: Vec<ShownFault>,
+    /// The same by reason.
+    pub faults_by_reason: Vec<FaultCount>,
 }
 
 /// Rows of one format.
@@ -90,13 +88,17 @@ pub struct StepTotal {
     pub max_ms: f64,
 }
 
-/// A faulty line.
+/// Lines that are not understood for one reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ShownFault {
-    /// Its number.
-    pub line: u64,
+pub struct FaultCount {
     /// What is wrong.
     pub reason: String,
+    /// Lines.
+    pub lines: u64,
+    /// Number of the first of them.
+    pub first_line: u64,
+    /// The beginning of the first of them.
+    pub example: String,
 }
 
 /// What is counted while a log is read; of a size that does not grow with the log.
@@ -113,8 +115,8 @@ pub(super) struct Tally {
     pub(super) timeouts: u64,
     step_blocks: u64,
     steps: [(u64, f64, f64); STEPS.len()],
-    faults: u64,
-    faults_shown: Vec<ShownFault>,
+    /// Reasons are few: formats and fields.
+    faults: Vec<FaultCount>,
     /// Whether a faulty line began as one of a known program.
     has_known_fault: bool,
     /// The row before, of the foreground: session, format, height.
@@ -122,12 +124,13 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn fault(&mut self, line: u64, fault: &Fault) {
-        self.faults += 1;
+    pub(super) fn fault(&mut self, line: u64, fault: &Fault, example: String) {
         // Bytes of any kind may hold overlong lines, and damaged compression says nothing of the text.
-        self.has_known_fault |= matches!(fault, Fault::Field { .. } | Fault::Cut);
-        if self.faults_shown.len() < FAULTS_SHOWN {
-            self.faults_shown.push(ShownFault { line, reason: fault.to_string() });
+        self.has_known_fault |= !matches!(fault, Fault::TooLong | Fault::Compressed { .. });
+        let reason = fault.to_string();
+        match self.faults.iter_mut().find(|count| count.reason == reason) {
+            Some(count) => count.lines += 1,
+            None => self.faults.push(FaultCount { reason, lines: 1, first_line: line, example }),
         }
     }
 
@@ -228,8 +231,8 @@ impl Tally {
                 .filter(|step| step.blocks > 0)
                 .collect(),
             step_blocks: self.step_blocks,
-            faults: self.faults,
-            faults_shown: self.faults_shown.clone(),
+            faults: self.faults.iter().map(|count| count.lines).sum(),
+            faults_by_reason: self.faults.clone(),
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Logs of every program and version: lines as they are printed, real logs, damaged logs.
 
+#[path = "logs/prefixes.rs"]
+mod prefixes;
+
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
@@ -145,6 +148,21 @@ fn faults_are_told_by_line() {
         assert_eq!(found.len(), 1, "{line}");
         assert_eq!(found[0].event, Err(logs::Fault::Cut), "{line}");
     }
+}
+
+/// Lines that are not understood are counted by reason, with the first of each.
+#[test]
+fn faults_are_counted_by_reason() {
+    let good = LINES.lines().nth(10).expect("a line of today");
+    let (one, other) = (good.replace("tx=", "tx=x"), good.replace("height=", "height=x"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("debug.log");
+    std::fs::write(&path, format!("{good}\n{one}\n{other}\n\x1b[1m{one}\n")).expect("writable");
+    let (summary, rows) = read(&path);
+    assert_eq!((rows.len(), summary.faults, summary.faults_by_reason.len()), (1, 3, 2));
+    let count = &summary.faults_by_reason[0];
+    assert_eq!((count.lines, count.first_line, &count.example), (2, 2, &one));
+    assert_eq!(count.reason, "UpdateTip: tx is missing or malformed");
 }
 
 #[test]
@@ -306,7 +324,7 @@ fn compressed_logs_whole_and_cut_off() {
     write(&packed[..packed.len() - 12]);
     let (cut, _) = read(&path);
     assert!(cut.faults >= 1, "{cut:?}");
-    assert!(cut.faults_shown[0].reason.starts_with("compressed data: "), "{cut:?}");
+    assert!(cut.faults_by_reason[0].reason.starts_with("compressed data: "), "{cut:?}");
     write(b"\x1f\x8bnonsense");
     assert_eq!((read(&path).0.faults, read(&path).0.rows), (1, 0));
     write(b"");

@@ -7,11 +7,12 @@ use clap::Args;
 /// Read block progress out of logs of nodes and indexes.
 ///
 /// Knows by itself the logs of Bitcoin Core 0.7 to today, Knots, BCHN, btcd, bcoin, libbitcoin,
-/// Fulcrum, electrs and `ElectrumX`, plain or compressed (gzip), with the stamps of journals and
-/// containers before them. Prints what one line means, sessions from start to start, heights over
-/// time, cumulative transactions, cache size, and the step times of `-debug=bench`. Malformed lines
-/// are reported with file and line number on standard error. Exit status 1 when no log holds block
-/// progress, 2 when not one line was recognised.
+/// Fulcrum, electrs and `ElectrumX`, plain or compressed (gzip), with whatever journals, syslog
+/// daemons, supervisors and container runtimes put before them. Prints what one line means,
+/// sessions from start to start, heights over time, cumulative transactions, cache size, and the
+/// step times of `-debug=bench`. Lines that are not understood are counted by reason, with one
+/// example of each, on standard error. Exit status 1 when no log holds block progress, 2 when not
+/// one line was recognised.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArguments {
     /// Logs; `-` is standard input.

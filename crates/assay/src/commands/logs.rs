@@ -50,12 +50,6 @@ pub(crate) fn run(arguments: &LogsArguments) -> anyhow::Result<Outcome> {
     if let Some((path, picture)) = picture {
         draw(path, picture, &files, &throughput)?;
     }
-    output::complain(&format!(
-        "read {} bytes in {:.3} s: {:.2} GB/s",
-        throughput.bytes,
-        throughput.seconds,
-        throughput.bytes_per_s() / 1e9
-    ));
     let rows: u64 = files.iter().map(|(summary, _)| summary.rows).sum();
     Ok(if rows > 0 { Outcome::Good } else { Outcome::Negative })
 }
@@ -132,7 +126,7 @@ impl<W: Write> Rows<W> {
     }
 }
 
-/// Faulty lines by file and number, the first of them; the count is of all.
+/// What is not understood, by reason, with the first line of each.
 fn complain(summary: &FileSummary) {
     if !summary.recognised {
         output::complain(&format!(
@@ -140,15 +134,16 @@ fn complain(summary: &FileSummary) {
             summary.file, summary.lines
         ));
     }
-    for fault in &summary.faults_shown {
-        output::complain(&format!("{}:{}: {}", summary.file, fault.line, fault.reason));
-    }
-    if summary.faults > summary.faults_shown.len() as u64 {
-        let more = summary.faults - summary.faults_shown.len() as u64;
+    for fault in &summary.faults_by_reason {
+        let lines =
+            if fault.lines == 1 { "1 line".to_owned() } else { format!("{} lines", fault.lines) };
         output::complain(&format!(
-            "{}: {} faulty lines, {more} of them not shown",
-            summary.file, summary.faults
+            "{}:{}: {lines}: {}",
+            summary.file, fault.first_line, fault.reason
         ));
+        if !fault.example.is_empty() {
+            output::complain(&format!("    {}", fault.example));
+        }
     }
 }
 
