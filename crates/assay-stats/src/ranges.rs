@@ -66,6 +66,7 @@ impl Ranges {
 
 #[cfg(test)]
 mod tests {
+    use assay_store::BlockPlace;
     use assay_wire::BlockHash;
 
     use super::*;
