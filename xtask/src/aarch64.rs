@@ -3,12 +3,13 @@
 //! Needs what Debian calls `gcc-aarch64-linux-gnu` (with `libc6-dev-arm64-cross`) and `qemu-user`, and
 //! Rust's standard library for the target; what is missing is listed with the command that installs it.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
-use serde_json::Value;
+use anyhow::bail;
+
+use crate::test_programs::{self, TestProgram};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
@@ -70,7 +71,9 @@ const ONLY_BUILT: [(&str, &str); 6] = [
 pub(crate) fn run() -> anyhow::Result<()> {
     let emulator = tools()?;
     let start = Instant::now();
-    let tests = build(emulator)?;
+    let tests = test_programs::build(|command| {
+        with_tools(command.args(["--target", TARGET]), emulator);
+    })?;
     println!("aarch64: workspace and {} tests built in {:.0} s", tests.len(), seconds(start));
     for (name, reason) in ONLY_BUILT {
         println!("only built: {name}: {reason}");
@@ -84,8 +87,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     for name in TESTED {
         let start = Instant::now();
         let mut count = 0;
-        for test in tests.iter().filter(|test| test.folder.ends_with(name)) {
-            test.run(emulator)?;
+        for test in tests.iter().filter(|test| test.is_of(name)) {
+            run_one(test, emulator)?;
             count += 1;
         }
         if count == 0 {
@@ -100,53 +103,13 @@ fn seconds(start: Instant) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// A program of tests.
-struct Test {
-    executable: PathBuf,
-    /// The crate's, where cargo would start it.
-    folder: PathBuf,
-}
-
-impl Test {
-    /// What a message of cargo announces, if it announces a program of tests.
-    fn announced(message: &Value) -> Option<Self> {
-        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
-            return None;
-        }
-        Some(Self {
-            executable: message["executable"].as_str()?.into(),
-            folder: Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf(),
-        })
-    }
-
-    fn run(&self, emulator: &str) -> anyhow::Result<()> {
-        println!("aarch64: {}", self.executable.display());
-        let mut command = Command::new(emulator);
-        command.args(["-L", SYSROOT]).arg(&self.executable).arg("--quiet");
-        // One word each: tests with a `main` of their own take every other word for a name of what to run.
-        command.args(LEFT_OUT.map(|(test, _)| format!("--skip={test}")));
-        crate::command::finish(with_tools(&mut command, emulator).current_dir(&self.folder))
-    }
-}
-
-/// Builds everything at once, because with fewer crates other features of dependencies would be built again.
-fn build(emulator: &str) -> anyhow::Result<Vec<Test>> {
-    let mut command = Command::new("cargo");
-    command.args(["test", "--workspace", "--no-run", "--locked", "--target", TARGET]);
-    command.arg("--message-format=json-render-diagnostics");
-    crate::command::forget_xtask(&mut command);
-    let output = with_tools(&mut command, emulator)
-        .stderr(Stdio::inherit())
-        .output()
-        .with_context(|| format!("cannot start {command:?}"))?;
-    if !output.status.success() {
-        bail!("{command:?} ended with {}", output.status);
-    }
-    String::from_utf8(output.stdout)?
-        .lines()
-        .map(|line| serde_json::from_str(line).context("a message of cargo"))
-        .filter_map(|message| message.map(|message| Test::announced(&message)).transpose())
-        .collect()
+fn run_one(test: &TestProgram, emulator: &str) -> anyhow::Result<()> {
+    println!("aarch64: {}", test.executable.display());
+    let mut command = Command::new(emulator);
+    command.args(["-L", SYSROOT]).arg(&test.executable).arg("--quiet");
+    // One word each: tests with a `main` of their own take every other word for a name of what to run.
+    command.args(LEFT_OUT.map(|(test, _)| format!("--skip={test}")));
+    crate::command::finish(with_tools(&mut command, emulator).current_dir(&test.folder))
 }
 
 /// Tells cargo, and the test that compiles C, which linker and emulator to use.

@@ -38,7 +38,7 @@ const STAGES: [Stage; 6] = [
         cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     }),
     ("policy", deny),
-    ("tests", || cargo(&["test", "--workspace", "--locked"])),
+    ("tests", tests),
     ("documentation", || {
         let mut command = Command::new("cargo");
         command.args(["doc", "--workspace", "--no-deps", "--locked"]);
@@ -48,8 +48,9 @@ const STAGES: [Stage; 6] = [
 ];
 
 /// Run by name alone: they need tools or time that not everybody has.
-const OPTIONAL: [Stage; 5] = [
+const OPTIONAL: [Stage; 6] = [
     ("package", package),
+    ("backends", crate::backends::run),
     ("aarch64", crate::aarch64::run),
     ("interleavings", interleavings),
     ("models", models),
@@ -61,6 +62,12 @@ fn interleavings() -> anyhow::Result<()> {
     let features = ["--features", "model", "--lib", "engine::model", "--", "--nocapture"];
     let arguments = [&["test", "--locked", "-p", "assay-engine"], &features[..]].concat();
     cargo(&arguments)
+}
+
+/// `cargo test --workspace` without building examples, which the lints compile.
+fn tests() -> anyhow::Result<()> {
+    cargo(&["test", "--workspace", "--locked", "--lib", "--bins", "--tests"])?;
+    cargo(&["test", "--workspace", "--locked", "--doc"])
 }
 
 /// The thread pool's models, in which loom tries every interleaving; in a folder of its own, since the flag is every crate's.

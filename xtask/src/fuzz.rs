@@ -26,26 +26,21 @@ pub(crate) fn run(seconds: u32, names: &[String]) -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     let fuzz = root.join("fuzz");
     let targets = targets(&fuzz, names)?;
-    let cargo = |verb: &str, target_dir: &str| {
-        let mut command = Command::new("cargo");
-        command.args([verb, "--quiet", "--manifest-path"]).arg(fuzz.join("Cargo.toml"));
-        command.arg("--target-dir").arg(fuzz.join(target_dir));
-        command
-    };
-    let mut command = cargo("run", "target/seeds");
-    command.args(["--example", "seeds", "--"]).arg(fuzz.join("corpus"));
-    finish(&mut command).context("making seeds")?;
-
     let host = host_triple()?;
-    let mut command = cargo("build", "target");
-    command.args(["--release", "--target", &host]).env("RUSTFLAGS", RUSTFLAGS);
+    // The seeds' program too: with flags of its own it would need everything built once more.
+    let mut command = Command::new("cargo");
+    command.args(["build", "--quiet", "--release", "--target", &host, "--example", "seeds"]);
+    command.arg("--manifest-path").arg(fuzz.join("Cargo.toml"));
+    command.arg("--target-dir").arg(fuzz.join("target")).env("RUSTFLAGS", RUSTFLAGS);
     for target in &targets {
         command.args(["--bin", target]);
     }
     finish(&mut command).context("building the targets")?;
+    let binaries = fuzz.join("target").join(&host).join("release");
+    let mut command = Command::new(binaries.join("examples/seeds"));
+    finish(command.arg(fuzz.join("corpus"))).context("making seeds")?;
 
     println!("{:<14}{:>12}{:>10}{:>10}", "target", "executions", "per s", "findings");
-    let binaries = fuzz.join("target").join(&host).join("release");
     let mut failed = Vec::new();
     for target in &targets {
         if !run_one(&fuzz, &binaries.join(target), target, seconds)? {

@@ -2,11 +2,13 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program talks to a terminal")]
 
 mod aarch64;
+mod backends;
 mod ci;
 mod cluster;
 mod command;
 mod core_tests;
 mod fuzz;
+mod test_programs;
 mod tidy;
 mod words;
 
@@ -17,6 +19,7 @@ usage: cargo xtask <command>
 
   ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
          only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
+         backends (tests of what chooses a backend, with processor features hidden), \
          interleavings (the engine's threads under shuttle), models (the thread pool under loom), cluster (python/assay-cluster on Ray)
   core-tests --source PATH [--all] [--profile release] [--core BITCOIND] [--cli BITCOIN-CLI] [--jobs 1] [--timeout-factor 1]
          [--portseed 1] [TEST…]: Bitcoin Core's functional tests with our node, those that must pass, all of the list, or those

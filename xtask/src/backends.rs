@@ -1,0 +1,59 @@
+//! Tests of what chooses a backend by processor features, as older processors would run them: features hidden one after the other.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+
+use crate::command::finish;
+use crate::test_programs;
+
+/// What is hidden in each round, with the name that Linux gives to its first feature: rounds that hide nothing are left out.
+const ROUNDS: [(&str, &str); 3] =
+    [("avx512ifma", "avx512ifma"), ("avx512f", "avx512f"), ("avx2,sha", "avx2")];
+
+/// Crates with kernels of their own, or that verify with those: package, target, and which of its tests (all if none is named).
+/// Those above (node, Electrum, laboratory) use hashes and signatures through these alone.
+const TESTED: [(&str, &str, &[&str]); 15] = [
+    ("assay-hash", "lib", &[]),
+    ("assay-secp", "lib", &[]),
+    ("assay-secp", "suite", &[]),
+    ("assay-secp-c", "lib", &[]),
+    ("assay-pairing", "lib", &[]),
+    ("assay-pq", "lib", &[]),
+    ("assay-wire", "lib", &[]),
+    ("assay-consensus", "lib", &[]),
+    ("assay-store", "lib", &[]),
+    ("assay-engine", "lib", &[]),
+    ("assay-engine", "suite", &["forged::", "rules::", "validate::"]),
+    ("assay-engine", "vectors", &[]),
+    ("assay-forge", "suite", &["forged::"]),
+    ("assay-bench", "lib", &[]),
+    ("assay-studies", "lib", &[]),
+];
+
+/// The stage of `cargo xtask ci`.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let tests = test_programs::build(|_| ())?;
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").context("cannot read /proc/cpuinfo")?;
+    for (hidden, first) in ROUNDS {
+        if !cpus.split_whitespace().any(|word| word == first) {
+            println!("this processor has no {first} to hide: `cargo xtask ci tests` ran these");
+            continue;
+        }
+        for (package, target, filters) in TESTED {
+            let is_it =
+                |test: &&test_programs::TestProgram| test.is_of(package) && test.target == target;
+            let Some(test) = tests.iter().find(is_it) else {
+                bail!("cargo built no tests `{target}` of {package}: are those still the names?");
+            };
+            let start = Instant::now();
+            let mut command = Command::new(&test.executable);
+            command.args(filters).arg("--quiet").current_dir(&test.folder);
+            finish(command.env("ASSAY_HIDE_CPU_FEATURES", hidden))?;
+            let seconds = start.elapsed().as_secs_f64();
+            println!("without {hidden}: {package} {target} {}: {seconds:.1} s", filters.join(" "));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,61 @@
+//! The workspace's test programs, built at once: with fewer packages cargo would choose other features of dependencies, and build
+//! them again.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::command::forget_xtask;
+
+/// A program of tests.
+pub(crate) struct TestProgram {
+    pub(crate) executable: PathBuf,
+    /// The package's, where cargo would start it.
+    pub(crate) folder: PathBuf,
+    /// `lib`, or what follows `--test` for cargo.
+    pub(crate) target: String,
+}
+
+impl TestProgram {
+    /// What a message of cargo announces, if it announces a program of tests.
+    fn announced(message: &Value) -> Option<Self> {
+        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+            return None;
+        }
+        let is_test = message["target"]["kind"][0] == "test";
+        let target = if is_test { message["target"]["name"].as_str()? } else { "lib" };
+        Some(Self {
+            executable: message["executable"].as_str()?.into(),
+            folder: Path::new(message["manifest_path"].as_str()?).parent()?.to_path_buf(),
+            target: target.to_owned(),
+        })
+    }
+
+    /// Whether it is of the package of this name.
+    pub(crate) fn is_of(&self, package: &str) -> bool {
+        self.folder.ends_with(package)
+    }
+}
+
+/// Builds them with what `adapt` adds to the command.
+pub(crate) fn build(adapt: impl FnOnce(&mut Command)) -> anyhow::Result<Vec<TestProgram>> {
+    let mut command = Command::new("cargo");
+    command.args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-run", "--locked"]);
+    command.arg("--message-format=json-render-diagnostics");
+    forget_xtask(&mut command);
+    adapt(&mut command);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("cannot start {command:?}"))?;
+    if !output.status.success() {
+        bail!("{command:?} ended with {}", output.status);
+    }
+    String::from_utf8(output.stdout)?
+        .lines()
+        .map(|line| serde_json::from_str(line).context("a message of cargo"))
+        .filter_map(|message| message.map(|message| TestProgram::announced(&message)).transpose())
+        .collect()
+}
