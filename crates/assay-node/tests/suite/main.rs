@@ -6,6 +6,7 @@ mod branches;
 mod chain;
 mod compact;
 mod encrypted;
+mod fields;
 mod files;
 mod filters;
 mod given;
