@@ -8,6 +8,7 @@
 //! - [`chain`]: what index and server ask of the node behind them, the [`Chain`];
 //! - [`follow`]: brings the index to where the chain is, and keeps it there;
 //! - [`mempool`]: unconfirmed transactions by script and outpoint;
+//! - [`places`]: places for connections, shared by address;
 //! - [`server`]: the protocol over TCP and TLS;
 //! - [`prometheus`]: metrics as text, and the HTTP server for them.
 //!
@@ -20,6 +21,7 @@ pub mod filters;
 pub mod follow;
 pub mod index;
 pub mod mempool;
+pub mod places;
 pub mod prometheus;
 pub mod server;
 #[cfg(test)]

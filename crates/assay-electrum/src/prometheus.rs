@@ -11,9 +11,11 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+
+use crate::places::Places;
 
 /// Metrics as text; all their names begin alike.
 pub struct Text {
@@ -61,19 +63,19 @@ pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
 /// Answers `GET /metrics` until `stop`.
 pub async fn serve(listener: TcpListener, render: Render, mut stop: watch::Receiver<bool>) {
     let mut tasks = JoinSet::new();
-    let permits = Arc::new(Semaphore::new(REQUESTS_MAX));
+    let places = Places::new(REQUESTS_MAX);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stop.wait_for(|stop| *stop) => return,
         };
         while tasks.try_join_next().is_some() {}
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, peer)) = accepted else {
             // Out of descriptors, most likely: retrying at once would only spin.
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Ok(permit) = Arc::clone(&permits).try_acquire_owned() else { continue };
+        let Some(place) = places.take(peer.ip()) else { continue };
         let render = Arc::clone(&render);
         tasks.spawn(async move {
             let service = service_fn(move |request| {
@@ -81,11 +83,11 @@ pub async fn serve(listener: TcpListener, render: Render, mut stop: watch::Recei
                 async move { Ok::<_, Infallible>(answer(&request, render).await) }
             });
             let mut http = hyper::server::conn::http1::Builder::new();
-            http.timer(TokioTimer::new()).keep_alive(false);
+            http.timer(TokioTimer::new()).keep_alive(false).title_case_headers(true);
             // A client that did not wait for the response needs none.
             let _ =
                 timeout(REQUEST_TIME, http.serve_connection(TokioIo::new(stream), service)).await;
-            drop(permit);
+            drop(place);
         });
     }
 }
@@ -108,7 +110,7 @@ async fn answer(request: &Request<Incoming>, render: Render) -> Response<Full<By
 
 /// Time for a request, and how many at once.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
-const REQUESTS_MAX: usize = 8;
+const REQUESTS_MAX: usize = 16;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use assay_engine::{EngineError, ImportError, LayoutError, OpenError};
 
-use crate::http::{AuthError, BindError};
+use crate::http::{AuthError, BindError, unable_to_bind};
 use crate::log::LogError;
 
 /// Why a node could not start, or did not stop cleanly.
@@ -72,7 +72,7 @@ pub enum NodeError {
         address: SocketAddr,
     },
     /// Peers cannot be listened for.
-    #[error("cannot listen on {address} for peers: {source}")]
+    #[error("{}", unable_to_bind(*address, source))]
     P2pBind {
         /// The address.
         address: SocketAddr,

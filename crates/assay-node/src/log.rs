@@ -3,11 +3,12 @@
 
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use assay_engine::iso_time;
 use tracing::field::{Field, Visit};
@@ -17,10 +18,12 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 mod details;
+mod limit;
 
 pub use self::details::{ALL, CATEGORIES};
 use self::details::{Details, details};
 pub(crate) use self::details::{category_states, set_category};
+use self::limit::{Admission, RateLimiter};
 
 /// Where log lines go.
 #[derive(Debug, Clone)]
@@ -37,6 +40,10 @@ pub struct LogConfig {
     pub categories: Option<Vec<String>>,
     /// Categories whose lines below the level of information are not written.
     pub excluded: Vec<String>,
+    /// Whether each place in the program may write only 1 MiB an hour to the file, details aside.
+    pub limits_rate: bool,
+    /// Whether a file of more than 11 MB is cut down to its last 10 MB at the start; `None` for where no details are written.
+    pub shrinks: Option<bool>,
     /// Lines to begin with: what was found before there was a log.
     pub first_lines: Vec<LogLine>,
 }
@@ -71,6 +78,8 @@ impl Default for LogConfig {
             level: LevelFilter::INFO,
             categories: None,
             excluded: Vec::new(),
+            limits_rate: true,
+            shrinks: None,
             first_lines: Vec::new(),
         }
     }
@@ -104,23 +113,65 @@ pub enum LogError {
 
 /// Sends the events of this process to `path` and standard output, as `config` says.
 pub(crate) fn install(config: &LogConfig, path: &Path) -> Result<(), LogError> {
+    let failed = |source| LogError::File { path: path.to_owned(), source };
     let file = if config.file {
-        let opened = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
-        Some(opened.map_err(|source| LogError::File { path: path.to_owned(), source })?)
+        if config.shrinks.unwrap_or(config.level <= LevelFilter::INFO) {
+            shrink(path).map_err(failed)?;
+        }
+        Some(open(path).map_err(failed)?)
     } else {
         None
     };
     *details() = Details::new(config);
-    let lines = Lines { file: Mutex::new(file), stdout: config.stdout };
-    let subscriber = tracing_subscriber::registry().with(lines);
+    let limiter = config.limits_rate.then(|| RateLimiter::new(Instant::now()));
+    let sink = Sink { file, path: path.to_owned(), stdout: config.stdout, limiter };
+    let subscriber = tracing_subscriber::registry().with(Lines(Mutex::new(sink)));
     tracing::subscriber::set_global_default(subscriber).map_err(|_| LogError::Installed)?;
     config.first_lines.iter().for_each(LogLine::write);
     Ok(())
 }
 
-struct Lines {
-    file: Mutex<Option<File>>,
+/// Has the file opened again before the next line is written: it was moved away (`logrotate`).
+pub(crate) fn reopen() {
+    REOPEN.store(true, Ordering::Relaxed);
+}
+
+static REOPEN: AtomicBool = AtomicBool::new(false);
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+/// Cuts a large file down to its end (Core `logging.cpp`, `ShrinkDebugFile`). What is no regular file is left alone.
+fn shrink(path: &Path) -> io::Result<()> {
+    let known = match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        known => known?,
+    };
+    if !known.is_file() || known.len() <= SHRINKS_ABOVE_BYTES {
+        return Ok(());
+    }
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    file.seek(SeekFrom::End(-(KEPT_BYTES as i64)))?;
+    let mut kept = Vec::with_capacity(KEPT_BYTES);
+    io::Read::by_ref(&mut file).take(KEPT_BYTES as u64).read_to_end(&mut kept)?;
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(&kept)
+}
+
+/// Core's `RECENT_DEBUG_HISTORY_SIZE`, and a tenth more.
+const KEPT_BYTES: usize = 10_000_000;
+const SHRINKS_ABOVE_BYTES: u64 = 11_000_000;
+
+struct Lines(Mutex<Sink>);
+
+/// Where lines go.
+struct Sink {
+    file: Option<File>,
+    path: PathBuf,
     stdout: bool,
+    limiter: Option<RateLimiter>,
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
@@ -136,9 +187,51 @@ impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut text = Text::default();
         event.record(&mut text);
-        let line = format_line(SystemTime::now(), event.metadata(), &text);
-        // A full disk must not stop the node, and there is nowhere left to complain.
-        if let Some(file) = &mut *self.file.lock().unwrap_or_else(PoisonError::into_inner) {
+        let line = format_line(SystemTime::now(), Head::of(event.metadata()), &text);
+        let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sink.write(event.metadata(), line, Instant::now());
+    }
+}
+
+impl Sink {
+    /// Writes a line as far as its call site may.
+    fn write(&mut self, metadata: &'static Metadata<'static>, line: String, now: Instant) {
+        let Some(limiter) = &mut self.limiter else { return self.put(line, true) };
+        for warning in limiter.roll(now) {
+            self.warn(warning);
+        }
+        let Some(limiter) = &mut self.limiter else { return };
+        match limiter.admit(metadata, line.len() as u64) {
+            Admission::Write => self.put(line, true),
+            Admission::Last(warning) => {
+                self.warn(warning);
+                self.put(line, true);
+            }
+            Admission::Suppress => self.put(line, false),
+        }
+    }
+
+    /// Writes a line of the log's own.
+    fn warn(&mut self, message: String) {
+        let text = Text { message, ..Text::default() };
+        self.put(
+            format_line(SystemTime::now(), Head { level: "warning", category: None }, &text),
+            true,
+        );
+    }
+
+    fn put(&mut self, mut line: String, to_file: bool) {
+        // Whoever looks for a line should know that some are missing.
+        if self.limiter.as_ref().is_some_and(RateLimiter::is_active) {
+            line.insert_str(0, "[*] ");
+        }
+        if let Some(file) = self.file.as_mut().filter(|_| to_file) {
+            if REOPEN.swap(false, Ordering::Relaxed)
+                && let Ok(opened) = open(&self.path)
+            {
+                *file = opened;
+            }
+            // A full disk must not stop the node, and there is nowhere left to complain.
             let _ = file.write_all(line.as_bytes());
         }
         if self.stdout {
@@ -169,24 +262,37 @@ impl Visit for Text {
     }
 }
 
+/// Level and category of a line, as they are shown.
+#[derive(Clone, Copy)]
+struct Head<'a> {
+    level: &'a str,
+    category: Option<&'a str>,
+}
+
+impl<'a> Head<'a> {
+    fn of(metadata: &'a Metadata<'_>) -> Self {
+        let level = match *metadata.level() {
+            Level::ERROR => "error",
+            Level::WARN => "warning",
+            Level::INFO => "",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
+        };
+        // Events carry the path of their module unless they were given a category.
+        let category = Some(metadata.target()).filter(|target| !target.contains("::"));
+        let category =
+            category.filter(|target| *target != "updatetip" && !target.starts_with("assay_"));
+        Self { level, category }
+    }
+}
+
 /// Time with microseconds, what sort of line it is unless it is plain information, and the text.
-fn format_line(now: SystemTime, metadata: &Metadata<'_>, text: &Text) -> String {
+fn format_line(now: SystemTime, head: Head<'_>, text: &Text) -> String {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = iso_time(since.as_secs());
     let seconds = seconds.trim_end_matches('Z');
     let mut line = format!("{seconds}.{:06}Z ", since.subsec_micros());
-    let level = match *metadata.level() {
-        Level::ERROR => "error",
-        Level::WARN => "warning",
-        Level::INFO => "",
-        Level::DEBUG => "debug",
-        Level::TRACE => "trace",
-    };
-    // Events carry the path of their module unless they were given a category.
-    let category = Some(metadata.target()).filter(|target| !target.contains("::"));
-    let category =
-        category.filter(|target| *target != "updatetip" && !target.starts_with("assay_"));
-    let prefix = match (category, level) {
+    let prefix = match (head.category, head.level) {
         (None, "") => String::new(),
         (None, level) => format!("[{level}] "),
         (Some(category), "debug" | "") => format!("[{category}] "),
@@ -221,7 +327,7 @@ mod tests {
             let mut text = Text::default();
             event.record(&mut text);
             let now = UNIX_EPOCH + Duration::from_micros(1_795_204_800_123_456);
-            self.0.lock().unwrap().push(format_line(now, event.metadata(), &text));
+            self.0.lock().unwrap().push(format_line(now, Head::of(event.metadata()), &text));
         }
     }
 

@@ -536,11 +536,16 @@ fn credentials(
 fn stop_on_signals(stop: watch::Sender<bool>) -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     Ok(async move {
         loop {
             let name = tokio::select! {
                 Some(()) = terminate.recv() => "SIGTERM",
                 Some(()) = interrupt.recv() => "SIGINT",
+                Some(()) = hangup.recv() => {
+                    log::reopen();
+                    continue;
+                }
                 else => return,
             };
             tracing::info!("Received {name}");

@@ -223,6 +223,8 @@ pub fn verify_batch_with(backend: Backend, signed: &[Signed<'_>], randomness: &[
 pub struct Batch<'s, 'm> {
     backend: Backend,
     signed: &'s [Signed<'m>],
+    /// Hash of the whole batch and its randomness.
+    digest: [u8; 32],
     /// They follow from the whole batch: shares with weights of their own could be made to cancel each other, with 2^64 trials.
     weights: Vec<Weight>,
 }
@@ -230,6 +232,8 @@ pub struct Batch<'s, 'm> {
 /// What is known of a share of a batch before the final exponentiation, which is one for all of them.
 #[derive(Clone, Debug)]
 pub struct BatchShare {
+    /// Of its batch.
+    digest: [u8; 32],
     signatures: Range<usize>,
     function: Fp12<Fp>,
 }
@@ -241,7 +245,8 @@ impl<'s, 'm> Batch<'s, 'm> {
     }
 
     fn with(backend: Backend, signed: &'s [Signed<'m>], randomness: &[u8; 32]) -> Self {
-        Self { backend, signed, weights: weights(signed, randomness) }
+        let digest = digest(signed, randomness);
+        Self { backend, signed, digest, weights: weights(signed.len(), &digest) }
     }
 
     /// The share of these signatures.
@@ -249,7 +254,7 @@ impl<'s, 'm> Batch<'s, 'm> {
     /// # Panics
     /// Where the batch has fewer.
     pub fn share(&self, signatures: Range<usize>) -> BatchShare {
-        let Self { backend, .. } = *self;
+        let Self { backend, digest, .. } = *self;
         let (signed, weights) =
             (&self.signed[signatures.clone()], &self.weights[signatures.clone()]);
         let keys: Vec<_> = signed.iter().map(|(key, ..)| key.0).collect();
@@ -261,15 +266,17 @@ impl<'s, 'm> Batch<'s, 'm> {
         let sum = points.into_iter().fold(Jacobian::INFINITY, |sum, product| sum + product);
         let mut pairs: Vec<_> = keys.into_iter().zip(hashes).collect();
         pairs.push((-BlsG1::GENERATOR, sum.to_affine()));
-        BatchShare { signatures, function: Bls12381::miller_loop_with(backend, &pairs) }
+        BatchShare { digest, signatures, function: Bls12381::miller_loop_with(backend, &pairs) }
     }
 
     /// Whether all signatures are valid; shares are in the order of the batch.
     ///
     /// # Panics
-    /// Where a signature is in no share or in two.
+    /// Where a signature is in no share or in two, or a share is of another batch or was made with other randomness: its weights
+    /// are not those of this one.
     pub fn is_valid(&self, shares: &[BatchShare]) -> bool {
         let end = shares.iter().fold(0, |end, share| {
+            assert_eq!(share.digest, self.digest, "a share of this batch");
             assert_eq!(share.signatures.start, end, "shares follow each other");
             share.signatures.end
         });
@@ -279,8 +286,8 @@ impl<'s, 'm> Batch<'s, 'm> {
     }
 }
 
-/// Weights that nobody can choose.
-fn weights(signed: &[Signed<'_>], randomness: &[u8; 32]) -> Vec<Weight> {
+/// The hash of a batch and its randomness.
+fn digest(signed: &[Signed<'_>], randomness: &[u8; 32]) -> [u8; 32] {
     let mut batch = Sha256::new();
     batch.update(randomness);
     for (key, message, signature) in signed {
@@ -289,14 +296,18 @@ fn weights(signed: &[Signed<'_>], randomness: &[u8; 32]) -> Vec<Weight> {
         batch.update(message);
         hash_point(&signature.0, &mut batch);
     }
-    let digest = batch.finalize();
+    batch.finalize()
+}
+
+/// Weights that nobody can choose.
+fn weights(count: usize, digest: &[u8; 32]) -> Vec<Weight> {
     let weight = |index: u64| {
         let mut hash = Sha256::new();
-        hash.update(&digest);
+        hash.update(digest);
         hash.update(&index.to_be_bytes());
         let bytes = hash.finalize();
         let [a, b, ..] = crate::limbs::from_be_bytes::<4>(&bytes);
         Weight { a, b }
     };
-    (0..signed.len() as u64).map(weight).collect()
+    (0..count as u64).map(weight).collect()
 }

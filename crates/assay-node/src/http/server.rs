@@ -12,8 +12,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use assay_electrum::places::{Place, Places};
 use http_body_util::Full;
 use hyper::body::{Body, Bytes, Incoming};
+use hyper::ext::ReasonPhrase;
 use hyper::header::{self, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -43,7 +45,7 @@ pub struct Limits {
     pub queue_max: usize,
     /// The calls that may wait for an event at once.
     pub waiters_max: usize,
-    /// The open connections.
+    /// The open connections; an address gets another one only while it holds no more than are free.
     pub connections_max: usize,
     /// How long a connection may stay silent between and within requests, and take nothing of an answer.
     pub idle: Duration,
@@ -66,12 +68,25 @@ impl Default for Limits {
 
 /// A server could not start to listen.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address} for JSON-RPC: {source}")]
+#[error("{}", unable_to_bind(*address, source))]
 pub struct BindError {
     /// The address asked for.
     pub address: SocketAddr,
     /// What the system said.
     pub source: io::Error,
+}
+
+/// Core's words for an address that cannot be listened on (`net.cpp`, `BindListenPort`).
+pub(crate) fn unable_to_bind(address: SocketAddr, source: &io::Error) -> String {
+    if source.kind() == io::ErrorKind::AddrInUse {
+        return format!(
+            "Unable to bind to {address} on this computer. Assay is probably already running."
+        );
+    }
+    let text = source.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let code = source.raw_os_error().unwrap_or_default();
+    format!("Unable to bind to {address} on this computer (bind returned error {text} ({code}))")
 }
 
 /// Listens, and answers once [`Server::serve`] runs.
@@ -134,7 +149,9 @@ struct Shared<H> {
     authenticator: Authenticator,
     allowed: Vec<Subnet>,
     limits: Limits,
-    connections: Arc<Semaphore>,
+    connections: Arc<Places>,
+    /// Connections of addresses that are not allowed, which are told so.
+    strangers: Arc<Places>,
     work: Arc<Semaphore>,
     queued: AtomicUsize,
     waiters: Arc<Semaphore>,
@@ -156,7 +173,8 @@ impl<H> Shared<H> {
             handler,
             authenticator,
             allowed,
-            connections: Arc::new(Semaphore::new(limits.connections_max)),
+            connections: Places::new(limits.connections_max),
+            strangers: Places::new(STRANGERS_MAX),
             work: Arc::new(Semaphore::new(limits.threads.max(1))),
             queued: AtomicUsize::new(0),
             waiters: Arc::new(Semaphore::new(limits.waiters_max)),
@@ -171,6 +189,16 @@ impl<H> Shared<H> {
     /// Loopback is always allowed.
     fn admits(&self, peer: IpAddr) -> bool {
         peer.to_canonical().is_loopback() || self.allowed.iter().any(|range| range.contains(peer))
+    }
+
+    /// A place for a connection, and how long it may stay silent. Addresses that are not allowed have places of their own.
+    fn place(&self, peer: IpAddr) -> Option<(Place, Duration)> {
+        let (places, idle) = if self.admits(peer) {
+            (&self.connections, self.limits.idle)
+        } else {
+            (&self.strangers, self.limits.idle.min(STRANGER_IDLE))
+        };
+        Some((places.take(peer)?, idle))
     }
 }
 
@@ -188,13 +216,13 @@ async fn accept<H: Handler>(
         // Reap what has ended, or the set grows with every connection ever made.
         while connections.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, peer)) => match Arc::clone(&shared.connections).try_acquire_owned() {
-                Ok(permit) => {
+            Ok((stream, peer)) => match shared.place(peer.ip()) {
+                Some(place) => {
                     let serving =
-                        connection(stream, peer, Arc::clone(&shared), shutdown.clone(), permit);
+                        connection(stream, peer, Arc::clone(&shared), shutdown.clone(), place);
                     connections.spawn(serving);
                 }
-                Err(_) => turn_away(&stream, peer),
+                None => turn_away(&stream, peer),
             },
             Err(error) => {
                 // Out of descriptors, most likely: retrying at once would only spin.
@@ -214,7 +242,7 @@ async fn accept<H: Handler>(
 fn turn_away(stream: &TcpStream, peer: SocketAddr) {
     tracing::warn!("Too many RPC connections; {peer} is turned away");
     let _ = stream.try_write(
-        b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+        b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
     );
 }
 
@@ -223,23 +251,24 @@ async fn connection<H: Handler>(
     peer: SocketAddr,
     shared: Arc<Shared<H>>,
     mut shutdown: watch::Receiver<bool>,
-    permit: OwnedSemaphorePermit,
+    (_place, idle): (Place, Duration),
 ) {
-    let _permit = permit;
     // Answers are small and awaited: never hold them back to fill a packet.
     let _ = stream.set_nodelay(true);
     // Whether a right password came over this connection.
     let is_known = AtomicBool::new(false);
     let service = service_fn(|request| {
         let (shared, is_known) = (Arc::clone(&shared), &is_known);
-        async move { Ok::<_, Infallible>(exchange(&shared, peer, is_known, request).await) }
+        async move { Ok::<_, Infallible>(named(exchange(&shared, peer, is_known, request).await)) }
     });
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(shared.limits.idle)
+        .header_read_timeout(idle)
+        // As Core writes them: there are clients that look for just these.
+        .title_case_headers(true)
         .max_buf_size(READ_BUFFER)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(Patient::new(stream, shared.limits.idle)), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, idle)), service);
     tokio::pin!(serving);
     let ended = tokio::select! {
         ended = &mut serving => ended,
@@ -320,7 +349,7 @@ async fn admit<H: Handler>(
 ) -> Result<Caller, Answer> {
     if !shared.admits(peer.ip()) {
         tracing::debug!(target: "http", "{peer} is not allowed RPC access");
-        return Err(plain(StatusCode::FORBIDDEN, ""));
+        return Err(closing(plain(StatusCode::FORBIDDEN, "")));
     }
     if head_bytes(request) > HEAD_BYTES_MAX {
         return Err(plain(StatusCode::BAD_REQUEST, ""));
@@ -342,9 +371,12 @@ async fn admit<H: Handler>(
     let Some(credentials) = request.headers().get(header::AUTHORIZATION) else {
         return Err(unauthorized());
     };
-    let too_many = || closing(plain(StatusCode::SERVICE_UNAVAILABLE, "Too many wrong passwords"));
-    if !is_known.load(Ordering::Relaxed) && !shared.penalties.allow(peer.ip(), Instant::now()) {
-        return Err(too_many());
+    if !is_known.load(Ordering::Relaxed) {
+        let wait = shared.penalties.wait(peer.ip(), Instant::now());
+        // A sleep takes a millisecond at least.
+        if !wait.is_zero() {
+            sleep(wait).await;
+        }
     }
     if let Some(user) = shared.authenticator.check(credentials.as_bytes()) {
         is_known.store(true, Ordering::Relaxed);
@@ -352,13 +384,8 @@ async fn admit<H: Handler>(
     }
     tracing::warn!("Incorrect RPC password attempt from {peer}");
     is_known.store(false, Ordering::Relaxed);
-    match shared.penalties.delay(peer.ip(), Instant::now()) {
-        Some(delay) => {
-            sleep(delay.time).await;
-            Err(unauthorized())
-        }
-        None => Err(too_many()),
-    }
+    sleep(shared.penalties.add(peer.ip(), Instant::now())).await;
+    Err(unauthorized())
 }
 
 /// Bytes of the request line and the headers, as far as they differ between requests.
@@ -461,6 +488,14 @@ fn plain(status: StatusCode, text: &'static str) -> Answer {
     answer
 }
 
+/// Adds Core's reason phrase where it is another one than HTTP's (`rpc/protocol.h`).
+fn named(mut answer: Answer) -> Answer {
+    if answer.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        answer.extensions_mut().insert(ReasonPhrase::from_static(b"Content too large"));
+    }
+    answer
+}
+
 fn unauthorized() -> Answer {
     let mut answer = plain(StatusCode::UNAUTHORIZED, "");
     let realm = HeaderValue::from_static("Basic realm=\"jsonrpc\"");
@@ -514,6 +549,9 @@ fn body_units(bytes: usize) -> usize {
 }
 
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+const STRANGERS_MAX: usize = 16;
+/// Enough for a request that is on its way.
+const STRANGER_IDLE: Duration = Duration::from_secs(2);
 /// How long running calls may take when the server stops. Block connection is let finish.
 const DRAIN: Duration = Duration::from_mins(5);
 const LINGER: Duration = Duration::from_secs(2);

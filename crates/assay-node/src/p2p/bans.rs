@@ -14,6 +14,7 @@ use assay_wire::p2p::Host;
 use serde_json::{Value, json};
 
 pub(crate) use self::range::Range;
+use super::names::valid_ip;
 use super::txs::Recent;
 
 /// When a ban began, and until when it lasts, seconds since 1970.
@@ -57,7 +58,7 @@ impl Bans {
 
     /// The same of a host; only addresses of the internet can be banned.
     pub(super) fn has_banned_host(&self, host: &Host) -> bool {
-        host.ip().is_some_and(|ip| self.has_banned(ip))
+        valid_ip(host).is_some_and(|ip| self.has_banned(ip))
     }
 
     /// Remembers that somebody with this address misbehaved, until the node stops.

@@ -96,6 +96,9 @@ pub struct P2pConfig {
     pub check_addresses: u32,
     /// Whether the log shows the addresses of peers (Core's `-logips`).
     pub log_addresses: bool,
+    /// Transactions a second that are announced to peers which connected to us, in the long run; to others 2.5 times as many
+    /// (Core's `-txsendrate`).
+    pub txs_per_s: u32,
 }
 
 /// SOCKS5 proxies by what is connected to.
@@ -192,6 +195,7 @@ impl P2pConfig {
             fixed_places: false,
             check_addresses: 0,
             log_addresses: false,
+            txs_per_s: TXS_PER_S,
         }
     }
 
@@ -241,6 +245,8 @@ impl Default for P2pTimeouts {
     }
 }
 
+/// Core `net_processing.h`, `DEFAULT_TX_SEND_RATE`.
+const TXS_PER_S: u32 = 14;
 /// Core's `net.h`, `DEFAULT_PEER_CONNECT_TIMEOUT`.
 const PEER_TIMEOUT: Duration = Duration::from_mins(1);
 

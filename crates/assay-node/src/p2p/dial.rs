@@ -257,7 +257,9 @@ impl Shared {
             port,
         });
         let addresses: Vec<Endpoint> = hosts.collect();
-        if peers.iter().any(|peer| addresses.contains(&peer.address)) {
+        let is_at =
+            |peer: &Peer| addresses.iter().any(|one| names::same_endpoint(one, &peer.address));
+        if peers.iter().any(|peer| is_at(peer)) {
             return Err(io::Error::other("it is connected already"));
         }
         for endpoint in addresses {

@@ -381,13 +381,19 @@ impl Intake<'_> {
         peer.is_ready.store(true, Ordering::Relaxed);
         self.put(Request::Ready)?;
         let facts = peer.facts();
-        tracing::info!(
-            "New {} peer connected: version: {}, blocks={}, peer={}",
+        let text = format!(
+            "New {} peer connected: version: {}, blocks={}, {}",
             peer.connection.name(),
             facts.version,
             facts.start_height,
-            peer.id,
+            shared.shown(peer),
         );
+        if peer.connection.is_inbound() {
+            // Others decide how often they connect to us.
+            tracing::debug!(target: "net", "{text}");
+        } else {
+            tracing::info!("{text}");
+        }
         if facts.version >= COMPACT_BLOCKS {
             let version = shared.compact_version();
             peer.send(&Message::SendCompact { announce: 0, version });

@@ -68,6 +68,7 @@ pub(crate) use self::dial::AddNodeError;
 use self::dial::Dialled;
 use self::listen::Listener;
 use self::local::{LocalAddresses, Score};
+pub(crate) use self::names::valid_ip;
 pub use self::names::{Resolve, SystemResolver};
 use self::peers::Arrival;
 pub(crate) use self::peers::{Connection, Peer, Peers};
@@ -182,6 +183,29 @@ impl Shared {
         own | if is_enough { NODE_NETWORK_LIMITED } else { NODE_NETWORK }
     }
 
+    /// A peer as the log names it: by its number, and by its address only where `-logips` allows that (Core `net.cpp`,
+    /// `CNode::LogPeer`).
+    fn shown(&self, peer: &Peer) -> String {
+        let Peer { id, address, .. } = peer;
+        if self.config.log_addresses {
+            format!("peer={id}, peeraddr={address}")
+        } else {
+            format!("peer={id}")
+        }
+    }
+
+    /// Logs why a connection is over. Others decide how often they connect to us, so their ends are details.
+    fn log_end(&self, peer: &Peer, reason: &intake::Ended) {
+        let shown = self.shown(peer);
+        if peer.connection.is_inbound() {
+            tracing::debug!(target: "net", "{reason}, disconnecting {shown}");
+        } else if reason.is_fault() {
+            tracing::warn!("{reason}, disconnecting {shown}");
+        } else {
+            tracing::info!("{reason}, disconnecting {shown}");
+        }
+    }
+
     /// Whether a nonce is one that this node sent.
     fn is_itself(&self, nonce: u64) -> bool {
         let sent = |peer: &Arc<Peer>| {
@@ -275,7 +299,7 @@ impl P2pService {
             whitelist,
             sync: Sync::default(),
             extra: Extra::default(),
-            txs: Txs::new(engine.tip().hash),
+            txs: Txs::new(engine.tip().hash, config.txs_per_s),
             compact: Compact::default(),
             dialled: Dialled::default(),
             fetches: Fetches::default(),
@@ -398,6 +422,7 @@ fn go_rounds(shared: &Shared) {
         shared.sync.wait_for_round(ROUND);
         shared.leave_the_silent();
         shared.announce_handed_in();
+        shared.pass_on_backlog();
         shared.check_tip_if_due();
         shared.round_of_all();
         shared.reconsider_all();
@@ -427,7 +452,7 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
     // Answers are awaited, and blocks are written in large pieces.
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(shared.config.timeouts.stall))?;
-    let known = address.host.ip().filter(|_| !is_onion);
+    let known = valid_ip(&address.host).filter(|_| !is_onion);
     let implied = Implied {
         relay: shared.config.whitelist_relay,
         force_relay: shared.config.whitelist_force_relay,
@@ -442,9 +467,7 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
         tracing::debug!(target: "net", "connection from {address} dropped: too many connections");
         return Ok(());
     };
-    let shown =
-        if shared.config.log_addresses { format!(", peeraddr={address}") } else { String::new() };
-    tracing::debug!(target: "net", "Added connection peer={}{shown}", peer.id);
+    tracing::debug!(target: "net", "Added connection {}", shared.shown(&peer));
     let (id, shares) = (peer.id, Arc::clone(shared));
     let serving = Arc::clone(&peer);
     let builder = thread::Builder::new().name(format!("peer-{id}")).stack_size(STACK_BYTES);
@@ -465,7 +488,7 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
     let end = |reason: intake::Ended| {
         // The first one is the cause, and is logged while the peer is still listed; closing makes the other thread end as well.
         if ended.set(()).is_ok() {
-            log_end(peer, &reason);
+            shared.log_end(peer, &reason);
         }
         peer.close();
     };
@@ -490,15 +513,6 @@ fn come_second() {
         if let Err(error) = rustix::process::setpriority_process(Some(thread), INBOUND_NICE) {
             tracing::debug!("The priority of a thread stays as it is: {error}");
         }
-    }
-}
-
-fn log_end(peer: &Peer, reason: &intake::Ended) {
-    let (id, address) = (peer.id, peer.address);
-    if reason.is_fault() {
-        tracing::warn!("Disconnecting peer {id} ({address}): {reason}");
-    } else {
-        tracing::info!("Peer {id} ({address}) disconnected: {reason}");
     }
 }
 

@@ -27,6 +27,21 @@ impl Resolve for SystemResolver {
     }
 }
 
+/// Whether both hosts are known and the same: two that only a proxy knows need not be.
+pub(super) fn same_host(one: &Host, other: &Host) -> bool {
+    one.is_valid() && one == other
+}
+
+/// The same with ports.
+pub(super) fn same_endpoint(one: &Endpoint, other: &Endpoint) -> bool {
+    same_host(&one.host, &other.host) && one.port == other.port
+}
+
+/// The IP address of a host, for ranges; one that is not known is in none (Core `netaddress.cpp`, `CSubNet::Match`).
+pub(crate) fn valid_ip(host: &Host) -> Option<IpAddr> {
+    host.ip().filter(|_| host.is_valid())
+}
+
 /// A name taken apart: the host without brackets, and the port or `default_port` (Core `util/strencodings.cpp`,
 /// `SplitHostPort`).
 pub(super) fn split(name: &str, default_port: u16) -> (&str, u16) {
@@ -77,6 +92,19 @@ fn short_v4(text: &str) -> Option<Ipv4Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_that_is_not_known_is_no_other_one() {
+        let host = |text: &str| Host::parse(text).unwrap();
+        assert!(same_host(&host("1.2.3.4"), &host("1.2.3.4")));
+        assert!(!same_host(&host("1.2.3.4"), &host("1.2.3.5")));
+        for unknown in [Host::NONE, host("0.0.0.0"), host("2001:db8::1")] {
+            assert!(!same_host(&unknown, &unknown) && valid_ip(&unknown).is_none());
+            let endpoint = Endpoint { host: unknown, port: 1 };
+            assert!(!same_endpoint(&endpoint, &endpoint));
+        }
+        assert_eq!(valid_ip(&host("1.2.3.4")), Some([1, 2, 3, 4].into()));
+    }
 
     #[test]
     fn names_have_a_port_or_get_the_chains() {

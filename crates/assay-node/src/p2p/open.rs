@@ -14,6 +14,7 @@ use super::addrman::{FileReader, replace_file, seal, write_address};
 use super::beginnings::Beginnings;
 use super::config::P2pConfig;
 use super::dial::dial_automatic;
+use super::names::same_endpoint;
 use super::peers::{Connection, Peer};
 use super::sync::Extra;
 use super::txs::{exponential_us, random};
@@ -250,7 +251,7 @@ impl Shared {
     }
 
     fn is_connected_to(&self, endpoint: &Endpoint) -> bool {
-        self.peers.list().iter().any(|peer| peer.address == *endpoint)
+        self.peers.list().iter().any(|peer| same_endpoint(&peer.address, endpoint))
     }
 
     fn open(self: &Arc<Self>, address: &PeerAddress, connection: Connection, counts: bool) {

@@ -13,6 +13,7 @@ use assay_wire::p2p::{Command, Endpoint, Host, Message, NetworkKind};
 
 use super::addresses::AddressRelay;
 use super::messages::{COUNTED, OTHER};
+use super::names::valid_ip;
 use super::outbox::Outbox;
 use super::permissions::Permissions;
 use super::totals::Totals;
@@ -235,10 +236,10 @@ impl Peers {
     /// Peers that connected to us and are not being left, and those of them that share an IPv4 address or /64 of IPv6 with
     /// `address`.
     pub(super) fn count_inbound(&self, host: &Host) -> (usize, usize) {
-        let (list, host) = (self.list(), host.ip().map(customer));
+        let (list, host) = (self.list(), valid_ip(host).map(customer));
         let inbound = || list.iter().filter(|peer| peer.connection.is_inbound());
         let same = inbound().filter(|peer| {
-            !peer.is_onion && host.is_some() && peer.address.host.ip().map(customer) == host
+            !peer.is_onion && host.is_some() && valid_ip(&peer.address.host).map(customer) == host
         });
         (inbound().count(), same.count())
     }

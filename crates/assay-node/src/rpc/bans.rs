@@ -4,7 +4,7 @@ use super::args::Args;
 use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, Node, Rpc, bad};
 use crate::jsonrpc::{Code, Json, RpcError};
-use crate::p2p::{Ban, Network, Range};
+use crate::p2p::{Ban, Network, Range, valid_ip};
 
 pub(super) const SETBAN: Method = Method {
     name: "setban",
@@ -133,7 +133,7 @@ fn ban(
         .peers()
         .list()
         .iter()
-        .filter(|peer| peer.address.host.ip().is_some_and(|ip| range.contains(ip)))
+        .filter(|peer| valid_ip(&peer.address.host).is_some_and(|ip| range.contains(ip)))
     {
         peer.close();
     }

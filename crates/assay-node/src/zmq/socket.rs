@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use assay_electrum::places::Places;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Handle;
@@ -92,7 +94,8 @@ impl Socket {
             count => count.min(QUEUE_MAX),
         };
         let subscribers = Subscribers::default();
-        let shared = Shared { subscribers: Arc::clone(&subscribers), high_water_mark };
+        let places = Places::new(SUBSCRIBERS_MAX);
+        let shared = Shared { subscribers: Arc::clone(&subscribers), places, high_water_mark };
         let _context = runtime.enter();
         let (accepting, path) = match address {
             Address::Tcp(address) => {
@@ -138,6 +141,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 #[derive(Clone)]
 struct Shared {
     subscribers: Subscribers,
+    places: Arc<Places>,
     high_water_mark: usize,
 }
 
@@ -145,9 +149,9 @@ impl Shared {
     async fn accept_tcp(self, listener: TcpListener) {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     let _ = stream.set_nodelay(true);
-                    self.serve(stream);
+                    self.serve(stream, peer.ip());
                 }
                 Err(_) => sleep(ACCEPT_RETRY).await,
             }
@@ -157,23 +161,22 @@ impl Shared {
     async fn accept_ipc(self, listener: UnixListener) {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => self.serve(stream),
+                Ok((stream, _)) => self.serve(stream, Ipv4Addr::LOCALHOST.into()),
                 Err(_) => sleep(ACCEPT_RETRY).await,
             }
         }
     }
 
-    fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static) {
+    fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + 'static, peer: IpAddr) {
+        let Some(place) = self.places.take(peer) else {
+            tracing::warn!("Too many ZeroMQ subscribers; one is turned away");
+            return;
+        };
         let (queue, messages) = mpsc::channel(self.high_water_mark);
         let (wanted, waiting_bytes) = (Mutex::default(), AtomicUsize::new(0));
         let subscriber = Arc::new(Subscriber { wanted, queue, waiting_bytes });
-        let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= SUBSCRIBERS_MAX {
-            tracing::warn!("Too many ZeroMQ subscribers; one is turned away");
-            return;
-        }
-        all.push(Arc::clone(&subscriber));
-        drop(all);
+        let all = || self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        all().push(Arc::clone(&subscriber));
         let subscribers = Arc::clone(&self.subscribers);
         tokio::spawn(async move {
             if let Err(error) = session::run(stream, &subscriber, messages).await {
@@ -181,6 +184,7 @@ impl Shared {
             }
             let mut all = subscribers.lock().unwrap_or_else(PoisonError::into_inner);
             all.retain(|one| !Arc::ptr_eq(one, &subscriber));
+            drop(place);
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use assay_node::{Node, P2pConfig, Proxies};
 use assay_wire::p2p::{
     Command, Endpoint, Host, Message, NetAddress, PeerAddress, TimedAddress, Version,
 };
+use assay_wire::{BlockHash, Header};
 use serde_json::json;
 
 use crate::node::Fixture;
@@ -180,6 +181,51 @@ fn rpc_names_what_it_does_not_take() {
     assert_eq!(table["new"], json!({}));
 }
 
+/// The host that a SOCKS5 proxy is asked for.
+fn host_asked_for(stream: &mut TcpStream) -> String {
+    // Methods: none, and name with password.
+    let mut greeting = [0; 4];
+    stream.read_exact(&mut greeting).unwrap();
+    assert_eq!(greeting, [5, 2, 0, 2]);
+    stream.write_all(&[5, 0]).unwrap();
+    let mut head = [0; 5];
+    stream.read_exact(&mut head).unwrap();
+    let mut host = vec![0; usize::from(head[4]) + 2];
+    stream.read_exact(&mut host).unwrap();
+    host.truncate(host.len() - 2);
+    String::from_utf8(host).unwrap()
+}
+
+#[test]
+fn one_who_misbehaves_behind_a_proxy_leaves_alone() {
+    let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut f = serving(1, |config| {
+        config.encrypted = false;
+        config.proxies = Proxies::all(Some(proxy.local_addr().unwrap()));
+    });
+    let mut connect = |name: &str| {
+        let proxy = proxy.try_clone().unwrap();
+        let peer = thread::spawn(move || {
+            let (mut stream, _) = proxy.accept().unwrap();
+            let host = host_asked_for(&mut stream);
+            stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).unwrap();
+            (host, Client::answering(stream))
+        });
+        let params = json!([format!("{name}:18444"), "outbound-full-relay", false]);
+        f.call("addconnection", &params);
+        let (host, peer) = peer.join().unwrap();
+        assert_eq!(host, name);
+        peer
+    };
+    let mut good = ["one.example", "two.example"].map(&mut connect);
+    let mut bad = connect("bad.example");
+    let header = |parent| Header { prev_block: parent, ..*f.blocks[1].header() };
+    let apart = [header(BlockHash([2; 32])), header(BlockHash([3; 32]))];
+    bad.send(&Message::Headers(apart.as_slice().into()));
+    bad.expect_end_past_all();
+    good.iter_mut().for_each(in_order);
+}
+
 /// A proxy that connects nobody, and says for whom it was asked.
 fn proxy_that_refuses() -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -188,18 +234,9 @@ fn proxy_that_refuses() -> (SocketAddr, mpsc::Receiver<String>) {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            // Methods: none, and name with password.
-            let mut greeting = [0; 4];
-            stream.read_exact(&mut greeting).unwrap();
-            assert_eq!(greeting, [5, 2, 0, 2]);
-            stream.write_all(&[5, 0]).unwrap();
-            let mut head = [0; 5];
-            stream.read_exact(&mut head).unwrap();
-            let mut host = vec![0; usize::from(head[4]) + 2];
-            stream.read_exact(&mut host).unwrap();
-            host.truncate(host.len() - 2);
+            let host = host_asked_for(&mut stream);
             stream.write_all(&[5, 5, 0, 1]).unwrap();
-            if asked.send(String::from_utf8(host).unwrap()).is_err() {
+            if asked.send(host).is_err() {
                 return;
             }
         }

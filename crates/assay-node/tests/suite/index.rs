@@ -1,11 +1,15 @@
 //! The index of a running node.
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
+use assay_electrum::server;
 use assay_node::{IndexOptions, NodeConfig};
 use serde_json::{Value, json};
 
+use crate::chain::spend;
 use crate::node::Fixture;
 
 fn with_index(config: &mut NodeConfig) {
@@ -93,4 +97,36 @@ fn confirmed_transactions_are_found_by_their_ids_alone() {
     assert_eq!(synced(&mut f), 100);
     assert_eq!(tx_index_synced(&mut f), 100);
     f.call("getrawtransaction", &json!([early]));
+}
+
+/// A wallet looks for its transaction as soon as sending it is answered.
+#[test]
+fn a_sender_sees_its_transaction_at_once() {
+    let mut f = Fixture::new();
+    f.mature();
+    let mut f = f.restart(|config| {
+        let tcp = vec!["127.0.0.1:0".parse().unwrap()];
+        let server = server::Config { tcp, ..server::Config::default() };
+        config.index = Some(IndexOptions { server: Some(server), ..IndexOptions::default() });
+    });
+    synced(&mut f);
+    let stream = TcpStream::connect(f.node.electrum_addresses().tcp[0]).unwrap();
+    let mut stream = BufReader::new(stream);
+    let mut call = |method: &str, params: Value| -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": 0, "method": method, "params": params});
+        stream.get_mut().write_all(format!("{request}\n").as_bytes()).unwrap();
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    call("server.version", json!(["test", "1.4"]));
+    let mut tx = f.spend_coinbase(1, &[4_999_990_000]);
+    for number in 0..20 {
+        let (raw, txid) = (faster_hex::hex_string(tx.bytes()), tx.view().txid());
+        let sent = call("blockchain.transaction.broadcast", json!([raw]));
+        assert_eq!(sent["result"], txid.to_string(), "{sent}");
+        let seen = call("blockchain.transaction.get", json!([txid.to_string()]));
+        assert_eq!(seen["result"], raw, "{number}: {seen}");
+        tx = spend(&[(txid, 0)], &[4_999_980_000 - 10_000 * number]);
+    }
 }

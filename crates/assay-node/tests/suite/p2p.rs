@@ -62,7 +62,11 @@ impl Client {
 
     /// Waits for the node to connect, and shakes hands as a node that has the chain.
     pub(crate) fn called(listener: &TcpListener) -> Self {
-        let (stream, _) = listener.accept().unwrap();
+        Self::answering(listener.accept().unwrap().0)
+    }
+
+    /// Shakes hands with a node that has connected.
+    pub(crate) fn answering(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let mut client = Self { stream };
         client.expect("version");

@@ -1,15 +1,19 @@
 //! What belongs to the process: the log and the signals. One test, because a process has one of each.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
 use std::process::Command;
 use std::thread;
 
-use assay_node::{LogConfig, Node, NodeConfig};
+use assay_node::{LogConfig, Node, NodeConfig, P2pConfig};
+use assay_wire::p2p::Message;
 use assay_wire::{Block, Encoding};
 
 use faster_hex::hex_string;
 
 use crate::chain::{block, regtest_genesis};
+use crate::p2p::MAGIC;
 use crate::support::Client;
 
 #[test]
@@ -18,6 +22,7 @@ fn the_log_is_bitcoin_cores_and_sigterm_stops_the_node() {
     let mut config = NodeConfig::new("regtest", dir.path()).unwrap();
     config.rpc.bind = vec!["127.0.0.1:0".parse().unwrap()];
     config.log = Some(LogConfig::default());
+    config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));
     let node = Node::start(&config).unwrap();
     let chain_dir = config.chain_dir();
     let cookie = fs::read_to_string(chain_dir.join(".cookie")).unwrap();
@@ -26,14 +31,35 @@ fn the_log_is_bitcoin_cores_and_sigterm_stops_the_node() {
     let first = block(&Block::parse(genesis, Encoding::Segwit).unwrap(), 1, &[]);
     let reply = client.call("submitblock", &format!("[\"{}\"]", hex_string(first.bytes())));
     assert_eq!(reply.unwrap(), serde_json::Value::Null);
-    let running = thread::spawn(move || node.wait());
+    // Peers that come and go say nothing in the log, whatever they send.
+    let log = || fs::read_to_string(chain_dir.join("debug.log")).unwrap();
+    let peers = node.peer_count();
+    for sent in [&[][..], &[0xff; 24], &Message::Ping(7).to_bytes(MAGIC)] {
+        let mut stream = TcpStream::connect(node.p2p_address().unwrap()).unwrap();
+        stream.write_all(sent).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        // A reset is an end as well.
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    while peers.get() > 0 {
+        thread::yield_now();
+    }
+    assert!(!log().contains("isconnect"), "{}", log());
+    // A log that was moved away is begun anew.
     let pid = fs::read_to_string(chain_dir.join("bitcoind.pid")).unwrap();
+    fs::rename(chain_dir.join("debug.log"), chain_dir.join("debug.log.1")).unwrap();
+    assert!(Command::new("kill").args(["-HUP", pid.trim()]).status().unwrap().success());
+    while !chain_dir.join("debug.log").exists() {
+        client.call("submitblock", "[\"00\"]").unwrap_err();
+    }
+    let moved = fs::read_to_string(chain_dir.join("debug.log.1")).unwrap();
+    let running = thread::spawn(move || node.wait());
     let killed = Command::new("kill").args(["-TERM", pid.trim()]).status().unwrap();
     assert!(killed.success());
     running.join().unwrap().unwrap();
     assert!(!chain_dir.join(".cookie").exists());
 
-    let log = fs::read_to_string(chain_dir.join("debug.log")).unwrap();
+    let log = moved + &log();
     let update = log
         .lines()
         .find(|line| line.contains(&format!("UpdateTip: new best={}", first.hash())))

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::chain::spend;
 use crate::node::Fixture;
-use crate::p2p::{Client, serving};
+use crate::p2p::{Client, inventory, serving};
 
 /// Peers that are trusted are announced everything at once, and nothing of theirs waits.
 fn trusting(p2p: &mut P2pConfig) {
@@ -186,4 +186,39 @@ fn what_was_announced_is_given_although_the_latest_blocks_have_it() {
     let mut expected = Vec::new();
     Message::NotFound(ask[..].into()).encode(&mut expected);
     assert_eq!(peer.expect_past("notfound"), expected);
+}
+
+/// The hashes in the next inventory of transactions.
+fn announced(peer: &mut Client) -> Vec<[u8; 32]> {
+    inventory(&peer.expect_past("inv")).iter().map(|entry| entry.hash).collect()
+}
+
+/// What nobody has fetched is announced again every ten minutes and more, however the node's clock is set.
+#[test]
+fn a_clock_that_is_set_announces_nothing_again() {
+    let mut node = node();
+    let hand_in = |node: &mut Fixture, height| {
+        let tx = node.spend_coinbase(height, &[4_999_990_000]);
+        node.call("sendrawtransaction", &json!([faster_hex::hex_string(tx.bytes())]));
+        tx.view().txid().0
+    };
+    let early = [1, 2, 3].map(|height| hand_in(&mut node, height));
+    let mut peer = Client::serving_blocks(&node);
+    answered(&mut peer);
+    let clock = node.node.engine().clock().clone();
+    // Beyond the time of the next announcement, and not so far that the peer counts as gone.
+    clock.set(clock.now_s() + 16 * 60);
+    for height in 4..12 {
+        let txid = hand_in(&mut node, height);
+        assert_eq!(announced(&mut peer), [txid]);
+    }
+    node.call("mockscheduler", &json!([900]));
+    let mut again = Vec::new();
+    while again.len() < early.len() {
+        again.extend(announced(&mut peer));
+    }
+    again.sort_unstable();
+    let mut early = early;
+    early.sort_unstable();
+    assert_eq!(again, early);
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    pub(crate) reason: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
@@ -100,7 +101,9 @@ impl Client {
         if self.stream.read_line(&mut line).ok()? == 0 {
             return None;
         }
-        let status = line.split(' ').nth(1)?.parse().ok()?;
+        let (_, status) = line.trim_end().split_once(' ')?;
+        let (status, reason) = status.split_once(' ')?;
+        let (status, reason) = (status.parse().ok()?, reason.to_owned());
         let mut headers = Vec::new();
         loop {
             let mut line = String::new();
@@ -110,7 +113,7 @@ impl Client {
                 None => break,
             }
         }
-        let mut answer = Answer { status, headers, body: Vec::new() };
+        let mut answer = Answer { status, reason, headers, body: Vec::new() };
         let length = answer.header("content-length").map_or(0, |text| text.parse().unwrap_or(0));
         answer.body.resize(length, 0);
         self.stream.read_exact(&mut answer.body).ok()?;

@@ -95,6 +95,17 @@ fn batches() {
         let missing = std::panic::catch_unwind(|| in_shares(&signed, places));
         assert!(missing.is_err(), "{places:?}");
     }
+    let batch = Batch::new(&signed, &[7; 32]);
+    let half = count / 2;
+    let others = [
+        Batch::new(&signed, &[8; 32]).share(half..count),
+        Batch::new(&signed[..count - 1], &[7; 32]).share(half..count - 1),
+    ];
+    for other in others {
+        let mixed = [batch.share(0..half), other];
+        let foreign = std::panic::catch_unwind(|| batch.is_valid(&mixed));
+        assert!(foreign.is_err(), "a share of another batch");
+    }
     assert!(verify_batch(&signed[..1], &[7; 32]));
     assert!(verify_batch(&[], &[7; 32]));
     // Two wrong signatures whose errors cancel in a plain sum.

@@ -18,6 +18,8 @@ pub(crate) fn config(settings: &Settings, notes: &mut Notes) -> anyhow::Result<L
             .filter(|path| !path.is_empty() && !settings.is_negated("debuglogfile"))
             .map(Into::into),
         stdout: settings.flag("printtoconsole").unwrap_or(true),
+        limits_rate: settings.flag("logratelimit").unwrap_or(true),
+        shrinks: settings.flag("shrinkdebugfile"),
         ..LogConfig::default()
     };
     let shown = categories(settings, "debug")?;
@@ -104,6 +106,9 @@ mod tests {
         assert_eq!(config_of(&["-debug=0"]).unwrap().level, LogLevel::INFO);
         assert_eq!(config_of(&["-nodebug"]).unwrap().level, LogLevel::INFO);
         assert!(!config_of(&["-nodebuglogfile"]).unwrap().file);
+        assert_eq!((plain.limits_rate, plain.shrinks), (true, None));
+        let other = config_of(&["-nologratelimit", "-shrinkdebugfile"]).unwrap();
+        assert_eq!((other.limits_rate, other.shrinks), (false, Some(true)));
     }
 
     #[test]

@@ -123,6 +123,9 @@ fn in_words_of_core(error: NodeError) -> anyhow::Error {
         NodeError::Auth(_) | NodeError::Bind(_) => {
             anyhow!("Unable to start HTTP server. See debug log for details.")
         }
+        error @ NodeError::P2pBind { .. } => {
+            anyhow!("{error}\nError: Failed to listen on any port. Use -listen=0 if you want this.")
+        }
         NodeError::Log(LogError::File { path, source }) => {
             anyhow!("Could not open debug log file {}: {source}", path.display())
         }

@@ -67,6 +67,9 @@ pub(crate) fn config(
     }
     p2p.blocks_only = settings.flag("blocksonly") == Some(true);
     p2p.ban_s = settings.int("bantime").map_or(p2p.ban_s, not_negative);
+    if let Some(rate) = settings.int("txsendrate") {
+        p2p.txs_per_s = rate.clamp(1, 1000) as u32;
+    }
     p2p.log_addresses = settings.flag("logips") == Some(true);
     if let Some(seconds) = settings.int("peertimeout") {
         if seconds <= 0 {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_rustls::TlsAcceptor;
@@ -18,9 +18,6 @@ use crate::server::schedule::retry::ACCEPT_PAUSE;
 use crate::server::session::Session;
 use crate::server::shared::Shared;
 
-/// TLS handshakes at once: they cost more than anything else that any client can cause.
-const HANDSHAKES_MAX: usize = 32;
-
 /// Accepts clients until `stop`; then waits until those that are connected are disconnected.
 pub(in crate::server) async fn clients(
     listener: TcpListener,
@@ -28,7 +25,6 @@ pub(in crate::server) async fn clients(
     shared: Arc<Shared>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let handshakes = Arc::new(Semaphore::new(HANDSHAKES_MAX));
     let mut tasks = JoinSet::new();
     while let Some(accepted) = accept(&listener, &mut stop).await {
         // Without this the set grows with every connection ever made.
@@ -46,7 +42,7 @@ pub(in crate::server) async fn clients(
                 shared.metrics.accepted();
                 let client = Client { stream, peer, slot: Arc::new(slot), stop: stop.clone() };
                 let (shared, tls) = (Arc::clone(&shared), tls.clone());
-                tasks.spawn(client.serve(shared, tls, Arc::clone(&handshakes)));
+                tasks.spawn(client.serve(shared, tls));
             }
             Err(error) => {
                 shared.metrics.turned_away();
@@ -76,12 +72,7 @@ struct Client {
 }
 
 impl Client {
-    async fn serve(
-        self,
-        shared: Arc<Shared>,
-        tls: Option<TlsAcceptor>,
-        handshakes: Arc<Semaphore>,
-    ) {
+    async fn serve(self, shared: Arc<Shared>, tls: Option<TlsAcceptor>) {
         let Self { stream, peer, slot, stop } = self;
         let deadline = Instant::now() + shared.config.limits.first_request;
         // Responses are small and clients wait for each: Nagle's algorithm would only delay them.
@@ -96,7 +87,7 @@ impl Client {
             return;
         };
         let handshake = async {
-            let _permit = handshakes.acquire().await;
+            let _turn = slot.account().handshakes.acquire().await;
             tls.accept(stream).await
         };
         match timeout_at(deadline, handshake).await {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use super::rate_limit::{Admission, RateLimit};
 use crate::address::{Subnet, customer};
@@ -21,6 +22,9 @@ use crate::server::config::{Config, Limits};
 pub(in crate::server) const ABSENT_MAX: usize = 65_536;
 /// What such an account takes, with its places in a map and a set.
 pub(in crate::server) const ABSENT_BYTES: usize = 512;
+/// TLS handshakes of an address at once: they cost more than anything else that any client can cause. Addresses do not share
+/// this number, or one that begins handshakes and does not go on would keep all others out.
+const HANDSHAKES_MAX: usize = 4;
 /// What a connection costs, apart from its requests.
 const CONNECTION_UNITS: f64 = 2.0;
 
@@ -32,6 +36,8 @@ pub(in crate::server) struct Account {
     subscriptions: AtomicUsize,
     /// Bytes that are queued to be sent.
     output_bytes: AtomicUsize,
+    /// TLS handshakes that may begin.
+    pub(in crate::server) handshakes: Semaphore,
 }
 
 impl Account {
@@ -41,6 +47,7 @@ impl Account {
             budget: Mutex::new(RateLimit::new(limits, now)),
             subscriptions: AtomicUsize::new(0),
             output_bytes: AtomicUsize::new(0),
+            handshakes: Semaphore::new(HANDSHAKES_MAX),
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use assay_wire::{Encoding, Header, Transaction, Tx, Txid};
+use assay_wire::{BlockHash, Encoding, Header, Transaction, Tx, Txid};
 
 use super::{Call, Pace};
-use crate::chain::{Refusal, TestVerdict};
+use crate::chain::{Moment, Refusal, TestVerdict, Tip};
 use crate::index::TxPosition;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError};
@@ -18,6 +19,8 @@ use crate::server::snapshot::transaction::{confirmed_bytes, confirmed_transactio
 const PACKAGE_MAX: usize = 25;
 /// The longest transaction that is read at once.
 const BYTES_AT_ONCE_MAX: u32 = 64 << 10;
+/// How long a sender waits for its transaction to be indexed: mostly it is some milliseconds, and more only while blocks are.
+const INDEXED_WITHIN: Duration = Duration::from_secs(2);
 /// What nodes say of a transaction that they have.
 const KNOWN: [&str; 2] = ["txn-already-in-mempool", "txn-already-known"];
 
@@ -164,6 +167,7 @@ pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError>
     let raw = call.params.hex(0, "raw_tx")?;
     match call.shared.chain.broadcast(&raw) {
         Ok(txid) => {
+            wait_until_seen(call);
             out.hash(&txid.0);
             Ok(())
         }
@@ -173,6 +177,14 @@ pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError>
             Err(RpcError::bad(message).into())
         }
     }
+}
+
+/// Waits until clients see what the mempool holds by now: who sends a transaction looks for it as soon as that is answered.
+fn wait_until_seen(call: &Call<'_>) {
+    let chain = &call.shared.chain;
+    let unseen = Moment { tip: Tip { height: 0, hash: BlockHash::ZERO }, mempool: 0 };
+    let now = chain.wait(&unseen, Duration::ZERO);
+    call.shared.published.wait_for_mempool(now.mempool, INDEXED_WITHIN);
 }
 
 fn reason(refusal: &Refusal) -> String {
@@ -202,6 +214,7 @@ pub(super) fn broadcast_package(call: &Call<'_>, out: &mut Out) -> Result<(), Ca
             errors.push((tx.view().txid(), reason(&refusal)));
         }
     }
+    wait_until_seen(call);
     if verbose {
         write_package(&package, &verdicts, &errors, out);
         return Ok(());

@@ -1,9 +1,10 @@
 //! What clients see: index and mempool together, at one time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use assay_wire::Txid;
-use parking_lot::{RwLock, RwLockWriteGuard};
+use parking_lot::{Condvar, Mutex, RwLock, RwLockWriteGuard};
 
 use super::confirmed::Confirmed;
 use crate::chain::Tip;
@@ -28,6 +29,9 @@ pub(in crate::server) struct Snapshot {
 #[derive(Default)]
 pub(in crate::server) struct Published {
     state: RwLock<State>,
+    /// Number of the last change of the node's mempool that clients see.
+    mempool: Mutex<u64>,
+    mempool_moved: Condvar,
 }
 
 #[derive(Default)]
@@ -76,6 +80,18 @@ impl Published {
         let state = self.state.try_read()?;
         let snapshot = state.at_once.as_ref()?;
         Some(read(snapshot, &state.pool))
+    }
+
+    /// Clients see the node's mempool as of this number from now on.
+    pub(in crate::server) fn set_mempool(&self, number: u64) {
+        *self.mempool.lock() = number;
+        self.mempool_moved.notify_all();
+    }
+
+    /// Waits until clients see the node's mempool as of this number, or `timeout` is over.
+    pub(in crate::server) fn wait_for_mempool(&self, number: u64, timeout: Duration) {
+        let mut seen = self.mempool.lock();
+        self.mempool_moved.wait_while_for(&mut seen, |seen| *seen < number, timeout);
     }
 
     /// Whether there are no unconfirmed transactions.

@@ -107,6 +107,7 @@ impl Publisher {
         pending.outpoints.extend(touched.outpoints);
         pending.reorganised |= reorganised;
         let is_whole = mempool.is_some();
+        let number = mempool.as_ref().map(|changes| changes.moment.mempool);
         if let Some(mempool) = mempool {
             if mempool.from_scratch {
                 pending.from_scratch = true;
@@ -151,6 +152,9 @@ impl Publisher {
             let mut affected =
                 Collector { watched, outpoints, changes: &mut changes, found: Vec::new() };
             self.published.change(batch, snapshot, &mut affected);
+        }
+        if let Some(number) = number {
+            self.published.set_mempool(number);
         }
         // A subscription that came while blocks were looked through may have been missed there:
         // look those up as well.

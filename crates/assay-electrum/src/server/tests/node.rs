@@ -172,15 +172,7 @@ impl Node {
     /// A client from another address of this machine.
     #[cfg(target_os = "linux")]
     pub(super) fn client_from(&self, source: [u8; 4]) -> Client<TcpStream> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let connected = runtime.block_on(async {
-            let socket = tokio::net::TcpSocket::new_v4()?;
-            socket.bind((source, 0).into())?;
-            socket.connect(self.address()).await?.into_std()
-        });
-        let stream = connected.unwrap();
-        stream.set_nonblocking(false).unwrap();
-        Client::new(stream)
+        Client::new(connect_from(source, self.address()))
     }
 
     /// Waits until everybody has been notified of everything.
@@ -264,6 +256,20 @@ impl Node {
             Value::String(hex(&assay_hash::sha256(text.as_bytes())))
         }
     }
+}
+
+/// Connects from another address of this machine.
+#[cfg(target_os = "linux")]
+pub(super) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let connected = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind((source, 0).into())?;
+        socket.connect(address).await?.into_std()
+    });
+    let stream = connected.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
 }
 
 /// A transaction that moves the coinbase of the block at `height` to `script`.

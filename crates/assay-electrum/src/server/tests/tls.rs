@@ -5,14 +5,17 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned, crypto};
 
+#[cfg(target_os = "linux")]
+use super::node::connect_from;
 use super::node::{Client, Node, config};
-use crate::server::{Certificate, Config, Server, StartError, TlsError};
+use crate::server::{Certificate, Config, Limits, Server, StartError, TlsError};
 use crate::testing::FakeChain;
 
 fn any() -> SocketAddr {
@@ -40,6 +43,7 @@ fn connect(
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
     let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     Client::over(StreamOwned::new(connection, stream))
 }
 
@@ -70,6 +74,20 @@ fn a_certificate_is_made_once_and_kept() {
     plain.send(r#"{"id":1,"method":"server.ping"}"#);
     assert!(plain.is_closed());
     connect(node.server.addresses().tls[0], &certificate).call("server.ping", &json!([]));
+}
+
+/// An address that begins handshakes and does not go on keeps no other one out.
+#[test]
+#[cfg(target_os = "linux")]
+fn handshakes_that_stall_are_of_one_address_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = Limits { first_request: Duration::from_mins(10), ..Limits::default() };
+    let node = Node::with(Config { limits, ..with_tls(folder.path()) });
+    let tls = node.server.addresses().tls[0];
+    let stalled: Vec<_> = (0..32).map(|_| connect_from([127, 0, 0, 5], tls)).collect();
+    let certificate = folder.path().join("electrum-cert.pem");
+    connect(tls, &certificate).call("server.ping", &json!([]));
+    drop(stalled);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use assay_engine::{BlockFault, FaultKind};
 use assay_wire::{ParseError, ParseErrorKind};
 
+use super::super::names::same_host;
 use super::super::peers::{Connection, Peer};
 use super::super::permissions::Permissions;
 use super::Shared;
@@ -58,7 +59,8 @@ impl Shared {
             if host.is_valid() {
                 self.bans.discourage(&host);
             }
-            let same = self.peers.list().into_iter().filter(|other| other.address.host == host);
+            let peers = self.peers.list();
+            let same = peers.iter().filter(|other| same_host(&other.address.host, &host));
             same.for_each(|other| other.close());
             peer.close();
         }

@@ -1,6 +1,7 @@
 //! Who hears of which transaction, and when.
 
 use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
 use assay_engine::{RelayId, RelayTx, fee_at};
 use assay_wire::p2p::{INVENTORY_MAX, Inventory, InventoryKind, Message};
@@ -10,6 +11,7 @@ use super::super::bloom::BloomFilter;
 use super::super::peers::{Connection, Peer};
 use super::super::permissions::Permissions;
 use super::super::{Network, Shared};
+use super::backlog::Backlog;
 use super::recent::Recent;
 
 /// What a peer knows and is to hear of.
@@ -61,8 +63,9 @@ pub(in super::super) struct Matches {
 pub(super) struct Timers {
     /// When all who connected to us hear of more: at the same time, so that connecting often does not show more.
     inbound_us: u64,
-    /// When what no peer has fetched is announced again.
-    rebroadcast_us: u64,
+    /// When what no peer has fetched is announced again: real time, whatever the node's clock shows, which `mockscheduler` alone
+    /// moves.
+    rebroadcast: Option<Instant>,
     /// The least fee rate of the mempool, and when it was looked at.
     fee_rate: (u64, u64),
 }
@@ -135,16 +138,64 @@ impl Relay {
     }
 }
 
+/// What is to be announced to all peers, by who made the connection.
+pub(super) struct Backlogs {
+    inbound: Backlog,
+    outbound: Backlog,
+}
+
+impl Backlogs {
+    /// For so many transactions a second to peers that connected to us.
+    pub(super) fn new(per_s: u32) -> Self {
+        let factor = INBOUND_US as f64 / OUTBOUND_US as f64;
+        Self { inbound: Backlog::new(per_s, 1.0), outbound: Backlog::new(per_s, factor) }
+    }
+}
+
 impl Shared {
     /// All peers hear of a transaction, each in its time.
     pub(super) fn broadcast(&self, wtxid: Wtxid) {
+        let mut backlogs = self.txs.backlogs.lock().unwrap_or_else(PoisonError::into_inner);
+        backlogs.inbound.push(wtxid);
+        backlogs.outbound.push(wtxid);
+        self.pass_on(&mut backlogs);
+    }
+
+    /// Passes on to the peers what may be announced by now.
+    pub(in super::super) fn pass_on_backlog(&self) {
+        self.pass_on(&mut self.txs.backlogs.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn pass_on(&self, Backlogs { inbound, outbound }: &mut Backlogs) {
+        let now_us = self.engine.clock().now_us();
+        let sort = |wtxids: &[Wtxid]| self.engine.relay_order(wtxids).0;
+        let (for_inbound, for_outbound) = (inbound.take(now_us, sort), outbound.take(now_us, sort));
+        if for_inbound.is_empty() && for_outbound.is_empty() {
+            return;
+        }
+        let (mut has_inbound, mut has_outbound) = (false, false);
         for peer in self.peers.list() {
+            let (wtxids, has_any) = if peer.connection.is_inbound() {
+                (&for_inbound, &mut has_inbound)
+            } else {
+                (&for_outbound, &mut has_outbound)
+            };
             peer.with_relay(|relay| {
                 // Who is still shaking hands must not learn from it when the transaction came.
-                if relay.is_wanted && relay.next_us > 0 && relay.to_send.len() < TO_SEND_MAX {
-                    relay.to_send.push(wtxid);
+                if relay.next_us > 0 {
+                    *has_any = true;
+                    let room = TO_SEND_MAX.saturating_sub(relay.to_send.len());
+                    let wanted = wtxids.iter().take(room).filter(|_| relay.is_wanted);
+                    relay.to_send.extend(wanted);
                 }
             });
+        }
+        // Those who come later hear of what comes later.
+        if !has_inbound {
+            inbound.clear();
+        }
+        if !has_outbound {
+            outbound.clear();
         }
     }
 
@@ -273,15 +324,15 @@ impl Shared {
 
     /// Announces again what was handed in here and nobody has fetched, every ten to fifteen minutes.
     pub(in super::super) fn rebroadcast_if_due(&self) {
-        let now_us = self.engine.clock().now_us();
+        let now = Instant::now();
         let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
-        if now_us < timers.rebroadcast_us {
-            return;
+        let is_due = timers.rebroadcast.is_some_and(|due| due <= now);
+        if timers.rebroadcast.is_none() || is_due {
+            let chance = Duration::from_micros(random(REBROADCAST.as_micros() as u64 / 2));
+            timers.rebroadcast = Some(now + REBROADCAST + chance);
         }
-        let is_first = timers.rebroadcast_us == 0;
-        timers.rebroadcast_us = now_us + REBROADCAST_US + random(REBROADCAST_US / 2);
         drop(timers);
-        if !is_first {
+        if is_due {
             self.rebroadcast();
         }
     }
@@ -304,9 +355,12 @@ impl Network {
 
     /// Does now what would be done within so many seconds.
     pub(crate) fn let_pass(&self, seconds: u64) {
-        if seconds * 1_000_000 >= REBROADCAST_US {
-            self.0.rebroadcast();
+        {
+            let mut timers = self.0.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
+            let earlier = |due: Instant| due.checked_sub(Duration::from_secs(seconds));
+            timers.rebroadcast = timers.rebroadcast.and_then(earlier);
         }
+        self.0.rebroadcast_if_due();
         self.check_tip_after(seconds);
     }
 
@@ -361,7 +415,8 @@ const OUTBOUND_US: u64 = 2_000_000;
 const FEE_FILTER_US: u64 = 600_000_000;
 const FEE_FILTER_SOON_US: u64 = 300_000_000;
 const FEE_FILTER_VERSION: i32 = 70013;
-const REBROADCAST_US: u64 = 600_000_000;
+/// Core `ReattemptInitialBroadcast`; up to half as much more by chance.
+const REBROADCAST: Duration = Duration::from_mins(10);
 const MONEY_MAX: u64 = 2_100_000_000_000_000;
 /// Core `policy/fees.cpp`: `MAX_FILTER_FEERATE`, `FEE_FILTER_SPACING`, and half the default of `-incrementalrelayfee`.
 const FEE_RATE_BUCKETS_MAX: u64 = 10_000_000;

@@ -6,6 +6,7 @@
 //! announced to each peer in its own time ([`announce`]).
 
 mod announce;
+mod backlog;
 mod orphans;
 mod recent;
 mod requests;
@@ -20,7 +21,7 @@ use assay_wire::{Block, BlockHash, Transaction, Txid, Wtxid};
 
 pub(super) use self::announce::Matches;
 pub(crate) use self::announce::Relay;
-use self::announce::Timers;
+use self::announce::{Backlogs, Timers};
 pub(super) use self::announce::{exponential_us, random};
 pub(crate) use self::orphans::OrphanInfo;
 use self::orphans::Orphans;
@@ -33,10 +34,8 @@ use super::{NODE_WITNESS, Network, Shared};
 /// What is known of transactions from all peers together.
 pub(crate) struct Txs {
     table: Mutex<Table>,
-    /// Held while a transaction is judged and what follows from it is noted: a parent must not come between a look for it and
-    /// its child's becoming an orphan.
-    judging: Mutex<()>,
     timers: Mutex<Timers>,
+    backlogs: Mutex<Backlogs>,
 }
 
 struct Table {
@@ -61,7 +60,8 @@ struct TxPeer {
 }
 
 impl Txs {
-    pub(super) fn new(tip: BlockHash) -> Self {
+    /// From this tip on, announcing so many transactions a second.
+    pub(super) fn new(tip: BlockHash, send_per_s: u32) -> Self {
         let table = Table {
             peers: HashMap::new(),
             requests: Requests::default(),
@@ -71,7 +71,11 @@ impl Txs {
             confirmed: Recent::new(CONFIRMED_MAX),
             tip,
         };
-        Self { table: Mutex::new(table), judging: Mutex::default(), timers: Mutex::default() }
+        Self {
+            table: Mutex::new(table),
+            timers: Mutex::default(),
+            backlogs: Mutex::new(Backlogs::new(send_per_s)),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {

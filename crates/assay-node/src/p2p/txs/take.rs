@@ -1,7 +1,7 @@
 //! A transaction has come: it is judged, and so are those that waited for it.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 
 use assay_engine::{PackageVerdict, RelayId, TxFault, TxReject};
 use assay_wire::{Transaction, Txid, Wtxid};
@@ -46,7 +46,6 @@ impl Shared {
             relay.known.insert(&hash);
         });
         self.follow_chain();
-        let _judging = self.txs.judging.lock().unwrap_or_else(PoisonError::into_inner);
         let package = {
             let mut table = self.txs.lock();
             table.requests.answered(peer.id, &txid.0);
@@ -84,8 +83,14 @@ impl Shared {
                 peer.traffic.tx_at_s.store(self.engine.clock().now_s(), Ordering::Relaxed);
                 None
             }
+            // Another peer has brought it meanwhile.
+            Err(reject) if reject.fault == TxFault::Conflict && self.is_here(tx) => None,
             Err(reject) => self.tx_rejected(peer.id, tx, &reject, true),
         }
+    }
+
+    fn is_here(&self, tx: &Transaction) -> bool {
+        self.engine.is_unconfirmed(&RelayId::Wtxid(tx.view().wtxid()))
     }
 
     /// Who may force relay hands on what others have long known (Core `NetPermissionFlags::ForceRelay`).
@@ -216,6 +221,12 @@ impl Shared {
                 );
             }
         }
+        // Peers' transactions are judged at the same time: a parent may have come since it was looked for, and found no child.
+        for parent in parents_of(tx) {
+            if let Some(parent) = self.engine.transaction_before(&RelayId::Txid(parent), u64::MAX) {
+                table.orphans.parent_came(&parent);
+            }
+        }
         table.forget(&txid, &wtxid);
         // The sender need not hear of what it is asked for.
         if let Some(peer) = self.peers.find(sender) {
@@ -233,11 +244,6 @@ impl Shared {
 
     fn reconsider(&self, peer: u64) {
         for _ in 0..RECONSIDERED_AT_ONCE {
-            // Mostly there is none, and then nobody waits for a judgement under way.
-            if !self.txs.lock().orphans.has_due(peer) {
-                return;
-            }
-            let _judging = self.txs.judging.lock().unwrap_or_else(PoisonError::into_inner);
             let Some(tx) = self.txs.lock().orphans.take_due(peer) else { return };
             let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
             match self.engine.take_transaction(Arc::clone(&tx)) {
