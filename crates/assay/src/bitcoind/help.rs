@@ -24,7 +24,6 @@ pub(crate) fn text() -> String {
             wrap(help, "       ", &mut text);
         }
     }
-    names(&mut text, "Without effect on this node:", |fate| fate == Fate::NotYet);
     names(&mut text, "Not available:", |fate| matches!(fate, Fate::Rejected { .. }));
     names(&mut text, "Read for the sake of configuration files:", |fate| fate == Fate::Dropped);
     text

@@ -84,7 +84,7 @@ fn refuse_misplaced(settings: &Settings) -> anyhow::Result<()> {
     if lines.is_empty() { Ok(()) } else { bail!(lines.join("\n")) }
 }
 
-/// Options without effect: some stop the start, some deserve a warning.
+/// Options without effect: some stop the start, and those that Core removed deserve a warning.
 fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
     for name in settings.names() {
         let Some(option) = options::find(name) else { continue };
@@ -94,7 +94,6 @@ fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
             {
                 bail!("-{name} is not available: {reason}.")
             }
-            Fate::NotYet => notes.warn(without_effect(name)),
             Fate::Dropped if REMOVED.contains(&name) => notes.warn_aloud(format!(
                 "Option '-{name}' is set but was removed. This option has no effect."
             )),
@@ -103,10 +102,6 @@ fn look_up_fates(settings: &Settings, notes: &mut Notes) -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn without_effect(name: &str) -> String {
-    format!("Option -{name} has no effect on this node.")
 }
 
 /// What follows from some options for others (Core `InitParameterInteraction`).

@@ -30,8 +30,6 @@ pub(crate) enum Fate {
     Works(&'static str),
     /// This node does the same with and without it.
     Dropped,
-    /// It has no effect although it should; the log warns.
-    NotYet,
     /// Any value but this default stops the start, for this reason: the node would not do what was asked for.
     Rejected { default: &'static str, reason: &'static str },
 }
@@ -76,10 +74,6 @@ const fn works(name: &'static str, argument: &'static str, help: &'static str) -
 
 const fn dropped(name: &'static str) -> Opt {
     Opt::new(name, "", Fate::Dropped)
-}
-
-const fn not_yet(name: &'static str) -> Opt {
-    Opt::new(name, "", Fate::NotYet)
 }
 
 const fn rejected(name: &'static str, reason: &'static str) -> Opt {

@@ -222,9 +222,9 @@ impl Shared {
             }
         }
         // Peers' transactions are judged at the same time: a parent may have come since it was looked for, and found no child.
-        for parent in parents_of(tx) {
-            if let Some(parent) = self.engine.transaction_before(&RelayId::Txid(parent), u64::MAX) {
-                table.orphans.parent_came(&parent);
+        for txid in parents_of(tx) {
+            if let Some(parent) = self.engine.transaction_before(&RelayId::Txid(txid), u64::MAX) {
+                table.orphans.parent_came(txid, parent.view().output_count());
             }
         }
         table.forget(&txid, &wtxid);
