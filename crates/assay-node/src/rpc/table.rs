@@ -19,7 +19,7 @@ pub(crate) struct Method {
     pub(crate) category: &'static str,
     pub(crate) about: &'static str,
     pub(crate) args: &'static [ArgSpec],
-    /// What comes back, for people.
+    /// Human-readable description of the result.
     pub(crate) result: &'static str,
     /// Arguments of the example.
     pub(crate) example: &'static str,
@@ -309,9 +309,9 @@ pub(crate) const ABSENT: &[(&str, &str)] = &[
     ("enumeratesigners", "there is no wallet that signers could sign for"),
     ("estimaterawfee", "fees are not estimated"),
     ("exportasmap", "addresses are not grouped by their networks"),
-    ("getopenrpcinfo", "results are described for people alone, by help"),
+    ("getopenrpcinfo", "results are described by help, not in a machine-readable form"),
     ("getprivatebroadcastinfo", PRIVATE_BROADCAST),
-    ("rpc.discover", "results are described for people alone, by help"),
+    ("rpc.discover", "results are described by help, not in a machine-readable form"),
 ];
 
 const PRIVATE_BROADCAST: &str = "transactions cannot be sent over Tor or I2P";
