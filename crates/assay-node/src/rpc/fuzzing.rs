@@ -42,6 +42,8 @@ fn answer(pieces: &[&[u8]]) -> Option<Vec<u8>> {
     plan.run(&Echo, &CallContext::new(Arc::new(AtomicBool::new(false)))).body
 }
 
+pub use super::psbt::fuzz as psbt;
+
 /// Sets a filter and shows it a transaction, both from `data`.
 ///
 /// # Panics

@@ -309,9 +309,9 @@ pub(crate) const ABSENT: &[(&str, &str)] = &[
     ("enumeratesigners", "there is no wallet that signers could sign for"),
     ("estimaterawfee", "fees are not estimated"),
     ("exportasmap", "addresses are not grouped by their networks"),
-    ("getopenrpcinfo", "results are described by help, not in a machine-readable form"),
+    ("getopenrpcinfo", "results are described in text alone, by help"),
     ("getprivatebroadcastinfo", PRIVATE_BROADCAST),
-    ("rpc.discover", "results are described by help, not in a machine-readable form"),
+    ("rpc.discover", "results are described in text alone, by help"),
 ];
 
 const PRIVATE_BROADCAST: &str = "transactions cannot be sent over Tor or I2P";

@@ -73,7 +73,12 @@ impl Psbt {
     /// Reads base 64. The error is Core's, without "TX decode failed".
     pub(super) fn decode(text: &str) -> Result<Self, Fault> {
         let Ok(raw) = STANDARD.decode(text) else { return fault("invalid base64") };
-        let mut reader = Reader(&raw);
+        Self::from_bytes(&raw)
+    }
+
+    /// Reads bytes.
+    pub(super) fn from_bytes(raw: &[u8]) -> Result<Self, Fault> {
+        let mut reader = Reader(raw);
         // The text of a C++ stream error ends in its category.
         let psbt = Self::read(&mut reader).map_err(|text| format!("{text}: iostream error"))?;
         if reader.0.is_empty() { Ok(psbt) } else { fault("extra data after PSBT") }
@@ -119,7 +124,8 @@ impl Psbt {
         Ok(psbt)
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
+    /// The PSBT as it is serialised.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         if self.version < 2 {
             record(&mut out, &[global::UNSIGNED_TX], &self.unsigned_bytes().unwrap_or_default());

@@ -323,3 +323,21 @@ fn shuffle<T>(list: &mut [T]) -> Result<(), RpcError> {
     }
     Ok(())
 }
+
+/// Reads a PSBT, shows, finalises and writes it.
+///
+/// # Panics
+/// When what was written reads differently.
+#[cfg(fuzzing)]
+pub fn fuzz(raw: &[u8]) {
+    let Ok(mut psbt) = Psbt::from_bytes(raw) else { return };
+    let written = psbt.to_bytes();
+    let again = Psbt::from_bytes(&written).expect("what was written is read");
+    assert_eq!(again.to_bytes(), written);
+    let params = assay_consensus::params::ChainParams::by_name("main").expect("it is built in");
+    let mut out = Vec::new();
+    let mut object = Json::new(&mut out).object();
+    show::write(&params, &psbt, &mut object);
+    object.end();
+    let _ = finalize(&mut psbt);
+}
