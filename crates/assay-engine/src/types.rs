@@ -151,6 +151,8 @@ pub struct RelayTx {
     pub fee_sat: i64,
     /// Virtual size in bytes.
     pub vsize: u32,
+    /// Serialised size with witnesses in bytes.
+    pub size: u32,
 }
 
 /// Verdict of a trial admission.

@@ -124,6 +124,7 @@ fn in_relay_order(pool: &Mempool, mut found: Vec<(Txid, &Entry)>) -> Vec<RelayTx
         wtxid: entry.wtxid,
         fee_sat: entry.fee_sat,
         vsize: entry.vsize,
+        size: entry.tx.bytes().len() as u32,
     };
     found.into_iter().map(tx).collect()
 }

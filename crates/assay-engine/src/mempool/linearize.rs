@@ -5,11 +5,14 @@
 //! hangs on its parent's side has a higher fee rate than what hangs on its child's side. Taking it out splits the chunk, and
 //! the two halves then merge with what they depend on, or what depends on them, as fee rates demand. When no dependency is
 //! worth taking out, the chunks sorted by fee rate are the best order there is. Before that the order is valid after every
-//! step and no worse than the one that was there, since chunks never get worse, so that work can end at any time. Work is counted in visits of transactions, not in time: the
-//! same input gives the same order everywhere.
+//! step and no worse than the one that was there, since chunks never get worse, so that work can end at any time. Work is counted in visits of transactions, not in time.
+//! Choices are made at random, from a seed that is another one in each process: nobody can prepare a cluster whose choices are all
+//! bad ones.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::LazyLock;
 
 /// Most transactions of one cluster: as many as a word has bits, and Core's limit (`policy/policy.h`).
 pub(super) const CLUSTER_COUNT_MAX: usize = u64::BITS as usize;
@@ -48,13 +51,20 @@ impl Rate {
         (a * i128::from(other.weight)).cmp(&(b * i128::from(self.weight)))
     }
 
-    /// Of both together.
+    /// Of both together. Fees of members are bounded (`Entry::cluster_fee_sat`): an overflow would be a defect, and wrong orders
+    /// worse than its end.
     pub(super) fn plus(self, other: Self) -> Self {
-        Self { fee_sat: self.fee_sat + other.fee_sat, weight: self.weight + other.weight }
+        Self {
+            fee_sat: self.fee_sat.strict_add(other.fee_sat),
+            weight: self.weight.strict_add(other.weight),
+        }
     }
 
     fn minus(self, other: Self) -> Self {
-        Self { fee_sat: self.fee_sat - other.fee_sat, weight: self.weight - other.weight }
+        Self {
+            fee_sat: self.fee_sat.strict_sub(other.fee_sat),
+            weight: self.weight.strict_sub(other.weight),
+        }
     }
 
     /// Satoshi per 1,000 virtual bytes, rounded down.
@@ -63,6 +73,9 @@ impl Rate {
         u64::try_from(i128::from(self.fee_sat) * 1000 / i128::from(vsize)).unwrap_or(0)
     }
 }
+
+/// Not 0, from which no other number follows. One for the whole process: the same cluster has the same order there.
+static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0u64) | 1);
 
 /// The bits that are set, lowest first.
 pub(super) fn members(set: u64) -> impl Iterator<Item = usize> {
@@ -147,8 +160,7 @@ impl<'a> Forest<'a> {
             chunk_of: (0..count as u8).collect(),
             queue: (0..count as u8).collect(),
             queued: if count == 0 { 0 } else { u64::MAX >> (CLUSTER_COUNT_MAX - count) },
-            // Any number does: that it is fixed makes results repeatable, that the cost is bounded makes it safe.
-            random: 0x9e37_79b9_7f4a_7c15,
+            random: *SEED,
             cost: 0,
         }
     }

@@ -68,7 +68,7 @@ impl Backlog {
             && self.bytes.tokens > -BYTES_OVERDRAFT
         {
             self.count.tokens -= 1.0;
-            self.bytes.tokens -= f64::from(txs[taken].vsize);
+            self.bytes.tokens -= f64::from(txs[taken].size);
             taken += 1;
         }
         let (now, later) = txs.split_at(taken);
@@ -113,8 +113,13 @@ mod tests {
 
     /// All are in the mempool, and the latest is the best.
     fn sort(wtxids: &[Wtxid], size: u32) -> Vec<RelayTx> {
-        let tx =
-            |wtxid: &Wtxid| RelayTx { txid: Txid(wtxid.0), wtxid: *wtxid, fee_sat: 0, vsize: size };
+        let tx = |wtxid: &Wtxid| RelayTx {
+            txid: Txid(wtxid.0),
+            wtxid: *wtxid,
+            fee_sat: 0,
+            vsize: size,
+            size,
+        };
         wtxids.iter().rev().map(tx).collect()
     }
 
