@@ -108,3 +108,32 @@ fn a_peer_is_asked_for_more_at_once_as_it_sends() {
     assert_eq!(most, 128);
     wait_for("the tip", || height(&mut node) == BLOCKS);
 }
+
+#[test]
+fn late_peers_are_asked_where_there_are_no_others() {
+    let source = serving(60, |_| ());
+    let mut node = frozen();
+    let headers: Vec<Header> = source.blocks[1..].iter().map(|block| *block.header()).collect();
+    let mut peers: Vec<Client> = (0..2).map(|_| Client::serving_blocks(&node)).collect();
+    let begin = |peer: &mut Client| {
+        peer.send(&Message::Headers(headers[..].into()));
+        peer.asked_so_far()
+    };
+    let mut asked_now: Vec<Vec<Inventory>> = peers.iter_mut().map(begin).collect();
+    // Each keeps back the last block that it is asked for at first, and is at that one from then on.
+    let kept_back = [asked_now[0][15].hash, asked_now[1][15].hash];
+    assert_eq!(kept_back[0], source.blocks[16].hash().0);
+    while asked_now.iter().any(|asked| !asked.is_empty()) {
+        for (peer, asked) in peers.iter_mut().zip(&mut asked_now) {
+            asked.retain(|entry| !kept_back.contains(&entry.hash));
+            send(peer, &source.blocks, asked);
+            *asked = peer.asked_so_far();
+        }
+    }
+    // Now both are late: neither is asked for the other's block.
+    node.call("setmocktime", &json!([NOW_S + 3]));
+    assert!(peers.iter_mut().all(|peer| peer.asked_so_far().is_empty()));
+    // Then one leaves, and nobody else has its block.
+    drop(peers.remove(0));
+    assert_eq!(asked(&mut peers[0])[0].hash, kept_back[0]);
+}

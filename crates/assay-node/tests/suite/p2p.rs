@@ -178,6 +178,20 @@ impl Client {
         headers(&self.expect("headers"))
     }
 
+    /// What it is asked for in answer to all that it has sent.
+    pub(crate) fn asked_so_far(&mut self) -> Vec<Inventory> {
+        self.send(&Message::Ping(9));
+        let mut asked = Vec::new();
+        loop {
+            let (name, payload) = self.receive().expect("a pong");
+            match name.as_str() {
+                "getdata" => asked.extend(inventory(&payload)),
+                "pong" => return asked,
+                _ => {}
+            }
+        }
+    }
+
     pub(crate) fn ask(&mut self, entries: &[Inventory]) {
         self.send(&Message::GetData(entries.into()));
     }

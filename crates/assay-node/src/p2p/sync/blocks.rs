@@ -42,6 +42,7 @@ impl Shared {
         let late = if is_behind { table.late_peers(now_ms) } else { Vec::new() };
         let most = if is_behind { table.blocks_at_once(peer.id) } else { UNDER_WAY_MAX };
         let has_another = is_behind && table.has_another_source(peer.id);
+        let has_prompt = table.has_prompt_source(&late, now_ms);
         let far_back = if is_behind { table.far_back(peer.id) } else { HashSet::new() };
         let stride = if is_behind { table.stride(peer.id) } else { 1 };
         let Table { peers, under_way, .. } = &mut *table;
@@ -103,7 +104,8 @@ impl Shared {
             self.engine.plan_historical(&wish, |hash| under_way.contains(hash))
         };
         if !plan.blocks.is_empty() || !historical.is_empty() {
-            if !is_late {
+            // Of a late one these are blocks that nobody was asked for: without prompt ones it has to do.
+            if !is_late || !has_prompt {
                 plan.blocks.extend(historical);
                 self.request(peer, &mut table, &plan.blocks, false);
             }

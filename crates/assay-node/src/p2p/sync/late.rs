@@ -64,6 +64,14 @@ impl Table {
         self.peers.iter().any(|(other, state)| *other != peer && is_sound(state))
     }
 
+    /// Whether there is a peer that may be asked for blocks and is neither late nor rests.
+    pub(super) fn has_prompt_source(&self, late: &[u64], now_ms: u64) -> bool {
+        self.peers.iter().any(|(peer, state)| {
+            let may_be_asked = state.traits.serves_blocks && state.best.is_some();
+            may_be_asked && !late.contains(peer) && !state.pace.rests(now_ms)
+        })
+    }
+
     /// How many blocks a peer may be asked for at a time during the initial download: as many as come in the time that an
     /// answer takes, and some more.
     pub(super) fn blocks_at_once(&self, peer: u64) -> usize {
