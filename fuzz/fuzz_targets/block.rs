@@ -67,6 +67,6 @@ fn check(block: &Block, data: &[u8], params: &ChainParams) {
     let parent = HeaderFacts { hash: header.prev_block, time: header.time, bits: header.bits };
     let rules = BlockRules::new(params, &[parent][..], &header, &BlockHash::ZERO);
     let _ = check_order_and_locks(&rules, block, &txids, 0..block.tx_count());
-    let _ = check_witnesses(&rules, block, &wtxids);
+    let _ = check_witnesses(rules.segwit, block, &wtxids);
     let _ = check_weight(&rules, block);
 }

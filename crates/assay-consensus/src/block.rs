@@ -147,7 +147,7 @@ pub fn contextual_check_block(
 ) -> Result<(), BlockError> {
     check_order_and_locks(rules, block, txids, 0..block.tx_count())?;
     check_coinbase_height(rules, block)?;
-    check_witnesses(rules, block, wtxids)?;
+    check_witnesses(rules.segwit, block, wtxids)?;
     check_weight(rules, block)
 }
 
@@ -224,13 +224,13 @@ pub fn needs_wtxids(rules: &BlockRules, block: &Block) -> bool {
 /// [`BlockError::UnexpectedWitness`].
 ///
 /// # Panics
-/// When [`needs_wtxids`] and `wtxids` is not one per transaction.
+/// When [`needs_wtxids`] and `wtxids` is not one per transaction, unless no transaction has a witness.
 pub fn check_witnesses(
-    rules: &BlockRules,
+    has_segwit: bool,
     block: &Block,
     wtxids: &[Wtxid],
 ) -> Result<(), BlockError> {
-    let commitment = if rules.segwit { witness_commitment_index(block.tx(0)) } else { None };
+    let commitment = if has_segwit { witness_commitment_index(block.tx(0)) } else { None };
     if let Some(output) = commitment {
         let coinbase = block.tx(0);
         let witness = coinbase.witness(0);

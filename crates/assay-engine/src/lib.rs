@@ -30,6 +30,7 @@ mod engine;
 mod error;
 mod events;
 mod failure;
+mod files;
 mod flush;
 mod ibd;
 mod keeper;
@@ -83,6 +84,10 @@ pub use engine::{
 };
 pub use error::{ControlError, EngineError, ImportError, OpenError};
 pub use events::{Event, EventBlock};
+pub use files::{
+    FilePlace, FoundChain, InvalidBlock, MissingBlock, PlacedBlock, Stray, WholeBlock, find_blocks,
+    read_copies,
+};
 pub use keeper::BlockKeeper;
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
@@ -108,8 +113,8 @@ pub use types::{
     RelayTx, SubmitOutcome, TestAccept, Tip, TxFault, TxIds, TxReject, TxRejectCode, UtxoStats,
 };
 pub use validate::{
-    ConnectState, DatadirError, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray,
-    Totals, ValidateConfig, ValidateError, ValidateProgress, Validation, WriteSpent, validate,
+    ConnectState, DatadirError, End, ScanReport, Totals, ValidateConfig, ValidateError,
+    ValidateProgress, Validation, WriteSpent, validate,
 };
 pub use verify::{
     BlockVerifier, PrevoutsError, SpendSums, SpendType, TypeCount, TypeCounts, VerifyBlockError,

@@ -213,7 +213,7 @@ impl Prepared {
             .collect();
         verdicts.into_iter().collect::<Result<(), _>>()?;
         block::check_coinbase_height(rules, block)?;
-        block::check_witnesses(rules, block, &self.wtxids_if_needed(rules))?;
+        block::check_witnesses(rules.segwit, block, &self.wtxids_if_needed(rules))?;
         block::check_weight(rules, block)
     }
 

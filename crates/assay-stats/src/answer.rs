@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use assay_engine::InvalidBlock;
+
 use crate::block_set::BlockSet;
-use crate::read::{Damage, ReadOptions};
+use crate::read::ReadOptions;
 
 /// Where the rows come from.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +24,7 @@ pub struct Loaded {
     /// Rows of transactions.
     pub txs: u64,
     /// Blocks that could not be counted and are missing, the first few.
-    pub damage: Vec<Damage>,
+    pub damage: Vec<InvalidBlock>,
     /// How many there are.
     pub damage_count: u64,
 }

@@ -26,11 +26,11 @@
 //! Parquet files and SQL need the feature `tables`; without it [`ParquetWriter::create`] and [`query`] fail and say so. The two
 //! libraries take as long to compile as the engine does, and most builds never write a table.
 //!
-//! Deliberately absent: validation. Headers need their proof of work, and blocks must parse; no other rule is asked.
+//! Deliberately absent: validation. Headers must obey their rules, and the bytes of a block must be those that its header commits
+//! to; no other rule is checked. `assay_engine` finds the blocks, for validation as for this.
 
 mod answer;
 mod block_set;
-mod branch;
 #[cfg_attr(
     not(feature = "tables"),
     expect(dead_code, reason = "values are read for tables alone; names are listed in any build")
@@ -50,16 +50,15 @@ mod whole;
 mod without_tables;
 
 pub use answer::{Cell, Loaded, Source};
-pub use block_set::{
-    BlockSet, Found, Heights, MissingBlock, OpenError, Place, ReadError, Stray, detect_chain,
-};
+pub use assay_engine::{FilePlace, FoundChain, InvalidBlock, MissingBlock, Stray};
+pub use block_set::{BlockSet, Heights, OpenError, ReadError, detect_chain};
 pub use columns::{describe_tables, list_tables};
 pub use counts::{Counts, TypeCount};
 pub use kind::OutputKind;
 #[cfg(feature = "tables")]
 pub use parquet_files::{BLOCKS_FILE, ParquetError, ParquetWriter, TXS_FILE};
 pub use ranges::{RangeRow, Ranges};
-pub use read::{Damage, DamageKind, Detail, Item, ReadOptions, read};
+pub use read::{Detail, Item, ReadOptions, read};
 pub use rows::{BlockRow, TxRow};
 #[cfg(feature = "tables")]
 pub use sql::{SqlError, query};

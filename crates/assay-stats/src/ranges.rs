@@ -77,7 +77,15 @@ mod tests {
             largest_tx_inputs: u64::from(height),
             ..Counts::default()
         };
-        BlockRow { height, hash: BlockHash::ZERO, time: 0, version: 1, bits: 0, counts }
+        BlockRow {
+            height,
+            hash: BlockHash::ZERO,
+            time: 0,
+            version: 1,
+            bits: 0,
+            place: BlockPlace { file: 0, offset: 0, size: 0 },
+            counts,
+        }
     }
 
     fn cut(first: u32, last: u32, step: Option<u32>) -> Vec<(u32, u32, u64)> {

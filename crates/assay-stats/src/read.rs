@@ -3,17 +3,14 @@
 //! Each thread takes every n-th block and has a channel of its own that holds a few messages, so that the order needs no
 //! sorting and what waits is bounded: blocks with many transactions come in pieces.
 
-use std::fmt;
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
-use assay_hash::merkle_root;
-use assay_store::BlockFilesError;
-use assay_wire::{Block, BlockHash, ParseError};
+use assay_engine::{InvalidBlock, WholeBlock};
 
-use crate::block_set::{BlockSet, Heights, Place};
+use crate::block_set::{BlockSet, Heights};
 use crate::rows::{BlockRow, TxRow, block_row, tx_rows};
 
 /// Rows of transactions in one piece.
@@ -22,7 +19,7 @@ const ROWS_PER_PIECE: usize = 1 << 14;
 /// Pieces of a thread that wait.
 const PIECES_WAITING: usize = 8;
 
-/// How much is wanted of transactions.
+/// What comes out of a block. Whatever it is, transactions and witnesses have to be those that the header commits to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
     /// Blocks alone.
@@ -30,7 +27,7 @@ pub enum Detail {
     Blocks,
     /// A row for each transaction, without its txid.
     Txs,
-    /// With txids, which are checked against the merkle root of the block.
+    /// With txids.
     TxIds,
 }
 
@@ -58,50 +55,8 @@ pub enum Item {
     Txs(Vec<TxRow>),
     /// A block.
     Block(Box<BlockRow>),
-    /// A block that cannot be counted; nothing of it came out.
-    Damage(Box<Damage>),
-}
-
-/// A block of the branch that cannot be counted.
-#[derive(Debug)]
-pub struct Damage {
-    /// Its height.
-    pub height: u32,
-    /// Its hash.
-    pub hash: BlockHash,
-    /// Where it lies.
-    pub place: Place,
-    /// What is wrong.
-    pub kind: DamageKind,
-}
-
-/// What is wrong with a block.
-#[derive(Debug, thiserror::Error)]
-pub enum DamageKind {
-    /// It cannot be read.
-    #[error(transparent)]
-    Read(#[from] BlockFilesError),
-    /// Its record does not hold one block.
-    #[error("the record does not hold one block: {0}")]
-    Parse(#[from] ParseError),
-    /// It has no transaction.
-    #[error("the block has no transaction")]
-    Empty,
-    /// The file has changed.
-    #[error("the file has changed: block {found} is there now")]
-    Changed {
-        /// What lies there.
-        found: BlockHash,
-    },
-    /// Its transactions are not those that its header commits to.
-    #[error("the transactions do not have the merkle root of the header")]
-    MerkleRoot,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: block {} at height {}: {}", self.place, self.hash, self.height, self.kind)
-    }
+    /// A block that cannot be counted, because none of its copies is whole; nothing of it came out.
+    Damage(Box<InvalidBlock>),
 }
 
 /// Reads the blocks at those of `heights` that are there, and hands everything to `on_item`, which may break off.
@@ -157,45 +112,21 @@ fn count_block(
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
     };
-    let Some((hash, place)) = set.at(height) else { return ControlFlow::Break(()) };
-    let damaged = |kind| {
-        let place = set.place(place);
-        Item::Damage(Box::new(Damage { height, hash: *hash, place, kind }))
-    };
-    let block = match load(set, height, mem::take(buffer)) {
-        Ok(block) => block,
-        Err(kind) => return send(damaged(kind)),
+    let Some(placed) = set.at(height) else { return ControlFlow::Break(()) };
+    let whole = set.read_whole((height, placed), mem::take(buffer));
+    let WholeBlock { block, txids, place } = match whole {
+        Ok(whole) => whole,
+        Err(damage) => return send(Item::Damage(damage)),
     };
     if options.detail > Detail::Blocks {
-        let mut txids = Vec::new();
-        if options.detail == Detail::TxIds {
-            txids = block.txids(0..block.tx_count());
-            let leaves = txids.iter().map(|txid| txid.0).collect();
-            if merkle_root(leaves).0 != block.header().merkle_root {
-                return send(damaged(DamageKind::MerkleRoot));
-            }
-        }
+        let txids = if options.detail == Detail::TxIds { &txids[..] } else { &[] };
         for start in (0..block.tx_count()).step_by(ROWS_PER_PIECE) {
             let end = block.tx_count().min(start + ROWS_PER_PIECE);
-            send(Item::Txs(tx_rows(&block, height, start..end, &txids)))?;
+            send(Item::Txs(tx_rows(&block, height, start..end, txids)))?;
         }
     }
     let encoding = set.params().encoding;
-    let row = block_row(&block, (height, *hash), encoding, options.many_inputs);
+    let row = block_row(&block, (height, placed.hash, place), encoding, options.many_inputs);
     *buffer = block.into_bytes();
     send(Item::Block(Box::new(row)))
-}
-
-fn load(set: &BlockSet, height: u32, mut buffer: Vec<u8>) -> Result<Block, DamageKind> {
-    let Some((hash, place)) = set.at(height) else { return Err(DamageKind::Empty) };
-    set.files.read_into(place, &mut buffer)?;
-    let block = Block::parse_prefix(buffer, set.params().encoding)?;
-    let found = block.hash();
-    if found != *hash {
-        return Err(DamageKind::Changed { found });
-    }
-    if block.tx_count() == 0 {
-        return Err(DamageKind::Empty);
-    }
-    Ok(block)
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use assay_store::BlockPlace;
 use assay_wire::{Block, BlockHash, Encoding, Tx, Txid};
 
 use crate::counts::Counts;
@@ -20,6 +21,8 @@ pub struct BlockRow {
     pub version: i32,
     /// Its target in compact form.
     pub bits: u32,
+    /// The copy that was read.
+    pub place: BlockPlace,
     /// What is in it.
     pub counts: Counts,
 }
@@ -65,7 +68,7 @@ impl TxRow {
 /// The row of a block; `many_inputs` is how many inputs a transaction has that does not have many yet.
 pub(crate) fn block_row(
     block: &Block,
-    (height, hash): (u32, BlockHash),
+    (height, hash, place): (u32, BlockHash, BlockPlace),
     encoding: Encoding,
     many_inputs: u32,
 ) -> BlockRow {
@@ -105,7 +108,7 @@ pub(crate) fn block_row(
         }
     }
     let (time, version, bits) = (header.time, header.version, header.bits);
-    BlockRow { height, hash, time, version, bits, counts }
+    BlockRow { height, hash, time, version, bits, place, counts }
 }
 
 /// Rows of the transactions in `range`; `txids` are of the whole block, or none.

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use assay_consensus::params::ChainParams;
+use assay_engine::{FilePlace, MissingBlock, Stray};
 use assay_hash::Sha256;
-use assay_store::BlockFiles;
+use assay_store::{BlockFiles, StrayKind};
 use assay_wire::{BlockHash, Header};
 
-use crate::block_set::{BlockSet, Heights, MissingBlock, OpenError, Place, ReadError, Stray};
+use crate::block_set::{BlockSet, Heights, OpenError, ReadError};
 
 /// Why block files do not hold all blocks that are wanted.
 #[derive(Debug, thiserror::Error)]
@@ -24,13 +25,12 @@ pub enum NotWhole {
         /// The block there.
         hash: BlockHash,
         /// Where it lies.
-        place: Place,
+        place: FilePlace,
     },
     /// A block is missing, and later ones are there.
     #[error(
-        "block {}{} is in no file, though {} builds on it ({}); the chain ends at height {tip_height}. Add the file that holds it, \
-         or take the chain up to there: --stop-height {tip_height}{}",
-        missing.hash, at_height(missing.height), missing.child, missing.child_place, listed(strays)
+        "{missing}, or take the chain up to height {tip_height}: --stop-height {tip_height}{}",
+        listed(strays)
     )]
     Missing {
         /// The block, and one above it.
@@ -40,21 +40,20 @@ pub enum NotWhole {
         /// Bytes that are no block: it may be among them.
         strays: Vec<Stray>,
     },
-    /// Something in the files is no block, and the chain might go on there.
+    /// A record is cut off that may be the next block.
     #[error(
-        "the chain ends at height {tip_height} (block {tip}, {place}), and the files hold bytes that are no block; copy those files \
-         again, or take the chain up to there: --stop-height {tip_height}{}",
-        listed(strays)
+        "the chain ends at height {tip_height} (block {tip}, {place}), and a record that may be the next block is not \
+         whole: {stray}; copy that file again, or take the chain up to there: --stop-height {tip_height}"
     )]
-    Damaged {
+    Cut {
         /// Last height.
         tip_height: u32,
         /// The block there.
         tip: BlockHash,
         /// Where it lies.
-        place: Place,
-        /// The bytes.
-        strays: Vec<Stray>,
+        place: FilePlace,
+        /// The record.
+        stray: Box<Stray>,
     },
     /// The chain ends below the height that is wanted.
     #[error(
@@ -66,18 +65,14 @@ pub enum NotWhole {
         /// The block there.
         tip: BlockHash,
         /// Where it lies.
-        place: Place,
+        place: FilePlace,
         /// The height asked for.
         wanted: u32,
     },
 }
 
-fn at_height(height: Option<u32>) -> String {
-    height.map_or_else(String::new, |height| format!(" at height {height}"))
-}
-
 fn listed(strays: &[Stray]) -> String {
-    let lines = strays.iter().map(|stray| format!("{}: {}", stray.place, stray.kind.describe()));
+    let lines = strays.iter().map(Stray::to_string);
     std::iter::once(String::new()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
@@ -85,8 +80,8 @@ impl BlockSet {
     /// The heights from 1 up to `stop_height`, or to the last block, once it is certain that none is missing there.
     ///
     /// # Errors
-    /// When one is missing. Without `stop_height` that includes blocks that would follow the last one: where any block builds on
-    /// one that is in no file, or where bytes are no block.
+    /// When one is missing. Without `stop_height` that includes blocks that would follow the last one, where any block builds on
+    /// one that is in no file, or where a record is cut off that is no copy of a block that is there.
     pub fn whole_up_to(&self, stop_height: Option<u32>) -> Result<Heights, NotWhole> {
         let Heights { first, last } = self.heights();
         let at = |height: u32| {
@@ -106,10 +101,13 @@ impl BlockSet {
         // Of a branch that was left long ago a block may be missing too.
         let is_above = |missing: &&MissingBlock| missing.height.is_none_or(|height| height > last);
         let missing = found.missing.iter().filter(is_above);
-        let strays = || found.strays.clone();
         if let Some(missing) = missing.min_by_key(|missing| missing.height.unwrap_or(u32::MAX)) {
             let missing = Box::new(missing.clone());
-            return Err(NotWhole::Missing { missing, tip_height: last, strays: strays() });
+            return Err(NotWhole::Missing {
+                missing,
+                tip_height: last,
+                strays: found.strays.clone(),
+            });
         }
         if last == 0 {
             let (tip, place) = at(0);
@@ -117,13 +115,28 @@ impl BlockSet {
             return Err(NotWhole::Short { tip_height: 0, tip, place, wanted });
         }
         let (tip, place) = at(last);
-        if !found.strays.is_empty() {
-            return Err(NotWhole::Damaged { tip_height: last, tip, place, strays: strays() });
+        if let Some(stray) = found.strays.iter().find(|stray| self.may_be_next(stray)) {
+            return Err(NotWhole::Cut {
+                tip_height: last,
+                tip,
+                place,
+                stray: Box::new(stray.clone()),
+            });
         }
         match stop_height {
             Some(wanted) => Err(NotWhole::Short { tip_height: last, tip, place, wanted }),
             None => Ok(Heights { first: 1, last }),
         }
+    }
+
+    /// Whether a record that is cut off may be a block above the last one.
+    fn may_be_next(&self, stray: &Stray) -> bool {
+        if stray.kind != StrayKind::Truncated {
+            return false;
+        }
+        let header = self.header_at(&stray.place).map(|bytes| Header::parse(&bytes));
+        // Cut off before the header ends, it may be anything.
+        header.is_none_or(|header| header.prev_block == self.tip())
     }
 
     /// SHA-256 over the 80-byte headers of the heights 0 to `last`, one after the other: what identifies the chain, however its

@@ -4,27 +4,29 @@
 //! Blocks may come in any order: one whose parent is not known waits, as its place in the files, until the parent has come.
 //! What is there already is passed over, so an import that was interrupted is begun again from the start.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
-use assay_consensus::block::BlockError;
-use assay_consensus::header::{HeaderError, check_header};
-use assay_store::{BlockFiles, BlockFilesError, BlockPlace, BlockPos, Finding, RecordRules};
+use assay_store::{BlockFiles, BlockFilesError, BlockPlace, BlockPos, Finding};
 use assay_wire::{Block, BlockHash, Header};
 
 use super::Engine;
 use crate::chainstate::{AcceptError, Archive};
 use crate::error::{EngineError, ImportError};
+use crate::files::{Fault, InvalidBlock, Refused, read_plain_block, record_rules};
 use crate::prepared::Prepared;
 
 /// What came of an import.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Blocks that were taken.
     pub blocks: u64,
     /// Whether all files were read to their end.
     pub is_whole: bool,
+    /// Blocks that were not, because no copy of them in the files is whole, or because they break a rule that needs no coins: the
+    /// first few.
+    pub refused: Vec<InvalidBlock>,
 }
 
 /// An import on its way.
@@ -39,6 +41,8 @@ struct Import<'a> {
     /// Blocks and bytes taken since blocks were last connected.
     waiting: (usize, usize),
     blocks: u64,
+    /// Of each block that was not taken the copy that was read first, until a whole one comes.
+    refused: Vec<InvalidBlock>,
 }
 
 impl Engine {
@@ -56,7 +60,9 @@ impl Engine {
         let files = self.chain.config.blocks_dir.clone().unwrap_or_else(|| dir.join("blocks"));
         let imported = match BlockFiles::open(&files, self.params().disk_magic) {
             Ok(files) => self.import(&files, true, goes_on)?,
-            Err(BlockFilesError::Empty { .. }) => Imported { blocks: 0, is_whole: true },
+            Err(BlockFilesError::Empty { .. }) => {
+                Imported { is_whole: true, ..Imported::default() }
+            }
             Err(error) => return Err(error.into()),
         };
         if imported.is_whole {
@@ -88,9 +94,16 @@ impl Engine {
         is_own: bool,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Imported, ImportError> {
-        let orphans = HashMap::new();
-        let mut import =
-            Import { engine: self, files, is_own, goes_on, orphans, waiting: (0, 0), blocks: 0 };
+        let mut import = Import {
+            engine: self,
+            files,
+            is_own,
+            goes_on,
+            orphans: HashMap::new(),
+            waiting: (0, 0),
+            blocks: 0,
+            refused: Vec::new(),
+        };
         let count = files.files().len();
         let mut is_whole = true;
         for (file, path) in (0..).zip(files.files()) {
@@ -103,26 +116,23 @@ impl Engine {
             }
         }
         import.connect()?;
-        Ok(Imported { blocks: import.blocks, is_whole })
+        for block in &import.refused {
+            tracing::warn!("{block}");
+        }
+        Ok(Imported { blocks: import.blocks, is_whole, refused: import.refused })
     }
 }
 
 impl Import<'_> {
     /// Takes the blocks of one file; `false` where it was asked to end.
     fn read_file(&mut self, file: u32) -> Result<bool, ImportError> {
-        let params = self.engine.params();
-        let rules = RecordRules {
-            bytes_max: u32::try_from(params.block_bytes_max()).unwrap_or(u32::MAX),
-            is_header: &|bytes| {
-                let header = Header::parse(bytes);
-                check_header(params, &header, &header.hash()).is_ok()
-            },
-        };
         let mut found = Vec::new();
-        self.files.scan(file, &rules, &mut |finding, _| {
-            if let Finding::Block { place, header } = finding {
-                found.push((place, Header::parse(&header)));
-            }
+        record_rules(self.engine.params(), |rules| {
+            self.files.scan(file, rules, &mut |finding, _| {
+                if let Finding::Block { place, header } = finding {
+                    found.push((place, Header::parse(&header)));
+                }
+            })
         })?;
         for (place, header) in found {
             if !(self.goes_on)() {
@@ -143,16 +153,19 @@ impl Import<'_> {
         Ok(true)
     }
 
-    /// Takes a block and all that waited for it.
+    /// Takes a block and all that waited for it. Where this copy is damaged they go on waiting.
     fn take_branch(&mut self, place: BlockPlace, hash: BlockHash) -> Result<(), ImportError> {
-        let mut open = vec![hash];
-        self.take(place)?;
-        while let Some(parent) = open.pop() {
+        let mut open = VecDeque::from([hash]);
+        self.take(place, hash)?;
+        while let Some(parent) = open.pop_front() {
+            if self.engine.block_entry(&parent).is_none() {
+                continue;
+            }
             for place in self.orphans.remove(&parent).unwrap_or_default() {
                 let child = Header::parse(&self.header(&place)?).hash();
                 tracing::debug!(target: "reindex", "LoadExternalBlockFile: Processing out of order child {child} of {parent}");
-                self.take(place)?;
-                open.push(child);
+                self.take(place, child)?;
+                open.push_back(child);
             }
         }
         Ok(())
@@ -164,24 +177,48 @@ impl Import<'_> {
         Ok(bytes.try_into().unwrap_or([0; Header::SIZE]))
     }
 
-    /// Takes one block whose parent is known. One that breaks a rule is passed over.
-    fn take(&mut self, place: BlockPlace) -> Result<(), ImportError> {
-        let raw = self.files.read(&place)?;
-        let Ok(block) = Block::parse_prefix(raw, self.engine.params().encoding) else {
-            let path = self.files.path_of(&place).display();
-            tracing::warn!("{path}: the record at {} is not a block", place.offset);
+    /// Takes one copy of a block whose parent is known; one that is damaged or breaks a rule is passed over.
+    fn take(&mut self, place: BlockPlace, hash: BlockHash) -> Result<(), ImportError> {
+        if self.engine.block_entry(&hash).is_some_and(|entry| entry.has_data) {
             return Ok(());
+        }
+        let block = match read_plain_block(self.engine.params(), self.files, (&place, &hash)) {
+            Ok(block) => block,
+            Err(Fault::Read(error)) => return Err(error.into()),
+            Err(fault) => {
+                self.refuse(fault, place, hash);
+                return Ok(());
+            }
         };
         let pos = self.own_pos(&place, &block);
         let bytes = block.bytes().len();
-        if self.engine.keep_imported(block, pos)? {
-            self.blocks += 1;
-            self.waiting = (self.waiting.0 + 1, self.waiting.1 + bytes);
+        match self.engine.keep_imported(block, hash, pos)? {
+            Kept::Now => {
+                self.refused.retain(|refused| refused.hash != hash);
+                self.blocks += 1;
+                self.waiting = (self.waiting.0 + 1, self.waiting.1 + bytes);
+            }
+            Kept::Known => {}
+            Kept::Refused(fault) => self.refuse(fault, place, hash),
         }
         if self.waiting.0 >= BLOCKS_AT_ONCE || self.waiting.1 >= BYTES_AT_ONCE {
             self.connect()?;
         }
         Ok(())
+    }
+
+    /// Notes why a copy was not taken.
+    fn refuse(&mut self, fault: Fault, place: BlockPlace, hash: BlockHash) {
+        let parent = self.header(&place).ok().and_then(|header| {
+            self.engine.block_entry(&Header::parse(&header).prev_block).map(|entry| entry.height)
+        });
+        let of = (hash, parent.map_or(0, |height| height + 1));
+        let refused = Refused { fault, place, damaged: 1 }.report(self.files, of);
+        tracing::debug!(target: "reindex", "{refused}");
+        let is_noted = self.refused.iter().any(|other| other.hash == hash);
+        if !is_noted && self.refused.len() < REFUSED_MAX {
+            self.refused.push(refused);
+        }
     }
 
     /// Where the archive has the block; `None` where it is to be appended, also if its record is longer than the block.
@@ -207,17 +244,17 @@ impl Import<'_> {
 }
 
 impl Engine {
-    /// Keeps a block without connecting it; `false` where it breaks a rule or is known.
-    fn keep_imported(&self, block: Block, pos: Option<BlockPos>) -> Result<bool, EngineError> {
-        let hash = block.hash();
+    /// Keeps a block without connecting it.
+    fn keep_imported(
+        &self,
+        block: Block,
+        hash: BlockHash,
+        pos: Option<BlockPos>,
+    ) -> Result<Kept, EngineError> {
         let pool = Some(&*self.chain.pool);
         let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
-        let passed_over = |error: &BlockError| {
-            tracing::warn!("block {hash} is passed over: {error}");
-            Ok(false)
-        };
         if let Err(error) = prepared.check_itself(self.params(), pool) {
-            return passed_over(&error);
+            return Ok(Kept::Refused(Fault::judged(self.params(), &prepared, error)));
         }
         let prepared = Arc::new(prepared);
         let mut state = self.lock_tree();
@@ -226,19 +263,25 @@ impl Engine {
         match self.chain.accept(&mut state, &prepared, pool, archive, |_, _| ()) {
             Ok(id) => {
                 state.ready.keep(id, prepared);
-                Ok(true)
+                Ok(Kept::Now)
             }
-            Err(AcceptError::Known(_)) => Ok(false),
-            // Its parent was passed over.
-            Err(AcceptError::Rule(BlockError::Header(HeaderError::ParentUnknown { .. }))) => {
-                Ok(false)
-            }
-            Err(AcceptError::Rule(error)) => passed_over(&error),
+            Err(AcceptError::Known(_)) => Ok(Kept::Known),
+            Err(AcceptError::Rule(error)) => Ok(Kept::Refused(Fault::Rule(error))),
             Err(AcceptError::Engine(error)) => state.poison(Err(error)),
         }
     }
 }
 
+/// What became of a copy.
+enum Kept {
+    Now,
+    /// The block was there already.
+    Known,
+    Refused(Fault),
+}
+
+/// Blocks that were not taken and are named in the log.
+const REFUSED_MAX: usize = 16;
 /// Blocks that are connected together, so that scripts of many fill all cores.
 const BLOCKS_AT_ONCE: usize = 1024;
 /// Their bytes: what waits in memory to be connected has room for more.

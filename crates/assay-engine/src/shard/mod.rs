@@ -29,7 +29,7 @@ mod timing;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_store::{BlockFilesError, HintsError, SnapshotError, SpentFilesError};
+use assay_store::{BlockFiles, BlockFilesError, HintsError, SnapshotError, SpentFilesError};
 use assay_wire::BlockHash;
 
 pub use merge::{Merged, ShardVerdict, merge};
@@ -44,6 +44,7 @@ pub use shuffle::{
 };
 pub use timing::{PartTimer, PartTiming, STAGES, StageClock};
 
+use crate::files::{Fault, InvalidBlock, Refused};
 use crate::validate::ValidateError;
 
 /// A secret that the coins of one run are hashed with. Who prepares the files must not know it.
@@ -63,6 +64,9 @@ pub enum ShardError {
     /// Block files cannot be read.
     #[error("block files: {0}")]
     Files(#[from] BlockFilesError),
+    /// No copy of a block in the files is whole.
+    #[error("{0}")]
+    Damaged(Box<InvalidBlock>),
     /// Files of spent coins cannot be read.
     #[error("spent coins: {0}")]
     Spent(#[from] SpentFilesError),
@@ -172,6 +176,14 @@ pub enum ShardError {
 
 fn io_failed(path: &Path) -> impl Fn(io::Error) -> ShardError + use<'_> {
     move |source| ShardError::Io { path: path.to_path_buf(), source }
+}
+
+/// A block whose copy in the files is not whole, or cannot be read.
+fn damaged(files: &BlockFiles, refused: Refused, of: (BlockHash, u32)) -> ShardError {
+    match refused.fault {
+        Fault::Read(error) => error.into(),
+        _ => ShardError::Damaged(Box::new(refused.report(files, of))),
+    }
 }
 
 fn unusable(path: &Path, what: impl Into<String>) -> ShardError {

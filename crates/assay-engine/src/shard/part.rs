@@ -17,9 +17,10 @@ use super::tally::{CoinFigures, Hashing};
 use super::timing::{Stage, StageClock};
 use super::{Salt, ShardError};
 use crate::connect::Connected;
+use crate::files::rule;
 use crate::pipeline::{InFlight, Pipeline};
 use crate::scripts::{ScriptQueue, Verifier};
-use crate::validate::{Ending, Prefetch, Totals, rule};
+use crate::validate::{Ending, Prefetch, Totals};
 
 /// How to judge a part.
 #[derive(Clone, Debug)]

@@ -15,7 +15,8 @@ use super::plan::{Part, Place, Plan, Sources, Unspent, median_times, name_of};
 use super::spent::SpentSource;
 use super::{ShardError, io_failed};
 use crate::clock::unix_time_s;
-use crate::validate::{Branches, Links, ValidateError, ValidateProgress, search_blocks};
+use crate::files::{Branches, Links, read_copies, search};
+use crate::validate::{ValidateError, ValidateProgress};
 
 /// What to plan.
 #[derive(Clone, Debug)]
@@ -111,7 +112,7 @@ pub(super) fn find_chain(
     (threads, stop_height): (usize, Option<u32>),
     progress: &dyn ValidateProgress,
 ) -> Result<FoundChain, ShardError> {
-    let found = search_blocks(params, files, threads, progress)?;
+    let found = search(params, files, threads, &|done, total| progress.scanning(done, total))?;
     let genesis = Block::parse(params.genesis_block(), params.encoding)
         .expect("the genesis block of known parameters parses");
     let links = Links::new(&found.entries, genesis.header(), params.genesis_hash);
@@ -127,7 +128,18 @@ pub(super) fn find_chain(
     }
     let view = chain.up_to(height);
     let headers = (0..=height).map(|height| view.header_at(height)).collect();
-    let place = |height| (chain.hash(height), chain.entry(height).place);
+    let place = |height| {
+        let (hash, mut copies) =
+            (chain.hash(height), chain.copies(height).map(|entry| entry.place));
+        let first = chain.entry(height).place;
+        if copies.nth(1).is_none() {
+            return (hash, first);
+        }
+        // Where no copy is whole, the part that has the block names the first.
+        let copies = chain.copies(height).map(|entry| entry.place);
+        let whole = read_copies(params, files, (&hash, Some(height)), copies, Vec::new());
+        (hash, whole.map_or(first, |whole| whole.place))
+    };
     Ok((headers, (1..=height).map(place).collect()))
 }
 

@@ -13,9 +13,10 @@ use super::spends::{SpendFault, check_spends};
 use super::spent::{SpentFault, SpentSource};
 use super::tally::{CoinFigures, Hashing, Records, Tally};
 use super::timing::{Stage, StageClock};
-use super::{ShardError, unusable};
+use super::{ShardError, damaged};
+use crate::files::{Fault, Refused, read_block, rule};
 use crate::prepared::Prepared;
-use crate::validate::{Fault, Source, read_block, rule};
+use crate::validate::Source;
 
 /// The blocks of a plan.
 pub(crate) struct PlanSource<'a> {
@@ -114,23 +115,10 @@ impl Source for PlanSource<'_> {
 }
 
 impl PlanSource<'_> {
-    /// Another copy of the block may be whole, which `assay validate` would find.
+    /// No copy of the block was whole when the plan was made, or its file has changed.
     fn damaged(&self, height: u32, fault: Fault) -> PartFault {
-        let place = &self.plan.place(height).block;
-        let what = match fault {
-            Fault::Read(error) => return PartFault::Cannot(error.into()),
-            Fault::Changed { found } => format!("block {found} is there now"),
-            Fault::Parse(error) => error.to_string(),
-            Fault::Rule(error) => error.to_string(),
-            Fault::Engine(error) => error.to_string(),
-        };
-        let (path, offset) = (self.files.path_of(place), place.offset);
-        let hash = self.plan.hash(height);
-        unusable(
-            path,
-            format!("offset {offset}: block {hash} at height {height} is damaged: {what}"),
-        )
-        .into()
+        let (place, hash) = (self.plan.place(height).block, self.plan.hash(height));
+        damaged(self.files, Refused { fault, place, damaged: 1 }, (hash, height)).into()
     }
 
     /// Adds the coins of a block up: spent ones, and created ones by whether they are hinted as unspent. Says what is wrong

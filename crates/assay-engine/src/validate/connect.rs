@@ -4,22 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use assay_consensus::block::BlockError;
 use assay_store::{BlockFiles, BlockPlace, CoinStore, SpentWriter};
 use assay_wire::{BlockHash, Coin};
 use rayon::ThreadPool;
 
 use super::datadir::Datadir;
-use super::headers::Chain;
-use super::prefetch::{BlockSource, Ending, Fault, Prefetch, Ready, Refused};
+use super::prefetch::{BlockSource, Ending, Prefetch, Ready};
 use super::window::Window;
-use super::{
-    ConnectState, End, FilePlace, InvalidBlock, Totals, ValidateConfig, ValidateError,
-    ValidateProgress,
-};
+use super::{ConnectState, End, Totals, ValidateConfig, ValidateError, ValidateProgress};
 use crate::apply::CoinbaseLog;
 use crate::config::READ_THREADS;
 use crate::connect::{ConnectError, Connected, connect};
+use crate::files::{Chain, Fault, Refused};
 use crate::flush::{FlushPolicy, VALIDATE_INTERVAL};
 use crate::pipeline::{InFlight, Pipeline, Refuted};
 use crate::scripts::{ScriptQueue, Verifier};
@@ -274,7 +270,8 @@ impl<'a> Connector<'a> {
         let (note, error) = refuted.unwind(&mut self.coins, &mut self.coinbases)?;
         self.totals = note.totals_before;
         self.height = note.height_before;
-        Ok(self.invalid(rule(&error), &note.place, false))
+        let refused = Refused { fault: Fault::Rule(error), place: note.place, damaged: 0 };
+        self.fault(refused)
     }
 
     /// Moves the coins of the next block and hands its scripts over; changes nothing when it breaks another rule.
@@ -321,46 +318,16 @@ impl<'a> Connector<'a> {
 
     /// The verdict on the block after the last connected one, where its coins were not moved.
     fn fault(&self, refused: Refused) -> Result<End, ValidateError> {
-        let Refused { fault, place, damaged } = refused;
-        let unreadable = |debug: String| ("unreadable-block".to_owned(), debug);
-        let is_damaged = fault.is_damage();
-        let (reason, mut debug) = match fault {
-            Fault::Read(error) => return Err(error.into()),
-            Fault::Engine(error) => return Err(error.into()),
-            Fault::Rule(error) => rule(&error),
-            Fault::Parse(error) => {
-                let bytes = place.size;
-                unreadable(format!("its record of {bytes} bytes does not hold a block: {error}"))
+        match refused.fault {
+            Fault::Read(error) => Err(error.into()),
+            Fault::Engine(error) => Err(error.into()),
+            _ => {
+                let height = self.height + 1;
+                let block = refused.report(self.files, (self.chain.hash(height), height));
+                Ok(End::Invalid(Box::new(block)))
             }
-            Fault::Changed { found } => {
-                unreadable(format!("the file has changed: block {found} is there now"))
-            }
-        };
-        if let Some(others @ 1..) = damaged.checked_sub(1) {
-            debug = format!("{debug}; {others} other copies are damaged too");
         }
-        Ok(self.invalid((reason, debug), &place, is_damaged))
     }
-
-    fn invalid(
-        &self,
-        (reason, debug): (String, String),
-        place: &BlockPlace,
-        is_damaged: bool,
-    ) -> End {
-        let height = self.height + 1;
-        let hash = self.chain.hash(height);
-        let place = FilePlace::new(self.files, place);
-        End::Invalid(Box::new(InvalidBlock { hash, height, reason, debug, place, is_damaged }))
-    }
-}
-
-/// Reject reason and evidence.
-pub(crate) fn rule(error: &BlockError) -> (String, String) {
-    let (reason, debug) = (error.reject_reason(), error.debug_message());
-    // What Core says is for comparing; our own words have the evidence.
-    let debug = if debug.is_empty() { error.to_string() } else { format!("{debug}: {error}") };
-    (reason.into_owned(), debug)
 }
 
 pub(super) fn no_thread(error: &std::io::Error) -> ValidateError {

@@ -1,7 +1,7 @@
 //! Validating a whole chain from block files, in place: nothing of the blocks is copied.
 //!
 //! 1. Scan: find every block by its header, choose the branch with the most work that is there as a whole, check its
-//!    headers ([`scan`], [`links`], [`branches`]).
+//!    headers (`files/`).
 //! 2. Connect the blocks of that branch in order: threads read ahead ([`prefetch`]), one thread moves coins, all cores
 //!    verify scripts, of many blocks at once ([`connect`]).
 //! 3. When a block of it proves invalid: mark it, choose again, go back to where the branches part and connect the other
@@ -10,11 +10,8 @@
 //!
 //! All branches are known beforehand, so undo data are kept only of blocks that one of them can replace ([`undo_log`]).
 
-mod branches;
 mod connect;
 mod datadir;
-mod headers;
-mod links;
 mod prefetch;
 mod report;
 mod rewind;
@@ -34,22 +31,16 @@ use assay_store::{BlockFiles, BlockFilesError, CoinError, KeyForms, Marker, Spen
 use assay_wire::{Block, BlockHash};
 
 pub use datadir::DatadirError;
-pub use report::{
-    ConnectState, End, FilePlace, InvalidBlock, MissingBlock, ScanReport, Stray, Totals, Validation,
-};
+pub use report::{ConnectState, End, ScanReport, Totals, Validation};
 
 use crate::clock::unix_time_s;
 use crate::deferred::{self, Schnorr};
 use crate::error::EngineError;
+use crate::files::{Branches, Chain, InvalidBlock, Links, invalid_header, search};
 use crate::types::big_endian;
-pub(crate) use branches::Branches;
 use connect::Connector;
-pub(crate) use connect::rule;
 use datadir::Datadir;
-use headers::Chain;
-pub(crate) use links::Links;
-pub(crate) use prefetch::{Ending, Fault, Prefetch, Source, read_block, read_plain_block};
-pub(crate) use scan::search as search_blocks;
+pub(crate) use prefetch::{Ending, Prefetch, Source};
 
 /// What to validate, and how.
 #[derive(Clone, Debug)]
@@ -149,7 +140,9 @@ pub enum ValidateError {
     #[error("cannot start threads: {0}")]
     Threads(String),
     /// There is no block of the chain.
-    #[error("no block of {chain} in {files} files ({bytes} bytes): is it another chain?")]
+    #[error(
+        "{files} files of {bytes} bytes hold no block of {chain}: are they of another chain, or is xor.dat of other files?"
+    )]
     NoBlocks {
         /// The chain.
         chain: &'static str,
@@ -235,7 +228,8 @@ pub fn validate(
     let files = BlockFiles::open(&config.blocks, params.disk_magic)?;
     // Before the search, which may take long: a folder that cannot be used should be said at once.
     let (datadir, coins, totals) = Datadir::open(&config.datadir, params, config.cache_bytes_max)?;
-    let found = scan::search(params, &files, config.threads, progress)?;
+    let found =
+        search(params, &files, config.threads, &|done, total| progress.scanning(done, total))?;
     if found.entries.is_empty() {
         let (files, bytes) = (files.files().len(), files.bytes());
         return Err(ValidateError::NoBlocks { chain: params.name, files, bytes });
@@ -330,7 +324,7 @@ fn connect_best<'e>(
                 invalid.push((**block).clone());
                 chain = Arc::new(branches.best());
                 for bad in &branches.bad_headers()[bad_headers..] {
-                    let bad = scan::invalid_header(connector.files, bad);
+                    let bad = invalid_header(connector.files, bad);
                     progress.invalid(&bad);
                     invalid.push(bad);
                 }
@@ -344,7 +338,7 @@ fn connect_best<'e>(
             // The tip may be what is left of a branch that was tried earlier.
             let tip = connector.hash();
             let headers = branches.bad_headers().iter();
-            let headers = headers.map(|bad| scan::invalid_header(connector.files, bad));
+            let headers = headers.map(|bad| invalid_header(connector.files, bad));
             let above = headers
                 .chain(invalid.iter().cloned())
                 .find(|block| branches.parent(&block.hash) == Some(tip));

@@ -4,50 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use assay_consensus::block::{BlockError, BlockRules};
+use assay_consensus::block::BlockRules;
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFiles, BlockFilesError, BlockPlace};
-use assay_wire::{Block, BlockHash, ParseError};
+use assay_store::{BlockFiles, BlockPlace};
+use assay_wire::BlockHash;
 
-use super::headers::{Chain, Entry};
-use crate::error::EngineError;
+use crate::files::{Chain, Fault, Refused, first_whole, read_block};
 use crate::prepared::Prepared;
-
-/// Why a block of the chain cannot be connected.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// It could not be read.
-    Read(BlockFilesError),
-    /// What lies there does not begin with a block.
-    Parse(ParseError),
-    /// What lies there is another block than at the time of the scan.
-    Changed { found: BlockHash },
-    /// It breaks a rule.
-    Rule(BlockError),
-    /// Coins could not be moved, for no fault of the block.
-    Engine(EngineError),
-}
-
-impl Fault {
-    /// Whether other bytes with the same header may be valid.
-    pub(crate) fn is_damage(&self) -> bool {
-        match self {
-            Self::Read(_) | Self::Parse(_) | Self::Changed { .. } => true,
-            Self::Rule(error) => error.is_mutation(),
-            Self::Engine(_) => false,
-        }
-    }
-}
-
-/// A block that cannot be connected.
-#[derive(Debug)]
-pub(crate) struct Refused {
-    pub(crate) fault: Fault,
-    /// The copy that was judged, or the first of several damaged ones.
-    pub(crate) place: BlockPlace,
-    /// Damaged copies.
-    pub(crate) damaged: usize,
-}
 
 /// A block that only its coins can still refute.
 pub(crate) struct Ready {
@@ -221,71 +184,22 @@ impl Source for BlockSource<'_> {
         sizes.max().unwrap_or(0)
     }
 
-    /// Takes the first copy that is whole. A copy whose bytes are not those that the header commits to says nothing of the
-    /// block, in Core neither (`BLOCK_MUTATED`); a whole one that breaks a rule settles it.
     fn get_ready(&self, height: u32) -> Result<Ready, Refused> {
-        let mut first: Option<Refused> = None;
-        for entry in self.chain.copies(height) {
-            let fault = match self.read(height, entry) {
-                Ok(ready) => return Ok(ready),
-                Err(fault) => fault,
-            };
-            let damaged = first.as_ref().map_or(0, |first| first.damaged) + 1;
-            let place = entry.place;
-            if !fault.is_damage() {
-                return Err(Refused { fault, place, damaged: 0 });
-            }
-            match &mut first {
-                // A file that cannot be read is no verdict on a block.
-                Some(first) if matches!(fault, Fault::Read(_)) => first.fault = fault,
-                Some(first) => first.damaged = damaged,
-                None => first = Some(Refused { fault, place, damaged }),
-            }
-        }
-        Err(first.expect("a block of the chain has a copy at least"))
+        let hash = self.chain.hash(height);
+        let copies = self.chain.copies(height).map(|entry| entry.place);
+        first_whole(copies, |place| self.read(height, (place, hash)))
     }
 }
 
 impl BlockSource<'_> {
-    fn read(&self, height: u32, entry: &Entry) -> Result<Ready, Fault> {
+    fn read(&self, height: u32, (place, hash): (BlockPlace, BlockHash)) -> Result<Ready, Fault> {
         let params = self.params;
-        let prepared = read_block(params, self.files, (&entry.place, &entry.hash))?;
+        let prepared = read_block(params, self.files, (&place, &hash))?;
         let view = self.chain.up_to(height - 1);
-        let rules = BlockRules::new(params, &view, prepared.block.header(), &entry.hash);
-        prepared.check(params, &rules).map_err(Fault::Rule)?;
-        Ok(Ready { prepared, rules, place: entry.place })
+        let rules = BlockRules::new(params, &view, prepared.block.header(), &hash);
+        prepared.check(params, &rules).map_err(|error| Fault::judged(params, &prepared, error))?;
+        Ok(Ready { prepared, rules, place })
     }
-}
-
-/// Reads one copy of a block. Bytes that follow the block in its record are left out, as Core does
-/// (`validation.cpp`, `LoadExternalBlockFile`; `node/blockstorage.cpp`, `ReadBlock`).
-pub(crate) fn read_block(
-    params: &ChainParams,
-    files: &BlockFiles,
-    (place, expected): (&BlockPlace, &BlockHash),
-) -> Result<Prepared, Fault> {
-    read_plain_block(params, files, (place, expected)).map(|block| Prepared::new(block, *expected))
-}
-
-/// Reads and parses a block, which must be the one that is expected; its transactions may still be others.
-pub(crate) fn read_plain_block(
-    params: &ChainParams,
-    files: &BlockFiles,
-    (place, expected): (&BlockPlace, &BlockHash),
-) -> Result<Block, Fault> {
-    let raw = files.read(place).map_err(Fault::Read)?;
-    let record_bytes = raw.len();
-    let mut block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
-    if block.bytes().len() < record_bytes {
-        // What follows the block must not stay in memory as long as the block does.
-        let bytes = block.bytes().to_vec();
-        block = Block::parse(bytes, params.encoding).map_err(Fault::Parse)?;
-    }
-    let hash = block.hash();
-    if hash != *expected {
-        return Err(Fault::Changed { found: hash });
-    }
-    Ok(block)
 }
 
 /// Lets the consumer know when a reading thread unwinds.

@@ -1,10 +1,8 @@
 //! What a validation says.
 
-use std::path::PathBuf;
-
-use assay_store::{BlockFiles, BlockPlace, StrayKind};
 use assay_wire::{Block, BlockHash};
 
+use crate::files::{InvalidBlock, MissingBlock, Stray};
 use crate::types::UtxoStats;
 
 /// How far connecting has come.
@@ -41,37 +39,6 @@ pub struct Totals {
     pub assumed_blocks: u64,
     /// Time spent connecting, milliseconds, over all runs.
     pub elapsed_ms: u64,
-}
-
-/// Where something is in the block files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FilePlace {
-    /// The file.
-    pub path: PathBuf,
-    /// Offset of the raw block or of the bytes in question.
-    pub offset: u64,
-    /// How many bytes.
-    pub bytes: u64,
-}
-
-/// Bytes of a block file that belong to no block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stray {
-    /// Where they are.
-    pub place: FilePlace,
-    /// What they look like.
-    pub kind: StrayKind,
-}
-
-/// A block that others build on and that is in no file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingBlock {
-    /// Its hash.
-    pub hash: BlockHash,
-    /// A block that builds on it, and where that is.
-    pub child: BlockHash,
-    /// Where the child is.
-    pub child_place: FilePlace,
 }
 
 /// What the block files hold.
@@ -111,23 +78,6 @@ pub struct ScanReport {
     pub assumed_height: u32,
     /// Seconds it took.
     pub elapsed_s: f64,
-}
-
-/// A block that cannot be connected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidBlock {
-    /// Its hash.
-    pub hash: BlockHash,
-    /// Its height.
-    pub height: u32,
-    /// The reference node's reject reason, or `unreadable-block` for bytes that are not the block that was found.
-    pub reason: String,
-    /// Where and why, human-readable.
-    pub debug: String,
-    /// Where it is.
-    pub place: FilePlace,
-    /// Whether the bytes are not those that its header commits to, in any copy: the block itself may be valid.
-    pub is_damaged: bool,
 }
 
 /// How a validation ended.
@@ -207,26 +157,6 @@ impl Totals {
             assumed_blocks: self.assumed_blocks.saturating_sub(before.assumed_blocks),
             elapsed_ms: self.elapsed_ms.saturating_sub(before.elapsed_ms),
         }
-    }
-}
-
-impl FilePlace {
-    pub(super) fn new(files: &BlockFiles, place: &BlockPlace) -> Self {
-        let path = files.path_of(place).to_path_buf();
-        Self { path, offset: place.offset, bytes: u64::from(place.size) }
-    }
-}
-
-impl std::fmt::Display for FilePlace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "file {} offset {}", self.path.display(), self.offset)
-    }
-}
-
-impl std::fmt::Display for InvalidBlock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { hash, height, reason, debug, place, .. } = self;
-        write!(f, "invalid block {hash} at height {height}: {reason}: {debug} ({place})")
     }
 }
 

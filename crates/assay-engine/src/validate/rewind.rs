@@ -6,11 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use assay_consensus::block::check_merkle_root;
 
 use super::connect::Connector;
-use super::headers::Chain;
-use super::prefetch::read_block;
 use super::{ValidateError, ValidateProgress};
 use crate::config::READ_THREADS;
 use crate::connect::{disconnect, load_outputs};
+use crate::files::{Chain, read_block};
 use crate::prepared::Prepared;
 
 impl<'a> Connector<'a> {

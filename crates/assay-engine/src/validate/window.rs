@@ -8,9 +8,10 @@ use std::collections::{HashSet, VecDeque};
 use assay_store::{BlockPlace, CoinError, CoinStore, Expected};
 use assay_wire::{OutPoint, Txid};
 
-use super::prefetch::{BlockSource, Fault, Prefetch, Ready, Refused};
+use super::prefetch::{BlockSource, Prefetch, Ready};
 use crate::config::READ_THREADS;
 use crate::error::EngineError;
+use crate::files::{Fault, Refused};
 
 /// Blocks that come next, in order.
 #[derive(Default)]

@@ -265,7 +265,7 @@ fn files_that_do_not_fit_are_named() {
     };
     let blocks = Some(other.forged.path().to_path_buf());
     let error = run(Inputs { blocks, ..Inputs::default() });
-    assert!(error.contains("other block files") || error.contains("is damaged"), "{error}");
+    assert!(error.contains("other block files") || error.contains("damaged block"), "{error}");
     let error = run(Inputs { spent: Some(other.spent()), ..Inputs::default() });
     assert!(error.contains("other spent coins") || error.contains("is damaged"), "{error}");
     let error = other.plan_into(3, chain.unspent(), out.path()).unwrap_err().to_string();

@@ -109,7 +109,7 @@ fn check_file(
         log.check(check_coinbase_height(&other, &block).is_err(), || "any height will do".into());
     });
     outcome.case("witness commitment", |log| {
-        let verdict = check_witnesses(&rules, &block, &wtxids);
+        let verdict = check_witnesses(rules.segwit, &block, &wtxids);
         log.check(verdict.is_ok(), || format!("{verdict:?}"));
         let committed = witness_commitment_index(block.tx(0)).is_some();
         let expected = rules.segwit && committed;

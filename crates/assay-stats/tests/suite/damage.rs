@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use assay_stats::{
-    BLOCKS_FILE, BlockSet, DamageKind, Detail, Heights, Item, ParquetWriter, ReadOptions, Source,
-    TXS_FILE, query, read,
+    BLOCKS_FILE, BlockSet, Detail, Heights, Item, ParquetWriter, ReadOptions, Source, TXS_FILE,
+    query, read,
 };
 use proptest::prelude::*;
 
@@ -40,26 +40,40 @@ fn a_block_that_does_not_parse_is_told_and_left_out() {
     let all = read_all(&set.expect("a chain"), &OPTIONS);
     assert_eq!(all.blocks.iter().map(|row| row.height).collect::<Vec<_>>(), [1, 2, 4, 5]);
     let [damage] = &all.damage[..] else { panic!("{:?}", all.damage) };
-    assert!(matches!(damage.kind, DamageKind::Parse(_)), "{damage}");
+    assert_eq!((&damage.reason[..], damage.is_damaged), ("unreadable-block", true), "{damage}");
     assert_eq!((damage.height, damage.place.offset), (3, offsets[2] as u64));
-    assert!(damage.to_string().contains("blk00000.dat"), "{damage}");
+    let text = damage.to_string();
+    assert!(text.starts_with("damaged block ") && text.contains("blk00000.dat offset "), "{text}");
+    assert!(text.contains("copy that file again"), "{text}");
 }
 
 #[test]
-fn a_changed_transaction_is_told_where_txids_are_computed() {
+fn a_changed_transaction_is_never_counted() {
     let (mut bytes, offsets) = some_blocks(3);
     let end = offsets[1] + BITCOIN.blocks[1].len();
     // The lock time of the last transaction.
     bytes[end - 1] ^= 1;
     let (_dir, set) = open(&bytes);
     let set = set.expect("a chain");
-    let all = read_all(&set, &OPTIONS);
-    assert!(
-        matches!(all.damage[..], [ref damage] if matches!(damage.kind, DamageKind::MerkleRoot))
-    );
-    assert!(all.txs.iter().all(|row| row.height != 2));
-    let unchecked = read_all(&set, &ReadOptions { detail: Detail::Blocks, ..OPTIONS });
-    assert!(unchecked.damage.is_empty());
+    for detail in [Detail::Blocks, Detail::Txs, Detail::TxIds] {
+        let all = read_all(&set, &ReadOptions { detail, ..OPTIONS });
+        let [damage] = &all.damage[..] else { panic!("{:?}", all.damage) };
+        assert_eq!((damage.height, &damage.reason[..]), (2, "bad-txnmrklroot"), "{damage}");
+        assert_eq!(all.blocks.iter().map(|row| row.height).collect::<Vec<_>>(), [1, 3]);
+        assert!(all.txs.iter().all(|row| row.height != 2));
+    }
+}
+
+#[test]
+fn a_whole_copy_behind_a_partial_one_is_counted() {
+    let (whole, offsets) = some_blocks(3);
+    let third = offsets[2] - 8;
+    let bytes = [&whole[..third + 100], &whole[third..]].concat();
+    let (_dir, set) = open(&bytes);
+    let all = read_all(&set.expect("a chain"), &OPTIONS);
+    assert!(all.damage.is_empty(), "{:?}", all.damage);
+    let places: Vec<u64> = all.blocks.iter().map(|row| row.place.offset).collect();
+    assert_eq!(places, [offsets[0], offsets[1], offsets[2] + 100].map(|offset| offset as u64));
 }
 
 #[test]
@@ -71,7 +85,7 @@ fn a_file_that_is_gone_or_cut_after_the_search() {
     fs::write(&path, &bytes[..offsets[3] + 10]).expect("a file");
     let all = read_all(&set, &OPTIONS);
     assert_eq!((all.blocks.len(), all.damage.len()), (3, 1));
-    assert!(matches!(all.damage[0].kind, DamageKind::Read(_)));
+    assert_eq!(all.damage[0].reason, "unreadable-block");
 }
 
 proptest! {

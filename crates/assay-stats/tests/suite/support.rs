@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
 use assay_forge::{BlockLine, ForgeOptions, Ledger, Recipe, forge};
-use assay_stats::{BlockRow, BlockSet, Damage, Heights, Item, ReadOptions, TxRow, read};
+use assay_stats::{BlockRow, BlockSet, Heights, InvalidBlock, Item, ReadOptions, TxRow, read};
 use assay_wire::Header;
 use tempfile::TempDir;
 
@@ -85,7 +85,7 @@ pub(crate) fn frame(params: &ChainParams, raw: &[u8]) -> Vec<u8> {
 pub(crate) struct All {
     pub(crate) blocks: Vec<BlockRow>,
     pub(crate) txs: Vec<TxRow>,
-    pub(crate) damage: Vec<Damage>,
+    pub(crate) damage: Vec<InvalidBlock>,
 }
 
 pub(crate) fn read_all(set: &BlockSet, options: &ReadOptions) -> All {

@@ -11,8 +11,8 @@ use clap::Args;
 /// chain that `assay run` can measure (`assay run --blocks` calls this) and `assay chain serve`
 /// gives to peers. Blocks stay where they are; nothing in DIR is changed. Checked are magic bytes,
 /// proof of work, that the branch with the most work reaches from the first block to the last
-/// height without a gap, and that every block on it has the transactions of its merkle root;
-/// consensus rules are left to those who are measured. Exit status 2 with file and offset where
+/// height without a gap, and that every block on it has the transactions and witnesses that its
+/// header commits to; consensus rules are left to those who are measured. Exit status 2 with file and offset where
 /// something is missing or damaged. A ledger of unchanged files is kept.
 #[derive(Debug, Args)]
 pub(crate) struct LedgerArguments {

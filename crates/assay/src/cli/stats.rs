@@ -11,9 +11,10 @@ use clap::Args;
 /// Reads Bitcoin Core's `blocks` folder, a forged chain or our own data folder, plain or obfuscated
 /// (xor.dat), blocks in any order, on the branch with the most work; a pruned folder too. Counts
 /// for each range of heights: bytes, weight, transactions, inputs, outputs by kind, `SegWit`
-/// shares, transactions with many inputs. Only proof of work is validated. A forged chain is
-/// compared with its ledger, block by block. Damage is reported with file and offset. Exit status 1
-/// when a block of the chain could not be counted, or a ledger or node disagrees.
+/// shares, transactions with many inputs. Validated are headers, and that transactions and
+/// witnesses are those that a header commits to. A forged chain is compared with its ledger, block by
+/// block. Damage is reported with file and offset. Exit status 1 when a block of the chain could not
+/// be counted, or a ledger or node disagrees.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArguments {
     /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is

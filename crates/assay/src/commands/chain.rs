@@ -1,5 +1,7 @@
 //! `assay chain`.
 
+#[cfg(test)]
+mod layouts;
 mod ledger;
 mod rpc;
 mod serve;

@@ -67,7 +67,7 @@ fn real_blocks_obey_the_rules() {
 
         let mut changed = wids;
         changed[1].0[0] ^= 1;
-        let verdict = reason(check_witnesses(&rules, &block, &changed));
+        let verdict = reason(check_witnesses(rules.segwit, &block, &changed));
         let expected = if case.commits { "bad-witness-merkle-match" } else { "ok" };
         assert_eq!(verdict, expected, "{}", case.file);
 

@@ -8,12 +8,12 @@ use assay_consensus::tx::is_unspendable;
 use assay_store::{BlockFiles, BlockPlace, CoinRef, StreamsWriter, encode_coin_bytes};
 use assay_wire::{Block, BlockHash, Txid};
 
-use super::super::{ShardError, io_failed, unusable};
+use super::super::{ShardError, damaged, io_failed};
 use super::memory::ScatterMemory;
 use super::plan::Shuffle;
 use super::records::{self, CLAIM_BYTES_MAX, OUTPOINT_BYTES, Placing, Spend, outpoint_bytes};
 use super::window::Window;
-use crate::validate::{Fault, read_plain_block};
+use crate::files::{Fault, Refused, read_plain_block};
 
 /// What was found in a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,21 +75,13 @@ fn read(
     files: &BlockFiles,
     (place, hash, height): (&BlockPlace, &BlockHash, u32),
 ) -> Result<(Block, Vec<Txid>), ShardError> {
-    let damaged = |what: String| {
-        let what =
-            format!("offset {}: block {hash} at height {height} is damaged: {what}", place.offset);
-        unusable(files.path_of(place), what)
+    let damaged = |fault| {
+        let refused = Refused { fault, place: *place, damaged: 1 };
+        damaged(files, refused, (*hash, height))
     };
-    let block = read_plain_block(&shuffle.params, files, (place, hash));
-    let block = block.map_err(|fault| match fault {
-        Fault::Read(error) => error.into(),
-        Fault::Changed { found } => damaged(format!("block {found} is there now")),
-        Fault::Parse(error) => damaged(error.to_string()),
-        Fault::Rule(error) => damaged(error.to_string()),
-        Fault::Engine(error) => damaged(error.to_string()),
-    })?;
+    let block = read_plain_block(&shuffle.params, files, (place, hash)).map_err(damaged)?;
     let txids = block.txids(0..block.tx_count());
-    check_merkle_root(block.header(), &txids).map_err(|error| damaged(error.to_string()))?;
+    check_merkle_root(block.header(), &txids).map_err(|error| damaged(Fault::Rule(error)))?;
     Ok((block, txids))
 }
 

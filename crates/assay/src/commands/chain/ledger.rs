@@ -66,7 +66,9 @@ pub(crate) fn make(arguments: &LedgerArguments) -> anyhow::Result<(Ledger, bool)
     )?;
     let blocks = folder_of(&arguments.blocks, &params);
     check_apart(&arguments.blocks, &arguments.out)?;
-    let listing = hex(&listing_sha256(&blocks, &params).map_err(|error| explain(error, &blocks))?);
+    // Of the path that the ledger will name.
+    let real = blocks.canonicalize().unwrap_or_else(|_| blocks.clone());
+    let listing = hex(&listing_sha256(&real, &params).map_err(|error| explain(error, &blocks))?);
     fs::create_dir_all(&arguments.out)
         .with_context(|| format!("cannot make {}", arguments.out.display()))?;
     if let Some(ledger) = kept(arguments, &params, &listing)? {
@@ -127,8 +129,11 @@ fn open(blocks: &Path, params: &Arc<ChainParams>, threads: usize) -> anyhow::Res
     let bar =
         Bar::new("looking for blocks [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}");
     let on_bytes = |done, total| bar.set(done, total);
-    BlockSet::open(blocks, Arc::clone(params), threads, &on_bytes)
-        .map_err(|error| explain(error, blocks))
+    let set = BlockSet::open(blocks, Arc::clone(params), threads, &on_bytes)
+        .map_err(|error| explain(error, blocks))?;
+    drop(bar);
+    source::tell(&set);
+    Ok(set)
 }
 
 /// The ledger that is there, when it is of the same files and up to the same height.
@@ -209,7 +214,7 @@ fn write(
     drop(bar);
     if let Some(damage) = damage {
         bail!(
-            "{damage}; copy that file again, or take the chain up to the block before: --stop-height {}",
+            "{damage}, or take the chain up to the block before: --stop-height {}",
             damage.height.saturating_sub(1)
         );
     }
@@ -289,7 +294,7 @@ impl Counter {
     }
 
     fn block(&mut self, set: &BlockSet, row: &BlockRow, ledger: &mut Ledger) {
-        let Some(place) = set.place_at(row.height) else { return };
+        let place = set.place(&row.place);
         let counts = &row.counts;
         let file = place.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         ledger.blocks.push(BlockLine {
@@ -386,6 +391,6 @@ fn report(ledger: &Ledger, kept: bool, json: bool) -> anyhow::Result<()> {
     ))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     faster_hex::hex_string(bytes)
 }

@@ -1,5 +1,6 @@
 //! `assay chain serve`: the chain of a ledger, given to peers.
 
+use std::error::Error;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -8,9 +9,10 @@ use anyhow::{Context, ensure};
 use assay_engine::{BlockHash, ChainParams};
 use assay_forge::{BlockLine, Ledger};
 use assay_node::{BlockArchive, ServeConfig, serve_blocks};
-use assay_stats::BlockSet;
+use assay_stats::{BlockSet, listing_sha256};
 use serde::Serialize;
 
+use super::ledger;
 use crate::cli::ServeChainArguments;
 use crate::commands::stop_flag;
 use crate::output;
@@ -34,7 +36,7 @@ pub(super) fn run(arguments: &ServeChainArguments) -> anyhow::Result<()> {
         "--p2p {address}: blocks are served on the loopback interface alone, such as 127.0.0.1:{}",
         address.port()
     );
-    let archive = Arc::new(Files { set: open(arguments, &ledger, Arc::clone(&params))? });
+    let archive = Arc::new(open(arguments, &ledger, Arc::clone(&params))?);
     let config = ServeConfig {
         address,
         params: Arc::clone(&params),
@@ -59,11 +61,11 @@ pub(super) fn run(arguments: &ServeChainArguments) -> anyhow::Result<()> {
 }
 
 /// The blocks of a ledger; forged ones lie in the folder of the ledger.
-fn open(
+pub(super) fn open(
     arguments: &ServeChainArguments,
     ledger: &Ledger,
     params: Arc<ChainParams>,
-) -> anyhow::Result<BlockSet> {
+) -> anyhow::Result<Files> {
     let place = |block: &BlockLine| {
         let hash = block.hash.parse::<BlockHash>().ok()?;
         Some((hash, u32::try_from(block.bytes).ok()?))
@@ -78,11 +80,25 @@ fn open(
     }
     let forged = arguments.folder.join("blocks");
     let path = ledger.chain.files.as_ref().map_or(&forged, |files| &files.path);
-    Ok(BlockSet::known(path, params, blocks.into_iter())?)
+    // The ledger was made of whole blocks: they are read once more for this only where the files are not the same.
+    let is_checked = match &ledger.chain.files {
+        Some(files) => files.listing_sha256 == ledger::hex(&listing_sha256(path, &params)?),
+        None => true,
+    };
+    if !is_checked {
+        output::complain(&format!(
+            "{}: the block files have changed since their ledger was made; each block is checked as it is read",
+            path.display()
+        ));
+    }
+    Ok(Files { set: BlockSet::known(path, params, blocks.into_iter())?, is_checked })
 }
 
-struct Files {
+/// What is served.
+pub(super) struct Files {
     set: BlockSet,
+    /// Whether the blocks are known to be whole.
+    is_checked: bool,
 }
 
 impl BlockArchive for Files {
@@ -99,11 +115,15 @@ impl BlockArchive for Files {
     }
 
     fn read(&self, height: u32, raw: &mut Vec<u8>) -> io::Result<()> {
-        read(self.set.read_into(height, raw))
+        if self.is_checked {
+            read(self.set.read_into(height, raw))
+        } else {
+            read(self.set.read_checked(height, raw))
+        }
     }
 }
 
-fn read<T>(found: Option<Result<T, assay_stats::ReadError>>) -> io::Result<T> {
+fn read<T, E: Into<Box<dyn Error + Send + Sync>>>(found: Option<Result<T, E>>) -> io::Result<T> {
     match found {
         Some(read) => read.map_err(io::Error::other),
         None => Err(io::Error::other("there is no block at this height")),

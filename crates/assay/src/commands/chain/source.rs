@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use assay_forge::Ledger;
-use assay_stats::{BlockSet, Damage, HAS_TABLES, WITHOUT_TABLES, detect_chain};
+use assay_stats::{BlockSet, HAS_TABLES, InvalidBlock, WITHOUT_TABLES, detect_chain};
 
 use crate::bar::Bar;
 use crate::output;
@@ -68,27 +68,27 @@ pub(super) fn threads(asked: usize) -> usize {
 }
 
 /// Says what there was besides the chain.
-fn tell(set: &BlockSet) {
+pub(super) fn tell(set: &BlockSet) {
     let found = set.found();
     for stray in found.strays.iter().take(PLACES_SHOWN) {
-        output::complain(&format!("{}: {}", stray.place, stray.kind.describe()));
+        output::complain(&stray.to_string());
     }
     if found.stray_count > PLACES_SHOWN {
         output::complain(&format!("{} such places in all", found.stray_count));
     }
+    if let Some(bad) = &found.bad_header {
+        output::complain(&bad.to_string());
+    }
+    for missing in &found.missing {
+        output::complain(&missing.to_string());
+    }
     if found.unconnected > 0 {
-        let missing: Vec<String> =
-            found.missing.iter().map(|missing| missing.hash.to_string()).collect();
-        output::complain(&format!(
-            "{} blocks do not connect; missing: {}",
-            found.unconnected,
-            missing.join(", ")
-        ));
+        output::complain(&format!("{} blocks do not connect", found.unconnected));
     }
 }
 
 /// Says which blocks could not be counted; `count` is of all of them.
-pub(super) fn tell_damage(damage: &[Damage], count: u64) {
+pub(super) fn tell_damage(damage: &[InvalidBlock], count: u64) {
     for damage in damage {
         output::complain(&format!("not counted: {damage}"));
     }

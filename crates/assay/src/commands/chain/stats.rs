@@ -7,8 +7,8 @@ use anyhow::bail;
 use assay_forge::{BlockLine, Ledger};
 use assay_report::atomic_file;
 use assay_stats::{
-    BlockRow, BlockSet, Counts, Damage, Detail, Heights, Item, ParquetWriter, RangeRow, Ranges,
-    ReadOptions, read,
+    BlockRow, BlockSet, Counts, Detail, Heights, InvalidBlock, Item, ParquetWriter, RangeRow,
+    Ranges, ReadOptions, read,
 };
 use serde::Serialize;
 
@@ -202,7 +202,7 @@ struct Counted {
     ranges: Ranges,
     phases: Vec<PhaseRow>,
     check: Option<Check>,
-    damage: Vec<Damage>,
+    damage: Vec<InvalidBlock>,
     damage_count: u64,
 }
 

@@ -301,22 +301,13 @@ fn missing(scan: &ScanReport) -> Vec<Missing> {
     if scan.unconnected == 0 {
         return Vec::new();
     }
-    let missing = |gap: &MissingBlock| {
-        let MissingBlock { hash, child, child_place } = gap;
-        Missing {
-            hash: hash.to_string(),
-            child: child.to_string(),
-            child_place: Place::new(child_place),
-            text: format!("missing block {hash}, the parent of {child} ({child_place})"),
-        }
+    let missing = |gap: &MissingBlock| Missing {
+        hash: gap.hash.to_string(),
+        child: gap.child.to_string(),
+        child_place: Place::new(&gap.child_place),
+        text: gap.to_string(),
     };
     scan.missing.iter().map(missing).collect()
-}
-
-/// Bytes that belong to no block.
-fn stray_line(stray: &assay_engine::Stray) -> String {
-    let (bytes, kind) = (stray.place.bytes, stray.kind.describe());
-    format!("{}: {bytes} bytes of {kind}", stray.place)
 }
 
 impl Scan {
@@ -324,7 +315,7 @@ impl Scan {
         let stray = |stray: &assay_engine::Stray| Stray {
             place: Place::new(&stray.place),
             kind: stray.kind.describe(),
-            text: stray_line(stray),
+            text: stray.to_string(),
         };
         Self {
             files: scan.files,
@@ -372,7 +363,7 @@ pub(super) fn scan_lines(scan: &ScanReport, strays_shown: usize) -> String {
         let _ = writeln!(text, "{} blocks do not connect for that", scan.unconnected);
     }
     for stray in scan.strays.iter().take(strays_shown) {
-        let _ = writeln!(text, "{}", stray_line(stray));
+        let _ = writeln!(text, "{stray}");
     }
     if let Some(more @ 1..) = scan.stray_count.checked_sub(strays_shown) {
         let _ = writeln!(text, "and {more} more such places");

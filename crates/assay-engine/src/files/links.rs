@@ -2,6 +2,7 @@
 
 use assay_consensus::pow::block_work;
 use assay_consensus::uint256::U256;
+use assay_store::BlockPlace;
 use assay_wire::{BlockHash, Header};
 
 use super::headers::Entry;
@@ -10,10 +11,19 @@ use super::headers::Entry;
 pub(crate) type Index = u32;
 
 /// The parent is in no file.
-pub(super) const NONE: Index = Index::MAX;
-pub(super) const GENESIS: Index = Index::MAX - 1;
+pub(crate) const NONE: Index = Index::MAX;
+pub(crate) const GENESIS: Index = Index::MAX - 1;
 /// Not a block of its own: a copy of an earlier entry, or of the genesis block.
 const COPY: Index = Index::MAX - 2;
+
+/// A block that others build on and that is in no file.
+#[derive(Clone, Debug)]
+pub(crate) struct Gap<'e> {
+    pub(crate) hash: BlockHash,
+    /// One that builds on it, and all its copies.
+    pub(crate) child: &'e Entry,
+    pub(crate) places: Vec<BlockPlace>,
+}
 
 /// The entries, with their parents, the order in which they connect, and the work of their branches.
 pub(crate) struct Links<'a> {
@@ -21,7 +31,7 @@ pub(crate) struct Links<'a> {
     /// All entries but those of the genesis block, ordered by hash and then by place: copies lie side by side.
     by_hash: Vec<Index>,
     genesis: BlockHash,
-    pub(super) genesis_work: U256,
+    pub(crate) genesis_work: U256,
     parents: Vec<Index>,
     /// Blocks that connect to genesis, parents before children, in the order in which a node that reads the files accepts
     /// them: of branches with equal work the one whose tip comes first is taken (Core's `nSequenceId`).
@@ -29,8 +39,13 @@ pub(crate) struct Links<'a> {
     /// Work of the branch up to an entry; zero for one that does not connect.
     works: Vec<U256>,
     /// Records of the genesis block.
-    pub(super) genesis_copies: usize,
+    pub(crate) genesis_copies: usize,
+    /// Whether blocks whose parents are in no file connect as well.
+    has_loose_roots: bool,
 }
+
+/// Missing blocks that are named; where more are missing, that is no help.
+const GAPS_MAX: usize = 8;
 
 impl<'a> Links<'a> {
     pub(crate) fn new(entries: &'a [Entry], genesis: &Header, genesis_hash: BlockHash) -> Self {
@@ -47,6 +62,7 @@ impl<'a> Links<'a> {
             parents: vec![COPY; entries.len()],
             order: Vec::new(),
             works: vec![U256::ZERO; entries.len()],
+            has_loose_roots: false,
         };
         for place in 0..links.by_hash.len() {
             let index = links.by_hash[place];
@@ -57,6 +73,14 @@ impl<'a> Links<'a> {
         }
         links.connect();
         links
+    }
+
+    /// Connects every block: those that lack a parent begin a piece of the chain, as the lowest blocks of a pruned node do.
+    pub(crate) fn with_loose_roots(mut self) -> Self {
+        self.has_loose_roots = true;
+        self.order.clear();
+        self.connect();
+        self
     }
 
     /// Fills in order and work, as Core accepts blocks while it reads files: a block whose parent has not come yet waits
@@ -76,7 +100,8 @@ impl<'a> Links<'a> {
         let mut done = 0;
         for index in 0..count as Index {
             let parent = self.parents[index as usize];
-            let is_ready = parent == GENESIS || parent < COPY && self.is_connected(parent);
+            let is_root = parent == GENESIS || parent == NONE && self.has_loose_roots;
+            let is_ready = is_root || parent < COPY && self.is_connected(parent);
             if !is_ready {
                 continue;
             }
@@ -96,6 +121,7 @@ impl<'a> Links<'a> {
     fn accept(&mut self, index: Index) {
         let below = match self.parents[index as usize] {
             GENESIS => self.genesis_work,
+            NONE => U256::ZERO,
             parent => self.works[parent as usize],
         };
         self.works[index as usize] = below.wrapping_add(block_work(self.entry(index).bits));
@@ -107,7 +133,7 @@ impl<'a> Links<'a> {
     }
 
     /// The entry of a block, the first of its copies; [`GENESIS`] or [`NONE`].
-    pub(super) fn find(&self, hash: &BlockHash) -> Index {
+    pub(crate) fn find(&self, hash: &BlockHash) -> Index {
         if *hash == self.genesis {
             return GENESIS;
         }
@@ -126,31 +152,31 @@ impl<'a> Links<'a> {
             .take_while(move |entry| entry.hash == hash)
     }
 
-    pub(super) fn is_connected(&self, index: Index) -> bool {
+    pub(crate) fn is_connected(&self, index: Index) -> bool {
         self.works[index as usize] != U256::ZERO
     }
 
-    pub(super) fn work(&self, index: Index) -> U256 {
+    pub(crate) fn work(&self, index: Index) -> U256 {
         if index == GENESIS { self.genesis_work } else { self.works[index as usize] }
     }
 
-    pub(super) fn parent(&self, index: Index) -> Index {
+    pub(crate) fn parent(&self, index: Index) -> Index {
         self.parents[index as usize]
     }
 
     /// Blocks that connect to genesis, parents before children.
-    pub(super) fn order(&self) -> &[Index] {
+    pub(crate) fn order(&self) -> &[Index] {
         &self.order
     }
 
     /// Every block once, in the order of the files.
-    pub(super) fn blocks(&self) -> impl Iterator<Item = Index> + '_ {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Index> + '_ {
         let is_block = |index: &Index| self.parents[*index as usize] != COPY;
         (0..self.entries.len() as Index).filter(is_block)
     }
 
     /// The entries from height 1 up to `tip`.
-    pub(super) fn branch(&self, tip: Index) -> Vec<Index> {
+    pub(crate) fn branch(&self, tip: Index) -> Vec<Index> {
         let mut branch = Vec::new();
         let mut at = tip;
         while at < COPY {
@@ -161,7 +187,24 @@ impl<'a> Links<'a> {
         branch
     }
 
-    pub(super) fn entries(&self) -> usize {
+    /// The first blocks of the files whose parents are in none, one for each of these parents; without `roots`.
+    pub(crate) fn gaps(&'a self, roots: &[Index]) -> Vec<Gap<'a>> {
+        let mut gaps: Vec<Gap<'_>> = Vec::new();
+        for index in self.blocks() {
+            let child = self.entry(index);
+            let is_loose = self.parents[index as usize] == NONE && !roots.contains(&index);
+            if is_loose && !gaps.iter().any(|gap| gap.hash == child.prev) {
+                let places = self.copies(index).map(|entry| entry.place).collect();
+                gaps.push(Gap { hash: child.prev, child, places });
+            }
+            if gaps.len() == GAPS_MAX {
+                break;
+            }
+        }
+        gaps
+    }
+
+    pub(crate) fn entries(&self) -> usize {
         self.entries.len()
     }
 }

@@ -53,12 +53,12 @@ pub(crate) struct Chain<'e> {
     /// From height 0 on.
     median_times: Vec<u32>,
     /// From height 1 on: whether the block may have to be taken back for a branch with more work that does not hold it.
-    pub(super) rivals: Vec<bool>,
+    pub(crate) rivals: Vec<bool>,
 }
 
 impl<'e> Chain<'e> {
     /// A chain of the genesis block alone.
-    pub(super) fn new(genesis: &Header, hash: BlockHash, links: &'e Links<'e>) -> Self {
+    pub(crate) fn new(genesis: &Header, hash: BlockHash, links: &'e Links<'e>) -> Self {
         Self {
             genesis: HeaderFacts { hash, time: genesis.time, bits: genesis.bits },
             links,
@@ -84,7 +84,7 @@ impl<'e> Chain<'e> {
     }
 
     /// The branch from height 1 on.
-    pub(super) fn branch(&self) -> &[Index] {
+    pub(crate) fn branch(&self) -> &[Index] {
         &self.branch
     }
 
@@ -114,7 +114,7 @@ impl<'e> Chain<'e> {
     }
 
     /// Adds a header when it obeys the rules in its place.
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         params: &ChainParams,
         index: Index,

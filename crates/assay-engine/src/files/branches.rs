@@ -8,7 +8,7 @@ use assay_consensus::uint256::U256;
 use assay_wire::{BlockHash, Header};
 
 use super::headers::{Chain, Entry};
-use super::links::{GENESIS, Index, Links, NONE};
+use super::links::{GENESIS, Gap, Index, Links, NONE};
 
 /// A header on the branch with the most work that breaks a rule.
 #[derive(Clone, Debug)]
@@ -16,14 +16,6 @@ pub(crate) struct BadHeader<'e> {
     pub(crate) entry: &'e Entry,
     pub(crate) height: u32,
     pub(crate) error: HeaderError,
-}
-
-/// A block that others build on and that is in no file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gap<'e> {
-    pub(crate) hash: BlockHash,
-    /// One that builds on it.
-    pub(crate) child: &'e Entry,
 }
 
 /// All branches, and what has been found wrong with them so far.
@@ -54,9 +46,6 @@ pub(crate) struct Census<'e> {
     pub(crate) gaps: Vec<Gap<'e>>,
 }
 
-/// Missing blocks that are named; where more are missing, that is no help.
-const GAPS_MAX: usize = 8;
-
 impl<'e> Branches<'e> {
     pub(crate) fn new(
         params: &'e ChainParams,
@@ -66,6 +55,10 @@ impl<'e> Branches<'e> {
     ) -> Self {
         let (bad, failed) = (HashSet::new(), HashSet::new());
         Self { params, genesis, links, now_s, bad, failed, bad_headers: Vec::new() }
+    }
+
+    pub(crate) fn params(&self) -> &'e ChainParams {
+        self.params
     }
 
     /// The headers that break a rule, as far as choosing came across them.
@@ -209,18 +202,8 @@ impl<'e> Branches<'e> {
             stale_blocks: sound().count() - chain.branch().len(),
             stale_tips: sound().filter(is_stale_tip).count(),
             unconnected: blocks - self.links.order().len(),
-            gaps: self.gaps(),
+            gaps: self.links.gaps(&[]),
         }
-    }
-
-    /// The first entries of the files whose parents are in none.
-    fn gaps(&self) -> Vec<Gap<'e>> {
-        let is_loose = |index: &Index| self.links.parent(*index) == NONE;
-        let gap = |index: Index| {
-            let child = self.links.entry(index);
-            Gap { hash: child.prev, child }
-        };
-        self.links.blocks().filter(is_loose).take(GAPS_MAX).map(gap).collect()
     }
 }
 
@@ -351,6 +334,27 @@ mod tests {
             assert_eq!((census.unconnected, census.stale_blocks), (0, 0));
             assert!(!chain.has_rival(3), "a branch with a bad header is never taken");
         });
+    }
+
+    #[test]
+    fn pieces_without_genesis_connect_where_that_is_asked_for() {
+        let params = ChainParams::by_name("regtest").unwrap();
+        let genesis = Block::parse(params.genesis_block(), params.encoding).unwrap();
+        let blocks = [
+            entry(20, hash(19), 1),
+            entry(5, hash(4), 3),
+            entry(4, hash(3), 2),
+            entry(5, hash(4), 3),
+            entry(6, hash(4), 3),
+        ];
+        let links = Links::new(&blocks, genesis.header(), params.genesis_hash);
+        assert!(links.order().is_empty());
+        let links = links.with_loose_roots();
+        assert_eq!(links.order(), [0, 2, 1, 4]);
+        assert!(links.work(1) == links.work(4) && links.work(1) > links.work(0));
+        assert_eq!(links.branch(1), [2, 1]);
+        let gaps: Vec<u8> = links.gaps(&[2]).iter().map(|gap| gap.hash.0[0]).collect();
+        assert_eq!(gaps, [19], "a root lacks nothing");
     }
 
     #[test]

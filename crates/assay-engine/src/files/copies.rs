@@ -1,0 +1,216 @@
+//! Reading a block: of several copies the first one that is whole.
+
+use assay_consensus::block::{self, BlockError};
+use assay_consensus::params::ChainParams;
+use assay_store::{BlockFiles, BlockFilesError, BlockPlace};
+use assay_wire::{Block, BlockHash, ParseError, Txid, Wtxid};
+
+use super::{FilePlace, InvalidBlock};
+use crate::error::EngineError;
+use crate::prepared::Prepared;
+
+/// Why a block of the chain cannot be connected.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// It could not be read.
+    Read(BlockFilesError),
+    /// What lies there does not begin with a block.
+    Parse(ParseError),
+    /// What lies there is another block than at the time of the scan.
+    Changed { found: BlockHash },
+    /// It breaks a rule.
+    Rule(BlockError),
+    /// Coins could not be moved, for no fault of the block.
+    Engine(EngineError),
+}
+
+impl Fault {
+    /// Whether other bytes with the same header may be valid.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Read(_) | Self::Parse(_) | Self::Changed { .. } => true,
+            Self::Rule(error) => error.is_mutation(),
+            Self::Engine(_) => false,
+        }
+    }
+
+    /// The fault of a copy that breaks a rule. The solution of a signet block is checked before its merkle root, as in Core: where
+    /// that is wrong too, the copy is damaged.
+    pub(crate) fn judged(params: &ChainParams, prepared: &Prepared, error: BlockError) -> Self {
+        let is_open = !error.is_mutation() && params.signet_challenge.is_some();
+        let (header, txids) = (prepared.block.header(), &prepared.txids);
+        let damage = if is_open { block::check_merkle_root(header, txids).err() } else { None };
+        Self::Rule(damage.unwrap_or(error))
+    }
+
+    /// Reject reason and evidence; `bytes` is the length of the record.
+    fn describe(&self, bytes: u32) -> (String, String) {
+        let unreadable = |debug: String| ("unreadable-block".to_owned(), debug);
+        match self {
+            Self::Read(error) => unreadable(error.to_string()),
+            Self::Engine(error) => unreadable(error.to_string()),
+            Self::Rule(error) => rule(error),
+            Self::Parse(error) => {
+                unreadable(format!("its record of {bytes} bytes does not hold a block: {error}"))
+            }
+            Self::Changed { found } => {
+                unreadable(format!("the file has changed: block {found} is there now"))
+            }
+        }
+    }
+}
+
+/// Reject reason and evidence.
+pub(crate) fn rule(error: &BlockError) -> (String, String) {
+    let (reason, debug) = (error.reject_reason(), error.debug_message());
+    // What Core says is for comparing; our own words have the evidence.
+    let debug = if debug.is_empty() { error.to_string() } else { format!("{debug}: {error}") };
+    (reason.into_owned(), debug)
+}
+
+/// A block that cannot be connected.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) fault: Fault,
+    /// The copy that was judged, or the first of several damaged ones.
+    pub(crate) place: BlockPlace,
+    /// Damaged copies.
+    pub(crate) damaged: usize,
+}
+
+impl Refused {
+    /// What users read of it.
+    pub(crate) fn report(
+        &self,
+        files: &BlockFiles,
+        (hash, height): (BlockHash, u32),
+    ) -> InvalidBlock {
+        let (reason, mut debug) = self.fault.describe(self.place.size);
+        if let Some(others @ 1..) = self.damaged.checked_sub(1) {
+            debug = format!("{debug}; {others} other copies are damaged too");
+        }
+        let (place, is_damaged) = (FilePlace::new(files, &self.place), self.fault.is_damage());
+        InvalidBlock { hash, height, reason, debug, place, is_damaged }
+    }
+}
+
+/// Takes the first copy that is whole. A copy whose bytes are not those that the header commits to says nothing of the
+/// block, in Core neither (`BLOCK_MUTATED`); a whole one that breaks a rule settles it.
+pub(crate) fn first_whole<T>(
+    copies: impl Iterator<Item = BlockPlace>,
+    mut read: impl FnMut(BlockPlace) -> Result<T, Fault>,
+) -> Result<T, Refused> {
+    let mut first: Option<Refused> = None;
+    for place in copies {
+        let fault = match read(place) {
+            Ok(whole) => return Ok(whole),
+            Err(fault) => fault,
+        };
+        let damaged = first.as_ref().map_or(0, |first| first.damaged) + 1;
+        if !fault.is_damage() {
+            return Err(Refused { fault, place, damaged: 0 });
+        }
+        match &mut first {
+            // A file that cannot be read is no verdict on a block.
+            Some(first) if matches!(fault, Fault::Read(_)) => first.fault = fault,
+            Some(first) => first.damaged = damaged,
+            None => first = Some(Refused { fault, place, damaged }),
+        }
+    }
+    Err(first.expect("a block of the chain has a copy at least"))
+}
+
+/// Reads one copy of a block. Bytes that follow the block in its record are left out, as Core does
+/// (`validation.cpp`, `LoadExternalBlockFile`; `node/blockstorage.cpp`, `ReadBlock`).
+pub(crate) fn read_block(
+    params: &ChainParams,
+    files: &BlockFiles,
+    (place, expected): (&BlockPlace, &BlockHash),
+) -> Result<Prepared, Fault> {
+    read_plain_block(params, files, (place, expected)).map(|block| Prepared::new(block, *expected))
+}
+
+/// Reads and parses a block, which must be the one that is expected; its transactions may still be others.
+pub(crate) fn read_plain_block(
+    params: &ChainParams,
+    files: &BlockFiles,
+    (place, expected): (&BlockPlace, &BlockHash),
+) -> Result<Block, Fault> {
+    let raw = files.read(place).map_err(Fault::Read)?;
+    let record_bytes = raw.len();
+    let mut block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
+    if block.bytes().len() < record_bytes {
+        // What follows the block must not stay in memory as long as the block does.
+        let bytes = block.bytes().to_vec();
+        block = Block::parse(bytes, params.encoding).map_err(Fault::Parse)?;
+    }
+    expect(block, expected)
+}
+
+fn expect(block: Block, expected: &BlockHash) -> Result<Block, Fault> {
+    let found = block.hash();
+    if found == *expected { Ok(block) } else { Err(Fault::Changed { found }) }
+}
+
+/// A block with a transaction or more, all of which, with their witnesses, are those that its header commits to. No other rule has
+/// been checked.
+#[derive(Debug)]
+pub struct WholeBlock {
+    /// The block.
+    pub block: Block,
+    /// One for each transaction.
+    pub txids: Vec<Txid>,
+    /// The copy that was read; its record may be longer than the block.
+    pub place: BlockPlace,
+}
+
+/// Reads the first whole copy of the block with this hash, at this height where that is known: without it witnesses are not
+/// checked. `buffer` is for the raw block, which has it in the end.
+///
+/// # Errors
+/// When no copy is whole, or the block has no transaction.
+///
+/// # Panics
+/// When there is no copy at all.
+pub fn read_copies(
+    params: &ChainParams,
+    files: &BlockFiles,
+    (hash, height): (&BlockHash, Option<u32>),
+    copies: impl Iterator<Item = BlockPlace>,
+    mut buffer: Vec<u8>,
+) -> Result<WholeBlock, Box<InvalidBlock>> {
+    let read = |place: BlockPlace| {
+        let mut raw = std::mem::take(&mut buffer);
+        files.read_into(&place, &mut raw).map_err(Fault::Read)?;
+        let block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
+        let block = expect(block, hash)?;
+        let txids = block.txids(0..block.tx_count());
+        check_commitments(params, height, &block, &txids).map_err(Fault::Rule)?;
+        if txids.is_empty() {
+            // The header commits to none: no copy has any.
+            block::check_shape(params, &block).map_err(Fault::Rule)?;
+        }
+        Ok(WholeBlock { block, txids, place })
+    };
+    first_whole(copies, read)
+        .map_err(|refused| Box::new(refused.report(files, (*hash, height.unwrap_or_default()))))
+}
+
+/// Checks that the bytes of a block are those that its header commits to.
+fn check_commitments(
+    params: &ChainParams,
+    height: Option<u32>,
+    block: &Block,
+    txids: &[Txid],
+) -> Result<(), BlockError> {
+    block::check_merkle_root(block.header(), txids)?;
+    // Without a coinbase the block breaks a rule, whatever its witnesses are.
+    let Some(height) = height.filter(|_| block.txs().next().is_some_and(|tx| tx.is_coinbase()))
+    else {
+        return Ok(());
+    };
+    let has_witness = block.txs().any(|tx| tx.has_witness());
+    let wtxids: Vec<Wtxid> =
+        if has_witness { block.wtxids(0..block.tx_count(), txids) } else { Vec::new() };
+    block::check_witnesses(params.segwit_active(height), block, &wtxids)
+}

@@ -1,0 +1,117 @@
+//! Where things are in block files, and how they are reported: the same words for all that read such files.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use assay_store::{BlockFiles, BlockPlace, StrayBytes, StrayKind};
+use assay_wire::BlockHash;
+
+/// Where something is in the block files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePlace {
+    /// The file.
+    pub path: PathBuf,
+    /// Offset of the raw block or of the bytes in question.
+    pub offset: u64,
+    /// How many bytes.
+    pub bytes: u64,
+}
+
+/// Bytes of a block file that belong to no block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stray {
+    /// Where they are.
+    pub place: FilePlace,
+    /// What they look like.
+    pub kind: StrayKind,
+}
+
+/// A block that others build on and that is in no file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingBlock {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height, where the coinbase of the block above holds its own (BIP34).
+    pub height: Option<u32>,
+    /// A block that builds on it.
+    pub child: BlockHash,
+    /// Where the child is.
+    pub child_place: FilePlace,
+}
+
+/// A block that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InvalidBlock {
+    /// Its hash.
+    pub hash: BlockHash,
+    /// Its height.
+    pub height: u32,
+    /// The reference node's reject reason, or `unreadable-block` for bytes that are not the block that was found.
+    pub reason: String,
+    /// Where and why, human-readable.
+    pub debug: String,
+    /// Where it is.
+    pub place: FilePlace,
+    /// Whether the bytes are not those that its header commits to, in any copy: the block itself may be valid.
+    pub is_damaged: bool,
+}
+
+impl FilePlace {
+    /// The place of a record among the files.
+    ///
+    /// # Panics
+    /// When it is of other files.
+    pub fn new(files: &BlockFiles, place: &BlockPlace) -> Self {
+        let path = files.path_of(place).to_path_buf();
+        Self { path, offset: place.offset, bytes: u64::from(place.size) }
+    }
+}
+
+impl fmt::Display for FilePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "file {} offset {}", self.path.display(), self.offset)
+    }
+}
+
+impl std::error::Error for InvalidBlock {}
+
+impl Stray {
+    pub(crate) fn new(files: &BlockFiles, stray: &StrayBytes) -> Self {
+        let StrayBytes { file, offset, bytes, kind } = *stray;
+        let path = files.files()[file as usize].path.clone();
+        Self { place: FilePlace { path, offset, bytes }, kind }
+    }
+}
+
+impl fmt::Display for Stray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} bytes of {}", self.place, self.place.bytes, self.kind.describe())
+    }
+}
+
+impl fmt::Display for MissingBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "missing block {}", self.hash)?;
+        if let Some(height) = self.height {
+            write!(f, " at height {height}")?;
+        }
+        write!(
+            f,
+            ", the parent of {} ({}); add the file that holds it",
+            self.child, self.child_place
+        )
+    }
+}
+
+impl fmt::Display for InvalidBlock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { hash, height, reason, debug, place, is_damaged } = self;
+        let what = if *is_damaged { "damaged" } else { "invalid" };
+        write!(f, "{what} block {hash} at height {height}: {reason}: {debug} ({place})")?;
+        if *is_damaged {
+            f.write_str("; copy that file again, or have its node download the block again")
+        } else {
+            Ok(())
+        }
+    }
+}
