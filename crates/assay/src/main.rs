@@ -37,8 +37,12 @@ fn main() -> ExitCode {
     if let Command::Bitcoind(arguments) = cli.command {
         return bitcoind::run(arguments.arguments);
     }
-    let is_node = matches!(cli.command, Command::Node(_));
-    let scratch = if is_node { Ok(None) } else { signals::watch() };
+    let scratch = match &cli.command {
+        Command::Node(_) => Ok(None),
+        Command::Validate(arguments) => signals::watch(arguments.datadir.is_none()),
+        Command::Run(_) | Command::Bench(_) | Command::Pr(_) => signals::watch(true),
+        _ => signals::watch(false),
+    };
     let outcome = scratch.and_then(|scratch| {
         let outcome = execute(cli.command);
         drop(scratch);

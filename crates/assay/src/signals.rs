@@ -33,10 +33,11 @@ static IS_SAVING: AtomicBool = AtomicBool::new(false);
 /// Exit status by the first signal; 0 before it.
 static STATUS: AtomicU8 = AtomicU8::new(0);
 
-/// Watches for signals from now on; temporary files go to a folder that is removed when this is dropped, or by a signal.
-pub(crate) fn watch() -> anyhow::Result<Option<Temporary>> {
+/// Watches for signals from now on. With `has_scratch` all temporary files go to a folder that is removed when this is dropped, or
+/// by a signal; a command that makes none has no folder, which it would leave when it is killed.
+pub(crate) fn watch(has_scratch: bool) -> anyhow::Result<Option<Temporary>> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).context("cannot watch for signals")?;
-    let scratch = scratch();
+    let scratch = has_scratch.then(scratch).flatten();
     let wait = move || {
         let Some(signal) = signals.forever().next() else { return };
         let status = 128 + u8::try_from(signal).unwrap_or_default();
