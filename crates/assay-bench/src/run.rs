@@ -95,6 +95,11 @@ pub fn run(
         }
         let row = match measure(benchmark, options.extent, results.rounds, watch) {
             Ok(row) => row,
+            // Ctrl-C ends peer processes as well: they have not failed.
+            Err(_) if watch.is_stopped() => {
+                results.is_complete = false;
+                break;
+            }
             Err(error) => {
                 fail(&mut results, &benchmark.name, &error, watch);
                 continue;

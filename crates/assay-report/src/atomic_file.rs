@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::Temporary;
+
 /// A file or folder that could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
@@ -24,17 +26,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let fail = |source| WriteError { path: path.to_owned(), source };
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
-    let part = path.with_file_name(name);
-    let written = File::create(&part).and_then(|mut file| {
-        file.write_all(bytes)?;
-        file.sync_all()
-    });
-    if let Err(error) = written.and_then(|()| fs::rename(&part, path)) {
-        // The error that matters is the first one; a leftover part file is overwritten next time.
-        let _ = fs::remove_file(&part);
-        return Err(fail(error));
-    }
-    Ok(())
+    let create = |path: &Path| File::create(path);
+    let (part, mut file) = Temporary::file(path.with_file_name(name), create).map_err(fail)?;
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::rename(part.path(), path))
+        .map_err(fail)
 }
 
 /// Creates a folder and everything above it.

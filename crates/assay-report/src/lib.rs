@@ -29,6 +29,7 @@ mod results_file;
 pub mod stats;
 mod style;
 mod table;
+mod temporary;
 
 pub use chart::{
     Band, BarChart, Bars, Chart, LaneChart, LaneGroup, Line, LineChart, Look, RatioBar, RatioChart,
@@ -38,3 +39,4 @@ pub use finding::{Finding, Question};
 pub use page::{Figure, Front, Page, Section};
 pub use results_file::{LoadError, ResultsFile};
 pub use table::Table;
+pub use temporary::{Temporary, remove_all};

@@ -72,7 +72,7 @@ pub(crate) const VERSION: &str = if cfg!(feature = "slowed") {
 /// Assay forges Bitcoin-family chains, validates them with its own engine, feeds them to any node,
 /// measures from outside and reports. Data goes to standard output, everything else to standard
 /// error. Exit status: 0 success, 1 negative result (an invalid run, an invalid block, data lost by
-/// a kill), 2 wrong usage or failure.
+/// a kill), 2 wrong usage or failure, 130 after Ctrl-C, 143 after SIGTERM (a node: 0).
 #[derive(Debug, Parser)]
 #[command(name = "assay", version = VERSION, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
@@ -620,7 +620,7 @@ pub(crate) struct VerifyDataArguments {
 ///
 /// Exit status: 0 the branch with the most work is valid, 1 a block of it is invalid, damaged or
 /// missing, even if another branch is valid (the report then gives its tip), 2 wrong usage or
-/// failure, 130 interrupted.
+/// failure, 130 or 143 interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct ValidateArguments {
     /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is

@@ -5,6 +5,7 @@ mod bitcoind;
 mod cli;
 mod commands;
 mod output;
+mod signals;
 
 use std::process::ExitCode;
 
@@ -33,14 +34,42 @@ fn main() -> ExitCode {
         output::complain(&format!("assay: {unknown}"));
         return ExitCode::from(2);
     }
-    let outcome = match cli.command {
+    if let Command::Bitcoind(arguments) = cli.command {
+        return bitcoind::run(arguments.arguments);
+    }
+    let scratch = match &cli.command {
+        Command::Node(_) => Ok(None),
+        Command::Validate(arguments) => signals::watch(arguments.datadir.is_none()),
+        Command::Run(_) | Command::Bench(_) | Command::Pr(_) => signals::watch(true),
+        _ => signals::watch(false),
+    };
+    let outcome = scratch.and_then(|scratch| {
+        let outcome = execute(cli.command);
+        drop(scratch);
+        outcome
+    });
+    let (status, error) = match outcome {
+        Ok(Outcome::Good) => (0, None),
+        Ok(Outcome::Negative) => (1, None),
+        Ok(Outcome::Interrupted) => (130, None),
+        Err(error) if output::is_broken_pipe(&error) => (0, None),
+        Err(error) => (2, Some(error)),
+    };
+    if let Some(error) = error {
+        output::complain(&format!("assay: {}", output::explain(&error)));
+    }
+    ExitCode::from(signals::status().unwrap_or(status))
+}
+
+fn execute(command: Command) -> anyhow::Result<Outcome> {
+    match command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Crash(arguments) => commands::crash::run(&arguments),
         Command::Plan(arguments) => commands::plan::run(arguments),
         Command::Chain(arguments) => commands::chain::run(arguments),
         Command::Electrum(arguments) => commands::electrum::run(&arguments),
         Command::Node(arguments) => commands::node::run(*arguments),
-        Command::Bitcoind(arguments) => return bitcoind::run(arguments.arguments),
+        Command::Bitcoind(_) => unreachable!("it has run"),
         Command::Top(arguments) => commands::top::run(&arguments),
         Command::Index(arguments) => commands::index::run(&arguments),
         Command::Validate(arguments) => commands::validate::run(&arguments),
@@ -60,15 +89,5 @@ fn main() -> ExitCode {
         Command::Pr(arguments) => commands::pr::run(&arguments),
         Command::Completions(arguments) => commands::completions::completions(&arguments),
         Command::Man(arguments) => commands::completions::man(&arguments),
-    };
-    match outcome {
-        Ok(Outcome::Good) => ExitCode::SUCCESS,
-        Ok(Outcome::Negative) => ExitCode::from(1),
-        Ok(Outcome::Interrupted) => ExitCode::from(130),
-        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            output::complain(&format!("assay: {}", output::explain(&error)));
-            ExitCode::from(2)
-        }
     }
 }

@@ -3,6 +3,7 @@
 pub mod bounded;
 pub(crate) mod child;
 pub mod cores;
+mod descendants;
 pub(crate) mod leftover;
 pub(crate) mod rpc;
 pub(crate) mod sample;
@@ -26,6 +27,7 @@ use self::rpc::{Client, RpcError};
 use crate::electrum;
 
 pub use self::child::Usage;
+pub use self::descendants::kill_descendants;
 
 /// Longest wait for the first RPC answer.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);

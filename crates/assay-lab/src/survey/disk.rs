@@ -1,10 +1,11 @@
 //! A short measurement of the disk: written, synced, read back, and small writes that wait for the disk.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use assay_report::Temporary;
 use assay_report::stats::random::SplitMix64;
 use assay_report::stats::ratio::Summary;
 use serde::Serialize;
@@ -70,16 +71,6 @@ pub struct DiskSpeed {
     pub fsyncs: usize,
 }
 
-/// Removes its file.
-struct Temporary(PathBuf);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // If it cannot be removed, there is nobody to tell.
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 /// Measures the disk under `dir` with a file that is removed again.
 pub(super) fn measure(
     dir: &Path,
@@ -96,9 +87,9 @@ pub(super) fn measure(
     let fail = |source| DiskError::File { path: path.clone(), source };
     let mut options = OpenOptions::new();
     // A file that is there already belongs to somebody else.
-    let file = options.read(true).write(true).create_new(true).open(&path).map_err(fail)?;
-    let _removed_at_the_end = Temporary(path.clone());
-    work(file, &path, limits, steps).map_err(fail)
+    options.read(true).write(true).create_new(true);
+    let (file, opened) = Temporary::file(path.clone(), |path| options.open(path)).map_err(fail)?;
+    work(opened, file.path(), limits, steps).map_err(fail)
 }
 
 fn work(
@@ -213,7 +204,11 @@ mod tests {
             Err(DiskError::Full { .. }) => eprintln!("skipped: the disk is full"),
             Err(error) => panic!("{error}"),
         }
-        assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 0, "nothing is left");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).expect("readable").count(),
+            0,
+            "nothing is left"
+        );
         let missing = folder.path().join("missing");
         let missing = measure(&missing, &limits, &mut Steps::new(&|_| ())).expect_err("no folder");
         assert!(missing.to_string().contains("missing"), "{missing}");

@@ -103,7 +103,7 @@ pub(crate) struct ShardPlanArguments {
 /// an interruption. Then the results are merged.
 ///
 /// Exit status: 0 passed, 1 a block does not pass or the sums differ, 2 it could not be judged:
-/// try again, perhaps elsewhere; 130 interrupted.
+/// try again, perhaps elsewhere; 130 or 143 interrupted.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct ShardRunArguments {

@@ -20,7 +20,7 @@ use clap::Args;
 /// matched in memory, and all other outputs and inputs, by partition. WORK takes up to four times the
 /// room of the blocks after the second step; remove it when the third is done.
 ///
-/// Exit status: 0 all ranges are there, 2 a range is missing; 130 interrupted.
+/// Exit status: 0 all ranges are there, 2 a range is missing; 130 or 143 interrupted.
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ShardScatterArguments {
@@ -55,7 +55,7 @@ pub(crate) struct ShardScatterArguments {
 ///
 /// Exit status: 0 every input has its coin; 1 an input spends a coin that does not exist, or is spent
 /// before: the chain is invalid, and `assay validate` gives the verdict; 2 a partition is missing;
-/// 130 interrupted.
+/// 130 or 143 interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct ShardJoinArguments {
     /// Folder of `assay shard scatter`.
@@ -70,7 +70,7 @@ pub(crate) struct ShardJoinArguments {
 /// `assay shard join` must have done all partitions. Writes a file of spent coins for each range of
 /// blocks, and the coins left over as utxo.dat: what `assay shard plan --spent` takes.
 ///
-/// Exit status: 0 all files are there, 2 a file is missing; 130 interrupted.
+/// Exit status: 0 all files are there, 2 a file is missing; 130 or 143 interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct ShardGatherArguments {
     /// Folder of `assay shard scatter`.

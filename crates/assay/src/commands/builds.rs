@@ -73,7 +73,7 @@ pub(crate) fn made(
 fn make_all(arguments: &BuildsMakeArguments) -> anyhow::Result<Outcome> {
     let cache = cache()?;
     let repository = Repository::open(&arguments.repo)?;
-    let terminal = Terminal::stopped_by(stop_flag()?);
+    let terminal = Terminal::stopped_by(stop_flag());
     let BuildsMakeArguments { revisions, preset, how, json, .. } = arguments;
     let made = made(&cache, repository, revisions.clone(), preset, how, &terminal)?;
     if *json {

@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &CrashArguments) -> anyhow::Result<Outcome> {
         rustc_version: env!("ASSAY_RUSTC_VERSION").to_owned(),
         rerun: rerun(arguments),
     };
-    let report = run_crash(&options, &Terminal::stopped_by(stop_flag()?))?;
+    let report = run_crash(&options, &Terminal::stopped_by(stop_flag()))?;
     if arguments.json {
         output::print_json(&report)?;
     } else {

@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &EmitArguments) -> anyhow::Result<Outcome> {
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rerun: rerun(),
     };
-    let report = send(&options, &stop_flag()?)?;
+    let report = send(&options, &stop_flag())?;
     if arguments.json {
         output::print_json(&report)?;
     } else {

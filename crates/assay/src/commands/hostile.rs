@@ -36,7 +36,7 @@ fn attack_node(
         is_private(found.ip()),
         "{found}: hostile peers attack nodes on this machine or a private network only"
     );
-    let reports = attack(found, who, arguments.time, arguments.seed, &*stop_flag()?);
+    let reports = attack(found, who, arguments.time, arguments.seed, &*stop_flag());
     if arguments.json {
         output::print_json(&reports)?;
     } else {
@@ -73,7 +73,7 @@ fn pairs(
         rounds: arguments.rounds,
         seed: arguments.seed,
     };
-    let report = match run_pairs(&options, &Terminal::stopped_by(stop_flag()?)) {
+    let report = match run_pairs(&options, &Terminal::stopped_by(stop_flag())) {
         Err(NetworkError::Interrupted) => return Ok(Outcome::Interrupted),
         other => other?,
     };

@@ -33,7 +33,7 @@ fn p2p(arguments: &LoadP2pArguments) -> anyhow::Result<Outcome> {
     if let Some(peers) = arguments.hostile {
         return hostile::run(arguments, usize::from(peers));
     }
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let options = P2pOptions {
         address: arguments.address.clone().unwrap_or_default(),
         chain: arguments.chain.clone(),
@@ -57,7 +57,7 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
     let options = options(arguments)?;
     let expected = arguments.chain_dir.as_deref().map(Ledger::read).transpose()?;
     let expected = expected.as_ref().map(|ledger| ledger as &dyn Expected);
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let report = match run_load(&options, expected, &stop) {
         Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
         other => other?,
@@ -73,7 +73,7 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
 fn leaving(arguments: &LoadElectrumArguments, subscriptions: usize) -> anyhow::Result<Outcome> {
     let (address, rounds) = (arguments.address.clone(), arguments.pairs);
     let options = LeavingOptions { address, subscriptions, rounds };
-    let report = match run_leaving(&options, &*stop_flag()?) {
+    let report = match run_leaving(&options, &*stop_flag()) {
         Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
         other => other?,
     };

@@ -27,29 +27,16 @@ pub(crate) mod validate;
 pub(crate) mod verify_data;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, ensure};
 use assay_engine::ChainParams;
-use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::signals::stop_flag;
 
 /// The chain of this name.
 fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
     let params = ChainParams::by_name(name).with_context(|| assay_engine::unknown_chain(name))?;
     Ok(Arc::new(params))
-}
-
-/// A flag that SIGTERM and SIGINT set, so that what is done so far can be kept; a second signal ends at once.
-fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT] {
-        let watch = || -> std::io::Result<()> {
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-            signal_hook::flag::register(signal, Arc::clone(&stop)).map(|_| ())
-        };
-        watch().with_context(|| format!("cannot watch for signal {signal}"))?;
-    }
-    Ok(stop)
 }
 
 /// Bytes of so many MiB.

@@ -16,7 +16,7 @@ use super::{chain, mebibytes, stop_flag};
 use crate::Outcome;
 use crate::bitcoind::with_activation_heights;
 use crate::cli::ValidateArguments;
-use crate::output;
+use crate::{output, signals};
 pub(crate) use progress::Progress;
 use report::Report;
 pub(crate) use report::{Utxo, rss_bytes_max};
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     };
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if arguments.par > 0 { arguments.par } else { cores() };
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     // Kept until the end, when it removes the folder.
     let mut temporary = None;
     let datadir = if let Some(datadir) = &arguments.datadir {
@@ -70,6 +70,9 @@ pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
             .map(|dir| WriteSpent { dir, keys: SNAPSHOT_KEYS }),
         write_hints: arguments.write_hints.clone(),
     };
+    if temporary.is_none() {
+        signals::save_first();
+    }
     let progress = Progress::new(arguments.progress);
     let outcome = validate(&config, &stop, &progress);
     progress.clear();

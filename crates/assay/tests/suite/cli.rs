@@ -368,7 +368,7 @@ fn logs_are_read() {
         csv.lines().map(|line| line.replace("later, Knots, BCHN", "").split(',').count()).collect();
     assert!(columns.iter().all(|count| *count == columns[0]), "{csv}");
     assert!(
-        stderr(&output).contains(&format!("{log}:3: UpdateTip: height")),
+        stderr(&output).contains(&format!("{log}:3: 1 line: UpdateTip: height is missing")),
         "{}",
         stderr(&output)
     );
@@ -377,7 +377,10 @@ fn logs_are_read() {
     let output = assay(&["logs", &log, "--json", "--plot", &html]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(json["rows"][1]["txs_total"], 4, "{json}");
-    assert_eq!((&json["files"][0]["faults"], &json["schema"]), (&1.into(), &1.into()), "{json}");
+    assert_eq!((&json["files"][0]["faults"], &json["schema"]), (&1.into(), &2.into()), "{json}");
+    let fault = &json["files"][0]["faults_by_reason"][0];
+    assert_eq!((&fault["lines"], &fault["first_line"]), (&1.into(), &3.into()), "{json}");
+    assert!(fault["example"].as_str().is_some_and(|line| line.contains("height=x")), "{json}");
     assert_eq!(json["read"]["bytes"], text.len(), "{json}");
     assert!(std::fs::read_to_string(&html).is_ok_and(|html| html.contains("Heights over time")));
 

@@ -25,7 +25,7 @@ pub(super) fn run(arguments: &MeasureArguments) -> anyhow::Result<Outcome> {
         counter: super::counter(arguments.instructions, None)?,
         plan_source: String::new(),
     };
-    let bar = RunBar::stopped_by(stop_flag()?);
+    let bar = RunBar::stopped_by(stop_flag());
     bar.warn();
     let results = measure(&sections(), &options, &bar)?;
     drop(bar);

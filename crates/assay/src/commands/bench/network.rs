@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> 
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rerun: rerun(arguments),
     };
-    let report = match measure(&options, &Terminal::stopped_by(stop_flag()?)) {
+    let report = match measure(&options, &Terminal::stopped_by(stop_flag())) {
         Err(NetworkError::Interrupted) => return Ok(Outcome::Interrupted),
         other => other?,
     };

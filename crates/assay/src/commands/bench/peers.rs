@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {
         round_trip: arguments.round_trip,
         rounds: arguments.rounds,
     };
-    let report = match measure(&options, &Terminal::stopped_by(stop_flag()?)) {
+    let report = match measure(&options, &Terminal::stopped_by(stop_flag())) {
         Err(NetworkError::Interrupted) => return Ok(Outcome::Interrupted),
         other => other?,
     };

@@ -42,7 +42,7 @@ pub(crate) fn run(plan: &BenchPlan, arguments: &RunArguments) -> anyhow::Result<
         counter: super::counter(arguments.instructions, Some(&arguments.plan))?,
         plan_source: arguments.plan.clone(),
     };
-    let results = make(plan, &options, &out_dir, stop_flag()?)?;
+    let results = make(plan, &options, &out_dir, stop_flag())?;
     if arguments.json {
         output::print_json(&results)?;
     } else {
@@ -119,7 +119,7 @@ fn refuse_flags_of_chains(plan: &BenchPlan, arguments: &RunArguments) -> anyhow:
 fn check_part(plan: &BenchPlan, part: Option<&str>) -> anyhow::Result<()> {
     match (part, &plan.ibd) {
         (None, _) | (Some("micro"), Some(_)) => Ok(()),
-        (Some(other), Some(_)) => bail!("there is no part {other:?}; there are micro and macro"),
+        (Some(name), Some(_)) => bail!("there is no part {name:?}; there are micro and macro"),
         (Some(_), None) => bail!("{} has no parts", plan.name),
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {
         ..RunOptions::default()
     };
     Bar::new().warn();
-    let results = measure(&options, with, &Terminal::stopped_by(stop_flag()?))?;
+    let results = measure(&options, with, &Terminal::stopped_by(stop_flag()))?;
     super::print(&results, arguments.json, SyncResults::text)?;
     Ok(Outcome::Good)
 }

@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &ServeChainArguments) -> anyhow::Result<()> {
         params: Arc::clone(&params),
         bytes_per_s: arguments.p2p_rate.map(|megabytes| (megabytes * 1e6).max(1.0) as u64),
     };
-    let (stop, tip) = (stop_flag()?, &ledger.tip);
+    let (stop, tip) = (stop_flag(), &ledger.tip);
     let mut said = Ok(());
     serve_blocks(archive, &config, &stop, |address| {
         let (chain, height) = (params.name, tip.height);

@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &PrArguments) -> anyhow::Result<Outcome> {
     let wants = |part| arguments.part.is_none_or(|wanted| wanted == part);
     // Before an hour of building.
     let plan = find_plan(&arguments.plan)?;
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let terminal = Terminal::stopped_by(Arc::clone(&stop));
     let Some((base, head)) = built(repository, [base, head], arguments, &terminal)? else {
         let is_stopped = stop.load(Ordering::Relaxed);

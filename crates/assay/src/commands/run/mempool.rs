@@ -44,7 +44,7 @@ pub(super) fn run(mut plan: MempoolPlan, arguments: &RunArguments) -> anyhow::Re
         assay_version: env!("CARGO_PKG_VERSION").to_owned(),
         rerun: rerun(&arguments.plan, arguments),
     };
-    let reporter = Terminal::stopped_by(stop_flag()?);
+    let reporter = Terminal::stopped_by(stop_flag());
     let results = admission::run(&plan, &options, &reporter)?;
     if arguments.json {
         output::print_json(&results)?;

@@ -152,7 +152,7 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
         ..RunOptions::default()
     };
     OwnChainFlags::of_run(arguments).put(&mut options)?;
-    let reporter = Terminal::stopped_by(stop_flag()?);
+    let reporter = Terminal::stopped_by(stop_flag());
     if let Some(count) = arguments.series {
         return series::run(&plan, &options, (count, arguments.json), &reporter);
     }

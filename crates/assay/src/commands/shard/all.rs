@@ -19,7 +19,7 @@ use crate::commands::stop_flag;
 use crate::output;
 
 pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let plan = open(&arguments.plan)?;
     let out = &arguments.out;
     let salt = salt_in(out)?;

@@ -17,7 +17,7 @@ use crate::commands::stop_flag;
 use crate::output;
 
 pub(super) fn run(arguments: &ShardRunArguments) -> anyhow::Result<Outcome> {
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let plan = open(&arguments.plan)?;
     let input = Input::open(arguments.with_parent || arguments.follow);
     let salt = salt_of(&input.line().context("there is no salt on standard input")?)?;

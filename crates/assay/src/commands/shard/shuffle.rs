@@ -24,7 +24,7 @@ use crate::output;
 
 pub(super) fn scatter(arguments: &ShardScatterArguments) -> anyhow::Result<Outcome> {
     let (work, limits) = (&arguments.work, &arguments.limits);
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     std::fs::create_dir_all(work).with_context(|| format!("{}", work.display()))?;
     let _lock = Lock::new(work, limits.only.is_some(), &[work])?;
     if !Shuffle::is_prepared(work) {
@@ -52,7 +52,7 @@ pub(super) fn scatter(arguments: &ShardScatterArguments) -> anyhow::Result<Outco
 
 pub(super) fn join(arguments: &ShardJoinArguments) -> anyhow::Result<Outcome> {
     let (work, limits) = (&arguments.work, &arguments.limits);
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let shuffle = open(work)?;
     let _lock = Lock::new(work, limits.only.is_some(), &[work])?;
     let step = Step::new("join", &shuffle, limits, shuffle.partitions() as usize, &stop)?;
@@ -83,7 +83,7 @@ pub(super) fn join(arguments: &ShardJoinArguments) -> anyhow::Result<Outcome> {
 
 pub(super) fn gather(arguments: &ShardGatherArguments) -> anyhow::Result<Outcome> {
     let (work, out, limits) = (&arguments.work, &arguments.out, &arguments.limits);
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let shuffle = open(work)?;
     std::fs::create_dir_all(out).with_context(|| format!("{}", out.display()))?;
     let _lock = Lock::new(work, limits.only.is_some(), &[out])?;

@@ -51,7 +51,7 @@ pub(super) fn run(mut plan: StepsPlan, arguments: &RunArguments) -> anyhow::Resu
     let out_dir =
         arguments.out.clone().unwrap_or_else(|| PathBuf::from("results").join(&plan.name));
     atomic_file::create_folder(&out_dir)?;
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let mut steps = steps(&plan, &found);
     let last = match steps.iter().rposition(|step| step.build.is_some()) {
         Some(last) => last,
@@ -140,8 +140,8 @@ impl Part {
             Some("macro") => Self::Macro,
             Some("sum") => Self::Sum,
             Some("related") => Self::Related,
-            Some(other) => {
-                bail!("there is no part {other:?}; there are micro, macro, sum and related")
+            Some(name) => {
+                bail!("there is no part {name:?}; there are micro, macro, sum and related")
             }
         })
     }
