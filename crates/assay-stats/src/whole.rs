@@ -42,7 +42,8 @@ pub enum NotWhole {
     },
     /// A record is cut off that may be the next block.
     #[error(
-        "the chain ends at height {tip_height} (block {tip}, {place}), and a record that may be the next block is not whole: {stray};          copy that file again, or take the chain up to there: --stop-height {tip_height}"
+        "the chain ends at height {tip_height} (block {tip}, {place}), and a record that may be the next block is not \
+         whole: {stray}; copy that file again, or take the chain up to there: --stop-height {tip_height}"
     )]
     Cut {
         /// Last height.

@@ -57,7 +57,7 @@ pub enum BlockFilesError {
         path: PathBuf,
     },
     /// The key of the obfuscation is not one.
-    #[error("{}: an obfuscation key has 8 bytes, this file has {bytes}", path.display())]
+    #[error("{} is {bytes} bytes long; a key has 8", path.display())]
     Key {
         /// The file.
         path: PathBuf,

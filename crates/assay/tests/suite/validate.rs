@@ -88,11 +88,11 @@ fn a_damaged_block_is_reported_and_what_is_below_it_stays() {
     assert_eq!(place["file"].as_str(), path.to_str());
     let text = invalid["text"].as_str().expect("text");
     let height = invalid["height"].as_u64().expect("a number");
-    assert!(text.starts_with("invalid block "), "{text}");
-    assert!(
-        text.contains(&format!(" at height {height}: ")) && text.contains(" offset "),
-        "{text}"
-    );
+    assert_eq!(invalid["damaged"], true);
+    assert!(text.starts_with("damaged block "), "{text}");
+    for part in [&format!(" at height {height}: ")[..], " offset ", "; copy that file again"] {
+        assert!(text.contains(part), "{text}");
+    }
     assert!(stderr(&output).contains(text));
     assert_eq!(report["tip_height"].as_u64(), Some(height - 1));
     // What was valid is kept.

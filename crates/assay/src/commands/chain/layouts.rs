@@ -1,5 +1,6 @@
-//! Block files as crashes, disks, old versions and users leave them, and everything that reads such files: all of it finds the same
-//! blocks, and names the same damage. The layouts follow the reports on Bitcoin Core (issues 5028, 11736, 21379, 24858, 33280).
+//! Block files as crashes, disks, old versions and users leave them, and everything that reads such files: all of it finds the
+//! same blocks, and names the same damage. The layouts follow the reports on Bitcoin Core (issues 5028, 11736, 21379, 24858,
+//! 33280).
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,6 @@ use assay_engine::{
     ChainParams, Config, ConnectState, Engine, InvalidBlock, ScanReport, Schnorr, ValidateConfig,
     ValidateProgress, validate,
 };
-use assay_forge::Ledger;
 use assay_hash::sha256d;
 use assay_node::BlockArchive as _;
 use assay_stats::{BlockSet, Detail, Heights, Item, ReadOptions, read};
@@ -221,10 +221,11 @@ fn copies() -> Vec<Layout> {
     short[4..8].copy_from_slice(&(raw(3).len() as u32 - 20).to_le_bytes());
     let mut huge = record(3);
     huge[7] = 0x80;
-    let whole =
-        |name, parts: &[Vec<u8>]| Layout::whole(name, &[&[before()], parts, &[after()]].concat());
+    let whole = |name, parts: &[Vec<u8>]| {
+        Layout::whole(name, &[&[before()][..], parts, &[after()]].concat())
+    };
     let damaged = |name, parts: &[Vec<u8>]| {
-        Layout::one(name, &[&[before()], parts, &[after()]].concat(), Expected::Damaged(3))
+        Layout::one(name, &[&[before()][..], parts, &[after()]].concat(), Expected::Damaged(3))
     };
     vec![
         Layout::one("the smallest", &[before(), part(100), record(3)], Expected::Chain(3)),
@@ -286,7 +287,7 @@ fn files() -> Vec<Layout> {
     let fork = branch(hash(&raw(2)), 3, 9);
     let other: Vec<u8> = fork[..3].iter().flat_map(|raw| framed(raw)).collect();
     let chain = Expected::Chain(COUNT);
-    let key_error = "an obfuscation key has 8 bytes, this file has 7";
+    let key_error = "is 7 bytes long; a key has 8";
     vec![
         Layout::many("two files", &[("blk00000.dat", first()), ("blk00001.dat", last())], chain),
         Layout::many(
@@ -360,7 +361,7 @@ fn files() -> Vec<Layout> {
         Layout::many(
             "another chain alone",
             &[("blk00000.dat", genesis_of("main"))],
-            Expected::Nothing("hold no block of regtest"),
+            Expected::Nothing("of regtest"),
         ),
     ]
 }
@@ -495,10 +496,8 @@ fn listed(blocks: &Path, height: usize) -> [Outcome; 2] {
             (ledger, vec![error])
         }
     };
-    let hashes = |ledger: &Ledger| -> Vec<BlockHash> {
-        let hash = |line: &assay_forge::BlockLine| line.hash.parse().expect("a hash");
-        ledger.blocks.iter().map(hash).collect()
-    };
+    let lines = ledger.blocks.iter();
+    let hashes = lines.map(|line| line.hash.parse::<BlockHash>().expect("a hash")).collect();
     let chain = assay_lab::chain::Chain::open(folder.path()).expect("a ledger");
     let read = |block| {
         let mut raw = Vec::new();
@@ -506,7 +505,7 @@ fn listed(blocks: &Path, height: usize) -> [Outcome; 2] {
         raw
     };
     let raw = chain.blocks.iter().map(read).collect();
-    let run = Seen { hashes: hashes(&ledger), raw, said: said.clone() };
+    let run = Seen { hashes, raw, said: said.clone() };
 
     let folder = folder.path().to_owned();
     let arguments = ServeChainArguments { folder, p2p: None, p2p_rate: None, json: false };
@@ -545,7 +544,7 @@ fn everything_that_reads_block_files_finds_the_same_blocks() {
             ("chain serve", served),
         ] {
             let of = format!("{}: {user}", layout.name);
-            check(layout, (user, &of), outcome, (&blocks, height));
+            check(layout, (user, of.as_str()), outcome, (blocks.as_path(), height));
         }
     }
 }
