@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use assay_engine::{Config, Engine, Pruning, defect};
+use assay_engine::{BlockOffer, Config, Engine, Pruning, Taken, defect};
 use assay_testkit::random::Random;
 use tempfile::TempDir;
 
@@ -77,13 +77,13 @@ impl Run {
         let all = Snapshot::get();
         let universe = Universe::clone(&base());
         let mut config = Config::new(dir.path(), all.params.clone());
-        config.threads = 1 + rng.below(3);
+        config.threads = [1, 1, 2, 3][rng.below(4)];
         config.read_threads = 1 + rng.below(2);
-        config.script_batch = [None, Some(8), Some(40), Some(1000)][rng.below(4)];
+        config.script_batch = [None, Some(8), Some(8), Some(24), Some(200)][rng.below(5)];
         config.exact_near_tip = [0, 0, 2, u32::MAX][rng.below(4)];
         config.cache_bytes_max = [1 << 20, 16 << 20][rng.below(2)];
         config.policy.require_standard = false;
-        config.flush_interval = Duration::from_millis([0, 2, 20, 10_000][rng.below(4)]);
+        config.flush_interval = Duration::from_millis([0, 0, 2, 10_000][rng.below(4)]);
         if rng.below(2) == 0 {
             // Near the tip, by its clock.
             let last = universe.blocks[BASE as usize].header.time;
@@ -95,9 +95,18 @@ impl Run {
             config.prune_after_height = 0;
             config.block_file_bytes_max = 20_000;
         }
-        let snapshot = (rng.below(2) == 0).then_some(all);
-        let engine = Some(Engine::open(config.clone()).expect("the folder is new"));
+        let snapshot = (rng.below(3) > 0).then_some(all);
+        let engine = Engine::open(config.clone()).expect("the folder is new");
         let (model, tally, log) = (Model::default(), Tally::default(), Vec::new());
+        // The blocks whose scripts need signatures come while the chain below a snapshot is validated.
+        let run_up = 1..=if snapshot.is_some() { 100 } else { BASE as usize };
+        for index in run_up.clone() {
+            let offer = BlockOffer::requested(universe.blocks[index].raw.clone());
+            let taken = engine.take_block(offer);
+            assert!(matches!(taken, Taken::Kept(_)), "{taken:?}");
+        }
+        model.known().data.extend(run_up.clone());
+        model.known().headers.extend(run_up);
         let (threads_max, weights) = (1 + rng.below(4), step::weights(&mut rng));
         Self {
             rng,
@@ -107,7 +116,7 @@ impl Run {
             snapshot,
             threads_max,
             weights,
-            engine,
+            engine: Some(engine),
             tally,
             log,
             _dir: dir,
@@ -136,6 +145,11 @@ impl Run {
         let engine = engine.as_ref().expect("it is open between steps");
         let (threads, delays) = (1 + rng.below(self.threads_max), rng.next() | 1);
         let is_closing = rng.below(16) == 0;
+        let mut weights = self.weights;
+        if snapshot.is_some() {
+            let is_loaded = model.known().is_loaded;
+            step::favour_history(&mut weights, is_loaded, engine.historical_chain().is_some());
+        }
         let open = {
             let known = model.known();
             (1..universe.blocks.len()).filter(|index| !known.data.contains(index)).collect()
@@ -145,7 +159,7 @@ impl Run {
             universe,
             model,
             snapshot: *snapshot,
-            weights: self.weights,
+            weights,
             may_prune: self.config.prune.is_some(),
             is_alone: threads == 1 && !is_closing,
             open,
@@ -187,7 +201,7 @@ impl Run {
         if let Some(difference) = step.difference.into_inner().unwrap_or_default() {
             return Err(difference);
         }
-        match rng.below(8) {
+        match rng.below(16) {
             _ if is_closing => self.reopen(false)?,
             0 => self.reopen(true)?,
             1 => self.reopen(false)?,

@@ -45,6 +45,22 @@ pub(crate) fn weights(rng: &mut Random) -> [usize; OPS.len()] {
     OPS.map(|(weight, _)| weight * [0, 1, 1, 4][rng.below(4)])
 }
 
+/// More of what meets the chain below a snapshot, which does not last long.
+pub(crate) fn favour_history(
+    weights: &mut [usize; OPS.len()],
+    is_loaded: bool,
+    is_being_validated: bool,
+) {
+    const HISTORY: usize = 2;
+    const FLUSH: usize = 6;
+    const LOAD: usize = 14;
+    if !is_loaded {
+        (weights[HISTORY], weights[LOAD]) = (0, weights[LOAD] + 60);
+    } else if is_being_validated {
+        (weights[HISTORY], weights[FLUSH]) = (weights[HISTORY] + 30, weights[FLUSH] + 60);
+    }
+}
+
 /// How often each is done, in the mean.
 pub(crate) const OPS: [(usize, Op); 15] = [
     (24, |step, rng| step.bring_branch(rng)),
@@ -292,7 +308,7 @@ impl Step<'_> {
 
     /// The lowest blocks that are missing, as somebody does who follows a chain.
     fn bring_history(&self, rng: &mut Random) -> Result<(), Difference> {
-        let count = 1 + rng.below(24);
+        let count = 1 + rng.below(8);
         let mut low: Vec<usize> = self.open.iter().take(count).copied().collect();
         if rng.below(2) == 0 {
             rng.shuffle(&mut low);
@@ -313,6 +329,8 @@ impl Step<'_> {
         let parent = self.universe.find(&tip).ok_or("an unknown tip")?;
         let faults = [
             None,
+            Some(Fault::AmountAndScript),
+            Some(Fault::AmountAndScript),
             Some(Fault::AmountAndScript),
             Some(Fault::AmountAndScript),
             Some(Fault::Script),
