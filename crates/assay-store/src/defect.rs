@@ -16,7 +16,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-pub use points::{HAS_POINTS, Point, point, write_passes};
+pub use points::{HAS_POINTS, Point, point, set_delays, write_passes};
 
 /// Exit status of a process that a defect has ended: `EX_SOFTWARE` of `sysexits.h`.
 pub const EXIT_STATUS: i32 = 70;

@@ -1,7 +1,8 @@
-//! Places where tests make the program panic.
+//! Places where tests make the program panic, or wait.
 
 /// A place in the program where a defect can be injected. Without the feature `panic-points` nothing of it is in the
-/// program; with it, `ASSAY_PANIC_AT=NAME:STEP` makes the STEP-th pass of that place panic, counted from 0.
+/// program; with it, `ASSAY_PANIC_AT=NAME:STEP` makes the STEP-th pass of that place panic, counted from 0, and
+/// [`set_delays`] makes threads wait there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// A coin is read from disk.
@@ -126,13 +127,18 @@ pub fn point(_: Point) {}
 #[cfg(not(feature = "panic-points"))]
 pub fn write_passes() {}
 
+/// Makes threads wait at random places, where tests ask for it.
+#[cfg(not(feature = "panic-points"))]
+pub fn set_delays(_: u64, _: u32) {}
+
 #[cfg(feature = "panic-points")]
-pub use injected::{point, write_passes};
+pub use injected::{point, set_delays, write_passes};
 
 #[cfg(feature = "panic-points")]
 mod injected {
     use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    use std::time::Duration;
 
     use super::Point;
 
@@ -159,6 +165,47 @@ mod injected {
         if let Some((target, step)) = *TARGET {
             assert!(target != point || pass != step, "injected defect {point:?}:{step}");
         }
+        delay(point, pass);
+    }
+
+    /// What decides where threads wait; 0 while they do not.
+    static DELAY_SEED: AtomicU64 = AtomicU64::new(0);
+
+    /// How many more times they do.
+    static DELAYS_LEFT: AtomicU32 = AtomicU32::new(0);
+
+    /// Makes threads wait at passes that `seed` chooses, up to [`DELAY_MAX`] each, `count` times in all; seed 0 ends it. A few
+    /// places are chosen, since waiting everywhere changes no order.
+    pub fn set_delays(seed: u64, count: u32) {
+        DELAYS_LEFT.store(count, Ordering::Relaxed);
+        DELAY_SEED.store(seed, Ordering::Relaxed);
+    }
+
+    /// The longest wait at one pass of a place.
+    const DELAY_MAX: Duration = Duration::from_millis(2);
+
+    fn delay(point: Point, pass: u64) {
+        let seed = DELAY_SEED.load(Ordering::Relaxed);
+        if seed == 0 {
+            return;
+        }
+        let place = mix(seed ^ (point as u64 + 1) << 48);
+        let chance = mix(place ^ pass);
+        if !place.is_multiple_of(4) || !chance.is_multiple_of(2 + place / 4 % 8) {
+            return;
+        }
+        let take = |left: u32| left.checked_sub(1);
+        if DELAYS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            std::thread::sleep(DELAY_MAX.mul_f64((chance >> 40) as f64 / (1 << 24) as f64));
+        }
+    }
+
+    /// `SplitMix64`, one step.
+    fn mix(value: u64) -> u64 {
+        let mut mixed = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
     }
 
     /// Writes how often each place was passed to the file that `ASSAY_PANIC_PASSES` names, a line `NAME COUNT` for each.
