@@ -179,14 +179,12 @@ fn random_bytes_are_never_more_than_an_error() {
         let whole = STANDARD.decode(psbt.encode()).unwrap();
         for at in 0..whole.len() {
             assert!(Psbt::decode(&STANDARD.encode(&whole[..at])).is_err(), "{at}");
-            for change in [1, 0x80, 0xff] {
-                let mut damaged = whole.clone();
-                damaged[at] ^= change;
-                if let Ok(mut psbt) = Psbt::decode(&STANDARD.encode(damaged)) {
-                    shown(&psbt);
-                    finalize(&mut psbt);
-                    psbt.encode();
-                }
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1 << (at % 8);
+            if let Ok(mut psbt) = Psbt::decode(&STANDARD.encode(damaged)) {
+                shown(&psbt);
+                finalize(&mut psbt);
+                psbt.encode();
             }
         }
     }
