@@ -4,6 +4,7 @@
 mod aarch64;
 mod backends;
 mod ci;
+mod clients;
 mod cluster;
 mod command;
 mod core_tests;
@@ -21,7 +22,9 @@ usage: cargo xtask <command>
          only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
          backends (tests of what chooses a backend, with processor features hidden), \
          interleavings (the engine's threads under shuttle), models (the thread pool under loom), cluster (python/assay-cluster on Ray)
-  core-tests --source PATH [--all] [--profile release] [--core BITCOIND] [--cli BITCOIN-CLI] [--jobs 1] [--timeout-factor 1]
+  clients [--profile release] [--program ASSAY] [CLIENT…]: a server and libraries of other projects, installed from PyPI,
+         against our node on regtest, or those named (files in xtask/clients)
+  core-tests --source PATH [--all] [--profile release] [--program ASSAY] [--core BITCOIND] [--cli BITCOIN-CLI] [--jobs 1] [--timeout-factor 1]
          [--portseed 1] [TEST…]: Bitcoin Core's functional tests with our node, those that must pass, all of the list, or those
          named; PATH is a checkout of Bitcoin Core, and BITCOIND its own program, for a comparison and
          for the tests in which both meet (xtask/functional)
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
             Some((seconds, targets)) => fuzz::run(seconds, targets),
             None => return usage(),
         },
+        Some("clients") => clients::run(&arguments[1..]),
         Some("core-tests") => core_tests::run(&arguments[1..]),
         Some("tidy") => tidy::run(),
         Some("-h" | "--help") => {
