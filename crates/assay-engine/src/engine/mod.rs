@@ -225,6 +225,9 @@ impl Engine {
             loading_snapshot: Mutex::default(),
             loaded_base: Mutex::default(),
         };
+        if store.base.is_none() {
+            engine.drop_assumed()?;
+        }
         engine.resume_historical(store.historical, store.base)?;
         engine.begin_files(&store.records)?;
         engine.check_at_start()?;
@@ -253,6 +256,13 @@ impl Engine {
         let coinbases = self.chain.coinbase_log(&state, tip)?;
         self.begin_historical(&mut state, (coins, coinbases), (tip, base));
         Ok(())
+    }
+
+    /// Takes back marks that rest on the coins of a snapshot that was found wrong.
+    fn drop_assumed(&self) -> Result<(), EngineError> {
+        let mut state = self.lock_tree();
+        let changed = state.tree.drop_assumed();
+        self.chain.put_records(&state, &changed)
     }
 
     fn loaded_base(&self) -> Option<BlockHash> {
