@@ -36,6 +36,8 @@ pub(crate) struct Txs {
     /// Held while a transaction is judged and what follows from it is noted: a parent must not come between a look for it and
     /// its child's becoming an orphan.
     judging: Mutex<()>,
+    /// Held while the chain is followed: no thread must note what a branch has confirmed after another one has left it.
+    following: Mutex<()>,
     timers: Mutex<Timers>,
 }
 
@@ -71,7 +73,12 @@ impl Txs {
             confirmed: Recent::new(CONFIRMED_MAX),
             tip,
         };
-        Self { table: Mutex::new(table), judging: Mutex::default(), timers: Mutex::default() }
+        Self {
+            table: Mutex::new(table),
+            judging: Mutex::default(),
+            following: Mutex::default(),
+            timers: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -260,6 +267,7 @@ impl Shared {
 
     /// Looks at the blocks that have been connected since the last look.
     pub(super) fn follow_chain(&self) {
+        let _following = self.txs.following.lock().unwrap_or_else(PoisonError::into_inner);
         let tip = self.engine.tip().hash;
         let mut table = self.txs.lock();
         let before = std::mem::replace(&mut table.tip, tip);
