@@ -126,11 +126,11 @@ impl Handover {
         }
     }
 
-    /// Gives the block after `parent`, and drops those at its height and below: the follower has passed them, or they
-    /// are stale.
+    /// Gives the block that was connected after `parent` last, and drops those at its height and below: the follower has
+    /// passed them, or they are stale.
     fn take(&mut self, parent: &BlockHash) -> Option<ConnectedBlock> {
         let is_next = |block: &ConnectedBlock| block.block().header().prev_block == *parent;
-        let at = self.blocks.iter().position(is_next)?;
+        let at = self.blocks.iter().rposition(is_next)?;
         let taken = self.blocks.remove(at)?;
         self.blocks.retain(|block| block.height > taken.height);
         self.bytes = self.blocks.iter().map(ConnectedBlock::bytes).sum();
@@ -382,3 +382,44 @@ const ALERTS_MAX: usize = 16;
 
 /// Bytes of connected blocks that wait in memory; a single block may go beyond.
 const HANDOVER_BYTES_MAX: usize = 128 << 20;
+
+#[cfg(test)]
+mod tests {
+    use assay_consensus::params::ChainParams;
+
+    use super::*;
+
+    /// A block after `parent`; no rule is looked at here.
+    fn block(height: u32, parent: BlockHash, nonce: u8) -> ConnectedBlock {
+        let params = ChainParams::by_name("regtest").unwrap();
+        let mut raw = params.genesis_block();
+        raw[4..36].copy_from_slice(&parent.0);
+        raw[76] = nonce;
+        let block = Block::parse(raw, params.encoding).unwrap();
+        let hash = block.hash();
+        let prepared = Arc::new(Prepared::new(block, hash));
+        ConnectedBlock { height, prepared, undo: Arc::default() }
+    }
+
+    #[test]
+    fn of_two_branches_a_follower_takes_the_one_connected_last() {
+        let fork = BlockHash([7; 32]);
+        let left = block(10, fork, 1);
+        let left_tip = block(11, left.block().hash(), 2);
+        let first = block(10, fork, 3);
+        let second = block(11, first.block().hash(), 4);
+        let third = block(12, second.block().hash(), 5);
+        let mut handover = Handover::default();
+        for block in [&left, &left_tip, &first, &second, &third] {
+            handover.push(block.clone());
+        }
+        let mut at = fork;
+        for expected in [&first, &second, &third] {
+            let taken = handover.take(&at).expect("it waits");
+            at = taken.block().hash();
+            assert_eq!(at, expected.block().hash());
+        }
+        assert!(handover.take(&at).is_none() && handover.blocks.is_empty());
+        assert_eq!(handover.bytes, 0);
+    }
+}

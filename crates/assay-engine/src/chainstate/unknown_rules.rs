@@ -138,4 +138,42 @@ mod tests {
         assert_eq!(after(&[(PLAIN, 143), (bit(5), 144)]), none, "no bit of deployments");
         assert_eq!(after(&[(PLAIN, 143), (0x4000_0008, 144)]), none, "no signal");
     }
+
+    #[test]
+    fn each_branch_has_states_of_its_own() {
+        const PLAIN: i32 = 0x2000_0000;
+        let params = ChainParams::by_name("regtest").unwrap();
+        let genesis = Block::parse(params.genesis_block(), params.encoding).unwrap();
+        let mut tree = BlockTree::new(*genesis.header());
+        let mut rules = UnknownRules::default();
+        let extend = |tree: &mut BlockTree, version: i32, count: u32| {
+            for _ in 0..count {
+                let tip = tree.tip_node();
+                let header = Header {
+                    version,
+                    prev_block: tip.hash,
+                    time: tip.header.time + 1,
+                    ..tip.header
+                };
+                let id = tree.insert(tree.tip(), header);
+                tree.extend_active(id);
+            }
+        };
+        extend(&mut tree, PLAIN, 143);
+        let fork = tree.tip();
+        let mut tips = Vec::new();
+        for (version, locked_in) in [(PLAIN | 8, 8), (PLAIN, 0), (PLAIN | 16, 16)] {
+            while tree.tip() != fork {
+                tree.shrink_active();
+            }
+            extend(&mut tree, version, 144);
+            let expected = UnknownBits { locked_in, active: 0 };
+            assert_eq!(rules.after_tip(&tree, &params), expected);
+            tips.push((tree.tip(), expected));
+        }
+        for (tip, expected) in tips {
+            tree.set_active(tip);
+            assert_eq!(rules.after_tip(&tree, &params), expected, "what is kept is by branch");
+        }
+    }
 }

@@ -229,6 +229,9 @@ impl Engine {
             loaded_base: Mutex::default(),
         };
         engine.put_cleared(&cleared)?;
+        if store.base.is_none() {
+            engine.drop_assumed()?;
+        }
         engine.resume_historical(store.historical, store.base)?;
         engine.begin_files(&store.records)?;
         engine.check_at_start()?;
@@ -268,6 +271,13 @@ impl Engine {
         let coinbases = self.chain.coinbase_log(&state, tip)?;
         self.begin_historical(&mut state, (coins, coinbases), (tip, base));
         Ok(())
+    }
+
+    /// Takes back marks that rest on the coins of a snapshot that was found wrong.
+    fn drop_assumed(&self) -> Result<(), EngineError> {
+        let mut state = self.lock_tree();
+        let changed = state.tree.drop_assumed();
+        self.chain.put_records(&state, &changed)
     }
 
     fn loaded_base(&self) -> Option<BlockHash> {

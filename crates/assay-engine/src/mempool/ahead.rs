@@ -231,3 +231,22 @@ impl Mempool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_for_one_transaction_under_the_same_flags() {
+        let (wtxid, flags) = (Wtxid([7; 32]), Flags::BITCOIN_STANDARD);
+        let scripts = HashMap::from([(wtxid, Ok(2))]);
+        let ahead = Ahead { flags: Some(flags), scripts, diagrams: Vec::new() };
+        assert_eq!(ahead.scripts(&wtxid, flags), Some(Ok(2)));
+        assert_eq!(ahead.scripts(&Wtxid([8; 32]), flags), None);
+        for (name, flag) in Flags::NAMED {
+            let other = if flags.contains(*flag) { flags.without(*flag) } else { flags | *flag };
+            assert_eq!(ahead.scripts(&wtxid, other), None, "{name}");
+        }
+        assert_eq!(Ahead::default().scripts(&wtxid, flags), None);
+    }
+}

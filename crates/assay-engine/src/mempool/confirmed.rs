@@ -306,6 +306,23 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_is_known_by_txid_wtxid_and_flags() {
+        let encoding = ChainParams::by_name("bch-regtest").unwrap().encoding;
+        let prevout = OutPoint { txid: Txid([1; 32]), vout: 0 };
+        let [one, other] = [1, 2].map(|salt| Transaction::parse(tx(&[prevout], salt), encoding));
+        let (one, other) = (one.unwrap(), other.unwrap());
+        let (txid, wtxid) = (one.view().txid(), one.view().wtxid());
+        let flags = Flags::BCH_MAY_2022;
+        let mut mempool = Mempool::new(false, None, None);
+        mempool.insert(txid, Entry { verified: flags, sigchecks: 4, ..entry(one) });
+        assert_eq!(mempool.known_sigchecks(&txid, &wtxid, flags), Some(4));
+        assert_eq!(mempool.known_sigchecks(&other.view().txid(), &wtxid, flags), None);
+        assert_eq!(mempool.known_sigchecks(&txid, &other.view().wtxid(), flags), None);
+        assert_eq!(mempool.known_sigchecks(&txid, &wtxid, Flags::BCH_STANDARD), None);
+        assert_eq!(mempool.known_sigchecks(&txid, &wtxid, Flags::BCH_MAY_2020), None);
+    }
+
+    #[test]
     fn on_any_number_of_threads_what_goes_one_by_one_goes() {
         let params = ChainParams::by_name("bch-regtest").unwrap();
         let mut random = Random(7);

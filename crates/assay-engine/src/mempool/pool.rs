@@ -20,7 +20,7 @@ use super::journal::{self, Journal};
 use super::limit::{Ranking, RollingFee};
 use super::replace::DiagramVerdicts;
 use super::shards::Shards;
-use super::verdicts::Verdicts;
+use super::verdicts::{Verdicts, covers};
 use crate::events::Events;
 use crate::news::Signal;
 
@@ -182,7 +182,7 @@ impl Mempool {
     /// The signature checks of a transaction whose scripts are known to pass under these flags at least.
     pub(super) fn known_sigchecks(&self, txid: &Txid, wtxid: &Wtxid, flags: Flags) -> Option<u32> {
         self.get(txid)
-            .filter(|entry| entry.verified.contains(flags) && entry.wtxid == *wtxid)
+            .filter(|entry| covers(entry.verified, flags) && entry.wtxid == *wtxid)
             .map(|entry| entry.sigchecks)
             .or_else(|| self.verdicts.get(wtxid, flags))
     }

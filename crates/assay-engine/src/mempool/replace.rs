@@ -341,3 +341,51 @@ pub(super) fn check_pays_for_itself(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan with these names that changes the clusters of these numbers.
+    fn plan(names: &[(u8, i64)], ids: &[ClusterId]) -> Plan {
+        let member = Member::new(Txid([1; 32]), 1000, 400);
+        let no_parents: &[Txid] = &[];
+        let cluster = Arc::new(Cluster::joined(&[], Some((member, no_parents))));
+        let touched = |id: &ClusterId| Touched {
+            id: *id,
+            cluster: Arc::clone(&cluster),
+            conflicts: 1,
+            gone: 1,
+            parents: 0,
+        };
+        Plan {
+            touched: ids.iter().map(touched).collect(),
+            newcomers: Vec::new(),
+            names: names.iter().map(|(id, fee_sat)| (Wtxid([*id; 32]), *fee_sat)).collect(),
+        }
+    }
+
+    #[test]
+    fn a_verdict_holds_for_the_same_transactions_fees_and_clusters() {
+        let known = plan(&[(1, 500), (2, 900)], &[7, 9]);
+        let mut verdicts = DiagramVerdicts::default();
+        verdicts.put(known.names(), known.cluster_ids(), true);
+        assert_eq!(verdicts.get(&known), Some(true));
+        let others: [(&[(u8, i64)], &[ClusterId]); 7] = [
+            (&[(3, 500), (2, 900)], &[7, 9]),
+            (&[(1, 501), (2, 900)], &[7, 9]),
+            (&[(2, 900), (1, 500)], &[7, 9]),
+            (&[(1, 500)], &[7, 9]),
+            (&[(1, 500), (2, 900)], &[8, 9]),
+            (&[(1, 500), (2, 900)], &[7]),
+            (&[(1, 500), (2, 900)], &[7, 9, 10]),
+        ];
+        for (names, ids) in others {
+            assert_eq!(verdicts.get(&plan(names, ids)), None, "{names:?} {ids:?}");
+        }
+        // The clusters have changed, and with them the verdict.
+        let changed = plan(&[(1, 500), (2, 900)], &[7, 10]);
+        verdicts.put(changed.names(), changed.cluster_ids(), false);
+        assert_eq!((verdicts.get(&changed), verdicts.get(&known)), (Some(false), None));
+    }
+}

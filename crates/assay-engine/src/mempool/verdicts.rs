@@ -39,7 +39,7 @@ impl Verdicts {
     /// The signature checks of a transaction whose scripts have passed under these flags at least.
     pub(crate) fn get(&self, wtxid: &Wtxid, flags: Flags) -> Option<u32> {
         let verdict = self.map.get(wtxid)?;
-        verdict.flags.contains(flags).then_some(verdict.sigchecks)
+        covers(verdict.flags, flags).then_some(verdict.sigchecks)
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -60,9 +60,60 @@ impl Verdicts {
     }
 }
 
+/// Whether scripts that passed under the flags `verified` pass under `asked` as well: every rule that is asked for was
+/// enforced, and no script had a meaning that it does not have under `asked`.
+pub(super) fn covers(verified: Flags, asked: Flags) -> bool {
+    let more = verified.without(asked);
+    verified.contains(asked) && !ENABLING.iter().any(|flag| more.intersects(*flag))
+}
+
+/// Flags under which scripts pass that fail without them: hard forks of the Bitcoin Cash family. Every other flag only
+/// forbids.
+const ENABLING: [Flags; 9] = [
+    Flags::BCH,
+    Flags::SIGHASH_FORKID,
+    Flags::MONOLITH_OPCODES,
+    Flags::CHECKDATASIG,
+    Flags::SCHNORR,
+    Flags::SCHNORR_MULTISIG,
+    Flags::REVERSEBYTES,
+    Flags::INTEGERS_64_BIT,
+    Flags::NATIVE_INTROSPECTION,
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_transaction_or_another_meaning_of_scripts_is_not_known() {
+        let wtxid = Wtxid([7; 32]);
+        let (block, standard) = (Flags::BCH_MAY_2022, Flags::BCH_STANDARD);
+        let mut verdicts = Verdicts::default();
+        verdicts.put(wtxid, standard, 3);
+        assert_eq!(verdicts.get(&wtxid, standard), Some(3));
+        assert_eq!(verdicts.get(&wtxid, block), Some(3), "policy only forbids more");
+        for bit in 0..256 {
+            let mut other = wtxid;
+            other.0[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(verdicts.get(&other, standard), None, "bit {bit}");
+        }
+        for (name, flag) in Flags::NAMED {
+            if standard.contains(*flag) {
+                let expected = (!ENABLING.contains(flag)).then_some(3);
+                assert_eq!(
+                    verdicts.get(&wtxid, standard.without(*flag)),
+                    expected,
+                    "without {name}"
+                );
+            } else {
+                assert_eq!(verdicts.get(&wtxid, standard | *flag), None, "with {name}");
+            }
+        }
+        for earlier in [Flags::BCH_MAY_2020, Flags::BCH_AUG_2017, Flags::P2SH] {
+            assert_eq!(verdicts.get(&wtxid, earlier), None, "scripts of before an upgrade");
+        }
+    }
 
     #[test]
     fn remembers_the_latest_and_only_what_was_asked_of_them() {

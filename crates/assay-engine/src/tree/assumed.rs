@@ -48,12 +48,26 @@ impl BlockTree {
     /// The snapshot has been validated: what was checked with its coins is valid. Gives the blocks of which that is noted.
     pub(crate) fn confirm_assumed(&mut self) -> Vec<NodeId> {
         self.assumed = None;
-        let is_assumed = |id: &NodeId| self.get(*id).status & STATUS_ASSUMED != 0;
-        let changed: Vec<NodeId> = self.ids().filter(is_assumed).collect();
+        let changed = self.all_assumed();
         for id in &changed {
             let node = self.get_mut(*id);
             node.status = node.status & !STATUS_ASSUMED | STATUS_VALID;
         }
         changed
+    }
+
+    /// There is no snapshot any more: what was checked with the coins of an earlier one counts as never checked, so that no
+    /// later snapshot confirms it. Gives the blocks of which that is noted.
+    pub(crate) fn drop_assumed(&mut self) -> Vec<NodeId> {
+        let changed = self.all_assumed();
+        for id in &changed {
+            self.get_mut(*id).status &= !STATUS_ASSUMED;
+        }
+        changed
+    }
+
+    fn all_assumed(&self) -> Vec<NodeId> {
+        let is_assumed = |id: &NodeId| self.get(*id).status & STATUS_ASSUMED != 0;
+        self.ids().filter(is_assumed).collect()
     }
 }

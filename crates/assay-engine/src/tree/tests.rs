@@ -68,6 +68,21 @@ fn of_equal_branches_the_first_with_data_wins_and_more_work_beats_it() {
 }
 
 #[test]
+fn a_later_snapshot_does_not_confirm_what_rests_on_a_rejected_one() {
+    let mut tree = new_tree();
+    let genesis = tree.tip();
+    let [checked, assumed, later] = [1, 2, 3].map(|nonce| add(&mut tree, genesis, nonce));
+    tree.set_valid(checked, undo(), false);
+    tree.set_valid(assumed, undo(), true);
+    let tree = &mut restart(&tree);
+    assert_eq!(tree.drop_assumed(), [assumed]);
+    assert!(!tree.get(assumed).was_connected() && tree.get(checked).is_valid());
+    tree.set_valid(later, undo(), true);
+    assert_eq!(tree.confirm_assumed(), [later]);
+    assert!(tree.get(later).is_valid() && !tree.get(assumed).is_valid());
+}
+
+#[test]
 fn data_may_come_in_any_order() {
     let mut tree = new_tree();
     let genesis = tree.tip();

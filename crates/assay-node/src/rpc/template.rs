@@ -78,6 +78,15 @@ pub(super) struct Cached {
     made_s: u64,
 }
 
+impl Cached {
+    /// Whether another one is to be made: for another tip at once, for another mempool after some seconds.
+    fn is_stale(&self, tip: &BlockHash, now_s: u64, updates: impl FnOnce() -> u64) -> bool {
+        let is_old = now_s.saturating_sub(self.made_s) > KEPT_S;
+        self.template.header.prev_block != *tip
+            || is_old && self.template.mempool_updates != updates()
+    }
+}
+
 /// A request for a template.
 struct Request {
     rules: Vec<String>,
@@ -196,9 +205,7 @@ fn current(node: &Node<'_>) -> Result<BlockTemplate, RpcError> {
     let now_s = node.engine.config().clock.now_s();
     let mut cached = node.rpc.template.lock().unwrap_or_else(PoisonError::into_inner);
     let is_stale = cached.as_ref().is_none_or(|cached| {
-        let is_other_tip = cached.template.header.prev_block != node.engine.tip().hash;
-        let is_old = now_s.saturating_sub(cached.made_s) > KEPT_S;
-        is_other_tip || is_old && cached.template.mempool_updates != node.engine.mempool_updates()
+        cached.is_stale(&node.engine.tip().hash, now_s, || node.engine.mempool_updates())
     });
     if is_stale {
         *cached = None;
@@ -354,3 +361,37 @@ const FIRST_LOOK: Duration = Duration::from_mins(1);
 const LATER_LOOKS: Duration = Duration::from_secs(10);
 /// How often it looks whether anyone still wants its answer.
 const LOOK_AROUND: Duration = Duration::from_millis(200);
+
+#[cfg(test)]
+mod tests {
+    use assay_consensus::params::ChainParams;
+
+    use super::*;
+
+    #[test]
+    fn a_template_is_for_one_tip_and_after_five_seconds_for_one_mempool() {
+        let params = ChainParams::by_name("regtest").unwrap();
+        let genesis = Block::parse(params.genesis_block(), params.encoding).unwrap();
+        let header = *genesis.header();
+        let template = BlockTemplate {
+            header,
+            height: 1,
+            coinbase: genesis.tx(0).to_owned_transaction(),
+            txs: Vec::new(),
+            min_time: 0,
+            mempool_updates: 7,
+        };
+        let cached = Cached { template, made_s: 100 };
+        let (tip, other) = (header.prev_block, BlockHash([1; 32]));
+        for (tip, now_s, updates, expected) in [
+            (tip, 100, 7, false),
+            (tip, 1000, 7, false),
+            (tip, 105, 8, false),
+            (tip, 106, 8, true),
+            (tip, 106, 6, true),
+            (other, 100, 7, true),
+        ] {
+            assert_eq!(cached.is_stale(&tip, now_s, || updates), expected, "{now_s} {updates}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::node::{Node, config};
 use crate::server::Confirmed as _;
-use crate::server::snapshot::merkle::{HeaderTree, Tree};
+use crate::server::snapshot::merkle::{BlockTrees, HeaderTree, Tree};
 use crate::testing::{coinbase, tx};
 
 /// Root that a branch leads to, with hashes as the protocol prints them.
@@ -137,4 +137,24 @@ fn checkpoints_are_served() {
     assert_eq!(client.error("blockchain.block.header", &json!([5, 4])), 1);
     assert_eq!(client.error("blockchain.block.header", &json!([5, 10])), 1);
     assert_eq!(client.error("blockchain.block.headers", &json!([2, 5, 5])), 1);
+}
+
+#[test]
+fn trees_of_blocks_are_kept_by_block_and_not_by_height() {
+    let mut node = Node::new();
+    let trees = BlockTrees::default();
+    let height = node.ledger.tip().unwrap().height;
+    let check = |node: &Node| {
+        let block = &node.ledger.blocks[height as usize];
+        assert!(trees.known(&node.ledger, height).unwrap().is_none(), "another block");
+        let tree = trees.get(&node.ledger, height).unwrap().unwrap();
+        assert_eq!(tree.root(), block.header.merkle_root);
+        assert!(trees.known(&node.ledger, height).unwrap().is_some());
+        let below = trees.get(&node.ledger, height - 1).unwrap().unwrap();
+        assert_eq!(below.root(), node.ledger.blocks[height as usize - 1].header.merkle_root);
+    };
+    check(&node);
+    node.reorganise(1, vec![coinbase(&[(1, b"y")], 77)]);
+    check(&node);
+    assert!(trees.get(&node.ledger, height + 9).unwrap().is_none());
 }

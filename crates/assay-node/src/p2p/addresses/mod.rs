@@ -24,12 +24,31 @@ pub(super) struct Addresses {
     /// Chooses who hears of an address.
     chooser: SipHash24,
     /// Answers to `getaddr`, by network and by the address of ours that was connected to: asking often shows no more.
-    answers: Mutex<BTreeMap<(NetworkKind, SocketAddr), Answer>>,
+    answers: Mutex<Answers>,
 }
+
+/// Answers that are given to all who come the same way until their time is over.
+#[derive(Default)]
+struct Answers(BTreeMap<(NetworkKind, SocketAddr), Answer>);
 
 struct Answer {
     until_us: u64,
     addresses: Vec<PeerAddress>,
+}
+
+impl Answers {
+    fn get(&self, way: (NetworkKind, SocketAddr), now_us: u64) -> Option<&[PeerAddress]> {
+        let answer = self.0.get(&way).filter(|answer| now_us <= answer.until_us)?;
+        Some(&answer.addresses)
+    }
+
+    fn put(&mut self, way: (NetworkKind, SocketAddr), answer: Answer) {
+        // As many as this machine has addresses and ports to listen on; a network may give it many of the former.
+        if self.0.len() >= ANSWERS_MAX {
+            self.0.clear();
+        }
+        self.0.insert(way, answer);
+    }
 }
 
 /// What one peer knows of addresses, and is to hear.
@@ -181,18 +200,14 @@ impl Shared {
 
     fn answer_for(&self, peer: &Peer) -> Vec<PeerAddress> {
         let now_us = self.engine.clock().now_us();
-        let key = (peer.network(), peer.bound);
+        let way = (peer.network(), peer.bound);
         let mut answers = self.addresses.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(answer) = answers.get(&key).filter(|answer| now_us <= answer.until_us) {
-            return answer.addresses.clone();
-        }
-        // As many as this machine has addresses and ports to listen on; a network may give it many of the former.
-        if answers.len() >= ANSWERS_MAX {
-            answers.clear();
+        if let Some(addresses) = answers.get(way, now_us) {
+            return addresses.to_vec();
         }
         let addresses = self.listed(&WANTED_BY_PEERS);
         let until_us = now_us + ANSWER_US + random(ANSWER_MORE_US);
-        answers.insert(key, Answer { until_us, addresses: addresses.clone() });
+        answers.put(way, Answer { until_us, addresses: addresses.clone() });
         addresses
     }
 
@@ -271,3 +286,30 @@ const TOKENS_MAX: f64 = ADDRESSES_MAX as f64;
 const ANSWER_US: u64 = 21 * 3_600_000_000;
 const ANSWER_MORE_US: u64 = 6 * 3_600_000_000;
 const ANSWERS_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_for_one_network_one_address_of_ours_and_a_day() {
+        let bound = |text: &str| text.parse::<SocketAddr>().unwrap();
+        let way = (NetworkKind::Ipv4, bound("127.0.0.1:18444"));
+        let mut answers = Answers::default();
+        answers.put(way, Answer { until_us: 100, addresses: Vec::new() });
+        assert!(answers.get(way, 100).is_some());
+        assert!(answers.get(way, 101).is_none(), "its time is over");
+        for other in [
+            (NetworkKind::Ipv6, way.1),
+            (NetworkKind::Ipv4, bound("127.0.0.1:18445")),
+            (NetworkKind::Ipv4, bound("127.0.0.2:18444")),
+        ] {
+            assert!(answers.get(other, 100).is_none(), "{other:?}");
+        }
+        for port in 0..ANSWERS_MAX as u16 {
+            let way = (NetworkKind::Ipv4, SocketAddr::from(([127, 0, 0, 3], port)));
+            answers.put(way, Answer { until_us: 100, addresses: Vec::new() });
+            assert!(answers.get(way, 100).is_some() && answers.0.len() <= ANSWERS_MAX);
+        }
+    }
+}

@@ -201,13 +201,14 @@ impl Shared {
         let header = Header::parse(head);
         let hash = header.hash();
         tracing::debug!(target: "net", "received block {hash} peer={}", peer.id);
-        let was_requested = {
+        let (is_source, was_requested) = {
             let mut table = self.sync.lock();
-            table.sources.note(hash, Source { peer: peer.id, is_compact: false });
+            let source = Source { peer: peer.id, is_compact: false };
+            let is_source = table.sources.note(hash, source);
             if let Some(state) = table.peers.get_mut(&peer.id) {
                 state.in_hand = Some(hash);
             }
-            table.under_way.contains(&hash)
+            (is_source, table.under_way.contains(&hash))
         };
         if was_requested && self.engine.is_initial_block_download() {
             // Its link is not idle while the block is being checked, which takes long where scripts use all cores.
@@ -222,6 +223,7 @@ impl Shared {
             known: Vec::new(),
             on_fresh: &|block| pass_on_block(self, block),
         });
+        self.keep_source(&hash, is_source, &taken);
         if let Taken::Undecodable(error) = &taken {
             super::faults::log_malformed("block", raw.len(), error, peer);
         }
@@ -238,7 +240,8 @@ impl Shared {
         hash: &BlockHash,
         (raw, known): (Vec<u8>, Vec<Option<TxIds>>),
     ) -> bool {
-        self.sync.lock().sources.note(*hash, Source { peer: peer.id, is_compact: true });
+        let source = Source { peer: peer.id, is_compact: true };
+        let is_source = self.sync.lock().sources.note(*hash, source);
         let taken = self.engine.take_block(BlockOffer {
             raw,
             was_requested: true,
@@ -246,6 +249,7 @@ impl Shared {
             known,
             on_fresh: &|block| pass_on_block(self, block),
         });
+        self.keep_source(hash, is_source, &taken);
         let is_mutated =
             matches!(&taken, Taken::Refused(fault) if fault.kind == FaultKind::Mutated);
         if is_mutated || matches!(taken, Taken::Undecodable(_)) {
@@ -255,6 +259,13 @@ impl Shared {
             self.punish(peer, &fault, "", true);
         }
         true
+    }
+
+    /// Who was noted as the source of a block is so only if that was kept: other bytes may be the block.
+    fn keep_source(&self, hash: &BlockHash, is_source: bool, taken: &Taken) {
+        if is_source && !matches!(taken, Taken::Kept(_)) {
+            self.sync.lock().sources.forget(hash);
+        }
     }
 
     /// What follows from a block's coming; gives what is wrong with it.

@@ -159,14 +159,26 @@ struct Sources {
 }
 
 impl Sources {
-    fn note(&mut self, block: BlockHash, source: Source) {
-        if self.by_block.insert(block, source).is_none() {
-            self.order.push_back(block);
+    /// A peer has sent a block, which is about to be taken. Gives whether it is the first to do so: verdict and reward are for
+    /// that one, whoever sends the same block before it is judged (Core's `mapBlockSource`).
+    fn note(&mut self, block: BlockHash, source: Source) -> bool {
+        if self.by_block.contains_key(&block) {
+            return false;
         }
+        self.by_block.insert(block, source);
+        self.order.push_back(block);
         if self.order.len() > SOURCES_MAX
             && let Some(oldest) = self.order.pop_front()
         {
             self.by_block.remove(&oldest);
+        }
+        true
+    }
+
+    /// What the first peer sent was not kept: the next one counts.
+    fn forget(&mut self, block: &BlockHash) {
+        if self.by_block.remove(block).is_some() {
+            self.order.retain(|other| other != block);
         }
     }
 
@@ -274,3 +286,32 @@ impl Shared {
 }
 
 const SOURCES_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_peer_whose_block_is_kept_is_its_source() {
+        let mut sources = Sources::default();
+        let (block, other) = (BlockHash([1; 32]), BlockHash([2; 32]));
+        let from = |peer| Source { peer, is_compact: false };
+        let of = |sources: &Sources, block| sources.of(&block).map(|source| source.peer);
+        assert!(sources.note(block, from(5)));
+        assert!(!sources.note(block, from(6)), "another peer sends it while it is being judged");
+        assert_eq!((of(&sources, block), of(&sources, other)), (Some(5), None));
+        sources.forget(&block);
+        assert!(
+            sources.note(block, from(6)),
+            "the first did not send the block that its header names"
+        );
+        assert_eq!(of(&sources, block), Some(6));
+        for number in 0..SOURCES_MAX as u64 {
+            let mut hash = [3; 32];
+            hash[..8].copy_from_slice(&number.to_le_bytes());
+            assert!(sources.note(BlockHash(hash), from(number)));
+        }
+        assert_eq!(of(&sources, block), None, "the oldest is forgotten");
+        assert_eq!((sources.by_block.len(), sources.order.len()), (SOURCES_MAX, SOURCES_MAX));
+    }
+}

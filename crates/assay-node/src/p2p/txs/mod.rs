@@ -34,6 +34,8 @@ use super::{NODE_WITNESS, Network, Shared};
 /// What is known of transactions from all peers together.
 pub(crate) struct Txs {
     table: Mutex<Table>,
+    /// Held while the chain is followed: no thread must note what a branch has confirmed after another one has left it.
+    following: Mutex<()>,
     timers: Mutex<Timers>,
     backlogs: Mutex<Backlogs>,
 }
@@ -73,6 +75,7 @@ impl Txs {
         };
         Self {
             table: Mutex::new(table),
+            following: Mutex::default(),
             timers: Mutex::default(),
             backlogs: Mutex::new(Backlogs::new(send_per_s)),
         }
@@ -264,6 +267,7 @@ impl Shared {
 
     /// Looks at the blocks that have been connected since the last look.
     pub(super) fn follow_chain(&self) {
+        let _following = self.txs.following.lock().unwrap_or_else(PoisonError::into_inner);
         let tip = self.engine.tip().hash;
         let mut table = self.txs.lock();
         let before = std::mem::replace(&mut table.tip, tip);
