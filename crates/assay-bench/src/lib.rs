@@ -50,7 +50,7 @@ pub mod talk;
 use std::io;
 use std::path::PathBuf;
 
-use assay_engine::PrevoutsError;
+use assay_engine::{PrevoutsError, SubmitOutcome};
 
 /// Why a benchmark has no figures.
 #[derive(Debug, thiserror::Error)]
@@ -194,4 +194,17 @@ pub struct Silent;
 impl Progress for Silent {
     fn begin(&self, _: &str, _: u64) {}
     fn step(&self) {}
+}
+
+impl BenchError {
+    /// A block of the benchmark's own chain that the engine did not connect.
+    pub fn own_block(height: u32, outcome: &SubmitOutcome) -> Self {
+        let detail = match outcome {
+            SubmitOutcome::Rejected { reason, .. } => reason.clone(),
+            SubmitOutcome::Undecodable(error) => error.to_string(),
+            SubmitOutcome::Failed(error) => error.to_string(),
+            _ => "it is not the tip".to_owned(),
+        };
+        Self::OwnBlock { height, detail }
+    }
 }

@@ -405,7 +405,8 @@ fn compare_answers(
         verify(&mut verifier(backend, sample_one_of), checks, &mut answers);
         if answers != expected {
             let at = answers.iter().zip(&expected).position(|(left, right)| left != right);
-            return Err(wrong_answer(alternative, format!("the first at {at:?}")));
+            let at = at.map_or_else(|| "in their number".to_owned(), |at| format!("first at {at}"));
+            return Err(wrong_answer(alternative, at));
         }
     }
     Ok(((checks.len() * (ways.len() + 1)) as u64, (invalid * (ways.len() + 1)) as u64))

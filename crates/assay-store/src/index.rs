@@ -63,7 +63,7 @@ pub enum IndexError {
         path: PathBuf,
     },
     /// The file belongs to another network.
-    #[error("{}: belongs to network {found:02x?}, not {expected:02x?}", path.display())]
+    #[error("{}: belongs to the network with message start {}, not {}", path.display(), hex(*found), hex(*expected))]
     Network {
         /// The file.
         path: PathBuf,
@@ -396,3 +396,7 @@ const GROUP_MAX: usize = 10_000;
 
 /// Replaced records that are not worth a rewrite.
 const STALE_MIN: usize = 10_000;
+/// A message start as it is usually written: `f9beb4d9`.
+fn hex(start: [u8; 4]) -> String {
+    format!("{:08x}", u32::from_be_bytes(start))
+}

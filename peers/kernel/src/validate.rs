@@ -120,7 +120,7 @@ pub fn run(
         let raw = folder.read(place)?;
         match kernel.submit(&raw) {
             Verdict::Accepted | Verdict::Inconclusive | Verdict::Duplicate => {}
-            other => bail!("block at height {height} ({place:?}): {other}"),
+            other => bail!("block at height {height}: {other}"),
         }
         blocks += 1;
         bytes += raw.len() as u64;

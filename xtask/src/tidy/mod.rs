@@ -1,6 +1,7 @@
 //! The checks that keep the house in order.
 
 mod cycles;
+mod debug_text;
 mod edges;
 mod imports;
 mod tests;
@@ -37,6 +38,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     tests::check(&root, &sources, &mut findings)?;
     check_unsafe(&root, &sources, &mut findings)?;
     check_sources(&root, &sources, &mut findings)?;
+    debug_text::check(&root, &sources, &mut findings)?;
     check_documents(&root, &mut findings)?;
     crate::words::check(&root, &sources, &mut findings)?;
     if findings.is_empty() {

@@ -1,4 +1,4 @@
-//! Rust source as tokens: enough to see which paths it names, without comments and literals.
+//! Rust source as tokens: enough to see which paths it names and what its strings hold, without comments.
 
 /// One token and its line, counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,13 +9,24 @@ pub(super) struct Token<'a> {
 
 impl Token<'_> {
     pub(super) fn is_name(&self) -> bool {
-        self.text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        self.text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && !self.is_string()
+    }
+
+    pub(super) fn is_string(&self) -> bool {
+        self.text.trim_end_matches('#').ends_with('"')
     }
 }
 
 /// The tokens of `source`: names, `::`, and single signs. Comments, strings, characters, numbers
 /// and lifetimes are left out.
 pub(super) fn of(source: &str) -> Vec<Token<'_>> {
+    let mut tokens = with_strings(source);
+    tokens.retain(|token| !token.is_string());
+    tokens
+}
+
+/// The same with strings, as they stand in the source.
+pub(super) fn with_strings(source: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let (mut at, mut line) = (0, 1);
     while let Some(rest) = source.get(at..).filter(|rest| !rest.is_empty()) {
@@ -40,7 +51,7 @@ fn next(rest: &str) -> (usize, bool) {
         return (block_comment(rest), false);
     }
     if let Some(length) = string(rest) {
-        return (length, false);
+        return (length, true);
     }
     if first == '\'' {
         return (quote(rest), false);

@@ -90,11 +90,11 @@ pub(super) fn open(dir: &Path, threads: usize, is_batched: bool) -> Result<Engin
 
 pub(super) fn submit(engine: &Engine, block: &ForgedBlock) -> Result<Sample, BenchError> {
     let raw = block.raw.clone();
-    let mut outcome = None;
-    let sample = Sample::of(1, || outcome = Some(engine.submit_block(raw)));
+    let mut outcome = SubmitOutcome::Inconclusive;
+    let sample = Sample::of(1, || outcome = engine.submit_block(raw));
     match outcome {
-        Some(SubmitOutcome::Accepted) if engine.tip().height == block.height => Ok(sample),
-        other => Err(BenchError::OwnBlock { height: block.height, detail: format!("{other:?}") }),
+        SubmitOutcome::Accepted if engine.tip().height == block.height => Ok(sample),
+        other => Err(BenchError::own_block(block.height, &other)),
     }
 }
 

@@ -151,7 +151,7 @@ fn fill(engine: &Engine, cluster: &Cluster) -> Result<(), BenchError> {
     let verdicts = engine.submit_transactions(raws, None);
     let reject = verdicts.into_iter().find_map(Result::err);
     reject.map_or(Ok(()), |reject| {
-        Err(wrong(format!("one of the first clusters is not admitted: {reject:?}")))
+        Err(wrong(format!("one of the first clusters is not admitted: {}", reject.reason)))
     })
 }
 
@@ -166,7 +166,7 @@ fn submit(engine: &Engine, block: &MintedBlock) -> Result<f64, BenchError> {
         SubmitOutcome::Accepted if (tip.height, tip.hash) == (block.height, block.hash) => {
             Ok(elapsed_s)
         }
-        other => Err(BenchError::OwnBlock { height: block.height, detail: format!("{other:?}") }),
+        other => Err(BenchError::own_block(block.height, &other)),
     }
 }
 
@@ -262,7 +262,7 @@ fn check(
     wrong_verdict: Option<&str>,
 ) -> Result<(), BenchError> {
     if let Some(verdict) = wrong_verdict {
-        return Err(wrong(format!("a hostile transaction got the verdict {verdict:?}")));
+        return Err(wrong(format!("a hostile transaction got the verdict {verdict}")));
     }
     let info = engine.mempool_info();
     if info.usage > info.max_bytes || info.size != engine.mempool_txids().len() {
@@ -275,7 +275,11 @@ fn check(
     for (outpoint, value) in moving {
         match engine.coin(outpoint, false) {
             Ok(Some((coin, _))) if coin.value == *value => {}
-            other => return Err(wrong(format!("coin {outpoint:?}: {other:?}"))),
+            Ok(found) => {
+                let value = found.map_or(0, |(coin, _)| coin.value);
+                return Err(wrong(format!("coin {outpoint} has {value} satoshi")));
+            }
+            Err(error) => return Err(wrong(format!("coin {outpoint}: {error}"))),
         }
     }
     Ok(())

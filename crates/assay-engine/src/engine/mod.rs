@@ -313,8 +313,12 @@ impl Engine {
             if raw == self.chain.params().genesis_block() {
                 continue;
             }
-            let outcome = self.submit_block(raw);
-            tracing::info!("archived block without index record at {pos:?}: {outcome:?}");
+            self.submit_block(raw);
+            tracing::info!(
+                "archived block without index record: file {}, offset {}",
+                pos.file,
+                pos.offset
+            );
         }
         let blocks = to.abs_diff(from);
         if blocks > 0 {

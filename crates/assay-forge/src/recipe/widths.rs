@@ -85,7 +85,7 @@ impl WidthsFile {
             || !widths.inputs.windows(2).all(|pair| pair[0] < pair[1])
         {
             let rule = "give divisors of widths.inputs_per_block, each larger than the one before";
-            return list("widths.inputs", format!("{:?}", widths.inputs), rule);
+            return list("widths.inputs", format!("{inputs:?}", inputs = widths.inputs), rule);
         }
         for series in &widths.series {
             for width in &widths.inputs {

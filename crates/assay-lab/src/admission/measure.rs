@@ -159,7 +159,7 @@ impl Measured<'_> {
     fn packages(&self) -> Result<Sent, MempoolError> {
         let call = |pair: &[Signed]| {
             let hex: Vec<String> =
-                pair.iter().map(|tx| format!("{:?}", faster_hex::hex_string(&tx.raw))).collect();
+                pair.iter().map(|tx| format!("\"{}\"", faster_hex::hex_string(&tx.raw))).collect();
             let list = hex.join(",");
             (
                 2,

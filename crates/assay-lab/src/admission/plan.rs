@@ -211,7 +211,7 @@ impl MempoolPlan {
             };
             if by != case.by {
                 let rule = "orphans come from a peer; packages, replacements and evictions by rpc";
-                return bad(&key("by"), format!("{:?}", case.by).to_lowercase(), rule);
+                return bad(&key("by"), serde_json::json!(case.by).to_string(), rule);
             }
             if case.depth > 1 && case.what != What::Admit {
                 return bad(&key("depth"), case.depth.to_string(), "only \"admit\" has a depth");

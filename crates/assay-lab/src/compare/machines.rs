@@ -166,7 +166,7 @@ fn check_same_plan(one: &Source, other: &Source, vary: &[String]) -> Result<(), 
     };
     let named = |results: &Results| {
         let name = |target: &crate::results::TargetResults| {
-            let index = target.index.as_ref().map(|index| format!(" + {:?}", index.kind));
+            let index = target.index.as_ref().map(|index| format!(" + {}", index.kind.as_str()));
             format!("{} ({}){}", target.name, target.version, index.unwrap_or_default())
         };
         results.targets.iter().map(name).collect::<Vec<_>>().join(", ")

@@ -223,7 +223,7 @@ pub enum CrashError {
         told: String,
     },
     /// The index does not come to the node's tip.
-    #[error("the index is at height {at:?}, {seconds} s after the node was seen at {expected}")]
+    #[error("the index is at height {at}, {seconds} s after the node was seen at {expected}", at = at.map_or_else(|| "unknown".to_owned(), |at| at.to_string()))]
     IndexBehind {
         /// Its height, if it tells.
         at: Option<u32>,

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::client::{Client, ElectrumError, Reply};
@@ -85,13 +86,13 @@ pub enum CheckError {
     Interrupted,
 }
 
-#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 struct HistoryItem<'a> {
     height: i64,
     tx_hash: &'a str,
 }
 
-#[derive(Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 struct UnspentItem<'a> {
     height: i64,
     tx_hash: &'a str,
@@ -303,7 +304,7 @@ fn unreadable(answer: &RawValue, error: &serde_json::Error) -> Verdict {
 }
 
 /// Equal lists, lists of the same entries, or the first place where they part.
-fn judge_lists<T: Ord + std::fmt::Debug>(mut expected: Vec<T>, mut found: Vec<T>) -> Verdict {
+fn judge_lists<T: Ord + Serialize>(mut expected: Vec<T>, mut found: Vec<T>) -> Verdict {
     if expected == found {
         return Verdict::Equal;
     }
@@ -311,7 +312,8 @@ fn judge_lists<T: Ord + std::fmt::Debug>(mut expected: Vec<T>, mut found: Vec<T>
         (expected.len(), found.len()),
         expected.iter().zip(&found).take_while(|(left, right)| left == right).count(),
     );
-    let show = |list: &[T]| list.get(at).map_or_else(|| "nothing".to_owned(), |e| format!("{e:?}"));
+    let show =
+        |list: &[T]| list.get(at).map_or_else(|| "nothing".to_owned(), |e| json!(e).to_string());
     let how = format!(
         "expected {} entries, got {}; entry {at}: expected {}, got {}",
         counts.0,

@@ -59,7 +59,7 @@ pub enum ForgeError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The forge cannot be started.
-    #[error("cannot start the forge {program:?}")]
+    #[error("cannot start the forge {program}")]
     Spawn {
         /// The program.
         program: String,

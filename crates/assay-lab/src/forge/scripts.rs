@@ -18,7 +18,7 @@ pub enum ScriptsError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The program cannot be started.
-    #[error("cannot run {program:?} to make the script ledger")]
+    #[error("cannot run {program} to make the script ledger")]
     Spawn {
         /// The program.
         program: String,

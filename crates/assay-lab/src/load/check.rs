@@ -124,7 +124,7 @@ impl<'a> Checker<'a> {
         let verdict = self.judge(ask, answer, heights);
         self.count(verdict, || {
             let quote: String = answer.chars().take(QUOTE_MAX).collect();
-            format!("{} {ask:?} at heights {heights:?}: {quote}", ask.method().name())
+            format!("{ask} at heights {} to {}: {quote}", heights.low, heights.high)
         });
         verdict
     }
@@ -132,7 +132,12 @@ impl<'a> Checker<'a> {
     /// Judges and counts a status, as a subscription answers and notifies it.
     pub(crate) fn check_status(&mut self, script: u32, answer: &str, heights: Heights) -> Verdict {
         let verdict = self.judge_status(script, answer, heights);
-        self.count(verdict, || format!("status {answer} of script {script} at {heights:?}"));
+        self.count(verdict, || {
+            format!(
+                "status {answer} of script {script} at heights {} to {}",
+                heights.low, heights.high
+            )
+        });
         verdict
     }
 
@@ -145,7 +150,8 @@ impl<'a> Checker<'a> {
         }
         if matches!(verdict, Verdict::Stale | Verdict::Wrong) && self.examples.len() < EXAMPLES_MAX
         {
-            self.examples.push(format!("{verdict:?}: {}", describe()));
+            let name = if verdict == Verdict::Stale { "stale" } else { "wrong" };
+            self.examples.push(format!("{name}: {}", describe()));
         }
     }
 

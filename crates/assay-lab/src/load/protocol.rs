@@ -1,6 +1,7 @@
 //! Requests as text, and messages of a server as they come.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::io::Write as _;
 
 use serde::Deserialize;
@@ -92,6 +93,28 @@ pub(crate) enum Ask {
     Unspent(u32),
     Transaction(u32),
     Merkle(u32),
+}
+
+/// The method, and what it is asked about: a height, a number of a script or transaction, or blocks.
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.method().name();
+        match self {
+            Self::Version | Self::Features | Self::Ping | Self::Tip | Self::FeeHistogram => {
+                f.write_str(name)
+            }
+            Self::Headers { start, count } => write!(f, "{name} {start} {count}"),
+            Self::Header(of)
+            | Self::EstimateFee(of)
+            | Self::Subscribe(of)
+            | Self::Unsubscribe(of)
+            | Self::History(of)
+            | Self::Balance(of)
+            | Self::Unspent(of)
+            | Self::Transaction(of)
+            | Self::Merkle(of) => write!(f, "{name} {of}"),
+        }
+    }
 }
 
 impl Ask {

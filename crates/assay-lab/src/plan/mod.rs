@@ -256,7 +256,11 @@ impl Plan {
         if let [first, second, ..] = self.chain.keys[..]
             && (first == second || self.chain.keys.len() > 2)
         {
-            return bad("chain.keys", format!("{:?}", self.chain.keys), "each kind once");
+            return bad(
+                "chain.keys",
+                serde_json::json!(self.chain.keys).to_string(),
+                "each kind once",
+            );
         }
         if self.index.scripts_max == 0 {
             return bad("index.scripts_max", "0".to_owned(), "at least one script is needed");
@@ -421,7 +425,7 @@ mod tests {
         plan.toml: runs.targets = bitcoind=/b+index: only our own node has an index of ours
         plan.toml: chain.stop_height = 0: the first block has height 1
         plan.toml: chain.distinct_keys = true: give it or `keys`, not both
-        plan.toml: chain.keys = [Distinct, Distinct]: each kind once
+        plan.toml: chain.keys = ["distinct","distinct"]: each kind once
         plan.toml: index.scripts_max = 0: at least one script is needed
         plan.toml: format = 2: only format 1 is known
         plan.toml: name = ../up: use small letters, digits and '-'

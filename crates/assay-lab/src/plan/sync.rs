@@ -206,7 +206,7 @@ fn check_way(plan: &Plan) -> Result<(), BadValue> {
     let by = plan.feed.by;
     if by.is_sync() && plan.feed.seen != [0.0] {
         let rule = "a target that fetches blocks is sent no transactions: use [0.0]";
-        return bad("feed.seen", format!("{:?}", plan.feed.seen), rule);
+        return bad("feed.seen", format!("{seen:?}", seen = plan.feed.seen), rule);
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ impl SyncResults {
         let Self { settings, .. } = self;
         let mut text = format!(
             "{} inputs, {} signatures in {} transactions, {} blocks, {:.1} MiB ({}, seed {}, scale {}{})\n\
-             cores {:?}, {} threads, {} MiB for coins, {} pairs; {}\n\n",
+             cores {cores:?}, {} threads, {} MiB for coins, {} pairs; {}\n\n",
             self.inputs,
             self.signatures,
             self.txs,
@@ -24,11 +24,11 @@ impl SyncResults {
             settings.seed,
             settings.scale,
             if settings.distinct_keys { ", distinct keys" } else { "" },
-            settings.cores,
             settings.threads,
             settings.db_cache_mib,
             settings.pairs,
             settings.page_cache,
+            cores = settings.cores,
         );
         let _ = writeln!(
             text,

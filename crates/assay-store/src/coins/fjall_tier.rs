@@ -1,5 +1,6 @@
 //! The coin tier on fjall, a log-structured merge tree in Rust. Why it: `docs/adr/0002-coin-tier.md`.
 
+use std::error::Error;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -105,7 +106,27 @@ fn failed(operation: &'static str, dir: &Path, error: fjall::Error) -> TierError
         fjall::Error::InvalidVersion(_) => Some((dir.join("version"), 0)),
         _ => is_damage.then(|| damage::find(dir)).flatten(),
     };
-    TierError { place, ..TierError::new(operation, error) }
+    TierError { place, ..TierError::new(operation, plain(error)) }
+}
+
+/// The engine's error without its debug text, which is all that its own `Display` has.
+fn plain(error: fjall::Error) -> Box<dyn Error + Send + Sync> {
+    use fjall::{Error, LsmError};
+    match error {
+        Error::Io(source) | Error::Storage(LsmError::Io(source)) => source.into(),
+        Error::Locked => "another process has it open".into(),
+        Error::Poisoned => "an earlier write failed".into(),
+        Error::KeyspaceDeleted => "the keyspace was deleted".into(),
+        Error::InvalidVersion(_) | Error::Storage(LsmError::InvalidVersion(_)) => {
+            "its format version is not known".into()
+        }
+        Error::Decompress(_) | Error::Storage(LsmError::Decompress(_)) => {
+            "a block of it cannot be decompressed".into()
+        }
+        Error::Storage(LsmError::ChecksumMismatch { .. }) => "a checksum does not match".into(),
+        Error::JournalRecovery(_) => "its journal is damaged".into(),
+        _ => "it is damaged".into(),
+    }
 }
 
 impl CoinTier for FjallTier {
@@ -270,6 +291,24 @@ mod tests {
     fn a_directory_in_use_is_refused() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let _first = FjallTier::open(dir.path(), 1 << 20).expect("the tier opens");
-        assert!(FjallTier::open(dir.path(), 1 << 20).is_err());
+        let error = FjallTier::open(dir.path(), 1 << 20).err().expect("the directory is locked");
+        let text = "coin tier: cannot open the database: another process has it open";
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn errors_are_told_without_debug_text() {
+        use fjall::{Error, LsmError};
+        let full = || io::Error::from_raw_os_error(24);
+        let errors = [
+            (Error::Storage(LsmError::Io(full())), "Too many open files (os error 24)"),
+            (Error::Io(full()), "Too many open files (os error 24)"),
+            (Error::Storage(LsmError::Unrecoverable), "it is damaged"),
+            (Error::InvalidVersion(None), "its format version is not known"),
+            (Error::Poisoned, "an earlier write failed"),
+        ];
+        for (error, text) in errors {
+            assert_eq!(plain(error).to_string(), text);
+        }
     }
 }

@@ -163,10 +163,7 @@ impl Forged {
         for block in blocks {
             match node.engine.submit_block(block.raw) {
                 SubmitOutcome::Accepted => {}
-                other => {
-                    let detail = format!("{other:?}");
-                    return Err(BenchError::OwnBlock { height: block.height, detail });
-                }
+                other => return Err(BenchError::own_block(block.height, &other)),
             }
         }
         let forge = Arc::new(Mutex::new(forge));

@@ -46,7 +46,7 @@ pub(in crate::server) async fn clients(
             }
             Err(error) => {
                 shared.metrics.turned_away();
-                tracing::debug!("Turned {peer} away: {error:?}");
+                tracing::debug!("Turned {peer} away: {error}");
             }
         }
     }

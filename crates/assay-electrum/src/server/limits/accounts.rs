@@ -94,13 +94,16 @@ impl Account {
 }
 
 /// Why a connection is rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::server) enum ConnectError {
     /// Too many connections.
+    #[error("too many connections")]
     Server,
     /// Too many from one address.
+    #[error("too many connections from its address")]
     Address,
     /// The address has used so much that nothing would be answered.
+    #[error("its address has used up its budget")]
     Budget,
 }
 

@@ -1,5 +1,6 @@
 //! The same counts through a node's JSON-RPC, block after block, as scripts read them: `getblock HASH 2`.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -49,6 +50,17 @@ struct BlockCounts {
     inputs: u64,
     outputs: u64,
     segwit_inputs: u64,
+}
+
+impl fmt::Display for BlockCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, weight, txs, inputs, outputs, segwit_inputs } = self;
+        let weight = weight.map_or_else(String::new, |weight| format!("weight {weight}, "));
+        write!(
+            f,
+            "{bytes} bytes, {weight}{txs} transactions, {inputs} inputs ({segwit_inputs} SegWit), {outputs} outputs"
+        )
+    }
 }
 
 #[derive(Deserialize)]
@@ -166,7 +178,8 @@ fn compare(set: &BlockSet, answers: &[(u32, BlockCounts)]) -> Vec<String> {
             ControlFlow::Continue(())
         });
         if ours != Some(*theirs) && differences.len() < NAMED_MAX {
-            differences.push(format!("height {height}: {theirs:?} by RPC, {ours:?} in the files"));
+            let ours = ours.map_or_else(|| "no block".to_owned(), |ours| ours.to_string());
+            differences.push(format!("height {height}: {theirs} by RPC, {ours} in the files"));
         }
     }
     differences
