@@ -267,11 +267,11 @@ impl Step<'_> {
             let way = branch.iter().rev().filter(|index| self.block(**index).height >= from);
             self.headers(&way.copied().collect::<Vec<_>>())?;
         }
-        if rng.below(2) == 0 {
-            self.propose(rng)?;
+        if rng.below(4) > 0 {
+            self.propose_with(Some(Fault::AmountAndScript), rng)?;
         }
         match rng.below(4) {
-            0 => missing.reverse(),
+            0 | 3 => missing.reverse(),
             1 => rng.shuffle(&mut missing),
             _ => {}
         }
@@ -325,12 +325,8 @@ impl Step<'_> {
 
     /// A block on trial, valid or not.
     fn propose(&self, rng: &mut Random) -> Result<(), Difference> {
-        let tip = self.engine.tip().hash;
-        let parent = self.universe.find(&tip).ok_or("an unknown tip")?;
         let faults = [
             None,
-            Some(Fault::AmountAndScript),
-            Some(Fault::AmountAndScript),
             Some(Fault::AmountAndScript),
             Some(Fault::AmountAndScript),
             Some(Fault::Script),
@@ -338,7 +334,12 @@ impl Step<'_> {
             Some(Fault::Amount),
             Some(Fault::Missing),
         ];
-        let fault = faults[rng.below(faults.len())];
+        self.propose_with(faults[rng.below(faults.len())], rng)
+    }
+
+    fn propose_with(&self, fault: Option<Fault>, rng: &mut Random) -> Result<(), Difference> {
+        let tip = self.engine.tip().hash;
+        let parent = self.universe.find(&tip).ok_or("an unknown tip")?;
         let trial = self.universe.build(parent, fault, rng.below(3), rng);
         let block = assay_wire::Block::parse(trial.raw, Encoding::Segwit).expect("it was parsed");
         let checks = TrialChecks { work: rng.below(2) == 0, merkle_root: true };
