@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &VerifyDataArguments) -> anyhow::Result<Outcome> {
         "{} holds no blocks: name the --datadir and --chain of a node that has validated some",
         dir.display()
     );
-    let stop = stop_flag()?;
+    let stop = stop_flag();
     let opened = Engine::open(node.engine_config());
     let engine = opened.with_context(|| format!("cannot open the chain in {}", dir.display()))?;
     let total = u64::from(engine.tip().height);

@@ -14,6 +14,7 @@ mod publish;
 mod resume;
 mod shard;
 mod shuffle;
+mod signals;
 mod top;
 mod validate;
 mod wallet;
