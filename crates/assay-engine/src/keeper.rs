@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use assay_wire::BlockHash;
 use parking_lot::Mutex;
 
 /// Somebody who reads blocks of the archive in their order, an index for one. Asked with the engine's state locked: it must not
@@ -13,8 +14,9 @@ pub trait BlockKeeper: Send + Sync {
     /// Height of the last block that it is done with.
     fn height(&self) -> u32;
 
-    /// Writes out what it has made of blocks, and gives the height of the last one that it will not need after a crash either.
-    fn settle(&self) -> u32;
+    /// Writes out what it has made of blocks, and gives the last one that it will not need after a crash either; `None` where
+    /// there is none. By hash: the block may be of a branch that is not active any more.
+    fn settle(&self) -> Option<BlockHash>;
 }
 
 /// All of them.
@@ -26,12 +28,14 @@ impl Keepers {
         self.0.lock().push(keeper);
     }
 
-    /// The highest block that may be removed, `height` at most (Core `validation.cpp`, `FlushStateToDisk`).
-    pub(crate) fn limit(&self, height: u32) -> u32 {
+    /// The highest block that may be removed, `height` at most (Core `validation.cpp`, `FlushStateToDisk`). `fork_height` gives
+    /// the height at which the branch of a block leaves the active one.
+    pub(crate) fn limit(&self, height: u32, fork_height: impl Fn(&BlockHash) -> u32) -> u32 {
         let mut last = height;
         let mut limiting = None;
         for keeper in &*self.0.lock() {
-            let limit = keeper.settle().saturating_sub(BUFFER_BLOCKS + 1);
+            let done = keeper.settle().map_or(0, |hash| fork_height(&hash));
+            let limit = done.saturating_sub(BUFFER_BLOCKS + 1);
             last = last.min(limit).max(1);
             if last == limit {
                 limiting = Some(keeper.name().to_owned());
@@ -59,3 +63,37 @@ impl Keepers {
 
 /// Blocks below those that are needed are kept as well, for reorganisations (Core `validation.cpp`, `PRUNE_LOCK_BUFFER`).
 const BUFFER_BLOCKS: u32 = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An index that has got to a block.
+    struct At(BlockHash);
+
+    impl BlockKeeper for At {
+        fn name(&self) -> &str {
+            "index"
+        }
+
+        fn height(&self) -> u32 {
+            100
+        }
+
+        fn settle(&self) -> Option<BlockHash> {
+            Some(self.0)
+        }
+    }
+
+    #[test]
+    fn an_index_on_a_branch_that_was_left_keeps_the_blocks_above_the_fork() {
+        let (active, left) = (BlockHash([1; 32]), BlockHash([2; 32]));
+        // Both blocks are at height 100; the branch of the second leaves the active one at 60.
+        let fork_height = |hash: &BlockHash| if *hash == active { 100 } else { 60 };
+        for (hash, expected) in [(active, 89), (left, 49)] {
+            let keepers = Keepers::default();
+            keepers.add(Arc::new(At(hash)));
+            assert_eq!(keepers.limit(400, fork_height), expected);
+        }
+    }
+}

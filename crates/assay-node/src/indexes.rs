@@ -11,7 +11,7 @@ use std::sync::Arc;
 use assay_electrum::chain::{Chain, Tip};
 use assay_electrum::follow::{Follower, Follows};
 use assay_electrum::{FilterIndex, RealIo, RecordsError};
-use assay_engine::{BlockKeeper, Engine};
+use assay_engine::{BlockHash, BlockKeeper, Engine};
 
 use crate::config::NodeConfig;
 use crate::electrum::EngineChain;
@@ -123,11 +123,11 @@ impl<I: Index> BlockKeeper for Keeper<I> {
         self.0.tip().map_or(0, |tip| tip.height)
     }
 
-    fn settle(&self) -> u32 {
+    fn settle(&self) -> Option<BlockHash> {
         if let Err(error) = self.0.commit() {
             tracing::error!("could not write {} out: {error}", self.0.name());
         }
-        self.0.committed().map_or(0, |tip| tip.height)
+        self.0.committed().map(|tip| tip.hash)
     }
 }
 

@@ -8,6 +8,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 
+use assay_wire::BlockHash;
+
 use super::{Chainstate, State};
 use crate::config::Pruning;
 use crate::error::EngineError;
@@ -101,7 +103,11 @@ impl Chainstate {
         if state.is_importing {
             return Ok(0);
         }
-        let height_max = height_max.min(self.keepers.limit(state.tree.tip_node().height));
+        let tree = &state.tree;
+        let fork_height = |hash: &BlockHash| {
+            tree.find(hash).map_or(0, |id| tree.get(tree.fork_with_active(id)).height)
+        };
+        let height_max = height_max.min(self.keepers.limit(tree.tip_node().height, fork_height));
         let needed = self.needed_by_historical(state);
         let removal = self.plan_removal(&state.tree, (height_max, needed), is_enough);
         if removal.blocks.is_empty() {
