@@ -187,10 +187,12 @@ impl Scan<'_> {
 
     /// Where the first record begins after `from` and before `to`.
     fn find_record(&self, from: u64, to: u64) -> Result<Option<u64>, BlockFilesError> {
-        let mut window = vec![0u8; WINDOW_BYTES.min((to - from) as usize)];
+        // The last magic may end behind `to`.
+        let end = (to + MAGIC_BYTES as u64 - 1).min(self.end);
+        let mut window = vec![0u8; WINDOW_BYTES.min((end - from) as usize)];
         let mut start = from + 1;
-        while start < to {
-            let length = window.len().min((to - start) as usize);
+        while start < end {
+            let length = window.len().min((end - start) as usize);
             let window = &mut window[..length];
             self.files.read_at(self.file, start, window)?;
             for found in self.magic.find_iter(window) {
@@ -200,7 +202,7 @@ impl Scan<'_> {
                 }
             }
             // The magic may lie across the border of two windows.
-            let is_last = start + length as u64 == to;
+            let is_last = start + length as u64 == end;
             start += if is_last { length } else { length - (MAGIC_BYTES - 1) } as u64;
         }
         Ok(None)

@@ -523,7 +523,6 @@ mod tests {
             ("timeout", "5000", "9000"),
             ("txospenderindex", "0", "1"),
             ("txreconciliation", "0", "1"),
-            ("txsendrate", "14", "7"),
             ("vbparams", "0", "testdummy:0:1"),
         ] {
             assert_eq!(fate(&[&format!("-{option}={default}")], ""), Ok(()), "{option}");
