@@ -72,7 +72,7 @@ mod tests {
     struct At(BlockHash);
 
     impl BlockKeeper for At {
-        fn name(&self) -> &str {
+        fn name(&self) -> &'static str {
             "index"
         }
 

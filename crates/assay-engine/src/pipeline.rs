@@ -147,12 +147,11 @@ impl<T> Pipeline<T> {
         self.verifier.drain();
         let error = self.advance(passed);
         let Self { blocks, .. } = std::mem::replace(self, Self::new(Arc::clone(&self.verifier)));
-        match error {
-            Some(error) => Err(Refuted { error, blocks }),
-            None => {
-                assert!(blocks.is_empty(), "{} blocks are undecided after a drain", blocks.len());
-                Ok(())
-            }
+        if let Some(error) = error {
+            Err(Refuted { error, blocks })
+        } else {
+            assert!(blocks.is_empty(), "{} blocks are undecided after a drain", blocks.len());
+            Ok(())
         }
     }
 

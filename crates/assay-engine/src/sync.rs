@@ -21,7 +21,7 @@ mod real {
         work: impl Fn(usize, &mut T) + Sync + Send,
     ) {
         pool.install(|| {
-            items.par_iter_mut().enumerate().for_each(|(index, item)| work(index, item))
+            items.par_iter_mut().enumerate().for_each(|(index, item)| work(index, item));
         });
     }
 }

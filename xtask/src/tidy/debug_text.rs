@@ -103,10 +103,11 @@ fn debug_text(source: &str) -> Vec<(usize, &str)> {
                 open.push(is_outer || is_for_developers(&tokens[..at]));
             }
             ")" | "]" | "}" => drop(open.pop()),
-            text if token.is_string() && has_debug_text(text) => {
-                if !open.last().is_some_and(|is| *is) {
-                    found.push((token.line, text));
-                }
+            text if token.is_string()
+                && has_debug_text(text)
+                && !open.last().is_some_and(|is| *is) =>
+            {
+                found.push((token.line, text));
             }
             _ => {}
         }

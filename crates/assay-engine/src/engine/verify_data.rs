@@ -243,17 +243,16 @@ impl Engine {
                 BlockRules::new(chain.params(), &branch, prepared.block.header(), &prepared.hash);
             let pool = Some(&*chain.pool);
             let checked = prepared.check_itself(chain.params(), pool);
-            match checked.and_then(|()| prepared.check_context(&rules, pool)) {
-                Err(error) => Err(ConnectError::Rule(error)),
-                Ok(()) => {
-                    let queue = pipeline.queue(&prepared, rules);
-                    let parts = (&mut *coins, &mut *coinbases, &branch);
-                    connect(queue, parts, chain.config.read_threads, |queue, tx_index, spent| {
-                        if tx_index > 0 {
-                            queue.push(tx_index, spent);
-                        }
-                    })
-                }
+            if let Err(error) = checked.and_then(|()| prepared.check_context(&rules, pool)) {
+                Err(ConnectError::Rule(error))
+            } else {
+                let queue = pipeline.queue(&prepared, rules);
+                let parts = (&mut *coins, &mut *coinbases, &branch);
+                connect(queue, parts, chain.config.read_threads, |queue, tx_index, spent| {
+                    if tx_index > 0 {
+                        queue.push(tx_index, spent);
+                    }
+                })
             }
         };
         let error = match moved {

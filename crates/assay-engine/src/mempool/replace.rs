@@ -367,11 +367,12 @@ mod tests {
 
     #[test]
     fn a_verdict_holds_for_the_same_transactions_fees_and_clusters() {
+        type Other = (&'static [(u8, i64)], &'static [ClusterId]);
         let known = plan(&[(1, 500), (2, 900)], &[7, 9]);
         let mut verdicts = DiagramVerdicts::default();
         verdicts.put(known.names(), known.cluster_ids(), true);
         assert_eq!(verdicts.get(&known), Some(true));
-        let others: [(&[(u8, i64)], &[ClusterId]); 7] = [
+        let others: [Other; 7] = [
             (&[(3, 500), (2, 900)], &[7, 9]),
             (&[(1, 501), (2, 900)], &[7, 9]),
             (&[(2, 900), (1, 500)], &[7, 9]),

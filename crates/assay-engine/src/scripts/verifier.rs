@@ -135,24 +135,8 @@ impl Verifier {
                 }
                 self.idle().push(collector);
             }
-            None => self.verify_at_once(&batch),
+            None => verify_at_once(&batch),
         }
-    }
-
-    fn verify_at_once(&self, batch: &Batch) {
-        let mut interpreter = Interpreter::default();
-        let mut outputs: Vec<TxOut<'_>> = Vec::new();
-        for spend in &batch.spends {
-            if batch.block.skips(spend) {
-                continue;
-            }
-            batch.spent(spend, &mut outputs);
-            let context = batch.context(spend, &outputs, spend.range());
-            let flags = batch.block.rules.flags;
-            let verdict = verify_run(&context, spend.inputs.clone(), flags, &mut interpreter);
-            batch.note(spend, verdict);
-        }
-        batch.block.close(batch.spends.len());
     }
 
     /// Concludes what was left over.
@@ -171,6 +155,23 @@ impl Verifier {
     fn tasks(&self) -> MutexGuard<'_, Tasks> {
         self.tasks.lock()
     }
+}
+
+/// Verifies inputs one by one, and their signatures as scripts ask.
+fn verify_at_once(batch: &Batch) {
+    let mut interpreter = Interpreter::default();
+    let mut outputs: Vec<TxOut<'_>> = Vec::new();
+    for spend in &batch.spends {
+        if batch.block.skips(spend) {
+            continue;
+        }
+        batch.spent(spend, &mut outputs);
+        let context = batch.context(spend, &outputs, spend.range());
+        let flags = batch.block.rules.flags;
+        let verdict = verify_run(&context, spend.inputs.clone(), flags, &mut interpreter);
+        batch.note(spend, verdict);
+    }
+    batch.block.close(batch.spends.len());
 }
 
 /// A task, or a thread that concludes what was left over, as long as it lasts.

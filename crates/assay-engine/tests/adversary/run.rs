@@ -135,7 +135,7 @@ impl Run {
     }
 
     fn step(&mut self) -> Result<(), Difference> {
-        for _ in 0..1 + self.rng.below(3) {
+        for _ in 0..=self.rng.below(3) {
             self.universe.grow(&mut self.rng);
         }
         self.tally.steps += 1;

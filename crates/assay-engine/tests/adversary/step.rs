@@ -76,7 +76,10 @@ pub(crate) const OPS: [(usize, Op); 15] = [
     (2, |step, rng| step.prefer(rng)),
     (3, |step, rng| step.verify_chain(rng)),
     (5, |step, rng| step.read(rng)),
-    (4, |step, rng| step.offer_txs(rng)),
+    (4, |step, rng| {
+        step.offer_txs(rng);
+        Ok(())
+    }),
     (5, |step, _| step.load()),
 ];
 
@@ -491,17 +494,16 @@ impl Step<'_> {
     }
 
     /// Transactions of a block that is yet to come.
-    fn offer_txs(&self, rng: &mut Random) -> Result<(), Difference> {
+    fn offer_txs(&self, rng: &mut Random) {
         let awaits_snapshot = self.snapshot.is_some() && !self.model.known().is_loaded;
         if self.open.is_empty() || awaits_snapshot {
-            return Ok(());
+            return;
         }
         let index = self.open[self.open.len() - 1 - rng.below(self.open.len().min(8))];
         for tx in &self.block(index).txs {
             // It may be too much for its policy, or too early.
             let _ = self.engine.submit_transaction(tx.bytes().to_vec(), None);
         }
-        Ok(())
     }
 
     fn load(&self) -> Result<(), Difference> {

@@ -436,7 +436,7 @@ fn spend(coins: &mut Coins, spent: &[Coin], locks: &[Lock], height: u32) -> Tran
 fn fan(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transaction> {
     let coin = coins.take(rng, height, is_rich)?;
     let mut locks = vec![Lock::True, Lock::True, Lock::Never, Lock::Dropped, Lock::Dropped];
-    locks.extend((0..1 + rng.below(SIGNATURES_MAX)).map(|_| Lock::Key(rng.below(KEYS))));
+    locks.extend((0..=rng.below(SIGNATURES_MAX)).map(|_| Lock::Key(rng.below(KEYS))));
     Some(spend(coins, &[coin], &locks, height))
 }
 
@@ -444,7 +444,7 @@ fn fan(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transaction> 
 fn signed(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transaction> {
     let mut spent =
         vec![coins.take(rng, height, |coin| coin.lock == Lock::True && coin.value > 3 * FEE_SAT)?];
-    for _ in 0..1 + rng.below(SIGNATURES_MAX) {
+    for _ in 0..=rng.below(SIGNATURES_MAX) {
         let is_signed = |coin: &Coin| matches!(coin.lock, Lock::Key(_) | Lock::Dropped);
         spent.extend(coins.take(rng, height, is_signed));
     }

@@ -85,7 +85,7 @@ pub(super) fn read_for_client(
     let conf_path = conf_path(&settings, &first_dir);
     read_files(&mut settings, conf_path.as_deref(), &mut Sections::new(), notes)?;
     let params = chain::known(&chain::name(&settings)?)?;
-    settings.section = params.name.to_owned();
+    params.name.clone_into(&mut settings.section);
     let datadir = datadir(&settings)?;
     Ok((settings, params, datadir))
 }

@@ -36,7 +36,7 @@ fn attack_node(
         is_private(found.ip()),
         "{found}: hostile peers attack nodes on this machine or a private network only"
     );
-    let reports = attack(found, who, arguments.time, arguments.seed, &*stop_flag());
+    let reports = attack(found, who, arguments.time, arguments.seed, &stop_flag());
     if arguments.json {
         output::print_json(&reports)?;
     } else {

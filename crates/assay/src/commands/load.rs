@@ -73,7 +73,7 @@ fn electrum(arguments: &LoadElectrumArguments) -> anyhow::Result<Outcome> {
 fn leaving(arguments: &LoadElectrumArguments, subscriptions: usize) -> anyhow::Result<Outcome> {
     let (address, rounds) = (arguments.address.clone(), arguments.pairs);
     let options = LeavingOptions { address, subscriptions, rounds };
-    let report = match run_leaving(&options, &*stop_flag()) {
+    let report = match run_leaving(&options, &stop_flag()) {
         Err(LoadError::Stopped) => return Ok(Outcome::Interrupted),
         other => other?,
     };

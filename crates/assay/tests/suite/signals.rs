@@ -82,15 +82,14 @@ fn check(command: &str, sign: &Sign, (signal, code): (&str, i32)) {
     let kill = Command::new("kill").args([&format!("-{signal}"), &pid]).status();
     assert!(kill.expect("there is kill").success());
     let status = running.end(command);
-    let elapsed = start.elapsed();
     let said = said.join().expect("standard error is read");
     assert_eq!(status.code(), Some(code), "{command}: {status}\n{said}");
-    eprintln!("{command}: SIG{signal}, {code} after {elapsed:.2?}");
     let left = files(running.folder.path());
     let is_litter = |path: &&PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // A forge continues from its own parts.
-        let is_part = name.ends_with(".part") && !path.iter().any(|part| part == "chain");
+        let in_chain = path.iter().any(|part| part.to_string_lossy().starts_with("chain"));
+        let is_part = name.ends_with(".part") && !in_chain;
         path.starts_with(&tmp) && **path != tmp || name.starts_with(".assay") || is_part
     };
     let litter: Vec<_> = left.iter().filter(is_litter).collect();
@@ -116,7 +115,8 @@ impl Running {
         let reader = thread::spawn(move || {
             let mut said = String::new();
             for line in stderr.lines().map_while(Result::ok) {
-                said += &format!("{line}\n");
+                said.push_str(&line);
+                said.push('\n');
                 // Nobody listens once the sign was seen.
                 let _ = send.send(line);
             }

@@ -136,7 +136,9 @@ impl InputAnalysis {
         let hashes = |name: &str, list: &[[u8; 20]], missing: &mut Object<'_>| {
             if !list.is_empty() {
                 let mut items = missing.key(name).array();
-                list.iter().for_each(|hash| items.item().hex(hash));
+                for hash in list {
+                    items.item().hex(hash);
+                }
                 items.end();
             }
         };

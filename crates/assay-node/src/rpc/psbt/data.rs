@@ -91,9 +91,12 @@ pub(super) struct Data {
     pub(super) tap_root: Option<[u8; 32]>,
     /// Script, leaf version and control block.
     pub(super) tap_leaves: Vec<(Vec<u8>, u8, Vec<u8>)>,
-    pub(super) tap_origins: BTreeMap<[u8; 32], (BTreeSet<[u8; 32]>, Vec<u8>)>,
+    pub(super) tap_origins: BTreeMap<[u8; 32], TapOrigin>,
     pub(super) missing: Missing,
 }
+
+/// Hashes of the leaves that a key is in, and its fingerprint with its path.
+type TapOrigin = (BTreeSet<[u8; 32]>, Vec<u8>);
 
 /// What is missing.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -176,7 +179,9 @@ impl Data {
                 input::REDEEM_SCRIPT,
                 input::WITNESS_SCRIPT,
             ];
-            displaced.into_iter().for_each(|kind| fields.remove(kind));
+            for kind in displaced {
+                fields.remove(kind);
+            }
             if !self.script_sig.is_empty() {
                 fields.set(Scope::Input, input::SCRIPT_SIG, self.script_sig.clone());
             }
@@ -284,6 +289,8 @@ fn key_of(kind: u8, rest: &[u8]) -> Vec<u8> {
 pub(super) fn stack_bytes(stack: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     encode::compact_size(&mut out, stack.len() as u64);
-    stack.iter().for_each(|item| encode::var_bytes(&mut out, item));
+    for item in stack {
+        encode::var_bytes(&mut out, item);
+    }
     out
 }

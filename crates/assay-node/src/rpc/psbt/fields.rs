@@ -497,7 +497,9 @@ fn read_tap_origin(reader: &mut Reader<'_>, name: &str) -> Result<Vec<u8>, Fault
 pub(super) fn tap_origin(leaves: &BTreeSet<[u8; 32]>, origin: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     encode::compact_size(&mut out, leaves.len() as u64);
-    leaves.iter().for_each(|hash| out.extend(hash));
+    for hash in leaves {
+        out.extend(hash);
+    }
     out.extend(origin);
     out
 }

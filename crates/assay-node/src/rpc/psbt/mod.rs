@@ -299,7 +299,9 @@ fn join(all: &[Psbt]) -> Result<Psbt, RpcError> {
             }
             let mut one = one.clone();
             let signatures = [input::PARTIAL_SIG, input::SCRIPT_SIG, input::SCRIPT_WITNESS];
-            signatures.into_iter().for_each(|kind| one.fields.remove(kind));
+            for kind in signatures {
+                one.fields.remove(kind);
+            }
             out.inputs.push(one);
         }
         out.outputs.extend(psbt.outputs.iter().cloned());

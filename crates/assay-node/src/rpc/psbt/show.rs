@@ -1,5 +1,7 @@
 //! A PSBT as JSON (Core `rpc/rawtransaction.cpp`, `decodepsbt`).
 
+use std::fmt::Write as _;
+
 use assay_consensus::amount::money_range;
 use assay_consensus::params::ChainParams;
 
@@ -174,7 +176,9 @@ fn write_taproot_input(fields: &Fields, object: &mut Object<'_>) {
             item.key("script").hex(script);
             item.key("leaf_ver").int(*version);
             let mut blocks = item.key("control_blocks").array();
-            same.iter().for_each(|(control, _)| blocks.item().hex(control));
+            for (control, _) in same {
+                blocks.item().hex(control);
+            }
             blocks.end();
             item.end();
         }
@@ -277,7 +281,9 @@ fn write_tap_derivations(fields: &Fields, kind: u8, object: &mut Object<'_>) {
         item.key("pubkey").hex(key);
         write_origin(origin, item);
         let mut hashes = item.key("leaf_hashes").array();
-        leaves.iter().for_each(|leaf| hashes.item().hex(leaf));
+        for leaf in &leaves {
+            hashes.item().hex(leaf);
+        }
         hashes.end();
     });
 }
@@ -286,7 +292,9 @@ fn write_participants(fields: &Fields, kind: u8, object: &mut Object<'_>) {
     list(fields, kind, "musig2_participant_pubkeys", object, |key, value, item| {
         item.key("aggregate_pubkey").hex(key);
         let mut keys = item.key("participant_pubkeys").array();
-        value.chunks(33).for_each(|key| keys.item().hex(key));
+        for key in value.chunks(33) {
+            keys.item().hex(key);
+        }
         keys.end();
     });
 }
@@ -298,7 +306,7 @@ fn write_origin(origin: &[u8], object: &mut Object<'_>) {
     for step in steps.chunks_exact(4) {
         let step = u32::from_le_bytes(step.try_into().unwrap_or_default());
         let mark = if step >> 31 == 1 { "h" } else { "" };
-        path += &format!("/{}{mark}", step & 0x7fff_ffff);
+        write!(path, "/{}{mark}", step & 0x7fff_ffff).expect("writing to a string does not fail");
     }
     object.key("path").string(&path);
 }

@@ -219,17 +219,14 @@ impl Solver<'_> {
             }
             OutputKind::WitnessScriptHash(hash) => {
                 let hash: [u8; 32] = hash.try_into().unwrap_or_default();
-                match self.data.script(self.provider, &ripemd160(&hash)) {
-                    Some(inner) => {
-                        self.data.witness_script.clone_from(&inner);
-                        (is_solved, self.data.stack) = self.step(&inner, Version::WitnessV0);
-                        self.data.stack.push(inner);
-                        self.data.witness = true;
-                    }
-                    None => {
-                        self.data.missing.witness_script = Some(hash);
-                        is_solved = false;
-                    }
+                if let Some(inner) = self.data.script(self.provider, &ripemd160(&hash)) {
+                    self.data.witness_script.clone_from(&inner);
+                    (is_solved, self.data.stack) = self.step(&inner, Version::WitnessV0);
+                    self.data.stack.push(inner);
+                    self.data.witness = true;
+                } else {
+                    self.data.missing.witness_script = Some(hash);
+                    is_solved = false;
                 }
             }
             OutputKind::Taproot(key) if redeem.is_none() => {

@@ -11,7 +11,7 @@ pub(super) fn run(arguments: &BenchAgreementArguments) -> anyhow::Result<Outcome
     let BenchAgreementArguments { target, cases, seed, .. } = arguments;
     let options = Options { target: target.clone(), cases: *cases, seed: *seed };
     let bar = Bar::new();
-    let report = match compare(&options, &bar, &*stop_flag()) {
+    let report = match compare(&options, &bar, &stop_flag()) {
         Err(AgreementError::Interrupted) => return Ok(Outcome::Interrupted),
         other => other?,
     };

@@ -8,6 +8,7 @@
 mod miner;
 mod node;
 mod process;
+#[expect(clippy::module_inception, reason = "the wallet's own commands")]
 mod wallet;
 
 use node::Node;
