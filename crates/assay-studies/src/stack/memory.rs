@@ -188,8 +188,17 @@ fn stacks(subjects: &[Subject], progress: &dyn Progress) -> Result<StudyTable, B
     })
 }
 
-/// KiB of its stack that a thread touches while it runs all scripts; none where the system does not tell.
+/// KiB of its stack that a thread touches while it runs all scripts; none where the system does not report it. The most of
+/// three runs: a kernel that samples accesses (DAMON) clears marks of pages meanwhile.
 fn in_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, BenchError> {
+    let mut most = None;
+    for _ in 0..3 {
+        most = most.max(in_one_thread(subjects, stack_kib)?);
+    }
+    Ok(most)
+}
+
+fn in_one_thread(subjects: &[Subject], stack_kib: usize) -> Result<Option<u64>, BenchError> {
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel::<usize>();
         let (go, ready) = mpsc::channel::<()>();
@@ -252,7 +261,7 @@ mod tests {
             return;
         };
         let all = in_thread(&subjects, 512).expect("a thread").expect("as before");
-        assert!(few <= all && all < 512, "{few} {all}");
+        assert!(few <= all && all < 512, "{few} KiB without scripts, {all} KiB with");
     }
 
     #[test]
