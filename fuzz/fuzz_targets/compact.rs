@@ -10,7 +10,7 @@ use assay_consensus::uint256::U256;
 use assay_fuzz::Input;
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/assay-consensus/tests/difficulty/oracle.rs"]
+#[path = "../../crates/assay-consensus/tests/suite/difficulty/oracle.rs"]
 #[allow(dead_code, reason = "the oracle's networks are for whole chains")]
 mod oracle;
 
