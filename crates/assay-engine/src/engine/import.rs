@@ -272,7 +272,7 @@ impl Engine {
     }
 }
 
-/// What became of a copy.
+/// Outcome of importing one copy of a block.
 enum Kept {
     Now,
     /// The block was there already.

@@ -96,7 +96,7 @@ fn header(raw: &[u8]) -> Header {
 
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What every run begins with, and what it may end with.
+/// Initial state of every run, and the states that may remain on disk.
 struct Case {
     params: Arc<ChainParams>,
     io: SimIo,

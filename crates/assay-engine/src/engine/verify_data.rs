@@ -24,7 +24,7 @@ use crate::stats::serialise;
 use crate::tree::{Node, NodeId};
 use crate::types::Tip;
 
-/// What a data directory holds that it should not.
+/// Result of [`Engine::verify_data`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataReport {
     /// The block that the coins are those of.
@@ -44,11 +44,11 @@ pub struct MarkReport {
     pub hash: BlockHash,
     /// Its height.
     pub height: u32,
-    /// What validating it again says.
+    /// Result of validating it again.
     pub finding: MarkFinding,
 }
 
-/// Whether a rule supports a mark.
+/// Result of validating a marked block again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkFinding {
     /// The block breaks this rule (reject reason).
@@ -72,7 +72,7 @@ pub enum VerifyDataError {
         hash: BlockHash,
         /// Its height.
         height: u32,
-        /// What follows from it.
+        /// Advice for the user, to append to the message.
         hint: &'static str,
     },
     /// The blocks below a snapshot have not been validated yet.

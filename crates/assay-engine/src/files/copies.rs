@@ -14,7 +14,7 @@ use crate::prepared::Prepared;
 pub(crate) enum Fault {
     /// It could not be read.
     Read(BlockFilesError),
-    /// What lies there does not begin with a block.
+    /// The bytes there do not begin with a block.
     Parse(ParseError),
     /// What lies there is another block than at the time of the scan.
     Changed { found: BlockHash },

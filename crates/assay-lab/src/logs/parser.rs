@@ -167,7 +167,7 @@ impl Parser {
         }
     }
 
-    /// One line without its end, as it is in the log.
+    /// One raw line, without its line ending.
     fn any_line(&mut self, line: &[u8], sink: &mut dyn FnMut(Found)) {
         let mut opened = std::mem::take(&mut self.opened);
         let is_opened = envelope::open(line.strip_suffix(b"\r").unwrap_or(line), &mut opened);

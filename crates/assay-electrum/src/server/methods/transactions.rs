@@ -19,7 +19,7 @@ use crate::server::snapshot::transaction::{confirmed_bytes, confirmed_transactio
 const PACKAGE_MAX: usize = 25;
 /// The longest transaction that is read at once.
 const BYTES_AT_ONCE_MAX: u32 = 64 << 10;
-/// How long a sender waits for its transaction to be indexed: mostly it is some milliseconds, and more only while blocks are.
+/// Longest wait until a transaction that was sent is indexed. It takes milliseconds, unless blocks are being indexed.
 const INDEXED_WITHIN: Duration = Duration::from_secs(2);
 /// What nodes say of a transaction that they have.
 const KNOWN: [&str; 2] = ["txn-already-in-mempool", "txn-already-known"];

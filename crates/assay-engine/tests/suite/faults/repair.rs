@@ -5,7 +5,7 @@ use assay_store::SimTier;
 
 use super::chain::{Act, Story, muhash};
 use super::disk::{Disk, Setup};
-use super::rot::told;
+use super::rot::disk_after;
 
 fn report(story: &Story, disk: &Disk) -> assay_engine::DataReport {
     disk.open(&story.params, Setup::Calm).unwrap().verify_data(&|_| true).unwrap()
@@ -14,7 +14,7 @@ fn report(story: &Story, disk: &Disk) -> assay_engine::DataReport {
 #[test]
 fn a_sound_folder_has_nothing_wrong() {
     let story = Story::get();
-    let report = report(story, &told(story));
+    let report = report(story, &disk_after(story));
     assert_eq!(report.tip.hash, story.end);
     assert!(report.coins > 0 && report.wrong_heights.is_empty(), "{report:?}");
     // The story has an invalid block.
@@ -26,7 +26,7 @@ fn a_sound_folder_has_nothing_wrong() {
 #[test]
 fn each_coin_that_is_missing_or_of_another_height_is_found() {
     let story = Story::get();
-    let disk = told(story);
+    let disk = disk_after(story);
     let mut found = 0;
     for (key, value) in disk.tier.disk().entries().iter().skip(1).step_by(7) {
         for change in [None, Some(first_byte_changed(value))] {
@@ -53,7 +53,7 @@ fn first_byte_changed(value: &[u8]) -> Vec<u8> {
 #[test]
 fn marks_without_a_rule_are_found_and_a_rebuild_clears_them() {
     let story = Story::get();
-    let disk = told(story);
+    let disk = disk_after(story);
     let engine = disk.open(&story.params, Setup::Calm).unwrap();
     engine.invalidate_block(&story.end).unwrap();
     assert_ne!(engine.tip().hash, story.end);

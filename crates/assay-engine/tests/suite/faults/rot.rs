@@ -10,7 +10,7 @@ use super::chain::{Act, Story, muhash};
 use super::disk::{DIR, Disk, Setup};
 
 /// A disk after the whole story and a clean end.
-pub(crate) fn told(story: &Story) -> Disk {
+pub(crate) fn disk_after(story: &Story) -> Disk {
     let disk = story.base.killed();
     let engine = disk.open(&story.params, Setup::Calm).unwrap();
     for act in &story.acts {
@@ -48,7 +48,7 @@ fn flipped(disk: &Disk, path: &Path, at: usize) -> Disk {
 #[test]
 fn a_flipped_byte_of_the_index_is_reported_or_harmless() {
     let story = Story::get();
-    let disk = told(story);
+    let disk = disk_after(story);
     let path = &files(&disk, "blocks/index")[0];
     let size = disk.io.contents(path).unwrap().len();
     let (mut reported, mut harmless) = (0, 0);
@@ -80,7 +80,7 @@ fn a_flipped_byte_of_the_index_is_reported_or_harmless() {
 #[test]
 fn a_flipped_byte_of_a_block_or_of_undo_data_is_reported_when_it_is_read() {
     let story = Story::get();
-    let disk = told(story);
+    let disk = disk_after(story);
     let blocks_of = |disk: &Disk| {
         let engine = disk.open(&story.params, Setup::Calm).unwrap();
         let mut errors = Vec::new();
@@ -113,7 +113,7 @@ fn a_flipped_byte_of_a_block_or_of_undo_data_is_reported_when_it_is_read() {
 fn what_a_restart_needs_is_missed_before_anything_is_served() {
     let story = Story::get();
     // The coins of the base, and archived blocks that lead on from there.
-    let mut disk = told(story);
+    let mut disk = disk_after(story);
     disk.tier = story.base.tier.restart(&disk.io);
     let opened = disk.killed().open(&story.params, Setup::Calm).unwrap();
     assert_eq!((opened.tip().hash, muhash(&opened)), (story.end, story.muhash[&story.end]));
@@ -129,7 +129,7 @@ fn what_a_restart_needs_is_missed_before_anything_is_served() {
 #[test]
 fn coins_are_made_again_from_the_archived_blocks() {
     let story = Story::get();
-    let mut disk = told(story);
+    let mut disk = disk_after(story);
     for (key, value) in disk.tier.disk().entries().iter().skip(1).step_by(11) {
         let damaged = disk.killed();
         damaged.tier.disk().set(key, Some(&[&[0xff; 12], &value[..]].concat()));
