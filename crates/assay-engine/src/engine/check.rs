@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use assay_consensus::block::{BlockRules, check_block};
+use assay_consensus::block::{BlockError, BlockRules, check_block};
 use assay_consensus::tx::is_unspendable;
 use assay_store::{CoinError, CoinRef, CoinStore, decode_undo};
 use assay_wire::{Block, Coin, OutPoint};
@@ -113,6 +113,64 @@ impl Engine {
         }
     }
 
+    /// Validates a block over the coins of its parent, which become its own if it is valid.
+    pub(super) fn connect_over(
+        &self,
+        node: &Node,
+        prepared: Prepared,
+        coins: &mut CoinStore,
+        coinbases: &mut CoinbaseLog,
+    ) -> Result<Result<(), BlockError>, EngineError> {
+        let chain = &self.chain;
+        let prepared = Arc::new(prepared);
+        let verifier = Verifier::new(Arc::clone(&chain.pool), chain.config.script_batch);
+        let mut pipeline = Pipeline::new(verifier);
+        let moved = {
+            let state = self.lock_tree();
+            let branch = state.tree.ancestors(node.parent.unwrap_or(NodeId::GENESIS));
+            let header = prepared.block.header();
+            let rules = BlockRules::new(chain.params(), &branch, header, &prepared.hash);
+            let pool = Some(&*chain.pool);
+            let checked = prepared.check_itself(chain.params(), pool);
+            if let Err(error) = checked.and_then(|()| prepared.check_context(&rules, pool)) {
+                return Ok(Err(error));
+            }
+            let queue = pipeline.queue(&prepared, rules);
+            let parts = (&mut *coins, &mut *coinbases, &branch);
+            connect(queue, parts, chain.config.read_threads, |queue, tx_index, spent| {
+                if tx_index > 0 {
+                    queue.push(tx_index, spent);
+                }
+            })
+        };
+        match moved {
+            Ok(block) => {
+                pipeline.push(InFlight { block, note: () });
+                match pipeline.drain(|_| ()) {
+                    Ok(()) => Ok(Ok(())),
+                    Err(refuted) => Ok(Err(refuted.unwind(coins, coinbases)?.1)),
+                }
+            }
+            Err(ConnectError::Rule(error)) => Ok(Err(error)),
+            Err(ConnectError::Engine(error)) => Err(error),
+        }
+    }
+
+    /// A block on disk, if it is the one that it should be.
+    pub(super) fn read_prepared(&self, node: &Node) -> Option<Prepared> {
+        let chain = &self.chain;
+        let raw = chain.blocks.read_block(node.block?).ok()?;
+        let block = Block::parse(raw, chain.params().encoding).ok()?;
+        let hash = block.hash();
+        (hash == node.hash).then(|| Prepared::in_parallel(block, hash, &chain.pool))
+    }
+
+    /// What a block spends, by its undo data.
+    pub(super) fn spent_by(&self, node: &Node) -> Option<Vec<Coin>> {
+        let undo = self.chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
+        decode_undo(&undo).ok()
+    }
+
     /// The last blocks of the branch that ends in `tip`, highest first.
     fn last_blocks(&self, tip: &assay_wire::BlockHash, count: u32) -> Option<Vec<NodeId>> {
         let state = self.lock_tree();
@@ -184,7 +242,7 @@ impl Check<'_> {
     /// Levels 0 to 3 for one block.
     fn look_at(&mut self, node: &Node) -> Result<Result<(), Corrupted>, EngineError> {
         let height = node.height;
-        let Some(prepared) = self.read(node) else {
+        let Some(prepared) = self.engine.read_prepared(node) else {
             return Ok(Err(corrupted("ReadBlock failed", height, node)));
         };
         let params = self.engine.params();
@@ -200,7 +258,7 @@ impl Check<'_> {
         if self.level < 2 {
             return Ok(Ok(()));
         }
-        let Some(spent) = self.read_undo(node) else {
+        let Some(spent) = self.engine.spent_by(node) else {
             return Ok(Err(corrupted("found bad undo data", height, node)));
         };
         if self.level >= 3 && !self.is_shallow {
@@ -222,19 +280,6 @@ impl Check<'_> {
             }
         }
         Ok(Ok(()))
-    }
-
-    fn read(&self, node: &Node) -> Option<Prepared> {
-        let chain = &self.engine.chain;
-        let raw = chain.blocks.read_block(node.block?).ok()?;
-        let block = Block::parse(raw, chain.params().encoding).ok()?;
-        let hash = block.hash();
-        (hash == node.hash).then(|| Prepared::in_parallel(block, hash, &chain.pool))
-    }
-
-    fn read_undo(&self, node: &Node) -> Option<Vec<Coin>> {
-        let undo = self.engine.chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
-        decode_undo(&undo).ok()
     }
 
     /// Takes the coins of a block back. Gives whether all were as they should be; `None` where the undo data are not the
@@ -299,40 +344,15 @@ impl Check<'_> {
     /// Level 4 for one block.
     fn connect_again(&mut self, id: NodeId) -> Result<Result<(), Corrupted>, EngineError> {
         let node = self.node(id);
-        let Some(prepared) = self.read(&node) else {
+        let Some(prepared) = self.engine.read_prepared(&node) else {
             return Ok(Err(corrupted("ReadBlock failed", node.height, &node)));
         };
-        let chain = &self.engine.chain;
-        let verifier = Verifier::new(Arc::clone(&chain.pool), chain.config.script_batch);
-        let mut pipeline = Pipeline::new(verifier);
         let mut coinbases = CoinbaseLog::default();
         // Which coinbases came before is not known.
         coinbases.note_gap();
-        let prepared = Arc::new(prepared);
-        let moved = {
-            let state = self.engine.lock_tree();
-            let branch = state.tree.ancestors(node.parent.unwrap_or(NodeId::GENESIS));
-            let header = prepared.block.header();
-            let rules = BlockRules::new(chain.params(), &branch, header, &prepared.hash);
-            let queue = pipeline.queue(&prepared, rules);
-            let coins = (&mut self.coins, &mut coinbases, &branch);
-            connect(queue, coins, chain.config.read_threads, |queue, tx_index, spent| {
-                if tx_index > 0 {
-                    queue.push(tx_index, spent);
-                }
-            })
-        };
-        let error = match moved {
-            Ok(block) => {
-                pipeline.push(InFlight { block, note: () });
-                match pipeline.drain(|_| ()) {
-                    Ok(()) => return Ok(Ok(())),
-                    Err(refuted) => refuted.unwind(&mut self.coins, &mut coinbases)?.1,
-                }
-            }
-            Err(ConnectError::Rule(error)) => error,
-            Err(ConnectError::Engine(error)) => return Err(error),
-        };
+        let connected =
+            self.engine.connect_over(&node, prepared, &mut self.coins, &mut coinbases)?;
+        let Err(error) = connected else { return Ok(Ok(())) };
         tracing::error!(
             "Verification error: found unconnectable block at {}, hash={} ({})",
             node.height,

@@ -4,22 +4,16 @@
 //! later blocks spent, by their undo data. One pass over blocks and one over coins finds the height of every coin that is
 //! missing, changed, or too many, in 64 bytes of memory for each block.
 
-use std::sync::Arc;
-
-use assay_consensus::block::BlockRules;
 use assay_consensus::tx::is_unspendable;
 use assay_hash::{KeyedHash, Sum256};
-use assay_store::{CoinRef, CoinStore, decode_undo};
-use assay_wire::{Block, BlockHash, Coin, OutPoint};
+use assay_store::{CoinRef, CoinStore};
+use assay_wire::{BlockHash, OutPoint};
 
 use super::Engine;
 use super::check::OVERWRITTEN;
 use crate::apply::CoinbaseLog;
-use crate::connect::{ConnectError, connect};
 use crate::error::EngineError;
-use crate::pipeline::{InFlight, Pipeline};
 use crate::prepared::Prepared;
-use crate::scripts::Verifier;
 use crate::stats::serialise;
 use crate::tree::{Node, NodeId};
 use crate::types::Tip;
@@ -136,11 +130,10 @@ impl Engine {
                 ": run with -reindex"
             },
         };
-        let (block, spent) = self.read_with_undo(node).ok_or_else(missing)?;
-        let mut spent = spent.into_iter();
+        let Prepared { block, txids, .. } = self.read_prepared(node).ok_or_else(missing)?;
+        let mut spent = self.spent_by(node).ok_or_else(missing)?.into_iter();
         let is_overwritten = self.params().name == "main" && OVERWRITTEN.contains(&node.height);
-        for (index, tx) in block.txs().enumerate() {
-            let txid = tx.txid();
+        for (index, (tx, txid)) in block.txs().zip(txids).enumerate() {
             for (vout, output) in (0..).zip(tx.outputs()) {
                 if is_unspendable(output.script_pubkey) || index == 0 && is_overwritten {
                     continue;
@@ -159,14 +152,6 @@ impl Engine {
             }
         }
         if spent.next().is_some() { Err(missing()) } else { Ok(()) }
-    }
-
-    fn read_with_undo(&self, node: &Node) -> Option<(Block, Vec<Coin>)> {
-        let chain = &self.chain;
-        let block =
-            Block::parse(chain.blocks.read_block(node.block?).ok()?, chain.params().encoding);
-        let undo = chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
-        Some((block.ok()?, decode_undo(&undo).ok()?))
     }
 
     fn check_marks(&self, goes_on: &dyn Fn() -> bool) -> Result<Vec<MarkReport>, VerifyDataError> {
@@ -215,58 +200,24 @@ impl Engine {
         }
         // Paths have the highest block first.
         for below in up.iter().rev() {
-            if self.connect_over(below, &mut coins, &mut coinbases)? != MarkFinding::Unsupported {
+            if self.find_rule(below, &mut coins, &mut coinbases)? != MarkFinding::Unsupported {
                 return Ok(MarkFinding::NotChecked);
             }
         }
-        self.connect_over(node, &mut coins, &mut coinbases)
+        self.find_rule(node, &mut coins, &mut coinbases)
     }
 
-    /// Validates a block over the coins of its parent, which become its own.
-    fn connect_over(
+    fn find_rule(
         &self,
         node: &Node,
         coins: &mut CoinStore,
         coinbases: &mut CoinbaseLog,
     ) -> Result<MarkFinding, EngineError> {
-        let chain = &self.chain;
-        let raw = node.block.and_then(|pos| chain.blocks.read_block(pos).ok());
-        let block = raw.and_then(|raw| Block::parse(raw, chain.params().encoding).ok());
-        let Some(block) = block else { return Ok(MarkFinding::NotChecked) };
-        let prepared = Arc::new(Prepared::in_parallel(block, node.hash, &chain.pool));
-        let verifier = Verifier::new(Arc::clone(&chain.pool), chain.config.script_batch);
-        let mut pipeline = Pipeline::new(verifier);
-        let moved = {
-            let state = self.lock_tree();
-            let branch = state.tree.ancestors(node.parent.unwrap_or(NodeId::GENESIS));
-            let rules =
-                BlockRules::new(chain.params(), &branch, prepared.block.header(), &prepared.hash);
-            let pool = Some(&*chain.pool);
-            let checked = prepared.check_itself(chain.params(), pool);
-            if let Err(error) = checked.and_then(|()| prepared.check_context(&rules, pool)) {
-                Err(ConnectError::Rule(error))
-            } else {
-                let queue = pipeline.queue(&prepared, rules);
-                let parts = (&mut *coins, &mut *coinbases, &branch);
-                connect(queue, parts, chain.config.read_threads, |queue, tx_index, spent| {
-                    if tx_index > 0 {
-                        queue.push(tx_index, spent);
-                    }
-                })
-            }
-        };
-        let error = match moved {
-            Ok(block) => {
-                pipeline.push(InFlight { block, note: () });
-                match pipeline.drain(|_| ()) {
-                    Ok(()) => return Ok(MarkFinding::Unsupported),
-                    Err(refuted) => refuted.unwind(coins, coinbases)?.1,
-                }
-            }
-            Err(ConnectError::Rule(error)) => error,
-            Err(ConnectError::Engine(error)) => return Err(error),
-        };
-        Ok(MarkFinding::Broken(error.reject_reason().into_owned()))
+        let Some(prepared) = self.read_prepared(node) else { return Ok(MarkFinding::NotChecked) };
+        Ok(match self.connect_over(node, prepared, coins, coinbases)? {
+            Ok(()) => MarkFinding::Unsupported,
+            Err(error) => MarkFinding::Broken(error.reject_reason().into_owned()),
+        })
     }
 }
 

@@ -121,6 +121,9 @@ fn response(reply: OpenReply, contents: impl FnOnce(Vec<u8>) -> Bytes) -> Respon
     *answer.status_mut() = reply.status;
     let kind = HeaderValue::from_static(reply.content_type);
     answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    let keep = HeaderValue::from_static("public, immutable, max-age=86400");
+    let keep = if reply.is_immutable { keep } else { NO_STORE };
+    answer.headers_mut().insert(header::CACHE_CONTROL, keep);
     answer
 }
 
@@ -128,6 +131,8 @@ fn units(bytes: usize) -> usize {
     bytes.div_ceil(UNIT)
 }
 
+/// Of what may be another one tomorrow.
+pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// Requests without credentials that run at once.
 pub(crate) const OPEN_THREADS: usize = 4;
 /// Bytes of the largest body: those of REST have some hundred.

@@ -1,7 +1,7 @@
 //! Accepting connections and answering requests.
 //!
 //! The order of the checks and the status codes are Bitcoin Core's (`httpserver.cpp`, `httprpc.cpp`):
-//! peer address (403), HTTP method (405), path (404), credentials (401), then the body.
+//! peer address (the connection ends), HTTP method (405), path (404), credentials (401), then the body.
 //! Network work is asynchronous; calls run on threads of their own, in two lanes, so that
 //! calls that wait for a block never keep calls that do something from running.
 
@@ -28,7 +28,7 @@ use tokio::time::{sleep, timeout};
 use super::Subnet;
 use super::auth::Authenticator;
 use super::body::{self, BodyError};
-use super::open::OpenLane;
+use super::open::{NO_STORE, OpenLane};
 use super::patient::Patient;
 use super::penalty::Penalties;
 use crate::jsonrpc::intake::Text;
@@ -150,8 +150,6 @@ struct Shared<H> {
     allowed: Vec<Subnet>,
     limits: Limits,
     connections: Arc<Places>,
-    /// Connections of addresses that are not allowed, which are told so.
-    strangers: Arc<Places>,
     work: Arc<Semaphore>,
     queued: AtomicUsize,
     waiters: Arc<Semaphore>,
@@ -174,7 +172,6 @@ impl<H> Shared<H> {
             authenticator,
             allowed,
             connections: Places::new(limits.connections_max),
-            strangers: Places::new(STRANGERS_MAX),
             work: Arc::new(Semaphore::new(limits.threads.max(1))),
             queued: AtomicUsize::new(0),
             waiters: Arc::new(Semaphore::new(limits.waiters_max)),
@@ -189,16 +186,6 @@ impl<H> Shared<H> {
     /// Loopback is always allowed.
     fn admits(&self, peer: IpAddr) -> bool {
         peer.to_canonical().is_loopback() || self.allowed.iter().any(|range| range.contains(peer))
-    }
-
-    /// A place for a connection, and how long it may stay silent. Addresses that are not allowed have places of their own.
-    fn place(&self, peer: IpAddr) -> Option<(Place, Duration)> {
-        let (places, idle) = if self.admits(peer) {
-            (&self.connections, self.limits.idle)
-        } else {
-            (&self.strangers, self.limits.idle.min(STRANGER_IDLE))
-        };
-        Some((places.take(peer)?, idle))
     }
 }
 
@@ -216,7 +203,10 @@ async fn accept<H: Handler>(
         // Reap what has ended, or the set grows with every connection ever made.
         while connections.try_join_next().is_some() {}
         match accepted {
-            Ok((stream, peer)) => match shared.place(peer.ip()) {
+            Ok((_, peer)) if !shared.admits(peer.ip()) => {
+                tracing::debug!(target: "http", "Connection of {peer} ended: -rpcallowip does not allow it");
+            }
+            Ok((stream, peer)) => match shared.connections.take(peer.ip()) {
                 Some(place) => {
                     let serving =
                         connection(stream, peer, Arc::clone(&shared), shutdown.clone(), place);
@@ -251,8 +241,9 @@ async fn connection<H: Handler>(
     peer: SocketAddr,
     shared: Arc<Shared<H>>,
     mut shutdown: watch::Receiver<bool>,
-    (_place, idle): (Place, Duration),
+    _place: Place,
 ) {
+    let idle = shared.limits.idle;
     // Answers are small and awaited: never hold them back to fill a packet.
     let _ = stream.set_nodelay(true);
     // Whether a right password came over this connection.
@@ -347,10 +338,6 @@ async fn admit<H: Handler>(
     is_known: &AtomicBool,
     request: &Request<Incoming>,
 ) -> Result<Caller, Answer> {
-    if !shared.admits(peer.ip()) {
-        tracing::debug!(target: "http", "{peer} is not allowed RPC access");
-        return Err(closing(plain(StatusCode::FORBIDDEN, "")));
-    }
     if head_bytes(request) > HEAD_BYTES_MAX {
         return Err(plain(StatusCode::BAD_REQUEST, ""));
     }
@@ -485,6 +472,11 @@ fn plain(status: StatusCode, text: &'static str) -> Answer {
         let kind = HeaderValue::from_static("text/plain; charset=utf-8");
         answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     }
+    // Of these Core leaves it out.
+    let (unauthorized, forbidden) = (StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN);
+    if ![StatusCode::NO_CONTENT, unauthorized, forbidden].contains(&status) {
+        answer.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
+    }
     answer
 }
 
@@ -549,9 +541,6 @@ fn body_units(bytes: usize) -> usize {
 }
 
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-const STRANGERS_MAX: usize = 16;
-/// Enough for a request that is on its way.
-const STRANGER_IDLE: Duration = Duration::from_secs(2);
 /// How long running calls may take when the server stops. Block connection is let finish.
 const DRAIN: Duration = Duration::from_mins(5);
 const LINGER: Duration = Duration::from_secs(2);

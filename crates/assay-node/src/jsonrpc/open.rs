@@ -18,6 +18,8 @@ pub struct OpenReply {
     pub status: StatusCode,
     /// Kind of contents (`Content-Type`).
     pub content_type: &'static str,
+    /// Whether the contents will never be others, so that caches may keep them (`Cache-Control`).
+    pub is_immutable: bool,
     /// The contents.
     pub body: Vec<u8>,
 }
@@ -25,6 +27,6 @@ pub struct OpenReply {
 impl OpenReply {
     /// A short text.
     pub fn text(status: StatusCode, text: impl Into<Vec<u8>>) -> Self {
-        Self { status, content_type: "text/plain", body: text.into() }
+        Self { status, content_type: "text/plain", is_immutable: false, body: text.into() }
     }
 }

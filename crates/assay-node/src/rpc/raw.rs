@@ -47,27 +47,28 @@ pub(super) const DECODERAWTRANSACTION: Method = Method {
     },
 };
 
+pub(super) const INPUTS: ArgSpec =
+    required("inputs", Kind::Array, "Objects with txid, vout and perhaps sequence");
+pub(super) const LOCKTIME: ArgSpec = optional(
+    "locktime",
+    Kind::Number,
+    Need::Default("0"),
+    "Height or time before which it is not final",
+);
+pub(super) const REPLACEABLE: ArgSpec = optional(
+    "replaceable",
+    Kind::Bool,
+    Need::Default("true"),
+    "Signal that it may be replaced (BIP125)",
+);
+pub(super) const TX_VERSION: ArgSpec =
+    optional("version", Kind::Number, Need::Default("2"), "Version of the transaction, 1 to 3");
+
 pub(super) const CREATERAWTRANSACTION: Method = Method {
     name: "createrawtransaction",
     category: "rawtransactions",
     about: "Makes an unsigned transaction.",
-    args: &[
-        required("inputs", Kind::Array, "Objects with txid, vout and perhaps sequence"),
-        OUTPUTS,
-        optional(
-            "locktime",
-            Kind::Number,
-            Need::Default("0"),
-            "Height or time before which it is not final",
-        ),
-        optional(
-            "replaceable",
-            Kind::Bool,
-            Need::Default("true"),
-            "Signal that it may be replaced (BIP125)",
-        ),
-        optional("version", Kind::Number, Need::Default("2"), "The version, 1 to 3"),
-    ],
+    args: &[INPUTS, OUTPUTS, LOCKTIME, REPLACEABLE, TX_VERSION],
     result: "\"hex\"    (string) The serialised transaction",
     example: "[{\"txid\":\"myid\",\"vout\":0}], [{\"address\":0.01}]",
     prepare: |rpc, args| {

@@ -125,6 +125,32 @@ fn transactions_coins_and_the_mempool_are_read() {
 }
 
 #[test]
+fn caches_may_keep_what_never_changes() {
+    let (f, mut client, txid) = node();
+    let hash = f.blocks[100].hash();
+    for (path, is_kept) in [
+        (format!("/block/{hash}.bin"), true),
+        (format!("/block/{hash}.hex"), true),
+        // Confirmations.
+        (format!("/block/{hash}.json"), false),
+        (format!("/blockpart/{hash}.bin?offset=0&size=9"), true),
+        (format!("/spenttxouts/{hash}.json"), true),
+        (format!("/deploymentinfo/{hash}.json"), true),
+        ("/deploymentinfo.json".to_owned(), false),
+        (format!("/headers/{hash}.bin"), false),
+        (format!("/tx/{txid}.bin"), false),
+        ("/blockhashbyheight/100.bin".to_owned(), false),
+        // Not an answer.
+        (format!("/block/{hash}.txt"), false),
+        ("/nothing".to_owned(), false),
+    ] {
+        let expected = if is_kept { "public, immutable, max-age=86400" } else { "no-store" };
+        let answer = get(&mut client, &path);
+        assert_eq!(answer.header("cache-control"), Some(expected), "{path}");
+    }
+}
+
+#[test]
 fn errors_are_those_of_core() {
     let (f, mut client, txid) = node();
     let (tip, none) = (f.blocks[100].hash(), "00".repeat(32));

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -27,7 +28,7 @@ enum Sign {
 
 use Sign::{Makes, Says, Watches};
 
-/// Commands that run long, with `DIR` for the folder of the test.
+/// Commands that run long, with `DIR` for the folder of the test and `SILENT` for a server that never answers.
 const COMMANDS: &[(&str, Sign)] = &[
     ("machine --thorough --dir DIR", Makes(".assay-disk-")),
     ("run worst-blocks --quick --out DIR/out", Watches),
@@ -40,6 +41,10 @@ const COMMANDS: &[(&str, Sign)] = &[
     ("chain forge bitcoin-scaling --scale 1 --out DIR/chain", Makes("/chain/ledger.jsonl.part")),
     ("chain serve DIR/forged --p2p 127.0.0.1:0", Says("serving")),
     ("logs -", Watches),
+    ("electrum check SILENT --chain-dir DIR/forged", Watches),
+    ("load electrum SILENT --chain-dir DIR/forged", Watches),
+    ("emit DIR/forged --to p2p@SILENT", Watches),
+    ("bench harness", Watches),
 ];
 
 #[test]
@@ -50,6 +55,9 @@ fn every_command_ends() {
     let status =
         assay(&["chain", "forge", "bitcoin-scaling", "--scale", "0.01", "--out", chain]).status();
     assert!(status.expect("the program starts").success());
+    // The system accepts connections in its name.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let silent = listener.local_addr().expect("an address").to_string();
     for (number, (command, sign)) in COMMANDS.iter().enumerate() {
         if matches!(sign, Watches) && !cfg!(target_os = "linux") {
             eprintln!("skipped: {command}: no /proc");
@@ -57,7 +65,8 @@ fn every_command_ends() {
         }
         // Each command gets one of both signals; the table has both sorts of commands for each.
         let signal = if number % 2 == 0 { ("INT", 130) } else { ("TERM", 143) };
-        check(&command.replace("DIR/forged", chain), sign, signal);
+        let command = command.replace("DIR/forged", chain).replace("SILENT", &silent);
+        check(&command, sign, signal);
     }
 }
 

@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use assay_wire::{Encoding, Transaction};
 
 use super::args::{self, Args};
-use super::raw::{self, OUTPUTS, decode_failed};
+use super::raw::{self, INPUTS, LOCKTIME, OUTPUTS, REPLACEABLE, TX_VERSION, decode_failed};
 use super::sign::Unlocking;
 use super::sign_raw::{serialise, undecodable};
 use super::table::{ArgSpec, Kind, Method, Need, optional, required};
@@ -44,24 +44,7 @@ pub(super) const CREATEPSBT: Method = Method {
     name: "createpsbt",
     category: "rawtransactions",
     about: "Makes a partially signed transaction without signatures.",
-    args: &[
-        required("inputs", Kind::Array, "Objects with txid, vout and perhaps sequence"),
-        OUTPUTS,
-        optional(
-            "locktime",
-            Kind::Number,
-            Need::Default("0"),
-            "Height or time before which it is not final",
-        ),
-        optional(
-            "replaceable",
-            Kind::Bool,
-            Need::Default("true"),
-            "Signal that it may be replaced (BIP125)",
-        ),
-        optional("version", Kind::Number, Need::Default("2"), "Version of the transaction, 1 to 3"),
-        VERSION,
-    ],
+    args: &[INPUTS, OUTPUTS, LOCKTIME, REPLACEABLE, TX_VERSION, VERSION],
     result: PSBT_RESULT,
     example: "[{\"txid\":\"myid\",\"vout\":0}], [{\"address\":0.01}]",
     prepare: |rpc, args| {

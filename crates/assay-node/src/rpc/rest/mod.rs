@@ -20,22 +20,27 @@ use crate::jsonrpc::{CallContext, OpenReply, OpenRequest, RpcError};
 
 /// Whether there is something at `path`.
 pub(super) fn has(path: &str) -> bool {
-    ROUTES.iter().any(|(prefix, _)| path.starts_with(prefix))
+    ROUTES.iter().any(|(prefix, ..)| path.starts_with(prefix))
 }
 
 /// Answers a request to one of the paths.
 pub(super) fn answer(rpc: &Rpc, request: &OpenRequest, context: &CallContext) -> OpenReply {
     let target = request.target.as_str();
-    let route = ROUTES.iter().find_map(|(prefix, run)| Some((target.strip_prefix(prefix)?, run)));
-    let Some((part, run)) = route else { return OpenReply::text(StatusCode::NOT_FOUND, "") };
+    let route = ROUTES
+        .iter()
+        .find_map(|(prefix, lasting, run)| Some((target.strip_prefix(prefix)?, lasting, run)));
+    let Some((part, lasting, run)) = route else {
+        return OpenReply::text(StatusCode::NOT_FOUND, "");
+    };
     tracing::debug!(target: "http", "REST request of {} bytes of path", target.len());
     let Some(engine) = rpc.engine.get() else {
         let text = format!("Service temporarily unavailable: {WARM_UP}\r\n");
         return OpenReply::text(StatusCode::SERVICE_UNAVAILABLE, text);
     };
     let node = Node { rpc, engine, context };
-    match run(&node, &Request::new(part, &request.body)) {
-        Ok(content) => content.into_reply(),
+    let request = Request::new(part, &request.body);
+    match run(&node, &request) {
+        Ok(content) => content.into_reply(lasting.covers(&request)),
         Err(failure) => OpenReply::text(failure.status, format!("{}\r\n", failure.text)),
     }
 }
@@ -135,13 +140,13 @@ impl Content {
         Self::Text(text)
     }
 
-    fn into_reply(self) -> OpenReply {
+    fn into_reply(self, is_immutable: bool) -> OpenReply {
         let (content_type, body) = match self {
             Self::Bytes(body) => ("application/octet-stream", body),
             Self::Text(body) => ("text/plain", body),
             Self::Json(body) => ("application/json", body),
         };
-        OpenReply { status: StatusCode::OK, content_type, body }
+        OpenReply { status: StatusCode::OK, content_type, is_immutable, body }
     }
 }
 
@@ -202,22 +207,42 @@ fn decoded(text: &str) -> Cow<'_, str> {
 
 type Route = fn(&Node<'_>, &Request<'_>) -> Answer;
 
+/// Which of the answers to one kind of request will never be others.
+#[derive(Debug, Clone, Copy)]
+enum Lasting {
+    None,
+    /// Not JSON, which also states what other blocks decide.
+    Bytes,
+    /// Those at a block that is named, not at the tip.
+    Named,
+}
+
+impl Lasting {
+    fn covers(self, request: &Request<'_>) -> bool {
+        match self {
+            Self::None => false,
+            Self::Bytes => matches!(request.format, Some(Format::Bin | Format::Hex)),
+            Self::Named => !request.path.is_empty(),
+        }
+    }
+}
+
 /// In the order in which they are tried.
-const ROUTES: &[(&str, Route)] = &[
-    ("/rest/tx/", pool::tx),
-    ("/rest/block/notxdetails/", blocks::without_details),
-    ("/rest/block/", blocks::block),
-    ("/rest/blockpart/", blocks::part),
-    ("/rest/blockfilter/", filters::filter),
-    ("/rest/blockfilterheaders/", filters::headers),
-    ("/rest/chaininfo", blocks::chain_info),
-    ("/rest/mempool/", pool::mempool),
-    ("/rest/headers/", blocks::headers),
-    ("/rest/getutxos", coins::coins),
-    ("/rest/deploymentinfo/", blocks::deployments),
-    ("/rest/deploymentinfo", blocks::deployments),
-    ("/rest/blockhashbyheight/", blocks::hash_by_height),
-    ("/rest/spenttxouts/", blocks::spent),
+const ROUTES: &[(&str, Lasting, Route)] = &[
+    ("/rest/tx/", Lasting::None, pool::tx),
+    ("/rest/block/notxdetails/", Lasting::Bytes, blocks::without_details),
+    ("/rest/block/", Lasting::Bytes, blocks::block),
+    ("/rest/blockpart/", Lasting::Bytes, blocks::part),
+    ("/rest/blockfilter/", Lasting::Named, filters::filter),
+    ("/rest/blockfilterheaders/", Lasting::None, filters::headers),
+    ("/rest/chaininfo", Lasting::None, blocks::chain_info),
+    ("/rest/mempool/", Lasting::None, pool::mempool),
+    ("/rest/headers/", Lasting::None, blocks::headers),
+    ("/rest/getutxos", Lasting::None, coins::coins),
+    ("/rest/deploymentinfo/", Lasting::Named, blocks::deployments),
+    ("/rest/deploymentinfo", Lasting::Named, blocks::deployments),
+    ("/rest/blockhashbyheight/", Lasting::None, blocks::hash_by_height),
+    ("/rest/spenttxouts/", Lasting::Named, blocks::spent),
 ];
 
 /// Core's `MAX_REST_HEADERS_RESULTS`.
