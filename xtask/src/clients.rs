@@ -1,11 +1,13 @@
-//! Clients of other projects, unchanged, from `PyPI`, against our node on regtest.
+//! Clients of other projects, unchanged, from their registries, against our node on regtest.
 //!
 //! Each has a program in `xtask/clients` that starts a node, drives the client, checks what came of it and prints in its last
 //! line what the client did. A client that cannot be installed is reported as not run.
 
+use std::env;
 use std::fs::{self, File};
+use std::iter;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
@@ -18,8 +20,17 @@ struct Client {
     version: &'static str,
     /// Its program's name in `xtask/clients`, without `.py`.
     program: &'static str,
-    /// Of `PyPI`.
-    packages: &'static [&'static str],
+    source: Source,
+}
+
+/// Where a client is installed from.
+enum Source {
+    /// Packages of `PyPI`.
+    Pip(&'static [&'static str]),
+    /// Programs of a Go module at the client's version, with build tags.
+    Go { module: &'static str, tags: &'static str, programs: &'static [&'static str] },
+    /// A program of ours that calls crates, in a folder beside the trial's program.
+    Cargo(&'static str),
 }
 
 const CLIENTS: &[Client] = &[
@@ -27,13 +38,29 @@ const CLIENTS: &[Client] = &[
         name: "python-bitcoinrpc, python-bitcoinlib",
         version: "1.0, 0.12.2",
         program: "python_bitcoinrpc",
-        packages: &["python-bitcoinrpc==1.0", "python-bitcoinlib==0.12.2"],
+        source: Source::Pip(&["python-bitcoinrpc==1.0", "python-bitcoinlib==0.12.2"]),
     },
     Client {
         name: "ElectrumX",
         version: "1.19.0",
         program: "electrumx",
-        packages: &["e-x==1.19.0"],
+        source: Source::Pip(&["e-x==1.19.0"]),
+    },
+    Client {
+        name: "bitcoincore-rpc, corepc-client",
+        version: "0.19.0, 0.18.0",
+        program: "rust_rpc",
+        source: Source::Cargo("rust_rpc"),
+    },
+    Client {
+        name: "lnd",
+        version: "v0.20.0-beta",
+        program: "lnd",
+        source: Source::Go {
+            module: "github.com/lightningnetwork/lnd",
+            tags: "neutrinorpc walletrpc",
+            programs: &["./cmd/lnd", "./cmd/lncli"],
+        },
     },
 ];
 
@@ -91,19 +118,22 @@ impl Client {
         let log_path = folder.join("log");
         let log = File::create(&log_path)
             .with_context(|| format!("cannot write {}", log_path.display()))?;
-        let environment = folder.join("venv");
-        if let Err(error) = self.install(&environment, &log) {
-            return Ok(("not run", format!("{error:#}")));
-        }
+        let python = match self.install(root, folder, &log) {
+            Ok(python) => python,
+            Err(error) => return Ok(("not run", format!("{error:#}"))),
+        };
         // The name decides which command line our program has.
         let link = folder.join("bitcoind");
         let state = folder.join("state");
         let _ = fs::remove_file(&link);
         let _ = fs::remove_dir_all(&state);
         symlink(program, &link).with_context(|| format!("cannot make {}", link.display()))?;
-        let mut command = Command::new(environment.join("bin/python3"));
+        let mut command = Command::new(python);
         command.arg(root.join("xtask/clients").join(self.program).with_extension("py"));
         command.arg(link).arg(state).env("PYTHONDONTWRITEBYTECODE", "1");
+        let old_path = env::var_os("PATH").unwrap_or_default();
+        let path = iter::once(folder.join("bin")).chain(env::split_paths(&old_path));
+        command.env("PATH", env::join_paths(path).context("PATH cannot be extended")?);
         let output = command.stderr(log).output().context("cannot start python3")?;
         let text = String::from_utf8_lossy(&output.stdout);
         let last = text.lines().last().unwrap_or_default().to_owned();
@@ -114,7 +144,8 @@ impl Client {
         }
     }
 
-    fn install(&self, environment: &Path, log: &File) -> anyhow::Result<()> {
+    /// Gives the interpreter for the trial's program; the client's programs are in `folder/bin`.
+    fn install(&self, root: &Path, folder: &Path, log: &File) -> anyhow::Result<PathBuf> {
         let does = |command: &mut Command, what: &str| {
             forget_xtask(command);
             command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
@@ -124,10 +155,37 @@ impl Client {
                 Err(error) => bail!("{what}: {error}"),
             }
         };
-        does(Command::new("python3").args(["-m", "venv"]).arg(environment), "python3 -m venv")?;
-        let mut pip = Command::new(environment.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(self.packages);
-        does(&mut pip, "pip install")
+        match self.source {
+            Source::Pip(packages) => {
+                let environment = folder.join("venv");
+                let mut venv = Command::new("python3");
+                does(venv.args(["-m", "venv"]).arg(&environment), "python3 -m venv")?;
+                let mut pip = Command::new(environment.join("bin/pip"));
+                pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(packages);
+                does(&mut pip, "pip install")?;
+                return Ok(environment.join("bin/python3"));
+            }
+            Source::Go { module, tags, programs } => {
+                // `go install` takes no module that replaces others.
+                let module = format!("{module}@{}", self.version);
+                let output =
+                    Command::new("go").args(["mod", "download", "-json", &module]).output();
+                let output = output.context("go")?;
+                let object: serde_json::Value =
+                    serde_json::from_slice(&output.stdout).context("go mod download failed")?;
+                let source = object["Dir"].as_str().context("go mod download failed")?;
+                let mut go = Command::new("go");
+                go.current_dir(source).args(["build", "-buildvcs=false", "-tags", tags, "-o"]);
+                does(go.arg(folder.join("bin/")).args(programs), "go build")?;
+            }
+            Source::Cargo(name) => {
+                let mut cargo = Command::new("cargo");
+                cargo.args(["install", "--quiet", "--locked", "--debug", "--force", "--path"]);
+                cargo.arg(root.join("xtask/clients").join(name)).arg("--root").arg(folder);
+                does(cargo.arg("--target-dir").arg(folder.join("target")), "cargo install")?;
+            }
+        }
+        Ok("python3".into())
     }
 }
 

@@ -22,7 +22,7 @@ usage: cargo xtask <command>
          only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
          backends (tests of what chooses a backend, with processor features hidden), \
          interleavings (the engine's threads under shuttle), models (the thread pool under loom), cluster (python/assay-cluster on Ray)
-  clients [--profile release] [--program ASSAY] [CLIENT…]: a server and libraries of other projects, installed from PyPI,
+  clients [--profile release] [--program ASSAY] [CLIENT…]: a server and libraries of other projects, from their registries,
          against our node on regtest, or those named (files in xtask/clients)
   core-tests --source PATH [--all] [--profile release] [--program ASSAY] [--core BITCOIND] [--cli BITCOIN-CLI] [--jobs 1] [--timeout-factor 1]
          [--portseed 1] [TEST…]: Bitcoin Core's functional tests with our node, those that must pass, all of the list, or those

@@ -1,7 +1,7 @@
 //! What can be asked of the chain: blocks, coins, figures.
 
 use assay_consensus::params::ChainParams;
-use assay_store::{BlockFileError, CoinRef, CoinSnapshot, CoinUsage, decode_undo};
+use assay_store::{BlockFileError, CoinRef, CoinSnapshot, decode_undo};
 use assay_wire::{Block, BlockHash, Coin, OutPoint, Transaction, Txid};
 
 use super::Engine;
@@ -119,11 +119,6 @@ impl Engine {
     pub fn cache(&self) -> (usize, usize) {
         let state = self.lock_tree();
         (state.coins.cached_coins(), state.coins.cache_bytes())
-    }
-
-    /// What the coins take, in memory and on disk.
-    pub fn coin_usage(&self) -> CoinUsage {
-        self.lock_tree().coins.usage()
     }
 
     /// Bytes that blocks and undo data take on disk (Core's `size_on_disk`).

@@ -97,7 +97,7 @@ pub(super) const GETRPCINFO: Method = Method {
 pub(super) const GETMEMORYINFO: Method = Method {
     name: "getmemoryinfo",
     category: "control",
-    about: "Memory that the coins take. There are no secrets, so there is no locked memory.",
+    about: "Memory that is kept from the swap: none, since there are no secrets. For that of the coins see the metrics.",
     args: &[optional(
         "mode",
         Kind::Text,
@@ -108,15 +108,6 @@ pub(super) const GETMEMORYINFO: Method = Method {
 {                          (json object)
   \"locked\" : {             (json object) Always zeros
     \"used\" : n, \"free\" : n, \"total\" : n, \"locked\" : n, \"chunks_used\" : n, \"chunks_free\" : n
-  },
-  \"coins\" : {              (json object) The cache of coins
-    \"bytes\" : n,           (numeric) Records and table
-    \"flush_bytes\" : n,     (numeric) Further memory for writing the changes out
-    \"bytes_max\" : n,       (numeric) Limit of both together
-    \"txouts\" : n,          (numeric) Unspent coins in the cache
-    \"changes\" : n,         (numeric) Changes that are not on disk yet
-    \"disk_txouts\" : n,     (numeric) Coins on disk, about
-    \"disk_bytes\" : n       (numeric) Their bytes
   }
 }",
     example: "",
@@ -147,23 +138,14 @@ fn rpc_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-fn memory_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
-    let usage = node.engine.coin_usage();
+#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
+fn memory_info(_: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let mut object = Json::new(out).object();
     let mut locked = object.key("locked").object();
     for name in ["used", "free", "total", "locked", "chunks_used", "chunks_free"] {
         locked.key(name).int(0);
     }
     locked.end();
-    let mut coins = object.key("coins").object();
-    coins.key("bytes").count(usage.bytes);
-    coins.key("flush_bytes").count(usage.flush_bytes);
-    coins.key("bytes_max").count(usage.bytes_max);
-    coins.key("txouts").count(usage.coins);
-    coins.key("changes").count(usage.dirty);
-    coins.key("disk_txouts").int(usage.coins_on_disk);
-    coins.key("disk_bytes").int(usage.bytes_on_disk);
-    coins.end();
     object.end();
     Ok(())
 }

@@ -439,8 +439,6 @@ fn waiting_calls_see_the_tip_move() {
     assert_eq!(f.call("waitforblockheight", &json!([0])), genesis);
     let active = f.call("getrpcinfo", &json!([]))["active_commands"].clone();
     assert!(active.as_array().unwrap().iter().any(|call| call["method"] == "getrpcinfo"));
-    let coins = f.call("getmemoryinfo", &json!([]))["coins"].clone();
-    assert!(coins["bytes"].as_u64().unwrap() <= coins["bytes_max"].as_u64().unwrap(), "{coins}");
     f.mine(&[]);
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap().unwrap(), json!({"hash": hash, "height": 1}));
