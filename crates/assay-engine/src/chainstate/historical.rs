@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use assay_consensus::block::{BlockError, BlockRules};
-use assay_store::{BlockPos, CoinStore};
+use assay_store::CoinStore;
 
 use super::{Chainstate, State};
 use crate::apply::CoinbaseLog;
@@ -87,6 +87,8 @@ impl Chainstate {
 
     /// Writes the historical coins out with everything up to them, where there are any.
     pub(crate) fn flush_historical(&self, state: &mut State) -> Result<(), EngineError> {
+        // After a failure coins may have moved by half a block, and a second sync may succeed without what the first has dropped.
+        state.check()?;
         let outcome = with_historical(state, |state, historical| {
             self.drain_historical(state, historical)?;
             self.commit_historical(state, historical)
@@ -190,7 +192,7 @@ impl Chainstate {
         if self.is_exact(tree, rules.height, prepared) {
             queue.verify_at_once();
         }
-        let was_valid = tree.get(id).is_valid() && !self.config.rebuild_coins;
+        let was_valid = tree.get(id).is_valid();
         let is_known = was_valid || self.cause_to_verify(tree, id).is_none();
         let threads = self.config.read_threads;
         connect(queue, (coins, coinbases, &branch), threads, |queue, tx_index, spent| {
@@ -230,8 +232,7 @@ impl Chainstate {
             let prepared = scripts.prepared();
             let node = state.tree.get(id);
             if !node.is_valid() || node.undo.is_none() {
-                let file = node.block.map_or(0, |pos: BlockPos| pos.file);
-                let undo = self.blocks.append_undo(file, &prepared.hash, &undo)?;
+                let undo = self.put_undo(node, &undo)?;
                 state.tree.set_valid(id, undo, false);
                 self.index.put(&[state.tree.get(id).to_record()])?;
             }

@@ -171,6 +171,10 @@ impl Chainstate {
             };
             log.connect(txid, false);
         }
+        // Whether a later block repeated one of these is not looked up. Where BIP30 holds no longer it does not matter.
+        if bip34 > 1 && state.tree.get(tip).height >= bip34 {
+            log.note_gap();
+        }
         Ok(log)
     }
 
@@ -195,6 +199,7 @@ impl Chainstate {
     /// Marks a block and all that build on it as failed, in memory and in the index.
     pub(crate) fn mark_failed(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
         self.settle_archive(state)?;
+        state.tree.clear_valid(id);
         let changed = state.tree.set_failed(id);
         point(Point::MarkInvalid);
         self.put_records(state, &changed)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use assay_consensus::block::BlockRules;
+use assay_store::UndoPos;
 use assay_store::defect::{Point, point};
 use assay_wire::Coin;
 
@@ -15,7 +16,7 @@ use crate::mempool::DisconnectedTxs;
 use crate::pipeline::{InFlight, Passed, Pipeline};
 use crate::prepared::Prepared;
 use crate::scripts::{ScriptQueue, ScriptsPassed};
-use crate::tree::{BlockTree, NodeId};
+use crate::tree::{BlockTree, Node, NodeId};
 
 impl Chainstate {
     /// Moves the coins of a block whose parent is the block they are at, and hands its scripts over, those apart that are
@@ -28,7 +29,7 @@ impl Chainstate {
         prepared: &Arc<Prepared>,
     ) -> Result<InFlight<NodeId>, ConnectError> {
         let node = state.tree.get(id);
-        let was_valid = node.is_valid() && !self.config.rebuild_coins;
+        let was_valid = node.is_valid();
         let parent = node.parent.expect("the genesis block is never connected");
         let is_known = was_valid || !self.must_verify_scripts(state, id);
         let block = self.connect_on(state, pipeline, (parent, is_known), prepared)?;
@@ -84,6 +85,18 @@ impl Chainstate {
         })
     }
 
+    /// Appends undo data, unless they are there already; where others are, those were wrong.
+    pub(super) fn put_undo(&self, node: &Node, undo: &[u8]) -> Result<UndoPos, EngineError> {
+        let is_same = |pos: &UndoPos| {
+            self.blocks.read_undo(*pos, &node.hash).is_ok_and(|stored| stored == undo)
+        };
+        if let Some(pos) = node.undo.filter(is_same) {
+            return Ok(pos);
+        }
+        let block_file = node.block.map_or(0, |pos| pos.file);
+        Ok(self.blocks.append_undo(block_file, &node.hash, undo)?)
+    }
+
     /// Makes a block the tip whose scripts have all passed (Core's `ConnectTip`).
     pub(super) fn connect_tip(
         &self,
@@ -96,8 +109,7 @@ impl Chainstate {
         // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
         // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
         if !node.is_valid() || node.undo.is_none() {
-            let block_file = node.block.map_or(0, |pos| pos.file);
-            let undo_pos = self.blocks.append_undo(block_file, &scripts.prepared().hash, &undo)?;
+            let undo_pos = self.put_undo(node, &undo)?;
             state.tree.set_valid(id, undo_pos, state.historical.is_some());
             self.index.put(&[state.tree.get(id).to_record()])?;
         }

@@ -34,13 +34,12 @@ pub enum Checked {
     Interrupted,
 }
 
-/// Something is wrong with a block; the log says what.
-struct Corrupted;
-
-/// The block at `height` is not what it was.
-fn corrupted(what: &str, height: u32, block: &Node) -> Corrupted {
-    tracing::error!("Verification error: {what} at {height}, hash={}", block.hash);
-    Corrupted
+/// Why a block is not checked to the end.
+enum Fault {
+    /// Something is wrong with it; the log says what.
+    Corrupted,
+    /// It was pruned meanwhile.
+    Pruned,
 }
 
 /// A check under way.
@@ -122,6 +121,10 @@ impl Engine {
         coinbases: &mut CoinbaseLog,
     ) -> Result<Result<(), BlockError>, EngineError> {
         let chain = &self.chain;
+        let pool = Some(&*chain.pool);
+        if let Err(error) = prepared.check_itself(chain.params(), pool) {
+            return Ok(Err(error));
+        }
         let prepared = Arc::new(prepared);
         let verifier = Verifier::new(Arc::clone(&chain.pool), chain.config.script_batch);
         let mut pipeline = Pipeline::new(verifier);
@@ -130,9 +133,7 @@ impl Engine {
             let branch = state.tree.ancestors(node.parent.unwrap_or(NodeId::GENESIS));
             let header = prepared.block.header();
             let rules = BlockRules::new(chain.params(), &branch, header, &prepared.hash);
-            let pool = Some(&*chain.pool);
-            let checked = prepared.check_itself(chain.params(), pool);
-            if let Err(error) = checked.and_then(|()| prepared.check_context(&rules, pool)) {
+            if let Err(error) = prepared.check_context(&rules, pool) {
                 return Ok(Err(error));
             }
             let queue = pipeline.queue(&prepared, rules);
@@ -202,8 +203,13 @@ impl Check<'_> {
                 is_pruned = true;
                 break;
             }
-            if self.look_at(&node)?.is_err() {
-                return Ok(Checked::Corrupted);
+            match self.look_at(&node)? {
+                Ok(()) => {}
+                Err(Fault::Corrupted) => return Ok(Checked::Corrupted),
+                Err(Fault::Pruned) => {
+                    is_pruned = true;
+                    break;
+                }
             }
             done = index + 1;
         }
@@ -227,12 +233,25 @@ impl Check<'_> {
                     return Ok(Checked::Interrupted);
                 }
                 show_progress(done + index, 2 * done, 100);
-                if self.connect_again(id)?.is_err() {
-                    return Ok(Checked::Corrupted);
+                match self.connect_again(id)? {
+                    Ok(()) => {}
+                    Err(Fault::Corrupted) => return Ok(Checked::Corrupted),
+                    // What is above it cannot be connected without it.
+                    Err(Fault::Pruned) => return Ok(Checked::Pruned),
                 }
             }
         }
         Ok(if is_pruned { Checked::Pruned } else { Checked::Sound })
+    }
+
+    /// The block at `height` is not what it was.
+    fn fault(&self, what: &str, height: u32, block: &Node) -> Fault {
+        let state = self.engine.lock_tree();
+        if state.tree.find(&block.hash).is_some_and(|id| !state.tree.get(id).has_data()) {
+            return Fault::Pruned;
+        }
+        tracing::error!("Verification error: {what} at {height}, hash={}", block.hash);
+        Fault::Corrupted
     }
 
     fn node(&self, id: NodeId) -> Node {
@@ -240,10 +259,10 @@ impl Check<'_> {
     }
 
     /// Levels 0 to 3 for one block.
-    fn look_at(&mut self, node: &Node) -> Result<Result<(), Corrupted>, EngineError> {
+    fn look_at(&mut self, node: &Node) -> Result<Result<(), Fault>, EngineError> {
         let height = node.height;
         let Some(prepared) = self.engine.read_prepared(node) else {
-            return Ok(Err(corrupted("ReadBlock failed", height, node)));
+            return Ok(Err(self.fault("ReadBlock failed", height, node)));
         };
         let params = self.engine.params();
         if self.level >= 1
@@ -253,13 +272,13 @@ impl Check<'_> {
             tracing::error!(
                 "Verification error: found bad block at {height}, hash={hash} ({reason})"
             );
-            return Ok(Err(Corrupted));
+            return Ok(Err(Fault::Corrupted));
         }
         if self.level < 2 {
             return Ok(Ok(()));
         }
         let Some(spent) = self.engine.spent_by(node) else {
-            return Ok(Err(corrupted("found bad undo data", height, node)));
+            return Ok(Err(self.fault("found bad undo data", height, node)));
         };
         if self.level >= 3 && !self.is_shallow {
             let used = self.coins.cache_bytes() + self.engine.cache().1;
@@ -270,7 +289,7 @@ impl Check<'_> {
             match self.disconnect(node, &prepared, spent)? {
                 None => {
                     let what = "irrecoverable inconsistency in block data";
-                    return Ok(Err(corrupted(what, height, node)));
+                    return Ok(Err(self.fault(what, height, node)));
                 }
                 Some(true) => self.good_txs += prepared.block.tx_count(),
                 Some(false) => {
@@ -342,10 +361,10 @@ impl Check<'_> {
     }
 
     /// Level 4 for one block.
-    fn connect_again(&mut self, id: NodeId) -> Result<Result<(), Corrupted>, EngineError> {
+    fn connect_again(&mut self, id: NodeId) -> Result<Result<(), Fault>, EngineError> {
         let node = self.node(id);
         let Some(prepared) = self.engine.read_prepared(&node) else {
-            return Ok(Err(corrupted("ReadBlock failed", node.height, &node)));
+            return Ok(Err(self.fault("ReadBlock failed", node.height, &node)));
         };
         let mut coinbases = CoinbaseLog::default();
         // Which coinbases came before is not known.
@@ -359,7 +378,7 @@ impl Check<'_> {
             node.hash,
             error.reject_reason()
         );
-        Ok(Err(Corrupted))
+        Ok(Err(Fault::Corrupted))
     }
 }
 

@@ -170,7 +170,10 @@ impl Engine {
         let params = Arc::clone(&config.params);
         let config = Arc::new(config);
         let mut tree = block_tree(&params, &store)?;
-        let cleared = if config.rebuild_coins { tree.clear_stored_failures() } else { Vec::new() };
+        let (mut failed, mut valid) = (Vec::new(), Vec::new());
+        if config.rebuild_coins {
+            (failed, valid) = (tree.clear_stored_failures(), tree.clear_all_valid());
+        }
         log_recovery(&store);
         check_stored(&params, &tree, config.clock.now_s())?;
         if config.prune.is_none() && tree.had_removals() {
@@ -228,7 +231,7 @@ impl Engine {
             loading_snapshot: Mutex::default(),
             loaded_base: Mutex::default(),
         };
-        engine.put_cleared(&cleared)?;
+        engine.put_cleared(&failed, &valid)?;
         if store.base.is_none() {
             engine.drop_assumed()?;
         }
@@ -240,15 +243,23 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Coins are built again, and so is the verdict on blocks that were marked as invalid: a defect may have marked them.
-    fn put_cleared(&self, cleared: &[NodeId]) -> Result<(), OpenError> {
-        if cleared.is_empty() {
+    /// Coins are built again, and so is every verdict: a defect may have marked blocks as invalid, or as valid. Before any coin
+    /// moves, so that another start without the option trusts no more.
+    fn put_cleared(&self, failed: &[NodeId], valid: &[NodeId]) -> Result<(), OpenError> {
+        if !failed.is_empty() {
+            let count = failed.len();
+            tracing::info!("{count} blocks marked as invalid, or built on one, are judged again");
+        }
+        if !valid.is_empty() {
+            tracing::info!("{} blocks marked as valid are verified again", valid.len());
+        }
+        if failed.is_empty() && valid.is_empty() {
             return Ok(());
         }
-        let count = cleared.len();
-        tracing::info!("{count} blocks marked as invalid, or built on one, are judged again");
         let state = self.lock_tree();
-        self.chain.put_records(&state, cleared).map_err(OpenError::from)
+        self.chain.put_records(&state, failed)?;
+        self.chain.put_records(&state, valid)?;
+        Ok(self.chain.sync_records()?)
     }
 
     /// Goes on with validating the blocks below a snapshot.

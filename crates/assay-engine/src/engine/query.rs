@@ -88,6 +88,7 @@ impl Engine {
         include_mempool: bool,
     ) -> Result<Option<(Coin, Tip)>, EngineError> {
         let state = self.lock();
+        self.check_coins()?;
         let tip = state.tree.tip_facts();
         if include_mempool {
             if state.mempool.spender(outpoint).is_some() {
@@ -205,9 +206,15 @@ impl Engine {
         Ok((tip, true))
     }
 
+    /// After a failure the coins may be those of no block. For a caller that has the lock.
+    fn check_coins(&self) -> Result<(), EngineError> {
+        self.failure().map_or(Ok(()), |cause| Err(EngineError::Poisoned(cause)))
+    }
+
     /// The coins as they are now.
     pub(super) fn snapshot(&self) -> Result<(CoinSnapshot, Tip), EngineError> {
         let mut state = self.lock();
+        self.check_coins()?;
         // A snapshot copies the changes, so many of them are written out first, as Core does with all.
         if state.flushes.is_due_for_snapshot(&state.coins) {
             self.chain.flush(&mut state)?;

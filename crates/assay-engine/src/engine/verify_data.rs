@@ -174,6 +174,9 @@ impl Engine {
     /// Validates a marked block over the coins of its parent, in memory: from the tip down to where its branch leaves the active
     /// one, and up again.
     fn check_mark(&self, node: &Node) -> Result<MarkFinding, EngineError> {
+        if !node.has_data() {
+            return Ok(MarkFinding::NotChecked);
+        }
         let (snapshot, tip) = self.snapshot()?;
         let (down, up) = {
             let state = self.lock_tree();

@@ -160,8 +160,10 @@ impl BlockScripts {
 
     /// The verdict, as far as it is known.
     pub(crate) fn verdict(self: &Arc<Self>) -> BlockVerdict {
-        let has_skipped = self.has_skipped.load(Ordering::Relaxed);
-        if !self.is_finished() || has_skipped && !is_planted("shared-failures") {
+        // In this order: what was skipped is noted before it counts as finished.
+        if !self.is_finished()
+            || self.has_skipped.load(Ordering::Relaxed) && !is_planted("shared-failures")
+        {
             return BlockVerdict::Undecided;
         }
         let verdict = match &*self.failure.lock() {

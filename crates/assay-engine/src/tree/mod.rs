@@ -334,6 +334,21 @@ impl BlockTree {
         self.ids().filter(is_root).collect()
     }
 
+    /// Forgets that the scripts of a block have passed: it has been refuted.
+    pub(crate) fn clear_valid(&mut self, id: NodeId) {
+        self.get_mut(id).status &= !(STATUS_VALID | STATUS_ASSUMED);
+    }
+
+    /// Forgets of all blocks that their scripts have passed. Returns those of which that was noted.
+    pub(crate) fn clear_all_valid(&mut self) -> Vec<NodeId> {
+        let was_connected = |id: &NodeId| self.get(*id).was_connected();
+        let ids: Vec<NodeId> = self.ids().skip(1).filter(was_connected).collect();
+        for id in &ids {
+            self.clear_valid(*id);
+        }
+        ids
+    }
+
     /// Takes the mark off all blocks that have failed although they are archived, and off what builds on them: they can be
     /// judged again. Returns those that were marked.
     pub(crate) fn clear_stored_failures(&mut self) -> Vec<NodeId> {

@@ -142,6 +142,10 @@ impl<'a> Connector<'a> {
                 self.coinbases.connect(txid, false);
             }
         }
+        // Whether a later block repeated one of these is not looked up. Where BIP30 holds no longer it does not matter.
+        if params.activation.bip34 > 1 && self.height >= params.activation.bip34 {
+            self.coinbases.note_gap();
+        }
         Ok(())
     }
 

@@ -286,13 +286,14 @@ impl Step<'_> {
 
     fn headers(&self, branch: &[usize]) -> Result<(), Difference> {
         let headers: Vec<Header> = branch.iter().map(|index| self.block(*index).header).collect();
+        let knew_first = self.knows_parent(branch[0]);
         let taken = self.engine.take_headers(&headers);
         self.note(format!("headers {branch:?}: {taken:?}"));
         match taken {
             Ok(()) => self.model.known().headers.extend(branch),
             Err(assay_engine::HeadersError::Refused(fault)) => {
                 let index = self.universe.find(&fault.hash).ok_or("an unknown header")?;
-                let knew_parent = index != branch[0] || self.knows_parent(index);
+                let knew_parent = index != branch[0] || knew_first;
                 return self.check_reason(index, &fault.reason, knew_parent);
             }
             Err(error) => return self.failed("headers", &error),

@@ -6,6 +6,7 @@ use assay_store::SimTier;
 use super::chain::{Act, Story, muhash};
 use super::disk::{Disk, Setup};
 use super::rot::disk_after;
+use crate::forged::mint::{Mint, params};
 
 fn report(story: &Story, disk: &Disk) -> assay_engine::DataReport {
     disk.open(&story.params, Setup::Calm).unwrap().verify_data(&|_| true).unwrap()
@@ -74,4 +75,35 @@ fn marks_without_a_rule_are_found_and_a_rebuild_clears_them() {
             assert!(!matches!(engine.submit_block(raw.clone()), SubmitOutcome::Accepted));
         }
     }
+}
+
+#[test]
+fn undo_data_of_a_wrong_coin_are_replaced_by_a_rebuild() {
+    let (disk, params, mut mint) = (Disk::new(), params(), Mint::new());
+    let engine = disk.open(&params, Setup::Calm).unwrap();
+    let submit = |engine: &assay_engine::Engine, raw| {
+        assert!(matches!(engine.submit_block(raw), SubmitOutcome::Accepted));
+    };
+    for _ in 0..100 {
+        submit(&engine, mint.block(0));
+    }
+    engine.shutdown().unwrap();
+    drop(engine);
+    let mut disk = disk.killed();
+    let coins = disk.tier.disk().entries();
+    // The first entry is no coin.
+    for (key, value) in coins.iter().skip(1) {
+        disk.tier.disk().set(key, Some(&first_byte_changed(value)));
+    }
+    let engine = disk.open(&params, Setup::Calm).unwrap();
+    // It spends a coin whose height is wrong.
+    submit(&engine, mint.block(1));
+    assert!(!engine.verify_data(&|_| true).unwrap().wrong_heights.is_empty());
+    engine.shutdown().unwrap();
+    drop(engine);
+    disk = disk.killed();
+    disk.tier = SimTier::new(&disk.io);
+    let engine = disk.open(&params, Setup::Rebuilding).unwrap();
+    let report = engine.verify_data(&|_| true).unwrap();
+    assert_eq!((report.tip.height, &*report.wrong_heights), (101, &[][..]));
 }

@@ -5,9 +5,9 @@
 
 use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
-use assay_wire::Transaction;
+use assay_wire::{OutPoint, Transaction};
 
-use super::chain::{accept, coinbase, mature, open, refuse, spend};
+use super::chain::{accept, coinbase, mature, open, refuse, spend, transaction};
 
 /// The regression-test chain with BIP34 out of reach.
 fn params() -> ChainParams {
@@ -64,4 +64,30 @@ fn an_ordinary_transaction_that_comes_again_overwrites_before_it_lacks_inputs() 
     accept(&engine, &[&coinbase(4), &grandchild]);
     let (reason, _) = refuse(&engine, &[&coinbase(5), &child]);
     assert_eq!(reason, "bad-txns-inputs-missingorspent");
+}
+
+#[test]
+fn a_coinbase_that_comes_again_with_its_height_is_known_after_a_restart() {
+    let regtest = ChainParams::by_name("regtest").expect("a known chain");
+    let params = regtest.with_activation_height("bip34", 103).expect("BIP34 can be moved");
+    let folder = tempfile::tempdir().expect("a folder");
+    let engine = open(folder.path(), &params);
+    let with_height = |height, name| {
+        let mut script_sig = assay_consensus::commitment::height_prefix(height);
+        script_sig.extend([name; 37]);
+        transaction(&[(OutPoint::NULL, &script_sig)], 1_000_000)
+    };
+    let twin = with_height(103, 1);
+    let child = spend(&twin, 900_000);
+    accept(&engine, &[&twin]);
+    mature(&engine, 1000);
+    accept(&engine, &[&coinbase(2), &child]);
+    accept(&engine, &[&twin]);
+    // It could be repeated after another hundred blocks; its outputs are looked for first, in any case.
+    refuse_repeat(&engine, &[&with_height(104, 2), &child]);
+    engine.shutdown().expect("an orderly end");
+    drop(engine);
+    let engine = open(folder.path(), &params);
+    refuse_repeat(&engine, &[&with_height(104, 3), &child]);
+    engine.shutdown().expect("an orderly end");
 }
