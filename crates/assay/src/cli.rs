@@ -589,10 +589,12 @@ pub(crate) struct IndexBuildArguments {
 
 /// Check a node's data directory: coins against blocks, marks of invalidity against the rules.
 ///
-/// Reads all blocks, undo data and coins of a data directory that no node uses at the moment, and
-/// changes nothing. Reports the heights whose coins do not follow from the blocks, and blocks within
-/// 100 of the tip that are marked as invalid though no rule supports it. `assay bitcoind
-/// -reindex-chainstate` mends both, without a download. A pruned directory cannot be checked.
+/// Reads all blocks, undo data and coins of a data directory that no node uses at the moment. It is
+/// opened as a node opens it, which puts in order what a kill has left; nothing else is changed.
+/// Reports damaged files of the coins, the heights whose coins do not follow from the blocks, and
+/// blocks within 100 of the tip that are marked as invalid though no rule supports it. `assay
+/// bitcoind -reindex-chainstate` mends all of it, without a download. A pruned directory cannot be
+/// checked.
 ///
 /// Exit status: 0 nothing is wrong, 1 something is, 2 wrong usage or failure, 130 interrupted.
 #[derive(Debug, Args)]

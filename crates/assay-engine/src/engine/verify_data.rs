@@ -4,6 +4,8 @@
 //! later blocks spent, by their undo data. One pass over blocks and one over coins finds the height of every coin that is
 //! missing, changed, or too many, in 64 bytes of memory for each block.
 
+use std::path::PathBuf;
+
 use assay_consensus::tx::is_unspendable;
 use assay_hash::{KeyedHash, Sum256};
 use assay_store::{CoinRef, CoinStore};
@@ -74,6 +76,17 @@ pub enum VerifyDataError {
         "blocks below the UTXO snapshot are still to be validated: let the node finish that first"
     )]
     Unvalidated,
+    /// What is on disk does not have its checksum.
+    #[error(
+        "the coins on disk are damaged: {} at offset {offset}; run `assay bitcoind -reindex-chainstate` over this data directory",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        offset: u64,
+    },
     /// It was asked to end.
     #[error("interrupted")]
     Interrupted,
@@ -94,6 +107,10 @@ impl Engine {
     ) -> Result<DataReport, VerifyDataError> {
         if self.historical_chain().is_some() {
             return Err(VerifyDataError::Unvalidated);
+        }
+        // Also in what a scan does not read, such as filters.
+        if let Some((path, offset)) = self.lock_tree().coins.find_damage() {
+            return Err(VerifyDataError::Damaged { path, offset });
         }
         let (snapshot, tip) = self.snapshot()?;
         let mut sums = Sums::new(tip.height);

@@ -138,7 +138,6 @@ fn rpc_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
-#[expect(clippy::unnecessary_wraps, reason = "the shape of every call")]
 fn memory_info(_: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let mut object = Json::new(out).object();
     let mut locked = object.key("locked").object();

@@ -1,5 +1,6 @@
 //! Finding the damaged place in the database of coins. The engine says that a block is damaged, but not which; and what it
-//! does with a damaged list of tables may end the process, so that is checked before it is opened.
+//! does with damaged lists of tables, missing files and foreign ones may end the process or lose coins, so those are looked for
+//! before it is opened.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -20,24 +21,82 @@ pub(super) fn find(dir: &Path) -> Option<(PathBuf, u64)> {
     })
 }
 
-/// Checks the lists of tables of a database in `dir`: each keyspace has a file `current` with the number of its list and the
-/// checksum of that. Tells the damaged file; the engine itself judges what is missing.
-pub(super) fn check_lists(dir: &Path) -> Result<(), PathBuf> {
-    for keyspace in list(&dir.join("keyspaces")) {
-        let current = keyspace.join("current");
-        let Ok(bytes) = fs::read(&current) else { continue };
-        let Some((number, rest)) = bytes.split_first_chunk::<8>() else { return Err(current) };
-        let Some((checksum, [CHECKSUM_XXH3])) = rest.split_first_chunk::<16>() else {
-            return Err(current);
-        };
-        let listed = keyspace.join(format!("v{}", u64::from_le_bytes(*number)));
-        match fs::read(&listed) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(current),
-            Ok(list) if xxh3_128(&list).to_le_bytes() != *checksum => return Err(listed),
-            _ => {}
+/// Checks what the engine takes for granted when it opens the database in `dir`: names and kinds of files, that none is missing
+/// without which it would begin anew or read an old state, and its lists of tables. Tells the path, and what is wrong.
+pub(super) fn check_folder(dir: &Path) -> Result<(), (PathBuf, &'static str)> {
+    let keyspaces = list(&dir.join("keyspaces"));
+    let mut has_tables = false;
+    for keyspace in &keyspaces {
+        if is_regular(keyspace) {
+            continue;
+        }
+        if number(keyspace).is_none() {
+            return Err((keyspace.clone(), "this is no folder of it"));
+        }
+        has_tables |= check_keyspace(keyspace)?;
+    }
+    let journals =
+        list(dir).into_iter().filter(|path| path.extension().is_some_and(|e| e == "jnl"));
+    let journals: Vec<PathBuf> = journals.collect();
+    if let Some(stray) = journals.iter().find(|path| number(path).is_none() || !is_regular(path)) {
+        return Err((stray.clone(), "this is no journal of it"));
+    }
+    // Without its journals it takes the tables for ones of the future, and without the list of its first keyspace, or its
+    // version, for none.
+    let needed = [("keyspaces/0/current", true), ("version", true), ("0.jnl", journals.is_empty())];
+    let is_missing = |(name, is_needed): &(&str, bool)| *is_needed && !is_regular(&dir.join(name));
+    match needed.iter().find(|file| has_tables && is_missing(file)) {
+        Some((name, _)) => Err((dir.join(name), "this file is missing")),
+        None => Ok(()),
+    }
+}
+
+/// Checks one keyspace: a file `current` has the number of its list of tables and the checksum of that. Gives whether there are
+/// tables.
+fn check_keyspace(keyspace: &Path) -> Result<bool, (PathBuf, &'static str)> {
+    let tables = list(&keyspace.join("tables"));
+    for table in &tables {
+        let name = table.file_name().unwrap_or_default().to_string_lossy();
+        // The engine passes over what file managers leave.
+        if name == ".DS_Store" || name.starts_with("._") {
+            continue;
+        }
+        if number(table).is_none() || !is_regular(table) {
+            return Err((table.clone(), "this is no table of it"));
         }
     }
-    Ok(())
+    let current = keyspace.join("current");
+    let Ok(bytes) = fs::read(&current) else {
+        // Until its creation has ended there is none.
+        let is_new = tables.is_empty() && !current.exists();
+        return if is_new { Ok(false) } else { Err((current, "this file is missing")) };
+    };
+    let no_checksum = "a list of tables does not have its checksum";
+    let Some((number, rest)) = bytes.split_first_chunk::<8>() else {
+        return Err((current, no_checksum));
+    };
+    let Some((checksum, [CHECKSUM_XXH3])) = rest.split_first_chunk::<16>() else {
+        return Err((current, no_checksum));
+    };
+    let listed = keyspace.join(format!("v{}", u64::from_le_bytes(*number)));
+    match fs::read(&listed) {
+        Ok(list) if xxh3_128(&list).to_le_bytes() == *checksum => Ok(!tables.is_empty()),
+        Ok(_) => Err((listed, no_checksum)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err((current, "the list of tables that it names is missing"))
+        }
+        Err(_) => Err((listed, "a list of tables cannot be read")),
+    }
+}
+
+/// The number that names a file or folder, but for the extension of journals.
+fn number(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_suffix(".jnl").unwrap_or(name).parse().ok()
+}
+
+fn is_regular(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
 }
 
 fn list(dir: &Path) -> Vec<PathBuf> {

@@ -30,9 +30,9 @@ impl FjallTier {
     /// The directory is in use, damaged, or cannot be read or written.
     pub fn open(dir: &Path, cache_bytes: usize) -> Result<Self, TierError> {
         clear_unfinished(dir).map_err(|e| TierError::new("clear an unfinished database", e))?;
-        damage::check_lists(dir).map_err(|path| TierError {
+        damage::check_folder(dir).map_err(|(path, what)| TierError {
             place: Some((path, 0)),
-            ..TierError::new("open the database", "a list of tables does not have its checksum")
+            ..TierError::new("open the database", what)
         })?;
         let db = Database::builder(dir)
             .cache_size(cache_bytes as u64)
@@ -143,6 +143,10 @@ impl CoinTier for FjallTier {
     fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError> {
         let (view, coins, dir) = (self.db.snapshot(), self.coins.clone(), self.dir.clone());
         Ok(Box::new(FjallSnapshot { view, coins, dir }))
+    }
+
+    fn find_damage(&self) -> Option<(PathBuf, u64)> {
+        damage::find(&self.dir)
     }
 
     fn disk_bytes(&self) -> u64 {
@@ -267,6 +271,59 @@ mod tests {
         lock.lock().expect("nobody has it");
         assert!(FjallTier::open(&dir, 1 << 20).is_err());
         assert!(dir.join("0.jnl").exists());
+    }
+
+    /// What is done to a file.
+    type Change = fn(&Path) -> io::Result<()>;
+
+    #[test]
+    fn what_is_missing_or_foreign_is_named_and_nothing_is_removed() {
+        let root = tempfile::tempdir().expect("a temporary directory");
+        let whole = root.path().join("whole");
+        let tier = FjallTier::open(&whole, 1 << 20).expect("the tier opens");
+        let mut batch = tier.batch(1).expect("a batch");
+        batch.put(b"key", b"value").expect("it is written");
+        batch.commit().expect("it is committed");
+        drop(tier);
+        let tables = fs::read_dir(whole.join("keyspaces/1/tables")).expect("coins are there");
+        let table = tables.flatten().next().expect("a table").path();
+        let table = table.strip_prefix(&whole).expect("it is below").to_owned();
+        let (remove, folder): (Change, Change) =
+            (|path| fs::remove_file(path), |path| fs::create_dir(path));
+        let copy: Change = |path| fs::copy(path.with_file_name("0.jnl"), path).map(|_| ());
+        let changes = [
+            ("0.jnl", remove, "this file is missing"),
+            ("version", remove, "this file is missing"),
+            ("keyspaces/0/current", remove, "this file is missing"),
+            ("keyspaces/1/current", remove, "this file is missing"),
+            ("keyspaces/1.bak", folder, "this is no folder of it"),
+            ("keyspaces/1/tables/9999", folder, "this is no table of it"),
+            ("1.jnl", folder, "this is no journal of it"),
+            ("old.jnl", copy, "this is no journal of it"),
+        ];
+        for (name, change, text) in changes {
+            let dir = root.path().join("changed");
+            copy_folder(&whole, &dir).expect("it is copied");
+            change(&dir.join(name)).expect("it is changed");
+            let error = FjallTier::open(&dir, 1 << 20).err().expect(name).to_string();
+            assert!(error.contains(text) && error.contains(name), "{name}: {error}");
+            assert!(dir.join(&table).exists(), "{name}");
+            fs::remove_dir_all(&dir).expect("it can be removed");
+        }
+    }
+
+    fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?.path();
+            let target = to.join(entry.file_name().unwrap_or_default());
+            if entry.is_dir() {
+                copy_folder(&entry, &target)?;
+            } else {
+                fs::copy(entry, target)?;
+            }
+        }
+        Ok(())
     }
 
     #[test]

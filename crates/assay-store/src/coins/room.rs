@@ -6,6 +6,8 @@
 //! Only when most of it is changes does the cache ask for a flush. So the disk sees few and large batches, and most coins that
 //! die young never.
 
+use std::path::PathBuf;
+
 use super::arena::{ARENA_BYTES_MAX, Arena, DIRTY, LOADED, Record};
 use super::flush::CHANGE_BYTES;
 use super::snapshot::SNAPSHOT_BYTES;
@@ -92,6 +94,11 @@ impl CoinStore {
             coins_on_disk: self.tier.coins_estimate(),
             bytes_on_disk: self.tier.disk_bytes(),
         }
+    }
+
+    /// The first damaged place of the coins on disk, file and offset: reads all of it.
+    pub fn find_damage(&self) -> Option<(PathBuf, u64)> {
+        self.tier.find_damage()
     }
 
     /// Makes sure that another block like the last ones fits in, as far as that is possible without writing. Call it after

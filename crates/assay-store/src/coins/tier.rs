@@ -66,6 +66,11 @@ pub trait CoinTier: Send + Sync {
     /// A failure of the engine.
     fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError>;
 
+    /// The first damaged place on disk, file and offset, of all that have checksums.
+    fn find_damage(&self) -> Option<(PathBuf, u64)> {
+        None
+    }
+
     /// Bytes on disk.
     fn disk_bytes(&self) -> u64;
 

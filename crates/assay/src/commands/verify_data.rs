@@ -1,6 +1,7 @@
 //! `assay verify-data`.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, ensure};
@@ -27,6 +28,13 @@ pub(crate) fn run(arguments: &VerifyDataArguments) -> anyhow::Result<Outcome> {
         dir.join("blocks").is_dir(),
         "{} holds no blocks: name the --datadir and --chain of a node that has validated some",
         dir.display()
+    );
+    // The engine would make the coins again from the blocks, and nothing would be wrong with them.
+    ensure!(
+        fs::read_dir(dir.join("chainstate/keyspaces"))
+            .is_ok_and(|mut entries| entries.next().is_some()),
+        "{} holds no coins: {REPAIR}",
+        dir.join("chainstate").display()
     );
     let stop = stop_flag();
     let opened = Engine::open(node.engine_config());

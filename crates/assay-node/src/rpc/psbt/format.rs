@@ -1,5 +1,7 @@
 //! A partially signed transaction (BIP174 and, as version 2, BIP370): read, written, and put together from several.
 
+use std::collections::HashSet;
+
 use assay_wire::{Encoding, OutPoint, Transaction, Txid, encode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -239,8 +241,10 @@ impl Psbt {
 
     /// Takes over extended keys; of one that is known the origin stays.
     pub(super) fn merge_xpubs(&mut self, other: &Self) {
+        let known = self.fields.of(global::XPUB).map(|(xpub, _)| xpub.to_vec());
+        let known: HashSet<Vec<u8>> = known.collect();
         for (xpub, origin) in other.fields.of(global::XPUB) {
-            if !self.fields.of(global::XPUB).any(|(known, _)| known == xpub) {
+            if !known.contains(xpub) {
                 let key = [&[global::XPUB], xpub].concat();
                 self.fields.add(Scope::Global, key, origin.to_vec());
             }
