@@ -9,7 +9,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use assay_engine::{ArchivedBlock, Block, EngineError, RelayId};
+use assay_engine::{ArchivedBlock, Block, EngineError, RelayId, Tip};
 use assay_wire::p2p::{
     Command, FrameHeader, HEADERS_MAX, Inventory, InventoryKind, Message, NetAddress,
     PayloadHasher, Version,
@@ -183,8 +183,9 @@ impl Giver<'_> {
     /// Tells of what was connected since the last time.
     fn announce(&mut self) -> Result<(), Ended> {
         let engine = &self.shared.engine;
-        let tip = engine.tip().hash;
+        let Tip { hash: tip, height, .. } = engine.tip();
         let announced = std::mem::replace(&mut self.announced, tip);
+        self.peer.announced_height.store(height, Ordering::Relaxed);
         if !self.peer.is_ready() || engine.is_initial_block_download() {
             return Ok(());
         }

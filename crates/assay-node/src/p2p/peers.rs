@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -143,6 +143,8 @@ pub(crate) struct Peer {
     pub(super) is_ready: AtomicBool,
     /// Whether the peer wants to hear of blocks by their headers (BIP130).
     pub(super) wants_headers: AtomicBool,
+    /// Height of the tip when the peer was last told of new blocks, or when that was found unnecessary.
+    pub(super) announced_height: AtomicU32,
     /// Whether the peer wants new blocks as compact blocks at once (BIP152).
     pub(crate) wants_compact: AtomicBool,
     known: Mutex<Known>,
@@ -285,6 +287,7 @@ impl Peers {
             facts: Mutex::default(),
             is_ready: AtomicBool::new(false),
             wants_headers: AtomicBool::new(false),
+            announced_height: AtomicU32::new(0),
             wants_compact: AtomicBool::new(false),
             known: Mutex::default(),
             relay: Mutex::default(),

@@ -1,6 +1,8 @@
 //! Making blocks on chains that take little work.
 
 use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use assay_consensus::pow::target_from_bits;
 use assay_consensus::uint256::U256;
@@ -132,12 +134,13 @@ fn blocks(
 ) -> Result<(), RpcError> {
     let options = TemplateOptions { coinbase_script: script, selection: Selection::Mempool };
     let mut hashes = Json::new(out).array();
-    let mut left = count;
+    let (mut left, mut patience) = (count, ANNOUNCING_MAX);
     while left > 0 && !node.context.interrupted() {
         let template = node.engine.block_template(&options).map_err(|error| no_template(&error))?;
         match solve(node, &template, &mut tries_left) {
             Solved::Found(hash, raw) => {
                 submit(node, raw)?;
+                wait_for_announcements(node, &mut patience);
                 left -= 1;
                 hashes.item().text(hash);
             }
@@ -147,6 +150,18 @@ fn blocks(
     }
     hashes.end();
     Ok(())
+}
+
+/// Lets peers hear of blocks before they are far behind: what a pruned node offers are its last 288 blocks. Core's validation waits
+/// for its queue of events likewise (`validation.cpp`, `LimitValidationInterfaceQueue`). `patience` is what is left of it.
+fn wait_for_announcements(node: &Node<'_>, patience: &mut Duration) {
+    let Some(network) = node.rpc.network.get() else { return };
+    let (height, start) = (node.engine.tip().height, Instant::now());
+    let is_behind = || network.least_announced().is_some_and(|told| told + PENDING_MAX < height);
+    while is_behind() && start.elapsed() < *patience && !node.context.interrupted() {
+        sleep(ANNOUNCING_LOOK);
+    }
+    *patience = patience.saturating_sub(start.elapsed());
 }
 
 /// What came of trying nonces.
@@ -288,6 +303,11 @@ fn one_block(
     Ok(())
 }
 
+/// Blocks that a peer need not have heard of yet when the next one is made, as many as Core's events.
+const PENDING_MAX: u32 = 10;
+/// Time that one call waits for peers that take nothing.
+const ANNOUNCING_MAX: Duration = Duration::from_secs(2);
+const ANNOUNCING_LOOK: Duration = Duration::from_micros(200);
 /// Core's `DEFAULT_MAX_TRIES`.
 const TRIES_MAX: u64 = 1_000_000;
 /// Nonces that are tried before a look whether anyone still wants the block.
