@@ -104,7 +104,8 @@ fn failed(operation: &'static str, dir: &Path, error: fjall::Error) -> TierError
     };
     let place = match &error {
         fjall::Error::InvalidVersion(_) => Some((dir.join("version"), 0)),
-        _ => is_damage.then(|| damage::find(dir)).flatten(),
+        // A table that is missing is in no place.
+        _ => is_damage.then(|| damage::find(dir).unwrap_or_else(|| (dir.to_path_buf(), 0))),
     };
     TierError { place, ..TierError::new(operation, plain(error)) }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use assay_lab::load::{FeedOptions, LoadError, LoadOptions, LoadReport, Mix, run};
+use assay_lab::load::{FeedOptions, LoadError, LoadOptions, LoadReport, Mix, PassReport, run};
 use chain::{BLOCKS, Tiny};
 use server::{Flaw, Server};
 
@@ -147,27 +147,34 @@ fn hostile_clients_are_told_apart() {
     let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
     let mut options = options(&server, dir.path(), Mix::Heavy);
     (options.clients, options.hostile, options.rate) = (18, 0.56, Some(200.0));
-    // Enough for a client to ask much and come again while other tests run.
-    options.seconds = Duration::from_secs(3);
-    let report = load(&options);
+    // How far they come depends on the speed of the machine: the longer times are for one that does much else.
+    let mut times = [3, 10, 30].map(Duration::from_secs).into_iter();
+    let report = loop {
+        options.seconds = times.next().expect("each kind shows what it does in half a minute");
+        let report = load(&options);
+        if each_kind_shows(&report.passes[1]) {
+            break report;
+        }
+    };
     let [quiet, hostile] = report.passes.as_slice() else { panic!("two passes") };
     assert_eq!((quiet.honest, quiet.hostile), (8, 0));
     assert_eq!((hostile.honest, hostile.hostile), (8, 10));
     assert_eq!(hostile.hostiles.len(), 10);
     assert!(hostile.hostiles.iter().all(|kind| kind.clients == 1 && kind.connections > 0));
-    let by_name = |name| {
-        hostile.hostiles.iter().find(|kind| kind.kind == name).expect("each kind is reported")
-    };
-    assert!(by_name("lines without an end").thrown_out > 0);
-    assert!(by_name("floods").lines > 100);
-    assert!(by_name("random bytes").errors > 0);
-    assert!(by_name("comes and goes").connections > 3);
-    // How often depends on the speed of the machine; once shows that it does.
-    assert!(by_name("asks much, reconnects").connections > 1);
-    assert!(by_name("outpoints, then leaves").bytes_out > 40_000);
     assert!(report.hostile_ratio.is_some());
     assert!(hostile.server_rss_peak_bytes >= hostile.server_rss_start_bytes);
     assert!(report.is_good(), "{:?}", hostile.checks);
+}
+
+fn each_kind_shows(pass: &PassReport) -> bool {
+    let of =
+        |name| pass.hostiles.iter().find(|kind| kind.kind == name).expect("each kind is reported");
+    of("lines without an end").thrown_out > 0
+        && of("floods").lines > 100
+        && of("random bytes").errors > 0
+        && of("comes and goes").connections > 3
+        && of("asks much, reconnects").connections > 1
+        && of("outpoints, then leaves").bytes_out > 40_000
 }
 
 #[test]
