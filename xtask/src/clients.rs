@@ -29,7 +29,7 @@ enum Source {
     Pip(&'static [&'static str]),
     /// Programs of a Go module at the client's version, with build tags.
     Go { module: &'static str, tags: &'static str, programs: &'static [&'static str] },
-    /// A program of ours that calls crates, in a folder beside the trial's program.
+    /// A Cargo package in `xtask/clients` that calls the client crates.
     Cargo(&'static str),
 }
 

@@ -171,7 +171,7 @@ impl Chainstate {
             };
             log.connect(txid, false);
         }
-        // Whether a later block repeated one of these is not looked up. Where BIP30 holds no longer it does not matter.
+        // Repeats above that height are not searched for: assume one. Only blocks that BIP30 applies to read this.
         if bip34 > 1 && state.tree.get(tip).height >= bip34 {
             log.note_gap();
         }

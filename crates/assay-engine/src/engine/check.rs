@@ -166,7 +166,7 @@ impl Engine {
         (hash == node.hash).then(|| Prepared::in_parallel(block, hash, &chain.pool))
     }
 
-    /// What a block spends, by its undo data.
+    /// Reads the coins that a block spends from its undo data.
     pub(super) fn spent_by(&self, node: &Node) -> Option<Vec<Coin>> {
         let undo = self.chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
         decode_undo(&undo).ok()
@@ -236,7 +236,7 @@ impl Check<'_> {
                 match self.connect_again(id)? {
                     Ok(()) => {}
                     Err(Fault::Corrupted) => return Ok(Checked::Corrupted),
-                    // What is above it cannot be connected without it.
+                    // The blocks above it build on its coins.
                     Err(Fault::Pruned) => return Ok(Checked::Pruned),
                 }
             }

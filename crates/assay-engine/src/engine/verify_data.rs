@@ -76,7 +76,7 @@ pub enum VerifyDataError {
         "blocks below the UTXO snapshot are still to be validated: let the node finish that first"
     )]
     Unvalidated,
-    /// What is on disk does not have its checksum.
+    /// A block of the coin database fails its checksum.
     #[error(
         "the coins on disk are damaged: {} at offset {offset}; run `assay bitcoind -reindex-chainstate` over this data directory",
         path.display()
@@ -84,7 +84,7 @@ pub enum VerifyDataError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where in it.
+        /// Offset in the file, bytes.
         offset: u64,
     },
     /// It was asked to end.

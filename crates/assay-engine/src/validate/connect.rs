@@ -142,7 +142,7 @@ impl<'a> Connector<'a> {
                 self.coinbases.connect(txid, false);
             }
         }
-        // Whether a later block repeated one of these is not looked up. Where BIP30 holds no longer it does not matter.
+        // Repeats above that height are not searched for: assume one. Only blocks that BIP30 applies to read this.
         if params.activation.bip34 > 1 && self.height >= params.activation.bip34 {
             self.coinbases.note_gap();
         }

@@ -18,7 +18,7 @@ pub struct OpenReply {
     pub status: StatusCode,
     /// Kind of contents (`Content-Type`).
     pub content_type: &'static str,
-    /// Whether the contents will never be others, so that caches may keep them (`Cache-Control`).
+    /// Response never changes: sent with `Cache-Control: immutable`.
     pub is_immutable: bool,
     /// The contents.
     pub body: Vec<u8>,

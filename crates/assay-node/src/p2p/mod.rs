@@ -363,7 +363,7 @@ impl P2pService {
 }
 
 impl Network {
-    /// Height of the tip that every peer has been told of; `None` without peers.
+    /// Lowest announced tip height over all ready peers; `None` without peers.
     pub(crate) fn least_announced(&self) -> Option<u32> {
         let peers = self.0.peers.list().into_iter().filter(|peer| peer.is_ready());
         peers.map(|peer| peer.announced_height.load(Ordering::Relaxed)).min()

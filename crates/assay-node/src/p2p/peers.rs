@@ -143,7 +143,7 @@ pub(crate) struct Peer {
     pub(super) is_ready: AtomicBool,
     /// Whether the peer wants to hear of blocks by their headers (BIP130).
     pub(super) wants_headers: AtomicBool,
-    /// Height of the tip when the peer was last told of new blocks, or when that was found unnecessary.
+    /// Tip height at the last block announcement to this peer, sent or skipped.
     pub(super) announced_height: AtomicU32,
     /// Whether the peer wants new blocks as compact blocks at once (BIP152).
     pub(crate) wants_compact: AtomicBool,

@@ -157,7 +157,8 @@ fn blocks(
 fn wait_for_announcements(node: &Node<'_>, patience: &mut Duration) {
     let Some(network) = node.rpc.network.get() else { return };
     let (height, start) = (node.engine.tip().height, Instant::now());
-    let is_behind = || network.least_announced().is_some_and(|told| told + PENDING_MAX < height);
+    let is_behind =
+        || network.least_announced().is_some_and(|announced| announced + PENDING_MAX < height);
     while is_behind() && start.elapsed() < *patience && !node.context.interrupted() {
         sleep(ANNOUNCING_LOOK);
     }

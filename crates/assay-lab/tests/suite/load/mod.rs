@@ -147,7 +147,7 @@ fn hostile_clients_are_told_apart() {
     let (dir, server) = (chain_dir(), Server::start(BLOCKS, Flaw::None));
     let mut options = options(&server, dir.path(), Mix::Heavy);
     (options.clients, options.hostile, options.rate) = (18, 0.56, Some(200.0));
-    // How far they come depends on the speed of the machine: the longer times are for one that does much else.
+    // A loaded machine needs the longer phases.
     let mut times = [3, 10, 30].map(Duration::from_secs).into_iter();
     let report = loop {
         options.seconds = times.next().expect("each kind shows what it does in half a minute");
