@@ -48,7 +48,8 @@ const STAGES: [Stage; 6] = [
 ];
 
 /// Run by name alone: they need tools or time that not everybody has.
-const OPTIONAL: [Stage; 6] = [
+const OPTIONAL: [Stage; 7] = [
+    ("size", crate::tidy::budgets::check_program),
     ("package", package),
     ("backends", crate::backends::run),
     ("aarch64", crate::aarch64::run),

@@ -19,7 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask <command>
 
   ci     [STAGE…]: format, tidy, lints, policy, tests, documentation, or those named: everything a change must pass;
-         only by name: package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
+         only by name: size (of the release program, against its budget), package (assay-hash and assay-secp as they would be published), aarch64 (build and tests under emulation), \
          backends (tests of what chooses a backend, with processor features hidden), \
          interleavings (the engine's threads under shuttle), models (the thread pool under loom), cluster (python/assay-cluster on Ray)
   clients [--profile release] [--program ASSAY] [CLIENT…]: a server and libraries of other projects, from their registries,
@@ -29,7 +29,7 @@ usage: cargo xtask <command>
          named; PATH is a checkout of Bitcoin Core, and BITCOIND its own program, for a comparison and
          for the tests in which both meet (xtask/functional)
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
-  tidy   allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents,
+  tidy   budgets of size (xtask/budgets.toml), allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents,
          programs of tests";
 
 fn main() -> ExitCode {

@@ -1,5 +1,6 @@
 //! The checks that keep the house in order.
 
+pub(crate) mod budgets;
 mod cycles;
 mod debug_text;
 mod edges;
@@ -33,6 +34,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let root = workspace_root()?;
     let mut findings = Vec::new();
     let sources = tracked_files(&root)?;
+    budgets::check(&root, &sources, &mut findings)?;
     edges::check(&root, &sources, &mut findings)?;
     cycles::check(&root, &mut findings)?;
     tests::check(&root, &sources, &mut findings)?;
