@@ -1,8 +1,8 @@
-//! Import cycles between the top-level modules of a crate.
+//! Import cycles between the top-level modules of a crate, and between its files.
 //!
-//! Modules that need each other can only be read, and changed, together. What is left of such knots
-//! stands in `xtask/cycles.txt`, a list that may only shrink: a knot that is not on it is refused, and
-//! so is a line that is no longer true.
+//! Modules that need each other can only be read, and changed, together. A module and those below it count as one. The cycles
+//! that remain stand in `xtask/cycles.txt`, a list that may only shrink: a cycle that is not on it is a finding, and so is a line
+//! that is no longer true.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,6 +27,9 @@ pub(super) fn check(root: &Path, findings: &mut Vec<String>) -> anyhow::Result<(
     for (name, sources) in crates(root)? {
         let listed = known.remove(&name).unwrap_or_default();
         compare(&name, &knots(&imports::edges(&sources)), &listed, findings);
+        let name = format!("{name} files");
+        let listed = known.remove(&name).unwrap_or_default();
+        compare(&name, &knots(&imports::file_edges(&sources)), &listed, findings);
     }
     for name in known.keys() {
         findings.push(format!("xtask/cycles.txt names {name}, which is no crate"));

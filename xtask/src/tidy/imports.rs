@@ -41,6 +41,56 @@ pub(super) fn edges(sources: &Sources) -> BTreeMap<String, BTreeMap<String, Plac
     edges
 }
 
+/// For each file, the other files of the crate that it names in code that is no test, each with the first place. Names that a
+/// module exports from a module below it stand for that one.
+pub(super) fn file_edges(sources: &Sources) -> BTreeMap<String, BTreeMap<String, Place>> {
+    let files: BTreeMap<Vec<String>, &str> =
+        sources.keys().map(|path| (module_path(path), path.as_str())).collect();
+    let scans: BTreeMap<Vec<String>, Scan> = sources
+        .iter()
+        .map(|(path, text)| (module_path(path), Scan::of(module_path(path), text)))
+        .collect();
+    let tests: BTreeSet<&Vec<String>> =
+        scans.values().flat_map(|scan| &scan.test_modules).collect();
+    let is_test = |module: &[String]| {
+        (1..=module.len()).any(|length| tests.contains(&module[..length].to_vec()))
+    };
+    let owner = |path: &[String]| {
+        let mut length =
+            (0..=path.len()).rev().find(|length| files.contains_key(&path[..*length]))?;
+        let mut module = path[..length].to_vec();
+        while let Some(name) = path.get(length) {
+            let exported = scans[&module]
+                .imported
+                .iter()
+                .find(|import| import.len() > 1 && import.last() == Some(name));
+            let below = exported.map(|import| [&module[..], &import[..1]].concat());
+            match below.filter(|below| files.contains_key(below)) {
+                Some(below) => module = below,
+                None => break,
+            }
+            length += 1;
+        }
+        Some(module)
+    };
+    let mut edges: BTreeMap<String, BTreeMap<String, Place>> = BTreeMap::new();
+    for (module, scan) in scans.iter().filter(|(module, _)| !is_test(module)) {
+        let relative = scan.imported.iter().map(|import| ([&module[..], import].concat(), 0));
+        for (named, line) in scan.named.iter().cloned().chain(relative) {
+            let Some(target) = owner(&named).filter(|target| {
+                !target.starts_with(module) && !module.starts_with(target) && !is_test(target)
+            }) else {
+                continue;
+            };
+            let of_file = edges.entry(files[module].to_owned()).or_default();
+            of_file
+                .entry(files[&target].to_owned())
+                .or_insert_with(|| (files[module].to_owned(), line));
+        }
+    }
+    edges
+}
+
 /// Names that the root exports from a module: whoever names `crate::Error` uses the module it is in.
 fn exports(scanned: &BTreeMap<&str, Scan>, tops: &BTreeSet<String>) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();

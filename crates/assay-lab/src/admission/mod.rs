@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 use assay_report::atomic_file;
 
 use self::measure::Measured;
-pub use self::plan::{By, Case, MempoolPlan, What};
+pub use self::plan::{By, Case, KIND, MempoolPlan, What};
 pub use self::report::{page, terminal, write_all};
-pub use self::results::{CaseRun, KIND, MempoolResults, TargetEntry, parse};
+pub use self::results::{CaseRun, MempoolResults, TargetEntry, parse};
 use self::work::Works;
 use crate::feed::PeerError;
 use crate::machine;

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::results::KIND;
 use crate::plan::{PlanError, TargetSpec};
 use crate::purse::Kind;
+
+/// The kind of such plans and their results.
+pub const KIND: &str = "mempool";
 
 /// A plan of `kind = "mempool"`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

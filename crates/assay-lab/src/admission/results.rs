@@ -12,8 +12,6 @@ use crate::target::Target;
 
 /// The schema version.
 pub(super) const SCHEMA: u32 = 1;
-/// The kind of such plans and their results.
-pub const KIND: &str = "mempool";
 
 /// What came of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::oracle::ASK_PAUSE;
+use super::ASK_PAUSE;
 use super::{CrashError, CrashOptions};
 use crate::electrum::check::{CheckError, compare};
 use crate::electrum::expected::{ExpectedError, ScriptExpectation, ScriptsFile};

@@ -46,6 +46,9 @@ use crate::process::{Launch, Ports, ProcessError};
 use crate::progress::{Event, Reporter};
 use crate::target::{Target, TargetError};
 
+/// Time between two requests to a node that starts.
+const ASK_PAUSE: Duration = Duration::from_millis(5);
+
 pub use self::report::{CrashReport, IndexReport, Spread};
 
 /// Version of `crash.json`.

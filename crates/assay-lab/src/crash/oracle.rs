@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Deserialize;
 
 use super::index::{IndexOracle, Tip};
-use super::{CrashError, Setup, renew};
+use super::{ASK_PAUSE, CrashError, Setup, renew};
 use crate::chain::{BlockEntry, Chain};
 use crate::feed::compose_block;
 use crate::process::rpc::{Client, RpcError, read_result};
@@ -16,8 +16,6 @@ use crate::process::{Ports, Process};
 
 /// Clean starts that are timed.
 const CLEAN_STARTS: usize = 5;
-/// Time between questions to a node that starts.
-pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
 
 /// The straight run's answers.
 #[derive(Debug, Default)]

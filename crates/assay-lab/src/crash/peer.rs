@@ -6,16 +6,13 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use super::oracle::{ASK_PAUSE, submit};
-use super::round::{Activity, Round, TIP_TIMEOUT};
-use super::{CrashError, Setup, renew};
+use super::oracle::submit;
+use super::{ASK_PAUSE, CrashError, Setup, renew};
 use crate::process::rpc::Client;
 use crate::process::{Ports, Process};
 
 /// Longest wait for a connection to be made or to end.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
-/// One in this many times the node is given the time to follow.
-const FOLLOWED_ONE_IN: u64 = 2;
 
 /// The flags that let a node take peers.
 pub(crate) fn flags(ports: &Ports) -> [std::ffi::OsString; 2] {
@@ -128,84 +125,5 @@ fn wait_for_connections(client: &Client, expected: u32) -> Result<(), CrashError
             return Err(CrashError::Connections { found, expected, seconds });
         }
         thread::sleep(ASK_PAUSE);
-    }
-}
-
-impl Round<'_> {
-    /// Has the peer take blocks up to this one; about every other time waits until the node has followed. In between the
-    /// node syncs many blocks at once.
-    pub(super) fn give_to_peer(
-        &mut self,
-        client: &Client,
-        (rival, height): (usize, u32),
-        activity: &mut Activity,
-    ) -> Result<(), CrashError> {
-        let is_followed = self.random.below(FOLLOWED_ONE_IN) == 0;
-        let Some(peer) = &mut self.peer else { return Ok(()) };
-        peer.give(self.setup, rival, height)?;
-        let leader = peer.tip().0;
-        if !is_followed {
-            let active = self.note_tip(client)?;
-            *activity = activity_of(active, leader);
-            return Ok(());
-        }
-        self.follow_peer(client, activity)
-    }
-
-    /// Waits until the node has the peer's tip.
-    pub(super) fn follow_peer(
-        &mut self,
-        client: &Client,
-        activity: &mut Activity,
-    ) -> Result<(), CrashError> {
-        let Some(peer) = &self.peer else { return Ok(()) };
-        let (leader, height) = peer.tip();
-        let start = Instant::now();
-        loop {
-            let active = self.note_tip(client)?;
-            *activity = activity_of(active, leader);
-            if active.is_some_and(|(_, at)| at == height) {
-                return Ok(());
-            }
-            if start.elapsed() > TIP_TIMEOUT {
-                let found = client.call("getbestblockhash", "[]")?;
-                let expected = self.setup.chains[leader].blocks[height as usize - 1].hash.clone();
-                return Err(CrashError::WrongTip { found, expected });
-            }
-            thread::sleep(ASK_PAUSE);
-        }
-    }
-
-    /// Asks for the tip: it and all below it are acknowledged. Gives rival and height, `None` for the genesis block.
-    fn note_tip(&mut self, client: &Client) -> Result<Option<(usize, u32)>, CrashError> {
-        let tip: String = client.call("getbestblockhash", "[]")?;
-        let place = self.oracle.place(&tip);
-        if let Some((rival, height)) = place {
-            let known = &mut self.acknowledged[rival];
-            self.tally.acknowledged += u64::from(height.saturating_sub(*known));
-            *known = height.max(*known);
-        }
-        Ok(place)
-    }
-
-    /// A node that has no connections yet has the tip that it had, or one that it did not get to report.
-    pub(super) fn tip_without_peers(&self, client: &Client) -> Result<String, CrashError> {
-        let tip: String = client.call("getbestblockhash", "[]")?;
-        let height = self.oracle.place(&tip).map_or(0, |(_, height)| height);
-        let highest = self.acknowledged.into_iter().max().unwrap_or(0);
-        if height >= highest {
-            return Ok(tip);
-        }
-        Err(CrashError::WrongTip {
-            found: tip,
-            expected: format!("one at height {highest} or above"),
-        })
-    }
-}
-
-fn activity_of(active: Option<(usize, u32)>, leader: usize) -> Activity {
-    match active {
-        Some((rival, _)) if rival != leader => Activity::Reorganising,
-        _ => Activity::Extending,
     }
 }

@@ -7,8 +7,31 @@ use std::time::Duration;
 use assay_report::stats::median;
 use serde::{Deserialize, Serialize};
 
-use super::round::Activity;
 use crate::machine::{Machine, Software};
+
+/// What the node was doing when it was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Activity {
+    Starting,
+    Extending,
+    Reorganising,
+    TurningBack,
+    Indexing,
+    Stopping,
+}
+
+impl Activity {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Extending => "extending the chain",
+            Self::Reorganising => "reorganising to the rival chain",
+            Self::TurningBack => "invalidating and reconsidering",
+            Self::Indexing => "the index catches up or answers",
+            Self::Stopping => "stopping",
+        }
+    }
+}
 
 /// Figures collected while the rounds go on.
 #[derive(Debug, Default)]

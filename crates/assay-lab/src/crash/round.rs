@@ -11,15 +11,17 @@ use assay_report::stats::random::SplitMix64;
 use super::doom::{Defect, Doom};
 use super::index::Tip;
 use super::killer::Killer;
-use super::oracle::{ASK_PAUSE, Oracle, header_of, submit, utxo_set};
+use super::oracle::{Oracle, header_of, submit, utxo_set};
 use super::peer::{Peer, flags};
-use super::report::Tally;
+use super::report::{Activity, Tally};
 use super::schedule::{Step, last_heights, schedule};
-use super::{CrashError, Setup};
+use super::{ASK_PAUSE, CrashError, Setup};
 use crate::process::rpc::{Client, RpcError, read_batch};
 use crate::process::{Ports, Process};
 use crate::progress::Event;
 
+/// One in this many times the node is given the time to follow.
+const FOLLOWED_ONE_IN: u64 = 2;
 /// One life in this many is ended while the node starts.
 const KILL_AT_START_ONE_IN: u64 = 6;
 /// One life in this many is ended from the comparison of the index on.
@@ -29,34 +31,10 @@ const START_KILL_MS: u64 = 120;
 /// Passes of a point are drawn with up to this many bits.
 const PANIC_STEP_BITS: u64 = 11;
 /// After a restart, how long the node may take to make the best chain active.
-pub(super) const TIP_TIMEOUT: Duration = Duration::from_mins(2);
+const TIP_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// JSON-RPC error code for a block that is not known.
 const NOT_FOUND: i64 = -5;
-
-/// What the node was doing when it was killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Activity {
-    Starting,
-    Extending,
-    Reorganising,
-    TurningBack,
-    Indexing,
-    Stopping,
-}
-
-impl Activity {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Starting => "starting",
-            Self::Extending => "extending the chain",
-            Self::Reorganising => "reorganising to the rival chain",
-            Self::TurningBack => "invalidating and reconsidering",
-            Self::Indexing => "the index catches up or answers",
-            Self::Stopping => "stopping",
-        }
-    }
-}
 
 /// A round at work.
 pub(crate) struct Round<'a> {
@@ -484,5 +462,80 @@ impl<'a> Round<'a> {
     fn life_time(&mut self) -> Duration {
         let uniform = (self.random.below(1 << 32) + 1) as f64 / (1_u64 << 32) as f64;
         self.setup.mean_life.mul_f64(-uniform.ln())
+    }
+}
+
+impl Round<'_> {
+    /// Has the peer take blocks up to this one; about every other time waits until the node has followed. In between the
+    /// node syncs many blocks at once.
+    fn give_to_peer(
+        &mut self,
+        client: &Client,
+        (rival, height): (usize, u32),
+        activity: &mut Activity,
+    ) -> Result<(), CrashError> {
+        let is_followed = self.random.below(FOLLOWED_ONE_IN) == 0;
+        let Some(peer) = &mut self.peer else { return Ok(()) };
+        peer.give(self.setup, rival, height)?;
+        let leader = peer.tip().0;
+        if !is_followed {
+            let active = self.note_tip(client)?;
+            *activity = activity_of(active, leader);
+            return Ok(());
+        }
+        self.follow_peer(client, activity)
+    }
+
+    /// Waits until the node has the peer's tip.
+    fn follow_peer(&mut self, client: &Client, activity: &mut Activity) -> Result<(), CrashError> {
+        let Some(peer) = &self.peer else { return Ok(()) };
+        let (leader, height) = peer.tip();
+        let start = Instant::now();
+        loop {
+            let active = self.note_tip(client)?;
+            *activity = activity_of(active, leader);
+            if active.is_some_and(|(_, at)| at == height) {
+                return Ok(());
+            }
+            if start.elapsed() > TIP_TIMEOUT {
+                let found = client.call("getbestblockhash", "[]")?;
+                let expected = self.setup.chains[leader].blocks[height as usize - 1].hash.clone();
+                return Err(CrashError::WrongTip { found, expected });
+            }
+            thread::sleep(ASK_PAUSE);
+        }
+    }
+
+    /// Asks for the tip: it and all below it are acknowledged. Gives rival and height, `None` for the genesis block.
+    fn note_tip(&mut self, client: &Client) -> Result<Option<(usize, u32)>, CrashError> {
+        let tip: String = client.call("getbestblockhash", "[]")?;
+        let place = self.oracle.place(&tip);
+        if let Some((rival, height)) = place {
+            let known = &mut self.acknowledged[rival];
+            self.tally.acknowledged += u64::from(height.saturating_sub(*known));
+            *known = height.max(*known);
+        }
+        Ok(place)
+    }
+
+    /// A node that has no connections yet has the tip that it had, or one that it did not get to report.
+    fn tip_without_peers(&self, client: &Client) -> Result<String, CrashError> {
+        let tip: String = client.call("getbestblockhash", "[]")?;
+        let height = self.oracle.place(&tip).map_or(0, |(_, height)| height);
+        let highest = self.acknowledged.into_iter().max().unwrap_or(0);
+        if height >= highest {
+            return Ok(tip);
+        }
+        Err(CrashError::WrongTip {
+            found: tip,
+            expected: format!("one at height {highest} or above"),
+        })
+    }
+}
+
+fn activity_of(active: Option<(usize, u32)>, leader: usize) -> Activity {
+    match active {
+        Some((rival, _)) if rival != leader => Activity::Reorganising,
+        _ => Activity::Extending,
     }
 }

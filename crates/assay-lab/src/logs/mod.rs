@@ -46,10 +46,10 @@ pub use self::output::{CSV_HEAD, SCHEMA, csv_row, json_row};
 pub use self::page::{Charted, html, svg, terminal};
 pub use self::parser::{Found, LINE_BYTES_MAX, Parser};
 pub use self::read::{ReadError, Throughput, read};
-pub use self::sessions::{Row, Sessions};
+pub use self::sessions::Sessions;
 pub use self::stamp::Stamp;
 pub use self::steps::{STEPS, Step, Steps};
-pub use self::summary::{FaultCount, FileSummary, FormatCount, SessionSummary, StepTotal};
+pub use self::summary::{FaultCount, FileSummary, FormatCount, Row, SessionSummary, StepTotal};
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]

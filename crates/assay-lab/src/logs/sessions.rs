@@ -1,32 +1,11 @@
 //! A curve out of events: time since the start, whatever the log's clock does.
 
 use super::stamp::DAY_US;
-use super::summary::{SessionSummary, Tally};
-use super::{Event, Format, Found, Progress, Stamp, Steps, Txs};
+use super::summary::{Row, SessionSummary, Tally};
+use super::{Event, Format, Found, Progress, Stamp, Txs};
 
 /// A clock that goes back further than this was set; less is threads that overtake each other.
 const SET_BACK_US: i64 = 2_000_000;
-
-/// One point of a curve.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Row {
-    /// Number of the line.
-    pub line: u64,
-    /// Starts of the program before this line, those that got nowhere left out; from 1.
-    pub session: u32,
-    /// Seconds since the start of the session: its first line of the program, or its first row
-    /// where the log has no such line.
-    pub elapsed_s: Option<f64>,
-    /// Seconds that the program ran in all sessions of the log up to here; the time between them,
-    /// when it did not run, is left out.
-    pub running_s: Option<f64>,
-    /// Transactions of the chain up to here, or of this log where lines tell of differences.
-    pub txs_total: Option<u64>,
-    /// The line.
-    pub progress: Progress,
-    /// The step times of the block, where there are any.
-    pub steps: Option<Steps>,
-}
 
 /// Puts events in order; one for each log.
 #[derive(Debug, Default)]

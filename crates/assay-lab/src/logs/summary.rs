@@ -2,7 +2,28 @@
 
 use serde::Serialize;
 
-use super::{Fault, Format, Row, STEPS, Start, Steps};
+use super::{Fault, Format, Progress, STEPS, Start, Steps};
+
+/// One point of a curve.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Number of the line.
+    pub line: u64,
+    /// Starts of the program before this line, those that got nowhere left out; from 1.
+    pub session: u32,
+    /// Seconds since the start of the session: its first line of the program, or its first row
+    /// where the log has no such line.
+    pub elapsed_s: Option<f64>,
+    /// Seconds that the program ran in all sessions of the log up to here; the time between them,
+    /// when it did not run, is left out.
+    pub running_s: Option<f64>,
+    /// Transactions of the chain up to here, or of this log where lines tell of differences.
+    pub txs_total: Option<u64>,
+    /// The line.
+    pub progress: Progress,
+    /// The step times of the block, where there are any.
+    pub steps: Option<Steps>,
+}
 
 /// Sessions that are shown; all are counted.
 const SESSIONS_SHOWN: usize = 1000;

@@ -17,7 +17,7 @@ pub(super) fn per_phase(results: &Results) -> Vec<Chart> {
     type Published = fn(&Figure) -> Option<f64>;
     type Kind = (&'static str, &'static str, fn(&PhaseResult) -> f64, Published);
     // Phases of many widths have charts of their own, over the width.
-    if super::scaling::is_there(results) {
+    if !results.plan.scaling.is_empty() {
         return Vec::new();
     }
     let kinds: [Kind; 4] = [

@@ -5,8 +5,8 @@ use assay_report::number::{count, percent, ratio, seconds};
 use assay_report::stats::{median, rate};
 use assay_report::{Band, Chart, Line, LineChart, Look, Table};
 
+use super::NONE;
 use super::series::{self, Series};
-use super::tables::NONE;
 use crate::chain::RangeEntry;
 use crate::results::{Results, Run};
 

@@ -8,8 +8,8 @@ use assay_report::number::{
 };
 use assay_report::stats::{median, spread};
 
+use super::NONE;
 use super::series::{self, measured_phases, published};
-use super::tables::NONE;
 use crate::plan::{Figure, FigureKind};
 use crate::results::{IndexPhase, PhaseResult, Results, Run, Status, TargetResults};
 

@@ -32,6 +32,9 @@ use crate::results::Results;
 
 pub use self::finding::finding;
 
+/// A cell without a figure.
+const NONE: &str = "–";
+
 /// The files of a report.
 pub const FILES: [&str; 4] = [crate::results::FILE, "blocks.csv", "report.md", "report.html"];
 
@@ -158,7 +161,8 @@ fn sections(results: &Results, verdict: Option<&Result<Comparison, CompareError>
         let at = summary.len().min(2);
         summary.splice(at..at, verdict::sentences(results, verdict));
     }
-    let mut all = vec![section("summary", "Runs", summary, tables::outcome(results), Vec::new())];
+    let outcome = if is_sync { vec![sync::outcome(results)] } else { tables::outcome(results) };
+    let mut all = vec![section("summary", "Runs", summary, outcome, Vec::new())];
     if scaling::is_there(results) {
         all.push(section(
             "scaling",

@@ -3,7 +3,7 @@
 use assay_report::Table;
 use assay_report::number::{count, seconds};
 
-use super::tables::NONE;
+use super::NONE;
 use crate::chain::{ChainFiles, ChainSnapshot};
 use crate::results::{ChainSummary, Results, SnapshotLoad, UnableTarget};
 

@@ -5,7 +5,7 @@ use assay_report::number::{percent, ratio, seconds};
 use assay_report::stats::median;
 use assay_report::stats::ratio::Ratio;
 
-use super::tables::NONE;
+use super::NONE;
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
 
 /// Names of phases as the forge gives them: an age, and an order.

@@ -5,7 +5,7 @@ use assay_report::number::{in_percent, ratio, whole_percent};
 use assay_report::stats::median;
 use assay_report::stats::ratio::Ratio;
 
-use super::tables::NONE;
+use super::NONE;
 use crate::results::{BlockRecord, BlockRelay, Results, Run, TargetResults};
 
 /// A time of a block that a peer delivered, seconds from its announcement.

@@ -11,8 +11,8 @@ use assay_report::number::{count, percent, ratio, seconds};
 use assay_report::stats::median;
 use assay_report::{Band, Chart, Line, LineChart, Look, Table, number};
 
+use super::NONE;
 use super::series::{self, Series, measured_phases};
-use super::tables::NONE;
 use super::{charts, content, own_chain};
 use crate::plan::Delivery;
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};

@@ -6,6 +6,7 @@ use assay_report::number::{
 };
 use assay_report::stats::median;
 
+use super::NONE;
 use super::own_chain;
 use super::series::{
     has_valid, measured_phases, of_phase, phase_of, published as published_figure, spread_of_phase,
@@ -13,8 +14,6 @@ use super::series::{
 use crate::machine::table_of;
 use crate::plan::{Figure, FigureKind};
 use crate::results::{ChainSummary, PhaseResult, Results, Run, Status, TargetResults};
-
-pub(super) const NONE: &str = "–";
 
 /// One of the four rates that the published report prints.
 struct Metric {
@@ -135,9 +134,6 @@ pub(super) fn between_targets(results: &Results) -> Option<Table> {
 
 /// The runs and how they ended.
 pub(super) fn outcome(results: &Results) -> Vec<Table> {
-    if super::sync::is_one(results) {
-        return vec![super::sync::outcome(results)];
-    }
     let head = ["Run", "Outcome", "Seen", "Blocks", "Seconds", "tx/s", "MiB/s", "Signatures/s"];
     let mut table = Table::new("Runs (sums over the measured phases)", &head, 2);
     for run in results.runs() {

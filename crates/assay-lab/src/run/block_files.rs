@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use assay_report::atomic_file::{self, WriteError};
 
-use super::one::{RunFault, RunJob};
+use super::RunJob;
+use super::fault::RunFault;
 use super::prepare;
 use crate::chain::{Chain, ChainFiles, block_files};
 use crate::process::{Ports, Process};

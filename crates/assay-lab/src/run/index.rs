@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use assay_report::atomic_file;
 
-use super::one::{RunFault, RunJob};
+use super::RunJob;
+use super::fault::RunFault;
 use crate::chain::{Chain, ChainError};
 use crate::electrum::check::{CheckError, LedgerCheck, compare};
 use crate::electrum::expected::ScriptsFile;

@@ -1,6 +1,7 @@
 //! Runs a plan from the forge to the report.
 
 mod block_files;
+mod fault;
 mod flame;
 mod index;
 mod journal;
@@ -21,7 +22,6 @@ use std::path::{Path, PathBuf};
 use assay_report::atomic_file::{self, WriteError};
 
 use self::journal::{Journal, Settings, run_id};
-use self::one::RunJob;
 use self::snapshot::Start;
 use self::source::Source;
 use self::verify::Coins;
@@ -40,9 +40,33 @@ use crate::results::{
 };
 use crate::target::{Target, TargetError, Way};
 
-pub use self::one::RunFault;
+pub use self::fault::RunFault;
 pub(crate) use self::one::whole_story;
 pub(crate) use self::prepare::copy as copy_folder;
+
+/// A run to make.
+#[derive(Clone, Copy)]
+pub(crate) struct RunJob<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) chain: &'a Chain,
+    pub(crate) target: &'a Target,
+    /// How blocks come to it.
+    pub(crate) way: Way,
+    /// The node that peers fetch blocks from.
+    pub(crate) source: Option<&'a Source>,
+    /// What the coins must be.
+    pub(crate) coins: &'a Coins,
+    pub(crate) seen: f64,
+    pub(crate) repeat: u32,
+    pub(crate) id: &'a str,
+    pub(crate) out_dir: &'a Path,
+    pub(crate) keep_datadir: bool,
+    /// Where `perf` writes what it sees of the run; without it the run is not profiled.
+    pub(crate) profile: Option<&'a Path>,
+    /// The script ledger, where answers of an index are to be compared.
+    pub(crate) scripts: Option<&'a Path>,
+    pub(crate) reporter: &'a dyn Reporter,
+}
 
 /// How to run a plan.
 #[derive(Debug, Clone, Default)]

@@ -8,167 +8,26 @@ use std::path::{Path, PathBuf};
 
 use assay_report::atomic_file::{self, WriteError};
 
+use super::RunJob;
+use super::fault::RunFault;
 use super::index::{self, IndexSide, RunningNode};
-use super::source::Source;
-use super::verify::{self, Coins, EndState};
+use super::verify::{self, EndState};
 use super::{prepare, profile};
-use crate::chain::{Chain, ChainError};
-use crate::electrum::ElectrumError;
-use crate::electrum::check::CheckError;
 use crate::feed::courier::Courier;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
 use crate::machine::control::time_control_load_ns;
-use crate::plan::Plan;
-use crate::process::rpc::{Client, RpcError};
+use crate::process::rpc::Client;
 use crate::process::sample::{self, Sampler, Samples};
 use crate::process::surroundings::Watch;
-use crate::process::{Launch, Ports, Process, ProcessError};
-use crate::progress::{Event, Reporter};
+use crate::process::{Launch, Ports, Process};
+use crate::progress::Event;
 use crate::results::{
     BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, WholeProcess, aggregate,
 };
-use crate::target::{Target, Way};
+use crate::target::Way;
 use crate::wire;
-
-/// Why a run is void.
-#[derive(Debug, thiserror::Error)]
-pub enum RunFault {
-    /// Its folders cannot be made.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// The target did not start or stop as it should.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    /// The target ended in mid-run.
-    #[error("at block {height} of {of} ({phase})")]
-    Died {
-        /// The block that was being fed.
-        height: u32,
-        /// Height of the chain.
-        of: u32,
-        /// Its phase.
-        phase: String,
-        /// How it ended.
-        source: ProcessError,
-    },
-    /// The caller ended the run.
-    #[error("interrupted at block {height}")]
-    Interrupted {
-        /// The block that would have been next, or was being fed.
-        height: u32,
-    },
-    /// A block of the chain cannot be read.
-    #[error(transparent)]
-    Chain(ChainError),
-    /// A block could not be fed.
-    #[error(transparent)]
-    Feed(#[from] FeedError),
-    /// The end state could not be asked for.
-    #[error("the end state could not be read")]
-    EndState {
-        /// Why not.
-        source: RpcError,
-    },
-    /// The index could not be started, or ended.
-    #[error("the index")]
-    IndexProcess {
-        /// What happened.
-        source: ProcessError,
-    },
-    /// The index could not be asked.
-    #[error("the index failed when {doing}")]
-    Index {
-        /// What was going on.
-        doing: &'static str,
-        /// How.
-        source: ElectrumError,
-    },
-    /// The index did not reach the tip.
-    #[error("the index is at height {at}, {seconds} s after the node reached {height}")]
-    IndexBehind {
-        /// Its height.
-        at: u32,
-        /// The node's.
-        height: u32,
-        /// How long it was given.
-        seconds: u64,
-    },
-    /// The index could not be compared with the chain.
-    #[error("the answers of the index could not be compared")]
-    IndexCheck {
-        /// Why not.
-        #[from]
-        source: CheckError,
-    },
-    /// The node that has the blocks did not do its part.
-    #[error("the source of blocks")]
-    Source {
-        /// What happened.
-        source: ProcessError,
-    },
-    /// The target made no progress.
-    #[error("no block after height {height} in {seconds} s; the target's last words:\n{log_tail}")]
-    Stalled {
-        /// Its height.
-        height: u32,
-        /// How long it was given.
-        seconds: u64,
-        /// End of its log.
-        log_tail: String,
-    },
-    /// The target could not be asked for its height.
-    #[error("after height {height}")]
-    Height {
-        /// The height seen last.
-        height: u32,
-        /// Why not.
-        source: RpcError,
-    },
-    /// What the target printed at its end is not what it should be.
-    #[error("the target printed no such JSON as expected")]
-    Output {
-        /// What the JSON library says; absent where nothing was printed.
-        source: Option<serde_json::Error>,
-    },
-    /// The target ended while its end state was compared.
-    #[error("while the end state was compared")]
-    DiedAtEnd {
-        /// How it ended.
-        source: ProcessError,
-    },
-}
-
-impl From<serde_json::Error> for RunFault {
-    fn from(source: serde_json::Error) -> Self {
-        Self::Output { source: Some(source) }
-    }
-}
-
-/// What to run.
-#[derive(Clone, Copy)]
-pub(crate) struct RunJob<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) chain: &'a Chain,
-    pub(crate) target: &'a Target,
-    /// How blocks come to it.
-    pub(crate) way: Way,
-    /// The node that peers fetch blocks from.
-    pub(crate) source: Option<&'a Source>,
-    /// What the coins must be.
-    pub(crate) coins: &'a Coins,
-    pub(crate) seen: f64,
-    pub(crate) repeat: u32,
-    pub(crate) id: &'a str,
-    pub(crate) out_dir: &'a Path,
-    pub(crate) keep_datadir: bool,
-    /// Where `perf` writes what it sees of the run; without it the run is not profiled.
-    pub(crate) profile: Option<&'a Path>,
-    /// The script ledger, where answers of an index are to be compared.
-    pub(crate) scripts: Option<&'a Path>,
-    pub(crate) reporter: &'a dyn Reporter,
-}
 
 /// What is known so far about a run; whatever happens, this is kept.
 #[derive(Default)]
@@ -473,6 +332,7 @@ fn remove_folder(path: &PathBuf) -> Result<(), WriteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::rpc::RpcError;
 
     #[test]
     fn stories_hold_every_cause() {

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use assay_report::atomic_file::{self, WriteError};
 use serde::{Deserialize, Serialize};
 
-use super::one::{RunFault, RunJob};
+use super::RunJob;
+use super::fault::RunFault;
 use super::{LabError, RunOptions, prepare};
 use crate::chain::{BlockEntry, Chain, ChainSnapshot};
 use crate::forge::ForgeError;

@@ -12,7 +12,7 @@ use std::{fs, thread};
 
 use assay_report::atomic_file;
 
-use super::one::RunFault;
+use super::fault::RunFault;
 use crate::chain::Chain;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedJob, Feeder, Reach, Rpc};

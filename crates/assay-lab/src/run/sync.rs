@@ -14,7 +14,9 @@ use std::time::Duration;
 use assay_report::atomic_file::WriteError;
 use serde::Deserialize;
 
-use super::one::{Findings, Place, RunFault, RunJob};
+use super::RunJob;
+use super::fault::RunFault;
+use super::one::{Findings, Place};
 use super::source::RunningSource;
 use super::verify::{self, Coins, EndState};
 use crate::chain::Chain;

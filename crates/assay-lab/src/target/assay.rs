@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::SyncLaunch;
 use super::program::{
     fingerprint, first_line, long_options_in_help, options_in_help, output_of, version_number,
 };
-use super::way::SyncLaunch;
 use super::{Family, Target, TargetError};
 use crate::machine::disk::folder_bytes;
 use crate::plan::{IndexKind, TargetsPlan};

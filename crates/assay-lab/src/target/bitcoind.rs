@@ -7,8 +7,8 @@ use super::network::Network;
 use super::program::{
     datadir_arg, fingerprint, first_line, options_in_help, output_of, version_number,
 };
-use super::way::{SyncLaunch, Way};
 use super::{Family, Target, TargetError};
+use super::{SyncLaunch, Way};
 use crate::builds::Cache;
 use crate::chain::block_files;
 use crate::plan::{BuiltSpec, TargetsPlan};

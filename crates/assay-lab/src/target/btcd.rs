@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use super::SyncLaunch;
 use super::network::Network;
 use super::program::{
     datadir_arg, fingerprint, first_line, long_options_in_help, output_of, version_number,
 };
-use super::way::SyncLaunch;
 use super::{Family, Target, TargetError};
 
 /// File of btcd's settings: its own, so that the user's does not count, and the password stands in no list of processes.

@@ -5,9 +5,9 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::SyncLaunch;
 use super::assay::files_args;
 use super::program::{fingerprint, first_line, output_of};
-use super::way::SyncLaunch;
 use super::{Family, Target, TargetError};
 
 /// Name of the program.

@@ -10,7 +10,7 @@ mod network;
 mod program;
 mod way;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,12 +22,11 @@ use self::kernel::KernelNotFound;
 use self::network::{Network, is_bitcoin};
 use self::program::{options_in_help, output_of};
 use crate::builds::FindError;
-use crate::plan::{IndexKind, NodeSpec, TargetSpec, TargetsPlan};
+use crate::plan::{IndexKind, NodeSpec, Plan, TargetSpec, TargetsPlan};
 use crate::process::{Launch, Ports};
 
 pub(crate) use self::network::folder_of as chain_folder;
 pub(crate) use self::program::Fingerprint;
-pub(crate) use self::way::{SyncLaunch, Way};
 
 /// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +84,44 @@ pub enum TargetError {
         /// The chain.
         chain: String,
     },
+}
+
+/// The way in which blocks come to a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// By `submitblock`, one at a time.
+    Rpc,
+    /// From our node, over the peer-to-peer protocol.
+    Peer,
+    /// From the block files of the chain, which it validates and keeps no node's data of.
+    Files,
+    /// A node imports the block files of the chain: `-loadblock`.
+    LoadBlock,
+    /// A node finds block files in its data folder: `-reindex`.
+    Reindex,
+    /// A node has block files and their index, and makes the coins anew: `-reindex-chainstate`.
+    ReindexChainstate,
+}
+
+/// What a target is started with.
+#[derive(Clone, Copy)]
+pub(crate) struct SyncLaunch<'a> {
+    pub(crate) chain: &'a str,
+    /// Height from which each soft fork of the chain is active, where it says.
+    pub(crate) activation: &'a BTreeMap<String, u32>,
+    pub(crate) plan: &'a Plan,
+    pub(crate) datadir: &'a Path,
+    pub(crate) ports: &'a Ports,
+    /// Port of the node that has the blocks.
+    pub(crate) source: u16,
+    /// Folder of the chain's block files, or the one file.
+    pub(crate) blocks: &'a Path,
+    /// The block up to which scripts are taken to be valid, where the plan says so.
+    pub(crate) assumed: Option<&'a str>,
+    /// Whether the block files are another program's, of a chain that was not forged.
+    pub(crate) is_own: bool,
+    /// Last height to take from block files, where they hold more.
+    pub(crate) stop_height: Option<u32>,
 }
 
 impl From<FindError> for TargetError {
@@ -326,7 +363,7 @@ mod tests {
     }
 
     fn line(target: &Target, chain: &str) -> String {
-        let plan = crate::plan::Plan::builtin("bch-scaling").expect("valid").target;
+        let plan = Plan::builtin("bch-scaling").expect("valid").target;
         let ports =
             Ports { rpc: 18_443, electrum: 50_001, p2p: 18_444, zmq: 28_332, metrics: 4224 };
         let launch = target.launch(chain, Path::new("data"), &ports, &plan);

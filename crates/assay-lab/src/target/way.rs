@@ -1,53 +1,14 @@
 //! How blocks come to a target, and how targets are started for a sync.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 use std::{fs, io};
 
 use super::bitcoind::CHAINSTATE;
 use super::network::{Network, is_bitcoin};
-use super::{Family, Target, TargetError, btcd, kernel};
-use crate::plan::{Delivery, Plan};
-use crate::process::{Launch, Ports};
-
-/// The way in which blocks come to a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// By `submitblock`, one at a time.
-    Rpc,
-    /// From our node, over the peer-to-peer protocol.
-    Peer,
-    /// From the block files of the chain, which it validates and keeps no node's data of.
-    Files,
-    /// A node imports the block files of the chain: `-loadblock`.
-    LoadBlock,
-    /// A node finds block files in its data folder: `-reindex`.
-    Reindex,
-    /// A node has block files and their index, and makes the coins anew: `-reindex-chainstate`.
-    ReindexChainstate,
-}
-
-/// What a target is started with.
-#[derive(Clone, Copy)]
-pub(crate) struct SyncLaunch<'a> {
-    pub(crate) chain: &'a str,
-    /// Height from which each soft fork of the chain is active, where it says.
-    pub(crate) activation: &'a BTreeMap<String, u32>,
-    pub(crate) plan: &'a Plan,
-    pub(crate) datadir: &'a Path,
-    pub(crate) ports: &'a Ports,
-    /// Port of the node that has the blocks.
-    pub(crate) source: u16,
-    /// Folder of the chain's block files, or the one file.
-    pub(crate) blocks: &'a Path,
-    /// The block up to which scripts are taken to be valid, where the plan says so.
-    pub(crate) assumed: Option<&'a str>,
-    /// Whether the block files are another program's, of a chain that was not forged.
-    pub(crate) is_own: bool,
-    /// Last height to take from block files, where they hold more.
-    pub(crate) stop_height: Option<u32>,
-}
+use super::{Family, SyncLaunch, Target, TargetError, Way, btcd, kernel};
+use crate::plan::Delivery;
+use crate::process::Launch;
 
 impl Target {
     /// How blocks come to this target where the plan says `by`.
@@ -156,8 +117,12 @@ fn password() -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::plan::Plan;
     use crate::plan::SyncPlan;
+    use crate::process::Ports;
     use crate::target::Fingerprint;
 
     fn example(family: Family, version: &str, help: &str) -> Target {

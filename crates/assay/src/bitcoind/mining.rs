@@ -3,7 +3,7 @@
 use anyhow::bail;
 use assay_engine::MiningConfig;
 
-use super::node::{fee_rate, not_negative};
+use super::numbers::not_negative;
 use super::settings::Settings;
 
 /// How templates are made; `is_on_demand` where blocks are made for tests.
@@ -17,7 +17,7 @@ pub(crate) fn config(
 ) -> anyhow::Result<MiningConfig> {
     let weight_limit = defaults.weight_max;
     let mut config = defaults;
-    if let Some(rate) = fee_rate(settings, "blockmintxfee")? {
+    if let Some(rate) = settings.fee_rate("blockmintxfee")? {
         config.min_fee_sat_per_kvb = rate;
     }
     let weight = |name| settings.int(name).map(not_negative);

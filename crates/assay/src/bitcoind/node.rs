@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::thread::available_parallelism;
-use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use assay_engine::{ChainCheck, Obfuscation, Pruning, XorKey};
@@ -14,7 +13,7 @@ use super::config::Loaded;
 use super::logging;
 use super::mining;
 use super::notes::Notes;
-use super::numbers::{AddressError, address, amount, port, subnet};
+use super::numbers::{bind_address, not_negative, seconds_of, subnet};
 use super::options::{self, Fate};
 use super::p2p;
 use super::settings::{MAIN, Settings};
@@ -290,7 +289,7 @@ fn threads(par: i64) -> Option<usize> {
 fn mempool(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     let megabytes = settings.int("maxmempool").map(not_negative);
     config.mempool_bytes_max = megabytes.map(|count| count.saturating_mul(1_000_000));
-    config.min_relay_fee_sat_per_kvb = fee_rate(settings, "minrelaytxfee")?;
+    config.min_relay_fee_sat_per_kvb = settings.fee_rate("minrelaytxfee")?;
     let hours = settings.int("mempoolexpiry").map(not_negative);
     config.mempool_expiry_s = hours.map(|hours| hours.saturating_mul(3600));
     let count = settings.int("limitclustercount").map(not_negative);
@@ -328,7 +327,7 @@ fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
     if let Some(bytes) = settings.int("bytespersigop") {
         policy.bytes_per_sigop = not_negative(bytes);
     }
-    if let Some(rate) = fee_rate(settings, "incrementalrelayfee")? {
+    if let Some(rate) = settings.fee_rate("incrementalrelayfee")? {
         policy.incremental_fee_sat_per_kvb = rate;
         // One setting raises both (Core `node/mempool_args.cpp`).
         let least = config.engine_config().min_relay_fee_sat_per_kvb;
@@ -337,22 +336,15 @@ fn policy(settings: &Settings, config: &mut NodeConfig) -> anyhow::Result<()> {
         }
     }
     policy.permit_bare_multisig = settings.flag("permitbaremultisig") != Some(false);
-    if let Some(rate) = fee_rate(settings, "dustrelayfee")? {
+    if let Some(rate) = settings.fee_rate("dustrelayfee")? {
         policy.dust_fee_sat_per_kvb = rate;
     }
     config.policy = Some(policy);
     Ok(())
 }
 
-/// Satoshi per 1,000 virtual bytes.
-pub(crate) fn fee_rate(settings: &Settings, name: &str) -> anyhow::Result<Option<u64>> {
-    let Some(text) = settings.text(name) else { return Ok(None) };
-    let rate = amount(&text);
-    rate.map(Some).ok_or_else(|| anyhow!("Invalid amount for -{name}=<amount>: '{text}'"))
-}
-
 fn rpc(settings: &Settings, config: &mut NodeConfig, notes: &mut Notes) -> anyhow::Result<()> {
-    let default = port_option(settings, "rpcport")?.unwrap_or(config.params.rpc_port);
+    let default = settings.port("rpcport")?.unwrap_or(config.params.rpc_port);
     let rpc = &mut config.rpc;
     for text in settings.list("rpcallowip") {
         let subnet = subnet(&text).and_then(|text| text.parse().ok()).ok_or_else(|| {
@@ -457,32 +449,10 @@ fn rpc_addresses(
     Ok(addresses)
 }
 
-pub(crate) fn port_option(settings: &Settings, name: &str) -> anyhow::Result<Option<u16>> {
-    let Some(text) = settings.text(name) else { return Ok(None) };
-    let number = port(&text);
-    number.map(Some).ok_or_else(|| anyhow!("Invalid port specified in -{name}: '{text}'"))
-}
-
-pub(crate) fn bind_address(name: &str, text: &str, default: u16) -> anyhow::Result<SocketAddr> {
-    address(text, default).map_err(|error| match error {
-        AddressError::Port => anyhow!("Invalid port specified in -{name}: '{text}'"),
-        AddressError::Host => anyhow!("Cannot resolve -{name} address: '{text}'"),
-    })
-}
-
 /// A path that an option gives; `None` where it gives none.
 fn path(settings: &Settings, name: &str) -> Option<PathBuf> {
     let text = settings.text(name).filter(|text| !text.is_empty());
     text.filter(|_| !settings.is_negated(name)).map(PathBuf::from)
-}
-
-pub(crate) fn not_negative(number: i64) -> u64 {
-    u64::try_from(number).unwrap_or(0)
-}
-
-/// At least one second, and not so many that no clock reaches them.
-pub(crate) fn seconds_of(seconds: i64) -> Duration {
-    Duration::from_secs(not_negative(seconds).clamp(1, u32::MAX.into()))
 }
 
 /// Core once had them (`init.cpp`).

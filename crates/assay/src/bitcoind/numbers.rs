@@ -1,6 +1,9 @@
 //! Amounts, hashes, addresses with ports.
 
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anyhow::anyhow;
 
 use super::grammar::WHITE;
 
@@ -109,6 +112,23 @@ pub(crate) fn subnet(text: &str) -> Option<String> {
         _ => return None,
     };
     (ones + zeros >= width).then(|| format!("{ip}/{ones}"))
+}
+
+/// Zero for what is below it.
+pub(crate) fn not_negative(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+pub(crate) fn bind_address(name: &str, text: &str, default: u16) -> anyhow::Result<SocketAddr> {
+    address(text, default).map_err(|error| match error {
+        AddressError::Port => anyhow!("Invalid port specified in -{name}: '{text}'"),
+        AddressError::Host => anyhow!("Cannot resolve -{name} address: '{text}'"),
+    })
+}
+
+/// At least one second, and not so many that no clock reaches them.
+pub(crate) fn seconds_of(seconds: i64) -> Duration {
+    Duration::from_secs(not_negative(seconds).clamp(1, u32::MAX.into()))
 }
 
 #[cfg(test)]

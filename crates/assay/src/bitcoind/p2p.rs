@@ -7,9 +7,8 @@ use std::sync::Arc;
 use anyhow::{anyhow, bail};
 use assay_node::{NetworkKind, NodeConfig, P2pConfig, Proxies, Resolve};
 
-use super::node::{bind_address, not_negative, port_option, seconds_of};
 use super::notes::Notes;
-use super::numbers::{AddressError, address, bytes};
+use super::numbers::{AddressError, address, bind_address, bytes, not_negative, seconds_of};
 use super::settings::Settings;
 
 /// The configuration of peers.
@@ -21,7 +20,7 @@ pub(crate) fn config(
     config: &NodeConfig,
     notes: &mut Notes,
 ) -> anyhow::Result<P2pConfig> {
-    let default = port_option(settings, "port")?.unwrap_or(config.params.p2p_port);
+    let default = settings.port("port")?.unwrap_or(config.params.p2p_port);
     let mut p2p = P2pConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, default)));
     p2p.expose = true;
     p2p.listens = settings.flag("listen") != Some(false);

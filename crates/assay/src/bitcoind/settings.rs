@@ -6,7 +6,10 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::anyhow;
+
 use super::grammar::{Value, Values, since_negation};
+use super::numbers::{amount, port};
 use super::options;
 
 /// All that was said.
@@ -73,6 +76,19 @@ impl Settings {
 
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         self.get(name).map(|value| value.flag())
+    }
+    /// A port of an address.
+    pub(crate) fn port(&self, name: &str) -> anyhow::Result<Option<u16>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let number = port(&text);
+        number.map(Some).ok_or_else(|| anyhow!("Invalid port specified in -{name}: '{text}'"))
+    }
+
+    /// A fee rate in satoshi per 1,000 virtual bytes.
+    pub(crate) fn fee_rate(&self, name: &str) -> anyhow::Result<Option<u64>> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let rate = amount(&text);
+        rate.map(Some).ok_or_else(|| anyhow!("Invalid amount for -{name}=<amount>: '{text}'"))
     }
 
     pub(crate) fn int(&self, name: &str) -> Option<i64> {

@@ -6,7 +6,8 @@ use assay_lab::crash::{CrashOptions, IndexOptions, run as run_crash};
 use assay_lab::plan::{IndexSpec, NodeSpec, TargetSpec};
 use assay_lab::progress::Terminal;
 
-use super::run::{find_plan, own_command};
+use super::own_command;
+use super::run::find_plan;
 use super::stop_flag;
 use crate::cli::CrashArguments;
 use crate::{Outcome, output};

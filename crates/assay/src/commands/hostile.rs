@@ -8,7 +8,7 @@ use assay_lab::network::{NetworkError, NetworkOptions};
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 
-use super::run::own_command;
+use super::own_command;
 use super::stop_flag;
 use crate::cli::{LoadP2pArguments, PeerAttackArgument};
 use crate::{Outcome, output};

@@ -26,6 +26,7 @@ pub(crate) mod top;
 pub(crate) mod validate;
 pub(crate) mod verify_data;
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
@@ -37,6 +38,12 @@ use crate::signals::stop_flag;
 fn chain(name: &str) -> anyhow::Result<Arc<ChainParams>> {
     let params = ChainParams::by_name(name).with_context(|| assay_engine::unknown_chain(name))?;
     Ok(Arc::new(params))
+}
+
+/// The command line that starts this program with these words.
+fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
+    let path = std::env::current_exe().context("cannot find the path of this program")?;
+    Ok(std::iter::once(path.into_os_string()).chain(words.iter().map(OsString::from)).collect())
 }
 
 /// Bytes of so many MiB.

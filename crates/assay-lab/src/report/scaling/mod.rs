@@ -10,8 +10,8 @@ use assay_report::stats::paired::Interval;
 use assay_report::stats::{median, rate, spread};
 use assay_report::{Chart, Line, LineChart, Look, Table};
 
+use super::NONE;
 use super::series::{self, Series};
-use super::tables::NONE;
 use crate::plan::ScalingPlan;
 use crate::report::scaling::fit::{AtWidth, Growth};
 use crate::results::Results;

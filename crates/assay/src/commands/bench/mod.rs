@@ -23,7 +23,7 @@ use assay_lab::machine::Software;
 use serde::Serialize;
 
 use crate::cli::{BenchArguments, BenchCommand};
-use crate::commands::run::own_command;
+use crate::commands::own_command;
 use crate::{Outcome, output};
 
 pub(crate) use libsecp::LibsecpRates;

@@ -9,7 +9,7 @@ use clap::ValueEnum as _;
 
 use crate::Outcome;
 use crate::cli::{BenchNetworkArguments, CutArgument};
-use crate::commands::run::own_command;
+use crate::commands::own_command;
 use crate::commands::stop_flag;
 
 pub(super) fn run(arguments: &BenchNetworkArguments) -> anyhow::Result<Outcome> {

@@ -7,7 +7,7 @@ use assay_lab::progress::Terminal;
 
 use crate::Outcome;
 use crate::cli::BenchPeersArguments;
-use crate::commands::run::own_command;
+use crate::commands::own_command;
 use crate::commands::stop_flag;
 
 pub(super) fn run(arguments: &BenchPeersArguments) -> anyhow::Result<Outcome> {

@@ -10,7 +10,7 @@ use assay_lab::target::kernel;
 use super::progress::Bar;
 use crate::Outcome;
 use crate::cli::{Against, BenchSyncArguments};
-use crate::commands::run::own_command;
+use crate::commands::own_command;
 use crate::commands::stop_flag;
 
 pub(super) fn run(arguments: &BenchSyncArguments) -> anyhow::Result<Outcome> {

@@ -6,9 +6,10 @@ use anyhow::bail;
 use assay_lab::admission::{self, MempoolOptions, MempoolPlan};
 use assay_lab::progress::Terminal;
 
-use super::{is_path, own_command, rerun};
+use super::{is_path, rerun};
 use crate::Outcome;
 use crate::cli::RunArguments;
+use crate::commands::own_command;
 use crate::commands::stop_flag;
 use crate::output;
 

@@ -6,10 +6,9 @@ mod series;
 mod snapshot;
 pub(crate) mod steps;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use assay_bench::plan::{BenchPlan, StepsPlan};
 use assay_lab::admission::MempoolPlan;
 use assay_lab::plan::{Delivery, Plan};
@@ -18,7 +17,7 @@ use assay_lab::report;
 use assay_lab::run::{LabError, RunOptions, run as run_plan};
 
 pub(crate) use self::block_files::OwnChainFlags;
-use super::{bench, stop_flag};
+use super::{bench, own_command, stop_flag};
 use crate::Outcome;
 use crate::cli::RunArguments;
 use crate::output;
@@ -164,12 +163,6 @@ fn run_chain(name: &str, arguments: &RunArguments) -> anyhow::Result<Outcome> {
     }
     let is_void = results.void_runs().next().is_some();
     Ok(if is_void { Outcome::Negative } else { Outcome::Good })
-}
-
-/// The command line of a part of this program.
-pub(crate) fn own_command(words: &[&str]) -> anyhow::Result<Vec<OsString>> {
-    let path = std::env::current_exe().context("cannot find the path of this program")?;
-    Ok(std::iter::once(path.into_os_string()).chain(words.iter().map(OsString::from)).collect())
 }
 
 /// A path when it looks like one, else the name of a built-in plan.

@@ -6,10 +6,12 @@ use assay_report::{Finding, Question};
 use super::page::{ratio_text, verdict};
 use super::results::{StepResult, StepsResults};
 
-pub(super) fn of(results: &StepsResults, question: &Question) -> Option<Finding> {
-    match &question.step {
-        Some(name) => of_step(results.steps.iter().find(|step| step.name == *name)?, question),
-        None => of_all(results, question),
+impl StepsResults {
+    pub(crate) fn finding(&self, question: &Question) -> Option<Finding> {
+        match &question.step {
+            Some(name) => of_step(self.steps.iter().find(|step| step.name == *name)?, question),
+            None => of_all(self, question),
+        }
     }
 }
 

@@ -259,7 +259,7 @@ fn outcome(results: &StepsResults) -> Outcome {
 fn write(results: &StepsResults, dir: &Path) -> anyhow::Result<()> {
     let json = serde_json::to_vec_pretty(results).context("cannot write JSON")?;
     atomic_file::write(&dir.join(FILE), &json)?;
-    let page = page::of(results);
+    let page = results.page();
     atomic_file::write(&dir.join("report.md"), page.markdown().as_bytes())?;
     atomic_file::write(&dir.join("report.html"), page.html().as_bytes())?;
     Ok(())

@@ -5,21 +5,22 @@ use assay_lab::machine;
 use assay_report::stats::verdict::Verdict;
 use assay_report::{Figure, Front, Page, Section, Table};
 
-use super::results::{StepResult, StepsResults};
-use super::syncs::Syncs;
+use super::results::{StepResult, StepsResults, Syncs};
 use crate::commands::pr::nanoseconds;
 
 /// Digits of a commit's hash on the page.
 const HASH: usize = 12;
 const NONE: &str = "–";
 
-pub(super) fn of(results: &StepsResults) -> Page {
-    Page {
-        title: results.plan.title.clone(),
-        summary: results.plan.summary.clone(),
-        created: results.created.clone(),
-        front: Some(front(results)),
-        sections: sections(results),
+impl StepsResults {
+    pub(crate) fn page(&self) -> Page {
+        Page {
+            title: self.plan.title.clone(),
+            summary: self.plan.summary.clone(),
+            created: self.created.clone(),
+            front: Some(front(self)),
+            sections: sections(self),
+        }
     }
 }
 

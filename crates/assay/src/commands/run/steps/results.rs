@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 
 use assay_bench::plan::StepsPlan;
 use assay_lab::builds::Build;
-use assay_lab::compare::ComparedRow;
+use assay_lab::compare::{ComparedRow, Comparison, PairComparison};
 use assay_lab::machine::Machine;
-use assay_report::{Finding, LoadError, Page, Question, ResultsFile};
+use assay_report::{LoadError, ResultsFile};
 use serde::{Deserialize, Serialize};
 
-use super::syncs::Syncs;
-use super::{finding, page};
 use crate::commands::pr::micro::Micro;
 
 /// Name of the file.
@@ -99,6 +97,21 @@ pub(super) struct Sum {
     pub(super) syncs: Option<ComparedRow>,
 }
 
+/// What the syncs say.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Syncs {
+    /// Runs whose end state is not that of the chain.
+    pub(super) void_runs: usize,
+    /// Blocks, inputs and bytes of the chain.
+    pub(super) chain: String,
+    /// What the others are compared with, `base` or a step.
+    pub(super) first: String,
+    /// Everything against that.
+    pub(super) since_first: Comparison,
+    /// Each step against the one before it, where both are built.
+    pub(super) alone: Vec<PairComparison>,
+}
+
 impl StepsResults {
     /// The file of such results in the folder of a run, if it is the folder of a plan of steps.
     pub(crate) fn file_in(dir: &Path) -> Option<PathBuf> {
@@ -138,13 +151,5 @@ impl StepsResults {
 
     pub(crate) fn rerun(&self) -> &str {
         &self.rerun
-    }
-
-    pub(crate) fn page(&self) -> Page {
-        page::of(self)
-    }
-
-    pub(crate) fn finding(&self, question: &Question) -> Option<Finding> {
-        finding::of(self, question)
     }
 }

@@ -14,28 +14,12 @@ use assay_lab::compare::{
 use assay_lab::plan::Plan;
 use assay_lab::progress::Terminal;
 use assay_lab::run::{RunOptions, run as run_plan};
-use serde::{Deserialize, Serialize};
 
 use super::super::OwnChainFlags;
 use super::rerun;
-use super::results::StepResult;
+use super::results::{StepResult, Syncs};
 use crate::cli::RunArguments;
 use crate::commands::pr::{BASE, chain_text, own_programs, target};
-
-/// What the syncs say.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Syncs {
-    /// Runs whose end state is not that of the chain.
-    pub(super) void_runs: usize,
-    /// Blocks, inputs and bytes of the chain.
-    pub(super) chain: String,
-    /// What the others are compared with, `base` or a step.
-    pub(super) first: String,
-    /// Everything against that.
-    pub(super) since_first: Comparison,
-    /// Each step against the one before it, where both are built.
-    pub(super) alone: Vec<PairComparison>,
-}
 
 /// Runs them.
 pub(super) fn run(
