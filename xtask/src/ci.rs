@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::command::finish;
+use crate::test_times;
 
 /// Runs the stages of these names, or all that are not optional; stops at the first that fails.
 pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
@@ -65,9 +66,15 @@ fn interleavings() -> anyhow::Result<()> {
     cargo(&arguments)
 }
 
-/// `cargo test --workspace` without building examples, which the lints compile.
+/// `cargo test --workspace` without building examples, which the lints compile; then the seconds of the tests.
 fn tests() -> anyhow::Result<()> {
-    cargo(&["test", "--workspace", "--locked", "--lib", "--bins", "--tests"])?;
+    let times = std::env::temp_dir().join(format!("assay-test-times-{}", std::process::id()));
+    let mut command = Command::new("cargo");
+    command.args(["test", "--workspace", "--locked", "--lib", "--bins", "--tests"]);
+    command.args(test_times::runner()?).env(test_times::FILE, &times);
+    finish(&mut command)?;
+    test_times::summary(&times, &crate::tidy::budgets::test_seconds()?)?;
+    std::fs::remove_file(times)?;
     cargo(&["test", "--workspace", "--locked", "--doc"])
 }
 

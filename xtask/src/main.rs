@@ -10,6 +10,7 @@ mod command;
 mod core_tests;
 mod fuzz;
 mod test_programs;
+mod test_times;
 mod tidy;
 mod words;
 
@@ -34,6 +35,11 @@ usage: cargo xtask <command>
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, program @ ..] = &arguments[..]
+        && first == "test-program"
+    {
+        return test_times::run_program(program).unwrap_or_else(|error| fail(&error));
+    }
     let outcome = match arguments.first().map(String::as_str) {
         Some("ci") => ci::run(&arguments[1..]),
         Some("fuzz") => match fuzz_arguments(&arguments[1..]) {
@@ -51,11 +57,13 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => fail(&error),
     }
+}
+
+fn fail(error: &anyhow::Error) -> ExitCode {
+    eprintln!("xtask: {error:#}");
+    ExitCode::FAILURE
 }
 
 fn usage() -> ExitCode {

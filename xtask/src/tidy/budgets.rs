@@ -23,6 +23,8 @@ struct Budgets {
     packages: u64,
     /// Bytes of `target/release/assay`, checked by `cargo xtask ci size`.
     program_bytes: u64,
+    /// Seconds of a test program, named `package/target`, on two cores without other work; checked by `cargo xtask ci tests`.
+    test_seconds: BTreeMap<String, f64>,
 }
 
 fn budgets(root: &Path) -> anyhow::Result<Budgets> {
@@ -82,6 +84,11 @@ fn over(name: &str, size: u64, budget: u64, findings: &mut Vec<String>) {
              commit that states the reason"
         ));
     }
+}
+
+/// Seconds that test programs may take.
+pub(crate) fn test_seconds() -> anyhow::Result<BTreeMap<String, f64>> {
+    Ok(budgets(&super::workspace_root()?)?.test_seconds)
 }
 
 /// Compares the size of the release program with its budget.

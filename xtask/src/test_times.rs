@@ -1,0 +1,155 @@
+//! Seconds of each test and each test program, and the tests that were ignored.
+//!
+//! Cargo starts the programs of `cargo test` by [`run_program`], which has libtest report times and appends them to a file;
+//! [`summary`] prints the slowest and compares each program with `test_seconds` of `xtask/budgets.toml`.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+use std::{env, fs};
+
+use anyhow::Context;
+
+/// Names the file that the times go to.
+pub(crate) const FILE: &str = "ASSAY_TEST_TIMES";
+const SLOWEST: usize = 10;
+
+/// Arguments that make cargo start test programs by this one.
+pub(crate) fn runner() -> anyhow::Result<[String; 2]> {
+    let xtask = env::current_exe()?;
+    let runner = format!("target.'cfg(all())'.runner=['{}','test-program']", xtask.display());
+    Ok(["--config".to_owned(), runner])
+}
+
+/// Runs a test program, prints its output, and notes its times. Its folder is the package's.
+pub(crate) fn run_program(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let (program, arguments) = arguments.split_first().context("no test program is named")?;
+    let name = name(Path::new(program))?;
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if !has_own_harness(&name)? {
+        // The flag is unstable, its output is only printed.
+        command.env("RUSTC_BOOTSTRAP", "1").args(["-Z", "unstable-options", "--report-time"]);
+    }
+    let start = Instant::now();
+    let mut child = command
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {program}"))?;
+    let mut times = String::new();
+    for line in BufReader::new(child.stdout.take().context("it is piped")?).lines() {
+        let line = line?;
+        println!("{line}");
+        match result_of(&line) {
+            Some(Outcome::Ran(test, seconds)) => writeln!(times, "{seconds} {name} {test}")?,
+            Some(Outcome::Ignored(test)) => writeln!(times, "ignored {name} {test}")?,
+            None => {}
+        }
+    }
+    let status = child.wait()?;
+    writeln!(times, "{} {name}", start.elapsed().as_secs_f64())?;
+    if let Some(file) = env::var_os(FILE) {
+        OpenOptions::new().create(true).append(true).open(file)?.write_all(times.as_bytes())?;
+    }
+    Ok(status.code().map_or(ExitCode::FAILURE, |code| ExitCode::from(code as u8)))
+}
+
+/// Package and target of a test program: `assay-lab/suite`.
+fn name(program: &Path) -> anyhow::Result<String> {
+    let stem =
+        program.file_stem().and_then(|stem| stem.to_str()).context("a program has a name")?;
+    let target = stem.rsplit_once('-').map_or(stem, |(target, _)| target);
+    let package = env::current_dir()?;
+    let package =
+        package.file_name().and_then(|name| name.to_str()).context("a package's folder")?;
+    Ok(format!("{package}/{target}"))
+}
+
+/// True if the manifest in this folder declares the test with `harness = false`.
+fn has_own_harness(name: &str) -> anyhow::Result<bool> {
+    let manifest: toml::Table = toml::from_str(&fs::read_to_string("Cargo.toml")?)?;
+    let tests = manifest.get("test").and_then(toml::Value::as_array);
+    let target = name.rsplit('/').next();
+    let is_it = |test: &&toml::Value| test.get("name").and_then(toml::Value::as_str) == target;
+    let test = tests.and_then(|tests| tests.iter().find(is_it));
+    Ok(test.and_then(|test| test.get("harness")).and_then(toml::Value::as_bool) == Some(false))
+}
+
+#[derive(Debug, PartialEq)]
+enum Outcome<'a> {
+    Ran(&'a str, f64),
+    Ignored(&'a str),
+}
+
+/// A line of libtest: `test NAME ... ok <0.123s>`.
+fn result_of(line: &str) -> Option<Outcome<'_>> {
+    let (test, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    if outcome.starts_with("ignored") {
+        return Some(Outcome::Ignored(test));
+    }
+    let (_, seconds) = outcome.rsplit_once('<')?;
+    Some(Outcome::Ran(test, seconds.strip_suffix("s>")?.parse().ok()?))
+}
+
+/// The slowest tests, the seconds of each program, and what was ignored; fails where a program took more than its budget.
+pub(crate) fn summary(file: &Path, budgets: &BTreeMap<String, f64>) -> anyhow::Result<()> {
+    let text = fs::read_to_string(file).context("no test program noted its times")?;
+    let (mut tests, mut programs, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
+    for line in text.lines() {
+        let (seconds, name) = line.split_once(' ').context("seconds and a name")?;
+        match (seconds.parse::<f64>(), name.contains(' ')) {
+            (Ok(seconds), true) => tests.push((seconds, name)),
+            (Ok(seconds), false) => programs.push((seconds, name)),
+            (Err(_), _) => ignored.push(name),
+        }
+    }
+    for list in [&mut tests, &mut programs] {
+        list.sort_by(|a, b| b.0.total_cmp(&a.0));
+    }
+    println!("{} tests; the slowest:", tests.len());
+    for (seconds, name) in tests.iter().take(SLOWEST) {
+        println!("{seconds:8.1} s  {name}");
+    }
+    println!("programs of a second and more:");
+    for (seconds, name) in programs.iter().filter(|(seconds, _)| *seconds >= 1.0) {
+        println!("{seconds:8.1} s  {name}");
+    }
+    println!("{} ignored tests", ignored.len());
+    for name in ignored {
+        println!("            {name}");
+    }
+    let is_over =
+        |(seconds, name): &&(f64, &str)| budgets.get(*name).is_some_and(|max| seconds > max);
+    let over: Vec<String> = programs
+        .iter()
+        .filter(is_over)
+        .map(|(seconds, name)| format!("{name} took {seconds:.0} s of {} s", budgets[*name]))
+        .collect();
+    anyhow::ensure!(
+        over.is_empty(),
+        "over test_seconds in xtask/budgets.toml: {}",
+        over.join(", ")
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_libtest() {
+        assert_eq!(result_of("test a::b ... ok <1.250s>"), Some(Outcome::Ran("a::b", 1.25)));
+        assert_eq!(
+            result_of("test a - should panic ... ok <0.001s>"),
+            Some(Outcome::Ran("a - should panic", 0.001))
+        );
+        assert_eq!(result_of("test a ... ignored, no data"), Some(Outcome::Ignored("a")));
+        assert_eq!(result_of("test result: ok. 3 passed; finished in 0.10s"), None);
+        assert_eq!(result_of("running 3 tests"), None);
+    }
+}
