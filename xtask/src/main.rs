@@ -30,7 +30,8 @@ usage: cargo xtask <command>
          named; PATH is a checkout of Bitcoin Core, and BITCOIND its own program, for a comparison and
          for the tests in which both meet (xtask/functional)
   fuzz   [--seconds N] [TARGET…]: each fuzz target, or those named, for N seconds (60)
-  tidy   budgets of size (xtask/budgets.toml), allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents,
+  tidy [--comments]
+         budgets of size (xtask/budgets.toml), allowed and used crate edges, import cycles, files with unsafe code, file length, forbidden words, documents,
          programs of tests";
 
 fn main() -> ExitCode {
@@ -48,6 +49,9 @@ fn main() -> ExitCode {
         },
         Some("clients") => clients::run(&arguments[1..]),
         Some("core-tests") => core_tests::run(&arguments[1..]),
+        Some("tidy") if arguments.get(1).is_some_and(|flag| flag == "--comments") => {
+            tidy::list_comments()
+        }
         Some("tidy") => tidy::run(),
         Some("-h" | "--help") => {
             println!("{USAGE}");

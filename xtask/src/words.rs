@@ -62,6 +62,34 @@ pub(crate) fn check(
     Ok(())
 }
 
+/// First words of comments that are a clause in place of a noun: "what it holds" for "contents".
+const CLAUSES: [&str; 8] = ["what", "whether", "how", "where", "who", "whoever", "why", "those"];
+
+/// Lines and phrases of the comments of a Rust source that `WORDS` lists or that begin with a clause.
+pub(crate) fn in_comments(text: &str) -> Vec<(usize, &'static str)> {
+    let mut comments = String::with_capacity(text.len());
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let comment =
+            line.trim_start().strip_prefix("//").map(|rest| rest.trim_start_matches(['/', '!']));
+        let comment = comment.unwrap_or_default();
+        let first = comment.trim_start().split(|c: char| !c.is_alphanumeric()).next();
+        let clause = CLAUSES
+            .iter()
+            .find(|clause| first.is_some_and(|first| first.eq_ignore_ascii_case(clause)));
+        // A clause in lower case goes on from the line before.
+        found.extend(
+            clause
+                .filter(|_| comment.trim_start().starts_with(char::is_uppercase))
+                .map(|clause| (number + 1, *clause)),
+        );
+        comments.push_str(comment);
+        comments.push('\n');
+    }
+    found.extend(forbidden(&comments).into_iter().map(|(line, phrase, _)| (line, phrase)));
+    found
+}
+
 /// Where users read the text of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -157,6 +185,13 @@ mod tests {
         let source = "/// Beside.\n#[error(\n    \"not told: {0}\"\n)]\nfn f() { \"beside\"; }\n";
         assert_eq!(of("crates/a/src/x.rs", source), [(3, "not told")]);
         assert_eq!(of("crates/assay/src/cli/x.rs", source), [(1, "beside"), (3, "not told")]);
+    }
+
+    #[test]
+    fn planted_comments_are_found() {
+        let text = "/// Whether it is on.\nfn f() {} // Beside code.\n//! The rest, or\n//! what is left.\n    // A newcomer.\n";
+        assert_eq!(in_comments(text), [(1, "whether"), (5, "newcomer*")]);
+        assert_eq!(in_comments("let what = \"Whether\"; /// How.\n"), []);
     }
 
     #[test]

@@ -19,6 +19,8 @@ struct Budgets {
     lines: BTreeMap<String, u64>,
     small_files: u64,
     docs_bytes: u64,
+    /// Comments with phrases that `words.rs` lists; `cargo xtask tidy --comments` prints them.
+    comment_phrases: u64,
     /// Packages in `Cargo.lock`, ours among them.
     packages: u64,
     /// Bytes of `target/release/assay`, checked by `cargo xtask ci size`.
@@ -49,6 +51,8 @@ pub(super) fn check(
             findings.push(format!("xtask/budgets.toml has no lines for {folder}"));
         }
     }
+    let phrases = comment_phrases(root, sources)?.len();
+    over("comment_phrases", phrases as u64, budgets.comment_phrases, findings);
     let small = lines.values().filter(|lines| **lines < SMALL_FILE_LINES).count();
     over("small_files", small as u64, budgets.small_files, findings);
     let mut docs_bytes = 0;
@@ -59,6 +63,18 @@ pub(super) fn check(
     let packages = read(&root.join("Cargo.lock"))?.matches("[[package]]").count();
     over("packages", packages as u64, budgets.packages, findings);
     Ok(())
+}
+
+/// Places and phrases of comments that the vocabulary replaces.
+pub(super) fn comment_phrases(root: &Path, sources: &[PathBuf]) -> anyhow::Result<Vec<String>> {
+    let mut phrases = Vec::new();
+    for path in sources.iter().filter(|path| is_rust(path) && !path.ends_with("words.rs")) {
+        let found = crate::words::in_comments(&read(&root.join(path))?);
+        phrases.extend(
+            found.into_iter().map(|(line, phrase)| format!("{}:{line}: {phrase}", path.display())),
+        );
+    }
+    Ok(phrases)
 }
 
 fn check_lines(

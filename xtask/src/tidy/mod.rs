@@ -29,6 +29,15 @@ fn forbidden_words() -> [String; 5] {
     ]
 }
 
+/// Prints the phrases in comments that count against their budget.
+pub(crate) fn list_comments() -> anyhow::Result<()> {
+    let root = workspace_root()?;
+    for phrase in budgets::comment_phrases(&root, &tracked_files(&root)?)? {
+        println!("{phrase}");
+    }
+    Ok(())
+}
+
 /// Runs all checks and reports every finding, not only the first.
 pub(crate) fn run() -> anyhow::Result<()> {
     let root = workspace_root()?;
