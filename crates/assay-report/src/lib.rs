@@ -20,6 +20,7 @@
 
 pub mod atomic_file;
 mod chart;
+pub mod control;
 pub mod csv;
 mod escape;
 mod finding;

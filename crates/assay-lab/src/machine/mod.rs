@@ -1,7 +1,6 @@
 //! The record of the machine a run or a benchmark was made on.
 
 pub(crate) mod clock;
-pub(crate) mod control;
 pub(crate) mod disk;
 pub(crate) mod reference_rate;
 mod table;

@@ -11,11 +11,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use assay_report::control::mix;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::{cores, sample};
-use crate::machine::control::mix;
 
 /// Time between two probes of a core.
 const PERIOD: Duration = Duration::from_millis(20);
@@ -250,6 +250,7 @@ fn cpu_time_s() -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::results::disturbance::disturbance;
 
     #[test]

@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use assay_report::atomic_file::{self, WriteError};
+use assay_report::control::time_control_load_ns;
 
 use super::RunJob;
 use super::fault::RunFault;
@@ -17,7 +18,6 @@ use crate::feed::courier::Courier;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
-use crate::machine::control::time_control_load_ns;
 use crate::process::rpc::Client;
 use crate::process::sample::{self, Sampler, Samples};
 use crate::process::surroundings::Watch;

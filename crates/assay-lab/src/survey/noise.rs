@@ -4,11 +4,11 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Instant;
 
+use assay_report::control::time_once_ns;
 use assay_report::stats::ratio::Summary;
 use serde::Serialize;
 
 use super::effort::{Limit, Steps};
-use crate::machine::control::time_once_ns;
 
 /// Share of a survey that one measurement takes.
 const WEIGHT: f64 = 0.2;

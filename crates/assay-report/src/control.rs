@@ -1,12 +1,12 @@
 //! The control load: work that no target can change, timed before and after each run.
 //!
-//! If it moves, the machine moved (throttling, a neighbour on the same host), and the figures of
-//! that run deserve as much doubt as the control shows: comparisons leave it out.
+//! If its time changes, the machine changed (throttling, a neighbour on the same host): comparisons leave that run out.
+//! It is in this crate because tests compile it with optimisation.
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use assay_report::stats::median;
+use crate::stats::median;
 
 /// Rounds of the control load; about fifty milliseconds on a machine of 2025.
 const ROUNDS: u32 = 24_000_000;
@@ -16,13 +16,13 @@ const ROUNDS: u32 = 24_000_000;
 const REPEATS: usize = 5;
 
 /// Runs the control load on one core, and returns the median of its times in nanoseconds.
-pub(crate) fn time_control_load_ns() -> u64 {
+pub fn time_control_load_ns() -> u64 {
     let times: Vec<f64> = (0..REPEATS).map(|_| time_once_ns() as f64).collect();
     median(&times) as u64
 }
 
 /// Runs the control load once on one core and returns its time in nanoseconds.
-pub(crate) fn time_once_ns() -> u64 {
+pub fn time_once_ns() -> u64 {
     let start = Instant::now();
     black_box(mix(black_box(ROUNDS)));
     start.elapsed().as_nanos() as u64
@@ -30,7 +30,7 @@ pub(crate) fn time_once_ns() -> u64 {
 
 /// Integer work in the manner of SHA-256: additions, rotations, choose and majority, in one chain
 /// of dependencies so that it measures the clock frequency and not the width of the core.
-pub(crate) fn mix(rounds: u32) -> u32 {
+pub fn mix(rounds: u32) -> u32 {
     let mut state: [u32; 4] = [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a];
     for round in 0..rounds {
         let [a, b, c, d] = state;
