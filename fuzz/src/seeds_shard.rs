@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use assay_store::{HintsWriter, SpentFileWriter, StreamsWriter, UndoWriter};
+use assay_store::{HintsWriter, SpentWriter, UndoWriter};
 use assay_wire::BlockHash;
 
 use super::{Seeds, counted};
@@ -39,14 +39,9 @@ pub(super) fn add(seeds: &mut Seeds) {
     for result in &results {
         seed(seeds, (plan("hints 19 /s/hints.dat", &pieces).as_bytes(), &table), result.as_bytes());
     }
-    let shuffle = format!(
-        "assay shuffle 1\nchain regtest\ntip 2 {hex}\nlargest 150\nblocks /b\nblock-file 9 blk00000.dat\nkey {}\npartitions 3\nrange 1 1 150\nrange 2 2 150\n",
-        "ab".repeat(16)
-    );
-    seed(seeds, (shuffle.as_bytes(), &table[..96]), b"");
     let timing = "assay shard timing 1\npart 0\nthreads 1\nelapsed_us 9\ncpu_us 8\nread_us 1\ncheck_us 1\ncoins_us 1\nsums_us 1\n";
     seed(seeds, (timing.as_bytes(), b""), b"");
-    files(seeds);
+    spent(seeds);
     hints(seeds);
 }
 
@@ -70,22 +65,15 @@ fn hints(seeds: &mut Seeds) {
     seeds.add("hints_file", &writer.finish().expect("memory takes all"));
 }
 
-/// A file of each kind.
-fn files(seeds: &mut Seeds) {
+/// Records of blocks that spend nothing.
+fn spent(seeds: &mut Seeds) {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut spent = SpentFileWriter::create(folder.path(), 0, [0xfa, 0xbf, 0xb5, 0xda])
-        .expect("a file of spent coins");
+    let mut spent =
+        SpentWriter::open(folder.path(), [0xfa, 0xbf, 0xb5, 0xda]).expect("a file of spent coins");
     for number in 0..3 {
         spent.push(&BlockHash([number; 32]), &UndoWriter::new().finish()).expect("a record");
     }
-    spent.finish().expect("a whole file");
+    spent.sync().expect("a whole file");
     let bytes = fs::read(folder.path().join("spent-00000.dat")).expect("its bytes");
-    seeds.add("spent_files", &[&[0], &bytes[..]].concat());
-    let path = folder.path().join("streams.bin");
-    let mut streams = StreamsWriter::create(&path, [7; 32], 3).expect("a file of streams");
-    for (stream, piece) in [(0, &b"some"[..]), (2, b"others"), (0, b"and more")] {
-        streams.append(stream, [piece]).expect("a piece");
-    }
-    streams.finish().expect("a whole file");
-    seeds.add("spent_files", &[&[1], &fs::read(&path).expect("its bytes")[..]].concat());
+    seeds.add("spent_files", &bytes);
 }

@@ -103,11 +103,9 @@ pub use package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, fee_at,
 };
 pub use shard::{
-    BlockRange, Inputs, Joined, Merged, MissingCoin, ParamsOf, Part, PartConfig, PartProgress,
-    PartResult, PartTimer, PartTiming, Plan, PlanConfig, Rejection, STAGES, Salt, Scattered,
-    ShardError, ShardVerdict, Shuffle, ShuffleConfig, StageClock, Unspent, gather_left,
-    gather_range, has_gathered_left, has_gathered_range, join_partition, least_memory_bytes, merge,
-    plan_shards, prepare_shuffle, run_part, scatter_range, unit_memory_bytes,
+    Inputs, Merged, ParamsOf, Part, PartConfig, PartProgress, PartResult, PartTimer, PartTiming,
+    Plan, PlanConfig, Rejection, STAGES, Salt, ShardError, ShardVerdict, StageClock, Unspent,
+    merge, plan_shards, run_part,
 };
 pub use snapshot_file::{SnapshotDigest, digest_snapshot};
 pub use types::{

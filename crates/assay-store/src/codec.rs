@@ -72,19 +72,6 @@ pub(crate) fn write_coin(out: &mut Vec<u8>, coin: CoinRef<'_>) {
     write_script(out, coin.script_pubkey);
 }
 
-/// Appends a coin as undo data have it: what [`UndoWriter::push_encoded`](crate::UndoWriter::push_encoded) takes.
-pub fn encode_coin_bytes(out: &mut Vec<u8>, coin: CoinRef<'_>) {
-    write_coin(out, coin);
-}
-
-/// Inverse of [`encode_coin_bytes`].
-///
-/// # Errors
-/// The bytes are not exactly one coin.
-pub fn decode_coin_bytes(bytes: &[u8]) -> Result<Coin, CodecError> {
-    decode_coin(bytes, &mut [0; TEMPLATE_MAX]).map(|coin| coin.to_coin())
-}
-
 /// Takes one coin from the front of `input`; a template script is expanded into `scratch`.
 pub(crate) fn read_coin<'s, 'a: 's>(
     input: &mut &'a [u8],

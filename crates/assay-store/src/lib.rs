@@ -50,7 +50,6 @@ mod reader;
 mod replace;
 mod spent_files;
 mod store;
-mod streams;
 mod undo;
 mod utxo_snapshot;
 mod xor;
@@ -61,7 +60,7 @@ pub use block_files::{
     StrayKind,
 };
 pub use blocks::{BlockFileError, BlockPos, BlockStore, FileLengths, UndoPos};
-pub use codec::{CodecError, CoinRef, decode_coin_bytes, encode_coin_bytes};
+pub use codec::{CodecError, CoinRef};
 pub use coins::{
     Cached, CoinError, CoinKey, CoinSnapshot, CoinStore, CoinTier, CoinUsage, Expected, FjallTier,
     FlushStats, KEY_BYTES, Located, MARKER_KEY, Marker, MemTier, Room, SCRIPT_BYTES_MAX, SimTier,
@@ -73,11 +72,8 @@ pub use index::{BlockIndex, BlockRecord, IndexError};
 pub use layout::{LayoutError, Obfuscation, rename_folder};
 pub use reader::BlockFileReader;
 pub use replace::{ReplaceError, read_file, replace_file};
-pub use spent_files::{
-    SpentEntry, SpentFileWriter, SpentFiles, SpentFilesError, SpentPlace, SpentWriter,
-};
+pub use spent_files::{SpentEntry, SpentFiles, SpentFilesError, SpentPlace, SpentWriter};
 pub use store::{CommitError, OpenError, Recovery, Store, StoreConfig, commit, end_reindex};
-pub use streams::{StreamReader, StreamsFile, StreamsWriter, fresh_name};
 pub use undo::{UndoError, UndoReader, UndoWriter, decode_undo};
 pub use utxo_snapshot::{
     CoinPlaces, KeyForms, SnapshotError, SnapshotHeader, SnapshotReader, SnapshotWriter,

@@ -11,7 +11,6 @@ use assay_wire::BlockHash;
 
 use crate::block_files::BlockFilesError;
 use crate::codec;
-use crate::streams::fresh_name;
 
 /// Why files of spent coins cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +36,11 @@ pub enum SpentFilesError {
         path: PathBuf,
     },
     /// There are no undo files of Bitcoin Core.
-    #[error("{}: holds no rev*.dat", path.display())]
+    #[error(
+        "{}: holds no rev*.dat; without undo data, validate these blocks by `assay validate` (with --write-spent, it writes \
+         the coins that they spend)",
+        path.display()
+    )]
     NoUndo {
         /// The directory.
         path: PathBuf,
@@ -149,70 +152,6 @@ impl SpentWriter {
 
     fn failed(&self, source: io::Error) -> SpentFilesError {
         SpentFilesError::Io { path: path_of(&self.dir, self.number), source }
-    }
-}
-
-/// Writes one file of those of a chain, with the number that its maker chooses; it has its name once it is whole.
-#[derive(Debug)]
-pub struct SpentFileWriter {
-    path: PathBuf,
-    fresh: PathBuf,
-    file: BufWriter<File>,
-}
-
-impl SpentFileWriter {
-    /// Begins a file in `dir`, which is made if it is missing.
-    ///
-    /// # Errors
-    /// It cannot be written.
-    pub fn create(dir: &Path, number: u32, magic: [u8; 4]) -> Result<Self, SpentFilesError> {
-        let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
-        fs::create_dir_all(dir).map_err(failed)?;
-        let path = path_of(dir, number);
-        let fresh = fresh_name(&path);
-        let created = File::create(&fresh).and_then(|mut file| {
-            file.write_all(&file_head(magic))?;
-            Ok(BufWriter::with_capacity(1 << 20, file))
-        });
-        let file = created.map_err(|source| SpentFilesError::Io { path: fresh.clone(), source })?;
-        Ok(Self { path, fresh, file })
-    }
-
-    /// Whether that file is there.
-    pub fn exists(dir: &Path, number: u32) -> bool {
-        path_of(dir, number).exists()
-    }
-
-    /// Adds the coins that a block spent, encoded as undo data.
-    ///
-    /// # Errors
-    /// They cannot be written.
-    pub fn push(&mut self, block: &BlockHash, undo: &[u8]) -> Result<(), SpentFilesError> {
-        write_record(&mut self.file, block, undo).map_err(|source| self.failed(source))
-    }
-
-    /// Syncs the file and gives it its name.
-    ///
-    /// # Errors
-    /// The operating system refuses.
-    pub fn finish(mut self) -> Result<(), SpentFilesError> {
-        let named = self
-            .file
-            .flush()
-            .and_then(|()| self.file.get_ref().sync_all())
-            .and_then(|()| fs::rename(&self.fresh, &self.path));
-        named.map_err(|source| self.failed(source))
-    }
-
-    fn failed(&self, source: io::Error) -> SpentFilesError {
-        SpentFilesError::Io { path: self.path.clone(), source }
-    }
-}
-
-impl Drop for SpentFileWriter {
-    fn drop(&mut self) {
-        // Gone already where it was renamed.
-        let _ = fs::remove_file(&self.fresh);
     }
 }
 

@@ -56,22 +56,6 @@ impl UndoWriter {
         self.count += 1;
     }
 
-    /// Adds the coin that the next input spends, as [`encode_coin_bytes`](crate::encode_coin_bytes) encodes it.
-    pub fn push_encoded(&mut self, coin: &[u8]) {
-        self.coins.extend_from_slice(coin);
-        self.count += 1;
-    }
-
-    /// Coins so far.
-    pub fn len(&self) -> u64 {
-        self.count
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// The undo data.
     pub fn finish(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.coins.len() + 10);
@@ -170,7 +154,6 @@ mod tests {
             for coin in &coins {
                 writer.push(coin.into());
             }
-            prop_assert_eq!(writer.len(), coins.len() as u64);
             let mut bytes = writer.finish();
             prop_assert_eq!(decode_undo(&bytes), Ok(coins));
             for cut in 0..bytes.len() {

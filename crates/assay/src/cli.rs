@@ -11,7 +11,6 @@ mod load;
 mod logs;
 mod p2p;
 mod shard;
-mod shuffle;
 mod stats;
 mod top;
 mod values;
@@ -50,9 +49,6 @@ pub(crate) use p2p::{LoadP2pArguments, P2pArguments, PeerAttackArgument};
 pub(crate) use shard::{
     ShardArguments, ShardCommand, ShardExplainArguments, ShardInputs, ShardMergeArguments,
     ShardPlanArguments, ShardRunArguments,
-};
-pub(crate) use shuffle::{
-    ShardGatherArguments, ShardJoinArguments, ShardScatterArguments, ShuffleLimits,
 };
 pub(crate) use stats::{SqlArguments, StatsArguments};
 pub(crate) use top::TopArguments;

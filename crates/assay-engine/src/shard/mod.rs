@@ -10,7 +10,8 @@
 //! 2. [`run_part`] judges one part: blocks with the coins they spend ([`source`], [`spends`]), or a piece of the UTXO set.
 //! 3. [`merge`] adds the results up.
 //!
-//! Where nobody has validated the chain before, a shuffle finds the coins that blocks spend: [`prepare_shuffle`].
+//! The coins that blocks spend come from `assay validate --write-spent` or from Bitcoin Core's undo files. Without either, only
+//! `assay validate` checks the chain, block after block.
 
 mod coins;
 mod hints;
@@ -19,7 +20,6 @@ mod part;
 mod plan;
 mod planning;
 mod result;
-mod shuffle;
 mod source;
 mod spends;
 mod spent;
@@ -29,7 +29,7 @@ mod timing;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use assay_store::{BlockFiles, BlockFilesError, HintsError, SnapshotError, SpentFilesError};
+use assay_store::{BlockFilesError, HintsError, SnapshotError, SpentFilesError};
 use assay_wire::BlockHash;
 
 pub use merge::{Merged, ShardVerdict, merge};
@@ -37,14 +37,9 @@ pub use part::{PartConfig, PartProgress, run_part};
 pub use plan::{Inputs, ParamsOf, Part, Plan, Unspent};
 pub use planning::{PlanConfig, plan_shards};
 pub use result::{PartResult, Rejection};
-pub use shuffle::{
-    BlockRange, Joined, MissingCoin, Scattered, Shuffle, ShuffleConfig, gather_left, gather_range,
-    has_gathered_left, has_gathered_range, join_partition, least_memory_bytes, prepare_shuffle,
-    scatter_range, unit_memory_bytes,
-};
 pub use timing::{PartTimer, PartTiming, STAGES, StageClock};
 
-use crate::files::{Fault, InvalidBlock, Refused};
+use crate::files::InvalidBlock;
 use crate::validate::ValidateError;
 
 /// A secret that the coins of one run are hashed with. Who prepares the files must not know it.
@@ -127,8 +122,8 @@ pub enum ShardError {
     },
     /// No coins are known for a block.
     #[error(
-        "no spent coins of block {hash} at height {height}: the files must be of the whole chain; `assay validate --write-spent` \
-         writes them"
+        "no spent coins of block {hash} at height {height}: the files must be of the whole chain; without them, validate these \
+         blocks by `assay validate` (with --write-spent, it writes them)"
     )]
     NoSpent {
         /// Its height.
@@ -152,20 +147,6 @@ pub enum ShardError {
         /// Parts of the plan.
         count: usize,
     },
-    /// A memory limit is too low for what is to be done.
-    #[error(
-        "a memory limit of {} MiB is too low for {units} at a time: give {} MiB or more, or fewer threads",
-        limit_bytes >> 20,
-        least_bytes.div_ceil(1 << 20)
-    )]
-    Memory {
-        /// The limit.
-        limit_bytes: u64,
-        /// The least that would do.
-        least_bytes: u64,
-        /// Units of work at a time.
-        units: usize,
-    },
     /// No threads to work on.
     #[error("cannot start threads: {0}")]
     Threads(String),
@@ -176,14 +157,6 @@ pub enum ShardError {
 
 fn io_failed(path: &Path) -> impl Fn(io::Error) -> ShardError + use<'_> {
     move |source| ShardError::Io { path: path.to_path_buf(), source }
-}
-
-/// A block whose copy in the files is not whole, or cannot be read.
-fn damaged(files: &BlockFiles, refused: Refused, of: (BlockHash, u32)) -> ShardError {
-    match refused.fault {
-        Fault::Read(error) => error.into(),
-        _ => ShardError::Damaged(Box::new(refused.report(files, of))),
-    }
 }
 
 fn unusable(path: &Path, what: impl Into<String>) -> ShardError {

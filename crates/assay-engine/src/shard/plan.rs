@@ -312,10 +312,7 @@ impl Plan {
 }
 
 /// Whether the files of a plan are there with at least the bytes they had, in the same places; files only grow.
-pub(super) fn is_prefix<T: PartialEq>(
-    planned: &[(T, u64)],
-    found: impl Iterator<Item = (T, u64)>,
-) -> bool {
+fn is_prefix<T: PartialEq>(planned: &[(T, u64)], found: impl Iterator<Item = (T, u64)>) -> bool {
     let found: Vec<_> = found.collect();
     found.len() >= planned.len()
         && planned.iter().zip(&found).all(|(old, new)| old.0 == new.0 && old.1 <= new.1)

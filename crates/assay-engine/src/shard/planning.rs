@@ -79,7 +79,7 @@ pub fn plan_shards(
         }
         Unspent::MuHash(_) => {}
     }
-    let block_files = list_files(&files);
+    let block_files = files.files().iter().map(|file| (name_of(&file.path), file.bytes)).collect();
     let mut plan = Plan {
         params: Arc::clone(&config.params),
         activation: config.activation.clone(),
@@ -106,7 +106,7 @@ pub fn plan_shards(
 type FoundChain = (Vec<HeaderFacts>, Vec<(BlockHash, BlockPlace)>);
 
 /// The best chain in block files up to a height: headers from 0 on, blocks from 1 on.
-pub(super) fn find_chain(
+fn find_chain(
     params: &ChainParams,
     files: &BlockFiles,
     (threads, stop_height): (usize, Option<u32>),
@@ -143,13 +143,8 @@ pub(super) fn find_chain(
     Ok((headers, (1..=height).map(place).collect()))
 }
 
-/// Names and lengths of block files.
-pub(super) fn list_files(files: &BlockFiles) -> Vec<(String, u64)> {
-    files.files().iter().map(|file| (name_of(&file.path), file.bytes)).collect()
-}
-
 /// Ranges of about equal work.
-pub(super) fn cut_blocks(places: &[Place], inputs: &[u64], parts: usize) -> Vec<Part> {
+fn cut_blocks(places: &[Place], inputs: &[u64], parts: usize) -> Vec<Part> {
     let work = |at: usize| {
         inputs[at].saturating_mul(INPUT_NS) + u64::from(places[at].block.size) * BYTE_NS + BLOCK_NS
     };
@@ -208,7 +203,7 @@ fn next<R: Read>(reader: &mut SnapshotReader<R>) -> Result<bool, SnapshotError> 
     reader.next_coin().map(|coin| coin.is_some())
 }
 
-pub(super) fn absolute(path: &Path) -> Result<PathBuf, ShardError> {
+fn absolute(path: &Path) -> Result<PathBuf, ShardError> {
     path.canonicalize().map_err(io_failed(path))
 }
 

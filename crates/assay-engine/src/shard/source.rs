@@ -6,6 +6,7 @@ use assay_consensus::block::BlockRules;
 use assay_store::{BlockFiles, BlockHints, CoinRef, KeyForms};
 use assay_wire::{Coin, OutPoint};
 
+use super::ShardError;
 use super::hints::PartHints;
 use super::plan::Plan;
 use super::result::Rejection;
@@ -13,7 +14,6 @@ use super::spends::{SpendFault, check_spends};
 use super::spent::{SpentFault, SpentSource};
 use super::tally::{CoinFigures, Hashing, Records, Tally};
 use super::timing::{Stage, StageClock};
-use super::{ShardError, damaged};
 use crate::files::{Fault, Refused, read_block, rule};
 use crate::prepared::Prepared;
 use crate::validate::Source;
@@ -118,7 +118,14 @@ impl PlanSource<'_> {
     /// No copy of the block was whole when the plan was made, or its file has changed.
     fn damaged(&self, height: u32, fault: Fault) -> PartFault {
         let (place, hash) = (self.plan.place(height).block, self.plan.hash(height));
-        damaged(self.files, Refused { fault, place, damaged: 1 }, (hash, height)).into()
+        let error = match fault {
+            Fault::Read(error) => ShardError::from(error),
+            fault => {
+                let refused = Refused { fault, place, damaged: 1 };
+                ShardError::Damaged(Box::new(refused.report(self.files, (hash, height))))
+            }
+        };
+        PartFault::Cannot(error)
     }
 
     /// Adds the coins of a block up: spent ones, and created ones by whether they are hinted as unspent. Says what is wrong

@@ -6,8 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use assay_store::fresh_name;
-
 use super::{ShardError, io_failed, unusable};
 
 /// Adds up what stages took of the processor, over all threads of a part.
@@ -130,7 +128,7 @@ impl PartTiming {
     /// It cannot be written.
     pub fn write(&self, dir: &Path, part: usize) -> Result<(), ShardError> {
         let path = path_of(dir, part);
-        let fresh = fresh_name(&path);
+        let fresh = path.with_extension(format!("{}.new", std::process::id()));
         let written = fs::write(&fresh, self.text(part)).and_then(|()| fs::rename(&fresh, &path));
         written.map_err(io_failed(&path))
     }

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::shuffle::{ShardGatherArguments, ShardJoinArguments, ShardScatterArguments};
-
 /// Validate a chain in parts that need not know of each other: on many cores or many machines
 ///
 /// Every rule is checked, and the coins of the chain come out, as with `assay validate`. The coins
@@ -17,8 +15,9 @@ use super::shuffle::{ShardGatherArguments, ShardJoinArguments, ShardScatterArgum
 ///   assay shard run PLAN --all --out RESULTS          # or --part N on many machines
 ///   assay shard merge PLAN RESULTS
 ///
-/// Without the first command: scatter, join and gather find the coins that blocks spend by sorting on
-/// disk. explain shows what a plan or a result says and where the time goes.
+/// The first command is not needed for a folder of Bitcoin Core with undo files (plan --core-undo).
+/// Blocks without undo data are validated in order, by `assay validate`. explain prints a plan and where
+/// the time of a run went.
 ///
 /// Why that is right, what it costs and how to use many machines: docs/guide/many-machines.md.
 #[derive(Debug, Args)]
@@ -33,9 +32,6 @@ pub(crate) enum ShardCommand {
     Plan(ShardPlanArguments),
     Run(ShardRunArguments),
     Merge(ShardMergeArguments),
-    Scatter(ShardScatterArguments),
-    Join(ShardJoinArguments),
-    Gather(ShardGatherArguments),
     Explain(ShardExplainArguments),
 }
 

@@ -19,7 +19,7 @@ use crate::cli::ValidateArguments;
 use crate::{output, signals};
 pub(crate) use progress::Progress;
 use report::Report;
-pub(crate) use report::{Utxo, rss_bytes_max};
+pub(crate) use report::Utxo;
 
 pub(crate) fn run(arguments: &ValidateArguments) -> anyhow::Result<Outcome> {
     defect::stop_on_panic();

@@ -13,7 +13,6 @@ mod panics;
 mod publish;
 mod resume;
 mod shard;
-mod shuffle;
 mod signals;
 mod top;
 mod validate;

@@ -197,6 +197,36 @@ fn parts_one_by_one_as_other_machines_run_them() {
 }
 
 #[test]
+fn explain_prints_a_plan_and_the_times_of_its_parts() {
+    let setup = Setup::new();
+    good(&setup.run_all("results"));
+    let (plan, results) = (setup.path("plan"), setup.path("results"));
+    let explain = ["shard", "explain", &plan, &results];
+    let all = good(&assay(&[&explain[..], &["--json"]].concat()));
+    let run = &all["run"];
+    assert_eq!(run["verdict"], "valid");
+    assert_eq!(run["timed_parts"], 6);
+    let simulated = run["simulated"].as_array().expect("machines");
+    assert_eq!(simulated.len(), 4);
+    assert!((simulated[0]["speed_up"].as_f64().expect("a number") - 1.0).abs() < 0.5);
+    assert!(simulated.iter().all(|run| !run["limit"].as_str().expect("text").is_empty()));
+    let shares = run["stages"].as_array().expect("stages").iter();
+    let sum: f64 = shares.map(|stage| stage["share"].as_f64().expect("a number")).sum();
+    assert!((sum - 1.0).abs() < 1e-6, "{run}");
+    let text = assay(&explain);
+    let text = String::from_utf8(text.stdout).expect("text");
+    assert!(text.contains("slowest") && text.contains("simulated machines"), "{text}");
+    // Without results, and without one of them.
+    let alone = good(&assay(&["shard", "explain", &plan, "--json"]));
+    assert_eq!(alone["run"], Value::Null);
+    fs::remove_file(Path::new(&results).join("part-00001.txt")).expect("removed");
+    let without = good(&assay(&[&explain[..], &["--json"]].concat()));
+    assert_eq!(without["parts"][1]["result"], "missing");
+    assert_eq!(without["run"]["verdict"], "1 parts have no result");
+    rejects(&assay(&["shard", "explain", &plan, "--machines", "0"]), "--machines");
+}
+
+#[test]
 fn a_muhash_in_place_of_coins() {
     let setup = Setup::new();
     let muhash = setup.whole["utxo"]["muhash"].as_str().expect("text").to_owned();
@@ -205,6 +235,11 @@ fn a_muhash_in_place_of_coins() {
     assert_eq!(merged["utxo"]["muhash"], muhash.as_str());
     assert_eq!(merged["utxo"]["txouts"], setup.whole["utxo"]["txouts"]);
     assert_eq!(merged["utxo"]["amount_sat"], setup.whole["utxo"]["amount_sat"]);
+    // These block files have no undo data.
+    let (chain, out) = (setup.path("chain"), setup.path("plan2"));
+    let plan = ["shard", "plan", "--chain", "regtest", "--blocks", &chain, "--out", &out];
+    let undo = assay(&[&plan[..], &["--core-undo", "--muhash", &muhash]].concat());
+    rejects(&undo, "`assay validate`");
 }
 
 #[test]

@@ -272,7 +272,7 @@ pub(super) fn judge(
 }
 
 /// A branch of 130 blocks, the coins of its first blocks still unspent, and what comes next.
-pub(super) fn base() -> (Mint, Vec<Vec<u8>>, Vec<OutPoint>) {
+fn base() -> (Mint, Vec<Vec<u8>>, Vec<OutPoint>) {
     let mut mint = Mint::new();
     let blocks: Vec<Vec<u8>> = (0..130).map(|_| mint.block_of(&[])).collect();
     let coinbases = blocks.iter().map(|raw| {

@@ -3,7 +3,6 @@
 mod attacks;
 mod broken;
 mod hints;
-mod shuffle;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -5,9 +5,7 @@ mod explain;
 mod part;
 mod plan;
 mod report;
-mod shuffle;
 mod simulate;
-mod units;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,9 +28,6 @@ pub(crate) fn run(arguments: &ShardArguments) -> anyhow::Result<Outcome> {
         ShardCommand::Run(arguments) => part::run(arguments),
         ShardCommand::Merge(arguments) => merge(arguments),
         ShardCommand::Explain(arguments) => explain::run(arguments),
-        ShardCommand::Scatter(arguments) => shuffle::scatter(arguments),
-        ShardCommand::Join(arguments) => shuffle::join(arguments),
-        ShardCommand::Gather(arguments) => shuffle::gather(arguments),
     }
 }
 

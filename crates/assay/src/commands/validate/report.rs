@@ -386,7 +386,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// Peak of the resident memory, as Linux counts it.
-pub(crate) fn rss_bytes_max() -> Option<u64> {
+fn rss_bytes_max() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
