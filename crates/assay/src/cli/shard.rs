@@ -169,12 +169,11 @@ pub(crate) struct ShardMergeArguments {
     pub(crate) json: bool,
 }
 
-/// Show where the time went, and what more machines would give.
+/// Print a plan and where the time of its run went.
 ///
-/// Without RESULTS: the parts and their share of the estimated work. With it: what each part took, on
-/// which stage, and which part holds up the others; then the parts, with the times they took, are
-/// dealt out to 1, 4, 16 and 64 simulated machines of the kind that ran them, one part at a time
-/// each, and what limits them is named. Parts that ran on other machines have no times here.
+/// Without RESULTS: the parts and their share of the estimated work. With RESULTS: the time of each
+/// part, the processor time of each stage, and the slowest part. The times of a part are known only
+/// on the machine that ran it.
 ///
 /// Exit status 0, or 2 if a file is damaged or of another plan.
 #[derive(Debug, Args)]
@@ -185,9 +184,6 @@ pub(crate) struct ShardExplainArguments {
     /// Folder of the results.
     #[arg(value_name = "RESULTS")]
     pub(crate) results: Option<PathBuf>,
-    /// Numbers of simulated machines.
-    #[arg(long, value_name = "K", value_delimiter = ',', default_value = "1,4,16,64")]
-    pub(crate) machines: Vec<usize>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -206,16 +206,12 @@ fn explain_prints_a_plan_and_the_times_of_its_parts() {
     let run = &all["run"];
     assert_eq!(run["verdict"], "valid");
     assert_eq!(run["timed_parts"], 6);
-    let simulated = run["simulated"].as_array().expect("machines");
-    assert_eq!(simulated.len(), 4);
-    assert!((simulated[0]["speed_up"].as_f64().expect("a number") - 1.0).abs() < 0.5);
-    assert!(simulated.iter().all(|run| !run["limit"].as_str().expect("text").is_empty()));
     let shares = run["stages"].as_array().expect("stages").iter();
     let sum: f64 = shares.map(|stage| stage["share"].as_f64().expect("a number")).sum();
     assert!((sum - 1.0).abs() < 1e-6, "{run}");
     let text = assay(&explain);
     let text = String::from_utf8(text.stdout).expect("text");
-    assert!(text.contains("slowest") && text.contains("simulated machines"), "{text}");
+    assert!(text.contains("slowest"), "{text}");
     // Without results, and without one of them.
     let alone = good(&assay(&["shard", "explain", &plan, "--json"]));
     assert_eq!(alone["run"], Value::Null);
@@ -223,7 +219,6 @@ fn explain_prints_a_plan_and_the_times_of_its_parts() {
     let without = good(&assay(&[&explain[..], &["--json"]].concat()));
     assert_eq!(without["parts"][1]["result"], "missing");
     assert_eq!(without["run"]["verdict"], "1 parts have no result");
-    rejects(&assay(&["shard", "explain", &plan, "--machines", "0"]), "--machines");
 }
 
 #[test]

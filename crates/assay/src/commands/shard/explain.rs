@@ -4,18 +4,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
 use assay_engine::{Part, PartResult, PartTiming, Plan, STAGES, ShardVerdict, Unspent, merge};
 use serde::Serialize;
 
-use super::simulate::{Limit, Run, Work};
 use super::{describe, open, report};
 use crate::Outcome;
 use crate::cli::ShardExplainArguments;
 use crate::output;
 
 pub(super) fn run(arguments: &ShardExplainArguments) -> anyhow::Result<Outcome> {
-    ensure!(!arguments.machines.contains(&0), "--machines: give numbers of 1 or more");
     let plan = open(&arguments.plan)?;
     let start = Instant::now();
     let results = match &arguments.results {
@@ -23,7 +20,7 @@ pub(super) fn run(arguments: &ShardExplainArguments) -> anyhow::Result<Outcome> 
         None => None,
     };
     let run = match &results {
-        Some((dir, results)) => Some(Ran::new(&plan, dir, results, (start, &arguments.machines))?),
+        Some((dir, results)) => Some(Ran::new(&plan, dir, results, start)?),
         None => None,
     };
     let explained = Explained::new(&plan, results.as_ref().map(|(_, results)| &results[..]), run);
@@ -77,7 +74,6 @@ struct Ran {
     slowest_part: Option<usize>,
     /// The slowest part against the mean of its kind.
     slowest_ratio: f64,
-    simulated: Vec<Simulated>,
 }
 
 #[derive(Serialize)]
@@ -87,23 +83,12 @@ struct StageTime {
     share: f64,
 }
 
-#[derive(Serialize)]
-struct Simulated {
-    machines: usize,
-    elapsed_s: f64,
-    speed_up: f64,
-    busy: f64,
-    /// Bytes of blocks that all machines together read each second.
-    read_mb_per_s: f64,
-    limit: String,
-}
-
 impl Ran {
     fn new(
         plan: &Plan,
         dir: &Path,
         results: &[Option<PartResult>],
-        (start, machines): (Instant, &[usize]),
+        start: Instant,
     ) -> anyhow::Result<Self> {
         let verdict = verdict(&merge(plan, results).verdict);
         let merge_s = start.elapsed().as_secs_f64();
@@ -129,10 +114,6 @@ impl Ran {
             slowest_s * count / sum_s
         });
         let known: Vec<PartTiming> = timings.into_iter().flatten().collect();
-        let work = Work { parts, merge_s };
-        // A simulation that lacks parts would mislead.
-        let machines = if known.len() == results.len() { machines } else { &[] };
-        let simulated = machines.iter().map(|machines| simulated(plan, &work.run(*machines)));
         Ok(Self {
             verdict,
             timed_parts: known.len(),
@@ -142,7 +123,6 @@ impl Ran {
             stages: stages(&known),
             slowest_part: slowest.map(|(part, _)| part),
             slowest_ratio,
-            simulated: simulated.collect(),
         })
     }
 
@@ -170,20 +150,6 @@ impl Ran {
             );
         }
         let _ = writeln!(text, "merge        {:.3} s", self.merge_s);
-        if self.simulated.is_empty() {
-            let _ = writeln!(text, "not all parts were timed here: no simulation");
-            return;
-        }
-        let _ = writeln!(text, "\nsimulated machines like this one, a part at a time each:");
-        let _ = writeln!(text, "machines   time s  speed-up  busy %  read MB/s  limit");
-        for run in &self.simulated {
-            let Simulated { machines, elapsed_s, speed_up, busy, read_mb_per_s, limit } = run;
-            let busy = busy * 100.0;
-            let _ = writeln!(
-                text,
-                "{machines:8}  {elapsed_s:7.2}  {speed_up:8.2}  {busy:6.1}  {read_mb_per_s:9.1}  {limit}"
-            );
-        }
     }
 }
 
@@ -210,7 +176,7 @@ impl Explained {
             PartLine { part: number, what: describe(part), inputs: count, bytes, share, result }
         };
         Self {
-            schema: 1,
+            schema: 2,
             chain: plan.params().name,
             plan: faster_hex::hex_string(&plan.id()),
             tip_height: plan.height(),
@@ -280,35 +246,6 @@ fn stages(timings: &[PartTiming]) -> Vec<StageTime> {
         .chain([("scripts and everything else", rest)])
         .map(line)
         .collect()
-}
-
-fn simulated(plan: &Plan, run: &Run) -> Simulated {
-    let bytes: u64 = plan
-        .parts()
-        .iter()
-        .map(|part| match *part {
-            Part::Blocks { bytes, .. } | Part::Coins { bytes, .. } => bytes,
-        })
-        .sum();
-    let limit = match run.limit {
-        Limit::Machines => "machines: all are busy".to_owned(),
-        Limit::Part(part) => {
-            format!("part {part} ({}): plan with more --parts", describe(&plan.parts()[part]))
-        }
-        Limit::PartCount => "fewer parts than machines: plan with more --parts".to_owned(),
-        Limit::LastParts => {
-            "the last parts, while other machines wait: plan with more --parts".to_owned()
-        }
-        Limit::Merge => "merging the results".to_owned(),
-    };
-    Simulated {
-        machines: run.machines,
-        elapsed_s: run.elapsed_s,
-        speed_up: run.speed_up,
-        busy: run.busy,
-        read_mb_per_s: if run.elapsed_s > 0.0 { bytes as f64 / 1e6 / run.elapsed_s } else { 0.0 },
-        limit,
-    }
 }
 
 fn verdict(verdict: &ShardVerdict) -> String {

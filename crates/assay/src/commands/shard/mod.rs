@@ -5,7 +5,6 @@ mod explain;
 mod part;
 mod plan;
 mod report;
-mod simulate;
 
 use std::path::Path;
 use std::sync::Arc;
