@@ -5,7 +5,7 @@ results under the names that `assay shard run` gives them. Why parts may be apar
 
 From the bottom up: `plan` and `results` read and write the files, `node` is what runs on other machines, `cluster`
 connects to Ray and checks the nodes, `campaign` places jobs and tries again, `progress` prints; `validate`, `pairs`,
-`seeds`, `fuzz` and `stats` are jobs and what their results mean, `cli` the arguments.
+`seeds` and `fuzz` are jobs and what their results mean, `cli` the arguments.
 """
 
 __version__ = "0.1.0"

@@ -42,7 +42,6 @@ def parser() -> argparse.ArgumentParser:
     _add_compare_kernel(commands)
     _add_crash(commands)
     _add_fuzz(commands)
-    _add_stats(commands)
     return top
 
 
@@ -182,35 +181,6 @@ def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.set_defaults(run=_fuzz)
 
 
-def _add_stats(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "stats",
-        help="Write Parquet files of a chain by range of heights, and query them",
-        description="Counts each range of heights by `assay chain stats --heights A..B --parquet` on some node, and "
-        "gathers the files in RESULTS/parquet/range-N. One query over all of them is answered by `assay chain sql`; "
-        "DuckDB, Spark and others open the same files. The program must be built with `--features tables`, and the "
-        "block files be at one path on every node and on this machine. After an interruption the same command goes "
-        "on.",
-        epilog="Exit status: 0 done, 1 a block could not be counted, 2 failure, 130 interrupted.",
-    )
-    command.add_argument("--blocks", required=True, metavar="DIR", help="folder of the block files, on every node")
-    command.add_argument("--chain", metavar="NAME", help="the chain, if files or ledger do not say")
-    command.add_argument(
-        "--ranges",
-        type=_positive,
-        default=64,
-        metavar="N",
-        help="ranges of heights, 64 MiB of Parquet at most each [64]",
-    )
-    command.add_argument("--sql", metavar="QUERY", help="a query over the tables `blocks`, `txs` and `outputs_by_type`")
-    _add_out(command)
-    _add_cluster(command)
-    form = command.add_mutually_exclusive_group()
-    form.add_argument("--json", dest="form", action="store_const", const="--json", help="print the answer as JSON")
-    form.add_argument("--csv", dest="form", action="store_const", const="--csv", help="print the answer as CSV")
-    command.set_defaults(run=_stats)
-
-
 def _add_out(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--out",
@@ -331,22 +301,6 @@ def _fuzz(arguments: argparse.Namespace) -> int:
             out=arguments.out,
             placement=_placement(arguments),
             json=arguments.json,
-        )
-    )
-
-
-def _stats(arguments: argparse.Namespace) -> int:
-    from assay_cluster.stats import Options, run
-
-    return run(
-        Options(
-            blocks=str(Path(arguments.blocks).absolute()),
-            chain=arguments.chain,
-            ranges=arguments.ranges,
-            out=arguments.out,
-            placement=_placement(arguments),
-            sql=arguments.sql,
-            form=arguments.form,
         )
     )
 
