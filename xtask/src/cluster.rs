@@ -14,7 +14,6 @@ const PACKAGE: &str = "python/assay-cluster";
 pub(crate) fn run() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     let program = program(root)?;
-    let kernel = root.join("peers/kernel/target/release/assay-peer-kernel");
     let fuzz = root.join("fuzz/target").join(host_triple()?).join("release");
     let environment = root.join("target/assay-cluster");
     if let Some(missing) = make(root, &environment) {
@@ -25,11 +24,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     let in_package = |tool: &str, arguments: &[&str]| {
         let mut command = Command::new(bin.join(tool));
         command.args(arguments).current_dir(root.join(PACKAGE)).env("ASSAY", &program);
-        // The tests that need one say that they were skipped.
-        for (name, path) in [("ASSAY_PEER_KERNEL", &kernel), ("ASSAY_FUZZ_BINARIES", &fuzz)] {
-            if std::env::var_os(name).is_none() && path.exists() {
-                command.env(name, path);
-            }
+        // The test that needs them says that it was skipped.
+        if std::env::var_os("ASSAY_FUZZ_BINARIES").is_none() && fuzz.exists() {
+            command.env("ASSAY_FUZZ_BINARIES", &fuzz);
         }
         finish(&mut command)
     };

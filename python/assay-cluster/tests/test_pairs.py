@@ -121,7 +121,7 @@ class Pairs(unittest.TestCase):
             (("run", "aa", "--pairs", "0", *fixed), "give 1 to 100"),
             (("run", "aa", "--pairs", "2", "--par", "2", *fixed), "unrecognized"),
             (("run", self.dir / "no.toml", "--pairs", "2", *fixed), "No such file"),
-            (("crash", "--seeds", "1", "--out", self.out, "--", "--scale", "1"), "for `assay run`"),
+            (("validate", self.dir, *fixed, "--", "--scale", "1"), "for `assay run`"),
             (("run", "no-such-plan", "--pairs", "1", *fixed), "no built-in plan"),
         ]:
             with self.subTest(arguments=arguments):

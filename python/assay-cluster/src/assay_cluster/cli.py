@@ -25,8 +25,6 @@ COMPARED = (
     "made or compared, 130 interrupted."
 )
 
-FINDS = "Exit status: 0 nothing was found, 1 a find, 2 the campaign could not be finished, 130 interrupted."
-
 
 def parser() -> argparse.ArgumentParser:
     """All commands."""
@@ -39,8 +37,6 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_validate(commands)
     _add_run(commands)
-    _add_compare_kernel(commands)
-    _add_crash(commands)
     _add_fuzz(commands)
     return top
 
@@ -108,49 +104,6 @@ def _add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     command.set_defaults(run=_run)
 
 
-def _add_compare_kernel(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "compare-kernel",
-        help="Compare verdicts on generated blocks with Bitcoin Core's kernel",
-        description="Runs `assay-peer-kernel compare` (peers/kernel) over ranges of its rounds; the report (--json) is "
-        "the one of a single run over all of them. The first disagreement ends the campaign; the blocks are "
-        "in RESULTS/found. After an interruption the same command goes on.",
-        epilog=FINDS,
-    )
-    _add_out(command)
-    _add_cluster(command, "assay-peer-kernel", "ASSAY_PEER_KERNEL")
-    command.add_argument("--seed", type=_natural, default=1, metavar="S", help="where all choices begin [default: 1]")
-    command.add_argument("--blocks", type=_positive, default=100_000, metavar="N", help="blocks [default: 100000]")
-    command.add_argument(
-        "--round-blocks", type=_positive, default=1500, metavar="N", help="blocks of a round [default: 1500]"
-    )
-    command.add_argument(
-        "--rounds", type=_positive, default=4, metavar="N", help="rounds of a range, which is run as one [default: 4]"
-    )
-    command.add_argument("--first-round", type=_natural, default=0, metavar="N", help="the first [default: 0]")
-    command.add_argument("--json", action="store_true", help="print the report of all ranges as JSON")
-    command.set_defaults(run=_compare_kernel)
-
-
-def _add_crash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    command = commands.add_parser(
-        "crash",
-        help="Kill nodes at random times and check that they lose nothing",
-        description="Runs `assay crash` for each seed of a range. The first loss ends the campaign; what the node left "
-        "is in RESULTS/found, up to 64 MiB. After an interruption the same command goes on.",
-        epilog=FINDS,
-    )
-    _add_out(command)
-    _add_cluster(command)
-    command.add_argument("--seeds", type=_seeds, required=True, metavar="A..B", help="seeds, B included")
-    command.add_argument("--kills", type=_positive, default=50, metavar="N", help="kills for each seed [default: 50]")
-    command.add_argument("--scale", default="0.02", metavar="F", help="size of the chains [default: 0.02]")
-    command.add_argument("--p2p", action="store_true", help="let the blocks come from a second node")
-    command.add_argument("--index", action="store_true", help="run the node with its index too")
-    command.add_argument("--json", action="store_true", help="print sums and the report of each seed as JSON")
-    command.set_defaults(run=_crash)
-
-
 def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     command = commands.add_parser(
         "fuzz",
@@ -159,7 +112,7 @@ def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "first finding ends the campaign; its input is in RESULTS/found. Inputs that reach something new return from "
         "every node, and libFuzzer merges them with those given into RESULTS/corpus. After an interruption the same "
         "command goes on.",
-        epilog=FINDS,
+        epilog="Exit status: 0 nothing was found, 1 a finding, 2 the campaign could not be finished, 130 interrupted.",
     )
     command.add_argument("targets", nargs="*", metavar="TARGET", help="fuzz targets [default: all that are built]")
     command.add_argument(
@@ -176,7 +129,7 @@ def _add_fuzz(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     command.add_argument("--seeds", type=_seeds, required=True, metavar="A..B", help="seeds, B included; 0 is none")
     command.add_argument("--seconds", type=_positive, default=60, metavar="N", help="seconds of each run [default: 60]")
     _add_out(command)
-    _add_cluster(command, program=None)
+    _add_cluster(command, has_program=False)
     command.add_argument("--json", action="store_true", help="print all runs as JSON")
     command.set_defaults(run=_fuzz)
 
@@ -191,22 +144,20 @@ def _add_out(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_cluster(
-    command: argparse.ArgumentParser, program: str | None = "assay", variable: str = "ASSAY", has_par: bool = True
-) -> None:
+def _add_cluster(command: argparse.ArgumentParser, has_program: bool = True, has_par: bool = True) -> None:
     command.add_argument(
         "--address",
         metavar="ADDR",
         help="cluster to use: HOST:PORT, or `auto` for the one that this machine is part of "
         "[default: this machine alone]",
     )
-    if program:
+    if has_program:
         command.add_argument(
-            "--assay" if program == "assay" else "--program",
+            "--assay",
             dest="program",
-            default=os.environ.get(variable, program),
+            default=os.environ.get("ASSAY", "assay"),
             metavar="PATH",
-            help=f"the program, on every node [env: {variable}] [default: {program}, by PATH]",
+            help="the program, on every node [env: ASSAY] [default: assay, by PATH]",
         )
     if has_par:
         command.add_argument(
@@ -271,21 +222,6 @@ def _run(arguments: argparse.Namespace) -> int:
             command=arguments.line,
         )
     )
-
-
-def _compare_kernel(arguments: argparse.Namespace) -> int:
-    from assay_cluster import seeds
-
-    sizes = (arguments.blocks, arguments.round_blocks, arguments.rounds, arguments.first_round)
-    return seeds.run(seeds.kernel(arguments.out, _placement(arguments), arguments.seed, *sizes), arguments.json)
-
-
-def _crash(arguments: argparse.Namespace) -> int:
-    from assay_cluster import seeds
-
-    more = ["--p2p"] * arguments.p2p + ["--index"] * arguments.index
-    wanted = (arguments.seeds, arguments.kills, arguments.scale, more)
-    return seeds.run(seeds.crash(arguments.out, _placement(arguments), *wanted), arguments.json)
 
 
 def _fuzz(arguments: argparse.Namespace) -> int:

@@ -47,8 +47,6 @@ class Task:
     secret: Secret | None = None
     # Patterns of files in the folder to be returned, the smallest first, up to `FILES_BYTES_MAX`.
     files: tuple[str, ...] = ()
-    # The same, after exit status 1 alone.
-    evidence: tuple[str, ...] = ()
     # Folders that are made in the folder.
     folders: tuple[str, ...] = ()
     # Folders elsewhere that the program leaves, "{pid}" being its number.
@@ -102,7 +100,7 @@ def inspect(
 
     found = shutil.which(program)
     if found is None:
-        return bad(f"the program {program} is not there; give its path (--assay, --program)")
+        return bad(f"the program {program} is not there; give its path (--assay)")
     try:
         version = subprocess.run([found, *probe], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
@@ -169,7 +167,7 @@ def run(task: Task, board: Any) -> Reply:  # noqa: ANN401 (the handle of an acto
                 process.stdin.close()
         for pattern in task.leftovers:
             shutil.rmtree(pattern.replace("{pid}", str(process.pid)), ignore_errors=True)
-        files = _collect(Path(out), task.files + task.evidence * (code == 1))
+        files = _collect(Path(out), task.files)
     return reply(code, stdout, "".join(tail).strip(), files)
 
 
