@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use assay_consensus::params::ChainParams;
 use assay_fuzz::Input;
-use assay_stats::{BlockSet, Counts, Detail, Heights, Item, Ranges, ReadOptions, read};
+use assay_stats::{BlockSet, Counts, Heights, Item, Ranges, ReadOptions, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     let path = assay_fuzz::write("blk.dat", input.rest());
     let Ok(set) = BlockSet::open(&path, params, 1, &|_, _| ()) else { return };
     let heights = set.heights();
-    let options = ReadOptions { threads: 1, many_inputs: 1, detail: Detail::TxIds };
+    let options = ReadOptions { threads: 1, many_inputs: 1, txs: true };
     let mut ranges = Ranges::new(heights, None);
     // What the rows of a block's transactions sum up to, and what came of blocks.
     let (mut sums, mut next) = (Counts::default(), heights.first);

@@ -13,7 +13,7 @@ use crate::test_programs::{self, TestProgram};
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 
-/// Also compiles the C parts of libsecp256k1, `SQLite` and others, where the `cc` crate finds it by its name.
+/// Also compiles the C parts of libsecp256k1 and others, where the `cc` crate finds it by its name.
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 
 /// Where Debian puts the target's C library.

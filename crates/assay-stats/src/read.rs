@@ -19,18 +19,6 @@ const ROWS_PER_PIECE: usize = 1 << 14;
 /// Pieces of a thread that wait.
 const PIECES_WAITING: usize = 8;
 
-/// What comes out of a block. Whatever it is, transactions and witnesses have to be those that the header commits to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Detail {
-    /// Blocks alone.
-    #[default]
-    Blocks,
-    /// A row for each transaction, without its txid.
-    Txs,
-    /// With txids.
-    TxIds,
-}
-
 /// How to read.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadOptions {
@@ -38,13 +26,13 @@ pub struct ReadOptions {
     pub threads: usize,
     /// A transaction with more inputs than this has many.
     pub many_inputs: u32,
-    /// How much is wanted of transactions.
-    pub detail: Detail,
+    /// Whether each transaction gets a row of its own.
+    pub txs: bool,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { threads: 1, many_inputs: 50, detail: Detail::Blocks }
+        Self { threads: 1, many_inputs: 50, txs: false }
     }
 }
 
@@ -118,11 +106,10 @@ fn count_block(
         Ok(whole) => whole,
         Err(damage) => return send(Item::Damage(damage)),
     };
-    if options.detail > Detail::Blocks {
-        let txids = if options.detail == Detail::TxIds { &txids[..] } else { &[] };
+    if options.txs {
         for start in (0..block.tx_count()).step_by(ROWS_PER_PIECE) {
             let end = block.tx_count().min(start + ROWS_PER_PIECE);
-            send(Item::Txs(tx_rows(&block, height, start..end, txids)))?;
+            send(Item::Txs(tx_rows(&block, height, start..end, &txids)))?;
         }
     }
     let encoding = set.params().encoding;

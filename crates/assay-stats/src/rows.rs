@@ -34,7 +34,7 @@ pub struct TxRow {
     pub height: u32,
     /// Its place in the block; 0 is the coinbase.
     pub index: u32,
-    /// Its txid; zeros where no identifiers were asked for.
+    /// Its txid.
     pub txid: Txid,
     /// Its version.
     pub version: i32,
@@ -54,8 +54,8 @@ pub struct TxRow {
     pub bytes: u32,
     /// Serialised bytes without witnesses.
     pub stripped_bytes: u32,
-    /// Sum of its outputs, satoshi; the largest number where it does not fit.
-    pub output_value: i64,
+    /// Sum of its outputs, satoshi.
+    pub output_value: i128,
 }
 
 impl TxRow {
@@ -111,7 +111,7 @@ pub(crate) fn block_row(
     BlockRow { height, hash, time, version, bits, place, counts }
 }
 
-/// Rows of the transactions in `range`; `txids` are of the whole block, or none.
+/// Rows of the transactions in `range`; `txids` are of the whole block.
 pub(crate) fn tx_rows(
     block: &Block,
     height: u32,
@@ -121,11 +121,10 @@ pub(crate) fn tx_rows(
     let row = |index: usize| {
         let tx = block.tx(index);
         let is_coinbase = index == 0;
-        let value: i128 = tx.outputs().map(|output| i128::from(output.value)).sum();
         TxRow {
             height,
             index: index as u32,
-            txid: txids.get(index).copied().unwrap_or_default(),
+            txid: txids[index],
             version: tx.version(),
             lock_time: tx.lock_time(),
             is_coinbase,
@@ -135,7 +134,7 @@ pub(crate) fn tx_rows(
             outputs: tx.output_count() as u32,
             bytes: tx.total_size() as u32,
             stripped_bytes: tx.stripped_size() as u32,
-            output_value: clamp(value),
+            output_value: tx.outputs().map(|output| i128::from(output.value)).sum(),
         }
     };
     range.map(row).collect()
@@ -146,9 +145,4 @@ fn segwit_inputs(tx: Tx<'_>) -> u32 {
         return 0;
     }
     (0..tx.input_count()).filter(|index| !tx.witness(*index).is_empty()).count() as u32
-}
-
-/// The nearest number that fits: amounts in files are unchecked.
-pub(crate) fn clamp(value: i128) -> i64 {
-    value.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }

@@ -50,7 +50,7 @@ pub(crate) use shard::{
     ShardArguments, ShardCommand, ShardExplainArguments, ShardInputs, ShardMergeArguments,
     ShardPlanArguments, ShardRunArguments,
 };
-pub(crate) use stats::{SqlArguments, StatsArguments};
+pub(crate) use stats::StatsArguments;
 pub(crate) use top::TopArguments;
 use values::{delivery, duration, scale};
 
@@ -335,7 +335,7 @@ pub(crate) enum PlanCommand {
     },
 }
 
-/// Forge chains; chain statistics and SQL.
+/// Forge chains; chain statistics.
 #[derive(Debug, Args)]
 pub(crate) struct ChainArguments {
     #[command(subcommand)]
@@ -347,7 +347,6 @@ pub(crate) enum ChainCommand {
     Forge(ForgeArguments),
     Scripts(ScriptsArguments),
     Stats(StatsArguments),
-    Sql(SqlArguments),
     Ledger(LedgerArguments),
     Serve(ServeChainArguments),
     /// Names of the built-in recipes.

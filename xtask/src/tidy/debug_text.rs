@@ -32,11 +32,6 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/assay-node/src/rpc/fuzzing.rs", "", "fuzz targets"),
     ("crates/assay-secp/src/batch/differential/mod.rs", "", "tests"),
     ("crates/assay-secp/src/lanes/small_groups.rs", "", "tests"),
-    (
-        "crates/assay-stats/src/parquet_files.rs",
-        "",
-        "what two files say about themselves, compared as text",
-    ),
     ("crates/assay-store/src/defect/points.rs", "{point:?}", "names in the environment of tests"),
     ("crates/assay/src/commands/crash.rs", "{point:?}", "the same names"),
     ("crates/assay/src/commands/block.rs", "{:?}", "the names of script flags"),

@@ -1,18 +1,13 @@
 //! Files that somebody has hurt: told with file and offset, and never a panic.
 
 use std::fs;
-use std::ops::ControlFlow;
-use std::sync::LazyLock;
 
-use assay_stats::{
-    BLOCKS_FILE, BlockSet, Detail, Heights, Item, ParquetWriter, ReadOptions, Source, TXS_FILE,
-    query, read,
-};
+use assay_stats::{BlockSet, ReadOptions};
 use proptest::prelude::*;
 
 use crate::support::{BITCOIN, frame, read_all};
 
-const OPTIONS: ReadOptions = ReadOptions { threads: 2, many_inputs: 50, detail: Detail::TxIds };
+const OPTIONS: ReadOptions = ReadOptions { threads: 2, many_inputs: 50, txs: true };
 
 /// The first blocks of a chain in one file, and where each raw block begins.
 fn some_blocks(count: usize) -> (Vec<u8>, Vec<usize>) {
@@ -55,8 +50,8 @@ fn a_changed_transaction_is_never_counted() {
     bytes[end - 1] ^= 1;
     let (_dir, set) = open(&bytes);
     let set = set.expect("a chain");
-    for detail in [Detail::Blocks, Detail::Txs, Detail::TxIds] {
-        let all = read_all(&set, &ReadOptions { detail, ..OPTIONS });
+    for txs in [false, true] {
+        let all = read_all(&set, &ReadOptions { txs, ..OPTIONS });
         let [damage] = &all.damage[..] else { panic!("{:?}", all.damage) };
         assert_eq!((damage.height, &damage.reason[..]), (2, "bad-txnmrklroot"), "{damage}");
         assert_eq!(all.blocks.iter().map(|row| row.height).collect::<Vec<_>>(), [1, 3]);
@@ -113,62 +108,6 @@ proptest! {
             prop_assert_eq!(all.blocks.len() + all.damage.len(), count);
             let txs: u64 = all.blocks.iter().map(|row| row.counts.txs).sum();
             prop_assert_eq!(all.txs.len() as u64, txs);
-        }
-    }
-}
-
-/// Both Parquet files of a few blocks.
-static TABLES: LazyLock<[(&str, Vec<u8>); 2]> = LazyLock::new(|| {
-    let dir = tempfile::tempdir().expect("a folder");
-    let set = BITCOIN.open(&BITCOIN.path());
-    let mut writer = ParquetWriter::create(dir.path(), "regtest", 50).expect("writable");
-    read(&set, Heights { first: 100, last: 106 }, &OPTIONS, &mut |item| {
-        match item {
-            Item::Txs(rows) => writer.txs(rows).expect("writable"),
-            Item::Block(row) => writer.block(&row).expect("writable"),
-            Item::Damage(damage) => panic!("{damage}"),
-        }
-        ControlFlow::Continue(())
-    });
-    writer.finish().expect("writable");
-    [BLOCKS_FILE, TXS_FILE].map(|name| (name, fs::read(dir.path().join(name)).expect("a file")))
-});
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
-    /// Rows or a refusal: files of other programs, or of a bad disk.
-    #[test]
-    fn parquet_files_that_are_hurt_are_read_or_refused(
-        number in 0..2usize,
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
-        // The footer, where there is most to misread, is hit as often as all the rest.
-        is_footer in any::<bool>(),
-        cut in prop::option::of(any::<prop::sample::Index>()),
-    ) {
-        let dir = tempfile::tempdir().expect("a folder");
-        for (index, (name, bytes)) in TABLES.iter().enumerate() {
-            let mut bytes = bytes.clone();
-            if index == number {
-                let footer = u32::from_le_bytes(
-                    bytes[bytes.len() - 8..][..4].try_into().expect("four bytes"),
-                ) as usize + 8;
-                let start = if is_footer { bytes.len() - footer } else { 0 };
-                for (place, value) in &changes {
-                    let place = start + place.index(bytes.len() - start);
-                    bytes[place] = *value;
-                }
-                if let Some(cut) = cut.filter(|_| !is_footer) {
-                    bytes.truncate(cut.index(bytes.len()));
-                }
-            }
-            fs::write(dir.path().join(name), bytes).expect("a file");
-        }
-        for sql in ["SELECT * FROM blocks", "SELECT * FROM txs"] {
-            // Whatever comes, it comes back.
-            let _ = query(sql, Source::Parquet(dir.path()), &mut |_| (), &mut |_| (), &mut |_| {
-                ControlFlow::Continue(())
-            });
         }
     }
 }

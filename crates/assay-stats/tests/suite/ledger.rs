@@ -3,8 +3,8 @@
 use std::fs;
 
 use assay_stats::{
-    BlockRow, BlockSet, Detail, Heights, Item, OpenError, OutputKind, Ranges, ReadOptions,
-    detect_chain, read,
+    BlockRow, BlockSet, Heights, Item, OpenError, OutputKind, Ranges, ReadOptions, detect_chain,
+    read,
 };
 use assay_store::XorKey;
 use assay_wire::{Block, Encoding};
@@ -36,8 +36,8 @@ fn every_block_equals_the_ledger_with_any_number_of_threads() {
         let set = forged.open(&forged.path());
         assert_eq!(set.heights(), Heights { first: 1, last: forged.ledger.tip.height });
         assert_eq!(set.tip().to_string(), forged.ledger.tip.hash);
-        for (threads, detail) in [(1, Detail::Blocks), (3, Detail::TxIds), (64, Detail::Txs)] {
-            let options = ReadOptions { threads, detail, ..ReadOptions::default() };
+        for (threads, txs) in [(1, false), (3, true), (64, true)] {
+            let options = ReadOptions { threads, txs, ..ReadOptions::default() };
             let all = read_all(&set, &options);
             assert!(all.damage.is_empty());
             check(forged, &all.blocks);
@@ -48,8 +48,7 @@ fn every_block_equals_the_ledger_with_any_number_of_threads() {
                 (total.txs, total.inputs, total.outputs, total.bytes),
                 (tip.txs, tip.inputs, tip.outputs, tip.bytes)
             );
-            let txs = if detail == Detail::Blocks { 0 } else { tip.txs as usize };
-            assert_eq!(all.txs.len(), txs);
+            assert_eq!(all.txs.len() as u64, if txs { tip.txs } else { 0 });
         }
     }
 }
@@ -59,7 +58,7 @@ fn every_block_equals_the_ledger_with_any_number_of_threads() {
 fn witnesses_kinds_and_many_inputs_equal_a_plain_count() {
     for forged in all() {
         let encoding = forged.params().encoding;
-        let options = ReadOptions { threads: 2, many_inputs: 1, detail: Detail::TxIds };
+        let options = ReadOptions { threads: 2, many_inputs: 1, txs: true };
         let all = read_all(&forged.open(&forged.path()), &options);
         let mut rows = all.txs.iter();
         for (raw, row) in forged.blocks.iter().zip(&all.blocks) {
@@ -108,7 +107,7 @@ fn witnesses_kinds_and_many_inputs_equal_a_plain_count() {
 #[test]
 fn shares_and_many_inputs_are_what_a_recipe_says() {
     const MANY: u32 = 500;
-    let options = ReadOptions { threads: 2, many_inputs: MANY, detail: Detail::Blocks };
+    let options = ReadOptions { threads: 2, many_inputs: MANY, txs: false };
     let all = read_all(&SIGHASH.open(&SIGHASH.path()), &options);
     let mut widths = 0;
     for (row, line) in all.blocks.iter().zip(&SIGHASH.ledger.blocks) {

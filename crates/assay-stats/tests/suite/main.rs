@@ -1,6 +1,5 @@
-//! Counts, files and answers against the ledgers of forged chains.
+//! Counts against the ledgers of forged chains.
 
 mod damage;
 mod ledger;
 mod support;
-mod tables;

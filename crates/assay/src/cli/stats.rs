@@ -1,4 +1,4 @@
-//! Flags of `assay chain stats` and `assay chain sql`.
+//! Flags of `assay chain stats`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use assay_stats::Heights;
 use clap::Args;
 
-/// Chain statistics from block files: counts per range of heights, also as Parquet.
+/// Chain statistics from block files: counts per range of heights, also as CSV tables.
 ///
 /// Reads Bitcoin Core's `blocks` folder, a forged chain or our own data folder, plain or obfuscated
 /// (xor.dat), blocks in any order, on the branch with the most work; a pruned folder too. Counts
@@ -25,8 +25,8 @@ pub(crate) struct StatsArguments {
     /// the ledger or the files].
     #[arg(long, value_name = "NAME")]
     pub(crate) chain: Option<String>,
-    /// Count these heights alone, both included, as far as the files have them; Parquet files of
-    /// ranges are one chain for `assay chain sql` [default: the whole chain].
+    /// Count these heights alone, both included, as far as the files have them [default: the whole
+    /// chain].
     #[arg(long, value_name = "A..B", value_parser = heights)]
     pub(crate) heights: Option<Heights>,
     /// Heights in a range; 1 gives single blocks [default: about a hundred ranges].
@@ -39,11 +39,10 @@ pub(crate) struct StatsArguments {
     /// blocks, if it has one].
     #[arg(long, value_name = "LEDGER")]
     pub(crate) check: Option<PathBuf>,
-    /// Write blocks.parquet and txs.parquet, a row for each block and each transaction, into this
-    /// folder. Txids are computed and checked against merkle roots then. Needs a build with
-    /// `--features tables`.
+    /// Write blocks.csv and transactions.csv, a row for each block and each transaction, into this
+    /// folder.
     #[arg(long, value_name = "DIR")]
-    pub(crate) parquet: Option<PathBuf>,
+    pub(crate) tables: Option<PathBuf>,
     /// Read the same counts from a node by JSON-RPC too (`getblock HASH 2`), compare them, and
     /// print both rates.
     #[arg(long, value_name = "HOST:PORT", requires = "cookie")]
@@ -69,46 +68,6 @@ pub(crate) struct StatsArguments {
     /// Write a page with charts and tables.
     #[arg(long, value_name = "FILE.html")]
     pub(crate) plot: Option<PathBuf>,
-}
-
-/// Query a chain in SQL. Needs a build with `--features tables`.
-///
-/// The tables `blocks`, `txs` and `outputs_by_type` come from block files or from Parquet files
-/// that `assay chain stats --parquet` wrote; only the columns that the query names are read. The
-/// language is `SQLite`'s; large tables spill to a temporary file. Example: SELECT segwit, COUNT(*)
-/// FROM txs WHERE inputs > 50 GROUP BY segwit.
-#[derive(Debug, Args)]
-pub(crate) struct SqlArguments {
-    /// One query: SELECT … or WITH ….
-    #[arg(required_unless_present = "tables")]
-    pub(crate) sql: Option<String>,
-    /// Directory with blk*.dat in it or in its `blocks`, or one file of blocks. Nothing in it is
-    /// changed.
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["parquet", "tables"], conflicts_with = "parquet")]
-    pub(crate) blocks: Option<PathBuf>,
-    /// Folder with blocks.parquet and txs.parquet, or with folders that each have those of a range
-    /// of heights, as `assay-cluster stats` leaves them.
-    #[arg(long, value_name = "DIR")]
-    pub(crate) parquet: Option<PathBuf>,
-    /// With --blocks: chain, which is main, test (or testnet3), testnet4, signet, regtest or
-    /// bch-regtest [default: that of the ledger or the files].
-    #[arg(long, value_name = "NAME", conflicts_with = "parquet")]
-    pub(crate) chain: Option<String>,
-    /// With --blocks: a transaction has many inputs when it has more than this.
-    #[arg(long, value_name = "N", default_value_t = 50, conflicts_with = "parquet")]
-    pub(crate) many: u32,
-    /// With --blocks: threads that read; 0 takes one for each core.
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "parquet")]
-    pub(crate) threads: usize,
-    /// Print the tables and their columns.
-    #[arg(long, conflicts_with_all = ["sql", "blocks", "parquet"])]
-    pub(crate) tables: bool,
-    /// Print CSV.
-    #[arg(long, conflicts_with = "json")]
-    pub(crate) csv: bool,
-    /// Print JSON: a list of rows, each a list of values, after the list of columns.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Reads `A..B`.

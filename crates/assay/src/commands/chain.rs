@@ -6,9 +6,9 @@ mod ledger;
 mod rpc;
 mod serve;
 mod source;
-mod sql;
 mod stats;
 mod stats_page;
+mod tables;
 
 pub(super) use ledger::make as write_ledger;
 use std::fmt::Write as _;
@@ -33,7 +33,6 @@ pub(crate) fn run(arguments: ChainArguments) -> anyhow::Result<Outcome> {
         ChainCommand::Forge(arguments) => run_forge(&arguments)?,
         ChainCommand::Scripts(arguments) => run_scripts(&arguments)?,
         ChainCommand::Stats(arguments) => return stats::run(&arguments),
-        ChainCommand::Sql(arguments) => return sql::run(&arguments),
         ChainCommand::Ledger(arguments) => ledger::run(&arguments)?,
         ChainCommand::Serve(arguments) => serve::run(&arguments)?,
         ChainCommand::Recipes { json: true } => {

@@ -13,7 +13,7 @@ use assay_engine::{
 };
 use assay_hash::sha256d;
 use assay_node::BlockArchive as _;
-use assay_stats::{BlockSet, Detail, Heights, Item, ReadOptions, read};
+use assay_stats::{BlockSet, Heights, Item, ReadOptions, read};
 use assay_testkit::chain::{coinbase_with, mined_block_bytes};
 use assay_wire::{Block, BlockHash, Encoding, Header, Transaction};
 
@@ -455,7 +455,7 @@ fn imported(blocks: &Path, is_own: bool) -> Outcome {
 fn counted(blocks: &Path) -> Outcome {
     let set = BlockSet::open(blocks, params(), 2, &|_, _| ()).map_err(|error| error.to_string())?;
     let mut seen = Seen::default();
-    let options = ReadOptions { threads: 2, detail: Detail::Blocks, ..ReadOptions::default() };
+    let options = ReadOptions { threads: 2, ..ReadOptions::default() };
     read(&set, Heights { first: 1, last: u32::MAX }, &options, &mut |item| {
         match item {
             Item::Block(row) => seen.hashes.push(row.hash),

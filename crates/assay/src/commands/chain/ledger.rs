@@ -12,8 +12,8 @@ use assay_engine::ChainParams;
 use assay_forge::ledger::{LEDGER, LEDGER_PART, Line};
 use assay_forge::{BlockLine, ChainLine, FilesLine, Ledger, Phase, RangeLine, TipLine};
 use assay_stats::{
-    BlockRow, BlockSet, Detail, Heights, Item, OpenError, OutputKind, ReadOptions, TxRow,
-    detect_chain, listing_sha256, read,
+    BlockRow, BlockSet, Heights, Item, OpenError, OutputKind, ReadOptions, TxRow, detect_chain,
+    listing_sha256, read,
 };
 use serde::Serialize;
 
@@ -195,7 +195,7 @@ fn write(
         Bar::new("reading blocks [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}");
     let (bytes, mut damage) = (set.bytes(heights), None);
     let mut counter = Counter::new(heights.last);
-    let options = ReadOptions { threads, many_inputs: MANY_INPUTS, detail: Detail::TxIds };
+    let options = ReadOptions { threads, many_inputs: MANY_INPUTS, txs: true };
     read(set, heights, &options, &mut |item| match item {
         Item::Txs(rows) => {
             counter.txs(&rows);

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use assay_forge::Ledger;
-use assay_stats::{BlockSet, HAS_TABLES, InvalidBlock, WITHOUT_TABLES, detect_chain};
+use assay_stats::{BlockSet, InvalidBlock, detect_chain};
 
 use crate::bar::Bar;
 use crate::output;
@@ -14,12 +14,6 @@ const PLACES_SHOWN: usize = 5;
 
 /// Name of a ledger in its folder.
 const LEDGER: &str = assay_forge::ledger::LEDGER;
-
-/// Fails before anything is read where this build cannot write or query tables.
-pub(super) fn need_tables() -> anyhow::Result<()> {
-    ensure!(HAS_TABLES, WITHOUT_TABLES);
-    Ok(())
-}
 
 /// The ledger of a forged chain, when the folder has one or the user names it.
 pub(super) fn ledger(blocks: &Path, named: Option<&Path>) -> anyhow::Result<Option<Ledger>> {

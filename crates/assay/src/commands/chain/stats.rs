@@ -7,12 +7,12 @@ use anyhow::bail;
 use assay_forge::{BlockLine, Ledger};
 use assay_report::atomic_file;
 use assay_stats::{
-    BlockRow, BlockSet, Counts, Detail, Heights, InvalidBlock, Item, ParquetWriter, RangeRow,
-    Ranges, ReadOptions, read,
+    BlockRow, BlockSet, Counts, Heights, InvalidBlock, Item, RangeRow, Ranges, ReadOptions, read,
 };
 use serde::Serialize;
 
 use super::rpc::{self, RpcFigures};
+use super::tables::TablesWriter;
 use super::{source, stats_page};
 use crate::Outcome;
 use crate::bar::Bar;
@@ -98,9 +98,6 @@ pub(crate) fn run(arguments: &StatsArguments) -> anyhow::Result<Outcome> {
         && !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"))
     {
         bail!("--plot {}: name a file that ends in .html", path.display());
-    }
-    if arguments.parquet.is_some() {
-        source::need_tables()?;
     }
     let ledger = source::ledger(&arguments.blocks, arguments.check.as_deref())?;
     let threads = source::threads(arguments.threads);
@@ -213,12 +210,9 @@ fn count(
     ledger: Option<&Ledger>,
     threads: usize,
 ) -> anyhow::Result<Counted> {
-    let detail = if arguments.parquet.is_some() { Detail::TxIds } else { Detail::Blocks };
-    let options = ReadOptions { threads, many_inputs: arguments.many, detail };
-    let mut writer = match &arguments.parquet {
-        Some(dir) => Some(ParquetWriter::create(dir, set.params().name, arguments.many)?),
-        None => None,
-    };
+    let txs = arguments.tables.is_some();
+    let options = ReadOptions { threads, many_inputs: arguments.many, txs };
+    let mut writer = arguments.tables.as_deref().map(TablesWriter::create).transpose()?;
     let (bar, bytes) = (
         Bar::new("counting [{bar:25}] {bytes}/{total_bytes}  {bytes_per_sec}  ETA {eta}"),
         set.bytes(heights),
@@ -234,7 +228,7 @@ fn count(
     let mut failed = None;
     read(set, heights, &options, &mut |item| {
         let written = match item {
-            Item::Txs(rows) => writer.as_mut().map_or(Ok(()), |writer| writer.txs(rows)),
+            Item::Txs(rows) => writer.as_mut().map_or(Ok(()), |writer| writer.txs(&rows)),
             Item::Block(row) => {
                 counted.ranges.add(&row);
                 bar.set(counted.ranges.total().bytes, bytes);
@@ -263,9 +257,9 @@ fn count(
     if let Some(error) = failed {
         return Err(error.into());
     }
-    if let (Some(writer), Some(dir)) = (writer, &arguments.parquet) {
+    if let (Some(writer), Some(dir)) = (writer, &arguments.tables) {
         let bytes = writer.finish()?;
-        output::complain(&format!("parquet: {}, {:.1} MB", dir.display(), bytes as f64 / 1e6));
+        output::complain(&format!("tables: {}, {:.1} MB", dir.display(), bytes as f64 / 1e6));
     }
     let is_whole = arguments.heights.is_none();
     counted.check = checker.map(|checker| checker.end(counted.ranges.total(), is_whole));

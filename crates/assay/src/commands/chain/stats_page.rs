@@ -8,6 +8,7 @@ use assay_report::{Line, LineChart, Look, Page, Section, Table};
 use assay_stats::{Counts, OutputKind, RangeRow};
 
 use super::stats::Report;
+use super::tables::{add_count_names, add_counts};
 
 /// The report as plain text.
 pub(super) fn text(report: &Report) -> String {
@@ -52,42 +53,16 @@ pub(super) fn page(report: &Report) -> Page {
 
 /// A row for each range.
 pub(super) fn csv(report: &Report) -> String {
-    let mut out = String::from(
-        "first_height,last_height,blocks,bytes,stripped_bytes,weight,txs,inputs,outputs,segwit_txs,segwit_tx_share,\
-         segwit_inputs,segwit_input_share,many_input_segwit_txs,many_input_legacy_txs,largest_tx_inputs,output_value,coinbase_value",
-    );
-    for kind in OutputKind::ALL {
-        // Writing to a string cannot fail.
-        let _ = write!(out, ",outputs_{0},value_{0}", kind.name());
-    }
-    out.push('\n');
+    let mut out = String::from("first_height,last_height,blocks");
+    add_count_names(&mut out);
+    out.push_str(",segwit_tx_share,segwit_input_share\n");
+    let share = |share: Option<f64>| share.map_or_else(String::new, |share| format!("{share:.6}"));
     for RangeRow { first, last, counts } in &report.ranges {
-        let share =
-            |share: Option<f64>| share.map_or_else(String::new, |share| format!("{share:.6}"));
-        let _ = write!(
-            out,
-            "{first},{last},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            counts.blocks,
-            counts.bytes,
-            counts.stripped_bytes,
-            counts.weight,
-            counts.txs,
-            counts.inputs,
-            counts.outputs,
-            counts.segwit_txs,
-            share(counts.segwit_tx_share()),
-            counts.segwit_inputs,
-            share(counts.segwit_input_share()),
-            counts.many_input_segwit_txs,
-            counts.many_input_legacy_txs,
-            counts.largest_tx_inputs,
-            counts.output_value,
-            counts.coinbase_value,
-        );
-        for count in &counts.by_kind {
-            let _ = write!(out, ",{},{}", count.outputs, count.value);
-        }
-        out.push('\n');
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{first},{last},{}", counts.blocks);
+        add_counts(counts, &mut out);
+        let (txs, inputs) = (counts.segwit_tx_share(), counts.segwit_input_share());
+        let _ = writeln!(out, ",{},{}", share(txs), share(inputs));
     }
     out
 }
