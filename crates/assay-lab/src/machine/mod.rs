@@ -83,8 +83,11 @@ pub fn utc_now() -> String {
     clock::iso8601(clock::unix_ms())
 }
 
-fn line_of(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+/// The first line of a file; nothing where it cannot be read or is empty.
+pub(crate) fn line_of(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.lines().next()?.trim();
+    (!line.is_empty()).then(|| line.to_owned())
 }
 
 fn os_name() -> Option<String> {
@@ -127,24 +130,27 @@ fn cpu_features(cpuinfo: &str) -> Vec<String> {
     FEATURES.into_iter().filter(|name| flags.contains(name)).map(str::to_owned).collect()
 }
 
-fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
+/// Bytes that a line of `/proc/meminfo` has in KiB.
+pub(crate) fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
     let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// The type of the filesystem that holds `path`: the longest mount point that is a prefix of it.
+/// The type of the filesystem that holds `path`.
 fn filesystem_of(path: &Path) -> Option<String> {
     let path = path.canonicalize().ok()?;
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
-    mounts
-        .lines()
-        .filter_map(|line| {
-            let mut fields = line.split(' ');
-            let (_, mount, kind) = (fields.next()?, fields.next()?, fields.next()?);
-            path.starts_with(mount).then_some((mount.len(), kind))
-        })
-        .max_by_key(|(length, _)| *length)
-        .map(|(_, kind)| kind.to_owned())
+    mount_of(&mounts, &path).map(|[.., kind]| kind.to_owned())
+}
+
+/// The line of `/proc/mounts` with the longest mount point above `path`: source, mount point, type.
+pub(crate) fn mount_of<'a>(mounts: &'a str, path: &Path) -> Option<[&'a str; 3]> {
+    let lines = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ');
+        let found = [fields.next()?, fields.next()?, fields.next()?];
+        path.starts_with(found[1]).then_some(found)
+    });
+    lines.max_by_key(|fields| fields[1].len())
 }
 
 #[cfg(test)]
@@ -163,5 +169,14 @@ mod tests {
         assert_eq!(cpu_field(cpuinfo, "Model"), None);
         assert_eq!(kib_field("MemTotal:       24 kB\n", "MemTotal"), Some(24 * 1024));
         assert_eq!(kib_field("MemTotal:       24 kB\n", "SwapTotal"), None);
+    }
+
+    #[test]
+    fn mounts() {
+        let mounts = "overlay / overlay rw 0 0\n/dev/vda1 /data ext4 rw,noatime 0 0\n";
+        let of = |path: &str| mount_of(mounts, Path::new(path));
+        assert_eq!(of("/data/x"), Some(["/dev/vda1", "/data", "ext4"]));
+        assert_eq!(of("/database"), Some(["overlay", "/", "overlay"]));
+        assert_eq!(mount_of("", Path::new("/")), None);
     }
 }

@@ -1,26 +1,24 @@
-//! `assay machine`: what this machine is, how steady its figures are, and what would make them steadier.
+//! `assay machine`: description of this machine, speed of its disk, and its noise.
 
-mod advice;
 mod disk;
 mod effort;
 mod noise;
 mod system;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use self::effort::Steps;
 use crate::machine::{self, Machine};
 
-pub use self::advice::Advice;
 pub use self::disk::{DiskError, DiskSpeed};
 pub use self::effort::Effort;
 pub use self::noise::Noise;
 pub use self::system::{Cache, DiskInfo, System};
 
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 
 /// What to look at.
 #[derive(Debug, Clone)]
@@ -73,8 +71,6 @@ pub struct Survey {
     pub noise_all_cores: Noise,
     /// What a signature takes with each backend, the fastest first.
     pub signature_backends: Vec<BackendSpeed>,
-    /// What to change for steadier figures, what matters most first.
-    pub advice: Vec<Advice>,
 }
 
 /// Surveys this machine, and reports the share that is done to `progress`.
@@ -85,7 +81,7 @@ pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Surve
     let disk = DiskInfo::read(&options.dir);
     let measured = disk::measure(&options.dir, &limits, &mut steps);
     let (noise, noise_all_cores) = noise::measure(&limits.noise, &mut steps);
-    let mut survey = Survey {
+    Survey {
         schema: SCHEMA,
         kind: "machine",
         created: machine::utc_now(),
@@ -99,21 +95,11 @@ pub fn survey(options: &SurveyOptions, progress: &(dyn Fn(f64) + Sync)) -> Surve
         noise,
         noise_all_cores,
         signature_backends: options.backends.clone(),
-        advice: Vec::new(),
-    };
-    survey.advice = advice::of(&survey);
-    survey
+    }
 }
 
 /// An error with its cause.
 fn story(error: &DiskError) -> String {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     format!("{error}{}", cause.unwrap_or_default())
-}
-
-/// The first line of a file; nothing where it cannot be read or is empty.
-fn line_of(path: impl AsRef<Path>) -> Option<String> {
-    let text = std::fs::read_to_string(path).ok()?;
-    let line = text.lines().next()?.trim();
-    (!line.is_empty()).then(|| line.to_owned())
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::line_of;
+use crate::machine::{kib_field, line_of, mount_of};
 
 const CPU: &str = "/sys/devices/system/cpu";
 
@@ -23,8 +23,6 @@ pub struct System {
     pub smt: Option<bool>,
     /// Caches that the first processor sees.
     pub caches: Vec<Cache>,
-    /// Instruction sets that matter here.
-    pub features: Vec<String>,
     /// Lowest frequency.
     pub mhz_min: Option<u64>,
     /// Highest frequency.
@@ -51,14 +49,10 @@ pub struct System {
     pub load_1m: Option<f64>,
     /// Share of processor time that the host gave to others, since the start.
     pub steal_share: Option<f64>,
-    /// Whether addresses are drawn at random.
-    pub randomize_va_space: Option<u64>,
     /// How much the system keeps from whoever wants to count.
     pub perf_event_paranoid: Option<i64>,
     /// Source of the clock.
     pub clock_source: Option<String>,
-    /// How eagerly memory is swapped out.
-    pub swappiness: Option<u64>,
 }
 
 /// A cache.
@@ -91,7 +85,6 @@ impl System {
             processors,
             smt: line_of(format!("{CPU}/smt/active")).map(|text| text == "1"),
             caches: caches(Path::new(CPU)),
-            features: features(&cpuinfo),
             mhz_min: mhz("cpuinfo_min_freq"),
             mhz_max: mhz("cpuinfo_max_freq"),
             frequency_driver: line_of(format!("{CPU}/cpu0/cpufreq/scaling_driver")),
@@ -106,19 +99,13 @@ impl System {
             numa_nodes: numa_nodes(),
             load_1m: line_of("/proc/loadavg").and_then(|text| first_number(&text)),
             steal_share: line_of("/proc/stat").and_then(|text| steal_share(&text)),
-            randomize_va_space: number("/proc/sys/kernel/randomize_va_space"),
             perf_event_paranoid: line_of("/proc/sys/kernel/perf_event_paranoid")
                 .and_then(|text| text.parse().ok()),
             clock_source: line_of(
                 "/sys/devices/system/clocksource/clocksource0/current_clocksource",
             ),
-            swappiness: number("/proc/sys/vm/swappiness"),
         }
     }
-}
-
-fn number(path: &str) -> Option<u64> {
-    line_of(path)?.parse().ok()
 }
 
 fn first_number(text: &str) -> Option<f64> {
@@ -144,28 +131,6 @@ fn topology(cpuinfo: &str) -> (Option<usize>, Option<usize>, Option<usize>) {
     }
     let some = |count: usize| (count > 0).then_some(count);
     (some(packages.len()), some(cores.len()), some(processors))
-}
-
-/// Of the long list, what kernels of this project are made for.
-fn features(cpuinfo: &str) -> Vec<String> {
-    const KNOWN: [&str; 10] = [
-        "sse4_1",
-        "avx2",
-        "sha_ni",
-        "bmi2",
-        "adx",
-        "avx512f",
-        "avx512ifma",
-        "asimd",
-        "sha2",
-        "sve",
-    ];
-    let list = cpuinfo.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        ["flags", "Features"].contains(&key.trim()).then_some(value)
-    });
-    let words: BTreeSet<&str> = list.unwrap_or_default().split_ascii_whitespace().collect();
-    KNOWN.iter().filter(|name| words.contains(**name)).map(|name| (*name).to_owned()).collect()
 }
 
 fn caches(cpu: &Path) -> Vec<Cache> {
@@ -245,11 +210,6 @@ fn steal_share(line: &str) -> Option<f64> {
     (ticks.len() == 8 && all > 0.0).then(|| ticks[7] / all)
 }
 
-fn kib_field(meminfo: &str, name: &str) -> Option<u64> {
-    let rest = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
-}
-
 /// The disk under a folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct DiskInfo {
@@ -259,10 +219,6 @@ pub struct DiskInfo {
     pub source: Option<String>,
     /// Where.
     pub mount: Option<String>,
-    /// Type of the filesystem.
-    pub filesystem: Option<String>,
-    /// Options of the mount.
-    pub options: Option<String>,
     /// Name of the block device.
     pub device: Option<String>,
     /// Its model.
@@ -291,9 +247,7 @@ impl DiskInfo {
         Self {
             folder: path.display().to_string(),
             source: found.map(|[source, ..]| source.to_owned()),
-            mount: found.map(|[_, mount, ..]| mount.to_owned()),
-            filesystem: found.map(|[_, _, kind, _]| kind.to_owned()),
-            options: found.map(|[.., options]| options.to_owned()),
+            mount: found.map(|[_, mount, _]| mount.to_owned()),
             model: device
                 .as_ref()
                 .and_then(|name| line_of(format!("/sys/block/{name}/device/model"))),
@@ -302,16 +256,6 @@ impl DiskInfo {
             device,
         }
     }
-}
-
-/// The line with the longest mount point above `path`: source, mount point, type, options.
-fn mount_of<'a>(mounts: &'a str, path: &Path) -> Option<[&'a str; 4]> {
-    let lines = mounts.lines().filter_map(|line| {
-        let mut fields = line.split(' ');
-        let found = [fields.next()?, fields.next()?, fields.next()?, fields.next()?];
-        path.starts_with(found[1]).then_some(found)
-    });
-    lines.max_by_key(|fields| fields[1].len())
 }
 
 /// The whole disk that a partition belongs to.
@@ -331,12 +275,11 @@ mod tests {
 
     #[test]
     fn files_of_proc_and_sys() {
-        let cpuinfo = "processor : 0\nphysical id : 0\ncore id : 0\nflags : fpu avx2 sha_ni\n\n\
+        let cpuinfo = "processor : 0\nphysical id : 0\ncore id : 0\n\n\
                        processor : 1\nphysical id : 0\ncore id : 0\n\n\
                        processor : 2\nphysical id : 1\ncore id : 0\n";
         assert_eq!(topology(cpuinfo), (Some(2), Some(2), Some(3)));
         assert_eq!(topology(""), (None, None, None));
-        assert_eq!(features(cpuinfo), ["avx2", "sha_ni"]);
         assert_eq!(
             [size("32K"), size("8M"), size("12"), size("1T"), size("")].map(|x| x.unwrap_or(0)),
             [32 << 10, 8 << 20, 12, 0, 0]
@@ -348,15 +291,6 @@ mod tests {
     }
 
     #[test]
-    fn mounts() {
-        let mounts = "overlay / overlay rw 0 0\n/dev/vda1 /data ext4 rw,noatime 0 0\n";
-        let of = |path: &str| mount_of(mounts, Path::new(path));
-        assert_eq!(of("/data/x"), Some(["/dev/vda1", "/data", "ext4", "rw,noatime"]));
-        assert_eq!(of("/database"), Some(["overlay", "/", "overlay", "rw"]));
-        assert_eq!(mount_of("", Path::new("/")), None);
-    }
-
-    #[test]
     fn this_machine_says_something() {
         if !Path::new("/proc/cpuinfo").exists() {
             eprintln!("skipped: no /proc");
@@ -364,6 +298,6 @@ mod tests {
         }
         let system = System::read();
         assert!(system.processors.is_some() && system.memory_available_bytes.is_some());
-        assert!(DiskInfo::read(Path::new(".")).filesystem.is_some());
+        assert!(DiskInfo::read(Path::new(".")).mount.is_some());
     }
 }

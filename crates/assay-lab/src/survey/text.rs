@@ -1,7 +1,5 @@
 //! A survey for people.
 
-use std::fmt::Write as _;
-
 use assay_report::Table;
 
 use super::{Effort, Noise, Survey};
@@ -22,18 +20,6 @@ impl Survey {
         self.noise_table().text(&mut out);
         out.push('\n');
         self.backend_table().text(&mut out);
-        out.push('\n');
-        if self.advice.is_empty() {
-            out.push_str("Nothing to change for steadier figures.\n");
-        } else {
-            out.push_str("For steadier figures (nothing was changed):\n");
-        }
-        for advice in &self.advice {
-            let _ = writeln!(out, "  {}: {}", advice.what, advice.why);
-            if let Some(command) = &advice.command {
-                let _ = writeln!(out, "      $ {command}");
-            }
-        }
         out
     }
 
@@ -79,7 +65,6 @@ impl Survey {
             let name = format!("L{} {}", cache.level, cache.kind.to_ascii_lowercase());
             row(&name, Some(format!("{}, processors {}", kib(cache.bytes), cache.shared_by)));
         }
-        row("Instructions", Some(system.features.join(" ")).filter(|text| !text.is_empty()));
         let mhz = system.mhz_min.zip(system.mhz_max);
         row("Frequency", mhz.map(|(low, high)| format!("{low} to {high} MHz")));
         row("Frequency driver", system.frequency_driver.clone());
@@ -139,7 +124,6 @@ impl Survey {
             "Mounted",
             disk.source.clone().zip(disk.mount.clone()).map(|(from, on)| format!("{from} on {on}")),
         );
-        row("Filesystem", disk.filesystem.clone());
         row("Device", disk.device.clone());
         row("Model", disk.model.clone());
         row(
@@ -207,58 +191,37 @@ fn micros(median: f64, max: f64, samples: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Advice, BackendSpeed, DiskInfo, System, advice};
+    use super::super::{BackendSpeed, DiskInfo, System};
     use super::*;
     use crate::machine::Machine;
 
     #[test]
-    fn what_is_told_and_what_is_advised() {
-        let mut survey = Survey {
-            schema: 1,
+    fn text_of_a_survey() {
+        let survey = Survey {
+            schema: 2,
             kind: "machine",
             created: String::new(),
             effort: Effort::Default,
-            machine: Machine {
-                governor: Some("powersave".to_owned()),
-                swap_bytes: Some(1 << 30),
-                transparent_huge_pages: Some("[always] madvise never".to_owned()),
-                ..Machine::default()
-            },
-            system: System { turbo: Some(true), load_1m: Some(3.0), ..System::default() },
+            machine: Machine::default(),
+            system: System { turbo: Some(true), ..System::default() },
             counters_missing: Some("not permitted".to_owned()),
             disk: DiskInfo::default(),
             disk_speed: None,
             disk_fault: Some("no room".to_owned()),
-            noise: Noise { repeats: 61, median_ms: 50.0, err_percent: 4.0, ..Noise::default() },
-            noise_all_cores: Noise { repeats: 100, median_ms: 80.0, ..Noise::default() },
+            noise: Noise { repeats: 61, ..Noise::default() },
+            noise_all_cores: Noise { repeats: 100, ..Noise::default() },
             signature_backends: vec![
                 BackendSpeed { name: "avx2", is_used: true, ns_per_signature: Some(16_000.0) },
                 BackendSpeed { name: "libsecp256k1", is_used: false, ns_per_signature: Some(4e4) },
                 BackendSpeed { name: "ifma", is_used: false, ns_per_signature: None },
             ],
-            advice: Vec::new(),
         };
-        survey.advice = advice::of(&survey);
-        let has = |what: &str| survey.advice.iter().any(|advice: &Advice| advice.what == what);
-        for what in [
-            "load",
-            "noise",
-            "shared cores",
-            "governor",
-            "turbo",
-            "swap",
-            "huge pages",
-            "disk",
-            "counters",
-        ] {
-            assert!(has(what), "{what}");
-        }
         let text = survey.text();
         let shortened = "Shortened (default effort; --thorough takes all samples): \
                          repeats on one core 61 of 100.\n";
         assert!(text.starts_with(shortened), "{text}");
         assert!(text.contains("avx2 (used)") && text.contains("2.50"), "{text}");
-        assert!(text.contains("$ sudo swapoff --all") && text.contains("no room"), "{text}");
+        assert!(text.contains("not permitted") && text.contains("no room"), "{text}");
         assert_eq!([kib(0), kib(32 << 10), kib(3 << 30)], ["none", "32 KiB", "3.0 GiB"]);
     }
 }

@@ -117,13 +117,12 @@ pub(crate) struct PublishArguments {
     pub(crate) json: bool,
 }
 
-/// Describe this machine, measure its noise, and suggest what would reduce it.
+/// Describe this machine and measure its noise.
 ///
-/// Prints processor, memory and disk, the noise of a fixed piece of work, a table of the signature
-/// backends with their speed on all cores (`ASSAY_BACKEND` overrides the choice), and commands that
-/// would make figures steadier; changes nothing. Takes about 15 seconds and writes a file of up to
-/// 256 MiB to the folder, which it removes. Probes that took fewer samples than with --thorough are
-/// listed.
+/// Prints processor, memory and disk, the noise of a fixed piece of work, and a table of the
+/// signature backends with their speed on all cores (`ASSAY_BACKEND` overrides the choice). Takes
+/// about 15 seconds and writes a file of up to 256 MiB to the folder, which it removes. Probes that
+/// took fewer samples than with --thorough are listed.
 #[derive(Debug, Args)]
 pub(crate) struct MachineArguments {
     /// Folder whose disk is measured.
