@@ -3,9 +3,7 @@
 
 #![no_main]
 
-use assay_consensus::script::{
-    Evaluation, Flags, Interpreter, NAMED_RULES, RuleSet, ScriptError, TxContext,
-};
+use assay_consensus::script::{Flags, Interpreter, NAMED_RULES, RuleSet, TxContext};
 use assay_consensus::sigops::{count_sigops, input_sigop_cost};
 use assay_fuzz::{FirstByte, Input};
 use assay_wire::encode::{compact_size, var_bytes};
@@ -75,8 +73,6 @@ fuzz_target!(|data: &[u8]| {
         verify_under(known.name);
     }
 
-    restored(&context, script_pubkey, &witness);
-
     let cash = from_bits(bits) | Flags::BCH;
     let verdict = verify(cash.without(Flags::WITNESS | Flags::TAPROOT));
     assert!(verdict.is_err() || verdict.is_ok_and(|stats| stats.sig_checks < 30_000));
@@ -86,28 +82,6 @@ fuzz_target!(|data: &[u8]| {
     assert!(cost(Flags::NONE) <= cost(Flags::P2SH));
     assert!(cost(Flags::P2SH) <= cost(Flags::P2SH | Flags::WITNESS));
 });
-
-/// A leaf of BIP441 costs the same every time, and nothing less is enough.
-fn restored(context: &TxContext<'_>, script: &[u8], elements: &[&[u8]]) {
-    let rules = RuleSet::by_name("bip441").expect("a rule set");
-    let evaluate = |mut interpreter: Interpreter, budget: u64| {
-        let leaf =
-            Evaluation { version: 0xc2, script, elements, annex: None, budget, keeps_result: true };
-        interpreter.evaluate(context, 0, Flags::BITCOIN_BLOCK, &mut FirstByte, &leaf)
-    };
-    // What a transaction of 4,000 weight units has.
-    let found = evaluate(Interpreter::with_rules(rules), 40_000_000);
-    let plain = Interpreter::with_rules(rules).hashing_every_copy();
-    assert_eq!(evaluate(plain, 40_000_000), found, "digests that are kept change what is left");
-    let Ok(found) = found else { return };
-    assert!(found.elements.iter().map(Vec::len).sum::<usize>() <= 8_000_000);
-    let varops = found.varops;
-    assert_eq!(evaluate(Interpreter::with_rules(rules), varops), Ok(found));
-    if let Some(less) = varops.checked_sub(1) {
-        let error = evaluate(Interpreter::with_rules(rules), less).err();
-        assert_eq!(error, Some(ScriptError::VaropsBudget));
-    }
-}
 
 fn from_bits(bits: u64) -> Flags {
     let chosen = Flags::NAMED.iter().filter(|(_, flag)| flag.bits() & bits != 0);

@@ -31,7 +31,7 @@ fn dress(wrap: Wrap, script: &[u8], mut arguments: Vec<Vec<u8>>) -> (Vec<u8>, Ve
             ([&[0, 32], &sha256(script)[..]].concat(), arguments)
         }
         Wrap::Tapscript => {
-            let (control, script_pubkey) = in_tree(Tree::Taproot, LEAF_TAPSCRIPT, script, 0);
+            let (control, script_pubkey) = in_tree(Tree::Taproot, script, 0);
             arguments.extend([script.to_vec(), control]);
             (script_pubkey, arguments)
         }
@@ -43,21 +43,21 @@ const INTERNAL_KEY: [u8; 32] = secp256k1::constants::GENERATOR_X;
 
 /// Control block and output key for a tree of one leaf.
 pub(crate) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
-    under_key(&tap_leaf_hash(LEAF_TAPSCRIPT, script), LEAF_TAPSCRIPT)
+    under_key(&tap_leaf_hash(LEAF_TAPSCRIPT, script))
 }
 
 /// Leaf version of tapscript.
 const LEAF_TAPSCRIPT: u8 = 0xc0;
 
 /// The output key that commits to this root, and a control block without a path.
-fn under_key(root: &[u8; 32], version: u8) -> (Vec<u8>, [u8; 32]) {
+fn under_key(root: &[u8; 32]) -> (Vec<u8>, [u8; 32]) {
     let tweak = tap_tweak_hash(&INTERNAL_KEY, Some(root));
     let (output, parity) = XOnlyPublicKey::from_byte_array(INTERNAL_KEY)
         .and_then(|key| {
             key.add_tweak(&Scalar::from_be_bytes(tweak).expect("a hash below the order"))
         })
         .expect("the generator plus a tweak is a point, but once in 2^256");
-    let mut control = vec![version | parity.to_u8()];
+    let mut control = vec![LEAF_TAPSCRIPT | parity.to_u8()];
     control.extend(INTERNAL_KEY);
     (control, output.to_byte_array())
 }
@@ -84,16 +84,16 @@ impl Tree {
 pub(crate) const DEPTH_MAX: usize = 128;
 
 /// Control block of a leaf so deep in a tree of which nothing else is known, and the output.
-fn in_tree(tree: Tree, leaf_version: u8, script: &[u8], depth: usize) -> (Vec<u8>, Vec<u8>) {
+fn in_tree(tree: Tree, script: &[u8], depth: usize) -> (Vec<u8>, Vec<u8>) {
     let siblings: Vec<[u8; 32]> = (0..depth).map(|level| [level as u8; 32]).collect();
-    let leaf = tap_leaf_hash(leaf_version, script);
+    let leaf = tap_leaf_hash(LEAF_TAPSCRIPT, script);
     let root = siblings.iter().fold(leaf, |node, sibling| tap_branch_hash(&node, sibling));
     let (mut control, version, program) = match tree {
         Tree::Taproot => {
-            let (control, key) = under_key(&root, leaf_version);
+            let (control, key) = under_key(&root);
             (control, 0x51, key)
         }
-        Tree::MerkleRoot => (vec![leaf_version | 1], 0x52, root),
+        Tree::MerkleRoot => (vec![LEAF_TAPSCRIPT | 1], 0x52, root),
     };
     control.extend(siblings.concat());
     (control, [&[version, 32], &program[..]].concat())
@@ -117,23 +117,9 @@ impl Spend {
 
     /// Spends a leaf so deep in a tree of scripts.
     pub(crate) fn of_leaf(tree: Tree, script: &[u8], depth: usize) -> Self {
-        let (control, script_pubkey) = in_tree(tree, LEAF_TAPSCRIPT, script, depth);
+        let (control, script_pubkey) = in_tree(tree, script, depth);
         let witness = [script.to_vec(), control];
         Self::raw(&[], script_pubkey, &witness, 1, flags_of(Wrap::Tapscript))
-    }
-
-    /// Spends the only leaf, of this version, with an annex of so many bytes.
-    pub(crate) fn of_version(
-        leaf_version: u8,
-        script: &[u8],
-        mut arguments: Vec<Vec<u8>>,
-        annex_bytes: usize,
-    ) -> Self {
-        let (control, script_pubkey) = in_tree(Tree::Taproot, leaf_version, script, 0);
-        let mut annex = vec![0; annex_bytes.max(1)];
-        annex[0] = 0x50;
-        arguments.extend([script.to_vec(), control, annex]);
-        Self::raw(&[], script_pubkey, &arguments, 1, flags_of(Wrap::Tapscript))
     }
 
     /// Spends this output with this input script and witness, as Core's `transaction_utils.cpp` builds transactions.

@@ -141,12 +141,9 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         message
     }
 
-    /// Takes what one signature costs from the budget (BIP-0342). Where opcodes have costs, that has been charged.
+    /// Takes what one signature costs from the budget (BIP-0342).
     #[inline]
     pub(super) fn spend_signature_weight(&mut self) -> Result<(), ScriptError> {
-        if self.language.costs.is_some() {
-            return Ok(());
-        }
         self.tap.weight_left -= WEIGHT_PER_SIGNATURE;
         if self.tap.weight_left < 0 {
             return Err(ScriptError::TapscriptValidationWeight);

@@ -81,12 +81,6 @@ script_errors! {
     PqSigSize, "PQ_SIG_SIZE", "Invalid post-quantum signature size";
     PqKeyHash, "PQ_KEY_HASH", "Post-quantum public key does not match its hash";
     PqSig, "PQ_SIG", "Invalid post-quantum signature";
-    VaropsBudget, "VAROPS_BUDGET", "Script costs more than is left of the budget of its transaction";
-    StackElementSize, "STACK_ELEMENT_SIZE", "Stack element size limit exceeded";
-    TotalStackSize, "TOTAL_STACK_SIZE", "Total stack size limit exceeded";
-    HashOperandSize, "HASH_OPERAND_SIZE", "Operand of OP_RIPEMD160 or OP_SHA1 is too large";
-    SubUnderflow, "SUB_UNDERFLOW", "Subtraction of a larger number";
-    DivideByZero, "DIVIDE_BY_ZERO", "Division by zero";
     TaprootWrongControlSize, "TAPROOT_WRONG_CONTROL_SIZE", "Invalid Taproot control block size";
     TapscriptValidationWeight, "TAPSCRIPT_VALIDATION_WEIGHT", "Too much signature validation relative to witness weight";
     TapscriptCheckMultisig, "TAPSCRIPT_CHECKMULTISIG", "OP_CHECKMULTISIG(VERIFY) is not available in tapscript";

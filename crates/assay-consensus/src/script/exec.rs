@@ -11,11 +11,12 @@ use super::error::ScriptError;
 use super::flags::Flags;
 use super::long::LongMessages;
 use super::num::{self, NumError};
-use super::opcode::{MAX_OPS, MAX_SCRIPT_SIZE, is_minimal_push, op, read_instruction};
+use super::opcode::{
+    MAX_OPS, MAX_SCRIPT_SIZE, MAX_STACK_SIZE, is_minimal_push, op, read_instruction,
+};
 use super::rules::{Language, RuleSet};
 use super::sighash::SighashCache;
 use super::stack::Stack;
-use super::varops::Meter;
 
 /// Which language a script is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +38,6 @@ pub(super) struct SigScratch {
     pub(super) long: LongMessages,
     /// Those of an earlier run of the same input.
     pub(super) known: LongMessages,
-    /// An element before it is pushed.
-    pub(super) element: Vec<u8>,
 }
 
 /// What Taproot rules remember during an input.
@@ -66,9 +65,6 @@ pub(super) struct Exec<'e, 'a, C: ?Sized> {
     pub(super) language: &'e Language,
     pub(super) version: SigVersion,
     pub(super) tap: TapState,
-    pub(super) meter: Meter,
-    /// What a witness script leaves is not looked at.
-    pub(super) keeps_result: bool,
     pub(super) sig_checks: u32,
 }
 
@@ -152,7 +148,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
         let const_code = self.version == SigVersion::Base
             && self.flags.contains(Flags::CONST_SCRIPTCODE)
             && !self.flags.contains(Flags::BCH);
-        let Language { push_bytes_max, stack_elements_max, costs, .. } = *self.language;
+        let push_bytes_max = self.language.push_bytes_max;
         let mut frame = Frame::new(script, id);
         let mut position = 0u32;
         while let Some(&opcode) = script.get(frame.pos) {
@@ -168,9 +164,6 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                         return Err(ScriptError::MinimalData);
                     }
                     self.stack.push(push.data);
-                    if costs.is_some() {
-                        self.meter_push(push.data.len())?;
-                    }
                 }
             } else {
                 frame.pos += 1;
@@ -180,19 +173,14 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                         return Err(ScriptError::OpCount);
                     }
                 }
-                if costs.is_none() && self.is_disabled(opcode) {
+                if self.is_disabled(opcode) {
                     return Err(ScriptError::DisabledOpcode);
                 }
                 if const_code && opcode == op::CODESEPARATOR {
                     return Err(ScriptError::OpCodeSeparator);
                 }
                 if executing {
-                    match costs {
-                        None => self.execute(&mut frame, opcode, position)?,
-                        Some(costs) => {
-                            self.execute_metered(&mut frame, opcode, position, costs)?;
-                        }
-                    }
+                    self.execute(&mut frame, opcode, position)?;
                 } else if (op::IF..=op::ENDIF).contains(&opcode) {
                     skip(&mut frame, opcode)?;
                 } else {
@@ -201,7 +189,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
                     position = position.wrapping_add(more as u32);
                 }
             }
-            if self.stack.total() > stack_elements_max {
+            if self.stack.total() > MAX_STACK_SIZE {
                 return Err(ScriptError::StackSize);
             }
             position = position.wrapping_add(1);
@@ -233,7 +221,7 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     }
 
     #[inline(always)]
-    pub(super) fn execute(
+    fn execute(
         &mut self,
         frame: &mut Frame<'_>,
         opcode: u8,
@@ -383,14 +371,11 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
 
     /// BIP-0065.
     fn check_lock_time(&self) -> Result<(), ScriptError> {
+        const THRESHOLD: i64 = 500_000_000;
         if !self.flags.contains(Flags::CHECKLOCKTIMEVERIFY) {
             return Ok(());
         }
-        self.check_lock_time_of(self.lock_operand()?)
-    }
-
-    pub(super) fn check_lock_time_of(&self, operand: i64) -> Result<(), ScriptError> {
-        const THRESHOLD: i64 = 500_000_000;
+        let operand = self.lock_operand()?;
         let lock_time = i64::from(self.ctx.tx().lock_time());
         let same_kind = (lock_time < THRESHOLD) == (operand < THRESHOLD);
         let is_final = self.ctx.tx().input(self.input).sequence == u32::MAX;
@@ -402,16 +387,13 @@ impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
 
     /// BIP-0112.
     fn check_sequence(&self) -> Result<(), ScriptError> {
-        if !self.flags.contains(Flags::CHECKSEQUENCEVERIFY) {
-            return Ok(());
-        }
-        self.check_sequence_of(self.lock_operand()?)
-    }
-
-    pub(super) fn check_sequence_of(&self, operand: i64) -> Result<(), ScriptError> {
         const DISABLE: i64 = 1 << 31;
         const IS_TIME: i64 = 1 << 22;
         const MASK: i64 = IS_TIME | 0xffff;
+        if !self.flags.contains(Flags::CHECKSEQUENCEVERIFY) {
+            return Ok(());
+        }
+        let operand = self.lock_operand()?;
         if operand & DISABLE != 0 {
             return Ok(());
         }

@@ -15,7 +15,6 @@ use super::opcode::{
 };
 use super::rules::{self, RuleSet};
 use super::stack::Stack;
-use super::varops::Meter;
 
 /// What verifying an input found out besides its validity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,34 +23,6 @@ pub struct InputStats {
     /// transaction and block; otherwise how many signatures were checked, where CHECKMULTISIG counts
     /// each of its signatures once, however many keys it is tried against.
     pub sig_checks: u32,
-    /// What its script spent of the budget of its transaction (BIP-0440): the caller limits the sum of its inputs.
-    pub varops: u64,
-}
-
-/// A script of a leaf alone, without an output that commits to it, as test vectors and debuggers have it.
-#[derive(Clone, Copy, Debug)]
-pub struct Evaluation<'a> {
-    /// Version of the leaf, `0xc0` for tapscript.
-    pub version: u8,
-    /// The script.
-    pub script: &'a [u8],
-    /// The elements it starts with, the top last.
-    pub elements: &'a [&'a [u8]],
-    /// The annex, with its first byte.
-    pub annex: Option<&'a [u8]>,
-    /// What it may spend where opcodes have costs (BIP-0440). Tapscript's budget for signatures is without end.
-    pub budget: u64,
-    /// Whether whatever the script leaves is a success, and not one true element alone.
-    pub keeps_result: bool,
-}
-
-/// What an [`Evaluation`] gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Evaluated {
-    /// What the script left, the top last.
-    pub elements: Vec<Vec<u8>>,
-    /// What its opcodes cost.
-    pub varops: u64,
 }
 
 /// Verifies inputs one after the other and reuses its memory: after the first few inputs ordinary
@@ -146,50 +117,12 @@ impl Interpreter {
         flags: Flags,
         checker: &mut C,
     ) -> Result<InputStats, ScriptError> {
-        let mut exec = self.start(ctx, input, flags, checker);
-        let script_sig = ctx.tx().input(input).script_sig;
-        exec.verify(script_sig, ctx.spent(input).script_pubkey, ctx.tx().witness(input))?;
-        let (sig_checks, varops) = (exec.sig_checks, exec.meter.spent);
-        bch::check_input_sig_checks(flags, script_sig.len(), sig_checks)?;
-        Ok(InputStats { sig_checks, varops })
-    }
-
-    /// Runs a script of a leaf on elements that are given. Leaf versions without a meaning succeed at once.
-    ///
-    /// # Errors
-    /// The first rule that is broken.
-    ///
-    /// # Panics
-    /// When a signature is checked and the transaction has no such input.
-    pub fn evaluate<C: SignatureChecker + ?Sized>(
-        &mut self,
-        ctx: &TxContext<'_>,
-        input: usize,
-        flags: Flags,
-        checker: &mut C,
-        leaf: &Evaluation<'_>,
-    ) -> Result<Evaluated, ScriptError> {
-        self.scratch.known.clear();
-        let mut exec = self.start(ctx, input, flags, checker);
-        exec.evaluate(leaf)?;
-        let varops = exec.meter.spent;
-        Ok(Evaluated { elements: self.stack.elements().map(<[u8]>::to_vec).collect(), varops })
-    }
-
-    fn start<'e, 'a, C: ?Sized>(
-        &'e mut self,
-        ctx: &'e TxContext<'a>,
-        input: usize,
-        flags: Flags,
-        checker: &'e mut C,
-    ) -> Exec<'e, 'a, C> {
         self.stack.clear();
         self.scratch.cache.clear();
         self.scratch.deletions.clear();
         self.scratch.long.clear();
-        self.scratch.element.shrink_to(KEEP_BYTES);
         let rules = if flags.contains(Flags::BCH) { &rules::TODAY } else { &self.rules };
-        Exec {
+        let mut exec = Exec {
             stack: &mut self.stack,
             scratch: &mut self.scratch,
             checker,
@@ -200,15 +133,15 @@ impl Interpreter {
             language: &rules.base,
             version: SigVersion::Base,
             tap: TapState::default(),
-            meter: Meter::default(),
-            keeps_result: false,
             sig_checks: 0,
-        }
+        };
+        let script_sig = ctx.tx().input(input).script_sig;
+        exec.verify(script_sig, ctx.spent(input).script_pubkey, ctx.tx().witness(input))?;
+        let sig_checks = exec.sig_checks;
+        bch::check_input_sig_checks(flags, script_sig.len(), sig_checks)?;
+        Ok(InputStats { sig_checks })
     }
 }
-
-/// More memory than this for one element is given back between inputs.
-const KEEP_BYTES: usize = 1 << 20;
 
 impl<C: SignatureChecker + ?Sized> Exec<'_, '_, C> {
     fn verify(

@@ -22,19 +22,16 @@ mod interpreter;
 mod introspection;
 mod keys;
 mod long;
-mod natural;
 mod num;
 pub mod opcode;
 mod ops;
 mod output;
 mod proposed;
-mod restored;
 mod rule_sets;
 mod rules;
 mod shared;
 mod sighash;
 mod stack;
-mod varops;
 mod witness;
 
 pub use ahead::{INPUTS_MIN as MESSAGES_TOGETHER_INPUTS_MIN, LANES as MESSAGES_TOGETHER};
@@ -42,7 +39,7 @@ pub use checker::{PqScheme, SignatureChecker, SignedMessage};
 pub use context::TxContext;
 pub use error::ScriptError;
 pub use flags::Flags;
-pub use interpreter::{Evaluated, Evaluation, InputStats, Interpreter, verify_input};
+pub use interpreter::{InputStats, Interpreter, verify_input};
 pub use keys::{KeyHashes, KeyHashesOf};
 pub use long::LongMessages;
 pub use output::OutputKind;
@@ -53,5 +50,4 @@ pub use sighash::{
     SIGHASH_ALL, SIGHASH_ANYONECANPAY, SIGHASH_FORKID, SIGHASH_NONE, SIGHASH_SINGLE, SINGLE_BUG,
     TapscriptPosition,
 };
-pub use varops::CostTable;
 pub use witness::{annex_hash, tap_branch_hash, tap_leaf_hash, tap_tweak_hash};

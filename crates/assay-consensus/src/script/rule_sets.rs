@@ -3,7 +3,6 @@
 use super::checker::PqScheme;
 use super::opcode::op;
 use super::rules::{Copies, LEAF_TAPSCRIPT, Language, Operation, Program, RuleSet};
-use super::varops::CostTable;
 
 /// A rule set that has a name.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +20,7 @@ const ELEMENT_BYTES_8000: usize = 8000;
 const COPY_BYTES_MAX: usize = 520;
 
 /// Every name, in the order in which help lists them.
-pub const NAMED_RULES: [NamedRules; 19] = [
+pub const NAMED_RULES: [NamedRules; 17] = [
     named("today", "the rules in force", |rules| *rules),
     named(
         "bip54",
@@ -126,22 +125,10 @@ pub const NAMED_RULES: [NamedRules; 19] = [
             rules.with_leaf(LEAF_SHRINCS, language.with_element_bytes_max(6000))
         },
     ),
-    named(
-        "bip441",
-        "BIP 441 0.2.2 and BIP 440 0.2.1: leaf version 0xc2 has 15 opcodes again, unsigned numbers of any length, elements of 4,000,000 bytes, and a budget for each transaction",
-        |rules| with_restored(rules, &CostTable::BIP440_0_2_1),
-    ),
-    named(
-        "bip441-gsr",
-        "the same with the costs of the authors' implementation at 1a3b3af7, which counts bytes and not words",
-        |rules| with_restored(rules, &CostTable::GSR_1A3B3AF),
-    ),
 ];
 
-/// Leaf version of the SHRINCS drafts; BIP 441 has taken the same.
+/// Leaf version of the SHRINCS drafts.
 const LEAF_SHRINCS: u8 = 0xc2;
-/// Leaf version of BIP 441.
-const LEAF_RESTORED: u8 = 0xc2;
 
 const fn named(
     name: &'static str,
@@ -161,18 +148,6 @@ fn added(language: Language, opcode: u8, operation: Operation) -> Language {
 fn in_tapscript(rules: &RuleSet, change: impl Fn(Language) -> Language) -> RuleSet {
     let language = change(*rules.tapscript());
     rules.with_leaf(LEAF_TAPSCRIPT, language)
-}
-
-fn with_restored(rules: &RuleSet, costs: &'static CostTable) -> RuleSet {
-    let language = Language {
-        element_bytes_max: 4_000_000,
-        push_bytes_max: 4_000_000,
-        stack_elements_max: 32_768,
-        stack_bytes_max: 8_000_000,
-        costs: Some(costs),
-        ..Language::TODAY
-    };
-    rules.with_leaf(LEAF_RESTORED, language)
 }
 
 fn everywhere(rules: &RuleSet, bytes: usize) -> RuleSet {

@@ -1,8 +1,7 @@
 //! The rules of scripts as data: today's, and what they would be under proposals.
 
 use super::checker::PqScheme;
-use super::opcode::{MAX_ELEMENT_SIZE, MAX_STACK_SIZE, op};
-use super::varops::CostTable;
+use super::opcode::{MAX_ELEMENT_SIZE, op};
 
 /// What a set of rules says about scripts and blocks.
 ///
@@ -68,12 +67,6 @@ pub struct Language {
     pub element_bytes_max: usize,
     /// Most bytes of an element that a script pushes.
     pub push_bytes_max: usize,
-    /// Most elements on both stacks.
-    pub stack_elements_max: usize,
-    /// Most bytes of all elements on both stacks, which is asked where opcodes have costs.
-    pub stack_bytes_max: usize,
-    /// What opcodes cost, if they are those of BIP-0441.
-    pub costs: Option<&'static CostTable>,
     /// Opcodes that may not copy large elements.
     pub copies: Copies,
     /// Opcodes with another meaning than today's.
@@ -85,9 +78,6 @@ impl Language {
     pub const TODAY: Self = Self {
         element_bytes_max: MAX_ELEMENT_SIZE,
         push_bytes_max: MAX_ELEMENT_SIZE,
-        stack_elements_max: MAX_STACK_SIZE,
-        stack_bytes_max: usize::MAX,
-        costs: None,
         copies: Copies::FREE,
         operations: Operations::NONE,
     };
@@ -283,12 +273,6 @@ impl RuleSet {
         self.leaf(LEAF_TAPSCRIPT).expect("every named set has tapscript")
     }
 
-    /// The leaf version in which opcodes have costs (BIP-0440), and these, if there is one.
-    pub fn costs(&self) -> Option<(u8, &'static CostTable)> {
-        let costs = |leaf: &Leaf| leaf.language.costs.map(|costs| (leaf.version, costs));
-        self.leaves.iter().flatten().find_map(costs)
-    }
-
     /// Gives a leaf version a language.
     ///
     /// # Panics
@@ -303,10 +287,9 @@ impl RuleSet {
         rules
     }
 
-    /// Most bytes of an element in any kind of script in which opcodes cost nothing.
+    /// Most bytes of an element in any kind of script.
     pub fn element_bytes_max(&self) -> usize {
         let leaves = self.leaves.iter().flatten().map(|leaf| &leaf.language);
-        let leaves = leaves.filter(|language| language.costs.is_none());
         let all = [&self.base, &self.witness_v0].into_iter().chain(leaves);
         all.map(|language| language.element_bytes_max).max().unwrap_or_default()
     }

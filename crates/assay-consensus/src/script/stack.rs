@@ -1,12 +1,11 @@
 //! The two stacks of the interpreter over one arena of bytes.
 //!
 //! An element is a range of the arena, so copying, moving and saving elements moves eight bytes each
-//! and the memory of a finished input serves the next one. Bytes are changed in place only where a
-//! single element has them, by opcodes of BIP-0441. Ranges nobody refers to any more are reclaimed
-//! when the arena has grown far enough (only tapscript, which has no limit on operations, ever gets
-//! there).
+//! and the memory of a finished input serves the next one. Bytes never change. Ranges nobody refers
+//! to any more are reclaimed when the arena has grown far enough (only tapscript, which has no limit
+//! on operations, ever gets there).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use super::error::ScriptError;
 use super::num;
@@ -30,8 +29,6 @@ pub(super) struct Stack {
     digests: HashMap<(u8, u32, u32), Range>,
     /// Large elements that were hashed.
     hashed: u32,
-    /// Where ranges begin that one element alone refers to; not all of them are known.
-    owned: HashSet<u32>,
     /// No digest is recalled.
     pub(super) hashes_every_copy: bool,
 }
@@ -56,7 +53,6 @@ impl Stack {
         self.alt.clear();
         self.saved.clear();
         self.digests.clear();
-        self.owned.clear();
         self.hashed = 0;
         self.reclaim_at = RECLAIM_MIN;
         if self.bytes.capacity() > KEEP_BYTES {
@@ -106,21 +102,6 @@ impl Stack {
     #[inline]
     pub(super) fn top_length(&self) -> usize {
         self.main[self.main.len() - 1].length as usize
-    }
-
-    /// Bytes of the top `count` elements together, which must exist.
-    pub(super) fn top_bytes(&self, count: usize) -> usize {
-        self.main[self.main.len() - count..].iter().map(|range| range.length as usize).sum()
-    }
-
-    /// Bytes of all elements on both stacks, counted.
-    pub(super) fn all_bytes(&self) -> usize {
-        self.main.iter().chain(&self.alt).map(|range| range.length as usize).sum()
-    }
-
-    /// The elements of the main stack, from the bottom.
-    pub(super) fn elements(&self) -> impl Iterator<Item = &[u8]> {
-        self.main.iter().map(|&range| self.bytes_of(range))
     }
 
     /// The top element, if there is one.
@@ -268,43 +249,6 @@ impl Stack {
         self.main.push(Range { start: range.start + at, length: range.length - at });
     }
 
-    /// Replaces the top element by a part of it, which must be one.
-    pub(super) fn narrow(&mut self, start: usize, length: usize) {
-        let Some(top) = self.main.last_mut() else { return };
-        debug_assert!(start + length <= top.length as usize);
-        *top = Range { start: top.start + start as u32, length: length as u32 };
-    }
-
-    /// Two elements refer to the bytes of the element `depth` below the top from now on.
-    pub(super) fn share(&mut self, depth: usize) {
-        self.owned.remove(&self.main[self.main.len() - 1 - depth].start);
-    }
-
-    /// Replaces the top two elements by the longer of them, with each byte of the shorter combined into it. The time is that of
-    /// the shorter, but for the first time where the longer might be a copy.
-    pub(super) fn combine(&mut self, combine: impl Fn(u8, u8) -> u8) {
-        let [.., a, b] = self.main[..] else { return };
-        let (mut long, short) = if a.length < b.length { (b, a) } else { (a, b) };
-        self.drop_top(2);
-        if short.length > 0 {
-            if !self.owned.contains(&long.start) {
-                let from = long.start as usize..(long.start + long.length) as usize;
-                long.start = self.bytes.len() as u32;
-                self.bytes.extend_from_within(from);
-                self.owned.insert(long.start);
-            }
-            self.digests.clear();
-            let (into, from) = disjoint(&mut self.bytes, long.start, short);
-            for (into, &byte) in into.iter_mut().zip(from) {
-                *into = combine(*into, byte);
-            }
-        }
-        self.main.push(long);
-        if self.bytes.len() > self.reclaim_at {
-            self.reclaim();
-        }
-    }
-
     /// Pops the top element into `buffer` (at most `buffer.len()` bytes) and returns its length.
     pub(super) fn pop_into(&mut self, buffer: &mut [u8]) -> usize {
         let top = self.peek(0);
@@ -336,10 +280,9 @@ impl Stack {
     /// Moves what elements refer to together, in place; what two refer to stays one range.
     #[cold]
     fn reclaim(&mut self) {
-        let Self { bytes, main, alt, saved, owned, .. } = self;
+        let Self { bytes, main, alt, saved, .. } = self;
         let mut ranges: Vec<&mut Range> = main.iter_mut().chain(alt).chain(saved).collect();
         ranges.sort_unstable_by_key(|range| range.start);
-        let mut kept_owned = HashSet::new();
         // Overlapping ranges move by the same distance: from here on, up to `end`, to `kept`.
         let (mut from, mut end, mut kept) = (0, 0, 0);
         for range in ranges {
@@ -353,29 +296,13 @@ impl Stack {
             }
             end = end.max(start + range.length as usize);
             range.start = (kept + start - from) as u32;
-            if owned.contains(&(start as u32)) {
-                kept_owned.insert(range.start);
-            }
         }
         if kept < from {
             bytes.copy_within(from..end, kept);
         }
         bytes.truncate(kept + end - from);
-        self.owned = kept_owned;
         self.reclaim_at = self.bytes.len() + RECLAIM_MIN.max(self.bytes.len());
         self.digests.clear();
-    }
-}
-
-/// As many bytes from `start` on as `range` has, and those of `range`, which are others.
-fn disjoint(bytes: &mut [u8], start: u32, range: Range) -> (&mut [u8], &[u8]) {
-    let (start, other, length) = (start as usize, range.start as usize, range.length as usize);
-    if start > other {
-        let (low, high) = bytes.split_at_mut(start);
-        (&mut high[..length], &low[other..other + length])
-    } else {
-        let (low, high) = bytes.split_at_mut(other);
-        (&mut low[start..start + length], &high[..length])
     }
 }
 

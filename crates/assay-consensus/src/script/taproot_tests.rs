@@ -7,7 +7,7 @@ use assay_wire::{Encoding, Transaction, TxOut};
 use super::*;
 use crate::script::opcode::Instructions;
 use crate::script::opcode::op::*;
-use crate::script::{PqScheme, TapscriptPosition, TxContext, verify_input};
+use crate::script::{Interpreter, PqScheme, RuleSet, TapscriptPosition, TxContext, verify_input};
 
 /// Accepts Schnorr signatures over the messages in the list, or over any without a list; of other messages than those of
 /// transactions, those that begin with the length of the message.
@@ -56,7 +56,7 @@ pub(in crate::script) fn spend_of_leaf(script: &[u8]) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// A spend of a Taproot output with this witness.
-pub(in crate::script) struct Spend {
+struct Spend {
     tx: Transaction,
     script_pubkey: Vec<u8>,
 }
@@ -76,12 +76,7 @@ impl Spend {
     }
 
     /// A spend of the only leaf: arguments, script, control block and what follows.
-    pub(in crate::script) fn of_leaf(
-        version: u8,
-        script: &[u8],
-        arguments: &[&[u8]],
-        annex: Option<&[u8]>,
-    ) -> Self {
+    fn of_leaf(version: u8, script: &[u8], arguments: &[&[u8]], annex: Option<&[u8]>) -> Self {
         let tweak = tap_tweak_hash(&INTERNAL, Some(&tap_leaf_hash(version, script)));
         let control = [&[version][..], &INTERNAL].concat();
         let mut witness = arguments.to_vec();
@@ -90,7 +85,7 @@ impl Spend {
         Self::new(sha256(&[INTERNAL, tweak].concat()), &witness)
     }
 
-    pub(in crate::script) fn with_context<T>(&self, run: impl FnOnce(&TxContext<'_>) -> T) -> T {
+    fn with_context<T>(&self, run: impl FnOnce(&TxContext<'_>) -> T) -> T {
         let spent = [TxOut { value: 99, script_pubkey: &self.script_pubkey }];
         run(&TxContext::new(self.tx.view(), &spent))
     }
@@ -164,6 +159,21 @@ fn control_blocks() {
         unknown.verify(Flags::BITCOIN_STANDARD, None),
         Err(ScriptError::DiscourageUpgradableTaprootVersion)
     );
+}
+
+#[test]
+fn a_rule_set_may_give_a_leaf_version_a_language() {
+    let rules = RuleSet::by_name("shrincs-6000").expect("a name");
+    let run = |opcode: u8, bytes: usize| {
+        let spend = Spend::of_leaf(0xc2, &[opcode], &[&vec![1; bytes]], None);
+        spend.with_context(|context| {
+            let mut interpreter = Interpreter::with_rules(rules);
+            interpreter.verify_input(context, 0, BLOCK, &mut Scripted::default()).map(drop)
+        })
+    };
+    assert_eq!(run(NOP, 6_000), Ok(()));
+    assert_eq!(run(NOP, 6_001), Err(ScriptError::PushSize));
+    assert_eq!(run(RETURN, 1), Err(ScriptError::OpReturn));
 }
 
 #[test]

@@ -10,10 +10,8 @@ use super::checksig::split_schnorr;
 use super::error::ScriptError;
 use super::exec::{Exec, Frame, SigVersion};
 use super::flags::Flags;
-use super::interpreter::Evaluation;
 use super::num;
-use super::opcode::{is_op_success, op, read_instruction};
-use super::restored;
+use super::opcode::{MAX_STACK_SIZE, is_op_success, op, read_instruction};
 use super::rules::{Language, Operation, Program};
 use super::sighash::update_compact_size;
 
@@ -27,13 +25,13 @@ const CONTROL_NODES_MAX: usize = 128;
 /// What every tapscript may spend on signatures beyond its witness size (BIP-0342).
 const WEIGHT_OFFSET: i64 = 50;
 
-/// Opcodes without data that are a success in no kind of leaf.
+/// Opcodes without data that are no `OP_SUCCESSx`.
 static NEVER_SUCCESS: [bool; 256] = {
     let mut never = [false; 256];
     let mut opcode = op::PUSHDATA4;
     while opcode < u8::MAX {
         opcode += 1;
-        never[opcode as usize] = !is_op_success(opcode) && !restored::is_success(opcode);
+        never[opcode as usize] = !is_op_success(opcode);
     }
     never
 };
@@ -97,8 +95,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
                     return Err(ScriptError::WitnessProgramMismatch);
                 }
                 let language = &self.rules.witness_v0;
-                let items = witness.iter().take(before);
-                self.run_witness_script(items, before, script, SigVersion::WitnessV0, language)
+                self.run_witness_script(witness, before, script, SigVersion::WitnessV0, language)
             }
             (0, _) => Err(ScriptError::WitnessProgramWrongLength),
             (1..=16, 32) if !is_p2sh => match self.rules.programs[usize::from(version)] {
@@ -150,10 +147,10 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
         }
     }
 
-    /// Runs a script on `count` items of a witness (Core `ExecuteWitnessScript`).
-    fn run_witness_script<'w>(
+    /// Runs a script on the first `count` items of the witness (Core `ExecuteWitnessScript`).
+    fn run_witness_script(
         &mut self,
-        items: impl Iterator<Item = &'w [u8]> + Clone,
+        witness: Witness<'_>,
         count: usize,
         script: &[u8],
         version: SigVersion,
@@ -164,33 +161,20 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
             if self.has_op_success(script)? {
                 return Ok(());
             }
-            if count > language.stack_elements_max {
+            if count > MAX_STACK_SIZE {
                 return Err(ScriptError::StackSize);
             }
         }
         self.stack.clear_main();
-        if language.costs.is_some() {
-            self.meter_start(items.clone().map(<[u8]>::len))?;
-        }
-        for item in items {
+        for item in witness.iter().take(count) {
             if item.len() > language.element_bytes_max {
                 return Err(ScriptError::PushSize);
             }
             self.stack.push(item);
         }
         self.run(script, WITNESS_SCRIPT)?;
-        if self.keeps_result {
-            return Ok(());
-        }
-        self.check_witness_result()
-    }
-
-    fn check_witness_result(&mut self) -> Result<(), ScriptError> {
         if self.stack.len() != 1 {
             return Err(ScriptError::CleanStack);
-        }
-        if let Some(costs) = self.language.costs {
-            return self.check_metered_result(costs);
         }
         if !num::is_true(self.stack.peek(0)) {
             return Err(ScriptError::EvalFalse);
@@ -215,12 +199,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
                 continue;
             }
             read_instruction(script, &mut pos).ok_or(ScriptError::BadOpcode)?;
-            let is_success = if self.language.costs.is_some() {
-                restored::is_success(opcode)
-            } else {
-                is_op_success(opcode) && !self.has_operation(opcode)
-            };
-            if is_success {
+            if is_op_success(opcode) && !self.has_operation(opcode) {
                 return if self.flags.contains(Flags::DISCOURAGE_OP_SUCCESS) {
                     Err(ScriptError::DiscourageOpSuccess)
                 } else {
@@ -323,23 +302,7 @@ impl<'e, C: SignatureChecker + ?Sized> Exec<'e, '_, C> {
             };
         };
         self.tap.weight_left = witness.serialized_size() as i64 + WEIGHT_OFFSET;
-        if let Some(costs) = language.costs {
-            self.meter.budget = costs.budget(self.ctx.tx().weight());
-        }
-        let items = witness.iter().take(count);
-        self.run_witness_script(items, count, script, SigVersion::Tapscript, language)
-    }
-
-    /// Runs a leaf that no output commits to.
-    pub(super) fn evaluate(&mut self, leaf: &Evaluation<'_>) -> Result<(), ScriptError> {
-        let Some(language) = self.rules.leaf(leaf.version) else { return Ok(()) };
-        self.tap.annex_hash = leaf.annex.map(annex_hash);
-        self.tap.leaf_hash = tap_leaf_hash(leaf.version, leaf.script);
-        self.tap.weight_left = i64::MAX;
-        self.meter.budget = leaf.budget;
-        self.keeps_result = leaf.keeps_result;
-        let (items, count) = (leaf.elements.iter().copied(), leaf.elements.len());
-        self.run_witness_script(items, count, leaf.script, SigVersion::Tapscript, language)
+        self.run_witness_script(witness, count, script, SigVersion::Tapscript, language)
     }
 
     /// Remembers the hash of a leaf and goes from it up to the root.

@@ -79,24 +79,16 @@ impl BlockVerifier<'_> {
                 .collect(),
         };
         let mut counts = TypeCounts::default();
-        let (mut tx_sig_checks, mut tx_varops) = (0, 0);
+        let mut tx_sig_checks = 0;
         for (index, (Task { tx_index, inputs, .. }, verdict)) in
             tasks.iter().zip(verdicts).enumerate()
         {
             let inputs_found =
                 verdict.map_err(|(input, error)| self.script_error(*tx_index, input, error))?;
-            if inputs.start == 0 {
-                (tx_sig_checks, tx_varops) = (0, 0);
-            }
-            let budget = self.varops_budget(*tx_index);
-            for (input, (spend_type, stats)) in inputs.clone().zip(inputs_found) {
+            tx_sig_checks = if inputs.start == 0 { 0 } else { tx_sig_checks };
+            for (spend_type, stats) in inputs_found {
                 counts.add(spend_type, u64::from(stats.sig_checks));
                 tx_sig_checks += u64::from(stats.sig_checks);
-                // An input alone is within the budget, or has failed.
-                tx_varops += stats.varops;
-                if tx_varops > budget {
-                    return Err(self.script_error(*tx_index, input, ScriptError::VaropsBudget));
-                }
             }
             if tasks.get(index + 1).is_none_or(|next| next.tx_index != *tx_index) {
                 self.rules.check_tx_sigchecks(tx_sig_checks).map_err(|source| {
@@ -107,12 +99,6 @@ impl BlockVerifier<'_> {
         }
         self.rules.check_block_sigchecks(counts.total().sig_checks)?;
         Ok(counts)
-    }
-
-    /// What the scripts of a transaction may cost together (BIP-0440), without end where they cost nothing.
-    fn varops_budget(&self, tx_index: usize) -> u64 {
-        let weight = || self.block.tx(tx_index).weight();
-        self.script_rules.costs().map_or(u64::MAX, |(_, costs)| costs.budget(weight()))
     }
 
     fn verify_inputs(

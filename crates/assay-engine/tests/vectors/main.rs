@@ -12,7 +12,6 @@ mod bip119;
 mod bip340;
 mod bip341;
 mod bip360;
-mod bip441;
 mod bip54;
 mod blocks;
 mod cash;
@@ -53,7 +52,6 @@ fn main() -> ExitCode {
     bip54::run(&mut report);
     bip119::run(&mut report);
     bip360::run(&mut report);
-    bip441::run(&mut report);
     tapscript_ops::run(&mut report);
     wycheproof::run(&mut report);
     ml_dsa::run(&mut report);

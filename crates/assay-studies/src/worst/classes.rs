@@ -6,8 +6,7 @@ use assay_consensus::script::{Program, RuleSet, asm};
 
 use super::block::{FullBlock, Split, of_inputs};
 use super::hashing::Cost;
-use super::restored::Priced;
-use super::{checks, memory, post_quantum, proposals, restored};
+use super::{checks, memory, post_quantum, proposals};
 use crate::spend::{Spend, Tree};
 
 /// A class: what is done as often as a block's weight allows.
@@ -29,8 +28,6 @@ pub(crate) struct Rules<'a> {
     pub(crate) set: &'a RuleSet,
     /// Shapes of hashing scripts that pass under them, the worst first.
     pub(crate) costs: &'a [Cost],
-    /// Opcodes with costs that they spend a budget on, the worst first; none where opcodes cost nothing.
-    pub(crate) restored: &'a [Priced],
 }
 
 /// A block, and what verifying it does.
@@ -227,11 +224,6 @@ pub(crate) const CLASSES: &[Class] = &[
         "ml-checks-copied",
         "OP_CHECKSIG_ML of two signatures that are copied alternately, one check for 50 weight units",
         post_quantum::ml_copied,
-    ),
-    proposed(
-        "restored",
-        "the opcode and size of operands of BIP441 that take longest for the budget of BIP440",
-        restored::worst,
     ),
 ];
 

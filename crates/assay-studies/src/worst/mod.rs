@@ -15,7 +15,6 @@ mod post_quantum;
 mod preparation;
 mod proposals;
 mod report;
-mod restored;
 
 use std::cell::OnceCell;
 
@@ -29,7 +28,6 @@ use assay_consensus::script::RuleSet;
 use self::cell::{Cell, Effort};
 use self::classes::{CLASSES, Class, Rules};
 use self::outside::Timed;
-use self::restored::Priced;
 use crate::kernels::{self, Kernel};
 use crate::rules;
 
@@ -93,11 +91,9 @@ impl WorstSuite {
         let (costs, _) = hashing::search(&rules, extent, progress)?;
         let kernels = self.kernels()?;
         let mut cells: Vec<Cell> = Vec::new();
-        let mut prices = Vec::new();
         let total = sets.len() * classes.len();
         for ((name, set), costs) in sets.iter().zip(&costs) {
-            let restored = restored::search(set, extent, progress)?;
-            let rules = Rules { set, costs, restored: &restored };
+            let rules = Rules { set, costs };
             for class in &classes {
                 let number = cells.len() + 1;
                 let what = format!("{} under {name}, {number} of {total} at most", class.name);
@@ -119,15 +115,12 @@ impl WorstSuite {
                 }
                 progress.step();
             }
-            if !restored.is_empty() {
-                prices.push((*set, restored));
-            }
         }
         let of_today = rules.iter().position(|set| *set == RuleSet::TODAY);
         let costs = of_today.map_or(&[][..], |at| &costs[at]);
-        let rules = Rules { set: &RuleSet::TODAY, costs, restored: &[] };
+        let rules = Rules { set: &RuleSet::TODAY, costs };
         let outside = outside::measure(&nodes, &classes, &rules, (extent, &effort), progress)?;
-        Ok(Measured { cells, prices, outside })
+        Ok(Measured { cells, outside })
     }
 }
 
@@ -135,8 +128,6 @@ impl WorstSuite {
 #[derive(Debug)]
 struct Measured {
     cells: Vec<Cell>,
-    /// What opcodes take where they have costs.
-    prices: Vec<(RuleSet, Vec<Priced>)>,
     outside: Vec<Timed>,
 }
 

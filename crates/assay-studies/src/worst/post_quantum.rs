@@ -169,7 +169,7 @@ mod tests {
     }
 
     fn made(set: &RuleSet, make: Make) -> Option<Made> {
-        make(&Rules { set, costs: &[], restored: &[] }, 40_000)
+        make(&Rules { set, costs: &[] }, 40_000)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use assay_bench::suite::{Study, StudyChart, StudyTable};
 use super::block::BLOCK_WEIGHT;
 use super::cell::Cell;
 use super::classes::CLASSES;
-use super::{Measured, outside, restored};
+use super::{Measured, outside};
 use crate::kernels::Kernel;
 
 /// The class that the others are set against: checks of BIP340, each of another signature.
@@ -52,9 +52,6 @@ pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
             ..Study::default()
         },
     ];
-    if !measured.prices.is_empty() {
-        studies.insert(3, varops(measured));
-    }
     if !measured.outside.is_empty() {
         studies.insert(
             2,
@@ -68,36 +65,6 @@ pub(super) fn studies(measured: &Measured, kernels: &[Kernel]) -> Vec<Study> {
         );
     }
     studies
-}
-
-/// What the budgets of BIP-0440 buy.
-fn varops(measured: &Measured) -> Study {
-    let reference = measured.cells.iter().find(|cell| cell.class.name == REFERENCE);
-    let reference_s =
-        reference.map(|cell| cell.seconds_alone * f64::from(BLOCK_WEIGHT) / cell.weight as f64);
-    let one_by_one_s = restored::one_by_one_s();
-    let first = measured.prices.first();
-    let lead = first.and_then(|(rules, found)| restored::lead(rules, found, one_by_one_s));
-    Study {
-        id: "varops".to_owned(),
-        title: "Opcodes under the varops budget of BIP440".to_owned(),
-        lead,
-        prose: vec![format!(
-            "BIP440 gives a transaction 10,000 varops for each weight unit, chosen so that no block takes longer than 80,000 checks of BIP340. They take \
-             libsecp256k1 {one_by_one_s:.3} s one by one, and our engine {}, on one thread. Each opcode is repeated at the size of operands, of nine, that takes \
-             longest for the budget and the weight of a block, on one thread; operands are copied by opcodes that are charged as well, and results are dropped.",
-            reference_s.map_or_else(
-                || "was not measured".to_owned(),
-                |seconds| format!("{seconds:.3} s for those that fit a block (`{REFERENCE}`)"),
-            )
-        )],
-        tables: measured
-            .prices
-            .iter()
-            .filter_map(|(rules, found)| restored::table(rules, found, (reference_s, one_by_one_s)))
-            .collect(),
-        ..Study::default()
-    }
 }
 
 /// Rule sets in the order of the plan.
