@@ -15,8 +15,6 @@ pub struct PublishedFile {
     format: u32,
     #[serde(default, rename = "source")]
     sets: Vec<FigureSet>,
-    /// Whole synchronisations before and after each of several optimisations.
-    pub syncs: Option<Syncs>,
 }
 
 /// Figures that one source has for one subject on one machine.
@@ -42,45 +40,10 @@ struct FigureSet {
 #[serde(deny_unknown_fields)]
 struct Figure {
     benchmark: String,
-    /// Time of one operation before an optimisation, where `ns_per_op` is after it.
-    ns_before: Option<f64>,
     ns_per_op: Option<f64>,
     instructions_per_op: Option<f64>,
-    ratio: Option<f64>,
     #[serde(default)]
     note: String,
-}
-
-/// Whole synchronisations, one optimisation after the other.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Syncs {
-    /// Who synchronised, and to where.
-    pub subject: String,
-    /// On what.
-    pub machine: String,
-    /// Where that can be read.
-    pub source: String,
-    /// When it was published, as precisely as is known.
-    pub date: String,
-    /// Each step begins where the one before it ended.
-    pub steps: Vec<SyncStep>,
-}
-
-/// What one optimisation made of the time.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SyncStep {
-    /// The optimisation.
-    pub optimisation: String,
-    /// The commit that has it.
-    pub commit: String,
-    /// Seconds before.
-    pub before_s: f64,
-    /// Seconds after.
-    pub after_s: f64,
-    /// Benchmarks of ours that come nearest.
-    pub benchmarks: Vec<String>,
 }
 
 impl PublishedFile {
@@ -99,53 +62,25 @@ impl PublishedFile {
         let of_set = |set: &FigureSet| -> Vec<Published> {
             set.figures.iter().map(|figure| figure.of(set)).collect()
         };
-        let mut all: Vec<Published> = self.sets.iter().flat_map(of_set).collect();
-        all.extend(self.syncs.iter().flat_map(Syncs::figures));
-        all
+        self.sets.iter().flat_map(of_set).collect()
     }
 }
 
 impl Figure {
     fn of(&self, set: &FigureSet) -> Published {
-        let before = self.ns_before.map(|ns| format!("{ns} ns before"));
-        let notes = [Some(self.note.clone()), Some(set.note.clone()), before];
-        let notes: Vec<String> =
-            notes.into_iter().flatten().filter(|note| !note.is_empty()).collect();
-        let ratio = self.ns_before.zip(self.ns_per_op).map(|(before, after)| before / after);
+        let mut notes = vec![self.note.clone(), set.note.clone()];
+        notes.retain(|note| !note.is_empty());
         Published {
             benchmark: self.benchmark.clone(),
             subject: set.subject.clone(),
             machine: set.machine.clone(),
             ns_per_op: self.ns_per_op,
             instructions_per_op: self.instructions_per_op,
-            ratio: self.ratio.or(ratio),
+            ratio: None,
             note: notes.join("; "),
             source: set.source.clone(),
             date: set.date.clone(),
         }
-    }
-}
-
-impl Syncs {
-    fn figures(&self) -> Vec<Published> {
-        let one = |step: &SyncStep, benchmark: &String| {
-            let SyncStep { optimisation, commit, before_s, after_s, .. } = step;
-            Published {
-                benchmark: benchmark.clone(),
-                subject: self.subject.clone(),
-                machine: self.machine.clone(),
-                ns_per_op: None,
-                instructions_per_op: None,
-                ratio: Some(before_s / after_s),
-                note: format!("{optimisation}, {commit}: {before_s} s before, {after_s} s after"),
-                source: self.source.clone(),
-                date: self.date.clone(),
-            }
-        };
-        let of_step = |step: &SyncStep| -> Vec<Published> {
-            step.benchmarks.iter().map(|benchmark| one(step, benchmark)).collect()
-        };
-        self.steps.iter().flat_map(of_step).collect()
     }
 }
 
@@ -174,14 +109,11 @@ mod tests {
                 }
                 assert!(figure.source.contains("https://"), "{figure:?}");
                 assert!(figure.date.contains("20"), "{figure:?}");
-                let numbers = [figure.ns_per_op, figure.instructions_per_op, figure.ratio];
+                let numbers = [figure.ns_per_op, figure.instructions_per_op];
                 assert!(numbers.iter().any(Option::is_some), "{figure:?}");
                 assert!(numbers.iter().flatten().all(|number| *number > 0.0), "{figure:?}");
                 let is_new = seen.insert((&figure.benchmark, &figure.subject, &figure.machine));
                 assert!(is_new, "twice: {figure:?}");
-            }
-            for pair in file.syncs.iter().flat_map(|syncs| syncs.steps.windows(2)) {
-                assert!((pair[0].after_s - pair[1].before_s).abs() < 1e-9, "{pair:?}");
             }
             names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
         }

@@ -116,7 +116,7 @@ pub struct Published {
     /// Instructions of one operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_per_op: Option<f64>,
-    /// Time before over time after, for an optimisation.
+    /// Time before over time after, for an optimisation: results that are stored have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
     /// Anything else that a reader has to know.

@@ -3,7 +3,7 @@
 //!
 //! A study is a suite of benchmarks for one section of a plan, and what their figures say: tables and answers behind the times.
 //! What is a table of parameters is data, next to the plans: published figures (`plans/published/`) and claims
-//! (`plans/claims/`), and the pairs of alternatives that are compared (`plans/studies/`).
+//! (`plans/claims/`), and programs and sizes of operations (`plans/studies/`).
 //!
 //! ```
 //! let names: Vec<&str> = assay_studies::sections().iter().map(|section| section.name).collect();

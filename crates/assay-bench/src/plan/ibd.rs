@@ -1,4 +1,4 @@
-//! The section `[ibd]` of a plan: optimisations of the initial block download.
+//! The section `[ibd]` of a plan: operations of the initial block download.
 
 use std::path::PathBuf;
 

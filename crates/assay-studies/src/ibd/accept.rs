@@ -1,21 +1,17 @@
-//! Transactions offered to the engine: what the check of inputs is worth in context, and what it saves to look at scripts once.
+//! Transactions offered to the engine: their way up to the coins that are not there, and what it saves to look at scripts once.
 
-use std::hint::black_box;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use assay_bench::BenchError;
 use assay_bench::forged::{Forge, Kind};
-use assay_bench::harness::{Alternative, Sample};
+use assay_bench::harness::Alternative;
 use assay_bench::suite::{Benchmark, Extent};
 use assay_consensus::params::ChainParams;
-use assay_consensus::tx::check_transaction;
 use assay_engine::{Config, Engine, SubmitOutcome, TestAccept, TxRejectCode};
-use assay_wire::{Encoding, Transaction};
 use tempfile::TempDir;
 
 use super::calls::{Scale, expect, file_error, wrong};
-use super::check::{STEPS, check_with};
-use super::names::{AGAIN, ASSAY, FIRST, SET, SORTED_NULL};
+use super::names::{AGAIN, ASSAY, FIRST};
 use super::subjects::{LazySubject, Subject};
 
 /// Transactions whose inputs are not there: everything but coins and scripts (the report's `ProcessTransactionBench`).
@@ -91,59 +87,22 @@ fn make_missing(
     subject: &Arc<Subject>,
     scale: Scale,
 ) -> Result<Vec<Alternative<'static>>, BenchError> {
-    let node = Arc::new(Node::open()?);
+    let node = Node::open()?;
     let mut offers = Vec::new();
     for tx in subject.block.txs().skip(1) {
         // What policy refuses at once, or a block's own chain of transactions, tells nothing of the way through.
         let reject = node.offer(tx.raw()).reject;
         if reject.is_some_and(|reject| reject.code == TxRejectCode::MissingInputs) {
-            let parsed = Transaction::parse(tx.raw().to_vec(), Encoding::Segwit)
-                .map_err(|error| wrong(name, ASSAY, error.to_string()))?;
-            offers.push(parsed);
+            offers.push(tx.raw().to_vec());
         }
     }
     expect(!offers.is_empty(), name, ASSAY, "nothing came as far as its inputs")?;
-    let (ops, offers) = (offers.len() as u64, Arc::new(offers));
-    let mut alternatives = Vec::new();
-    for (alternative, inputs) in
-        STEPS.into_iter().filter(|step| [SET, SORTED_NULL].contains(&step.0))
-    {
-        let (node, offers) = (Arc::clone(&node), Arc::clone(&offers));
-        alternatives.push(scale.epochs(alternative, move |times| {
-            let path = timed(times, &offers, |tx| node.offer(tx.bytes()).reject.is_some());
-            let own = timed(times, &offers, |tx| check_transaction(tx.view()).is_ok());
-            let other = timed(times, &offers, |tx| check_with(tx.view(), inputs));
-            Ok(with_other_check(path, own, other))
-        })?);
-    }
-    alternatives.push(scale.calls(ASSAY, ops, move || {
-        for tx in offers.iter() {
-            assert!(node.offer(tx.bytes()).reject.is_some(), "its inputs are not there");
+    let ours = scale.calls(ASSAY, offers.len() as u64, move || {
+        for tx in &offers {
+            assert!(node.offer(tx).reject.is_some(), "its inputs are not there");
         }
-    })?);
-    Ok(alternatives)
-}
-
-/// Does something to all transactions so many times, which must hold for each.
-fn timed(times: u64, offers: &[Transaction], holds: impl Fn(&Transaction) -> bool) -> Sample {
-    Sample::of(times * offers.len() as u64, || {
-        for _ in 0..times {
-            for tx in offers {
-                assert!(holds(black_box(tx)), "it was so before");
-            }
-        }
-    })
-}
-
-/// The path of a transaction through the engine with another check of it. The engine makes its own check in any case, so that
-/// one, timed alone, is taken off and the other put in its place: each side checks once.
-fn with_other_check(path: Sample, own: Sample, other: Sample) -> Sample {
-    let replaced = |path: u64, own: u64, other: u64| path.saturating_sub(own) + other;
-    Sample::timed(
-        path.ops,
-        replaced(path.wall_ns, own.wall_ns, other.wall_ns),
-        replaced(path.cpu_ns, own.cpu_ns, other.cpu_ns),
-    )
+    })?;
+    Ok(vec![ours])
 }
 
 /// An engine with coins to spend, and who signs for them.
@@ -210,19 +169,4 @@ fn make_valid(
             move |()| known.iter().try_for_each(|raw| is_accepted(&two, raw)),
         )?,
     ])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A check that takes twice as long as the engine's must not be diluted by a second one.
-    #[test]
-    fn another_check_takes_the_place_of_the_engines_own() {
-        let sample = |ns: u64| Sample::timed(10, ns, ns);
-        let found = with_other_check(sample(1_000), sample(100), sample(200));
-        assert_eq!((found.ops, found.wall_ns, found.cpu_ns), (10, 1_100, 1_100));
-        // The noise of three times must not make a negative one.
-        assert_eq!(with_other_check(sample(10), sample(20), sample(5)).wall_ns, 5);
-    }
 }

@@ -76,7 +76,7 @@ impl Scale {
         mut prepare: impl FnMut() -> Result<T, BenchError> + 'a,
         mut work: impl FnMut(&mut T) -> Result<(), BenchError> + 'a,
     ) -> Result<Alternative<'a>, BenchError> {
-        let epoch = move |times: u64| {
+        let mut epoch = move |times: u64| {
             let mut item = prepare()?;
             let mut outcome = Ok(());
             let sample = Sample::of(times * ops, || {
@@ -89,15 +89,6 @@ impl Scale {
             });
             outcome.map(|()| sample)
         };
-        self.epochs(name, epoch)
-    }
-
-    /// An alternative that takes the number of iterations and times itself.
-    pub(super) fn epochs<'a>(
-        self,
-        name: &str,
-        mut epoch: impl FnMut(u64) -> Result<Sample, BenchError> + 'a,
-    ) -> Result<Alternative<'a>, BenchError> {
         let times = self.calibrate(&mut epoch)?;
         Ok(Alternative::fallible(name, move || epoch(times)))
     }

@@ -1,6 +1,5 @@
-//! `CheckBlock` and the check for inputs that spend the same, in the steps of the report and as ours does it.
+//! `CheckBlock` and the check for inputs that spend the same, in the report's last step and as ours does it.
 
-use std::collections::{BTreeSet, HashSet};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -16,23 +15,11 @@ use assay_consensus::tx::check_transaction;
 use assay_wire::{Encoding, OutPoint, Transaction, Tx, Txid, encode};
 
 use super::calls::{Scale, expect, wrong};
-use super::names::{ASSAY, HASH_SET, SET, SET_NOT_ONE, SET_NOT_TWO, SORTED, SORTED_NULL};
+use super::names::{ASSAY, LAST_STEP};
 use super::subjects::{LazySubject, Subject};
 
-/// A way to find inputs that spend the same or nothing: whether there are none.
-pub(super) type InputCheck = fn(Tx<'_>) -> bool;
-
-/// The report's base and its steps.
-pub(super) const STEPS: [(&str, InputCheck); 5] = [
-    (SET, by_set),
-    (SET_NOT_ONE, by_set_not_one),
-    (SET_NOT_TWO, by_set_not_two),
-    (SORTED, by_sorting),
-    (SORTED_NULL, by_sorting_with_null),
-];
-
-/// `CheckTransaction` with another check of inputs; everything else in Core's order.
-pub(super) fn check_with(tx: Tx<'_>, inputs: InputCheck) -> bool {
+/// `CheckTransaction` with the last step's check of inputs; everything else in Core's order.
+fn check_by_sorting(tx: Tx<'_>) -> bool {
     if tx.input_count() == 0 || tx.output_count() == 0 || tx.stripped_size() > MAX_TX_BYTES {
         return false;
     }
@@ -46,85 +33,34 @@ pub(super) fn check_with(tx: Tx<'_>, inputs: InputCheck) -> bool {
             return false;
         }
     }
-    inputs(tx)
+    are_inputs_right(tx)
 }
 
-/// A coinbase's script has 2 to 100 bytes; any other transaction has no null input.
-fn by_coinbase_or(tx: Tx<'_>, others: impl FnOnce() -> bool) -> bool {
+/// A coinbase's script has 2 to 100 bytes; the inputs of any other transaction are sorted, two of them only compared, and the
+/// null outpoint is sought among the sorted.
+fn are_inputs_right(tx: Tx<'_>) -> bool {
     if tx.is_coinbase() {
         return (2..=100).contains(&tx.input(0).script_sig.len());
     }
-    others()
-}
-
-fn no_null(tx: Tx<'_>) -> bool {
-    !tx.inputs().any(|input| input.prevout.is_null())
-}
-
-fn distinct_in_set(tx: Tx<'_>) -> bool {
-    let mut set = BTreeSet::new();
-    tx.inputs().all(|input| set.insert(input.prevout))
-}
-
-fn by_set(tx: Tx<'_>) -> bool {
-    distinct_in_set(tx) && by_coinbase_or(tx, || no_null(tx))
-}
-
-fn by_set_not_one(tx: Tx<'_>) -> bool {
-    by_coinbase_or(tx, || (tx.input_count() == 1 || distinct_in_set(tx)) && no_null(tx))
-}
-
-/// Two inputs are compared with each other.
-fn pair(tx: Tx<'_>) -> Option<bool> {
+    let no_null = || !tx.inputs().any(|input| input.prevout.is_null());
     match tx.input_count() {
-        1 => Some(true),
-        2 => Some(tx.input(0).prevout != tx.input(1).prevout),
-        _ => None,
+        1 => return no_null(),
+        2 => return tx.input(0).prevout != tx.input(1).prevout && no_null(),
+        _ => {}
     }
-}
-
-fn by_set_not_two(tx: Tx<'_>) -> bool {
-    by_coinbase_or(tx, || pair(tx).unwrap_or_else(|| distinct_in_set(tx)) && no_null(tx))
-}
-
-fn sorted(tx: Tx<'_>) -> Vec<OutPoint> {
-    let mut prevouts = Vec::with_capacity(tx.input_count());
-    prevouts.extend(tx.inputs().map(|input| input.prevout));
-    prevouts.sort_unstable();
-    prevouts
-}
-
-fn are_distinct(sorted: &[OutPoint]) -> bool {
-    sorted.array_windows().all(|[left, right]| left != right)
-}
-
-fn by_sorting(tx: Tx<'_>) -> bool {
-    by_coinbase_or(tx, || pair(tx).unwrap_or_else(|| are_distinct(&sorted(tx))) && no_null(tx))
-}
-
-fn by_sorting_with_null(tx: Tx<'_>) -> bool {
-    by_coinbase_or(tx, || {
-        if let Some(distinct) = pair(tx) {
-            return distinct && no_null(tx);
-        }
-        let sorted = sorted(tx);
-        // The null outpoint has the least txid and the greatest index: it follows the others of that txid.
-        let zeros = sorted.iter().take_while(|prevout| prevout.txid == Txid::default());
-        are_distinct(&sorted) && !zeros.last().is_some_and(OutPoint::is_null)
-    })
-}
-
-fn by_hash_set(tx: Tx<'_>) -> bool {
-    by_coinbase_or(tx, || {
-        let mut set = HashSet::with_capacity(tx.input_count());
-        tx.inputs().all(|input| !input.prevout.is_null() && set.insert(input.prevout))
-    })
+    let mut sorted = Vec::with_capacity(tx.input_count());
+    sorted.extend(tx.inputs().map(|input| input.prevout));
+    sorted.sort_unstable();
+    // The null outpoint has the least txid and the greatest index: it follows the others of that txid.
+    let zeros = sorted.iter().take_while(|prevout| prevout.txid == Txid::default());
+    let are_distinct = sorted.array_windows().all(|[left, right]| left != right);
+    are_distinct && !zeros.last().is_some_and(OutPoint::is_null)
 }
 
 /// Rows over numbers of inputs.
 pub(super) fn duplicates<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
     let counts = if extent == Extent::Smoke { &[1, 2, 50][..] } else { counts };
-    let rows = counts.iter().map(|count| (DUPLICATES, *count, false));
+    let rows = counts.iter().map(|count| ("duplicate-inputs", *count, false));
     let colliding = if extent == Extent::Smoke { 50 } else { COLLIDING };
     rows.chain([("duplicate-inputs-colliding", colliding, true)])
         .map(|(series, count, is_colliding)| {
@@ -144,9 +80,6 @@ pub(super) fn duplicates<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Ve
         })
         .collect()
 }
-
-/// Series of the check for duplicates alone.
-pub(super) const DUPLICATES: &str = "duplicate-inputs";
 
 /// Inputs whose txids agree in their first eight bytes, which somebody has ground for.
 const COLLIDING: u64 = 2_000;
@@ -195,22 +128,20 @@ fn duplicates_of<'a>(
     prevouts: &[OutPoint],
     scale: Scale,
 ) -> Result<Vec<Alternative<'a>>, BenchError> {
-    let tx = spending(prevouts);
-    let mut alternatives = Vec::new();
-    for (alternative, inputs) in STEPS.into_iter().chain([(HASH_SET, by_hash_set as InputCheck)]) {
-        let right = is_judged_right(prevouts, |tx| check_with(tx, inputs));
-        expect(right, name, alternative, "another verdict")?;
-        let tx = Arc::clone(&tx);
-        alternatives.push(scale.calls(alternative, 1, move || {
-            assert!(check_with(black_box(&tx).view(), inputs), "it was valid before");
-        })?);
-    }
+    let right = is_judged_right(prevouts, check_by_sorting);
+    expect(right, name, LAST_STEP, "another verdict")?;
     let right = is_judged_right(prevouts, |tx| check_transaction(tx).is_ok());
     expect(right, name, ASSAY, "another verdict")?;
-    alternatives.push(scale.calls(ASSAY, 1, move || {
-        assert!(check_transaction(black_box(&tx).view()).is_ok(), "it was valid before");
-    })?);
-    Ok(alternatives)
+    let tx = spending(prevouts);
+    let again = Arc::clone(&tx);
+    Ok(vec![
+        scale.calls(LAST_STEP, 1, move || {
+            assert!(check_by_sorting(black_box(&again).view()), "it was valid before");
+        })?,
+        scale.calls(ASSAY, 1, move || {
+            assert!(check_transaction(black_box(&tx).view()).is_ok(), "it was valid before");
+        })?,
+    ])
 }
 
 /// All that a block tells alone, except its work.
@@ -229,14 +160,14 @@ pub(super) fn blocks<'a>(subject: &LazySubject, scale: Scale) -> Benchmark<'a> {
 }
 
 /// Ours, with the check of transactions exchanged.
-fn check_block_with(params: &ChainParams, subject: &Subject, inputs: InputCheck) -> bool {
+fn check_block_by_sorting(params: &ChainParams, subject: &Subject) -> bool {
     let block = &subject.block;
     let mut sigops = 0;
     check_merkle_root(block.header(), &subject.txids).is_ok()
         && check_shape(params, block).is_ok()
         && block.txs().all(|tx| {
             sigops += legacy_sigops(tx);
-            check_with(tx, inputs)
+            check_by_sorting(tx)
         })
         && check_legacy_sigops(params, sigops).is_ok()
 }
@@ -247,21 +178,17 @@ fn check_blocks(
     scale: Scale,
 ) -> Result<Vec<Alternative<'static>>, BenchError> {
     let params = ChainParams::by_name("main").expect("a known chain");
-    let mut alternatives = Vec::new();
-    for (alternative, inputs) in STEPS {
-        let right = check_block_with(&params, subject, inputs);
-        expect(right, name, alternative, "a valid block fails")?;
-        let (params, subject) = (params.clone(), Arc::clone(subject));
-        alternatives.push(scale.calls(alternative, 1, move || {
-            assert!(check_block_with(&params, black_box(&subject), inputs), "it was valid before");
-        })?);
-    }
+    expect(check_block_by_sorting(&params, subject), name, LAST_STEP, "a valid block fails")?;
     check_block(&params, &subject.block, &subject.txids)
         .map_err(|error| wrong(name, ASSAY, error.to_string()))?;
-    let subject = Arc::clone(subject);
-    alternatives.push(scale.calls(ASSAY, 1, move || {
-        let block = &black_box(&subject).block;
-        assert!(check_block(&params, block, &subject.txids).is_ok(), "it was valid before");
-    })?);
-    Ok(alternatives)
+    let (again, one, two) = (params.clone(), Arc::clone(subject), Arc::clone(subject));
+    Ok(vec![
+        scale.calls(LAST_STEP, 1, move || {
+            assert!(check_block_by_sorting(&again, black_box(&one)), "it was valid before");
+        })?,
+        scale.calls(ASSAY, 1, move || {
+            let block = &black_box(&two).block;
+            assert!(check_block(&params, block, &two.txids).is_ok(), "it was valid before");
+        })?,
+    ])
 }

@@ -1,5 +1,5 @@
-//! Writing a cache of coins to the disk: as write batches of a fixed size, growing with the cache, and all in one (the report's
-//! subject), and as our store does it.
+//! Writing a cache of coins to the disk: as one write batch, which the report's last step makes of a cache of up to 64 MiB, and
+//! as our store does it.
 //!
 //! A write batch goes through the database's journal into its memtable, in the order of the cache's hash table and without a
 //! sync of its own, as Core writes to `LevelDB`; the journal is synced once, at the end. Our store writes sorted tables that
@@ -15,10 +15,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use tempfile::TempDir;
 
 use super::calls::{Scale, expect, file_error, store_error};
-use super::names::{ASSAY, EIGHTH_BATCH, FIXED_BATCH, ONE_BATCH};
-
-/// Coins of the fixed batch: what Core's batches of 16 MiB are to its cache of 5 GiB, these are to ours of 1.3 million coins.
-const FIXED: usize = 4_000;
+use super::names::{ASSAY, LAST_STEP};
 
 /// Bytes of the tier's block cache.
 const TIER_CACHE_BYTES: usize = 16 << 20;
@@ -31,24 +28,22 @@ pub(super) fn benchmarks<'a>(counts: &[u64], extent: Extent, scale: Scale) -> Ve
     counts
         .iter()
         .map(|&count| {
-            let name = format!("{SERIES}/{count}");
+            let name = format!("flush-batch/{count}");
             let benchmark = name.clone();
             Benchmark {
                 name,
-                series: SERIES.to_owned(),
+                series: "flush-batch".to_owned(),
                 size: Some(count),
                 unit: "coins",
                 bytes_per_op: None,
                 baseline: None,
-                make: Box::new(move || make(&benchmark, count as usize, extent, scale)),
+                make: Box::new(move || make(&benchmark, count as usize, scale)),
             }
         })
         .collect()
 }
 
-pub(super) const SERIES: &str = "flush-batch";
-
-/// The engine that our store has, on the real disk, with batches through its journal.
+/// The database that our store has, on the real disk, with batches through its journal.
 struct Batches {
     db: Database,
     coins: Keyspace,
@@ -68,15 +63,13 @@ impl Batches {
         Ok(Self { db, coins, _dir: dir })
     }
 
-    /// Writes everything in batches of `size`; all of it survives a power cut when this returns.
-    fn write(&self, pairs: &[Pair], size: usize) -> Result<(), BenchError> {
-        for part in pairs.chunks(size) {
-            let mut batch = self.db.batch();
-            for (key, value) in part {
-                batch.insert(&self.coins, &key[..], &value[..]);
-            }
-            batch.commit().map_err(store_error)?;
+    /// Writes everything in one batch, which survives a power cut when this returns.
+    fn write(&self, pairs: &[Pair]) -> Result<(), BenchError> {
+        let mut batch = self.db.batch();
+        for (key, value) in pairs {
+            batch.insert(&self.coins, &key[..], &value[..]);
         }
+        batch.commit().map_err(store_error)?;
         self.db.persist(PersistMode::SyncAll).map_err(store_error)
     }
 
@@ -142,42 +135,22 @@ fn pairs(count: usize) -> Vec<Pair> {
     (0..count).map(any).collect()
 }
 
-fn make(
-    name: &str,
-    count: usize,
-    extent: Extent,
-    scale: Scale,
-) -> Result<Vec<Alternative<'static>>, BenchError> {
-    let fixed = if extent == Extent::Smoke { count / 16 } else { FIXED.min(count) };
-    let sizes = [(FIXED_BATCH, fixed), (EIGHTH_BATCH, count.div_ceil(8)), (ONE_BATCH, count)];
-    let mut alternatives = Vec::new();
-    for (alternative, size) in sizes {
-        let pairs = pairs(count);
-        let batches = Batches::new()?;
-        let some = &pairs[..count.min(1_000)];
-        batches.write(some, size.min(some.len()).div_ceil(2))?;
-        expect(batches.holds(some)?, name, alternative, "a coin is lost")?;
-        drop(batches);
-        alternatives.push(scale.at_most(1).prepared(
-            alternative,
-            count as u64,
-            Batches::new,
-            move |batches: &mut Batches| batches.write(&pairs, size),
-        )?);
-    }
+fn make(name: &str, count: usize, scale: Scale) -> Result<Vec<Alternative<'static>>, BenchError> {
     let pairs = pairs(count);
-    let tier = Tier::new()?;
     let some = &pairs[..count.min(1_000)];
+    let batches = Batches::new()?;
+    batches.write(some)?;
+    expect(batches.holds(some)?, name, LAST_STEP, "a coin is lost")?;
+    let tier = Tier::new()?;
     tier.write(some)?;
     expect(tier.holds(some)?, name, ASSAY, "a coin is lost")?;
-    drop(tier);
-    alternatives.push(scale.at_most(1).prepared(
-        ASSAY,
-        count as u64,
-        Tier::new,
-        move |tier: &mut Tier| tier.write(&pairs),
-    )?);
-    Ok(alternatives)
+    let (scale, ops, again) = (scale.at_most(1), count as u64, pairs.clone());
+    Ok(vec![
+        scale.prepared(LAST_STEP, ops, Batches::new, move |batches: &mut Batches| {
+            batches.write(&again)
+        })?,
+        scale.prepared(ASSAY, ops, Tier::new, move |tier: &mut Tier| tier.write(&pairs))?,
+    ])
 }
 
 #[cfg(test)]
@@ -189,7 +162,7 @@ mod tests {
     fn write_batches_go_through_the_journal_and_our_tables_do_not() {
         let pairs = pairs(2_000);
         let batches = Batches::new().expect("a database");
-        batches.write(&pairs, 300).expect("written");
+        batches.write(&pairs).expect("written");
         assert!(batches.holds(&pairs).expect("readable"));
         assert_eq!(batches.coins.table_count(), 0, "still in journal and memtable");
         let dir = folder().expect("a folder");

@@ -7,14 +7,14 @@ use assay_bench::harness::Alternative;
 use assay_bench::random::Random;
 use assay_bench::suite::{Benchmark, Extent};
 use assay_hash::{
-    Backend, MuHash3072, Sha256, merkle_root, merkle_root_with, sha256, sha256d, sha256d_64_many,
-    sha256d_64_many_with,
+    Backend, MuHash3072, Sha256, SipHash, merkle_root, merkle_root_with, sha256, sha256d,
+    sha256d_64_many, sha256d_64_many_with,
 };
-use assay_store::{CoinRef, CoinStore, MemTier};
+use assay_store::{Cached, CoinRef, CoinStore, MemTier};
 use assay_wire::{OutPoint, Txid};
 
 use super::calls::{Scale, expect, store_error};
-use super::names::{ASSAY, MANY, PORTABLE};
+use super::names::{ASSAY, GENERAL, MANY, PORTABLE};
 
 /// Bytes of the long message.
 const LONG: u64 = 1 << 20;
@@ -26,12 +26,15 @@ const LEAVES: usize = 9_001;
 /// All of them.
 pub(super) fn benchmarks<'a>(extent: Extent, scale: Scale) -> Vec<Benchmark<'a>> {
     type Make = fn(&str, Extent, Scale) -> Result<Vec<Alternative<'static>>, BenchError>;
-    let all: [(&str, &str, Option<u64>, Make); 5] = [
+    let all: [(&str, &str, Option<u64>, Make); 8] = [
         ("primitive/sha256-long", "messages", Some(LONG), sha256_long),
         ("primitive/sha256d64", "messages", Some(64), sha256d64),
         ("primitive/merkle-root", "leaves", Some(32), merkle),
         ("primitive/muhash-insert", "elements", None, muhash),
+        ("primitive/siphash-2-4", "outpoints", None, siphash),
         ("primitive/coins-cache", "coins", None, coins_cache),
+        ("primitive/coins-match", "coins", None, |name, _, scale| look_up(name, true, scale)),
+        ("primitive/coins-mismatch", "coins", None, |name, _, scale| look_up(name, false, scale)),
     ];
     all.into_iter()
         .map(|(name, unit, bytes_per_op, make)| Benchmark {
@@ -141,21 +144,78 @@ fn muhash(
     ])
 }
 
+fn outpoints(seed: u64, count: usize) -> Vec<OutPoint> {
+    let mut random = Random::new(seed);
+    let any = |_| OutPoint { txid: Txid(random.bytes()), vout: random.below(1 << 32) as u32 };
+    (0..count).map(any).collect()
+}
+
+/// Outpoints that are hashed one after the other, and coins in a cache; the report has 1,000.
+const OUTPOINTS: usize = 1_000;
+
+/// The salted hash, of any message and of outpoints.
+fn siphash(
+    name: &str,
+    _extent: Extent,
+    scale: Scale,
+) -> Result<Vec<Alternative<'static>>, BenchError> {
+    let salt = SipHash::<2, 4>::new(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
+    let of_outpoint = |salt: &SipHash<2, 4>, outpoint: &OutPoint| {
+        salt.hash_outpoint(&outpoint.txid.0, outpoint.vout)
+    };
+    let all = outpoints(2, OUTPOINTS);
+    let mut each = all.iter();
+    let right =
+        each.all(|outpoint| of_outpoint(&salt, outpoint) == salt.hash(&outpoint.to_bytes()));
+    expect(right, name, ASSAY, "another hash")?;
+    let (again, ops) = (all.clone(), OUTPOINTS as u64);
+    // The salt is read anew for every outpoint, as it is where it belongs to a map.
+    Ok(vec![
+        scale.calls(GENERAL, ops, move || {
+            again.iter().fold(0, |sum, outpoint| sum ^ black_box(&salt).hash(&outpoint.to_bytes()))
+        })?,
+        scale.calls(ASSAY, ops, move || {
+            all.iter().fold(0, |sum, outpoint| sum ^ of_outpoint(black_box(&salt), outpoint))
+        })?,
+    ])
+}
+
+/// A cache with these coins.
+fn cache_of(outpoints: &[OutPoint]) -> Result<CoinStore, BenchError> {
+    let mut store = CoinStore::open(Box::new(MemTier::new()), 1 << 30).map_err(store_error)?;
+    for outpoint in outpoints {
+        let coin = CoinRef { value: 5, height: 9, coinbase: false, script_pubkey: &[7; 22] };
+        store.add(*outpoint, coin, false).map_err(store_error)?;
+    }
+    Ok(store)
+}
+
+/// Looks for coins that the cache has, or has not.
+fn look_up(
+    name: &str,
+    is_there: bool,
+    scale: Scale,
+) -> Result<Vec<Alternative<'static>>, BenchError> {
+    let inside = outpoints(4, OUTPOINTS);
+    let store = cache_of(&inside)?;
+    let asked = if is_there { inside } else { outpoints(5, OUTPOINTS) };
+    let count = move |store: &CoinStore| {
+        let has = |outpoint: &&OutPoint| matches!(store.get_cached(outpoint), Cached::Unspent(_));
+        asked.iter().filter(has).count()
+    };
+    let expected = if is_there { OUTPOINTS } else { 0 };
+    expect(count(&store) == expected, name, ASSAY, "another count")?;
+    Ok(vec![scale.calls(ASSAY, OUTPOINTS as u64, move || count(black_box(&store)))?])
+}
+
 fn coins_cache(
     name: &str,
     extent: Extent,
     scale: Scale,
 ) -> Result<Vec<Alternative<'static>>, BenchError> {
     let count = if extent == Extent::Smoke { 100 } else { 100_000 };
-    let mut random = Random::new(8);
-    let outpoints: Vec<OutPoint> =
-        (0..count).map(|_| OutPoint { txid: Txid(random.bytes()), vout: 1 }).collect();
-    let mut store = CoinStore::open(Box::new(MemTier::new()), 1 << 30).map_err(store_error)?;
-    let script = [7; 22];
-    for outpoint in &outpoints {
-        let coin = CoinRef { value: 5, height: 9, coinbase: false, script_pubkey: &script };
-        store.add(*outpoint, coin, false).map_err(store_error)?;
-    }
+    let outpoints = outpoints(8, count);
+    let mut store = cache_of(&outpoints)?;
     expect(store.cached_coins() == outpoints.len(), name, ASSAY, "a coin is lost")?;
     let mut next = 0;
     // Each coin is found in a table of many, taken out and put back.

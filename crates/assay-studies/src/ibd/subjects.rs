@@ -13,14 +13,12 @@ use assay_wire::{Block, Coin, Encoding, Txid};
 
 use super::calls::{file_error, wrong};
 use super::modern::{self, Kind};
-use super::serial::OwnedBlock;
 
 /// A block and everything about it that alternatives start from.
 #[derive(Debug)]
 pub(super) struct Subject {
     pub(super) raw: Vec<u8>,
     pub(super) block: Block,
-    pub(super) owned: OwnedBlock,
     pub(super) txids: Vec<Txid>,
     /// What it spends, input by input.
     pub(super) coins: Vec<Coin>,
@@ -81,8 +79,7 @@ impl Subject {
         for coin in &coins {
             undo.push(coin.into());
         }
-        let (owned, undo) = (OwnedBlock::of(&block), undo.finish());
-        Ok(Self { raw, block, owned, txids, coins, undo })
+        Ok(Self { raw, block, txids, coins, undo: undo.finish() })
     }
 }
 
