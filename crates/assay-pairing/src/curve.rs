@@ -11,7 +11,6 @@ mod bn254;
 mod bn254_nogami;
 mod gls;
 mod glv;
-mod pasta;
 pub(crate) mod prime_order;
 mod scalar;
 pub(crate) mod secret;
@@ -27,11 +26,6 @@ pub use bls12_377::{G1 as Bls377G1, G2 as Bls377G2};
 pub use bls12_381::{G1 as BlsG1, G2 as BlsG2};
 pub use bn254::{G1 as BnG1, G2 as BnG2};
 pub use bn254_nogami::{G1 as NogamiG1, G2 as NogamiG2};
-
-/// The group of Pallas.
-pub type Pallas = prime_order::PrimeOrder<crate::pallas::Parameters>;
-/// The group of Vesta.
-pub type Vesta = prime_order::PrimeOrder<crate::vesta::Parameters>;
 
 use core::ops::{Add, Neg, Sub};
 

@@ -1,5 +1,5 @@
-//! Pairing-friendly curves BLS12-381, BLS12-377, BN254 and BN254-Nogami, and the cycle of Pallas and Vesta: fields, towers, groups,
-//! pairings, sums of many multiples in vectors of lanes, and protocols on the first and the third.
+//! Pairing-friendly curves BLS12-381, BLS12-377, BN254 and BN254-Nogami: fields, towers, groups, pairings, sums of many
+//! multiples in vectors of lanes, and protocols on the first and the third.
 //!
 //! ```
 //! use assay_pairing::curve::{BlsG1, BlsG2, Curve};
@@ -40,9 +40,7 @@ pub mod membership;
 pub mod msm;
 mod multiples;
 pub mod pairing;
-pub mod pallas;
 #[cfg(test)]
 mod testing;
 pub mod tower;
-pub mod vesta;
 mod weights;

@@ -59,8 +59,6 @@ pub fn table() -> Table {
         "BLS12377G2_XMD:SHA-256_SSWU_RO_",
     );
     curve::<ark_secp256k1::Config>(&mut table, "secp256k1");
-    curve::<ark_pallas::PallasConfig>(&mut table, "pallas");
-    curve::<ark_vesta::VestaConfig>(&mut table, "vesta");
     table
 }
 

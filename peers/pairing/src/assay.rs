@@ -11,7 +11,7 @@ use std::thread;
 use anyhow::Context as _;
 use assay_pairing::bls::{self, PublicKey, SecretKey, Signature};
 use assay_pairing::curve::{
-    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG2, Curve, Jacobian, NogamiG2, Pallas, Vesta,
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG2, Curve, Jacobian, NogamiG2,
 };
 use assay_pairing::field::{Fe, Field, Modulus};
 use assay_pairing::hash_to_curve::HashToCurve;
@@ -19,7 +19,7 @@ use assay_pairing::membership::{BatchMembership, all_in_group};
 use assay_pairing::msm::{self, MultiScalar};
 use assay_pairing::pairing::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
 use assay_pairing::tower::{Fp2, Fp6, Fp12, TowerField};
-use assay_pairing::{bls12_377, bls12_381, bn254, bn254_nogami, pallas, vesta};
+use assay_pairing::{bls12_377, bls12_381, bn254, bn254_nogami};
 
 use crate::table::{ANSWERED, Prepared, SPREAD, Table, Work};
 
@@ -44,8 +44,6 @@ pub fn table() -> Table {
     subgroup::<Bls377G2>(&mut table, "bls12-377", "g2");
     pairing_curve::<Bn254Nogami, bn254_nogami::Fr>(&mut table, "bn254-nogami");
     subgroup::<NogamiG2>(&mut table, "bn254-nogami", "g2");
-    curve::<Pallas, pallas::Fr>(&mut table, "pallas");
-    curve::<Vesta, vesta::Fr>(&mut table, "vesta");
     signatures(&mut table);
     evm::operations(&mut table);
     kzg::operations(&mut table);
@@ -117,7 +115,7 @@ fn scalar<C: Curve>(work: &Work, label: &str, index: usize) -> [u64; 4] {
             })*
         };
     }
-    of_order!(bls12_381::Fr, bn254::Fr, bls12_377::Fr, bn254_nogami::Fr, pallas::Fr, vesta::Fr);
+    of_order!(bls12_381::Fr, bn254::Fr, bls12_377::Fr, bn254_nogami::Fr);
     unreachable!("every order is one of these")
 }
 

@@ -4,14 +4,12 @@ use anyhow::{Result, ensure};
 use ark_ec::short_weierstrass::{Projective, SWCurveConfig};
 use ark_ec::{AffineRepr as _, CurveGroup as _, PrimeGroup as _};
 use ark_ff::{Field as ArkField, PrimeField as _};
-use assay_pairing::curve::{
-    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian, Pallas, Vesta,
-};
+use assay_pairing::curve::{Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian};
 use assay_pairing::field::Field;
 use assay_pairing::kzg::{CellOf, CellVerifier};
 use assay_pairing::pairing::{Bls12377, Bls12381, Bn254, Pairing};
 use assay_pairing::tower::{Fp2, Fp12};
-use assay_pairing::{bls12_377, bls12_381, bn254, pallas, vesta};
+use assay_pairing::{bls12_377, bls12_381, bn254};
 use assay_secp::Recoverer;
 use assay_secp::ethereum::ecrecover_all;
 use blst::{blst_p1_affine, blst_p2_affine};
@@ -89,10 +87,6 @@ pub fn compare(
         "bls12-377 fp12", 100: towers::<bls12_377::Fp, ark_bls12_377::Fq12>;
         "bls12-377 g1", 100: groups::<Bls377G1, ark_bls12_377::g1::Config>;
         "bls12-377 g2", 100: groups::<Bls377G2, ark_bls12_377::g2::Config>;
-        "pallas fp", 1: fields::<pallas::Fp, ark_pallas::Fq>;
-        "vesta fp", 1: fields::<vesta::Fp, ark_vesta::Fq>;
-        "pallas g1", 100: groups::<Pallas, ark_pallas::PallasConfig>;
-        "vesta g1", 100: groups::<Vesta, ark_vesta::VestaConfig>;
         "encodings against blst", 100: decoders;
         "signatures and keys against blst", 100: signatures;
     }
@@ -187,8 +181,6 @@ both!(bls12_381::Fp, ark_bls12_381::Fq, ark_bls12_381::Fq2);
 both!(bn254::Fp, ark_bn254::Fq, ark_bn254::Fq2);
 both!(bls12_377::Fp, ark_bls12_377::Fq, ark_bls12_377::Fq2);
 both!(bls12_377::Fr, ark_bls12_377::Fr);
-both!(pallas::Fp, ark_pallas::Fq);
-both!(vesta::Fp, ark_vesta::Fq);
 both!(bls12_381::Fr, ark_bls12_381::Fr);
 both!(bn254::Fr, ark_bn254::Fr);
 

@@ -56,8 +56,6 @@ impl Default for PairingSettings {
             "bls12-381",
             "bls12-377",
             "secp256k1",
-            "pallas",
-            "vesta",
             "bls-signatures",
             "kzg",
             "evm",

@@ -1,5 +1,4 @@
-//! Groups that are all of a curve `y^2 = x^3 + b` over a field of four limbs: Pallas, Vesta, and the first groups of curves of
-//! Barreto and Naehrig.
+//! Groups that are all of a curve `y^2 = x^3 + b` over a field of four limbs: the first groups of curves of Barreto and Naehrig.
 
 use core::marker::PhantomData;
 

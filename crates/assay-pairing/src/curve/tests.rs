@@ -2,7 +2,6 @@
 
 use super::{
     Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Curve, Jacobian, NogamiG1, NogamiG2,
-    Pallas, Vesta,
 };
 use crate::bn254_nogami;
 use crate::field::Field as _;
@@ -151,16 +150,6 @@ fn bn254_nogami_g2() {
     let cofactor = limbs::sub(&limbs::add(&prime, &prime).0, &NogamiG2::ORDER).0;
     let multiple = Jacobian::from(point).multiply_slowly(&cofactor);
     assert_eq!(multiple.to_affine(), NogamiG2::GENERATOR);
-}
-
-#[test]
-fn pallas() {
-    check::<Pallas>(true);
-}
-
-#[test]
-fn vesta() {
-    check::<Vesta>(true);
 }
 
 /// The cofactor of the twist takes points into the group; both ways to check agree there too.

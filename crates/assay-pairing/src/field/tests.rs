@@ -4,7 +4,7 @@
 use super::wide::Sum;
 use super::{Fe, Field as _, Modulus};
 use crate::testing::Rng;
-use crate::{bls12_377, bls12_381, bn254, bn254_nogami, limbs, pallas};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami, limbs};
 
 /// `a b mod p`, bit by bit.
 fn slow_product<M: Modulus<N>, const N: usize>(a: &[u64; N], b: &[u64; N]) -> [u64; N] {
@@ -72,8 +72,6 @@ fn arithmetic() {
     check::<bls12_377::FrModulus, 4>(100_000);
     check::<bn254_nogami::FpModulus, 4>(100_000);
     check::<bn254_nogami::FrModulus, 4>(100_000);
-    check::<pallas::FpModulus, 4>(100_000);
-    check::<pallas::FrModulus, 4>(100_000);
 }
 
 /// Sums by kernels, of elements that are often zero, one or the largest.
@@ -139,7 +137,6 @@ fn powers() {
     check_powers::<bn254::FrModulus, 4>();
     check_powers::<bn254_nogami::FpModulus, 4>();
     check_powers::<bls12_381::FrModulus, 4>();
-    check_powers::<pallas::FpModulus, 4>();
 }
 
 fn check_two_products<M: Modulus<N>, const N: usize>() {
@@ -160,8 +157,6 @@ fn sums_of_products() {
     check_two_products::<bn254::FpModulus, 4>();
     check_two_products::<bls12_377::FpModulus, 6>();
     check_two_products::<bn254_nogami::FpModulus, 4>();
-    check_two_products::<pallas::FpModulus, 4>();
-    check_two_products::<pallas::FrModulus, 4>();
 }
 
 #[test]

@@ -2,8 +2,7 @@
 //!
 //! - *carried*: limbs below the top one are from 0 to 2^52 - 1, and the value is not negative.
 //! - *stored*: carried, and the value below 2.2 p. What points in memory are.
-//! - *factor*: carried, and the value below 8 p. Products of factors are below 2 p, for 64 p < R; the primes of Pallas and Vesta
-//!   are above R / 64 by less than 2^-120 of it, and so are their products above 2 p: less than all that is rounded below.
+//! - *factor*: carried, and the value below 8 p. Products of factors are below 2 p, for 64 p < R.
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
@@ -113,8 +112,8 @@ impl<L: Lanes, M: Modulus<N>, const N: usize, const K: usize> LaneFe<L, M, N, K>
     }
 
     const fn of(limbs: [L; K]) -> Self {
-        // A factor of up to 8 p squared must stay below p R, but for 2^-46 of it, and 8 p below 2^(52 K).
-        const { assert!(Self::PRIME[K - 1] <= 1 << 46) };
+        // A factor of up to 8 p squared must stay below p R, and 8 p below 2^(52 K).
+        const { assert!(Self::PRIME[K - 1] < 1 << 46) };
         Self(limbs, PhantomData)
     }
 

@@ -5,7 +5,7 @@ use super::{LANES, Lanes, Task};
 use crate::backend::Portable;
 use crate::field::{Fe, Field as _, Modulus};
 use crate::testing::Rng;
-use crate::{bls12_377, bls12_381, bn254, bn254_nogami, pallas};
+use crate::{bls12_377, bls12_381, bn254, bn254_nogami};
 
 struct Check<L, M, const N: usize, const K: usize>(usize, core::marker::PhantomData<(L, M)>);
 
@@ -67,8 +67,6 @@ fn check<L: Lanes>(cases: usize) {
     L::run(Check::<L, bn254::FpModulus, 4, 5>(cases, core::marker::PhantomData));
     L::run(Check::<L, bls12_377::FpModulus, 6, 8>(cases, core::marker::PhantomData));
     L::run(Check::<L, bn254_nogami::FpModulus, 4, 5>(cases, core::marker::PhantomData));
-    L::run(Check::<L, pallas::FpModulus, 4, 5>(cases, core::marker::PhantomData));
-    L::run(Check::<L, pallas::FrModulus, 4, 5>(cases, core::marker::PhantomData));
 }
 
 #[test]
@@ -86,7 +84,7 @@ fn ifma() {
     check::<crate::backend::Ifma>(20_000);
 }
 
-/// The largest factors, p of Pallas and Vesta being above R / 64: 8 p - 1 in all lanes, whose product is stored.
+/// The largest factors, 8 p - 1 in all lanes, of the primes with the least room below R / 64; the product is stored.
 #[test]
 fn largest_factors() {
     struct Largest<L, M>(core::marker::PhantomData<(L, M)>);
@@ -110,12 +108,12 @@ fn largest_factors() {
         }
     }
 
-    Portable::run(Largest::<Portable, pallas::FpModulus>(core::marker::PhantomData));
-    Portable::run(Largest::<Portable, pallas::FrModulus>(core::marker::PhantomData));
+    Portable::run(Largest::<Portable, bn254::FpModulus>(core::marker::PhantomData));
+    Portable::run(Largest::<Portable, bn254_nogami::FpModulus>(core::marker::PhantomData));
     #[cfg(target_arch = "x86_64")]
     if crate::backend::ifma_is_available() {
         type Ifma = crate::backend::Ifma;
-        Ifma::run(Largest::<Ifma, pallas::FpModulus>(core::marker::PhantomData));
-        Ifma::run(Largest::<Ifma, pallas::FrModulus>(core::marker::PhantomData));
+        Ifma::run(Largest::<Ifma, bn254::FpModulus>(core::marker::PhantomData));
+        Ifma::run(Largest::<Ifma, bn254_nogami::FpModulus>(core::marker::PhantomData));
     }
 }

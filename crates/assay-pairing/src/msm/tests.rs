@@ -2,8 +2,7 @@
 
 use super::{Backend, MultiScalar, Share, share_of_products_with, sum_of_products_with};
 use crate::curve::{
-    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Jacobian, NogamiG1, NogamiG2, Pallas,
-    Vesta,
+    Affine, Bls377G1, Bls377G2, BlsG1, BlsG2, BnG1, BnG2, Jacobian, NogamiG1, NogamiG2,
 };
 use crate::limbs;
 use crate::testing::Rng;
@@ -105,12 +104,6 @@ fn bn254_nogami() {
     check_group::<NogamiG2>(200);
 }
 
-#[test]
-fn pallas_and_vesta() {
-    check_group::<Pallas>(3_000);
-    check_group::<Vesta>(3_000);
-}
-
 /// As many points as need parts within a window: the sum of a chain by its closed form.
 #[test]
 fn many_points() {
@@ -132,5 +125,4 @@ fn many_points() {
     }
     check::<BlsG1>();
     check::<BnG1>();
-    check::<Pallas>();
 }

@@ -92,10 +92,10 @@ pub(super) fn operations(table: &mut Table, library: &'static Library) -> Result
     let named =
         |curve, prefix, scalar, coordinate| Named { curve, prefix, scalar, coordinate, library };
     let bn254 = named("bn254", "bn254_snarks", "big254", ("big254", 4));
-    bn254.first_group::<ark_bn254::g1::Config>(table, "g1")?;
+    bn254.first_group::<ark_bn254::g1::Config>(table)?;
     bn254.second_group::<ark_bn254::g2::Config>(table)?;
     let bls12_381 = named("bls12-381", "bls12_381", "big255", ("big381", 6));
-    bls12_381.first_group::<ark_bls12_381::g1::Config>(table, "g1")?;
+    bls12_381.first_group::<ark_bls12_381::g1::Config>(table)?;
     bls12_381.second_group::<ark_bls12_381::g2::Config>(table)?;
     bls12_381.in_group_and_hash::<ark_bls12_381::g1::Config>(
         table,
@@ -106,11 +106,7 @@ pub(super) fn operations(table: &mut Table, library: &'static Library) -> Result
         table,
         "g2",
         "BLS12381G2_XMD:SHA-256_SSWU_RO_",
-    )?;
-    named("pallas", "pallas", "big255", ("big255", 4))
-        .first_group::<ark_pallas::PallasConfig>(table, "ec")?;
-    named("vesta", "vesta", "big255", ("big255", 4))
-        .first_group::<ark_vesta::VestaConfig>(table, "ec")
+    )
 }
 
 impl Named {
@@ -127,18 +123,18 @@ impl Named {
         Numbers::new(self.library, &format!("{}_fp", self.prefix), number, limbs)
     }
 
-    fn first_group<P: SWCurveConfig>(&self, table: &mut Table, group: &str) -> Result<()> {
+    fn first_group<P: SWCurveConfig>(&self, table: &mut Table) -> Result<()> {
         self.field::<P::ScalarField>(table, "fr", self.scalars()?, &["mul", "inv"])?;
         let all = ["mul", "sqr", "inv", "sqrt"];
         self.field::<P::BaseField>(table, "fp", self.coordinates()?, &all)?;
-        self.group::<P>(table, "g1", group)?;
-        self.parallel_sums::<P>(table, group)
+        self.group::<P>(table, "g1")?;
+        self.parallel_sums::<P>(table)
     }
 
     fn second_group<P: SWCurveConfig>(&self, table: &mut Table) -> Result<()> {
         let all = ["mul", "sqr", "inv", "sqrt"];
         self.field::<P::BaseField>(table, "fp2", self.coordinates()?, &all)?;
-        self.group::<P>(table, "g2", "g2")?;
+        self.group::<P>(table, "g2")?;
         let sum = self.group_of::<P>("g2")?;
         table.add(self.curve, "g2-msm", self.how("g2", SUM), move |work| Ok(sum.sums(work, "g2")));
         Ok(())
@@ -218,18 +214,13 @@ impl Named {
         })
     }
 
-    fn group<P: SWCurveConfig>(
-        &self,
-        table: &mut Table,
-        label: &'static str,
-        group: &str,
-    ) -> Result<()> {
+    fn group<P: SWCurveConfig>(&self, table: &mut Table, group: &'static str) -> Result<()> {
         let of = self.group_of::<P>(group)?;
         let add: InPlaceWith = self.function(&format!("{group}_jac_add_in_place"))?;
         let double: InPlace = self.function(&format!("{group}_jac_double_in_place"))?;
         let how = self.how(group, "add_in_place");
-        table.add(self.curve, format!("{label}-add"), how, move |work| {
-            let points = arkworks::points::<P>(work, label, 2);
+        table.add(self.curve, format!("{group}-add"), how, move |work| {
+            let points = arkworks::points::<P>(work, group, 2);
             let (x, mut y) = (of.jacobian(&points[0]), of.jacobian(&points[1]));
             // SAFETY: a point.
             unsafe { double(y.as_mut_ptr()) };
@@ -238,8 +229,8 @@ impl Named {
             Ok(Prepared::chained(x, step, move |x| of.bytes(x)))
         });
         let how = self.how(group, "double_in_place");
-        table.add(self.curve, format!("{label}-double"), how, move |work| {
-            let x = of.jacobian(&arkworks::points::<P>(work, label, 1)[0]);
+        table.add(self.curve, format!("{group}-double"), how, move |work| {
+            let x = of.jacobian(&arkworks::points::<P>(work, group, 1)[0]);
             // SAFETY: a point.
             let step = move |x: &mut Vec<u64>| unsafe { double(x.as_mut_ptr()) };
             Ok(Prepared::chained(x, step, move |x| of.bytes(x)))
@@ -247,8 +238,8 @@ impl Named {
         let name = "scalar_mul_fr_coef_vartime";
         let multiply: InPlaceWith = self.function(&format!("{group}_jac_{name}"))?;
         let how = format!("{}, variable time", self.how(group, name));
-        table.add(self.curve, format!("{label}-mul"), how, move |work| {
-            let point = of.jacobian(&arkworks::points::<P>(work, label, 1)[0]);
+        table.add(self.curve, format!("{group}-mul"), how, move |work| {
+            let point = of.jacobian(&arkworks::points::<P>(work, group, 1)[0]);
             let scalars = of.scalars(work, SPREAD);
             let times = move |index: usize| {
                 let mut product = point.clone();
@@ -266,11 +257,11 @@ impl Named {
     }
 
     /// Of first groups; second ones have none on all threads.
-    fn parallel_sums<P: SWCurveConfig>(&self, table: &mut Table, group: &str) -> Result<()> {
-        let of = self.group_of::<P>(group)?;
+    fn parallel_sums<P: SWCurveConfig>(&self, table: &mut Table) -> Result<()> {
+        let of = self.group_of::<P>("g1")?;
         let threads = Threads::new(self.library)?;
-        let all: ParallelSum = self.function(&format!("{group}_jac_{SUM}_parallel"))?;
-        let how = format!("{}, …_parallel on its own pool", self.how(group, SUM));
+        let all: ParallelSum = self.function(&format!("g1_jac_{SUM}_parallel"))?;
+        let how = format!("{}, …_parallel on its own pool", self.how("g1", SUM));
         table.add(self.curve, "g1-msm", how, move |work| {
             if work.threads == 1 {
                 return Ok(of.sums(work, "g1"));
