@@ -1,7 +1,7 @@
 // Writes the operations of each curve from curve.tmpl: gnark-crypto has a package per curve, and calls through Go's generics
-// would cost more than a field multiplication takes.
+// would cost more than a field multiplication takes. The files are not committed; in the folder above:
 //
-//	go generate ./...
+//	go generate && go build
 package main
 
 import (
