@@ -1,6 +1,6 @@
 // Libraries written in Go as a program that works and times itself when it is told to: lines of JSON on standard input, an
 // answer to each on standard output. The protocol and the rule by which inputs follow from a seed are in
-// ../pairing/README.md; the Rust program there speaks it too.
+// ../../curves/peer/README.md; the Rust program there speaks it too.
 //
 //	gnark gnark-crypto    (or no argument)
 //	gnark go-eth-kzg      go-eth-kzg

@@ -14,7 +14,7 @@ const ROUNDS: [(&str, &str); 3] =
 
 /// Crates with kernels of their own, or that verify with those: package, target, and which of its tests (all if none is named).
 /// Those above (node, Electrum, laboratory) use hashes and signatures through these alone.
-const TESTED: [(&str, &str, &[&str]); 15] = [
+const TESTED: [(&str, &str, &[&str]); 16] = [
     ("assay-hash", "lib", &[]),
     ("assay-secp", "lib", &[]),
     ("assay-secp", "suite", &[]),
@@ -30,6 +30,7 @@ const TESTED: [(&str, &str, &[&str]); 15] = [
     ("assay-forge", "suite", &["forged::"]),
     ("assay-bench", "lib", &[]),
     ("assay-studies", "lib", &[]),
+    ("assay-curves", "lib", &[]),
 ];
 
 /// The stage of `cargo xtask ci`.

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 
 use crate::command::finish;
+use crate::test_programs::{CURVES, WORKSPACES};
 use crate::test_times;
 
 /// Runs the stages of these names, or all that are not optional; stops at the first that fails.
@@ -33,19 +34,12 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
 type Stage = (&'static str, fn() -> anyhow::Result<()>);
 
 const STAGES: [Stage; 6] = [
-    ("format", || cargo(&["fmt", "--all", "--check"])),
+    ("format", format),
     ("tidy", crate::tidy::run),
-    ("lints", || {
-        cargo(&["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
-    }),
+    ("lints", || each(&["clippy"], &["--all-targets", "--locked", "--", "-D", "warnings"])),
     ("policy", deny),
     ("tests", tests),
-    ("documentation", || {
-        let mut command = Command::new("cargo");
-        command.args(["doc", "--workspace", "--no-deps", "--locked"]);
-        command.env("RUSTDOCFLAGS", "-D warnings");
-        finish(&mut command)
-    }),
+    ("documentation", documentation),
 ];
 
 /// Run by name alone: they need tools or time that not everybody has.
@@ -66,23 +60,47 @@ fn interleavings() -> anyhow::Result<()> {
     cargo(&arguments)
 }
 
-/// `cargo test --workspace` without building examples, which the lints compile; then the seconds of the tests.
+/// Without building examples, which the lints compile; then the seconds of the tests.
 fn tests() -> anyhow::Result<()> {
     let times = std::env::temp_dir().join(format!("assay-test-times-{}", std::process::id()));
-    let mut command = Command::new("cargo");
-    command.args(["test", "--workspace", "--locked", "--lib", "--bins", "--tests"]);
-    command.args(test_times::runner()?).env(test_times::FILE, &times);
-    finish(&mut command)?;
+    let runner = test_times::runner()?;
+    for packages in WORKSPACES {
+        let mut command = Command::new("cargo");
+        command.arg("test").args(packages).args(["--locked", "--lib", "--bins", "--tests"]);
+        finish(command.args(&runner).env(test_times::FILE, &times))?;
+    }
     test_times::summary(&times, &crate::tidy::budgets::test_seconds()?)?;
     std::fs::remove_file(times)?;
-    cargo(&["test", "--workspace", "--locked", "--doc"])
+    each(&["test"], &["--locked", "--doc"])
+}
+
+fn format() -> anyhow::Result<()> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["fmt", CURVES, "--all", "--check"])
+}
+
+fn documentation() -> anyhow::Result<()> {
+    for packages in WORKSPACES {
+        let mut command = Command::new("cargo");
+        command.arg("doc").args(packages).args(["--no-deps", "--locked"]);
+        finish(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    }
+    Ok(())
+}
+
+/// The same in both workspaces: arguments before the packages, and after them.
+fn each(before: &[&str], after: &[&str]) -> anyhow::Result<()> {
+    for packages in WORKSPACES {
+        cargo(&[before, packages, after].concat())?;
+    }
+    Ok(())
 }
 
 /// The thread pool's models, in which loom tries every interleaving; in a folder of its own, since the flag is every crate's.
 fn models() -> anyhow::Result<()> {
     let mut command = Command::new("cargo");
     command.args(["test", "--locked", "--release", "--lib", "-p", "assay-pool"]);
-    command.args(["--target-dir", "target/models"]);
+    command.args([CURVES, "--target-dir", "target/models"]);
     command.env("RUSTFLAGS", "--cfg loom");
     finish(&mut command)
 }

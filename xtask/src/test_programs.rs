@@ -1,5 +1,5 @@
-//! The workspace's test programs, built at once: with fewer packages cargo would choose other features of dependencies, and build
-//! them again.
+//! The test programs of a workspace, built at once: with fewer packages cargo would choose other features of dependencies, and
+//! build them again.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -39,13 +39,30 @@ impl TestProgram {
     }
 }
 
-/// Builds them with what `adapt` adds to the command.
-pub(crate) fn build(adapt: impl FnOnce(&mut Command)) -> anyhow::Result<Vec<TestProgram>> {
-    let mut command = Command::new("cargo");
-    command.args(["test", "--workspace", "--lib", "--bins", "--tests", "--no-run", "--locked"]);
-    command.arg("--message-format=json-render-diagnostics");
+/// The manifest of the workspace `curves/`, as an argument of cargo.
+pub(crate) const CURVES: &str =
+    concat!("--manifest-path=", env!("CARGO_MANIFEST_DIR"), "/../curves/Cargo.toml");
+
+/// Packages of the root workspace and of `curves/`, as arguments of cargo. `peer` is left out: it needs two hundred libraries, and
+/// `.ci/run` tests it by itself.
+pub(crate) const WORKSPACES: [&[&str]; 2] =
+    [&["--workspace"], &[CURVES, "--workspace", "--exclude", "assay-peer-pairing"]];
+
+/// Builds the test programs of both workspaces with what `adapt` adds to the commands.
+pub(crate) fn build(adapt: impl Fn(&mut Command)) -> anyhow::Result<Vec<TestProgram>> {
+    let mut all = Vec::new();
+    for packages in WORKSPACES {
+        let mut command = Command::new("cargo");
+        command.arg("test").args(packages).args(["--lib", "--bins", "--tests"]);
+        command.args(["--no-run", "--locked", "--message-format=json-render-diagnostics"]);
+        adapt(&mut command);
+        all.extend(built(command)?);
+    }
+    Ok(all)
+}
+
+fn built(mut command: Command) -> anyhow::Result<Vec<TestProgram>> {
     forget_xtask(&mut command);
-    adapt(&mut command);
     let output = command
         .stderr(Stdio::inherit())
         .output()

@@ -113,7 +113,9 @@ impl Kind {
             "md" => (!is_history).then_some(Self::Document),
             "snap" => Some(Self::Snapshot),
             "rs" if name.starts_with("crates/assay/src/cli") => Some(Self::Flags),
-            "rs" if name.starts_with("crates/") => Some(Self::Source),
+            "rs" if name.starts_with("crates/") || name.starts_with("curves/") => {
+                Some(Self::Source)
+            }
             _ => None,
         }
     }

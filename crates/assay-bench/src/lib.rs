@@ -42,6 +42,7 @@ pub mod results;
 pub mod run;
 pub mod selfcheck;
 pub mod serve;
+pub mod served;
 pub mod signatures;
 pub mod suite;
 pub mod table;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use assay_lab::builds::whole_text;
 use assay_lab::machine;
 use assay_lab::machine::Software;
 
@@ -282,12 +283,7 @@ fn studies(sections: &[Section], extent: Extent, results: &mut BenchResults, wat
 }
 
 fn fail(results: &mut BenchResults, name: &str, error: &BenchError, watch: &dyn Watch) {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(source) = cause {
-        text = format!("{text}: {source}");
-        cause = source.source();
-    }
+    let text = whole_text(error);
     watch.note(&format!("{name}: {text}"));
     results.failures.push(Failure { name: name.to_owned(), error: text });
 }

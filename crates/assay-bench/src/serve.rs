@@ -1,21 +1,24 @@
-//! Benchmarks on order, for another process of this program that compares builds: a line of JSON for each order and answer.
+//! Benchmarks on order, for a process that compares builds of this program, or that has suites of another program in its plan
+//! ([`crate::served`]): a line of JSON for each order and answer.
 
-#[cfg(test)]
-use std::io;
-use std::io::{BufRead, Write};
+use std::cell::RefCell;
+use std::io::{self, BufRead, Write};
 
+use assay_lab::builds::whole_text;
 use serde::{Deserialize, Serialize};
 
-use crate::BenchError;
 use crate::counters::Counts;
-use crate::harness::{Alternative, Sample};
+use crate::harness::{Alternative, Row, Sample};
 use crate::registry::{Filter, Section, benchmarks};
-use crate::suite::{Benchmark, Extent};
+use crate::suite::{Benchmark, Extent, Published, Study};
+use crate::{BenchError, Progress};
 
 /// What is to be done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub(crate) enum Order {
+    /// List the benchmarks, and the published figures that belong beside theirs.
+    List,
     /// Prepare a benchmark; the one before is dropped.
     Prepare {
         /// Its whole name.
@@ -25,6 +28,11 @@ pub(crate) enum Order {
     Epoch {
         /// From 0, in the order of the answer to the preparation.
         alternative: usize,
+    },
+    /// Answer the questions that times alone do not. Lines with `progress` come before the answer.
+    Studies {
+        /// Of the benchmarks that were measured.
+        rows: Vec<Row>,
     },
 }
 
@@ -40,6 +48,78 @@ pub(crate) struct Answer {
     /// What was timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) epoch: Option<Epoch>,
+    /// All benchmarks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) benchmarks: Vec<Listed>,
+    /// Figures that belong beside theirs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) published: Vec<Published>,
+    /// Answers in words and tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) studies: Vec<Study>,
+    /// Progress of an answer that is still to come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) progress: Option<Step>,
+}
+
+/// A [`Benchmark`] that is not prepared.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) series: String,
+    pub(crate) size: Option<u64>,
+    pub(crate) unit: String,
+    pub(crate) bytes_per_op: Option<u64>,
+    pub(crate) baseline: Option<String>,
+}
+
+impl Listed {
+    fn of(benchmark: &Benchmark<'_>) -> Self {
+        let Benchmark { name, series, size, unit, bytes_per_op, baseline, make: _ } = benchmark;
+        Self {
+            name: name.clone(),
+            series: series.clone(),
+            size: *size,
+            unit: (*unit).to_owned(),
+            bytes_per_op: *bytes_per_op,
+            baseline: baseline.clone(),
+        }
+    }
+}
+
+/// A call of [`Progress`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Step {
+    Begin { part: String, steps: u64 },
+    Done,
+}
+
+/// Writes progress between the answers.
+struct Reported<'w, W>(&'w RefCell<W>);
+
+impl<W: Write> Reported<'_, W> {
+    fn report(&self, step: Step) {
+        // Where nobody reads it, writing the answer fails next.
+        let _ = write(self.0, &Answer { progress: Some(step), ..Answer::default() });
+    }
+}
+
+impl<W: Write> Progress for Reported<'_, W> {
+    fn begin(&self, part: &str, steps: u64) {
+        self.report(Step::Begin { part: part.to_owned(), steps });
+    }
+
+    fn step(&self) {
+        self.report(Step::Done);
+    }
+}
+
+fn write(to: &RefCell<impl Write>, answer: &Answer) -> io::Result<()> {
+    let text = serde_json::to_string(answer)?;
+    let mut to = to.borrow_mut();
+    writeln!(to, "{text}")?;
+    to.flush()
 }
 
 /// A [`Sample`] on its way.
@@ -66,53 +146,91 @@ impl From<Epoch> for Sample {
 /// Obeys until there are no more orders. An order that fails is answered with why.
 ///
 /// # Errors
-/// When the settings of a suite make no sense, or the one who orders cannot be heard or spoken to.
+/// When the one who orders cannot be heard or spoken to.
 pub fn serve(
     sections: &[Section],
     extent: Extent,
     orders: impl BufRead,
-    mut answers: impl Write,
+    answers: impl Write,
 ) -> Result<(), BenchError> {
-    let all = benchmarks(sections, extent, &Filter::default())?;
+    let all = benchmarks(sections, extent, &Filter::default()).map_err(|error| whole_text(&error));
+    let answers = RefCell::new(answers);
     let fail = |source| BenchError::Peer { program: "the one who orders".into(), source };
     let mut prepared: Vec<Alternative<'_>> = Vec::new();
     for line in orders.lines() {
         let line = line.map_err(fail)?;
-        let answer = obey(&line, &all, extent, &mut prepared)
-            .unwrap_or_else(|error| Answer { error: Some(error), ..Answer::default() });
-        let text = serde_json::to_string(&answer).map_err(|error| fail(error.into()))?;
-        writeln!(answers, "{text}").and_then(|()| answers.flush()).map_err(fail)?;
+        let answer = all.as_ref().map_err(Clone::clone).and_then(|all| {
+            let order = serde_json::from_str(&line).map_err(|error| error.to_string())?;
+            let served = Served { sections, all, extent };
+            served.obey(order, &mut prepared, &Reported(&answers))
+        });
+        let answer =
+            answer.unwrap_or_else(|error| Answer { error: Some(error), ..Answer::default() });
+        write(&answers, &answer).map_err(fail)?;
     }
     Ok(())
 }
 
-fn obey<'a>(
-    line: &str,
-    all: &[(&'static str, Benchmark<'a>)],
+/// The benchmarks that orders name.
+#[derive(Clone, Copy)]
+struct Served<'s, 'a> {
+    sections: &'s [Section],
+    all: &'s [(&'static str, Benchmark<'a>)],
     extent: Extent,
-    prepared: &mut Vec<Alternative<'a>>,
-) -> Result<Answer, String> {
-    let order: Order = serde_json::from_str(line).map_err(|error| error.to_string())?;
-    match order {
-        Order::Prepare { benchmark: name } => {
-            prepared.clear();
-            let found = all.iter().find(|(_, benchmark)| benchmark.name == name);
-            let (_, benchmark) = found.ok_or_else(|| format!("there is no benchmark {name}"))?;
-            *prepared = (benchmark.make)().map_err(|error| error.to_string())?;
-            if extent == Extent::Smoke {
-                for alternative in prepared.iter_mut() {
-                    alternative.shorten();
-                }
+}
+
+impl<'a> Served<'_, 'a> {
+    fn obey(
+        self,
+        order: Order,
+        prepared: &mut Vec<Alternative<'a>>,
+        progress: &dyn Progress,
+    ) -> Result<Answer, String> {
+        match order {
+            Order::List => {
+                let benchmarks = self.all.iter().map(|(_, one)| Listed::of(one)).collect();
+                let published = self.sections.iter().flat_map(|one| one.suite.published());
+                Ok(Answer { benchmarks, published: published.collect(), ..Answer::default() })
             }
-            let alternatives = prepared.iter().map(|one| one.name().to_owned()).collect();
-            Ok(Answer { alternatives, ..Answer::default() })
+            Order::Prepare { benchmark } => {
+                prepared.clear();
+                *prepared = self.prepare(&benchmark)?;
+                let alternatives = prepared.iter().map(|one| one.name().to_owned()).collect();
+                Ok(Answer { alternatives, ..Answer::default() })
+            }
+            Order::Epoch { alternative } => {
+                let alternative =
+                    prepared.get_mut(alternative).ok_or("there is no such alternative")?;
+                let sample = alternative.epoch().map_err(|error| whole_text(&error))?;
+                Ok(Answer { epoch: Some(sample.into()), ..Answer::default() })
+            }
+            Order::Studies { rows } => {
+                Ok(Answer { studies: self.studies(&rows, progress)?, ..Answer::default() })
+            }
         }
-        Order::Epoch { alternative } => {
-            let alternative =
-                prepared.get_mut(alternative).ok_or("there is no such alternative")?;
-            let sample = alternative.epoch().map_err(|error| error.to_string())?;
-            Ok(Answer { epoch: Some(sample.into()), ..Answer::default() })
+    }
+
+    fn prepare(&self, name: &str) -> Result<Vec<Alternative<'a>>, String> {
+        let found = self.all.iter().find(|(_, benchmark)| benchmark.name == name);
+        let (_, benchmark) = found.ok_or_else(|| format!("there is no benchmark {name}"))?;
+        let mut prepared = (benchmark.make)().map_err(|error| whole_text(&error))?;
+        if self.extent == Extent::Smoke {
+            prepared.iter_mut().for_each(Alternative::shorten);
         }
+        Ok(prepared)
+    }
+
+    fn studies(&self, rows: &[Row], progress: &dyn Progress) -> Result<Vec<Study>, String> {
+        let mut studies = Vec::new();
+        for section in self.sections {
+            let is_of_section = |row: &&Row| {
+                self.all.iter().any(|(name, one)| *name == section.name && one.name == row.name)
+            };
+            let rows: Vec<Row> = rows.iter().filter(is_of_section).cloned().collect();
+            let of_section = section.suite.studies(self.extent, &rows, progress);
+            studies.extend(of_section.map_err(|error| whole_text(&error))?);
+        }
+        Ok(studies)
     }
 }
 
@@ -125,6 +243,7 @@ fn lines(text: &str) -> io::Cursor<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite::Suite;
 
     #[test]
     fn orders_are_obeyed_or_refused() {
@@ -142,5 +261,65 @@ mod tests {
         assert_eq!(refused, [true, true, false, false, true, true]);
         assert_eq!(answers[2].alternatives, ["first", "second"]);
         assert!(answers[3].epoch.is_some_and(|epoch| epoch.ops == 1 && epoch.wall_ns > 0));
+    }
+
+    /// A suite with one benchmark and one study, or with neither.
+    struct Fake(bool);
+
+    impl Suite for Fake {
+        fn benchmarks(&self, _: Extent) -> Result<Vec<Benchmark<'_>>, BenchError> {
+            if !self.0 {
+                return Err(BenchError::Unknown { name: "setting".to_owned() });
+            }
+            Ok(vec![Benchmark {
+                name: "fake/8".to_owned(),
+                series: "fake".to_owned(),
+                size: Some(8),
+                unit: "bytes",
+                bytes_per_op: None,
+                baseline: None,
+                make: Box::new(|| Ok(Vec::new())),
+            }])
+        }
+
+        fn studies(
+            &self,
+            _: Extent,
+            rows: &[Row],
+            progress: &dyn Progress,
+        ) -> Result<Vec<Study>, BenchError> {
+            progress.begin("part", 1);
+            progress.step();
+            let id = format!("{} rows", rows.len());
+            Ok(vec![Study { id, ..Study::default() }])
+        }
+
+        fn published(&self) -> Vec<Published> {
+            Vec::new()
+        }
+    }
+
+    fn told(suite: Fake, orders: &str) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        let sections = [Section { name: "fake", suite: Box::new(suite) }];
+        serve(&sections, Extent::Full, lines(orders), &mut answers).expect("a text");
+        let answers = String::from_utf8(answers).expect("text");
+        answers.lines().map(|line| serde_json::from_str(line).expect("an answer")).collect()
+    }
+
+    #[test]
+    fn lists_and_studies_with_their_progress() {
+        let orders = "{\"do\":\"list\"}\n{\"do\":\"studies\",\"rows\":[]}\n";
+        let answers = told(Fake(true), orders);
+        let [list, begin, step, studies] = &answers[..] else { panic!("{answers:?}") };
+        assert_eq!(list.benchmarks[0].name, "fake/8");
+        assert!(matches!(&begin.progress, Some(Step::Begin { part, steps: 1 }) if part == "part"));
+        assert!(matches!(step.progress, Some(Step::Done)));
+        assert_eq!(studies.studies[0].id, "0 rows");
+        let answers = told(Fake(false), orders);
+        assert_eq!(answers.len(), 2);
+        for answer in answers {
+            assert_eq!(answer.error.as_deref(), Some("there is no setting"));
+        }
     }
 }

@@ -39,7 +39,7 @@ pub struct Benchmark<'a> {
     /// Size of its input, in `unit`, where it has one.
     pub size: Option<u64>,
     /// What the size counts: `bytes`, `inputs`, `points`.
-    pub unit: &'static str,
+    pub unit: &'a str,
     /// Bytes that one operation works through, where throughput means something.
     pub bytes_per_op: Option<u64>,
     /// Name of the alternative with which the others are compared (ratio = its time over theirs); the first one if `None`.

@@ -45,7 +45,17 @@ impl Talk {
     /// # Errors
     /// When the process cannot be spoken to.
     pub fn ask<T: DeserializeOwned>(&mut self, order: &impl Serialize) -> Result<T, BenchError> {
-        self.exchange(order)
+        self.send(order)
+            .map_err(|source| BenchError::Peer { program: self.program.clone(), source })?;
+        self.hear()
+    }
+
+    /// Waits for the next line of an answer that has several.
+    ///
+    /// # Errors
+    /// When the process cannot be spoken to.
+    pub fn hear<T: DeserializeOwned>(&mut self) -> Result<T, BenchError> {
+        self.receive()
             .map_err(|source| BenchError::Peer { program: self.program.clone(), source })
             .and_then(|answer| match answer.get("error").and_then(Value::as_str) {
                 None => serde_json::from_value(answer).map_err(|error| BenchError::Peer {
@@ -61,13 +71,16 @@ impl Talk {
         BenchError::PeerFailed { program: self.program.clone(), detail: detail.to_owned() }
     }
 
-    fn exchange(&mut self, order: &impl Serialize) -> io::Result<Value> {
+    fn send(&mut self, order: &impl Serialize) -> io::Result<()> {
         let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         let mut line = serde_json::to_string(order)?;
         line.push('\n');
         stdin.write_all(line.as_bytes())?;
-        stdin.flush()?;
-        line.clear();
+        stdin.flush()
+    }
+
+    fn receive(&mut self) -> io::Result<Value> {
+        let mut line = String::new();
         if self.stdout.read_line(&mut line)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

@@ -20,6 +20,7 @@
 pub mod admission;
 pub mod builds;
 pub mod chain;
+pub mod companion;
 pub mod compare;
 pub mod crash;
 pub mod electrum;

@@ -1,5 +1,5 @@
-//! Benchmarks of three reports, above the harness that times them: stack element size, initial block download, pairing curves
-//! and what compilers make of their arithmetic; and an atlas of worst blocks.
+//! Benchmarks of two reports, above the harness that times them: stack element size and initial block download; and an atlas of worst
+//! blocks. The benchmarks on pairing curves and on compilers are those of another program, which is found, and built, here.
 //!
 //! A study is a suite of benchmarks for one section of a plan, and what their figures say: tables and answers behind the times.
 //! What is a table of parameters is data, next to the plans: published figures (`plans/published/`) and claims
@@ -7,29 +7,25 @@
 //!
 //! ```
 //! let names: Vec<&str> = assay_studies::sections().iter().map(|section| section.name).collect();
-//! assert_eq!(names, ["stack", "worst", "ibd", "pairing", "compilers", "harness"]);
+//! assert_eq!(names, ["stack", "worst", "ibd", "harness"]);
 //! ```
 //!
 //! Deliberately absent: how anything is timed, compared and reported. That is `assay-bench`.
 
-mod compilers;
+mod curves;
 mod heap;
 mod ibd;
 mod kernels;
-mod pairing;
 mod rules;
 mod spend;
 pub mod stack;
 mod worst;
 
-use assay_bench::plan::{
-    BenchPlan, CompilersSettings, IbdSettings, PairingSettings, StackSettings, WorstSettings,
-};
+use assay_bench::BenchError;
+use assay_bench::plan::{BenchPlan, IbdSettings, StackSettings, WorstSettings};
 use assay_bench::registry::Section;
 
-use crate::compilers::CompilersSuite;
 use crate::ibd::IbdSuite;
-use crate::pairing::PairingSuite;
 use crate::stack::StackSuite;
 use crate::worst::WorstSuite;
 
@@ -45,35 +41,28 @@ fn ibd(settings: IbdSettings) -> Section {
     Section { name: "ibd", suite: Box::new(IbdSuite::new(settings)) }
 }
 
-fn pairing(settings: PairingSettings) -> Section {
-    Section { name: "pairing", suite: Box::new(PairingSuite::new(settings)) }
-}
-
-fn compilers(settings: CompilersSettings) -> Section {
-    Section { name: "compilers", suite: Box::new(CompilersSuite::new(settings)) }
-}
-
-/// All suites with their default settings, the harness's own among them.
+/// All suites of this program with their default settings, the harness's own among them.
 pub fn sections() -> Vec<Section> {
     vec![
         stack(StackSettings::default()),
         worst(WorstSettings::default()),
         ibd(IbdSettings::default()),
-        pairing(PairingSettings::default()),
-        compilers(CompilersSettings::default()),
         Section::harness(),
     ]
 }
 
-/// The suites that a plan asks for.
-pub fn sections_of(plan: &BenchPlan) -> Vec<Section> {
+/// The suites that a plan asks for. Those of `assay-curves` are built first where that is needed, which `say` announces.
+///
+/// # Errors
+/// When the plan asks for suites of `assay-curves`, which is not there and cannot be built.
+pub fn sections_of(plan: &BenchPlan, say: &dyn Fn(&str)) -> Result<Vec<Section>, BenchError> {
     let stack = plan.stack.clone().map(stack);
     let worst = plan.worst.clone().map(worst);
     let ibd = plan.ibd.clone().map(ibd);
-    let pairing = plan.pairing.clone().map(pairing);
-    let compilers = plan.compilers.clone().map(compilers);
-    let core = plan.core.clone().map(Section::bench_bitcoin);
-    [stack, worst, ibd, pairing, compilers, core].into_iter().flatten().collect()
+    let mut sections: Vec<Section> = [stack, worst, ibd].into_iter().flatten().collect();
+    sections.extend(curves::sections(plan, say)?);
+    sections.extend(plan.core.clone().map(Section::bench_bitcoin));
+    Ok(sections)
 }
 
 #[cfg(test)]

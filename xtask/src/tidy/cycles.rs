@@ -40,11 +40,11 @@ pub(super) fn check(root: &Path, findings: &mut Vec<String>) -> anyhow::Result<(
 /// The sources of every crate, by its name.
 fn crates(root: &Path) -> anyhow::Result<BTreeMap<String, Sources>> {
     let mut crates = BTreeMap::new();
-    for entry in fs::read_dir(root.join("crates"))? {
-        let entry = entry?;
+    for folder in super::crates(root)? {
         let mut sources = Sources::new();
-        gather(&entry.path().join("src"), "", &mut sources)?;
-        crates.insert(entry.file_name().to_string_lossy().into_owned(), sources);
+        gather(&folder.join("src"), "", &mut sources)?;
+        let name = folder.file_name().unwrap_or_default();
+        crates.insert(name.to_string_lossy().into_owned(), sources);
     }
     let mut sources = Sources::new();
     gather(&root.join("xtask/src"), "", &mut sources)?;

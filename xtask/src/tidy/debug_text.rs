@@ -38,7 +38,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 ];
 
 /// Programs for developers.
-const NOT_SHIPPED: [&str; 3] = ["peers/pairing", "xtask", "crates/assay-testkit"];
+const NOT_SHIPPED: [&str; 3] = ["curves/peer", "xtask", "crates/assay-testkit"];
 
 /// Macros whose strings only developers read.
 const FOR_DEVELOPERS: &[&str] = &[

@@ -29,7 +29,7 @@ enum Kind {
     Build,
 }
 
-/// A package of the workspace.
+/// A package of the workspaces.
 struct Package {
     name: String,
     dependencies: Vec<Dependency>,
@@ -49,7 +49,8 @@ pub(super) fn check(
     findings: &mut Vec<String>,
 ) -> anyhow::Result<()> {
     let allowed = allowed(&read(&root.join("xtask/edges.txt"))?);
-    let packages = packages(root, files)?;
+    let mut packages = packages(root, root, files)?;
+    packages.extend(self::packages(root, &root.join("curves"), files)?);
     compare(&allowed, &packages, findings);
     Ok(())
 }
@@ -64,10 +65,11 @@ fn allowed(text: &str) -> Allowed {
     lines.filter_map(edge).collect()
 }
 
-fn packages(root: &Path, files: &[PathBuf]) -> anyhow::Result<Vec<Package>> {
+/// Those of one workspace.
+fn packages(root: &Path, workspace: &Path, files: &[PathBuf]) -> anyhow::Result<Vec<Package>> {
     let output = Command::new("cargo")
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
-        .current_dir(root)
+        .current_dir(workspace)
         .output()
         .context("cannot run cargo metadata")?;
     let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata")?;

@@ -88,6 +88,20 @@ fn tracked_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         .collect())
 }
 
+/// The folders of all crates, in both workspaces.
+fn crates(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for workspace in ["crates", "curves"] {
+        for entry in fs::read_dir(root.join(workspace))? {
+            let folder = entry?.path();
+            if folder.join("Cargo.toml").is_file() {
+                folders.push(folder);
+            }
+        }
+    }
+    Ok(folders)
+}
+
 /// Only the files listed in `unsafe.txt` may hold unsafe code.
 fn check_unsafe(
     root: &Path,
@@ -147,8 +161,8 @@ fn check_sources(
 /// Every crate is on the map.
 fn check_documents(root: &Path, findings: &mut Vec<String>) -> anyhow::Result<()> {
     let map = read(&root.join("ARCHITECTURE.md"))?;
-    for entry in fs::read_dir(root.join("crates"))? {
-        let name = entry?.file_name().to_string_lossy().into_owned();
+    for folder in crates(root)? {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
         if !map.contains(&format!("`{name}`")) {
             findings.push(format!("ARCHITECTURE.md does not mention `{name}`"));
         }

@@ -13,14 +13,16 @@ pub(super) fn check(
 ) -> anyhow::Result<()> {
     for path in sources.iter().filter(|path| is_rust(path)) {
         let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
-        let ["crates", krate, "tests", rest @ ..] = &parts[..] else { continue };
+        let [workspace @ ("crates" | "curves"), krate, "tests", rest @ ..] = &parts[..] else {
+            continue;
+        };
         let program = match rest {
             [file] => file.strip_suffix(".rs"),
             [folder, "main.rs"] => Some(*folder),
             _ => None,
         };
         if let Some(program) = program {
-            let manifest = read(&root.join("crates").join(krate).join("Cargo.toml"))?;
+            let manifest = read(&root.join(workspace).join(krate).join("Cargo.toml"))?;
             let entry = format!("[[test]]\nname = \"{program}\"\n");
             if program != "suite" && !manifest.contains(&entry) {
                 findings.push(format!("{} is no module of tests/suite/main.rs", path.display()));

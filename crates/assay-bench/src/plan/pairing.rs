@@ -20,7 +20,7 @@ pub struct PairingSettings {
     pub pairs: Vec<usize>,
     /// Where all inputs come from.
     pub seed: u64,
-    /// The program `assay-peer-pairing`; without it `ASSAY_PEER_PAIRING`, or where Cargo puts it in this checkout.
+    /// The program `assay-peer-pairing`; without it `ASSAY_PEER_PAIRING`, or beside `assay-curves`, or where Cargo puts it in this checkout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PathBuf>,
     /// The program of `peers/gnark`; without it `ASSAY_PEER_GNARK`, or where its build puts it in this checkout.
@@ -44,7 +44,7 @@ pub struct PairingSettings {
 pub struct SubjectSettings {
     /// Its name in the report.
     pub name: String,
-    /// The program and its arguments; it speaks the protocol of `peers/pairing/README.md`.
+    /// The program and its arguments; it speaks the protocol of `curves/peer/README.md`.
     pub command: Vec<String>,
 }
 

@@ -1,14 +1,14 @@
 //! Bitcoin Core's kernel in a program of ours, and where that program is: a peer that is built apart, since it compiles Bitcoin Core.
 
 use std::collections::BTreeSet;
-use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::SyncLaunch;
 use super::assay::files_args;
 use super::program::{fingerprint, first_line, output_of};
 use super::{Family, Target, TargetError};
+use crate::companion::{self, Companion};
 
 /// Name of the program.
 pub const PROGRAM: &str = "assay-peer-kernel";
@@ -17,20 +17,12 @@ pub const PROGRAM: &str = "assay-peer-kernel";
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot find {PROGRAM}{}; build it with `cd peers/kernel && cargo build --release` (CMake, a C++20 compiler and the Boost headers are needed), or name it: `--target kernel=PATH` of a plan, `--kernel PATH` of a benchmark",
-    describe(looked)
+    companion::listed(looked)
 )]
 pub struct KernelNotFound {
     /// Where it was looked for.
     pub looked: Vec<PathBuf>,
 }
-
-fn describe(looked: &[PathBuf]) -> String {
-    let names: Vec<String> = looked.iter().map(|path| path.display().to_string()).collect();
-    if names.is_empty() { String::new() } else { format!(" (looked at {})", names.join(", ")) }
-}
-
-/// Names the program where nothing else does.
-const VARIABLE: &str = "ASSAY_PEER_KERNEL";
 
 /// What a kernel peer is built with, and where: one program has one limit of stack elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,12 +34,12 @@ pub enum Build {
 }
 
 impl Build {
-    /// The folder below Cargo's that it is built in.
-    const fn folder(self) -> &'static str {
-        match self {
-            Self::Ordinary => "",
-            Self::Element8000 => "element-8000",
-        }
+    const fn companion(self) -> Companion<'static> {
+        let file = match self {
+            Self::Ordinary => "target/release/assay-peer-kernel",
+            Self::Element8000 => "target/element-8000/release/assay-peer-kernel",
+        };
+        Companion { variable: "ASSAY_PEER_KERNEL", folder: "peers/kernel", file }
     }
 }
 
@@ -58,20 +50,19 @@ impl Build {
 pub fn find_build(build: Build, path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
     match build {
         Build::Ordinary => find(path),
-        Build::Element8000 => {
-            first(path.map_or_else(|| in_checkouts(build), |path| vec![path.to_owned()]))
-        }
+        Build::Element8000 => first(
+            path.map_or_else(|| build.companion().in_checkouts(), |path| vec![path.to_owned()]),
+        ),
     }
 }
 
-/// The program at `path`; without one, at the path in the environment's `ASSAY_PEER_KERNEL`; without that, where Cargo puts it in a
-/// checkout that holds the working folder or this program.
+/// The program at `path`; without one, at the path in the environment's `ASSAY_PEER_KERNEL`; without that, beside this program, or
+/// where Cargo puts it in a checkout that holds the working folder or this program.
 ///
 /// # Errors
 /// When there is no such file.
 pub fn find(path: Option<&Path>) -> Result<PathBuf, KernelNotFound> {
-    let named = path.map(Path::to_owned).or_else(|| env::var_os(VARIABLE).map(PathBuf::from));
-    first(named.map_or_else(usual_places, |path| vec![path]))
+    first(Build::Ordinary.companion().places(path))
 }
 
 fn first(looked: Vec<PathBuf>) -> Result<PathBuf, KernelNotFound> {
@@ -79,33 +70,6 @@ fn first(looked: Vec<PathBuf>) -> Result<PathBuf, KernelNotFound> {
         Some(found) => Ok(found.clone()),
         None => Err(KernelNotFound { looked }),
     }
-}
-
-fn in_checkouts(build: Build) -> Vec<PathBuf> {
-    let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    let built = |root: &Path| {
-        let target = root.join("peers").join("kernel").join(&target).join(build.folder());
-        target.join("release").join(PROGRAM)
-    };
-    let is_checkout = |root: &&Path| root.join("peers").join("kernel").is_dir();
-    let mut places = Vec::new();
-    let folders = [env::current_dir().ok(), env::current_exe().ok()];
-    for folder in folders.iter().flatten() {
-        if let Some(root) = folder.ancestors().find(is_checkout) {
-            places.push(built(root));
-        }
-    }
-    places.dedup();
-    places
-}
-
-fn usual_places() -> Vec<PathBuf> {
-    let mut places = in_checkouts(Build::Ordinary);
-    // Beside this program, as an installation would have it.
-    let sibling = env::current_exe().ok().map(|path| path.with_file_name(OsStr::new(PROGRAM)));
-    places.extend(sibling);
-    places.dedup();
-    places
 }
 
 impl Target {

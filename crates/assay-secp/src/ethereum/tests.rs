@@ -1,4 +1,4 @@
-//! `ecRecover.json` of go-ethereum is run by `peers/pairing` (its example `vectors`); here is what needs no file.
+//! `ecRecover.json` of go-ethereum is run by `curves/peer` (its example `vectors`); here is what needs no file.
 
 use super::*;
 use crate::Backend;

@@ -131,6 +131,43 @@ fn benchmarks_refuse_what_they_cannot_do() {
     refuses(&["bench", "mempool", "--blocks", "0"], "at least 1");
 }
 
+/// Benchmarks on curves and compilers are those of another program.
+#[test]
+fn suites_of_assay_curves_are_measured_and_reported() {
+    const SERVES: &str = r#"#!/bin/sh
+[ "$1 $3" = "compilers smoke" ] || exit 9
+while read -r order; do
+    case "$order" in
+    *list*) echo '{"benchmarks":[{"name":"add256/latency","series":"add256/latency","size":null,"unit":"","bytes_per_op":null,"baseline":null}]}' ;;
+    *prepare*) echo '{"alternatives":["gcc","clang"]}' ;;
+    *epoch*) echo '{"epoch":{"ops":1,"wall_ns":1000,"cpu_ns":1000,"counts":{}}}' ;;
+    *) echo '{"studies":[{"id":"who","title":"Compilers of this machine","prose":[],"tables":[]}]}' ;;
+    esac
+done
+"#;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (program, out) = (folder.path().join("assay-curves"), folder.path().join("out"));
+    let run = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_assay"));
+        command.args(["run", "compilers", "--smoke", "--json", "--out"]).arg(&out);
+        command.env("ASSAY_CURVES", &program).output().expect("the program starts")
+    };
+    let absent = run();
+    assert_eq!(absent.status.code(), Some(2));
+    let text = stderr(&absent);
+    assert!(text.contains("cd curves && cargo build --release --locked"), "{text}");
+    assert!(text.contains(&program.display().to_string()), "{text}");
+    std::fs::write(&program, SERVES).expect("writable");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, mode).expect("our file");
+    let output = run();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let results = stdout(&output);
+    assert!(results.contains("\"add256/latency\"") && results.contains("\"clang\""), "{results}");
+    let report = std::fs::read_to_string(out.join("report.html")).expect("a report");
+    assert!(report.contains("Compilers of this machine"));
+}
+
 /// Whoever hides a feature must not believe something hidden that is not.
 #[test]
 fn unknown_cpu_features_are_rejected() {

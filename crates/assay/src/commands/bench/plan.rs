@@ -59,9 +59,10 @@ pub(crate) fn make(
     out_dir: &Path,
     stop: Arc<AtomicBool>,
 ) -> anyhow::Result<BenchResults> {
+    let sections = sections_of(plan, &output::complain)?;
     let bar = RunBar::stopped_by(stop);
     bar.warn();
-    let results = measure(&sections_of(plan), options, &bar)?;
+    let results = measure(&sections, options, &bar)?;
     drop(bar);
     report::write_all(&results, out_dir)?;
     Ok(results)

@@ -35,7 +35,7 @@ fn find_sections(arguments: &BenchServeArguments) -> anyhow::Result<Vec<Section>
     match &arguments.plan {
         None => Ok(sections()),
         Some(name) => match find_bench_plan(name)? {
-            Some(plan) => Ok(sections_of(&plan)),
+            Some(plan) => Ok(sections_of(&plan, &output::complain)?),
             None => bail!("{name} is no plan of benchmarks"),
         },
     }

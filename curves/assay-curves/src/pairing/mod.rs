@@ -1,8 +1,8 @@
-//! Report 5:  pairing-friendly curves, the protocols on them, and thread pools, library beside library.
+//! Report 5: pairing-friendly curves, the protocols on them, and thread pools, library by library.
 //!
 //! Every subject is a process that says which operations it has, prepares one from a seed, and does it so many
 //! times by its own clock; so libraries that are only compared with never enter this program. What follows from a seed is the
-//! same for all of them (`peers/pairing/README.md`), and nothing is timed before all answers are equal.
+//! same for all of them (`curves/peer/README.md`), and nothing is timed before all answers are equal.
 
 mod cases;
 mod data;
@@ -236,7 +236,7 @@ mod tests {
         assert!((row.figures[0].ns_per_op - 5e6).abs() < 1.0, "{:?}", row.figures[0]);
         let studies = suite.studies(Extent::Smoke, &[row], &Silent).expect("studies");
         let text = format!("{studies:?}");
-        assert!(text.contains("fp-mul") && text.contains("cd peers/pairing"), "{text}");
+        assert!(text.contains("fp-mul") && text.contains("cd curves"), "{text}");
     }
 
     #[test]
@@ -254,7 +254,7 @@ mod tests {
         let benchmarks = suite.benchmarks(Extent::Quick).expect("listing is possible");
         let error = (benchmarks[0].make)().expect_err("no subject").to_string();
         assert!(
-            error.contains("/nonexistent/peer") && error.contains("cd peers/pairing"),
+            error.contains("/nonexistent/peer") && error.contains("cd curves"),
             "{error}"
         );
     }

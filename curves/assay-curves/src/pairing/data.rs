@@ -1,9 +1,11 @@
 //! Programs and sizes as data: `plans/studies/pairing-curves.toml`, which explains its keys.
 
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use assay_bench::plan::PairingSettings;
 use assay_bench::suite::Extent;
+use assay_lab::companion::Companion;
 use serde::Deserialize;
 
 const DATA: &str = include_str!("../../../../plans/studies/pairing-curves.toml");
@@ -31,12 +33,10 @@ pub(super) struct Data {
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
     pub(super) names: Vec<String>,
-    /// Environment variable with its path.
-    pub(super) variable: String,
-    /// Its place in a checkout, after which comes Cargo's folder if it is Cargo's.
-    pub(super) folder: String,
-    pub(super) is_cargo: bool,
-    pub(super) file: String,
+    /// Fields of a [`Companion`].
+    variable: String,
+    folder: String,
+    file: String,
     pub(super) build: String,
 }
 
@@ -85,6 +85,16 @@ pub(super) enum ThreadsOf {
     One,
     OneAndAll,
     AllUnnamed,
+}
+
+impl Program {
+    /// Its path, or the likeliest one where there is no such file.
+    pub(super) fn path(&self, named: Option<&Path>) -> PathBuf {
+        let Self { variable, folder, file, .. } = self;
+        let places = Companion { variable, folder, file }.places(named);
+        let found = places.iter().find(|path| path.is_file()).or(places.last());
+        found.cloned().unwrap_or_else(|| PathBuf::from(file))
+    }
 }
 
 impl Data {

@@ -11,7 +11,7 @@ use assay_bench::talk::Talk;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::data::{BUILT_IN, Program};
+use super::data::BUILT_IN;
 use super::load::Trace;
 use super::own::{self, Own};
 
@@ -236,35 +236,6 @@ pub(super) struct Subjects {
     pub all: Vec<Subject>,
     /// Who is not there.
     pub absent: Vec<Absent>,
-}
-
-impl Program {
-    /// Its path, whether there is such a file or not.
-    fn path(&self, wanted: Option<&Path>) -> PathBuf {
-        if let Some(path) = wanted {
-            return path.to_owned();
-        }
-        if let Some(path) = env::var_os(&self.variable) {
-            return path.into();
-        }
-        let folders = [env::current_dir().ok(), env::current_exe().ok()];
-        let is_checkout = |root: &&Path| root.join(&self.folder).is_dir();
-        let roots =
-            folders.iter().flatten().filter_map(|folder| folder.ancestors().find(is_checkout));
-        let mut places: Vec<PathBuf> =
-            roots.map(|root| self.built(&root.join(&self.folder))).collect();
-        places.extend(env::current_exe().ok().map(|path| path.with_file_name(&self.file)));
-        let found = places.iter().position(|path| path.is_file()).unwrap_or(0);
-        places.into_iter().nth(found).unwrap_or_else(|| self.built(Path::new(&self.folder)))
-    }
-
-    fn built(&self, folder: &Path) -> PathBuf {
-        if !self.is_cargo {
-            return folder.join(&self.file);
-        }
-        let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-        folder.join(target).join("release").join(&self.file)
-    }
 }
 
 impl Subjects {

@@ -52,7 +52,7 @@ pub struct PublicKey(Affine<BlsG1>);
 /// What depends on it, its products with points, has no branch and no address that does: complete formulas, digits of
 /// fixed width, tables that are read as a whole, and an inversion by a power. Messages and what they are hashed to are public.
 ///
-/// Memcheck finds no branch and no address that depends on it (`constant_time --memcheck` in `peers/pairing`; it runs plain Rust, as CPUs
+/// Memcheck finds no branch and no address that depends on it (`constant_time --memcheck` in `curves/peer`; it runs plain Rust, as CPUs
 /// without ADX do, as the compiler pinned here makes it). Not covered: copies that stay in memory (nothing is wiped), faults and power
 /// analysis. Nobody has audited it. For keys that are worth something use a library that was (blst).
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-//! Pairings by their properties; other libraries' values are compared in `peers/pairing`.
+//! Pairings by their properties; other libraries' values are compared in `curves/peer`.
 
 use super::{Bls12377, Bls12381, Bn254, Bn254Nogami, Pairing};
 use crate::curve::{Affine, Curve, Jacobian};

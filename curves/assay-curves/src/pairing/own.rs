@@ -22,7 +22,7 @@ pub(super) fn description() -> Description {
     Description {
         name: "assay-secp".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        compiler: "this program's".to_owned(),
+        compiler: "that of assay-curves".to_owned(),
         operations: vec![
             offer("ecdsa-verify", "BatchVerifier::verify"),
             offer("schnorr-verify", "BatchVerifier::verify_weighted"),

@@ -1,4 +1,4 @@
-//! Precompiles by their definitions. `peers/pairing` compares them with another implementation.
+//! Precompiles by their definitions. `curves/peer` compares them with another implementation.
 
 mod others;
 
