@@ -13,18 +13,14 @@ use crate::log::LogConfig;
 use crate::p2p::P2pConfig;
 use crate::zmq::Publication;
 
-/// Everything a node needs to know before it starts.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct NodeConfig {
-    /// The chain.
     pub params: Arc<ChainParams>,
     /// The data directory. All but the main chain live in folders of their own below it, named as Bitcoin
     /// Core names them.
     pub datadir: PathBuf,
-    /// The RPC server.
     pub rpc: RpcConfig,
-    /// What time it is.
     pub clock: Clock,
     /// Age of the tip up to which the chain counts as caught up with, seconds; `None` for the engine's default.
     pub tip_age_max_s: Option<u64>,
@@ -48,7 +44,6 @@ pub struct NodeConfig {
     pub load_blocks: Vec<PathBuf>,
     /// The node stops when the tip has reached this height.
     pub stop_at_height: Option<u32>,
-    /// Commands that are run on events.
     pub notify: Notify,
     /// Memory for coins before they are written out, bytes; `None` for the engine's default.
     pub cache_bytes_max: Option<usize>,
@@ -95,7 +90,6 @@ pub struct NodeConfig {
     pub handle_signals: bool,
 }
 
-/// How the index is set up.
 #[derive(Debug, Clone, Default)]
 pub struct IndexOptions {
     /// Memory for rows before they are written out, bytes; `None` for the index's default.
@@ -117,7 +111,6 @@ pub struct Notify {
     pub alert: Option<String>,
 }
 
-/// How the RPC server is set up.
 #[derive(Debug, Clone)]
 pub struct RpcConfig {
     /// Addresses to listen on; none for no server. Others than loopback need [`RpcConfig::allow`].
@@ -140,7 +133,6 @@ pub struct RpcConfig {
     pub deprecated: Vec<String>,
     /// Whether the same server answers REST requests, which need no credentials (Core's `-rest`).
     pub rest: bool,
-    /// How much the server takes on.
     pub limits: Limits,
 }
 
@@ -148,7 +140,6 @@ pub struct RpcConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", assay_consensus::params::unknown_chain(name))]
 pub struct UnknownChain {
-    /// The name as given.
     pub name: String,
 }
 
@@ -219,7 +210,6 @@ impl NodeConfig {
         self.datadir.join(self.params.datadir_subfolder)
     }
 
-    /// The folder of block and undo files.
     pub fn blocks_dir(&self) -> PathBuf {
         let base = self.blocks_base.as_ref().unwrap_or(&self.datadir);
         base.join(self.params.datadir_subfolder).join("blocks")

@@ -67,7 +67,6 @@ impl IndexService {
         Ok(Self { index, follower, server })
     }
 
-    /// Where Electrum clients can connect.
     pub(crate) fn addresses(&self) -> Addresses {
         self.server.as_ref().map_or_else(Addresses::default, |server| server.addresses().clone())
     }

@@ -15,29 +15,16 @@ pub enum NodeError {
     /// Old blocks are to be removed, and an index is to be kept, which needs them all.
     #[error("an index needs all blocks: it cannot be kept where old ones are removed (prune)")]
     PruneWithIndex,
-    /// The chain's folder cannot be made.
     #[error("cannot make the folder {}: {source}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Another node uses the folder.
+    Folder { path: PathBuf, source: io::Error },
     #[error("cannot lock {}: another node is probably running on it", path.display())]
-    AlreadyRunning {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A file that marks the running node cannot be written.
+    AlreadyRunning { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     Marker {
         /// The lock file or the file with the process id.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// There is no log.
     #[error(transparent)]
     Log(#[from] LogError),
     /// No threads for the RPC server, or no signals.
@@ -47,95 +34,52 @@ pub enum NodeError {
     #[error(
         "refusing to serve RPC on {address}, which other machines can reach, unless the addresses allowed to connect are given"
     )]
-    Exposed {
-        /// The address.
-        address: SocketAddr,
-    },
+    Exposed { address: SocketAddr },
     /// A rule about what peers may do cannot be read.
     #[error("{fault}")]
-    Whitelist {
-        /// What is wrong with it.
-        fault: String,
-    },
+    Whitelist { fault: String },
     /// An address of ours that was named is none.
     #[error("Cannot resolve -externalip address: '{text}'")]
-    ExternalAddress {
-        /// The text.
-        text: String,
-    },
+    ExternalAddress { text: String },
     /// Peers on other machines could connect though nobody asked for it.
     #[error(
         "refusing to serve peers on {address}, which other machines can reach, unless that is asked for"
     )]
-    P2pExposed {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// Peers cannot be listened for.
+    P2pExposed { address: SocketAddr },
     #[error("{}", unable_to_bind(*address, source))]
-    P2pBind {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
+    P2pBind { address: SocketAddr, source: io::Error },
     /// An address is listened on twice, with or without permissions, or for Tor as well.
     #[error(
         "Duplicate binding configuration for address {address}. Please check your -bind, -bind=...=onion and -whitebind settings."
     )]
-    P2pBindTwice {
-        /// The address.
-        address: SocketAddr,
-    },
+    P2pBindTwice { address: SocketAddr },
     /// Metrics would be reachable from other machines.
     #[error("metrics are served on loopback only, not on {address}")]
-    MetricsExposed {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// Metrics cannot be served.
+    MetricsExposed { address: SocketAddr },
     #[error("cannot listen on {address} for metrics: {source}")]
-    MetricsBind {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
+    MetricsBind { address: SocketAddr, source: io::Error },
     /// The file with addresses of peers is damaged; the reason is in Core's words.
     #[error(transparent)]
     Addresses(Box<dyn std::error::Error + Send + Sync>),
-    /// The credentials cannot be set up.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The RPC server cannot listen.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// The engine cannot open.
     #[error(
         "cannot open the chain in {}: {source}{}{}",
         path.display(),
         if source.advice().is_some() { "; " } else { "" },
         source.advice().unwrap_or("")
     )]
-    Open {
-        /// The folder.
-        path: PathBuf,
-        /// What the engine said.
-        source: OpenError,
-    },
-    /// Block files could not be taken in.
+    Open { path: PathBuf, source: OpenError },
     #[error("cannot take blocks from files: {0}")]
     Import(#[from] ImportError),
-    /// A folder cannot be given its present name.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The index cannot open.
     #[error("cannot open the index: {0}")]
     Index(#[from] assay_electrum::index::OpenError),
-    /// The Electrum server cannot start.
     #[error(transparent)]
     Electrum(#[from] assay_electrum::server::StartError),
-    /// The index cannot follow the chain.
     #[error("cannot follow the chain with the index: {0}")]
     Follow(#[from] assay_electrum::follow::FollowError),
     /// The engine found itself in a state that it cannot go on from.
@@ -146,7 +90,6 @@ pub enum NodeError {
         /// Why, in Core's words.
         cause: String,
     },
-    /// An index of records by height cannot open.
     #[error("cannot open an index: {0}")]
     Records(#[from] assay_electrum::RecordsError),
     /// An index lacks blocks that were removed; the words are Core's (`init.cpp`).
@@ -155,11 +98,7 @@ pub enum NodeError {
          (which will download the whole blockchain again)\nError: A fatal internal error occurred, see debug.log for details: \
          Failed to start indexes, shutting down…"
     )]
-    IndexBeyondPruned {
-        /// What the index is called.
-        name: String,
-    },
-    /// The engine could not write everything out.
+    IndexBeyondPruned { name: String },
     #[error("could not write everything out: {0}")]
     Flush(#[from] EngineError),
 }

@@ -34,7 +34,6 @@ mod partial_merkle;
 mod rpc;
 mod zmq;
 
-/// Networks of peers.
 pub use assay_wire::p2p::NetworkKind;
 pub use config::{IndexOptions, NodeConfig, Notify, RpcConfig, UnknownChain};
 pub use electrum::EngineChain;
@@ -53,6 +52,5 @@ pub mod fuzzing {
 }
 /// Public keys as snapshots of the UTXO set keep them, by libsecp256k1.
 pub use rpc::SNAPSHOT_KEYS;
-/// How important a line of the log is.
 pub use tracing::level_filters::LevelFilter as LogLevel;
 pub use zmq::{HIGH_WATER_MARK_DEFAULT, Publication, Topic};

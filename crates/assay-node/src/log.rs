@@ -25,14 +25,12 @@ use self::details::{Details, details};
 pub(crate) use self::details::{category_states, set_category};
 use self::limit::{Admission, RateLimiter};
 
-/// Where log lines go.
 #[derive(Debug, Clone)]
 pub struct LogConfig {
     /// Whether to write a file.
     pub file: bool,
     /// The file, relative to the chain's folder; `None` for `debug.log`.
     pub path: Option<PathBuf>,
-    /// Whether to write to standard output.
     pub stdout: bool,
     /// The least important level that is written.
     pub level: LevelFilter,
@@ -48,14 +46,10 @@ pub struct LogConfig {
     pub first_lines: Vec<LogLine>,
 }
 
-/// A line for the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogLine {
-    /// For those who look for a fault.
     Debug(String),
-    /// Plain information.
     Info(String),
-    /// Something that the user should see to.
     Warning(String),
 }
 
@@ -95,17 +89,10 @@ impl LogConfig {
 /// Core's `DEFAULT_DEBUGLOGFILE` (`logging.cpp`).
 pub(crate) const FILE_NAME: &str = "debug.log";
 
-/// Why there is no log.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The file cannot be written.
     #[error("cannot open the log file {}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// A process has one log, and this one has it already.
     #[error("this process logs elsewhere already")]
     Installed,

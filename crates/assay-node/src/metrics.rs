@@ -22,20 +22,17 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
-    /// Of a node that is starting.
     pub(crate) fn new(chain: &'static str) -> Arc<Self> {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let (engine, network) = (OnceLock::new(), OnceLock::new());
         Arc::new(Self { chain, start_s: since_1970.as_secs(), engine, network })
     }
 
-    /// The chain is open.
     pub(crate) fn set_engine(&self, engine: Arc<Engine>) {
         // Only once in the life of a node.
         let _ = self.engine.set(engine);
     }
 
-    /// Peers can connect.
     pub(crate) fn set_network(&self, network: Network) {
         let _ = self.network.set(network);
     }

@@ -58,13 +58,11 @@ pub fn run_with<W>(config: &NodeConfig, watch: impl FnOnce(&Node) -> W) -> Resul
 pub struct PeerCount(Option<p2p::Network>);
 
 impl PeerCount {
-    /// At this moment.
     pub fn get(&self) -> usize {
         self.0.as_ref().map_or(0, |network| network.peers().count())
     }
 }
 
-/// A running node.
 pub struct Node {
     runtime: Runtime,
     serving: JoinHandle<()>,
@@ -78,7 +76,6 @@ pub struct Node {
     publishing: Option<thread::JoinHandle<()>>,
     /// Follow the tip, warnings and failure for those who want to know of them.
     watching: Vec<thread::JoinHandle<()>>,
-    /// Name of the log.
     log_name: String,
     notify: Notify,
     addresses: Vec<SocketAddr>,
@@ -214,37 +211,30 @@ impl Node {
         })
     }
 
-    /// Where the RPC server listens.
     pub fn rpc_addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Where metrics are served.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics_address
     }
 
-    /// Where Electrum clients can connect.
     pub fn electrum_addresses(&self) -> assay_electrum::server::Addresses {
         self.index.as_ref().map(IndexService::addresses).unwrap_or_default()
     }
 
-    /// Where peers can connect.
     pub fn p2p_address(&self) -> Option<SocketAddr> {
         self.p2p.as_ref().and_then(P2pService::address)
     }
 
-    /// Counts the peers.
     pub fn peer_count(&self) -> PeerCount {
         PeerCount(self.p2p.as_ref().map(|p2p| p2p.network().clone()))
     }
 
-    /// The engine inside.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// What stops this node.
     pub fn stop_handle(&self) -> StopHandle {
         StopHandle { stop: self.stop.clone() }
     }

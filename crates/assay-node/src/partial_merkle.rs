@@ -7,7 +7,6 @@ pub(crate) fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
     sha256d(&[&left[..], &right[..]].concat())
 }
 
-/// Builds a partial tree.
 pub(crate) struct Builder {
     /// Hashes of each height, leaves first.
     levels: Vec<Vec<[u8; 32]>>,

@@ -21,9 +21,7 @@ pub struct Handshake {
 pub struct Session {
     /// Equal on both sides. Comparing it over another channel shows that there is no one in between.
     pub id: [u8; 32],
-    /// For what we send.
     pub sealer: Sealer,
-    /// For what comes.
     pub opener: Opener,
     /// What ends our garbage.
     pub terminator: [u8; TERMINATOR_BYTES],

@@ -44,23 +44,14 @@ pub struct RpcAuthParseError {
     pub user: String,
 }
 
-/// Why credentials could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The system gives no random bytes.
     #[error("no random bytes for the password salt or the cookie: {0}")]
     Random(getrandom::Error),
-    /// An entry for a user is not one.
     #[error(transparent)]
     Entry(#[from] RpcAuthParseError),
-    /// The cookie could not be written.
     #[error("cannot write the cookie file {}: {source}", path.display())]
-    Cookie {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Cookie { path: PathBuf, source: io::Error },
 }
 
 impl Authenticator {
@@ -167,7 +158,6 @@ impl CookieFile {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Where the cookie is.
     pub fn path(&self) -> &Path {
         &self.path
     }

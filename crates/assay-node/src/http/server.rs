@@ -34,10 +34,8 @@ use super::penalty::Penalties;
 use crate::jsonrpc::intake::Text;
 use crate::jsonrpc::{CallContext, Handler, Plan, Reply};
 
-/// How much the server takes on.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// The largest request body in bytes.
     pub body_bytes_max: usize,
     /// The calls that run at once, waiting calls aside.
     pub threads: usize,
@@ -66,13 +64,10 @@ impl Default for Limits {
     }
 }
 
-/// A server could not start to listen.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", unable_to_bind(*address, source))]
 pub struct BindError {
-    /// The address asked for.
     pub address: SocketAddr,
-    /// What the system said.
     pub source: io::Error,
 }
 
@@ -273,7 +268,6 @@ async fn connection<H: Handler>(
     }
 }
 
-/// One request and its answer.
 async fn exchange<H: Handler>(
     shared: &Arc<Shared<H>>,
     peer: SocketAddr,
@@ -325,7 +319,6 @@ async fn exchange<H: Handler>(
 
 /// Who sends a request.
 enum Caller {
-    /// A user of JSON-RPC.
     User(String),
     /// Somebody who asks for what needs no credentials.
     Anyone,

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// Lists of methods by user.
 #[derive(Debug, Clone, Default)]
 pub struct Whitelist {
     users: HashMap<String, HashSet<String>>,

@@ -6,20 +6,17 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (code {})", code.number())]
 pub struct RpcError {
-    /// The machine-readable class.
     pub code: Code,
     /// The explanation, in Bitcoin Core's words where clients are known to match on them.
     pub message: Cow<'static, str>,
 }
 
 impl RpcError {
-    /// An error of class `code` that says `message`.
     pub fn new(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self { code, message: message.into() }
     }
 }
 
-/// The classes of error that this node reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
@@ -61,7 +58,6 @@ pub enum Code {
     NodeAlreadyAdded = -23,
     /// The peer is not among them.
     NodeNotAdded = -24,
-    /// There is no such connection.
     NodeNotConnected = -29,
     /// A text is no address or range of addresses, or none that is banned.
     InvalidIpOrSubnet = -30,

@@ -13,7 +13,6 @@ use std::collections::TryReserveError;
 use memchr::{memchr, memchr2};
 use serde_json::value::RawValue;
 
-/// Collects a request text piece by piece.
 #[derive(Debug)]
 pub(crate) struct Intake {
     text: Vec<u8>,
@@ -112,7 +111,6 @@ impl Intake {
         Ok(())
     }
 
-    /// The text and its blobs.
     pub(crate) fn finish(self) -> Text {
         Text { text: self.text, blobs: RefCell::new(self.blobs) }
     }

@@ -169,7 +169,6 @@ impl<J> Plan<J> {
         }
     }
 
-    /// Runs the jobs in order.
     pub(crate) fn run<H: Handler<Job = J>>(self, handler: &H, context: &CallContext) -> Reply {
         match self {
             Self::Unreadable(error) => error_reply(&ReplyTo::unknown(), &error),

@@ -2,7 +2,6 @@
 
 use hyper::StatusCode;
 
-/// A request without credentials.
 #[derive(Debug)]
 pub struct OpenRequest {
     /// Path and query as they were sent.
@@ -11,16 +10,13 @@ pub struct OpenRequest {
     pub body: Vec<u8>,
 }
 
-/// The answer to one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpenReply {
-    /// The HTTP status.
     pub status: StatusCode,
     /// Kind of contents (`Content-Type`).
     pub content_type: &'static str,
     /// Response never changes: sent with `Cache-Control: immutable`.
     pub is_immutable: bool,
-    /// The contents.
     pub body: Vec<u8>,
 }
 

@@ -20,7 +20,6 @@ use super::intake::Text;
 pub(crate) enum Body<'a> {
     /// One request object, or something else where one was due.
     Single(Envelope<'a>),
-    /// An array of them.
     Batch(Vec<Envelope<'a>>),
 }
 
@@ -83,7 +82,6 @@ impl ReplyTo {
     }
 }
 
-/// A request that can be looked up and run.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) method: Cow<'a, str>,
@@ -93,9 +91,7 @@ pub(crate) struct Request<'a> {
 /// Arguments as given: by position, by name, or not at all.
 #[derive(Debug)]
 pub enum Params<'a> {
-    /// No arguments.
     None,
-    /// An array.
     Positional(Vec<Value<'a>>),
     /// An object, in the order written.
     Named(Vec<(String, Value<'a>)>),
@@ -127,7 +123,6 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is null.
     pub fn is_null(self) -> bool {
         is_null(self.raw)
     }
@@ -177,7 +172,6 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Arguments before they are wrapped.
 #[derive(Debug, Default)]
 enum RawParams<'a> {
     #[default]

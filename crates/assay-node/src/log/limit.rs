@@ -27,10 +27,8 @@ struct Site {
     dropped_bytes: u64,
 }
 
-/// What becomes of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It is written.
     Write,
     /// It is the last of its site in this window: written behind this warning.
     Last(String),

@@ -71,7 +71,6 @@ impl Bans {
         self.discouraged.lock().unwrap_or_else(PoisonError::into_inner).contains(host)
     }
 
-    /// All bans, by range.
     pub(crate) fn list(&self) -> Vec<(Range, Ban)> {
         self.lock().iter().map(|(range, ban)| (range.clone(), *ban)).collect()
     }
@@ -103,7 +102,6 @@ impl Bans {
         was_there
     }
 
-    /// Takes all bans back.
     pub(crate) fn clear(&self) {
         let mut list = self.lock();
         list.clear();

@@ -40,7 +40,6 @@ impl BloomFilter {
         seeds.filter(move |_| count > 0).map(move |seed| (murmur3(seed, data) % count) as usize)
     }
 
-    /// Has the filter match `data`, too.
     pub(crate) fn insert(&mut self, data: &[u8]) {
         let places: Vec<usize> = self.places(data).collect();
         for place in places {
@@ -137,14 +136,11 @@ impl Shared {
     }
 }
 
-/// What becomes of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FilterChange {
-    /// It is this one from now on.
     Set(BloomFilter),
     /// It matches this as well.
     Add(Vec<u8>),
-    /// There is none any more.
     Clear,
 }
 

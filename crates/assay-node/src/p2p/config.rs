@@ -64,7 +64,6 @@ pub struct P2pConfig {
     pub peer_timeout: Duration,
     /// Seconds that a ban lasts where no time is given (Core's `-bantime`).
     pub ban_s: u64,
-    /// How patient the node is.
     pub timeouts: P2pTimeouts,
     /// Whether connections are made to known addresses of the node's own accord.
     pub opens: bool,
@@ -104,25 +103,20 @@ pub struct P2pConfig {
 /// SOCKS5 proxies by what is connected to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proxies {
-    /// For hosts with IPv4 addresses.
     pub ipv4: Option<SocketAddr>,
-    /// For hosts with IPv6 addresses.
     pub ipv6: Option<SocketAddr>,
     /// For hosts on Tor, which cannot be connected to without.
     pub onion: Option<SocketAddr>,
-    /// For hosts on CJDNS.
     pub cjdns: Option<SocketAddr>,
     /// For hosts of which a name is known: nobody else is asked for their addresses then.
     pub name: Option<SocketAddr>,
 }
 
 impl Proxies {
-    /// One proxy for everything.
     pub fn all(proxy: Option<SocketAddr>) -> Self {
         Self { ipv4: proxy, ipv6: proxy, onion: proxy, cjdns: proxy, name: proxy }
     }
 
-    /// The proxy for hosts of a network.
     pub(crate) fn of(&self, network: NetworkKind) -> Option<SocketAddr> {
         match network {
             NetworkKind::Ipv4 => self.ipv4,
@@ -140,7 +134,6 @@ impl Proxies {
     }
 }
 
-/// How long peers are waited for.
 #[derive(Debug, Clone, Copy)]
 pub struct P2pTimeouts {
     /// Without a byte received, or sent.

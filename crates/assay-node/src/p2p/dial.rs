@@ -24,7 +24,6 @@ pub(super) struct Dialled {
     added: Bell,
 }
 
-/// One of them.
 #[derive(Clone, Copy)]
 struct Named {
     /// When it is tried next.
@@ -39,7 +38,6 @@ impl Dialled {
     }
 }
 
-/// Why a name is not taken or given up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AddNodeError {
     Known,
@@ -134,7 +132,6 @@ impl Network {
         removed.map(drop).ok_or(AddNodeError::Unknown)
     }
 
-    /// The peers to stay connected to.
     pub(crate) fn added(&self) -> Vec<String> {
         self.0.dialled.lock().keys().cloned().collect()
     }

@@ -18,7 +18,6 @@ trait Surroundings {
     fn full_relay_count(&self) -> usize;
     fn known_count(&self) -> usize;
     fn is_active(&self) -> bool;
-    /// By the node's clock.
     fn now_s(&self) -> u64;
     /// `false` once the node stops.
     fn sleep(&self, time: Duration) -> bool;

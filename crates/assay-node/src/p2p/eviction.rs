@@ -13,12 +13,10 @@ use super::Shared;
 use super::peers::Peer;
 use super::permissions::Permissions;
 
-/// What counts of a peer.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is another merit")]
 struct Candidate {
     id: u64,
-    /// Microseconds by the node's clock.
     connected_us: u64,
     /// `None` where no ping was answered yet.
     ping_min: Option<Duration>,
@@ -31,7 +29,6 @@ struct Candidate {
     relays_txs: bool,
     /// The group of its address under a key of ours, so that nobody can choose which groups are kept.
     group: u64,
-    /// Whether it misbehaved before.
     is_discouraged: bool,
     is_local: bool,
     network: NetworkKind,

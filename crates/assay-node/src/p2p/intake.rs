@@ -86,7 +86,6 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
         Err(ended) => return ended,
     };
     if !peer.connection.is_inbound() {
-        // We speak first.
         peer.outbox.put(Request::Greet);
     }
     let mut intake =

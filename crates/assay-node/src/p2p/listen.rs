@@ -17,7 +17,6 @@ use super::permissions::{Permissions, WhiteBind};
 use super::{Shared, enter};
 use crate::error::NodeError;
 
-/// An address to listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) address: SocketAddr,
@@ -56,7 +55,6 @@ impl P2pConfig {
     }
 }
 
-/// A socket that listens.
 pub(super) struct Listener {
     socket: TcpListener,
     pub(super) bind: Bind,

@@ -20,7 +20,6 @@ impl Score {
     pub(super) const NAMED: Self = Self(4);
 }
 
-/// Our own addresses.
 pub(super) struct LocalAddresses {
     /// Whether others than those that were named are taken (Core's `-discover`).
     discovers: bool,

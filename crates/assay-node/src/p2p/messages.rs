@@ -30,7 +30,6 @@ impl Default for Messages {
 }
 
 impl Messages {
-    /// One went over a connection.
     pub(super) fn count(&self, was_received: bool, command: Command, bytes: usize) {
         let name = command.as_str();
         let at = COUNTED.iter().position(|known| *known == name).unwrap_or(COUNTED.len());

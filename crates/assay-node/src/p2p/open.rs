@@ -76,7 +76,6 @@ impl Limits {
 }
 
 impl P2pConfig {
-    /// How many connections are made of this node's own accord.
     pub(super) fn outbound_limits(&self) -> Limits {
         Limits::new(self.peers_max)
     }

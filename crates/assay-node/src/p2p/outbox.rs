@@ -15,7 +15,6 @@ use assay_wire::p2p::{
 
 use super::bloom::FilterChange;
 
-/// Something to do for the peer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Introduce ourselves.
@@ -27,23 +26,23 @@ pub(super) enum Request {
     },
     /// The handshake is over.
     Ready,
-    /// Answer a ping.
     Pong(u64),
-    /// Headers above the locator.
-    Headers { locator: Vec<BlockHash>, stop: BlockHash },
-    /// Hashes of blocks above the locator.
-    Hashes { locator: Vec<BlockHash>, stop: BlockHash },
-    /// Transactions of a block, by their places.
+    Headers {
+        locator: Vec<BlockHash>,
+        stop: BlockHash,
+    },
+    Hashes {
+        locator: Vec<BlockHash>,
+        stop: BlockHash,
+    },
     BlockTxs(BlockTxsRequest),
-    /// What the peer wants to hear of changes.
     Filter(FilterChange),
-    /// Filters of blocks.
     Filters(FilterRange),
-    /// Hashes of filters.
     FilterHashes(FilterRange),
-    /// Some filter headers of a branch.
-    FilterCheckpoints { kind: FilterKind, stop: BlockHash },
-    /// Blocks and other things by hash.
+    FilterCheckpoints {
+        kind: FilterKind,
+        stop: BlockHash,
+    },
     Data(Vec<Inventory>),
 }
 
@@ -64,7 +63,6 @@ pub(super) enum Task {
     News,
     /// Nothing has happened for the time given.
     Nothing,
-    /// The connection is over.
     Closed,
 }
 

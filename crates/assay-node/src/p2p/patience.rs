@@ -128,7 +128,6 @@ impl Network {
         self.0.round_of_all();
     }
 
-    /// Pings everybody now.
     pub(crate) fn ping_all(&self) {
         self.0
             .peers

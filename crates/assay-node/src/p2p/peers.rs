@@ -20,7 +20,6 @@ use super::totals::Totals;
 use super::transport::{Framing, with_room};
 use super::txs::Relay;
 
-/// All connections.
 #[derive(Default)]
 pub(crate) struct Peers {
     clock: Clock,
@@ -41,7 +40,6 @@ struct Connected {
 /// Which side made a connection, and what for (Core `node/connection_types.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
-    /// The peer connected to us.
     Inbound,
     /// Somebody named the peer.
     Manual,
@@ -56,7 +54,6 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    /// All kinds.
     pub(crate) const ALL: [Self; 6] = [
         Self::Inbound,
         Self::Manual,
@@ -90,14 +87,12 @@ pub(super) struct Arrival {
     /// As it was named, where it was.
     pub(super) name: Option<String>,
     pub(super) connection: Connection,
-    /// Whether it came through Tor.
     pub(super) is_onion: bool,
     /// Whether we start with the encrypted transport; only where we connect.
     pub(super) starts_encrypted: bool,
 }
 
 impl Arrival {
-    /// A connection that the peer made.
     pub(super) fn inbound(stream: TcpStream, address: Endpoint, is_onion: bool) -> Self {
         let connection = Connection::Inbound;
         Self { stream, address, name: None, connection, is_onion, starts_encrypted: false }
@@ -113,7 +108,6 @@ pub(super) struct Admission {
     pub(super) is_discouraged: bool,
 }
 
-/// One connection.
 pub(crate) struct Peer {
     pub(crate) id: u64,
     /// Where it is; [`Host::NONE`] where only a proxy knows.
@@ -122,7 +116,6 @@ pub(crate) struct Peer {
     pub(crate) name: Option<String>,
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
-    /// Whether it came through Tor.
     pub(crate) is_onion: bool,
     /// Whether somebody with this address misbehaved before.
     pub(super) is_discouraged: bool,
@@ -210,7 +203,6 @@ impl Facts {
 }
 
 impl Peers {
-    /// Nobody yet.
     pub(super) fn new(clock: Clock, totals: Arc<Totals>, is_active: bool) -> Self {
         let connected = Connected { is_off: !is_active, ..Connected::default() };
         Self { clock, totals, connected: Mutex::new(connected), left: Condvar::new() }
@@ -221,7 +213,6 @@ impl Peers {
         &self.totals
     }
 
-    /// Whether connections are made and taken.
     pub(crate) fn is_active(&self) -> bool {
         !self.lock().is_off
     }
@@ -319,7 +310,6 @@ impl Peers {
         self.list().len()
     }
 
-    /// The peer with this number.
     pub(crate) fn find(&self, id: u64) -> Option<Arc<Peer>> {
         self.lock().peers.get(&id).cloned()
     }
@@ -345,7 +335,6 @@ impl Peers {
 }
 
 impl Peer {
-    /// The network over which it is connected.
     pub(crate) fn network(&self) -> NetworkKind {
         if self.is_onion { NetworkKind::Onion } else { self.address.host.network_class() }
     }

@@ -24,7 +24,6 @@ use super::{NODE_BITCOIN_CASH, NODE_NETWORK, NODE_WITNESS, PROTOCOL_VERSION};
 
 /// The blocks of one chain by height.
 pub trait BlockArchive: Send + Sync {
-    /// Height of the last block.
     fn tip(&self) -> u32;
     /// Hash of the block at a height from 1 to the tip.
     fn hash(&self, height: u32) -> BlockHash;
@@ -40,12 +39,9 @@ pub trait BlockArchive: Send + Sync {
     fn read(&self, height: u32, raw: &mut Vec<u8>) -> io::Result<()>;
 }
 
-/// How an archive is served.
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
-    /// Where peers connect.
     pub address: SocketAddr,
-    /// The chain.
     pub params: Arc<ChainParams>,
     /// The most that all peers together are sent; no limit without it.
     pub bytes_per_s: Option<u64>,

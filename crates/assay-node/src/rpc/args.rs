@@ -73,7 +73,6 @@ impl<'a> Args<'a> {
         Err(RpcError::new(Code::Type, format!("Wrong type passed:\n{{{mismatches}\n}}")))
     }
 
-    /// The name of the method.
     pub(crate) fn method(&self) -> &'static str {
         self.method.name
     }
@@ -83,7 +82,6 @@ impl<'a> Args<'a> {
         self.given
     }
 
-    /// The argument; `None` when it is missing.
     pub(crate) fn value(&self, index: usize) -> Option<Value<'a>> {
         self.values[index]
     }
@@ -93,18 +91,15 @@ impl<'a> Args<'a> {
         self.values[index]?.hex()
     }
 
-    /// A string.
     pub(crate) fn string(&self, index: usize) -> Result<Cow<'a, str>, RpcError> {
         let value = self.values[index];
         value.and_then(Value::string).ok_or_else(|| wrong_type(value, "string"))
     }
 
-    /// A string, if given.
     pub(crate) fn optional_string(&self, index: usize) -> Result<Option<Cow<'a, str>>, RpcError> {
         self.values[index].map(|_| self.string(index)).transpose()
     }
 
-    /// An integer that fits `T`.
     pub(crate) fn integer<T: TryFrom<i64>>(&self, index: usize) -> Result<T, RpcError> {
         let value = self.values[index];
         let number = value.filter(|value| value.type_name() == "number");
@@ -114,7 +109,6 @@ impl<'a> Args<'a> {
         parsed.ok_or_else(|| RpcError::new(Code::Misc, "JSON integer out of range"))
     }
 
-    /// An integer, or `default`.
     pub(crate) fn integer_or<T: TryFrom<i64>>(
         &self,
         index: usize,
@@ -123,7 +117,6 @@ impl<'a> Args<'a> {
         self.values[index].map_or(Ok(default), |_| self.integer(index))
     }
 
-    /// A truth value, or `default`.
     pub(crate) fn bool_or(&self, index: usize, default: bool) -> Result<bool, RpcError> {
         as_bool(self.values[index], default)
     }
@@ -158,7 +151,6 @@ impl<'a> Args<'a> {
         hash_of(&self.string(index)?, name)
     }
 
-    /// The same, if given.
     pub(crate) fn optional_block_hash(
         &self,
         index: usize,

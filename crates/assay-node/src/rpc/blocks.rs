@@ -162,7 +162,6 @@ pub(super) fn is_pruned(node: &Node<'_>, hash: &BlockHash) -> bool {
     node.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned)
 }
 
-/// Parses a block that was read from disk.
 pub(super) fn parse(
     params: &ChainParams,
     hash: &BlockHash,

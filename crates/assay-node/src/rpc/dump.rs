@@ -53,7 +53,6 @@ pub(super) const DUMPTXOUTSET: Method = Method {
     prepare,
 };
 
-/// Which block is asked for.
 enum Target {
     Tip,
     Block(Which),

@@ -43,13 +43,11 @@ pub(super) const GETBLOCKFILTER: Method = Method {
 };
 
 impl<'a> Node<'a> {
-    /// The index of block filters, if it is kept.
     pub(super) fn filter_index(&self) -> Option<&'a FilterIndex> {
         self.rpc.block_indexes.get()?.filters.as_deref()
     }
 }
 
-/// The index for filters of this kind.
 pub(super) fn named<'a>(node: &Node<'a>, kind: &str) -> Result<&'a FilterIndex, RpcError> {
     if kind != BASIC {
         return Err(bad_key("Unknown filtertype"));
@@ -69,7 +67,6 @@ pub(super) enum Missing {
     Behind,
     /// The index should have it.
     Unexpected,
-    /// The index cannot be read.
     Failed(RecordsError),
 }
 

@@ -165,7 +165,6 @@ fn wait_for_announcements(node: &Node<'_>, patience: &mut Duration) {
     *patience = patience.saturating_sub(start.elapsed());
 }
 
-/// What came of trying nonces.
 enum Solved {
     Found(BlockHash, Vec<u8>),
     /// All nonces are tried; another time may help.

@@ -29,15 +29,12 @@ impl ServedIndex {
     }
 }
 
-/// What the index says of a transaction.
 pub(super) enum Lookup {
-    /// There is no index.
     NoIndex,
     /// It is not in the index, which is still far behind the tip.
     Behind,
     /// It is not in any block of the active chain.
     Missing,
-    /// It is in this block.
     Found(BlockHash),
 }
 

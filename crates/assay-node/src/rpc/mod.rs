@@ -190,22 +190,18 @@ impl Rpc {
         assert!(self.engine.set(engine).is_ok(), "the engine is opened once");
     }
 
-    /// From now on there is an index to tell of.
     pub(crate) fn set_index(&self, index: ServedIndex) {
         assert!(self.index.set(index).is_ok(), "the index is opened once");
     }
 
-    /// From now on these indexes answer.
     pub(crate) fn set_block_indexes(&self, indexes: BlockIndexes) {
         assert!(self.block_indexes.set(indexes).is_ok(), "the indexes are opened once");
     }
 
-    /// From now on there are peers to tell of.
     pub(crate) fn set_network(&self, network: Network) {
         assert!(self.network.set(network).is_ok(), "peers are served once");
     }
 
-    /// From now on this is published over ZeroMQ.
     pub(crate) fn set_zmq(&self, publications: Vec<Publication>) {
         assert!(self.zmq.set(publications).is_ok(), "sockets are bound once");
     }
@@ -238,7 +234,6 @@ impl Drop for Running<'_> {
 }
 
 impl Job {
-    /// An ordinary call.
     fn call(
         args: &Args<'_>,
         call: impl FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send + 'static,

@@ -86,7 +86,6 @@ struct Needles {
     scripts: HashMap<Box<[u8]>, (u32, u32)>,
 }
 
-/// A coin that was found.
 struct Found {
     outpoint: OutPoint,
     script: Box<[u8]>,

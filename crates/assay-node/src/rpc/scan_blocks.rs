@@ -80,7 +80,6 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// What is asked for.
 struct Request {
     scripts: Option<Result<HashSet<Box<[u8]>>, RpcError>>,
     start: Option<i64>,

@@ -69,7 +69,6 @@ pub(crate) fn has_valid_ops(script: &[u8]) -> bool {
     })
 }
 
-/// Writes a `scriptSig` object.
 pub(crate) fn write_script_sig(params: &ChainParams, script: &[u8], json: Json<'_>) {
     let mut object = json.object();
     object.key("asm").string(&asm(params, script, true));

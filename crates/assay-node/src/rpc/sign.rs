@@ -14,7 +14,6 @@ use secp256k1::{Keypair, Message, PublicKey, ecdsa, schnorr};
 use super::descriptor::Secret;
 use super::lock::{pay_to_key_hash_of, push};
 
-/// Keys and scripts that may be used.
 #[derive(Default)]
 pub(super) struct Keyring {
     /// By the hash of the public key, in the form that the private one asks for.
@@ -52,7 +51,6 @@ impl HashType {
         u32::from(self.0) & !SIGHASH_ANYONECANPAY == SIGHASH_SINGLE
     }
 
-    /// The number of it.
     pub(super) const fn number(self) -> u8 {
         self.0
     }

@@ -156,7 +156,6 @@ pub(super) enum Which {
 }
 
 impl Which {
-    /// What a value names.
     pub(super) fn of(value: Value<'_>, name: &str) -> Result<Self, RpcError> {
         if value.type_name() == "number" {
             args::integer_of(value).map(Self::Height)
@@ -197,7 +196,6 @@ pub(super) fn find(node: &Node<'_>, which: &Which) -> Result<BlockEntry, RpcErro
     node.engine.block_entry(&hash).ok_or_else(block_not_found)
 }
 
-/// A figure of a block.
 enum Figure {
     Number(i64),
     Numbers([i64; 5]),

@@ -161,7 +161,6 @@ fn tx_decode_failed() -> RpcError {
     )
 }
 
-/// A `sendrawtransaction` call.
 #[derive(Debug)]
 pub(super) struct SendTransaction {
     raw: Vec<u8>,

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::jsonrpc::RpcError;
 
-/// One method.
 #[derive(Debug)]
 pub(crate) struct Method {
     pub(crate) name: &'static str,
@@ -29,7 +28,6 @@ pub(crate) struct Method {
 /// Category of methods that the overview leaves out.
 pub(crate) const HIDDEN: &str = "hidden";
 
-/// One argument of a method.
 #[derive(Debug)]
 pub(crate) struct ArgSpec {
     /// Its names; the first is the proper one, others follow after `|`.
@@ -56,15 +54,12 @@ pub(crate) enum Kind {
     HexArray,
     /// An array of anything.
     Array,
-    /// An object.
     Object,
     /// An object whose members, of these names, may also be given by name as arguments (Core's `OBJ_NAMED_PARAMS`).
     Options(&'static [&'static str]),
-    /// Anything.
     Any,
 }
 
-/// Whether an argument may be left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Required,
@@ -74,7 +69,6 @@ pub(crate) enum Need {
     Default(&'static str),
 }
 
-/// The method called `name`.
 pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().copied().find(|method| method.name == name)
 }
@@ -130,7 +124,6 @@ impl Method {
         text
     }
 
-    /// The whole help text.
     pub(crate) fn help(&self) -> String {
         if self.result.is_empty() {
             // Only a notice that there is no such method any more.

@@ -87,7 +87,6 @@ impl Cached {
     }
 }
 
-/// A request for a template.
 struct Request {
     rules: Vec<String>,
     watched: Option<Watched>,

@@ -23,14 +23,11 @@ use tokio::runtime::Handle;
 use self::message::Message;
 use self::socket::Socket;
 
-/// What is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topic {
-    /// Hashes of new tips.
     HashBlock,
     /// Ids of transactions that enter the mempool or come or go with a block.
     HashTx,
-    /// New tips, serialised.
     RawBlock,
     /// The transactions of [`Topic::HashTx`], serialised.
     RawTx,
@@ -39,11 +36,9 @@ pub enum Topic {
 }
 
 impl Topic {
-    /// All of them, by name.
     pub const ALL: [Self; 5] =
         [Self::HashBlock, Self::HashTx, Self::RawBlock, Self::RawTx, Self::Sequence];
 
-    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::HashBlock => "hashblock",
@@ -58,7 +53,6 @@ impl Topic {
 /// A topic on an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
-    /// What is published.
     pub topic: Topic,
     /// `tcp://HOST:PORT`, `ipc://PATH` or `unix:PATH`.
     pub address: String,
@@ -111,7 +105,6 @@ impl ZmqSockets {
         (!outlets.is_empty()).then_some(Self { outlets, publications })
     }
 
-    /// What is published, by topic.
     pub(crate) fn publications(&self) -> &[Publication] {
         &self.publications
     }

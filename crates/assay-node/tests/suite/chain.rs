@@ -46,7 +46,6 @@ pub(crate) fn spend(inputs: &[(Txid, u32)], values: &[i64]) -> Transaction {
     values.iter().fold(tx, |tx, value| tx.output(*value, &P2SH_TRUE)).build()
 }
 
-/// The hash of the genesis block of regtest.
 pub(crate) fn regtest_genesis() -> BlockHash {
     "0f9188f13cb7b2c71f2a335e3a4fc328bf5beb436012afca590b1a11466e2206".parse().unwrap()
 }

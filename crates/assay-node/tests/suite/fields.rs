@@ -15,7 +15,6 @@ use crate::p2p::{Client, serving};
 
 const TABLE: &str = include_str!("core_31.txt");
 
-/// One form of a reply.
 #[derive(Debug, Clone)]
 enum Form {
     Leaf(char),

@@ -148,7 +148,6 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// The next message.
     fn receive(&mut self) -> Option<(String, Vec<u8>)> {
         let mut head = [0; 24];
         self.stream.read_exact(&mut head).ok()?;

@@ -27,7 +27,6 @@ pub(super) struct Addresses {
     answers: Mutex<Answers>,
 }
 
-/// Answers that are given to all who come the same way until their time is over.
 #[derive(Default)]
 struct Answers(BTreeMap<(NetworkKind, SocketAddr), Answer>);
 
@@ -144,7 +143,6 @@ impl Addresses {
         self.chooser.hash(&host.group())
     }
 
-    /// Networks that can be connected to from here.
     pub(super) fn reachable(&self) -> &[NetworkKind] {
         &self.networks
     }
@@ -218,7 +216,6 @@ impl Shared {
         found
     }
 
-    /// Whether a host is not to be had to do with.
     pub(super) fn is_banned(&self, host: &Host) -> bool {
         self.bans.has_banned_host(host) || self.bans.is_discouraged(host)
     }
@@ -230,7 +227,6 @@ impl Shared {
         }
     }
 
-    /// Notes what a peer of ours offers.
     pub(super) fn address_offers(&self, peer: &Peer, services: u64) {
         if !peer.connection.is_inbound() {
             self.addresses.known.set_services(&peer.address, services);
@@ -250,7 +246,6 @@ impl Shared {
 }
 
 impl Network {
-    /// The addresses that are known.
     pub(crate) fn known_addresses(&self) -> &AddrMan {
         &self.0.addresses.known
     }
@@ -264,7 +259,6 @@ impl Network {
         self.0.listed(&Wanted { count_max, percent_max: 0, network })
     }
 
-    /// Whether this node can connect to hosts of a network.
     pub(crate) fn can_reach(&self, network: NetworkKind) -> bool {
         self.0.addresses.networks.contains(&network)
     }

@@ -16,13 +16,11 @@ use super::tables::{Id, NONE, Tables};
 /// What is wrong with a file of addresses, in Core's words.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileFault {
-    /// It cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// It is another chain's.
     #[error("Invalid network magic number")]
     Magic,
-    /// The hash at its end is not its own.
     #[error("Checksum mismatch, data corrupted")]
     Checksum,
     /// It ends early.
@@ -32,16 +30,12 @@ pub(crate) enum FileFault {
     #[error(
         "Corrupted addrman database: The compat value ({compat}) is lower than the expected minimum value {COMPAT_BASE}.: iostream error"
     )]
-    Compat {
-        /// The value.
-        compat: u8,
-    },
+    Compat { compat: u8 },
     /// A later version of Core wrote it.
     #[error(
         "Unsupported format of addrman database: {format}. It is compatible with formats >={lowest}, but the maximum supported by this version is {FORMAT}.: iostream error"
     )]
     Version {
-        /// Its format.
         format: u8,
         /// The lowest format whose readers can read it.
         lowest: u8,
@@ -53,9 +47,7 @@ pub(crate) enum FileFault {
     Count {
         /// What Core calls it.
         name: &'static str,
-        /// The count.
         count: i32,
-        /// The largest there can be.
         max: usize,
     },
     /// An address in a layout that is not known.
@@ -63,10 +55,7 @@ pub(crate) enum FileFault {
     AddressVersion,
     /// An address that is none.
     #[error("{kind}: iostream error")]
-    Address {
-        /// What is wrong with it.
-        kind: ParseErrorKind,
-    },
+    Address { kind: ParseErrorKind },
     /// Its parts do not agree with each other.
     #[error("Corrupt data. Consistency check failed with code {code}: iostream error")]
     Check {

@@ -33,7 +33,6 @@ pub(crate) use self::file::{
 pub(crate) use self::tables::Count;
 use self::tables::Tables;
 
-/// How the addresses are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AddrManConfig {
     /// The chain's, which the file begins with.
@@ -171,7 +170,6 @@ impl AddrMan {
         self.lock().select_collision()
     }
 
-    /// Decides between addresses that want the same place.
     pub(crate) fn resolve_collisions(&self) {
         self.lock().resolve_collisions(self.now_s());
     }
@@ -226,7 +224,6 @@ impl AddrManConfig {
     }
 }
 
-/// Core's name.
 const FILE_NAME: &str = "peers.dat";
 const BACKUP_NAME: &str = "peers.dat.bak";
 /// What stands for Core's `CLIENT_BUGREPORT`.

@@ -16,14 +16,11 @@ pub(super) type Buckets = Vec<[Id; BUCKET_SIZE]>;
 /// Addresses of one network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
-    /// Heard of.
     pub(crate) new: usize,
-    /// Connected to at some time.
     pub(crate) tried: usize,
 }
 
 impl Count {
-    /// All of them.
     pub(crate) fn total(self) -> usize {
         self.new + self.tried
     }

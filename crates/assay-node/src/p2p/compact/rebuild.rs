@@ -28,7 +28,6 @@ pub(in super::super) struct Partial {
 #[derive(Clone, Debug)]
 enum Found {
     Nothing,
-    /// It came with the compact block.
     Prefilled(Box<[u8]>),
     Ours(TxIds, Arc<Transaction>),
     /// Several of ours have its name.

@@ -205,7 +205,6 @@ impl Shared {
         });
     }
 
-    /// The tip has moved.
     pub(in super::super) fn tip_has_moved(&self) {
         self.extra.tip_moved_s.store(self.engine.clock().now_s(), Relaxed);
     }

@@ -15,7 +15,6 @@ use super::headers::ask_headers;
 use super::under_way::Rebuilding;
 use super::{NODE_WITNESS, Shared, Table};
 
-/// What to do with a compact block.
 #[derive(Clone, Copy)]
 enum Plan {
     Nothing,

@@ -17,7 +17,6 @@ pub(crate) struct Connector {
 
 #[derive(Default)]
 struct Progress {
-    /// Blocks archived so far.
     kept: u64,
     /// Of these, so many have been judged, or passed over.
     judged: u64,

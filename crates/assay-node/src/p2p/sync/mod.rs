@@ -266,7 +266,6 @@ impl Shared {
         }
     }
 
-    /// What RPC shows of a peer.
     pub(crate) fn sync_facts(&self, id: u64) -> SyncFacts {
         let table = self.sync.lock();
         let Some(state) = table.peers.get(&id) else { return SyncFacts::default() };

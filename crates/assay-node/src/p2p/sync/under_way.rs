@@ -12,7 +12,6 @@ use super::{PeerSync, Table};
 #[derive(Default)]
 pub(super) struct UnderWay(HashMap<BlockHash, Vec<Asked>>);
 
-/// One peer that was asked for a block.
 pub(super) struct Asked {
     pub(super) peer: u64,
     pub(super) height: u32,
@@ -23,7 +22,6 @@ pub(super) struct Asked {
 pub(super) enum Rebuilding {
     /// Its missing transactions were asked for.
     Open(Partial),
-    /// It did not become the block.
     Failed,
 }
 

@@ -105,7 +105,6 @@ impl Relay {
         self.is_wanted = true;
     }
 
-    /// Whether it has set a filter.
     pub(in super::super) fn has_filter(&self) -> bool {
         self.filter.is_some()
     }

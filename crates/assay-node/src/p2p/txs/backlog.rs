@@ -45,7 +45,6 @@ impl Backlog {
         }
     }
 
-    /// Forgets all that waits.
     pub(super) fn clear(&mut self) {
         self.waiting = Vec::new();
     }

@@ -335,7 +335,6 @@ impl Shared {
 }
 
 impl Network {
-    /// Transactions that wait for their parents.
     pub(crate) fn orphans(&self) -> Vec<OrphanInfo> {
         self.0.txs.lock().orphans.list()
     }

@@ -54,7 +54,6 @@ impl Share {
     }
 }
 
-/// One as RPC shows it.
 pub(crate) struct OrphanInfo {
     pub(crate) tx: Arc<Transaction>,
     pub(crate) announcers: Vec<u64>,
@@ -153,13 +152,11 @@ impl Orphans {
         Some(Arc::clone(&orphan.tx))
     }
 
-    /// Whether a peer has some that are due.
     pub(super) fn has_due(&self, peer: u64) -> bool {
         let last = self.peers.get(&peer).and_then(|share| share.order.last());
         last.is_some_and(|(is_due, ..)| *is_due)
     }
 
-    /// Peers that have some that are due.
     pub(super) fn peers_with_due(&self) -> Vec<u64> {
         self.peers.keys().copied().filter(|peer| self.has_due(*peer)).collect()
     }

@@ -23,7 +23,6 @@ pub(in super::super) enum KeyContext {
     Taproot,
 }
 
-/// A key expression.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Key {
     origin: Option<Origin>,
@@ -85,7 +84,6 @@ pub(in super::super) struct Derived {
     pub(in super::super) is_compressed: bool,
     /// Fingerprint of the master key, and the path from it: four bytes each step, least significant first.
     pub(in super::super) origin: Vec<u8>,
-    /// The private key, if it is known.
     pub(in super::super) secret: Option<SecretKey>,
 }
 
@@ -137,7 +135,6 @@ impl Key {
         matches!(self.source, Source::Plain { is_compressed: false, .. })
     }
 
-    /// The public key at a position.
     pub(in super::super) fn derive(&self, position: u32) -> Result<Derived, NeedsPrivateKey> {
         let (key, is_compressed, root, path, secret) = match &self.source {
             Source::Plain { key, is_compressed, secret } => {

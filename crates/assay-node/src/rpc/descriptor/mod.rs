@@ -15,7 +15,6 @@ use secp256k1::{Scalar, XOnlyPublicKey};
 use super::lock::{multisig, pay_to_key, pay_to_key_hash, pay_to_script_hash_of, witness};
 use super::script;
 
-/// Which scripts are meant.
 #[derive(Debug, Clone)]
 pub(super) enum Descriptor {
     Pk(Key),
@@ -112,7 +111,6 @@ impl Descriptor {
         Ok(out.into_iter().map(expanded).collect())
     }
 
-    /// Keys and scripts at a position.
     pub(super) fn material(&self, position: u32) -> Result<Material, NeedsPrivateKey> {
         let mut out = Material::default();
         for key in self.keys() {

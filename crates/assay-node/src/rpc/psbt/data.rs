@@ -108,7 +108,6 @@ pub(super) struct Missing {
 }
 
 impl Data {
-    /// Of an input.
     pub(super) fn of_input(from: &Input) -> Self {
         let mut out = Self::default();
         if from.is_final() {
@@ -142,7 +141,6 @@ impl Data {
         out
     }
 
-    /// Of an output.
     pub(super) fn of_output(fields: &Fields) -> Self {
         let mut out = Self::default();
         out.take_common(

@@ -12,7 +12,6 @@ use super::fields::{
 };
 use crate::rpc::sign_raw::Spent;
 
-/// A PSBT.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Psbt {
     /// 0 or 2.
@@ -26,7 +25,6 @@ pub(super) struct Psbt {
     pub(super) outputs: Vec<Output>,
 }
 
-/// One input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Input {
     pub(super) prevout: OutPoint,
@@ -37,7 +35,6 @@ pub(super) struct Input {
     pub(super) fields: Fields,
 }
 
-/// One output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Output {
     pub(super) value: i64,
@@ -78,7 +75,6 @@ impl Psbt {
         Self::from_bytes(&raw)
     }
 
-    /// Reads bytes.
     pub(super) fn from_bytes(raw: &[u8]) -> Result<Self, Fault> {
         let mut reader = Reader(raw);
         // The text of a C++ stream error ends in its category.
@@ -126,7 +122,6 @@ impl Psbt {
         Ok(psbt)
     }
 
-    /// The PSBT as it is serialised.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         if self.version < 2 {

@@ -15,7 +15,6 @@ use crate::rpc::address::base58_check_encode;
 use crate::rpc::script::{asm, kind_of, write_script_pubkey, write_script_sig};
 use crate::rpc::tx_json::{Spent, write_tx_members};
 
-/// Writes the members of the result.
 pub(super) fn write(params: &ChainParams, psbt: &Psbt, object: &mut Object<'_>) {
     if let Some(tx) = psbt.unsigned_tx().filter(|_| psbt.version < 2) {
         let mut inner = object.key("tx").object();

@@ -20,7 +20,6 @@ use crate::rpc::lock::pay_to_key_hash_of;
 use crate::rpc::sign::{Unlocking, push_all, standard};
 use crate::rpc::sign_raw::{Spent, serialise};
 
-/// Why an input was not signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unsigned {
     /// The hash type of the PSBT or of one of its signatures is another one.
@@ -36,7 +35,6 @@ pub(super) struct Signing {
     is_all_known: bool,
 }
 
-/// Which signatures are made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// Those whose keys are known, with this hash type.

@@ -9,7 +9,6 @@ use super::{Answer, Failure, Format, Request, bad, integral, no_format};
 use crate::jsonrpc::Json;
 use crate::rpc::Node;
 
-/// What is asked.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Question {
     /// Whether unconfirmed transactions count.

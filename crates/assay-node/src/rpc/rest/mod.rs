@@ -124,7 +124,6 @@ impl<'a> Request<'a> {
     }
 }
 
-/// What is answered.
 #[derive(Debug)]
 enum Content {
     Bytes(Vec<u8>),
@@ -150,7 +149,6 @@ impl Content {
     }
 }
 
-/// Why there is no answer.
 #[derive(Debug)]
 struct Failure {
     status: StatusCode,
