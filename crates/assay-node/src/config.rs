@@ -1,4 +1,4 @@
-//! How a node is set up.
+//! Node configuration.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -17,126 +17,126 @@ use crate::zmq::Publication;
 #[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct NodeConfig {
     pub params: Arc<ChainParams>,
-    /// The data directory. All but the main chain live in folders of their own below it, named as Bitcoin
-    /// Core names them.
+    /// Data directory. Chains other than mainnet use subfolders named as in Bitcoin Core.
     pub datadir: PathBuf,
     pub rpc: RpcConfig,
     pub clock: Clock,
-    /// Age of the tip up to which the chain counts as caught up with, seconds; `None` for the engine's default.
+    /// Maximum tip age before the node leaves IBD, seconds; `None` for the engine's default.
     pub tip_age_max_s: Option<u64>,
-    /// Length that block and undo files do not exceed, bytes; `None` for the engine's default.
+    /// Maximum size of block and undo files, bytes; `None` for the engine's default.
     pub block_file_bytes_max: Option<u64>,
-    /// The folder that holds the chain's folder of block files; `None` for the data directory.
+    /// Parent of the chain's folder of block files; `None` for the data directory.
     pub blocks_base: Option<PathBuf>,
-    /// Whether block and undo files are obfuscated.
+    /// Obfuscation of block and undo files.
     pub obfuscation: Obfuscation,
-    /// How the last blocks are checked at the start; `None` for not at all.
+    /// Check of the last blocks at start; `None` for none.
     pub check: Option<ChainCheck>,
-    /// Whether old blocks are removed (Core's `-prune`); not with an index, which needs them all.
+    /// Pruning of old blocks (Core's `-prune`); excludes indexes, which need all blocks.
     pub prune: Option<Pruning>,
-    /// Height up to which none are; `None` for the chain's.
+    /// Height up to which no block is pruned; `None` for the chain's default.
     pub prune_after_height: Option<u32>,
-    /// Whether to build the coins again from the archived blocks.
+    /// Rebuild the UTXO set from the archived blocks.
     pub rebuild_coins: bool,
-    /// Whether to begin with the block files alone, and to build index and coins from them again.
+    /// Rebuild block index and UTXO set from the block files.
     pub reindex: bool,
-    /// Files of blocks that are taken in at the start.
+    /// Block files to import at start.
     pub load_blocks: Vec<PathBuf>,
-    /// The node stops when the tip has reached this height.
+    /// Height of the tip at which the node stops.
     pub stop_at_height: Option<u32>,
     pub notify: Notify,
-    /// Memory for coins before they are written out, bytes; `None` for the engine's default.
+    /// Size of the coins cache, bytes; `None` for the engine's default.
     pub cache_bytes_max: Option<usize>,
-    /// Threads that verify scripts; `None` for one per core.
+    /// Script verification threads; `None` for one per core.
     pub threads: Option<usize>,
-    /// Memory for unconfirmed transactions, bytes; `None` for the engine's default.
+    /// Mempool size, bytes; `None` for the engine's default.
     pub mempool_bytes_max: Option<u64>,
-    /// Least fee rate for relay, satoshi per 1,000 virtual bytes; `None` for the engine's default.
+    /// Minimum relay fee rate, satoshi per 1,000 virtual bytes; `None` for the engine's default.
     pub min_relay_fee_sat_per_kvb: Option<u64>,
-    /// How block templates are made; `None` for the engine's default.
+    /// Block template settings; `None` for the engine's default.
     pub mining: Option<MiningConfig>,
-    /// What transactions must look like to be relayed; `None` for the engine's default.
+    /// Standardness rules; `None` for the engine's default.
     pub policy: Option<Policy>,
-    /// Age at which unconfirmed transactions are forgotten, seconds; `None` for the engine's default.
+    /// Mempool expiry, seconds; `None` for the engine's default.
     pub mempool_expiry_s: Option<u64>,
-    /// Largest number of unconfirmed transactions that may be connected; `None` for the engine's default.
+    /// Maximum number of transactions in a cluster; `None` for the engine's default.
     pub cluster_count_max: Option<usize>,
-    /// Largest sum of virtual sizes of connected unconfirmed transactions; `None` for the engine's default.
+    /// Maximum virtual size of a cluster; `None` for the engine's default.
     pub cluster_vsize_max: Option<u64>,
-    /// One of so many signatures that vectors find valid is verified again, 0 for none; `None` for the engine's default.
+    /// One of every N signatures accepted by the vector kernels is verified again, 0 for none; `None` for the
+    /// engine's default.
     pub sample_signatures: Option<u32>,
-    /// Blocks from the best header down about which libsecp256k1 alone decides; `None` for the engine's default.
+    /// Depth below the best header within which libsecp256k1 alone verifies; `None` for the engine's default.
     pub exact_near_tip: Option<u32>,
-    /// Whether the mempool is kept through a restart.
+    /// Keep the mempool across restarts.
     pub persist_mempool: bool,
-    /// The index of scripts; `None` for none.
+    /// Script index; `None` for none.
     pub index: Option<IndexOptions>,
-    /// Whether confirmed transactions are found by their ids alone (Core's `-txindex`): by the index of scripts where there is
-    /// one, and by one of transactions otherwise.
+    /// Look up confirmed transactions by txid (Core's `-txindex`): through the script index if enabled, otherwise
+    /// through a separate transaction index.
     pub tx_index: bool,
-    /// Whether basic block filters are kept (Core's `-blockfilterindex`).
+    /// Keep basic block filters (Core's `-blockfilterindex`).
     pub filter_index: bool,
-    /// What is published over ZeroMQ (Core's `-zmqpub…`); none for no sockets.
+    /// ZeroMQ publications (Core's `-zmqpub…`); empty for no sockets.
     pub zmq: Vec<Publication>,
-    /// Where Prometheus finds metrics over HTTP, on loopback; `None` for nowhere.
+    /// Address of the Prometheus endpoint, on loopback; `None` for none.
     pub metrics: Option<SocketAddr>,
-    /// The server of blocks for peers; `None` for none.
+    /// P2P network; `None` to run without peers.
     pub p2p: Option<P2pConfig>,
-    /// Where the log goes; `None` leaves events to whoever listens in this process.
+    /// Log settings; `None` leaves events to subscribers in this process.
     pub log: Option<LogConfig>,
-    /// The file with the process id, relative to the chain's folder.
+    /// PID file, relative to the chain's folder.
     pub pid_file: PathBuf,
-    /// Whether SIGTERM and SIGINT stop the node.
+    /// Stop the node on SIGTERM and SIGINT.
     pub handle_signals: bool,
 }
 
 #[derive(Debug, Clone, Default)]
 pub struct IndexOptions {
-    /// Memory for rows before they are written out, bytes; `None` for the index's default.
+    /// Memory for rows before they are written, bytes; `None` for the index's default.
     pub memory_bytes_max: Option<usize>,
-    /// The Electrum server in front of it; `None` for none.
+    /// Electrum server on the index; `None` for none.
     pub server: Option<assay_electrum::server::Config>,
 }
 
-/// Commands that are run by the shell on events, `None` for none (Core's `-startupnotify` and its like).
+/// Shell commands to run on events, `None` for none (Core's `-startupnotify` and related options).
 #[derive(Debug, Clone, Default)]
 pub struct Notify {
-    /// When the node has started.
+    /// Run after start.
     pub startup: Option<String>,
-    /// When it begins to stop; the node waits for their ends.
+    /// Run at shutdown; the node waits for them to exit.
     pub shutdown: Vec<String>,
-    /// When the tip has changed, with its hash in place of `%s`; not while the chain is caught up with.
+    /// Run on a new tip, with its hash in place of `%s`; not during IBD.
     pub block: Option<String>,
-    /// When there is something to warn of, with the quoted warning in place of `%s`.
+    /// Run on a new warning, with the quoted warning in place of `%s`.
     pub alert: Option<String>,
 }
 
 #[derive(Debug, Clone)]
 pub struct RpcConfig {
-    /// Addresses to listen on; none for no server. Others than loopback need [`RpcConfig::allow`].
+    /// Listening addresses; empty for no server. Addresses other than loopback require [`RpcConfig::allow`].
     pub bind: Vec<SocketAddr>,
-    /// From where clients may connect besides this machine.
+    /// Subnets that may connect in addition to loopback.
     pub allow: Vec<Subnet>,
-    /// A user name with a password in clear text. With it no cookie is written, as with Bitcoin Core.
+    /// User name and plaintext password. They disable the cookie, as in Bitcoin Core.
     pub password: Option<(String, String)>,
     /// Users with hashed passwords.
     pub auth: Vec<RpcAuth>,
-    /// The same as texts, which are checked when the server starts.
+    /// Unparsed `rpcauth` entries, checked when the server starts.
     pub auth_texts: Vec<String>,
-    /// The file with the cookie, relative to the chain's folder; `None` for no cookie.
+    /// Cookie file, relative to the chain's folder; `None` for no cookie.
     pub cookie_file: Option<PathBuf>,
-    /// Its permissions.
+    /// Permission bits of the cookie file.
     pub cookie_mode: u32,
-    /// Which methods users may call.
+    /// Methods that users may call.
     pub whitelist: Whitelist,
-    /// Fields of results that are shown in an older form (Core's `-deprecatedrpc`).
+    /// Result fields to return in an older form (Core's `-deprecatedrpc`).
     pub deprecated: Vec<String>,
-    /// Whether the same server answers REST requests, which need no credentials (Core's `-rest`).
+    /// Answer REST requests on the same server, without credentials (Core's `-rest`).
     pub rest: bool,
     pub limits: Limits,
 }
 
-/// A chain that this node does not know.
+/// Unknown chain name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", assay_consensus::params::unknown_chain(name))]
 pub struct UnknownChain {
@@ -144,10 +144,10 @@ pub struct UnknownChain {
 }
 
 impl NodeConfig {
-    /// The defaults for the chain called `chain` with its data below `datadir`.
+    /// Default configuration for `chain`, with its data below `datadir`.
     ///
     /// # Errors
-    /// There is no such chain.
+    /// Unknown chain.
     pub fn new(chain: &str, datadir: impl Into<PathBuf>) -> Result<Self, UnknownChain> {
         let params = ChainParams::by_name(chain);
         let params = params.ok_or_else(|| UnknownChain { name: chain.to_owned() })?;
@@ -205,7 +205,7 @@ impl NodeConfig {
         })
     }
 
-    /// The folder of the chain: blocks, coins, log, cookie and lock are in it.
+    /// Folder of the chain, with blocks, coins, log, cookie and lock.
     pub fn chain_dir(&self) -> PathBuf {
         self.datadir.join(self.params.datadir_subfolder)
     }
@@ -215,13 +215,13 @@ impl NodeConfig {
         base.join(self.params.datadir_subfolder).join("blocks")
     }
 
-    /// How the node introduces itself, also where it serves no peers.
+    /// User agent of the node; also reported when P2P is off.
     pub(crate) fn user_agent(&self) -> String {
         let of_nobody = || P2pConfig::new(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         self.p2p.clone().unwrap_or_else(of_nobody).user_agent(&self.params)
     }
 
-    /// How the engine of this chain is set up.
+    /// Engine settings for this chain.
     pub fn engine_config(&self) -> assay_engine::Config {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
         config.clock = self.clock.clone();
@@ -270,12 +270,12 @@ impl NodeConfig {
         config
     }
 
-    /// How many indexes follow blocks alone.
+    /// Number of indexes that follow blocks only.
     pub(crate) fn block_followers(&self) -> usize {
         usize::from(self.filter_index)
     }
 
-    /// How the index of this chain is set up.
+    /// Script index settings for this chain.
     pub fn index_config(&self, options: &IndexOptions) -> IndexConfig {
         let dir = self.chain_dir().join(INDEX_DIR);
         let mut config = IndexConfig::new(dir, self.params.genesis_hash);
@@ -285,7 +285,7 @@ impl NodeConfig {
         config
     }
 
-    /// How an index of transactions alone is set up.
+    /// Settings of the separate transaction index.
     pub(crate) fn tx_index_config(&self) -> IndexConfig {
         let dir = self.chain_dir().join(TX_INDEX_DIR);
         let mut config = IndexConfig::new(dir, self.params.genesis_hash);
@@ -299,11 +299,11 @@ impl NodeConfig {
 const PID_FILE: &str = "bitcoind.pid";
 /// Core's `COOKIEAUTH_FILE` (`rpc/request.cpp`).
 const COOKIE_FILE: &str = ".cookie";
-/// Folder of the index, in that of the chain.
+/// Folder of the script index, relative to the chain's folder.
 pub(crate) const INDEX_DIR: &str = "indexes/electrum";
-/// Folder of an index of transactions alone, as Core calls it.
+/// Folder of the transaction index, named as in Core.
 const TX_INDEX_DIR: &str = "indexes/txindex";
-/// Two million transactions between two runs.
+/// Room for two million transactions between two writes.
 const TX_INDEX_MEMORY_BYTES: usize = 64 << 20;
-/// Its name in earlier versions.
+/// Folder of the script index in earlier versions.
 pub(crate) const INDEX_DIR_BEFORE: &str = "electrum";

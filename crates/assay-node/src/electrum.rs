@@ -1,4 +1,4 @@
-//! The index over the engine: what `assay-electrum` asks of a node, answered by ours.
+//! Implements the interfaces of `assay-electrum` on the engine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use assay_wire::{Block, BlockHash, Encoding, Txid};
 use crate::config::{INDEX_DIR, INDEX_DIR_BEFORE, IndexOptions, NodeConfig};
 use crate::error::NodeError;
 
-/// The index of a running node, and what keeps it at the tip.
+/// The index of a running node and its follower thread.
 pub(crate) struct IndexService {
     index: Arc<Index>,
     follower: Follower,
@@ -27,7 +27,7 @@ pub(crate) struct IndexService {
 }
 
 impl IndexService {
-    /// Opens the index that is asked for, starts to follow the engine, and serves Electrum clients where that is wanted.
+    /// Opens the configured index, starts to follow the engine, and starts the Electrum server if configured.
     pub(crate) fn start(
         config: &NodeConfig,
         engine: &Arc<Engine>,
@@ -71,7 +71,7 @@ impl IndexService {
         self.server.as_ref().map_or_else(Addresses::default, |server| server.addresses().clone())
     }
 
-    /// Lets Electrum clients have their last answers and closes their connections.
+    /// Flushes pending responses to Electrum clients and closes their connections.
     pub(crate) fn stop_serving(&mut self) {
         if let Some(server) = self.server.take() {
             server.stop();
@@ -82,7 +82,7 @@ impl IndexService {
         &self.index
     }
 
-    /// Waits until the index has ended, which it does when the engine closes.
+    /// Waits until the index has ended, which happens when the engine closes.
     pub(crate) fn join(self) {
         self.follower.join();
     }
@@ -100,20 +100,20 @@ fn announce(addresses: &Addresses) {
     }
 }
 
-/// An engine as [`Chain`]: its validated blocks, which end below a snapshot as long as there is one.
+/// [`Chain`] on an engine: its validated blocks. While a UTXO snapshot is loaded, they end below it.
 pub struct EngineChain {
     engine: Arc<Engine>,
-    /// Number of the follower that takes connected blocks.
+    /// Id of the follower of connected blocks.
     follower: usize,
 }
 
 impl EngineChain {
-    /// The chain of an engine; for news of the mempool it must be one with `is_followed`.
+    /// For mempool changes the engine must be configured with `is_followed`.
     pub fn new(engine: Arc<Engine>) -> Self {
         Self::of_follower(engine, 0)
     }
 
-    /// The same for one of several followers.
+    /// Like [`EngineChain::new`], for one of several followers.
     pub(crate) fn of_follower(engine: Arc<Engine>, follower: usize) -> Self {
         Self { engine, follower }
     }
@@ -132,7 +132,7 @@ impl EngineChain {
     }
 }
 
-/// A block in the engine's hands.
+/// Connected block as delivered by the engine.
 struct Handed(assay_engine::ConnectedBlock);
 
 impl ConnectedBlock for Handed {
@@ -184,7 +184,7 @@ impl Chain for EngineChain {
     }
 
     fn take_connected(&self, parent: &BlockHash) -> Option<Connected> {
-        // What was built on a snapshot is not followed before that has been validated.
+        // Blocks on top of a snapshot are not followed before the snapshot has been validated.
         if self.engine.historical_chain().is_some() {
             return None;
         }
@@ -215,7 +215,7 @@ impl Chain for EngineChain {
 
     fn mempool_since(&self, since: Option<u64>) -> Result<MempoolChanges, ChainError> {
         if let Some(chain) = self.engine.historical_chain() {
-            // Unconfirmed transactions belong to the tip, which is not followed yet: there are none above the validated blocks.
+            // Unconfirmed transactions belong to the tip, which is not followed yet: the validated chain has none.
             let moment = Moment { tip: tip(&chain.tip), mempool: since.unwrap_or_default() };
             let from_scratch = since.is_none();
             return Ok(MempoolChanges { moment, from_scratch, changes: Vec::new() });
@@ -278,5 +278,5 @@ fn failed(operation: &'static str) -> impl FnOnce(EngineError) -> ChainError {
     move |error| ChainError { operation, source: Box::new(error) }
 }
 
-/// 0.10 BTC/kvB, as `sendrawtransaction` has it (Core `node/transaction.h`, `DEFAULT_MAX_RAW_TX_FEE_RATE`).
+/// 0.10 BTC/kvB, the default of `sendrawtransaction` (Core `node/transaction.h`, `DEFAULT_MAX_RAW_TX_FEE_RATE`).
 const BROADCAST_FEE_SAT_PER_KVB_MAX: u64 = 10_000_000;

@@ -1,4 +1,4 @@
-//! Why a node does not start, or stops badly.
+//! Errors of start and shutdown.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use assay_engine::{EngineError, ImportError, LayoutError, OpenError};
 use crate::http::{AuthError, BindError, unable_to_bind};
 use crate::log::LogError;
 
-/// Why a node could not start, or did not stop cleanly.
+/// Failure to start or to stop cleanly.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// Old blocks are to be removed, and an index is to be kept, which needs them all.
+    /// Pruning and an index, which needs all blocks, exclude each other.
     #[error("an index needs all blocks: it cannot be kept where old ones are removed (prune)")]
     PruneWithIndex,
     #[error("cannot make the folder {}: {source}", path.display())]
@@ -21,44 +21,44 @@ pub enum NodeError {
     AlreadyRunning { path: PathBuf },
     #[error("cannot write {}: {source}", path.display())]
     Marker {
-        /// The lock file or the file with the process id.
+        /// Lock file or PID file.
         path: PathBuf,
         source: io::Error,
     },
     #[error(transparent)]
     Log(#[from] LogError),
-    /// No threads for the RPC server, or no signals.
+    /// RPC threads or signal handlers failed to start.
     #[error("cannot set up the RPC server's threads: {0}")]
     Runtime(io::Error),
-    /// The RPC server would be reachable from other machines though nobody asked for it.
+    /// The RPC server would accept remote connections without an explicit setting.
     #[error(
         "refusing to serve RPC on {address}, which other machines can reach, unless the addresses allowed to connect are given"
     )]
     Exposed { address: SocketAddr },
-    /// A rule about what peers may do cannot be read.
+    /// Invalid permission rule for peers.
     #[error("{fault}")]
     Whitelist { fault: String },
-    /// An address of ours that was named is none.
+    /// Invalid `-externalip` address.
     #[error("Cannot resolve -externalip address: '{text}'")]
     ExternalAddress { text: String },
-    /// Peers on other machines could connect though nobody asked for it.
+    /// P2P would accept remote connections without an explicit setting.
     #[error(
         "refusing to serve peers on {address}, which other machines can reach, unless that is asked for"
     )]
     P2pExposed { address: SocketAddr },
     #[error("{}", unable_to_bind(*address, source))]
     P2pBind { address: SocketAddr, source: io::Error },
-    /// An address is listened on twice, with or without permissions, or for Tor as well.
+    /// Duplicate listening address: with and without permissions, or also for Tor.
     #[error(
         "Duplicate binding configuration for address {address}. Please check your -bind, -bind=...=onion and -whitebind settings."
     )]
     P2pBindTwice { address: SocketAddr },
-    /// Metrics would be reachable from other machines.
+    /// The metrics endpoint would accept remote connections.
     #[error("metrics are served on loopback only, not on {address}")]
     MetricsExposed { address: SocketAddr },
     #[error("cannot listen on {address} for metrics: {source}")]
     MetricsBind { address: SocketAddr, source: io::Error },
-    /// The file with addresses of peers is damaged; the reason is in Core's words.
+    /// `peers.dat` is damaged; the reason uses Core's wording.
     #[error(transparent)]
     Addresses(Box<dyn std::error::Error + Send + Sync>),
     #[error(transparent)]
@@ -82,17 +82,17 @@ pub enum NodeError {
     Electrum(#[from] assay_electrum::server::StartError),
     #[error("cannot follow the chain with the index: {0}")]
     Follow(#[from] assay_electrum::follow::FollowError),
-    /// The engine found itself in a state that it cannot go on from.
+    /// Unrecoverable engine error.
     #[error("A fatal internal error occurred, see {log} for details: {cause}")]
     Fatal {
-        /// Name of the log.
+        /// Name of the log file.
         log: String,
-        /// Why, in Core's words.
+        /// Cause in Core's wording.
         cause: String,
     },
     #[error("cannot open an index: {0}")]
     Records(#[from] assay_electrum::RecordsError),
-    /// An index lacks blocks that were removed; the words are Core's (`init.cpp`).
+    /// An index lacks blocks that were pruned; Core's wording (`init.cpp`).
     #[error(
         "{name} best block of the index goes beyond pruned data (including undo data). Please disable the index or reindex \
          (which will download the whole blockchain again)\nError: A fatal internal error occurred, see debug.log for details: \

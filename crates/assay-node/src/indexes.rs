@@ -1,7 +1,7 @@
-//! Indexes of one record for each block, kept next to a running engine: block filters.
+//! Indexes with one record per block next to a running engine: block filters.
 //!
-//! Each has a follower of its own, as the index of scripts has (`electrum.rs`). Blocks that they have not been through yet are
-//! not removed (`-prune`).
+//! Each has its own follower, like the script index (`electrum.rs`). Pruning (`-prune`) keeps blocks that they have
+//! not processed yet.
 
 use std::fs;
 use std::io;
@@ -17,17 +17,17 @@ use crate::config::NodeConfig;
 use crate::electrum::EngineChain;
 use crate::error::NodeError;
 
-/// The indexes that are kept, open.
+/// Open indexes.
 #[derive(Clone, Default)]
 pub(crate) struct BlockIndexes {
     pub(crate) filters: Option<Arc<FilterIndex>>,
 }
 
-/// What keeps them at the tip.
+/// Follower threads.
 pub(crate) struct IndexFollowers(Vec<Follower>);
 
 impl BlockIndexes {
-    /// Opens the indexes that are asked for. A reindex of the chain begins them anew, as in Core.
+    /// Opens the configured indexes. A reindex of the chain starts them from scratch, as in Core.
     pub(crate) fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
         let genesis = config.params.genesis_hash;
@@ -40,7 +40,7 @@ impl BlockIndexes {
         Ok(Self { filters })
     }
 
-    /// Starts to follow the engine with each, once it is certain that the archive has what they lack.
+    /// Starts a follower for each index, after a check that the archive has all missing blocks.
     pub(crate) fn follow(
         &self,
         config: &NodeConfig,
@@ -57,13 +57,13 @@ impl BlockIndexes {
 }
 
 impl IndexFollowers {
-    /// Waits until all have ended, which they do when the engine closes.
+    /// Waits until all followers have ended, which happens when the engine closes.
     pub(crate) fn join(self) {
         self.0.into_iter().for_each(Follower::join);
     }
 }
 
-/// An index that tells the engine how far it is.
+/// Index that reports its progress to the engine.
 trait Index: Follows + 'static {
     fn committed(&self) -> Option<Tip>;
 }
@@ -86,7 +86,7 @@ fn follow<I: Index>(
     Ok(Follower::start_blocks(Arc::clone(index), Arc::new(chain), threads)?)
 }
 
-/// Everything from the last block that index and chain share to the tip must be in the archive, with undo data (Core
+/// Checks that all blocks from the fork point of index and chain to the tip are archived with undo data (Core
 /// `init.cpp`, `StartIndexBackgroundSync`).
 fn check_archive<I: Index>(
     index: &I,

@@ -1,8 +1,7 @@
-//! Connects the engine to users over JSON-RPC and the Electrum protocol, and serves its blocks to peers.
+//! Full node: the engine with JSON-RPC, REST, ZeroMQ, Electrum and P2P interfaces.
 //!
-//! A node is an [`Engine`](assay_engine::Engine) in a data directory, with an HTTP server in front that speaks JSON-RPC as
-//! Bitcoin Core does: the same methods, fields, error codes and status codes, so that tools made for
-//! Bitcoin Core work against it.
+//! A node runs an [`Engine`](assay_engine::Engine) in a data directory. Its JSON-RPC has the methods, fields, error
+//! codes and status codes of Bitcoin Core, so that tools for Bitcoin Core work unchanged.
 //!
 //! ```no_run
 //! use assay_node::NodeConfig;
@@ -13,9 +12,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`jsonrpc`] is the protocol and [`http`] the transport; neither knows the methods. Deliberately absent:
-//! a wallet, TLS for JSON-RPC (put a proxy in front), and configuration files. The Electrum server, which has
-//! TLS, is [`assay_electrum`]; here it gets its chain.
+//! [`jsonrpc`] is the protocol and [`http`] the transport; both are independent of the methods. Deliberately
+//! absent: a wallet, TLS for JSON-RPC (put a proxy in front), and configuration files. [`assay_electrum`] is the
+//! Electrum server, which supports TLS.
 
 pub mod bip324;
 mod config;
@@ -44,13 +43,13 @@ pub use p2p::{
     BlockArchive, P2pConfig, P2pTimeouts, Proxies, Resolve, ServeConfig, SystemResolver,
     serve_blocks,
 };
-/// Doors to private parsers, for the targets in `fuzz/`.
+/// Access to private parsers for the targets in `fuzz/`.
 #[cfg(fuzzing)]
 pub mod fuzzing {
     pub use crate::p2p::fuzzing::*;
     pub use crate::rpc::fuzzing::*;
 }
-/// Public keys as snapshots of the UTXO set keep them, by libsecp256k1.
+/// Public keys in UTXO snapshots, decompressed with libsecp256k1.
 pub use rpc::SNAPSHOT_KEYS;
 pub use tracing::level_filters::LevelFilter as LogLevel;
 pub use zmq::{HIGH_WATER_MARK_DEFAULT, Publication, Topic};

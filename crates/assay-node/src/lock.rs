@@ -1,4 +1,4 @@
-//! One node per folder (Core `util/fs_helpers.cpp`, `LockDirectory`).
+//! Folder lock: one node per folder (Core `util/fs_helpers.cpp`, `LockDirectory`).
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::os::unix::fs::DirBuilderExt as _;
@@ -8,12 +8,12 @@ use crate::error::NodeError;
 
 const FILE: &str = ".lock";
 
-/// Holds a folder until dropped.
+/// Lock of a folder until dropped.
 #[derive(Debug)]
 pub(crate) struct FolderLock(File);
 
 impl FolderLock {
-    /// Makes the folder where it is missing.
+    /// Creates and locks the folder.
     pub(crate) fn make(dir: &Path) -> Result<Self, NodeError> {
         let failed = |source| NodeError::Folder { path: dir.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
@@ -36,8 +36,8 @@ impl FolderLock {
 }
 
 impl Drop for FolderLock {
-    /// Closing the file is not enough: a process that is being started by another thread has a copy of it, and thereby the lock,
-    /// until it runs its program (flock(2)).
+    /// Closing the file is not enough: a child process between fork and exec has a copy of the descriptor and
+    /// thereby the lock (flock(2)).
     fn drop(&mut self) {
         if let Err(error) = self.0.unlock() {
             tracing::warn!("Cannot unlock a folder: {error}");
@@ -54,7 +54,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("regtest");
         let lock = FolderLock::make(&path).unwrap();
-        // What a fork does.
+        // Simulates the effect of a fork.
         let copy = lock.0.try_clone().unwrap();
         let busy = FolderLock::make(&path).unwrap_err();
         assert!(matches!(busy, NodeError::AlreadyRunning { path: at } if at == path));

@@ -1,5 +1,4 @@
-//! The log: one line per event, in the form of Bitcoin Core's `debug.log`, which parsers of
-//! the whole field understand.
+//! Log in the format of Bitcoin Core's `debug.log`, one line per event, for existing log parsers.
 
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
@@ -27,22 +26,23 @@ use self::limit::{Admission, RateLimiter};
 
 #[derive(Debug, Clone)]
 pub struct LogConfig {
-    /// Whether to write a file.
+    /// Write a log file.
     pub file: bool,
-    /// The file, relative to the chain's folder; `None` for `debug.log`.
+    /// Path relative to the chain's folder; `None` for `debug.log`.
     pub path: Option<PathBuf>,
     pub stdout: bool,
-    /// The least important level that is written.
+    /// Minimum level.
     pub level: LevelFilter,
-    /// Categories whose lines below the level of information are written; `None` for all.
+    /// Categories logged below the info level; `None` for all.
     pub categories: Option<Vec<String>>,
-    /// Categories whose lines below the level of information are not written.
+    /// Categories not logged below the info level.
     pub excluded: Vec<String>,
-    /// Whether each place in the program may write only 1 MiB an hour to the file, details aside.
+    /// Limit each call site to 1 MiB per hour in the file, except below the info level.
     pub limits_rate: bool,
-    /// Whether a file of more than 11 MB is cut down to its last 10 MB at the start; `None` for where no details are written.
+    /// Truncate a file of more than 11 MB to its last 10 MB at start; `None` truncates unless debug categories are
+    /// on.
     pub shrinks: Option<bool>,
-    /// Lines to begin with: what was found before there was a log.
+    /// Messages from before the log was opened, written first.
     pub first_lines: Vec<LogLine>,
 }
 
@@ -80,7 +80,7 @@ impl Default for LogConfig {
 }
 
 impl LogConfig {
-    /// The file, for a chain whose folder is `dir`.
+    /// Path of the file, for a chain folder `dir`.
     pub(crate) fn path(&self, dir: &Path) -> PathBuf {
         dir.join(self.path.as_deref().unwrap_or(Path::new(FILE_NAME)))
     }
@@ -93,12 +93,12 @@ pub(crate) const FILE_NAME: &str = "debug.log";
 pub enum LogError {
     #[error("cannot open the log file {}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// A process has one log, and this one has it already.
+    /// The process already has a log.
     #[error("this process logs elsewhere already")]
     Installed,
 }
 
-/// Sends the events of this process to `path` and standard output, as `config` says.
+/// Sends the events of this process to `path` and standard output according to `config`.
 pub(crate) fn install(config: &LogConfig, path: &Path) -> Result<(), LogError> {
     let failed = |source| LogError::File { path: path.to_owned(), source };
     let file = if config.file {
@@ -118,7 +118,7 @@ pub(crate) fn install(config: &LogConfig, path: &Path) -> Result<(), LogError> {
     Ok(())
 }
 
-/// Has the file opened again before the next line is written: it was moved away (`logrotate`).
+/// Reopens the file before the next line, after `logrotate` has moved it.
 pub(crate) fn reopen() {
     REOPEN.store(true, Ordering::Relaxed);
 }
@@ -129,7 +129,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
-/// Cuts a large file down to its end (Core `logging.cpp`, `ShrinkDebugFile`). What is no regular file is left alone.
+/// Truncates a large file to its end (Core `logging.cpp`, `ShrinkDebugFile`). Ignores anything but regular files.
 fn shrink(path: &Path) -> io::Result<()> {
     let known = match std::fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -147,13 +147,13 @@ fn shrink(path: &Path) -> io::Result<()> {
     file.write_all(&kept)
 }
 
-/// Core's `RECENT_DEBUG_HISTORY_SIZE`, and a tenth more.
+/// Core's `RECENT_DEBUG_HISTORY_SIZE`; larger files than this plus a tenth are truncated.
 const KEPT_BYTES: usize = 10_000_000;
 const SHRINKS_ABOVE_BYTES: u64 = 11_000_000;
 
 struct Lines(Mutex<Sink>);
 
-/// Where lines go.
+/// Log outputs.
 struct Sink {
     file: Option<File>,
     path: PathBuf,
@@ -162,7 +162,7 @@ struct Sink {
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
-    // The answer is kept for each place in the program until details are switched on or off.
+    // The result is cached per call site until the categories change.
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
         details().shows(metadata)
     }
@@ -181,7 +181,7 @@ impl<S: Subscriber> Layer<S> for Lines {
 }
 
 impl Sink {
-    /// Writes a line as far as its call site may.
+    /// Writes a line unless its call site is suppressed.
     fn write(&mut self, metadata: &'static Metadata<'static>, line: String, now: Instant) {
         let Some(limiter) = &mut self.limiter else { return self.put(line, true) };
         for warning in limiter.roll(now) {
@@ -198,7 +198,7 @@ impl Sink {
         }
     }
 
-    /// Writes a line of the log's own.
+    /// Writes a line of the logger itself.
     fn warn(&mut self, message: String) {
         let text = Text { message, ..Text::default() };
         self.put(
@@ -208,7 +208,7 @@ impl Sink {
     }
 
     fn put(&mut self, mut line: String, to_file: bool) {
-        // Whoever looks for a line should know that some are missing.
+        // Marks that lines are missing from the file.
         if self.limiter.as_ref().is_some_and(RateLimiter::is_active) {
             line.insert_str(0, "[*] ");
         }
@@ -218,7 +218,7 @@ impl Sink {
             {
                 *file = opened;
             }
-            // A full disk must not stop the node, and there is nowhere left to complain.
+            // A full disk must not stop the node, and no other log is available.
             let _ = file.write_all(line.as_bytes());
         }
         if self.stdout {
@@ -227,7 +227,7 @@ impl Sink {
     }
 }
 
-/// The message of an event, and its other fields after it.
+/// The message of an event, then its other fields.
 #[derive(Debug, Default)]
 struct Text {
     message: String,
@@ -249,7 +249,7 @@ impl Visit for Text {
     }
 }
 
-/// Level and category of a line, as they are shown.
+/// Level and category of a line.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     level: &'a str,
@@ -265,7 +265,7 @@ impl<'a> Head<'a> {
             Level::DEBUG => "debug",
             Level::TRACE => "trace",
         };
-        // Events carry the path of their module unless they were given a category.
+        // The target is the module path unless the event has a category.
         let category = Some(metadata.target()).filter(|target| !target.contains("::"));
         let category =
             category.filter(|target| *target != "updatetip" && !target.starts_with("assay_"));
@@ -273,7 +273,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Time with microseconds, what sort of line it is unless it is plain information, and the text.
+/// Time with microseconds, level and category unless info, and the text.
 fn format_line(now: SystemTime, head: Head<'_>, text: &Text) -> String {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = iso_time(since.as_secs());
@@ -286,7 +286,7 @@ fn format_line(now: SystemTime, head: Head<'_>, text: &Text) -> String {
         (Some(category), level) => format!("[{category}:{level}] "),
     };
     line.push_str(&prefix);
-    // What came from outside must not be able to forge lines.
+    // Escape control characters, so that external input cannot forge lines.
     for character in text.message.chars().chain(text.fields.chars()) {
         if character.is_control() {
             write!(line, "\\x{:02x}", u32::from(character))

@@ -1,4 +1,5 @@
-//! Metrics of a node for Prometheus. Names begin with `assay_node_`; the index has its own ([`assay_electrum::server`]).
+//! Prometheus metrics of the node, with the prefix `assay_node_`. The index has its own
+//! ([`assay_electrum::server`]).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +14,7 @@ use tokio::sync::watch;
 use crate::error::NodeError;
 use crate::p2p::{Connection, Network, Peer};
 
-/// What is measured. The server answers from the start on, with what is there by then.
+/// Sources of the metrics. The endpoint answers from the start, with the sources available so far.
 pub(crate) struct Metrics {
     chain: &'static str,
     start_s: u64,
@@ -29,7 +30,7 @@ impl Metrics {
     }
 
     pub(crate) fn set_engine(&self, engine: Arc<Engine>) {
-        // Only once in the life of a node.
+        // Set once per node.
         let _ = self.engine.set(engine);
     }
 
@@ -37,7 +38,7 @@ impl Metrics {
         let _ = self.network.set(network);
     }
 
-    /// Serves until `stopping`; gives the address, with a port that was given as 0 resolved.
+    /// Serves until `stopping`; returns the address, with port 0 resolved.
     pub(crate) fn serve(
         self: &Arc<Self>,
         address: SocketAddr,

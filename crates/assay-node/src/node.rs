@@ -1,4 +1,4 @@
-//! The life of a node: start, serve, stop.
+//! Node lifecycle: start, serve, stop.
 
 use std::fmt;
 use std::fs;
@@ -27,18 +27,18 @@ use crate::p2p::{self, P2pService};
 use crate::rpc::{Rpc, ServedIndex};
 use crate::zmq::ZmqSockets;
 
-/// Starts a node and returns when it has stopped: on SIGTERM, on SIGINT, or by the RPC method `stop`.
+/// Runs a node until SIGTERM, SIGINT or the RPC method `stop`.
 ///
-/// From here on a panic on any thread ends the process ([`defect::stop_on_panic`]), whoever could catch it: a node that
-/// finds itself wrong must not go on. The next start finds what a SIGKILL would have left.
+/// From here on a panic on any thread ends the process ([`defect::stop_on_panic`]), even a panic that could be
+/// caught: a node in an inconsistent state must not continue. The next start recovers as after SIGKILL.
 ///
 /// # Errors
-/// The node could not start, or could not write everything out at the end.
+/// The node could not start, or could not write all data at the end.
 pub fn run(config: &NodeConfig) -> Result<(), NodeError> {
     run_with(config, |_| ())
 }
 
-/// [`run`], with something that looks at the node while it runs and is dropped when it has stopped.
+/// [`run`] with an observer of the running node, dropped after the node has stopped.
 ///
 /// # Errors
 /// As [`run`].
@@ -53,7 +53,7 @@ pub fn run_with<W>(config: &NodeConfig, watch: impl FnOnce(&Node) -> W) -> Resul
     ended
 }
 
-/// How many peers are connected.
+/// Number of connected peers.
 #[derive(Clone)]
 pub struct PeerCount(Option<p2p::Network>);
 
@@ -67,14 +67,14 @@ pub struct Node {
     runtime: Runtime,
     serving: JoinHandle<()>,
     engine: Arc<Engine>,
-    /// Reads the mempool file, if that is wanted.
+    /// Thread that loads the mempool file.
     loading: Option<thread::JoinHandle<()>>,
     index: Option<IndexService>,
     index_followers: IndexFollowers,
     p2p: Option<P2pService>,
-    /// Publishes what happens over ZeroMQ.
+    /// ZeroMQ publisher thread.
     publishing: Option<thread::JoinHandle<()>>,
-    /// Follow the tip, warnings and failure for those who want to know of them.
+    /// Threads that watch the tip, warnings and failures.
     watching: Vec<thread::JoinHandle<()>>,
     log_name: String,
     notify: Notify,
@@ -82,7 +82,7 @@ pub struct Node {
     metrics_address: Option<SocketAddr>,
     stop: watch::Sender<bool>,
     cookie: Option<CookieFile>,
-    // Released in this order, last of all.
+    // Released last, in this order.
     _pid: PidFile,
     _blocks_lock: FolderLock,
     _lock: FolderLock,
@@ -95,7 +95,7 @@ pub struct StopHandle {
 }
 
 impl StopHandle {
-    /// Asks the node to stop; [`Node::wait`] returns when it has.
+    /// Requests the stop; [`Node::wait`] returns when it is complete.
     pub fn stop(&self) {
         self.stop.send_replace(true);
     }
@@ -108,11 +108,10 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// Opens the chain and begins to serve. While the chain opens, RPC calls are answered with the
-    /// error that says so.
+    /// Opens the chain and starts to serve. While the chain opens, RPC calls fail with the warm-up error.
     ///
     /// # Errors
-    /// Anything in the way of that.
+    /// Any failure to start.
     pub fn start(config: &NodeConfig) -> Result<Self, NodeError> {
         Self::open(config).inspect_err(|error| tracing::error!("Error: {error}"))
     }
@@ -121,7 +120,7 @@ impl Node {
         let dir = config.chain_dir();
         refuse_contradictions(config)?;
         let dir_lock = FolderLock::make(&dir)?;
-        // It may be shared where the data directory is not.
+        // The blocks folder may be shared while the data directory is not.
         let blocks_lock = FolderLock::make(&config.blocks_dir())?;
         let log_path = open_log(config, &dir)?;
         announce(config, &dir);
@@ -155,7 +154,7 @@ impl Node {
         let watching = watch(config, &engine, &stop).map_err(NodeError::Runtime)?;
         let is_importing = engine.is_reindexing() || !config.load_blocks.is_empty();
         if is_importing {
-            // It may take hours, in which the node can be asked and stopped; peers come later.
+            // This may take hours, during which RPC works and the node can be stopped; P2P starts later.
             rpc.set_engine(Arc::clone(&engine));
             import(config, &engine, &|| !*peers_stopping.borrow())?;
         }
@@ -169,7 +168,7 @@ impl Node {
                 return Err(error);
             }
         };
-        // Callers may connect to peers, and be connected to, as soon as calls are answered.
+        // RPC clients may connect peers as soon as calls are answered.
         let serve = |p2p| {
             P2pService::start(p2p, (&engine, indexes.filters.clone()), &runtime, &peers_stopping)
         };
@@ -186,7 +185,7 @@ impl Node {
         let load = || load_mempool(Arc::clone(&engine)).map_err(NodeError::Runtime);
         let loading = config.persist_mempool.then(load).transpose()?;
         let index = start_index(config, &engine, &rpc)?;
-        // In Core's words, which scripts wait for.
+        // Core's wording; scripts wait for this line.
         tracing::info!("init message: Done loading");
         notify::started(&config.notify);
         Ok(Self {
@@ -239,11 +238,11 @@ impl Node {
         StopHandle { stop: self.stop.clone() }
     }
 
-    /// Returns when the node was asked to stop and has: calls are finished, everything is written
-    /// out, and the files that mark a running node are gone.
+    /// Waits for a requested stop to complete: calls have finished, all data is written, and the lock and PID files
+    /// are gone.
     ///
     /// # Errors
-    /// Not everything could be written out.
+    /// Not all data could be written.
     pub fn wait(self) -> Result<(), NodeError> {
         let Self {
             runtime,
@@ -267,10 +266,10 @@ impl Node {
         } = self;
         let served = runtime.block_on(async {
             let mut stopping = stop.subscribe();
-            // Cannot fail: this very function holds a sender.
+            // Cannot fail: this function holds a sender.
             let _ = stopping.wait_for(|stop| *stop).await;
             tracing::info!("Shutdown: In progress...");
-            // Commands may be slow, and may still ask the node.
+            // Commands may be slow and may still call the node.
             let commands = tokio::task::spawn_blocking(move || notify::stopping(&notify));
             let served = serving.await;
             let _ = commands.await;
@@ -287,7 +286,7 @@ impl Node {
             p2p.stop_serving();
         }
         let flushed = engine.shutdown();
-        // Its threads have seen that the engine closes; they still read archived blocks.
+        // Index threads see the closed engine; they still read archived blocks.
         if let Some(index) = index {
             index.join();
         }
@@ -301,7 +300,7 @@ impl Node {
         if watching.into_iter().any(|watching| watching.join().is_err()) {
             tracing::error!("What follows the tip ended abnormally");
         }
-        // Calls that outlived the server's patience run on into a closed engine, and are not waited for.
+        // Calls that outlive the shutdown timeout continue on a closed engine and are abandoned.
         runtime.shutdown_background();
         if loading.is_some_and(|loading| loading.join().is_err()) {
             tracing::error!("Reading the mempool file ended abnormally");
@@ -331,7 +330,7 @@ fn runtime(limits: &Limits) -> io::Result<Runtime> {
         .build()
 }
 
-/// Closes the engine of a start that failed, with the threads that hold it.
+/// Closes the engine after a failed start and joins the threads that use it.
 fn close(engine: &Engine, threads: impl Iterator<Item = thread::JoinHandle<()>>) {
     if let Err(error) = engine.shutdown() {
         tracing::error!("Could not write everything out: {error}");
@@ -343,7 +342,7 @@ fn close(engine: &Engine, threads: impl Iterator<Item = thread::JoinHandle<()>>)
     }
 }
 
-/// Follows the engine for those who want to know.
+/// Starts the threads that follow the engine.
 fn watch(
     config: &NodeConfig,
     engine: &Arc<Engine>,
@@ -356,7 +355,7 @@ fn watch(
     Ok(threads)
 }
 
-/// Validates the blocks below a snapshot, whenever there is one.
+/// Validates the blocks below a UTXO snapshot in the background.
 fn validate_historical(engine: &Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     let engine = Arc::clone(engine);
     thread::Builder::new().name("historical".to_owned()).spawn(move || {
@@ -366,7 +365,7 @@ fn validate_historical(engine: &Arc<Engine>) -> io::Result<thread::JoinHandle<()
     })
 }
 
-/// Stops the node on signals. The handlers must be in place before anyone can know that it runs.
+/// Stops the node on signals. Install the handlers before the node becomes visible.
 fn handle_signals(runtime: &Runtime, stop: watch::Sender<bool>) -> io::Result<()> {
     let _context = runtime.enter();
     runtime.spawn(stop_on_signals(stop)?);
@@ -387,13 +386,13 @@ fn bind_rpc(config: &NodeConfig, runtime: &Runtime) -> Result<Server, NodeError>
     Ok(server)
 }
 
-/// What answers calls, without a chain yet.
+/// RPC methods, without a chain yet.
 fn methods(config: &NodeConfig, log_path: PathBuf, stop: watch::Sender<bool>) -> Arc<Rpc> {
     let rpc = Rpc::new(Arc::clone(&config.params), config.user_agent(), log_path, stop);
     Arc::new(rpc.with_deprecated(config.rpc.deprecated.clone()).with_rest(config.rpc.rest))
 }
 
-/// The index of scripts or transactions, where there is to be one.
+/// Starts the script or transaction index if configured.
 fn start_index(
     config: &NodeConfig,
     engine: &Arc<Engine>,
@@ -407,7 +406,7 @@ fn start_index(
     Ok(index)
 }
 
-/// Metrics, served where that is wanted.
+/// Serves metrics if configured.
 fn serve_metrics(
     config: &NodeConfig,
     runtime: &Runtime,
@@ -419,13 +418,13 @@ fn serve_metrics(
     Ok((metrics, address))
 }
 
-/// Begins to publish over ZeroMQ, and lets callers know what.
+/// Starts the ZeroMQ publisher and registers its topics with RPC.
 fn publish(zmq: ZmqSockets, rpc: &Rpc, engine: &Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     rpc.set_zmq(zmq.publications().to_vec());
     zmq.publish(engine)
 }
 
-/// Reads the mempool file while calls are answered already.
+/// Loads the mempool file in the background.
 fn load_mempool(engine: Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     thread::Builder::new().name("mempool".to_owned()).spawn(move || {
         if let Err(error) = engine.load_mempool() {
@@ -434,7 +433,7 @@ fn load_mempool(engine: Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     })
 }
 
-/// Opens the log, where it is wanted, and gives its path.
+/// Opens the log if configured; returns its path.
 fn open_log(config: &NodeConfig, dir: &Path) -> Result<PathBuf, NodeError> {
     let Some(log) = &config.log else { return Ok(dir.join(log::FILE_NAME)) };
     let path = log.path(dir);
@@ -442,13 +441,13 @@ fn open_log(config: &NodeConfig, dir: &Path) -> Result<PathBuf, NodeError> {
     Ok(path)
 }
 
-/// Takes in the blocks of files, as long as the node is not to stop.
+/// Imports block files until done or stopped.
 fn import(
     config: &NodeConfig,
     engine: &Engine,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<(), NodeError> {
-    // Scripts wait for these two lines of Core.
+    // Core's log lines; scripts wait for them.
     tracing::info!("initload thread start");
     if engine.is_reindexing() {
         engine.reindex(goes_on)?;
@@ -457,7 +456,7 @@ fn import(
         if !goes_on() {
             break;
         }
-        // As in Core, a file that is not there does not stop the node.
+        // As in Core, a missing file does not stop the node.
         match engine.load_blocks(path, goes_on) {
             Ok(taken) => tracing::info!("{} blocks from {}", taken.blocks, path.display()),
             Err(ImportError::Files(error)) => tracing::warn!("Could not open blocks file: {error}"),
@@ -468,7 +467,7 @@ fn import(
     Ok(())
 }
 
-/// Settings that exclude each other, and servers that are open to other machines without being asked to be.
+/// Rejects settings that exclude each other and servers exposed to other machines without an explicit setting.
 fn refuse_contradictions(config: &NodeConfig) -> Result<(), NodeError> {
     refuse_exposure(&config.rpc)?;
     if config.prune.is_some() && (config.index.is_some() || config.tx_index) {
@@ -477,7 +476,7 @@ fn refuse_contradictions(config: &NodeConfig) -> Result<(), NodeError> {
     config.p2p.as_ref().map_or(Ok(()), p2p::refuse_exposure)
 }
 
-/// The server speaks no TLS and knows a password at best: other machines are let in on request only.
+/// The server has no TLS and at most a password: remote access requires an explicit setting.
 fn refuse_exposure(rpc: &RpcConfig) -> Result<(), NodeError> {
     let exposed = rpc.bind.iter().find(|address| !address.ip().is_loopback());
     match exposed {
@@ -495,8 +494,7 @@ fn announce(config: &NodeConfig, dir: &Path) {
     tracing::info!("Using up to {cache_mib} MiB for coins in memory");
 }
 
-/// Sets up who may call, as Bitcoin Core does: a password in clear text replaces the cookie,
-/// hashed ones stand beside it.
+/// Sets up users as in Bitcoin Core: a plaintext password replaces the cookie, hashed ones do not.
 fn credentials(
     rpc: &RpcConfig,
     dir: &Path,
@@ -544,7 +542,7 @@ fn stop_on_signals(stop: watch::Sender<bool>) -> io::Result<impl Future<Output =
     })
 }
 
-/// The process id in a file, for scripts; removed at the end.
+/// PID file for scripts; removed on drop.
 #[derive(Debug)]
 struct PidFile {
     path: PathBuf,
@@ -567,5 +565,5 @@ impl Drop for PidFile {
     }
 }
 
-/// Moving bytes is all they do.
+/// They only move bytes.
 const IO_THREADS: usize = 2;

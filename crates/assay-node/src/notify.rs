@@ -1,7 +1,7 @@
-//! Commands of the node's owner, run by the shell on events, and the height to stop at (Core `init.cpp`).
+//! Shell commands on events, and the height to stop at (Core `init.cpp`).
 //!
-//! No command holds the node up: each has a thread of its own. So that one that never ends cannot use the machine up, there
-//! are 64 at once at most, and more are left out with a warning.
+//! Each command runs on its own thread and never blocks the node. At most 64 run at once; further ones are skipped
+//! with a warning.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use tokio::sync::watch;
 
 use crate::config::{NodeConfig, Notify};
 
-/// Runs what is to be run when the node has started.
+/// Runs the start command.
 pub(crate) fn started(notify: &Notify) {
     if let Some(command) = &notify.startup {
         run_aside(command.clone());
     }
 }
 
-/// Runs what is to be run when the node stops, all at once, and waits for it.
+/// Runs the shutdown commands in parallel and waits for them.
 pub(crate) fn stopping(notify: &Notify) {
     let run = |command: &String| start(command.clone(), || ());
     let running: Vec<_> = notify.shutdown.iter().filter_map(run).collect();
@@ -30,7 +30,7 @@ pub(crate) fn stopping(notify: &Notify) {
     }
 }
 
-/// Runs a command for every warning that is new, where that is wanted, until the engine closes.
+/// Runs the alert command for every new warning, if configured, until the engine closes.
 pub(crate) fn watch_alerts(
     config: &NodeConfig,
     engine: &Arc<Engine>,
@@ -45,14 +45,14 @@ pub(crate) fn watch_alerts(
     thread::Builder::new().name("alerts".to_owned()).spawn(run).map(Some)
 }
 
-/// A text as one word of the shell: nothing but what is harmless, between quotes (Core `node/kernel_notifications.cpp`).
+/// Quotes a text for the shell; drops unsafe characters (Core `node/kernel_notifications.cpp`).
 fn quoted(text: &str) -> String {
     let is_safe = |byte: &char| byte.is_ascii_alphanumeric() || " .,;-_/:?@()".contains(*byte);
     let safe: String = text.chars().filter(is_safe).collect();
     format!("'{safe}'")
 }
 
-/// Stops the node once the engine refuses to go on.
+/// Stops the node after a fatal engine error.
 pub(crate) fn watch_failure(
     engine: &Arc<Engine>,
     stop: watch::Sender<bool>,
@@ -67,7 +67,7 @@ pub(crate) fn watch_failure(
     thread::Builder::new().name("failure".to_owned()).spawn(run)
 }
 
-/// Follows the tip, where somebody wants to know of it, until the engine closes.
+/// Follows the tip, if anything uses it, until the engine closes.
 pub(crate) fn watch_tip(
     config: &NodeConfig,
     engine: &Arc<Engine>,
@@ -110,7 +110,7 @@ impl Watch {
         }
     }
 
-    /// Runs the command for the tip, and before it for those that came in between, as far as they are on the active chain.
+    /// Runs the command for the new tip and before it for the skipped blocks on the active chain.
     fn tell(&self, before: &Tip, tip: &Tip) {
         let Some(command) = &self.command else { return };
         if self.engine.is_initial_block_download() {
@@ -126,7 +126,7 @@ impl Watch {
     }
 }
 
-/// Runs a command on a thread of its own, unless too many are running.
+/// Runs a command on its own thread unless too many are running.
 fn run_aside(command: String) {
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
     if RUNNING.fetch_add(1, Ordering::Relaxed) >= RUNNING_MAX {
@@ -159,9 +159,9 @@ fn run(command: &str) {
     }
 }
 
-/// Commands at once.
+/// Maximum number of running commands.
 const RUNNING_MAX: usize = 64;
-/// Blocks between two tips that the command is run for.
+/// Maximum number of skipped blocks for which the command runs.
 const BETWEEN_MAX: u32 = 32;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Partial Merkle trees: which transactions a block holds, without the others (Core `merkleblock.cpp`; BIP37).
+//! Partial Merkle trees: proofs that a block contains transactions (Core `merkleblock.cpp`; BIP37).
 
 use assay_hash::sha256d;
 use assay_wire::{Header, Txid, encode};
@@ -8,16 +8,16 @@ pub(crate) fn parent(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
 }
 
 pub(crate) struct Builder {
-    /// Hashes of each height, leaves first.
+    /// Hashes by height, leaves first.
     levels: Vec<Vec<[u8; 32]>>,
-    /// Whether a node has a match below it, likewise.
+    /// True for nodes with a match below, by height.
     marks: Vec<Vec<bool>>,
     bits: Vec<bool>,
     hashes: Vec<[u8; 32]>,
 }
 
 impl Builder {
-    /// Of a block with these transactions, of which some match.
+    /// For a block with these txids and their matches.
     pub(crate) fn new(txids: &[Txid], matches: &[bool]) -> Self {
         let mut levels = vec![txids.iter().map(|txid| txid.0).collect::<Vec<_>>()];
         let mut marks = vec![matches.to_vec()];
@@ -49,7 +49,7 @@ impl Builder {
         }
     }
 
-    /// Serialised as a `merkleblock` message is.
+    /// Serialization as in a `merkleblock` message.
     pub(crate) fn proof(&self, header: &Header) -> Vec<u8> {
         let mut out = header.to_bytes().to_vec();
         out.extend((self.levels[0].len() as u32).to_le_bytes());

@@ -1,5 +1,5 @@
-//! The ciphers of a session: one for the lengths of packets, one for the packets themselves, both with keys that are replaced
-//! every 224 packets, so that a key found later does not open what went before (BIP324, "Overall packet encryption").
+//! Ciphers of a session: one for packet lengths, one for packets. Both replace their keys every 224 packets
+//! (forward secrecy; BIP324, "Overall packet encryption").
 
 use chacha20::ChaCha20;
 use chacha20::cipher::{KeyIvInit, StreamCipher};
@@ -19,7 +19,7 @@ pub struct Opener {
     packets: PacketCipher,
 }
 
-/// A packet was changed on the way, or was encrypted with another key.
+/// Authentication failure: the packet was modified or encrypted with another key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("packet decryption failure")]
 pub struct Undecryptable;
@@ -29,11 +29,11 @@ impl Sealer {
         Self { lengths: LengthCipher::new(length_key), packets: PacketCipher::new(&packet_key) }
     }
 
-    /// Makes a packet of `buffer[start..]` in place. Its first [`HEAD_BYTES`] are overwritten, the contents follow them, and the
-    /// tag is appended. A decoy is ignored by the receiver. `aad` is authenticated and not sent.
+    /// Encrypts `buffer[start..]` in place into a packet: overwrites the first [`HEAD_BYTES`], encrypts the
+    /// contents behind them, appends the tag. The receiver ignores a decoy. `aad` is authenticated but not sent.
     ///
     /// # Panics
-    /// When there is no room for the head, or the contents have 2^24 bytes or more.
+    /// Without room for the head, or with contents of 2^24 bytes or more.
     pub fn seal(&mut self, buffer: &mut Vec<u8>, start: usize, aad: &[u8], is_decoy: bool) {
         buffer.reserve_exact(TAG_BYTES);
         let packet = &mut buffer[start..];
@@ -53,18 +53,18 @@ impl Opener {
         Self { lengths: LengthCipher::new(length_key), packets: PacketCipher::new(&packet_key) }
     }
 
-    /// Bytes of the contents of the next packet, which starts with `length`. Nothing vouches for it before the packet is opened.
-    /// To be called once for each packet.
+    /// Decrypts the length prefix: bytes of contents of the next packet. It is not authenticated until the packet
+    /// is opened. Call once per packet.
     pub fn length(&mut self, mut length: [u8; LENGTH_BYTES]) -> usize {
         self.lengths.apply(&mut length);
         let [low, middle, high] = length.map(usize::from);
         low | middle << 8 | high << 16
     }
 
-    /// Decrypts what follows the length of a packet, in place, and gives the contents; `None` for a decoy.
+    /// Decrypts a packet without its length prefix in place and returns the contents; `None` for a decoy.
     ///
     /// # Errors
-    /// When packet or `aad` are not what the sender had; no later packet opens then.
+    /// Packet or `aad` differ from those of the sender. No later packet opens then.
     pub fn open<'a>(
         &mut self,
         aad: &[u8],
@@ -76,7 +76,7 @@ impl Opener {
     }
 }
 
-/// `FSChaCha20`: one key stream for the lengths of 224 packets; its next bytes are the next key.
+/// `FSChaCha20`: one key stream covers the lengths of 224 packets; its next bytes are the next key.
 struct LengthCipher {
     stream: ChaCha20,
     count: u32,
@@ -105,7 +105,7 @@ fn stream(key: [u8; 32], rekeyed: u64) -> ChaCha20 {
     ChaCha20::new(&key.into(), &nonce(0, rekeyed).into())
 }
 
-/// `FSChaCha20Poly1305`: ChaCha20-Poly1305 of RFC 8439 with the number of the packet as nonce.
+/// `FSChaCha20Poly1305`: ChaCha20-Poly1305 of RFC 8439 with the packet number as nonce.
 struct PacketCipher {
     key: LessSafeKey,
     count: u32,
@@ -134,7 +134,7 @@ impl PacketCipher {
     fn advance(&mut self) {
         self.count += 1;
         if self.count == REKEY_INTERVAL {
-            // The key stream from its second block on is what zeros are encrypted to.
+            // Encrypting zeros yields the key stream from its second block on.
             let mut key = [0; 32];
             let nonce = Nonce::assume_unique_for_key(nonce(u32::MAX, self.rekeyed));
             let tag = self.key.seal_in_place_separate_tag(nonce, Aad::empty(), &mut key);
@@ -157,7 +157,7 @@ fn nonce(count: u32, rekeyed: u64) -> [u8; 12] {
     nonce
 }
 
-/// Packets that are encrypted with one key (BIP324, `REKEY_INTERVAL`).
+/// Packets per key (BIP324, `REKEY_INTERVAL`).
 const REKEY_INTERVAL: u32 = 224;
-/// Bit of a packet's header (BIP324, `IGNORE_BIT_POS`).
+/// Decoy bit in the packet header (BIP324, `IGNORE_BIT_POS`).
 const DECOY: u8 = 1 << 7;

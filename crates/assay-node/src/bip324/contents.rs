@@ -1,8 +1,9 @@
-//! What is in a packet: the name of a message, in one byte where BIP324 gives it a number and in 13 otherwise, and its payload.
+//! Packet contents: the message type, as one byte if BIP324 assigns one and as 13 bytes otherwise, then the
+//! payload.
 
 use assay_wire::p2p::Command;
 
-/// The bytes that stand for a name: one, or zero and the name as in version 1.
+/// Encoded message type and its length: one byte, or zero followed by the name as in version 1.
 pub fn name_bytes(command: Command) -> ([u8; NAME_BYTES_MAX], usize) {
     let mut bytes = [0; NAME_BYTES_MAX];
     if let Some(index) = SHORT.iter().position(|name| *name == command.as_str()) {
@@ -13,7 +14,7 @@ pub fn name_bytes(command: Command) -> ([u8; NAME_BYTES_MAX], usize) {
     (bytes, NAME_BYTES_MAX)
 }
 
-/// Name and payload; `None` where the name is missing, malformed, or a number without a meaning.
+/// Splits contents into message type and payload; `None` for a missing, malformed or unassigned type.
 pub fn split(contents: &[u8]) -> Option<(Command, &[u8])> {
     let (number, rest) = contents.split_first()?;
     if *number == 0 {
@@ -24,11 +25,11 @@ pub fn split(contents: &[u8]) -> Option<(Command, &[u8])> {
     Some((Command::new(name), rest))
 }
 
-/// Bytes of a name at most.
+/// Maximum length of an encoded message type.
 pub const NAME_BYTES_MAX: usize = 13;
 
-/// Names from number 1 on (BIP324, "v2 Bitcoin P2P message structure"; `feature` is BIP434's). Numbers without a name are not
-/// assigned.
+/// Message types of the one-byte ids from 1 on (BIP324, "v2 Bitcoin P2P message structure"; BIP434 for `feature`).
+/// An empty name is an unassigned id.
 const SHORT: [&str; 37] = [
     "addr",
     "block",

@@ -1,5 +1,5 @@
-//! How two sides agree on the keys of a session: each sends a public key that looks random and up to 4,095 random bytes, then a
-//! terminator that only the other side can know, and an encrypted packet that vouches for those bytes.
+//! BIP324 handshake. Each side sends a public key in `ElligatorSwift` encoding and up to 4,095 random bytes, then a
+//! terminator derived from the shared secret and an encrypted packet that authenticates those bytes.
 
 use hmac::{Hmac, KeyInit, Mac};
 use secp256k1::SecretKey;
@@ -9,7 +9,7 @@ use sha2::Sha256;
 use super::cipher::{Opener, Sealer};
 use super::{GARBAGE_BYTES_MAX, HEAD_BYTES, KEY_BYTES, TERMINATOR_BYTES};
 
-/// Our side of a handshake, before the key of the other side has come.
+/// Local side of a handshake, before the public key of the remote side has arrived.
 pub struct Handshake {
     key: SecretKey,
     own: ElligatorSwift,
@@ -17,36 +17,36 @@ pub struct Handshake {
     is_initiator: bool,
 }
 
-/// What both sides know once they have each other's keys.
+/// State of both directions after the key exchange.
 pub struct Session {
-    /// Equal on both sides. Comparing it over another channel shows that there is no one in between.
+    /// Session id, equal on both sides. Comparing it over another channel rules out a man in the middle.
     pub id: [u8; 32],
     pub sealer: Sealer,
     pub opener: Opener,
-    /// What ends our garbage.
+    /// Terminator of our garbage.
     pub terminator: [u8; TERMINATOR_BYTES],
-    /// What we sent, for which our first packet vouches.
+    /// Garbage that we sent; AAD of our first packet.
     pub garbage: Vec<u8>,
     peer_terminator: [u8; TERMINATOR_BYTES],
 }
 
-/// The random bytes of the other side, up to their terminator.
+/// Scans the remote side's garbage for its terminator.
 pub struct Garbage {
     terminator: [u8; TERMINATOR_BYTES],
     received: Vec<u8>,
 }
 
-/// No terminator where it must be at the latest.
+/// The terminator does not follow the longest possible garbage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("missing garbage terminator")]
 pub struct MissingTerminator;
 
 impl Handshake {
-    /// A side with this secret key, with 32 random bytes for the encoding of its public key and with `garbage` to send. `None`
-    /// where the bytes are no secret key, which for random ones never happens.
+    /// `auxiliary` randomness (32 bytes) randomizes the public key's encoding; `garbage` is sent. `None` if
+    /// `secret` is not a valid secret key, which has negligible probability for random bytes.
     ///
     /// # Panics
-    /// When the garbage is too long.
+    /// If the garbage is too long.
     pub fn new(
         secret: [u8; 32],
         encoding: [u8; 32],
@@ -59,13 +59,13 @@ impl Handshake {
         Some(Self { key, own, garbage, is_initiator })
     }
 
-    /// What is sent first: our public key and the garbage.
+    /// First bytes to send: our public key and the garbage.
     pub fn opening(&self) -> Vec<u8> {
         [&self.own.to_array()[..], &self.garbage].concat()
     }
 
-    /// The session with the side that has this public key; any 64 bytes are one. On another chain, with another `magic`, the
-    /// keys of the session are others.
+    /// Derives the session for a remote public key (all 64-byte strings are valid). The network `magic` enters the
+    /// key derivation.
     pub fn finish(self, theirs: [u8; KEY_BYTES], magic: [u8; 4]) -> Session {
         let theirs = ElligatorSwift::from_array(theirs);
         let session = Session::new(self.key, self.own, theirs, self.is_initiator, magic);
@@ -89,7 +89,7 @@ impl Session {
         let shared = ElligatorSwift::shared_secret(initiator, responder, key, party);
         let salt = [b"bitcoin_v2_shared_secret", &magic[..]].concat();
         let prk = hmac(&salt, &[&shared.to_secret_bytes()]);
-        // HKDF of RFC 5869 for a single block of output.
+        // HKDF of RFC 5869 with a single output block.
         let derive = |info: &str| hmac(&prk, &[info.as_bytes(), &[1]]);
         let ours_first = |ours, theirs| if is_initiator { (ours, theirs) } else { (theirs, ours) };
         let (own_l, peer_l) = ours_first(derive("initiator_L"), derive("responder_L"));
@@ -108,7 +108,7 @@ impl Session {
         }
     }
 
-    /// What is sent after our garbage: its terminator and the version packet, whose contents are empty.
+    /// Bytes to send after our garbage: the terminator and the version packet, with empty contents.
     pub fn version_packet(&mut self) -> Vec<u8> {
         let mut sent = self.terminator.to_vec();
         sent.resize(TERMINATOR_BYTES + HEAD_BYTES, 0);
@@ -117,18 +117,18 @@ impl Session {
         sent
     }
 
-    /// To be fed with what comes behind the key of the other side.
+    /// Scanner for the bytes after the remote side's key.
     pub fn garbage(&self) -> Garbage {
         Garbage { terminator: self.peer_terminator, received: Vec::new() }
     }
 }
 
 impl Garbage {
-    /// Looks for the terminator in what has come next. Gives how many of the bytes it took, and whether the terminator is the
-    /// last of them; what follows belongs to packets.
+    /// Scans the next bytes for the terminator. Returns the number of bytes consumed and true if they end with the
+    /// terminator; later bytes belong to packets.
     ///
     /// # Errors
-    /// When the longest garbage and a terminator have come, and it is none.
+    /// No terminator within the longest garbage.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(usize, bool), MissingTerminator> {
         let before = self.received.len();
         let wanted = (GARBAGE_BYTES_MAX + TERMINATOR_BYTES).saturating_sub(before);
@@ -144,7 +144,7 @@ impl Garbage {
         if taken == wanted { Err(MissingTerminator) } else { Ok((taken, false)) }
     }
 
-    /// The garbage, once the terminator has come: the first packet vouches for it.
+    /// Garbage before the terminator: AAD of the first packet.
     pub fn into_aad(self) -> Vec<u8> {
         self.received
     }
@@ -167,7 +167,7 @@ mod tests {
 
     const MAINNET: [u8; 4] = [0xf9, 0xbe, 0xb4, 0xd9];
 
-    /// One line of BIP324's `packet_encoding_test_vectors.csv`.
+    /// One row of BIP324's `packet_encoding_test_vectors.csv`.
     fn check_vector(line: &str) {
         let fields: Vec<&str> = line.split(',').collect();
         let [index, secret, own, theirs, initiating, contents, times, aad, ignore, ..] = fields[..]
@@ -218,7 +218,7 @@ mod tests {
         (one, two, sent)
     }
 
-    /// Opens one packet; gives its contents, unless it is a decoy.
+    /// Opens one packet; returns its contents unless it is a decoy.
     fn open(
         opener: &mut Opener,
         aad: &[u8],

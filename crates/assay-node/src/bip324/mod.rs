@@ -1,8 +1,8 @@
-//! Version 2 of the transport between peers (BIP324): encrypted, and without the keys not distinguishable from random bytes.
+//! Version 2 P2P transport (BIP324): encrypted and indistinguishable from random bytes without the keys.
 //!
-//! Keys, packets and names of messages, without sockets or randomness of its own: [`Handshake`] gives a [`Session`], whose
-//! [`Sealer`] and [`Opener`] turn contents into packets and back. The elliptic curve is libsecp256k1's, ChaCha20-Poly1305 is
-//! ring's, and the key stream for lengths is that of the crate `chacha20` (docs/adr/0031).
+//! Keys, packets and message types, without sockets or a source of randomness. [`Handshake`] yields a [`Session`],
+//! whose [`Sealer`] and [`Opener`] encrypt and decrypt packets. libsecp256k1 provides the curve, ring
+//! ChaCha20-Poly1305, and the crate `chacha20` the key stream for lengths (docs/adr/0031).
 //!
 //! ```
 //! use assay_node::bip324::{HEAD_BYTES, Handshake};
@@ -27,15 +27,15 @@ pub use self::cipher::{Opener, Sealer, Undecryptable};
 pub use self::contents::{NAME_BYTES_MAX, name_bytes, split};
 pub use self::handshake::{Garbage, Handshake, MissingTerminator, Session};
 
-/// Bytes of a public key in the encoding `ElligatorSwift`.
+/// Length of a public key in `ElligatorSwift` encoding.
 pub const KEY_BYTES: usize = 64;
-/// Bytes of garbage at most (BIP324, `MAX_GARBAGE_LEN`).
+/// Maximum length of garbage (BIP324, `MAX_GARBAGE_LEN`).
 pub const GARBAGE_BYTES_MAX: usize = 4095;
-/// Bytes of the terminator behind the garbage.
+/// Length of the terminator behind the garbage.
 pub const TERMINATOR_BYTES: usize = 16;
-/// Bytes of a packet's length.
+/// Length of a packet's length prefix.
 pub const LENGTH_BYTES: usize = 3;
-/// Bytes in front of the contents of a packet: length and header.
+/// Bytes before the contents of a packet: length prefix and header.
 pub const HEAD_BYTES: usize = LENGTH_BYTES + 1;
-/// Bytes behind the contents of a packet.
+/// Length of the authentication tag behind the contents.
 pub const TAG_BYTES: usize = 16;

@@ -1,5 +1,5 @@
-//! Who the caller is: the cookie file, `rpcuser`/`rpcpassword` and `rpcauth` of Bitcoin Core
-//! (`httprpc.cpp`, `rpc/request.cpp`, `share/rpcauth/rpcauth.py`).
+//! RPC credentials: the cookie file, `rpcuser`/`rpcpassword` and `rpcauth` of Bitcoin Core (`httprpc.cpp`,
+//! `rpc/request.cpp`, `share/rpcauth/rpcauth.py`).
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::hint::black_box;
@@ -15,32 +15,32 @@ use sha2::Sha256;
 
 use super::whitelist::Whitelist;
 
-/// The user name that goes with the cookie.
+/// User name of the cookie.
 const COOKIE_USER: &str = "__cookie__";
 
-/// Decides whether credentials are good.
+/// Checks credentials and permissions.
 #[derive(Debug, Default)]
 pub struct Authenticator {
     entries: Vec<RpcAuth>,
     whitelist: Whitelist,
 }
 
-/// A user with a salted hash of the password: what Bitcoin Core's `rpcauth` option holds,
-/// `user:salt$hash` with the hash being HMAC-SHA-256 of the password under the salt.
+/// User with a salted password hash, in the format of Core's `rpcauth` option: `user:salt$hash`, where the hash is
+/// HMAC-SHA-256 of the password under the salt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcAuth {
     user: String,
     /// Used as text, not decoded.
     salt: String,
-    /// In hexadecimal digits, lower case; of any other text no password has the hash, as in Core, which does not check it.
+    /// Lowercase hexadecimal digits. No password matches any other text, as in Core, which does not validate it.
     hash: String,
 }
 
-/// Why a text is no [`RpcAuth`].
+/// Invalid `rpcauth` entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid rpcauth entry for user {user:?}: expected user:salt$hash")]
 pub struct RpcAuthParseError {
-    /// What stands before the first colon; the rest may be secret.
+    /// Text before the first colon; the rest may be secret.
     pub user: String,
 }
 
@@ -55,12 +55,12 @@ pub enum AuthError {
 }
 
 impl Authenticator {
-    /// Accepts nobody yet.
+    /// Creates an authenticator without users.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Accepts `user` with `password`; only a salted hash is kept.
+    /// Adds a user; keeps only a salted hash of the password.
     ///
     /// # Errors
     /// No random bytes for the salt.
@@ -71,23 +71,23 @@ impl Authenticator {
         Ok(())
     }
 
-    /// Accepts the user of an `rpcauth` entry.
+    /// Adds the user of an `rpcauth` entry.
     pub fn add_entry(&mut self, entry: RpcAuth) {
         self.entries.push(entry);
     }
 
-    /// Lets users call only what a list allows.
+    /// Restricts users to the methods of a whitelist.
     pub fn set_whitelist(&mut self, whitelist: Whitelist) {
         self.whitelist = whitelist;
     }
 
-    /// Whether `user` may call `method`.
+    /// True if `user` may call `method`.
     pub(crate) fn allows(&self, user: &str, method: &str) -> bool {
         self.whitelist.allows(user, method)
     }
 
-    /// Judges the value of an `Authorization` header, and returns the user's name if it is good.
-    /// Takes the same time for every wrong password of a user.
+    /// Checks an `Authorization` header and returns the user name if it is valid. All wrong passwords of a user
+    /// take the same time.
     pub(crate) fn check(&self, header: &[u8]) -> Option<String> {
         let encoded = header.strip_prefix(b"Basic ")?.trim_ascii();
         let decoded = STANDARD.decode(encoded).ok()?;
@@ -119,19 +119,19 @@ impl FromStr for RpcAuth {
     }
 }
 
-/// The cookie: a password of the day in a file that only the owner of the data directory can read.
-/// The file goes away with this value.
+/// Cookie: a random password in a file that only the owner of the data directory can read. Dropping the value
+/// removes the file.
 #[derive(Debug)]
 pub struct CookieFile {
     path: PathBuf,
 }
 
 impl CookieFile {
-    /// Writes a fresh cookie to `path`, with permissions `mode` and in one step: readers see a whole cookie
-    /// or none. Registers it with `authenticator`.
+    /// Writes a new cookie to `path` with permission bits `mode`, atomically, and registers it with
+    /// `authenticator`.
     ///
     /// # Errors
-    /// No random bytes, or the file cannot be written.
+    /// No random bytes, or a write error.
     pub fn create(
         path: &Path,
         mode: u32,
@@ -140,14 +140,14 @@ impl CookieFile {
         let secret = random_hex::<32>()?;
         let temporary = path.with_extension("tmp");
         let write = || -> io::Result<()> {
-            // A leftover of a killed process could carry wider permissions: create it afresh.
+            // A file left by a killed process could have wider permissions: create a new one.
             match fs::remove_file(&temporary) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
             let mut file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-            // As asked for, whatever the mask of the process.
+            // Independent of the umask.
             file.set_permissions(Permissions::from_mode(mode))?;
             file.write_all(format!("{COOKIE_USER}:{secret}").as_bytes())?;
             file.sync_all()?;
@@ -171,7 +171,7 @@ impl Drop for CookieFile {
     }
 }
 
-/// HMAC-SHA-256 of the password under the salt, in hexadecimal digits.
+/// HMAC-SHA-256 of the password under the salt, hexadecimal.
 fn keyed_hex(salt: &str, password: impl AsRef<[u8]>) -> String {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(salt.as_bytes()).expect("HMAC takes keys of any length");
@@ -185,7 +185,7 @@ fn random_hex<const N: usize>() -> Result<String, AuthError> {
     Ok(faster_hex::hex_string(&bytes))
 }
 
-/// Compares without stopping at the first difference. The length is not hidden.
+/// Compares in constant time for equal lengths. The length is not hidden.
 fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len()
         && black_box(a.iter().zip(b).fold(0, |acc, (x, y)| black_box(acc | (x ^ y)))) == 0
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn rpcauth_entries_of_bitcoin_core_are_understood() {
-        // Salt and hash as `rpcauth.py` prints them: HMAC-SHA-256 under the salt's text.
+        // Salt and hash as printed by `rpcauth.py`: HMAC-SHA-256 keyed with the salt's text.
         let entry = format!("alice:8c3f5a1d0e${}", keyed_hex("8c3f5a1d0e", "hunter2"));
         let mut authenticator = Authenticator::new();
         authenticator.add_entry(entry.parse().unwrap());

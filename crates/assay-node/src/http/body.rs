@@ -1,4 +1,4 @@
-//! Taking a request body off the wire, bounded in size and time.
+//! Reads request bodies with limits on size and time.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::jsonrpc::intake::{Intake, Text};
 
-/// Why a body could not be taken.
+/// Failure to read a body.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("request body is larger than the limit of {limit} bytes")]
@@ -21,11 +21,10 @@ pub(crate) enum BodyError {
     Transport(#[from] hyper::Error),
 }
 
-/// Reads `body`, which announced `announced` bytes or 0, decoding block data on the way.
+/// Reads `body` of `announced` bytes (0 if unknown) and decodes block data during the transfer.
 ///
 /// # Errors
-/// The body turns out to be larger than `limit`, nothing arrives for `idle`, memory is short, or
-/// the connection breaks.
+/// The body exceeds `limit`, nothing arrives for `idle`, memory is short, or the connection breaks.
 pub(crate) async fn read(
     body: &mut Incoming,
     announced: usize,
@@ -44,11 +43,11 @@ pub(crate) async fn read(
     }
 }
 
-/// Reads and forgets what a client still sends after its request has been answered with an error,
-/// for at most `period`. Closing at once would reset the connection, and a client that writes
-/// everything before it reads would see the reset instead of the answer.
+/// Discards the rest of a request after an error response, for at most `period`. Closing at once would reset the
+/// connection, and a client that writes the whole request before it reads would see the reset instead of the
+/// response.
 pub(crate) async fn linger(mut body: Incoming, period: Duration) {
     let drain = async { while let Some(Ok(_)) = body.frame().await {} };
-    // Whether the client finished or the period ended makes no difference.
+    // Completion and timeout are equivalent here.
     let _ = timeout(period, drain).await;
 }

@@ -1,4 +1,4 @@
-//! The HTTP/1.1 server: who may talk to it, how much it takes, and where the work runs.
+//! HTTP/1.1 server: access control, limits and scheduling of calls.
 
 mod auth;
 mod body;

@@ -1,7 +1,7 @@
-//! Requests that need no credentials, such as those of REST: a lane of their own.
+//! Request lane without credentials, for REST.
 //!
-//! They run apart from the calls of JSON-RPC, so that many of them, or slow readers of large answers, delay no call. All
-//! answers that have not been read yet share [`ANSWERS_BYTES_MAX`].
+//! It is separate from JSON-RPC, so that many requests, or slow readers of large responses, do not delay calls. All
+//! unread responses together are limited to [`ANSWERS_BYTES_MAX`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::jsonrpc::{CallContext, Handler, OpenReply, OpenRequest};
 
-/// What runs at once, what waits, and how much is on its way to clients.
+/// Semaphores for running requests, the queue, and response bytes in transit.
 pub(super) struct OpenLane {
     work: Arc<Semaphore>,
     answers: Arc<Semaphore>,
@@ -26,7 +26,7 @@ pub(super) struct OpenLane {
 }
 
 impl OpenLane {
-    /// At most `waiting_max` requests wait, and none of their parts may stall for longer than `patience`.
+    /// At most `waiting_max` requests wait; each part of an exchange may stall for at most `patience`.
     pub(super) fn new(waiting_max: usize, patience: Duration) -> Self {
         Self {
             work: Arc::new(Semaphore::new(OPEN_THREADS)),
@@ -37,7 +37,7 @@ impl OpenLane {
         }
     }
 
-    /// Reads the request and has it answered.
+    /// Reads a request, runs it and returns the response.
     pub(super) async fn exchange<H: Handler>(
         &self,
         handler: &Arc<H>,
@@ -62,7 +62,7 @@ impl OpenLane {
         let body = body.await.map_err(|_| (StatusCode::REQUEST_TIMEOUT, "Request body stalled"))?;
         let body = body.map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, "Request body too large"))?;
         let request = OpenRequest { target, body: body.to_bytes().to_vec() };
-        // Kept until there is room for the answer: no more than so many answers wait for room.
+        // Held until the response has room, which limits the number of responses that wait.
         let _running = self.running().await?;
         let handler = Arc::clone(handler);
         let reply = tokio::task::spawn_blocking(move || handler.answer_open(&request, &context));
@@ -86,7 +86,7 @@ impl OpenLane {
     }
 }
 
-/// A place in the queue, given back also when the client hangs up.
+/// Queue slot, released on drop, also when the client disconnects.
 struct Slot<'a> {
     waiting: &'a AtomicUsize,
     position: usize,
@@ -104,7 +104,7 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// Contents that take their share of the room until they have been sent.
+/// Response body that holds its share of the room until it is sent.
 struct Held {
     body: Vec<u8>,
     _room: OwnedSemaphorePermit,
@@ -131,12 +131,12 @@ fn units(bytes: usize) -> usize {
     bytes.div_ceil(UNIT)
 }
 
-/// Of what may be another one tomorrow.
+/// `Cache-Control` of responses that may change.
 pub(super) const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-/// Requests without credentials that run at once.
+/// Concurrent requests without credentials.
 pub(crate) const OPEN_THREADS: usize = 4;
-/// Bytes of the largest body: those of REST have some hundred.
+/// Maximum body size; REST bodies have some hundred bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// Bytes of all answers on their way to clients; a single one may be larger.
+/// Maximum bytes of all responses in transit; a single response may exceed it.
 const ANSWERS_BYTES_MAX: usize = 256 << 20;
 const UNIT: usize = 64 << 10;

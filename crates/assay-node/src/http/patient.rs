@@ -1,6 +1,5 @@
-//! A connection that ends when the other side takes nothing for too long: an answer that nobody reads must not keep its memory
-//! (in Core the timeout of `-rpcservertimeout` counts for both directions, `httpserver.cpp`). hyper has a timeout for requests
-//! alone.
+//! Write timeout for connections: an unread response must not hold its memory forever. In Core, `-rpcservertimeout`
+//! also covers both directions (`httpserver.cpp`); hyper has a timeout for requests only.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -10,11 +9,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream, and how long it may take nothing.
+/// Stream with a write timeout.
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// Runs while the stream takes nothing.
+    /// Timer that runs while the peer accepts no bytes.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
@@ -23,7 +22,7 @@ impl<S> Patient<S> {
         Self { stream, patience, stalled: None }
     }
 
-    /// Passes on what became of an attempt, or that there were none for too long.
+    /// Passes on the result of a write attempt, or a timeout error.
     fn within<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -1,9 +1,9 @@
-//! What wrong passwords cost: time, at the address they come from.
+//! Delay after wrong passwords, per client address.
 //!
-//! Each makes the next passwords of its address (IPv6: one /64) wait before they are looked at, right ones too: guessing in
-//! parallel, or hanging up instead of waiting for the answer, is no faster. As the wait has a limit, and nobody is turned away,
-//! others who share the address still get in. Connections over which a right password came do not wait, and neither do other
-//! addresses.
+//! Each wrong password delays the checks of later passwords from its address (IPv6: its /64), including right ones.
+//! Parallel guessing, or disconnecting before the response, is therefore no faster. The delay is limited and no
+//! client is rejected, so other users of the address still get in. Connections that have authenticated once, and
+//! other addresses, do not wait.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,27 +12,27 @@ use std::time::{Duration, Instant};
 
 use assay_electrum::address::customer;
 
-/// Wrong passwords cost this much time each (Bitcoin Core: 250 ms, `httprpc.cpp`).
+/// Delay per wrong password (Bitcoin Core: 250 ms, `httprpc.cpp`).
 const DELAY: Duration = Duration::from_millis(250);
-/// The longest wait. As one address holds about 128 connections, it makes 64 guesses a second, as many as Core's 16 threads let
-/// all addresses make.
+/// Maximum delay. An address has at most about 128 connections and so at most 64 guesses a second, as many as
+/// Core's 16 threads allow to all addresses together.
 const WAIT_MAX: Duration = Duration::from_secs(2);
-/// Addresses that are remembered; those beyond only wait for the answer to their own wrong passwords.
+/// Maximum number of tracked addresses. Beyond it, a client waits only for the response to its own wrong password.
 const ADDRESSES_MAX: usize = 4096;
 
-/// Until when the passwords of an address wait.
+/// End of the delay by address.
 #[derive(Debug, Default)]
 pub(super) struct Penalties(Mutex<HashMap<IpAddr, Instant>>);
 
 impl Penalties {
-    /// How long a password of this address waits before it is looked at.
+    /// Delay before a password of this address is checked.
     pub(super) fn wait(&self, peer: IpAddr, now: Instant) -> Duration {
         let until = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let until = until.get(&customer(peer)).copied();
         until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 
-    /// A password was wrong: how long its answer waits.
+    /// Records a wrong password; returns the delay of its response.
     pub(super) fn add(&self, peer: IpAddr, now: Instant) -> Duration {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ADDRESSES_MAX {

@@ -1,9 +1,9 @@
-//! Accepting connections and answering requests.
+//! Accepts connections and answers requests.
 //!
-//! The order of the checks and the status codes are Bitcoin Core's (`httpserver.cpp`, `httprpc.cpp`):
-//! peer address (the connection ends), HTTP method (405), path (404), credentials (401), then the body.
-//! Network work is asynchronous; calls run on threads of their own, in two lanes, so that
-//! calls that wait for a block never keep calls that do something from running.
+//! The order of checks and the status codes are Bitcoin Core's (`httpserver.cpp`, `httprpc.cpp`): client address
+//! (the connection is closed), HTTP method (405), path (404), credentials (401), then the body. Network I/O is
+//! asynchronous. Calls run on worker threads in two lanes, so that calls that wait for a block do not block other
+//! calls.
 
 use std::convert::Infallible;
 use std::io;
@@ -37,21 +37,20 @@ use crate::jsonrpc::{CallContext, Handler, Plan, Reply};
 #[derive(Debug, Clone)]
 pub struct Limits {
     pub body_bytes_max: usize,
-    /// The calls that run at once, waiting calls aside.
+    /// Concurrent calls, excluding waiting calls.
     pub threads: usize,
-    /// The requests that may queue for those threads before callers are turned away.
+    /// Requests that may queue for those threads; more are rejected.
     pub queue_max: usize,
-    /// The calls that may wait for an event at once.
+    /// Calls that may wait for an event at once.
     pub waiters_max: usize,
-    /// The open connections; an address gets another one only while it holds no more than are free.
+    /// Open connections. An address may open another one only while it holds no more than are free.
     pub connections_max: usize,
-    /// How long a connection may stay silent between and within requests, and take nothing of an answer.
+    /// Timeout for silence between and within requests, and for unread responses.
     pub idle: Duration,
 }
 
 impl Default for Limits {
-    /// A 256 MB block in hexadecimal with room to spare; otherwise Bitcoin Core's defaults
-    /// (`httpserver.h`).
+    /// Room for a 256 MB block in hexadecimal; otherwise Bitcoin Core's defaults (`httpserver.h`).
     fn default() -> Self {
         Self {
             body_bytes_max: 640 << 20,
@@ -71,7 +70,7 @@ pub struct BindError {
     pub source: io::Error,
 }
 
-/// Core's words for an address that cannot be listened on (`net.cpp`, `BindListenPort`).
+/// Core's error text for a failed bind (`net.cpp`, `BindListenPort`).
 pub(crate) fn unable_to_bind(address: SocketAddr, source: &io::Error) -> String {
     if source.kind() == io::ErrorKind::AddrInUse {
         return format!(
@@ -84,7 +83,7 @@ pub(crate) fn unable_to_bind(address: SocketAddr, source: &io::Error) -> String 
     format!("Unable to bind to {address} on this computer (bind returned error {text} ({code}))")
 }
 
-/// Listens, and answers once [`Server::serve`] runs.
+/// Listening sockets, served by [`Server::serve`].
 #[derive(Debug)]
 pub struct Server {
     listeners: Vec<TcpListener>,
@@ -92,7 +91,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Binds to every one of `addresses`.
+    /// Binds all `addresses`.
     ///
     /// # Errors
     /// The first address that cannot be bound.
@@ -108,13 +107,13 @@ impl Server {
         Ok(Self { listeners, addresses: bound })
     }
 
-    /// The addresses that clients can connect to; a port given as 0 is resolved here.
+    /// Bound addresses, with port 0 resolved.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Answers requests until `shutdown` becomes true; then accepts no more connections, lets
-    /// calls that wait return, finishes what runs, and returns.
+    /// Serves requests until `shutdown` becomes true. Then it accepts no more connections, ends waiting calls, and
+    /// returns after running calls have finished.
     pub async fn serve<H: Handler>(
         self,
         handler: Arc<H>,
@@ -135,7 +134,7 @@ impl Server {
 }
 
 async fn asked_to_stop(shutdown: &mut watch::Receiver<bool>) {
-    // An error means that the sender is gone: then nobody could ask any more, and it is time to go.
+    // An error means that the sender was dropped: shut down as well.
     let _ = shutdown.wait_for(|stop| *stop).await;
 }
 
@@ -148,7 +147,7 @@ struct Shared<H> {
     work: Arc<Semaphore>,
     queued: AtomicUsize,
     waiters: Arc<Semaphore>,
-    /// Room for bodies in transit, in units of [`BODY_UNIT`]: two of the largest.
+    /// Memory for bodies in transit, in units of [`BODY_UNIT`]: two of the largest.
     bodies: Arc<Semaphore>,
     penalties: Penalties,
     open: OpenLane,
@@ -195,7 +194,7 @@ async fn accept<H: Handler>(
             accepted = listener.accept() => accepted,
             () = asked_to_stop(&mut shutdown) => break,
         };
-        // Reap what has ended, or the set grows with every connection ever made.
+        // Remove finished tasks, or the set grows with every connection.
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((_, peer)) if !shared.admits(peer.ip()) => {
@@ -210,7 +209,7 @@ async fn accept<H: Handler>(
                 None => turn_away(&stream, peer),
             },
             Err(error) => {
-                // Out of descriptors, most likely: retrying at once would only spin.
+                // Probably out of file descriptors: an immediate retry would spin.
                 tracing::warn!("Cannot accept an RPC connection: {error}");
                 sleep(ACCEPT_RETRY).await;
             }
@@ -223,7 +222,7 @@ async fn accept<H: Handler>(
     }
 }
 
-/// Best effort: the socket buffer of a fresh connection takes a short answer at once.
+/// Best effort: the socket buffer of a new connection accepts a short response at once.
 fn turn_away(stream: &TcpStream, peer: SocketAddr) {
     tracing::warn!("Too many RPC connections; {peer} is turned away");
     let _ = stream.try_write(
@@ -239,9 +238,9 @@ async fn connection<H: Handler>(
     _place: Place,
 ) {
     let idle = shared.limits.idle;
-    // Answers are small and awaited: never hold them back to fill a packet.
+    // Responses are small and clients wait for them: disable Nagle's algorithm.
     let _ = stream.set_nodelay(true);
-    // Whether a right password came over this connection.
+    // Set once a right password has arrived over this connection.
     let is_known = AtomicBool::new(false);
     let service = service_fn(|request| {
         let (shared, is_known) = (Arc::clone(&shared), &is_known);
@@ -250,7 +249,7 @@ async fn connection<H: Handler>(
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(idle)
-        // As Core writes them: there are clients that look for just these.
+        // Core's spelling: some clients match header names by case.
         .title_case_headers(true)
         .max_buf_size(READ_BUFFER)
         .max_headers(HEADERS_MAX)
@@ -289,7 +288,7 @@ async fn exchange<H: Handler>(
         let refusal = refused_body(&BodyError::TooLarge { limit });
         return dismiss(request, refusal);
     }
-    // A body of unknown length may become as large as the limit.
+    // A body of unknown length may reach the limit.
     let Some(room) = body_room(shared, announced.unwrap_or(limit)).await else {
         return dismiss(request, plain(StatusCode::SERVICE_UNAVAILABLE, "Too many large requests"));
     };
@@ -317,14 +316,14 @@ async fn exchange<H: Handler>(
     }
 }
 
-/// Who sends a request.
+/// Sender of a request.
 enum Caller {
     User(String),
-    /// Somebody who asks for what needs no credentials.
+    /// Request without credentials.
     Anyone,
 }
 
-/// The checks that need no body; gives who sends it.
+/// Checks that need no body; returns the caller.
 async fn admit<H: Handler>(
     shared: &Shared<H>,
     peer: SocketAddr,
@@ -353,7 +352,7 @@ async fn admit<H: Handler>(
     };
     if !is_known.load(Ordering::Relaxed) {
         let wait = shared.penalties.wait(peer.ip(), Instant::now());
-        // A sleep takes a millisecond at least.
+        // A sleep takes at least one millisecond.
         if !wait.is_zero() {
             sleep(wait).await;
         }
@@ -368,23 +367,23 @@ async fn admit<H: Handler>(
     Err(unauthorized())
 }
 
-/// Bytes of the request line and the headers, as far as they differ between requests.
+/// Size of the request line and the headers, without their constant parts.
 fn head_bytes(request: &Request<Incoming>) -> usize {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     let headers = request.headers().iter();
-    // A colon, a space and the end of the line.
+    // Colon, space and line end.
     let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + 4);
     target + headers.sum::<usize>()
 }
 
-/// Waits for memory for a body, but not for ever.
+/// Reserves memory for a body, with a timeout.
 async fn body_room<H>(shared: &Shared<H>, bytes: usize) -> Option<OwnedSemaphorePermit> {
     let units = u32::try_from(body_units(bytes)).ok()?;
     let room = Arc::clone(&shared.bodies).acquire_many_owned(units);
     timeout(shared.limits.idle, room).await.ok()?.ok()
 }
 
-/// Reads the calls out of `body`, frees it, and runs them in the lane they belong to.
+/// Parses the calls in `body`, frees it, and runs them in their lane.
 async fn run<H: Handler>(
     shared: &Arc<Shared<H>>,
     user: String,
@@ -438,7 +437,7 @@ async fn work_permit<H>(shared: &Shared<H>) -> Result<OwnedSemaphorePermit, Answ
     Arc::clone(&shared.work).acquire_owned().await.map_err(|_| internal_error())
 }
 
-/// A place in the queue; given back also when the client hangs up while it waits.
+/// Queue slot, released on drop, also when the client disconnects while it waits.
 struct QueueSlot<'a> {
     queued: &'a AtomicUsize,
     position: usize,
@@ -465,7 +464,7 @@ fn plain(status: StatusCode, text: &'static str) -> Answer {
         let kind = HeaderValue::from_static("text/plain; charset=utf-8");
         answer.headers_mut().insert(header::CONTENT_TYPE, kind);
     }
-    // Of these Core leaves it out.
+    // Core omits the body for these.
     let (unauthorized, forbidden) = (StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN);
     if ![StatusCode::NO_CONTENT, unauthorized, forbidden].contains(&status) {
         answer.headers_mut().insert(header::CACHE_CONTROL, NO_STORE);
@@ -473,7 +472,7 @@ fn plain(status: StatusCode, text: &'static str) -> Answer {
     answer
 }
 
-/// Adds Core's reason phrase where it is another one than HTTP's (`rpc/protocol.h`).
+/// Sets Core's reason phrase where it differs from the HTTP standard (`rpc/protocol.h`).
 fn named(mut answer: Answer) -> Answer {
     if answer.status() == StatusCode::PAYLOAD_TOO_LARGE {
         answer.extensions_mut().insert(ReasonPhrase::from_static(b"Content too large"));
@@ -515,9 +514,9 @@ fn closing(mut answer: Answer) -> Answer {
     answer
 }
 
-/// Answers without having read the body. A small rest is read and forgotten so that the connection
-/// lives on; of a large one only as much as the client sends within [`LINGER`], unless it
-/// waits for permission to send (`Expect`), which it then does not get.
+/// Responds without the body of the request. A small rest is read and discarded, so that the connection stays
+/// usable. Of a large one only as much is read as arrives within [`LINGER`]; a client that waits for `100 Continue`
+/// does not get it.
 fn dismiss(request: Request<Incoming>, answer: Answer) -> Answer {
     let rest = request.body().size_hint().upper();
     if rest == Some(0) {
@@ -534,14 +533,14 @@ fn body_units(bytes: usize) -> usize {
 }
 
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
-/// How long running calls may take when the server stops. Block connection is let finish.
+/// Time for running calls to finish at shutdown. Block connection always finishes.
 const DRAIN: Duration = Duration::from_mins(5);
 const LINGER: Duration = Duration::from_secs(2);
 const SMALL_REST: u64 = 64 << 10;
 const BODY_UNIT: usize = 64 << 10;
 /// Core's `MAX_HEADERS_SIZE` (`httpserver.h`).
 const HEAD_BYTES_MAX: usize = 8192;
-/// As many short ones as that allows; each takes memory in advance.
+/// As many short headers as that allows; hyper allocates for each in advance.
 const HEADERS_MAX: usize = 512;
 /// Blocks arrive in few large reads.
 const READ_BUFFER: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Which methods a user may call (Core `httprpc.cpp`, `-rpcwhitelist`).
+//! Method whitelists by user (Core `httprpc.cpp`, `-rpcwhitelist`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,8 +9,8 @@ pub struct Whitelist {
 }
 
 impl Whitelist {
-    /// Reads lists of the form `user:method,method`. Of several lists of one user those methods count that all name; with
-    /// `is_closed` users without a list may call nothing, otherwise everything.
+    /// Parses lists of the form `user:method,method`. Several lists of one user are intersected. With `is_closed`,
+    /// users without a list may call nothing, otherwise everything.
     pub fn new<'t>(lists: impl IntoIterator<Item = &'t str>, is_closed: bool) -> Self {
         let mut users: HashMap<String, HashSet<String>> = HashMap::new();
         for list in lists {
@@ -31,7 +31,7 @@ impl Whitelist {
         Self { users, is_closed }
     }
 
-    /// Whether `user` may call `method`.
+    /// True if `user` may call `method`.
     pub(crate) fn allows(&self, user: &str, method: &str) -> bool {
         self.users.get(user).map_or(!self.is_closed, |methods| methods.contains(method))
     }

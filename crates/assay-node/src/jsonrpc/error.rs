@@ -1,13 +1,13 @@
-//! Error codes of the JSON-RPC interface, with the numbers Bitcoin Core gives them (`rpc/protocol.h`).
+//! JSON-RPC error codes, with Bitcoin Core's numbers (`rpc/protocol.h`).
 
 use std::borrow::Cow;
 
-/// What went wrong with one call: a code that programs read and a text that people read.
+/// Error of one call: a machine-readable code and a human-readable message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (code {})", code.number())]
 pub struct RpcError {
     pub code: Code,
-    /// The explanation, in Bitcoin Core's words where clients are known to match on them.
+    /// Message, in Bitcoin Core's wording where clients are known to match it.
     pub message: Cow<'static, str>,
 }
 
@@ -20,53 +20,53 @@ impl RpcError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Code {
-    /// The request object breaks JSON-RPC; HTTP 400.
+    /// The request object violates JSON-RPC; HTTP 400.
     InvalidRequest = -32600,
-    /// No such method; HTTP 404.
+    /// HTTP 404.
     MethodNotFound = -32601,
-    /// Arguments that do not go together.
+    /// Inconsistent arguments.
     InvalidParams = -32602,
-    /// The node is broken inside (unreadable data, say).
+    /// Internal failure, such as unreadable data.
     InternalError = -32603,
     /// The body is not JSON.
     ParseError = -32700,
-    /// Anything that has no class of its own, wrong number of arguments included.
+    /// Everything without its own code, including a wrong number of arguments.
     Misc = -1,
     /// An argument has the wrong JSON type.
     Type = -3,
-    /// An unknown block, transaction or address.
+    /// Unknown block, transaction or address.
     InvalidAddressOrKey = -5,
-    /// An argument is out of range, malformed, missing or given twice.
+    /// An argument is out of range, malformed, missing or duplicated.
     InvalidParameter = -8,
     /// The node is stopping.
     ClientNotConnected = -9,
-    /// The chain is still being caught up with.
+    /// The node is in IBD.
     ClientInInitialDownload = -10,
     /// Blocks, coins or index could not be read or written.
     Database = -20,
-    /// Hexadecimal data that is no block or transaction.
+    /// Hexadecimal data that does not decode as a block or transaction.
     Deserialization = -22,
-    /// The submission failed for a reason other than the rules (missing inputs, fee limit of the caller).
+    /// The submission failed for a reason other than the rules (missing inputs, the caller's fee limit).
     Verify = -25,
-    /// The rules or the policy reject the submission.
+    /// Consensus rules or policy reject the submission.
     VerifyRejected = -26,
-    /// The transaction is confirmed already.
+    /// The transaction is already confirmed.
     VerifyAlreadyInUtxoSet = -27,
-    /// The node still starts.
+    /// The node is starting.
     InWarmup = -28,
-    /// The peer is among those to stay connected to already.
+    /// The peer is already on the `addnode` list.
     NodeAlreadyAdded = -23,
-    /// The peer is not among them.
+    /// The peer is not on the `addnode` list.
     NodeNotAdded = -24,
     NodeNotConnected = -29,
-    /// A text is no address or range of addresses, or none that is banned.
+    /// Not an address or subnet, or not a banned one.
     InvalidIpOrSubnet = -30,
-    /// The node has no peers.
+    /// P2P is off.
     PeersDisabled = -31,
 }
 
 impl Code {
-    /// The number on the wire.
+    /// Number in the response.
     pub const fn number(self) -> i32 {
         self as i32
     }

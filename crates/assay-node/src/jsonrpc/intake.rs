@@ -1,10 +1,10 @@
-//! Taking in a request text as it arrives, with long hexadecimal strings decoded on the way.
+//! Incremental reader of request texts that decodes long hexadecimal strings during the transfer.
 //!
-//! A 256 MB block travels as one JSON string of 512 million digits. Keeping that text would double the memory
-//! and put decoding after the last byte. So strings of nothing but hexadecimal digits that grow
-//! beyond [`BLOB_DIGITS_MIN`] leave the text: their bytes are kept apart as a *blob*, and an
-//! empty string stands in their place. Which empty strings those are is known by position, which no client can
-//! forge. A string that turns out to be something else goes back into the text.
+//! A 256 MB block arrives as one JSON string of 512 million digits. Keeping that text would double the memory and
+//! delay decoding until the last byte. Strings of only hexadecimal digits longer than [`BLOB_DIGITS_MIN`] therefore
+//! leave the text: their bytes are kept separately as a *blob*, and an empty string replaces them. The position
+//! identifies these empty strings, which no client can forge. A string that proves to be other data returns to the
+//! text.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,28 +18,27 @@ pub(crate) struct Intake {
     text: Vec<u8>,
     blobs: Vec<Blob>,
     state: State,
-    /// Bytes taken in so far.
+    /// Bytes read so far.
     taken: usize,
-    /// Bytes that will come in all, as far as the client said so.
+    /// Content length announced by the client.
     announced: usize,
 }
 
-/// A request text that is complete.
+/// Complete request text.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     text: Vec<u8>,
-    /// In the order of their positions. Shared because [`Text::take`] empties them one by one while
-    /// values borrow from the text.
+    /// Sorted by position. In a `RefCell`, because [`Text::take`] empties them one by one while values borrow from
+    /// the text.
     blobs: RefCell<Vec<Blob>>,
 }
 
 #[derive(Debug)]
 struct Blob {
-    /// Position in the text of the quotation mark that opens the empty string.
+    /// Position in the text of the opening quotation mark of the empty string.
     at: usize,
     bytes: Vec<u8>,
-    /// Whether its digits are in capitals. A string of both kinds is no blob, so that every blob can be written again
-    /// as it came.
+    /// True for uppercase digits. A string of mixed case is not a blob, so that each blob can be restored exactly.
     upper: bool,
 }
 
@@ -53,7 +52,7 @@ impl Blob {
     }
 }
 
-/// Whether no letter among `digits` is of the other case.
+/// True if `digits` has no letter of the other case.
 fn is_in_case(digits: &[u8], upper: bool) -> bool {
     if upper {
         !digits.iter().any(u8::is_ascii_lowercase)
@@ -65,37 +64,37 @@ fn is_in_case(digits: &[u8], upper: bool) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Outside,
-    /// Inside a string whose content begins at `start` in the text.
+    /// Inside a string that begins at `start` in the text.
     InString {
         start: usize,
         /// The next character is escaped.
         escaped: bool,
-        /// It may still become a blob.
+        /// The string may still become a blob.
         candidate: bool,
     },
     /// Inside a string whose digits go to the last blob.
     InBlob {
-        /// A digit whose partner has not arrived.
+        /// First digit of an incomplete byte.
         odd: Option<u8>,
     },
 }
 
 impl Intake {
-    /// For a text of `announced` bytes; 0 when that is not known.
+    /// For a text of `announced` bytes; 0 if unknown.
     pub(crate) fn new(announced: usize) -> Self {
         let text = Vec::with_capacity(announced.min(TEXT_RESERVE_MAX));
         Self { text, blobs: Vec::new(), state: State::Outside, taken: 0, announced }
     }
 
-    /// Bytes taken in so far.
+    /// Bytes read so far.
     pub(crate) fn taken(&self) -> usize {
         self.taken
     }
 
-    /// Takes in the next piece; pieces may be cut anywhere.
+    /// Appends the next piece; pieces may be cut anywhere.
     ///
     /// # Errors
-    /// No memory for it.
+    /// Out of memory.
     pub(crate) fn push(&mut self, mut piece: &[u8]) -> Result<(), TryReserveError> {
         self.taken += piece.len();
         while !piece.is_empty() {
@@ -150,19 +149,19 @@ impl Intake {
         self.state = if piece[stop] == b'"' {
             State::Outside
         } else {
-            // No hexadecimal digit is written with an escape by anyone who sends megabytes of them.
+            // Clients that send megabytes of hexadecimal digits do not escape them.
             State::InString { start, escaped: true, candidate: false }
         };
         Ok(stop + 1)
     }
 
-    /// Moves the digits from `start` on into a blob, if digits they are.
+    /// Moves the digits from `start` on into a blob if all are hexadecimal.
     fn begin_blob(&mut self, start: usize) -> Result<(), TryReserveError> {
         let digits = &self.text[start..];
         let even = digits.len() & !1;
         let odd = digits.get(even).copied();
         let mut bytes = Vec::new();
-        // What is still to come is most likely the rest of this string.
+        // The rest of the text most likely belongs to this string.
         let rest = self.announced.saturating_sub(self.taken);
         bytes.try_reserve_exact(even / 2 + rest.div_ceil(2))?;
         bytes.resize(even / 2, 0);
@@ -214,7 +213,7 @@ impl Intake {
         Ok(quote + 1)
     }
 
-    /// Puts the digits of the last blob back into the text: the string is no hexadecimal data after all.
+    /// Returns the digits of the last blob to the text: the string is not hexadecimal data.
     fn return_blob(&mut self, odd: Option<u8>) -> Result<(), TryReserveError> {
         let blob = self.blobs.pop().expect("a blob is being filled");
         let start = self.text.len();
@@ -238,7 +237,7 @@ impl Text {
         &self.text
     }
 
-    /// Takes out the blob that `value`, which must be part of this text, stands for.
+    /// Takes the blob that replaces `value`, which must be part of this text.
     pub(crate) fn take(&self, value: &RawValue) -> Option<Vec<u8>> {
         let at = self.position(value)?;
         let mut blobs = self.blobs.borrow_mut();
@@ -266,7 +265,7 @@ impl Text {
         Cow::Owned(String::from_utf8(out).expect("pieces of a text and hexadecimal digits"))
     }
 
-    /// Where `value` begins in the text; `None` if it is not part of it.
+    /// Position of `value` in the text; `None` if it is not part of it.
     fn position(&self, value: &RawValue) -> Option<usize> {
         let at = value.get().as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
         (at < self.text.len()).then_some(at)
@@ -274,15 +273,15 @@ impl Text {
 }
 
 impl From<&[u8]> for Text {
-    /// A text that is there already; nothing leaves it.
+    /// Text without blobs.
     fn from(text: &[u8]) -> Self {
         Self { text: text.to_vec(), blobs: RefCell::default() }
     }
 }
 
-/// Strings of at least this many digits become blobs: longer than any transaction but blocks.
+/// Minimum digits of a blob: longer than any transaction outside blocks.
 const BLOB_DIGITS_MIN: usize = if cfg!(fuzzing) { 1 << 4 } else { 1 << 20 };
-/// Nothing but blobs makes texts long, as a rule.
+/// Only blobs make texts longer, as a rule.
 const TEXT_RESERVE_MAX: usize = BLOB_DIGITS_MIN + (1 << 20);
 
 #[cfg(test)]
@@ -337,7 +336,7 @@ mod tests {
         let early = format!("x{hex}");
         let escaped = format!("{hex}\\n\\\"{hex}");
         let leading = format!("\\u0035{hex}");
-        // The case of a letter stays what it was, wherever the text was cut; found by the fuzz target `jsonrpc`.
+        // The case of letters survives any cut; found by the fuzz target `jsonrpc`.
         let mixed = format!("{hex}5A,");
         let capitals = format!("{}x", hex.to_uppercase());
         for content in [&odd, &late, &late_odd, &early, &escaped, &leading, &mixed, &capitals] {
@@ -365,7 +364,7 @@ mod tests {
             let text = intake.finish();
             assert!(text.take(values(&text)[0]).as_ref() == Some(&data), "{cut}");
         }
-        // Digit by digit.
+        // One digit at a time.
         let mut intake = Intake::new(0);
         intake.push(head.as_bytes()).unwrap();
         for byte in tail.bytes() {

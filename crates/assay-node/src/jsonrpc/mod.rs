@@ -1,5 +1,5 @@
-//! JSON-RPC 1.0, 1.1 and 2.0 as Bitcoin Core speaks them (`httprpc.cpp`, `rpc/request.cpp`), without
-//! any knowledge of the methods: those are behind [`Handler`].
+//! JSON-RPC 1.0, 1.1 and 2.0 as in Bitcoin Core (`httprpc.cpp`, `rpc/request.cpp`). [`Handler`] provides the
+//! methods.
 
 pub(crate) mod error;
 pub(crate) mod intake;
@@ -20,33 +20,31 @@ pub use self::request::{Params, Value};
 use self::intake::Text;
 use self::request::{Body, Envelope, ReplyTo, Version};
 
-/// The methods behind the server.
+/// Implementation of the methods.
 ///
-/// A call happens in two steps, because the arguments borrow from the request body, which can be
-/// large: [`Handler::prepare`] takes out of the body what the call needs, the server
-/// frees the body, and [`Handler::execute`] does the work.
+/// A call has two steps, because arguments borrow from the request body, which can be large: [`Handler::prepare`]
+/// copies the required data, the server frees the body, and [`Handler::execute`] does the work.
 pub trait Handler: Send + Sync + 'static {
-    /// A call whose arguments are checked and owned.
+    /// Call with checked and owned arguments.
     type Job: Send + 'static;
 
-    /// Looks the method up and checks its arguments.
+    /// Looks up a method and checks its arguments.
     ///
     /// # Errors
-    /// No such method, or arguments that it does not take.
+    /// Unknown method or invalid arguments.
     fn prepare(&self, method: &str, params: Params<'_>) -> Result<Self::Job, RpcError>;
 
-    /// Whether the job mostly waits for something to happen. Such jobs run apart, so that they
-    /// hold up no others.
+    /// True if the job mostly waits for an event. Such jobs run in a separate lane.
     fn waits(&self, job: &Self::Job) -> bool;
 
-    /// Whether the job gains from being run together with its neighbours of the same kind.
+    /// True if consecutive jobs of this kind should run as a group.
     fn groups(&self, job: &Self::Job) -> bool;
 
-    /// Does the work and writes the result as one JSON value to the end of `out`. What has been written
-    /// before an error is discarded by the caller.
+    /// Runs the job and appends the result to `out` as one JSON value. The caller discards partial output after an
+    /// error.
     ///
     /// # Errors
-    /// What the method reports.
+    /// The error of the method.
     fn execute(
         &self,
         job: Self::Job,
@@ -54,26 +52,26 @@ pub trait Handler: Send + Sync + 'static {
         out: &mut Vec<u8>,
     ) -> Result<(), RpcError>;
 
-    /// Does the work of consecutive jobs of one batch for which [`Handler::groups`] is true, and
-    /// returns their results in the same order.
+    /// Runs consecutive jobs of a batch for which [`Handler::groups`] is true; returns their results in the same
+    /// order.
     fn execute_group(
         &self,
         jobs: Vec<Self::Job>,
         context: &CallContext,
     ) -> Vec<Result<Vec<u8>, RpcError>>;
 
-    /// Whether requests to this path are answered without credentials, whatever their HTTP method (Core's REST).
+    /// True if requests to this path need no credentials, for any HTTP method (Core's REST).
     fn is_open(&self, _path: &str) -> bool {
         false
     }
 
-    /// Answers such a request.
+    /// Answers a request without credentials.
     fn answer_open(&self, _request: &OpenRequest, _context: &CallContext) -> OpenReply {
         OpenReply::text(StatusCode::NOT_FOUND, "")
     }
 }
 
-/// What a running call can ask about its caller.
+/// Connection state of the caller.
 #[derive(Debug, Clone, Default)]
 pub struct CallContext {
     gone: Arc<AtomicBool>,
@@ -81,18 +79,17 @@ pub struct CallContext {
 }
 
 impl CallContext {
-    /// A context for calls of one HTTP request; `stopping` is set when the server goes down.
+    /// Context of one HTTP request; `stopping` is set at shutdown.
     pub(crate) fn new(stopping: Arc<AtomicBool>) -> Self {
         Self { gone: Arc::default(), stopping }
     }
 
-    /// Marks the caller as gone when dropped.
+    /// Marks the caller as disconnected when dropped.
     pub(crate) fn guard(&self) -> GoneGuard {
         GoneGuard(Arc::clone(&self.gone))
     }
 
-    /// Whether nobody waits for the answer any more: the client hung up or the server stops.
-    /// Calls that wait look at it several times a second.
+    /// True if the client disconnected or the server stops. Waiting calls poll it several times a second.
     pub fn interrupted(&self) -> bool {
         self.gone.load(Ordering::Relaxed) || self.stopping.load(Ordering::Relaxed)
     }
@@ -108,19 +105,19 @@ impl Drop for GoneGuard {
     }
 }
 
-/// An HTTP answer to a request body.
+/// HTTP response to a request body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
-    /// JSON text and a line feed; nothing at all for notifications.
+    /// JSON text and a line feed; `None` for notifications.
     pub(crate) body: Option<Vec<u8>>,
 }
 
-/// A request body turned into jobs. It owns everything, so the body can be freed before [`Plan::run`].
+/// Jobs of a request body. It owns its data, so the body can be freed before [`Plan::run`].
 #[derive(Debug)]
 pub(crate) enum Plan<J> {
     Unreadable(RpcError),
-    /// A method that the user may not call is among them.
+    /// The body calls a method that the user may not call.
     Forbidden,
     Single(Step<J>),
     Batch(Vec<Step<J>>),
@@ -132,17 +129,17 @@ pub(crate) struct Step<J> {
     job: Result<J, Refusal>,
 }
 
-/// Why a request does not come to be run. The two differ only in the HTTP status under JSON-RPC 2.0.
+/// Reason for which a request does not run. The variants differ only in the HTTP status under JSON-RPC 2.0.
 #[derive(Debug)]
 enum Refusal {
-    /// It is no proper request object.
+    /// Invalid request object.
     Malformed(RpcError),
-    /// The method or its arguments are wrong.
+    /// Unknown method or invalid arguments.
     Unfit(RpcError),
 }
 
 impl<J> Plan<J> {
-    /// Reads a request body of a user who may call what `allows` says.
+    /// Parses a request body of a user whose permitted methods `allows` defines.
     pub(crate) fn new<H: Handler<Job = J>>(
         handler: &H,
         body: &Text,
@@ -159,7 +156,7 @@ impl<J> Plan<J> {
         }
     }
 
-    /// Whether any of the jobs waits.
+    /// True if any job waits.
     pub(crate) fn waits<H: Handler<Job = J>>(&self, handler: &H) -> bool {
         let waits = |step: &Step<J>| step.job.as_ref().is_ok_and(|job| handler.waits(job));
         match self {
@@ -180,7 +177,7 @@ impl<J> Plan<J> {
 }
 
 impl<J> Step<J> {
-    /// `None` where the user may not call the method.
+    /// `None` if the user may not call the method.
     fn new<H: Handler<Job = J>>(
         handler: &H,
         envelope: Envelope<'_>,
@@ -277,7 +274,7 @@ fn begin_element(out: &mut Vec<u8>) {
     }
 }
 
-/// Adds the answer to one element of a batch, unless it was a notification.
+/// Appends the response to one batch element, unless it was a notification.
 fn push_answer(reply_to: &ReplyTo, result: Result<&[u8], &RpcError>, out: &mut Vec<u8>) {
     if reply_to.is_notification() {
         return;
@@ -327,7 +324,7 @@ fn push_error(reply_to: &ReplyTo, error: &RpcError, out: &mut Vec<u8>) {
     push_id(reply_to, out);
 }
 
-/// The HTTP form of an error, with the statuses of `JSONErrorReply`.
+/// HTTP response of an error, with the status codes of `JSONErrorReply`.
 fn error_reply(reply_to: &ReplyTo, error: &RpcError) -> Reply {
     let status = match error.code {
         Code::InvalidRequest => StatusCode::BAD_REQUEST,

@@ -1,10 +1,10 @@
-//! Requests outside of JSON-RPC that need no credentials, and their answers.
+//! REST requests, which need no credentials, and their responses.
 
 use hyper::StatusCode;
 
 #[derive(Debug)]
 pub struct OpenRequest {
-    /// Path and query as they were sent.
+    /// Path and query as sent.
     pub target: String,
     /// At most 64 KiB.
     pub body: Vec<u8>,
@@ -13,15 +13,15 @@ pub struct OpenRequest {
 #[derive(Debug, PartialEq, Eq)]
 pub struct OpenReply {
     pub status: StatusCode,
-    /// Kind of contents (`Content-Type`).
+    /// `Content-Type` header.
     pub content_type: &'static str,
-    /// Response never changes: sent with `Cache-Control: immutable`.
+    /// The response never changes: sent with `Cache-Control: immutable`.
     pub is_immutable: bool,
     pub body: Vec<u8>,
 }
 
 impl OpenReply {
-    /// A short text.
+    /// Plain text response.
     pub fn text(status: StatusCode, text: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type: "text/plain", is_immutable: false, body: text.into() }
     }

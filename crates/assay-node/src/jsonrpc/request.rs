@@ -1,7 +1,7 @@
-//! Reading request objects.
+//! Parses request objects.
 //!
-//! The text is scanned once, and everything found borrows from it. What a field means is decided
-//! later, per request: one bad request in a batch must not spoil the others.
+//! The text is scanned once, and all results borrow from it. Fields are interpreted later, per request, so that one
+//! invalid request does not affect the rest of a batch.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,10 +15,10 @@ use serde_json::value::RawValue;
 use super::error::{Code, RpcError};
 use super::intake::Text;
 
-/// The body of one HTTP request.
+/// Body of one HTTP request.
 #[derive(Debug)]
 pub(crate) enum Body<'a> {
-    /// One request object, or something else where one was due.
+    /// One request object, or another value in its place.
     Single(Envelope<'a>),
     Batch(Vec<Envelope<'a>>),
 }
@@ -27,7 +27,7 @@ impl<'a> Body<'a> {
     /// Scans `text`.
     ///
     /// # Errors
-    /// The text is not one JSON value followed by nothing, or it is a bare string, number or the like.
+    /// The text is not exactly one JSON object or array.
     pub(crate) fn parse(text: &'a [u8]) -> Result<Self, RpcError> {
         let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
         let malformed = |_| RpcError::new(Code::ParseError, "Parse error");
@@ -42,7 +42,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// A request object before its fields are judged.
+/// Request object with unchecked fields.
 #[derive(Debug, Default)]
 pub(crate) struct Envelope<'a> {
     is_object: bool,
@@ -52,31 +52,31 @@ pub(crate) struct Envelope<'a> {
     params: RawParams<'a>,
 }
 
-/// Which set of conventions the caller follows.
+/// Protocol version of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Version {
-    /// JSON-RPC 1.0 or 1.1: errors are HTTP errors, both `result` and `error` are always there.
+    /// JSON-RPC 1.0 or 1.1: errors are HTTP errors; `result` and `error` are both present.
     #[default]
     Legacy,
-    /// JSON-RPC 2.0: HTTP status 200, one of `result` and `error`; no id means no answer.
+    /// JSON-RPC 2.0: HTTP status 200, either `result` or `error`; a request without id is a notification.
     V2,
 }
 
-/// How a reply is to be addressed.
+/// Protocol version and id of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplyTo {
-    /// The id as the caller wrote it; `None` when there was none.
+    /// Id in the caller's notation; `None` if absent.
     pub(crate) id: Option<Box<str>>,
     pub(crate) version: Version,
 }
 
 impl ReplyTo {
-    /// For requests so broken that no id is known.
+    /// For requests without a readable id.
     pub(crate) fn unknown() -> Self {
         Self { id: Some("null".into()), version: Version::Legacy }
     }
 
-    /// Whether the caller wants no answer.
+    /// True if the request expects no response.
     pub(crate) fn is_notification(&self) -> bool {
         self.id.is_none() && self.version == Version::V2
     }
@@ -88,12 +88,12 @@ pub(crate) struct Request<'a> {
     pub(crate) params: Params<'a>,
 }
 
-/// Arguments as given: by position, by name, or not at all.
+/// Arguments: by position, by name, or absent.
 #[derive(Debug)]
 pub enum Params<'a> {
     None,
     Positional(Vec<Value<'a>>),
-    /// An object, in the order written.
+    /// Members in the order of the request.
     Named(Vec<(String, Value<'a>)>),
 }
 
@@ -105,13 +105,13 @@ pub struct Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The value as JSON text. Long hexadecimal strings read as empty ones here; [`Value::hex`] and
-    /// [`Value::string`] know what they are.
+    /// JSON text of the value. Long hexadecimal strings appear empty here; [`Value::hex`] and [`Value::string`]
+    /// return their contents.
     pub fn json(self) -> &'a str {
         self.raw.get()
     }
 
-    /// The name of its type, as `UniValue` has it.
+    /// Type name as in `UniValue`.
     pub fn type_name(self) -> &'static str {
         match self.json().as_bytes().first() {
             Some(b'"') => "string",
@@ -127,7 +127,7 @@ impl<'a> Value<'a> {
         is_null(self.raw)
     }
 
-    /// The text of a string; `None` for other values.
+    /// Text of a string; `None` for other values.
     pub fn string(self) -> Option<Cow<'a, str>> {
         match self.text.original(self.raw) {
             Cow::Borrowed(_) => unquote(self.raw),
@@ -135,7 +135,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The bytes of a string of hexadecimal digits; `None` for other values. Long ones come once.
+    /// Bytes of a hexadecimal string; `None` for other values. A long string can be taken only once.
     pub fn hex(self) -> Option<Vec<u8>> {
         if let Some(bytes) = self.text.take(self.raw) {
             return Some(bytes);
@@ -146,7 +146,7 @@ impl<'a> Value<'a> {
         (even && faster_hex::hex_decode(digits.as_bytes(), &mut bytes).is_ok()).then_some(bytes)
     }
 
-    /// A member of an object that is not null; `None` also for other values.
+    /// Member of an object unless null; `None` also for other values.
     pub fn member(self, name: &str) -> Option<Self> {
         let members: HashMap<Cow<'a, str>, &'a RawValue> =
             serde_json::from_str(self.json()).ok()?;
@@ -154,7 +154,7 @@ impl<'a> Value<'a> {
         Some(Self { raw, text: self.text }).filter(|value| !value.is_null())
     }
 
-    /// The members of an object in the order written; `None` for other values.
+    /// Members of an object in order of appearance; `None` for other values.
     pub fn members(self) -> Option<Vec<(String, Self)>> {
         match serde_json::from_str(self.json()).ok()? {
             RawParams::Named(members) => {
@@ -165,7 +165,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The elements of an array; `None` for other values.
+    /// Elements of an array; `None` for other values.
     pub fn elements(self) -> Option<Vec<Self>> {
         let list: Vec<&'a RawValue> = serde_json::from_str(self.json()).ok()?;
         Some(list.into_iter().map(|raw| Self { raw, text: self.text }).collect())
@@ -183,11 +183,11 @@ enum RawParams<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Judges the fields in the order in which Bitcoin Core does (`JSONRPCRequest::parse`), so that
-    /// of several faults the same one is reported.
+    /// Checks the fields in Bitcoin Core's order (`JSONRPCRequest::parse`), so that of several faults the same one
+    /// is reported.
     ///
-    /// A batch element that is no object is answered with a null id; Bitcoin Core repeats the id
-    /// of the element before it, which would answer one request twice.
+    /// A batch element that is not an object gets a null id. Bitcoin Core repeats the id of the previous element,
+    /// which answers one request twice.
     pub(crate) fn judge(self, text: &'a Text) -> (ReplyTo, Result<Request<'a>, RpcError>) {
         let mut reply_to = ReplyTo::unknown();
         if !self.is_object {
@@ -231,7 +231,7 @@ impl<'a> RawParams<'a> {
     }
 }
 
-/// The text of a JSON string, borrowed unless it contains escapes; `None` for other values.
+/// Text of a JSON string, borrowed unless it contains escapes; `None` for other values.
 fn unquote(value: &RawValue) -> Option<Cow<'_, str>> {
     let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
     if memchr(b'\\', inner.as_bytes()).is_some() {
@@ -266,7 +266,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut envelope = Envelope { is_object: true, ..Envelope::default() };
         while let Some(field) = map.next_key::<Field>()? {
-            // Of a name that appears twice the first counts, as in Bitcoin Core.
+            // The first of two equal names wins, as in Bitcoin Core.
             match field {
                 Field::Id if envelope.id.is_none() => envelope.id = Some(map.next_value()?),
                 Field::Version if envelope.version.is_none() => {

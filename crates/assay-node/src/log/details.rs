@@ -1,4 +1,4 @@
-//! Which lines below the level of information are written: by category, which callers may change (Core `logging.cpp`).
+//! Log categories for lines below the info level, which RPC can switch (Core `logging.cpp`).
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,14 +9,14 @@ use tracing::level_filters::LevelFilter;
 
 use super::LogConfig;
 
-/// What is written of the process's events.
+/// Levels by category.
 #[derive(Debug)]
 pub(super) struct Details {
-    /// What is written of all categories.
+    /// Level of all categories.
     base: LevelFilter,
-    /// What is written of those that are switched on.
+    /// Level of categories that are switched on.
     detail: LevelFilter,
-    /// Whether those are all but `named`, or `named` alone.
+    /// True: all categories except `named` are on. False: only `named` are on.
     is_all: bool,
     named: BTreeSet<String>,
 }
@@ -28,7 +28,7 @@ static DETAILS: Mutex<Details> = Mutex::new(Details {
     named: BTreeSet::new(),
 });
 
-/// Those of the log of this process.
+/// State of the process's log.
 pub(super) fn details() -> MutexGuard<'static, Details> {
     DETAILS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -62,7 +62,7 @@ impl Details {
         self.named.contains(category) != self.is_all
     }
 
-    /// Switches a category on or off, or all of them.
+    /// Switches one category, or all of them.
     fn set(&mut self, name: &str, is_on: bool) {
         if ALL.contains(&name) {
             self.is_all = is_on;
@@ -75,7 +75,7 @@ impl Details {
     }
 }
 
-/// Switches the details of a category on or off, or of all; `false` where there is no such category.
+/// Switches one category or all of them; `false` for an unknown category.
 pub(crate) fn set_category(name: &str, is_on: bool) -> bool {
     let is_known = CATEGORIES.contains(&name) || ALL.contains(&name);
     if is_known {
@@ -85,16 +85,16 @@ pub(crate) fn set_category(name: &str, is_on: bool) -> bool {
     is_known
 }
 
-/// Whether the details of each category are written.
+/// All categories with their state.
 pub(crate) fn category_states() -> Vec<(&'static str, bool)> {
     let details = details();
     CATEGORIES.iter().map(|name| (*name, details.is_on(name))).collect()
 }
 
-/// What stands for all categories.
+/// Names for all categories.
 pub const ALL: [&str; 3] = ["", "1", "all"];
 
-/// Core's categories (`logging.cpp`), and `coins` of our own.
+/// Core's categories (`logging.cpp`) and our own `coins`.
 pub const CATEGORIES: [&str; 32] = [
     "addrman",
     "bench",

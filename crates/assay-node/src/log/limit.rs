@@ -1,5 +1,5 @@
-//! A limit on what each place in the program writes to the log file, so that nobody can fill the disk from outside (Core
-//! `logging.h`, `LogRateLimiter`).
+//! Rate limit of the log file per call site, against attackers who fill the disk (Core `logging.h`,
+//! `LogRateLimiter`).
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub(super) struct RateLimiter {
     window: Duration,
     window_end: Instant,
     sites: HashMap<Identifier, Site>,
-    /// Whether a site is suppressed.
+    /// True if a site is suppressed.
     is_active: bool,
 }
 
@@ -30,9 +30,9 @@ struct Site {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     Write,
-    /// It is the last of its site in this window: written behind this warning.
+    /// Last line of its site in this window: written after this warning.
     Last(String),
-    /// It is left out of the file.
+    /// Left out of the file.
     Suppress,
 }
 
@@ -49,7 +49,7 @@ impl RateLimiter {
         }
     }
 
-    /// Begins a new window if it is time; gives a warning for each site that was suppressed in the last one.
+    /// Starts a new window when due; returns a warning for each site suppressed in the last one.
     pub(super) fn roll(&mut self, now: Instant) -> Vec<String> {
         if now < self.window_end {
             return Vec::new();
@@ -69,8 +69,8 @@ impl RateLimiter {
         dropped.map(warning).collect()
     }
 
-    /// Takes `bytes` of a line from what its site has left. Details are not limited, since they are written on request alone, and
-    /// neither are new tips, whose number is limited by work.
+    /// Charges `bytes` to the call site. Exempt are lines below the info level, which are written on request only,
+    /// and new tips, which proof of work limits.
     pub(super) fn admit(&mut self, metadata: &'static Metadata<'static>, bytes: u64) -> Admission {
         if *metadata.level() > Level::INFO || metadata.target() == "updatetip" {
             return Admission::Write;
@@ -102,7 +102,7 @@ impl RateLimiter {
         ))
     }
 
-    /// Whether lines are missing from the file now.
+    /// True if lines are missing from the file.
     pub(super) fn is_active(&self) -> bool {
         self.is_active
     }
@@ -129,7 +129,7 @@ mod tests {
     use super::super::{Head, Sink, Text, format_line, open, shrink};
     use super::*;
 
-    /// A log whose clock is set.
+    /// Log with a manual clock.
     struct Clocked(Mutex<(Sink, Instant)>);
 
     impl<S: tracing::Subscriber> Layer<S> for &'static Clocked {

@@ -1,4 +1,4 @@
-//! Addresses that the owner of the node bans: their connections are ended, and new ones are not taken (Core `banman.cpp`).
+//! Manual bans: banned addresses are disconnected and rejected (Core `banman.cpp`).
 
 mod range;
 
@@ -17,25 +17,25 @@ pub(crate) use self::range::Range;
 use super::names::valid_ip;
 use super::txs::Recent;
 
-/// When a ban began, and until when it lasts, seconds since 1970.
+/// Start and end of a ban, seconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ban {
     pub(crate) created_s: i64,
     pub(crate) until_s: i64,
 }
 
-/// The bans, and the file that keeps them.
+/// Bans and their file.
 pub(crate) struct Bans {
     path: PathBuf,
     usual_s: i64,
     clock: Clock,
     list: Mutex<BTreeMap<Range, Ban>>,
-    /// Addresses whose peers misbehaved: they are not banned, but others are preferred.
+    /// Addresses of misbehaving peers: not banned, but disfavoured.
     discouraged: Mutex<Recent>,
 }
 
 impl Bans {
-    /// Reads the file in `dir`, or makes it; bans last `usual_s` seconds where no time is given.
+    /// Reads the file in `dir` or creates it. Bans last `usual_s` seconds by default.
     pub(crate) fn open(dir: &Path, usual_s: u64, clock: Clock) -> Self {
         let path = dir.join(FILE_NAME);
         let read = fs::read(&path).ok().and_then(|text| parse(&text));
@@ -51,22 +51,22 @@ impl Bans {
         bans
     }
 
-    /// Whether an address is in a banned range.
+    /// True if an address is in a banned range.
     pub(crate) fn has_banned(&self, address: IpAddr) -> bool {
         self.lock().keys().any(|range| range.contains(address))
     }
 
-    /// The same of a host; only addresses of the internet can be banned.
+    /// As [`Bans::has_banned`]; only IP addresses can be banned.
     pub(super) fn has_banned_host(&self, host: &Host) -> bool {
         valid_ip(host).is_some_and(|ip| self.has_banned(ip))
     }
 
-    /// Remembers that somebody with this address misbehaved, until the node stops.
+    /// Records misbehaviour of an address until the node stops.
     pub(super) fn discourage(&self, host: &Host) {
         self.discouraged.lock().unwrap_or_else(PoisonError::into_inner).insert(host);
     }
 
-    /// Whether somebody with this address misbehaved.
+    /// True if a peer with this address misbehaved.
     pub(super) fn is_discouraged(&self, host: &Host) -> bool {
         self.discouraged.lock().unwrap_or_else(PoisonError::into_inner).contains(host)
     }
@@ -75,8 +75,8 @@ impl Bans {
         self.lock().iter().map(|(range, ban)| (range.clone(), *ban)).collect()
     }
 
-    /// Bans a range for `time_s` seconds, or until then; zero is the usual time. `false` where it is banned already: an address
-    /// also by a range around it.
+    /// Bans a range for `time_s` seconds, or until that time; zero selects the default. `false` if it is already
+    /// banned: for a single address also by a wider range.
     pub(crate) fn ban(&self, range: &Range, time_s: i64, is_until: bool) -> bool {
         let mut list = self.lock();
         let around = |known: &Range| range.address().is_some_and(|one| known.contains(one));
@@ -94,7 +94,7 @@ impl Bans {
         true
     }
 
-    /// Takes a ban back; `false` where there is none of just this range.
+    /// Removes a ban; `false` without a ban of exactly this range.
     pub(crate) fn unban(&self, range: &Range) -> bool {
         let mut list = self.lock();
         let was_there = list.remove(range).is_some();
@@ -108,7 +108,7 @@ impl Bans {
         self.save(&list);
     }
 
-    /// The bans that last still.
+    /// Bans without expired ones.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Range, Ban>> {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         let now_s = self.now_s();
@@ -133,7 +133,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&temporary, path)
 }
 
-/// The file of these bans.
+/// Serializes bans to the file format.
 pub(super) fn to_text(list: &BTreeMap<Range, Ban>) -> String {
     let entries = list.iter().map(|(range, ban)| {
         json!({
@@ -146,7 +146,7 @@ pub(super) fn to_text(list: &BTreeMap<Range, Ban>) -> String {
     json!({ "banned_nets": entries.collect::<Vec<_>>() }).to_string()
 }
 
-/// The bans of a file; those in a form that is not known are passed over.
+/// Parses the file format; skips entries of unknown versions.
 pub(super) fn parse(text: &[u8]) -> Option<BTreeMap<Range, Ban>> {
     let json: Value = serde_json::from_slice(text).ok()?;
     let entries = json.get("banned_nets")?.as_array()?.iter();

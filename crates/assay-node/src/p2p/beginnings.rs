@@ -1,5 +1,5 @@
-//! Where the first addresses come from, besides DNS: peers that were named for that, and addresses that are built in (Core
-//! `net.cpp`, `ThreadOpenConnections`).
+//! Bootstrap addresses from sources other than DNS: seed nodes and built-in addresses (Core `net.cpp`,
+//! `ThreadOpenConnections`).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +12,12 @@ use super::seeds::Seeds;
 use super::txs::random;
 use super::{Network, Shared};
 
-/// Hosts that are to be connected to for their addresses alone, by name.
+/// Queue of host names for `addr-fetch` connections.
 #[derive(Default)]
 pub(super) struct Fetches(Mutex<VecDeque<String>>);
 
 impl Shared {
-    /// Connects to a host for its addresses, when it is its turn.
+    /// Queues an `addr-fetch` connection to a host.
     pub(super) fn fetch_addresses_from(&self, name: &str) {
         let mut waiting = self.fetches.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < FETCHES_MAX {
@@ -30,16 +30,16 @@ impl Shared {
     }
 }
 
-/// What is left of these sources.
+/// Unused bootstrap sources.
 pub(super) struct Beginnings {
-    /// The last one is next.
+    /// Used from the end.
     seed_nodes: Vec<String>,
     is_next_due: bool,
-    /// When the latest one's turn came, seconds by the node's clock.
+    /// Start of the latest seed node's turn, seconds by the node's clock.
     turned_s: u64,
     start_s: u64,
     uses_fixed: bool,
-    /// Whether addresses may come from elsewhere, which is waited for.
+    /// True if other sources of addresses exist, to which the node gives time first.
     has_others: bool,
 }
 
@@ -61,7 +61,7 @@ impl Beginnings {
         }
     }
 
-    /// Does what is due; `full_relay` is how many peers there are for everything.
+    /// Uses the next source when due; `full_relay` is the number of full-relay peers.
     pub(super) fn step(&mut self, shared: &Arc<Shared>, full_relay: usize) {
         self.seed_node(shared);
         if let Some(name) = shared.next_fetch()
@@ -123,10 +123,10 @@ impl Beginnings {
     }
 }
 
-/// Names that wait at most: all seeds of a chain, and more.
+/// Queue limit: more than all seeds of a chain.
 const FETCHES_MAX: usize = 64;
 /// Core `net.cpp`, `ADD_NEXT_SEEDNODE`.
 const SEED_NODE_S: u64 = 10;
 const FIXED_SEEDS_S: u64 = 60;
-/// Fixed seeds count as seen one to two weeks ago: addresses that they give are newer.
+/// Fixed seeds count as seen one to two weeks ago: addresses received from them are newer.
 const WEEK_S: u64 = 7 * 24 * 3600;

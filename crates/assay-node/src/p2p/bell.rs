@@ -1,9 +1,9 @@
-//! Wakes a thread that looks at something every so often.
+//! Wakes a thread that polls periodically.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// One thread waits for it, any may ring.
+/// One thread waits, any thread may ring.
 #[derive(Default)]
 pub(super) struct Bell {
     is_rung: Mutex<bool>,
@@ -11,13 +11,13 @@ pub(super) struct Bell {
 }
 
 impl Bell {
-    /// The thread is to look now, or once more if it is looking.
+    /// Wakes the thread, or makes it run once more if it is busy.
     pub(super) fn ring(&self) {
         *self.is_rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.rung.notify_one();
     }
 
-    /// Waits until it is rung, for a while.
+    /// Waits for a ring, with a timeout.
     pub(super) fn wait(&self, at_most: Duration) {
         let is_rung = self.is_rung.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.rung.wait_timeout_while(is_rung, at_most, |is_rung| !*is_rung);

@@ -1,7 +1,7 @@
 //! Bloom filters of light clients (BIP37; Core `common/bloom.cpp`).
 //!
-//! A peer describes by a filter what it wants to hear of. What a transaction matches by may be added to the filter, so that
-//! the transactions that spend its outputs match as well.
+//! A peer's filter selects the transactions to announce. A match may add its outpoint to the filter, so that
+//! transactions that spend the outputs match as well.
 
 use assay_consensus::script::OutputKind;
 use assay_consensus::script::opcode::Instructions;
@@ -14,7 +14,7 @@ use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_BLOOM, Shared};
 
-/// The filter of one peer, at most 36,000 bytes.
+/// Filter of one peer, at most 36,000 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BloomFilter {
     bits: Vec<u8>,
@@ -24,19 +24,19 @@ pub(crate) struct BloomFilter {
 }
 
 impl BloomFilter {
-    /// The filter that a peer sent; `None` where it is larger than the protocol allows.
+    /// Accepts a peer's filter; `None` above the protocol limits.
     pub(crate) fn new(sent: &FilterLoad<'_>) -> Option<Self> {
         let FilterLoad { bits, functions, tweak, flags } = *sent;
         let is_allowed = bits.len() <= BYTES_MAX && functions <= FUNCTIONS_MAX;
         is_allowed.then(|| Self { bits: bits.to_vec(), functions, tweak, flags })
     }
 
-    /// Places of the bits that stand for `data`.
+    /// Bit positions of `data`.
     fn places(&self, data: &[u8]) -> impl Iterator<Item = usize> {
         let count = 8 * self.bits.len() as u32;
         let seeds = (0..self.functions).map(|index| index.wrapping_mul(SEED_STEP));
         let seeds = seeds.map(|seed| seed.wrapping_add(self.tweak));
-        // A filter without bits is asked for none (CVE-2013-5700).
+        // A filter without bits has no positions (CVE-2013-5700).
         seeds.filter(move |_| count > 0).map(move |seed| (murmur3(seed, data) % count) as usize)
     }
 
@@ -47,12 +47,12 @@ impl BloomFilter {
         }
     }
 
-    /// Whether `data` was inserted, or seems to have been. A filter without bits matches everything.
+    /// True if `data` was inserted or is a false positive. A filter without bits matches everything.
     pub(crate) fn contains(&self, data: &[u8]) -> bool {
         self.places(data).all(|place| self.bits[place / 8] >> (place % 8) & 1 != 0)
     }
 
-    /// Whether the peer wants to hear of a transaction. Outputs that match are added as the filter asks for (Core,
+    /// True if a transaction matches. Adds matching outputs according to the filter's flags (Core,
     /// `IsRelevantAndUpdate`).
     pub(crate) fn matches_and_updates(&mut self, tx: Tx<'_>, txid: &Txid, is_cash: bool) -> bool {
         if self.bits.is_empty() {
@@ -82,7 +82,7 @@ impl BloomFilter {
             })
     }
 
-    /// Whether it matches something that a script pushes.
+    /// True if a data push of the script matches.
     fn matches_push(&self, script: &[u8]) -> bool {
         Instructions::new(script)
             .map_while(|instruction| instruction)
@@ -91,12 +91,12 @@ impl BloomFilter {
 }
 
 impl Shared {
-    /// Whether a peer may set a filter.
+    /// True if a peer may set a filter.
     pub(super) fn offers_bloom(&self, peer: &Peer) -> bool {
         self.services() & NODE_BLOOM != 0 || peer.permissions.has(Permissions::BLOOM_FILTER)
     }
 
-    /// What a message changes of the peer's filter, if that is allowed.
+    /// Filter change of a message, if allowed.
     pub(super) fn filter_change(&self, peer: &Peer, message: &Message<'_>) -> Option<FilterChange> {
         let change = match message {
             Message::FilterLoad(sent) => {
@@ -113,13 +113,13 @@ impl Shared {
             Message::FilterAdd(data) => FilterChange::Add(data.to_vec()),
             _ => FilterChange::Clear,
         };
-        // With others transactions are not spoken of.
+        // Other connections never relay transactions.
         let has_relay = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
         has_relay.then_some(change)
     }
 
-    /// Changes the filter of a peer, after what it asked for before has been answered. Who sets or clears a filter hears of
-    /// transactions: [`Ended::TooManyRelay`] where there is no room for one more of these.
+    /// Changes a peer's filter, after responses to its earlier requests. Setting or clearing a filter enables
+    /// transaction relay: [`Ended::TooManyRelay`] at the limit of relay peers.
     pub(super) fn change_filter(&self, peer: &Peer, change: FilterChange) -> Result<(), Ended> {
         let (filter, command) = match change {
             FilterChange::Set(filter) => (Some(filter), "filterload"),
@@ -139,18 +139,18 @@ impl Shared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FilterChange {
     Set(BloomFilter),
-    /// It matches this as well.
+    /// Adds an element.
     Add(Vec<u8>),
     Clear,
 }
 
-/// What one message may add: the largest item of a script (Core's `MAX_SCRIPT_ELEMENT_SIZE`).
+/// Maximum size of one element: the largest script item (Core's `MAX_SCRIPT_ELEMENT_SIZE`).
 const DATA_BYTES_MAX: usize = 520;
 /// Core's `MAX_BLOOM_FILTER_SIZE`.
 const BYTES_MAX: usize = 36_000;
 /// Core's `MAX_HASH_FUNCS`.
 const FUNCTIONS_MAX: u32 = 50;
-/// Between the seeds of two hash functions.
+/// Step between the seeds of two hash functions.
 const SEED_STEP: u32 = 0xfba4_c795;
 /// Core's `BLOOM_UPDATE_MASK`, `BLOOM_UPDATE_ALL`, `BLOOM_UPDATE_P2PUBKEY_ONLY`.
 const UPDATE_MASK: u8 = 3;

@@ -1,4 +1,4 @@
-//! How the node serves peers.
+//! P2P configuration.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,106 +9,105 @@ use assay_wire::p2p::{Host, NetworkKind};
 
 use super::names::{Resolve, SystemResolver};
 
-/// The server of blocks.
+/// P2P settings.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct P2pConfig {
-    /// Addresses to listen on; loopback unless [`P2pConfig::expose`] says otherwise.
+    /// Listening addresses; loopback unless [`P2pConfig::expose`] is set.
     pub binds: Vec<SocketAddr>,
-    /// Addresses to listen on whose peers have permissions, in the notation of Core's `-whitebind`: `[permissions@]address:port`.
+    /// Listening addresses whose peers have permissions, in the notation of Core's `-whitebind`:
+    /// `[permissions@]address:port`.
     pub white_binds: Vec<String>,
-    /// Whether peers may connect at all (Core's `-listen`).
+    /// Accept inbound connections (Core's `-listen`).
     pub listens: bool,
-    /// Addresses that Tor forwards connections to; who comes there is taken for a host of Tor's.
+    /// Listening addresses for connections forwarded by Tor.
     pub onion_binds: Vec<SocketAddr>,
-    /// Whether other machines may connect.
+    /// Accept connections from other machines.
     pub expose: bool,
-    /// Peers at once.
+    /// Maximum number of peers.
     pub peers_max: usize,
-    /// Of these, peers that connect to us; `None` for all.
+    /// Limit of inbound peers; `None` for all.
     pub inbound_max: Option<usize>,
-    /// Of these, peers in percent that hear of transactions (Core's `-inboundrelaypercent`), at most 100.
+    /// Share of inbound slots for transaction relay, percent, at most 100 (Core's `-inboundrelaypercent`).
     pub inbound_relay_percent: usize,
-    /// Of these, peers of one IPv4 address or one /64 of IPv6; `None` for a quarter, and four at least.
+    /// Limit of peers per IPv4 address or IPv6 /64; `None` for a quarter, at least four.
     pub peers_per_address_max: Option<usize>,
-    /// Bytes per second to all peers together; `None` for no limit.
+    /// Upload limit for all peers together, bytes per second; `None` for no limit.
     pub rate: Option<u64>,
-    /// Bytes to all peers together in a day, 0 for no limit (Core's `-maxuploadtarget`): what is left of it is kept for new
-    /// blocks, and old ones are not given once it is gone.
+    /// Upload target per day, bytes, 0 for no limit (Core's `-maxuploadtarget`). New blocks have a reserve; old
+    /// blocks are not served once it is exhausted.
     pub upload_target_bytes: u64,
-    /// Whether connections are made and taken from the beginning on (Core's `-networkactive`).
+    /// Initial state of networking (Core's `-networkactive`).
     pub is_active: bool,
-    /// Whether all peers may set Bloom filters (BIP37) and are shown the mempool when they ask (BIP35): Core's
-    /// `-peerbloomfilters`.
+    /// Serve Bloom filters (BIP37) and mempool requests (BIP35) to all peers: Core's `-peerbloomfilters`.
     pub bloom_filters: bool,
-    /// Whether block filters are given to peers (Core's `-peerblockfilters`); it takes the index of them.
+    /// Serve block filters (Core's `-peerblockfilters`); requires the filter index.
     pub serves_filters: bool,
-    /// Texts that follow name and version in the user agent, in parentheses (BIP14).
+    /// Comments in the user agent (BIP14).
     pub user_agent_comments: Vec<String>,
-    /// The only peers to connect to of our own accord, as host or host:port; `None` finds peers, an empty list connects to
-    /// none.
+    /// Only outbound peers, as host or host:port; `None` for automatic selection, empty for none.
     pub connect: Option<Vec<String>>,
-    /// Peers to stay connected to besides, as host or host:port.
+    /// Additional permanent outbound peers, as host or host:port.
     pub add_nodes: Vec<String>,
-    /// Whether the encrypted transport (BIP324) is spoken with peers that can.
+    /// Use the encrypted transport (BIP324) with peers that support it.
     pub encrypted: bool,
-    /// Whether transactions are taken from nobody but peers with the permission `relay` (Core's `-blocksonly`).
+    /// Accept transactions only from peers with the permission `relay` (Core's `-blocksonly`).
     pub blocks_only: bool,
-    /// Permissions of peers by address, in the notation of Core's `-whitelist`: `[permissions@]address[/bits]`.
+    /// Permissions by address, in the notation of Core's `-whitelist`: `[permissions@]address[/bits]`.
     pub whitelist: Vec<String>,
-    /// Whether a rule that names no permissions gives `relay` (Core's `-whitelistrelay`).
+    /// Rules without names include `relay` (Core's `-whitelistrelay`).
     pub whitelist_relay: bool,
-    /// Whether a rule that names no permissions gives `forcerelay` (Core's `-whitelistforcerelay`).
+    /// Rules without names include `forcerelay` (Core's `-whitelistforcerelay`).
     pub whitelist_force_relay: bool,
-    /// From the connection to the end of the handshake; no other patience ends before (Core's `-peertimeout`).
+    /// Handshake timeout; no other timeout ends earlier (Core's `-peertimeout`).
     pub peer_timeout: Duration,
-    /// Seconds that a ban lasts where no time is given (Core's `-bantime`).
+    /// Default ban time, seconds (Core's `-bantime`).
     pub ban_s: u64,
     pub timeouts: P2pTimeouts,
-    /// Whether connections are made to known addresses of the node's own accord.
+    /// Make automatic outbound connections.
     pub opens: bool,
-    /// SOCKS5 proxies for connections to other networks than this machine's.
+    /// SOCKS5 proxies for connections that leave this machine's network.
     pub proxies: Proxies,
-    /// Whether each of these has credentials of its own (Core's `-proxyrandomize`).
+    /// Use separate credentials per proxied connection (Core's `-proxyrandomize`).
     pub isolates_streams: bool,
-    /// Whether DNS is asked for addresses where few are known (Core's `-dnsseed`).
+    /// Query DNS seeds when few addresses are known (Core's `-dnsseed`).
     pub asks_dns: bool,
-    /// Whether it is asked although many are known (Core's `-forcednsseed`).
+    /// Query DNS seeds even when many addresses are known (Core's `-forcednsseed`).
     pub forces_dns: bool,
-    /// Names to ask for instead of the chain's (Core's `-signetseednode`).
+    /// DNS seeds in place of the chain's (Core's `-signetseednode`).
     pub dns_seeds: Vec<String>,
-    /// Peers to fetch addresses from, one after the other, where there are no others (Core's `-seednode`).
+    /// Seed nodes to fetch addresses from, one after the other, when no others are known (Core's `-seednode`).
     pub seed_nodes: Vec<String>,
-    /// Whether addresses that are built in are used where no others are known (Core's `-fixedseeds`).
+    /// Use built-in addresses when no others are known (Core's `-fixedseeds`).
     pub uses_fixed_seeds: bool,
-    /// Who is asked for the addresses of names.
+    /// DNS resolver.
     pub resolver: Arc<dyn Resolve>,
-    /// Our own addresses as others can reach them, with or without a port (Core's `-externalip`).
+    /// Own external addresses, with or without port (Core's `-externalip`).
     pub external_addresses: Vec<String>,
-    /// Whether others of our own addresses are found out (Core's `-discover`).
+    /// Discover further own addresses (Core's `-discover`).
     pub discovers: bool,
-    /// Networks whose addresses are kept and could be connected to.
+    /// Reachable networks; addresses of others are not kept.
     pub networks: Vec<NetworkKind>,
-    /// Whether known addresses have the places that any such node gives them, for tests (Core's `-test=addrman`).
+    /// Use a fixed addrman key, for tests (Core's `-test=addrman`).
     pub fixed_places: bool,
-    /// The tables of addresses are checked once in so many uses; 0 for never (Core's `-checkaddrman`).
+    /// Check the address tables once per this many uses; 0 for never (Core's `-checkaddrman`).
     pub check_addresses: u32,
-    /// Whether the log shows the addresses of peers (Core's `-logips`).
+    /// Log addresses of peers (Core's `-logips`).
     pub log_addresses: bool,
-    /// Transactions a second that are announced to peers which connected to us, in the long run; to others 2.5 times as many
+    /// Average rate of transaction announcements to inbound peers, per second; outbound peers get 2.5 times as many
     /// (Core's `-txsendrate`).
     pub txs_per_s: u32,
 }
 
-/// SOCKS5 proxies by what is connected to.
+/// SOCKS5 proxies by type of destination.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Proxies {
     pub ipv4: Option<SocketAddr>,
     pub ipv6: Option<SocketAddr>,
-    /// For hosts on Tor, which cannot be connected to without.
+    /// For Tor, which is unreachable without one.
     pub onion: Option<SocketAddr>,
     pub cjdns: Option<SocketAddr>,
-    /// For hosts of which a name is known: nobody else is asked for their addresses then.
+    /// For host names, which then are not resolved locally.
     pub name: Option<SocketAddr>,
 }
 
@@ -127,7 +126,7 @@ impl Proxies {
         }
     }
 
-    /// Whether a host is that of a proxy.
+    /// True if a host is the host of a proxy.
     pub(super) fn contain(&self, host: &Host) -> bool {
         let all = [self.ipv4, self.ipv6, self.onion, self.cjdns, self.name];
         all.into_iter().flatten().any(|proxy| Host::from(proxy.ip()) == *host)
@@ -136,16 +135,16 @@ impl Proxies {
 
 #[derive(Debug, Clone, Copy)]
 pub struct P2pTimeouts {
-    /// Without a byte received, or sent.
+    /// Maximum time without a byte received or sent.
     pub idle: Duration,
-    /// For a peer that takes nothing of what is sent to it.
+    /// Maximum time without progress of a write.
     pub stall: Duration,
-    /// From ping to ping.
+    /// Ping interval.
     pub ping: Duration,
 }
 
 impl P2pConfig {
-    /// The defaults, on `bind`.
+    /// Defaults, listening on `bind`.
     pub fn new(bind: SocketAddr) -> Self {
         Self {
             binds: vec![bind],
@@ -192,8 +191,8 @@ impl P2pConfig {
         }
     }
 
-    /// How the node introduces itself, in BIP14's notation. On Bitcoin's chains the release of Bitcoin Core that it behaves as
-    /// comes first: indexes take a node without that name for one of Bitcoin Cash (Fulcrum `BitcoinD.cpp`).
+    /// User agent in BIP14's notation. On Bitcoin's chains the compatible release of Bitcoin Core comes first:
+    /// indexers assume Bitcoin Cash without it (Fulcrum `BitcoinD.cpp`).
     pub fn user_agent(&self, params: &ChainParams) -> String {
         let own = concat!("Assay:", env!("CARGO_PKG_VERSION"));
         let core = match params.cash {
@@ -206,25 +205,26 @@ impl P2pConfig {
         }
     }
 
-    /// Peers that may connect to us.
+    /// Maximum number of inbound peers.
     pub(super) fn inbound_max(&self) -> usize {
         self.inbound_max.unwrap_or(self.peers_max)
     }
 
-    /// Those of them that may hear of transactions: these take the most memory (Core `net.h`, `m_max_inbound_full_relay`).
+    /// Maximum number of inbound peers with transaction relay, which take the most memory (Core `net.h`,
+    /// `m_max_inbound_full_relay`).
     pub(super) fn inbound_relay_max(&self) -> usize {
         self.inbound_max() * self.inbound_relay_percent.min(100) / 100
     }
 
-    /// Peers of one address: one host does not take the place of all others.
+    /// Maximum number of peers per address, so that one host cannot occupy all slots.
     pub(super) fn peers_per_address_max(&self) -> usize {
         self.peers_per_address_max.unwrap_or((self.peers_max / 4).max(4))
     }
 }
 
-/// The release of Bitcoin Core that the node behaves as.
+/// Compatible release of Bitcoin Core.
 const CORE_VERSION: &str = "31.0.0";
-/// The same as a number (Core `clientversion.h`, `CLIENT_VERSION`).
+/// Number of that release (Core `clientversion.h`, `CLIENT_VERSION`).
 pub(crate) const CORE_VERSION_NUMBER: u32 = 310_000;
 
 /// Core's: `net.h`, `TIMEOUT_INTERVAL`; `net_processing.cpp`, `PING_INTERVAL`.

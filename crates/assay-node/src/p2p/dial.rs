@@ -1,4 +1,4 @@
-//! Connections that this node makes.
+//! Outbound connections.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,19 +16,19 @@ use super::permissions::Permissions;
 use super::txs::random;
 use super::{Network, Shared, names, socks5};
 
-/// Peers to stay connected to, by the names they were given.
+/// Permanent peers, by name.
 #[derive(Default)]
 pub(super) struct Dialled {
     named: Mutex<BTreeMap<String, Named>>,
-    /// Rung when there is one more.
+    /// Rung after an addition.
     added: Bell,
 }
 
 #[derive(Clone, Copy)]
 struct Named {
-    /// When it is tried next.
+    /// Time of the next attempt.
     at: Instant,
-    /// Whether to start with the encrypted transport.
+    /// Start with the encrypted transport.
     encrypted: bool,
 }
 
@@ -44,7 +44,7 @@ pub(crate) enum AddNodeError {
     Unknown,
 }
 
-/// Connects to the peers that the settings name, and to those that are added later, whenever they are not connected.
+/// Connects to configured and added permanent peers whenever they are disconnected.
 pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let named = shared.config.connect.iter().flatten().chain(&shared.config.add_nodes);
@@ -57,10 +57,10 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
         while !shared.engine.is_shutting_down() {
             let due = if shared.peers.is_active() { shared.due() } else { Vec::new() };
             for (name, encrypted) in due {
-                // A peer that does not answer keeps the others waiting for seconds, no longer.
+                // A peer that does not answer delays the others for seconds at most.
                 match dial(&shared, &name, Connection::Manual, encrypted) {
                     Ok(()) => {
-                        // Should it break, it is made again soon.
+                        // After a loss, reconnect soon.
                         shared
                             .dialled
                             .lock()
@@ -78,7 +78,7 @@ pub(super) fn stay_connected(shared: &Arc<Shared>) -> io::Result<thread::JoinHan
 }
 
 impl Shared {
-    /// Names that are not connected and were not tried for a while, and whether to start encrypted.
+    /// Names due for an attempt, and whether to start encrypted.
     fn due(&self) -> Vec<(String, bool)> {
         let connected: Vec<String> =
             self.peers.list().iter().filter_map(|peer| peer.name.clone()).collect();
@@ -97,20 +97,20 @@ impl Shared {
 }
 
 impl Network {
-    /// The proxy that connections to a network take, and whether each has credentials of its own.
+    /// Proxy for a network, and whether each connection has its own credentials.
     pub(crate) fn proxy(&self, network: NetworkKind) -> Option<(SocketAddr, bool)> {
         let config = &self.0.config;
         config.proxies.of(network).map(|proxy| (proxy, config.isolates_streams))
     }
 
-    /// Tries once to connect to a peer, for some seconds. As with Core, the log alone says whether it worked.
+    /// Tries to connect once, for some seconds. As in Core, only the log reports the result.
     pub(crate) fn connect(&self, name: &str, connection: Connection, encrypted: bool) {
         if let Err(error) = dial(&self.0, name, connection, encrypted) {
             tracing::debug!(target: "net", "Connecting to {name} failed: {error}");
         }
     }
 
-    /// Stays connected to a peer from now on.
+    /// Adds a permanent peer.
     pub(crate) fn add(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
         let port = self.0.engine.params().p2p_port;
         let numeric = |name: &str| names::numeric(name, names::default_port(name, port));
@@ -126,7 +126,7 @@ impl Network {
         Ok(())
     }
 
-    /// Does so no longer.
+    /// Removes a permanent peer.
     pub(crate) fn remove(&self, name: &str) -> Result<(), AddNodeError> {
         let removed = self.0.dialled.lock().remove(name);
         removed.map(drop).ok_or(AddNodeError::Unknown)
@@ -137,8 +137,8 @@ impl Network {
     }
 }
 
-/// Connects once more, in version 1, to a peer of ours that ended the connection after our key without a byte of its own: it
-/// does not know the encrypted transport (Core `net.cpp`, `ShouldReconnectV1`).
+/// Reconnects in version 1 to an outbound peer that closed the connection after our key without a byte of its own:
+/// it does not support the encrypted transport (Core `net.cpp`, `ShouldReconnectV1`).
 pub(super) fn retry_without_encryption(shared: &Arc<Shared>, peer: &Peer) {
     let has_answered = peer.traffic.received_bytes.load(Ordering::Relaxed) > 0;
     let sent_bytes = peer.traffic.sent_bytes.load(Ordering::Relaxed);
@@ -152,7 +152,7 @@ pub(super) fn retry_without_encryption(shared: &Arc<Shared>, peer: &Peer) {
     Network(Arc::clone(shared)).connect(name, peer.connection, false);
 }
 
-/// Connects to a known address of this node's own accord.
+/// Makes an automatic connection to a known address.
 pub(super) fn dial_automatic(
     shared: &Arc<Shared>,
     endpoint: &Endpoint,
@@ -170,7 +170,7 @@ pub(super) fn dial_automatic(
     dial(shared, &endpoint.to_string(), connection, shared.has_encryption())
 }
 
-/// Connects to a host that somebody named, or that is a DNS seed, for its addresses.
+/// Makes an `addr-fetch` connection to a host name or DNS seed.
 pub(super) fn dial_for_addresses(shared: &Arc<Shared>, name: &str) -> io::Result<()> {
     let default_port = names::default_port(name, shared.engine.params().p2p_port);
     let is_far =
@@ -182,12 +182,12 @@ pub(super) fn dial_for_addresses(shared: &Arc<Shared>, name: &str) -> io::Result
 }
 
 impl Shared {
-    /// The proxy that connections to a host take; hosts on this machine and in its neighbourhood need none.
+    /// Proxy for a host; none for local addresses.
     pub(super) fn proxy_for(&self, host: &Host) -> Option<SocketAddr> {
         self.config.proxies.of(host.network())
     }
 
-    /// Whether names go to a proxy: the node itself must not ask then, which would show what the proxy hides.
+    /// True if names are resolved by a proxy. A local DNS query would then leak the destination.
     pub(super) fn has_name_proxy(&self) -> bool {
         self.config.proxies.name.is_some()
     }
@@ -212,7 +212,7 @@ impl Shared {
         socks5::connect(&way, host, port)
     }
 
-    /// The addresses of a name, in an order by chance; none where a proxy is to find them.
+    /// Addresses of a name in random order; none if a proxy resolves it.
     fn addresses_of(&self, name: &str, default_port: u16) -> io::Result<Vec<Endpoint>> {
         if let Some(endpoint) = names::numeric(name, default_port) {
             return Ok(vec![endpoint]);
@@ -234,7 +234,7 @@ impl Shared {
         Ok(found)
     }
 
-    /// Connects to what a name stands for (Core `net.cpp`, `ConnectNode`); gives the address, where this node knows it.
+    /// Connects to a host name (Core `net.cpp`, `ConnectNode`); returns the address if resolved locally.
     fn connect_by_name(&self, name: &str) -> io::Result<(TcpStream, Endpoint)> {
         let default_port = names::default_port(name, self.engine.params().p2p_port);
         let addresses = self.addresses_of(name, default_port)?;
@@ -294,6 +294,6 @@ fn dial(
 /// Core's `-timeout`.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(100);
-/// From try to try (Core `net.cpp`, `ThreadOpenAddedConnections`).
+/// Retry interval (Core `net.cpp`, `ThreadOpenAddedConnections`).
 const AGAIN: Duration = Duration::from_mins(1);
 const AGAIN_SOON: Duration = Duration::from_secs(1);

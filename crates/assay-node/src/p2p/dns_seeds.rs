@@ -1,4 +1,4 @@
-//! Asks DNS for addresses of nodes, where few are known (Core `net.cpp`, `ThreadDNSAddressSeed`).
+//! DNS seeding when few addresses are known (Core `net.cpp`, `ThreadDNSAddressSeed`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use super::peers::Connection;
 use super::seeds::{ASKED, ASSUMED, Seeds};
 use super::txs::random;
 
-/// What this depends on, and what it changes.
+/// Interface to the node.
 trait Surroundings {
-    /// Peers for everything that we chose and that have introduced themselves.
+    /// Number of automatic full-relay peers that have completed the handshake.
     fn full_relay_count(&self) -> usize;
     fn known_count(&self) -> usize;
     fn is_active(&self) -> bool;
     fn now_s(&self) -> u64;
     /// `false` once the node stops.
     fn sleep(&self, time: Duration) -> bool;
-    /// Whether names go to a proxy: then the node itself must not ask.
+    /// True if names go to a proxy: the node itself must not query DNS.
     fn has_name_proxy(&self) -> bool;
     fn look_up(&self, host: &str) -> Vec<IpAddr>;
     fn keep(&self, found: &[IpAddr], source: &Host);
-    /// Connects to a host of this name, and asks it for addresses.
+    /// Makes an `addr-fetch` connection to a host name.
     fn fetch_from(&self, name: &str);
 }
 
-/// What was asked for.
+/// Options.
 #[derive(Clone, Copy, Debug)]
 struct Wishes {
-    /// Whether peers were named to fetch addresses from, which then come first.
+    /// True if seed nodes are configured, which come first.
     has_seed_nodes: bool,
-    /// Whether DNS is asked although addresses are known.
+    /// Query DNS even when addresses are known.
     is_forced: bool,
 }
 
-/// Starts a thread that asks the seeds of the chain.
+/// Starts the seeding thread.
 pub(super) fn ask(shared: &Arc<Shared>) -> io::Result<Option<thread::JoinHandle<()>>> {
     let config = &shared.config;
     if !config.asks_dns {
@@ -53,7 +53,7 @@ pub(super) fn ask(shared: &Arc<Shared>) -> io::Result<Option<thread::JoinHandle<
     let names = if own.is_empty() { Seeds::of(params).names } else { &own };
     let mut names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
     names.retain(|_| may_ask);
-    // None of them is always the first.
+    // Random order.
     for last in (1..names.len()).rev() {
         names.swap(last, random(last as u64 + 1) as usize);
     }
@@ -92,7 +92,7 @@ fn run(node: &impl Surroundings, names: &[String], wishes: Wishes) {
     tracing::info!("{found} addresses found from DNS seeds");
 }
 
-/// Gives the peers that were named half a minute; how many peers there are then, `None` when the node stops.
+/// Gives the seed nodes half a minute. Returns the number of peers; `None` when the node stops.
 fn wait_for_seed_nodes(node: &impl Surroundings) -> Option<usize> {
     let patience_s = SEED_NODES.as_secs();
     tracing::info!(
@@ -116,7 +116,7 @@ fn wait_for_seed_nodes(node: &impl Surroundings) -> Option<usize> {
     None
 }
 
-/// Waits whether known addresses do; `false` where they did, or the node stops.
+/// Waits for connections to known addresses; `false` if they suffice, or when the node stops.
 fn wait_for_peers(node: &impl Surroundings, wait: Duration, found: usize) -> bool {
     tracing::info!("Waiting {} seconds before querying DNS seeds.", wait.as_secs());
     let mut left = wait;
@@ -153,7 +153,7 @@ fn wait_for_network(node: &impl Surroundings) -> bool {
     false
 }
 
-/// How many addresses a seed had.
+/// Returns the number of addresses of a seed.
 fn ask_one(node: &impl Surroundings, name: &str) -> usize {
     if node.has_name_proxy() {
         node.fetch_from(name);
@@ -163,7 +163,7 @@ fn ask_one(node: &impl Surroundings, name: &str) -> usize {
     let mut found = node.look_up(&host);
     found.truncate(ADDRESSES_MAX);
     if found.is_empty() {
-        // It may not know names with services in front.
+        // The seed may not support names with service bits.
         node.fetch_from(name);
     } else {
         node.keep(&found, &Host::of_name(&host));
@@ -241,9 +241,9 @@ const MANY_KNOWN: usize = 1000;
 /// `DNSSEEDS_DELAY_FEW_PEERS`, `DNSSEEDS_DELAY_MANY_PEERS`.
 const DELAY_FEW: Duration = Duration::from_secs(11);
 const DELAY_MANY: Duration = Duration::from_mins(5);
-/// Of one seed, so that none fills the tables alone.
+/// Per seed, so that none fills the tables alone.
 const ADDRESSES_MAX: usize = 32;
-/// They count as seen three to seven days ago.
+/// Addresses count as seen three to seven days ago.
 const AGE_MIN_S: u64 = 3 * 24 * 3600;
 const AGE_MORE_S: u64 = 4 * 24 * 3600;
 
@@ -253,17 +253,17 @@ mod tests {
 
     use super::*;
 
-    /// A node whose clock runs when it sleeps.
+    /// Node whose clock advances during sleeps.
     #[derive(Default)]
     struct Synthetic {
         now: Cell<Duration>,
         stops_at: Option<Duration>,
         known: Cell<usize>,
-        /// From when on it has peers.
+        /// Time from which it has peers.
         peers_at: Option<Duration>,
         active_at: Duration,
         has_proxy: bool,
-        /// Addresses behind every name.
+        /// Addresses of each name.
         answers: usize,
         done: RefCell<Vec<(u64, String)>>,
     }
@@ -273,7 +273,7 @@ mod tests {
             self.done.borrow_mut().push((self.now.get().as_secs(), text));
         }
 
-        /// What it does, and when.
+        /// Actions with their times.
         fn runs(&self, count: usize, has_seed_nodes: bool, is_forced: bool) -> Vec<(u64, String)> {
             let names: Vec<String> = (0..count).map(|number| format!("s{number}.")).collect();
             run(self, &names, Wishes { has_seed_nodes, is_forced });

@@ -1,7 +1,7 @@
-//! Who has to leave for a new peer when all places for peers that connect to us are taken (Core `node/eviction.cpp`).
+//! Eviction of an inbound peer when all inbound slots are taken (Core `node/eviction.cpp`).
 //!
-//! Some peers are kept for each of several merits that are hard to feign: who cuts this node off has to be better than all
-//! others in every one of them. Of the rest, the group of addresses with the most peers loses its youngest.
+//! Some peers are protected for each of several properties that are hard to fake: an attacker has to be better than
+//! all others in every one. Of the rest, the largest address group loses its youngest peer.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,16 +18,16 @@ use super::permissions::Permissions;
 struct Candidate {
     id: u64,
     connected_us: u64,
-    /// `None` where no ping was answered yet.
+    /// `None` before the first pong.
     ping_min: Option<Duration>,
-    /// When it last sent a block that was of use, seconds since 1970; 0 for never.
+    /// Last useful block, seconds since 1970; 0 for never.
     block_at_s: u64,
-    /// The same of a transaction.
+    /// Last admitted transaction, seconds since 1970; 0 for never.
     tx_at_s: u64,
-    /// Whether it offers what we look for in peers.
+    /// True if the peer offers the desired services.
     has_services: bool,
     relays_txs: bool,
-    /// The group of its address under a key of ours, so that nobody can choose which groups are kept.
+    /// Keyed hash of the address group, so that attackers cannot choose protected groups.
     group: u64,
     is_discouraged: bool,
     is_local: bool,
@@ -35,8 +35,8 @@ struct Candidate {
 }
 
 impl Shared {
-    /// Makes room for one more peer: `false` where nobody can be made to leave. With `relays_txs` one that hears of transactions
-    /// leaves; `kept` stays.
+    /// Disconnects one peer to make room; `false` if no peer can be evicted. With `relays_txs` only peers with
+    /// transaction relay are candidates; `kept` stays.
     pub(super) fn evict(&self, relays_txs: bool, kept: Option<u64>) -> bool {
         let peers = self.peers.list();
         let candidates = peers.iter().filter(|peer| {
@@ -56,7 +56,7 @@ impl Shared {
         true
     }
 
-    /// Whether a peer that has introduced itself may hear of transactions: where too many do, another has to leave (Core
+    /// True if a peer may have transaction relay after its handshake; evicts another one at the limit (Core
     /// `net_processing.cpp`, `MaybeDisconnectForTxRelayCapacity`).
     pub(super) fn has_room_for_relay(&self, peer: &Peer, command: &str, kept: Option<u64>) -> bool {
         if !peer.connection.is_inbound() || !peer.relays_txs() {
@@ -97,7 +97,7 @@ impl Shared {
     }
 }
 
-/// The number of the peer that leaves; all candidates connected to us and have no `noban`.
+/// Selects the peer to evict; all candidates are inbound and lack `noban`.
 fn choose(mut candidates: Vec<Candidate>) -> Option<u64> {
     let all = |_: &Candidate| true;
     keep(&mut candidates, GROUPS_KEPT, |one| one.group, all);
@@ -119,7 +119,7 @@ fn choose(mut candidates: Vec<Candidate>) -> Option<u64> {
     if candidates.iter().any(|one| one.is_discouraged) {
         candidates.retain(|one| one.is_discouraged);
     }
-    // The youngest first, within each group as well.
+    // Youngest first, also within each group.
     candidates.sort_by_key(age);
     let mut groups: BTreeMap<u64, Vec<Candidate>> = BTreeMap::new();
     for one in candidates {
@@ -129,7 +129,7 @@ fn choose(mut candidates: Vec<Candidate>) -> Option<u64> {
     Some(largest[0].id)
 }
 
-/// Takes the `count` with the highest merit out, as far as `may_keep` lets them.
+/// Protects the `count` best candidates that `may_keep` admits.
 fn keep<M: Ord>(
     candidates: &mut Vec<Candidate>,
     count: usize,
@@ -145,15 +145,15 @@ fn keep<M: Ord>(
     });
 }
 
-/// Keeps half of those that are left: up to half of these places are for networks that are slower or rarer, the others for who
-/// has been here longest.
+/// Protects half of the rest: up to half of these slots for slower or rarer networks, the others for the longest
+/// uptime.
 fn keep_half(candidates: &mut Vec<Candidate>) {
     let all = candidates.len();
     let half = all / 2;
     let by_network_max = half / 2;
     let mut networks =
         RARE.map(|network| (network, candidates.iter().filter(|one| network.has(one)).count()));
-    // Those with fewer peers go first, and what they leave is for the others.
+    // Smaller networks first; unused slots pass to the others.
     networks.sort_by_key(|(_, count)| *count);
     let mut kept = 0;
     while kept < by_network_max {
@@ -183,17 +183,17 @@ fn keep_half(candidates: &mut Vec<Candidate>) {
     keep(candidates, half - (all - candidates.len()), age, |_| true);
 }
 
-/// Higher for who has been here longer.
+/// Higher for longer connections.
 fn age(one: &Candidate) -> std::cmp::Reverse<u64> {
     std::cmp::Reverse(one.connected_us)
 }
 
-/// Higher for quicker answers; a peer that has answered no ping is slowest.
+/// Higher for faster pongs; lowest without a pong.
 fn quickness(one: &Candidate) -> std::cmp::Reverse<Duration> {
     std::cmp::Reverse(one.ping_min.unwrap_or(Duration::MAX))
 }
 
-/// Peers that the other merits tend to pass over.
+/// Networks that the other criteria disadvantage.
 #[derive(Clone, Copy, Debug)]
 enum Rare {
     Network(NetworkKind),
@@ -215,7 +215,7 @@ const RARE: [Rare; 4] = [
     Rare::ThisMachine,
     Rare::Network(NetworkKind::Onion),
 ];
-/// How many are kept for each merit (Core `node/eviction.cpp`, `SelectNodeToEvict`).
+/// Protected peers per criterion (Core `node/eviction.cpp`, `SelectNodeToEvict`).
 const GROUPS_KEPT: usize = 4;
 const PINGS_KEPT: usize = 8;
 const TX_SENDERS_KEPT: usize = 4;
@@ -226,7 +226,7 @@ const BLOCK_SENDERS_KEPT: usize = 4;
 mod tests {
     use super::*;
 
-    /// Strangers with different groups, without merits; the highest number is the youngest.
+    /// Peers in different groups, without protection; the highest id is the youngest.
     fn strangers(count: u64) -> Vec<Candidate> {
         (0..count)
             .map(|id| Candidate {
@@ -245,7 +245,7 @@ mod tests {
             .collect()
     }
 
-    /// Whether none of these leaves, whatever else is changed about the others.
+    /// True if none of these is evicted, for any change to the others.
     fn stay(candidates: &[Candidate], ids: impl IntoIterator<Item = u64>) -> bool {
         let mut left = candidates.to_vec();
         let ids: Vec<u64> = ids.into_iter().collect();
@@ -253,7 +253,7 @@ mod tests {
             if ids.contains(&id) {
                 return false;
             }
-            // Peers with merits leave once the others have gone.
+            // Protected peers are evicted once the others are gone.
             left.retain(|one| one.id != id);
             if left.len() < 29 {
                 break;
@@ -270,7 +270,7 @@ mod tests {
         assert!(choose(strangers(21)).is_some());
     }
 
-    /// Gives a peer a merit.
+    /// Sets a protected property.
     type Give = fn(&mut Candidate);
 
     #[test]
@@ -288,7 +288,7 @@ mod tests {
             first += count;
         }
         assert!(stay(&peers, 30..54));
-        // The highest four of the groups.
+        // The four highest groups.
         peers[20].group = 1 << 40;
         assert!(stay(&peers, [20]));
     }
@@ -300,7 +300,7 @@ mod tests {
             one.group = 7;
         }
         assert_eq!(choose(peers.clone()), Some(59));
-        // Who misbehaved goes first, as young or old as it is.
+        // Misbehaving peers go first at any age.
         peers[30].is_discouraged = true;
         assert_eq!(choose(peers), Some(30));
     }
@@ -314,7 +314,7 @@ mod tests {
         keep_half(&mut peers);
         let mut left: Vec<u64> = peers.iter().map(|one| one.id).collect();
         left.sort_unstable();
-        // Of ten places three are theirs, the others belong to the oldest.
+        // Of ten slots three are for them, the others for the oldest.
         assert_eq!(left, (7..17).collect::<Vec<_>>());
         let mut peers = strangers(20);
         peers[10..].iter_mut().for_each(|one| one.network = NetworkKind::Onion);

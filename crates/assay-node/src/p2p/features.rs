@@ -1,11 +1,11 @@
-//! Features that a peer offers before its `verack` (BIP434). None is known here so far; the rules of the message hold.
+//! Feature negotiation before `verack` (BIP434). No feature is known yet; the message rules apply.
 
 use super::Shared;
 use super::intake::{Ended, printable};
 use super::peers::Peer;
 
 impl Shared {
-    /// A peer has sent `feature`. An error ends the connection (Core `net_processing.cpp`, FEATURE).
+    /// Handles `feature`. An error ends the connection (Core `net_processing.cpp`, FEATURE).
     pub(super) fn feature_came(peer: &Peer, payload: &[u8]) -> Result<(), Ended> {
         let version = peer.facts().version.min(super::PROTOCOL_VERSION);
         let fault = if peer.is_ready() {
@@ -23,14 +23,14 @@ impl Shared {
     }
 }
 
-/// The name of a feature, 4 to 80 bytes; `None` where something else than at most 512 bytes of data follows.
+/// Feature name, 4 to 80 bytes; `None` unless at most 512 bytes of data follow.
 fn parse(payload: &[u8]) -> Option<&[u8]> {
     let (name, rest) = counted(payload, NAME_BYTES_MAX)?;
     let (_, rest) = counted(rest, DATA_BYTES_MAX)?;
     (name.len() >= NAME_BYTES_MIN && rest.is_empty()).then_some(name)
 }
 
-/// At most `max` bytes behind their compact size, and what follows; `max` is below 65,536.
+/// Splits off at most `max` bytes with a compact size prefix; `max` is below 65,536.
 fn counted(bytes: &[u8], max: usize) -> Option<(&[u8], &[u8])> {
     let (&first, rest) = bytes.split_first()?;
     let (length, rest) = if first < LONG {
@@ -46,11 +46,11 @@ fn counted(bytes: &[u8], max: usize) -> Option<(&[u8], &[u8])> {
     if length > max { None } else { rest.split_at_checked(length) }
 }
 
-/// The first byte of a compact size whose number is in the next two.
+/// Prefix of a compact size in the next two bytes.
 const LONG: u8 = 0xfd;
-/// From this version of the protocol on, peers may offer features.
+/// Minimum protocol version.
 const FEATURES: i32 = 70017;
-/// Of a name (Core `protocol.h`, `MAX_FEATUREID_LENGTH`).
+/// Name length (Core `protocol.h`, `MAX_FEATUREID_LENGTH`).
 const NAME_BYTES_MIN: usize = 4;
 const NAME_BYTES_MAX: usize = 80;
 /// Core `protocol.h`, `MAX_FEATUREDATA_LENGTH`.
@@ -87,7 +87,7 @@ mod tests {
             assert_eq!(parse(&right[..length]), None, "cut to {length}");
         }
         assert_eq!(parse(&[&right[..], &[0]].concat()), None, "bytes follow");
-        // 4 in three bytes, 0 in five.
+        // Non-minimal encodings: 4 in three bytes, 0 in five.
         assert_eq!(parse(b"\xfd\x04\0aaaa\0"), None);
         assert_eq!(parse(b"\x04aaaa\xfe\0\0\0\0"), None);
     }

@@ -1,4 +1,4 @@
-//! The thread that writes to a peer: gives what waits in the outbox, block after block.
+//! Peer writer thread: sends queued responses and announcements.
 
 mod compact;
 mod filtered;
@@ -25,7 +25,7 @@ use super::txs::is_tx;
 use super::{NODE_BLOOM, NODE_NETWORK, Shared};
 use crate::bip324::TAG_BYTES;
 
-/// Gives until the connection is over.
+/// Runs until the connection ends.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
     let mut giver = Giver {
         peer,
@@ -45,13 +45,13 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
 struct Giver<'a> {
     peer: &'a Peer,
     shared: &'a Shared,
-    /// Room for the transport's part and a payload; between two messages a piece of a block at most.
+    /// Transport header and payload; between two messages at most one piece of a block.
     buffer: Vec<u8>,
-    /// What was asked for and is not there.
+    /// Requested items that are unavailable.
     missing: Vec<Inventory>,
-    /// The highest block that the peer was told of.
+    /// Best block announced to the peer.
     announced: BlockHash,
-    /// When this block is asked for, the peer wants to hear of more (Core's `m_continuation_block`).
+    /// A request for this block triggers another `inv` (Core's `m_continuation_block`).
     resume_after: Option<BlockHash>,
 }
 
@@ -60,7 +60,7 @@ impl Giver<'_> {
         match self.peer.outbox.take(QUIET) {
             Task::Closed => Err(Ended::Stopping),
             Task::Nothing => {
-                // A peer that is quiet for this long takes no memory.
+                // Free the memory of an idle peer.
                 self.buffer = Vec::new();
                 Ok(())
             }
@@ -79,14 +79,14 @@ impl Giver<'_> {
             Request::Greet => self.greet(),
             Request::Agree { version } => self.agree(version),
             Request::Ready => {
-                // What was connected before it came, it asks for.
+                // The peer requests blocks connected before its arrival.
                 self.announced = engine.tip().hash;
                 Ok(())
             }
             Request::Pong(nonce) => self.send(&Message::Pong(nonce)),
             Request::Headers { locator, stop } => {
                 let found = if engine.has_little_work() {
-                    // It may not be the chain that the peer is after (Core `net_processing.cpp`, GETHEADERS).
+                    // Our chain may not be the peer's target (Core `net_processing.cpp`, GETHEADERS).
                     Some(Vec::new())
                 } else {
                     engine.headers_after(&locator, &stop, HEADERS_MAX)
@@ -105,7 +105,7 @@ impl Giver<'_> {
                 let mut found = found.unwrap_or_default();
                 self.resume_after =
                     found.get(HASHES_MAX - 1).map(|(hash, _)| *hash).filter(|hash| *hash != stop);
-                // Up to the block named, without it (Core `net_processing.cpp`, GETBLOCKS).
+                // Up to the stop hash, exclusive (Core `net_processing.cpp`, GETBLOCKS).
                 found.pop_if(|(hash, _)| *hash == stop);
                 let is_likely_here = |hash: &BlockHash| self.is_likely_here(hash);
                 let count = found.iter().take_while(|(hash, _)| is_likely_here(hash)).count();
@@ -122,13 +122,13 @@ impl Giver<'_> {
             Request::FilterHashes(range) => self.filter_hashes(&range),
             Request::FilterCheckpoints { kind, stop } => self.filter_checkpoints(kind, stop),
             Request::Data(entries) => {
-                // The outbox gives them one by one.
+                // The outbox returns them one at a time.
                 entries.into_iter().try_for_each(|entry| self.data(entry, true))
             }
         }
     }
 
-    /// Whether a block will still be there when it is asked for after this answer (Core `net_processing.cpp`, GETBLOCKS).
+    /// True if a block will probably still be available when requested (Core `net_processing.cpp`, GETBLOCKS).
     fn is_likely_here(&self, hash: &BlockHash) -> bool {
         let engine = &self.shared.engine;
         if engine.config().prune.is_none() {
@@ -144,7 +144,7 @@ impl Giver<'_> {
     fn greet(&mut self) -> Result<(), Ended> {
         let bloom = if self.shared.offers_bloom(self.peer) { NODE_BLOOM } else { 0 };
         let (address, services) = (self.peer.address, self.shared.services() | bloom);
-        // The name that a proxy connects to is none of the peer's business (Core `net_processing.cpp`, `PushNodeVersion`).
+        // Do not reveal the name that a proxy connects to (Core `net_processing.cpp`, `PushNodeVersion`).
         let is_shown = address.host.is_routable()
             && address.host.fits_v1()
             && !self.shared.config.proxies.contain(&address.host);
@@ -180,7 +180,7 @@ impl Giver<'_> {
         self.send(&Message::Verack)
     }
 
-    /// Tells of what was connected since the last time.
+    /// Announces newly connected blocks.
     fn announce(&mut self) -> Result<(), Ended> {
         let engine = &self.shared.engine;
         let Tip { hash: tip, height, .. } = engine.tip();
@@ -191,7 +191,7 @@ impl Giver<'_> {
         }
         let found = engine.headers_since(&announced, ANNOUNCED_MAX + 1).unwrap_or_default();
         let Some(headers) = self.unknown_headers(&found) else {
-            // Too far to go step by step, or it would not know where they belong: it asks for what lies between.
+            // Too far for single announcements, or without a header known to the peer: it requests the gap.
             if self.knows(&tip) {
                 return Ok(());
             }
@@ -208,8 +208,7 @@ impl Giver<'_> {
         Ok(())
     }
 
-    /// Those of new headers that the peer lacks; `None` where it is better given hashes (Core `net_processing.cpp`,
-    /// `SendMessages`).
+    /// New headers that the peer lacks; `None` to announce by hashes (Core `net_processing.cpp`, `SendMessages`).
     fn unknown_headers(&self, found: &[(BlockHash, Header)]) -> Option<Vec<Header>> {
         let is_wanted = self.peer.wants_headers.load(Ordering::Relaxed)
             || (self.wants_compact() && found.len() == 1);
@@ -222,7 +221,7 @@ impl Giver<'_> {
         self.knows(&headers[0].prev_block).then_some(headers)
     }
 
-    /// Whether the peer has a header.
+    /// True if the peer has a header.
     fn knows(&self, hash: &BlockHash) -> bool {
         let known = self.peer.with_known(|known| *known);
         let engine = &self.shared.engine;
@@ -265,8 +264,8 @@ impl Giver<'_> {
         Ok(())
     }
 
-    /// Old blocks may be too much for the target of the day, and a node that removes blocks gives the latest alone, whether it
-    /// has more or not: that would tell it from others (Core `net_processing.cpp`, `ProcessGetBlockData`).
+    /// Old blocks are subject to the upload target. A pruned node serves only the latest blocks, whether it has
+    /// more or not, against fingerprinting (Core `net_processing.cpp`, `ProcessGetBlockData`).
     fn check_age(&self, hash: &BlockHash, is_filtered: bool) -> Result<(), Ended> {
         let (shared, peer) = (self.shared, self.peer);
         let totals = shared.peers.totals();
@@ -276,7 +275,7 @@ impl Giver<'_> {
         }
         let engine = &shared.engine;
         let Some(place) = engine.place_for_peers(hash) else { return Ok(()) };
-        // Light clients ask for all blocks, so theirs count as old.
+        // Light clients request all blocks, so theirs count as old.
         let is_old = is_filtered || engine.best_header().time.saturating_sub(place.time) > OLD_S;
         if is_old
             && totals.is_reached_for_old_blocks(engine.clock().now_s())
@@ -300,7 +299,7 @@ impl Giver<'_> {
         Ok(())
     }
 
-    /// Gives a transaction; `false` when it is not there. Peers that want to hear of none get no answer.
+    /// Sends a transaction; `false` if unavailable. Without transaction relay the peer gets no response.
     fn tx(&mut self, entry: &Inventory) -> Result<bool, Ended> {
         let (shared, peer) = (self.shared, self.peer);
         if !peer.with_relay(|relay| relay.is_wanted) {
@@ -321,7 +320,7 @@ impl Giver<'_> {
         Ok(true)
     }
 
-    /// Gives a block; `false` when it is not there.
+    /// Sends a block; `false` if unavailable.
     fn block(&mut self, hash: &BlockHash, with_witnesses: bool) -> Result<bool, Ended> {
         let shared = self.shared;
         let Some(block) = shared.engine.archived_block(hash) else { return Ok(false) };
@@ -345,21 +344,21 @@ impl Giver<'_> {
         }
         let mut whole = std::mem::take(&mut self.buffer);
         self.send_framed(BLOCK, &mut whole)?;
-        // Kept for the next block, unless it is large.
+        // Reused for the next block, unless large.
         if whole.len() <= ROOM + PIECE + TAG_BYTES {
             self.buffer = whole;
         }
         Ok(true)
     }
 
-    /// Puts a block behind room for a header.
+    /// Reads a block behind room for a header.
     fn load(&mut self, block: &ArchivedBlock) -> Result<(), EngineError> {
         self.buffer.resize(ROOM + block.size() as usize, 0);
         self.shared.engine.read_archived(block, 0, &mut self.buffer[ROOM..])
     }
 
-    /// The same without the block's witnesses, as peers from before BIP144 ask for it. One at a time: it takes several times
-    /// the block's memory.
+    /// Reads a block without witnesses, for peers without BIP144. One at a time, since it takes several times the
+    /// block's memory.
     fn load_stripped(&mut self, block: &ArchivedBlock) -> Result<(), EngineError> {
         let shared = self.shared;
         let _turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
@@ -372,13 +371,13 @@ impl Giver<'_> {
         Ok(())
     }
 
-    /// Whether the buffer holds the block of this name, as far as its header tells.
+    /// True if the header in the buffer has this hash.
     fn is_block(&self, hash: &BlockHash) -> bool {
         let header = self.buffer[ROOM..].first_chunk::<{ Header::SIZE }>();
         header.is_some_and(|header| Header::parse(header).hash() == *hash)
     }
 
-    /// In version 1 of the transport a block that is larger than a piece is read twice, for the checksum and to be sent, and is
+    /// In transport version 1, a block larger than a piece is read twice, for the checksum and for sending, and is
     /// never in memory as a whole.
     fn large_block(&mut self, block: &ArchivedBlock) -> Result<bool, Ended> {
         let engine = &self.shared.engine;
@@ -407,7 +406,7 @@ impl Giver<'_> {
         for (offset, length) in pieces(block.size()) {
             let mut piece = std::mem::take(&mut self.buffer);
             piece.resize(length, 0);
-            // The header is out: now there is no other way to say that something is wrong.
+            // The message header is already sent: only a disconnection can signal an error.
             if let Err(error) = engine.read_archived(block, offset, &mut piece) {
                 unreadable(block.hash(), &error);
                 return Err(Ended::Io(io::ErrorKind::InvalidData.into()));
@@ -423,7 +422,7 @@ impl Giver<'_> {
         self.send_framed(message.command(), &mut with_room(message))
     }
 
-    /// Sends the payload behind room for the transport's part.
+    /// Sends the payload behind room for the transport header.
     fn send_framed(&self, command: Command, buffer: &mut Vec<u8>) -> Result<(), Ended> {
         let (length, id) = (buffer.len().saturating_sub(ROOM), self.peer.id);
         tracing::debug!(target: "net", "sending {command} ({length} bytes) peer={id}");
@@ -435,7 +434,7 @@ impl Giver<'_> {
     }
 }
 
-/// Appends a block without its witnesses.
+/// Serializes a block without witnesses.
 pub(super) fn put_stripped(block: &Block, out: &mut Vec<u8>) {
     out.extend_from_slice(&block.bytes()[..Header::SIZE]);
     encode::compact_size(out, block.tx_count() as u64);
@@ -452,7 +451,7 @@ fn unreadable(hash: &BlockHash, error: &EngineError) {
     tracing::error!("Block {hash} cannot be read for a peer: {error}");
 }
 
-/// Offsets and lengths of the pieces of so many bytes.
+/// Offsets and lengths of the pieces of `size` bytes.
 fn pieces(size: u32) -> impl Iterator<Item = (u32, usize)> {
     (0..size).step_by(PIECE).map(move |offset| (offset, PIECE.min((size - offset) as usize)))
 }
@@ -462,28 +461,28 @@ pub(super) fn random() -> Result<u64, Ended> {
 }
 
 const BLOCK: Command = Command::new("block");
-/// Age against the best header from which a block is old (Core `net_processing.cpp`, `HISTORICAL_BLOCK_AGE`).
+/// Minimum age of an old block relative to the best header (Core `net_processing.cpp`, `HISTORICAL_BLOCK_AGE`).
 const OLD_S: u32 = 7 * 24 * 60 * 60;
-/// Blocks that are never removed (Core `validation.h`, `MIN_BLOCKS_TO_KEEP`).
+/// Minimum depth of pruning (Core `validation.h`, `MIN_BLOCKS_TO_KEEP`).
 const KEPT_BLOCKS: u32 = 288;
-/// Blocks below the tip that a limited node gives, and two for peers that are not at its tip yet (BIP159).
+/// Depth that a limited node serves, plus two for peers that are not at its tip yet (BIP159).
 const LIMITED_DEPTH_MAX: u32 = KEPT_BLOCKS + 2;
-/// Kinds that are answered with a block.
+/// Inventory kinds answered with a block.
 const BLOCKS: [InventoryKind; 4] = [
     InventoryKind::BLOCK,
     InventoryKind::WITNESS_BLOCK,
     InventoryKind::COMPACT_BLOCK,
     InventoryKind::FILTERED_BLOCK,
 ];
-/// From this version of the protocol on, peers understand `sendaddrv2` or pass over it (BIP155).
+/// Protocol version from which peers understand or ignore `sendaddrv2` (BIP155).
 const ADDRESSES_V2: i32 = 70016;
-/// A peer that is quiet for this long takes no memory.
+/// Idle time after which a peer's buffer is freed.
 const QUIET: Duration = Duration::from_mins(2);
-/// Hashes in an answer to `getblocks` (Core `net_processing.cpp`).
+/// Hashes per response to `getblocks` (Core `net_processing.cpp`).
 pub(super) const HASHES_MAX: usize = 500;
-/// New blocks told of one by one (Core `net_processing.cpp`, `MAX_BLOCKS_TO_ANNOUNCE`).
+/// New blocks announced one by one (Core `net_processing.cpp`, `MAX_BLOCKS_TO_ANNOUNCE`).
 const ANNOUNCED_MAX: usize = 8;
-/// Entries of a `notfound` at most.
+/// Maximum entries of a `notfound`.
 const MISSING_MAX: usize = 1000;
-/// Blocks of Bitcoin mostly are one piece; the largest of Bitcoin Cash are many.
+/// Most blocks of Bitcoin are one piece; the largest of Bitcoin Cash are many.
 const PIECE: usize = 2 << 20;

@@ -1,4 +1,4 @@
-//! The thread that reads from a peer: takes messages apart and puts what is asked into the outbox.
+//! Peer reader thread: parses messages, handles them, and queues requests in the outbox.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use super::transport::{Incoming, PACKET_EXPANSION, PIECE, TransportError};
 use super::txs::{Relay, is_tx};
 use crate::bip324::{self, Opener};
 
-/// Why a connection is over.
+/// Reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     #[error("the peer has gone")]
@@ -73,13 +73,13 @@ pub(super) enum Ended {
 }
 
 impl Ended {
-    /// Whether the peer did something wrong, and did not just leave.
+    /// True if the peer misbehaved.
     pub(super) fn is_fault(&self) -> bool {
         !matches!(self, Self::Gone | Self::Stopping | Self::Reached | Self::Io(_))
     }
 }
 
-/// Reads until the connection is over.
+/// Runs until the connection ends.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
     let mut incoming = match shared.agree_on_transport(peer) {
         Ok(incoming) => incoming,
@@ -104,15 +104,15 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
 struct Intake<'a> {
     peer: &'a Peer,
     shared: &'a Shared,
-    /// Whether the peer's version has come.
+    /// True after the peer's `version`.
     is_introduced: bool,
     payload: Vec<u8>,
-    /// What the latest message of version 1 is called, whether printable or not.
+    /// Raw name of the latest version 1 message.
     name: [u8; 12],
 }
 
 impl Intake<'_> {
-    /// A message of version 1, of which `begun` has been read.
+    /// Reads a version 1 message, of which `begun` has been read.
     fn message(&mut self, begun: &[u8]) -> Result<(), Ended> {
         let mut head = [0; FrameHeader::SIZE];
         head[..begun.len()].copy_from_slice(begun);
@@ -121,7 +121,7 @@ impl Intake<'_> {
         let length_max = shared.message_bytes_max.max(shared.block_bytes_max);
         self.name.copy_from_slice(&head[4..16]);
         let header = match FrameHeader::parse(&head, shared.magic, length_max) {
-            // As Core does: read to its end, and passed over.
+            // Skipped, as in Core.
             Err(FrameError::Command) => {
                 head[4..16].fill(0);
                 FrameHeader::parse(&head, shared.magic, length_max)
@@ -134,7 +134,7 @@ impl Intake<'_> {
             return self.skip(&header);
         }
         let mut payload = std::mem::take(&mut self.payload);
-        // The memory grows with what comes, not with what is announced.
+        // Memory grows with received data, not with the announced length.
         self.peer.append(&mut payload, header.length as usize)?;
         self.peer.traffic.received_message(command, FrameHeader::SIZE + payload.len());
         if self.has_right_checksum(&header, &sha256d(&payload)) {
@@ -144,7 +144,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// A packet of version 2.
+    /// Reads a version 2 packet.
     fn packet(&mut self, opener: &mut Opener) -> Result<(), Ended> {
         let (peer, contents_max) = (self.peer, self.shared.contents_max());
         let mut buffer = std::mem::take(&mut self.payload);
@@ -170,7 +170,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Whether a message is read; those that are may have only so many bytes.
+    /// True if a message is processed; checks its maximum length.
     fn is_wanted(&self, command: Command, length: u32) -> Result<bool, Ended> {
         let length_max = match command.as_str() {
             "block" | "cmpctblock" | "blocktxn" => Some(self.shared.block_bytes_max),
@@ -196,7 +196,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Keeps the memory of a message for the next one, unless it is much.
+    /// Reuses the buffer for the next message, unless large.
     fn keep(&mut self, mut payload: Vec<u8>) {
         payload.clear();
         payload.shrink_to(PIECE);
@@ -210,7 +210,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Reads what is of no use to us, in pieces.
+    /// Skips an ignored payload in pieces.
     fn skip(&mut self, header: &FrameHeader) -> Result<(), Ended> {
         self.unwanted(header.command)?;
         let mut hasher = PayloadHasher::default();
@@ -234,7 +234,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Who asks for what is not offered is disconnected, as Core does.
+    /// Disconnects for requests of services that are not offered, as in Core.
     fn check_offered(&self, command: Command) -> Result<(), Ended> {
         let permissions = self.peer.permissions;
         let is_offered = self.shared.offers_bloom(self.peer);
@@ -254,19 +254,19 @@ impl Intake<'_> {
         if is_wrong { Err(Ended::NotOffered { command }) } else { Ok(()) }
     }
 
-    /// Whether the peer may hear of the whole mempool (Core `net_processing.cpp`, MEMPOOL).
+    /// True if the peer may request the mempool (Core `net_processing.cpp`, MEMPOOL).
     fn shows_mempool(&self) -> bool {
         let is_for_all =
             self.shared.offers_bloom(self.peer) && !self.shared.peers.totals().is_reached();
         is_for_all || self.peer.permissions.has(Permissions::MEMPOOL)
     }
 
-    /// The name of the latest message, without what is not printable.
+    /// Printable characters of the latest message's name.
     fn shown_name(&self) -> String {
         printable(self.name.split(|byte| *byte == 0).next().unwrap_or_default())
     }
 
-    /// Whether a payload is what its sender hashed. If not, it is passed over, as Core does: the next message may be fine.
+    /// Verifies the payload checksum. On a mismatch the message is skipped, as in Core: the next one may be valid.
     fn has_right_checksum(&self, header: &FrameHeader, hash: &[u8; 32]) -> bool {
         let is_right = header.check_hash(hash).is_ok();
         if !is_right {
@@ -284,7 +284,7 @@ impl Intake<'_> {
         is_right
     }
 
-    /// Logs why no message can follow, in Core's words (`net.cpp`, `V1Transport::readHeader`).
+    /// Logs an unrecoverable header error in Core's wording (`net.cpp`, `V1Transport::readHeader`).
     fn header_fault(&self, fault: &FrameError) -> Ended {
         let words = match fault {
             FrameError::Magic { found, .. } => {
@@ -299,7 +299,7 @@ impl Intake<'_> {
         Ended::Frame { fault: *fault }
     }
 
-    /// A payload that is none: a list that is too long is a fault, anything else is passed over, as Core does.
+    /// Handles a malformed payload: an oversized list is misbehaviour, anything else is ignored, as in Core.
     fn malformed(&self, command: Command, bytes: usize, error: &ParseError) {
         if !self.may_be_handled(command) {
             return;
@@ -323,7 +323,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Whether the handshake has come far enough for a message.
+    /// True if the handshake state permits a message.
     fn may_be_handled(&self, command: Command) -> bool {
         let id = self.peer.id;
         if !self.is_introduced {
@@ -356,14 +356,14 @@ impl Intake<'_> {
         }
         let shared = self.shared;
         if !is_of_no_block(message) {
-            // What follows may depend on what became of its blocks.
+            // Later messages may depend on the validation of the peer's blocks.
             shared.wait_for_verdicts(self.peer);
         }
         self.answer(message)?;
         shared.reconsider_some(self.peer.id, matches!(message, Message::Tx(_)));
         shared.round(self.peer);
         if let Message::Ping(nonce) = message {
-            // Behind all that follows from what came before it.
+            // After all responses to earlier messages.
             self.put(Request::Pong(*nonce))?;
         }
         Ok(())
@@ -388,7 +388,7 @@ impl Intake<'_> {
             shared.shown(peer),
         );
         if peer.connection.is_inbound() {
-            // Others decide how often they connect to us.
+            // Remote peers control the frequency of connections.
             tracing::debug!(target: "net", "{text}");
         } else {
             tracing::info!("{text}");
@@ -505,7 +505,7 @@ impl Intake<'_> {
         }
     }
 
-    /// The peer names transactions with their witness (BIP339), which it must say before its `verack`.
+    /// The peer announces by wtxid (BIP339), which is valid only before its `verack`.
     fn name_wtxids(&self) -> Result<(), Ended> {
         let (peer, shared) = (self.peer, self.shared);
         if peer.is_ready() {
@@ -521,7 +521,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// The peer reads `addrv2` (BIP155), which it must say before its `verack`.
+    /// The peer understands `addrv2` (BIP155), which is valid only before its `verack`.
     fn read_addrv2(&self) -> Result<(), Ended> {
         let peer = self.peer;
         if peer.is_ready() {
@@ -595,12 +595,12 @@ impl Intake<'_> {
     }
 
     fn put(&self, request: Request) -> Result<(), Ended> {
-        // It is closed by the writer, which then has the reason, or because the node stops.
+        // The outbox was closed by the writer, which then has the reason, or because the node stops.
         if self.peer.outbox.put(request) { Ok(()) } else { Err(Ended::Stopping) }
     }
 }
 
-/// Whether no verdict on an earlier block changes what becomes of a message: the next one must not wait for scripts.
+/// True if the message is independent of earlier blocks, so that it need not wait for script verification.
 fn is_of_no_block(message: &Message<'_>) -> bool {
     matches!(
         message,
@@ -619,14 +619,14 @@ pub(super) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-/// What a peer calls itself goes to logs and RPC: Core lets the same characters through (`util/strencodings.cpp`,
+/// The user agent appears in logs and RPC: keeps the same characters as Core (`util/strencodings.cpp`,
 /// `SAFE_CHARS_DEFAULT`).
 pub(super) fn printable(user_agent: &[u8]) -> String {
     let is_safe = |byte: &u8| byte.is_ascii_alphanumeric() || b" .,;-_/:?@()".contains(byte);
     user_agent.iter().filter(|byte| is_safe(byte)).map(|byte| char::from(*byte)).collect()
 }
 
-/// Messages that are read, and how long they may be: a getdata of 50,000 entries is the longest.
+/// Processed messages with maximum lengths; the longest is a getdata of 50,000 entries.
 const WANTED: &[(&str, u32)] = &[
     ("version", 1 << 12),
     ("verack", 1 << 12),
@@ -641,13 +641,13 @@ const WANTED: &[(&str, u32)] = &[
     ("headers", 1 << 21),
     ("notfound", 1 << 21),
     ("mempool", 1 << 12),
-    // Larger ones than the protocol allows are misbehaviour, and read for that.
+    // Read above the protocol limit to detect misbehaviour.
     ("filterload", 1 << 17),
     ("filteradd", 1 << 17),
     ("filterclear", 1 << 12),
     ("getaddr", 1 << 12),
     ("sendaddrv2", 1 << 12),
-    // Core reads longer ones to the end before it leaves the peer.
+    // Core reads longer ones to the end before it disconnects.
     ("addr", 1 << 20),
     ("addrv2", 1 << 20),
     ("wtxidrelay", 1 << 12),
@@ -657,19 +657,19 @@ const WANTED: &[(&str, u32)] = &[
     ("getcfilters", 1 << 12),
     ("getcfheaders", 1 << 12),
     ("getcfcheckpt", 1 << 12),
-    // A transaction as large as a block is malformed elsewhere.
+    // The size of a transaction is checked elsewhere.
     ("tx", MESSAGE_BYTES_MAX),
 ];
-/// From this version of the protocol on, peers may name transactions with their witness (BIP339).
+/// Minimum protocol version for wtxid relay (BIP339).
 const WTXIDS: i32 = 70016;
-/// From this version of the protocol on, peers understand compact blocks (BIP152).
+/// Minimum protocol version for compact blocks (BIP152).
 const COMPACT_BLOCKS: i32 = 70014;
-/// All the money there can be, in satoshi.
+/// Maximum supply, satoshi.
 const MONEY_MAX: u64 = 2_100_000_000_000_000;
-/// Messages that a peer may send between its `version` and its `verack`.
+/// Messages allowed between `version` and `verack`.
 const DURING_HANDSHAKE: [&str; 6] =
     ["verack", "wtxidrelay", "sendaddrv2", "sendtxrcncl", "feature", "version"];
-/// Lists of a protocol's constant length.
+/// Messages that consist of a list.
 const LISTS: [&str; 3] = ["inv", "getdata", "headers"];
-/// Counted like any name that is not known.
+/// Counted as unknown.
 const NAMELESS: Command = Command::new("");

@@ -1,4 +1,4 @@
-//! Addresses that peers connect to, and how connections come in there (Core `net.cpp`, `InitBinds`, `AcceptConnection`).
+//! Listening sockets and inbound connections (Core `net.cpp`, `InitBinds`, `AcceptConnection`).
 
 use std::collections::HashSet;
 use std::io;
@@ -20,14 +20,14 @@ use crate::error::NodeError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) address: SocketAddr,
-    /// What those may do who connect to it.
+    /// Permissions of peers that connect to it.
     permissions: Permissions,
-    /// Whether Tor forwards to it.
+    /// True if Tor forwards to it.
     is_onion: bool,
 }
 
 impl P2pConfig {
-    /// All addresses to listen on, each once (Core `init.cpp`, `CheckBindingConflicts`).
+    /// All listening addresses, without duplicates (Core `init.cpp`, `CheckBindingConflicts`).
     pub(super) fn all_binds(&self) -> Result<Vec<Bind>, NodeError> {
         if !self.listens {
             return Ok(Vec::new());
@@ -46,7 +46,7 @@ impl P2pConfig {
         }
         binds.extend(self.onion_binds.iter().map(|bind| plain(bind, true)));
         let mut seen = HashSet::new();
-        // Of port 0 the system makes a new one each time.
+        // For port 0 the system assigns a different port each time.
         let is_again = |bind: &&Bind| bind.address.port() != 0 && !seen.insert(bind.address);
         match binds.iter().find(is_again) {
             Some(bind) => Err(NodeError::P2pBindTwice { address: bind.address }),
@@ -61,7 +61,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens on all addresses of a configuration.
+    /// Listens on all configured addresses.
     pub(super) fn open_all(config: &P2pConfig, runtime: &Runtime) -> Result<Vec<Self>, NodeError> {
         let mut listeners = Vec::new();
         for bind in config.all_binds()? {
@@ -74,12 +74,12 @@ impl Listener {
         Ok(listeners)
     }
 
-    /// Whether others may hear of its address.
+    /// True if the address may be announced.
     pub(super) fn is_shown(&self) -> bool {
         !self.bind.is_onion && !self.bind.permissions.has(Permissions::NO_BAN)
     }
 
-    /// Takes connections in until the node stops.
+    /// Accepts connections until the node stops.
     pub(super) async fn accept(self, shared: Arc<Shared>, mut stopping: watch::Receiver<bool>) {
         loop {
             let accepted = tokio::select! {
@@ -93,7 +93,7 @@ impl Listener {
                 Err(error) => Err(error),
             };
             if let Err(error) = entered {
-                // Out of descriptors or threads, most likely: retrying at once would only spin.
+                // Probably out of file descriptors or threads: an immediate retry would spin.
                 tracing::warn!("Cannot accept a peer: {error}");
                 tokio::time::sleep(RETRY).await;
             }
@@ -116,8 +116,8 @@ impl Listener {
 }
 
 impl Shared {
-    /// Whether a connection is taken in (Core `net.cpp`, `CreateNodeFromAcceptedSocket`). Where all places are taken another peer
-    /// leaves, if one can be found.
+    /// Decides on an inbound connection (Core `net.cpp`, `CreateNodeFromAcceptedSocket`). Evicts a peer if all
+    /// slots are taken.
     pub(super) fn admit(&self, arrival: &Arrival, permissions: Permissions) -> Option<Admission> {
         let Arrival { address, connection, is_onion, .. } = arrival;
         let inbound_max = self.config.inbound_max();
@@ -140,7 +140,7 @@ impl Shared {
         if !may_misbehave && is_discouraged && count + 1 >= inbound_max {
             return dropped(" (discouraged)");
         }
-        // Not in Core: the groups of eviction are larger than a host. All who come through Tor have one address.
+        // Not in Core: eviction groups are larger than a host. All Tor peers share one address.
         if !may_misbehave && !is_onion && of_host >= self.config.peers_per_address_max() {
             return dropped(": too many connections from this host");
         }

@@ -1,4 +1,4 @@
-//! Our own addresses: how they are known, and which one a peer hears of (Core `net.cpp`, `AddLocal`, `GetLocalAddrForPeer`).
+//! Own addresses and their announcement (Core `net.cpp`, `AddLocal`, `GetLocalAddrForPeer`).
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use super::addresses::v1;
 use super::peers::Peer;
 use super::txs::{exponential_us, random};
 
-/// How an address is known, and how much it is believed (Core `net.h`): one that is listened on, one that was named. A
-/// point more for each peer that connected to it.
+/// Confidence by source (Core `net.h`): listening address or configured one, plus one per peer that connected to
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Score(i32);
 
@@ -21,9 +21,9 @@ impl Score {
 }
 
 pub(super) struct LocalAddresses {
-    /// Whether others than those that were named are taken (Core's `-discover`).
+    /// Accept addresses other than configured ones (Core's `-discover`).
     discovers: bool,
-    /// The port that others can connect to (Core `net.cpp`, `GetListenPort`).
+    /// Announced port (Core `net.cpp`, `GetListenPort`).
     port: u16,
     scores: Mutex<BTreeMap<Endpoint, Score>>,
 }
@@ -33,7 +33,7 @@ impl LocalAddresses {
         Self { discovers, port, scores: Mutex::default() }
     }
 
-    /// Notes an address of ours.
+    /// Adds an own address.
     pub(super) fn add(&self, endpoint: Endpoint, score: Score) {
         if !endpoint.host.is_routable() || (!self.discovers && score < Score::NAMED) {
             return;
@@ -46,25 +46,25 @@ impl LocalAddresses {
         }
     }
 
-    /// A peer says that it connected to this address.
+    /// Raises the score of an address that a peer connected to.
     pub(super) fn seen(&self, endpoint: &Endpoint) {
         if let Some(score) = self.lock().get_mut(endpoint) {
             score.0 = score.0.saturating_add(1);
         }
     }
 
-    /// Whether an address is ours.
+    /// True if an address is our own.
     pub(super) fn has(&self, endpoint: &Endpoint) -> bool {
         self.lock().contains_key(endpoint)
     }
 
-    /// All of them with their scores.
+    /// All addresses with their scores.
     pub(crate) fn list(&self) -> Vec<(Endpoint, i32)> {
         self.lock().iter().map(|(endpoint, score)| (*endpoint, score.0)).collect()
     }
 
-    /// The address that is best reached from a peer on `network` at `from`; one of Tor or I2P is not shown elsewhere, nor others
-    /// there.
+    /// Own address that is best reachable from a peer on `network` at `from`. Tor and I2P addresses are announced
+    /// only on their network, and only they.
     fn best_for(&self, network: NetworkKind, from: &Host) -> Option<(Endpoint, Score)> {
         let is_private = |network| matches!(network, NetworkKind::Onion | NetworkKind::I2p);
         let scores = self.lock();
@@ -87,7 +87,7 @@ impl LocalAddresses {
     }
 }
 
-/// How well `own` is reached from `theirs`, more being better (Core `netaddress.cpp`, `GetReachabilityFrom`).
+/// Reachability of `own` from `theirs`, higher is better (Core `netaddress.cpp`, `GetReachabilityFrom`).
 fn reachability(own: &Host, theirs: &Host) -> u8 {
     use NetworkKind::{Cjdns, I2p, Ipv4, Ipv6, Onion};
     if !own.is_routable() {
@@ -106,7 +106,7 @@ fn reachability(own: &Host, theirs: &Host) -> u8 {
     }
     match (theirs.network(), ours) {
         (Ipv6, _) if is_teredo(own) => TEREDO,
-        // Through a tunnel, where an IPv4 address is inside.
+        // Tunnelled IPv4.
         (Ipv6, Ipv6) if own.linked_v4().is_some() => WEAK,
         (Ipv6, Ipv6) => STRONG,
         (Ipv4 | Ipv6 | Onion, Ipv4) => V4,
@@ -116,7 +116,7 @@ fn reachability(own: &Host, theirs: &Host) -> u8 {
 }
 
 impl Shared {
-    /// Tells a peer our own address, at first and then once a day on average.
+    /// Announces our own address to a peer, immediately and then once a day on average.
     pub(super) fn announce_itself(&self, peer: &Peer) {
         let now_us = self.engine.clock().now_us();
         let is_due = peer.with_addresses(|relay| relay.is_enabled && relay.next_own_us < now_us);
@@ -130,7 +130,7 @@ impl Shared {
         let first = peer.with_addresses(|relay| {
             let is_first = relay.next_own_us == 0;
             if !is_first {
-                // Otherwise it would be left out as known.
+                // Otherwise it would be skipped as known.
                 relay.forget_known();
             }
             relay.next_own_us = next_us;
@@ -141,7 +141,7 @@ impl Shared {
             relay.push(&address);
             None
         });
-        // By itself: the peer takes one address from the beginning on, and more later.
+        // In a message of its own: the peer's rate limit admits one address initially.
         match first {
             Some((address, true)) => peer.send(&Message::AddrV2([address].as_slice().into())),
             Some((address, false)) => peer.send(&Message::Addr([v1(&address)].as_slice().into())),
@@ -153,7 +153,7 @@ impl Shared {
         let best = self.local.best_for(peer.network(), &peer.address.host);
         let unknown = Endpoint { host: Host::NONE, port: self.local.port };
         let (mut own, score) = best.unwrap_or((unknown, Score(0)));
-        // What it sees of us may be better than what we know.
+        // The address seen by the peer may be better than ours.
         if let Some(seen) = peer.facts().seen_as
             && self.local.discovers
             && peer.address.host.is_routable()
@@ -162,7 +162,7 @@ impl Shared {
         {
             let odds = if score > Score::NAMED { 8 } else { 2 };
             if !own.host.is_routable() || random(odds) == 0 {
-                // Where we connected, it cannot know the port.
+                // On outbound connections the peer cannot see our listening port.
                 let port = if peer.connection.is_inbound() { seen.port } else { own.port };
                 own = Endpoint { host: seen.host, port };
             }
@@ -175,7 +175,7 @@ impl Shared {
     }
 }
 
-/// How well an address is reached, from bad to good (Core `netaddress.cpp`, `Reachability`).
+/// Reachability, from bad to good (Core `netaddress.cpp`, `Reachability`).
 const DEFAULT: u8 = 1;
 const TEREDO: u8 = 2;
 const WEAK: u8 = 3;

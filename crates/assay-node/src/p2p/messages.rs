@@ -1,10 +1,10 @@
-//! Messages of all connections together, by kind.
+//! Message statistics of all connections, by type.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use assay_wire::p2p::Command;
 
-/// Messages and their bytes by kind, for each direction.
+/// Message and byte counts by type, for each direction.
 #[derive(Debug)]
 pub(crate) struct Messages([Vec<Counters>; 2]);
 
@@ -14,7 +14,7 @@ struct Counters {
     bytes: AtomicU64,
 }
 
-/// Messages of one kind that went in one direction.
+/// Counts of one message type in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MessageCount {
     pub(crate) name: &'static str,
@@ -38,7 +38,7 @@ impl Messages {
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Those kinds that went in one direction.
+    /// Types with traffic in one direction.
     pub(crate) fn list(&self, was_received: bool) -> Vec<MessageCount> {
         let names = COUNTED.iter().chain(&[OTHER]);
         let counts = names.zip(&self.0[usize::from(was_received)]).map(|(name, counters)| {
@@ -50,7 +50,7 @@ impl Messages {
     }
 }
 
-/// Of kinds that nobody knows: a peer may make up as many as it likes.
+/// Unknown types, counted together: a peer may send arbitrarily many.
 pub(super) const OTHER: &str = "*other*";
 
 /// Core `protocol.h`, `ALL_NET_MESSAGE_TYPES`.

@@ -1,8 +1,8 @@
-//! Peers: the chain is taken from them and given to them.
+//! P2P network: downloads, serves and relays blocks and transactions.
 //!
-//! Every peer has two threads, one that reads and judges what it sends ([`intake`]) and one that writes to it ([`giver`]), with a
-//! bounded queue between them ([`outbox`]). Blocks go from the archive to the socket a piece at a time. Who is asked for what is
-//! decided for all peers together ([`sync`]).
+//! Each peer has two threads, a reader that handles messages ([`intake`]) and a writer ([`giver`]), with a bounded
+//! queue between them ([`outbox`]). Blocks go from the archive to the socket in pieces. [`sync`] schedules
+//! downloads over all peers.
 
 mod addresses;
 mod addrman;
@@ -105,7 +105,7 @@ const NODE_COMPACT_FILTERS: u64 = 1 << 6;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
 
-/// What all connections need.
+/// State shared by all connections.
 struct Shared {
     config: P2pConfig,
     engine: Arc<Engine>,
@@ -115,11 +115,11 @@ struct Shared {
     encoding: Encoding,
     genesis: BlockHash,
     services: u64,
-    /// Block filters, where they are given.
+    /// Block filters, if served.
     filters: Option<Arc<FilterIndex>>,
     message_bytes_max: u32,
     block_bytes_max: u32,
-    /// What peers may do by their address.
+    /// Permissions by address.
     whitelist: Vec<Rule>,
     sync: Sync,
     extra: Extra,
@@ -130,23 +130,23 @@ struct Shared {
     local: LocalAddresses,
     bans: Bans,
     addresses: Addresses,
-    /// Held while witnesses are taken off a block.
+    /// Held while witnesses are removed from a block.
     stripping: Mutex<()>,
 }
 
-/// The peers of a running node.
+/// P2P threads of a running node.
 pub(crate) struct P2pService {
     network: Network,
-    /// The first address that is listened on.
+    /// First listening address.
     address: Option<SocketAddr>,
     threads: Vec<thread::JoinHandle<()>>,
 }
 
-/// Peers as RPC sees them.
+/// RPC interface to the network.
 #[derive(Clone)]
 pub(crate) struct Network(Arc<Shared>);
 
-/// Peers are strangers: other machines are let in on request only.
+/// Rejects remote access without an explicit setting: P2P peers are untrusted.
 pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
     let binds = config.all_binds()?;
     match binds.iter().find(|bind| !bind.address.ip().is_loopback()) {
@@ -156,14 +156,14 @@ pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
 }
 
 impl Shared {
-    /// What is offered to peers. Old blocks are not, as long as those below a snapshot are missing (Core `rpc/blockchain.cpp`,
-    /// `loadtxoutset`).
+    /// Offered services. Full history is excluded while blocks below a snapshot are missing (Core
+    /// `rpc/blockchain.cpp`, `loadtxoutset`).
     fn services(&self) -> u64 {
         let is_missing_old = self.engine.historical_chain().is_some();
         self.services & !(if is_missing_old { NODE_NETWORK } else { 0 })
     }
 
-    /// What a peer of this connection must offer.
+    /// Services required of a peer on this connection.
     fn expected_services(&self, peer: &Peer, offered: u64) -> u64 {
         if matches!(peer.connection, Connection::Inbound | Connection::Manual | Connection::Feeler)
         {
@@ -172,10 +172,10 @@ impl Shared {
         self.desirable_services(offered)
     }
 
-    /// What a peer that we choose must offer, when it offers `offered`.
+    /// Services required of outbound peers, for a peer with `offered`.
     fn desirable_services(&self, offered: u64) -> u64 {
         let own = self.services() & NODE_WITNESS;
-        // Near the tip the latest blocks are enough (Core `net_processing.cpp`, `GetDesirableServiceFlags`).
+        // Near the tip the latest blocks suffice (Core `net_processing.cpp`, `GetDesirableServiceFlags`).
         let behind_s =
             self.engine.clock().now_s().saturating_sub(u64::from(self.engine.tip().time));
         let blocks = behind_s / u64::from(self.engine.params().pow.target_spacing_s.max(1));
@@ -183,7 +183,7 @@ impl Shared {
         own | if is_enough { NODE_NETWORK_LIMITED } else { NODE_NETWORK }
     }
 
-    /// A peer as the log names it: by its number, and by its address only where `-logips` allows that (Core `net.cpp`,
+    /// Peer description for the log: its id, and its address only with `-logips` (Core `net.cpp`,
     /// `CNode::LogPeer`).
     fn shown(&self, peer: &Peer) -> String {
         let Peer { id, address, .. } = peer;
@@ -194,7 +194,7 @@ impl Shared {
         }
     }
 
-    /// Logs why a connection is over. Others decide how often they connect to us, so their ends are details.
+    /// Logs the reason of a disconnection, for inbound peers at debug level because they control its frequency.
     fn log_end(&self, peer: &Peer, reason: &intake::Ended) {
         let shown = self.shown(peer);
         if peer.connection.is_inbound() {
@@ -206,7 +206,7 @@ impl Shared {
         }
     }
 
-    /// Whether a nonce is one that this node sent.
+    /// True if this node sent the nonce.
     fn is_itself(&self, nonce: u64) -> bool {
         let sent = |peer: &Arc<Peer>| {
             !peer.connection.is_inbound() && peer.nonce.load(Ordering::Relaxed) == nonce
@@ -215,7 +215,7 @@ impl Shared {
     }
 }
 
-/// The addresses of ours that are named, and those that are listened on.
+/// Own addresses: configured ones and listening ones.
 fn own_addresses(
     config: &P2pConfig,
     default_port: u16,
@@ -245,8 +245,8 @@ fn own_addresses(
 }
 
 impl P2pService {
-    /// Listens, and serves until `stopping` becomes true: blocks and transactions of the engine, and block filters where these
-    /// are to be given.
+    /// Starts to listen; serves blocks, transactions and, if configured, block filters until `stopping` becomes
+    /// true.
     pub(crate) fn start(
         config: &P2pConfig,
         (engine, filters): (&Arc<Engine>, Option<Arc<FilterIndex>>),
@@ -264,7 +264,7 @@ impl P2pService {
         let whitelist =
             rules.collect::<Result<_, _>>().map_err(|fault| NodeError::Whitelist { fault })?;
         let is_large = params.block_bytes_max() > u64::from(MESSAGE_BYTES_MAX);
-        // A packet may be too short for a large block.
+        // A v2 packet may be too small for a large block.
         let encryption = if config.encrypted && !is_large { NODE_P2P_V2 } else { 0 };
         let has_all = if engine.config().prune.is_some() { 0 } else { NODE_NETWORK };
         let bloom = if config.bloom_filters { NODE_BLOOM } else { 0 };
@@ -339,7 +339,7 @@ impl P2pService {
         &self.network
     }
 
-    /// Ends all connections and waits until nobody reads blocks any more.
+    /// Closes all connections and waits until no thread reads blocks.
     pub(crate) fn stop_serving(&self) {
         let peers = &self.network.0.peers;
         if self.network.0.config.opens {
@@ -352,7 +352,7 @@ impl P2pService {
         self.network.0.addresses.known.save();
     }
 
-    /// Waits for the last threads, which end when the engine closes.
+    /// Waits for the remaining threads, which end when the engine closes.
     pub(crate) fn join(self) {
         for thread in self.threads {
             if thread.join().is_err() {
@@ -373,7 +373,7 @@ impl Network {
         self.0.services()
     }
 
-    /// Whether connections are encrypted with peers that can.
+    /// True if the encrypted transport is enabled.
     pub(crate) fn has_encryption(&self) -> bool {
         self.0.has_encryption()
     }
@@ -382,7 +382,7 @@ impl Network {
         &self.0.peers
     }
 
-    /// Switches the network on or off (Core `net.cpp`, `SetNetworkActive`).
+    /// Enables or disables networking (Core `net.cpp`, `SetNetworkActive`).
     pub(crate) fn set_active(&self, is_active: bool) {
         tracing::info!("SetNetworkActive: {is_active}");
         self.0.peers.set_active(is_active);
@@ -392,17 +392,17 @@ impl Network {
         &self.0.bans
     }
 
-    /// Asks a peer for a block, whatever others were asked for it.
+    /// Requests a block from a peer, independent of other requests.
     pub(crate) fn fetch_block(&self, id: u64, block: &HeaderPlace) -> Result<(), FetchError> {
         self.0.fetch_block(id, block)
     }
 
-    /// Our own addresses, and how much each is believed.
+    /// Own addresses with their scores.
     pub(crate) fn own_addresses(&self) -> Vec<(Endpoint, i32)> {
         self.0.local.list()
     }
 
-    /// Sends a message of any kind to a peer; `false` where there is no such peer.
+    /// Sends an arbitrary message; `false` for an unknown peer.
     pub(crate) fn send_message(&self, id: u64, command: Command, payload: &[u8]) -> bool {
         let peer = self.0.peers.find(id);
         if let Some(peer) = &peer {
@@ -411,13 +411,13 @@ impl Network {
         peer.is_some()
     }
 
-    /// What a peer is asked for.
+    /// Sync state of a peer.
     pub(crate) fn sync_facts(&self, id: u64) -> SyncFacts {
         self.0.sync_facts(id)
     }
 }
 
-/// Looks ten times a second at what to ask of whom.
+/// Schedules requests ten times a second.
 fn go_rounds(shared: &Shared) {
     let mut saved = Instant::now();
     while !shared.engine.is_shutting_down() {
@@ -436,7 +436,7 @@ fn go_rounds(shared: &Shared) {
     }
 }
 
-/// Tells every peer of every new tip.
+/// Notifies every peer of every new tip.
 fn tell_news(shared: &Shared) {
     let mut seen = shared.engine.tip().hash;
     while !shared.engine.is_shutting_down() {
@@ -450,12 +450,12 @@ fn tell_news(shared: &Shared) {
     }
 }
 
-/// Takes a connection in and gives it its threads; `given` are permissions by the address that the peer connected to.
+/// Registers a connection and starts its threads; `given` are the permissions of the listening address.
 fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Result<()> {
     let Arrival { stream, address, connection, is_onion, .. } = &arrival;
     let (address, connection) = (*address, *connection);
     stream.set_nonblocking(false)?;
-    // Answers are awaited, and blocks are written in large pieces.
+    // Low latency: responses are awaited, and blocks are written in large pieces.
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(shared.config.timeouts.stall))?;
     let known = valid_ip(&address.host).filter(|_| !is_onion);
@@ -463,7 +463,7 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
         relay: shared.config.whitelist_relay,
         force_relay: shared.config.whitelist_force_relay,
     };
-    // Those that this node chooses by itself have no privileges.
+    // Automatic connections have no permissions.
     let has_rules = matches!(connection, Connection::Inbound | Connection::Manual);
     let rules = if has_rules { shared.whitelist.as_slice() } else { &[] };
     let permissions =
@@ -484,7 +484,7 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
     spawned.map(drop).inspect_err(|_| shared.peers.leave(&peer))
 }
 
-/// The life of a connection.
+/// Runs one connection.
 fn serve(peer: &Arc<Peer>, shared: &Shared) {
     let _leaving = Leaving { peer, shared };
     if peer.connection.is_inbound() && !peer.permissions.has(Permissions::NO_BAN) {
@@ -492,7 +492,8 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
     }
     let ended = OnceLock::new();
     let end = |reason: intake::Ended| {
-        // The first one is the cause, and is logged while the peer is still listed; closing makes the other thread end as well.
+        // The first reason is the cause, and is logged while the peer is still listed; closing also ends the other
+        // thread.
         if ended.set(()).is_ok() {
             shared.log_end(peer, &reason);
         }
@@ -509,12 +510,12 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
     });
 }
 
-/// Lowers the priority of the calling thread and of those that it starts: anybody may connect, and what such peers make this node
-/// compute must not keep validation and the peers that it chose waiting.
+/// Lowers the priority of the calling thread and its children: work caused by inbound peers must not delay
+/// validation and outbound peers.
 fn come_second() {
     #[cfg(target_os = "linux")]
     {
-        // On Linux this is the thread's own; elsewhere it would be the whole process's.
+        // On Linux this affects only the thread; elsewhere it would affect the whole process.
         let thread = rustix::thread::gettid();
         if let Err(error) = rustix::process::setpriority_process(Some(thread), INBOUND_NICE) {
             tracing::debug!("The priority of a thread stays as it is: {error}");
@@ -522,7 +523,7 @@ fn come_second() {
     }
 }
 
-/// Strikes a peer off whatever happens to its threads.
+/// Removes a peer when its threads end for any reason.
 struct Leaving<'a> {
     peer: &'a Peer,
     shared: &'a Shared,
@@ -538,12 +539,12 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// A third of the share of a core that other threads have when all cores are busy (`sched(7)`).
+/// A third of the CPU share of other threads under full load (`sched(7)`).
 #[cfg(target_os = "linux")]
 const INBOUND_NICE: i32 = 5;
-/// A peer's thread may be in the middle of reading a piece of a block.
+/// Time for peer threads to finish the read of a block piece.
 const GOODBYE: Duration = Duration::from_secs(10);
-/// Blocks and transactions are judged on it.
+/// Stack size: blocks and transactions are validated on these threads.
 const STACK_BYTES: usize = 2 << 20;
 /// Core `net_processing.cpp`, `NODE_NETWORK_LIMITED_ALLOW_CONN_BLOCKS`.
 const LIMITED_BLOCKS: u64 = 144;

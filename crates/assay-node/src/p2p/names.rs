@@ -1,4 +1,4 @@
-//! Names of hosts, and the addresses they stand for (Core `netbase.cpp`).
+//! Host names and their addresses (Core `netbase.cpp`).
 
 use std::fmt::Debug;
 use std::io;
@@ -6,16 +6,16 @@ use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 
 use assay_wire::p2p::{Endpoint, Host};
 
-/// Finds the addresses of a name. Tests have an implementation of their own: they ask nobody.
+/// DNS resolver; tests replace it.
 pub trait Resolve: Debug + Send + Sync {
-    /// All addresses of `host`, which is no address itself.
+    /// All addresses of `host`, which is not an address itself.
     ///
     /// # Errors
-    /// When nobody who was asked knows the name.
+    /// Resolution failed.
     fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// Asks as the system is set up to.
+/// System resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 
@@ -27,22 +27,22 @@ impl Resolve for SystemResolver {
     }
 }
 
-/// Whether both hosts are known and the same: two that only a proxy knows need not be.
+/// True for equal known hosts. Hosts known only to a proxy are never equal.
 pub(super) fn same_host(one: &Host, other: &Host) -> bool {
     one.is_valid() && one == other
 }
 
-/// The same with ports.
+/// As [`same_host`], with ports.
 pub(super) fn same_endpoint(one: &Endpoint, other: &Endpoint) -> bool {
     same_host(&one.host, &other.host) && one.port == other.port
 }
 
-/// The IP address of a host, for ranges; one that is not known is in none (Core `netaddress.cpp`, `CSubNet::Match`).
+/// IP address of a host, for range checks; `None` if unknown (Core `netaddress.cpp`, `CSubNet::Match`).
 pub(crate) fn valid_ip(host: &Host) -> Option<IpAddr> {
     host.ip().filter(|_| host.is_valid())
 }
 
-/// A name taken apart: the host without brackets, and the port or `default_port` (Core `util/strencodings.cpp`,
+/// Splits a name into host without brackets and port or `default_port` (Core `util/strencodings.cpp`,
 /// `SplitHostPort`).
 pub(super) fn split(name: &str, default_port: u16) -> (&str, u16) {
     let port = name.rsplit_once(':').and_then(|(host, port)| {
@@ -55,21 +55,21 @@ pub(super) fn split(name: &str, default_port: u16) -> (&str, u16) {
     (bare.unwrap_or(host), port)
 }
 
-/// The address that a text is: numbers, also as short as `127.1`, or a key on Tor or I2P. Nobody is asked.
+/// Parses a numeric address, including short forms such as `127.1`, or a Tor or I2P address, without DNS.
 pub(super) fn numeric(name: &str, default_port: u16) -> Option<Endpoint> {
     let (host, port) = split(name, default_port);
     let host = Host::parse(host).or_else(|| short_v4(host).map(|ip| Host::V4(ip.octets())))?;
     Some(Endpoint { host, port })
 }
 
-/// The port of a name that has none: on I2P there are none (Core `net.cpp`, `GetDefaultPort`).
+/// Default port of a name: none on I2P (Core `net.cpp`, `GetDefaultPort`).
 pub(super) fn default_port(name: &str, of_chain: u16) -> u16 {
     let is_i2p = name.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("i2p"));
     if is_i2p { 0 } else { of_chain }
 }
 
-/// An IPv4 address as `inet_aton` reads it: of fewer than four numbers the last one fills the bytes that are left, and numbers
-/// may be octal or hexadecimal.
+/// IPv4 address in the notation of `inet_aton`: with fewer than four numbers the last one fills the remaining
+/// bytes, and numbers may be octal or hexadecimal.
 fn short_v4(text: &str) -> Option<Ipv4Addr> {
     let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),

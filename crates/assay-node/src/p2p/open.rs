@@ -1,4 +1,4 @@
-//! Connections that this node makes of its own accord, to known addresses (Core `net.cpp`, `ThreadOpenConnections`).
+//! Automatic outbound connections to known addresses (Core `net.cpp`, `ThreadOpenConnections`).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -36,31 +36,31 @@ pub(super) fn open_connections(shared: &Arc<Shared>) -> io::Result<thread::JoinH
     })
 }
 
-/// What is opened next.
+/// Schedule of connection attempts.
 struct Plan {
-    /// Peers for blocks alone that were connected when the node last stopped: who cut this node off then has to do it again.
+    /// Block-relay-only peers at the last shutdown: an eclipse attack does not survive a restart for free.
     anchors: Vec<PeerAddress>,
-    /// When the next address is tried out, microseconds by the node's clock.
+    /// Next feeler connection, microseconds by the node's clock.
     next_feeler_us: u64,
-    /// When tips are compared with one more peer, if that is wanted.
+    /// Next extra block-relay-only connection, if enabled.
     next_block_relay_us: u64,
-    /// When a network without a connection is looked for.
+    /// Next search for a network without a connection.
     next_network_us: u64,
     beginnings: Option<Beginnings>,
 }
 
-/// Connections of our own accord, and where they go.
+/// Current automatic connections.
 #[derive(Debug, Default)]
 struct Made {
     full_relay: usize,
     block_relay: usize,
-    /// Networks of automatic and named peers on IPv4 and IPv6: there is one of each.
+    /// Address groups of automatic and manual peers on IPv4 and IPv6: one peer per group.
     groups: BTreeSet<Vec<u8>>,
-    /// Networks of peers for everything, named ones included.
+    /// Networks of full-relay and manual peers.
     networks: BTreeSet<NetworkKind>,
 }
 
-/// How many there may be.
+/// Limits of automatic connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) full_relay: usize,
@@ -106,7 +106,7 @@ impl Plan {
         let now_us = shared.engine.clock().now_us();
         let (connection, only) = match self.next_kind(&made, limits, &shared.extra, now_us) {
             Some(connection) => (connection, None),
-            // One connection at least on every network.
+            // At least one connection per network.
             None => match self.next_network(shared, &made, limits, now_us) {
                 Some(network) => (Connection::FullRelay, Some(network)),
                 None => return,
@@ -114,7 +114,7 @@ impl Plan {
         };
         shared.addresses.known.resolve_collisions();
         if let Some(address) = shared.next_address(connection, only, &made) {
-            // Without some connections the fault may be ours.
+            // Without some connections the fault may be local.
             let counts = made.groups.len() >= COUNTING_MIN;
             shared.open(&address, connection, counts);
         }
@@ -137,8 +137,8 @@ impl Plan {
         None
     }
 
-    /// Of what kind the next connection is: relay first, then blocks alone, one more of each where that is wanted, and now and
-    /// then one to see who is there.
+    /// Type of the next connection: full relay first, then block-relay-only, an extra one of each on demand, and
+    /// periodic feelers.
     fn next_kind(
         &mut self,
         made: &Made,
@@ -166,7 +166,7 @@ impl Plan {
         is_due.then_some(Connection::Feeler)
     }
 
-    /// A network on which there is no connection though addresses are known; now and then, and only where all places are taken.
+    /// Network without a connection but with known addresses; checked periodically, only when all slots are taken.
     fn next_network(
         &mut self,
         shared: &Shared,
@@ -209,7 +209,7 @@ impl Shared {
         made
     }
 
-    /// An address for a connection of a kind, where one is found among a hundred.
+    /// Address for a connection type, if found in a hundred tries.
     fn next_address(
         &self,
         connection: Connection,
@@ -225,7 +225,7 @@ impl Shared {
             let collision = collision.filter(|(address, _)| {
                 let is_connected = self.is_connected_to(&address.endpoint);
                 if is_connected {
-                    // It is there, which is what the test would show.
+                    // The existing connection answers the test.
                     known.good(&address.endpoint);
                 }
                 !is_connected
@@ -239,7 +239,7 @@ impl Shared {
                 } else {
                     self.offers_enough(address.services)
                 };
-                // Below are services of other kinds, which nodes could be made to disturb.
+                // Lower ports belong to other services, which attackers could make nodes disturb.
                 let is_likely = address.endpoint.port >= PORT_MIN || tries >= PORT_TRIES_FROM;
                 if !was_tried_lately && offers && is_likely && self.addresses.can_reach(&host) {
                     return Some(address);
@@ -261,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// Reads the file of anchors and removes it: should the node be stopped by one of them, it is not asked again.
+    /// Reads and removes the anchors file: if an anchor crashes the node, it is not tried again.
     fn take_anchors(&self) -> Vec<PeerAddress> {
         let path = self.anchors_path();
         let read = std::fs::read(&path).ok();
@@ -277,7 +277,7 @@ impl Shared {
         anchors
     }
 
-    /// Writes down who is connected for blocks alone.
+    /// Saves the block-relay-only peers as anchors.
     pub(super) fn save_anchors(&self) {
         let peers = self.peers.list();
         let chosen = peers.iter().filter(|peer| peer.connection == Connection::BlockRelayOnly);
@@ -306,22 +306,22 @@ impl Shared {
         services & wanted == wanted
     }
 
-    /// Whether a host may be connected to of this node's own accord. On regtest nothing outside this machine is, unless a proxy
-    /// stands between: its addresses are made for tests.
+    /// True if automatic connections to a host are permitted. On regtest only local hosts are, or all through a
+    /// proxy, since test addresses are synthetic.
     pub(super) fn may_open(&self, host: &Host) -> bool {
         is_in_reach(self.engine.params().name, host) || self.proxy_for(host).is_some()
     }
 }
 
-/// Whether a host is one that a node of this chain may connect to by itself: on regtest, one on this machine.
+/// True if a node of this chain may connect to the host: on regtest, only local hosts.
 fn is_in_reach(chain: &str, host: &Host) -> bool {
     !chain.ends_with("regtest") || host.is_local()
 }
 
-/// The addresses in a file of anchors.
+/// Parses an anchors file.
 pub(super) fn parse_anchors(bytes: &[u8], magic: [u8; 4]) -> Option<Vec<PeerAddress>> {
     let mut reader = FileReader::open(bytes, magic).ok()?;
-    // Core writes two; more than 252 were not written by either.
+    // Core writes two; neither program writes more than 252.
     let count = reader.byte().ok().filter(|count| *count < 253)?;
     let anchors = (0..count).map(|_| reader.address(true).ok());
     let anchors = anchors.collect::<Option<Vec<_>>>()?;
@@ -329,7 +329,7 @@ pub(super) fn parse_anchors(bytes: &[u8], magic: [u8; 4]) -> Option<Vec<PeerAddr
     Some(anchors)
 }
 
-/// The file of these anchors.
+/// Serializes anchors.
 pub(super) fn anchors_file(anchors: &[PeerAddress], magic: [u8; 4]) -> Vec<u8> {
     let mut bytes = magic.to_vec();
     compact_size(&mut bytes, anchors.len() as u64);

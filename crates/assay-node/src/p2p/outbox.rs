@@ -1,8 +1,8 @@
-//! What a peer has asked for and not been given yet, and what this node has to say of its own accord.
+//! Queue of pending responses and announcements for one peer.
 //!
-//! The thread that reads from the peer puts requests in, the one that writes takes them out, in this order. When the outbox is full
-//! the reader waits, so that a peer which asks faster than it reads is held up by its own connection, and what waits in memory is
-//! bounded. Messages of our own go before all requests: a pong says that whatever follows from earlier messages has been sent.
+//! The reader thread enqueues requests, the writer thread dequeues them in order. The reader blocks while the
+//! outbox is full: a peer that requests faster than it reads is throttled by its own connection, and memory is
+//! bounded. Own messages precede all requests: a pong follows all responses to earlier messages.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,14 +17,14 @@ use super::bloom::FilterChange;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Introduce ourselves.
+    /// Send our `version`.
     Greet,
-    /// The peer has introduced itself: say what we understand, and that we agree.
+    /// After the peer's `version`: send feature messages and `verack`.
     Agree {
-        /// What it speaks.
+        /// Protocol version of the peer.
         version: i32,
     },
-    /// The handshake is over.
+    /// The handshake is complete.
     Ready,
     Pong(u64),
     Headers {
@@ -46,22 +46,22 @@ pub(super) enum Request {
     Data(Vec<Inventory>),
 }
 
-/// What the writer does next.
+/// Next task of the writer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
-    /// The end of a message that another thread has begun to write.
+    /// Rest of a message that another thread has partially written.
     Rest(Vec<u8>),
-    /// One of the requests, other than data.
+    /// A request other than data.
     Request(Request),
-    /// A message of our own: its payload, behind room for the transport's part.
+    /// Own message: command, and payload behind room for the transport header.
     Own(Command, Vec<u8>),
-    /// One thing by hash, and whether it is the last of its message.
+    /// One inventory item; true for the last of its message.
     Data(Inventory, bool),
-    /// A block has come that builds on the tip.
+    /// A block that extends the tip has arrived.
     Fresh,
-    /// The tip has moved.
+    /// The tip has changed.
     News,
-    /// Nothing has happened for the time given.
+    /// Timeout.
     Nothing,
     Closed,
 }
@@ -75,17 +75,17 @@ pub(super) struct Outbox {
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is about something else")]
 struct Pending {
-    /// What another thread could not write of a message; nothing goes before it.
+    /// Unwritten rest of another thread's message; nothing precedes it.
     rest: Vec<u8>,
-    /// Whether the writer waits for something to do.
+    /// True while the writer waits.
     is_idle: bool,
-    /// Messages of our own, not framed yet, and their bytes.
+    /// Own unframed messages, and their bytes.
     own: VecDeque<(Command, Vec<u8>)>,
     own_bytes: usize,
-    /// Whether the handshake's last message has been given out: nothing of our own goes before it.
+    /// True after `verack` was dequeued: own messages wait for it.
     has_agreed: bool,
     requests: VecDeque<Request>,
-    /// What is being given at the moment.
+    /// Inventory items in progress.
     data: VecDeque<Inventory>,
     /// Entries of `data` and of the data in `requests`.
     entries: usize,
@@ -118,7 +118,7 @@ impl Pending {
             self.own_bytes -= message.len();
             return Some(Task::Own(command, message));
         }
-        // Before whatever the peer waits for: who mines waits for this.
+        // Before the pending responses: miners depend on it.
         if self.has_agreed && std::mem::take(&mut self.fresh) {
             return Some(Task::Fresh);
         }
@@ -143,7 +143,7 @@ impl Pending {
 }
 
 impl Outbox {
-    /// Puts a request in; waits for room. `false` when the connection is over.
+    /// Enqueues a request; blocks while full. `false` after the connection has ended.
     pub(super) fn put(&self, request: Request) -> bool {
         let mut pending = self.lock();
         while !pending.closed && !pending.has_room_for(&request) {
@@ -164,7 +164,7 @@ impl Outbox {
         true
     }
 
-    /// Puts a message of our own in; never waits. A peer that lets megabytes of them pile up is left.
+    /// Enqueues an own message without blocking. Disconnects a peer that accumulates megabytes of them.
     pub(super) fn send(&self, command: Command, message: Vec<u8>) {
         let mut pending = self.lock();
         pending.own_bytes += message.len();
@@ -174,22 +174,22 @@ impl Outbox {
         self.changed.notify_all();
     }
 
-    /// Tells of a new tip; several make one task.
+    /// Signals a new tip; coalesced.
     pub(super) fn tell_news(&self) {
         self.lock().news = true;
         self.changed.notify_all();
     }
 
-    /// Tells of a block that builds on the tip; of several the latest counts.
+    /// Signals a block that extends the tip; only the latest counts.
     pub(super) fn tell_fresh(&self) {
         self.lock().fresh = true;
         self.changed.notify_all();
     }
 
-    /// Calls `write` in place of the writer, if that one has nothing to do after the handshake; it writes one message without
-    /// waiting and gives what is left of it. Gives whether it was called.
+    /// Calls `write` in place of an idle writer after the handshake; it writes one message without blocking and
+    /// returns the unwritten rest. Returns true if it was called.
     pub(super) fn write_now(&self, write: impl FnOnce() -> Vec<u8>) -> bool {
-        // The writer has to get this lock before it does anything.
+        // The writer needs this lock for all work.
         let mut pending = self.lock();
         let is_free = pending.is_idle && pending.has_agreed && !pending.closed;
         let has_nothing = pending.rest.is_empty()
@@ -208,7 +208,7 @@ impl Outbox {
         true
     }
 
-    /// Ends the connection: nothing more goes in or comes out.
+    /// Ends the connection; later calls fail.
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
@@ -218,7 +218,7 @@ impl Outbox {
         self.lock().closed
     }
 
-    /// Takes the next task out; waits for one until `patience` is over.
+    /// Dequeues the next task; waits up to `patience`.
     pub(super) fn take(&self, patience: Duration) -> Task {
         let deadline = Instant::now() + patience;
         let mut pending = self.lock();
@@ -239,13 +239,13 @@ impl Outbox {
         }
     }
 
-    // Nothing panics between two changes that belong together.
+    // No panic occurs between dependent changes.
     fn lock(&self) -> MutexGuard<'_, Pending> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Requests that wait at most, a message of data counting as one.
+/// Queue limit; a data message counts as one.
 const REQUESTS_MAX: usize = 16;
 const OWN_BYTES_MAX: usize = 8 << 20;
 
@@ -289,7 +289,7 @@ mod tests {
     fn another_thread_writes_only_where_the_writer_waits() {
         let outbox = Outbox::default();
         outbox.lock().has_agreed = true;
-        // The writer is at something.
+        // The writer is busy.
         assert!(!outbox.write_now(|| unreachable!()));
         thread::scope(|scope| {
             let writer = scope.spawn(|| outbox.take(Duration::from_mins(1)));
@@ -302,7 +302,7 @@ mod tests {
             outbox.lock().has_agreed = true;
             assert!(outbox.write_now(|| vec![7, 8]));
             outbox.send(Command::new("x"), vec![1]);
-            // Nothing goes before the rest of a message.
+            // Nothing precedes the rest of a message.
             assert_eq!(writer.join().expect("no panic"), Task::Rest(vec![7, 8]));
         });
         assert!(!outbox.write_now(|| unreachable!()));

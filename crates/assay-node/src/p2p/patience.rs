@@ -1,5 +1,5 @@
-//! Peers that are silent, and the pings that find them, all by the node's clock (Core `net.cpp`, `InactivityCheck`;
-//! `net_processing.cpp`, `MaybeSendPing`).
+//! Timeouts and pings by the node's clock (Core `net.cpp`, `InactivityCheck`; `net_processing.cpp`,
+//! `MaybeSendPing`).
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::peers::Peer;
 use super::{Network, Shared};
 
 impl Shared {
-    /// Disconnects those who have not shaken hands in time, or say or take nothing.
+    /// Disconnects peers that time out: in the handshake, or without sending or receiving.
     pub(super) fn leave_the_silent(&self) {
         let now_us = self.engine.clock().now_us();
         let patience_us = micros(self.config.peer_timeout);
@@ -55,7 +55,7 @@ impl Shared {
         (ping > PONG_PATIENCE).then(|| format!("ping timeout: {:.6}s", ping.as_secs_f64()))
     }
 
-    /// Pings a peer that has not been pinged for a while.
+    /// Pings a peer when due.
     pub(super) fn ping_if_due(&self, peer: &Peer) {
         let interval_us = micros(self.config.timeouts.ping);
         let now_us = self.engine.clock().now_us();
@@ -68,7 +68,7 @@ impl Shared {
     }
 
     fn ping(&self, peer: &Peer) {
-        // A nonce of 0 is no nonce.
+        // Nonce 0 means no ping.
         let Ok(nonce) = random().map(|nonce| nonce.max(1)) else { return };
         let now_us = self.engine.clock().now_us();
         peer.with_facts(|facts| {
@@ -78,7 +78,7 @@ impl Shared {
         peer.send(&Message::Ping(nonce));
     }
 
-    /// An answer to a ping, or what looks like one; `None` for one without a nonce.
+    /// Handles `pong`; `nonce` is `None` if missing.
     pub(super) fn pong_came(&self, peer: &Peer, nonce: Option<u64>) {
         let now_us = self.engine.clock().now_us();
         let (expected, problem) = peer.with_facts(|facts| {
@@ -101,7 +101,7 @@ impl Shared {
                     elapsed.is_none().then_some("Timing mishap")
                 }
                 (Some(_), Some(0)) => {
-                    // Some old program cancels its answer so.
+                    // Some old programs cancel a ping with nonce 0.
                     facts.ping = None;
                     Some("Nonce zero")
                 }
@@ -122,7 +122,7 @@ impl Shared {
 }
 
 impl Network {
-    /// Looks at all timers again: the clock has been set.
+    /// Re-evaluates all timers after a clock change.
     pub(crate) fn clock_was_set(&self) {
         self.0.leave_the_silent();
         self.0.round_of_all();

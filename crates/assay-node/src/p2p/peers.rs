@@ -1,4 +1,4 @@
-//! Who is connected, and what is known of them.
+//! Connected peers and their state.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -33,23 +33,23 @@ struct Connected {
     next_id: u64,
     peers: BTreeMap<u64, Arc<Peer>>,
     closing: bool,
-    /// Whether the network was switched off (Core's `-networkactive=0`).
+    /// True if networking is disabled (Core's `-networkactive=0`).
     is_off: bool,
 }
 
-/// Which side made a connection, and what for (Core `node/connection_types.h`).
+/// Direction and purpose of a connection (Core `node/connection_types.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Connection {
     Inbound,
-    /// Somebody named the peer.
+    /// Configured or requested by the user.
     Manual,
-    /// For blocks, transactions and addresses.
+    /// Blocks, transactions and addresses.
     FullRelay,
-    /// For blocks alone: it tells less of the network's shape.
+    /// Blocks only, which hides the topology.
     BlockRelayOnly,
-    /// To see whether somebody is there.
+    /// Short connection to test an address.
     Feeler,
-    /// For addresses.
+    /// Short connection to fetch addresses.
     AddrFetch,
 }
 
@@ -63,7 +63,7 @@ impl Connection {
         Self::AddrFetch,
     ];
 
-    /// As Core names it.
+    /// Core's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Inbound => "inbound",
@@ -80,15 +80,15 @@ impl Connection {
     }
 }
 
-/// A connection that has just been made.
+/// New connection.
 pub(super) struct Arrival {
     pub(super) stream: TcpStream,
     pub(super) address: Endpoint,
-    /// As it was named, where it was.
+    /// Name in the setting or call, if any.
     pub(super) name: Option<String>,
     pub(super) connection: Connection,
     pub(super) is_onion: bool,
-    /// Whether we start with the encrypted transport; only where we connect.
+    /// Start with the encrypted transport; outbound only.
     pub(super) starts_encrypted: bool,
 }
 
@@ -99,46 +99,46 @@ impl Arrival {
     }
 }
 
-/// What was found out before a connection is taken in.
+/// Limits and state determined before admission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admission {
-    /// How many peers may connect to us.
+    /// Maximum number of inbound peers.
     pub(super) inbound_max: usize,
-    /// Whether somebody with this address misbehaved before.
+    /// True if a peer with this address misbehaved.
     pub(super) is_discouraged: bool,
 }
 
 pub(crate) struct Peer {
     pub(crate) id: u64,
-    /// Where it is; [`Host::NONE`] where only a proxy knows.
+    /// [`Host::NONE`] if only a proxy knows it.
     pub(crate) address: Endpoint,
-    /// As it was named in a setting or a call, where it was.
+    /// Name in the setting or call, if any.
     pub(crate) name: Option<String>,
     pub(crate) connection: Connection,
     pub(crate) permissions: Permissions,
     pub(crate) is_onion: bool,
-    /// Whether somebody with this address misbehaved before.
+    /// True if a peer with this address misbehaved.
     pub(super) is_discouraged: bool,
     pub(super) starts_encrypted: bool,
     pub(crate) bound: SocketAddr,
-    /// When the connection was made, microseconds by the node's clock.
+    /// Time of connection, microseconds by the node's clock.
     pub(crate) connected_us: u64,
     stream: TcpStream,
-    /// Set once the transport is known.
+    /// Set once the transport version is known.
     pub(super) framing: OnceLock<Framing>,
     pub(super) outbox: Outbox,
-    /// Held while requests and announcements that are due are sent.
+    /// Held while due requests and announcements are sent.
     pub(super) round: Mutex<()>,
-    /// Of the version message that was sent; shows a node that it talks to itself.
+    /// Nonce of our `version`; detects connections to self.
     pub(super) nonce: AtomicU64,
     facts: Mutex<Facts>,
-    /// Whether the handshake is over.
+    /// True after the handshake.
     pub(super) is_ready: AtomicBool,
-    /// Whether the peer wants to hear of blocks by their headers (BIP130).
+    /// True if the peer prefers header announcements (BIP130).
     pub(super) wants_headers: AtomicBool,
     /// Tip height at the last block announcement to this peer, sent or skipped.
     pub(super) announced_height: AtomicU32,
-    /// Whether the peer wants new blocks as compact blocks at once (BIP152).
+    /// True for high-bandwidth compact block relay to the peer (BIP152).
     pub(crate) wants_compact: AtomicBool,
     known: Mutex<Known>,
     relay: Mutex<Relay>,
@@ -146,19 +146,19 @@ pub(crate) struct Peer {
     pub(crate) traffic: Traffic,
 }
 
-/// Blocks that a peer knows.
+/// Blocks that a peer has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// The best of those it has announced, or sent.
+    /// Best block that it announced or was sent.
     pub(super) best: Option<BlockHash>,
-    /// The best of those whose headers it was sent.
+    /// Best header that it was sent.
     pub(super) best_sent: Option<BlockHash>,
 }
 
-/// Bytes by kind of message.
+/// Bytes by message type.
 type ByMessage = BTreeMap<String, u64>;
 
-/// What has gone over a connection.
+/// Traffic counters of a connection.
 #[derive(Default)]
 pub(crate) struct Traffic {
     clock: Clock,
@@ -169,26 +169,26 @@ pub(crate) struct Traffic {
     /// Seconds since 1970.
     pub(crate) sent_at_s: AtomicU64,
     pub(crate) received_at_s: AtomicU64,
-    /// When the last transaction came that was admitted, seconds since 1970.
+    /// Last admitted transaction, seconds since 1970.
     pub(crate) tx_at_s: AtomicU64,
-    /// When the last block came that was of use, seconds since 1970.
+    /// Last useful block, seconds since 1970.
     pub(crate) block_at_s: AtomicU64,
 }
 
-/// What a peer has told of itself, and how quick it is.
+/// Data of the peer's handshake, and ping times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     pub(crate) version: i32,
     pub(crate) services: u64,
     pub(crate) user_agent: String,
-    /// Our address as it sees us.
+    /// Our address as seen by the peer.
     pub(crate) seen_as: Option<Endpoint>,
     pub(crate) start_height: i32,
-    /// Seconds that its clock is ahead of ours.
+    /// Clock offset of the peer, seconds; positive if ahead.
     pub(crate) time_offset_s: i64,
-    /// Nonce of the ping that is under way, and when it was sent, microseconds by the node's clock.
+    /// Nonce and send time of the outstanding ping, microseconds by the node's clock.
     pub(super) ping: Option<(u64, u64)>,
-    /// When the last one was sent, microseconds by the node's clock.
+    /// Last ping, microseconds by the node's clock.
     pub(super) pinged_us: u64,
     pub(crate) ping_time: Option<Duration>,
     pub(crate) ping_time_min: Option<Duration>,
@@ -196,7 +196,7 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// How long the ping under way has been waited for.
+    /// Age of the outstanding ping.
     pub(crate) fn ping_wait(&self, now_us: u64) -> Option<Duration> {
         self.ping.map(|(_, since)| Duration::from_micros(now_us.saturating_sub(since)))
     }
@@ -208,7 +208,7 @@ impl Peers {
         Self { clock, totals, connected: Mutex::new(connected), left: Condvar::new() }
     }
 
-    /// What all connections together have sent and received.
+    /// Totals of all connections.
     pub(crate) fn totals(&self) -> &Totals {
         &self.totals
     }
@@ -217,7 +217,7 @@ impl Peers {
         !self.lock().is_off
     }
 
-    /// Switches the network on, or off, which ends all connections.
+    /// Enables or disables networking; disabling ends all connections.
     pub(super) fn set_active(&self, is_active: bool) {
         let mut connected = self.lock();
         connected.is_off = !is_active;
@@ -226,8 +226,7 @@ impl Peers {
         }
     }
 
-    /// Peers that connected to us and are not being left, and those of them that share an IPv4 address or /64 of IPv6 with
-    /// `address`.
+    /// Number of connected inbound peers, and of those that share an IPv4 address or IPv6 /64 with `host`.
     pub(super) fn count_inbound(&self, host: &Host) -> (usize, usize) {
         let (list, host) = (self.list(), valid_ip(host).map(customer));
         let inbound = || list.iter().filter(|peer| peer.connection.is_inbound());
@@ -237,7 +236,7 @@ impl Peers {
         (inbound().count(), same.count())
     }
 
-    /// Takes a connection in. Of those that others made there are so many at most, those that are just being left included.
+    /// Registers a connection. Enforces the inbound limit, which includes peers being disconnected.
     pub(super) fn enter(
         &self,
         arrival: Arrival,
@@ -298,8 +297,7 @@ impl Peers {
         self.left.notify_all();
     }
 
-    /// All of them, in the order they came. Who is being left is not among them: a peer that sees its connection end is not
-    /// listed any more.
+    /// All peers in order of connection, without those being disconnected.
     pub(crate) fn list(&self) -> Vec<Arc<Peer>> {
         let connected = self.lock();
         let staying = connected.peers.values().filter(|peer| !peer.outbox.is_closed());
@@ -314,14 +312,14 @@ impl Peers {
         self.lock().peers.get(&id).cloned()
     }
 
-    /// Ends all connections and takes no more.
+    /// Ends all connections and rejects new ones.
     pub(super) fn close(&self) {
         let mut connected = self.lock();
         connected.closing = true;
         connected.peers.values().for_each(|peer| peer.close());
     }
 
-    /// Waits for the last one to leave; `false` when the time was over before.
+    /// Waits for the last peer to leave; `false` on timeout.
     pub(super) fn wait_until_gone(&self, timeout: Duration) -> bool {
         let connected = self.lock();
         let is_busy = |connected: &mut Connected| !connected.peers.is_empty();
@@ -339,7 +337,7 @@ impl Peer {
         if self.is_onion { NetworkKind::Onion } else { self.address.host.network_class() }
     }
 
-    /// As it was named, or its address.
+    /// Configured name, or address.
     pub(crate) fn shown_address(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.address.to_string())
     }
@@ -352,25 +350,24 @@ impl Peer {
         with(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether this is the best block that it is known to know, so that it knows nothing above; `false` also where that would
-    /// have to be looked up.
+    /// True if this is the peer's best known block. Also `false` if the answer needs a lookup.
     pub(super) fn knows_up_to(&self, block: &BlockHash) -> bool {
         let Known { best, best_sent } = self.with_known(|known| *known);
         let mut known = [best, best_sent].into_iter().flatten().peekable();
         known.peek().is_some() && known.all(|best| best == *block)
     }
 
-    /// What it hears of transactions.
+    /// Accesses the transaction relay state.
     pub(crate) fn with_relay<T>(&self, with: impl FnOnce(&mut Relay) -> T) -> T {
         with(&mut self.relay.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What it hears of addresses.
+    /// Accesses the address relay state.
     pub(crate) fn with_addresses<T>(&self, with: impl FnOnce(&mut AddressRelay) -> T) -> T {
         with(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sends a message of our own, once the writer gets to it.
+    /// Enqueues an own message.
     pub(super) fn send(&self, message: &Message<'_>) {
         self.outbox.send(message.command(), with_room(message));
     }
@@ -378,7 +375,7 @@ impl Peer {
     /// Ends the connection; both its threads notice.
     pub(crate) fn close(&self) {
         self.outbox.close();
-        // It may have ended by itself.
+        // It may be closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 
@@ -390,19 +387,19 @@ impl Peer {
         with(&mut self.facts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether it is to hear of transactions, as far as it has said.
+    /// True if the peer has requested transaction relay so far.
     pub(super) fn relays_txs(&self) -> bool {
         self.with_relay(|relay| relay.is_wanted)
     }
 
-    /// Whether it has introduced itself.
+    /// True after the handshake.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::Relaxed)
     }
 }
 
 impl Traffic {
-    /// A message with this many bytes, header included, was sent.
+    /// Counts a sent message of this many bytes, header included.
     pub(super) fn sent_message(&self, command: Command, bytes: usize) {
         count(&mut self.lock().0, command, bytes);
         self.totals.messages().count(false, command, bytes);
@@ -417,7 +414,7 @@ impl Traffic {
         self.block_at_s.store(now_s, Ordering::Relaxed);
     }
 
-    /// Bytes sent and received by kind of message.
+    /// Sent and received bytes by message type.
     pub(crate) fn by_message(&self) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
         self.lock().clone()
     }
@@ -440,7 +437,7 @@ impl Traffic {
     }
 }
 
-/// Kinds that nobody knows are counted together: a peer may make up as many as it likes.
+/// Unknown types are counted together: a peer may send arbitrarily many.
 fn count(counts: &mut ByMessage, command: Command, bytes: usize) {
     let name = command.as_str();
     let name = if COUNTED.contains(&name) { name } else { OTHER };

@@ -1,12 +1,11 @@
-//! What some peers may do that others may not, by their address or by the one they connect to (Core `net_permissions.cpp`,
-//! `-whitelist`, `-whitebind`).
+//! Permissions by peer address or listening address (Core `net_permissions.cpp`, `-whitelist`, `-whitebind`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use crate::http::Subnet;
 
-/// Permissions of one peer, bit by bit.
+/// Permission bits of one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Permissions(u32);
 
@@ -20,10 +19,10 @@ impl Permissions {
     pub(crate) const NO_BAN: Self = Self(1 << 4 | 1 << 6);
     pub(crate) const MEMPOOL: Self = Self(1 << 5);
     pub(crate) const ADDR: Self = Self(1 << 7);
-    /// What a rule without names stands for; [`Permissions::resolved`] says what that is.
+    /// Placeholder for a rule without names; see [`Permissions::resolved`].
     const IMPLICIT: Self = Self(1 << 31);
 
-    /// Whether all of `other` are among these.
+    /// True if all of `other` are included.
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -32,7 +31,7 @@ impl Permissions {
         self.0 |= other.0;
     }
 
-    /// With the names of what a rule without names stands for (Core `net.cpp`, `AddWhitelistPermissionFlags`).
+    /// Replaces the placeholder of a rule without names (Core `net.cpp`, `AddWhitelistPermissionFlags`).
     fn resolved(mut self, implied: Implied) -> Self {
         if self.has(Self::IMPLICIT) {
             self.0 &= !Self::IMPLICIT.0;
@@ -47,27 +46,27 @@ impl Permissions {
         self
     }
 
-    /// Their names, as Core's `getpeerinfo` lists them.
+    /// Names as in Core's `getpeerinfo`.
     pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
         NAMED.iter().filter(move |(_, bits)| self.has(*bits)).map(|(name, _)| *name)
     }
 }
 
-/// What rules without names give besides (Core's `-whitelistrelay`, `-whitelistforcerelay`).
+/// Options of rules without names (Core's `-whitelistrelay`, `-whitelistforcerelay`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Implied {
     pub(super) relay: bool,
     pub(super) force_relay: bool,
 }
 
-/// Which side made the connection.
+/// Directions of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sides {
     inbound: bool,
     outbound: bool,
 }
 
-/// One rule: these addresses have these permissions.
+/// Permissions of an address range.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     permissions: Permissions,
@@ -78,7 +77,8 @@ pub(super) struct Rule {
 impl FromStr for Rule {
     type Err = String;
 
-    /// `[permissions@]address[/bits]`; permissions are names with commas between, `in` and `out` say of which connections.
+    /// `[permissions@]address[/bits]`; permissions are comma-separated names, `in` and `out` restrict the
+    /// direction.
     fn from_str(text: &str) -> Result<Self, String> {
         let (permissions, sides, address) = split(text, true)?;
         let subnet = address
@@ -88,7 +88,7 @@ impl FromStr for Rule {
     }
 }
 
-/// An address to listen on, and what those may do who connect to it.
+/// Listening address with permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WhiteBind {
     pub(super) permissions: Permissions,
@@ -140,12 +140,12 @@ fn split(text: &str, may_be_outbound: bool) -> Result<(Permissions, Sides, &str)
     if (sides.inbound || sides.outbound) && permissions == Permissions::default() {
         return Err(format!("Only direction was set, no permissions: '{text}'"));
     }
-    // Without a word about it, those who connect to us are meant.
+    // Without a direction, inbound is meant.
     sides.inbound |= !sides.outbound;
     Ok((permissions, sides, rest))
 }
 
-/// What a peer may do: `given` by the address it connected to, and what the rules say of its own, where that is known.
+/// Permissions of a peer: `given` by the listening address, plus those of matching rules if its address is known.
 pub(super) fn permissions(
     given: Permissions,
     rules: &[Rule],

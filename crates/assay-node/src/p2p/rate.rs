@@ -1,13 +1,13 @@
-//! A limit on what all peers together are sent.
+//! Upload limit for all peers together.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Bytes per second, shared by all connections.
+/// Rate limiter shared by all connections.
 pub(super) struct Rate {
     bytes_per_s: Option<u64>,
-    /// When all that was granted will have been paid for.
+    /// Time at which all granted bytes are paid for.
     paid_at: Mutex<Instant>,
 }
 
@@ -20,16 +20,16 @@ impl Rate {
         self.bytes_per_s.is_some()
     }
 
-    /// Bytes to send between two questions, of `wanted`.
+    /// Bytes to send before the next call of [`Rate::pay`], up to `wanted`.
     pub(super) fn piece(&self, wanted: usize) -> usize {
-        // A tenth of a second each, so that slow rates are even too.
+        // A tenth of a second each, for an even flow at low rates.
         match self.bytes_per_s {
             None => wanted,
             Some(rate) => wanted.min(usize::try_from(rate / 10).unwrap_or(wanted).max(1)),
         }
     }
 
-    /// Waits until `bytes` may be sent; `false` when `is_over` holds before that.
+    /// Waits until `bytes` may be sent; `false` if `is_over` becomes true before.
     pub(super) fn pay(&self, bytes: usize, is_over: impl Fn() -> bool) -> bool {
         let Some(rate) = self.bytes_per_s else { return true };
         let now = Instant::now();
@@ -52,7 +52,7 @@ impl Rate {
     }
 }
 
-/// A closing connection is noticed within this.
+/// Detection latency of a closed connection.
 const NAP: Duration = Duration::from_millis(50);
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         for _ in 0..6 {
             assert!(rate.pay(10_000, || false));
         }
-        // The first is free: it pays for itself afterwards.
+        // The first call is free; later calls pay for it.
         assert!(start.elapsed() >= Duration::from_millis(50));
         assert!(rate.pay(100_000_000, || false), "granted, and paid for by the next");
         assert!(!rate.pay(1, || true), "nobody waits for a closed connection");

@@ -1,5 +1,4 @@
-//! Where a node without addresses begins: names of hosts that know some, and addresses of nodes that were there for long (Core
-//! `kernel/chainparams.cpp`, `chainparamsseeds.h`).
+//! Built-in DNS seeds and addresses of long-lived nodes (Core `kernel/chainparams.cpp`, `chainparamsseeds.h`).
 
 use assay_engine::ChainParams;
 use assay_wire::p2p::PeerAddress;
@@ -7,17 +6,17 @@ use assay_wire::p2p::PeerAddress;
 use super::names::numeric;
 use super::{NODE_NETWORK, NODE_P2P_V2, NODE_WITNESS};
 
-/// What belongs to a chain.
+/// Seeds of one chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seeds {
-    /// Names that DNS knows.
+    /// DNS names.
     pub(super) names: &'static [&'static str],
-    /// Addresses, one a line.
+    /// Addresses, one per line.
     addresses: &'static str,
 }
 
 impl Seeds {
-    /// The seeds of a chain; a signet of somebody's own has none.
+    /// Seeds of a chain; a custom signet has none.
     pub(super) fn of(params: &ChainParams) -> Self {
         let is_known =
             ChainParams::by_name(params.name).is_some_and(|known| known.magic == params.magic);
@@ -32,7 +31,7 @@ impl Seeds {
         Self { names, addresses }
     }
 
-    /// The addresses as if they had been seen a week or two ago: `age_s` gives how many seconds.
+    /// Addresses with their ages in seconds from `age_s`, one to two weeks.
     pub(super) fn addresses(
         &self,
         now_s: u64,
@@ -47,9 +46,9 @@ impl Seeds {
     }
 }
 
-/// Services that nodes behind seeds have for all that is known (Core `protocol.h`, `SeedsAssumedServiceFlags`).
+/// Assumed services of nodes from seeds (Core `protocol.h`, `SeedsAssumedServiceFlags`).
 pub(super) const ASSUMED: u64 = NODE_NETWORK | NODE_WITNESS | NODE_P2P_V2;
-/// Services that are asked for by the name (`SeedsServiceFlags`).
+/// Services requested in the name (`SeedsServiceFlags`).
 pub(super) const ASKED: u64 = NODE_NETWORK | NODE_WITNESS;
 const MAIN: &[&str] = &[
     "dnsseed.bluematt.me.",
@@ -68,7 +67,7 @@ const TEST: &[&str] = &[
 ];
 const TESTNET4: &[&str] = &["seed.testnet4.bitcoin.sprovoost.nl.", "seed.testnet4.wiz.biz."];
 const SIGNET: &[&str] = &["seed.signet.bitcoin.sprovoost.nl.", "seed.signet.achownodes.xyz."];
-/// No such name can exist; it is asked for through a proxy alone.
+/// Cannot resolve; used only through a proxy.
 const REGTEST: &[&str] = &["dummySeed.invalid."];
 
 #[cfg(test)]

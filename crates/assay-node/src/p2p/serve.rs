@@ -1,7 +1,7 @@
-//! Gives a chain to peers from an archive alone: headers and blocks, without an engine. Nothing is validated, nothing is taken, and
-//! nothing but what a sync asks for is answered.
+//! Block server: serves headers and blocks to peers from an archive, without an engine. It validates nothing,
+//! accepts nothing, and answers only sync requests.
 //!
-//! Each peer has one thread, which reads a request and writes the answer. Requests that come meanwhile wait in the socket.
+//! Each peer has one thread, which reads a request and writes the response. Further requests wait in the socket.
 
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
@@ -22,20 +22,18 @@ use super::giver::{HASHES_MAX, entry_of, put_stripped, random};
 use super::rate::Rate;
 use super::{NODE_BITCOIN_CASH, NODE_NETWORK, NODE_WITNESS, PROTOCOL_VERSION};
 
-/// The blocks of one chain by height.
+/// Blocks of one chain by height.
 pub trait BlockArchive: Send + Sync {
     fn tip(&self) -> u32;
     /// Hash of the block at a height from 1 to the tip.
     fn hash(&self, height: u32) -> BlockHash;
-    /// Its header.
-    ///
     /// # Errors
-    /// When it cannot be read.
+    /// Read failure.
     fn header(&self, height: u32) -> io::Result<[u8; Header::SIZE]>;
     /// Replaces `raw` with the block.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// Read failure.
     fn read(&self, height: u32, raw: &mut Vec<u8>) -> io::Result<()>;
 }
 
@@ -43,14 +41,14 @@ pub trait BlockArchive: Send + Sync {
 pub struct ServeConfig {
     pub address: SocketAddr,
     pub params: Arc<ChainParams>,
-    /// The most that all peers together are sent; no limit without it.
+    /// Upload limit for all peers together; `None` for no limit.
     pub bytes_per_s: Option<u64>,
 }
 
-/// Serves `archive` until `stop`; `is_up` is called with the address once peers can connect.
+/// Serves `archive` until `stop`; calls `is_up` with the address once it listens.
 ///
 /// # Errors
-/// When nothing can listen on the address.
+/// Failure to listen on the address.
 pub fn serve_blocks(
     archive: Arc<dyn BlockArchive>,
     config: &ServeConfig,
@@ -73,7 +71,7 @@ pub fn serve_blocks(
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {
             Ok((stream, address)) => shared.enter(stream, address),
-            // Nobody there, or out of descriptors: retrying at once would only spin.
+            // No connection pending, or out of file descriptors: an immediate retry would spin.
             Err(_) => thread::sleep(PAUSE),
         }
     }
@@ -114,11 +112,11 @@ impl Shared {
         });
     }
 
-    /// The heights of at most `count` blocks above the first one of `locator` that is known (Core `validation.cpp`,
+    /// Heights of at most `count` blocks above the first known hash of `locator` (Core `validation.cpp`,
     /// `FindForkInGlobalIndex`), up to `stop`.
     fn above(&self, locator: &Locator<'_>, count: usize) -> std::ops::RangeInclusive<u32> {
         let stop = self.heights.get(&locator.stop).copied();
-        // Without a locator one header is asked for, by its hash (Core `net_processing.cpp`, GETHEADERS).
+        // Without a locator, `stop` names a single header (Core `net_processing.cpp`, GETHEADERS).
         if locator.hashes.is_empty()
             && let Some(height) = stop.filter(|height| *height > 0)
         {
@@ -134,18 +132,18 @@ impl Shared {
 struct Talk<'a> {
     stream: TcpStream,
     shared: &'a Shared,
-    /// When this block is asked for, the peer wants to hear of more (Core's `m_continuation_block`).
+    /// A request for this block triggers another `inv` (Core's `m_continuation_block`).
     resume_after: Option<BlockHash>,
     raw: Vec<u8>,
     out: Vec<u8>,
 }
 
 impl Talk<'_> {
-    /// Until either side ends it. A peer that begins with a key of the encrypted transport is left, and comes again without.
+    /// Runs until either side closes. Disconnects encrypted handshakes; such peers reconnect without encryption.
     fn go_on(&mut self) -> io::Result<()> {
         self.stream.set_nonblocking(false)?;
         self.stream.set_nodelay(true)?;
-        // A peer that says nothing, or reads nothing, must not keep its place from others.
+        // A peer that neither sends nor reads must not keep its slot.
         self.stream.set_read_timeout(Some(SILENT_MAX))?;
         self.stream.set_write_timeout(Some(SILENT_MAX))?;
         loop {
@@ -199,7 +197,7 @@ impl Talk<'_> {
         self.send(&Message::Headers(headers[..].into()))
     }
 
-    /// For peers that ask for hashes first, as all did before 2015 and btcd does still.
+    /// For peers that request hashes first, such as btcd and all programs before 2015.
     fn hashes(&mut self, locator: &Locator<'_>) -> io::Result<()> {
         let shared = self.shared;
         let heights = shared.above(locator, HASHES_MAX);
@@ -224,7 +222,7 @@ impl Talk<'_> {
             && params.encoding == Encoding::Segwit
             && params.segwit_active(height)
         {
-            // For peers from before BIP144.
+            // For peers without BIP144.
             let raw = std::mem::take(&mut self.raw);
             let block = Block::parse(raw, params.encoding).map_err(invalid)?;
             put_stripped(&block, &mut self.raw);
@@ -262,14 +260,14 @@ fn is_farewell(error: &io::Error) -> bool {
     matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
-/// Kinds that are answered with a block.
+/// Inventory kinds answered with a block.
 const BLOCKS: [InventoryKind; 3] =
     [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];
-/// Peers at once.
+/// Maximum number of peers.
 const PEERS_MAX: usize = 64;
-/// As Core's `TIMEOUT_INTERVAL` (`net.h`); peers send a ping every two minutes.
+/// As Core's `TIMEOUT_INTERVAL` (`net.h`); peers ping every two minutes.
 const SILENT_MAX: Duration = Duration::from_mins(20);
-/// Time between two looks for a peer, or for the end.
+/// Poll interval for connections and stop.
 const PAUSE: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
@@ -277,7 +275,7 @@ mod tests {
     use super::*;
     use assay_wire::p2p::Items;
 
-    /// Six hundred headers over genesis; a block is its header and nothing else.
+    /// Chain of 600 headers above genesis, with empty blocks.
     struct Headers(Vec<Header>);
 
     impl Headers {
@@ -319,7 +317,7 @@ mod tests {
         }
     }
 
-    /// A peer that asks and reads what comes.
+    /// Client of the server.
     struct Asker {
         stream: TcpStream,
         magic: [u8; 4],
@@ -384,7 +382,8 @@ mod tests {
         assert!(asker.headers(&[hash(600), hash(1)], BlockHash::ZERO).is_empty());
         assert_eq!(asker.headers(&[], hash(9)), [all[8]]);
 
-        // Hashes come in batches; the last block of one brings the tip, so that the peer asks for more.
+        // Hashes come in batches; a request for the last block of one triggers the tip, so that the peer requests
+        // more.
         let from = [params.genesis_hash];
         let hashes = from[..].into();
         asker.ask(&Message::GetBlocks(Locator { version: 0, hashes, stop: BlockHash::ZERO }));
@@ -397,7 +396,7 @@ mod tests {
         assert_eq!(asker.inv(), [hash(600)]);
         asker.next(|message| assert_eq!(message, Message::NotFound(wanted[1..].into())));
 
-        // Another chain, or the encrypted transport.
+        // Another chain's magic, or the encrypted transport.
         asker.stream.write_all(&[0xaa; FrameHeader::SIZE]).expect("written");
         assert_eq!(asker.stream.read(&mut [0]).expect("closed"), 0);
         stop.store(true, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Connections through a SOCKS5 proxy (RFC 1928; user and password by RFC 1929), as Core makes them (`netbase.cpp`, `Socks5`):
-//! the proxy gets the host as a text.
+//! SOCKS5 client (RFC 1928; user and password by RFC 1929), as in Core (`netbase.cpp`, `Socks5`): the proxy
+//! resolves the host.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 use super::intake::is_timeout;
 use super::txs::random;
 
-/// How to a host is connected through a proxy.
+/// Proxy settings of one connection.
 #[derive(Clone, Copy)]
 pub(super) struct Way<'a> {
     pub(super) proxy: SocketAddr,
-    /// Whether under a user name of its own, for which Tor takes another way through its network.
+    /// Use a unique user name, for which Tor uses a separate circuit.
     pub(super) isolates: bool,
-    /// How long the proxy may take to accept a connection.
+    /// Timeout of the proxy's TCP connection.
     pub(super) patience: Duration,
-    /// Whether the node stops, which ends the attempt.
+    /// True when the node stops, which ends the attempt.
     pub(super) is_stopping: &'a dyn Fn() -> bool,
 }
 
 /// Connects to a host and port through a proxy.
 ///
 /// # Errors
-/// The proxy is not there, does not speak SOCKS5, does not connect, or the node stops.
+/// The proxy is unreachable, not SOCKS5 or unable to connect, or the node stops.
 pub(super) fn connect(way: &Way<'_>, host: &str, port: u16) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&way.proxy, way.patience)?;
     stream.set_read_timeout(Some(LOOK))?;
@@ -43,7 +43,7 @@ pub(super) fn connect(way: &Way<'_>, host: &str, port: u16) -> io::Result<TcpStr
         let why = why(reply);
         return Err(io::Error::other(format!("Socks5() connect to {host}:{port} failed: {why}")));
     }
-    // The address that the proxy uses does not matter.
+    // The bound address is irrelevant.
     let length = match kind {
         V4 => 4,
         V6 => 16,
@@ -58,7 +58,7 @@ pub(super) fn connect(way: &Way<'_>, host: &str, port: u16) -> io::Result<TcpStr
     Ok(stream)
 }
 
-/// A conversation with a proxy, which ends when the node stops.
+/// Connection to a proxy, interruptible by the node's stop.
 struct Talk<'a> {
     stream: TcpStream,
     is_stopping: &'a dyn Fn() -> bool,
@@ -71,7 +71,7 @@ impl Talk<'_> {
         Ok(bytes)
     }
 
-    /// Waits for bytes of an answer.
+    /// Reads exactly `out.len()` bytes.
     fn fill(&mut self, mut out: &mut [u8]) -> io::Result<()> {
         let deadline = Instant::now() + ANSWER;
         while !out.is_empty() {
@@ -89,7 +89,7 @@ impl Talk<'_> {
     }
 }
 
-/// Agrees with the proxy on who we are.
+/// Negotiates authentication.
 fn agree(talk: &mut Talk<'_>, isolates: bool) -> io::Result<()> {
     let methods: &[u8] = if isolates { &[VERSION, 2, NONE, PASSWORD] } else { &[VERSION, 1, NONE] };
     talk.stream.write_all(methods)?;
@@ -114,7 +114,7 @@ fn failed(text: &'static str) -> io::Error {
     io::Error::other(text)
 }
 
-/// Core's words (`netbase.cpp`, `Socks5ErrorString`); from 0xf0 on Tor's own.
+/// Core's wording (`netbase.cpp`, `Socks5ErrorString`); from 0xf0 on Tor's codes.
 fn why(reply: u8) -> &'static str {
     match reply {
         1 => "general failure",
@@ -139,16 +139,16 @@ fn why(reply: u8) -> &'static str {
 
 const VERSION: u8 = 5;
 const CONNECT: u8 = 1;
-/// Methods: without authentication, with user and password.
+/// Authentication methods: none, user and password.
 const NONE: u8 = 0;
 const PASSWORD: u8 = 2;
-/// Kinds of addresses.
+/// Address types.
 const V4: u8 = 1;
 const NAME: u8 = 3;
 const V6: u8 = 4;
 /// Core `netbase.cpp`, `g_socks5_recv_timeout`.
 const ANSWER: Duration = Duration::from_secs(20);
-/// How often it is looked whether the node stops.
+/// Poll interval for the node's stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
         Way { proxy, isolates, patience: Duration::from_secs(5), is_stopping }
     }
 
-    /// What a proxy with these answers gets, and what becomes of the connection.
+    /// Runs a scripted proxy; returns the bytes it received and the result of the connection.
     fn exchange(
         isolates: bool,
         answers: &'static [(usize, &'static [u8])],

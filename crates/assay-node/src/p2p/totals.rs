@@ -1,28 +1,28 @@
-//! Bytes of all connections together, and the target for what is sent in a day (Core `net.cpp`, `-maxuploadtarget`).
+//! Traffic totals and the daily upload target (Core `net.cpp`, `-maxuploadtarget`).
 //!
-//! Counted by atomics: every connection adds to them with every write. When a day begins, bytes that another thread adds at that
-//! very time may fall into either.
+//! Counters are atomic, as every connection updates them on every write. Bytes added concurrently with the start of
+//! a day may count towards either day.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::messages::Messages;
 
-/// What has been sent and received since the start, and in the day that is being measured.
+/// Bytes sent and received since start and in the current day.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    /// Bytes to send in a day; 0 for no limit.
+    /// Daily upload target, bytes; 0 for no limit.
     pub(crate) target_bytes: u64,
-    /// Bytes per second of the target that are left for new blocks: the largest block once per spacing.
+    /// Reserve of the target for new blocks: the largest block once per block interval.
     reserve: Reserve,
     sent_bytes: AtomicU64,
     received_bytes: AtomicU64,
-    /// When the day began, seconds since 1970; 0 before anything was sent.
+    /// Start of the day, seconds since 1970; 0 before the first byte.
     day_began_s: AtomicU64,
     day_sent_bytes: AtomicU64,
     messages: Messages,
 }
 
-/// What is kept for new blocks, so that each can be sent once at least.
+/// Reserve that allows each new block to be sent once.
 #[derive(Debug, Default)]
 struct Reserve {
     block_bytes: u64,
@@ -30,7 +30,7 @@ struct Reserve {
 }
 
 impl Totals {
-    /// Nothing sent yet; blocks of up to `block_bytes` come every `spacing_s` seconds.
+    /// For blocks of up to `block_bytes` every `spacing_s` seconds.
     pub(super) fn new(target_bytes: u64, block_bytes: u64, spacing_s: u64) -> Self {
         let reserve = Reserve { block_bytes, spacing_s: spacing_s.max(1) };
         Self { target_bytes, reserve, ..Self::default() }
@@ -41,7 +41,7 @@ impl Totals {
         let began_s = self.day_began_s.load(Ordering::Relaxed);
         if began_s.saturating_add(DAY_S) < now_s {
             let (new, old) = (Ordering::AcqRel, Ordering::Relaxed);
-            // One thread begins the day.
+            // One thread starts the day.
             if self.day_began_s.compare_exchange(began_s, now_s, new, old).is_ok() {
                 self.day_sent_bytes.store(0, Ordering::Relaxed);
             }
@@ -53,27 +53,27 @@ impl Totals {
         self.received_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Messages since the start, by kind.
+    /// Message statistics since start.
     pub(crate) fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// Bytes sent since the start.
+    /// Bytes sent since start.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes received since the start.
+    /// Bytes received since start.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether the target of the day is reached.
+    /// True if the daily target is reached.
     pub(crate) fn is_reached(&self) -> bool {
         self.target_bytes > 0 && self.day_sent_bytes.load(Ordering::Relaxed) >= self.target_bytes
     }
 
-    /// Whether what is left of the target is for new blocks alone.
+    /// True if only the reserve for new blocks is left.
     pub(crate) fn is_reached_for_old_blocks(&self, now_s: u64) -> bool {
         if self.target_bytes == 0 {
             return false;
@@ -99,7 +99,7 @@ impl Totals {
     }
 }
 
-/// Seconds that the target is for (Core's `MAX_UPLOAD_TIMEFRAME`).
+/// Period of the target (Core's `MAX_UPLOAD_TIMEFRAME`).
 pub(crate) const DAY_S: u64 = 24 * 60 * 60;
 
 #[cfg(test)]
@@ -117,7 +117,7 @@ mod tests {
         assert!(!totals.is_reached_for_old_blocks(now_s));
         totals.sent(1, now_s);
         assert!(totals.is_reached_for_old_blocks(now_s) && !totals.is_reached());
-        // Half a day later less is reserved.
+        // Half a day later the reserve is smaller.
         assert!(!totals.is_reached_for_old_blocks(now_s + DAY_S / 2));
         totals.sent(576_000_000, now_s + DAY_S);
         assert!(totals.is_reached() && totals.left_bytes() == 0);

@@ -1,7 +1,7 @@
-//! What messages look like on a connection: version 1, a header with a checksum, or version 2, encrypted packets (BIP324).
+//! Message framing: transport version 1, a header with a checksum, or version 2, encrypted packets (BIP324).
 //!
-//! The thread that reads from the peer finds out which, before anything else is sent. A message is encoded behind room for
-//! whatever goes in front of its payload, so both versions frame it in place.
+//! The reader thread detects the version before anything else is sent. Messages are encoded behind room for the
+//! transport header, so both versions frame them in place.
 
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
@@ -18,20 +18,20 @@ use crate::bip324::{
     NAME_BYTES_MAX, Opener, Sealer, Session, TAG_BYTES, TERMINATOR_BYTES, Undecryptable,
 };
 
-/// How the messages to a peer are framed.
+/// Framing of sent messages.
 pub(super) enum Framing {
     V1,
     V2 { session: [u8; 32], sealer: Box<Mutex<Sealer>> },
 }
 
-/// How the messages of a peer are framed.
+/// Framing of received messages.
 pub(super) enum Incoming {
-    /// With what has been read of the first one.
+    /// With the bytes already read of the first message.
     V1(Vec<u8>),
     V2(Box<Opener>),
 }
 
-/// What is wrong with the encryption of a peer, as Core logs it (`net.cpp`, `V2Transport`).
+/// BIP324 error, in Core's log wording (`net.cpp`, `V2Transport`).
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TransportError {
     #[error(
@@ -50,7 +50,7 @@ pub(super) enum TransportError {
     Packet { length: usize, fault: Undecryptable },
 }
 
-/// A message behind [`ROOM`].
+/// Encodes a message behind [`ROOM`].
 pub(super) fn with_room(message: &Message<'_>) -> Vec<u8> {
     let mut buffer = vec![0; ROOM];
     message.encode(&mut buffer);
@@ -58,7 +58,7 @@ pub(super) fn with_room(message: &Message<'_>) -> Vec<u8> {
 }
 
 impl Peer {
-    /// Frames the payload behind [`ROOM`], in place; gives where the message begins.
+    /// Frames the payload behind [`ROOM`] in place; returns the start of the message.
     pub(super) fn frame(&self, magic: [u8; 4], command: Command, buffer: &mut Vec<u8>) -> usize {
         let Some(Framing::V2 { sealer, .. }) = self.framing.get() else {
             let (head, payload) = buffer.split_at_mut(ROOM);
@@ -73,14 +73,14 @@ impl Peer {
         start
     }
 
-    /// Writes as much of a message as can be written without waiting; gives the rest. The connection's writer must not be at it.
+    /// Writes a message without blocking; returns the unwritten rest. The writer thread must be idle.
     pub(super) fn write_some(&self, shared: &Shared, message: &Message<'_>) -> Vec<u8> {
         let command = message.command();
         let mut buffer = with_room(message);
         let start = self.frame(shared.magic, command, &mut buffer);
         let framed = &buffer[start..];
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        // Whatever is wrong with the connection, the writer finds out with the rest.
+        // The writer handles errors with the rest.
         let written = rustix::net::send(self.stream(), framed, flags).unwrap_or(0);
         self.traffic.sent(written);
         self.traffic.sent_message(command, framed.len());
@@ -91,7 +91,7 @@ impl Peer {
         matches!(self.framing.get(), Some(Framing::V2 { .. }))
     }
 
-    /// As Core names it (`node/connection_types.cpp`), and what identifies an encrypted session.
+    /// Core's name (`node/connection_types.cpp`), and the id of an encrypted session.
     pub(crate) fn transport(&self) -> (&'static str, Option<[u8; 32]>) {
         match self.framing.get() {
             None => ("detecting", None),
@@ -104,7 +104,7 @@ impl Peer {
         assert!(self.framing.set(framing).is_ok(), "one thread finds out the transport, once");
     }
 
-    /// Fills `out` with what comes.
+    /// Reads exactly `out.len()` bytes.
     pub(super) fn fill(&self, out: &mut [u8]) -> Result<(), Ended> {
         let mut filled = 0;
         while filled < out.len() {
@@ -114,15 +114,15 @@ impl Peer {
     }
 
     fn read(&self, out: &mut [u8]) -> Result<usize, Ended> {
-        // Who is silent for too long is disconnected, which ends this.
+        // The inactivity timeout disconnects silent peers, which ends this wait.
         let mut stream = self.stream();
         let count = retried(|| stream.read(out))?;
         self.traffic.received(count);
         Ok(count)
     }
 
-    /// Reads a packet into `buffer`, and gives its contents; `None` for a decoy. The buffer grows with what comes, not with the
-    /// length that is announced.
+    /// Reads a packet into `buffer` and returns its contents; `None` for a decoy. The buffer grows with received
+    /// data, not with the announced length.
     pub(super) fn packet<'a>(
         &self,
         opener: &mut Opener,
@@ -142,7 +142,7 @@ impl Peer {
         opened.map_err(|fault| TransportError::Packet { length, fault }.into())
     }
 
-    /// Appends so many bytes of what comes.
+    /// Reads `count` bytes and appends them.
     pub(super) fn append(&self, buffer: &mut Vec<u8>, count: usize) -> Result<(), Ended> {
         let end = buffer.len() + count;
         while buffer.len() < end {
@@ -155,7 +155,7 @@ impl Peer {
 }
 
 impl Shared {
-    /// Finds out the version of the transport, and agrees on keys.
+    /// Detects the transport version and performs the key exchange.
     pub(super) fn agree_on_transport(&self, peer: &Peer) -> Result<Incoming, Ended> {
         if peer.connection.is_inbound() {
             if !self.has_encryption() {
@@ -180,17 +180,17 @@ impl Shared {
         }
     }
 
-    /// Whether version 2 is spoken: a packet holds any block of the chain, and it is wanted.
+    /// True if version 2 is enabled and any block of the chain fits into a packet.
     pub(super) fn has_encryption(&self) -> bool {
         self.services() & super::NODE_P2P_V2 != 0
     }
 
-    /// Whether this may be the beginning of a message `version` in version 1.
+    /// True if the bytes may begin a version 1 `version` message.
     fn is_version_one(&self, begun: &[u8]) -> bool {
         [&self.magic[..], &V1_NAME].concat().starts_with(begun)
     }
 
-    /// Version 2, where `begun` has been read of the peer's key.
+    /// Version 2 handshake, with `begun` of the peer's key read.
     fn encrypt(&self, peer: &Peer, begun: &[u8]) -> Result<Incoming, Ended> {
         let handshake = handshake(!peer.connection.is_inbound())?;
         tracing::debug!(target: "net", "start sending v2 handshake to peer={}", peer.id);
@@ -200,7 +200,7 @@ impl Shared {
         self.write(peer, &session.version_packet())?;
         let mut aad = their_garbage(peer, &session)?;
         let mut buffer = Vec::new();
-        // Decoys may come first; the very first packet vouches for the garbage.
+        // Decoys may come first; the first packet authenticates the garbage.
         while peer.packet(&mut session.opener, &aad, self.contents_max(), &mut buffer)?.is_none() {
             aad.clear();
         }
@@ -209,12 +209,12 @@ impl Shared {
         Ok(Incoming::V2(Box::new(opener)))
     }
 
-    /// Bytes of a packet's contents at most: the longest name and the longest payload.
+    /// Maximum length of a packet's contents: the longest message type and payload.
     pub(super) fn contents_max(&self) -> usize {
         NAME_BYTES_MAX + self.message_bytes_max.max(self.block_bytes_max) as usize
     }
 
-    /// Writes to the peer, at the rate that is set.
+    /// Writes to the peer, subject to the rate limit.
     pub(super) fn write(&self, peer: &Peer, bytes: &[u8]) -> Result<(), Ended> {
         let mut stream = peer.stream();
         for piece in bytes.chunks(self.rate.piece(bytes.len()).max(1)) {
@@ -246,7 +246,7 @@ fn handshake(is_initiator: bool) -> Result<Handshake, Ended> {
     handshake.ok_or_else(|| Ended::Io(io::Error::other("random bytes that are no secret key")))
 }
 
-/// The peer's key, of which `begun` has been read.
+/// Reads the peer's key, of which `begun` is read.
 fn their_key(peer: &Peer, begun: &[u8]) -> Result<[u8; KEY_BYTES], Ended> {
     let mut key = [0; KEY_BYTES];
     key[..begun.len()].copy_from_slice(begun);
@@ -262,7 +262,7 @@ fn their_key(peer: &Peer, begun: &[u8]) -> Result<[u8; KEY_BYTES], Ended> {
     Ok(key)
 }
 
-/// Reads up to the terminator, and nothing of what follows it.
+/// Reads up to the terminator and nothing after it.
 fn their_garbage(peer: &Peer, session: &Session) -> Result<Vec<u8>, Ended> {
     let mut garbage = session.garbage();
     let mut ahead = [0; GARBAGE_BYTES_MAX + TERMINATOR_BYTES];
@@ -277,7 +277,7 @@ fn their_garbage(peer: &Peer, session: &Session) -> Result<Vec<u8>, Ended> {
     }
 }
 
-/// How many bytes came, at least one.
+/// Number of bytes read, at least one; retries interrupted reads.
 fn retried(mut read: impl FnMut() -> io::Result<usize>) -> Result<usize, Ended> {
     loop {
         match read() {
@@ -289,13 +289,13 @@ fn retried(mut read: impl FnMut() -> io::Result<usize>) -> Result<usize, Ended> 
     }
 }
 
-/// Bytes in front of a payload for the transport's own.
+/// Room before a payload for the transport header.
 pub(super) const ROOM: usize = FrameHeader::SIZE;
 const _: () = assert!(HEAD_BYTES + NAME_BYTES_MAX <= ROOM);
-/// Bytes of a packet besides its contents.
+/// Bytes of a packet without its contents.
 pub(super) const PACKET_EXPANSION: usize = HEAD_BYTES + TAG_BYTES;
-/// What is read at once.
+/// Read size.
 pub(super) const PIECE: usize = 64 << 10;
-/// What follows the magic of a message `version` in version 1.
+/// Follows the magic of a version 1 `version` message.
 const V1_NAME: [u8; 12] = *b"version\0\0\0\0\0";
 const V1_PREFIX_BYTES: usize = 4 + V1_NAME.len();

@@ -1,4 +1,4 @@
-//! What happened to the scripts of descriptors in given blocks and in the mempool.
+//! `getdescriptoractivity`: spends and receives of descriptors in given blocks and in the mempool.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -119,7 +119,7 @@ fn write_unconfirmed(
     list: &mut Array<'_>,
 ) -> Result<(), RpcError> {
     for txid in node.engine.mempool_txids() {
-        // It may have been confirmed meanwhile.
+        // It may have been confirmed in the meantime.
         let Some(tx) = node.engine.mempool_tx(&txid) else { continue };
         let spent = find(node, &tx)?;
         let known: Option<Vec<_>> =

@@ -1,9 +1,9 @@
-//! Addresses: base 58 with checksum, bech32 and bech32m (BIP173, BIP350), and cash addresses.
+//! Address encoding: base58check, bech32 and bech32m (BIP173, BIP350), and cash addresses.
 
 use assay_consensus::params::{AddressParams, ChainParams};
 use sha2::{Digest, Sha256};
 
-/// Where an output pays to, as far as an address can say it.
+/// Destination of an output that has an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Destination<'a> {
     /// HASH160 of a public key.
@@ -14,7 +14,7 @@ pub(crate) enum Destination<'a> {
     Witness { version: u8, program: &'a [u8] },
 }
 
-/// The address of `destination` on the chain of `params`.
+/// Address of `destination` on the chain of `params`.
 pub(crate) fn encode(params: &ChainParams, destination: Destination<'_>) -> String {
     let AddressParams { base58_pubkey_hash, base58_script_hash, human_readable } = params.address;
     match destination {
@@ -34,7 +34,7 @@ fn base58_check(version: u8, payload: &[u8]) -> String {
     base58_check_encode(&[&[version], payload].concat())
 }
 
-/// Data with their checksum in base 58.
+/// Base58check encoding.
 pub(super) fn base58_check_encode(data: &[u8]) -> String {
     let checksum = Sha256::digest(Sha256::digest(data));
     base58(&[data, &checksum[..4]].concat())
@@ -42,7 +42,7 @@ pub(super) fn base58_check_encode(data: &[u8]) -> String {
 
 fn base58(data: &[u8]) -> String {
     let zeros = data.iter().take_while(|&&byte| byte == 0).count();
-    // Digits of the number, least significant first.
+    // Base-58 digits, least significant first.
     let mut digits: Vec<u8> = Vec::with_capacity(data.len() * 7 / 5 + 1);
     for &byte in &data[zeros..] {
         let mut carry = u32::from(byte);
@@ -72,7 +72,7 @@ fn segwit(human_readable: &str, version: u8, program: &[u8]) -> String {
     format!("{human_readable}1{}", to_charset(&data))
 }
 
-/// One step of the division by the generator of BIP173.
+/// One step of the division by BIP173's generator polynomial.
 pub(super) fn bech32_step(state: u32, value: u8) -> u32 {
     let top = state >> 25;
     let mut next = (state & 0x1ff_ffff) << 5 ^ u32::from(value);
@@ -85,7 +85,7 @@ pub(super) fn bech32_step(state: u32, value: u8) -> u32 {
 }
 
 fn cash(prefix: &str, kind: u8, hash: &[u8]) -> String {
-    // The version byte holds the kind and, in its low bits, the length of the hash.
+    // The version byte holds the type and, in its low bits, the hash length.
     let length_code = if hash.len() == 32 { 3 } else { 0 };
     let mut payload = vec![kind | length_code];
     payload.extend_from_slice(hash);
@@ -96,7 +96,7 @@ fn cash(prefix: &str, kind: u8, hash: &[u8]) -> String {
     format!("{prefix}:{}", to_charset(&data))
 }
 
-/// One step of the division by the generator of the cash address specification.
+/// One step of the division by the cash address generator polynomial.
 pub(super) fn cash_step(state: u64, value: u8) -> u64 {
     let top = state >> 35;
     let mut next = (state & 0x07_ffff_ffff) << 5 ^ u64::from(value);
@@ -108,7 +108,7 @@ pub(super) fn cash_step(state: u64, value: u8) -> u64 {
     next
 }
 
-/// Regroups bytes into 5-bit values; the last one is filled up with zero bits.
+/// Regroups bytes into 5-bit values, padded with zero bits.
 fn to_5_bits(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() * 8 / 5 + 1);
     let (mut buffer, mut bits) = (0u32, 0);
@@ -131,7 +131,7 @@ fn to_charset(values: &[u8]) -> String {
 }
 
 pub(super) const BASE58: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-/// The 32 characters that bech32, cash addresses and descriptor checksums share.
+/// The 32 characters common to bech32, cash addresses and descriptor checksums.
 pub(crate) const CHARSET: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 pub(super) const BECH32: u32 = 1;
 pub(super) const BECH32M: u32 = 0x2bc8_30a3;
@@ -148,13 +148,13 @@ mod tests {
 
     use super::*;
 
-    /// One of Bitcoin Core's files of vectors, where the shared test data is present.
+    /// A vector file of Bitcoin Core, if the shared test data is present.
     fn vectors(name: &str) -> Option<Vec<serde_json::Value>> {
         let text = data::read(&format!("vectors/{name}"))?;
         Some(serde_json::from_slice(&text).unwrap())
     }
 
-    /// Every address of `key_io_valid.json` is what its script is shown as.
+    /// Every script of `key_io_valid.json` encodes to its address.
     #[test]
     fn addresses_of_bitcoin_core() {
         let Some(rows) = vectors("key_io_valid.json") else { return };

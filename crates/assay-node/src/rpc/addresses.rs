@@ -1,4 +1,4 @@
-//! The addresses of nodes that could be connected to.
+//! RPC of the address manager.
 
 use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
@@ -96,7 +96,7 @@ pub(super) const ADDPEERADDRESS: Method = Method {
     },
 };
 
-/// Adds an address as if it had announced itself; returns what failed.
+/// Adds an address as if it had announced itself; returns the error.
 fn add(
     node: &Node<'_>,
     host: Host,

@@ -1,7 +1,7 @@
-//! Arguments of a call: put in order, checked for type, and read.
+//! Arguments of a call: ordering, type checks and parsing.
 //!
-//! The rules and the wording of the errors are Bitcoin Core's (`rpc/server.cpp`, `rpc/util.cpp`), because
-//! client libraries match on them.
+//! Rules and error texts are Bitcoin Core's (`rpc/server.cpp`, `rpc/util.cpp`), because client libraries match
+//! them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -12,19 +12,18 @@ use super::table::{ArgSpec, Kind, Method};
 use crate::jsonrpc::{Code, Params, RpcError, Value};
 use assay_wire::{BlockHash, Txid};
 
-/// The arguments of one call in the order of the method's specification; `None` where one is missing
-/// or null.
+/// Arguments of one call in the order of the method's specification; `None` if missing or null.
 #[derive(Debug)]
 pub(crate) struct Args<'a> {
     method: &'static Method,
     values: Vec<Option<Value<'a>>>,
-    /// Members of an argument of options that were given by their own names.
+    /// Members of an options argument that were passed by their own names.
     options: Vec<(String, Value<'a>)>,
     given: usize,
 }
 
 impl<'a> Args<'a> {
-    /// Orders and checks what the caller gave.
+    /// Orders and checks the given arguments.
     pub(crate) fn new(method: &'static Method, params: Params<'a>) -> Result<Self, RpcError> {
         let (values, options) = match params {
             Params::None => (Vec::new(), Vec::new()),
@@ -77,7 +76,7 @@ impl<'a> Args<'a> {
         self.method.name
     }
 
-    /// How many places the caller filled, the last one included even if it is null.
+    /// Number of given positions, up to the last one even if null.
     pub(crate) fn given(&self) -> usize {
         self.given
     }
@@ -86,7 +85,7 @@ impl<'a> Args<'a> {
         self.values[index]
     }
 
-    /// The bytes of a string of hexadecimal digits; `None` when it is something else.
+    /// Bytes of a hexadecimal string; `None` for other values.
     pub(crate) fn hex(&self, index: usize) -> Option<Vec<u8>> {
         self.values[index]?.hex()
     }
@@ -104,7 +103,7 @@ impl<'a> Args<'a> {
         let value = self.values[index];
         let number = value.filter(|value| value.type_name() == "number");
         let text = number.ok_or_else(|| wrong_type(value, "number"))?.json();
-        // Not -0, not 1e3, not 1.0: an integer is written as one.
+        // Rejects -0, 1e3 and 1.0.
         let parsed = text.parse::<i64>().ok().and_then(|number| T::try_from(number).ok());
         parsed.ok_or_else(|| RpcError::new(Code::Misc, "JSON integer out of range"))
     }
@@ -121,7 +120,7 @@ impl<'a> Args<'a> {
         as_bool(self.values[index], default)
     }
 
-    /// A truth value that is a member of an object, or `default`.
+    /// Boolean member of an object, or `default`.
     pub(crate) fn option_or(
         &self,
         index: usize,
@@ -131,14 +130,14 @@ impl<'a> Args<'a> {
         as_bool(self.option(index, name), default)
     }
 
-    /// An option: a member of the object, or given by its own name.
+    /// Option: a member of the object, or passed by its own name.
     pub(crate) fn option(&self, index: usize, name: &str) -> Option<Value<'a>> {
         let named = || self.options.iter().find(|option| option.0 == name);
         let member = self.values[index].and_then(|object| object.member(name));
         member.or_else(|| named().map(|option| option.1)).filter(|value| !value.is_null())
     }
 
-    /// How much to say: a number, or `true` for 1 and `false` for 0.
+    /// Verbosity: a number, or `true` for 1 and `false` for 0.
     pub(crate) fn verbosity(&self, index: usize, default: i32) -> Result<i32, RpcError> {
         match self.values[index].map(Value::type_name) {
             Some("bool") => Ok(i32::from(self.bool_or(index, false)?)),
@@ -146,7 +145,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A block hash; `name` is what the error calls it.
+    /// Block hash; `name` appears in the error.
     pub(crate) fn block_hash(&self, index: usize, name: &str) -> Result<BlockHash, RpcError> {
         hash_of(&self.string(index)?, name)
     }
@@ -159,17 +158,17 @@ impl<'a> Args<'a> {
         self.values[index].map(|_| self.block_hash(index, name)).transpose()
     }
 
-    /// A transaction id; `name` is what the error calls it.
+    /// Txid; `name` appears in the error.
     pub(crate) fn txid(&self, index: usize, name: &str) -> Result<Txid, RpcError> {
         hash_of(&self.string(index)?, name)
     }
 
-    /// An amount in coins, as a number or a string, in satoshis; `None` when it is missing.
+    /// Amount in coins, as a number or string, converted to satoshis; `None` if missing.
     pub(crate) fn amount(&self, index: usize) -> Result<Option<i64>, RpcError> {
         self.values[index].map(amount_of).transpose()
     }
 
-    /// A fee rate in coins per 1,000 virtual bytes, in satoshis, or `default`.
+    /// Fee rate in coins per 1,000 virtual bytes, converted to satoshis, or `default`.
     pub(crate) fn fee_rate_or(&self, index: usize, default: i64) -> Result<i64, RpcError> {
         let rate = self.amount(index)?.unwrap_or(default);
         if rate >= COIN {
@@ -182,12 +181,12 @@ impl<'a> Args<'a> {
     }
 }
 
-/// The text of a string inside of an argument.
+/// String inside an argument.
 pub(crate) fn string_of(value: Value<'_>) -> Result<Cow<'_, str>, RpcError> {
     value.string().ok_or_else(|| wrong_type(Some(value), "string"))
 }
 
-/// An integer inside of an argument.
+/// Integer inside an argument.
 pub(crate) fn integer_of<T: TryFrom<i64>>(value: Value<'_>) -> Result<T, RpcError> {
     if value.type_name() != "number" {
         return Err(wrong_type(Some(value), "number"));
@@ -196,7 +195,7 @@ pub(crate) fn integer_of<T: TryFrom<i64>>(value: Value<'_>) -> Result<T, RpcErro
     parsed.ok_or_else(|| RpcError::new(Code::Misc, "JSON integer out of range"))
 }
 
-/// A member that is an integer.
+/// Integer member.
 pub(crate) fn integer_member<T: TryFrom<i64>>(
     object: Value<'_>,
     name: &str,
@@ -204,24 +203,24 @@ pub(crate) fn integer_member<T: TryFrom<i64>>(
     object.member(name).map_or_else(|| Err(wrong_type(None, "number")), integer_of)
 }
 
-/// A hash; `name` is what the error calls it.
+/// Hash; `name` appears in the error.
 pub(crate) fn hash_of<T: FromStr>(text: &str, name: &str) -> Result<T, RpcError> {
     text.parse().map_err(|_| bad_hash(text, name))
 }
 
-/// A member that is a txid.
+/// Txid member.
 pub(crate) fn hash_member(object: Value<'_>, name: &str) -> Result<Txid, RpcError> {
     let value = object.member(name).ok_or_else(|| wrong_type(None, "string"))?;
     hash_of(&string_of(value)?, name)
 }
 
-/// A member that is hexadecimal data.
+/// Hexadecimal member.
 pub(crate) fn hex_member(object: Value<'_>, name: &str) -> Result<Vec<u8>, RpcError> {
     let value = object.member(name).ok_or_else(|| wrong_type(None, "string"))?;
     hex_of(value, name)
 }
 
-/// Hexadecimal data; `name` is what the error calls it.
+/// Hexadecimal data; `name` appears in the error.
 pub(crate) fn hex_of(value: Value<'_>, name: &str) -> Result<Vec<u8>, RpcError> {
     value.hex().ok_or_else(|| {
         let shown: String = value.string().unwrap_or_default().chars().take(SHOWN_MAX).collect();
@@ -230,7 +229,7 @@ pub(crate) fn hex_of(value: Value<'_>, name: &str) -> Result<Vec<u8>, RpcError> 
     })
 }
 
-/// An amount in coins, in satoshis.
+/// Amount in coins, converted to satoshis.
 pub(crate) fn amount_of(value: Value<'_>) -> Result<i64, RpcError> {
     let text = match value.type_name() {
         "string" => string_of(value)?,
@@ -244,7 +243,7 @@ pub(crate) fn amount_of(value: Value<'_>) -> Result<i64, RpcError> {
     Ok(sat)
 }
 
-/// Checks the types of the members of an object, of which any may be missing and there may be no others (`RPCTypeCheckObj`).
+/// Checks the types of an object's members; all are optional, others are rejected (`RPCTypeCheckObj`).
 pub(crate) fn check_members(
     object: Option<Value<'_>>,
     types: &[(&str, &str)],
@@ -258,7 +257,7 @@ pub(crate) fn check_members(
     Ok(())
 }
 
-/// The same where none may be missing.
+/// As [`check_members`], with all members required.
 pub(crate) fn require_members(object: Value<'_>, types: &[(&str, &str)]) -> Result<(), RpcError> {
     if object.type_name() != "object" {
         return Err(wrong_type(Some(object), "object"));
@@ -269,7 +268,7 @@ pub(crate) fn require_members(object: Value<'_>, types: &[(&str, &str)]) -> Resu
     check_members(Some(object), types)
 }
 
-/// Checks that an object has a member, and its type.
+/// Checks the presence and type of a member.
 pub(crate) fn require_member(
     object: Value<'_>,
     name: &str,
@@ -293,7 +292,7 @@ fn check_member(name: &str, value: Value<'_>, expected: &str) -> Result<(), RpcE
 
 type Members<'a> = Vec<(String, Value<'a>)>;
 
-/// Takes out what are members of an argument of options (Core's `OBJ_NAMED_PARAMS`).
+/// Extracts members of an options argument (Core's `OBJ_NAMED_PARAMS`).
 fn split_options<'a>(
     specs: &[ArgSpec],
     members: Members<'a>,
@@ -319,8 +318,7 @@ fn split_options<'a>(
     Ok((members, options))
 }
 
-/// Puts named arguments in the places the method has for them. An argument called `args` holds
-/// positional ones that come first.
+/// Orders named arguments by the specification. An argument `args` holds leading positional ones.
 fn order_by_name<'a>(
     specs: &[ArgSpec],
     members: &[(String, Value<'a>)],
@@ -335,8 +333,8 @@ fn order_by_name<'a>(
         let at = left.iter().position(|member| member.0 == name)?;
         Some(left.remove(at).1)
     };
-    // Of several names of one argument the first in the specification counts, and the others are
-    // as unknown as any.
+    // Of several names of one argument the first in the specification is used, and the others are unknown
+    // arguments.
     let mut values: Vec<_> =
         specs.iter().map(|spec| spec.names.split('|').find_map(&mut take)).collect();
     let positional = take("args");
@@ -373,7 +371,7 @@ fn as_bool(value: Option<Value<'_>>, default: bool) -> Result<bool, RpcError> {
     }
 }
 
-/// An argument, or a part of one, of the wrong JSON type.
+/// Error for an argument, or a part of one, of the wrong JSON type.
 pub(crate) fn wrong_type(value: Option<Value<'_>>, expected: impl Display) -> RpcError {
     let found = value.map_or("null", Value::type_name);
     RpcError::new(
@@ -386,14 +384,14 @@ fn bad_hash(text: &str, name: &str) -> RpcError {
     let message = if text.len() == 64 {
         format!("{name} must be hexadecimal string (not '{text}')")
     } else {
-        // Keep what is echoed short: the text may be a whole block put in the wrong place.
+        // Truncate: the text may be a whole block in the wrong position.
         let shown: String = text.chars().take(128).collect();
         format!("{name} must be of length 64 (not {}, for '{shown}')", text.len())
     };
     RpcError::new(Code::InvalidParameter, message)
 }
 
-/// A JSON number with at most eight decimals, times 10^8 (`ParseFixedPoint`).
+/// JSON number with at most eight decimals, times 10^8 (`ParseFixedPoint`).
 fn parse_amount(text: &str) -> Option<i64> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -414,7 +412,7 @@ fn parse_amount(text: &str) -> Option<i64> {
         return None;
     }
     let digits = format!("{whole}{fraction}");
-    // Trailing zeros do not count as decimals.
+    // Trailing zeros are not decimals.
     let significant = digits.trim_end_matches('0');
     if significant.is_empty() {
         return Some(0);
@@ -430,7 +428,7 @@ fn parse_amount(text: &str) -> Option<i64> {
 }
 
 impl Kind {
-    /// The JSON type that is checked before the method sees the argument.
+    /// JSON type checked before the method runs.
     fn json_type(self) -> Option<&'static str> {
         match self {
             Self::Text | Self::Hex => Some("string"),
@@ -443,7 +441,7 @@ impl Kind {
     }
 }
 
-/// How much of bad data an error repeats.
+/// Maximum length of invalid data in an error.
 const SHOWN_MAX: usize = 1024;
 const COIN: i64 = 100_000_000;
 const AMOUNT_DECIMALS: i32 = 8;
@@ -456,7 +454,7 @@ mod tests {
     use crate::jsonrpc::intake::Text;
     use crate::jsonrpc::request::Body;
 
-    /// The arguments of a call in the order of the method's specification.
+    /// Arguments of a call in the order of the method's specification.
     fn args(method: &str, params: &str) -> Result<Vec<Option<String>>, RpcError> {
         let method = table::find(method).unwrap();
         let text = format!(r#"{{"method":"x","params":{params}}}"#);

@@ -1,4 +1,4 @@
-//! Banning addresses.
+//! RPC of bans.
 
 use super::args::Args;
 use super::table::{Kind, Method, Need, optional, required};

@@ -1,4 +1,4 @@
-//! Blocks and headers by hash.
+//! RPC of blocks and headers by hash.
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{BlockEntry, Tip};
@@ -133,12 +133,12 @@ pub(super) fn block(
     Ok(())
 }
 
-/// The coins that the transaction at `index` spends. The coinbase, which has none, comes first.
+/// Coins spent by the transaction at `index`; none for the coinbase, which comes first.
 pub(super) fn spent_by(spent: Option<&[Vec<Coin>]>, index: usize) -> Option<&[Coin]> {
     spent?.get(index.checked_sub(1)?).map(Vec::as_slice)
 }
 
-/// The raw block, or the error that tells why there is none.
+/// Raw block, or the error for its absence.
 pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, RpcError> {
     let raw = node.engine.read_block(hash).map_err(|error| {
         tracing::error!("block {hash}: {error}");
@@ -154,10 +154,10 @@ pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, R
     })
 }
 
-/// In Core's words (`rpc/blockchain.cpp`).
+/// Core's wording (`rpc/blockchain.cpp`).
 const UNDO_UNREADABLE: &str = "Undo data expected but can't be read. This could be due to disk corruption or a conflict with a pruning event.";
 
-/// Whether a block was removed because it is old.
+/// True if a block was pruned.
 pub(super) fn is_pruned(node: &Node<'_>, hash: &BlockHash) -> bool {
     node.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned)
 }
@@ -173,9 +173,9 @@ pub(super) fn parse(
     })
 }
 
-/// Blocks from the one of `entry` to the tip, both counted.
+/// Number of blocks from `entry` to the tip, inclusive.
 pub(super) fn confirmations(tip: &Tip, entry: &BlockEntry) -> i64 {
-    // The tip may have moved between the two look-ups; a block above it counts as just connected.
+    // The tip may have moved between the two lookups; a block above it counts as just connected.
     if entry.in_active_chain {
         (i64::from(tip.height) - i64::from(entry.height)).max(0) + 1
     } else {

@@ -1,4 +1,4 @@
-//! The branches of the block tree, and which of them the owner wants.
+//! RPC of chain tips and manual invalidation.
 
 use assay_engine::{ChainTip, ChainTipStatus, ControlError, Engine};
 use assay_wire::BlockHash;

@@ -1,4 +1,4 @@
-//! The state of the chain, and waiting for it to change.
+//! RPC of the chain state, and waits for changes.
 
 use std::time::{Duration, Instant};
 
@@ -232,8 +232,8 @@ pub(super) fn blockchain_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// Difficulty as Bitcoin Core computes it (`rpc/blockchain.cpp`), in floats and step by step, so
-/// that even the last digit agrees.
+/// Difficulty as computed by Bitcoin Core (`rpc/blockchain.cpp`), with the same floating-point steps, so that all
+/// digits match.
 pub(super) fn difficulty(bits: u32) -> f64 {
     let mut shift = bits >> 24;
     let mut difficulty = f64::from(0xffff) / f64::from(bits & 0xff_ffff);
@@ -248,14 +248,14 @@ pub(super) fn difficulty(bits: u32) -> f64 {
     difficulty
 }
 
-/// The target that `bits` stand for, printed like a hash: most significant digit first.
+/// Target of `bits`, in the byte order of displayed hashes.
 pub(super) fn target(bits: u32) -> BlockHash {
     BlockHash(decode_compact(bits).target.to_le_bytes())
 }
 
-/// The share of today's chain that is verified, if the chain grew on at its average rate since the
-/// tip. Bitcoin Core knows a rate per chain; this needs none. Near the tip headers are counted, as there
-/// (`validation.cpp`, `GuessVerificationProgress`), so that it reaches 1.
+/// Estimated verified share of the chain, assuming growth at its average rate since the tip. Bitcoin Core has a
+/// rate per chain instead. Near the tip headers are counted, as in Core (`validation.cpp`,
+/// `GuessVerificationProgress`), so that it reaches 1.
 pub(super) fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
     let (params, now) = (&node.rpc.params, node.engine.clock().now_s());
     let covered = tip.time.saturating_sub(params.genesis.time).max(1);
@@ -268,7 +268,8 @@ pub(super) fn progress(node: &Node<'_>, tip: &Tip) -> f64 {
     f64::from(covered) / (f64::from(covered) + missing as f64)
 }
 
-/// The share of the transactions below a snapshot that is validated (Core `validation.cpp`, `GetBackgroundVerificationProgress`).
+/// Validated share of the transactions below a snapshot (Core `validation.cpp`,
+/// `GetBackgroundVerificationProgress`).
 pub(super) fn historical_progress(tip: &Tip, base: &Tip) -> f64 {
     tip.chain_txs as f64 / base.chain_txs.max(1) as f64
 }
@@ -280,7 +281,7 @@ fn timeout_ms(args: &Args<'_>, index: usize) -> Result<Option<Duration>, RpcErro
     Ok((timeout > 0).then(|| Duration::from_millis(timeout)))
 }
 
-/// Waits on the engine until `reached`, the timeout, the end of the node, or the caller's departure.
+/// Waits for `reached`, the timeout, shutdown, or the caller's disconnection.
 fn wait_until(node: &Node<'_>, timeout: Option<Duration>, reached: impl Fn(&Tip) -> bool) -> Tip {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut tip = node.engine.tip();
@@ -302,10 +303,10 @@ fn write_tip(tip: &Tip, out: &mut Vec<u8>) {
     object.end();
 }
 
-/// How often a waiting call looks whether anyone still wants its answer.
+/// Poll interval for the caller's disconnection.
 const LOOK_AROUND: Duration = Duration::from_millis(200);
 
-/// Age up to which a tip is recent.
+/// Maximum age of a recent tip.
 const RECENT_S: u64 = 2 * 60 * 60;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Unspent outputs.
+//! RPC of unspent outputs.
 
 use assay_engine::UNCONFIRMED_HEIGHT;
 use assay_wire::{BlockHash, OutPoint};
@@ -141,7 +141,7 @@ fn set_info(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
             object.key("hash_serialized_3").text(BlockHash(hash));
         }
         if let Some(muhash) = stats.muhash {
-            // Printed like every 256-bit number: last byte first.
+            // Displayed like every 256-bit number: last byte first.
             object.key("muhash").text(BlockHash(muhash));
         }
         object.key("total_amount").amount(stats.total_amount_sat.cast_signed());

@@ -1,4 +1,4 @@
-//! Putting together what several signers made of one transaction.
+//! `combinerawtransaction`: merges partially signed variants of a transaction.
 
 use std::collections::HashMap;
 
@@ -56,13 +56,13 @@ fn combine(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-/// The transaction without anything that unlocks.
+/// Transaction without script sigs and witnesses.
 fn unsigned(tx: &Transaction) -> Vec<u8> {
     let blank: Vec<_> = tx.view().inputs().map(|_| Unlocking::default()).collect();
     serialise(tx, &blank)
 }
 
-/// For each input what unlocks it in one of the variants, or what all of them have for it.
+/// For each input the complete unlocking data of one variant, or the combination of all.
 fn merge(
     params: &ChainParams,
     variants: &[Transaction],
@@ -98,7 +98,7 @@ fn unlocking(tx: &Transaction, input: usize) -> Unlocking {
     }
 }
 
-/// All items of several unlockings, and a keyring with what may be scripts among them: those that come last.
+/// Items of several unlocking data, and a keyring with their last items, which may be scripts.
 fn gather(all: Vec<Unlocking>) -> (Keyring, Unlocking) {
     let (mut keyring, mut together) = (Keyring::default(), Unlocking::default());
     for one in all {

@@ -1,4 +1,4 @@
-//! The node itself.
+//! RPC of the node itself.
 
 use std::sync::PoisonError;
 use std::thread::sleep;

@@ -1,4 +1,5 @@
-//! Reading addresses, the inverse of [`super::address`]; the errors are Bitcoin Core's (`key_io.cpp`, `bech32.cpp`).
+//! Address decoding, the inverse of [`super::address`]; error texts are Bitcoin Core's (`key_io.cpp`,
+//! `bech32.cpp`).
 
 use assay_consensus::params::ChainParams;
 
@@ -7,7 +8,7 @@ use super::address::{
 };
 use super::lock::{pay_to_key_hash_of, pay_to_script_hash_of, witness};
 
-/// What an address pays to.
+/// Destination of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Payee {
     PubkeyHash([u8; 20]),
@@ -20,7 +21,7 @@ pub(super) enum Payee {
 }
 
 impl Payee {
-    /// Reads an address of the chain of `params`.
+    /// Parses an address of the chain of `params`.
     pub(super) fn parse(params: &ChainParams, text: &str) -> Result<Self, String> {
         let human_readable = params.address.human_readable;
         if params.cash.is_some() {
@@ -36,7 +37,7 @@ impl Payee {
         }
     }
 
-    /// The locking script.
+    /// Locking script.
     pub(super) fn script(&self) -> Vec<u8> {
         match self {
             Self::PubkeyHash(hash) => pay_to_key_hash_of(hash),
@@ -45,7 +46,7 @@ impl Payee {
         }
     }
 
-    /// The same, borrowed, as it is written.
+    /// Destination for encoding.
     pub(super) fn destination(&self) -> Destination<'_> {
         match self {
             Self::PubkeyHash(hash) => Destination::PubkeyHash(hash),
@@ -83,21 +84,21 @@ fn base58_payee(params: &ChainParams, text: &str) -> Result<Payee, String> {
     }
 }
 
-/// The bytes of base 58 with a checksum, without that; at most `length_max`.
+/// Payload of a base58check string, at most `length_max` bytes.
 pub(super) fn base58_check(text: &str, length_max: usize) -> Option<Vec<u8>> {
     let mut data = base58(text, length_max + 4)?;
     let checksum = data.split_off(data.len().checked_sub(4)?);
     (assay_hash::sha256d(&data)[..4] == checksum[..]).then_some(data)
 }
 
-/// The bytes of base 58, at most `length_max`; spaces around it do not matter.
+/// Bytes of a base58 string, at most `length_max`; surrounding spaces are ignored.
 fn base58(text: &str, length_max: usize) -> Option<Vec<u8>> {
     let text = text.trim_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
     let zeros = text.bytes().take_while(|&byte| byte == b'1').count();
     if zeros > length_max {
         return None;
     }
-    // Digits of the number to base 256, least significant first.
+    // Base-256 digits, least significant first.
     let mut bytes: Vec<u8> = Vec::new();
     for c in text.bytes().skip(zeros) {
         let mut carry = BASE58.iter().position(|&digit| digit == c)? as u32;
@@ -153,7 +154,7 @@ fn segwit(expected: &str, text: &str) -> Result<Payee, String> {
     Ok(Payee::Witness { version, program })
 }
 
-/// Prefix in lower case, and values with checksum.
+/// Lowercase prefix, and values with checksum.
 fn bech32(text: &str) -> Result<(String, Vec<u8>), String> {
     let error = |text: &str| Err(text.to_owned());
     let is_mixed = text.bytes().any(|c| c.is_ascii_lowercase())
@@ -186,7 +187,7 @@ fn checksum(human_readable: &str, values: &[u8]) -> u32 {
     prefix.chain(values.iter().copied()).fold(1, bech32_step)
 }
 
-/// Regroups 5-bit values into bytes; what is left over must be less than a value, and zero.
+/// Regroups 5-bit values into bytes; padding must be shorter than a value and zero.
 fn from_5_bits(values: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(values.len() * 5 / 8);
     let (mut buffer, mut bits) = (0u32, 0);
@@ -201,7 +202,7 @@ fn from_5_bits(values: &[u8]) -> Option<Vec<u8>> {
     (bits < 5 && buffer & ((1 << bits) - 1) == 0).then_some(out)
 }
 
-/// A cash address, with its prefix or without.
+/// Cash address, with or without prefix.
 fn cash(prefix: &str, text: &str) -> Option<Payee> {
     let lower = text.to_ascii_lowercase();
     if lower != text && text.to_ascii_uppercase() != text {

@@ -1,4 +1,4 @@
-//! Soft forks and how far they have come.
+//! RPC of soft fork deployments.
 
 use assay_consensus::script::Flags;
 use assay_consensus::versionbits::{Deployment, DeploymentState};
@@ -88,7 +88,7 @@ pub(super) fn info(node: &Node<'_>, hash: &BlockHash, out: &mut Vec<u8>) -> Resu
         ("csv", heights.csv),
         ("segwit", heights.segwit),
     ] {
-        // Never, on this chain.
+        // Never active on this chain.
         if height == u32::MAX {
             continue;
         }
@@ -109,7 +109,7 @@ pub(super) fn info(node: &Node<'_>, hash: &BlockHash, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// Taproot as release 31 answers: by the signals of 2021 where there were any, and as always active on the other chains.
+/// Taproot as in release 31: by the signals of 2021 on mainnet, always active on other chains.
 fn write_taproot(
     node: &Node<'_>,
     hash: &BlockHash,
@@ -181,7 +181,7 @@ fn write_bip9(info: &DeploymentInfo, next_height: u32, mut object: Object<'_>) {
     object.end();
 }
 
-/// The signals for taproot on the main chain (Bitcoin Core 31, `kernel/chainparams.cpp`).
+/// Taproot signalling on mainnet (Bitcoin Core 31, `kernel/chainparams.cpp`).
 const TAPROOT: Deployment = Deployment {
     name: "taproot",
     bit: 2,

@@ -1,4 +1,4 @@
-//! Addresses and scripts by themselves: what they are, and what can be made of them.
+//! RPC of addresses and scripts.
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::OutputKind;
@@ -174,7 +174,7 @@ fn write_payee(params: &ChainParams, payee: &Payee, object: &mut Object<'_>) {
             object.key("iswitness").bool(false);
         }
         Payee::Witness { version, program } => {
-            // Of unknown programs nothing is said about scripts.
+            // Unknown witness programs have no known script type.
             let is_script = match (version, program.len()) {
                 (0, 20) => Some(false),
                 (0, 32) | (1, 32 | 2) => Some(true),
@@ -222,7 +222,7 @@ fn write_decoded(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
     segwit.end();
 }
 
-/// Whether outputs could pay to the hash of such a script.
+/// True if an output can pay to the hash of this script.
 fn can_be_wrapped(kind: &OutputKind<'_>, script: &[u8]) -> bool {
     let is_final = matches!(
         kind,
@@ -310,7 +310,7 @@ fn create_multisig(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-/// A public key with the errors of `HexToPubKey`.
+/// Public key with the errors of `HexToPubKey`.
 fn public_key(text: &str) -> Result<Vec<u8>, RpcError> {
     let mut bytes = vec![0; text.len() / 2];
     let is_hex = text.len().is_multiple_of(2)
@@ -356,7 +356,7 @@ fn derive_addresses(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
             let is_combo = expanded.len() > 1;
             for script in expanded.into_iter().map(|one| one.script) {
                 let kind = OutputKind::of(&script, rpc.params.cash.is_some());
-                // A bare key has no address; combo() has others.
+                // A bare key has no address; `combo()` adds others.
                 if !(is_combo && matches!(kind, OutputKind::PubKey(_))) {
                     list.push(address_of(&rpc.params, &script)?);
                 }

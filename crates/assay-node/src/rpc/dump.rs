@@ -1,4 +1,4 @@
-//! The UTXO set in a file that Bitcoin Core's `loadtxoutset` reads.
+//! `dumptxoutset`: writes the UTXO set in the format of Bitcoin Core's `loadtxoutset`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::BufWriter;
@@ -98,7 +98,7 @@ fn dump(node: &Node<'_>, path: &Path, target: &Target, out: &mut Vec<u8>) -> Res
     };
     let path = node.engine.config().datadir.join(path);
     let found = fs::metadata(&path).ok();
-    // What reads a pipe gets the coins as they are written.
+    // A pipe receives the coins as they are written.
     let is_pipe = found.as_ref().is_some_and(|found| found.file_type().is_fifo());
     if found.is_some() && !is_pipe {
         return Err(bad(format!(
@@ -125,7 +125,7 @@ fn dump(node: &Node<'_>, path: &Path, target: &Target, out: &mut Vec<u8>) -> Res
         })
     });
     if renamed.is_err() {
-        // What is left of it is of no use.
+        // Best effort.
         let _ = fs::remove_file(&incomplete);
     }
     renamed
@@ -167,7 +167,7 @@ fn failed(error: DumpError) -> RpcError {
     }
 }
 
-/// Keys as libsecp256k1 sees them.
+/// Key compression with libsecp256k1.
 pub const KEYS: KeyForms = KeyForms {
     is_point: |key| PublicKey::from_slice(key).is_ok(),
     expand: |key| PublicKey::from_slice(key).ok().map(|key| key.serialize_uncompressed()),

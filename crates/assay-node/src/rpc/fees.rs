@@ -1,4 +1,4 @@
-//! What a transaction should pay. Nothing is estimated yet, and that is what is said.
+//! Fee estimation RPC. Estimates are not implemented, and the result reports this.
 
 use super::table::{Kind, Method, Need, optional, required};
 use super::{Job, bad};
@@ -39,7 +39,7 @@ pub(super) const ESTIMATESMARTFEE: Method = Method {
             let mut errors = object.key("errors").array();
             errors.item().string("Insufficient data or no feerate found");
             errors.end();
-            // A single block cannot be aimed at.
+            // The minimum target is two blocks.
             object.key("blocks").int(target.max(2));
             object.end();
             Ok(())

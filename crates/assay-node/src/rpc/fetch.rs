@@ -1,4 +1,4 @@
-//! Blocks that are not here, from a peer of choice.
+//! `getblockfrompeer`: requests a missing block from a chosen peer.
 
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ fn fetch(node: &Node<'_>, hash: &BlockHash, peer: i64) -> Result<(), RpcError> {
     let network = network(node)?;
     let place = node.engine.header_place(hash).ok_or_else(|| failed("Block header missing"))?;
     if node.engine.config().prune.is_some() && place.height > node.engine.tip().height {
-        // Its file could not be removed before the chain gets there.
+        // Its block file could not be pruned before the chain gets there.
         return Err(failed(
             "In prune mode, only blocks that the node has already synced previously can be fetched from a peer",
         ));

@@ -1,4 +1,4 @@
-//! Compact block filters (BIP157, BIP158).
+//! RPC of compact block filters (BIP157, BIP158).
 
 use std::borrow::Cow;
 
@@ -57,13 +57,13 @@ pub(super) fn named<'a>(node: &Node<'a>, kind: &str) -> Result<&'a FilterIndex, 
     })
 }
 
-/// Why there is no filter.
+/// Reason for a missing filter.
 pub(super) enum Missing {
-    /// The block is not known.
+    /// Unknown block.
     Block,
-    /// It was never part of the active chain.
+    /// Never part of the active chain.
     NotConnected,
-    /// The index is on its way.
+    /// The index is not there yet.
     Behind,
     /// The index should have it.
     Unexpected,
@@ -71,7 +71,7 @@ pub(super) enum Missing {
 }
 
 impl Missing {
-    /// In Core's words (`rpc/blockchain.cpp`, `rest.cpp`).
+    /// Core's wording (`rpc/blockchain.cpp`, `rest.cpp`).
     pub(super) fn text(&self) -> Cow<'static, str> {
         match self {
             Self::Block => "Block not found".into(),
@@ -98,7 +98,7 @@ impl Missing {
     }
 }
 
-/// What the index has of a block. An index that is just behind the tip gets there first.
+/// Index entry of a block; waits for an index just behind the tip.
 pub(super) fn look_up(
     node: &Node<'_>,
     index: &FilterIndex,
@@ -111,12 +111,12 @@ pub(super) fn look_up(
     find(node, index, hash, is_ready)
 }
 
-/// Whether the index is at the tip; one that is just behind gets there first.
+/// True if the index is at the tip; waits for one just behind.
 pub(super) fn is_ready(node: &Node<'_>, index: &FilterIndex) -> bool {
     wait_for_index(node, &|| index.tip())
 }
 
-/// What the index has of a block by now.
+/// Index entry of a block, without a wait.
 pub(super) fn find(
     node: &Node<'_>,
     index: &FilterIndex,
@@ -137,5 +137,5 @@ pub(super) fn failed(error: &RecordsError) -> RpcError {
     RpcError::new(Code::InternalError, error.to_string())
 }
 
-/// The only kind.
+/// The only filter type.
 pub(super) const BASIC: &str = "basic";

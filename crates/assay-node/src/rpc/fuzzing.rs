@@ -1,5 +1,4 @@
-//! Doors to private parsers, for the targets in `fuzz/`. Built under `--cfg fuzzing` alone, so that
-//! nothing here is part of the crate for anyone else.
+//! Access to private parsers for the targets in `fuzz/`, built only under `--cfg fuzzing`.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock};
@@ -11,10 +10,10 @@ use super::{script as scripts, table};
 use crate::jsonrpc::intake::Intake;
 use crate::jsonrpc::{CallContext, Code, Handler, Json, Params, Plan, RpcError};
 
-/// Takes a request body in, whole and cut into pieces, and answers it with what its arguments read as.
+/// Parses a request body, whole and in pieces, and returns its arguments as parsed.
 ///
 /// # Panics
-/// When the answer depends on the cuts or is not JSON.
+/// If the response depends on the cuts or is not JSON.
 pub fn request(body: &[u8], cuts: &[usize]) {
     let whole = answer(&[body]);
     let mut pieces = Vec::new();
@@ -44,10 +43,10 @@ fn answer(pieces: &[&[u8]]) -> Option<Vec<u8>> {
 
 pub use super::psbt::fuzz as psbt;
 
-/// Sets a filter and shows it a transaction, both from `data`.
+/// Loads a filter and matches a transaction, both from `data`.
 ///
 /// # Panics
-/// When something that was inserted does not match.
+/// If an inserted element does not match.
 pub fn bloom(data: &[u8]) {
     use assay_wire::p2p::{Command, Message};
     let Some((length, rest)) = data.split_first() else { return };
@@ -60,13 +59,13 @@ pub fn bloom(data: &[u8]) {
     let Ok(tx) = parsed else { return };
     let txid = tx.view().txid();
     let matched = filter.matches_and_updates(tx.view(), &txid, false);
-    // Updating only ever adds.
+    // An update only adds elements.
     assert!(!matched || filter.matches_and_updates(tx.view(), &txid, false));
     filter.insert(&txid.0);
     assert!(filter.contains(&txid.0) && filter.matches_and_updates(tx.view(), &txid, false));
 }
 
-/// One argument, read as each of the types that some method asks for.
+/// Reads an argument as each type that methods use.
 fn read_every_way(args: &Args<'_>, index: usize) -> String {
     let numbers = (args.integer::<i32>(index).ok(), args.integer_or::<i64>(index, 7).ok());
     let truths = (args.bool_or(index, true).ok(), args.verbosity(index, 1).ok());
@@ -79,7 +78,7 @@ fn read_every_way(args: &Args<'_>, index: usize) -> String {
     format!("{numbers:?} {truths:?} {hashes:?} {amounts:?} {texts:?} {elements:?} {bytes:?}")
 }
 
-/// Knows every method and answers with its arguments.
+/// Accepts every method and returns its arguments.
 struct Echo;
 
 impl Handler for Echo {
@@ -122,10 +121,10 @@ impl Handler for Echo {
     }
 }
 
-/// Shows a script as an output's and as an input's.
+/// Formats a script as locking and unlocking script.
 ///
 /// # Panics
-/// When what is written is not JSON.
+/// If the result is not JSON.
 pub fn script(script: &[u8]) {
     static CHAINS: LazyLock<[ChainParams; 2]> = LazyLock::new(|| {
         ["main", "bch-regtest"].map(|name| ChainParams::by_name(name).expect("a known chain"))

@@ -1,4 +1,4 @@
-//! Making blocks on chains that take little work.
+//! RPC of block generation on low-difficulty chains.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -93,14 +93,14 @@ const MAX_TRIES: ArgSpec =
 
 const HASHES: &str = "[ \"hex\", ... ]    (json array) The hashes of the blocks";
 
-/// As many blocks as the first argument says, with as many tries as the third; negative ones are endless, as with Core.
+/// Number of blocks from the first argument, number of tries from the third; negative is unlimited, as in Core.
 fn to_script(args: &Args<'_>, script: Vec<u8>) -> Result<Job, RpcError> {
     let count: i32 = args.integer(0)?;
     let tries: i32 = args.integer_or(2, TRIES_MAX as i32)?;
     Ok(Job::call(args, move |node, out| blocks(node, script, count, tries as u64, out)))
 }
 
-/// The script that a descriptor stands for; the inner error is why the text is none.
+/// Script of a descriptor; the inner error is a parse error.
 fn descriptor_script(rpc: &Rpc, text: &str) -> Result<Result<Vec<u8>, String>, RpcError> {
     let mut all = match Descriptor::parse(&rpc.params, text) {
         Ok(all) => all,
@@ -116,7 +116,7 @@ fn descriptor_script(rpc: &Rpc, text: &str) -> Result<Result<Vec<u8>, String>, R
     let expanded = one.expand(&rpc.params, 0);
     let mut scripts =
         expanded.map_err(|NeedsPrivateKey| bad_key("Cannot derive script without private keys"))?;
-    // Of those of combo() the one that pays a witness key hash, or a key hash where the key has no such.
+    // For `combo()` the P2WPKH script, or P2PKH for an uncompressed key.
     let at = match scripts.len() {
         1 => 0,
         4 => 2,
@@ -152,8 +152,9 @@ fn blocks(
     Ok(())
 }
 
-/// Lets peers hear of blocks before they are far behind: what a pruned node offers are its last 288 blocks. Core's validation waits
-/// for its queue of events likewise (`validation.cpp`, `LimitValidationInterfaceQueue`). `patience` is what is left of it.
+/// Waits until peers are not far behind: a pruned node serves only its last 288 blocks. Core's validation waits for
+/// its event queue in the same way (`validation.cpp`, `LimitValidationInterfaceQueue`). `patience` is the remaining
+/// time.
 fn wait_for_announcements(node: &Node<'_>, patience: &mut Duration) {
     let Some(network) = node.rpc.network.get() else { return };
     let (height, start) = (node.engine.tip().height, Instant::now());
@@ -167,12 +168,12 @@ fn wait_for_announcements(node: &Node<'_>, patience: &mut Duration) {
 
 enum Solved {
     Found(BlockHash, Vec<u8>),
-    /// All nonces are tried; another time may help.
+    /// All nonces tried; another time may help.
     Exhausted,
     GivenUp,
 }
 
-/// Counts the nonce up from zero.
+/// Tries nonces from zero.
 fn solve(node: &Node<'_>, template: &BlockTemplate, tries_left: &mut u64) -> Solved {
     let Some(target) = target_from_bits(template.header.bits, node.rpc.params.pow.limit) else {
         return Solved::GivenUp;
@@ -206,10 +207,10 @@ fn submit(node: &Node<'_>, raw: Vec<u8>) -> Result<(), RpcError> {
     }
 }
 
-/// What a template fails for.
+/// Error of a failed template.
 pub(super) fn no_template(error: &TemplateError) -> RpcError {
     match error {
-        // An exception in Core, which RPC reports as any other.
+        // An exception in Core, which RPC reports like any other error.
         TemplateError::Invalid(reason) => {
             RpcError::new(Code::Misc, format!("TestBlockValidity failed: {}", trial(reason)))
         }
@@ -217,7 +218,7 @@ pub(super) fn no_template(error: &TemplateError) -> RpcError {
     }
 }
 
-/// Reason and evidence, as `ValidationState::ToString` joins them.
+/// Reason and details, joined as in `ValidationState::ToString`.
 fn trial(error: &TrialError) -> String {
     let TrialError::Rule(error) = error else { return error.to_string() };
     let (reason, evidence) = (error.reject_reason(), error.debug_message());
@@ -244,7 +245,7 @@ fn generate_block(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-/// A transaction that a block should hold.
+/// Requested transaction of a block.
 enum Wanted {
     Unconfirmed(Txid),
     Given(Arc<Transaction>),
@@ -303,12 +304,12 @@ fn one_block(
     Ok(())
 }
 
-/// Blocks that a peer need not have heard of yet when the next one is made, as many as Core's events.
+/// Maximum number of unannounced blocks before the next one, as in Core's event queue.
 const PENDING_MAX: u32 = 10;
-/// Time that one call waits for peers that take nothing.
+/// Maximum total wait per call for peers that read nothing.
 const ANNOUNCING_MAX: Duration = Duration::from_secs(2);
 const ANNOUNCING_LOOK: Duration = Duration::from_micros(200);
 /// Core's `DEFAULT_MAX_TRIES`.
 const TRIES_MAX: u64 = 1_000_000;
-/// Nonces that are tried before a look whether anyone still wants the block.
+/// Nonces between checks for the caller's disconnection.
 const INTERRUPT_TRIES: u32 = 4096;

@@ -1,4 +1,4 @@
-//! How far the index is, and where it finds transactions.
+//! RPC of index state, and transaction lookup.
 
 use std::sync::Arc;
 use std::thread;
@@ -15,10 +15,10 @@ use super::table::{ArgSpec, Kind, Method, Need, optional};
 use super::{Job, Node};
 use crate::jsonrpc::{Code, Json, RpcError};
 
-/// The index of a node, under the names that were asked for.
+/// Index of the node, with its configured names.
 pub(crate) struct ServedIndex {
     pub(crate) index: Arc<Index>,
-    /// Whether `-txindex` asked for it.
+    /// True if enabled by `-txindex`.
     pub(crate) is_tx_index: bool,
 }
 
@@ -31,15 +31,15 @@ impl ServedIndex {
 
 pub(super) enum Lookup {
     NoIndex,
-    /// It is not in the index, which is still far behind the tip.
+    /// Not found, and the index is far behind the tip.
     Behind,
-    /// It is not in any block of the active chain.
+    /// Not in any block of the active chain.
     Missing,
     Found(BlockHash),
 }
 
-/// Looks a transaction up. An index that is just behind the tip gets there first, so that what has been confirmed before the
-/// call is found (Core `index/base.cpp`, `BlockUntilSyncedToCurrentChain`).
+/// Looks up a transaction. Waits for an index just behind the tip, so that transactions confirmed before the call
+/// are found (Core `index/base.cpp`, `BlockUntilSyncedToCurrentChain`).
 pub(super) fn look_up(node: &Node<'_>, txid: &Txid) -> Result<Lookup, RpcError> {
     let Some(served) = node.rpc.index.get() else { return Ok(Lookup::NoIndex) };
     let is_ready = wait_for_index(node, &|| served.index.tip());
@@ -58,7 +58,7 @@ pub(super) fn look_up(node: &Node<'_>, txid: &Txid) -> Result<Lookup, RpcError> 
     }
 }
 
-/// Waits for an index that is a few blocks behind, for a while; gives whether it is at the tip.
+/// Waits for an index that is a few blocks behind, with a timeout; true if it is at the tip.
 pub(super) fn wait_for_index(node: &Node<'_>, reached: &dyn Fn() -> Option<Tip>) -> bool {
     let deadline = Instant::now() + WAIT_MAX;
     loop {
@@ -120,7 +120,7 @@ const NAME: ArgSpec =
 const ELECTRUM: &str = "electrum";
 /// Core's `TxIndex` (`index/txindex.cpp`).
 const TXINDEX: &str = "txindex";
-/// An index that is further behind is being built.
+/// Maximum lag to wait for; beyond it the index is in its initial build.
 const NEAR_BLOCKS: u32 = 100;
 const WAIT_MAX: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! A UTXO set from a file, and the chains that there are meanwhile.
+//! `loadtxoutset` and `getchainstates`.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
@@ -82,7 +82,7 @@ fn load(node: &Node<'_>, path: &Path, out: &mut Vec<u8>) -> Result<(), RpcError>
     let base = node.engine.load_snapshot(reader, &goes_on).map_err(|error| match error {
         LoadError::Engine(error) => engine_failed(&error),
         error => {
-            // Core's words and file, and what Core leaves out: where in it.
+            // Core's wording and the file, plus the position in it, which Core omits.
             let place = error.place().map_or(String::new(), |place| format!(", {place}"));
             let text =
                 format!("Unable to load UTXO snapshot: {error}. ({}{place})", path.display());
@@ -104,7 +104,7 @@ fn unparsable(text: &str, path: &Path, offset: Option<u64>) -> RpcError {
     RpcError::new(Code::Deserialization, text)
 }
 
-/// Core's words (`node/utxo_snapshot.h`).
+/// Core's wording (`node/utxo_snapshot.h`).
 fn check_network(params: &ChainParams, magic: [u8; 4], path: &Path) -> Result<(), RpcError> {
     if magic == params.magic {
         return Ok(());

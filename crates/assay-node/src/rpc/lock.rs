@@ -1,36 +1,36 @@
-//! Locking scripts of the usual forms.
+//! Standard locking scripts.
 
 use assay_consensus::script::opcode::op;
 use assay_hash::hash160;
 
-/// Pays to a key.
+/// P2PK.
 pub(super) fn pay_to_key(key: &[u8]) -> Vec<u8> {
     [&[key.len() as u8][..], key, &[op::CHECKSIG]].concat()
 }
 
-/// Pays to the hash of a key.
+/// P2PKH of a key.
 pub(super) fn pay_to_key_hash(key: &[u8]) -> Vec<u8> {
     pay_to_key_hash_of(&hash160(key))
 }
 
-/// The same, of a hash of 20 bytes.
+/// P2PKH of a 20-byte hash.
 pub(super) fn pay_to_key_hash_of(hash: &[u8]) -> Vec<u8> {
     [&[op::DUP, op::HASH160, 20][..], hash, &[op::EQUALVERIFY, op::CHECKSIG]].concat()
 }
 
-/// Pays to the hash of a script: 20 bytes, or 32 on Bitcoin Cash.
+/// P2SH of a hash: 20 bytes, or 32 on Bitcoin Cash.
 pub(super) fn pay_to_script_hash_of(hash: &[u8]) -> Vec<u8> {
     let opcode = if hash.len() == 32 { op::HASH256 } else { op::HASH160 };
     [&[opcode, hash.len() as u8][..], hash, &[op::EQUAL]].concat()
 }
 
-/// A witness program of at most 40 bytes.
+/// Witness program of at most 40 bytes.
 pub(super) fn witness(version: u8, program: &[u8]) -> Vec<u8> {
     let opcode = if version == 0 { 0 } else { op::PUSH1 + version - 1 };
     [&[opcode, program.len() as u8][..], program].concat()
 }
 
-/// Bare multi-signature; at most 20 keys.
+/// Bare multisig of at most 20 keys.
 pub(super) fn multisig(threshold: u8, keys: &[&[u8]]) -> Vec<u8> {
     let mut script = Vec::new();
     push_number(threshold, &mut script);
@@ -43,7 +43,7 @@ pub(super) fn multisig(threshold: u8, keys: &[&[u8]]) -> Vec<u8> {
     script
 }
 
-/// A number from 1 to 127 as scripts push it.
+/// Script push of a number from 1 to 127.
 fn push_number(number: u8, script: &mut Vec<u8>) {
     match number {
         1..=16 => script.push(op::PUSH1 + number - 1),
@@ -51,7 +51,7 @@ fn push_number(number: u8, script: &mut Vec<u8>) {
     }
 }
 
-/// Data as scripts push it (Core's `CScript::operator<<`).
+/// Script push of data (Core's `CScript::operator<<`).
 pub(super) fn push(data: &[u8], script: &mut Vec<u8>) {
     let length = data.len();
     match length {

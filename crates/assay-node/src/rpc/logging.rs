@@ -1,4 +1,4 @@
-//! What the log says, changed while the node runs.
+//! `logging`: switches log categories at run time.
 
 use super::args;
 use super::table::{Kind, Method, Need, optional};

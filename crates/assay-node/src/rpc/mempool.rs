@@ -1,4 +1,4 @@
-//! The mempool.
+//! RPC of the mempool.
 
 use std::collections::{HashMap, HashSet};
 
@@ -156,7 +156,7 @@ pub(super) fn list_ids_with_sequence(node: &Node<'_>, out: &mut Vec<u8>) {
     let (txids, changes) = node.engine.mempool_txids_and_changes();
     let mut object = Json::new(out).object();
     write_ids(&txids, object.key("txids"));
-    // The number that the next change will have.
+    // Sequence of the next change.
     object.key("mempool_sequence").int(changes + 1);
     object.end();
 }
@@ -180,8 +180,7 @@ pub(super) fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
         entries.iter().map(|entry| (entry.txid, entry)).collect();
     let mut object = Json::new(out).object();
     for entry in &entries {
-        // Without a limit the ancestors of all entries together can be as many as the square of their
-        // number.
+        // Without a limit the total number of ancestors can be quadratic.
         let relatives =
             limited.then(|| Relatives::new(entry, |id| by_id.get(id).copied().cloned()));
         let mut member = object.key(entry.txid).object();
@@ -191,7 +190,7 @@ pub(super) fn list_entries(node: &Node<'_>, out: &mut Vec<u8>) {
     object.end();
 }
 
-/// Sums over ancestors and descendants, the transaction itself included.
+/// Sums over ancestors and descendants, including the transaction itself.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Relatives {
     ancestors: Sum,
@@ -262,7 +261,7 @@ pub(super) fn write_entry(
         fees.key("chunk").amount(fee_sat);
     }
     fees.end();
-    // In the order in which ids are printed.
+    // In the display order of txids.
     let mut depends = entry.depends.clone();
     depends.sort_by(|a, b| a.0.iter().rev().cmp(b.0.iter().rev()));
     for (name, ids) in [("depends", &depends), ("spentby", &entry.spent_by)] {
@@ -278,7 +277,8 @@ pub(super) fn write_entry(
     object.key("unbroadcast").bool(entry.is_unbroadcast);
 }
 
-/// Whether the transaction or an unconfirmed ancestor signals that it may be replaced (BIP125). Replacement does not depend on it.
+/// True if the transaction or an unconfirmed ancestor signals replaceability (BIP125). Replacement does not depend
+/// on it.
 fn signals_replacement(node: &Node<'_>, entry: &MempoolEntryInfo) -> bool {
     let signals = |txid: &Txid| {
         let tx = node.engine.mempool_tx(txid);

@@ -1,4 +1,4 @@
-//! Saving the mempool, and taking in what another node saved.
+//! `savemempool` and `importmempool`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Messages signed with the key of an address (Core `common/signmessage.cpp`).
+//! Message signatures with the key of an address (Core `common/signmessage.cpp`).
 
 use assay_hash::{hash160, sha256d};
 use assay_wire::encode;
@@ -75,10 +75,10 @@ fn sign(secret: &Secret, message: &str) -> String {
     STANDARD.encode([&[header], &compact[..]].concat())
 }
 
-/// The hash of the key that signed, in the form that the signature names.
+/// Key hash recovered from the signature, in the signature's key format.
 fn recover(signature: &[u8], message: &str) -> Option<[u8; 20]> {
     let (header, compact) = signature.split_first().filter(|(_, rest)| rest.len() == 64)?;
-    // As Core does, whatever the number is.
+    // Unchecked, as in Core.
     let header = header.wrapping_sub(HEADER);
     let id = RecoveryId::try_from(i32::from(header & 3)).ok()?;
     let signature = RecoverableSignature::from_compact(compact, id).ok()?;
@@ -91,9 +91,9 @@ fn recover(signature: &[u8], message: &str) -> Option<[u8; 20]> {
     })
 }
 
-/// What stands before the message.
+/// Prefix of messages.
 const MAGIC: &[u8] = b"Bitcoin Signed Message:\n";
-/// First byte of a signature by an uncompressed key whose point is the first of four.
+/// First header byte: uncompressed key, first of four candidate points.
 const HEADER: u8 = 27;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What miners want to know, and what their owner wants them to prefer.
+//! RPC of mining.
 
 use super::chain::{difficulty, target};
 use super::table::{Kind, Method, Need, optional, required};
@@ -79,7 +79,7 @@ pub(super) const PRIORITISETRANSACTION: Method = Method {
             Need::Optional,
             "Zero or null; an earlier interface had it",
         ),
-        // Optional only in form: what comes before it may be left out.
+        // Optional in form only, since the preceding argument may be omitted.
         optional("fee_delta", Kind::Number, Need::Optional, "Satoshi to add; required"),
     ],
     result: "true    (boolean) Always",
@@ -182,10 +182,10 @@ fn hash_rate(node: &Node<'_>, lookup: i32, height: i32) -> Result<f64, RpcError>
     Ok(node.engine.network_hash_rate(u32::try_from(lookup).ok(), height))
 }
 
-/// Zero is written as the integer that Core returns where nothing can be estimated.
+/// Core returns an integer zero without an estimate.
 fn write_rate(rate: f64, json: Json<'_>) {
     if rate > 0.0 { json.real(rate) } else { json.int(0) }
 }
 
-/// Blocks that an estimate looks back on.
+/// Number of blocks in the estimate.
 const LOOKUP: i32 = 120;

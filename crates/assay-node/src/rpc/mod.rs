@@ -1,6 +1,6 @@
-//! The methods: what Bitcoin Core's RPC interface offers, as far as this node has it.
+//! RPC methods of Bitcoin Core, as far as implemented.
 //!
-//! Results carry Bitcoin Core's fields in its order. Where something is missing, the method's help says so.
+//! Results have Bitcoin Core's fields in its order. The help of a method lists missing features.
 
 mod activity;
 mod address;
@@ -76,24 +76,24 @@ use crate::jsonrpc::{CallContext, Code, Handler, Json, OpenReply, OpenRequest, P
 use crate::p2p::Network;
 use crate::zmq::Publication;
 
-/// The node as seen through RPC.
+/// State of the RPC interface.
 pub(crate) struct Rpc {
     params: Arc<ChainParams>,
-    /// How the node introduces itself to peers.
+    /// P2P user agent.
     user_agent: String,
-    /// Fields of results that are shown in an older form (Core's `-deprecatedrpc`).
+    /// Result fields in an older form (Core's `-deprecatedrpc`).
     deprecated: Vec<String>,
-    /// Whether there is REST.
+    /// True if REST is enabled.
     has_rest: bool,
     /// Empty while the node starts.
     engine: OnceLock<Arc<Engine>>,
-    /// Empty where there is none.
+    /// Empty without an index.
     index: OnceLock<ServedIndex>,
-    /// Set before the engine is; those that are not kept are absent.
+    /// Set before the engine; absent for disabled indexes.
     block_indexes: OnceLock<BlockIndexes>,
-    /// What is published over ZeroMQ.
+    /// ZeroMQ publications.
     zmq: OnceLock<Vec<Publication>>,
-    /// Empty where there are none.
+    /// Empty without P2P.
     network: OnceLock<Network>,
     started: Instant,
     log_path: PathBuf,
@@ -104,14 +104,14 @@ pub(crate) struct Rpc {
     filter_scan: scan_blocks::FilterScan,
 }
 
-/// Calls that run at this moment.
+/// A running call.
 #[derive(Default)]
 struct Active {
     next_id: u64,
     calls: Vec<(u64, &'static str, Instant)>,
 }
 
-/// A call with its arguments read.
+/// Call with parsed arguments.
 pub(crate) struct Job {
     method: &'static str,
     waits: bool,
@@ -120,13 +120,13 @@ pub(crate) struct Job {
 
 enum Work {
     Call(Call),
-    /// Kept apart, so that neighbours in a batch can be handed to the engine together.
+    /// Separate, so that adjacent batch elements reach the engine together.
     SendTransaction(submit::SendTransaction),
 }
 
 type Call = Box<dyn FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send>;
 
-/// What a running call works with.
+/// Context of a running call.
 pub(crate) struct Node<'a> {
     pub(crate) rpc: &'a Rpc,
     pub(crate) engine: &'a Engine,
@@ -134,7 +134,7 @@ pub(crate) struct Node<'a> {
 }
 
 impl Node<'_> {
-    /// Transactions were handed in here: peers hear of them.
+    /// Announces new local transactions to peers.
     fn announce_handed_in(&self) {
         if let Some(network) = self.rpc.network.get() {
             network.announce_handed_in();
@@ -143,7 +143,7 @@ impl Node<'_> {
 }
 
 impl Rpc {
-    /// `stop` is set to true when a caller asks for shutdown.
+    /// `stop` is set to true by the RPC method `stop`.
     pub(crate) fn new(
         params: Arc<ChainParams>,
         user_agent: String,
@@ -171,12 +171,12 @@ impl Rpc {
         }
     }
 
-    /// The same, with fields in an older form.
+    /// Enables older forms of result fields.
     pub(crate) fn with_deprecated(self, deprecated: Vec<String>) -> Self {
         Self { deprecated, ..self }
     }
 
-    /// The same, with or without REST.
+    /// Enables or disables REST.
     pub(crate) fn with_rest(self, has_rest: bool) -> Self {
         Self { has_rest, ..self }
     }
@@ -185,7 +185,7 @@ impl Rpc {
         self.deprecated.iter().any(|one| one == name)
     }
 
-    /// Ends the warm-up: from now on calls are answered.
+    /// Ends the warm-up.
     pub(crate) fn set_engine(&self, engine: Arc<Engine>) {
         assert!(self.engine.set(engine).is_ok(), "the engine is opened once");
     }
@@ -220,7 +220,7 @@ impl Rpc {
     }
 }
 
-/// An entry among the active calls, for as long as it lives.
+/// Registration among the active calls until dropped.
 struct Running<'a> {
     rpc: &'a Rpc,
     id: u64,
@@ -241,7 +241,7 @@ impl Job {
         Self { method: args.method(), waits: false, work: Work::Call(Box::new(call)) }
     }
 
-    /// A call that mostly waits.
+    /// Call that mostly waits.
     fn wait(
         args: &Args<'_>,
         call: impl FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send + 'static,
@@ -314,24 +314,24 @@ impl Handler for Rpc {
     }
 }
 
-/// What the node says of itself while it starts.
+/// Status text during start.
 const WARM_UP: &str = "Loading block index…";
 
 fn warming_up() -> RpcError {
     RpcError::new(Code::InWarmup, WARM_UP)
 }
 
-/// An argument is out of range, malformed or missing.
+/// Error: an argument is out of range, malformed or missing.
 fn bad(text: impl Into<Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::InvalidParameter, text)
 }
 
-/// An argument names an address, a key or an object that there is not.
+/// Error: an argument names an unknown address, key or object.
 fn bad_key(text: impl Into<Cow<'static, str>>) -> RpcError {
     RpcError::new(Code::InvalidAddressOrKey, text)
 }
 
-/// What the owner is warned of; in the form before Core 28 the last text alone.
+/// Writes warnings; in the form before Core 28 only the last text.
 fn write_warnings(node: &Node<'_>, json: Json<'_>) {
     let warnings = node.engine.warnings();
     if node.rpc.shows_deprecated("warnings") {
@@ -344,7 +344,7 @@ fn write_warnings(node: &Node<'_>, json: Json<'_>) {
     list.end();
 }
 
-/// The engine failed, not the caller.
+/// Internal error of the engine.
 fn engine_failed(error: &EngineError) -> RpcError {
     tracing::error!("RPC call failed: {error}");
     RpcError::new(Code::InternalError, error.to_string())

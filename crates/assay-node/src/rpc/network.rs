@@ -1,4 +1,4 @@
-//! The peers that are connected, and what the network looks like from here.
+//! RPC of the network state.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -213,7 +213,7 @@ fn services(json: Json<'_>, bits: u64) {
     json.text(format_args!("{bits:016x}"));
 }
 
-/// By name, lowest bit first; bits without a name as Core shows them (`protocol.cpp`, `serviceFlagToStr`).
+/// Names of service bits, lowest first; unnamed bits as in Core (`protocol.cpp`, `serviceFlagToStr`).
 fn service_names(json: Json<'_>, bits: u64) {
     let mut array = json.array();
     for bit in (0..u64::BITS).filter(|bit| bits >> bit & 1 == 1) {
@@ -279,8 +279,8 @@ fn network_info(node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// Major, minor and patch as Bitcoin Core packs them; on Bitcoin's chains those of the release that this node behaves as, by
-/// which programs decide what they ask for.
+/// Packed version as in Bitcoin Core. On Bitcoin's chains it is the compatible release, from which clients derive
+/// features.
 fn version_number(params: &ChainParams) -> u32 {
     if params.cash.is_none() {
         return CORE_VERSION_NUMBER;

@@ -1,4 +1,4 @@
-//! Transactions that wait for their parents (Core `rpc/mempool.cpp`).
+//! RPC of orphan transactions (Core `rpc/mempool.cpp`).
 
 use super::args::Args;
 use super::table::{Kind, Method, Need, optional};
@@ -12,7 +12,7 @@ pub(super) const GETORPHANTXS: Method = Method {
     about: "Returns transactions of peers whose parents are not known.",
     args: &[optional(
         "verbosity",
-        // Its own error tells that truth values are not taken.
+        // The method itself rejects booleans.
         Kind::Verbosity,
         Need::Default("0"),
         "0 for txids, 1 for objects, 2 for objects with the transactions",

@@ -1,5 +1,4 @@
-//! Several transactions at once: whether they would be admitted, and handing in a child with its parents (Core
-//! `rpc/mempool.cpp`).
+//! `testmempoolaccept` and `submitpackage` (Core `rpc/mempool.cpp`).
 
 use std::collections::BTreeSet;
 
@@ -114,7 +113,8 @@ fn test_accept(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
                 max_fee_rate
                     .is_some_and(|rate| fees.fee_sat > fee_at(rate, u64::from(fees.vsize), is_cash))
             };
-            // Once one pays too much, what follows is left open, since its ancestors would not be sent.
+            // After a transaction above the fee limit the rest is undetermined, since its ancestors would not be
+            // sent.
             match &one.verdict {
                 PackageVerdict::Admitted(fees) if !stopped && is_dear(fees) => {
                     object.key("allowed").bool(false);
@@ -243,7 +243,7 @@ fn write_fees(paid: &PackageFees, object: &mut Object<'_>) {
     fees.end();
 }
 
-/// Reason and evidence, joined as `ValidationState::ToString` does.
+/// Reason and details, joined as in `ValidationState::ToString`.
 fn package_details(reject: &PackageReject) -> String {
     if reject.debug.is_empty() {
         reject.reason.clone()
@@ -277,7 +277,7 @@ fn decode_failed(shown: &str) -> RpcError {
     RpcError::new(Code::Deserialization, text)
 }
 
-/// What was decoded once cannot fail to be decoded again.
+/// Unreachable: the transaction was decoded before.
 fn undecodable(reject: &TxReject) -> RpcError {
     decode_failed(&reject.debug)
 }
@@ -288,5 +288,5 @@ fn raws(txs: &[Transaction]) -> Vec<Vec<u8>> {
 
 /// `policy/packages.h`, `MAX_PACKAGE_COUNT`.
 const PACKAGE_MAX: usize = 25;
-/// How much of undecodable data an error repeats: more than any transaction that is relayed has.
+/// Maximum length of undecodable data in an error: more than any standard transaction.
 const SHOWN_MAX: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Connections that the owner of the node makes and ends.
+//! RPC of manual connections.
 
 use assay_wire::p2p::Command;
 

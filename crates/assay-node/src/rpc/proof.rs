@@ -1,4 +1,4 @@
-//! Proofs that transactions are in a block: partial merkle trees (BIP37).
+//! Transaction inclusion proofs: partial Merkle trees (BIP37).
 
 use std::collections::BTreeSet;
 
@@ -77,9 +77,9 @@ fn get_proof(_: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-/// The block of the first of these transactions that has an unspent output, or that the index has.
+/// Block of the first of these transactions that has an unspent output or is in the index.
 fn find(node: &Node<'_>, txids: &BTreeSet<Txid>) -> Result<BlockHash, RpcError> {
-    // Core looks at as many outputs as a block could hold.
+    // Core tries as many outputs as a block can hold.
     const OUTPUTS_MAX: u32 = (MAX_BLOCK_WEIGHT / (9 * 4)) as u32;
     for txid in txids {
         if node.context.interrupted() {
@@ -119,7 +119,7 @@ fn verify(node: &Node<'_>, proof: &Proof, out: &mut Vec<u8>) -> Result<(), RpcEr
     Ok(())
 }
 
-/// Nodes of the tree at a height above its leaves.
+/// Number of nodes at a height above the leaves.
 fn width(count: u32, height: u32) -> u32 {
     let rounded = u64::from(count) + (1u64 << height) - 1;
     (rounded >> height) as u32
@@ -129,7 +129,7 @@ fn tree_height(count: u32) -> u32 {
     (0..=u32::BITS).find(|height| width(count, *height) <= 1).unwrap_or(0)
 }
 
-/// A partial tree as it was given.
+/// Parsed partial tree.
 struct Proof {
     header: Header,
     count: u32,
@@ -137,7 +137,7 @@ struct Proof {
     bits: Vec<bool>,
 }
 
-/// What walking through a proof has used up.
+/// State of a traversal.
 struct Walk<'p> {
     proof: &'p Proof,
     bits: usize,
@@ -163,10 +163,9 @@ impl Proof {
         })
     }
 
-    /// The root, and the transactions that are proven; `None` where the proof is none (Core `merkleblock.cpp`,
-    /// `ExtractMatches`).
+    /// Root and proven transactions; `None` for an invalid proof (Core `merkleblock.cpp`, `ExtractMatches`).
     fn matches(&self, params: &ChainParams) -> Option<([u8; 32], Vec<Txid>)> {
-        // No transaction is smaller than 60 bytes.
+        // A transaction has at least 60 bytes.
         let count_max = params.block_vsize_max() / 60;
         let is_possible = self.count > 0
             && u64::from(self.count) <= count_max
@@ -200,7 +199,7 @@ impl Walk<'_> {
             return Some(parent(&left, &left));
         }
         let right = self.visit(height - 1, 2 * at + 1)?;
-        // Equal ones could stand for a shorter list (CVE-2012-2459).
+        // Equal hashes could represent a shorter list (CVE-2012-2459).
         (left != right).then(|| parent(&left, &right))
     }
 }

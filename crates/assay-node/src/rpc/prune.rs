@@ -1,4 +1,4 @@
-//! Removing old blocks.
+//! `pruneblockchain`.
 
 use super::table::{Kind, Method, required};
 use super::{Job, Node, engine_failed};
@@ -57,7 +57,7 @@ fn prune(node: &Node<'_>, height: i32) -> Result<Option<u32>, RpcError> {
     engine.prune_to(height.min(kept)).map_err(|error| engine_failed(&error))
 }
 
-/// From here on a number is a time: too high for a height, and in 2001 as a time.
+/// Larger numbers are times: too large for a height, and as a time in 2001.
 const TIME_MIN: u32 = 1_000_000_000;
-/// A block's time may be that much behind others (Core `chain.h`, `TIMESTAMP_WINDOW`).
+/// A block's time may be this much below earlier ones (Core `chain.h`, `TIMESTAMP_WINDOW`).
 const TIME_MARGIN_S: u32 = 2 * 60 * 60;

@@ -1,4 +1,4 @@
-//! Transactions as hexadecimal data: made, decoded and combined, without any look at the chain.
+//! RPC of raw transactions that needs no chain: create, decode, combine.
 
 use std::collections::HashSet;
 
@@ -90,8 +90,8 @@ pub(super) fn decode_failed(text: &'static str) -> RpcError {
     RpcError::new(Code::Deserialization, text)
 }
 
-/// Reads a transaction whose layout is a guess: with witnesses if that gives scripts that make sense, then without, then
-/// whatever parses (Core `core_io.cpp`, `DecodeTx`).
+/// Parses a transaction of ambiguous format: with witnesses if its scripts are sane, then without, then any
+/// successful parse (Core `core_io.cpp`, `DecodeTx`).
 pub(super) fn parse(
     params: &ChainParams,
     raw: &[u8],
@@ -112,7 +112,7 @@ pub(super) fn parse(
     with.or(without)
 }
 
-/// Whether all scripts could be scripts (`CheckTxScriptsSanity`).
+/// True if all scripts are plausible (`CheckTxScriptsSanity`).
 fn is_sane(tx: &Transaction) -> bool {
     let view = tx.view();
     let inputs_fit =
@@ -120,7 +120,7 @@ fn is_sane(tx: &Transaction) -> bool {
     inputs_fit && view.outputs().all(|output| has_valid_ops(output.script_pubkey))
 }
 
-/// The unsigned transaction that the first five arguments of `createrawtransaction` describe, serialised.
+/// Serialized unsigned transaction from the first five arguments of `createrawtransaction`.
 pub(super) fn create(rpc: &Rpc, args: &Args<'_>) -> Result<Vec<u8>, RpcError> {
     let replaceable = args.value(3).map(|_| args.bool_or(3, true)).transpose()?;
     let lock_time: i64 = args.integer_or(2, 0)?;
@@ -185,7 +185,7 @@ fn inputs(
     Ok(out)
 }
 
-/// Amounts and scripts, in the order given.
+/// Amounts and scripts, in the given order.
 fn outputs(
     params: &ChainParams,
     given: Option<Value<'_>>,

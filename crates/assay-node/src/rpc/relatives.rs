@@ -1,4 +1,4 @@
-//! What unconfirmed transactions have to do with each other.
+//! RPC of mempool ancestors, descendants and clusters.
 
 use std::collections::HashSet;
 
@@ -161,7 +161,7 @@ fn relatives(args: &Args<'_>, next: fn(&MempoolEntryInfo) -> &[Txid]) -> Result<
     }))
 }
 
-/// All that is reached from a transaction, without itself, in the order of txids.
+/// All transactions reachable from one, without itself, sorted by txid.
 fn walk(
     node: &Node<'_>,
     first: &MempoolEntryInfo,

@@ -1,4 +1,4 @@
-//! Looking for coins by their scripts.
+//! `scantxoutset`: finds coins by script.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -52,7 +52,7 @@ With \"abort\", whether a scan was running; with \"status\", its progress in per
     prepare,
 };
 
-/// The scan that runs, if one does.
+/// State of the running scan, if any.
 #[derive(Default)]
 pub(super) struct Scan {
     is_running: AtomicBool,
@@ -60,7 +60,7 @@ pub(super) struct Scan {
     percent: AtomicU32,
 }
 
-/// Frees the place for another scan.
+/// Releases the scan slot on drop.
 struct Reserved<'a>(&'a Scan);
 
 impl Drop for Reserved<'_> {
@@ -80,7 +80,7 @@ impl Scan {
     }
 }
 
-/// What is looked for: each script, with the descriptor and the position that it comes from.
+/// Scripts to find, with their descriptors and positions.
 struct Needles {
     descriptors: Vec<Descriptor>,
     scripts: HashMap<Box<[u8]>, (u32, u32)>,
@@ -130,7 +130,7 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }
 }
 
-/// The scripts of descriptors.
+/// Scripts of descriptors.
 pub(super) fn scripts_of(rpc: &Rpc, objects: Value<'_>) -> Result<HashSet<Box<[u8]>>, RpcError> {
     Ok(needles(rpc, objects)?.scripts.into_keys().collect())
 }
@@ -150,7 +150,8 @@ fn needles(rpc: &Rpc, objects: Value<'_>) -> Result<Needles, RpcError> {
     Ok(needles)
 }
 
-/// Visits each position of each descriptor (Core's `EvalDescriptorStringOrObject`); the first one of a descriptor is marked.
+/// Visits each position of each descriptor (Core's `EvalDescriptorStringOrObject`), with a mark for the first one
+/// of a descriptor.
 pub(super) fn for_each_position(
     rpc: &Rpc,
     objects: Value<'_>,
@@ -170,7 +171,7 @@ pub(super) fn for_each_position(
     Ok(())
 }
 
-/// A descriptor with the positions that are wanted of it.
+/// Descriptor and range of positions.
 fn scan_object(object: Value<'_>) -> Result<(String, (u32, u32)), RpcError> {
     if let Some(text) = object.string() {
         return Ok((text.into_owned(), (0, RANGE_END)));
@@ -185,7 +186,7 @@ fn scan_object(object: Value<'_>) -> Result<(String, (u32, u32)), RpcError> {
     Ok((text, range))
 }
 
-/// Positions: an end, or a beginning and an end (Core's `ParseDescriptorRange`).
+/// Range: an end, or a start and an end (Core's `ParseDescriptorRange`).
 pub(super) fn parse_range(value: Value<'_>) -> Result<(u32, u32), RpcError> {
     let number = |value: Value<'_>| value.json().parse::<i64>().ok();
     let form = || bad("Range must be specified as end or as [begin,end]");
@@ -280,5 +281,5 @@ fn write_found(
 
 /// Core's default end of a range.
 const RANGE_END: u32 = 1000;
-/// Positions of one range, at most.
+/// Maximum length of a range.
 const RANGE_LENGTH_MAX: i64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! Looking for blocks by their filters.
+//! `scanblocks`: finds blocks by filter.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -62,7 +62,7 @@ With \"abort\", whether a scan was running; with \"status\", null or
     prepare,
 };
 
-/// The scan that runs, if one does.
+/// State of the running scan, if any.
 #[derive(Default)]
 pub(super) struct FilterScan {
     is_running: AtomicBool,
@@ -71,7 +71,7 @@ pub(super) struct FilterScan {
     height: AtomicU32,
 }
 
-/// Frees the place for another scan.
+/// Releases the scan slot on drop.
 struct Reserved<'a>(&'a FilterScan);
 
 impl Drop for Reserved<'_> {
@@ -155,7 +155,7 @@ fn start(node: &Node<'_>, request: Request, out: &mut Vec<u8>) -> Result<(), Rpc
         scan.height.store(height, Ordering::Relaxed);
         let percent = u64::from(height - first) * 100 / u64::from((last - first).max(1));
         scan.percent.store(percent as u32, Ordering::Relaxed);
-        // A block that the index does not have yet, or that is not active any more, is passed over, as in Core.
+        // Skips blocks missing from the index or no longer active, as in Core.
         let Some(hash) = node.engine.block_hash_at(height) else { continue };
         let is_wanted = matches(index, &hash, height, &scripts)?
             && (!request.checks_blocks || has_script(node, &hash, &scripts)?);
@@ -191,7 +191,7 @@ fn matches(
     Ok(filter.matches_any(hash, scripts))
 }
 
-/// Whether a block pays to one of the scripts, or spends from it.
+/// True if a block pays to or spends from one of the scripts.
 fn has_script(
     node: &Node<'_>,
     hash: &BlockHash,
@@ -205,7 +205,7 @@ fn has_script(
 
 type Scripts = Vec<Box<[u8]>>;
 
-/// A block and the scripts that it spends from.
+/// A block and the scripts of its spent outputs.
 fn block_and_spent(node: &Node<'_>, hash: &BlockHash) -> Result<(Block, Scripts), RpcError> {
     let gone = |what: &'static str| RpcError::new(Code::Misc, what);
     let pruned = "Block not available (pruned data)";

@@ -1,5 +1,5 @@
-//! Scripts for people: assembly, type, address and descriptor, as Bitcoin Core prints them
-//! (`core_io.cpp`, `script/solver.cpp`, `script/descriptor.cpp`).
+//! Human-readable scripts: assembly, type, address and descriptor, as in Bitcoin Core (`core_io.cpp`,
+//! `script/solver.cpp`, `script/descriptor.cpp`).
 
 use std::fmt::Write as _;
 
@@ -13,12 +13,12 @@ use assay_consensus::script::opcode::{
 use super::address::{self, CHARSET, Destination};
 use crate::jsonrpc::{Json, Object};
 
-/// Writes the members of a `scriptPubKey` object into `object`.
+/// Writes the members of a `scriptPubKey` object.
 pub(crate) fn write_script_pubkey(params: &ChainParams, script: &[u8], object: &mut Object<'_>) {
     write_script_members(params, script, true, object);
 }
 
-/// The same, perhaps without the script as hexadecimal data.
+/// As [`write_script_pubkey`], optionally without the hexadecimal script.
 pub(crate) fn write_script_members(
     params: &ChainParams,
     script: &[u8],
@@ -28,7 +28,7 @@ pub(crate) fn write_script_members(
     write_described(params, script, &infer_descriptor(params, script), with_hex, object);
 }
 
-/// The same with a descriptor that says more than can be seen in the script.
+/// As [`write_script_pubkey`], with a more specific descriptor than the script alone implies.
 pub(crate) fn write_script_described(
     params: &ChainParams,
     script: &[u8],
@@ -56,13 +56,13 @@ fn write_described(
     object.key("type").string(kind_name(&OutputKind::of(script, params.cash.is_some())));
 }
 
-/// The address of outputs with this script, if it has one.
+/// Address of a script, if any.
 pub(crate) fn address_of(params: &ChainParams, script: &[u8]) -> Option<String> {
     let kind = OutputKind::of(script, params.cash.is_some());
     destination(&kind).map(|destination| address::encode(params, destination))
 }
 
-/// Whether a script can be cut into opcodes that exist, with pushes of allowed length (`HasValidOps`).
+/// True if a script consists of defined opcodes with pushes of allowed length (`HasValidOps`).
 pub(crate) fn has_valid_ops(script: &[u8]) -> bool {
     Instructions::new(script).all(|instruction| {
         instruction.is_some_and(|i| i.opcode <= op::NOP10 && i.data.len() <= MAX_ELEMENT_SIZE)
@@ -76,8 +76,8 @@ pub(crate) fn write_script_sig(params: &ChainParams, script: &[u8], json: Json<'
     object.end();
 }
 
-/// Whether an output with this script can never be spent, or holds what no interpreter reads:
-/// what `maxburnamount` guards against (`CScript::IsUnspendable`, `HasValidOps`).
+/// True if the output is unspendable or its script unparsable, for `maxburnamount` (`CScript::IsUnspendable`,
+/// `HasValidOps`).
 pub(crate) fn burns(params: &ChainParams, script: &[u8]) -> bool {
     let opcode_max = if params.cash.is_some() { CASH_OPCODE_MAX } else { op::NOP10 };
     script.first() == Some(&op::RETURN)
@@ -87,12 +87,12 @@ pub(crate) fn burns(params: &ChainParams, script: &[u8]) -> bool {
         })
 }
 
-/// The type of a script as JSON names it.
+/// Type name of a script.
 pub(crate) fn kind_of(params: &ChainParams, script: &[u8]) -> &'static str {
     kind_name(&OutputKind::of(script, params.cash.is_some()))
 }
 
-/// The name of a kind in JSON.
+/// Name of a type.
 fn kind_name(kind: &OutputKind<'_>) -> &'static str {
     match kind {
         OutputKind::NonStandard => "nonstandard",
@@ -109,7 +109,7 @@ fn kind_name(kind: &OutputKind<'_>) -> &'static str {
     }
 }
 
-/// What an address of such an output says.
+/// Destination of an output type with an address.
 fn destination<'a>(kind: &OutputKind<'a>) -> Option<Destination<'a>> {
     Some(match *kind {
         OutputKind::PubKeyHash(hash) => Destination::PubkeyHash(hash),
@@ -130,10 +130,10 @@ fn destination<'a>(kind: &OutputKind<'a>) -> Option<Destination<'a>> {
     })
 }
 
-/// The output descriptor that Bitcoin Core infers without knowing any keys, with its checksum.
+/// Descriptor that Bitcoin Core infers without keys, with checksum.
 ///
-/// A taproot output key is taken to be a point of the curve; Bitcoin Core prints `addr(…)` where it
-/// is not, which nobody can spend.
+/// Assumes that a taproot output key is on the curve; otherwise, for an unspendable output, Bitcoin Core prints
+/// `addr(…)`.
 fn descriptor(kind: &OutputKind<'_>, address: Option<&str>, script: &[u8]) -> String {
     let plain = |key: &[u8]| matches!(key.first(), Some(2..=4));
     let hex = faster_hex::hex_string;
@@ -150,19 +150,19 @@ fn descriptor(kind: &OutputKind<'_>, address: Option<&str>, script: &[u8]) -> St
     with_checksum(&text)
 }
 
-/// A descriptor that we wrote, with its checksum.
+/// Appends the checksum to a descriptor of ours.
 pub(crate) fn with_checksum(text: &str) -> String {
     let checksum = descriptor_checksum(text).expect("made of characters of the set");
     format!("{text}#{checksum}")
 }
 
-/// The same of a script by itself.
+/// Inferred descriptor of a script.
 pub(crate) fn infer_descriptor(params: &ChainParams, script: &[u8]) -> String {
     let kind = OutputKind::of(script, params.cash.is_some());
     descriptor(&kind, address_of(params, script).as_deref(), script)
 }
 
-/// The checksum of BIP380; `None` for text that no descriptor is made of.
+/// BIP380 checksum; `None` for invalid characters.
 pub(crate) fn descriptor_checksum(text: &str) -> Option<String> {
     let step = |state: u64, value: u64| {
         let top = state >> 35;
@@ -189,8 +189,8 @@ pub(crate) fn descriptor_checksum(text: &str) -> Option<String> {
     Some((0..8).map(|i| char::from(CHARSET[(state >> (5 * (7 - i)) & 31) as usize])).collect())
 }
 
-/// The assembly of a script. With `signatures`, pushes that look like signatures have their
-/// hash type spelt out, which is right for unlocking scripts only.
+/// Assembly of a script. With `signatures`, appends the hash type to pushes that look like signatures, which is
+/// correct for unlocking scripts only.
 pub(crate) fn asm(params: &ChainParams, script: &[u8], signatures: bool) -> String {
     let cash = params.cash.is_some();
     let unspendable = script.first() == Some(&op::RETURN) || script.len() > MAX_SCRIPT_SIZE;
@@ -206,7 +206,7 @@ pub(crate) fn asm(params: &ChainParams, script: &[u8], signatures: bool) -> Stri
         if opcode > op::PUSHDATA4 {
             push_opcode_name(opcode, cash, &mut text);
         } else if data.len() <= 4 {
-            // Small pushes are numbers: sign and magnitude, least significant byte first.
+            // Small pushes are numbers: sign and magnitude, little-endian.
             write!(text, "{}", script_number(data)).expect("writing to a string does not fail");
         } else {
             let hash_type = (signatures && !unspendable).then(|| hash_type_name(data, cash));
@@ -230,8 +230,8 @@ fn script_number(data: &[u8]) -> i64 {
     }
 }
 
-/// The name of the hash type if `push` is an ECDSA signature in strict DER (BIP66) with a defined
-/// hash type, or on Bitcoin Cash also a Schnorr signature.
+/// Name of the hash type if `push` is an ECDSA signature in strict DER (BIP66) with a defined hash type, or on
+/// Bitcoin Cash also a Schnorr signature.
 fn hash_type_name(push: &[u8], cash: bool) -> Option<&'static str> {
     let (&hash_type, signature) = push.split_last()?;
     let schnorr = cash && signature.len() == 64;
@@ -255,14 +255,14 @@ fn hash_type_name(push: &[u8], cash: bool) -> Option<&'static str> {
     })
 }
 
-/// Whether this is a signature in strict DER with a hash type that is defined (Core's `CheckSignatureEncoding`).
+/// True for a signature in strict DER with a defined hash type (Core's `CheckSignatureEncoding`).
 pub(crate) fn is_ecdsa_signature(bytes: &[u8]) -> bool {
     bytes.split_last().is_some_and(|(hash_type, signature)| {
         matches!(hash_type & !0x80, 1..=3) && is_strict_der(signature)
     })
 }
 
-/// BIP66: a sequence of two positive integers without needless padding, nothing after it.
+/// BIP66: a sequence of exactly two positive, minimally encoded integers.
 fn is_strict_der(signature: &[u8]) -> bool {
     let integer = |bytes: &[u8]| -> Option<usize> {
         let [2, length, rest @ ..] = bytes else { return None };
@@ -280,8 +280,7 @@ fn is_strict_der(signature: &[u8]) -> bool {
         && integer(body).is_some_and(|first| integer(&body[first..]) == Some(body.len() - first))
 }
 
-/// Appends the name that Bitcoin Core gives an opcode that pushes no data of its own, or on
-/// Bitcoin Cash the one of its nodes.
+/// Appends Bitcoin Core's name of an opcode other than a push, or on Bitcoin Cash the name of its nodes.
 fn push_opcode_name(opcode: u8, cash: bool, text: &mut String) {
     let name = match opcode {
         op::NEGATE1 => "-1",
@@ -299,7 +298,7 @@ fn push_opcode_name(opcode: u8, cash: bool, text: &mut String) {
     text.push_str(name);
 }
 
-/// The last introspection opcode of Bitcoin Cash.
+/// Last introspection opcode of Bitcoin Cash.
 const CASH_OPCODE_MAX: u8 = 0xd3;
 const CHECKSUM_INPUT: &[u8; 95] = b"0123456789()[],'/*abcdefgh@:$%{}IJKLMNOPQRSTUVWXYZ&+-.;<=>?!^_|~ijklmnopqrstuvwxyzABCDEFGH`#\"\\ ";
 const CHECKSUM_GENERATOR: [u64; 5] =
@@ -311,7 +310,7 @@ mod tests {
 
     use super::*;
 
-    /// A signature in strict DER.
+    /// Signature in strict DER.
     fn der() -> String {
         format!("30440220{}0220{}", "11".repeat(32), "22".repeat(32))
     }

@@ -1,4 +1,4 @@
-//! Signing transactions with keys that the caller brings (Core `script/sign.cpp`).
+//! Signs transactions with the caller's keys (Core `script/sign.cpp`).
 
 use std::collections::HashMap;
 
@@ -16,21 +16,21 @@ use super::lock::{pay_to_key_hash_of, push};
 
 #[derive(Default)]
 pub(super) struct Keyring {
-    /// By the hash of the public key, in the form that the private one asks for.
+    /// By public key hash, in the key format of the private key.
     keys: HashMap<[u8; 20], Secret>,
-    /// By their hash.
+    /// By hash.
     scripts: HashMap<[u8; 20], Vec<u8>>,
 }
 
-/// What a signature covers: one of Core's sighash types, or what is usual.
+/// Core's sighash types, or the default.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct HashType(u8);
 
 impl HashType {
-    /// Taproot's default, and all elsewhere.
+    /// Taproot's default; `ALL` elsewhere.
     pub(super) const DEFAULT: Self = Self(0);
 
-    /// Reads the name that RPC gives it.
+    /// Parses the RPC name.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, any) = match text.strip_suffix("|ANYONECANPAY") {
             Some(name) => (name, SIGHASH_ANYONECANPAY),
@@ -46,7 +46,7 @@ impl HashType {
         Some(Self((base | any) as u8))
     }
 
-    /// Whether it covers only the output of the same index.
+    /// True if it covers only the output of the same index.
     pub(super) fn is_single(self) -> bool {
         u32::from(self.0) & !SIGHASH_ANYONECANPAY == SIGHASH_SINGLE
     }
@@ -61,7 +61,7 @@ impl HashType {
     }
 }
 
-/// What unlocks an output.
+/// Script sig and witness of an input.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Unlocking {
     pub(super) script_sig: Vec<u8>,
@@ -80,7 +80,7 @@ impl Keyring {
         self.scripts.insert(hash160(&script), script);
     }
 
-    /// Unlocks an input as far as keys and scripts allow; `before` is what it has.
+    /// Unlocks an input as far as keys and scripts allow; `before` is its present unlocking data.
     pub(super) fn unlock(
         &self,
         context: &TxContext<'_>,
@@ -94,7 +94,7 @@ impl Keyring {
     }
 }
 
-/// How the message of a signature is computed.
+/// Sighash algorithm.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     Legacy,
@@ -133,7 +133,7 @@ impl Signer<'_, '_> {
         Unlocking { script_sig, witness: Vec::new() }
     }
 
-    /// The witness of a witness program; `None` for other outputs.
+    /// Witness of a witness program; `None` for other outputs.
     fn witness(&self, kind: &OutputKind<'_>) -> Option<Vec<Vec<u8>>> {
         match kind {
             OutputKind::WitnessKeyHash(hash) => {
@@ -154,7 +154,7 @@ impl Signer<'_, '_> {
         }
     }
 
-    /// What a script itself asks for, as far as keys are there (Core's `SignStep`).
+    /// Stack items of a script, as far as keys are available (Core's `SignStep`).
     fn step(&self, script: &[u8], version: Version) -> Vec<Vec<u8>> {
         match OutputKind::of(script, self.is_cash) {
             OutputKind::PubKey(key) => self.signature(key, script, version).into_iter().collect(),
@@ -166,11 +166,11 @@ impl Signer<'_, '_> {
             }
             OutputKind::Multisig { required, keys } => {
                 let required = usize::from(required);
-                // What CHECKMULTISIG takes off the stack without need.
+                // Dummy element of CHECKMULTISIG.
                 let mut items = vec![Vec::new()];
                 let signatures = keys.iter().filter_map(|key| self.signature(key, script, version));
                 items.extend(signatures.take(required));
-                // Half of what is missing, as in Core: its loop counts both what it adds and how often.
+                // Half of the missing ones, as in Core: its loop counts each addition twice.
                 let missing = required + 1 - items.len();
                 items.resize(items.len() + missing.div_ceil(2), Vec::new());
                 items
@@ -179,7 +179,7 @@ impl Signer<'_, '_> {
         }
     }
 
-    /// The public key with this hash: of one of ours, or one that unlocks the input so far.
+    /// Public key by hash, from our keys or the present unlocking data.
     fn public_key(&self, hash: &[u8; 20]) -> Option<Vec<u8>> {
         let Some(secret) = self.keyring.keys.get(hash) else {
             return self.known_items().find(|item| hash160(item) == *hash).map(<[u8]>::to_vec);
@@ -192,7 +192,7 @@ impl Signer<'_, '_> {
         })
     }
 
-    /// A signature by a key: one that is there already, or a new one.
+    /// Existing or new signature of a key.
     fn signature(&self, key: &[u8], script: &[u8], version: Version) -> Option<Vec<u8>> {
         if let Some(known) = self.known_signature(key, script, version) {
             return Some(known);
@@ -208,11 +208,11 @@ impl Signer<'_, '_> {
         Some(signature)
     }
 
-    /// A signature by this key among what unlocks the input so far.
+    /// Signature of this key in the present unlocking data.
     fn known_signature(&self, key: &[u8], script: &[u8], version: Version) -> Option<Vec<u8>> {
         let is_valid = |item: &&[u8]| {
             let Some((hash_type, der)) = item.split_last() else { return false };
-            // Other data may look like anything; a signature in DER has at least eight bytes.
+            // Other data may look similar; a DER signature has at least eight bytes.
             (8..=72).contains(&der.len())
                 && der[0] == 0x30
                 && ImmediateChecker.ecdsa(key, der, &self.message(script, *hash_type, version))
@@ -220,7 +220,7 @@ impl Signer<'_, '_> {
         self.known_items().filter(is_valid).map(<[u8]>::to_vec).next()
     }
 
-    /// What unlocks the input so far: pushes of the script, and the witness.
+    /// Items of the present unlocking data: script pushes and witness.
     fn known_items(&self) -> impl Iterator<Item = &[u8]> {
         let pushes = Instructions::new(&self.before.script_sig).map_while(|one| one);
         let pushes = pushes.map(|one| one.data);
@@ -238,7 +238,7 @@ impl Signer<'_, '_> {
         }
     }
 
-    /// A signature by the key path, where the output key itself is known.
+    /// Key path signature, if the output key itself is known.
     fn taproot(&self, output: &[u8]) -> Option<Vec<u8>> {
         let keypair = self.keyring.keys.values().find_map(|secret| {
             let keypair = Keypair::from_secret_key(&secret.key);
@@ -255,7 +255,7 @@ impl Signer<'_, '_> {
     }
 }
 
-/// Items as the shortest pushes (Core's `PushAll`).
+/// Minimal pushes of items (Core's `PushAll`).
 pub(super) fn push_all(items: &[Vec<u8>]) -> Vec<u8> {
     let mut script = Vec::new();
     for item in items {
@@ -268,7 +268,7 @@ pub(super) fn push_all(items: &[Vec<u8>]) -> Vec<u8> {
     script
 }
 
-/// What relay asks of signatures: the rules under which a result counts as complete.
+/// Standardness flags under which a result counts as complete.
 pub(super) const fn standard(is_cash: bool) -> Flags {
     if is_cash { Flags::BCH_STANDARD } else { Flags::BITCOIN_STANDARD }
 }

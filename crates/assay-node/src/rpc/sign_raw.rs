@@ -1,4 +1,4 @@
-//! The method that signs transactions.
+//! `signrawtransactionwithkey`.
 
 use std::collections::HashMap;
 
@@ -58,14 +58,14 @@ pub(super) const SIGNRAWTRANSACTIONWITHKEY: Method = Method {
     prepare: sign_raw,
 };
 
-/// An output that is spent: its amount, and its script.
+/// Spent output.
 #[derive(Clone)]
 pub(super) struct Spent {
     pub(super) value: i64,
     pub(super) script: Vec<u8>,
 }
 
-/// An output that the caller knows.
+/// Spent output given by the caller.
 struct Given {
     outpoint: OutPoint,
     spent: Spent,
@@ -111,7 +111,8 @@ fn sign_raw(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-/// Reads what the caller knows of an output, and takes its scripts over (Core `rpc/rawtransaction_util.cpp`, `ParsePrevouts`).
+/// Parses the caller's previous output and adds its scripts to the keyring (Core `rpc/rawtransaction_util.cpp`,
+/// `ParsePrevouts`).
 fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> {
     if value.type_name() != "object" {
         return Err(undecodable("expected object with {\"txid'\",\"vout\",\"scriptPubKey\"}"));
@@ -148,7 +149,7 @@ fn previous(value: Value<'_>, keyring: &mut Keyring) -> Result<Given, RpcError> 
     Ok(Given { outpoint: OutPoint { txid, vout }, spent })
 }
 
-/// The outputs that a transaction spends, of unconfirmed transactions too.
+/// Spent outputs, including those of unconfirmed transactions.
 pub(super) fn find(
     node: &Node<'_>,
     tx: &Transaction,
@@ -225,7 +226,7 @@ fn write_signed(
     object.end();
 }
 
-/// The inputs that are not unlocked, and why, in Core's words.
+/// Inputs that are not unlocked, with the reason in Core's wording.
 fn faults(
     tx: &Transaction,
     spent: &HashMap<OutPoint, Spent>,
@@ -278,7 +279,7 @@ fn write_fault(tx: &Transaction, index: usize, error: &str, object: &mut Object<
     object.key("error").string(error);
 }
 
-/// The transaction with other input scripts and witnesses.
+/// Serializes the transaction with other script sigs and witnesses.
 pub(super) fn serialise(tx: &Transaction, unlocked: &[Unlocking]) -> Vec<u8> {
     let view = tx.view();
     let has_witness = unlocked.iter().any(|one| !one.witness.is_empty());

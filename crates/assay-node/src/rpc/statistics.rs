@@ -1,4 +1,4 @@
-//! Figures of blocks and of the chain.
+//! RPC of block and chain statistics.
 
 use std::collections::BTreeSet;
 
@@ -128,7 +128,7 @@ fn chain_stats(
     let interval_s = i64::from(last.median_time) - i64::from(first.median_time);
     let mut object = Json::new(out).object();
     object.key("time").int(last.header.time);
-    // Below a snapshot it is not known before all blocks are there.
+    // Below a snapshot the count is unknown until all blocks are present.
     if last.chain_txs > 0 {
         object.key("txcount").int(last.chain_txs);
     }
@@ -149,7 +149,7 @@ fn chain_stats(
     Ok(())
 }
 
-/// A hash, or a height of the active chain (Core's `ParseHashOrHeight`).
+/// Block hash, or height in the active chain (Core's `ParseHashOrHeight`).
 pub(super) enum Which {
     Hash(BlockHash),
     Height(i32),
@@ -202,7 +202,7 @@ enum Figure {
     Hash(BlockHash),
 }
 
-/// What is added up over the transactions of a block, the coinbase apart.
+/// Sums over the transactions of a block, without the coinbase.
 #[derive(Default)]
 struct Sums {
     outputs: i64,
@@ -230,7 +230,7 @@ impl Sums {
                 out_sat += output.value;
                 let bytes = utxo_bytes(output.script_pubkey);
                 sums.utxo_bytes += bytes;
-                // The genesis block's output is no coin.
+                // The genesis coinbase creates no coin.
                 if height > 0 && !is_unspendable(output.script_pubkey) {
                     sums.utxos += 1;
                     sums.utxo_bytes_actual += bytes;
@@ -262,7 +262,7 @@ impl Sums {
     }
 }
 
-/// Serialised output with Core's overhead of an entry: outpoint and height.
+/// Serialized output with Core's overhead of an entry: outpoint and height.
 fn utxo_bytes(script: &[u8]) -> i64 {
     const OVERHEAD: usize = 36 + 4;
     (8 + encode::compact_size_len(script.len() as u64) + script.len() + OVERHEAD) as i64
@@ -326,7 +326,7 @@ fn figures(node: &Node<'_>, entry: &BlockEntry) -> Result<Vec<(&'static str, Fig
     ])
 }
 
-/// Of an even number the mean of the two in the middle, cut off.
+/// For an even number, the truncated mean of the middle two.
 fn median(values: &mut [i64]) -> i64 {
     values.sort_unstable();
     let middle = values.len() / 2;
@@ -337,7 +337,7 @@ fn median(values: &mut [i64]) -> i64 {
     }
 }
 
-/// The rates at which 10, 25, 50, 75 and 90 per cent of the weight pay less.
+/// Fee rates at 10, 25, 50, 75 and 90 percent of the weight.
 fn percentiles(rates: &mut [(i64, i64)], total_weight: i64) -> [i64; 5] {
     let Some(highest) = rates.iter().map(|(rate, _)| *rate).max() else { return [0; 5] };
     rates.sort_unstable();

@@ -1,4 +1,4 @@
-//! Handing blocks and transactions to the engine.
+//! RPC of block and transaction submission.
 
 use assay_consensus::commitment::witness_commitment_index;
 use assay_engine::{RelayId, SubmitOutcome, TxReject, TxRejectCode};
@@ -72,7 +72,7 @@ pub(super) const SUBMITHEADER: Method = Method {
     },
 };
 
-/// Gives the header to the engine, with the errors of Core's `submitheader` (`rpc/mining.cpp`).
+/// Submits a header, with the errors of Core's `submitheader` (`rpc/mining.cpp`).
 fn submit_header(node: &Node<'_>, header: &Header, out: &mut Vec<u8>) -> Result<(), RpcError> {
     if node.engine.block_entry(&header.prev_block).is_none() {
         let text = format!("Must submit previous header ({}) first", header.prev_block);
@@ -90,7 +90,7 @@ fn submit_header(node: &Node<'_>, header: &Header, out: &mut Vec<u8>) -> Result<
     Err(RpcError::new(Code::Verify, reason))
 }
 
-/// Gives the block to the engine and says what BIP22 wants to hear.
+/// Submits a block and writes the BIP22 result.
 fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let raw = with_reserved_value(node, raw);
     let text = match node.engine.submit_block(raw) {
@@ -98,7 +98,7 @@ fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcErro
             Json::new(out).null();
             return Ok(());
         }
-        // Core does not tell a known block that was never connected from one that was.
+        // Core does not distinguish whether a known block was ever connected.
         SubmitOutcome::Duplicate | SubmitOutcome::DuplicateInconclusive => "duplicate",
         SubmitOutcome::DuplicateInvalid => "duplicate-invalid",
         SubmitOutcome::Inconclusive => "inconclusive",
@@ -120,8 +120,8 @@ fn block(node: &Node<'_>, raw: Vec<u8>, out: &mut Vec<u8>) -> Result<(), RpcErro
     Ok(())
 }
 
-/// A block whose coinbase commits to witnesses and has none gets the value that BIP141 reserves, as miners from before
-/// expect (Core `validation.cpp`, `UpdateUncommittedBlockStructures`).
+/// Adds the reserved value of BIP141 to a block whose coinbase has a witness commitment and no witness, as older
+/// miners expect (Core `validation.cpp`, `UpdateUncommittedBlockStructures`).
 fn with_reserved_value(node: &Node<'_>, mut raw: Vec<u8>) -> Vec<u8> {
     let params = node.engine.params();
     let Some(header) = raw.first_chunk::<{ Header::SIZE }>().map(Header::parse) else { return raw };
@@ -145,7 +145,7 @@ fn with_reserved_value(node: &Node<'_>, mut raw: Vec<u8>) -> Vec<u8> {
     let lock_time = start + coinbase.bytes().len() - 4;
     let witness = [&[1, 32][..], &[0; 32]].concat();
     raw.splice(lock_time..lock_time, witness);
-    // Marker and flag, behind the version.
+    // Marker and flag, after the version.
     raw.splice(start + 4..start + 4, [0, 1]);
     raw
 }
@@ -197,8 +197,7 @@ pub(super) fn burns_too_much() -> RpcError {
     )
 }
 
-/// Runs neighbours of one batch. The engine gets those together that share a fee limit, which is
-/// all of them in practice.
+/// Runs consecutive calls of one batch. Calls with the same fee limit, in practice all, reach the engine together.
 pub(super) fn run_group(
     node: &Node<'_>,
     sends: Vec<SendTransaction>,
@@ -223,7 +222,7 @@ pub(super) fn run_group(
     answers
 }
 
-/// The same transaction with another witness may be there already: that one is announced again.
+/// The transaction may be present with another witness: that one is announced again.
 fn known_or_refused(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError> {
     let txid = reject.txid.filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)));
     let txid = txid.ok_or_else(|| refusal(reject))?;
@@ -231,13 +230,13 @@ fn known_or_refused(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError
     Ok(txid)
 }
 
-/// The caller's limit; none when it is 0.
+/// The caller's limit; none for 0.
 pub(super) fn max_fee_rate(args: &Args<'_>) -> Result<Option<u64>, RpcError> {
     let rate = args.fee_rate_or(1, DEFAULT_MAX_FEE_RATE_SAT_PER_KVB)?;
     Ok(u64::try_from(rate).ok().filter(|rate| *rate > 0))
 }
 
-/// A refusal with the codes and texts of `BroadcastTransaction` (`node/transaction.cpp`).
+/// Rejection with the codes and texts of `BroadcastTransaction` (`node/transaction.cpp`).
 fn refusal(reject: &TxReject) -> RpcError {
     let code = match reject.code {
         TxRejectCode::Decode => return tx_decode_failed(),
@@ -255,7 +254,7 @@ fn refusal(reject: &TxReject) -> RpcError {
     RpcError::new(code, details(reject))
 }
 
-/// Reason and evidence, joined as `ValidationState::ToString` does.
+/// Reason and details, joined as in `ValidationState::ToString`.
 pub(super) fn details(reject: &TxReject) -> String {
     if reject.debug.is_empty() {
         reject.reason.clone()

@@ -1,4 +1,4 @@
-//! The methods by name, with what `help` says about them.
+//! Table of RPC methods and their help texts.
 
 use std::fmt::Write as _;
 
@@ -25,19 +25,19 @@ pub(crate) struct Method {
     pub(crate) prepare: fn(&Rpc, &Args<'_>) -> Result<Job, RpcError>,
 }
 
-/// Category of methods that the overview leaves out.
+/// Category of methods omitted from the overview.
 pub(crate) const HIDDEN: &str = "hidden";
 
 #[derive(Debug)]
 pub(crate) struct ArgSpec {
-    /// Its names; the first is the proper one, others follow after `|`.
+    /// The name, then aliases after `|`.
     pub(crate) names: &'static str,
     pub(crate) kind: Kind,
     pub(crate) need: Need,
     pub(crate) about: &'static str,
 }
 
-/// What an argument is made of.
+/// Type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -46,16 +46,16 @@ pub(crate) enum Kind {
     Bool,
     /// A number or a string.
     Amount,
-    /// A number or a truth value.
+    /// A number or a boolean.
     Verbosity,
     /// A string or a number.
     HashOrHeight,
     /// An array of strings.
     HexArray,
-    /// An array of anything.
+    /// An array of any values.
     Array,
     Object,
-    /// An object whose members, of these names, may also be given by name as arguments (Core's `OBJ_NAMED_PARAMS`).
+    /// An object whose members, of these names, may also be passed as named arguments (Core's `OBJ_NAMED_PARAMS`).
     Options(&'static [&'static str]),
     Any,
 }
@@ -63,9 +63,9 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Required,
-    /// It may be left out, and nothing takes its place.
+    /// Without a default.
     Optional,
-    /// It may be left out, and this takes its place.
+    /// With this default.
     Default(&'static str),
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Method> {
     METHODS.iter().copied().find(|method| method.name == name)
 }
 
-/// One line per method, by category, hidden ones left out.
+/// One line per method, by category, without hidden ones.
 pub(crate) fn overview() -> String {
     let mut methods = METHODS.to_vec();
     methods.retain(|method| method.category != HIDDEN);
@@ -126,7 +126,7 @@ impl Method {
 
     pub(crate) fn help(&self) -> String {
         if self.result.is_empty() {
-            // Only a notice that there is no such method any more.
+            // Only a notice that the method was removed.
             return format!("{}\n\n{}\n", self.name, self.about);
         }
         let mut text = format!("{}\n\n{}\n", self.synopsis(), self.about);
@@ -295,7 +295,7 @@ const METHODS: &[&Method] = &[
     &packages::TESTMEMPOOLACCEPT,
 ];
 
-/// Methods of Bitcoin Core without a wallet that are not here, and why.
+/// Methods of Bitcoin Core without a wallet that are absent, with the reason.
 pub(crate) const ABSENT: &[(&str, &str)] = &[
     ("abortprivatebroadcast", PRIVATE_BROADCAST),
     ("echoipc", "there is no interprocess communication"),
@@ -309,7 +309,7 @@ pub(crate) const ABSENT: &[(&str, &str)] = &[
 
 const PRIVATE_BROADCAST: &str = "transactions cannot be sent over Tor or I2P";
 
-/// What `help` prints for one method; `None` for a name that Bitcoin Core does not have either.
+/// Output of `help` for one method; `None` for a name unknown to Bitcoin Core as well.
 pub(crate) fn explain(name: &str) -> Option<String> {
     if let Some((name, reason)) = ABSENT.iter().find(|(absent, _)| *absent == name) {
         return Some(format!("{name} is not available: {reason}."));
@@ -326,12 +326,12 @@ pub(crate) fn explain(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// An argument that must be given.
+/// Required argument.
 pub(crate) const fn required(names: &'static str, kind: Kind, about: &'static str) -> ArgSpec {
     ArgSpec { names, kind, need: Need::Required, about }
 }
 
-/// An argument that may be left out.
+/// Optional argument.
 pub(crate) const fn optional(
     names: &'static str,
     kind: Kind,
@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// All methods of Bitcoin Core in August 2026 that are not a wallet's, hidden ones as well.
+    /// All methods of Bitcoin Core in August 2026 without wallet methods, including hidden ones.
     const CORE: &str = "\
         abortprivatebroadcast addconnection addnode addpeeraddress analyzepsbt clearbanned combinepsbt \
         combinerawtransaction converttopsbt createmultisig createpsbt createrawtransaction decodepsbt \

@@ -1,4 +1,4 @@
-//! Block templates for miners of their own (BIP22, BIP23, BIP9, BIP145).
+//! Block templates for external miners (BIP22, BIP23, BIP9, BIP145).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -72,14 +72,14 @@ With mode \"proposal\": null when the block would be valid, otherwise the reason
     prepare,
 };
 
-/// A template that calls share for a while, as they do in Core.
+/// Template shared by calls for a while, as in Core.
 pub(super) struct Cached {
     template: BlockTemplate,
     made_s: u64,
 }
 
 impl Cached {
-    /// Whether another one is to be made: for another tip at once, for another mempool after some seconds.
+    /// True if a new template is due: at once for another tip, after some seconds for another mempool.
     fn is_stale(&self, tip: &BlockHash, now_s: u64, updates: impl FnOnce() -> u64) -> bool {
         let is_old = now_s.saturating_sub(self.made_s) > KEPT_S;
         self.template.header.prev_block != *tip
@@ -92,11 +92,11 @@ struct Request {
     watched: Option<Watched>,
 }
 
-/// What a long poll compares with.
+/// Reference state of a long poll.
 enum Watched {
-    /// Tip and number of changes of the mempool that an earlier template showed.
+    /// Tip and mempool sequence of an earlier template.
     Template(BlockHash, u64),
-    /// Those of now.
+    /// Present state.
     Now,
 }
 
@@ -150,7 +150,7 @@ fn propose(node: &Node<'_>, block: Block, out: &mut Vec<u8>) -> Result<(), RpcEr
 
 fn template(node: &Node<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(), RpcError> {
     let params = &node.rpc.params;
-    // Elsewhere the chain may be at rest, and then it takes a miner to set it going.
+    // Other chains may be at rest until a miner extends them.
     if params.address.base58_pubkey_hash == 0 && node.engine.is_initial_block_download() {
         let text = "Assay is in initial sync and waiting for blocks...";
         return Err(RpcError::new(Code::ClientInInitialDownload, text));
@@ -172,7 +172,7 @@ fn template(node: &Node<'_>, request: &Request, out: &mut Vec<u8>) -> Result<(),
     write(node, request, &template, &deployments, out)
 }
 
-/// Waits until the tip, or after a while the mempool, is another than the one of a long poll.
+/// Waits until the tip, or after a while the mempool, differs from the state of a long poll.
 fn wait(node: &Node<'_>, request: &Request) -> Result<(), RpcError> {
     let (hash, updates) = match request.watched {
         None => return Ok(()),
@@ -199,7 +199,7 @@ fn wait(node: &Node<'_>, request: &Request) -> Result<(), RpcError> {
     Ok(())
 }
 
-/// The template of this moment: made anew for another tip, and from time to time for another mempool.
+/// Current template; rebuilt for another tip, and periodically for another mempool.
 fn current(node: &Node<'_>) -> Result<BlockTemplate, RpcError> {
     let now_s = node.engine.config().clock.now_s();
     let mut cached = node.rpc.template.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +238,7 @@ fn write(
     write_rules(node, is_segwit, deployments, &mut object);
     object.key("vbrequired").int(0);
     object.key("previousblockhash").text(header.prev_block);
-    // Costs of before segwit count in bytes; Bitcoin Cash has no costs, but checks that were executed.
+    // Costs from before segwit count in bytes; on Bitcoin Cash, executed checks replace costs.
     let scale = if is_segwit || params.cash.is_some() { 1 } else { WITNESS_SCALE_FACTOR };
     write_transactions(template, scale, &mut object);
     object.key("coinbaseaux").object().end();
@@ -275,7 +275,7 @@ fn write(
     Ok(())
 }
 
-/// The version without the bits of soft forks that the miner must know and does not.
+/// Version without the bits of soft forks that the miner must support and does not.
 fn version_for(
     request: &Request,
     mut version: i32,
@@ -352,13 +352,13 @@ fn write_transactions(template: &BlockTemplate, scale: u64, object: &mut Object<
     list.end();
 }
 
-/// Seconds for which a template is kept although the mempool has changed.
+/// Lifetime of a template after a mempool change, seconds.
 const KEPT_S: u64 = 5;
-/// When a long poll first looks at the mempool.
+/// First check of the mempool by a long poll.
 const FIRST_LOOK: Duration = Duration::from_mins(1);
-/// How often it does afterwards.
+/// Interval of later checks.
 const LATER_LOOKS: Duration = Duration::from_secs(10);
-/// How often it looks whether anyone still wants its answer.
+/// Poll interval for the caller's disconnection.
 const LOOK_AROUND: Duration = Duration::from_millis(200);
 
 #[cfg(test)]

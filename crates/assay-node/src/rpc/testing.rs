@@ -1,4 +1,4 @@
-//! What tests of chains need: a clock that can be set, a way to wait for all that follows, and an echo.
+//! RPC for tests: mock clock, synchronization, and echo.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -91,12 +91,12 @@ pub(super) const SYNCWITHVALIDATIONINTERFACEQUEUE: Method = Method {
 pub(super) const ECHO: Method = echo("echo");
 pub(super) const ECHOJSON: Method = echo("echojson");
 
-/// Whether tests may set the clock (Core's `IsMockableChain`): where blocks are made on demand.
+/// True if the clock can be set (Core's `IsMockableChain`): chains with blocks on demand.
 fn is_mockable(params: &ChainParams) -> bool {
     params.pow.no_retargeting
 }
 
-/// The engine is done with a block or transaction when it answers; only the index follows later.
+/// The engine has finished with a block or transaction when a call returns; only the index lags.
 fn wait_for_index(node: &Node<'_>) {
     let Some(served) = node.rpc.index.get() else { return };
     let target = node.engine.tip();
@@ -131,12 +131,12 @@ const fn echo(name: &'static str) -> Method {
     }
 }
 
-/// The arguments as JSON text, those in between that are missing as null.
+/// Arguments as JSON text; missing ones in between are null.
 fn echoed(args: &Args<'_>) -> Vec<String> {
     let text = |index: usize| {
         let Some(value) = args.value(index) else { return "null".to_owned() };
         let Some(string) = value.string() else { return value.json().to_owned() };
-        // Long strings are not in the text of the request any more.
+        // Long strings are not in the request text.
         let mut out = Vec::new();
         Json::new(&mut out).string(&string);
         String::from_utf8(out).unwrap_or_default()
@@ -161,5 +161,5 @@ const ECHOED: &[ArgSpec] = &[
     echo_arg("arg9"),
 ];
 
-/// How often the index is looked at while it catches up.
+/// Poll interval of the index.
 const INDEX_LOOK: Duration = Duration::from_millis(2);

@@ -1,4 +1,4 @@
-//! What has gone over the network, and whether there is one.
+//! RPC of network traffic and activity.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

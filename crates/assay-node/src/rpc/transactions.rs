@@ -1,4 +1,4 @@
-//! Transactions by id.
+//! `getrawtransaction`.
 
 use assay_consensus::params::ChainParams;
 use assay_wire::{BlockHash, Transaction, Txid};
@@ -48,7 +48,7 @@ pub(super) const GETRAWTRANSACTION: Method = Method {
     example: "\"mytxid\", 1, \"myblockhash\"",
     prepare: |rpc, args| {
         let txid = args.txid(0, "parameter 1")?;
-        // The genesis block's only transaction: its id is the block's merkle root.
+        // The genesis block's only transaction: its txid is the block's merkle root.
         if is_genesis_coinbase(&rpc.params, &txid) {
             return Err(RpcError::new(
                 Code::InvalidAddressOrKey,

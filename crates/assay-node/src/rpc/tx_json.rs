@@ -6,14 +6,14 @@ use assay_wire::{Coin, Tx, TxOut};
 use super::script::{write_script_pubkey, write_script_sig};
 use crate::jsonrpc::{Json, Object};
 
-/// What is known of the outputs that a transaction spends.
+/// Spent outputs of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Spent<'a> {
-    /// Nothing: no undo data, or a coinbase.
+    /// No undo data, or a coinbase.
     Unknown,
-    /// Enough for the fee.
+    /// Used for the fee only.
     Fee(&'a [Coin]),
-    /// Show them.
+    /// Included in the result.
     Show(&'a [Coin]),
 }
 
@@ -33,7 +33,7 @@ impl<'a> Spent<'a> {
     }
 }
 
-/// Writes the members that describe `tx` into `object`, the transaction as hexadecimal data included.
+/// Writes the members of `tx` and its hexadecimal serialization.
 pub(super) fn write_tx(
     params: &ChainParams,
     tx: Tx<'_>,
@@ -44,7 +44,7 @@ pub(super) fn write_tx(
     object.key("hex").hex(tx.raw());
 }
 
-/// The same without that.
+/// As [`write_tx`], without the hexadecimal serialization.
 pub(super) fn write_tx_members(
     params: &ChainParams,
     tx: Tx<'_>,
@@ -53,8 +53,7 @@ pub(super) fn write_tx_members(
 ) {
     object.key("txid").text(tx.txid());
     object.key("hash").text(tx.wtxid());
-    // Rules compare the version as a signed number, yet it has been printed unsigned since
-    // Bitcoin Core 28.
+    // Consensus treats the version as signed, but Bitcoin Core prints it unsigned since version 28.
     object.key("version").int(tx.version().cast_unsigned());
     object.key("size").count(tx.total_size());
     object.key("vsize").count(tx.weight().div_ceil(4));
@@ -134,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// The first payment ever (block 170), as block explorers and Bitcoin Core decode it.
+    /// The first payment ever (block 170), as decoded by block explorers and Bitcoin Core.
     const FIRST_PAYMENT: &str = "0100000001c997a5e56e104102fa209c6a852dd90660a20b2d9c352423edce25857fcd3704000000004847304402204e45e16932b8af514961a1d3a1a25fdf3f4f7732e9d624c6c61548ab5fb8cd410220181522ec8eca07de4860a4acdd12909d831cc56cbbac4622082221a8768d1d0901ffffffff0200ca9a3b00000000434104ae1a62fe09c5f51b13905f07f06b99a2f7159b2225f374cd378d71302fa28414e7aab37397f554a7df5f142c21c1b7303b8a0626f1baded5c72a704f7e6cd84cac00286bee0000000043410411db93e1dcdb8a016b49840f8c53bc1eb68a382e97b1482ecad7b148a6909a5cb2e0eaddfb84ccf9744464f82e160bfa9b8b64f9d4c03f999b8643f656b412a3ac00000000";
 
     fn decoded(text: &str, spent: Spent<'_>) -> serde_json::Value {

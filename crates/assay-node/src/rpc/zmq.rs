@@ -1,4 +1,4 @@
-//! What is published over ZeroMQ.
+//! `getzmqnotifications`.
 
 use super::Job;
 use super::table::Method;

@@ -1,4 +1,4 @@
-//! Addresses to listen on, as ZeroMQ writes them.
+//! Listening addresses in ZeroMQ's notation.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

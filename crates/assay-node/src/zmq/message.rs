@@ -1,6 +1,6 @@
 //! Messages and frames (ZMTP 3.1, `rfc.zeromq.org/spec/37`).
 
-/// A message of three parts, topic, contents and number, in the form in which it is sent.
+/// Message of three parts (topic, contents and sequence number), serialized.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Message {
     topic: &'static str,
@@ -25,7 +25,7 @@ impl Message {
     }
 }
 
-/// Appends a frame: flags, length in one byte or eight, contents.
+/// Appends a frame: flags, length in one or eight bytes, contents.
 pub(super) fn push_frame(out: &mut Vec<u8>, flags: u8, body: &[u8]) {
     if let Ok(length) = u8::try_from(body.len()) {
         out.extend([flags, length]);
@@ -36,30 +36,30 @@ pub(super) fn push_frame(out: &mut Vec<u8>, flags: u8, body: &[u8]) {
     out.extend(body);
 }
 
-/// A hash as it is printed, last byte first.
+/// Hash in display order, last byte first.
 pub(super) fn shown(hash: &[u8; 32]) -> [u8; 32] {
     let mut out = *hash;
     out.reverse();
     out
 }
 
-/// A block with what happened to it.
+/// Block hash and label of the event.
 pub(super) fn labelled(hash: &[u8; 32], label: u8) -> Vec<u8> {
     let mut out = shown(hash).to_vec();
     out.push(label);
     out
 }
 
-/// A transaction with what happened to it and the number of that change.
+/// Txid, label and mempool sequence of the event.
 pub(super) fn change(txid: &[u8; 32], label: u8, sequence: u64) -> Vec<u8> {
     let mut out = labelled(txid, label);
     out.extend(sequence.to_le_bytes());
     out
 }
 
-/// More frames of the message follow.
+/// Flag: more frames of the message follow.
 pub(super) const MORE: u8 = 1;
-/// The length has eight bytes.
+/// Flag: eight-byte length.
 pub(super) const LONG: u8 = 2;
-/// It is a command.
+/// Flag: command frame.
 pub(super) const COMMAND: u8 = 4;

@@ -1,7 +1,6 @@
-//! Notifications over ZeroMQ (Core `zmq/`): blocks, transactions and the order of events, as messages of PUB sockets.
+//! ZeroMQ notifications (Core `zmq/`): blocks, transactions and their sequence, as messages of PUB sockets.
 //!
-//! Nothing waits for a subscriber: one that is slower than events
-//! come loses messages, which it sees by the gap in the numbers.
+//! Publishing never blocks: a slow subscriber loses messages, and detects it by the gap in sequence numbers.
 
 mod address;
 mod message;
@@ -26,12 +25,12 @@ use self::socket::Socket;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Topic {
     HashBlock,
-    /// Ids of transactions that enter the mempool or come or go with a block.
+    /// Txids of transactions that enter the mempool, or are connected or disconnected with a block.
     HashTx,
     RawBlock,
-    /// The transactions of [`Topic::HashTx`], serialised.
+    /// Serialized transactions of [`Topic::HashTx`].
     RawTx,
-    /// Blocks that are connected and disconnected, and numbered changes of the mempool.
+    /// Connected and disconnected blocks, and mempool changes with their sequence numbers.
     Sequence,
 }
 
@@ -50,19 +49,18 @@ impl Topic {
     }
 }
 
-/// A topic on an address.
+/// Topic on an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
     pub topic: Topic,
     /// `tcp://HOST:PORT`, `ipc://PATH` or `unix:PATH`.
     pub address: String,
-    /// Messages that wait for a subscriber at most; 0 for as many as there is memory for. Of several on one address the
-    /// first counts.
+    /// Queue limit per subscriber, messages; 0 for no limit. The first publication of an address determines it.
     pub high_water_mark: u32,
 }
 
 impl Publication {
-    /// The address as ZeroMQ writes it.
+    /// Address in ZeroMQ's notation.
     pub(crate) fn zmq_address(&self) -> String {
         match self.address.strip_prefix("unix:") {
             Some(path) => format!("ipc://{path}"),
@@ -74,14 +72,14 @@ impl Publication {
 /// Core's `DEFAULT_ZMQ_SNDHWM`.
 pub const HIGH_WATER_MARK_DEFAULT: u32 = 1000;
 
-/// The sockets of a node, before anything is published.
+/// Bound sockets, before publishing starts.
 pub(crate) struct ZmqSockets {
     outlets: Vec<Outlet>,
     publications: Vec<Publication>,
 }
 
 impl ZmqSockets {
-    /// Binds all addresses. As in Core, one that cannot be used turns all notifications off and is logged.
+    /// Binds all addresses. As in Core, a failure disables all notifications and is logged.
     pub(crate) fn bind(publications: &[Publication], runtime: &Handle) -> Option<Self> {
         let mut sockets: HashMap<String, Arc<Socket>> = HashMap::new();
         let mut outlets = Vec::new();
@@ -109,7 +107,7 @@ impl ZmqSockets {
         &self.publications
     }
 
-    /// Publishes what happens in the engine until it closes.
+    /// Publishes engine events until the engine closes.
     pub(crate) fn publish(self, engine: &Arc<Engine>) -> std::io::Result<JoinHandle<()>> {
         let (engine, outlets) = (Arc::clone(engine), self.outlets);
         let mut publisher = Publisher { engine, outlets, last: None };
@@ -122,7 +120,7 @@ fn bind(address: &str, high_water_mark: u32, runtime: &Handle) -> std::io::Resul
     Socket::bind(&address, high_water_mark as usize, runtime)
 }
 
-/// A topic on a socket, with the number of its next message there.
+/// A topic on a socket, with its next sequence number.
 struct Outlet {
     topic: Topic,
     socket: Arc<Socket>,
@@ -132,7 +130,7 @@ struct Outlet {
 struct Publisher {
     engine: Arc<Engine>,
     outlets: Vec<Outlet>,
-    /// The block of the last event: mostly the next tip.
+    /// Block of the last event, usually the next tip.
     last: Option<EventBlock>,
 }
 
@@ -163,7 +161,7 @@ impl Publisher {
             Event::Lost => {
                 tracing::warn!("ZeroMQ notifications were lost: events came faster than they went");
                 for outlet in &mut self.outlets {
-                    // The gap is what subscribers look for.
+                    // Subscribers detect the gap.
                     outlet.sequence = outlet.sequence.wrapping_add(1);
                 }
             }
@@ -216,5 +214,5 @@ impl Publisher {
     }
 }
 
-/// Between two looks at whether the engine has closed; events wake at once.
+/// Poll interval for the engine's end; events wake the thread at once.
 const WAIT: Duration = Duration::from_mins(1);

@@ -1,4 +1,4 @@
-//! A connection of a subscriber (ZMTP 3.0 and 3.1, mechanism NULL).
+//! Subscriber connection (ZMTP 3.0 and 3.1, mechanism NULL).
 
 use std::io;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio::time::timeout;
 use super::message::{COMMAND, LONG, MORE, Message, push_frame};
 use super::socket::Subscriber;
 
-/// Shakes hands, then sends what the subscriber wants until the connection ends.
+/// Performs the handshake, then sends subscribed messages until the connection ends.
 ///
 /// # Errors
-/// What ended it.
+/// The reason for the end.
 pub(super) async fn run<S: AsyncRead + AsyncWrite>(
     stream: S,
     subscriber: &Subscriber,
@@ -69,7 +69,7 @@ async fn shake_hands<S: AsyncRead + AsyncWrite>(
     if flags & COMMAND != 0 && is_subscriber { Ok(()) } else { Err(invalid("not a subscriber")) }
 }
 
-/// Version 3.0: newer peers then do as we do.
+/// Version 3.0: newer peers then downgrade.
 fn greeting() -> [u8; 64] {
     let mut out = [0; 64];
     (out[0], out[9], out[10]) = (0xff, 0x7f, 3);
@@ -90,7 +90,7 @@ fn push_property(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend(value);
 }
 
-/// Finds the type of the socket among the properties of a READY command.
+/// Socket type in the properties of a READY command.
 pub(super) fn socket_type(mut rest: &[u8]) -> Option<&[u8]> {
     while let Some((&length, after)) = rest.split_first() {
         let (name, after) = after.split_at_checked(length.into())?;
@@ -105,7 +105,7 @@ pub(super) fn socket_type(mut rest: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Follows what the subscriber says: what it wants, and whether we are there.
+/// Handles subscriptions and pings.
 async fn read<R: AsyncRead + Unpin>(
     reader: &mut R,
     subscriber: &Subscriber,
@@ -117,16 +117,16 @@ async fn read<R: AsyncRead + Unpin>(
             match body.split_first() {
                 Some((1, prefix)) => Some((prefix, true)),
                 Some((0, prefix)) => Some((prefix, false)),
-                // Not for us: publishers take no other messages.
+                // Publishers accept no other messages.
                 _ => None,
             }
         } else if let Some(ping) = body.strip_prefix(b"\x04PING") {
-            // Two bytes of time, then what comes back, 16 bytes at most.
+            // Two bytes of TTL, then the context to return, at most 16 bytes.
             let context = ping.get(2..).filter(|context| context.len() <= 16);
             let context = context.ok_or_else(|| invalid("PING is malformed"))?;
             let mut frame = Vec::new();
             push_frame(&mut frame, COMMAND, &[b"\x04PONG", context].concat());
-            // One that sends faster than it reads gets fewer answers.
+            // A peer that does not read its pongs gets fewer.
             let _ = pongs.try_send(frame);
             None
         } else if let Some(prefix) = body.strip_prefix(b"\x09SUBSCRIBE") {
@@ -143,7 +143,7 @@ async fn read<R: AsyncRead + Unpin>(
     }
 }
 
-/// Reads a frame: its flags and its contents.
+/// Reads a frame; returns its flags and contents.
 pub(super) async fn read_frame<R: AsyncRead + Unpin>(reader: &mut R) -> io::Result<(u8, Vec<u8>)> {
     let flags = reader.read_u8().await?;
     let length = match flags & LONG {
@@ -163,6 +163,6 @@ fn invalid(text: &'static str) -> io::Error {
 }
 
 const HANDSHAKE: Duration = Duration::from_secs(30);
-/// Subscribers send names of topics alone.
+/// Subscribers send topic names only.
 const FRAME_BYTES_MAX: u64 = 1024;
 const PONGS_MAX: usize = 8;

@@ -1,4 +1,4 @@
-//! A PUB socket: listens on an address, and gives every message to the subscribers that want its topic.
+//! PUB socket: accepts subscribers and sends them the messages of their topics.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,12 +21,12 @@ use super::address::Address;
 use super::message::Message;
 use super::session;
 
-/// What a connection wants, and where it gets it.
+/// Subscriptions and queue of a connection.
 pub(super) struct Subscriber {
-    /// Beginnings of topics, with how often each was asked for.
+    /// Topic prefixes with their subscription counts.
     wanted: Mutex<HashMap<Vec<u8>, usize>>,
     queue: mpsc::Sender<Arc<Message>>,
-    /// Bytes that wait in the queue.
+    /// Queued bytes.
     waiting_bytes: AtomicUsize,
 }
 
@@ -36,7 +36,7 @@ impl Subscriber {
         wanted.keys().any(|prefix| topic.as_bytes().starts_with(prefix))
     }
 
-    /// Adds or removes the beginning of a topic; `false` when there are too many.
+    /// Adds or removes a topic prefix; `false` at the limit.
     pub(super) fn subscribe(&self, prefix: &[u8], is_wanted: bool) -> bool {
         let mut wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
         if is_wanted {
@@ -55,12 +55,12 @@ impl Subscriber {
         true
     }
 
-    /// A message has been sent.
+    /// Subtracts a sent message from the queued bytes.
     pub(super) fn was_sent(&self, message: &Message) {
         self.waiting_bytes.fetch_sub(message.bytes().len(), Ordering::Relaxed);
     }
 
-    /// Queues a message, unless the queue is full: then it is lost, as ZeroMQ has it.
+    /// Queues a message, or drops it if the queue is full, as in ZeroMQ.
     fn offer(&self, message: &Arc<Message>) {
         let bytes = message.bytes().len();
         let before = self.waiting_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -80,10 +80,10 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Listens.
+    /// Listens on an address.
     ///
     /// # Errors
-    /// The system does not let it.
+    /// The bind fails.
     pub(super) fn bind(
         address: &Address,
         high_water_mark: usize,
@@ -111,7 +111,7 @@ impl Socket {
         Ok(Self { subscribers, accepting, path })
     }
 
-    /// Gives a message to those who want it. Never waits.
+    /// Queues a message for its subscribers without blocking.
     pub(super) fn send(&self, message: &Arc<Message>) {
         let subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         for one in subscribers.iter().filter(|one| one.wants(message.topic())) {
@@ -124,13 +124,13 @@ impl Drop for Socket {
     fn drop(&mut self) {
         self.accepting.abort();
         if let Some(path) = &self.path {
-            // It may be gone already.
+            // It may have been removed already.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Removes what an earlier process has left, if it is a socket.
+/// Removes a socket file of an earlier process.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match std::fs::symlink_metadata(path) {
         Ok(known) if known.file_type().is_socket() => std::fs::remove_file(path),
@@ -189,11 +189,11 @@ impl Shared {
     }
 }
 
-/// Connections to one address.
+/// Maximum number of connections per address.
 const SUBSCRIBERS_MAX: usize = 256;
 const SUBSCRIPTIONS_MAX: usize = 1000;
-/// Messages that wait for a subscriber, where no limit is asked for.
+/// Queue limit when none is configured.
 const QUEUE_MAX: usize = 1 << 20;
-/// Bytes that wait for a subscriber; a single message may go beyond. They are shared between subscribers.
+/// Limit of queued bytes per subscriber; a single message may exceed it. Subscribers share message memory.
 const WAITING_BYTES_MAX: usize = 256 << 20;
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);

@@ -10,7 +10,7 @@ use super::message::{COMMAND, LONG, Message, push_frame};
 use super::session::{read_frame, socket_type};
 use super::socket::Socket;
 
-/// A subscriber that speaks the protocol by hand.
+/// Subscriber with a manual protocol implementation.
 struct Peer(TcpStream);
 
 impl Peer {
@@ -38,7 +38,7 @@ impl Peer {
         self.0.write_all(&out).unwrap();
     }
 
-    /// Everything that was sent before has had its effect.
+    /// Waits until everything sent before has taken effect.
     fn sync(&mut self) {
         self.frame(COMMAND, b"\x04PING\x00\x00hello");
         assert_eq!(self.read(), (COMMAND, b"\x04PONGhello".to_vec()));
@@ -59,7 +59,7 @@ impl Peer {
         (head[0] & !LONG, body)
     }
 
-    /// A message, of which the number is given as such.
+    /// Topic, contents and sequence number of the next message.
     fn message(&mut self) -> (Vec<u8>, Vec<u8>, u32) {
         let parts = [self.read(), self.read(), self.read()];
         let [(1, topic), (1, body), (0, number)] = parts else { panic!("three parts") };
@@ -82,7 +82,7 @@ fn send(socket: &Socket, topic: &'static str, body: &[u8], number: u32) {
 fn subscribers_get_what_they_ask_for() {
     let (_runtime, socket, address) = socket(1000);
     let (mut one, mut other) = (Peer::connect(address), Peer::connect(address));
-    // Both ways to say it: a message (3.0) and a command (3.1).
+    // Both forms of a subscription: a message (3.0) and a command (3.1).
     one.frame(0, b"\x01hash");
     one.sync();
     other.frame(COMMAND, b"\x09SUBSCRIBErawtx");
@@ -108,14 +108,14 @@ fn a_slow_subscriber_loses_messages_and_nothing_waits_for_it() {
     let mut peer = Peer::connect(address);
     peer.frame(0, b"\x01");
     peer.sync();
-    // More than the system's buffers take.
+    // More than the system's buffers hold.
     let body = vec![0; 1 << 20];
     for number in 0..200 {
         send(&socket, "rawblock", &body, number);
     }
     let mut numbers = vec![peer.message().2];
     while numbers.last() != Some(&1000) {
-        // What is sent now may be lost as well, until the subscriber has read what waits.
+        // Messages may still be dropped until the subscriber has read its queue.
         send(&socket, "rawblock", b"", 1000);
         numbers.push(peer.message().2);
     }
@@ -130,7 +130,7 @@ fn strangers_are_left() {
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         stream.write_all(&garbage).unwrap();
         let mut rest = Vec::new();
-        // Closed, or reset where something was left unread.
+        // Closed, or reset if unread data was left.
         let _ = stream.read_to_end(&mut rest);
         assert!(rest.len() <= 64);
     }

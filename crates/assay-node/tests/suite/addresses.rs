@@ -1,4 +1,4 @@
-//! Addresses of other nodes: what peers hear of them, and what is believed of what peers say.
+//! Address relay with peers, and acceptance of received addresses.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -32,7 +32,7 @@ fn v1(address: &PeerAddress) -> TimedAddress {
     TimedAddress { time, address }
 }
 
-/// A peer that reads `addrv2`, or not, and takes part in the relay of addresses.
+/// Peer with address relay, with or without `addrv2`.
 fn listener(f: &Fixture, has_v2: bool) -> Client {
     let mut client = Client::connect(f);
     let Message::Version(version) = our_version(70016) else { unreachable!() };
@@ -47,7 +47,7 @@ fn listener(f: &Fixture, has_v2: bool) -> Client {
     client
 }
 
-/// Everything sent before has had its effect.
+/// Waits until everything sent before has taken effect.
 fn in_order(client: &mut Client) {
     client.send(&Message::Ping(5));
     client.expect_past("pong");
@@ -62,7 +62,7 @@ fn with_addresses() -> Fixture {
     let mut f = serving(1, |config| {
         config.whitelist = vec!["addr@127.0.0.1".to_owned()];
         config.check_addresses = 1;
-        // With a random key two addresses share a place in the tables now and then, and the second is not taken.
+        // With a random key two addresses collide occasionally, and the second is dropped.
         config.fixed_places = true;
     });
     f.call("setmocktime", &json!([1_700_000_000]));
@@ -102,7 +102,7 @@ fn new_addresses_go_on_to_others_and_are_kept() {
         (&peers[0]["addr_processed"], &peers[0]["addr_relay_enabled"]),
         (&json!(4), &json!(true))
     );
-    // They are still there after a restart.
+    // Addresses survive a restart.
     let mut f = f.restart(|config| {
         config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));
     });
@@ -181,7 +181,7 @@ fn rpc_names_what_it_does_not_take() {
     assert_eq!(table["new"], json!({}));
 }
 
-/// The host that a SOCKS5 proxy is asked for.
+/// Host in a request to a SOCKS5 proxy.
 fn host_asked_for(stream: &mut TcpStream) -> String {
     // Methods: none, and name with password.
     let mut greeting = [0; 4];
@@ -226,7 +226,7 @@ fn one_who_misbehaves_behind_a_proxy_leaves_alone() {
     good.iter_mut().for_each(in_order);
 }
 
-/// A proxy that connects nobody, and says for whom it was asked.
+/// Proxy that rejects all connections and reports the requested hosts.
 fn proxy_that_refuses() -> (SocketAddr, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -266,7 +266,7 @@ fn known_addresses_are_connected_to_through_the_proxy() {
     assert_eq!(networks[0]["proxy"], proxy.to_string());
     assert_eq!(networks[0]["proxy_randomize_credentials"], true);
     assert_eq!(f.call("getpeerinfo", &json!([])), json!([]));
-    // The proxy gets names as they are: nobody else may hear of them.
+    // Names go to the proxy unresolved.
     f.call("addnode", &json!(["localhost:1", "onetry"]));
     while hosts.recv_timeout(Duration::from_mins(1)).expect("the name is passed on") != "localhost"
     {

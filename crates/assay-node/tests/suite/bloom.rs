@@ -17,7 +17,7 @@ fn filtered(hash: BlockHash) -> [Inventory; 1] {
     [Inventory { kind: InventoryKind::FILTERED_BLOCK, hash: hash.0 }]
 }
 
-/// Whether the connection goes on after a message.
+/// True if the connection survives the messages.
 fn is_kept(f: &Fixture, messages: &[Message<'_>]) -> bool {
     let mut client = Client::serving_blocks(f);
     for message in messages {
@@ -35,7 +35,7 @@ fn a_block_is_given_as_a_proof_and_what_matches() {
     let (block, hash) = (&f.blocks[2], f.blocks[2].hash());
     let txid = block.tx(0).txid();
     let mut client = Client::serving_blocks(&f);
-    // Without a filter there is no answer.
+    // Without a filter there is no response.
     client.send(&Message::GetData(filtered(hash)[..].into()));
     client.send(&load(&[0; 100], 5));
     client.send(&Message::FilterAdd(&txid.0));
@@ -46,7 +46,7 @@ fn a_block_is_given_as_a_proof_and_what_matches() {
     let expected = [&1u32.to_le_bytes()[..], &[1], &txid.0, &[1, 1]].concat();
     assert_eq!(rest, expected, "one transaction, its hash, and that it matches");
     assert_eq!(client.expect_past("tx"), block.tx(0).stripped_parts().concat());
-    // Of another block only the proof comes, which proves nothing.
+    // For another block only an empty proof is sent.
     client.send(&Message::GetData(filtered(f.blocks[1].hash())[..].into()));
     client.send(&Message::Ping(9));
     let proof = client.expect_past("merkleblock");
@@ -65,7 +65,7 @@ fn limits_are_those_of_the_protocol() {
         (vec![load(&[0xaa], 51)], false),
         (vec![load(&[0xaa], 50), Message::FilterAdd(&data[1..])], true),
         (vec![load(&[0xaa], 50), Message::FilterAdd(&data)], false),
-        // There is nothing to add to.
+        // No filter to add to.
         (vec![Message::FilterAdd(b"x")], false),
         (vec![load(&[0xaa], 1), Message::FilterClear, Message::FilterAdd(b"x")], false),
         (vec![Message::FilterClear], true),

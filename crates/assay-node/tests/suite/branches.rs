@@ -1,4 +1,4 @@
-//! Branches and the mempool file, by RPC.
+//! RPC of branches and of the mempool file.
 
 use std::fs;
 use std::thread::sleep;
@@ -30,7 +30,7 @@ fn invalidate_reconsider_and_prefer() {
         f.call("getchaintips", &json!([])),
         json!([tip_of(&tip, 4, 0, "active"), tip_of(&side_hash, 3, 1, "valid-headers")])
     );
-    // The side block spends a coinbase of two blocks ago, which shows as soon as it is tried.
+    // The side block spends an immature coinbase, which is detected on connection.
     assert_eq!(f.call("invalidateblock", &json!([third])), Value::Null);
     assert_eq!(f.call("getbestblockhash", &json!([])), second.as_str());
     assert_eq!(
@@ -65,13 +65,13 @@ fn invalidate_reconsider_and_prefer() {
         assert_eq!(f.error(method, &json!(["00"])), (-8, short));
         assert_eq!(f.error(method, &json!([])).0, -1);
     }
-    // The genesis block stays, and nobody complains.
+    // The genesis block stays, without an error.
     let genesis = hash(&f.blocks[0]);
     assert_eq!(f.call("invalidateblock", &json!([genesis])), Value::Null);
     assert_eq!(f.call("getblockcount", &json!([])), 4);
 }
 
-/// The same block a second later.
+/// The same block with a time one second later.
 fn remined(block: &Block) -> Vec<u8> {
     let mut raw = block.bytes().to_vec();
     let mut header = *block.header();

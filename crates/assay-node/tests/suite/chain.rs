@@ -1,4 +1,4 @@
-//! Makes regtest blocks and transactions that need no signatures.
+//! Builds regtest blocks and transactions that need no signatures.
 
 use assay_consensus::commitment::height_prefix;
 use assay_testkit::chain::{
@@ -8,13 +8,13 @@ use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid
 
 pub(crate) const SUBSIDY: i64 = 5_000_000_000;
 
-/// A block on top of `parent` with a coinbase that pays `SUBSIDY`, and `txs`.
+/// Block on `parent` with a coinbase of `SUBSIDY`, and `txs`.
 pub(crate) fn block(parent: &Block, height: u32, txs: &[Transaction]) -> Block {
-    // It halves every 150 blocks here.
+    // The subsidy halves every 150 blocks on regtest.
     block_paying(SUBSIDY >> (height / 150), 600, parent, height, txs)
 }
 
-/// The same with a coinbase that pays so much, so many seconds after `parent`.
+/// Block with a coinbase of `value` and a time `seconds` after `parent`.
 pub(crate) fn block_paying(
     value: i64,
     seconds: u32,

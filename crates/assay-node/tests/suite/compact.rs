@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::node::Fixture;
 use crate::p2p::{Client, serving};
 
-/// A node near the tip, whose mempool has the first of two transactions.
+/// Node near the tip whose mempool has the first of two transactions.
 fn node() -> (Fixture, [Transaction; 2]) {
     let mut node = serving(130, |p2p| p2p.whitelist = vec!["relay,in@127.0.0.1".to_owned()]);
     node.set_clock_to_tip();
@@ -20,7 +20,7 @@ fn node() -> (Fixture, [Transaction; 2]) {
     (node, txs)
 }
 
-/// The payload of a block's compact form with these transactions as a whole.
+/// Compact block payload with the given prefilled indexes.
 fn compact(block: &Block, prefilled: &[u32]) -> Vec<u8> {
     let key = ShortIdKey::new(block.header(), 77);
     let named = (0..block.tx_count()).filter(|place| !prefilled.contains(&(*place as u32)));
@@ -41,7 +41,7 @@ fn block_txs(block: BlockHash, txs: &[&Transaction]) -> Vec<u8> {
     payload
 }
 
-/// Waits until all that was sent has had its effect.
+/// Waits until everything sent has taken effect.
 fn answered(peer: &mut Client) {
     peer.send(&Message::Ping(5));
     peer.expect_past("pong");
@@ -51,7 +51,7 @@ fn tip(node: &mut Fixture) -> Value {
     node.call("getbestblockhash", &json!([]))
 }
 
-/// Announces a block and waits until it is asked for; gives the kind that is asked for.
+/// Announces a block and waits for its request; returns the requested inventory type.
 fn announce(peer: &mut Client, block: &Block) -> [u8; 4] {
     peer.send(&Message::Headers([*block.header()][..].into()));
     let asked = peer.expect_past("getdata");
@@ -59,7 +59,7 @@ fn announce(peer: &mut Client, block: &Block) -> [u8; 4] {
     *asked[1..].first_chunk().expect("a kind")
 }
 
-/// Sends a compact block and gives the places that are asked for.
+/// Sends a compact block and returns the requested indexes.
 fn offer(peer: &mut Client, payload: &[u8]) -> Vec<u32> {
     peer.send(&Message::CompactBlock(payload));
     let asked = peer.expect_past("getblocktxn");
@@ -75,7 +75,7 @@ fn a_block_is_made_of_the_mempool_and_what_is_asked_for() {
     assert_eq!(announce(&mut peer, &block), InventoryKind::COMPACT_BLOCK.0.to_le_bytes());
     assert_eq!(offer(&mut peer, &compact(&block, &[0])), [2]);
     peer.send(&Message::BlockTxs(&block_txs(block.hash(), &[&txs[1]])));
-    // Who brought the tip may send the next block at once.
+    // The source of the tip becomes a high-bandwidth peer.
     let payload = peer.expect_past("sendcmpct");
     assert_eq!(payload, [1, 2, 0, 0, 0, 0, 0, 0, 0], "of high bandwidth");
     answered(&mut peer);
@@ -100,7 +100,7 @@ fn a_block_that_cannot_be_made_is_asked_for_as_a_whole() {
     peer.send(&Message::BlockTxs(&wrong));
     let asked = peer.expect_past("getdata");
     assert_eq!(asked[1..5], InventoryKind::WITNESS_BLOCK.0.to_le_bytes());
-    // Nobody else's block is spoiled by it.
+    // Blocks of other peers are unaffected.
     let mut second = Client::serving_blocks(&node);
     second.send(&Message::Block(block.bytes()));
     answered(&mut second);
@@ -137,7 +137,7 @@ fn compact_blocks_that_nobody_asked_for_are_passed_over() {
 fn a_new_block_is_passed_on_in_its_compact_form() {
     let (mut node, txs) = node();
     let mut peer = Client::serving_blocks(&node);
-    // It shows that it knows the tip.
+    // Proves that it has the tip.
     let known = [node.blocks.last().unwrap().hash()];
     let locator = Locator { version: 70016, hashes: known[..].into(), stop: BlockHash::ZERO };
     peer.send(&Message::GetHeaders(locator));

@@ -1,4 +1,4 @@
-//! The encrypted transport (BIP324): between two nodes, and with a peer of our own over a raw socket.
+//! Encrypted transport (BIP324): between two nodes, and with a raw socket.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,11 +15,11 @@ use crate::node::Fixture;
 use crate::p2p::{MAGIC, our_version, serving};
 use crate::sync::follower;
 
-/// A peer that has sent its key and knows the node's.
+/// Peer that has sent its key and has the node's.
 struct Peer {
     stream: TcpStream,
     session: Session,
-    /// Terminator and version packet of the node have not been read.
+    /// True until terminator and version packet of the node are read.
     is_new: bool,
 }
 
@@ -28,7 +28,7 @@ impl Peer {
         let handshake = Handshake::new([1; 32], [2; 32], garbage, true).unwrap();
         let mut stream = TcpStream::connect(f.p2p_address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
-        // Many small messages wait for their answers.
+        // For ping-pong of many small messages.
         stream.set_nodelay(true).unwrap();
         stream.write_all(&handshake.opening()).unwrap();
         let mut theirs = [0; KEY_BYTES];
@@ -36,7 +36,7 @@ impl Peer {
         Self { stream, session: handshake.finish(theirs, MAGIC), is_new: true }
     }
 
-    /// Likewise, with the end of the handshake.
+    /// Completes the handshake.
     fn ready(f: &Fixture) -> Self {
         let mut peer = Self::connect(f, vec![7; 100]);
         peer.stream.write_all(&peer.session.version_packet()).unwrap();
@@ -56,7 +56,7 @@ impl Peer {
         self.stream.write_all(&packet).unwrap();
     }
 
-    /// The contents of the next packet.
+    /// Contents of the next packet.
     fn packet(&mut self, aad: &[u8]) -> Vec<u8> {
         let mut head = [0; LENGTH_BYTES];
         self.stream.read_exact(&mut head).unwrap();
@@ -66,7 +66,7 @@ impl Peer {
         self.session.opener.open(aad, &mut packet).unwrap().expect("no decoy").to_vec()
     }
 
-    /// The payload of the next message with this name.
+    /// Payload of the next message with this name.
     fn expect(&mut self, command: &str) -> Vec<u8> {
         if std::mem::take(&mut self.is_new) {
             let mut garbage = self.session.garbage();
@@ -103,7 +103,7 @@ impl Peer {
     }
 }
 
-/// The only peer of a node, once it has introduced itself.
+/// The only peer of a node, after its handshake.
 fn only_peer(f: &mut Fixture) -> serde_json::Value {
     loop {
         let peers = f.call("getpeerinfo", &json!([]));
@@ -147,7 +147,7 @@ fn a_peer_without_encryption_is_asked_again_without() {
             (&json!("v1"), &json!(""))
         );
     }
-    // The node that has none does not start any either.
+    // Without encryption, the node does not initiate it either.
     let address = node.p2p_address().to_string();
     let error = source.error("addnode", &json!([address, "onetry", true]));
     let text = "Error: v2transport requested but not enabled (see -v2transport)";
@@ -179,13 +179,13 @@ fn messages_decoys_and_blocks() {
     }
     peer.send_contents(b"a decoy", true);
     peer.shake_hands();
-    // Through new keys in both directions.
+    // Crosses key rotations in both directions.
     for number in 0..600 {
         peer.send_contents(&[0; 3], true);
         peer.send(&Message::Ping(number));
         assert_eq!(peer.expect("pong"), number.to_le_bytes());
     }
-    // Contents without a name, with one that is not assigned, or with an unknown one, are passed over.
+    // Contents without a type, or with an unassigned or unknown one, are ignored.
     peer.send_contents(&[], false);
     peer.send_contents(&[200, 1, 2], false);
     peer.send(&Message::Other { command: Command::new("unknown"), payload: &vec![1; 70_000] });
@@ -205,7 +205,7 @@ fn the_first_packet_vouches_for_the_garbage_even_as_a_decoy() {
     peer.session.sealer.seal(&mut decoy, 0, &garbage, true);
     peer.stream.write_all(&decoy).unwrap();
     peer.send_contents(b"another decoy", true);
-    // The version packet; later versions may put something into it.
+    // The version packet; later versions may use its contents.
     peer.send_contents(b"contents", false);
     peer.shake_hands();
     peer.send(&Message::Ping(3));
@@ -215,23 +215,23 @@ fn the_first_packet_vouches_for_the_garbage_even_as_a_decoy() {
 #[test]
 fn faults_end_the_connection() {
     let f = serving(1, |_| ());
-    // No terminator, up to the last byte where it may end.
+    // No terminator within the maximum length.
     let mut peer = Peer::connect(&f, Vec::new());
     peer.stream.write_all(&[0; GARBAGE_BYTES_MAX + TERMINATOR_BYTES]).unwrap();
     peer.expect_end();
-    // A version packet that vouches for other garbage.
+    // A version packet that authenticates other garbage.
     let mut peer = Peer::connect(&f, vec![7; 50]);
     peer.session.garbage[0] ^= 1;
     peer.stream.write_all(&peer.session.version_packet()).unwrap();
     peer.expect_end();
-    // A packet that is too long ends it before it has come.
+    // An oversized packet is rejected before its contents arrive.
     let mut peer = Peer::ready(&f);
     peer.shake_hands();
     let mut packet = vec![0; HEAD_BYTES + 5_000_000];
     peer.session.sealer.seal(&mut packet, 0, &[], false);
     peer.stream.write_all(&packet[..LENGTH_BYTES]).unwrap();
     peer.expect_end();
-    // A message of a kind that is never so long.
+    // A message above the limit of its type.
     let mut peer = Peer::ready(&f);
     peer.shake_hands();
     peer.send(&Message::Other { command: Command::new("ping"), payload: &vec![1; 70_000] });

@@ -1,8 +1,8 @@
-//! The fields of every reply against those of Bitcoin Core 31, the release that `getnetworkinfo` announces.
+//! Compares the fields of every reply with Bitcoin Core 31, the release reported by `getnetworkinfo`.
 //!
-//! `core_31.txt` holds them as the release's `help` lists them, one line for each form of a reply: `name:type` for a field,
-//! `?` after the name of an optional one, `+` before one that only later releases or this node have, `*` for any name, `[…]` for arrays and
-//! `@name` for a form that other lines share. Types: `n` number, `s` string, `b` boolean, `0` null.
+//! `core_31.txt` lists them as in that release's `help`, one line for each form of a reply: `name:type` for a
+//! field, `?` after the name of an optional one, `+` before one of later releases or this node only, `*` for any
+//! name, `[…]` for arrays and `@name` for a shared form. Types: `n` number, `s` string, `b` boolean, `0` null.
 
 use std::collections::{HashMap, HashSet};
 
@@ -30,7 +30,7 @@ struct Field {
     form: Form,
 }
 
-/// Reads forms as the table writes them.
+/// Parser of forms.
 struct Reader<'a>(&'a str);
 
 impl Reader<'_> {
@@ -74,7 +74,7 @@ impl Reader<'_> {
     }
 }
 
-/// All forms of the table by the name of the method or of the shared form.
+/// Forms by method name or shared name.
 struct Table(HashMap<String, Vec<Form>>);
 
 impl Table {
@@ -87,7 +87,7 @@ impl Table {
         Self(forms)
     }
 
-    /// What differs between a value and a form, with the path to it.
+    /// Difference between a value and a form, with its path.
     fn check(&self, form: &Form, value: &Value, path: &str) -> Result<(), String> {
         let differs = || Err(format!("{path}: not {form:?}"));
         match (form, value) {
@@ -123,7 +123,7 @@ impl Table {
     }
 }
 
-/// Calls, and the forms that have been seen.
+/// Test state: the forms covered so far.
 struct Calls {
     f: Fixture,
     table: Table,
@@ -132,7 +132,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// Calls a method; its reply must have the form of this index.
+    /// Calls a method and compares its reply with the form of this index.
     fn call(&mut self, method: &str, index: usize, params: &Value) -> Value {
         self.seen.insert((method.to_owned(), index));
         let value = match self.f.try_call(method, params) {
@@ -347,7 +347,7 @@ fn replies_have_the_fields_of_the_release_that_is_announced() {
     }
 }
 
-/// Forms that this test does not see: they need another node, an index or a reply of the system.
+/// Forms not covered: they need another node, an index or a system reply.
 const UNCALLED: &[(&str, usize)] = &[
     ("addconnection", 0),
     ("deriveaddresses", 1),

@@ -1,4 +1,4 @@
-//! Block files: where they are, obfuscated or not, checked at the start, gone while the node runs; and the UTXO set in a file.
+//! Block files: location, obfuscation, checks at start, removal at run time; and UTXO set files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn blocks_dir(f: &Fixture) -> PathBuf {
     f.dir.path().join("regtest/blocks")
 }
 
-/// What stops a node over this folder from starting.
+/// Error text of a failed start.
 fn refusal(dir: &Path, change: impl Fn(&mut assay_node::NodeConfig)) -> String {
     let mut config = config(dir);
     change(&mut config);
@@ -34,7 +34,7 @@ fn new_files_are_obfuscated_and_stay_so() {
     assert_eq!(fs::read(blocks.join("xor.dat")).unwrap(), KEY);
     let file = fs::read(blocks.join("blk00000.dat")).unwrap();
     assert_eq!(file[..4], [0xfa ^ 1, 0xbf ^ 2, 0xb5 ^ 3, 0xda ^ 4], "the genesis block");
-    // Nobody else gets these files, whatever their data directory.
+    // Another node cannot use these files, whatever its data directory.
     let other = tempfile::tempdir().unwrap();
     let mut second = config(other.path());
     second.blocks_base.clone_from(&first.blocks_base);
@@ -47,7 +47,7 @@ fn new_files_are_obfuscated_and_stay_so() {
         config.obfuscation = Obfuscation::Forbidden;
     });
     assert!(error.contains("The blocksdir XOR-key can not be disabled"), "{error}");
-    // Reading the files again needs the key as well.
+    // A reindex needs the key as well.
     first.reindex = true;
     first.obfuscation = Obfuscation::AsFound;
     let node = Node::start(&first).unwrap();

@@ -1,4 +1,4 @@
-//! Compact block filters: the index, and all that gives them.
+//! Compact block filters: the index and its interfaces.
 
 use std::thread;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn with_filters(config: &mut NodeConfig) {
     config.p2p = Some(p2p);
 }
 
-/// Waits until the index says that it is at the tip.
+/// Waits until the index reports the tip.
 fn synced(f: &mut Fixture) -> Value {
     loop {
         let info = f.call("getindexinfo", &json!([]));
@@ -36,7 +36,7 @@ fn synced(f: &mut Fixture) -> Value {
     }
 }
 
-/// A hundred blocks, and one that spends the coinbase of the first.
+/// A hundred blocks, and one that spends the first coinbase.
 fn chain() -> (Fixture, Transaction) {
     let mut f = Fixture::new();
     f.mature();
@@ -45,13 +45,13 @@ fn chain() -> (Fixture, Transaction) {
     (f, tx)
 }
 
-/// The filter of a block that spends the coinbase of the first block, if it spends anything.
+/// Filter of a block that spends at most the first coinbase.
 fn filter_of(f: &Fixture, block: &Block) -> Vec<u8> {
     let spent = f.blocks[1].tx(0).output(0).script_pubkey;
     basic(block, std::iter::repeat_n(spent, block.tx_count() - 1))
 }
 
-/// What `getblockfilter` gives, with hash and header as bytes.
+/// Result of `getblockfilter`, with block hash and header as bytes.
 fn given(f: &mut Fixture, hash: &BlockHash) -> (Vec<u8>, [u8; 32]) {
     let found = f.call("getblockfilter", &json!([hash.to_string()]));
     let filter = assay_testkit::hex::decode(found["filter"].as_str().unwrap());
@@ -59,7 +59,7 @@ fn given(f: &mut Fixture, hash: &BlockHash) -> (Vec<u8>, [u8; 32]) {
     (filter, header.0)
 }
 
-/// The headers of all blocks, computed here.
+/// Filter headers of all blocks, computed here.
 fn check_all(f: &mut Fixture) -> Vec<[u8; 32]> {
     let mut headers = Vec::new();
     let mut previous = [0; 32];
@@ -86,7 +86,7 @@ fn filters_are_there_whenever_the_index_is_switched_on() {
     f.mine(&[]);
     assert_eq!(synced(&mut f), 102);
     check_all(&mut f);
-    // Without it for a while, and with it again.
+    // Restart without the index, then with it.
     let mut f = f.restart(|_| ());
     f.mine(&[]);
     let mut f = f.restart(with_filters);
@@ -112,7 +112,7 @@ fn blocks_that_were_taken_back_keep_their_filters() {
     let mut f = f.restart(with_filters);
     assert_eq!(given(&mut f, &stale.hash()), before);
     check_all(&mut f);
-    // A block that never was the tip has none.
+    // A block that was never the tip has no filter.
     let side = f.side_block(50);
     f.call("submitblock", &json!([hex_string(side.bytes())]));
     let text = "Filter not found. Block was not connected to active chain.";
@@ -213,7 +213,7 @@ fn peers_are_given_filters_hashes_and_checkpoints() {
         peer.send(&wrong);
         peer.expect_end_past_all();
     }
-    // Without the option there are none, and the service is not offered.
+    // Without the option, filters are not served and the service bit is off.
     let mut f = f.restart(|config| {
         with_filters(config);
         config.p2p.as_mut().unwrap().serves_filters = false;
@@ -243,7 +243,7 @@ fn blocks_that_the_index_lacks_are_not_removed() {
     let pruned = f.call("pruneblockchain", &json!([60])).as_u64().unwrap();
     assert!(pruned > 20);
     check_all(&mut f);
-    // Behind by nothing that was removed: it goes on.
+    // No missing block was pruned: the index continues.
     let f = f.restart(|config| {
         pruning(config);
         with_filters(config);

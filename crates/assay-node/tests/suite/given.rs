@@ -1,5 +1,4 @@
-//! What a node gives to peers and what it keeps to itself: limited nodes (BIP159), the target for uploads, the switch of the
-//! network.
+//! Service limits: pruned nodes (BIP159), the upload target, and the network switch.
 
 use assay_engine::Pruning;
 use assay_node::NodeConfig;
@@ -15,7 +14,7 @@ fn asked(block: BlockHash) -> [Inventory; 1] {
     [Inventory { kind: InventoryKind::WITNESS_BLOCK, hash: block.0 }]
 }
 
-/// Whether the node gives a block, rather than end the connection.
+/// True if the node serves the block instead of disconnecting.
 fn gives(client: &mut Client, block: BlockHash) -> bool {
     client.send(&Message::GetData(asked(block)[..].into()));
     client.is_answered_with("block")
@@ -48,7 +47,7 @@ fn a_limited_peer_is_asked_for_its_latest_blocks_alone() {
     let mut node = serving(3, |_| ());
     let headers: Vec<Header> = source.blocks[1..].iter().map(|block| *block.header()).collect();
     let engine = node.node.engine();
-    // Caught up with at the time of its own tip; the others are not too far ahead of the clock then.
+    // Synced at the time of its own tip; the others are not too far ahead of the clock then.
     node.set_clock_to_tip();
     engine.clock().set(u64::from(source.blocks[300].header().time));
     let mut peer = Client::with_services(&node, 0x408);
@@ -57,7 +56,7 @@ fn a_limited_peer_is_asked_for_its_latest_blocks_alone() {
     let lowest = source.blocks[300 - 285].hash();
     assert_eq!((asked.len(), asked[0].hash), (16, lowest.0));
     drop(peer);
-    // One that has all is asked for all.
+    // A full node is asked for all blocks.
     let mut peer = Client::serving_blocks(&node);
     peer.send(&Message::Headers(headers[..].into()));
     let asked = inventory(&peer.expect_past("getdata"));
@@ -67,7 +66,7 @@ fn a_limited_peer_is_asked_for_its_latest_blocks_alone() {
 
 #[test]
 fn old_blocks_are_not_given_past_the_target_for_uploads() {
-    // Less than what is reserved for new blocks.
+    // Below the reserve for new blocks.
     let mut f = serving(3, |p2p| p2p.upload_target_bytes = 1 << 20);
     let totals = f.call("getnettotals", &json!([]));
     let target = &totals["uploadtarget"];

@@ -1,4 +1,4 @@
-//! What goes over the wire: status codes, limits and the dialects of JSON-RPC, against a test double of the methods.
+//! HTTP behaviour: status codes, limits and JSON-RPC versions, against a test double of the methods.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::support::{Answer, Client, connect_from};
 
 const USER: &str = "user:pass:word";
 
-/// Methods that do what the tests need.
+/// Test double of the methods.
 #[derive(Debug, Default)]
 struct Double {
     blocked: AtomicBool,
@@ -172,13 +172,13 @@ fn an_answer_that_nobody_reads_is_given_up() {
     );
     client.send(head.as_bytes()).unwrap();
     client.send(request.as_bytes()).unwrap();
-    // More is sent, and nothing read, until the server has cut the connection.
+    // Keep sending without reading until the server closes the connection.
     let deadline = Instant::now() + Duration::from_secs(30);
     while client.send(b" ").is_ok() {
         assert!(Instant::now() < deadline, "the connection is still there");
         thread::yield_now();
     }
-    // One who reads gets it.
+    // A client that reads gets the response.
     let server = Running::start(Limits::default());
     assert!(server.client().post(&request).body.len() > bytes);
 }
@@ -350,7 +350,7 @@ fn only_authorised_posts_to_the_root_are_served() {
     ] {
         check(&client.request(method, path, body), status, text);
     }
-    // The connection has lived through all of this.
+    // The connection has survived all of this.
     assert_eq!(client.request("POST", "/", body).status, 200);
     let start = Instant::now();
     for credentials in ["user:wrong", "nobody:pass:word", ""] {
@@ -367,7 +367,7 @@ fn only_authorised_posts_to_the_root_are_served() {
     assert_eq!(server.double.seen.load(Ordering::SeqCst), 1);
 }
 
-/// There are clients that look for just these spellings, which are Core's.
+/// Some clients match these spellings, which are Core's.
 #[test]
 fn header_names_are_spelled_as_core_spells_them() {
     let server = Running::start(Limits { body_bytes_max: 1000, ..Limits::default() });
@@ -397,14 +397,14 @@ fn header_names_are_spelled_as_core_spells_them() {
     );
 }
 
-/// One address keeps the connections of others neither with idle ones nor, where it is not allowed, with any.
+/// Idle connections of one address leave slots to others, and a forbidden address gets none.
 #[test]
 #[cfg(target_os = "linux")]
 fn idle_connections_leave_places_to_other_addresses() {
     let server = Running::start(Limits::default());
     let idle: Vec<_> = (0..256).map(|_| connect_from([127, 0, 0, 5], server.address)).collect();
     let from = |source| Client::over(connect_from(source, server.address), USER);
-    // Connections are taken in in their order: the last of them has been looked at when this one is answered.
+    // Connections are accepted in order: the last one has been handled once this one is answered.
     assert_eq!(from([127, 0, 0, 5]).answer().map(|answer| answer.status), Some(503));
     for _ in 0..20 {
         assert_eq!(from([127, 0, 0, 1]).post(r#"{"method":"echo"}"#).status, 200);
@@ -412,7 +412,7 @@ fn idle_connections_leave_places_to_other_addresses() {
     drop(idle);
 }
 
-/// Whoever sends wrong passwords keeps neither the time nor the connections of others.
+/// Wrong passwords cost other clients neither time nor connections.
 #[test]
 #[cfg(target_os = "linux")]
 fn wrong_passwords_cost_nobody_else_anything() {
@@ -433,7 +433,7 @@ fn wrong_passwords_cost_nobody_else_anything() {
         assert_eq!(from([127, 0, 0, 1], USER).post(body).status, 200);
         assert_eq!(known.post(body).status, 200, "it had the right one before");
     }
-    // Others at the same address wait, and get in.
+    // Others at the same address wait, and succeed.
     assert_eq!(from([127, 0, 0, 9], USER).post(body).status, 200);
     assert!(guesses.into_iter().all(|guess| guess.join().unwrap() == 401));
 }
@@ -443,14 +443,14 @@ fn oversized_bodies_are_refused_and_the_answer_arrives() {
     let limits = Limits { body_bytes_max: 1 << 20, ..Limits::default() };
     let server = Running::start(limits);
     let message = "request body is larger than the limit of 1048576 bytes\n";
-    // Announced, and sent by a client that writes everything before it reads.
+    // With `Content-Length`, from a client that writes everything before it reads.
     let body = vec![b' '; 20 << 20];
     let mut client = server.client();
     let answer = client.request("POST", "/", &body);
     check(&answer, 413, message);
     assert_eq!(answer.header("connection"), Some("close"));
     assert!(client.is_closed());
-    // Announced only: refused without waiting for a byte of it, and never asked for.
+    // Announced only: rejected without the body, and without `100 Continue`.
     let mut client = server.client();
     let head = format!(
         "POST / HTTP/1.1\r\nhost: x\r\nauthorization: {}\r\ncontent-length: 9999999999\r\nexpect: 100-continue\r\n\r\n",
@@ -458,7 +458,7 @@ fn oversized_bodies_are_refused_and_the_answer_arrives() {
     );
     client.send(head.as_bytes()).unwrap();
     check(&client.answer().unwrap(), 413, message);
-    // Not announced.
+    // Without `Content-Length`.
     let mut client = server.client();
     let head = format!(
         "POST / HTTP/1.1\r\nhost: x\r\nauthorization: {}\r\ntransfer-encoding: chunked\r\n\r\n",
@@ -470,7 +470,7 @@ fn oversized_bodies_are_refused_and_the_answer_arrives() {
         client.send(&chunk).unwrap();
     }
     check(&client.answer().unwrap(), 413, message);
-    // Exactly the limit is fine.
+    // Exactly the limit.
     let mut text = br#"{"method":"echo","id":1}"#.to_vec();
     text.resize(1 << 20, b' ');
     assert_eq!(server.client().request("POST", "/", &text).status, 200);
@@ -517,16 +517,16 @@ fn a_full_queue_turns_callers_away_and_waiting_calls_do_not_fill_it() {
         let mut client = server.client();
         thread::spawn(move || client.post(&format!(r#"{{"method":"{method}","id":1}}"#)))
     };
-    // Waiting calls have a lane of their own...
+    // Waiting calls have a separate lane...
     let waiting = [post("wait"), post("wait")];
     server.until("waiting calls", |double| double.running.load(Ordering::SeqCst) == 2);
     assert_eq!(server.client().post(r#"{"method":"echo"}"#).status, 200);
-    // ...with an end as well.
+    // ...with a limit as well.
     let mut client = server.client();
     check(&client.post(r#"{"method":"wait"}"#), 503, "Work queue depth exceeded");
     let blocked = [post("block"), post("block")];
     server.until("working calls", |double| double.running.load(Ordering::SeqCst) == 4);
-    // One may queue; which of the next two it is does not matter.
+    // One may queue; it does not matter which.
     let (first, second) = (post("echo"), post("echo"));
     server.until("a full queue", |_| first.is_finished() || second.is_finished());
     let (refused, queued) = if first.is_finished() { (first, second) } else { (second, first) };
@@ -571,7 +571,7 @@ fn too_many_connections_are_turned_away() {
     let mut third = server.client();
     assert_eq!(third.answer().map(|answer| answer.status), Some(503));
     drop(first);
-    // The place is free as soon as the server has noticed.
+    // The slot is free once the server has noticed the disconnection.
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
         let mut client = server.client();

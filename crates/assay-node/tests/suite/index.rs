@@ -16,7 +16,7 @@ fn with_index(config: &mut NodeConfig) {
     config.index = Some(IndexOptions::default());
 }
 
-/// Waits until the index says that it is at the tip.
+/// Waits until the index reports the tip.
 fn synced(f: &mut Fixture) -> Value {
     loop {
         let info = f.call("getindexinfo", &json!([]));
@@ -43,14 +43,14 @@ fn an_index_that_is_switched_on_later_catches_up_and_keeps_up() {
     assert_eq!(synced(&mut f), 100);
     f.call("reconsiderblock", &json!([tip]));
     assert_eq!(synced(&mut f), 101);
-    // Without the index for a while: it is behind, and catches up again.
+    // After a restart without the index it lags, and catches up.
     let mut f = f.restart(|_| ());
     f.mine(&[]);
     let mut f = f.restart(with_index);
     assert_eq!(synced(&mut f), 102);
 }
 
-/// Waits until the index of transactions says that it is at the tip.
+/// Waits until the transaction index reports the tip.
 fn tx_index_synced(f: &mut Fixture) -> Value {
     loop {
         let info = f.call("getindexinfo", &json!(["txindex"]));
@@ -77,19 +77,19 @@ fn confirmed_transactions_are_found_by_their_ids_alone() {
     assert_eq!(found.get("in_active_chain"), None);
     let (_, text) = f.error("getrawtransaction", &json!([missing]));
     assert!(text.starts_with("No such mempool or blockchain transaction."), "{text}");
-    // What has just been connected is found at once, and what has been disconnected is not found any more.
+    // New confirmations are found at once, and disconnected transactions no longer.
     f.mine(&[]);
     let late = txid(&f, 101);
     assert_eq!(f.call("getrawtransaction", &json!([late, 1]))["confirmations"], 1);
     f.call("invalidateblock", &json!([f.blocks[101].hash().to_string()]));
     f.error("getrawtransaction", &json!([late]));
     f.call("gettxoutproof", &json!([[early]]));
-    // It finds its way after a time without it.
+    // It catches up after a restart without it.
     let f = f.restart(|_| ());
     let mut f = f.restart(|config| config.tx_index = true);
     assert_eq!(tx_index_synced(&mut f), 100);
     f.call("getrawtransaction", &json!([early]));
-    // The index of scripts serves both questions.
+    // The script index serves both.
     let mut f = f.restart(|config| {
         config.tx_index = true;
         with_index(config);
@@ -99,7 +99,7 @@ fn confirmed_transactions_are_found_by_their_ids_alone() {
     f.call("getrawtransaction", &json!([early]));
 }
 
-/// A wallet looks for its transaction as soon as sending it is answered.
+/// A wallet looks up its transaction as soon as the submission returns.
 #[test]
 fn a_sender_sees_its_transaction_at_once() {
     let mut f = Fixture::new();

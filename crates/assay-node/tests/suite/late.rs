@@ -1,4 +1,4 @@
-//! The initial download from peers that are slow, or send nothing: a frozen clock says how long they took.
+//! IBD from slow or silent peers; a mock clock determines their delays.
 
 use assay_wire::p2p::{Inventory, InventoryKind, Message};
 use assay_wire::{Block, Header};
@@ -8,7 +8,7 @@ use crate::node::Fixture;
 use crate::p2p::{Client, inventory, serving};
 use crate::sync::wait_for;
 
-/// Later than the time of any block of the tests by more than a day: an initial download.
+/// More than a day after all test blocks: the node is in IBD.
 const NOW_S: u64 = 1_700_000_000;
 
 fn frozen() -> Fixture {
@@ -17,7 +17,7 @@ fn frozen() -> Fixture {
     node
 }
 
-/// A peer that shows these headers.
+/// Peer that announces these headers.
 fn showing(node: &Fixture, blocks: &[Block]) -> Client {
     let mut peer = Client::serving_blocks(node);
     let headers: Vec<Header> = blocks.iter().map(|block| *block.header()).collect();
@@ -37,7 +37,7 @@ fn send(peer: &mut Client, blocks: &[Block], asked: &[Inventory]) {
     }
 }
 
-/// The next blocks that a peer is asked for.
+/// Next blocks requested from a peer.
 fn asked(peer: &mut Client) -> Vec<Inventory> {
     let asked = inventory(&peer.expect_past("getdata"));
     assert!(asked.iter().all(|entry| entry.kind == InventoryKind::WITNESS_BLOCK));
@@ -57,7 +57,7 @@ fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
         let of = |peer: &Value| peer["inflight"].as_array().unwrap().len();
         peers.as_array().unwrap().iter().map(of).collect()
     };
-    // All others come, and nothing is connected: no time has passed.
+    // All other blocks arrive, and none is connected; the clock stands still.
     wait_for("the other blocks", || {
         let last = source.blocks[60].hash().to_string();
         let is_there = node.call("getblockheader", &json!([last]))["nTx"] == 1;
@@ -67,7 +67,7 @@ fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
     node.call("setmocktime", &json!([NOW_S + 3]));
     wait_for("the tip", || height(&mut node) == 60);
     assert_eq!(in_flight(&mut node), [0, 0]);
-    // It is not left for that, and as long as it rests not asked for anything.
+    // It stays connected, and gets no requests while it rests.
     let next = source.next_block(&[]);
     silent.send(&Message::Headers([*next.header()][..].into()));
     silent.send(&Message::Ping(1));
@@ -83,7 +83,7 @@ fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
 
 #[test]
 fn a_peer_is_asked_for_more_at_once_as_it_sends() {
-    // At first 16, then 4 and one more for each eight that came.
+    // Initially 16, then 4 plus one per eight received.
     const BLOCKS: usize = 1_200;
     let source = serving(BLOCKS, |_| ());
     let mut node = frozen();
@@ -91,7 +91,7 @@ fn a_peer_is_asked_for_more_at_once_as_it_sends() {
     let (mut most, mut sent) = (0, 0);
     let mut waiting: Vec<Inventory> = Vec::new();
     while sent < BLOCKS {
-        // It asks for one when a block has come, and for what is left once that is archived.
+        // One request per received block, and the rest once it is archived.
         while waiting.len() < (4 + sent / 8).min(128) && sent + waiting.len() < BLOCKS {
             waiting.extend(asked(&mut peer));
         }
@@ -120,7 +120,7 @@ fn late_peers_are_asked_where_there_are_no_others() {
         peer.asked_so_far()
     };
     let mut asked_now: Vec<Vec<Inventory>> = peers.iter_mut().map(begin).collect();
-    // Each keeps back the last block that it is asked for at first, and is at that one from then on.
+    // Each peer withholds the last block of its first requests, which becomes its current one.
     let kept_back = [asked_now[0][15].hash, asked_now[1][15].hash];
     assert_eq!(kept_back[0], source.blocks[16].hash().0);
     while asked_now.iter().any(|asked| !asked.is_empty()) {
@@ -133,7 +133,7 @@ fn late_peers_are_asked_where_there_are_no_others() {
     // Now both are late: neither is asked for the other's block.
     node.call("setmocktime", &json!([NOW_S + 3]));
     assert!(peers.iter_mut().all(|peer| peer.asked_so_far().is_empty()));
-    // Then one leaves, and nobody else has its block.
+    // One disconnects, and its block is available nowhere.
     drop(peers.remove(0));
     assert_eq!(asked(&mut peers[0])[0].hash, kept_back[0]);
 }

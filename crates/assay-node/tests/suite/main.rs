@@ -1,4 +1,4 @@
-//! The node from outside: over sockets, as its users see it.
+//! Node tests over sockets.
 
 mod addresses;
 mod bloom;

@@ -1,4 +1,4 @@
-//! Metrics over HTTP.
+//! Metrics endpoint.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ fn get(f: &Fixture, path: &str) -> Answer {
     Client::connect(f.node.metrics_address().unwrap(), "nobody:").request("GET", path, b"")
 }
 
-/// All values by name and labels; every metric is described before its first value, once.
+/// All values by name and labels; checks that each metric is described once, before its first value.
 fn metrics(f: &Fixture) -> BTreeMap<String, f64> {
     let text = get(f, "/metrics").text();
     let (mut values, mut described) = (BTreeMap::new(), Vec::new());

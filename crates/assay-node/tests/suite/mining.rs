@@ -1,10 +1,11 @@
-//! Blocks that the node makes, compared with those that Bitcoin Core made from the same commands.
+//! Generated blocks, compared with those of Bitcoin Core for the same commands.
 
 use serde_json::json;
 
 use crate::node::Fixture;
 
-/// What Bitcoin Core 31 pays with `generatetoaddress 250` of its test framework's first key at mock time 1296688603.
+/// Address of Bitcoin Core 31 with `generatetoaddress 250`, for its test framework's first key at mock time
+/// 1296688603.
 const ADDRESS: &str = "mjTkW3DjgyZck4KbiRusZsqTgaYTxdSz6z";
 
 #[test]

@@ -1,4 +1,4 @@
-//! A whole node with a real engine: methods, errors and life cycle.
+//! Complete node with a real engine: methods, errors and lifecycle.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub(crate) struct Fixture {
     pub(crate) node: Node,
     client: Client,
     pub(crate) dir: TempDir,
-    /// The active chain, genesis first.
+    /// Active chain, genesis first.
     pub(crate) blocks: Vec<Block>,
 }
 
@@ -47,7 +47,7 @@ impl Fixture {
         Self { node, client, dir, blocks }
     }
 
-    /// Makes the chain a recent one.
+    /// Sets the clock to the tip's time.
     pub(crate) fn set_clock_to_tip(&self) {
         let engine = self.node.engine();
         engine.clock().set(u64::from(engine.tip().time));
@@ -62,12 +62,12 @@ impl Fixture {
         self.client.call(method, &params.to_string()).unwrap()
     }
 
-    /// The result of a call, or the error object.
+    /// Result of a call, or the error object.
     pub(crate) fn try_call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         self.client.call(method, &params.to_string())
     }
 
-    /// Code and message of the error that the call gives.
+    /// Code and message of a call's error.
     pub(crate) fn error(&mut self, method: &str, params: &Value) -> (i64, String) {
         let error = self.client.call(method, &params.to_string()).unwrap_err();
         (error["code"].as_i64().unwrap(), error["message"].as_str().unwrap().to_owned())
@@ -77,13 +77,13 @@ impl Fixture {
         block(self.blocks.last().unwrap(), self.blocks.len() as u32, txs)
     }
 
-    /// A block for the tip whose coinbase pays a satoshi too much.
+    /// Block on the tip whose coinbase pays one satoshi too much.
     pub(crate) fn overpaying_block(&self) -> Block {
         let height = self.blocks.len() as u32;
         block_paying(SUBSIDY + 1, 600, self.blocks.last().unwrap(), height, &[])
     }
 
-    /// A valid block that competes with the active one at `height`.
+    /// Valid block that competes with the active one at `height`.
     pub(crate) fn side_block(&self, height: u32) -> Block {
         block_paying(SUBSIDY, 601, &self.blocks[height as usize - 1], height, &[])
     }
@@ -94,14 +94,14 @@ impl Fixture {
         self.blocks.push(next);
     }
 
-    /// Mines until the first coinbase can be spent.
+    /// Mines until the first coinbase is mature.
     pub(crate) fn mature(&mut self) {
         while self.blocks.len() < 101 {
             self.mine(&[]);
         }
     }
 
-    /// Stops the node and leaves its folder.
+    /// Stops the node and keeps its folder.
     pub(crate) fn stop(self) -> (TempDir, Vec<Block>) {
         let Self { node, client: _, dir, blocks } = self;
         node.stop_handle().stop();
@@ -109,7 +109,7 @@ impl Fixture {
         (dir, blocks)
     }
 
-    /// Another node over the same folder, when this one has stopped.
+    /// Stops the node and starts another on the same folder.
     pub(crate) fn restart(self, change: impl Fn(&mut NodeConfig)) -> Self {
         let (dir, blocks) = self.stop();
         let mut config = config(dir.path());
@@ -150,7 +150,7 @@ fn a_fresh_node_knows_the_genesis_block() {
     ] {
         assert_eq!(info[name], expected, "{name}");
     }
-    // As text: parsing would round the last digit away.
+    // As text: parsing would round the last digit.
     let difficulty = f.client.post(r#"{"method":"getdifficulty"}"#);
     assert_eq!(difficulty.text(), "{\"result\":4.656542373906925e-10,\"error\":null}\n");
     let genesis = f.call("getblock", &json!([hash, 2]));
@@ -184,11 +184,11 @@ fn blocks_are_taken_and_refused_as_bip22_says() {
     f.mine(&[]);
     let first = hex_string(f.blocks[1].bytes());
     assert_eq!(f.call("submitblock", &json!([first])), "duplicate");
-    // A second chain as long as the first.
+    // A second chain of equal length.
     let branch = [block(&f.blocks[0], 1, &[f.spend_coinbase(1, &[1])])];
     assert_ne!(f.call("submitblock", &json!([hex_string(branch[0].bytes())])), Value::Null);
     let mut side = f.blocks[1].bytes().to_vec();
-    side[68] ^= 1; // Another time, so another hash; mine it again.
+    side[68] ^= 1; // Another time changes the hash; mine it again.
     let side = loop {
         let block = Block::parse(side.clone(), Encoding::Segwit).unwrap();
         if block.hash().0[31] <= 0x7f {
@@ -199,14 +199,14 @@ fn blocks_are_taken_and_refused_as_bip22_says() {
     assert_eq!(f.call("submitblock", &json!([hex_string(side.bytes())])), "inconclusive");
     let unknown = f.call("getblockheader", &json!([side.hash().to_string()]));
     assert_eq!(unknown["confirmations"], -1);
-    // A parent that nobody knows.
+    // An unknown parent.
     let mut orphan = f.next_block(&[]).into_bytes();
     orphan[4] ^= 1;
     while Block::parse(orphan.clone(), Encoding::Segwit).unwrap().hash().0[31] > 0x7f {
         orphan[76] += 1;
     }
     assert_eq!(f.call("submitblock", &json!([hex_string(&orphan)])), "prev-blk-not-found");
-    // Work that does not meet the target.
+    // Insufficient proof of work.
     let mut lazy = f.next_block(&[]).into_bytes();
     while Block::parse(lazy.clone(), Encoding::Segwit).unwrap().hash().0[31] <= 0x7f {
         lazy[76] += 1;
@@ -220,7 +220,7 @@ fn blocks_are_taken_and_refused_as_bip22_says() {
     assert_eq!(f.error("submitblock", &json!([])).0, -1);
     assert_eq!(f.error("submitblock", &json!([5])).0, -3);
     assert_eq!(f.call("getblockcount", &json!([])), 2);
-    // Bytes after the block are nobody's business, as in Core.
+    // Trailing bytes are ignored, as in Core.
     assert_eq!(f.call("submitblock", &json!([format!("{next}00")])), Value::Null);
     assert_eq!(f.call("getblockcount", &json!([])), 3);
 }
@@ -229,7 +229,7 @@ fn blocks_are_taken_and_refused_as_bip22_says() {
 fn large_blocks_are_decoded_on_arrival() {
     let mut f = Fixture::new();
     f.mature();
-    // More digits than stay in the request text, so the block takes the way of real large ones.
+    // Enough digits for a blob, as with real large blocks.
     let outputs = 20_000;
     let wide = f.spend_coinbase(1, &vec![SUBSIDY / outputs; outputs as usize]);
     let next = f.next_block(&[wide]);

@@ -1,4 +1,4 @@
-//! Peers that want blocks: a raw socket on the other side.
+//! Block serving, tested over a raw socket.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -21,7 +21,7 @@ fn with_p2p(config: &mut NodeConfig) {
     config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));
 }
 
-/// A node with some blocks, and peers served as told.
+/// Node with `blocks` blocks and P2P settings from `change`.
 pub(crate) fn serving(blocks: usize, change: impl Fn(&mut P2pConfig)) -> Fixture {
     let mut f = Fixture::new();
     for _ in 0..blocks {
@@ -44,12 +44,12 @@ impl Client {
         Self { stream }
     }
 
-    /// Connects and shakes hands as a node that has the chain.
+    /// Connects and performs the handshake of a full node.
     pub(crate) fn serving_blocks(f: &Fixture) -> Self {
         Self::with_services(f, 0x409)
     }
 
-    /// The same with other services.
+    /// Connects with these services.
     pub(crate) fn with_services(f: &Fixture, services: u64) -> Self {
         let mut client = Self::connect(f);
         let Message::Version(version) = our_version(70016) else { unreachable!() };
@@ -60,12 +60,12 @@ impl Client {
         client
     }
 
-    /// Waits for the node to connect, and shakes hands as a node that has the chain.
+    /// Accepts the node's connection and performs the handshake of a full node.
     pub(crate) fn called(listener: &TcpListener) -> Self {
         Self::answering(listener.accept().unwrap().0)
     }
 
-    /// Shakes hands with a node that has connected.
+    /// Performs the handshake on an inbound connection.
     pub(crate) fn answering(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let mut client = Self { stream };
@@ -77,7 +77,7 @@ impl Client {
         client
     }
 
-    /// The next message called `command`, whatever comes before it.
+    /// Next message `command`; skips others.
     #[track_caller]
     pub(crate) fn expect_past(&mut self, command: &str) -> Vec<u8> {
         loop {
@@ -88,7 +88,7 @@ impl Client {
         }
     }
 
-    /// Whether a message called `command` comes, whatever comes before it, rather than the end of the connection.
+    /// True if `command` arrives before the connection ends; skips other messages.
     pub(crate) fn is_answered_with(&mut self, command: &str) -> bool {
         while let Some((found, _)) = self.receive() {
             if found == command {
@@ -98,16 +98,16 @@ impl Client {
         false
     }
 
-    /// Connects, and is not let in.
+    /// Connects and expects a disconnection.
     #[track_caller]
     pub(crate) fn rejected(f: &Fixture) {
         let mut client = Self::connect(f);
-        // It may be closed before this is written.
+        // It may be closed already.
         let _ = client.stream.write_all(&our_version(70016).to_bytes(MAGIC));
         assert!(client.receive().is_none());
     }
 
-    /// Whether the node has ended the connection, whatever it said before.
+    /// Expects the end of the connection; skips messages before it.
     pub(crate) fn expect_end_past_all(&mut self) {
         let mut rest = Vec::new();
         let ended = self.stream.read_to_end(&mut rest);
@@ -117,12 +117,12 @@ impl Client {
         );
     }
 
-    /// Connects and shakes hands as a node of this version.
+    /// Connects and performs a handshake with this protocol version.
     pub(crate) fn ready(f: &Fixture, version: i32) -> Self {
         Self::greeting(f.p2p_address(), version)
     }
 
-    /// The same at another address of the node.
+    /// Connects to this address of the node and performs a handshake.
     pub(crate) fn ready_at(address: SocketAddr) -> Self {
         Self::greeting(address, 70016)
     }
@@ -135,7 +135,7 @@ impl Client {
         client.expect("version");
         client.expect("verack");
         client.send(&Message::Verack);
-        // The handshake is over when the node pings.
+        // The node's ping marks the end of the handshake.
         client.expect("ping");
         client
     }
@@ -162,7 +162,7 @@ impl Client {
     fn expect(&mut self, command: &str) -> Vec<u8> {
         loop {
             let (found, payload) = self.receive().expect("a message");
-            // What it understands, a node says whenever it likes.
+            // Feature messages that may arrive at any time.
             let unasked = ["sendaddrv2", "wtxidrelay", "feefilter", "sendcmpct"];
             if unasked.contains(&found.as_str()) && command != found {
                 continue;
@@ -177,7 +177,7 @@ impl Client {
         headers(&self.expect("headers"))
     }
 
-    /// What it is asked for in answer to all that it has sent.
+    /// Blocks and transactions requested in response to everything sent so far.
     pub(crate) fn asked_so_far(&mut self) -> Vec<Inventory> {
         self.send(&Message::Ping(9));
         let mut asked = Vec::new();
@@ -195,7 +195,7 @@ impl Client {
         self.send(&Message::GetData(entries.into()));
     }
 
-    /// Whether the node has ended the connection.
+    /// Expects the end of the connection.
     #[track_caller]
     fn expect_end(&mut self) {
         // A reset is an end as well.
@@ -258,7 +258,7 @@ fn handshake_and_what_rpc_tells_of_peers() {
     let peers = f.call("getpeerinfo", &json!([]));
     let peer = &peers[0];
     assert_eq!(peer["addr"], client.stream.local_addr().unwrap().to_string());
-    // Not what could be taken for markup.
+    // Without characters that could be markup.
     assert_eq!((&peer["subver"], &peer["version"]), (&json!("/test:1script/"), &json!(70016)));
     assert_eq!(peer["inbound"], true);
     assert!(peer["pingtime"].as_f64().unwrap() >= 0.0 && peer["bytesrecv"].as_u64().unwrap() > 100);
@@ -319,7 +319,7 @@ fn an_old_client_syncs_by_getblocks() {
     for block in &f.blocks[1..=500] {
         assert_eq!(client.expect("block"), block.bytes());
     }
-    // The last one of a batch brings the tip, for which the client asks again.
+    // The last hash of a batch triggers the tip, for which the client asks again.
     let tip = entry(InventoryKind::BLOCK, hashes[503]);
     assert_eq!(inventory(&client.expect("inv")), [tip]);
     let locator = Locator { version: 60002, hashes: hashes[500..=500].into(), stop: hashes[503] };
@@ -334,7 +334,7 @@ fn new_blocks_are_told_of_as_the_peer_wants_it() {
     let mut old = Client::ready(&f, 60002);
     let mut new = Client::ready(&f, 70016);
     new.send(&Message::SendHeaders);
-    // Headers are for those who know what they build on.
+    // Header announcements go to peers that have the parent.
     new.headers(&[f.blocks[0].header().prev_block], BlockHash::ZERO);
     // Messages are handled in order.
     new.send(&Message::Ping(1));
@@ -348,7 +348,7 @@ fn new_blocks_are_told_of_as_the_peer_wants_it() {
     let tip = f.blocks[4].hash();
     f.call("invalidateblock", &json!([tip.to_string()]));
     f.call("reconsiderblock", &json!([tip.to_string()]));
-    // Whatever is told of that, what comes next is told of as well.
+    // Independent of that announcement, the next block is announced as well.
     f.mine(&[]);
     let next = f.blocks[5].hash();
     loop {
@@ -376,25 +376,25 @@ fn garbage_ends_a_connection_and_nothing_else() {
         client.stream.write_all(garbage).unwrap();
         client.expect_end();
     }
-    // One message is damaged, the next may be fine.
+    // One message is damaged, the next is valid.
     for garbage in [&wrong_checksum, &huge_list, &version] {
         let mut client = Client::ready(&f, 70016);
         client.stream.write_all(garbage).unwrap();
         client.send(&Message::Ping(5));
         assert_eq!(client.expect("pong"), 5u64.to_le_bytes());
     }
-    // Before the handshake, and without a byte in return: the sign of a node without BIP324.
+    // Before the handshake: closed without a byte, as by a node without BIP324.
     for garbage in [&[0x55; 64][..], &our_version(31799).to_bytes(MAGIC)] {
         let mut client = Client::connect(&f);
         client.stream.write_all(garbage).unwrap();
         client.expect_end();
     }
-    // A message that comes too early is passed over.
+    // A premature message is ignored.
     let mut client = Client::connect(&f);
     client.stream.write_all(&ping).unwrap();
     client.send(&our_version(70016));
     client.expect("version");
-    // Bytes without a plan, in a shape that gets past the frame.
+    // Random bytes with a valid message header.
     let mut state = 1u64;
     for round in 0..40 {
         let mut client = Client::ready(&f, 70016);
@@ -448,7 +448,7 @@ fn one_host_does_not_take_every_place() {
         stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         Client { stream }
     };
-    // A quarter of the places, without a word.
+    // A quarter of the slots, without a handshake.
     let greedy: Vec<Client> = (0..10).map(|_| from([127, 0, 0, 9])).collect();
     let is_full = || {
         let mut next = from([127, 0, 0, 9]);
@@ -472,12 +472,12 @@ fn silent_peers_and_such_that_do_not_read_are_left() {
         config.timeouts.idle = Duration::from_millis(400);
         config.timeouts.stall = Duration::from_millis(300);
     });
-    // Never says who it is.
+    // No version message.
     Client::connect(&f).expect_end();
-    // Says it, and nothing else.
+    // Nothing after the handshake.
     Client::ready(&f, 70016).expect_end();
-    // Asks for the same block for ever and never reads: the node's memory holds a few requests, no blocks, and then it has
-    // enough.
+    // Requests the same block repeatedly and never reads: the node queues a few requests, no blocks, and then
+    // disconnects.
     let mut greedy = Client::ready(&f, 70016);
     let entries = vec![entry(InventoryKind::WITNESS_BLOCK, f.blocks[1].hash()); 50_000];
     let request = Message::GetData(entries[..].into()).to_bytes(MAGIC);
@@ -498,7 +498,7 @@ fn a_rate_limit_holds_and_stopping_does_not_wait_for_it() {
     let start = Instant::now();
     client.ask(&hashes);
     let bytes: usize = hashes.iter().map(|_| client.expect("block").len()).sum();
-    // What was sent last is paid for by what comes next.
+    // The last piece is paid for by the next one.
     let least = Duration::from_secs_f64((bytes - 2 * bytes / hashes.len()) as f64 / 20_000.0);
     assert!(start.elapsed() >= least, "{bytes} bytes in {:?}", start.elapsed());
     client.ask(&vec![hashes[0]; 50_000]);

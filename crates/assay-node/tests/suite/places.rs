@@ -1,4 +1,4 @@
-//! Who gets a place among the peers, what it may do, and who has to leave.
+//! Inbound slots, permissions and eviction.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn peers(f: &mut Fixture) -> Vec<Value> {
     peers.as_array().expect("a list").clone()
 }
 
-/// A port that nobody listens on, most likely still when it is needed.
+/// Probably unused port.
 fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -138,7 +138,7 @@ fn a_chosen_peer_that_stays_behind_is_left() {
     f.call("addconnection", &json!([address.to_string(), "outbound-full-relay", false]));
     let mut peer = peer.join().unwrap();
     peer.expect_past("getheaders");
-    // It says nothing of its chain: the wait begins once its first message was handled.
+    // Its chain is unknown: the timeout starts after its first message.
     peer.send(&Message::Ping(1));
     peer.expect_past("pong");
     f.call("setmocktime", &json!([start + 20 * 60 + 1]));

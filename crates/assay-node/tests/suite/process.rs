@@ -1,4 +1,4 @@
-//! What belongs to the process: the log and the signals. One test, because a process has one of each.
+//! Process-wide state: log and signals, in a single test.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ fn the_log_is_bitcoin_cores_and_sigterm_stops_the_node() {
     let first = block(&Block::parse(genesis, Encoding::Segwit).unwrap(), 1, &[]);
     let reply = client.call("submitblock", &format!("[\"{}\"]", hex_string(first.bytes())));
     assert_eq!(reply.unwrap(), serde_json::Value::Null);
-    // Peers that come and go say nothing in the log, whatever they send.
+    // Connecting peers leave no trace in the log.
     let log = || fs::read_to_string(chain_dir.join("debug.log")).unwrap();
     let peers = node.peer_count();
     for sent in [&[][..], &[0xff; 24], &Message::Ping(7).to_bytes(MAGIC)] {
@@ -45,7 +45,7 @@ fn the_log_is_bitcoin_cores_and_sigterm_stops_the_node() {
         thread::yield_now();
     }
     assert!(!log().contains("isconnect"), "{}", log());
-    // A log that was moved away is begun anew.
+    // A moved log file is created again.
     let pid = fs::read_to_string(chain_dir.join("bitcoind.pid")).unwrap();
     fs::rename(chain_dir.join("debug.log"), chain_dir.join("debug.log.1")).unwrap();
     assert!(Command::new("kill").args(["-HUP", pid.trim()]).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! A node that removes old blocks.
+//! Pruned node.
 
 use assay_engine::{OpenError, Pruning};
 use assay_node::{Node, NodeConfig, NodeError};
@@ -13,7 +13,7 @@ fn pruning(config: &mut NodeConfig) {
     config.block_file_bytes_max = Some(8 << 10);
 }
 
-/// A node with so many blocks in small files.
+/// Node with `count` blocks in small files.
 fn with_blocks(count: usize) -> Fixture {
     let mut f = Fixture::new().restart(pruning);
     for _ in 0..count {
@@ -55,11 +55,11 @@ fn old_blocks_are_removed_at_their_owners_will() {
     assert!((20..=60).contains(&pruned), "{pruned}");
     assert_eq!(prune_height(&mut f), pruned + 1);
     assert!(!first.exists());
-    // Those next to the tip stay, whatever is asked for.
+    // Blocks near the tip stay for any height.
     let all = f.call("pruneblockchain", &json!([400])).as_u64().unwrap() as usize;
     assert!(all > pruned && all <= 400 - 288, "{all}");
     check_removed(&mut f, all);
-    // The same by time: that of a block, two hours later.
+    // The same by time: that of a block, plus two hours.
     let time = f.blocks[all].header().time + 2 * 3600;
     assert_eq!(f.call("pruneblockchain", &json!([time])), all);
 }
@@ -87,7 +87,7 @@ fn what_was_removed_stays_so_through_a_restart_and_may_come_again() {
     let mut f = f.restart(pruning);
     check_removed(&mut f, pruned);
     f.mine(&[]);
-    // A block that cannot be disconnected stays active, and the node goes on.
+    // A block that cannot be disconnected stays active, and the node continues.
     let (code, text) = f.error("invalidateblock", &json!([block(&f, 5)]));
     assert_eq!(code, -20);
     assert!(text.contains("was pruned"), "{text}");
@@ -95,7 +95,7 @@ fn what_was_removed_stays_so_through_a_restart_and_may_come_again() {
     f.call("invalidateblock", &json!([recent]));
     assert_eq!(f.call("getblockcount", &json!([])), 400);
     f.call("reconsiderblock", &json!([recent]));
-    // It comes again, without undo data.
+    // The block is submitted again, without undo data.
     let again = hex_string(f.blocks[2].bytes());
     assert_eq!(f.call("submitblock", &json!([again])), "inconclusive");
     assert_eq!(f.call("getblock", &json!([block(&f, 2), 0])), again);
@@ -117,7 +117,7 @@ fn a_node_that_is_to_keep_all_blocks_does_not_start_without_some() {
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("it started"),
     }
-    // With the index built again it does.
+    // With a rebuilt index it starts.
     let mut config = config(dir.path());
     config.reindex = true;
     let node = Node::start(&config).unwrap();
@@ -136,7 +136,7 @@ fn an_index_that_is_built_again_leaves_out_what_cannot_be_connected() {
         pruning(config);
         config.reindex = true;
     });
-    // What is above the removed blocks is of no use before they come again.
+    // Blocks above the pruned ones are useless until those are downloaded again.
     assert_eq!(f.call("getblockcount", &json!([])), 0);
     assert!(first.exists() && !second.exists(), "it begins with the genesis block");
     for height in 1..=350 {
@@ -144,7 +144,7 @@ fn an_index_that_is_built_again_leaves_out_what_cannot_be_connected() {
         assert_eq!(f.call("submitblock", &json!([raw])), Value::Null);
     }
     assert_eq!(prune_height(&mut f), 0);
-    // With all files there, a reindex keeps them.
+    // With all files present, a reindex keeps them.
     let mut f = f.restart(|config| {
         pruning(config);
         config.reindex = true;

@@ -1,4 +1,4 @@
-//! Index and coins built again from block files, blocks from other files, and commands on events.
+//! Reindex from block files, import of block files, and commands on events.
 
 use std::fs;
 use std::thread;
@@ -25,7 +25,7 @@ fn blocks_are_found_again_where_they_are_in_whatever_order() {
     assert!(!stored(&f, "reindexing").exists());
     assert_eq!(fs::metadata(&path).unwrap().len(), bytes, "nothing was written twice");
 
-    // Two blocks change places, with garbage and zeros around, as Core's files may have them.
+    // Swaps two blocks, with garbage and zeros around, as possible in Core's files.
     let file = fs::read(&path).unwrap();
     let length =
         |at: usize| 8 + u32::from_le_bytes(file[at + 4..at + 8].try_into().unwrap()) as usize;
@@ -61,7 +61,7 @@ fn an_interrupted_reindex_goes_on_and_one_that_had_just_begun_starts_again() {
         f = f.restart(|_| {
             fs::write(&path, []).unwrap();
             if !is_whole {
-                // As if the index had been removed, and nothing read yet.
+                // Simulates a removed index before a reindex.
                 fs::remove_dir_all(path.with_file_name("index")).unwrap();
                 fs::remove_dir_all(path.with_file_name("../chainstate")).unwrap();
             }

@@ -1,4 +1,4 @@
-//! Transactions between peers, over sockets.
+//! Transaction relay over sockets.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::chain::spend;
 use crate::node::Fixture;
 use crate::p2p::{Client, inventory, serving};
 
-/// Peers that are trusted are announced everything at once, and nothing of theirs waits.
+/// Trusted peers get announcements at once, and their transactions are requested without delay.
 fn trusting(p2p: &mut P2pConfig) {
     p2p.whitelist = vec!["noban,in,out@127.0.0.1".to_owned()];
 }
@@ -46,13 +46,13 @@ fn named(kind: InventoryKind, tx: &Transaction) -> Inventory {
     Inventory { kind, hash }
 }
 
-/// Announces a transaction and gives it when it is asked for.
+/// Announces a transaction and sends it on request.
 fn offer(peer: &mut Client, tx: &Transaction) {
     peer.send(&Message::Inv([named(InventoryKind::TX, tx)][..].into()));
     give(peer, tx);
 }
 
-/// Gives a transaction when it is asked for.
+/// Sends a transaction on request.
 #[track_caller]
 fn give(peer: &mut Client, tx: &Transaction) {
     let asked = peer.expect_past("getdata");
@@ -81,7 +81,7 @@ fn a_transaction_goes_from_node_to_node() {
     let height = |node: &mut Fixture| node.call("getblockcount", &json!([]));
     wait_until(&mut second, "the chain", |node| height(node) == 130);
     second.set_clock_to_tip();
-    // While it was catching up it wanted to hear of nothing.
+    // During IBD it wanted no transactions.
     let wanted =
         |node: &mut Fixture| node.call("getpeerinfo", &json!([]))[0]["minfeefilter"].clone();
     wait_until(&mut first, "the fee filter", |node| wanted(node).as_f64().unwrap() < 0.01);
@@ -150,7 +150,7 @@ fn what_was_rejected_or_is_known_is_not_asked_for_again() {
     let again = [named(InventoryKind::TX, &good), named(InventoryKind::TX, &bad)];
     peer.send(&Message::Inv(again[..].into()));
     let fresh = node.spend_coinbase(3, &[4_999_990_000]);
-    // What it asks for next is this one, and it alone.
+    // It requests only this one next.
     offer(&mut peer, &fresh);
     wait_until(&mut node, "the third", |node| mempool(node).len() == 2);
 }
@@ -188,12 +188,12 @@ fn what_was_announced_is_given_although_the_latest_blocks_have_it() {
     assert_eq!(peer.expect_past("notfound"), expected);
 }
 
-/// The hashes in the next inventory of transactions.
+/// Hashes in the next transaction inventory.
 fn announced(peer: &mut Client) -> Vec<[u8; 32]> {
     inventory(&peer.expect_past("inv")).iter().map(|entry| entry.hash).collect()
 }
 
-/// What nobody has fetched is announced again every ten minutes and more, however the node's clock is set.
+/// Unfetched transactions are rebroadcast after ten minutes or more, independent of the node's clock.
 #[test]
 fn a_clock_that_is_set_announces_nothing_again() {
     let mut node = node();
@@ -206,7 +206,7 @@ fn a_clock_that_is_set_announces_nothing_again() {
     let mut peer = Client::serving_blocks(&node);
     answered(&mut peer);
     let clock = node.node.engine().clock().clone();
-    // Beyond the time of the next announcement, and not so far that the peer counts as gone.
+    // Beyond the next announcement, but below the ping timeout.
     clock.set(clock.now_s() + 16 * 60);
     for height in 4..12 {
         let txid = hand_in(&mut node, height);

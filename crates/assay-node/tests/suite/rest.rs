@@ -1,4 +1,4 @@
-//! REST over a socket, without a password.
+//! REST over a socket, without credentials.
 
 use assay_node::NodeConfig;
 use faster_hex::hex_string;
@@ -11,7 +11,7 @@ fn with_rest(config: &mut NodeConfig) {
     config.rpc.rest = true;
 }
 
-/// A node with REST, a hundred blocks and an unconfirmed transaction.
+/// Node with REST, a hundred blocks and an unconfirmed transaction.
 fn node() -> (Fixture, Client, String) {
     let mut f = Fixture::new().restart(with_rest);
     f.mature();
@@ -25,7 +25,7 @@ fn get(client: &mut Client, path: &str) -> Answer {
     client.request("GET", &format!("/rest{path}"), b"")
 }
 
-/// Status and text of what goes wrong.
+/// Status and text of an error.
 fn error(client: &mut Client, path: &str) -> (u16, String) {
     let answer = get(client, path);
     assert_eq!(answer.header("content-type"), Some("text/plain"), "{path}");
@@ -33,7 +33,7 @@ fn error(client: &mut Client, path: &str) -> (u16, String) {
     (answer.status, text.strip_suffix("\r\n").expect("the end of a line").to_owned())
 }
 
-/// The answer in all formats, which must agree; gives bytes and JSON.
+/// Response in all formats, which must agree; returns bytes and JSON.
 fn formats(client: &mut Client, path: &str, query: &str) -> (Vec<u8>, Value) {
     let mut one = |format: &str, kind: &str| {
         let answer = get(client, &format!("{path}.{format}{query}"));
@@ -131,7 +131,7 @@ fn caches_may_keep_what_never_changes() {
     for (path, is_kept) in [
         (format!("/block/{hash}.bin"), true),
         (format!("/block/{hash}.hex"), true),
-        // Confirmations.
+        // Contains confirmations.
         (format!("/block/{hash}.json"), false),
         (format!("/blockpart/{hash}.bin?offset=0&size=9"), true),
         (format!("/spenttxouts/{hash}.json"), true),
@@ -140,7 +140,7 @@ fn caches_may_keep_what_never_changes() {
         (format!("/headers/{hash}.bin"), false),
         (format!("/tx/{txid}.bin"), false),
         ("/blockhashbyheight/100.bin".to_owned(), false),
-        // Not an answer.
+        // An error response.
         (format!("/block/{hash}.txt"), false),
         ("/nothing".to_owned(), false),
     ] {

@@ -1,4 +1,4 @@
-//! A node that begins with the coins of a snapshot, and fetches and validates the blocks below it from peers.
+//! Node that starts from a UTXO snapshot and downloads and validates the blocks below it.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::sync::wait_for;
 const BASE: u32 = 110;
 const NAME: &str = "basic block filter index";
 
-/// A node with blocks above `BASE`, a snapshot of its coins there, and what is to be known of it.
+/// Node with blocks above `BASE`, a snapshot of its UTXO set there, and its metadata.
 struct Source {
     miner: Fixture,
     path: String,
@@ -55,7 +55,7 @@ impl Source {
         config.p2p = Some(P2pConfig::new("127.0.0.1:0".parse().unwrap()));
     }
 
-    /// A node with these blocks and all headers.
+    /// Node with these blocks and all headers.
     fn beginner(&self, blocks: usize) -> Fixture {
         let f = Fixture::new().restart(|config| self.config(config));
         f.set_clock(&self.miner);
@@ -114,7 +114,7 @@ fn a_node_goes_on_from_a_snapshot_and_validates_the_rest_from_peers() {
     let (code, text) = node.error("getblock", &json!([base]));
     assert_eq!((code, text.as_str()), (-1, "Block not available (not fully downloaded)"));
 
-    // It stays so over a restart.
+    // The state survives a restart.
     let mut node = node.restart(|config| source.config(config));
     node.set_clock(&source.miner);
     assert!(!node.has_network_service());
@@ -149,7 +149,7 @@ fn a_peer_without_old_blocks_is_asked_for_none() {
     let source = Source::new();
     let mut node = source.beginner(0);
     node.call("loadtxoutset", &json!([source.path]));
-    // By the clock of the machine all of the chain is old. A limited peer is no source for who has much to fetch.
+    // By the system clock the whole chain is old. A limited peer is no source for a node far behind.
     let other = Fixture::new().restart(|config| source.config(config));
     let mut other = source.inform(other, 0);
     let peer = node.p2p_address().to_string();

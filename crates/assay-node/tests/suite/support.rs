@@ -1,4 +1,4 @@
-//! A plain HTTP/1.1 client over a real socket, so that the tests see what is on the wire.
+//! Minimal HTTP/1.1 client over a real socket, for assertions on the wire format.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use serde_json::Value;
 
-/// An answer as it came.
+/// Raw response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -37,7 +37,7 @@ pub(crate) struct Client {
     authorization: String,
 }
 
-/// Connects from another address of this machine: any of 127.0.0.0/8 on Linux.
+/// Connects from another local address: any of 127.0.0.0/8 on Linux.
 pub(crate) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let stream = runtime.expect("a runtime").block_on(async {
@@ -62,12 +62,12 @@ impl Client {
         Self { stream: BufReader::new(stream), authorization: format!("Basic {encoded}") }
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.get_mut().write_all(bytes)
     }
 
-    /// Posts a body and reads the answer.
+    /// Posts a body and reads the response.
     pub(crate) fn post(&mut self, body: &str) -> Answer {
         self.request("POST", "/", body.as_bytes())
     }
@@ -83,7 +83,7 @@ impl Client {
         self.answer().expect("the server answers")
     }
 
-    /// Calls a method and returns its result, or the error object.
+    /// Calls a method; returns its result, or the error object.
     pub(crate) fn call(&mut self, method: &str, params: &str) -> Result<Value, Value> {
         let answer = self
             .post(&format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#));
@@ -95,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Reads one answer; `None` when the server has closed the connection.
+    /// Reads one response; `None` when the server has closed the connection.
     pub(crate) fn answer(&mut self) -> Option<Answer> {
         let mut line = String::new();
         if self.stream.read_line(&mut line).ok()? == 0 {
@@ -120,7 +120,7 @@ impl Client {
         Some(answer)
     }
 
-    /// Whether the server has closed the connection.
+    /// True if the server has closed the connection.
     pub(crate) fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         matches!(self.stream.read(&mut byte), Ok(0) | Err(_))

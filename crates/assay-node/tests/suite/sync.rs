@@ -1,4 +1,4 @@
-//! The chain from peers: nodes that sync from each other, and peers that lie, all over sockets.
+//! Chain sync between nodes, and with malicious peers, over sockets.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::node::Fixture;
 use crate::p2p::{Client, serving};
 
-/// A node without blocks that connects to these.
+/// Node without blocks that connects to these.
 pub(crate) fn follower(of: &[&Fixture]) -> Fixture {
     let peers: Vec<String> = of.iter().map(|node| node.p2p_address().to_string()).collect();
     Fixture::new().restart(move |config: &mut NodeConfig| {
@@ -119,7 +119,7 @@ fn who_connects_first_and_is_silent_keeps_no_headers_from_us_for_long() {
     converge(&mut [&mut miner, &mut node]);
 }
 
-/// A peer with a block whose header is right and whose coinbase pays too much.
+/// Peer with a block that has a valid header and an overpaying coinbase.
 fn liar(node: &Fixture, invalid: &Block) -> Client {
     let mut liar = Client::serving_blocks(node);
     liar.send(&Message::Headers([*invalid.header()][..].into()));
@@ -141,7 +141,7 @@ fn a_peer_with_an_invalid_block_is_left_and_costs_nothing_else() {
     let is_marked =
         |tip: &&Value| tip["hash"] == invalid.hash().to_string() && tip["status"] == "invalid";
     assert!(tips.as_array().unwrap().iter().any(|tip| is_marked(&tip)), "{tips}");
-    // Its header, from someone else, is no better.
+    // Its header is rejected from another peer as well.
     let mut second = Client::serving_blocks(&node);
     second.send(&Message::Headers([*invalid.header()][..].into()));
     second.send(&Message::Ping(3));
@@ -170,7 +170,7 @@ fn an_announced_block_is_asked_for_by_its_header_first() {
     let mut peer = Client::serving_blocks(&node);
     let announced = BlockHash([7; 32]);
     let entry = Inventory { kind: InventoryKind::BLOCK, hash: announced.0 };
-    // The first headers were asked for after the handshake; an answer is waited for, or has come.
+    // The first header request follows the handshake; its response is outstanding or has arrived.
     peer.expect_past("getheaders");
     peer.send(&Message::Headers([][..].into()));
     peer.send(&Message::Inv([entry][..].into()));

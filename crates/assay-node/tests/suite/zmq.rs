@@ -1,4 +1,4 @@
-//! What a node publishes over ZeroMQ, to a subscriber that speaks ZMTP by hand.
+//! ZeroMQ notifications, received with a manual ZMTP implementation.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -30,7 +30,7 @@ impl Subscriber {
         one.0.read_exact(&mut [0; 64]).unwrap();
         one.frame();
         one.0.write_all(&[&[0, topic.len() as u8 + 1, 1], topic.as_bytes()].concat()).unwrap();
-        // When this is answered, the subscription is in force.
+        // Once this is answered, the subscription is active.
         one.0.write_all(b"\x04\x07\x04PING\x00\x00").unwrap();
         assert_eq!(one.frame(), b"\x04PONG");
         one
@@ -47,7 +47,7 @@ impl Subscriber {
         body
     }
 
-    /// The contents of a message, which must be of this topic and number.
+    /// Contents of a message with this topic and sequence number.
     fn expect(&mut self, topic: &str, number: u32) -> Vec<u8> {
         assert_eq!(self.frame(), topic.as_bytes());
         let body = self.frame();
@@ -55,7 +55,7 @@ impl Subscriber {
         body
     }
 
-    /// Label, hash and number of a message about a change.
+    /// Label, hash and mempool sequence of a `sequence` message.
     fn change(&mut self, number: u32) -> (char, String, Option<u64>) {
         let body = self.expect("sequence", number);
         let sequence = body[33..].try_into().ok().map(u64::from_le_bytes);
@@ -98,7 +98,7 @@ fn blocks_and_changes_of_the_mempool_are_published_in_order() {
     assert_eq!(sequence(&mut f), 1);
     let (first, _) = send(&mut f, 1, 4_999_990_000);
     assert_eq!(changes.change(0), ('A', first.clone(), Some(1)));
-    // Trials and what is invalid leave no trace.
+    // Test submissions and invalid transactions leave no trace.
     let invalid = f.spend_coinbase(1, &[5_000_000_001]);
     f.call(
         "testmempoolaccept",
@@ -113,12 +113,12 @@ fn blocks_and_changes_of_the_mempool_are_published_in_order() {
     let block = f.blocks[101].hash().to_string();
     assert_eq!(changes.change(3), ('C', block.clone(), None));
     assert_eq!(blocks.expect("rawblock", 0), f.blocks[101].bytes());
-    // The block took it out, which has a number and no message.
+    // The block removed it, which has a number and no message.
     assert_eq!(sequence(&mut f), 5);
     f.call("invalidateblock", &json!([block]));
     assert_eq!(changes.change(4), ('D', block.clone(), None));
     assert_eq!(changes.change(5), ('A', second.clone(), Some(5)));
-    // A block with another spender: the conflict goes first.
+    // A block with a conflicting spender: the conflict is removed first.
     let rival = f.spend_coinbase(1, &[4_000_000_000]);
     f.blocks.pop();
     f.mine(&[rival]);
@@ -137,7 +137,7 @@ fn an_address_that_cannot_be_used_turns_notifications_off() {
     assert_eq!(f.call("getzmqnotifications", &json!([])), json!([]));
 }
 
-/// Receives what a node publishes with libzmq, and prints a line for each message.
+/// Receives notifications with libzmq, and prints a line for each message.
 const PYZMQ: &str = "
 import sys, zmq
 socket = zmq.Context().socket(zmq.SUB)
@@ -178,7 +178,7 @@ fn libzmq_reads_what_is_published() {
         output.lines().map_while(Result::ok).try_for_each(|line| lines.send(line))
     });
     assert_eq!(received.recv_timeout(Duration::from_mins(1)).unwrap(), "ready");
-    // Nobody says when libzmq has subscribed: blocks come until it has.
+    // libzmq does not signal the subscription: mine until it is active.
     let first = loop {
         f.mine(&[]);
         if let Ok(line) = received.recv_timeout(Duration::from_millis(300)) {

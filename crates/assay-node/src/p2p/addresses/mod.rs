@@ -1,4 +1,4 @@
-//! What peers hear of other nodes' addresses, and what is believed of what they say (Core `net_processing.cpp`).
+//! Address relay: addresses sent to peers, and filtering of received ones (Core `net_processing.cpp`).
 
 mod pass_on;
 mod take;
@@ -16,14 +16,14 @@ use super::peers::{Connection, Peer};
 use super::txs::{Recent, exponential_us, random};
 use super::{Network, Shared};
 
-/// What all peers share.
+/// Address relay state shared by all peers.
 pub(super) struct Addresses {
     pub(super) known: AddrMan,
-    /// Networks that can be connected to from here.
+    /// Reachable networks.
     networks: Vec<NetworkKind>,
-    /// Chooses who hears of an address.
+    /// Selects the peers to which an address is relayed.
     chooser: SipHash24,
-    /// Answers to `getaddr`, by network and by the address of ours that was connected to: asking often shows no more.
+    /// Cached responses to `getaddr` by network and local address, so that repeated requests reveal no more.
     answers: Mutex<Answers>,
 }
 
@@ -42,7 +42,7 @@ impl Answers {
     }
 
     fn put(&mut self, way: (NetworkKind, SocketAddr), answer: Answer) {
-        // As many as this machine has addresses and ports to listen on; a network may give it many of the former.
+        // Limited to the number of local addresses and ports; a network may assign many addresses to this machine.
         if self.0.len() >= ANSWERS_MAX {
             self.0.clear();
         }
@@ -50,30 +50,30 @@ impl Answers {
     }
 }
 
-/// What one peer knows of addresses, and is to hear.
+/// Address relay state of one peer.
 #[expect(clippy::struct_excessive_bools, reason = "each says another thing of the peer")]
 pub(crate) struct AddressRelay {
-    /// Whether addresses go over this connection at all.
+    /// True if addresses are relayed over this connection.
     pub(crate) is_enabled: bool,
-    /// Whether it reads `addrv2` (BIP155).
+    /// True if the peer understands `addrv2` (BIP155).
     pub(super) wants_v2: bool,
-    /// Whether it was asked for addresses, and the answer has not come.
+    /// True while a `getaddr` is unanswered.
     pub(super) was_asked: bool,
     has_asked: bool,
-    /// How many addresses more are taken from it now.
+    /// Number of further addresses accepted now.
     tokens: f64,
-    /// When that was counted, microseconds by the node's clock; 0 for never.
+    /// Time of the last refill, microseconds by the node's clock; 0 for never.
     counted_us: u64,
-    /// Addresses that were looked at.
+    /// Addresses processed.
     pub(crate) processed: u64,
-    /// Addresses that were too many.
+    /// Addresses dropped by the rate limit.
     pub(crate) rate_limited: u64,
-    /// Addresses that it has sent or heard of.
+    /// Addresses known to the peer.
     known: Recent,
     to_send: Vec<PeerAddress>,
-    /// When it hears of them, microseconds by the node's clock.
+    /// Next announcement, microseconds by the node's clock.
     next_us: u64,
-    /// When it hears of our own address; 0 before the first time.
+    /// Next announcement of our own address; 0 before the first one.
     pub(super) next_own_us: u64,
 }
 
@@ -101,7 +101,7 @@ impl AddressRelay {
         self.wants_v2 || address.endpoint.host.fits_v1()
     }
 
-    /// Puts an address with what the peer is to hear.
+    /// Queues an address for the peer.
     pub(super) fn push(&mut self, address: &PeerAddress) {
         let endpoint = &address.endpoint;
         if !endpoint.host.is_valid() || self.known.contains(endpoint) || !self.fits(address) {
@@ -115,12 +115,12 @@ impl AddressRelay {
         }
     }
 
-    /// Any address may be sent to it again.
+    /// Allows all addresses to be sent again.
     pub(super) fn forget_known(&mut self) {
         self.known = Recent::new(KNOWN_MAX);
     }
 
-    /// It may send this many addresses now.
+    /// Refills the token bucket.
     fn refill(&mut self, now_us: u64) {
         let passed_us = now_us.saturating_sub(self.counted_us);
         if self.counted_us != 0 && self.tokens < TOKENS_MAX {
@@ -138,7 +138,7 @@ impl Addresses {
         Self { known, networks, chooser, answers: Mutex::default() }
     }
 
-    /// The group of an address under a key of ours.
+    /// Address group hashed with a secret key.
     pub(super) fn group_name(&self, host: &Host) -> u64 {
         self.chooser.hash(&host.group())
     }
@@ -147,7 +147,7 @@ impl Addresses {
         &self.networks
     }
 
-    /// Whether a host can be connected to from here, as far as its network goes.
+    /// True if the network of a host is reachable.
     pub(super) fn can_reach(&self, host: &Host) -> bool {
         let network = host.network();
         matches!(network, NetworkKind::Unroutable | NetworkKind::Internal)
@@ -156,8 +156,7 @@ impl Addresses {
 }
 
 impl Shared {
-    /// Whether addresses go over this connection from now on: they would show how nodes are connected where we want blocks
-    /// alone.
+    /// Enables address relay, except on block-relay-only connections, which it would reveal.
     fn start_address_relay(peer: &Peer) -> bool {
         let is_right = !matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler);
         if is_right {
@@ -166,11 +165,12 @@ impl Shared {
         is_right
     }
 
-    /// A peer that asks gets addresses once, those that all get who come the same way for a day.
+    /// Answers the first `getaddr` of a peer from a cache shared for a day by all peers of the same network and
+    /// local address.
     pub(super) fn addresses_asked(&self, peer: &Peer) {
         let id = peer.id;
         if !peer.connection.is_inbound() {
-            // Otherwise nodes could be recognised by addresses that were sent to them before.
+            // Against fingerprinting by addresses that were sent to the node earlier.
             let kind = peer.connection.name();
             tracing::debug!(
                 target: "net", "Ignoring \"getaddr\" from {kind} connection. peer={id}"
@@ -209,7 +209,7 @@ impl Shared {
         addresses
     }
 
-    /// Known addresses by chance, without those that are banned.
+    /// Random known addresses without banned ones.
     fn listed(&self, wanted: &Wanted) -> Vec<PeerAddress> {
         let mut found = self.addresses.known.list(wanted);
         found.retain(|address| !self.is_banned(&address.endpoint.host));
@@ -220,7 +220,7 @@ impl Shared {
         self.bans.has_banned_host(host) || self.bans.is_discouraged(host)
     }
 
-    /// A peer of ours is there, and says what it offers.
+    /// Records a successful outbound handshake and the peer's services.
     pub(super) fn address_is_good(&self, peer: &Peer) {
         if !peer.connection.is_inbound() {
             self.addresses.known.good(&peer.address);
@@ -233,7 +233,8 @@ impl Shared {
         }
     }
 
-    /// A connection has ended. Where we wanted blocks alone its time would show that it was there.
+    /// Updates the time of the address at disconnection, except for block-relay-only connections, which it would
+    /// reveal.
     pub(super) fn address_left(&self, peer: &Peer) {
         let is_shown = matches!(
             peer.connection,
@@ -250,7 +251,7 @@ impl Network {
         &self.0.addresses.known
     }
 
-    /// Some of them by chance, of one network alone where that is given; 0 for all.
+    /// Random addresses, of one network if given; `count_max` 0 for all.
     pub(crate) fn list_addresses(
         &self,
         count_max: usize,
@@ -263,7 +264,7 @@ impl Network {
         self.0.addresses.networks.contains(&network)
     }
 
-    /// Whether addresses of IPv6 that begin with `fc` are taken for ones of CJDNS.
+    /// Interprets IPv6 addresses in `fc00::/8` as CJDNS if that network is reachable.
     pub(crate) fn host_of(&self, host: Host) -> Host {
         if self.can_reach(NetworkKind::Cjdns) { host.or_cjdns() } else { host }
     }
@@ -271,12 +272,12 @@ impl Network {
 
 /// Core `net_processing.cpp`, `MAX_PCT_ADDR_TO_SEND`, `MAX_ADDR_TO_SEND`.
 const WANTED_BY_PEERS: Wanted = Wanted { count_max: ADDRESSES_MAX, percent_max: 23, network: None };
-/// Core's filter of addresses that a peer knows holds as many.
+/// Size of Core's filter of known addresses.
 const KNOWN_MAX: usize = 5000;
 /// Core `net_processing.cpp`, `MAX_ADDR_RATE_PER_SECOND`, `MAX_ADDR_PROCESSING_TOKEN_BUCKET`.
 const TOKENS_PER_S: f64 = 0.1;
 const TOKENS_MAX: f64 = ADDRESSES_MAX as f64;
-/// An answer is given for 21 to 27 hours (Core `net.cpp`, `GetAddresses`).
+/// Lifetime of a cached response: 21 to 27 hours (Core `net.cpp`, `GetAddresses`).
 const ANSWER_US: u64 = 21 * 3_600_000_000;
 const ANSWER_MORE_US: u64 = 6 * 3_600_000_000;
 const ANSWERS_MAX: usize = 64;

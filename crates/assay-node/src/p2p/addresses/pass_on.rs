@@ -1,11 +1,12 @@
-//! Who hears of an address, and when (Core `net_processing.cpp`, `RelayAddress`, `MaybeSendAddr`).
+//! Selection and timing of address announcements (Core `net_processing.cpp`, `RelayAddress`, `MaybeSendAddr`).
 
 use assay_wire::p2p::{Message, NetAddress, PeerAddress, TimedAddress};
 
 use super::{AddressRelay, Connection, NetworkKind, Peer, Shared, exponential_us};
 
 impl Shared {
-    /// Has one or two peers hear of an address, the same ones for a day, so that sending it again spreads it no further.
+    /// Relays an address to one or two peers. They stay the same for a day, so that repetition spreads it no
+    /// further.
     pub(super) fn pass_on_address(&self, from: &Peer, address: &PeerAddress) {
         let host = address.endpoint.host;
         let is_reachable = self.addresses.can_reach(&host);
@@ -14,7 +15,7 @@ impl Shared {
         }
         let chooser = &self.addresses.chooser;
         let name = chooser.hash(&address.endpoint.key());
-        // Each address has its own hour of change.
+        // Each address changes its destinations at a different time of day.
         let day = self.engine.clock().now_s().wrapping_add(name) / DAY_S;
         let of_day = [name.to_le_bytes(), day.to_le_bytes()].concat();
         let count = if is_reachable || chooser.hash(&of_day) & 1 == 1 { 2 } else { 1 };
@@ -31,7 +32,7 @@ impl Shared {
         }
     }
 
-    /// Sends what a peer is to hear of, every half a minute on average.
+    /// Sends queued addresses, every 30 seconds on average.
     pub(in crate::p2p) fn pass_on_addresses(&self, peer: &Peer) {
         let now_us = self.engine.clock().now_us();
         let age_us = now_us.saturating_sub(peer.connected_us);
@@ -61,7 +62,7 @@ impl Shared {
 }
 
 impl AddressRelay {
-    /// What it does not know yet.
+    /// Takes the addresses that the peer does not know.
     fn take(&mut self) -> Vec<PeerAddress> {
         let mut taken = std::mem::take(&mut self.to_send);
         taken.retain(|address| {
@@ -75,7 +76,7 @@ impl AddressRelay {
     }
 }
 
-/// As the older message has it.
+/// Converts to the `addr` form.
 pub(in crate::p2p) fn v1(address: &PeerAddress) -> TimedAddress {
     let PeerAddress { time, services, endpoint } = *address;
     let address = NetAddress { services, ip: endpoint.host.to_v1(), port: endpoint.port };
@@ -85,5 +86,5 @@ pub(in crate::p2p) fn v1(address: &PeerAddress) -> TimedAddress {
 /// Core `net_processing.cpp`, `ROTATE_ADDR_RELAY_DEST_INTERVAL`, `AVG_ADDRESS_BROADCAST_INTERVAL`.
 const DAY_S: u64 = 24 * 3600;
 const INTERVAL_US: u64 = 30_000_000;
-/// For a peer that was connected to for its addresses alone.
+/// Lifetime of `addr-fetch` connections.
 const FETCH_PATIENCE_US: u64 = 10 * INTERVAL_US;

@@ -1,4 +1,4 @@
-//! Addresses that a peer sends (Core `net_processing.cpp`, `ProcessAddrs`).
+//! Handles received addresses (Core `net_processing.cpp`, `ProcessAddrs`).
 
 use assay_wire::p2p::{ADDRESSES_MAX, PeerAddress};
 
@@ -7,7 +7,7 @@ use super::{Connection, Peer, Shared, random};
 use crate::p2p::{NODE_NETWORK, NODE_NETWORK_LIMITED};
 
 impl Shared {
-    /// Whether a list of addresses is looked at; one that is too long is a fault.
+    /// True if a list of addresses is processed; an oversized one is misbehaviour.
     pub(in crate::p2p) fn takes_addresses(&self, peer: &Peer, command: &str, count: usize) -> bool {
         if !Self::start_address_relay(peer) {
             let kind = peer.connection.name();
@@ -23,7 +23,7 @@ impl Shared {
         true
     }
 
-    /// Keeps addresses that a peer sent, and passes some on.
+    /// Stores received addresses and relays some.
     pub(in crate::p2p) fn addresses_came(
         &self,
         peer: &Peer,
@@ -84,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// As many as the peer may send now.
+    /// Applies the peer's rate limit.
     fn allowed(&self, peer: &Peer, came: Vec<PeerAddress>) -> Allowed {
         let is_limited = !peer.permissions.has(Permissions::ADDR);
         let now_us = self.engine.clock().now_us();
@@ -107,7 +107,7 @@ impl Shared {
         })
     }
 
-    /// Asks a peer that we connected to for addresses, unless it is for blocks alone.
+    /// Sends `getaddr` to outbound peers, except block-relay-only ones.
     pub(in crate::p2p) fn ask_for_addresses(peer: &Peer) {
         if peer.connection.is_inbound() || !Self::start_address_relay(peer) {
             return;
@@ -125,7 +125,7 @@ struct Allowed {
     rate_limited: u64,
 }
 
-/// Which ones are too many is left to chance.
+/// The rate limit drops random addresses.
 fn shuffle(addresses: &mut [PeerAddress]) {
     for last in (1..addresses.len()).rev() {
         addresses.swap(last, random(last as u64 + 1) as usize);
@@ -137,5 +137,5 @@ const RELAYED_MAX: usize = 10;
 const LEAST_TIME_S: i64 = 100_000_000;
 const TEN_MINUTES_S: i64 = 600;
 const OLD_S: i64 = 5 * 24 * 3600;
-/// What others say of an address is believed a little less.
+/// Age added to relayed addresses.
 const PENALTY_S: i64 = 2 * 3600;

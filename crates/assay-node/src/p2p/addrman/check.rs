@@ -1,4 +1,4 @@
-//! Whether the tables agree with each other (Core `addrman.cpp`, `CheckAddrman`, with its numbers of faults).
+//! Consistency check of the tables (Core `addrman.cpp`, `CheckAddrman`, with its fault numbers).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::entry::{Entry, NEW_PER_ADDRESS};
 use super::tables::{Count, Id, NONE, Tables};
 
 impl Tables {
-    /// Core's number of the first fault that is found.
+    /// Core's number of the first fault found.
     pub(super) fn fault(&self) -> Option<i32> {
         let total = self.count(None);
         if self.all.len() != total.new + total.tried {
@@ -104,7 +104,7 @@ impl Tables {
     }
 }
 
-/// Bucket, place and id of all that is held.
+/// Bucket, position and id of each entry.
 pub(super) fn held(buckets: &super::tables::Buckets) -> impl Iterator<Item = (usize, usize, Id)> {
     buckets.iter().enumerate().flat_map(|(bucket, places)| {
         let held = places.iter().enumerate().filter(|(_, id)| **id != NONE);

@@ -1,24 +1,25 @@
-//! Which address comes next (Core `addrman.cpp`, `Select_`, `GetAddr_`, and what becomes of collisions).
+//! Selection of addresses and resolution of collisions (Core `addrman.cpp`, `Select_`, `GetAddr_`,
+//! `ResolveCollisions_`).
 
 use assay_wire::p2p::{NetworkKind, PeerAddress};
 
 use super::entry::{BUCKET_SIZE, Entry, NEW_BUCKETS, TRIED_BUCKETS};
 use super::tables::{Count, Id, NONE, Tables};
 
-/// What [`Tables::list`] gives.
+/// Limits of [`Tables::list`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
-    /// Addresses at most; 0 for any number.
+    /// Maximum count; 0 for any.
     pub(crate) count_max: usize,
-    /// Of all that are known, in percent; 0 for any number.
+    /// Maximum share of the known addresses, percent; 0 for any.
     pub(crate) percent_max: usize,
-    /// Those of one network alone.
+    /// Restricts the result to one network.
     pub(crate) network: Option<NetworkKind>,
 }
 
 impl Tables {
-    /// An address to connect to and when that was last tried: by chance, and likelier one that answered lately. With `networks`
-    /// only of these.
+    /// Selects a random address to connect to, biased towards recent successes, on one of `networks` if not empty.
+    /// Also returns the time of the last attempt.
     pub(super) fn select(
         &mut self,
         only_new: bool,
@@ -58,7 +59,7 @@ impl Tables {
         }
     }
 
-    /// One of a bucket by chance, where that has any.
+    /// Random entry of a random bucket, if any.
     fn any_of_a_bucket(&mut self, from_tried: bool, networks: &[NetworkKind]) -> Option<Entry> {
         let bucket = self.dice.below(if from_tried { TRIED_BUCKETS } else { NEW_BUCKETS });
         let start = self.dice.below(BUCKET_SIZE);
@@ -69,7 +70,7 @@ impl Tables {
             .copied()
     }
 
-    /// Addresses by chance, without the terrible ones.
+    /// Random addresses without terrible ones.
     pub(super) fn list(&mut self, wanted: &Wanted, now_s: i64) -> Vec<PeerAddress> {
         let mut count = self.all.len();
         if wanted.percent_max != 0 {
@@ -96,7 +97,7 @@ impl Tables {
         found
     }
 
-    /// Decides which of two addresses keeps a place among the tried ones, where that is known by now.
+    /// Decides collisions among tried addresses whose test has a result.
     pub(super) fn resolve_collisions(&mut self, now_s: i64) {
         let ids: Vec<Id> = self.collisions.iter().copied().collect();
         for id in ids {
@@ -112,7 +113,7 @@ impl Tables {
             return true;
         }
         let Some(older) = self.holder_for(&newer) else {
-            // The place has become free in the meantime.
+            // The position is free by now.
             self.good(&newer.address.endpoint, false, now_s);
             return true;
         };
@@ -120,10 +121,10 @@ impl Tables {
             return true;
         }
         let is_replaced = if now_s - older.try_s < REPLACEMENT_S {
-            // It was tried, and has had its time to answer.
+            // The attempt had time to complete.
             now_s - older.try_s > ANSWER_S
         } else {
-            // It could not be tested for too long.
+            // The test was not possible in time.
             now_s - newer.success_s > TEST_WINDOW_S
         };
         if is_replaced {
@@ -137,7 +138,7 @@ impl Tables {
         is_replaced
     }
 
-    /// The tried address that has the place of a new one, and when it was last tried; one of those to be tested, by chance.
+    /// Tried address to test, of a random collision, and the time of its last attempt.
     pub(super) fn select_collision(&mut self) -> Option<(PeerAddress, i64)> {
         let index = self.dice.below(self.collisions.len());
         let id = *self.collisions.iter().nth(index)?;
@@ -154,7 +155,7 @@ impl Tables {
     }
 }
 
-/// Core draws 30 bits.
+/// Core uses 30 random bits.
 const CHANCE_ONE: u32 = 1 << 30;
 /// Core `addrman.cpp`, `ADDRMAN_REPLACEMENT`, `ADDRMAN_TEST_WINDOW`.
 const REPLACEMENT_S: i64 = 4 * 3600;

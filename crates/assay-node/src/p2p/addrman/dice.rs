@@ -1,4 +1,4 @@
-//! Chance that cannot be foreseen from outside, and can be repeated in tests.
+//! Random numbers, unpredictable from outside and reproducible in tests.
 
 use assay_hash::SipHash24;
 
@@ -9,14 +9,14 @@ pub(super) struct Dice {
 }
 
 impl Dice {
-    /// From the system's randomness.
+    /// Seeded from the system's randomness.
     pub(super) fn new() -> Self {
-        // Without it nothing is lost but privacy.
+        // Without it, only privacy is lost.
         let word = || getrandom::u64().unwrap_or(0);
         Self { hash: SipHash24::new(word(), word()), next: 0 }
     }
 
-    /// The same sequence each time.
+    /// Reproducible sequence for tests.
     pub(super) fn seeded(seed: u64) -> Self {
         Self { hash: SipHash24::new(seed, 0), next: 0 }
     }
@@ -26,9 +26,9 @@ impl Dice {
         self.hash.hash(&self.next.to_le_bytes())
     }
 
-    /// From 0 to below `bound`; 0 where that is 0.
+    /// Uniform in `0..bound`; 0 for a bound of 0.
     pub(super) fn below(&mut self, bound: usize) -> usize {
-        // The product of a fraction of 2^64 and the bound: even but for 2^-64 of the bound.
+        // A fraction of 2^64 times the bound: uniform but for a bias of `bound` / 2^64.
         ((u128::from(self.word()) * bound as u128) >> 64) as usize
     }
 }

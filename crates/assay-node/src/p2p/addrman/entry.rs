@@ -1,30 +1,30 @@
-//! An address with its history, and where its buckets are (Core `addrman.cpp`, `AddrInfo`).
+//! Address entry and its bucket positions (Core `addrman.cpp`, `AddrInfo`).
 
 use assay_hash::sha256d;
 use assay_wire::encode::var_bytes;
 use assay_wire::p2p::{Host, PeerAddress};
 
-/// The secret that places addresses, so that no peer can choose the places of its own.
+/// Secret key of the bucket positions, so that attackers cannot choose them.
 pub(crate) type Key = [u8; 32];
 
-/// One address. Times are seconds since 1970, 0 for never.
+/// Times are seconds since 1970, 0 for never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) address: PeerAddress,
-    /// Who named it first.
+    /// First source.
     pub(crate) source: Host,
-    /// When it was last connected to.
+    /// Last successful connection.
     pub(super) success_s: i64,
-    /// When that was last tried.
+    /// Last attempt.
     pub(super) try_s: i64,
-    /// When a try last counted as one.
+    /// Last attempt that was counted.
     pub(super) counted_try_s: i64,
-    /// Tries that failed since the last success.
+    /// Failed attempts since the last success.
     pub(super) attempts: i32,
-    /// Buckets of new addresses that it is in.
+    /// Number of buckets of new addresses that hold it.
     pub(super) references: usize,
     pub(super) is_tried: bool,
-    /// Its place in the list of all.
+    /// Index in the list of all ids.
     pub(super) position: usize,
 }
 
@@ -47,7 +47,7 @@ impl Entry {
         self.address.endpoint.host
     }
 
-    /// Its bucket among the tried ones: one of eight for each group of addresses.
+    /// Bucket among the tried ones: one of eight per address group.
     pub(super) fn tried_bucket(&self, key: &Key) -> usize {
         let mut hash = Hash::new(key);
         hash.bytes(&self.address.endpoint.key());
@@ -58,7 +58,7 @@ impl Entry {
         (hash.finish() % TRIED_BUCKETS as u64) as usize
     }
 
-    /// Its bucket among the new ones when `source` names it: one of 64 for each group of sources.
+    /// Bucket among the new ones for `source`: one of 64 per source group.
     pub(super) fn new_bucket(&self, key: &Key, source: &Host) -> usize {
         let source_group = source.group();
         let mut hash = Hash::new(key);
@@ -71,7 +71,7 @@ impl Entry {
         (hash.finish() % NEW_BUCKETS as u64) as usize
     }
 
-    /// Its place in a bucket.
+    /// Position within a bucket.
     pub(super) fn place(&self, key: &Key, is_new: bool, bucket: usize) -> usize {
         let mut hash = Hash::new(key);
         hash.0.push(if is_new { b'N' } else { b'K' });
@@ -80,7 +80,7 @@ impl Entry {
         (hash.finish() % BUCKET_SIZE as u64) as usize
     }
 
-    /// Whether another address may take its place.
+    /// True if another address may replace it.
     pub(super) fn is_terrible(&self, now_s: i64) -> bool {
         let seen_s = i64::from(self.address.time);
         if now_s - self.try_s <= MINUTE_S {
@@ -92,14 +92,14 @@ impl Entry {
             || (now_s - self.success_s > FAIL_S && self.attempts >= FAILURES_MAX)
     }
 
-    /// How likely it is taken when it comes up, compared with others.
+    /// Relative probability of selection.
     pub(super) fn chance(&self, now_s: i64) -> f64 {
         let recent = if now_s - self.try_s < 10 * MINUTE_S { 0.01 } else { 1.0 };
         recent * 0.66f64.powi(self.attempts.clamp(0, 8))
     }
 }
 
-/// What Core hashes: the key, then fields as it serialises them.
+/// Hash input as in Core: the key, then serialized fields.
 struct Hash(Vec<u8>);
 
 impl Hash {

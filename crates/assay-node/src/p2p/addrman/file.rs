@@ -1,5 +1,5 @@
-//! The file of addresses, `peers.dat`, in Core's format (`addrman.cpp`, `Serialize`; `addrdb.cpp`): either program reads what
-//! the other has written. Layout: `docs/formats.md`.
+//! `peers.dat` in Core's format (`addrman.cpp`, `Serialize`; `addrdb.cpp`), compatible in both directions. Layout:
+//! `docs/formats.md`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,58 +13,58 @@ use super::dice::Dice;
 use super::entry::{BUCKET_SIZE, Entry, Key, NEW_BUCKETS, NEW_PER_ADDRESS, TRIED_BUCKETS};
 use super::tables::{Id, NONE, Tables};
 
-/// What is wrong with a file of addresses, in Core's words.
+/// Defect of `peers.dat`, in Core's wording.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileFault {
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is another chain's.
+    /// Another chain's magic.
     #[error("Invalid network magic number")]
     Magic,
     #[error("Checksum mismatch, data corrupted")]
     Checksum,
-    /// It ends early.
+    /// Unexpected end of file.
     #[error("AutoFile::read: end of file: iostream error")]
     End,
-    /// The lowest format that can be read with it is below the first.
+    /// The lowest compatible format is below the first one.
     #[error(
         "Corrupted addrman database: The compat value ({compat}) is lower than the expected minimum value {COMPAT_BASE}.: iostream error"
     )]
     Compat { compat: u8 },
-    /// A later version of Core wrote it.
+    /// Written by a later version of Core.
     #[error(
         "Unsupported format of addrman database: {format}. It is compatible with formats >={lowest}, but the maximum supported by this version is {FORMAT}.: iostream error"
     )]
     Version {
         format: u8,
-        /// The lowest format whose readers can read it.
+        /// Lowest compatible format.
         lowest: u8,
     },
-    /// A count that cannot be.
+    /// A count out of range.
     #[error(
         "Corrupt AddrMan serialization: {name}={count}, should be in [0, {max}]: iostream error"
     )]
     Count {
-        /// What Core calls it.
+        /// Core's name of the count.
         name: &'static str,
         count: i32,
         max: usize,
     },
-    /// An address in a layout that is not known.
+    /// Unknown address encoding.
     #[error("Unsupported CAddress disk format version: iostream error")]
     AddressVersion,
-    /// An address that is none.
+    /// Invalid address.
     #[error("{kind}: iostream error")]
     Address { kind: ParseErrorKind },
-    /// Its parts do not agree with each other.
+    /// The consistency check failed.
     #[error("Corrupt data. Consistency check failed with code {code}: iostream error")]
     Check {
-        /// Core's number of the fault.
+        /// Core's fault number.
         code: i32,
     },
 }
 
-/// Replaces the file as a whole: readers find the old one or the new one.
+/// Replaces a file atomically.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("dat.new");
     let mut file = File::create(&temporary)?;
@@ -73,21 +73,21 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&temporary, path)
 }
 
-/// Appends the hash of all that is there.
+/// Appends the hash of `bytes`.
 pub(crate) fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     let hash = sha256d(&bytes);
     bytes.extend_from_slice(&hash);
     bytes
 }
 
-/// Appends an address as Core keeps it in files.
+/// Appends an address in Core's disk serialization.
 pub(crate) fn write_address(address: &PeerAddress, out: &mut Vec<u8>) {
     out.extend_from_slice(&(ADDRESS_VERSION | ADDRESS_V2).to_le_bytes());
     address.encode(out);
 }
 
 impl Tables {
-    /// The whole file.
+    /// Serializes the tables.
     pub(super) fn to_file(&self, magic: [u8; 4]) -> Vec<u8> {
         let mut out = magic.to_vec();
         out.extend_from_slice(&[FORMAT, COMPAT_BASE + FORMAT]);
@@ -104,7 +104,7 @@ impl Tables {
             out.extend_from_slice(&entry.success_s.to_le_bytes());
             out.extend_from_slice(&entry.attempts.to_le_bytes());
         }
-        // New ones are in the order of their ids.
+        // New entries are sorted by id.
         let index_of = |id: &Id| new.binary_search_by_key(id, |(id, _)| **id).unwrap_or_default();
         for places in &self.new {
             let held: Vec<_> = places.iter().filter(|id| **id != NONE).map(index_of).collect();
@@ -112,12 +112,12 @@ impl Tables {
                 out.extend_from_slice(&(number as i32).to_le_bytes());
             }
         }
-        // There is no map of autonomous systems.
+        // No asmap.
         out.extend_from_slice(&[0; 32]);
         seal(out)
     }
 
-    /// Reads a file. What has lost its place, because it was full or the format was another, is left out.
+    /// Reads a file. Drops entries without a position, after a collision or a change of format.
     pub(super) fn from_file(bytes: &[u8], magic: [u8; 4], dice: Dice) -> Result<Self, FileFault> {
         let mut reader = Reader::open(bytes, magic)?;
         let format = reader.byte()?;
@@ -191,7 +191,7 @@ impl Tables {
         self.all.push(id);
     }
 
-    /// Gives a new address a place: in its bucket of before where that is known and free, otherwise by its first source.
+    /// Places a new address: in its former bucket if known and free, otherwise by its first source.
     fn restore_place(&mut self, id: Id, bucket: Option<usize>) {
         let Some(entry) = self.entries.get(&id).copied() else { return };
         if !entry.host().is_valid() || entry.references == NEW_PER_ADDRESS {
@@ -225,7 +225,7 @@ impl Tables {
     }
 }
 
-/// Reads a file; what was read is whole, and is the same when it is written and read again.
+/// Reads a file; checks consistency and the round trip.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz_file(bytes: &[u8], magic: [u8; 4]) {
     let Ok(mut tables) = Tables::from_file(bytes, magic, Dice::seeded(0)) else { return };
@@ -234,7 +234,7 @@ pub(crate) fn fuzz_file(bytes: &[u8], magic: [u8; 4]) {
     let again = Tables::from_file(&written, magic, Dice::seeded(0)).expect("a file of our own");
     assert_eq!(again.count(None), tables.count(None));
     assert_eq!(again.to_file(magic), written);
-    // What a file holds does not break what is done with it later.
+    // Data from a file must not break later operations.
     let now_s = 1_700_000_000;
     for (address, _) in
         [tables.select(false, &[], now_s), tables.select(true, &[], now_s)].into_iter().flatten()
@@ -251,7 +251,7 @@ fn count(name: &'static str, count: i32, max: usize) -> Result<usize, FileFault>
     right.ok_or(FileFault::Count { name, count, max })
 }
 
-/// Takes a file of Core's apart: the chain's magic first, a hash of all at the end.
+/// Reader of Core's file format: the chain's magic first, a checksum at the end.
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -259,14 +259,14 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// # Errors
-    /// It is another chain's.
+    /// Another chain's magic.
     pub(crate) fn open(bytes: &'a [u8], magic: [u8; 4]) -> Result<Self, FileFault> {
         let mut reader = Self { bytes, at: 0 };
         if *reader.take::<4>()? == magic { Ok(reader) } else { Err(FileFault::Magic) }
     }
 
     /// # Errors
-    /// The hash at the end is not that of what was read.
+    /// Checksum mismatch.
     pub(crate) fn close(mut self) -> Result<(), FileFault> {
         let hash = sha256d(&self.bytes[..self.at]);
         if *self.take::<32>()? == hash { Ok(()) } else { Err(FileFault::Checksum) }
@@ -296,7 +296,7 @@ impl<'a> Reader<'a> {
         Ok(Entry { success_s, attempts, ..Entry::new(address, source) })
     }
 
-    /// An address as [`write_address`] writes it, or as older versions of Core did.
+    /// Address in the format of [`write_address`] or of older versions of Core.
     pub(crate) fn address(&mut self, may_be_v2: bool) -> Result<PeerAddress, FileFault> {
         let version = u32::from_le_bytes(*self.take()?) & !ADDRESS_VERSION_IGNORED;
         match version {
@@ -329,7 +329,7 @@ impl<'a> Reader<'a> {
 /// Core `addrman_impl.h`: `FILE_FORMAT` (`V4_MULTIPORT`), `INCOMPATIBILITY_BASE`.
 const FORMAT: u8 = 4;
 const COMPAT_BASE: u8 = 32;
-/// Made the number of buckets unreadable for the oldest readers.
+/// Core inverts this bit to make the bucket count unreadable for the oldest versions.
 const BUCKETS_MASK: usize = 1 << 30;
 /// Core `protocol.h`: `DISK_VERSION_INIT`, `DISK_VERSION_IGNORE_MASK`, `DISK_VERSION_ADDRV2`.
 const ADDRESS_VERSION: u32 = 220_000;

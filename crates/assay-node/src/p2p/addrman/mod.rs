@@ -1,8 +1,9 @@
-//! Addresses of nodes that could be connected to (Core `addrman.cpp`).
+//! Address manager (Core `addrman.cpp`).
 //!
-//! An address that somebody names goes to one of 1,024 buckets of new ones, chosen by a secret key, its group and that of its
-//! source, so that one source fills few of them; once connected to, it goes to one of 256 buckets of tried ones. Each bucket has
-//! 64 places, and what place an address has is fixed by the key as well: an address that wants a taken place has to be better.
+//! A received address goes to one of 1,024 buckets of new addresses, chosen by a secret key, its group and the
+//! group of its source, so that one source fills few buckets. After a connection it moves to one of 256 buckets of
+//! tried addresses. A bucket has 64 positions, and the key also determines the position of an address. A collision
+//! is resolved in favour of the better address.
 
 mod check;
 mod choose;
@@ -35,15 +36,15 @@ use self::tables::Tables;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AddrManConfig {
-    /// The chain's, which the file begins with.
+    /// Network magic at the start of the file.
     pub(crate) magic: [u8; 4],
-    /// Whether places are the same for everybody, for tests (Core's `-test=addrman`).
+    /// Fixed key, for tests (Core's `-test=addrman`).
     pub(crate) is_deterministic: bool,
-    /// The tables are checked once in so many uses; 0 for never (Core's `-checkaddrman`).
+    /// Check the tables once per this many uses on average; 0 for never (Core's `-checkaddrman`).
     pub(crate) check_ratio: u32,
 }
 
-/// The addresses, for all threads.
+/// Thread-safe address manager.
 pub(crate) struct AddrMan {
     path: PathBuf,
     config: AddrManConfig,
@@ -51,7 +52,7 @@ pub(crate) struct AddrMan {
     tables: Mutex<Tables>,
 }
 
-/// Why the file of addresses cannot be used.
+/// `peers.dat` is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "Invalid or corrupt peers.dat ({fault}). If you believe this is a bug, please report it to {BUG_REPORTS}. As a workaround, you can move the file (\"{}\") out of the way (rename, move, or delete) to have a new one created on the next start.",
@@ -62,14 +63,14 @@ pub(crate) struct AddressFileError {
     fault: FileFault,
 }
 
-/// An entry with its bucket and its place there.
+/// Bucket, position and entry.
 pub(crate) type Located = (usize, usize, Entry);
 
 impl AddrMan {
-    /// Reads the file in `dir`, or makes it.
+    /// Reads the file in `dir` or creates it.
     ///
     /// # Errors
-    /// The file is damaged. One of a later version is put aside.
+    /// The file is damaged. A file of a later version is renamed.
     pub(crate) fn open(
         dir: &Path,
         config: AddrManConfig,
@@ -109,7 +110,7 @@ impl AddrMan {
         Ok(addresses)
     }
 
-    /// Writes the file anew.
+    /// Writes the file.
     pub(crate) fn save(&self) {
         let bytes = self.lock().to_file(self.config.magic);
         if let Err(error) = file::replace(&self.path, &bytes) {
@@ -117,7 +118,7 @@ impl AddrMan {
         }
     }
 
-    /// Adds what `source` named, each as if it had been seen `penalty_s` seconds earlier; returns whether any was new.
+    /// Adds addresses named by `source`, with their times reduced by `penalty_s` seconds; true if any was new.
     pub(crate) fn add(&self, addresses: &[PeerAddress], source: &Host, penalty_s: i64) -> bool {
         let mut tables = self.lock();
         let now_s = self.now_s();
@@ -134,29 +135,30 @@ impl AddrMan {
         added > 0
     }
 
-    /// A connection succeeded; returns whether the address moved to the tried ones.
+    /// Records a successful connection; true if the address moved to the tried ones.
     pub(crate) fn good(&self, endpoint: &Endpoint) -> bool {
         self.lock().good(endpoint, true, self.now_s())
     }
 
-    /// A connection is tried; `counts` says whether it is held against the address until one succeeds.
+    /// Records an attempt; `counts` adds it to the failures until a connection succeeds.
     pub(crate) fn attempt(&self, endpoint: &Endpoint, counts: bool) {
         self.lock().attempt(endpoint, counts, self.now_s());
     }
 
-    /// A connection ends.
+    /// Records the end of a connection.
     pub(crate) fn connected(&self, endpoint: &Endpoint) {
         self.lock().connected(endpoint, self.now_s());
     }
 
-    /// What the node offers, by its own words.
+    /// Records the services that the node reported.
     pub(crate) fn set_services(&self, endpoint: &Endpoint, services: u64) {
         if let Some(entry) = self.lock().find_mut(endpoint) {
             entry.address.services = services;
         }
     }
 
-    /// An address to connect to, of certain networks where any are given, and when it was last tried, seconds since 1970.
+    /// Address to connect to, on one of `networks` if not empty, and the time of its last attempt, seconds since
+    /// 1970.
     pub(crate) fn select(
         &self,
         only_new: bool,
@@ -165,7 +167,7 @@ impl AddrMan {
         self.lock().select(only_new, networks, self.now_s())
     }
 
-    /// A tried address whose place another one wants, to be tested.
+    /// Tried address to test because of a collision.
     pub(crate) fn select_collision(&self) -> Option<(PeerAddress, i64)> {
         self.lock().select_collision()
     }
@@ -174,17 +176,17 @@ impl AddrMan {
         self.lock().resolve_collisions(self.now_s());
     }
 
-    /// Addresses by chance.
+    /// Random addresses.
     pub(crate) fn list(&self, wanted: &Wanted) -> Vec<PeerAddress> {
         self.lock().list(wanted, self.now_s())
     }
 
-    /// How many there are, on one network or on all.
+    /// Number of addresses, on one network or on all.
     pub(crate) fn count(&self, network: Option<NetworkKind>) -> Count {
         self.lock().count(network)
     }
 
-    /// All new entries, or all tried ones, by place.
+    /// All new or tried entries, by position.
     pub(crate) fn entries(&self, is_tried: bool) -> Vec<Located> {
         let tables = self.lock();
         let buckets = if is_tried { &tables.tried } else { &tables.new };
@@ -196,7 +198,7 @@ impl AddrMan {
         i64::try_from(self.clock.now_s()).unwrap_or(i64::MAX)
     }
 
-    /// The tables, which are checked now and then where that is wanted.
+    /// Locks the tables; checks them at the configured ratio.
     fn lock(&self) -> MutexGuard<'_, Tables> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let ratio = self.config.check_ratio as usize;
@@ -217,7 +219,7 @@ impl AddrManConfig {
         let mut key = [0; 32];
         key[0] = 1;
         if !self.is_deterministic {
-            // Without randomness a node runs all the same; its places could be guessed.
+            // Without randomness the node still runs, with predictable positions.
             let _ = getrandom::fill(&mut key);
         }
         key
@@ -226,5 +228,5 @@ impl AddrManConfig {
 
 const FILE_NAME: &str = "peers.dat";
 const BACKUP_NAME: &str = "peers.dat.bak";
-/// What stands for Core's `CLIENT_BUGREPORT`.
+/// Replaces Core's `CLIENT_BUGREPORT`.
 const BUG_REPORTS: &str = "the log";

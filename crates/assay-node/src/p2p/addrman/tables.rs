@@ -1,4 +1,4 @@
-//! The addresses in their buckets (Core `addrman.cpp`, `AddrManImpl`).
+//! Bucket tables of addresses (Core `addrman.cpp`, `AddrManImpl`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,13 +7,13 @@ use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 use super::dice::Dice;
 use super::entry::{BUCKET_SIZE, Entry, Key, NEW_BUCKETS, NEW_PER_ADDRESS, TRIED_BUCKETS};
 
-/// Counts up from 0; none is given twice.
+/// Ascending from 0; never reused.
 pub(super) type Id = u64;
 
-/// Buckets of one kind; [`NONE`] is an empty place.
+/// Buckets of one kind; [`NONE`] is an empty position.
 pub(super) type Buckets = Vec<[Id; BUCKET_SIZE]>;
 
-/// Addresses of one network.
+/// Number of addresses of one network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) new: usize,
@@ -26,21 +26,21 @@ impl Count {
     }
 }
 
-/// All of it, without a lock.
+/// Unsynchronized address manager.
 pub(super) struct Tables {
     pub(super) key: Key,
     pub(super) dice: Dice,
     pub(super) next_id: Id,
     pub(super) entries: BTreeMap<Id, Entry>,
     pub(super) ids: HashMap<Endpoint, Id>,
-    /// All ids in an order by chance.
+    /// All ids in random order.
     pub(super) all: Vec<Id>,
     pub(super) new: Buckets,
     pub(super) tried: Buckets,
     pub(super) counts: BTreeMap<NetworkKind, Count>,
-    /// When any connection last succeeded.
+    /// Last successful connection to any address.
     pub(super) good_s: i64,
-    /// New addresses that would take the place of a tried one, which is to be tested first.
+    /// New addresses that collide with a tried one, which is tested first.
     pub(super) collisions: BTreeSet<Id>,
 }
 
@@ -69,7 +69,7 @@ impl Tables {
         self.entries.get_mut(self.ids.get(endpoint)?)
     }
 
-    /// The counts of one network, or of all.
+    /// Counts of one network, or of all.
     pub(super) fn count(&self, network: Option<NetworkKind>) -> Count {
         let is_meant = |kind: NetworkKind| network.is_none_or(|network| network == kind);
         let counts = self.counts.iter().filter(|(kind, _)| is_meant(**kind));
@@ -79,7 +79,7 @@ impl Tables {
         })
     }
 
-    /// Bucket and place of an entry by its first source, or among the tried ones.
+    /// Bucket and position of an entry: by its first source, or among the tried ones.
     pub(super) fn location(&self, entry: &Entry, is_new: bool) -> (usize, usize) {
         let bucket = if is_new {
             entry.new_bucket(&self.key, &entry.source)
@@ -104,7 +104,7 @@ impl Tables {
         id
     }
 
-    /// Changes the places of two in the list of all.
+    /// Swaps two entries of the list of all ids.
     pub(super) fn swap(&mut self, one: usize, other: usize) {
         self.all.swap(one, other);
         for position in [one, other] {
@@ -114,7 +114,7 @@ impl Tables {
         }
     }
 
-    /// Forgets an address that is in no bucket.
+    /// Deletes an address that is in no bucket.
     pub(super) fn delete(&mut self, id: Id) {
         let Some(entry) = self.entries.get(&id).copied() else { return };
         debug_assert!(!entry.is_tried && entry.references == 0);
@@ -125,7 +125,7 @@ impl Tables {
         self.entries.remove(&id);
     }
 
-    /// Makes a place among the new ones free; an address that was nowhere else is forgotten.
+    /// Clears a position among the new ones; deletes an address that has no other.
     fn clear_new(&mut self, bucket: usize, place: usize) {
         let id = std::mem::replace(&mut self.new[bucket][place], NONE);
         let Some(entry) = self.entries.get_mut(&id) else { return };
@@ -138,7 +138,7 @@ impl Tables {
         }
     }
 
-    /// Adds one address that `source` named; `false` where nothing changed but its times.
+    /// Adds an address named by `source`; `false` if at most its times changed.
     pub(super) fn add(
         &mut self,
         address: &PeerAddress,
@@ -150,7 +150,7 @@ impl Tables {
         if !host.is_routable() {
             return false;
         }
-        // Of itself a node knows best when it was there.
+        // A node's own time of its address is exact.
         let penalty_s = if host == *source { 0 } else { penalty_s };
         let id = if let Some(id) = self.find(&address.endpoint) {
             if !self.take_news(id, address, penalty_s, now_s) {
@@ -164,7 +164,7 @@ impl Tables {
         self.put_into_new(id, source, now_s)
     }
 
-    /// What is new of a known address; `true` where it may get one more place.
+    /// Updates a known address; `true` if it may get another position.
     fn take_news(&mut self, id: Id, address: &PeerAddress, penalty_s: i64, now_s: i64) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else { return false };
         let seen_s = i64::from(address.time);
@@ -177,7 +177,7 @@ impl Tables {
         if address.time <= entry.address.time || entry.is_tried || references == NEW_PER_ADDRESS {
             return false;
         }
-        // Every further place is twice as hard to get as the one before.
+        // Each further position is half as likely as the one before.
         references == 0 || self.dice.below(1 << references) == 0
     }
 
@@ -210,8 +210,8 @@ impl Tables {
         true
     }
 
-    /// A connection to the address succeeded. It goes to the tried ones; where its place is taken, the holder is tested first
-    /// if `is_patient`. Returns whether it went there.
+    /// Records a successful connection. The address moves to the tried ones; on a collision the present entry is
+    /// tested first if `is_patient`. Returns whether it moved.
     pub(super) fn good(&mut self, endpoint: &Endpoint, is_patient: bool, now_s: i64) -> bool {
         self.good_s = now_s;
         let Some(id) = self.find(endpoint) else { return false };
@@ -219,7 +219,7 @@ impl Tables {
         entry.success_s = now_s;
         entry.try_s = now_s;
         entry.attempts = 0;
-        // The time at which it was seen stays: it would show who is connected now.
+        // The last-seen time stays, as it would reveal current connections.
         if entry.is_tried || entry.references == 0 {
             return false;
         }
@@ -248,7 +248,7 @@ impl Tables {
     fn make_tried(&mut self, id: Id) {
         let Some(entry) = self.entries.get(&id).copied() else { return };
         let (start, mut left) = (entry.new_bucket(&self.key, &entry.source), entry.references);
-        // Most are in one bucket, that of their first source.
+        // Start at the bucket of the first source, which usually holds it.
         for bucket in (start..NEW_BUCKETS).chain(0..start) {
             if left == 0 {
                 break;
@@ -270,7 +270,7 @@ impl Tables {
         }
     }
 
-    /// The holder of this place among the tried ones goes back to the new ones.
+    /// Moves a tried entry back to the new ones.
     fn make_new_again(&mut self, bucket: usize, place: usize) {
         let id = std::mem::replace(&mut self.tried[bucket][place], NONE);
         let Some(entry) = self.entries.get(&id).copied() else { return };
@@ -290,7 +290,7 @@ impl Tables {
         );
     }
 
-    /// A connection to the address is tried; it counts as failed until it succeeds, where that is wanted.
+    /// Records an attempt; `counts` adds it to the failures until a connection succeeds.
     pub(super) fn attempt(&mut self, endpoint: &Endpoint, counts: bool, now_s: i64) {
         let good_s = self.good_s;
         let Some(entry) = self.find_mut(endpoint) else { return };
@@ -301,7 +301,7 @@ impl Tables {
         }
     }
 
-    /// The address was connected to until now.
+    /// Records that the connection to an address was alive until now.
     pub(super) fn connected(&mut self, endpoint: &Endpoint, now_s: i64) {
         let Some(entry) = self.find_mut(endpoint) else { return };
         if now_s - i64::from(entry.address.time) > 20 * 60 {
@@ -310,7 +310,7 @@ impl Tables {
     }
 }
 
-/// An empty place.
+/// Empty position.
 pub(super) const NONE: Id = Id::MAX;
 /// Core `ADDRMAN_SET_TRIED_COLLISION_SIZE`.
 const COLLISIONS_MAX: usize = 10;

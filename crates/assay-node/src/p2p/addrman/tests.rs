@@ -1,4 +1,4 @@
-//! Places as Core's `rpc_net.py` has them, invariants after random operations against a naive model, and files.
+//! Positions from Core's `rpc_net.py`, invariants after random operations against a naive model, and files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ fn places_are_cores() {
         assert_eq!(buckets[bucket][place], id, "{text}");
     }
     assert_eq!(tables.fault(), None);
-    // An address that wants the place of a tried one has to wait.
+    // An address that collides with a tried one has to wait.
     let late = parse("1.2.5.45", 8333);
     assert!(tables.add(&late, &late.endpoint.host, 0, NOW_S));
     assert!(!tables.good(&late.endpoint, true, NOW_S));
@@ -78,7 +78,7 @@ fn collisions_are_resolved_by_testing() {
     assert_eq!(tables.select_collision().map(|(found, _)| found), Some(old));
     tables.resolve_collisions(NOW_S + 60);
     assert!(tables.collisions.is_empty() && is_tried(&tables, &old), "it answered lately");
-    // It was tried again hours later, and had a minute to answer.
+    // The present entry was tried again hours later, and had a minute to answer.
     let (mut tables, ..) = setup();
     let later_s = NOW_S + 5 * 3600;
     tables.attempt(&old.endpoint, false, later_s);
@@ -87,7 +87,7 @@ fn collisions_are_resolved_by_testing() {
     tables.resolve_collisions(later_s + 61);
     assert!(is_tried(&tables, &new) && !is_tried(&tables, &old) && tables.collisions.is_empty());
     assert_eq!(tables.fault(), None);
-    // It could not be tested at all.
+    // The test was not possible.
     let (mut tables, ..) = setup();
     tables.resolve_collisions(later_s);
     assert!(is_tried(&tables, &new));
@@ -115,7 +115,7 @@ fn the_terrible_are_known() {
     assert!((chance(50, 0) - chance(8, 0)).abs() < 1e-9);
 }
 
-/// What is known of every address without any bucket: the oracle of what is there and where it may be.
+/// Model without buckets: the oracle for known addresses and their possible positions.
 #[derive(Default)]
 struct Model {
     sources: BTreeMap<Endpoint, BTreeSet<Host>>,
@@ -130,7 +130,7 @@ impl Model {
             let sources = &self.sources[&endpoint];
             assert!(sources.contains(&entry.source));
             assert!(!entry.is_tried || self.good.contains(&endpoint));
-            // The places it can be in follow from the sources that named it, one place each.
+            // Each source yields one possible position.
             assert!(entry.is_tried || entry.references <= sources.len());
         }
         for (bucket, place, id) in check::held(&tables.new) {
@@ -183,7 +183,7 @@ fn any_host(random: &mut Random) -> Host {
 fn random_operations_keep_the_tables_whole() {
     for seed in 0..6 {
         let (mut random, mut tables, mut model) = (Random(seed), tables(), Model::default());
-        // Few places, so that addresses meet: with one group of sources new ones go to 64 buckets.
+        // Few positions, so that addresses collide: one source group has 64 buckets of new ones.
         let mut now_s = NOW_S;
         for step in 0..1500 {
             now_s += random.below(2000) as i64;
@@ -325,7 +325,7 @@ fn faults_of_files_are_named_as_core_names_them() {
         (&|bytes| bytes[42..46].fill(0xff), "nTried=-1, should be in [0, 16384]:"),
     ] {
         let found = fault(change);
-        // With another key the address is elsewhere, and what follows is read all the same.
+        // Another key changes the positions; the rest of the file is still read.
         let is_key = expected.starts_with("(AutoFile");
         let is_right =
             if is_key { found.contains("failed with code -16") } else { found.contains(expected) };

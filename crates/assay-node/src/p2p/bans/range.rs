@@ -1,9 +1,9 @@
-//! Ranges of addresses, in Core's notation and order (`netaddress.cpp`, `CSubNet`).
+//! Address ranges in Core's notation and order (`netaddress.cpp`, `CSubNet`).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// A range of addresses, or an address of Tor.
+/// IP range or Tor address.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Range {
     V4(u32, u8),
@@ -12,7 +12,7 @@ pub(crate) enum Range {
 }
 
 impl Range {
-    /// Reads an address, or one with a number of bits or a mask after a slash.
+    /// Parses an address, optionally with a prefix length or a mask after a slash.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         if let Some(name) = text.strip_suffix(".onion") {
             let is_digit = |c: u8| c.is_ascii_lowercase() || (b'2'..=b'7').contains(&c);
@@ -42,7 +42,7 @@ impl Range {
         }
     }
 
-    /// The address, where it is only one.
+    /// The address of a range of one.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match self {
             Self::V4(ip, 32) => Some(Ipv4Addr::from_bits(*ip).into()),
@@ -52,7 +52,7 @@ impl Range {
     }
 }
 
-/// The bits that a mask has, or their number.
+/// Prefix length from a mask or a number.
 fn prefix(text: &str, address: IpAddr) -> Option<u8> {
     let (bits, ones, width) = match (text.parse::<IpAddr>(), address) {
         (Ok(IpAddr::V4(mask)), IpAddr::V4(_)) => {
@@ -71,7 +71,7 @@ fn prefix(text: &str, address: IpAddr) -> Option<u8> {
     (bits == mask(width, ones)).then_some(ones)
 }
 
-/// So many ones, then zeros.
+/// `ones` leading ones, then zeros.
 fn mask(width: u8, ones: u8) -> u128 {
     let all = u128::MAX >> (128 - u32::from(width));
     let zeros = u32::from(width.saturating_sub(ones));
@@ -88,7 +88,7 @@ impl fmt::Display for Range {
     }
 }
 
-/// Letters and digits of an address of Tor's third version.
+/// Characters of a Tor v3 address, without suffix.
 const ONION_DIGITS: usize = 56;
 
 #[cfg(test)]

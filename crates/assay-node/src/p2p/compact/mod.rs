@@ -1,7 +1,7 @@
-//! Compact blocks (BIP152): a block by its header and short names of its transactions, most of which the receiver has.
+//! Compact blocks (BIP152): header and short txids of a block, most of whose transactions the receiver has.
 //!
-//! [`rebuild`] puts a block together from one; [`recent`] is the latest block in the form in which it is passed on. Who is asked
-//! for what is decided with all other blocks (`sync/compact.rs`).
+//! [`rebuild`] reconstructs a block; [`recent`] caches the compact form of the latest blocks. `sync/compact.rs`
+//! schedules the requests.
 
 mod rebuild;
 mod recent;
@@ -19,26 +19,26 @@ pub(super) use self::recent::{Recent, compact_of};
 use super::Shared;
 use super::peers::Peer;
 
-/// What compact blocks are made of besides the mempool.
+/// Sources of compact blocks in addition to the mempool.
 #[derive(Default)]
 pub(super) struct Compact {
-    /// The blocks passed on last, latest first.
+    /// Latest announced blocks, newest first.
     recent: Mutex<VecDeque<Arc<Recent>>>,
-    /// Transactions that are not in the mempool and may be in a block all the same, latest last.
+    /// Recent transactions outside the mempool, newest last.
     extra: Mutex<VecDeque<(TxIds, Arc<Transaction>)>>,
-    /// The block put together last, and the places of what it lacked: others will lack it, too.
+    /// Last reconstructed block and the indexes of its missing transactions: other peers probably lack them too.
     lacked: Mutex<Option<(BlockHash, Vec<u32>)>>,
-    /// Height of the latest block that was passed on.
+    /// Height of the latest announced block.
     highest: Mutex<u32>,
 }
 
 impl Compact {
-    /// The latest block that built on the tip when it came, judged or not.
+    /// Latest block that extended the tip on arrival, validated or not.
     pub(super) fn recent(&self) -> Option<Arc<Recent>> {
         lock(&self.recent).front().cloned()
     }
 
-    /// A transaction of one of the latest blocks.
+    /// Transaction of one of the latest blocks.
     pub(super) fn recent_tx(&self, id: &RelayId) -> Option<Arc<Transaction>> {
         let recent: Vec<_> = lock(&self.recent).iter().cloned().collect();
         recent.iter().find_map(|block| block.tx(id))
@@ -55,7 +55,7 @@ impl Compact {
         recent.truncate(1 + kept);
     }
 
-    /// Keeps a transaction that was not admitted for some time.
+    /// Keeps a transaction that was not admitted, as a candidate for reconstruction.
     pub(super) fn keep_extra(&self, tx: &Arc<Transaction>) {
         if tx.bytes().len() > EXTRA_BYTES_MAX {
             return;
@@ -72,14 +72,14 @@ impl Compact {
         lock(&self.extra).iter().cloned().collect()
     }
 
-    /// A block is about to be offered to the engine that lacked the transactions at these places.
+    /// Records the missing transactions of a block before it is submitted to the engine.
     pub(super) fn note_lacked(&self, block: BlockHash, places: Vec<u32>) {
         *lock(&self.lacked) = Some((block, places));
     }
 }
 
 impl Shared {
-    /// The version of compact blocks that is spoken: 2 names transactions with their witnesses, 1 without.
+    /// Compact block version: 2 identifies transactions by wtxid, 1 by txid.
     pub(super) fn compact_version(&self) -> u64 {
         match self.encoding {
             Encoding::Segwit => 2,
@@ -87,7 +87,7 @@ impl Shared {
         }
     }
 
-    /// Transactions that a compact block may have.
+    /// Maximum number of transactions in a compact block.
     pub(super) fn compact_txs_max(&self) -> usize {
         match self.encoding {
             Encoding::Segwit => COMPACT_TXS_MAX,
@@ -96,18 +96,18 @@ impl Shared {
     }
 }
 
-/// Passes submitted blocks on before their scripts have been verified (Core `net_processing.cpp`, `NewPoWValidBlock`).
+/// Announces submitted blocks before script verification (Core `net_processing.cpp`, `NewPoWValidBlock`).
 pub(super) fn pass_on(shared: &Shared) {
     while shared.engine.pass_fresh(|block| pass_on_block(shared, block)) {}
 }
 
-/// The same for a block of a peer, on the thread that has it taken: on a busy machine it takes milliseconds to wake another one.
-/// The engine is in the middle of it and must not be called.
+/// Announces a peer's block on the thread that submits it: on a busy machine, to wake another thread takes
+/// milliseconds. The caller must not call the engine, which is processing the block.
 pub(super) fn pass_on_block(shared: &Shared, block: FreshBlock) {
     let has_segwit =
         shared.encoding == Encoding::Legacy || shared.engine.params().segwit_active(block.height());
     let compact = &shared.compact;
-    // Kept until the block is there to be sent: two threads must not change their order.
+    // Held until the block is queued: two threads must not change the order.
     let mut highest = lock(&compact.highest);
     if block.height() <= *highest || !has_segwit {
         return;
@@ -127,7 +127,7 @@ pub(super) fn pass_on_block(shared: &Shared, block: FreshBlock) {
     }
 }
 
-/// Writes a block to a peer on this thread, if that takes no waiting and it is plain that the peer wants it.
+/// Writes a block to a peer on this thread if that does not block and the peer certainly wants it.
 fn pass_on_at_once(shared: &Shared, peer: &Peer, recent: &Recent) -> bool {
     let is_due = peer.is_ready() && peer.wants_compact.load(Ordering::Relaxed);
     if !is_due || shared.rate.is_limited() || !peer.knows_up_to(&recent.header().prev_block) {
@@ -143,7 +143,7 @@ fn pass_on_at_once(shared: &Shared, peer: &Peer, recent: &Recent) -> bool {
 }
 
 fn new_recent(block: FreshBlock, lacked: Vec<u32>) -> Recent {
-    // Without chance a peer could choose transactions with equal names.
+    // Without a random nonce a peer could create short txid collisions.
     Recent::new(block, lacked, getrandom::u64().unwrap_or(0))
 }
 
@@ -151,15 +151,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Peers to whom a block is written on the thread that brings it: three as a rule, and many where they are hostile.
+/// Peers that the submitting thread writes to: usually three, many under attack.
 const AT_ONCE_MAX: usize = 8;
-/// Blocks below the latest are kept for the transactions that were announced before they came: a peer whose messages were held up
-/// asks for those, and some count each answer that there is no such transaction as misbehaviour (btcd, ten points each).
-/// Core keeps one block.
+/// Older blocks stay available for transactions announced before them: a peer with delayed messages still requests
+/// these, and some count each `notfound` as misbehaviour (btcd, ten points each). Core keeps one block.
 const RECENT_MAX: usize = 6;
-/// What those below the latest may take altogether.
+/// Total size of the older blocks.
 const RECENT_BYTES_MAX: usize = 16 << 20;
-/// Core's `-blockreconstructionextratxn` by default, and what one may take.
+/// Core's default of `-blockreconstructionextratxn`, and the maximum size of one transaction.
 const EXTRA_MAX: usize = 100;
 const EXTRA_BYTES_MAX: usize = 100_000;
 /// Core `consensus/consensus.h`, `MIN_SERIALIZABLE_TRANSACTION_WEIGHT`.

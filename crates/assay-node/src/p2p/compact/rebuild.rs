@@ -1,4 +1,4 @@
-//! A block put together from its compact form, the mempool, and what is asked for (Core `blockencodings.cpp`).
+//! Reconstructs a block from its compact form, the mempool and requested transactions (Core `blockencodings.cpp`).
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -8,33 +8,33 @@ use assay_engine::TxIds;
 use assay_wire::p2p::{CompactBlock, ShortId, ShortIdKey};
 use assay_wire::{Header, Transaction, encode};
 
-/// Why nothing can be made of a compact block.
+/// A compact block that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Unusable {
-    /// It is not one: its sender is at fault.
+    /// Invalid; the sender is at fault.
     Malformed,
-    /// Two of its transactions have the same name, by chance.
+    /// Two short txids collide.
     Ambiguous,
 }
 
-/// A block some of whose transactions may be missing.
+/// Block that may lack transactions.
 #[derive(Debug)]
 pub(in super::super) struct Partial {
     header: Header,
     txs: Vec<Found>,
 }
 
-/// What is known of one place of the block.
+/// State of one transaction.
 #[derive(Clone, Debug)]
 enum Found {
     Nothing,
     Prefilled(Box<[u8]>),
     Ours(TxIds, Arc<Transaction>),
-    /// Several of ours have its name.
+    /// Several of our transactions match the short txid.
     Several,
 }
 
-/// The places whose transactions are looked for.
+/// Indexes by short txid that are still missing.
 struct Search {
     key: ShortIdKey,
     places: HashMap<ShortId, u32>,
@@ -42,7 +42,7 @@ struct Search {
 }
 
 impl Partial {
-    /// Fills in what the compact block has, then what `visit_unconfirmed` shows, then what `extra` has.
+    /// Fills in the prefilled transactions, then those of `visit_unconfirmed`, then those of `extra`.
     pub(in super::super) fn new(
         block: &CompactBlock<'_>,
         visit_unconfirmed: impl FnOnce(&mut dyn FnMut(TxIds, &Arc<Transaction>) -> ControlFlow<()>),
@@ -73,7 +73,7 @@ impl Partial {
         Ok(partial)
     }
 
-    /// Puts one of our transactions where its name says; breaks off when nothing is left to look for.
+    /// Fills in one of our transactions if its short txid matches; breaks when nothing is missing.
     fn take(&mut self, search: &mut Search, ids: TxIds, tx: &Arc<Transaction>) -> ControlFlow<()> {
         let Some(place) = search.places.get(&search.key.short_id(&ids.wtxid)) else {
             return ControlFlow::Continue(());
@@ -84,25 +84,25 @@ impl Partial {
                 *found = Found::Ours(ids, Arc::clone(tx));
                 search.left -= 1;
             }
-            // Rather than guess, it is asked for.
+            // Ambiguous: request it.
             Found::Ours(other, _) if other.wtxid != ids.wtxid => {
                 *found = Found::Several;
                 search.left += 1;
             }
             _ => {}
         }
-        // That another of ours has the same name is not looked for any more: too rare for the time that it takes.
+        // Later collisions are not detected: too rare to justify the time.
         if search.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// The places of what is missing.
+    /// Indexes of missing transactions.
     pub(in super::super) fn missing(&self) -> Vec<u32> {
         let is_missing = |found: &Found| matches!(found, Found::Nothing | Found::Several);
         let places = self.txs.iter().enumerate().filter(|(_, found)| is_missing(found));
         places.map(|(place, _)| place as u32).collect()
     }
 
-    /// The names of the transactions that are ours, by place.
+    /// Ids of our transactions, by index.
     pub(in super::super) fn known(&self) -> Vec<Option<TxIds>> {
         let ids = |found: &Found| match found {
             Found::Ours(ids, _) => Some(*ids),
@@ -111,7 +111,7 @@ impl Partial {
         self.txs.iter().map(ids).collect()
     }
 
-    /// The block's bytes, with the missing transactions; `None` when there are not as many as are missing.
+    /// The block's bytes with the missing transactions; `None` if their number differs.
     pub(in super::super) fn fill(&self, missing: &[&[u8]]) -> Option<Vec<u8>> {
         let lengths = self.txs.iter().map(|found| match found {
             Found::Nothing | Found::Several => 0,
@@ -134,7 +134,7 @@ impl Partial {
     }
 }
 
-/// Of the number of transactions.
+/// Size of the transaction count.
 const COUNT_BYTES_MAX: usize = 9;
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
         (ids, Arc::clone(tx))
     }
 
-    /// Four transactions, the first prefilled, the others by name.
+    /// Four transactions, the first prefilled, the others as short txids.
     fn rebuilt(
         pool: &[Arc<Transaction>],
         extra: &[Arc<Transaction>],
@@ -219,7 +219,8 @@ mod tests {
         let (ids, first) = named(&tx(2));
         let _ = partial.take(&mut search, ids, &first);
         assert_eq!(partial.missing(), [1]);
-        // The same one again changes nothing; another of this name does, and a third does not change it back.
+        // The same transaction changes nothing; another one with this short txid does, and a third does not undo
+        // it.
         let _ = partial.take(&mut search, ids, &first);
         assert_eq!(partial.missing(), [1]);
         partial.txs[0] = Found::Ours(named(&tx(3)).0, tx(3));

@@ -1,4 +1,4 @@
-//! The latest blocks, in the forms in which peers ask for them.
+//! Latest blocks in the forms that peers request.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -7,15 +7,15 @@ use assay_engine::{Block, FreshBlock, RelayId};
 use assay_wire::p2p::{CompactBlock, Prefilled, ShortIdKey};
 use assay_wire::{BlockHash, Header, Transaction, Txid, Wtxid};
 
-/// A block that builds on the tip, or is the tip.
+/// Block at or on top of the tip.
 pub(in super::super) struct Recent {
     block: FreshBlock,
-    /// Places of transactions that were not in the mempool.
+    /// Indexes of transactions that were not in the mempool.
     lacked: Vec<u32>,
     nonce: u64,
-    /// Its compact form.
+    /// Compact form.
     payload: OnceLock<Vec<u8>>,
-    /// Places by txid and wtxid.
+    /// Indexes by txid and wtxid.
     places: OnceLock<HashMap<[u8; 32], u32>>,
 }
 
@@ -36,14 +36,14 @@ impl Recent {
         self.block().header()
     }
 
-    /// Payload of the compact block.
+    /// Payload of the `cmpctblock` message.
     pub(in super::super) fn payload(&self) -> &[u8] {
         self.payload.get_or_init(|| {
             compact(self.block(), |place| self.block.wtxid(place), &self.lacked, self.nonce)
         })
     }
 
-    /// One of its transactions.
+    /// Transaction by id.
     pub(in super::super) fn tx(&self, id: &RelayId) -> Option<Arc<Transaction>> {
         let places = self.places.get_or_init(|| {
             let places = 0..self.block().tx_count();
@@ -59,14 +59,15 @@ impl Recent {
     }
 }
 
-/// Payload of the compact form of any block.
+/// Payload of the `cmpctblock` message of any block.
 pub(in super::super) fn compact_of(block: &Block, nonce: u64) -> Vec<u8> {
     let txids: Vec<Txid> = block.txids(0..block.tx_count());
     let wtxids = block.wtxids(0..block.tx_count(), &txids);
     compact(block, |place| wtxids[place], &[], nonce)
 }
 
-/// With the coinbase, which nobody has, and of what others are likely to lack as much as one round trip brings anyway.
+/// Prefills the coinbase, and of the transactions that others probably lack as many as fit into the same round
+/// trip.
 fn compact(block: &Block, wtxid: impl Fn(usize) -> Wtxid, lacked: &[u32], nonce: u64) -> Vec<u8> {
     let key = ShortIdKey::new(block.header(), nonce);
     let mut room = PREFILLED_BYTES_MAX;
@@ -96,6 +97,6 @@ fn compact(block: &Block, wtxid: impl Fn(usize) -> Wtxid, lacked: &[u32], nonce:
     payload
 }
 
-/// Prefilled transactions besides the coinbase: with the names this mostly stays within the ten segments that TCP sends before
-/// it waits (RFC 6928).
+/// Prefilled bytes without the coinbase: with the short txids they usually fit into TCP's initial window of ten
+/// segments (RFC 6928).
 const PREFILLED_BYTES_MAX: usize = 8_000;

@@ -1,4 +1,4 @@
-//! Blocks in their compact form, and the transactions that a peer lacks of one (BIP152).
+//! Sends compact blocks and their missing transactions (BIP152).
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -15,11 +15,11 @@ impl Giver<'_> {
         self.peer.wants_compact.load(Ordering::Relaxed)
     }
 
-    /// Passes on a block that is being judged, where the peer knows the block below and not this one.
+    /// Announces a block during its validation if the peer has its parent and not the block.
     pub(super) fn pass_on(&mut self) -> Result<(), Ended> {
         let Some(recent) = self.shared.compact.recent() else { return Ok(()) };
         let parent = &recent.header().prev_block;
-        // As a rule it knows no other: then nobody has to be waited for who is busy with the chain.
+        // Checked first without the engine, which may be busy with the chain.
         let is_due = self.peer.is_ready()
             && self.wants_compact()
             && (self.peer.knows_up_to(parent) || !self.knows(recent.hash()) && self.knows(parent));
@@ -33,7 +33,7 @@ impl Giver<'_> {
         self.send(&Message::CompactBlock(recent.payload()))
     }
 
-    /// Gives a block of the archive as it was asked for; `false` when it is not there.
+    /// Sends an archived block in the requested form; `false` if unavailable.
     pub(super) fn block_as(
         &mut self,
         hash: &BlockHash,
@@ -42,7 +42,7 @@ impl Giver<'_> {
         let engine = &self.shared.engine;
         if kind == InventoryKind::COMPACT_BLOCK && engine.has_young_tip() {
             let Some(block) = engine.archived_block(hash) else { return Ok(false) };
-            // Of an old block the peer's mempool has nothing.
+            // For an old block the peer's mempool is useless.
             if block.height() + COMPACT_DEPTH_MAX >= engine.tip().height {
                 return self.compact_block(hash);
             }
@@ -53,7 +53,7 @@ impl Giver<'_> {
         self.block(hash, kind != InventoryKind::BLOCK)
     }
 
-    /// Gives the compact form of a block; `false` when it is not there.
+    /// Sends the compact form of a block; `false` if unavailable.
     pub(super) fn compact_block(&mut self, hash: &BlockHash) -> Result<bool, Ended> {
         if let Some(recent) = self.shared.compact.recent().filter(|recent| recent.hash() == hash) {
             self.send(&Message::CompactBlock(recent.payload()))?;
@@ -70,7 +70,7 @@ impl Giver<'_> {
         block.map(|block| Ok(compact_of(&block, random()?))).transpose()
     }
 
-    /// Gives transactions of a block. Of one that is deep in the chain the whole block: reading it costs us the same.
+    /// Sends transactions of a block. For a deep block sends the whole block, which costs the same to read.
     pub(super) fn block_txs(&mut self, request: &BlockTxsRequest) -> Result<(), Ended> {
         let hash = &request.block;
         if let Some(recent) = self.shared.compact.recent().filter(|recent| recent.hash() == hash) {
@@ -117,7 +117,7 @@ impl Giver<'_> {
         self.send(&Message::BlockTxs(&payload))
     }
 
-    /// A block of the archive, in memory as a whole.
+    /// Archived block, in memory as a whole.
     fn parsed(&self, hash: &BlockHash) -> Option<Block> {
         let shared = self.shared;
         let archived = shared.engine.archived_block(hash)?;

@@ -12,16 +12,15 @@ use super::{Giver, unreadable};
 use crate::partial_merkle::Builder;
 
 impl Giver<'_> {
-    /// Gives the transactions of a block that match the peer's filter, and before them the proof that the block holds them;
-    /// `false` when the block is not there. Without a filter there is no answer (Core `net_processing.cpp`,
-    /// `ProcessGetBlockData`).
+    /// Sends a `merkleblock` and the transactions that match the peer's filter; `false` if the block is
+    /// unavailable. Without a filter there is no response (Core `net_processing.cpp`, `ProcessGetBlockData`).
     pub(super) fn filtered_block(&mut self, hash: &BlockHash) -> Result<bool, Ended> {
         if !self.peer.with_relay(|relay| relay.has_filter()) {
             return Ok(true);
         }
         let shared = self.shared;
         let Some(archived) = shared.engine.archived_block(hash) else { return Ok(false) };
-        // One block at a time for all peers, as with blocks without witnesses.
+        // One block at a time for all peers, as for blocks without witnesses.
         let turn = shared.stripping.lock().unwrap_or_else(PoisonError::into_inner);
         let mut raw = vec![0; archived.size() as usize];
         let read = shared.engine.read_archived(&archived, 0, &mut raw);

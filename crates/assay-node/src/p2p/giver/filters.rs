@@ -1,4 +1,4 @@
-//! Compact block filters for peers (BIP157; Core `net_processing.cpp`, `PrepareBlockFilterRequest` and what calls it).
+//! Serves compact block filters (BIP157; Core `net_processing.cpp`, `PrepareBlockFilterRequest` and its callers).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::Giver;
 use crate::p2p::intake::Ended;
 
 impl Giver<'_> {
-    /// Gives filters one after the other.
+    /// Sends filters one after the other.
     pub(super) fn filters(&mut self, range: &FilterRange) -> Result<(), Ended> {
         let index = self.allowed(range, FILTERS_MAX)?;
         let blocks = self.branch(&range.stop, range.start_height);
@@ -36,7 +36,7 @@ impl Giver<'_> {
         Ok(())
     }
 
-    /// Gives the hashes of filters, and the header before them.
+    /// Sends filter hashes and the previous filter header.
     pub(super) fn filter_hashes(&mut self, range: &FilterRange) -> Result<(), Ended> {
         let index = self.allowed(range, FILTER_HASHES_MAX)?;
         let first = range.start_height.saturating_sub(1);
@@ -58,7 +58,7 @@ impl Giver<'_> {
         }))
     }
 
-    /// Gives every thousandth filter header of a branch.
+    /// Sends every thousandth filter header of a branch.
     pub(super) fn filter_checkpoints(
         &mut self,
         kind: FilterKind,
@@ -80,7 +80,7 @@ impl Giver<'_> {
         self.send(&Message::FilterCheckpoints(FilterCheckpoints { kind, stop, headers }))
     }
 
-    /// The index, for a request that may be answered; the peer is left otherwise.
+    /// The index, for a valid request; otherwise disconnects.
     fn allowed(&self, range: &FilterRange, count_max: u32) -> Result<Arc<FilterIndex>, Ended> {
         let (shared, peer) = (self.shared, self.peer.id);
         let index = shared.filters.clone().filter(|_| range.kind == FilterKind::BASIC);
@@ -124,7 +124,7 @@ impl Giver<'_> {
         self.shared.engine.branch_up_to(stop, first).unwrap_or_default()
     }
 
-    /// Core gives no answer either to who asks for filters that are not there yet.
+    /// Like Core, sends no response to requests for filters not indexed yet.
     fn not_indexed(range: &FilterRange) {
         tracing::debug!(
             target: "net",
@@ -135,7 +135,7 @@ impl Giver<'_> {
     }
 }
 
-/// What the index has of blocks that follow one another; `None` where it lacks one.
+/// Index entries of consecutive blocks; `None` if one is missing.
 fn entries(index: &FilterIndex, blocks: &[BlockHash], first: u32) -> Option<Vec<FilterEntry>> {
     (first..).zip(blocks).map(|(height, block)| entry(index, block, height)).collect()
 }

@@ -1,4 +1,4 @@
-//! Peers of ours that do not follow the chain, and more of them for a while when the chain does not move (Core
+//! Disconnects outbound peers that fall behind, and allows extra ones while the tip is stale (Core
 //! `net_processing.cpp`, `ConsiderEviction`, `EvictExtraOutboundPeers`, `CheckForStaleTipAndEvictPeers`).
 
 use std::collections::BTreeMap;
@@ -14,27 +14,27 @@ use super::super::peers::{Connection, Peer};
 use super::super::{Network, Shared};
 use super::headers::ask_headers;
 
-/// A block, and the work of its branch.
+/// A block, and the chainwork of its branch.
 type Work = (BlockHash, [u8; 32]);
 
-/// Whether a peer that we chose keeps up with our chain.
+/// Chain sync state of an outbound peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CatchUp {
-    /// Whether it is kept whatever it does: it once had a chain as good as ours.
+    /// Exempt from disconnection: it once had a chain as good as ours.
     is_protected: bool,
-    /// Until when it has to have the chain of `target`, seconds by the node's clock.
+    /// Deadline for the chain of `target`, seconds by the node's clock.
     due_s: Option<u64>,
-    /// Our tip when that was set.
+    /// Our tip when the deadline was set.
     target: Option<Work>,
-    /// Whether it was asked for headers since.
+    /// True if headers were requested since.
     was_asked: bool,
 }
 
-/// What follows from a look at a peer.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Wait,
-    /// Ask for headers from below this block on, a last time.
+    /// Request headers from this block on, once before disconnection.
     Ask(BlockHash),
     Leave,
 }
@@ -71,22 +71,22 @@ impl CatchUp {
     }
 }
 
-/// Whether more peers than usual are looked for.
+/// Demand for extra peers.
 #[derive(Default)]
 pub(in super::super) struct Extra {
-    /// One more for everything: the tip has not moved for long.
+    /// One extra full-relay peer: the tip is stale.
     full_relay: AtomicBool,
-    /// Now and then one more for blocks alone, to compare tips.
+    /// Periodically one extra block-relay-only peer, to compare tips.
     block_relay: AtomicBool,
-    /// When a block was connected last, seconds by the node's clock; 0 before it was looked at.
+    /// Last connected block, seconds by the node's clock; 0 before the first check.
     tip_moved_s: AtomicU64,
     checks: Mutex<Checks>,
 }
 
 struct Checks {
-    /// When peers are counted next.
+    /// Next count of peers.
     next: Instant,
-    /// When the tip is looked at next, seconds by the node's clock.
+    /// Next check of the tip, seconds by the node's clock.
     tip_next_s: u64,
 }
 
@@ -106,20 +106,19 @@ impl Extra {
     }
 }
 
-/// A peer of ours, as far as it counts here.
+/// Outbound peer, for the selection.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     id: u64,
     network: NetworkKind,
     is_protected: bool,
-    /// When it last announced a block with more work than our tip.
+    /// Last announcement of a block with more work than our tip.
     announced_s: u64,
-    /// When it last sent a block.
+    /// Last block sent.
     block_at_s: u64,
 }
 
-/// Who of the peers for blocks alone leaves when there is one too many: the youngest, or the one before it where that has not
-/// sent a block for longer.
+/// Selects the surplus block-relay-only peer: the youngest, or the second youngest if its last block is older.
 fn extra_block_relay(peers: &[Kept]) -> Option<u64> {
     let mut ids: Vec<&Kept> = peers.iter().collect();
     ids.sort_by_key(|peer| std::cmp::Reverse(peer.id));
@@ -130,8 +129,8 @@ fn extra_block_relay(peers: &[Kept]) -> Option<u64> {
     }
 }
 
-/// Who of the peers for everything leaves when there is one too many: of those that are not the only one on their network, the
-/// one that has announced no block for longest. `on_network` counts named peers as well.
+/// Selects the surplus full-relay peer: the one whose last announcement is oldest, except sole peers of a network.
+/// `on_network` includes manual peers.
 fn extra_full_relay(peers: &[Kept], on_network: &BTreeMap<NetworkKind, usize>) -> Option<u64> {
     let has_others = |peer: &&Kept| on_network.get(&peer.network).is_some_and(|count| *count > 1);
     let candidates = peers.iter().filter(|peer| !peer.is_protected).filter(has_others);
@@ -139,7 +138,7 @@ fn extra_full_relay(peers: &[Kept], on_network: &BTreeMap<NetworkKind, usize>) -
 }
 
 impl Shared {
-    /// Leaves a peer that we chose and that stays behind our chain.
+    /// Disconnects an outbound peer that stays behind our chain.
     pub(super) fn leave_if_behind(&self, peer: &Peer) {
         if !matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly) {
             return;
@@ -177,8 +176,8 @@ impl Shared {
         }
     }
 
-    /// A peer has sent headers: four for everything that have our chain are kept even should they stay behind later, as we might
-    /// be the ones who are wrong.
+    /// Protects up to four full-relay peers that have sent headers up to our tip, in case our chain is the wrong
+    /// one.
     pub(super) fn protect_if_good(&self, peer: &Peer) {
         if peer.connection != Connection::FullRelay || peer.outbox.is_closed() {
             return;
@@ -194,7 +193,7 @@ impl Shared {
         }
     }
 
-    /// A peer has brought a header that was not known: its branch may be better than ours.
+    /// Records that a peer announced an unknown header, whose branch may be better than ours.
     pub(super) fn note_announcement(&self, peer: &Peer) {
         let Some(tip) = self.engine.header_place(&self.engine.tip().hash) else { return };
         let now_s = self.engine.clock().now_s();
@@ -209,7 +208,7 @@ impl Shared {
         self.extra.tip_moved_s.store(self.engine.clock().now_s(), Relaxed);
     }
 
-    /// Leaves peers that are too many, and decides whether more are wanted; every 45 s.
+    /// Disconnects surplus peers and updates the demand for extra ones; every 45 s.
     pub(in super::super) fn check_tip_if_due(&self) {
         {
             let mut checks = self.extra.checks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +237,7 @@ impl Shared {
         }
     }
 
-    /// Whether no block has come for three times as long as usual, and none is on its way.
+    /// True if the tip is three block intervals old and no block is in flight.
     fn tip_may_be_stale(&self, now_s: u64) -> bool {
         let moved = &self.extra.tip_moved_s;
         let _ = moved.compare_exchange(0, now_s, Relaxed, Relaxed);
@@ -265,7 +264,7 @@ impl Shared {
             }
             let chosen = extra_full_relay(&kept(Connection::FullRelay), &on_network);
             if chosen.is_some_and(|id| self.leave_extra(id, "outbound", true)) {
-                // It was possible to connect to one more, which is enough until the tip is found to be stale again.
+                // An extra peer has connected; no further one until the tip is stale again.
                 self.extra.full_relay.store(false, Relaxed);
             }
         }
@@ -278,7 +277,7 @@ impl Shared {
         Kept { id: peer.id, network: peer.network(), is_protected, announced_s, block_at_s }
     }
 
-    /// Leaves a peer unless it is new or is sending a block; whether it did.
+    /// Disconnects a peer unless it is new or has blocks in flight; true if it did.
     fn leave_extra(&self, id: u64, kind: &str, is_strict: bool) -> bool {
         let Some(peer) = self.peers.find(id) else { return false };
         let age_us = self.engine.clock().now_us().saturating_sub(peer.connected_us);
@@ -299,7 +298,7 @@ impl Shared {
 }
 
 impl Network {
-    /// Looks at the tip as if this much time had passed.
+    /// Checks the tip as if `seconds` had passed.
     pub(in super::super) fn check_tip_after(&self, seconds: u64) {
         {
             let checks = &self.0.extra.checks;
@@ -350,7 +349,7 @@ mod tests {
         let mut peer = CatchUp::default();
         assert_eq!(peer.step(0, Some(best(4)), work(5)), Step::Wait);
         assert_eq!(peer.step(1201, Some(best(4)), work(6)), Step::Ask(work(5).0));
-        // It has what was our tip; now it has as long for the next one.
+        // It has our former tip; the new deadline is for the next one.
         assert_eq!(peer.step(1202, Some(best(5)), work(6)), Step::Wait);
         assert_eq!(peer.step(2402, Some(best(5)), work(6)), Step::Wait);
         assert_eq!(peer.step(2403, Some(best(5)), work(6)), Step::Ask(work(6).0));

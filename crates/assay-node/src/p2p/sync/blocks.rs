@@ -1,5 +1,5 @@
-//! Blocks: sixteen at once from each peer, during the initial download as many as it sends in a short time, up to 1,024 above the
-//! lowest that is missing; whoever keeps all others waiting is left.
+//! Block download: 16 in flight per peer, in IBD as many as a peer sends in a short time, within 1,024 blocks of
+//! the lowest missing one. A peer that stalls the window is disconnected.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use super::headers::DAY_MS;
 use super::under_way::Asked;
 use super::{PeerSync, Shared, Source, Table};
 
-/// Why a block cannot be asked of a peer, in Core's words.
+/// Failure of `getblockfrompeer`, in Core's wording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FetchError {
     #[error("Peer does not exist")]
@@ -29,7 +29,7 @@ pub(crate) enum FetchError {
 }
 
 impl Shared {
-    /// Asks a peer for blocks, if there are any that it should send.
+    /// Requests blocks from a peer, if it has any that are due.
     pub(super) fn fetch_blocks(&self, peer: &Peer) {
         let mut table = self.sync.lock();
         let is_source = table.is_source(peer.id);
@@ -53,7 +53,7 @@ impl Shared {
         let room = most.saturating_sub(state.still_to_come());
         let is_late = late.contains(&peer.id) || has_another && state.pace.rests(now_ms);
         let Some((best, _)) = state.best.filter(|_| may_ask && room > 0) else { return };
-        // A slow one is asked for a block that is not needed at once.
+        // A slow peer only gets a block that is not urgent.
         let is_tried = has_another && state.pace.is_slow();
         if !self.serves_witnesses_where_needed(state) {
             return;
@@ -65,14 +65,14 @@ impl Shared {
             window: WINDOW,
             depth_max: traits.is_limited.then_some(LIMITED_DEPTH),
         };
-        // What only late peers were asked for is asked of this one, too, unless it is late itself: then it waits like all others,
-        // and its waiting shows who holds them up.
+        // Blocks requested only from late peers are also requested from this one, unless it is late itself: then it
+        // waits, which reveals the stalling peer.
         let is_waited_for =
             |asked: &Asked| is_late || asked.peer == peer.id || !late.contains(&asked.peer);
         let mut plan =
             self.engine.plan_fetch(&wish, |hash| under_way.asked(hash).iter().any(is_waited_for));
         if plan.blocks.is_empty() && !far_back.is_empty() && !is_late {
-            // Nothing else is to be had: it helps others.
+            // No other blocks are available: download a block in flight elsewhere.
             let is_soon = |hash: &BlockHash, asked: &Asked| {
                 is_waited_for(asked) && !far_back.contains(&(asked.peer, *hash))
             };
@@ -89,14 +89,14 @@ impl Shared {
             plan.blocks.drain(..plan.blocks.len().saturating_sub(room));
         }
         state.last_common = plan.last_common;
-        // The window has moved: only the next look says what holds it up.
+        // The window has moved: the next check determines the stalling peer.
         let has_moved = plan.last_common != wish.last_common;
-        // Who helps out with blocks of others has none of its own to wait for.
+        // Only blocks first requested from this peer count as outstanding.
         let is_own =
             |block: &BlockHash| under_way.asked(block).first().is_some_and(|a| a.peer == peer.id);
         let is_idle = !state.under_way.iter().any(is_own);
         let left = room.saturating_sub(plan.blocks.len());
-        // Blocks below a snapshot come after those of the tip.
+        // Blocks below a snapshot have lower priority than those at the tip.
         let historical = if left == 0 || is_late || is_tried || traits.is_limited {
             Vec::new()
         } else {
@@ -104,7 +104,7 @@ impl Shared {
             self.engine.plan_historical(&wish, |hash| under_way.contains(hash))
         };
         if !plan.blocks.is_empty() || !historical.is_empty() {
-            // Of a late one these are blocks that nobody was asked for: without prompt ones it has to do.
+            // For a late peer these are unrequested blocks, which it gets only without a prompt peer.
             if !is_late || !has_prompt {
                 plan.blocks.extend(historical);
                 self.request(peer, &mut table, &plan.blocks, false);
@@ -114,13 +114,13 @@ impl Shared {
         }
     }
 
-    /// Blocks of a branch that a peer has just shown, without waiting for the next round.
+    /// Requests blocks of a newly announced branch at once.
     pub(super) fn fetch_directly(&self, peer: &Peer, last: &BlockHash) {
         let mut table = self.sync.lock();
         let Table { peers, under_way, .. } = &mut *table;
         let Some(state) = peers.get(&peer.id) else { return };
         let room = UNDER_WAY_MAX.saturating_sub(state.under_way.len());
-        // Who shows a header has its block, whatever it serves else.
+        // A peer that announces a header has its block, independent of its services.
         if !self.serves_witnesses_where_needed(state) {
             return;
         }
@@ -142,7 +142,7 @@ impl Shared {
         }
     }
 
-    /// Asks one peer for a block at its owner's will (Core `net_processing.cpp`, `FetchBlock`).
+    /// Requests one block from a peer on demand (Core `net_processing.cpp`, `FetchBlock`).
     pub(in super::super) fn fetch_block(
         &self,
         id: u64,
@@ -155,7 +155,7 @@ impl Shared {
         if self.encoding == Encoding::Segwit && !state.traits.serves_witnesses {
             return Err(FetchError::WithoutWitness);
         }
-        // Other peers that were asked need not send it.
+        // Other peers need not send it.
         table.forget_block(&block.hash, self.now_ms());
         let wanted = Wanted { hash: block.hash, height: block.height };
         self.request(&peer, &mut table, &[wanted], false);
@@ -167,7 +167,7 @@ impl Shared {
         state.traits.serves_witnesses || !self.engine.params().segwit_active(next)
     }
 
-    /// Asks for blocks; for a single one that builds on a valid block as a compact one, where the peer gives those.
+    /// Requests blocks; a single one on top of a valid block as a compact block if supported.
     fn request(&self, peer: &Peer, table: &mut Table, wanted: &[Wanted], is_new_tip: bool) {
         let Some(state) = table.peers.get(&peer.id) else { return };
         let with_witnesses = self.encoding == Encoding::Segwit && state.traits.serves_witnesses;
@@ -195,7 +195,7 @@ impl Shared {
         peer.send(&Message::GetData(entries[..].into()));
     }
 
-    /// A block from a peer, asked for or not.
+    /// Handles a block, requested or not.
     pub(in super::super) fn block_came(&self, peer: &Peer, raw: &[u8]) {
         let Some(head) = raw.first_chunk::<{ Header::SIZE }>() else { return };
         let header = Header::parse(head);
@@ -211,10 +211,10 @@ impl Shared {
             (is_source, table.under_way.contains(&hash))
         };
         if was_requested && self.engine.is_initial_block_download() {
-            // Its link is not idle while the block is being checked, which takes long where scripts use all cores.
+            // Keep the link busy while the block is validated, which takes long if scripts use all cores.
             self.fetch_blocks(peer);
         }
-        // Without its parent it is refused for that.
+        // Without its parent the block is rejected for that.
         let shown = self.engine.shows_work(&[header]).unwrap_or(WorkShown::Yes);
         let taken = self.engine.take_block(BlockOffer {
             raw: raw.to_vec(),
@@ -232,8 +232,8 @@ impl Shared {
         }
     }
 
-    /// A block has been put together from a compact one; `false` when it is not the block that its header names. Its work has
-    /// been looked at, and it is better than the tip: it counts as asked for.
+    /// Submits a block reconstructed from a compact one; `false` if it does not match its header. Its work has been
+    /// checked and exceeds the tip's: it counts as requested.
     pub(super) fn block_rebuilt(
         &self,
         peer: &Peer,
@@ -261,17 +261,17 @@ impl Shared {
         true
     }
 
-    /// Who was noted as the source of a block is so only if that was kept: other bytes may be the block.
+    /// Keeps the peer as source only if the block was stored: other bytes may be the valid block.
     fn keep_source(&self, hash: &BlockHash, is_source: bool, taken: &Taken) {
         if is_source && !matches!(taken, Taken::Kept(_)) {
             self.sync.lock().sources.forget(hash);
         }
     }
 
-    /// What follows from a block's coming; gives what is wrong with it.
+    /// Processes the result of a received block; returns the fault.
     fn block_taken(&self, peer: &Peer, hash: &BlockHash, taken: Taken) -> Option<BlockFault> {
         {
-            // Not before it is archived: another peer would be asked for it.
+            // After archiving, or it would be requested from another peer.
             let mut table = self.sync.lock();
             table.look_at(peer, self.now_ms());
             match &taken {
@@ -299,13 +299,13 @@ impl Shared {
         None
     }
 
-    /// Waits until the blocks that a peer has brought are judged.
+    /// Waits until the peer's blocks are validated.
     pub(in super::super) fn wait_for_verdicts(&self, peer: &Peer) {
         let kept = self.with_state(peer, |state| state.kept_last);
         self.sync.connector().wait(&self.engine, kept.unwrap_or_default());
     }
 
-    /// The first block under way keeps all the rest waiting: its peer has seconds to send it.
+    /// The first block in flight stalls the window: its peer has seconds to send it.
     fn note_stall(&self, table: &mut Table, held_up_by: &BlockHash, waiting: u64) {
         let Some(staller) = table.under_way.asked(held_up_by).first().map(|block| block.peer)
         else {
@@ -322,8 +322,8 @@ impl Shared {
         }
     }
 
-    /// So many blocks have been connected: the patience with one peer that keeps the others waiting goes back to its least
-    /// (Core `net_processing.cpp`, `BlockConnected`).
+    /// After `blocks` connected blocks, the stall timeout decays to its minimum (Core `net_processing.cpp`,
+    /// `BlockConnected`).
     pub(super) fn connected(&self, blocks: u32) {
         let mut table = self.sync.lock();
         for _ in 0..blocks {
@@ -331,7 +331,7 @@ impl Shared {
             if before_ms <= STALL_LEAST_MS {
                 return;
             }
-            // Whole seconds, as Core keeps it.
+            // Whole seconds, as in Core.
             let seconds = before_ms * 85 / 100_000;
             table.stall_patience_ms = (seconds * 1000).max(STALL_LEAST_MS);
             let seconds = table.stall_patience_ms / 1000;
@@ -339,7 +339,8 @@ impl Shared {
         }
     }
 
-    /// Leaves a peer that keeps us waiting (Core `net_processing.cpp`, `SendMessages`).
+    /// Disconnects a peer that stalls the window or exceeds the block timeout (Core `net_processing.cpp`,
+    /// `SendMessages`).
     pub(super) fn leave_if_late(&self, peer: &Peer) {
         let now_ms = self.now_ms();
         let mut table = self.sync.lock();
@@ -347,7 +348,7 @@ impl Shared {
         let patience_ms = table.stall_patience_ms.max(STALL_LEAST_MS);
         let Some(state) = table.peers.get(&peer.id) else { return };
         if state.stalling_since_ms.is_some_and(|since| now_ms > since + patience_ms) {
-            // It may be us who are slow: the next one gets longer.
+            // The cause may be local: double the timeout for the next peer.
             let longer_ms = (2 * patience_ms).min(STALL_MOST_MS);
             table.stall_patience_ms = longer_ms;
             if longer_ms != patience_ms {
@@ -370,7 +371,7 @@ impl Shared {
         }
         let Some(due_ms) = state.headers_due_ms.filter(|_| state.has_started) else { return };
         if u64::from(self.engine.best_header().time) * 1000 + DAY_MS > now_ms {
-            // Caught up with: no longer a concern.
+            // Caught up.
             if let Some(state) = table.peers.get_mut(&peer.id) {
                 state.headers_due_ms = None;
             }
@@ -381,7 +382,7 @@ impl Shared {
 }
 
 impl Table {
-    /// Notes what a peer has sent so far, and how quick it is.
+    /// Records received bytes and updates the peer's speed.
     fn look_at(&mut self, peer: &Peer, now_ms: u64) {
         let Some(state) = self.peers.get_mut(&peer.id) else { return };
         let ping = peer.with_facts(|facts| facts.ping_time_min);
@@ -395,7 +396,7 @@ fn headers_are_late(peer: &Peer, table: &mut Table) {
     let preferred = table.peers.values().filter(is_preferred).count();
     let started = table.peers.values().filter(|state| state.has_started).count();
     let Some(state) = table.peers.get_mut(&peer.id) else { return };
-    // Without another source it is better than nothing, and with one it does no harm.
+    // Without another source it is better than nothing, otherwise harmless.
     if started != 1 || preferred <= usize::from(state.traits.is_preferred) {
         return;
     }
@@ -404,7 +405,7 @@ fn headers_are_late(peer: &Peer, table: &mut Table) {
             "Timeout downloading headers from noban peer, not disconnecting peer={}",
             peer.id
         );
-        // Another is asked; this one may send what it has later.
+        // Request from another peer; this one may still respond.
         (state.has_started, state.asked_headers_ms, state.headers_due_ms) = (false, None, None);
     } else {
         tracing::info!("Timeout downloading headers, disconnecting peer={}", peer.id);
@@ -414,7 +415,7 @@ fn headers_are_late(peer: &Peer, table: &mut Table) {
 
 /// Core `net_processing.cpp`, `MAX_BLOCKS_IN_TRANSIT_PER_PEER`.
 pub(super) const UNDER_WAY_MAX: usize = 16;
-/// A limited peer has 288 blocks; two are left out, as the peer may be ahead by the time it is asked (Core
+/// A limited peer has 288 blocks. Two are left out, as the peer may have advanced by the time of the request (Core
 /// `net_processing.cpp`, `NODE_NETWORK_LIMITED_MIN_BLOCKS`).
 const LIMITED_DEPTH: u32 = 286;
 /// Core `net_processing.cpp`, `BLOCK_DOWNLOAD_WINDOW`.

@@ -1,5 +1,5 @@
-//! Blocks from compact ones (BIP152; Core `net_processing.cpp`, CMPCTBLOCK and BLOCKTXN): whose are looked at, what is asked for,
-//! and who may send them unasked.
+//! Compact block download (BIP152; Core `net_processing.cpp`, CMPCTBLOCK and BLOCKTXN): acceptance, requests for
+//! missing transactions, and selection of high-bandwidth peers.
 
 use std::sync::atomic::Ordering;
 
@@ -18,27 +18,27 @@ use super::{NODE_WITNESS, Shared, Table};
 #[derive(Clone, Copy)]
 enum Plan {
     Nothing,
-    /// It was asked for, but our mempool will not help.
+    /// Request the whole block: it is wanted, but the mempool will not help.
     AskWhole,
-    /// Too far above the tip: only its header is of use.
+    /// Too far above the tip: only the header is useful.
     AsHeader,
     Rebuild(Turn),
-    /// Enough peers are at it: only if nothing is missing.
+    /// Enough peers have requests in flight: rebuild only if nothing is missing.
     RebuildIfWhole,
 }
 
-/// Which of those that are asked for a block a peer is.
+/// Position of a peer among those with a request for a block.
 #[derive(Clone, Copy)]
 struct Turn {
     is_first: bool,
-    /// Requests of the block before this one, of any peer.
+    /// Number of requests, of any peer, before this one.
     asked: usize,
-    /// Whether it may send compact blocks unasked.
+    /// True for a high-bandwidth peer.
     is_chosen: bool,
 }
 
 impl Shared {
-    /// A peer says whether it wants new blocks as compact blocks at once.
+    /// Handles `sendcmpct`.
     pub(in super::super) fn compact_offered(&self, peer: &Peer, announce: u8, version: u64) {
         if announce > 1 {
             return self.misbehaving(peer, "invalid sendcmpct announce field");
@@ -49,7 +49,7 @@ impl Shared {
         }
     }
 
-    /// A compact block has come, asked for or not.
+    /// Handles `cmpctblock`, requested or not.
     pub(in super::super) fn compact_block_came(&self, peer: &Peer, payload: &[u8]) {
         let id = peer.id;
         let ignored = |why: &str| {
@@ -111,7 +111,7 @@ impl Shared {
         }
     }
 
-    /// A compact block whose parent is not known: what lies between is asked for.
+    /// Requests the headers below a compact block without a known parent.
     fn ask_below(&self, peer: &Peer) {
         if !self.engine.is_initial_block_download() {
             let locator = self.engine.locator(None);
@@ -185,7 +185,7 @@ impl Shared {
         if let Some(asked) = self.sync.lock().under_way.of_peer(&hash, peer.id) {
             asked.rebuilding = Some(Rebuilding::Open(partial));
         } else {
-            // Another peer has brought it meanwhile.
+            // Another peer has delivered it in the meantime.
             return;
         }
         if indexes.is_empty() {
@@ -196,8 +196,8 @@ impl Shared {
         peer.send(&Message::GetBlockTxs(&payload));
     }
 
-    /// Whether a peer is asked for what is missing though another one was asked first: one that may send compact blocks
-    /// unasked, and the last place is for one that we chose.
+    /// True if a peer may be asked for missing transactions in parallel to others: a high-bandwidth peer, and for
+    /// the last slot an outbound one.
     fn may_ask_too(&self, peer: &Peer, block: &BlockHash, turn: Turn) -> bool {
         if !turn.is_chosen {
             return false;
@@ -213,7 +213,7 @@ impl Shared {
             || asked.into_iter().any(is_outbound)
     }
 
-    /// Transactions have come that a compact block lacked.
+    /// Handles `blocktxn`.
     pub(in super::super) fn block_txs_came(&self, peer: &Peer, payload: &[u8]) {
         match BlockTxs::parse(payload, self.encoding) {
             Ok(txs) => self.fill(peer, &txs.block, &txs.txs),
@@ -229,7 +229,7 @@ impl Shared {
             let is_first = asked.first().is_some_and(|first| first.peer == id);
             let own = table.under_way.of_peer(hash, id);
             let rebuilding = own.and_then(|own| own.rebuilding.as_mut());
-            // Whatever comes of it, it is not tried a second time.
+            // There is no second attempt.
             (rebuilding.map(|state| std::mem::replace(state, Rebuilding::Failed)), is_first)
         };
         let partial = match rebuilding {
@@ -257,7 +257,7 @@ impl Shared {
             return;
         }
         if is_first {
-            // Names that are equal by chance, most likely.
+            // Most likely a short txid collision.
             self.ask_whole(peer, hash);
         } else {
             self.forget_asked(hash, peer);
@@ -280,7 +280,7 @@ impl Shared {
         self.sync.lock().forget_asked(block, peer.id, self.now_ms());
     }
 
-    /// Who brought the new tip may send compact blocks unasked from now on (Core `net_processing.cpp`,
+    /// Selects the peer that delivered the new tip as high-bandwidth peer (Core `net_processing.cpp`,
     /// `MaybeSetPeerAsAnnouncingHeaderAndIDs`).
     pub(super) fn reward_source(&self, tip: &BlockHash) {
         if self.config.blocks_only || self.engine.is_initial_block_download() {
@@ -306,8 +306,8 @@ impl Shared {
 }
 
 impl Table {
-    /// Adds a peer to the three that may send compact blocks unasked. Gives the peers for which that changes, with 1 for those
-    /// that may now and 0 for those that may no longer.
+    /// Adds a high-bandwidth peer, up to three. Returns the peers whose state changes, with 1 for selected and 0
+    /// for deselected.
     fn choose(&mut self, peer: u64, is_inbound: impl Fn(u64) -> Option<bool>) -> Vec<(u64, u8)> {
         let chosen = &mut self.high_bandwidth;
         if let Some(at) = chosen.iter().position(|other| *other == peer) {
@@ -316,7 +316,7 @@ impl Table {
             return Vec::new();
         }
         let is_outbound = |id: &u64| is_inbound(*id) == Some(false);
-        // One that connected to us does not take the only place of those that we chose.
+        // An inbound peer does not displace the only outbound one.
         let outbound = chosen.iter().filter(|id| is_outbound(id)).count();
         if is_inbound(peer) == Some(true)
             && chosen.len() >= CHOSEN_MAX
@@ -331,9 +331,9 @@ impl Table {
     }
 }
 
-/// Peers that are asked for one block at a time (Core `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
+/// Maximum number of peers with a request for the same block (Core `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
 const ASKED_MAX: usize = 3;
-/// Peers that may send compact blocks unasked (BIP152).
+/// Maximum number of high-bandwidth peers (BIP152).
 const CHOSEN_MAX: usize = 3;
 
 #[cfg(test)]
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn three_are_chosen_and_one_that_we_chose_keeps_its_place() {
         let mut table = Table::default();
-        // Even numbers connected to us.
+        // Even ids are inbound.
         let is_inbound = |id: u64| Some(id.is_multiple_of(2));
         let mut choose = |peer| {
             let outcome = table.choose(peer, is_inbound);

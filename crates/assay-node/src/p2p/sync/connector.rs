@@ -1,4 +1,4 @@
-//! The thread that connects what peers have brought.
+//! Thread that connects archived blocks of peers.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use assay_wire::BlockHash;
 
 use super::Shared;
 
-/// How far it has got.
+/// Progress of the connector.
 #[derive(Default)]
 pub(crate) struct Connector {
     progress: Mutex<Progress>,
@@ -18,12 +18,12 @@ pub(crate) struct Connector {
 #[derive(Default)]
 struct Progress {
     kept: u64,
-    /// Of these, so many have been judged, or passed over.
+    /// Number of archived blocks that have been processed.
     judged: u64,
 }
 
 impl Connector {
-    /// A block has been archived; gives how many that are now.
+    /// Counts an archived block; returns the new count.
     pub(super) fn kept(&self) -> u64 {
         let mut progress = self.lock();
         progress.kept += 1;
@@ -33,7 +33,8 @@ impl Connector {
         kept
     }
 
-    /// Waits until so many archived blocks are judged, or the engine closes; not for ever, while others bring more and more.
+    /// Waits until `until` archived blocks are processed or the engine closes; with a timeout, since others may add
+    /// blocks indefinitely.
     pub(super) fn wait(&self, engine: &Engine, until: u64) {
         let mut progress = self.lock();
         let deadline = Instant::now() + PATIENCE;
@@ -43,7 +44,7 @@ impl Connector {
         }
     }
 
-    /// Waits until more than `than` blocks have been archived, for a while; gives how many there are.
+    /// Waits with a timeout for more than `than` archived blocks; returns their number.
     fn wait_for_more(&self, than: u64, patience: Duration) -> u64 {
         let progress = self.lock();
         let is_same = |progress: &mut Progress| progress.kept <= than;
@@ -56,7 +57,7 @@ impl Connector {
     }
 }
 
-/// Connects until the engine closes.
+/// Connects blocks until the engine closes.
 pub(crate) fn run(shared: &Shared) {
     let connector = shared.sync.connector();
     let mut done = 0;
@@ -65,11 +66,11 @@ pub(crate) fn run(shared: &Shared) {
         if kept == done {
             continue;
         }
-        // Blocks that come from now on are judged the next time.
+        // Later blocks are processed in the next iteration.
         done = kept;
         let seen = std::cell::Cell::new(kept);
         let wait = || {
-            // Later, whoever brings a block waits for its verdict.
+            // After IBD, the reader of the peer that delivers a block waits for its result.
             if !shared.engine.is_initial_block_download() || shared.sync.lock().expects_none() {
                 return false;
             }
@@ -92,7 +93,7 @@ pub(crate) fn run(shared: &Shared) {
                 if tip.hash != before.hash {
                     shared.reward_source(&tip.hash);
                 }
-                // Who waits sees all that follows from the verdicts.
+                // Waiting threads then see all consequences of the results.
                 if report.is_done {
                     connector.lock().judged = kept;
                 } else {
@@ -112,8 +113,8 @@ pub(crate) fn run(shared: &Shared) {
 }
 
 impl Shared {
-    /// Waits for the verdict on a block that may become the tip. It is passed on before it is judged, and who asks for it then
-    /// must not hear that it is not there (Core `net_processing.cpp`, `ProcessGetBlockData`, connects it first).
+    /// Waits for the validation of a potential new tip. It is announced before, and requests for it must not fail
+    /// (Core `net_processing.cpp`, `ProcessGetBlockData`, connects it first).
     pub(in super::super) fn wait_for_verdict(&self, block: &BlockHash) {
         let connector = self.sync.connector();
         let deadline = Instant::now() + VERDICT_PATIENCE;
@@ -136,11 +137,11 @@ impl Shared {
     }
 }
 
-/// A closing engine is noticed within this.
+/// Detection latency of a closing engine.
 const NAP: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_mins(1);
-/// A block that lacks one below it is not judged: whoever asks for it waits no longer than this.
+/// Limit for blocks that lack an ancestor and so are not validated.
 const VERDICT_PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// During the initial download scripts are waited for once no block has come for this long.
+/// During IBD, wait for scripts after this time without a new block.
 const GATHER: Duration = Duration::from_millis(5);

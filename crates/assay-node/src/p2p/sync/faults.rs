@@ -1,4 +1,4 @@
-//! Peers that send what is wrong.
+//! Punishment of misbehaving peers.
 
 use assay_engine::{BlockFault, FaultKind};
 use assay_wire::{ParseError, ParseErrorKind};
@@ -9,14 +9,13 @@ use super::super::permissions::Permissions;
 use super::Shared;
 
 impl Shared {
-    /// A block or header of a peer was refused: whether that is the peer's fault depends on what is wrong (Core
-    /// `net_processing.cpp`, `MaybePunishNodeForBlock`).
-    /// Who passes on a compact block need not have judged it.
+    /// Handles a rejected block or header. The kind of fault determines the punishment (Core `net_processing.cpp`,
+    /// `MaybePunishNodeForBlock`). Compact blocks may be relayed before validation.
     pub(super) fn punish(&self, peer: &Peer, fault: &BlockFault, message: &str, is_compact: bool) {
         let is_guilty = match fault.kind {
-            // Its work was not looked at, or the clock may be wrong.
+            // The work was not checked, or a clock may be wrong.
             FaultKind::LittleWork | FaultKind::TimeTooNew => false,
-            // One that we chose follows the wrong chain; others may just pass on what they heard.
+            // An outbound peer follows the wrong chain; an inbound one may only relay.
             FaultKind::KnownInvalid => !is_compact && !peer.connection.is_inbound(),
             FaultKind::Consensus | FaultKind::Mutated if is_compact => false,
             FaultKind::Mutated => {
@@ -37,7 +36,7 @@ impl Shared {
         }
     }
 
-    /// Leaves a peer that broke the rules, unless somebody vouched for it.
+    /// Disconnects a peer that broke the rules, unless it has `noban`.
     pub(in super::super) fn misbehaving(&self, peer: &Peer, message: &str) {
         let prefix = if message.is_empty() { "" } else { ": " };
         tracing::debug!(target: "net", "Misbehaving: peer={}{prefix}{message}", peer.id);
@@ -46,7 +45,7 @@ impl Shared {
         } else if peer.connection == Connection::Manual {
             tracing::warn!("Not punishing manually connected peer {}!", peer.id);
         } else if peer.address.host.is_local() {
-            // All who come through Tor or from this machine have one address.
+            // All Tor peers, and all local ones, share one address.
             let kind = if peer.is_onion { "inbound onion" } else { "local" };
             tracing::debug!(
                 target: "net",
@@ -67,7 +66,7 @@ impl Shared {
     }
 }
 
-/// The words that Core logs a refusal with (`validation.cpp`, `AcceptBlockHeader`, `AcceptBlock`).
+/// Core's log text for a rejection (`validation.cpp`, `AcceptBlockHeader`, `AcceptBlock`).
 pub(super) fn described(fault: &BlockFault) -> String {
     let BlockFault { hash, reason, debug, .. } = fault;
     if debug.is_empty() {
@@ -77,10 +76,10 @@ pub(super) fn described(fault: &BlockFault) -> String {
     }
 }
 
-/// A message that does not follow its format is passed over, as Core does.
+/// Logs a malformed message, which is ignored as in Core.
 pub(crate) fn log_malformed(command: &str, bytes: usize, error: &ParseError, peer: &Peer) {
     let ParseError { offset, kind } = error;
-    // Core's words (`serialize.h`, `streams.h`, `primitives/transaction.h`); its tests look for them.
+    // Core's wording (`serialize.h`, `streams.h`, `primitives/transaction.h`); its tests match it.
     let words = match kind {
         ParseErrorKind::NonCanonicalSize => "non-canonical ReadCompactSize()".to_owned(),
         ParseErrorKind::OversizedCount => "ReadCompactSize(): size too large".to_owned(),

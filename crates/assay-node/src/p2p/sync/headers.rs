@@ -1,4 +1,4 @@
-//! Headers: asked for from one peer at first, from all once the chain is nearly caught up with.
+//! Header download: initially from one peer, from all near the tip.
 
 use assay_engine::{HeadersError, WorkShown};
 use assay_wire::p2p::{HEADERS_MAX, Locator, Message};
@@ -10,7 +10,7 @@ use super::presync::{Limits, Presync};
 use super::{PeerSync, Shared};
 
 impl Shared {
-    /// Begins to ask a peer for headers, if it is the one to ask.
+    /// Starts header sync with a peer if it is selected.
     pub(super) fn start_headers(&self, peer: &Peer) {
         let mut table = self.sync.lock();
         let now_ms = self.now_ms();
@@ -31,7 +31,7 @@ impl Shared {
         let locator = self.engine.locator_below_best_header();
         if ask_headers(peer, state, &locator, now_ms) {
             state.has_started = true;
-            // Headers come at a thousand a second at least.
+            // Assumes at least a thousand headers per second.
             let missing = now_ms.saturating_sub(u64::from(best.time) * 1000) / SPACING_MS;
             state.headers_due_ms = Some(now_ms + HEADERS_PATIENCE_MS + missing);
             let height = best.height.saturating_sub(1);
@@ -44,7 +44,7 @@ impl Shared {
         }
     }
 
-    /// The peer says that it has these blocks.
+    /// Handles block hashes in an `inv`.
     pub(in super::super) fn announced_blocks(&self, peer: &Peer, hashes: &[BlockHash]) {
         let mut table = self.sync.lock();
         let table = &mut *table;
@@ -57,7 +57,7 @@ impl Shared {
             }
         }
         let Some(newest) = newest else { return };
-        // Until headers are being synced one peer at most is asked for each block that is announced.
+        // Before header sync, at most one peer is asked per announced block.
         let is_first = !state.has_asked_for_announced && table.last_announced != Some(newest);
         if !(state.has_started || is_first) {
             return;
@@ -73,7 +73,7 @@ impl Shared {
         }
     }
 
-    /// Headers from a peer, asked for or not (Core `net_processing.cpp`, `ProcessHeadersMessage`).
+    /// Handles headers, requested or not (Core `net_processing.cpp`, `ProcessHeadersMessage`).
     pub(in super::super) fn headers_came(&self, peer: &Peer, headers: &[Header]) {
         if headers.is_empty() {
             self.with_state(peer, |state| (state.asked_headers_ms, state.presync) = (None, None));
@@ -119,7 +119,7 @@ impl Shared {
         self.log_progress(&best_before);
         self.kept_headers(peer, is_full && !asks_itself, &last_hash);
         if bringing.is_some() && !is_full && self.engine.is_initial_block_download() {
-            // That is all of this peer's headers: the others are asked at once for what they have on top.
+            // The peer has no more headers: ask the others at once for later ones.
             drop(bringing);
             self.sync.round.ring();
         }
@@ -129,8 +129,8 @@ impl Shared {
         self.protect_if_good(peer);
     }
 
-    /// Goes on adding up a peer's work, where that has begun: the headers that may be kept now, and whether more were asked
-    /// for. `None` when these headers are to be looked at as any others.
+    /// Continues a peer's presync, if started: returns the headers to store, and whether more were requested.
+    /// `None` for headers outside of presync.
     fn continue_presync(&self, peer: &Peer, headers: &[Header]) -> Option<(Vec<Header>, bool)> {
         let mut presync = self.with_state(peer, |state| state.presync.take())??;
         let is_full = headers.len() == HEADERS_MAX;
@@ -168,7 +168,7 @@ impl Shared {
         Some((progress.headers, progress.wants_more))
     }
 
-    /// How far the headers are during the initial download, when there is a better one.
+    /// Logs header sync progress in IBD, if the best header changed.
     fn log_progress(&self, before: &BlockHash) {
         let best = self.engine.best_header();
         if best.hash == *before || !self.engine.is_initial_block_download() {
@@ -181,7 +181,7 @@ impl Shared {
         tracing::info!("Synchronizing blockheaders, height: {} (~{percent:.2}%)", best.height);
     }
 
-    /// Work and order, which need no other headers.
+    /// Checks proof of work and continuity, without other headers.
     fn header_fault(&self, headers: &[Header]) -> Option<&'static str> {
         if !headers.iter().all(|header| self.engine.has_proof_of_work(header)) {
             return Some("header with invalid proof of work");
@@ -211,7 +211,7 @@ impl Shared {
     fn low_work_headers(&self, peer: &Peer, headers: &[Header]) {
         let start = self.engine.branch_start(&headers[0].prev_block);
         if let Some(start) = start.filter(|_| headers.len() == HEADERS_MAX) {
-            // There may be more, and all together may have the work.
+            // More headers may follow, with enough total work.
             let (threshold, now_s) = (self.engine.work_threshold(), self.engine.clock().now_s());
             let limits = Limits::of(self.engine.params().name);
             tracing::debug!(
@@ -260,7 +260,7 @@ impl Shared {
         self.fetch_directly(peer, last);
     }
 
-    /// Whether a peer that we chose has a chain that is none during the initial download.
+    /// True for an outbound peer whose chain has too little work during IBD.
     fn has_too_little(&self, peer: &Peer) -> bool {
         let is_chosen =
             matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly);
@@ -271,7 +271,7 @@ impl Shared {
             }) == Some(true)
     }
 
-    /// The peer has the block `hash` (Core's `UpdateBlockAvailability`).
+    /// Records that the peer has the block `hash` (Core's `UpdateBlockAvailability`).
     pub(super) fn note_availability(&self, peer: &Peer, state: &mut PeerSync, hash: &BlockHash) {
         self.resolve_unknown(peer, state);
         if !self.note_known(peer, state, hash) {
@@ -279,7 +279,7 @@ impl Shared {
         }
     }
 
-    /// What the peer announced may have become known since.
+    /// Resolves the last unknown announcement, which may have become known.
     pub(super) fn resolve_unknown(&self, peer: &Peer, state: &mut PeerSync) {
         if let Some(hash) = state.last_unknown
             && self.note_known(peer, state, &hash)
@@ -293,7 +293,7 @@ impl Shared {
         if state.best.is_none_or(|(_, work)| place.chain_work >= work) {
             state.best = Some((*hash, place.chain_work));
             peer.with_known(|known| known.best = Some(*hash));
-            // BIP130: new blocks by their headers, once the peer has shown that it is on a chain of some work.
+            // BIP130: request header announcements once the peer is on a chain with enough work.
             if !state.has_sent_sendheaders
                 && self.engine.has_more_than_minimum_work(&place.chain_work)
             {
@@ -317,7 +317,7 @@ impl Shared {
     }
 }
 
-/// Asks for headers above `locator`, unless an answer is still waited for.
+/// Requests headers above `locator`, unless a request is outstanding.
 pub(super) fn ask_headers(
     peer: &Peer,
     state: &mut PeerSync,
@@ -335,8 +335,8 @@ pub(super) fn ask_headers(
 }
 
 impl super::Table {
-    /// Whether headers and blocks are to be had from this peer while the chain is caught up with: one that we chose, or any
-    /// where there is none such, or none that is busy.
+    /// True if headers and blocks may be requested from this peer during IBD: outbound peers, or any peer if there
+    /// are none or no block is in flight.
     pub(super) fn is_source(&self, id: u64) -> bool {
         let Some(state) = self.peers.get(&id) else { return false };
         let is_any_preferred = self.peers.values().any(|state| state.traits.is_preferred);
@@ -344,8 +344,8 @@ impl super::Table {
         state.traits.is_preferred || can_help && (!is_any_preferred || self.under_way.is_empty())
     }
 
-    /// Whether those who were asked for headers have given what they have, or take long: a peer that we chose is asked next.
-    /// Core waits 15 minutes for the first one, which may be anybody who connected to us.
+    /// True if all outstanding header requests are complete or slow: then an outbound peer is asked next. Core
+    /// waits 15 minutes for the first peer, which may be inbound.
     fn waits_for_no_headers(&self, now_ms: u64) -> bool {
         let is_late = |asked: u64| now_ms >= asked + HEADERS_SLOW_MS;
         self.peers
@@ -357,9 +357,9 @@ impl super::Table {
 
 pub(super) const DAY_MS: u64 = 24 * 3_600_000;
 const SPACING_MS: u64 = 600_000;
-/// Core `net_processing.cpp`, `HEADERS_DOWNLOAD_TIMEOUT_BASE`; a millisecond more per header.
+/// Core `net_processing.cpp`, `HEADERS_DOWNLOAD_TIMEOUT_BASE`; plus one millisecond per header.
 const HEADERS_PATIENCE_MS: u64 = 15 * 60_000;
-/// An answer takes so long where a peer has none, or keeps it.
+/// Age of a slow header request: the peer has none, or withholds them.
 const HEADERS_SLOW_MS: u64 = 20_000;
 /// Core `net_processing.cpp`, `HEADERS_RESPONSE_TIME`.
 const HEADERS_RESPONSE_MS: u64 = 2 * 60_000;

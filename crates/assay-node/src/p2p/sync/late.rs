@@ -1,6 +1,6 @@
-//! How fast peers send blocks: how many each is asked for at once, and who takes much longer than the others. What such a late
-//! peer was asked for is asked of others as well. Core asks every peer for 16 blocks, and waits until one holds up its whole window
-//! of 1,024, or at the end of a chain for ten minutes.
+//! Block download rates: requests per peer, and detection of late peers, whose blocks are also requested from
+//! others. Core requests 16 blocks from every peer, and waits until one stalls the whole window of 1,024, or ten
+//! minutes at the end of a chain.
 
 use std::collections::HashSet;
 
@@ -11,20 +11,20 @@ use super::pace::{FACTOR, PING_MOST_MS, Usual};
 use super::{PeerSync, Table};
 
 impl Table {
-    /// Peers that have been at one block for much longer than peers usually are, and have sent much less of it; none where no
-    /// other peer sends blocks.
+    /// Peers whose current block takes several times the usual time and which have sent much less than usual in it;
+    /// empty without another source of blocks.
     pub(super) fn late_peers(&self, now_ms: u64) -> Vec<u64> {
         let Some(usual) = self.usual_block() else { return Vec::new() };
         let is_late = |state: &PeerSync| {
             let elapsed_ms = now_ms.saturating_sub(state.downloading_since_ms);
             let patience_ms = (FACTOR * usual.time_us / 1000).max(state.pace.patience_ms());
-            // A large block takes longer, and what comes as fast as elsewhere is not late.
+            // A large block takes longer: a normal transfer rate is not late.
             let due_bytes = usual.bytes_in(elapsed_ms) / FACTOR;
             !state.under_way.is_empty()
                 && elapsed_ms > patience_ms
                 && state.pace.bytes_since_block() <= due_bytes
         };
-        // What one that rests still owes is not waited for once more.
+        // Blocks owed by a resting peer do not make it late again.
         let owes = |state: &PeerSync| state.pace.rests(now_ms) && !state.under_way.is_empty();
         let late = self
             .peers
@@ -33,8 +33,8 @@ impl Table {
         late.map(|(peer, _)| *peer).collect()
     }
 
-    /// Whether a peer, though blocks may come from it now and then, has sent much less than others do at the same time: small
-    /// blocks come early enough even at a thousand bytes a second, but not those behind them.
+    /// True if a peer sends much slower than others at the same time, although some blocks arrive: small blocks
+    /// arrive in time even at a thousand bytes a second, but not those behind them.
     fn drips(&self, peer: u64, now_ms: u64) -> bool {
         let Some(state) = self.peers.get(&peer) else { return false };
         let span_ms = state.pace.patience_ms();
@@ -48,7 +48,7 @@ impl Table {
         bytes.saturating_mul(FACTOR) < *others.select_nth_unstable(middle).1
     }
 
-    /// The median of the times over peers that have sent blocks, and that of the sizes.
+    /// Medians of block time and size over peers that have sent blocks.
     fn usual_block(&self) -> Option<Usual> {
         let usual = self.peers.values().filter_map(|state| state.pace.usual);
         let (mut times, mut sizes): (Vec<u64>, Vec<u64>) =
@@ -58,13 +58,13 @@ impl Table {
         Some(Usual { time_us, bytes: *sizes.select_nth_unstable(middle).1 })
     }
 
-    /// Whether another peer sends blocks as it should.
+    /// True if another peer sends blocks at a normal rate.
     pub(super) fn has_another_source(&self, peer: u64) -> bool {
         let is_sound = |state: &PeerSync| state.pace.usual.is_some() && state.pace.lapses == 0;
         self.peers.iter().any(|(other, state)| *other != peer && is_sound(state))
     }
 
-    /// Whether there is a peer that may be asked for blocks and is neither late nor rests.
+    /// True if a block source exists that is neither late nor resting.
     pub(super) fn has_prompt_source(&self, late: &[u64], now_ms: u64) -> bool {
         self.peers.iter().any(|(peer, state)| {
             let may_be_asked = state.traits.serves_blocks && state.best.is_some();
@@ -72,8 +72,7 @@ impl Table {
         })
     }
 
-    /// How many blocks a peer may be asked for at a time during the initial download: as many as come in the time that an
-    /// answer takes, and some more.
+    /// Number of blocks in flight for a peer during IBD: those of one round trip, and some more.
     pub(super) fn blocks_at_once(&self, peer: u64) -> usize {
         let Some(state) = self.peers.get(&peer) else { return 0 };
         if state.pace.lapses > 0 {
@@ -82,18 +81,19 @@ impl Table {
         let Some(usual) = state.pace.usual else { return FIRST_BLOCKS };
         let ahead_us = 1000 * (2 * state.pace.ping_ms().min(PING_MOST_MS) + AHEAD_MS);
         let count = usize::try_from(ahead_us / usual.time_us.max(1)).unwrap_or(usize::MAX);
-        // What was asked for cannot be taken back, and the next blocks may be a thousand times larger than these: the more have
-        // come the more are asked for, up to a share for each that may send blocks, though it may not have shown its headers yet.
+        // Requests cannot be withdrawn, and the next blocks may be a thousand times larger. The limit therefore
+        // grows with the blocks received, up to an equal share per potential source, which may not have announced
+        // its headers yet.
         let sources = self.peers.values().filter(|state| state.traits.serves_blocks).count();
         let share = (BLOCKS_MOST / sources.max(1)).max(UNDER_WAY_MAX);
         let known = KNOWN_LEAST + state.pace.blocks / BLOCKS_PER_MORE;
-        // One is on its way while the next is asked for.
+        // One is in transit while the next is requested.
         count.saturating_add(1).clamp(BLOCKS_LEAST, share.min(known))
     }
 
-    /// The distance between the blocks that a peer is asked for first. Unless it alone has shown its chain, that is the number of
-    /// peers that were asked for none yet: the first blocks are dealt among them. So blocks that follow each other come over all
-    /// links at once, and none is behind a row of large ones on a single link.
+    /// Stride of a peer's first requests. Unless only this peer has announced its chain, it is the number of peers
+    /// without requests so far. The first blocks are thus distributed: consecutive blocks arrive over all links at
+    /// once, and none queues behind large ones on a single link.
     pub(super) fn stride(&self, peer: u64) -> usize {
         let is_new = |state: &PeerSync| {
             state.traits.serves_blocks
@@ -108,8 +108,8 @@ impl Table {
         self.peers.values().filter(|state| is_new(state)).count().min(STRIDE_MOST)
     }
 
-    /// Blocks that other peers were asked for and that this one would bring much sooner, each with who was asked: there is much
-    /// before them in that peer's queue.
+    /// Blocks requested from other peers that this one would deliver much sooner, with the id of that peer, whose
+    /// queue is long.
     pub(super) fn far_back(&self, peer: u64) -> HashSet<(u64, BlockHash)> {
         let Some((own, own_us)) =
             self.peers.get(&peer).and_then(|own| Some((own, own.block_us()?)))
@@ -119,7 +119,7 @@ impl Table {
         let next_us = 1000 * own.pace.ping_ms() + own_us * (own.under_way.len() as u64 + 1);
         let others = self.peers.iter().filter(|(other, _)| **other != peer);
         let of_one = |(other, state): (&u64, &PeerSync)| {
-            // On a fast network nothing is far back.
+            // On a fast network no block qualifies.
             let sooner_us = FAR_BACK * next_us + FAR_BACK_LEAST_US;
             let sooner = sooner_us / state.block_us().unwrap_or(own_us).max(1);
             let sooner = usize::try_from(sooner).unwrap_or(usize::MAX);
@@ -131,12 +131,12 @@ impl Table {
 }
 
 impl PeerSync {
-    /// How long it takes for a block, usually.
+    /// Usual time per block.
     fn block_us(&self) -> Option<u64> {
         self.pace.usual.map(|usual| usual.time_us)
     }
 
-    /// A block of this peer has come.
+    /// Records the arrival of a block.
     pub(super) fn note_block_time(&mut self, block: &BlockHash, now_ms: u64) {
         if self.under_way.front() != Some(block) {
             return;
@@ -145,18 +145,18 @@ impl PeerSync {
     }
 }
 
-/// Blocks of a peer that has sent none, as in Core: the first of a chain are small, and each round trip counts.
+/// In flight before the first block, as in Core: early blocks are small, and round trips dominate.
 const FIRST_BLOCKS: usize = UNDER_WAY_MAX;
-/// Then few, and one more per so many that have come.
+/// Minimum in flight afterwards, plus one per this many received blocks.
 const KNOWN_LEAST: usize = 4;
 const BLOCKS_PER_MORE: usize = 8;
 const BLOCKS_LEAST: usize = 3;
-/// The window has room for so many peers.
+/// The window has room for this many peers.
 const STRIDE_MOST: usize = 64;
 const BLOCKS_MOST: usize = 128;
-/// What is asked for ahead of the two pings: a peer must not run dry while its blocks are being archived.
+/// Requests ahead of two pings: a peer must not run idle while its blocks are archived.
 const AHEAD_MS: u64 = 400;
-/// So many times sooner a block has to come for being asked of a second peer.
+/// Minimum speedup of a second request.
 const FAR_BACK: u64 = 2;
 const FAR_BACK_LEAST_US: u64 = 100_000;
 
@@ -167,7 +167,7 @@ mod tests {
     use super::super::pace::{Pace, Usual};
     use super::*;
 
-    /// Peers with the time that they take for a block of a million bytes, since when they are at one, and what has come of it.
+    /// Peers with their time per block of a million bytes, the start of the current block, and its received bytes.
     fn table(peers: &[(Option<u64>, u64, u64)]) -> Table {
         let mut table = Table::default();
         for (id, (block_ms, since, bytes)) in peers.iter().enumerate() {
@@ -200,7 +200,7 @@ mod tests {
         let mut table = table(&[(Some(5), 10_000, 0), (None, 8_000, 0)]);
         assert!(table.late_peers(8_400).is_empty());
         assert_eq!(table.late_peers(8_401), [1]);
-        // A peer that is far away gets more, and one that does not answer pings as much as that.
+        // A distant peer gets more, and one without pongs as much.
         for ping_ms in [Some(60_000), None] {
             table.peers.get_mut(&1).unwrap().pace.look(0, ping_ms, 0);
             assert!(table.late_peers(10_000).is_empty());
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_large_block_that_comes_as_fast_as_others_is_not_late() {
-        // Others send ten million bytes a second.
+        // Others send ten million bytes per second.
         let others = [(Some(100), 10_000, 0), (Some(100), 10_000, 0)];
         let large = table(&[others[0], others[1], (Some(100), 8_000, 5_000_001)]);
         assert!(large.late_peers(10_000).is_empty());
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn peers_that_share_a_bottleneck_are_not_late() {
-        // A fast one takes a third of the time of the others, on the same line.
+        // A fast peer takes a third of the others' time, on the same link.
         let table = table(&[
             (Some(700), 9_000, 500_000),
             (Some(2_000), 7_800, 900_000),
@@ -236,12 +236,12 @@ mod tests {
             for (id, bytes_per_ms) in [(0, 5_000), (1, 5_000), (2, 1)] {
                 let state = table.peers.get_mut(&id).unwrap();
                 state.pace.look(now_ms * bytes_per_ms, Some(50), now_ms);
-                // A block has just come.
+                // A block has just arrived.
                 state.downloading_since_ms = now_ms;
             }
             assert_eq!(table.late_peers(now_ms), if now_ms < 400 { vec![] } else { vec![2] });
         }
-        // Whoever is asked for something only now is not.
+        // A peer with a new request is not late.
         table.peers.get_mut(&2).unwrap().pace.begin();
         assert!(table.late_peers(500).is_empty());
     }
@@ -257,14 +257,14 @@ mod tests {
         assert!(table.peers[&1].pace.rests(10_010) && !table.peers[&1].pace.rests(12_010));
         assert_eq!(table.blocks_at_once(1), 1);
         assert!(table.has_another_source(1) && !table.has_another_source(0));
-        // Whether somebody else has brought it meanwhile does not matter.
+        // An earlier delivery by another peer is irrelevant.
         table.arrived(&block, 1, 10_030);
         assert!(!table.peers[&1].pace.is_slow());
     }
 
     #[test]
     fn as_many_blocks_are_under_way_as_come_in_two_pings_and_some_more() {
-        // A ping of 50 ms: 500 ms ahead, and one on its way.
+        // A ping of 50 ms: 500 ms ahead, plus one in transit.
         for (block_ms, expected) in [(60, 9), (250, 3), (5_000, 3), (10, 51), (1, 128), (0, 128)] {
             let mut table = table(&[(Some(block_ms), 0, 0)]);
             table.peers.get_mut(&0).unwrap().pace.blocks = 10_000;
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(to_come(&table), 1);
         table.arrived(&block, 0, 10);
         assert_eq!(to_come(&table), 1);
-        // One that was not asked for is not counted.
+        // Unrequested blocks are not counted.
         table.peers.get_mut(&0).unwrap().in_hand = Some(BlockHash([9; 32]));
         assert_eq!(to_come(&table), 1);
     }
@@ -334,12 +334,12 @@ mod tests {
         for (height, block) in blocks.iter().enumerate() {
             table.ask(1, *block, height as u32, 0);
         }
-        // A ping and two blocks are 250 ms: in twice that and 100 ms the other one sends six.
+        // A ping and two blocks are 250 ms: in twice that plus 100 ms the other peer sends six.
         let far_back = table.far_back(0);
         let expected: Vec<_> = blocks[5..].iter().map(|block| (1, *block)).collect();
         assert_eq!(far_back, expected.into_iter().collect());
         assert!(table.far_back(1).is_empty());
-        // Nothing is known of one that has sent none.
+        // A peer without blocks has no known rate.
         table.peers.get_mut(&0).unwrap().pace.usual = None;
         assert!(table.far_back(0).is_empty());
     }

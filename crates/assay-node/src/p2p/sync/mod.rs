@@ -1,10 +1,10 @@
-//! The chain from peers: whose headers are asked for, who is asked for which block, and what becomes of those who send what is
-//! wrong (Core `net_processing.cpp`).
+//! Chain sync: header and block scheduling over all peers, and punishment of misbehaviour (Core
+//! `net_processing.cpp`).
 //!
-//! A peer's messages are handled on the thread that reads from it, in their order. Blocks are archived there and connected by a
-//! thread of its own ([`Connector`]), so that the network does not wait for scripts; before anything else of the same peer is
-//! answered, its blocks have been judged. After each message, and ten times a second, it is looked at what to ask of the
-//! peer next ([`Shared::round`]).
+//! The reader thread of a peer handles its messages in order. It archives blocks, and the [`Connector`] thread
+//! connects them, so that script verification does not block the network. The peer's next message is handled after
+//! validation of its blocks. After each message, and ten times a second, [`Shared::round`] updates the requests to
+//! the peer.
 
 mod behind;
 mod blocks;
@@ -39,18 +39,19 @@ use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
 
-/// What all peers together are asked for.
+/// Download state of all peers.
 #[derive(Default)]
 pub(crate) struct Sync {
     table: Mutex<Table>,
     connector: Connector,
-    /// Peers that are bringing new headers at this moment.
+    /// Number of threads that are processing new headers.
     bringing: AtomicUsize,
-    /// Rung when all peers are to be looked at before it is time.
+    /// Rung to start a round early.
     round: Bell,
 }
 
-/// For as long as it lives, no other peer is asked for the blocks of new headers: near the tip that is for who brought them.
+/// While alive, blocks of new headers are not requested from other peers: near the tip they are requested from the
+/// announcing peer.
 struct Bringing<'a>(&'a AtomicUsize);
 
 impl Drop for Bringing<'_> {
@@ -62,67 +63,67 @@ impl Drop for Bringing<'_> {
 #[derive(Default)]
 struct Table {
     peers: HashMap<u64, PeerSync>,
-    /// Blocks that were asked for and have not come.
+    /// Blocks in flight.
     under_way: UnderWay,
-    /// Peers that may send compact blocks unasked, the latest last.
+    /// High-bandwidth compact block peers, latest last.
     high_bandwidth: VecDeque<u64>,
-    /// Who brought blocks that are not connected yet.
+    /// Sources of blocks that are not connected yet.
     sources: Sources,
-    /// The block whose announcement made us ask for headers last, while they were not being synced.
+    /// Announced block that last triggered a header request outside of header sync.
     last_announced: Option<BlockHash>,
-    /// How long the others wait for one peer, milliseconds; 0 for the least. It grows when peers are left because of it: the
-    /// fault may be on our side.
+    /// Stall timeout, milliseconds; 0 for the minimum. It grows after each disconnection, because the cause may be
+    /// local.
     stall_patience_ms: u64,
 }
 
-/// What is known of one peer's chain, and what it was asked for.
+/// Chain and requests of one peer.
 #[derive(Default)]
 struct PeerSync {
     traits: Traits,
-    /// The best header that the peer is known to have, and the work of its branch.
+    /// Best header that the peer is known to have, and its chainwork.
     best: Option<(BlockHash, [u8; 32])>,
-    /// The last block that it announced and that we do not know.
+    /// Last announced block that we do not know.
     last_unknown: Option<BlockHash>,
     last_common: Option<BlockHash>,
-    /// Blocks asked for, in that order.
+    /// Blocks in flight, in order of request.
     under_way: VecDeque<BlockHash>,
-    /// The block of it that is being checked and archived: all its bytes have come.
+    /// Received block that is being checked and archived.
     in_hand: Option<BlockHash>,
-    /// When the first of them became the first, milliseconds by the node's clock.
+    /// Time at which the first became first, milliseconds by the node's clock.
     downloading_since_ms: u64,
     pace: Pace,
-    /// The number of its last block among all that were archived.
+    /// Archive count at its last block.
     kept_last: u64,
-    /// Since when it alone keeps others waiting.
+    /// Time since which this peer stalls the window.
     stalling_since_ms: Option<u64>,
     has_started: bool,
-    /// When headers were asked for that have not come.
+    /// Time of the outstanding header request.
     asked_headers_ms: Option<u64>,
-    /// When the first headers should have come.
+    /// Deadline of the initial headers.
     headers_due_ms: Option<u64>,
     has_asked_for_announced: bool,
-    /// Headers whose work is being added up.
+    /// Low-work header sync in progress.
     presync: Option<Presync>,
     has_sent_sendheaders: bool,
-    /// Whether it keeps up, where we chose it.
+    /// Chain sync state; outbound peers only.
     catch_up: CatchUp,
-    /// When it last announced a block with more work than our tip, seconds by the node's clock.
+    /// Last announcement of a block with more work than our tip, seconds by the node's clock.
     announced_s: u64,
 }
 
-/// What a peer is good for.
+/// Role of a peer in block download.
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is about something else")]
 struct Traits {
-    /// It has blocks, the latest at least.
+    /// Serves blocks, at least the latest.
     serves_blocks: bool,
-    /// It has the latest only.
+    /// Serves only the latest blocks.
     is_limited: bool,
     serves_witnesses: bool,
-    /// Blocks and headers are best had from it.
+    /// Preferred source of headers and blocks.
     is_preferred: bool,
     is_for_addresses: bool,
-    /// It sends compact blocks of our version.
+    /// Supports compact blocks of our version.
     gives_compact: bool,
 }
 
@@ -143,15 +144,15 @@ impl Traits {
     }
 }
 
-/// Who brought a block.
+/// Sender of a block.
 #[derive(Clone, Copy)]
 struct Source {
     peer: u64,
-    /// Whether it was put together from a compact one: that may be passed on before it is judged.
+    /// Reconstructed from a compact block, which may be relayed before validation.
     is_compact: bool,
 }
 
-/// The latest blocks that were taken, with their senders; older ones are forgotten.
+/// Senders of the latest received blocks; bounded.
 #[derive(Default)]
 struct Sources {
     by_block: HashMap<BlockHash, Source>,
@@ -159,8 +160,8 @@ struct Sources {
 }
 
 impl Sources {
-    /// A peer has sent a block, which is about to be taken. Gives whether it is the first to do so: verdict and reward are for
-    /// that one, whoever sends the same block before it is judged (Core's `mapBlockSource`).
+    /// Records the sender before a block is submitted. Returns true for the first sender, to which result and
+    /// reward apply, even if others send the same block before it is validated (Core's `mapBlockSource`).
     fn note(&mut self, block: BlockHash, source: Source) -> bool {
         if self.by_block.contains_key(&block) {
             return false;
@@ -175,7 +176,7 @@ impl Sources {
         true
     }
 
-    /// What the first peer sent was not kept: the next one counts.
+    /// The first sender's block was not stored: the next sender counts.
     fn forget(&mut self, block: &BlockHash) {
         if self.by_block.remove(block).is_some() {
             self.order.retain(|other| other != block);
@@ -187,14 +188,14 @@ impl Sources {
     }
 }
 
-/// What a peer is asked for, as RPC shows it.
+/// Sync state of a peer for RPC.
 #[derive(Debug, Default)]
 pub(crate) struct SyncFacts {
     pub(crate) synced_headers: Option<u32>,
     pub(crate) presynced_headers: Option<u32>,
     pub(crate) synced_blocks: Option<u32>,
     pub(crate) in_flight: Vec<u32>,
-    /// Whether it may send compact blocks unasked.
+    /// True for a high-bandwidth compact block peer.
     pub(crate) is_high_bandwidth: bool,
 }
 
@@ -203,13 +204,13 @@ impl Sync {
         &self.connector
     }
 
-    /// Waits until all peers are to be looked at, at the latest after `at_most`.
+    /// Waits for the next round, at most `at_most`.
     pub(super) fn wait_for_round(&self, at_most: Duration) {
         self.round.wait(at_most);
     }
 
     fn bring(&self) -> Bringing<'_> {
-        // Who is being looked at now does not see the new headers any more.
+        // A round in progress misses the new headers.
         let _table = self.lock();
         self.bringing.fetch_add(1, Ordering::SeqCst);
         Bringing(&self.bringing)
@@ -225,25 +226,25 @@ impl Sync {
 }
 
 impl Shared {
-    /// A peer has shaken hands.
+    /// Registers a peer after its handshake.
     pub(super) fn sync_joined(&self, peer: &Peer) {
         let traits = Traits::of(peer, peer.facts().services);
         let state = PeerSync { traits, ..PeerSync::default() };
         self.sync.lock().peers.insert(peer.id, state);
     }
 
-    /// Whether blocks and transactions are best had from a peer.
+    /// True if a peer is a preferred source of blocks and transactions.
     pub(super) fn is_preferred(&self, id: u64) -> bool {
         self.sync.lock().peers.get(&id).is_some_and(|state| state.traits.is_preferred)
     }
 
-    /// A peer has gone: others are asked for what it was asked for.
+    /// Removes a peer; its requests are reassigned.
     pub(super) fn sync_left(&self, peer: &Peer) {
         self.sync.lock().forget_peer(peer.id);
     }
 
-    /// Sends a peer the requests and announcements that are due. Those that another thread has begun to send go first, so that
-    /// the reply to the peer's next message comes after them.
+    /// Sends due requests and announcements to a peer. Waits for another thread that is sending them, so that the
+    /// response to the peer's next message follows.
     pub(super) fn round(&self, peer: &Peer) {
         let _one_at_a_time = peer.round.lock().unwrap_or_else(PoisonError::into_inner);
         if !peer.is_ready() || self.engine.is_shutting_down() {
@@ -258,7 +259,7 @@ impl Shared {
         self.pass_on_addresses(peer);
     }
 
-    /// Asks all peers for what they are to be asked for, and leaves those that keep us waiting.
+    /// Runs a round for all peers; disconnects stalling ones.
     pub(super) fn round_of_all(&self) {
         for peer in self.peers.list() {
             self.round(&peer);

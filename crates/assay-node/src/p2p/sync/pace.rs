@@ -1,8 +1,8 @@
-//! How fast a peer sends blocks, and how often others were faster.
+//! Block download rate of a peer, and its backoff after slower delivery than others.
 
 use std::collections::VecDeque;
 
-/// How long a block of a peer takes, and how large it is, on average; the latest count most.
+/// Moving averages of time and size per block.
 #[derive(Clone, Copy)]
 pub(super) struct Usual {
     pub(super) time_us: u64,
@@ -10,32 +10,33 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// So many bytes come in this time.
+    /// Bytes expected in `time_ms`.
     pub(super) fn bytes_in(self, time_ms: u64) -> u64 {
         let bytes = u128::from(self.bytes) * u128::from(time_ms) * 1000;
         u64::try_from(bytes / u128::from(self.time_us.max(1))).unwrap_or(u64::MAX)
     }
 }
 
-/// How fast a peer sends blocks.
+/// Download rate of a peer.
 #[derive(Default)]
 pub(super) struct Pace {
     pub(super) usual: Option<Usual>,
-    /// How many it has sent.
+    /// Number of blocks received.
     pub(super) blocks: usize,
     ping_ms: Option<u64>,
-    /// Bytes that came from it, as last looked at, and when the block that it is at was begun.
+    /// Received bytes at the last update, and at the start of the current block.
     received_bytes: u64,
     begun_at_bytes: u64,
-    /// Bytes that had come at some times since it was asked for something, milliseconds by the node's clock: the latest seconds.
+    /// Samples of time (milliseconds by the node's clock) and received bytes since the peer became busy: the latest
+    /// seconds.
     trail: VecDeque<(u64, u64)>,
-    /// How often others were faster with blocks that it was asked for, since it sent one last.
+    /// Blocks that others delivered first, since its last delivered block; at most one per rest.
     pub(super) lapses: u32,
     rests_until_ms: u64,
 }
 
 impl Pace {
-    /// What was received from the peer so far, and its fastest answer to a ping.
+    /// Updates received bytes and minimum ping.
     pub(super) fn look(&mut self, received_bytes: u64, ping_ms: Option<u64>, now_ms: u64) {
         (self.received_bytes, self.ping_ms) = (received_bytes, ping_ms);
         if self.trail.back().is_none_or(|(at_ms, _)| now_ms >= at_ms + TRAIL_STEP_MS) {
@@ -46,19 +47,19 @@ impl Pace {
         }
     }
 
-    /// It was asked for nothing, and is now.
+    /// The peer becomes busy.
     pub(super) fn begin(&mut self) {
         self.trail.clear();
     }
 
-    /// What has come from it in the latest time; nothing where it was asked for something later than that.
+    /// Bytes received in the last `span_ms`; `None` if it became busy later than that.
     pub(super) fn bytes_within(&self, span_ms: u64, now_ms: u64) -> Option<u64> {
         let from_ms = now_ms.checked_sub(span_ms)?;
         let (_, before) = self.trail.iter().rev().find(|(at_ms, _)| *at_ms <= from_ms)?;
         Some(self.received_bytes.saturating_sub(*before))
     }
 
-    /// The peer is at another block from now on.
+    /// Starts the next block.
     pub(super) fn begin_block(&mut self) {
         self.begun_at_bytes = self.received_bytes;
     }
@@ -67,7 +68,7 @@ impl Pace {
         self.received_bytes.saturating_sub(self.begun_at_bytes)
     }
 
-    /// Without an answer to a ping it may be anywhere.
+    /// Assumes the maximum without a pong.
     pub(super) fn ping_ms(&self) -> u64 {
         self.ping_ms.unwrap_or(PING_MOST_MS)
     }
@@ -76,7 +77,7 @@ impl Pace {
         (FACTOR * self.ping_ms()).clamp(PATIENCE_LEAST_MS, PATIENCE_MOST_MS)
     }
 
-    /// Another peer was asked for a block of its, and was faster: it is asked for nothing for a while, then for one at a time.
+    /// Another peer delivered a block first: the peer rests, then gets one block at a time.
     pub(super) fn lapse(&mut self, now_ms: u64) {
         if now_ms < self.rests_until_ms {
             return;
@@ -85,7 +86,7 @@ impl Pace {
         self.lapses += 1;
     }
 
-    /// It has sent a block.
+    /// The peer has delivered a block.
     pub(super) fn recover(&mut self) {
         (self.lapses, self.rests_until_ms) = (0, 0);
     }
@@ -94,12 +95,12 @@ impl Pace {
         self.lapses > 0
     }
 
-    /// Whether it is not asked for anything now, where others are there.
+    /// True if the peer gets no requests now while others are available.
     pub(super) fn rests(&self, now_ms: u64) -> bool {
         now_ms < self.rests_until_ms
     }
 
-    /// A block of it has come, after so long.
+    /// Records the time of a received block.
     pub(super) fn note_block(&mut self, time_us: u64) {
         let bytes = self.bytes_since_block();
         self.blocks += 1;
@@ -113,19 +114,19 @@ impl Pace {
     }
 }
 
-/// So many times the usual time is late, and so many pings.
+/// Factor over the usual time, and number of pings, that make a peer late.
 pub(super) const FACTOR: u64 = 4;
-/// Shorter than that nobody is late, whatever the others do.
+/// Minimum lateness, independent of other peers.
 const PATIENCE_LEAST_MS: u64 = 400;
-/// A peer that answers late to pings gets no longer than that: Core's least patience with a peer that holds up the window
-/// (`net_processing.cpp`, `BLOCK_STALLING_TIMEOUT_DEFAULT`).
+/// Maximum allowance for slow pings: Core's minimum stall timeout (`net_processing.cpp`,
+/// `BLOCK_STALLING_TIMEOUT_DEFAULT`).
 const PATIENCE_MOST_MS: u64 = 2_000;
 pub(super) const PING_MOST_MS: u64 = 2_000;
-/// Time between two looks that are kept.
+/// Interval of samples.
 const TRAIL_STEP_MS: u64 = 50;
-/// Of so many blocks the latest makes one part of the average.
+/// Weight of the average: the latest block counts 1/8.
 const WEIGHT: u64 = 8;
-/// The first rest, which doubles so often: up to about a minute.
+/// First rest, which doubles up to about a minute.
 const REST_LEAST_MS: u64 = 2_000;
 const REST_DOUBLINGS: u32 = 5;
 

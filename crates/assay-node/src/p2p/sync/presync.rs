@@ -1,8 +1,9 @@
-//! Headers in two passes, where a branch has not shown enough work yet (Core `headerssync.h`).
+//! Two-pass header download for branches with too little work (Core `headerssync.h`).
 //!
-//! Headers cost a peer little where the target is easy, and each takes memory for ever. So the first pass keeps only the sum of
-//! their work and one bit of a keyed hash of every few hundredth header. Once the work is enough, all headers are asked for again;
-//! the bits show that they are the same ones, and headers are released when enough bits after them have agreed.
+//! Low-difficulty headers are cheap for an attacker, and stored headers are never freed. The first pass therefore
+//! keeps only the sum of work and one bit of a keyed hash of every few hundredth header. Once the work suffices,
+//! all headers are requested again. The bits verify that they are the same, and headers are released once enough
+//! later bits match.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -13,18 +14,18 @@ use assay_consensus::uint256::U256;
 use assay_engine::BranchStart;
 use assay_wire::{BlockHash, Header};
 
-/// One peer's headers.
+/// Presync state of one peer.
 pub(super) struct Presync {
     start: BranchStart,
     threshold: U256,
     limits: Limits,
-    /// Which headers leave a bit: those of this height modulo the period.
+    /// Commitment bits are kept at this height modulo the period.
     offset: u32,
     key: RandomState,
     bits: Bits,
     bits_max: u64,
     phase: Phase,
-    // The last header that came.
+    // Last received header.
     last: BlockHash,
     last_bits: u32,
     height: u32,
@@ -35,14 +36,14 @@ enum Phase {
     AddingUp,
     Again {
         waiting: VecDeque<Short>,
-        /// What the first of those builds on.
+        /// Parent of the first buffered header.
         before_first: BlockHash,
-        /// Whether the work has been reached: what comes now need not be compared.
+        /// True once the work suffices: later headers need no comparison.
         is_enough: bool,
     },
 }
 
-/// How often a bit is kept, and how many headers wait for those after them.
+/// Commitment period and size of the header buffer.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     period: u32,
@@ -50,7 +51,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Core's, found by simulation (`kernel/chainparams.cpp`, `m_headers_sync_params`).
+    /// Core's values, from simulation (`kernel/chainparams.cpp`, `m_headers_sync_params`).
     pub(super) fn of(chain: &str) -> Self {
         let (period, waiting_max) = match chain {
             "test" => (673, 14_460),
@@ -63,19 +64,19 @@ impl Limits {
     }
 }
 
-/// What became of headers.
+/// Result of a batch of headers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Those that may be kept.
+    /// Headers to store.
     pub(super) headers: Vec<Header>,
-    /// Whether more are to be asked for; otherwise it is over.
+    /// True if more are to be requested; otherwise presync ends.
     pub(super) wants_more: bool,
 }
 
 impl Presync {
-    /// Of a branch that leaves ours at `start`; `now_s` bounds how long it can be.
+    /// For a branch from `start`; `now_s` bounds its length.
     pub(super) fn new(start: BranchStart, threshold: U256, limits: Limits, now_s: u64) -> Self {
-        // No valid chain has more than six blocks a second, by the rule about median times.
+        // By the median time rule, no valid chain has more than six blocks per second.
         let seconds = now_s.saturating_sub(u64::from(start.median_time_past_s)) + FUTURE_S;
         let chance = getrandom::u64().unwrap_or(0);
         Self {
@@ -94,10 +95,10 @@ impl Presync {
         }
     }
 
-    /// Takes the next headers, each of which has the work that it claims; `is_full` says whether there may be more.
+    /// Processes the next headers, whose proof of work has been checked; `is_full` if more may follow.
     ///
     /// # Errors
-    /// Why they are not a continuation; it is over then.
+    /// The reason for which they are no continuation; presync ends.
     pub(super) fn take(
         &mut self,
         headers: &[Header],
@@ -113,7 +114,7 @@ impl Presync {
                 self.begin_again();
                 Ok(Progress { headers, wants_more: true })
             }
-            // Without more its work is not enough.
+            // Without more headers its work is too little.
             Phase::AddingUp => Ok(Progress { headers, wants_more: is_full }),
             Phase::Again { waiting, is_enough, .. } => {
                 let is_done = waiting.is_empty() && *is_enough;
@@ -122,17 +123,17 @@ impl Presync {
         }
     }
 
-    /// After which header more are to be asked for.
+    /// Header from which to request more.
     pub(super) fn last(&self) -> BlockHash {
         self.last
     }
 
-    /// Where the branch begins.
+    /// Fork point of the branch.
     pub(super) fn start(&self) -> BlockHash {
         self.start.hash
     }
 
-    /// How far the work has been added up; `None` in the second pass.
+    /// Height of the first pass; `None` in the second.
     pub(super) fn height(&self) -> Option<u32> {
         matches!(self.phase, Phase::AddingUp).then_some(self.height)
     }
@@ -180,7 +181,7 @@ impl Presync {
             Phase::Again { waiting: VecDeque::new(), before_first: hash, is_enough: false };
     }
 
-    /// Headers that enough bits after them have shown to be the same as before.
+    /// Releases headers verified by enough later bits.
     fn release(&mut self) -> Vec<Header> {
         let Phase::Again { waiting, before_first, is_enough } = &mut self.phase else {
             return Vec::new();
@@ -196,7 +197,7 @@ impl Presync {
     }
 }
 
-/// A header without what it builds on, which is the one before it.
+/// Header without its parent hash.
 struct Short {
     version: i32,
     merkle_root: [u8; 32],
@@ -217,7 +218,7 @@ impl Short {
     }
 }
 
-/// Bits in the order in which they came.
+/// Bit queue.
 #[derive(Default)]
 struct Bits {
     words: Vec<u64>,
@@ -236,7 +237,7 @@ impl Bits {
         self.count += 1;
     }
 
-    /// The next one that was not taken.
+    /// Next bit.
     fn take(&mut self) -> Option<bool> {
         let word = *self.words.get((self.taken / 64) as usize)?;
         let bit = (self.taken < self.count).then_some(word >> (self.taken % 64) & 1 == 1)?;
@@ -245,7 +246,7 @@ impl Bits {
     }
 }
 
-/// How far a block's time may be ahead of ours (Core `chain.h`, `MAX_FUTURE_BLOCK_TIME`).
+/// Maximum lead of block times over ours (Core `chain.h`, `MAX_FUTURE_BLOCK_TIME`).
 const FUTURE_S: u64 = 2 * 3600;
 
 #[cfg(test)]
@@ -263,7 +264,7 @@ mod tests {
         BranchStart { hash, height: 0, bits, chain_work: U256::ZERO, median_time_past_s }
     }
 
-    /// Headers on top of the start; `salt` tells branches from each other.
+    /// Headers on top of the start; `salt` distinguishes branches.
     fn branch(count: usize, salt: u8) -> Vec<Header> {
         let mut prev_block = start().hash;
         let header = |nonce| {
@@ -335,7 +336,7 @@ mod tests {
         assert_eq!(end, Progress::default());
         let gap = presync(450).take(&headers[1..], true, &pow());
         assert_eq!(gap, Err("non-continuous headers"));
-        // So long that no valid chain is.
+        // Longer than any valid chain.
         let mut endless = Presync::new(start(), U256::from(u64::MAX), LIMITS, 0);
         endless.bits_max = 10;
         assert_eq!(endless.take(&headers, true, &pow()), Err("exceeded max commitments"));

@@ -1,4 +1,4 @@
-//! Blocks that were asked for and have not come.
+//! Blocks in flight.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use assay_wire::BlockHash;
 use super::super::compact::Partial;
 use super::{PeerSync, Table};
 
-/// With each block, of whom it was asked: the first came first. Near the tip there may be three (Core `net_processing.cpp`,
+/// Peers asked for each block, in order. Near the tip up to three (Core `net_processing.cpp`,
 /// `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
 #[derive(Default)]
 pub(super) struct UnderWay(HashMap<BlockHash, Vec<Asked>>);
@@ -18,9 +18,9 @@ pub(super) struct Asked {
     pub(super) rebuilding: Option<Rebuilding>,
 }
 
-/// How far a block from a compact one is.
+/// State of a reconstruction from a compact block.
 pub(super) enum Rebuilding {
-    /// Its missing transactions were asked for.
+    /// The missing transactions are requested.
     Open(Partial),
     Failed,
 }
@@ -34,7 +34,7 @@ impl UnderWay {
         self.0.is_empty()
     }
 
-    /// Of whom a block was asked.
+    /// Peers asked for a block.
     pub(super) fn asked(&self, block: &BlockHash) -> &[Asked] {
         self.0.get(block).map_or(&[], Vec::as_slice)
     }
@@ -43,12 +43,12 @@ impl UnderWay {
         self.0.get_mut(block)?.iter_mut().find(|asked| asked.peer == peer)
     }
 
-    /// Whether no other block than this one is.
+    /// True if no other block is in flight.
     pub(super) fn is_alone(&self, block: &BlockHash) -> bool {
         self.0.keys().all(|other| other == block)
     }
 
-    /// Requests, of all peers.
+    /// Number of requests over all peers.
     pub(super) fn count(&self) -> usize {
         self.0.values().map(Vec::len).sum()
     }
@@ -64,7 +64,7 @@ impl UnderWay {
 }
 
 impl PeerSync {
-    /// Blocks that it was asked for and has not sent.
+    /// Number of outstanding blocks.
     pub(super) fn still_to_come(&self) -> usize {
         let is_in_hand = self.in_hand.is_some_and(|block| self.under_way.contains(&block));
         self.under_way.len() - usize::from(is_in_hand)
@@ -72,12 +72,12 @@ impl PeerSync {
 }
 
 impl Table {
-    /// Whether no peer was asked for a block that has not come.
+    /// True if no block is in flight.
     pub(super) fn expects_none(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// A peer is asked for a block from now on.
+    /// Adds a request.
     pub(super) fn ask(&mut self, peer: u64, block: BlockHash, height: u32, now_ms: u64) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         let asked = self.under_way.0.entry(block).or_default();
@@ -93,7 +93,7 @@ impl Table {
         state.under_way.push_back(block);
     }
 
-    /// A block has come, or will not come, from this peer.
+    /// Removes a request that is answered or abandoned.
     pub(super) fn forget_asked(&mut self, block: &BlockHash, peer: u64, now_ms: u64) {
         if self.under_way.of_peer(block, peer).is_none() {
             return;
@@ -110,7 +110,7 @@ impl Table {
         }
     }
 
-    /// A block is no longer waited for, whatever peers were asked for it.
+    /// Removes all requests for a block.
     pub(super) fn forget_block(&mut self, block: &BlockHash, now_ms: u64) {
         let peers: Vec<u64> = self.under_way.asked(block).iter().map(|asked| asked.peer).collect();
         for peer in peers {
@@ -118,10 +118,10 @@ impl Table {
         }
     }
 
-    /// A block has come from `bringer`.
+    /// Records the arrival of a block from `bringer`.
     pub(super) fn arrived(&mut self, block: &BlockHash, bringer: u64, now_ms: u64) {
         let asked = self.under_way.asked(block);
-        // Nearly always of the bringer alone.
+        // Nearly always only the sender's.
         let late = if asked.len() > 1 { self.late_peers(now_ms) } else { Vec::new() };
         for asked in asked {
             let Some(state) = self.peers.get_mut(&asked.peer) else { continue };
@@ -137,7 +137,7 @@ impl Table {
         self.forget_block(block, now_ms);
     }
 
-    /// A peer has gone: others are asked for what it was asked for.
+    /// Removes a peer; its requests are reassigned.
     pub(super) fn forget_peer(&mut self, peer: u64) {
         let Some(state) = self.peers.remove(&peer) else { return };
         for block in &state.under_way {

@@ -1,4 +1,4 @@
-//! Who hears of which transaction, and when.
+//! Transaction announcements: destinations and timing.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -14,22 +14,22 @@ use super::super::{Network, Shared};
 use super::backlog::Backlog;
 use super::recent::Recent;
 
-/// What a peer knows and is to hear of.
+/// Transaction relay state of one peer.
 pub(crate) struct Relay {
-    /// Whether it names transactions with their witness (BIP339).
+    /// True for wtxid relay (BIP339).
     pub(in super::super) names_wtxids: bool,
-    /// Whether it wants to hear of transactions.
+    /// True if the peer wants transactions.
     pub(crate) is_wanted: bool,
-    /// Hashes of transactions that it has announced or heard of.
+    /// Transactions that the peer knows.
     pub(super) known: Recent,
     to_send: Vec<Wtxid>,
-    /// Whether it has asked for the whole mempool (BIP35).
+    /// True after a mempool request (BIP35).
     wants_all: bool,
-    /// When it hears of more, microseconds by the node's clock; 0 before the handshake's end.
+    /// Next announcement, microseconds by the node's clock; 0 before the handshake is complete.
     next_us: u64,
-    /// It has heard of what was in the mempool at this moment, and may fetch it.
+    /// Mempool sequence of the last announcement: the peer may fetch earlier entries.
     pub(super) announced_until: u64,
-    /// What it wants to hear of, where that is not everything (BIP37).
+    /// Bloom filter, if set (BIP37).
     filter: Option<BloomFilter>,
     fee_filter_sent: Option<u64>,
     next_fee_filter_us: u64,
@@ -52,26 +52,26 @@ impl Default for Relay {
     }
 }
 
-/// Which transactions of a block match a filter.
+/// Matches of a block's transactions with a filter.
 pub(in super::super) struct Matches {
     pub(in super::super) txids: Vec<Txid>,
     pub(in super::super) matches: Vec<bool>,
 }
 
-/// What happens of its own accord.
+/// Timers of periodic work.
 #[derive(Default)]
 pub(super) struct Timers {
-    /// When all who connected to us hear of more: at the same time, so that connecting often does not show more.
+    /// Next announcement to inbound peers: common to all, so that several connections reveal no more.
     inbound_us: u64,
-    /// When what no peer has fetched is announced again: real time, whatever the node's clock shows, which `mockscheduler` alone
-    /// moves.
+    /// Next rebroadcast of unfetched transactions: real time, which only `mockscheduler` shifts, not the node's
+    /// clock.
     rebroadcast: Option<Instant>,
-    /// The least fee rate of the mempool, and when it was looked at.
+    /// Cached minimum fee rate of the mempool, and its time.
     fee_rate: (u64, u64),
 }
 
 impl Relay {
-    /// What an entry of this peer's inventories names; nothing where it uses the other kind of name.
+    /// Relay id of an inventory entry; `None` if the peer uses the other kind of id.
     pub(super) fn name(&self, entry: &Inventory) -> Option<RelayId> {
         match entry.kind {
             InventoryKind::WTX if self.names_wtxids => Some(RelayId::Wtxid(Wtxid(entry.hash))),
@@ -89,17 +89,17 @@ impl Relay {
         }
     }
 
-    /// Transactions that it is to hear of.
+    /// Number of queued announcements.
     pub(crate) fn waiting(&self) -> usize {
         self.to_send.len()
     }
 
-    /// The moment up to which it may fetch what is in the mempool; they count from 1 as in Core.
+    /// Mempool sequence up to which it may fetch; starts at 1 as in Core.
     pub(crate) fn sequence(&self) -> u64 {
         self.announced_until + 1
     }
 
-    /// It wants to hear of what matches a filter, or of everything.
+    /// Sets or clears the filter and enables relay.
     pub(in super::super) fn set_filter(&mut self, filter: Option<BloomFilter>) {
         self.filter = filter;
         self.is_wanted = true;
@@ -109,7 +109,7 @@ impl Relay {
         self.filter.is_some()
     }
 
-    /// Has its filter match `data`, too; `false` where it has none.
+    /// Adds an element to the filter; `false` without a filter.
     pub(in super::super) fn add_to_filter(&mut self, data: &[u8]) -> bool {
         self.filter.as_mut().is_some_and(|filter| {
             filter.insert(data);
@@ -117,7 +117,7 @@ impl Relay {
         })
     }
 
-    /// Whether each transaction of a block matches its filter; `None` where it has none.
+    /// Matches each transaction of a block with the filter; `None` without one.
     pub(in super::super) fn filter_block(
         &mut self,
         block: &Block,
@@ -131,20 +131,20 @@ impl Relay {
         Some(Matches { txids, matches })
     }
 
-    /// It has asked for the whole mempool.
+    /// Handles a mempool request.
     pub(in super::super) fn want_all(&mut self) {
         self.wants_all = true;
     }
 }
 
-/// What is to be announced to all peers, by who made the connection.
+/// Announcement queues for inbound and outbound peers.
 pub(super) struct Backlogs {
     inbound: Backlog,
     outbound: Backlog,
 }
 
 impl Backlogs {
-    /// For so many transactions a second to peers that connected to us.
+    /// For `per_s` transactions a second to inbound peers.
     pub(super) fn new(per_s: u32) -> Self {
         let factor = INBOUND_US as f64 / OUTBOUND_US as f64;
         Self { inbound: Backlog::new(per_s, 1.0), outbound: Backlog::new(per_s, factor) }
@@ -152,7 +152,7 @@ impl Backlogs {
 }
 
 impl Shared {
-    /// All peers hear of a transaction, each in its time.
+    /// Queues a transaction for all peers.
     pub(super) fn broadcast(&self, wtxid: Wtxid) {
         let mut backlogs = self.txs.backlogs.lock().unwrap_or_else(PoisonError::into_inner);
         backlogs.inbound.push(wtxid);
@@ -160,7 +160,7 @@ impl Shared {
         self.pass_on(&mut backlogs);
     }
 
-    /// Passes on to the peers what may be announced by now.
+    /// Moves transactions from the queues to the peers within the rate limits.
     pub(in super::super) fn pass_on_backlog(&self) {
         self.pass_on(&mut self.txs.backlogs.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -180,7 +180,7 @@ impl Shared {
                 (&for_outbound, &mut has_outbound)
             };
             peer.with_relay(|relay| {
-                // Who is still shaking hands must not learn from it when the transaction came.
+                // A peer in its handshake must not learn the arrival time.
                 if relay.next_us > 0 {
                     *has_any = true;
                     let room = TO_SEND_MAX.saturating_sub(relay.to_send.len());
@@ -189,7 +189,7 @@ impl Shared {
                 }
             });
         }
-        // Those who come later hear of what comes later.
+        // Later peers get later transactions only.
         if !has_inbound {
             inbound.clear();
         }
@@ -198,7 +198,7 @@ impl Shared {
         }
     }
 
-    /// What a peer is asked for and hears of now.
+    /// Sends due requests and announcements to a peer.
     pub(in super::super) fn relay(&self, peer: &Peer) {
         if matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler) {
             return;
@@ -254,7 +254,7 @@ impl Shared {
         }
     }
 
-    /// Whether a transaction matches what a peer wants to hear of.
+    /// True if a transaction matches the peer's filter.
     fn matches(&self, relay: &mut Relay, tx: &RelayTx) -> bool {
         let Some(filter) = &mut relay.filter else { return true };
         // It has left the mempool since.
@@ -263,7 +263,7 @@ impl Shared {
         found.is_some_and(|found| filter.matches_and_updates(found.view(), &tx.txid, is_cash))
     }
 
-    /// When a peer hears of more after now.
+    /// Time of the next announcement after `now_us`.
     fn next_announcement_us(&self, peer: &Peer, now_us: u64) -> u64 {
         if !peer.connection.is_inbound() {
             return now_us + exponential_us(OUTBOUND_US);
@@ -275,7 +275,7 @@ impl Shared {
         timers.inbound_us
     }
 
-    /// Says which fee rate transactions have at least that are worth announcing to us (BIP133).
+    /// Sends `feefilter` when due (BIP133).
     fn send_fee_filter(&self, peer: &Peer) {
         let is_old = peer.with_facts(|facts| facts.version) < FEE_FILTER_VERSION;
         if self.config.blocks_only || is_old || peer.permissions.has(Permissions::FORCE_RELAY) {
@@ -286,7 +286,7 @@ impl Shared {
         let current = if is_syncing { MONEY_MAX } else { self.fee_rate_min(now_us) };
         let (sent, next_us) =
             peer.with_relay(|relay| (relay.fee_filter_sent, relay.next_fee_filter_us));
-        // The initial download is over: now everything is wanted.
+        // IBD is over: lift the filter.
         let is_overdue = !is_syncing && sent.is_some_and(|sent| sent == rounded(MONEY_MAX));
         if now_us > next_us || is_overdue {
             let rate = rounded(current).max(self.engine.config().min_relay_fee_sat_per_kvb);
@@ -305,8 +305,7 @@ impl Shared {
         }
     }
 
-    /// The least fee rate that the mempool takes where it is more than that of relay, or 0; looked at once a second, for all
-    /// peers.
+    /// Minimum fee rate of the mempool if above the relay minimum, otherwise 0; cached for a second.
     fn fee_rate_min(&self, now_us: u64) -> u64 {
         let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
         let (rate, at_us) = timers.fee_rate;
@@ -314,14 +313,14 @@ impl Shared {
             return rate;
         }
         let info = self.engine.mempool_info();
-        // Only what the mempool has come to ask for beyond the least rate is worth hiding.
+        // Only a rate above the relay minimum needs protection.
         let is_more = info.min_fee_sat_per_kvb > info.min_relay_fee_sat_per_kvb;
         let rate = if is_more { info.min_fee_sat_per_kvb } else { 0 };
         timers.fee_rate = (rate, now_us);
         rate
     }
 
-    /// Announces again what was handed in here and nobody has fetched, every ten to fifteen minutes.
+    /// Rebroadcasts unfetched local transactions every ten to fifteen minutes.
     pub(in super::super) fn rebroadcast_if_due(&self) {
         let now = Instant::now();
         let mut timers = self.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -340,19 +339,19 @@ impl Shared {
         self.engine.unbroadcast().into_iter().for_each(|(_, wtxid)| self.broadcast(wtxid));
     }
 
-    /// All peers hear of what was handed in here.
+    /// Queues new local transactions for all peers.
     pub(in super::super) fn announce_handed_in(&self) {
         self.engine.take_handed_in().into_iter().for_each(|wtxid| self.broadcast(wtxid));
     }
 }
 
 impl Network {
-    /// All peers hear of what was handed in here, each in its time.
+    /// Queues new local transactions for all peers.
     pub(crate) fn announce_handed_in(&self) {
         self.0.announce_handed_in();
     }
 
-    /// Does now what would be done within so many seconds.
+    /// Advances the timers by `seconds`.
     pub(crate) fn let_pass(&self, seconds: u64) {
         {
             let mut timers = self.0.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -368,13 +367,13 @@ impl Network {
     }
 }
 
-/// Whether a transaction pays at least so many satoshis per 1,000 virtual bytes.
+/// True if a transaction pays at least `least` satoshis per 1,000 virtual bytes.
 fn pays(tx: &RelayTx, least: u64) -> bool {
     tx.fee_sat >= fee_at(least, u64::from(tx.vsize), false)
 }
 
-/// A fee rate that does not show exactly what the mempool takes: one of a row, each a tenth above the one before, by chance
-/// the one below or above (Core `policy/fees.cpp`, `FeeFilterRounder`).
+/// Obfuscates a fee rate: randomly one of the adjacent steps of a 10% scale (Core `policy/fees.cpp`,
+/// `FeeFilterRounder`).
 fn rounded(rate: u64) -> u64 {
     if rate == 0 {
         return 0;
@@ -389,23 +388,23 @@ fn rounded(rate: u64) -> u64 {
     if is_beyond || random(3) == 0 { above as u64 } else { below }
 }
 
-/// A random time with this mean: announcements of many nodes then show no pattern.
+/// Exponentially distributed time, so that announcements show no pattern.
 pub(in crate::p2p) fn exponential_us(mean_us: u64) -> u64 {
     let uniform = (random(1 << 52) + 1) as f64 / (1u64 << 52) as f64;
     (-uniform.ln() * mean_us as f64) as u64
 }
 
-/// From 0 to below `bound`.
+/// Random number in `0..bound`.
 pub(in crate::p2p) fn random(bound: u64) -> u64 {
-    // Without chance nothing is lost but privacy.
+    // Without randomness, only privacy is lost.
     getrandom::u64().unwrap_or(0) % bound.max(1)
 }
 
-/// Hashes that are remembered of each peer (Core `m_tx_inventory_known_filter`).
+/// Size of the filter of known transactions (Core `m_tx_inventory_known_filter`).
 const KNOWN_MAX: usize = 50_000;
-/// What a peer is to hear of waits; a peer that wants it hears of it every few seconds.
+/// Queue limit per peer; the queue is sent every few seconds.
 const TO_SEND_MAX: usize = 100_000;
-/// Entries of one `getdata` (Core `MAX_GETDATA_SZ`).
+/// Entries per `getdata` (Core `MAX_GETDATA_SZ`).
 const ASKED_AT_ONCE: usize = 1000;
 /// Core `net_processing.cpp`, `INBOUND_INVENTORY_BROADCAST_INTERVAL`, `OUTBOUND_INVENTORY_BROADCAST_INTERVAL`.
 const INBOUND_US: u64 = 5_000_000;
@@ -414,7 +413,7 @@ const OUTBOUND_US: u64 = 2_000_000;
 const FEE_FILTER_US: u64 = 600_000_000;
 const FEE_FILTER_SOON_US: u64 = 300_000_000;
 const FEE_FILTER_VERSION: i32 = 70013;
-/// Core `ReattemptInitialBroadcast`; up to half as much more by chance.
+/// Core `ReattemptInitialBroadcast`; plus up to half as much at random.
 const REBROADCAST: Duration = Duration::from_mins(10);
 const MONEY_MAX: u64 = 2_100_000_000_000_000;
 /// Core `policy/fees.cpp`: `MAX_FILTER_FEERATE`, `FEE_FILTER_SPACING`, and half the default of `-incrementalrelayfee`.

@@ -1,27 +1,28 @@
-//! How fast transactions are passed on to all peers together (Core `net_processing.cpp`, `InvToSendBucket`).
+//! Rate limit of transaction announcements to all peers together (Core `net_processing.cpp`, `InvToSendBucket`).
 //!
-//! What is admitted waits here before it waits for a peer's own time. A burst goes on at once until a budget is used up; then the
-//! best of what waits goes on at a steady rate. A flood so reaches nobody faster than it would be mined, and the order in which
-//! its parts came here does not show.
+//! Admitted transactions queue here before the per-peer timers. Bursts pass until a budget is used up, then the
+//! best transactions pass at a steady rate. A flood thus spreads no faster than it is mined, and hides its order of
+//! arrival.
 
 use assay_engine::RelayTx;
 use assay_wire::Wtxid;
 
-/// Transactions for all peers that connected to us, or for all that we connected to.
+/// Queue for all inbound or all outbound peers.
 pub(super) struct Backlog {
     waiting: Vec<Wtxid>,
     count: Bucket,
     bytes: Bucket,
-    /// How far `count` is overdrawn at most: so many are taken at once, lest the rest is sorted for each one.
+    /// Maximum overdraft of `count`: transactions are taken in batches of this size, since each batch sorts the
+    /// queue.
     overdraft: f64,
 }
 
-/// Tokens that come at a rate, up to a limit.
+/// Token bucket.
 struct Bucket {
     tokens: f64,
     per_s: f64,
     max: f64,
-    /// When tokens were last added, microseconds by the node's clock.
+    /// Last refill, microseconds by the node's clock.
     filled_us: Option<u64>,
 }
 
@@ -38,7 +39,7 @@ impl Backlog {
         }
     }
 
-    /// Adds one, unless too many wait.
+    /// Queues a transaction, up to a limit.
     pub(super) fn push(&mut self, wtxid: Wtxid) {
         if self.waiting.len() < WAITING_MAX {
             self.waiting.push(wtxid);
@@ -49,7 +50,7 @@ impl Backlog {
         self.waiting = Vec::new();
     }
 
-    /// Takes those that may go on now. `sort` gives those that are still in the mempool, what is best announced first.
+    /// Takes the transactions allowed now. `sort` returns those still in the mempool, best first.
     pub(super) fn take(
         &mut self,
         now_us: u64,
@@ -87,16 +88,16 @@ impl Bucket {
     }
 }
 
-/// Seconds at whose rate the first transactions go on at once.
+/// Burst, as seconds of the steady rate.
 const BURST_S: f64 = 30.0;
-/// Between announcements to a peer that connected to us (Core's `INBOUND_INVENTORY_BROADCAST_INTERVAL`).
+/// Announcement interval of inbound peers (Core's `INBOUND_INVENTORY_BROADCAST_INTERVAL`).
 const INBOUND_S: f64 = 5.0;
-/// Bytes: at first, at most, a second, and how far beyond.
+/// Bytes: initial budget, maximum, rate per second, and overdraft.
 const BYTES_FIRST: f64 = 12e6;
 const BYTES_MAX: f64 = 50e6;
 const BYTES_PER_S: f64 = 20e3;
 const BYTES_OVERDRAFT: f64 = 50e3;
-/// Not in Core, where what has left the mempool waits, too.
+/// Not in Core, which also keeps transactions that have left the mempool.
 const WAITING_MAX: usize = 100_000;
 
 #[cfg(test)]

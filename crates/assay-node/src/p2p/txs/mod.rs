@@ -1,9 +1,9 @@
-//! Transactions between peers: which are asked for, what becomes of them, and who hears of them (Core `net_processing.cpp`,
+//! Transaction relay: requests, admission and announcements (Core `net_processing.cpp`,
 //! `node/txdownloadman_impl.cpp`).
 //!
-//! Announcements are noted with the time from which they may be asked for ([`requests`]). What comes is judged by the mempool on
-//! the thread that reads from the peer ([`take`]); what lacks its parents waits for them ([`orphans`]). What is admitted is
-//! announced to each peer in its own time ([`announce`]).
+//! Announcements are scheduled for requests ([`requests`]). The reader thread of a peer submits received
+//! transactions to the mempool ([`take`]); orphans wait for their parents ([`orphans`]). Admitted transactions are
+//! announced to each peer by its own timer ([`announce`]).
 
 mod announce;
 mod backlog;
@@ -31,10 +31,11 @@ use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_WITNESS, Network, Shared};
 
-/// What is known of transactions from all peers together.
+/// Transaction relay state of all peers.
 pub(crate) struct Txs {
     table: Mutex<Table>,
-    /// Held while the chain is followed: no thread must note what a branch has confirmed after another one has left it.
+    /// Held while the chain is followed: a thread must not record confirmations of a branch after another thread
+    /// has left it.
     following: Mutex<()>,
     timers: Mutex<Timers>,
     backlogs: Mutex<Backlogs>,
@@ -44,16 +45,17 @@ struct Table {
     peers: HashMap<u64, TxPeer>,
     requests: Requests,
     orphans: Orphans,
-    /// What was rejected since the tip changed.
+    /// Rejected since the last tip change.
     rejected: Recent,
-    /// What was rejected since then, but might pass together with another: transactions by wtxid, packages by both.
+    /// Rejected since the last tip change, but possibly valid in a package: transactions by wtxid, packages by both
+    /// ids.
     reconsiderable: Recent,
     confirmed: Recent,
-    /// The tip up to which blocks have been looked at.
+    /// Tip up to which blocks have been processed.
     tip: BlockHash,
 }
 
-/// What of a peer matters here.
+/// Properties of a peer for scheduling.
 #[derive(Clone, Copy)]
 struct TxPeer {
     is_preferred: bool,
@@ -62,7 +64,7 @@ struct TxPeer {
 }
 
 impl Txs {
-    /// From this tip on, announcing so many transactions a second.
+    /// From this tip on, with `send_per_s` announcements a second.
     pub(super) fn new(tip: BlockHash, send_per_s: u32) -> Self {
         let table = Table {
             peers: HashMap::new(),
@@ -87,7 +89,7 @@ impl Txs {
 }
 
 impl Table {
-    /// Whether a transaction need not be asked for (Core `AlreadyHaveTx`).
+    /// True if a transaction need not be requested (Core `AlreadyHaveTx`).
     fn have(&self, id: &RelayId, with_reconsiderable: bool, shared: &Shared) -> bool {
         let hash = id.hash();
         self.orphans.have(&Wtxid(hash))
@@ -97,7 +99,7 @@ impl Table {
             || shared.engine.is_unconfirmed(id)
     }
 
-    /// When a peer may be asked for what it announces now.
+    /// Earliest time of a request for a new announcement.
     fn ask_at_us(&self, peer: u64, traits: TxPeer, is_by_txid: bool, now_us: u64) -> u64 {
         let some_name_wtxids = self.peers.values().any(|peer| peer.names_wtxids);
         let mut at_us = now_us;
@@ -113,7 +115,7 @@ impl Table {
         at_us
     }
 
-    /// A peer that has an orphan is asked for its parents; whether it will be.
+    /// Schedules requests for an orphan's parents from a peer that has it; true if scheduled.
     fn ask_for_parents(
         &mut self,
         parents: &[Txid],
@@ -137,7 +139,7 @@ impl Table {
         true
     }
 
-    /// A peer has announced a transaction; whether it is known.
+    /// Handles an announcement; true if the transaction is known.
     fn announced(&mut self, peer: u64, id: RelayId, now_us: u64, shared: &Shared) -> bool {
         if let RelayId::Wtxid(wtxid) = id
             && let Some(orphan) = self.orphans.get(&wtxid).cloned()
@@ -168,13 +170,13 @@ impl Table {
 }
 
 impl Shared {
-    /// Whether a peer may not send or announce transactions.
+    /// True if a peer may not send or announce transactions.
     pub(super) fn rejects_txs_of(&self, peer: &Peer) -> bool {
         matches!(peer.connection, Connection::BlockRelayOnly | Connection::Feeler)
             || (self.config.blocks_only && !peer.permissions.has(Permissions::RELAY))
     }
 
-    /// A peer has shaken hands.
+    /// Registers a peer after its handshake.
     pub(super) fn txs_joined(&self, peer: &Peer) {
         let traits = TxPeer {
             is_preferred: self.is_preferred(peer.id),
@@ -191,7 +193,7 @@ impl Shared {
         table.orphans.left(peer.id);
     }
 
-    /// A peer has announced these transactions. An error ends the connection.
+    /// Handles announcements. An error ends the connection.
     pub(super) fn announced_txs(&self, peer: &Peer, entries: &[Inventory]) -> Result<(), ()> {
         if entries.is_empty() {
             return Ok(());
@@ -225,7 +227,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A peer does not have what it was asked for.
+    /// Handles `notfound`.
     pub(super) fn txs_not_found(&self, peer: &Peer, entries: impl Iterator<Item = Inventory>) {
         let mut table = self.txs.lock();
         for entry in entries.filter(is_tx) {
@@ -233,7 +235,7 @@ impl Shared {
         }
     }
 
-    /// What a peer is to be asked for now.
+    /// Transactions to request from a peer now.
     fn txs_to_ask(&self, peer: &Peer) -> Vec<Inventory> {
         let now_us = self.engine.clock().now_us();
         let mut table = self.txs.lock();
@@ -265,7 +267,7 @@ impl Shared {
         entries
     }
 
-    /// Looks at the blocks that have been connected since the last look.
+    /// Processes blocks connected since the last call.
     pub(super) fn follow_chain(&self) {
         let _following = self.txs.following.lock().unwrap_or_else(PoisonError::into_inner);
         let tip = self.engine.tip().hash;
@@ -277,7 +279,7 @@ impl Shared {
         table.rejected.clear();
         table.reconsiderable.clear();
         if !self.engine.is_ancestor(&before, &tip) {
-            // What was confirmed may be wanted again.
+            // Confirmed transactions may be wanted again.
             table.confirmed.clear();
         }
         if self.engine.is_initial_block_download() {
@@ -308,7 +310,7 @@ impl Shared {
         if !table.orphans.is_empty() {
             let spent = block.txs().flat_map(|tx| tx.inputs().map(|input| input.prevout));
             table.orphans.block_spent(spent);
-            // Children of its transactions have their parent now (Core `TxDownloadManagerImpl::BlockConnected`).
+            // The parents of these children are confirmed (Core `TxDownloadManagerImpl::BlockConnected`).
             for (tx, (txid, _)) in block.txs().zip(&names) {
                 table.orphans.parent_came(*txid, tx.output_count());
             }
@@ -322,12 +324,11 @@ impl Shared {
         Block::parse(raw, self.encoding).ok()
     }
 
-    /// A transaction that a peer may be given: it was in the mempool when the peer was last sent announcements, or it is in
-    /// one of the latest blocks.
+    /// Transaction that a peer may fetch: in the mempool at its last announcement, or in one of the latest blocks.
     pub(super) fn tx_for(&self, peer: &Peer, id: &RelayId) -> Option<Arc<Transaction>> {
         let moment = peer.with_relay(|relay| relay.announced_until);
         self.engine.transaction_before(id, moment).or_else(|| {
-            // It may just have left the mempool with a block that another thread is about to pass on.
+            // Another thread may be about to announce the block that confirmed it.
             self.engine.wait_for_fresh();
             self.compact.recent_tx(id)
         })
@@ -339,13 +340,13 @@ impl Network {
         self.0.txs.lock().orphans.list()
     }
 
-    /// Takes note of what has been connected so far.
+    /// Processes blocks connected so far.
     pub(crate) fn follow_chain(&self) {
         self.0.follow_chain();
     }
 }
 
-/// The transactions whose outputs one spends, each once.
+/// Txids of spent outputs, without duplicates.
 fn parents_of(tx: &Transaction) -> Vec<Txid> {
     let mut parents: Vec<Txid> = tx.view().inputs().map(|input| input.prevout.txid).collect();
     parents.sort_unstable();
@@ -357,22 +358,22 @@ pub(super) fn is_tx(entry: &Inventory) -> bool {
     matches!(entry.kind, InventoryKind::TX | InventoryKind::WTX | InventoryKind::WITNESS_TX)
 }
 
-/// As Core's log calls it.
+/// Name in Core's log.
 fn kind_name(id: &RelayId) -> &'static str {
     if matches!(id, RelayId::Wtxid(_)) { "wtx" } else { "tx" }
 }
 
-/// Announcements of one peer that are remembered (Core `node/txdownloadman.h`, `MAX_PEER_TX_ANNOUNCEMENTS`).
+/// Maximum tracked announcements per peer (Core `node/txdownloadman.h`, `MAX_PEER_TX_ANNOUNCEMENTS`).
 const ANNOUNCED_MAX: usize = 5000;
-/// Transactions that one peer is asked for at a time without a delay (Core `MAX_PEER_TX_REQUEST_IN_FLIGHT`).
+/// Transactions in flight per peer without a delay (Core `MAX_PEER_TX_REQUEST_IN_FLIGHT`).
 const ASKED_MAX: usize = 100;
-/// For a peer that others are preferred to, for one that names transactions without their witness where others name it, for one
-/// that owes many (Core `NONPREF_PEER_TX_DELAY`, `TXID_RELAY_DELAY`, `OVERLOADED_PEER_TX_DELAY`).
+/// Delays for non-preferred peers, for txid relay while wtxid peers exist, and for overloaded peers (Core
+/// `NONPREF_PEER_TX_DELAY`, `TXID_RELAY_DELAY`, `OVERLOADED_PEER_TX_DELAY`).
 const DELAY_US: u64 = 2_000_000;
-/// How long an answer may take (Core `GETDATA_TX_INTERVAL`).
+/// Request timeout (Core `GETDATA_TX_INTERVAL`).
 const ANSWER_US: u64 = 60_000_000;
 /// Core `node/txdownloadman_impl.h`: `m_lazy_recent_rejects`, `m_lazy_recent_confirmed_transactions`.
 const REJECTED_MAX: usize = 120_000;
 const CONFIRMED_MAX: usize = 48_000;
-/// Blocks whose transactions are looked at when the chain has grown; after more, what was announced is old.
+/// Blocks scanned for confirmed transactions after the chain has grown; beyond it, announcements are stale anyway.
 const FOLLOWED_MAX: usize = 8;

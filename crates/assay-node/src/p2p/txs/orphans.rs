@@ -1,7 +1,7 @@
-//! Transactions whose parents are not known yet (Core `node/txorphanage.h`).
+//! Orphan transactions (Core `node/txorphanage.h`).
 //!
-//! Nothing distinguishes them from nonsense, so their number and size are bounded, and each peer has a share that others cannot
-//! take away: when there are too many, those go that were announced by the peer that takes most of its share.
+//! Orphans cannot be validated, so their number and size are bounded. Each peer has a reserved share: above the
+//! limits, announcements of the peer with the largest relative usage are evicted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use assay_wire::{OutPoint, Transaction, Txid, Wtxid};
 #[derive(Default)]
 pub(super) struct Orphans {
     by_wtxid: HashMap<Wtxid, Orphan>,
-    /// Who spends an output.
+    /// Spenders by output.
     spenders: HashMap<OutPoint, BTreeSet<Wtxid>>,
     peers: BTreeMap<u64, Share>,
     next_number: u64,
-    /// Weight of all, each counted once.
+    /// Total weight, each orphan counted once.
     weight: u64,
-    /// What the inputs of all add to the work of a look at them.
+    /// Total latency score of inputs.
     input_score: u64,
     announcements: u64,
 }
@@ -33,21 +33,21 @@ struct Orphan {
 #[derive(Clone, Copy)]
 struct Announcement {
     number: u64,
-    /// Whether it is this peer's turn to have it tried again.
+    /// True if this peer's announcement is due for reconsideration.
     is_due: bool,
 }
 
-/// What one peer takes.
+/// Usage of one peer.
 #[derive(Default)]
 struct Share {
-    /// Those that are due last; otherwise in the order of their announcements.
+    /// Due ones last; otherwise in order of announcement.
     order: BTreeSet<(bool, u64, Wtxid)>,
     weight: u64,
     score: u64,
 }
 
 impl Share {
-    /// How much of its share it takes, of two kinds the larger, in millionths.
+    /// Used fraction of its share, the larger of two kinds, in millionths.
     fn excess(&self, score_max: u64) -> u64 {
         let score = self.score * 1_000_000 / score_max.max(1);
         score.max(self.weight * 1_000_000 / PEER_WEIGHT)
@@ -60,7 +60,7 @@ pub(crate) struct OrphanInfo {
 }
 
 impl Orphans {
-    /// Keeps a transaction that a peer has sent or announced; whether it is new here.
+    /// Adds an orphan that a peer has sent or announced; true if new.
     pub(super) fn add(&mut self, tx: &Arc<Transaction>, wtxid: Wtxid, peer: u64) -> bool {
         let view = tx.view();
         let weight = view.weight() as u64;
@@ -83,7 +83,7 @@ impl Orphans {
         is_new
     }
 
-    /// Another peer has it.
+    /// Adds another announcer.
     pub(super) fn add_announcer(&mut self, wtxid: &Wtxid, peer: u64) {
         let Some(orphan) = self.by_wtxid.get_mut(wtxid) else { return };
         if orphan.announcers.contains_key(&peer) {
@@ -112,7 +112,7 @@ impl Orphans {
         self.by_wtxid.get(wtxid).map(|orphan| &orphan.tx)
     }
 
-    /// A parent was admitted or confirmed: each of its children is due with a random one of its announcers.
+    /// A parent was admitted or confirmed: assigns each child to a random announcer.
     pub(super) fn parent_came(&mut self, txid: Txid, output_count: usize) {
         for vout in 0..output_count as u32 {
             let Some(spenders) = self.spenders.get(&OutPoint { txid, vout }) else { continue };
@@ -128,7 +128,7 @@ impl Orphans {
             return;
         }
         let count = orphan.announcers.len() as u64;
-        // Without chance the first one has to do.
+        // Without randomness the first one is chosen.
         let chosen = getrandom::u64().unwrap_or(0) % count.max(1);
         let Some((peer, announcement)) = orphan.announcers.iter_mut().nth(chosen as usize) else {
             return;
@@ -139,7 +139,7 @@ impl Orphans {
         share.order.insert((true, announcement.number, *wtxid));
     }
 
-    /// One of this peer's that is to be tried again; it is not due any more.
+    /// Takes a due orphan of this peer.
     pub(super) fn take_due(&mut self, peer: u64) -> Option<Arc<Transaction>> {
         let share = self.peers.get_mut(&peer)?;
         let first = *share.order.range((true, 0, Wtxid([0; 32]))..).next()?;
@@ -161,7 +161,7 @@ impl Orphans {
         self.peers.keys().copied().filter(|peer| self.has_due(*peer)).collect()
     }
 
-    /// Children of a transaction that the same peer has announced: due ones first, then the latest.
+    /// Children of a transaction announced by the same peer: due ones first, then the latest.
     pub(super) fn children_from(&self, parent: &Txid, peer: u64) -> Vec<Arc<Transaction>> {
         let Some(share) = self.peers.get(&peer) else { return Vec::new() };
         let orphans = share.order.iter().rev().map(|(_, _, wtxid)| &self.by_wtxid[wtxid]);
@@ -170,7 +170,7 @@ impl Orphans {
         orphans.filter(is_child).map(|orphan| Arc::clone(&orphan.tx)).collect()
     }
 
-    /// Forgets one; whether it was here.
+    /// Removes an orphan; true if it was present.
     pub(super) fn remove(&mut self, wtxid: &Wtxid) -> bool {
         let Some(orphan) = self.by_wtxid.get(wtxid) else { return false };
         for peer in orphan.announcers.keys().copied().collect::<Vec<_>>() {
@@ -180,7 +180,7 @@ impl Orphans {
         true
     }
 
-    /// A peer has gone.
+    /// Removes a peer.
     pub(super) fn left(&mut self, peer: u64) {
         let Some(share) = self.peers.get(&peer) else { return };
         let wtxids: Vec<Wtxid> = share.order.iter().map(|(_, _, wtxid)| *wtxid).collect();
@@ -192,7 +192,7 @@ impl Orphans {
         self.limit();
     }
 
-    /// Forgets those that spend what a block has spent: they are in it, or void now.
+    /// Removes orphans that spend the inputs of a block: confirmed or conflicting.
     pub(super) fn block_spent(&mut self, outpoints: impl Iterator<Item = OutPoint>) {
         let mut count = 0;
         for outpoint in outpoints {
@@ -257,11 +257,11 @@ impl Orphans {
         self.announcements + self.input_score > SCORE_MAX || self.weight > PEER_WEIGHT * peers
     }
 
-    /// Takes the oldest from the peer that takes most of its share, until there is room.
+    /// Evicts the oldest announcements of the peer with the largest relative usage until the limits hold.
     fn limit(&mut self) {
         let score_max = SCORE_MAX / self.peers.len().max(1) as u64;
         while self.is_over() {
-            // Of equals the one that came last is the worst.
+            // Of equal peers, the latest.
             let worst =
                 self.peers.iter().max_by_key(|(peer, share)| (share.excess(score_max), **peer));
             let Some((&peer, share)) = worst else { return };
@@ -274,9 +274,9 @@ impl Orphans {
 
 /// Core `policy/policy.h`, `MAX_STANDARD_TX_WEIGHT`.
 const WEIGHT_MAX: u64 = 400_000;
-/// What each peer may take, weight units (Core `DEFAULT_RESERVED_ORPHAN_WEIGHT_PER_PEER`).
+/// Reserved weight per peer (Core `DEFAULT_RESERVED_ORPHAN_WEIGHT_PER_PEER`).
 const PEER_WEIGHT: u64 = 404_000;
-/// Announcements of all peers, and a point for every ten inputs (Core `DEFAULT_MAX_ORPHANAGE_LATENCY_SCORE`).
+/// Limit of announcements, plus one per ten inputs (Core `DEFAULT_MAX_ORPHANAGE_LATENCY_SCORE`).
 const SCORE_MAX: u64 = 3000;
 const INPUTS_PER_POINT: u64 = 10;
 
@@ -287,7 +287,7 @@ mod tests {
 
     use super::*;
 
-    /// Spends outputs of the transaction called `parent`, from `first` on; `script_bytes` make it heavy.
+    /// Spends outputs of transaction `parent` from `first` on; `script_bytes` add weight.
     fn tx(parent: u8, first: u32, inputs: u32, script_bytes: usize) -> Arc<Transaction> {
         let mut tx = TxBuilder::new(2);
         for vout in first..first + inputs {
@@ -302,7 +302,7 @@ mod tests {
         tx.view().wtxid()
     }
 
-    /// Everything that is kept twice agrees, and the bounds hold.
+    /// Redundant state is consistent, and the limits hold.
     fn check(orphans: &Orphans) {
         let all = || orphans.by_wtxid.values();
         assert_eq!(orphans.weight, all().map(|orphan| orphan.weight).sum::<u64>());
@@ -335,7 +335,7 @@ mod tests {
         }
         check(&orphans);
         for vout in 0..20 {
-            // Heavy ones, and such with many inputs.
+            // Heavy ones, and ones with many inputs.
             let heavy = tx(3, vout, 1, 90_000);
             orphans.add(&heavy, wtxid(&heavy), 3);
             let wide = tx(4, vout * 1000, 1000, 1);

@@ -1,10 +1,10 @@
-//! Hashes and other things that were seen lately, in bounded memory.
+//! Bounded memory of recent hashes and other items.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// Remembers at least the latest `count_max` hashes and at most twice as many. Of each 64 bits are kept under a key that
-/// no peer knows, so that a hash is mistaken for another once in many years.
+/// Remembers at least the latest `count_max` hashes and at most twice as many. It keeps 64 bits of each under a
+/// secret key, so that a false positive occurs once in many years.
 pub(in crate::p2p) struct Recent {
     key: RandomState,
     young: HashSet<u64>,

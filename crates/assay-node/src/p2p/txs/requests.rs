@@ -1,8 +1,8 @@
-//! Which peer is asked for which transaction, and when (Core `txrequest.h`).
+//! Scheduling of transaction requests over peers (Core `txrequest.h`).
 //!
-//! Each announcement of a transaction by a peer waits until its time comes, then is a candidate. Of the candidates of a
-//! transaction the best is asked: preferred peers first, among equals one that no peer can foresee. Who does not answer in time
-//! is not asked for it again, and the next one is.
+//! An announcement waits until its time, then becomes a candidate. The best candidate of a transaction is asked:
+//! preferred peers first, with unpredictable order among equals. After a timeout the next candidate is asked, and
+//! the peer not again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -13,11 +13,11 @@ type Hash = [u8; 32];
 
 #[derive(Default)]
 pub(super) struct Requests {
-    /// By hash: who has announced it.
+    /// Announcements by hash.
     offers: HashMap<Hash, Vec<Offer>>,
-    /// When something happens without a message: a waiting one becomes a candidate, or one that was asked is late.
+    /// Timers: end of the delay of an announcement, or timeout of a request.
     due: BTreeSet<(u64, Hash, u64)>,
-    /// The best candidates, by peer, in the order of their announcements.
+    /// Best candidates by peer, in order of announcement.
     best: BTreeSet<(u64, u64, Hash)>,
     peers: HashMap<u64, OfPeer>,
     next_number: u64,
@@ -28,7 +28,7 @@ pub(super) struct Requests {
 struct Offer {
     peer: u64,
     id: RelayId,
-    /// Announcements count from 0.
+    /// Sequence number of the announcement, from 0.
     number: u64,
     is_preferred: bool,
     state: State,
@@ -36,14 +36,14 @@ struct Offer {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Until this time, microseconds.
+    /// Delayed until this time, microseconds.
     Waiting(u64),
     Candidate,
-    /// The candidate that is asked next.
+    /// Next candidate to ask.
     Best,
-    /// The answer is due at this time.
+    /// Requested, with this deadline.
     Asked(u64),
-    /// It has answered, or did not in time.
+    /// Answered or timed out.
     Done,
 }
 
@@ -54,7 +54,7 @@ struct OfPeer {
 }
 
 impl Requests {
-    /// A peer has a transaction; it is asked from `at_us` on.
+    /// Adds an announcement; a request is allowed from `at_us` on.
     pub(super) fn announced(&mut self, peer: u64, id: RelayId, is_preferred: bool, at_us: u64) {
         let hash = id.hash();
         if !self.peers.entry(peer).or_default().announced.insert(hash) {
@@ -67,7 +67,7 @@ impl Requests {
         self.due.insert((at_us, hash, peer));
     }
 
-    /// What a peer is to be asked for now, and who has let its time pass.
+    /// Requests due to a peer, and expired requests.
     pub(super) fn next_for(
         &mut self,
         peer: u64,
@@ -79,12 +79,12 @@ impl Requests {
         (ask.collect(), late)
     }
 
-    /// A peer has been asked; its answer is due at `due_us`.
+    /// Records a request with its deadline.
     pub(super) fn asked(&mut self, peer: u64, hash: &Hash, due_us: u64) {
         self.set(hash, peer, State::Asked(due_us));
     }
 
-    /// A peer has answered, with the transaction or without.
+    /// Records a response, with or without the transaction.
     pub(super) fn answered(&mut self, peer: u64, hash: &Hash) {
         if self.find(hash, peer).is_some() {
             self.set(hash, peer, State::Done);
@@ -92,7 +92,7 @@ impl Requests {
         }
     }
 
-    /// Nobody need be asked for it any more.
+    /// Removes a transaction.
     pub(super) fn forget(&mut self, hash: &Hash) {
         for offer in self.offers.remove(hash).unwrap_or_default() {
             self.unlink(&offer);
@@ -100,7 +100,7 @@ impl Requests {
         }
     }
 
-    /// A peer has gone.
+    /// Removes a peer.
     pub(super) fn left(&mut self, peer: u64) {
         let announced = self.peers.get(&peer).map(|of| &of.announced);
         let announced: Vec<Hash> = announced.into_iter().flatten().copied().collect();
@@ -115,18 +115,18 @@ impl Requests {
         self.peers.remove(&peer);
     }
 
-    /// Who else may have a transaction.
+    /// Other peers that may have a transaction.
     pub(super) fn candidates(&self, hash: &Hash) -> impl Iterator<Item = u64> + use<'_> {
         let offers = self.offers.get(hash).into_iter().flatten();
         offers.filter(|offer| offer.state != State::Done).map(|offer| offer.peer)
     }
 
-    /// Announcements of a peer that are remembered.
+    /// Tracked announcements of a peer.
     pub(super) fn count(&self, peer: u64) -> usize {
         self.peers.get(&peer).map_or(0, |of| of.announced.len())
     }
 
-    /// Of these, those that it was asked for and has not answered.
+    /// Outstanding requests of a peer.
     pub(super) fn asked_count(&self, peer: u64) -> usize {
         self.peers.get(&peer).map_or(0, |of| of.asked)
     }
@@ -146,7 +146,8 @@ impl Requests {
         late
     }
 
-    /// Chooses whom to ask next for a transaction that nobody is asked for; forgets one that nobody is left for.
+    /// Selects the next peer for a transaction without an outstanding request; removes the transaction without
+    /// candidates.
     fn choose(&mut self, hash: &Hash) {
         let Some(offers) = self.offers.get(hash) else { return };
         if offers.iter().all(|offer| offer.state == State::Done) {
@@ -194,7 +195,7 @@ impl Requests {
         }
     }
 
-    /// Takes an offer out of the lists by time and by peer.
+    /// Removes an announcement from the timer and peer indexes.
     fn unlink(&mut self, offer: &Offer) {
         let (peer, hash) = (offer.peer, offer.id.hash());
         match offer.state {

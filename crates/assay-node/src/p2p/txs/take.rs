@@ -1,4 +1,4 @@
-//! A transaction has come: it is judged, and so are those that waited for it.
+//! Handles received transactions and the orphans that depend on them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use super::super::permissions::Permissions;
 use super::super::sync::log_malformed;
 use super::{Table, parents_of};
 
-/// A transaction that pays too little by itself, and a child that may pay for it.
+/// A low-fee transaction and a child that may pay for it.
 struct Package {
     parent: Arc<Transaction>,
     child: Arc<Transaction>,
@@ -20,7 +20,7 @@ struct Package {
 }
 
 impl Shared {
-    /// A peer has sent a transaction. An error ends the connection.
+    /// Handles `tx`. An error ends the connection.
     pub(in super::super) fn tx_came(&self, peer: &Peer, raw: &[u8]) -> Result<(), ()> {
         if self.rejects_txs_of(peer) {
             tracing::debug!(
@@ -29,7 +29,7 @@ impl Shared {
             );
             return Err(());
         }
-        // Nothing is known yet that it could be judged by.
+        // Validation is impossible in IBD.
         if self.engine.is_initial_block_download() {
             return Ok(());
         }
@@ -75,7 +75,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Judges a transaction that is not known; gives the package that it may pass in.
+    /// Submits an unknown transaction; returns a package that may be admitted.
     fn judge(&self, peer: &Peer, tx: &Arc<Transaction>) -> Option<Package> {
         match self.engine.take_transaction(Arc::clone(tx)) {
             Ok(_) => {
@@ -83,7 +83,7 @@ impl Shared {
                 peer.traffic.tx_at_s.store(self.engine.clock().now_s(), Ordering::Relaxed);
                 None
             }
-            // Another peer has brought it meanwhile.
+            // Another peer has delivered it in the meantime.
             Err(reject) if reject.fault == TxFault::Conflict && self.is_here(tx) => None,
             Err(reject) => self.tx_rejected(peer.id, tx, &reject, true),
         }
@@ -93,7 +93,8 @@ impl Shared {
         self.engine.is_unconfirmed(&RelayId::Wtxid(tx.view().wtxid()))
     }
 
-    /// Who may force relay hands on what others have long known (Core `NetPermissionFlags::ForceRelay`).
+    /// Relays known transactions of a peer with the permission `forcerelay` (Core
+    /// `NetPermissionFlags::ForceRelay`).
     fn force_relay(&self, peer: &Peer, txid: &Txid, wtxid: &Wtxid) {
         if !peer.permissions.has(Permissions::FORCE_RELAY) {
             return;
@@ -140,7 +141,7 @@ impl Shared {
         let mut table = self.txs.lock();
         let is_witness_stripped = reject.fault == TxFault::WitnessStripped;
         if is_first_time && !is_witness_stripped && !table.orphans.have(&wtxid) {
-            // A miner may have taken it all the same.
+            // A miner may have included it anyway.
             self.compact.keep_extra(tx);
         }
         let mut package = None;
@@ -151,7 +152,7 @@ impl Shared {
                 }
                 return None;
             }
-            // With its witness it may pass, and under that name nothing is known of it.
+            // It may be valid with its witness, under another wtxid.
             TxFault::WitnessStripped => {}
             fault => {
                 if fault == TxFault::Reconsiderable {
@@ -168,7 +169,7 @@ impl Shared {
                 }
                 table.requests.forget(&wtxid.0);
                 if fault == TxFault::InputsNotStandard && tx.view().has_witness() {
-                    // No witness makes it pass.
+                    // Invalid with any witness.
                     table.rejected.insert(&txid.0);
                     table.requests.forget(&txid.0);
                 }
@@ -180,7 +181,7 @@ impl Shared {
         package
     }
 
-    /// A transaction lacks parents: all who have it are asked for them.
+    /// Keeps an orphan; requests its parents from all announcers.
     fn keep_orphan(
         &self,
         table: &mut Table,
@@ -189,7 +190,7 @@ impl Shared {
         (txid, wtxid): (Txid, Wtxid),
     ) {
         let mut parents = parents_of(tx);
-        // One that pays too little may come with this child, two may not.
+        // One low-fee parent may come with this child, two may not.
         let is_cheap = |parent: &&Txid| {
             table.reconsiderable.contains(&parent.0)
                 && !self.engine.is_unconfirmed(&RelayId::Txid(**parent))
@@ -221,20 +222,20 @@ impl Shared {
                 );
             }
         }
-        // Peers' transactions are judged at the same time: a parent may have come since it was looked for, and found no child.
+        // Validation runs in parallel: a parent may have arrived since the lookup and found no child.
         for txid in parents_of(tx) {
             if let Some(parent) = self.engine.transaction_before(&RelayId::Txid(txid), u64::MAX) {
                 table.orphans.parent_came(txid, parent.view().output_count());
             }
         }
         table.forget(&txid, &wtxid);
-        // The sender need not hear of what it is asked for.
+        // Parents requested from the sender need not be announced to it.
         if let Some(peer) = self.peers.find(sender) {
             peer.with_relay(|relay| parents.iter().for_each(|txid| relay.known.insert(&txid.0)));
         }
     }
 
-    /// Tries those again whose parents have come: first the peer's, then after a transaction those of others too.
+    /// Reconsiders orphans whose parents have arrived: first the peer's, then with `with_others` those of others.
     pub(in super::super) fn reconsider_some(&self, peer: u64, with_others: bool) {
         self.reconsider(peer);
         if with_others {
@@ -266,7 +267,7 @@ impl Shared {
         }
     }
 
-    /// The same for all peers.
+    /// Reconsiders orphans of all peers.
     pub(in super::super) fn reconsider_all(&self) {
         let peers = self.txs.lock().orphans.peers_with_due();
         for peer in peers {
@@ -288,7 +289,7 @@ impl Shared {
         if outcome.reject.is_some() {
             self.txs.lock().reconsiderable.insert(&package_name(parent, child));
         }
-        // The child first: it is no orphan any more when its parent has come.
+        // The child first: once the parent is processed, it is no longer an orphan.
         for (tx, found) in [parent, child].into_iter().zip(&outcome.txs).rev() {
             match &found.verdict {
                 PackageVerdict::Admitted(_) => self.tx_admitted(*sender, tx),
@@ -302,7 +303,7 @@ impl Shared {
 }
 
 impl Table {
-    /// The latest child of a transaction from the same peer, that was not tried together with it.
+    /// Latest child of a transaction from the same peer that has not been tried with it.
     fn package_with(&self, parent: &Arc<Transaction>, sender: u64) -> Option<Package> {
         let children = self.orphans.children_from(&parent.view().txid(), sender);
         let child = children.into_iter().find(|child| {
@@ -313,10 +314,10 @@ impl Table {
     }
 }
 
-/// So many of one peer's are tried before others have their say.
+/// Limit per peer and call, for fairness.
 const RECONSIDERED_AT_ONCE: usize = 100;
 
-/// What names two transactions together.
+/// Package id of two transactions.
 fn package_name(parent: &Transaction, child: &Transaction) -> [u8; 32] {
     let mut both = [0; 32];
     let (one, other) = (parent.view().wtxid().0, child.view().wtxid().0);

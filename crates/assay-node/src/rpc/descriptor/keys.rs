@@ -1,4 +1,4 @@
-//! Keys of descriptors: plain ones, private ones (WIF), and extended ones with a path (BIP32).
+//! Keys of descriptors: public keys, private keys (WIF), and extended keys with a path (BIP32).
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -12,14 +12,14 @@ use sha2::Sha512;
 use super::NeedsPrivateKey;
 use crate::rpc::decode::base58_check;
 
-/// Where in a descriptor a key stands, which decides about its form.
+/// Script context of a key, which determines its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum KeyContext {
     /// Uncompressed keys are allowed.
     Legacy,
-    /// They are not.
+    /// Compressed keys only.
     Witness,
-    /// Keys without their first byte are allowed.
+    /// X-only keys are allowed.
     Taproot,
 }
 
@@ -42,7 +42,7 @@ enum Source {
         is_compressed: bool,
         secret: Option<SecretKey>,
     },
-    /// With the key at the end of the path, where hardened steps do not lack a private one: a range has it in common.
+    /// With the key at the end of the path, unless hardened steps lack the private key; common to the range.
     Extended {
         root: Extended,
         path: Vec<u32>,
@@ -51,7 +51,7 @@ enum Source {
     },
 }
 
-/// What follows the path.
+/// Suffix of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wildcard {
     None,
@@ -59,7 +59,7 @@ enum Wildcard {
     Hardened,
 }
 
-/// An extended key, private if that is known.
+/// Extended key, private if known.
 #[derive(Debug, Clone)]
 struct Extended {
     key: PublicKey,
@@ -67,33 +67,33 @@ struct Extended {
     chain_code: [u8; 32],
 }
 
-/// A private key with the form of its public one.
+/// Private key with the format of its public key.
 #[derive(Clone)]
 pub(in super::super) struct Secret {
     pub(in super::super) key: SecretKey,
     pub(in super::super) is_compressed: bool,
 }
 
-/// A public key at one position.
+/// Public key at one position.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Derived {
-    /// As scripts hold it.
+    /// Script encoding.
     pub(in super::super) bytes: Vec<u8>,
-    /// With its origin, as descriptors hold it.
+    /// Descriptor notation, with origin.
     pub(in super::super) text: String,
     pub(in super::super) is_compressed: bool,
-    /// Fingerprint of the master key, and the path from it: four bytes each step, least significant first.
+    /// Fingerprint of the master key and the path from it: four little-endian bytes per step.
     pub(in super::super) origin: Vec<u8>,
     pub(in super::super) secret: Option<SecretKey>,
 }
 
 impl Derived {
-    /// The key without its first byte.
+    /// X-only form.
     pub(in super::super) fn x_only(&self) -> [u8; 32] {
         self.bytes.get(1..33).and_then(|x| x.try_into().ok()).unwrap_or_default()
     }
 
-    /// Its text without the first byte of the key.
+    /// Descriptor notation of the x-only form.
     pub(in super::super) fn x_only_text(&self) -> String {
         let digits = 2 * self.bytes.len();
         let (origin, key) = self.text.split_at(self.text.len().saturating_sub(digits));
@@ -102,7 +102,7 @@ impl Derived {
 }
 
 impl Key {
-    /// Reads a key expression; several where its path names alternatives.
+    /// Parses a key expression; several keys for a multipath.
     pub(super) fn parse(
         params: &ChainParams,
         text: &str,
@@ -122,7 +122,7 @@ impl Key {
         matches!(&self.source, Source::Extended { wildcard, .. } if *wildcard != Wildcard::None)
     }
 
-    /// Whether it is given as a private key.
+    /// True if given as a private key.
     pub(super) fn is_private(&self) -> bool {
         match &self.source {
             Source::Plain { secret, .. } => secret.is_some(),
@@ -130,7 +130,7 @@ impl Key {
         }
     }
 
-    /// Whether its public key is written with 65 bytes.
+    /// True for a 65-byte public key.
     pub(super) fn is_uncompressed(&self) -> bool {
         matches!(self.source, Source::Plain { is_compressed: false, .. })
     }
@@ -179,7 +179,7 @@ impl Key {
 }
 
 impl Extended {
-    /// Reads the text of an extended key of the chain's kind.
+    /// Parses an extended key of the chain.
     fn parse(params: &ChainParams, text: &str) -> Option<Self> {
         let data = base58_check(text, 78)?;
         let data: &[u8; 78] = data[..].try_into().ok()?;
@@ -198,7 +198,7 @@ impl Extended {
         Some(Self { key: PublicKey::from_secret_key(&secret), secret: Some(secret), chain_code })
     }
 
-    /// The child with this number (BIP32, `CKDpriv` and `CKDpub`).
+    /// Child key (BIP32, `CKDpriv` and `CKDpub`).
     fn child(&self, number: u32) -> Option<Self> {
         let mut mac = Hmac::<Sha512>::new_from_slice(&self.chain_code).ok()?;
         if number & HARDENED == 0 {
@@ -222,7 +222,7 @@ impl Extended {
     }
 }
 
-/// Reads a private key in the import format of wallets.
+/// Parses a private key in WIF.
 pub(in super::super) fn parse_secret(params: &ChainParams, text: &str) -> Option<Secret> {
     let data = base58_check(text, 34)?;
     let version = if params.address.base58_pubkey_hash == 0 { 128 } else { 239 };
@@ -311,7 +311,7 @@ fn parse_source(
     Ok(parse_paths(steps)?.into_iter().map(source).collect())
 }
 
-/// Paths; one of the steps may list alternatives, such as `<0;1>` (BIP389).
+/// Expands a multipath, where one step lists alternatives such as `<0;1>` (BIP389).
 fn parse_paths(steps: &[&str]) -> Result<Vec<Vec<u32>>, String> {
     let mut paths = vec![Vec::with_capacity(steps.len())];
     let mut has_alternatives = false;
@@ -361,7 +361,7 @@ fn fingerprint(key: &[u8]) -> [u8; 4] {
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
-/// Bit of path steps that only the private key can make.
+/// Hardened bit of a path step.
 const HARDENED: u32 = 1 << 31;
 const XPUB: [u8; 4] = [0x04, 0x88, 0xb2, 0x1e];
 const XPRV: [u8; 4] = [0x04, 0x88, 0xad, 0xe4];

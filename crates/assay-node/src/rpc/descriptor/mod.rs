@@ -1,6 +1,7 @@
-//! Output descriptors (BIP380 and those after it), as far as scripts are concerned: which scripts a descriptor stands for.
+//! Output descriptors (BIP380 and related), limited to derivation of their scripts.
 //!
-//! Keys may be plain, private or extended. Deliberately absent: miniscript, and several scripts below a taproot key.
+//! Keys may be public, private or extended. Deliberately absent: miniscript, and several scripts below a taproot
+//! key.
 
 mod keys;
 mod parse;
@@ -30,7 +31,7 @@ pub(super) enum Descriptor {
     Raw(Vec<u8>),
 }
 
-/// One of its scripts, and the descriptor that says how to spend it.
+/// One of its scripts, with a descriptor for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Expanded {
     pub(super) script: Vec<u8>,
@@ -38,32 +39,32 @@ pub(super) struct Expanded {
     pub(super) descriptor: String,
 }
 
-/// What is known of the scripts of a descriptor at one position.
+/// Keys and scripts of a descriptor at one position.
 #[derive(Debug, Default)]
 pub(super) struct Material {
     pub(super) keys: Vec<Derived>,
-    /// Scripts that outputs name by their hash.
+    /// Scripts that outputs commit to by hash.
     pub(super) scripts: Vec<Vec<u8>>,
-    /// A taproot output key, and the internal key behind it.
+    /// Taproot output key and internal key.
     pub(super) taproot: Option<([u8; 32], [u8; 32])>,
 }
 
-/// A key that can only be derived with a private one that is not there.
+/// A hardened step requires a private key that is missing.
 #[derive(Debug)]
 pub(super) struct NeedsPrivateKey;
 
 impl Descriptor {
-    /// Reads a descriptor; several where a path names alternatives. The error is Bitcoin Core's.
+    /// Parses a descriptor; several for a multipath. Errors use Bitcoin Core's wording.
     pub(super) fn parse(params: &ChainParams, text: &str) -> Result<Vec<Self>, String> {
         parse::parse(params, text)
     }
 
-    /// Whether it stands for a script at each of many positions.
+    /// True for a ranged descriptor.
     pub(super) fn is_range(&self) -> bool {
         self.keys().iter().any(|key| key.is_range())
     }
 
-    /// Whether one of its keys is private.
+    /// True if a key is private.
     pub(super) fn has_private_keys(&self) -> bool {
         self.keys().iter().any(|key| key.is_private())
     }
@@ -82,7 +83,7 @@ impl Descriptor {
         }
     }
 
-    /// Its scripts at a position: one, or with `combo` two or four.
+    /// Scripts at a position: one, or two or four for `combo`.
     pub(super) fn expand(
         &self,
         params: &ChainParams,
@@ -140,7 +141,7 @@ impl Descriptor {
         Ok(out)
     }
 
-    /// The script and what describes it, of a descriptor that is no `combo`.
+    /// Script and descriptor at a position; not for `combo`.
     fn single(&self, position: u32) -> Result<(Vec<u8>, String), NeedsPrivateKey> {
         Ok(match self {
             Self::Pk(key) | Self::Combo(key) => {
@@ -189,7 +190,7 @@ impl Descriptor {
     }
 }
 
-/// The output key of a taproot key without scripts (BIP341); the key itself where it is none.
+/// Taproot output key without scripts (BIP341); the key itself if invalid.
 pub(super) fn taproot_output_key(internal: &[u8; 32]) -> [u8; 32] {
     let tweak = Scalar::from_be_bytes(tap_tweak_hash(internal, None));
     let key = XOnlyPublicKey::from_byte_array(*internal);

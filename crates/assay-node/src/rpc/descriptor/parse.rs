@@ -1,4 +1,4 @@
-//! Reading descriptors; the errors are Bitcoin Core's (`script/descriptor.cpp`, `ParseScript`).
+//! Descriptor parser; errors use Bitcoin Core's wording (`script/descriptor.cpp`, `ParseScript`).
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::opcode::{MAX_ELEMENT_SIZE, MAX_MULTISIG_KEYS};
@@ -8,7 +8,7 @@ use crate::rpc::decode::Payee;
 use crate::rpc::lock::multisig;
 use crate::rpc::script;
 
-/// Where an expression stands.
+/// Position of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Context {
     Top,
@@ -22,7 +22,7 @@ impl Context {
     }
 }
 
-/// Reads a descriptor with or without checksum.
+/// Parses a descriptor with or without checksum.
 pub(super) fn parse(params: &ChainParams, text: &str) -> Result<Vec<Descriptor>, String> {
     let parts: Vec<&str> = text.split('#').collect();
     let (text, checksum) = match parts[..] {
@@ -44,7 +44,7 @@ pub(super) fn parse(params: &ChainParams, text: &str) -> Result<Vec<Descriptor>,
     expression(params, text, Context::Top)
 }
 
-/// The inside of `name(…)`.
+/// Argument text of `name(…)`.
 fn inside<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.strip_prefix(name)?.strip_prefix('(')?.strip_suffix(')')
 }
@@ -119,7 +119,7 @@ fn expression(
     Err(format!("'{text}' is not a valid descriptor function"))
 }
 
-/// Why an expression cannot stand inside of another.
+/// Error for an expression in the wrong context.
 fn misplaced(text: &str, context: Context) -> String {
     let at_top = [
         ("sh", "Can only have sh() at top level"),
@@ -196,7 +196,7 @@ fn multi(
 
 /// Core's `MAX_PUBKEYS_PER_MULTISIG`.
 const KEYS_MAX: usize = MAX_MULTISIG_KEYS as usize;
-/// Keys of a bare multi-signature output that is relayed, at most.
+/// Maximum number of keys in a standard bare multisig output.
 const BARE_KEYS_MAX: usize = 3;
 
 #[cfg(test)]
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(one(&format!("wpkh({g})")), format!("0014{hash}"));
         let nested = one(&format!("sh(wpkh({g}))"));
         assert_eq!(nested, "a914bcfeb728b584253d5f3f70bcb780e9ef218a68f487");
-        // BIP86 has no vector for this key; the tweak is checked by Core's own address of it.
+        // BIP86 has no vector for this key; Core's own address verifies the tweak.
         let taproot = one(&format!("tr({})", &g[2..]));
         assert_eq!(taproot, "5120da4710964f7852695de2da025290e24af6d8c281de5a0b902b7135fd9fd74d21");
         assert_eq!(one(&format!("multi(1,{g})")), format!("5121{g}51ae"));

@@ -1,4 +1,4 @@
-//! What a PSBT still lacks (Core `node/psbt.cpp`, `AnalyzePSBT`).
+//! `analyzepsbt`: missing parts of a PSBT (Core `node/psbt.cpp`, `AnalyzePSBT`).
 
 use assay_consensus::amount::money_range;
 use assay_consensus::script::Flags;
@@ -54,7 +54,7 @@ pub(in super::super) const ANALYZEPSBT: Method = Method {
     },
 };
 
-/// Steps of a PSBT's life, the first one first.
+/// Roles of PSBT processing, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Role {
     Creator,
@@ -221,7 +221,7 @@ fn analyse_input(
     InputAnalysis { has_utxo, is_final: false, next, missing }
 }
 
-/// Virtual size with blank signatures where they are missing; `None` where that cannot be told.
+/// Virtual size with blank signatures in place of missing ones; `None` if unknown.
 fn estimated_vsize(node: &Node<'_>, psbt: &mut Psbt, signing: &Signing) -> Option<u64> {
     let options = Options { sighash: None, finalize: true, is_blank: true };
     for index in 0..psbt.inputs.len() {

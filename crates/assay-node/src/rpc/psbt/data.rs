@@ -1,5 +1,5 @@
-//! What is known for unlocking one input or output: the records of a PSBT, and what a user's descriptors add
-//! (Core's `SignatureData` and `FlatSigningProvider`).
+//! Signing data of one input or output: the records of a PSBT, and additions from descriptors (Core's
+//! `SignatureData` and `FlatSigningProvider`).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,26 +11,26 @@ use super::fields::{Fields, Scope, input, output, split_tap_origin, tap_origin};
 use super::format::Input;
 use crate::rpc::descriptor::{Descriptor, NeedsPrivateKey, Secret};
 
-/// Keys and scripts that are not in the PSBT.
+/// Keys and scripts from descriptors.
 #[derive(Default)]
 pub(super) struct Provider {
-    /// Private keys by the hash of the public ones.
+    /// Private keys by public key hash.
     pub(super) keys: HashMap<KeyId, Secret>,
-    /// Public keys with where they come from.
+    /// Public keys with origins.
     pub(super) pubkeys: HashMap<KeyId, (Vec<u8>, Vec<u8>)>,
-    /// Scripts by their hash.
+    /// Scripts by hash.
     pub(super) scripts: HashMap<KeyId, Vec<u8>>,
-    /// Internal keys by taproot output keys.
+    /// Internal keys by taproot output key.
     pub(super) taproot: HashMap<[u8; 32], [u8; 32]>,
-    /// Whether paths are kept out of the PSBT.
+    /// Omit key origins from the PSBT.
     pub(super) hides_origins: bool,
 }
 
-/// Hash of a public key.
+/// HASH160 of a public key.
 pub(super) type KeyId = [u8; 20];
 
 impl Provider {
-    /// Takes keys and scripts of a descriptor at a position, with private keys or without.
+    /// Adds keys and scripts of a descriptor at a position, with or without private keys.
     pub(super) fn add(
         &mut self,
         descriptor: &Descriptor,
@@ -56,7 +56,7 @@ impl Provider {
         self.pubkeys.get(id).filter(|_| !self.hides_origins)
     }
 
-    /// Where a key comes from of which the first byte is not known.
+    /// Origin of an x-only key.
     pub(super) fn origin_by_x(&self, x: &[u8; 32]) -> Option<&(Vec<u8>, Vec<u8>)> {
         ids_of_x(x).into_iter().find_map(|id| self.origin(&id))
     }
@@ -70,11 +70,11 @@ fn ids_of_x(x: &[u8; 32]) -> [KeyId; 2] {
     [2, 3].map(|first| hash160(&[&[first], &x[..]].concat()))
 }
 
-/// What unlocks, as far as it is known.
+/// Data known for an input or output.
 #[derive(Debug, Default)]
 pub(super) struct Data {
     pub(super) complete: bool,
-    /// Whether the output is a witness program, alone or in the hash of a script.
+    /// True for a witness program, native or in P2SH.
     pub(super) witness: bool,
     pub(super) script_sig: Vec<u8>,
     pub(super) stack: Vec<Vec<u8>>,
@@ -82,10 +82,10 @@ pub(super) struct Data {
     pub(super) witness_script: Vec<u8>,
     /// Public key and signature.
     pub(super) signatures: BTreeMap<KeyId, (Vec<u8>, Vec<u8>)>,
-    /// Public key and where it comes from.
+    /// Public key and origin.
     pub(super) origins: BTreeMap<KeyId, (Vec<u8>, Vec<u8>)>,
     pub(super) tap_key_sig: Vec<u8>,
-    /// By key and leaf.
+    /// By key and leaf hash.
     pub(super) tap_script_sigs: BTreeMap<([u8; 32], [u8; 32]), Vec<u8>>,
     pub(super) tap_internal: Option<[u8; 32]>,
     pub(super) tap_root: Option<[u8; 32]>,
@@ -95,10 +95,10 @@ pub(super) struct Data {
     pub(super) missing: Missing,
 }
 
-/// Hashes of the leaves that a key is in, and its fingerprint with its path.
+/// Leaf hashes of a key, and its fingerprint with its path.
 type TapOrigin = (BTreeSet<[u8; 32]>, Vec<u8>);
 
-/// What is missing.
+/// Missing data.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Missing {
     pub(super) pubkeys: Vec<KeyId>,
@@ -167,7 +167,7 @@ impl Data {
         }
     }
 
-    /// Writes what is known into an input: what unlocks it where that is complete, else all records that it lacks.
+    /// Stores data in an input: the final unlocking data if complete, otherwise all records that it lacks.
     pub(super) fn store_in_input(&self, to: &mut Input) {
         let fields = &mut to.fields;
         if self.complete {
@@ -209,7 +209,7 @@ impl Data {
         }
     }
 
-    /// Writes what is known into the records of an output.
+    /// Stores data in the records of an output.
     pub(super) fn store_in_output(&self, fields: &mut Fields) {
         self.store_common(
             Scope::Output,
@@ -238,14 +238,14 @@ impl Data {
         }
     }
 
-    /// A script by its hash, of those that are known.
+    /// Known script by hash.
     pub(super) fn script(&self, provider: &Provider, hash: &[u8; 20]) -> Option<Vec<u8>> {
         let own = [&self.redeem_script, &self.witness_script];
         let own = own.into_iter().find(|script| hash160(script) == *hash);
         provider.scripts.get(hash).or(own).cloned()
     }
 
-    /// A public key by its hash, of those that are known.
+    /// Known public key by hash.
     pub(super) fn public_key(&self, provider: &Provider, id: &KeyId) -> Option<Vec<u8>> {
         let own = self.signatures.get(id).or_else(|| self.origins.get(id));
         let tap = || {
@@ -256,7 +256,7 @@ impl Data {
         known.or_else(tap).or_else(|| provider.keys.get(id).map(public_key_of))
     }
 
-    /// Notes where a taproot key comes from, and a leaf that it is in.
+    /// Adds the origin of a taproot key, and a leaf that contains it.
     pub(super) fn note_tap_origin(
         &mut self,
         provider: &Provider,
@@ -283,7 +283,7 @@ fn key_of(kind: u8, rest: &[u8]) -> Vec<u8> {
     [&[kind], rest].concat()
 }
 
-/// A witness as it is serialised.
+/// Serialized witness stack.
 pub(super) fn stack_bytes(stack: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     encode::compact_size(&mut out, stack.len() as u64);

@@ -1,5 +1,5 @@
-//! Records of a PSBT: a key, which begins with a type, and a value (BIP174, BIP370, BIP371, BIP373). The checks and their texts
-//! are those of Bitcoin Core (`psbt.h`).
+//! PSBT records: a key, which begins with a type, and a value (BIP174, BIP370, BIP371, BIP373). Checks and error
+//! texts are Bitcoin Core's (`psbt.h`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use secp256k1::PublicKey;
 
 use super::super::script::is_ecdsa_signature;
 
-/// Types of global records.
+/// Global record types.
 pub(super) mod global {
     pub(in super::super) const UNSIGNED_TX: u8 = 0x00;
     pub(in super::super) const XPUB: u8 = 0x01;
@@ -21,7 +21,7 @@ pub(super) mod global {
     pub(in super::super) const VERSION: u8 = 0xfb;
 }
 
-/// Types of an input's records.
+/// Input record types.
 pub(super) mod input {
     pub(in super::super) const NON_WITNESS_UTXO: u8 = 0x00;
     pub(in super::super) const WITNESS_UTXO: u8 = 0x01;
@@ -52,7 +52,7 @@ pub(super) mod input {
     pub(in super::super) const MUSIG2_PARTIAL_SIG: u8 = 0x1c;
 }
 
-/// Types of an output's records.
+/// Output record types.
 pub(super) mod output {
     pub(in super::super) const REDEEM_SCRIPT: u8 = 0x00;
     pub(in super::super) const WITNESS_SCRIPT: u8 = 0x01;
@@ -65,17 +65,17 @@ pub(super) mod output {
     pub(in super::super) const MUSIG2_PARTICIPANTS: u8 = 0x08;
 }
 
-/// The type of records that belong to one program, in every map.
+/// Type of proprietary records in every map.
 pub(super) const PROPRIETARY: u8 = 0xfc;
 
-/// Why bytes are no PSBT, in Core's words.
+/// Parse error in Core's wording.
 pub(super) type Fault = String;
 
 pub(super) fn fault<T>(text: &str) -> Result<T, Fault> {
     Err(text.to_owned())
 }
 
-/// Bytes that are read from their beginning.
+/// Cursor over bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         self.take(N)?.try_into().map_err(|_| String::new())
     }
 
-    /// A number of one, three, five or nine bytes, in its shortest form.
+    /// Compact size in its shortest encoding.
     pub(super) fn compact_size(&mut self) -> Result<u64, Fault> {
         let first = self.array::<1>()?[0];
         let (number, least) = match first {
@@ -115,7 +115,7 @@ impl<'a> Reader<'a> {
         self.take(usize::try_from(length).unwrap_or(usize::MAX))
     }
 
-    /// A value whose length is known: it is read, and its length must be the stated one.
+    /// Length-prefixed value, which must use the full length.
     pub(super) fn sized<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Fault>,
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Which map a record is in.
+/// Map that contains a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Global,
@@ -148,21 +148,21 @@ impl Scope {
     }
 }
 
-/// The records of one map in the order in which Core writes them.
+/// Records of one map in Core's order of serialization.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Fields(BTreeMap<Place, (Vec<u8>, Vec<u8>)>);
 
-/// Rank of the type, and what Core sorts records of one type by.
+/// Rank of the type, and Core's sort key within a type.
 type Place = (u8, Vec<Vec<u8>>);
 
 impl Fields {
-    /// Adds a record unless there is one in its place.
+    /// Adds a record unless its place is taken.
     pub(super) fn add(&mut self, scope: Scope, key: Vec<u8>, value: Vec<u8>) {
         let place = place(scope, &key, &value);
         self.0.entry(place).or_insert((key, value));
     }
 
-    /// Replaces the only record of a type; an empty value removes it.
+    /// Sets the only record of a type; an empty value removes it.
     pub(super) fn set(&mut self, scope: Scope, kind: u8, value: Vec<u8>) {
         self.remove(kind);
         if !value.is_empty() {
@@ -174,7 +174,7 @@ impl Fields {
         self.0.retain(|_, (key, _)| key[0] != kind);
     }
 
-    /// The value of the only record of a type.
+    /// Value of the only record of a type.
     pub(super) fn get(&self, kind: u8) -> Option<&[u8]> {
         self.of(kind).next().map(|(_, value)| value)
     }
@@ -183,7 +183,7 @@ impl Fields {
         self.of(kind).next().is_some()
     }
 
-    /// Records of a type: what follows the type in the key, and the value.
+    /// Records of a type: key without type, and value.
     pub(super) fn of(&self, kind: u8) -> impl Iterator<Item = (&[u8], &[u8])> {
         let records = self.0.values().filter(move |(key, _)| key[0] == kind);
         records.map(|(key, value)| (&key[1..], &value[..]))
@@ -194,14 +194,14 @@ impl Fields {
         self.0.iter().map(|((rank, _), (key, value))| (*rank, &key[..], &value[..]))
     }
 
-    /// Records of types that are not known here.
+    /// Records of unknown types.
     pub(super) fn unknown(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.all().filter(|(rank, ..)| *rank == RANK_UNKNOWN).map(|(_, key, value)| (key, value))
     }
 
-    /// Adds the records that are missing here.
+    /// Adds the records missing here.
     pub(super) fn merge(&mut self, scope: Scope, other: &Self) {
-        // The control blocks of a leaf count as one.
+        // Control blocks of a leaf count as one.
         let leaf = |place: &Place| (place.1.first().cloned(), place.1.get(1).cloned());
         let is_leaf = |key: &[u8]| scope == Scope::Input && key[0] == input::TAP_LEAF_SCRIPT;
         let known: BTreeSet<_> =
@@ -214,8 +214,8 @@ impl Fields {
     }
 }
 
-/// Reads one map up to its end. `special` takes the records that are not kept as such: it gets type, key and reader, and answers
-/// whether it has read the value.
+/// Parses one map up to its end. `special` handles records stored elsewhere: called with type, key and reader, it
+/// returns true if it has read the value.
 pub(super) fn read_map(
     reader: &mut Reader<'_>,
     scope: Scope,
@@ -237,7 +237,7 @@ pub(super) fn read_map(
             ));
         }
         let kind = Reader(key).compact_size()?;
-        // Types of more than a byte are unknown, whatever their first byte is.
+        // Types longer than a byte are unknown.
         let known = u8::try_from(kind).ok().filter(|kind| is_known(scope, *kind));
         if let Some(kind) = known
             && special(kind, key, reader)?
@@ -260,7 +260,7 @@ pub(super) fn read_map(
     Err(format!("Separator is missing at the end of {article} map"))
 }
 
-/// Checks the length of a key, its type included.
+/// Checks the length of a key, including its type.
 pub(super) fn expect_key(name: &str, key: &[u8], length: usize) -> Result<(), Fault> {
     if key.len() == length {
         return Ok(());
@@ -277,7 +277,7 @@ fn is_known(scope: Scope, kind: u8) -> bool {
         }
 }
 
-/// Reads and checks a value; `None` where the record counts as absent.
+/// Parses and checks a value; `None` if the record counts as absent.
 fn read_value(
     scope: Scope,
     kind: u8,
@@ -337,7 +337,7 @@ fn read_value(
     }
 }
 
-/// The same for types that only inputs have.
+/// As [`read_value`], for input types.
 fn read_input_value(
     kind: u8,
     key: &[u8],
@@ -359,7 +359,7 @@ fn read_input_value(
                 reader.var_bytes()?;
                 Ok(start[..start.len() - reader.0.len()].to_vec())
             })?;
-            // Core's mark of an output that is not there.
+            // Core's encoding of a missing output.
             Ok((utxo[..8] != [0xff; 8]).then_some(utxo))
         }
         input::PARTIAL_SIG => {
@@ -452,20 +452,20 @@ fn read_musig2(kind: u8, key: &[u8], reader: &mut Reader<'_>) -> Result<Vec<u8>,
     Ok(nonce.to_vec())
 }
 
-/// Reads a transaction from the beginning of what is left.
+/// Parses a transaction at the start of the reader.
 pub(super) fn read_tx(reader: &mut Reader<'_>, encoding: Encoding) -> Result<Transaction, Fault> {
     let tx = Transaction::parse_first(reader.0, encoding).map_err(|error| error.to_string())?;
     reader.take(tx.bytes().len())?;
     Ok(tx)
 }
 
-/// What a key of a proprietary record holds: the identifier, and the subtype.
+/// Identifier and subtype of a proprietary key.
 pub(super) fn proprietary(key: &[u8]) -> Result<(Vec<u8>, u64), Fault> {
     let mut reader = Reader(&key[1..]);
     Ok((reader.var_bytes()?.to_vec(), reader.compact_size()?))
 }
 
-/// Reads where a key comes from: a fingerprint and a path, four bytes each step.
+/// Parses a key origin: fingerprint and path, four bytes per step.
 fn read_origin(reader: &mut Reader<'_>) -> Result<Vec<u8>, Fault> {
     let length = reader.compact_size()?;
     take_origin(reader, length)
@@ -478,7 +478,7 @@ fn take_origin(reader: &mut Reader<'_>, length: u64) -> Result<Vec<u8>, Fault> {
     reader.take(usize::try_from(length).unwrap_or(usize::MAX)).map(<[u8]>::to_vec)
 }
 
-/// The same behind the hashes of the leaves that a key is in; they are put in order.
+/// Parses leaf hashes and a key origin; sorts the hashes.
 fn read_tap_origin(reader: &mut Reader<'_>, name: &str) -> Result<Vec<u8>, Fault> {
     let length = reader.compact_size()?;
     let before = reader.0.len() as u64;
@@ -493,7 +493,7 @@ fn read_tap_origin(reader: &mut Reader<'_>, name: &str) -> Result<Vec<u8>, Fault
     Ok(tap_origin(&hashes, &origin))
 }
 
-/// A value that says where a taproot key comes from.
+/// Encodes the origin of a taproot key.
 pub(super) fn tap_origin(leaves: &BTreeSet<[u8; 32]>, origin: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     encode::compact_size(&mut out, leaves.len() as u64);
@@ -504,7 +504,7 @@ pub(super) fn tap_origin(leaves: &BTreeSet<[u8; 32]>, origin: &[u8]) -> Vec<u8> 
     out
 }
 
-/// The parts of such a value.
+/// Splits an encoded taproot origin.
 pub(super) fn split_tap_origin(value: &[u8]) -> (BTreeSet<[u8; 32]>, &[u8]) {
     let mut reader = Reader(value);
     let count = reader.compact_size().unwrap_or(0);
@@ -543,13 +543,13 @@ fn public_key(bytes: &[u8], text: &str) -> Result<(), Fault> {
     PublicKey::from_slice(bytes).map(|_| ()).map_err(|_| text.to_owned())
 }
 
-/// The leaves of an output's script tree: depth, version and script of each.
+/// Leaves of an output's taproot tree: depth, version and script.
 pub(super) fn read_tree(value: &[u8]) -> Result<Vec<(u8, u8, Vec<u8>)>, Fault> {
     if value.is_empty() {
         return fault("Output Taproot tree must not be empty");
     }
     let mut leaves = Vec::new();
-    // Whether there is a subtree at each depth that waits for its sibling.
+    // True at each depth with a subtree that lacks its sibling.
     let mut branch: Vec<bool> = Vec::new();
     let mut is_valid = true;
     let mut reader = Reader(value);
@@ -571,7 +571,7 @@ pub(super) fn read_tree(value: &[u8]) -> Result<Vec<(u8, u8, Vec<u8>)>, Fault> {
     Ok(leaves)
 }
 
-/// Core's `TaprootBuilder::Insert`, for the shape alone.
+/// Core's `TaprootBuilder::Insert`, for the shape only.
 fn insert_leaf(branch: &mut Vec<bool>, mut depth: usize) -> bool {
     if depth + 1 < branch.len() {
         return false;
@@ -586,7 +586,7 @@ fn insert_leaf(branch: &mut Vec<bool>, mut depth: usize) -> bool {
     true
 }
 
-/// Where a record stands.
+/// Sort position of a record.
 fn place(scope: Scope, key: &[u8], value: &[u8]) -> Place {
     let kind = key[0];
     let is_one_byte = kind < 0xfd;
@@ -620,7 +620,7 @@ fn place(scope: Scope, key: &[u8], value: &[u8]) -> Place {
     }
 }
 
-/// Behind what a record of a final script displaces, and before the fields of version 2.
+/// After the records that a final script replaces, before the fields of version 2.
 pub(super) const RANK_FINAL: u8 = 0x40;
 pub(super) const RANK_PROPRIETARY: u8 = 0x50;
 /// Core writes them in the middle of an output.
@@ -630,5 +630,5 @@ const RANK_UNKNOWN: u8 = 0x60;
 const SIZE_MAX: u64 = 0x0200_0000;
 /// Core's `TAPROOT_CONTROL_MAX_NODE_COUNT`.
 const TREE_DEPTH_MAX: usize = 128;
-/// An extended public key with its version.
+/// Serialized extended public key with its version.
 pub(super) const XPUB_BYTES: usize = 78;

@@ -1,4 +1,4 @@
-//! A partially signed transaction (BIP174 and, as version 2, BIP370): read, written, and put together from several.
+//! Partially signed transaction (BIP174 and, as version 2, BIP370): parsing, serialization and merging.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,8 @@ pub(super) struct Psbt {
     pub(super) version: u32,
     pub(super) tx_version: u32,
     pub(super) fallback_locktime: Option<u32>,
-    /// What may still be changed (BIP370): bit 0 inputs, bit 1 outputs; bit 2: an input has a signature with `SIGHASH_SINGLE`.
+    /// Modifiable flags (BIP370): bit 0 inputs, bit 1 outputs; bit 2: an input has a signature with
+    /// `SIGHASH_SINGLE`.
     pub(super) modifiable: Option<u8>,
     pub(super) fields: Fields,
     pub(super) inputs: Vec<Input>,
@@ -29,7 +30,7 @@ pub(super) struct Psbt {
 pub(super) struct Input {
     pub(super) prevout: OutPoint,
     pub(super) sequence: Option<u32>,
-    /// Least lock time that it needs, as a time and as a height (BIP370).
+    /// Minimum lock time of the input, as a time and as a height (BIP370).
     pub(super) time_locktime: Option<u32>,
     pub(super) height_locktime: Option<u32>,
     pub(super) fields: Fields,
@@ -43,7 +44,7 @@ pub(super) struct Output {
 }
 
 impl Psbt {
-    /// One without anything but a transaction, whose unlocking data are left out.
+    /// PSBT of a transaction, without its unlocking data.
     pub(super) fn new(tx: &Transaction, version: u32) -> Self {
         let view = tx.view();
         let input = |prevout, sequence| Input {
@@ -69,7 +70,7 @@ impl Psbt {
         }
     }
 
-    /// Reads base 64. The error is Core's, without "TX decode failed".
+    /// Parses base64. The error is Core's, without "TX decode failed".
     pub(super) fn decode(text: &str) -> Result<Self, Fault> {
         let Ok(raw) = STANDARD.decode(text) else { return fault("invalid base64") };
         Self::from_bytes(&raw)
@@ -77,12 +78,12 @@ impl Psbt {
 
     pub(super) fn from_bytes(raw: &[u8]) -> Result<Self, Fault> {
         let mut reader = Reader(raw);
-        // The text of a C++ stream error ends in its category.
+        // Core's text of a C++ stream error ends with its category.
         let psbt = Self::read(&mut reader).map_err(|text| format!("{text}: iostream error"))?;
         if reader.0.is_empty() { Ok(psbt) } else { fault("extra data after PSBT") }
     }
 
-    /// The same in base 64.
+    /// Base64 serialization.
     pub(super) fn encode(&self) -> String {
         STANDARD.encode(self.to_bytes())
     }
@@ -153,7 +154,7 @@ impl Psbt {
         out
     }
 
-    /// The lock time that all inputs allow; `None` where there is none.
+    /// Lock time that satisfies all inputs; `None` if impossible.
     pub(super) fn lock_time(&self) -> Option<u32> {
         let fallback = self.fallback_locktime.unwrap_or(0);
         if self.version < 2 {
@@ -193,12 +194,12 @@ impl Psbt {
         Some(out)
     }
 
-    /// The transaction without signatures; `None` where its inputs need lock times that exclude each other.
+    /// Unsigned transaction; `None` if the required lock times exclude each other.
     pub(super) fn unsigned_tx(&self) -> Option<Transaction> {
         Transaction::parse(self.unsigned_bytes()?, Encoding::Legacy).ok()
     }
 
-    /// What is the same in all PSBTs of one transaction.
+    /// Identifier common to all PSBTs of one transaction.
     fn unique_id(&self) -> Option<Txid> {
         let mut plain = self.clone();
         if self.version >= 2 {
@@ -207,7 +208,7 @@ impl Psbt {
         plain.unsigned_tx().map(|tx| tx.view().txid())
     }
 
-    /// Takes over what another PSBT of the same transaction holds; false where it is of another one.
+    /// Merges another PSBT of the same transaction; false for another transaction.
     pub(super) fn merge(&mut self, other: &Self) -> bool {
         let id = self.unique_id();
         if id.is_none() || id != other.unique_id() || self.version != other.version {
@@ -234,7 +235,7 @@ impl Psbt {
         true
     }
 
-    /// Takes over extended keys; of one that is known the origin stays.
+    /// Merges extended keys; existing origins stay.
     pub(super) fn merge_xpubs(&mut self, other: &Self) {
         let known = self.fields.of(global::XPUB).map(|(xpub, _)| xpub.to_vec());
         let known: HashSet<Vec<u8>> = known.collect();
@@ -247,7 +248,7 @@ impl Psbt {
     }
 }
 
-/// The global records that are not kept as such.
+/// Global records stored as fields.
 #[derive(Default)]
 struct Header {
     tx: Option<Transaction>,
@@ -317,7 +318,7 @@ impl Header {
         Ok(true)
     }
 
-    /// A PSBT with inputs and outputs of the transaction, if there is one.
+    /// Checks the global records; adds the inputs and outputs of the transaction, if any.
     fn check(&mut self, fields: Fields) -> Result<Psbt, Fault> {
         let given = [
             ("TX_VERSION", self.tx_version.is_some()),
@@ -357,7 +358,7 @@ impl Header {
 }
 
 impl Input {
-    /// Reads an input; without `of_tx`, its outpoint is among the records (version 2).
+    /// Parses an input; without `of_tx`, its outpoint is among the records (version 2).
     fn read(reader: &mut Reader<'_>, of_tx: Option<Self>) -> Result<Self, Fault> {
         let is_v2 = of_tx.is_none();
         let (mut txid, mut vout) = (None, None);
@@ -439,18 +440,18 @@ impl Input {
         out.push(0);
     }
 
-    /// Whether it holds a final unlocking script or witness.
+    /// True with a final script sig or witness.
     pub(super) fn is_final(&self) -> bool {
         self.fields.has(input::SCRIPT_SIG) || self.fields.has(input::SCRIPT_WITNESS)
     }
 
-    /// The transaction that it spends an output of.
+    /// Transaction of the spent output.
     pub(super) fn previous_tx(&self) -> Option<Transaction> {
         let raw = self.fields.get(input::NON_WITNESS_UTXO)?;
         Transaction::parse(raw.to_vec(), Encoding::Segwit).ok()
     }
 
-    /// The output that it spends, as far as the PSBT holds it.
+    /// Spent output, if the PSBT contains it.
     pub(super) fn spent(&self) -> Option<Spent> {
         if let Some(tx) = self.previous_tx() {
             let output = tx.view().outputs().nth(self.prevout.vout as usize)?;
@@ -461,7 +462,7 @@ impl Input {
         self.witness_utxo()
     }
 
-    /// The output, without the transaction that it is of.
+    /// Spent output without its transaction.
     pub(super) fn witness_utxo(&self) -> Option<Spent> {
         let (value, script) = self.fields.get(input::WITNESS_UTXO)?.split_first_chunk()?;
         let script = Reader(script).var_bytes().ok()?.to_vec();

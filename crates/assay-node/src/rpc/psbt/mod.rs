@@ -1,5 +1,5 @@
-//! The methods for partially signed transactions (BIP174, BIP370). They behave as Bitcoin Core's without a wallet, but for
-//! scripts that only miniscript reads and keys of several signers (`MuSig2`), which are passed on and not signed for.
+//! RPC of partially signed transactions (BIP174, BIP370), as in Bitcoin Core without a wallet. Miniscript-only
+//! scripts and `MuSig2` keys are passed through and not signed.
 
 mod analyse;
 mod data;
@@ -234,7 +234,7 @@ fn psbt_version(args: &Args<'_>, index: usize) -> Result<u32, RpcError> {
     }
 }
 
-/// Finalises all inputs; the transaction if that makes it complete.
+/// Finalizes all inputs; returns the transaction if complete.
 fn finalize(psbt: &mut Psbt) -> Option<Vec<u8>> {
     let signing = Signing::new(psbt)?;
     let provider = Provider::default();
@@ -247,7 +247,7 @@ fn finalize(psbt: &mut Psbt) -> Option<Vec<u8>> {
     is_complete.then(|| extract(psbt, &signing))
 }
 
-/// The transaction with what unlocks its inputs.
+/// Transaction with its final unlocking data.
 fn extract(psbt: &Psbt, signing: &Signing) -> Vec<u8> {
     let unlocking = |one: &Input| Unlocking {
         script_sig: one.final_script_sig().to_vec(),
@@ -292,27 +292,27 @@ fn join(all: &[Psbt]) -> Result<Psbt, RpcError> {
             out.fields.add(Scope::Global, key.to_vec(), value.to_vec());
         }
     }
-    // Extended keys are left out, as in Core.
+    // Extended keys are omitted, as in Core.
     shuffle(&mut out.inputs)?;
     shuffle(&mut out.outputs)?;
     Ok(out)
 }
 
-/// Puts a list into random order.
+/// Shuffles a list.
 fn shuffle<T>(list: &mut [T]) -> Result<(), RpcError> {
     for end in (2..=list.len()).rev() {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(|_| bad("no random bytes"))?;
-        // The bias of the remainder is below 2^-32 for any list that fits a request.
+        // The modulo bias is below 2^-32 for any list that fits a request.
         list.swap(end - 1, (u64::from_le_bytes(bytes) % end as u64) as usize);
     }
     Ok(())
 }
 
-/// Reads a PSBT, shows, finalises and writes it.
+/// Parses, formats, finalizes and serializes a PSBT.
 ///
 /// # Panics
-/// When what was written reads differently.
+/// If the round trip changes it.
 #[cfg(fuzzing)]
 pub fn fuzz(raw: &[u8]) {
     let Ok(mut psbt) = Psbt::from_bytes(raw) else { return };

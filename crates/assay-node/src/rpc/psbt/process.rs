@@ -1,4 +1,4 @@
-//! Filling in what the node and descriptors know, and signing.
+//! Fills in data from the node and descriptors, and signs.
 
 use assay_consensus::script::opcode::{is_p2sh, witness_program};
 use assay_wire::Transaction;
@@ -114,7 +114,7 @@ fn invalid() -> RpcError {
     RpcError::new(Code::Verify, "The transaction cannot be valid")
 }
 
-/// Fills in, signs and perhaps finalises (Core's `ProcessPSBT`).
+/// Fills in, signs and optionally finalizes (Core's `ProcessPSBT`).
 fn process(
     node: &Node<'_>,
     text: &str,
@@ -145,7 +145,7 @@ fn process(
     Ok(psbt)
 }
 
-/// Looks for the transaction that an input spends an output of, or the output alone where that is a witness program.
+/// Adds the transaction of the spent output, or only the output if it is a witness program.
 fn fill_in_spent(
     node: &Node<'_>,
     psbt: &mut Psbt,
@@ -178,7 +178,7 @@ fn fill_in_spent(
     Ok(())
 }
 
-/// A transaction of the active chain, where there is an index.
+/// Transaction of the active chain, if an index is available.
 fn confirmed(node: &Node<'_>, txid: &assay_wire::Txid) -> Result<Option<Vec<u8>>, RpcError> {
     let Lookup::Found(hash) = look_up(node, txid)? else { return Ok(None) };
     let block = node.engine.read_block(&hash).map_err(|error| engine_failed(&error))?;
@@ -190,7 +190,7 @@ fn confirmed(node: &Node<'_>, txid: &assay_wire::Txid) -> Result<Option<Vec<u8>>
     Ok(found)
 }
 
-/// Whole transactions are not needed where all inputs are taproot's (Core's `RemoveUnnecessaryTransactions`).
+/// Removes full transactions if all inputs are taproot (Core's `RemoveUnnecessaryTransactions`).
 fn remove_unneeded(psbt: &mut Psbt) {
     let is_without = |one: &super::Input| {
         let program = one.witness_utxo().map(|utxo| utxo.script);

@@ -59,7 +59,7 @@ pub(super) fn write(params: &ChainParams, psbt: &Psbt, object: &mut Object<'_>) 
     }
 }
 
-/// The sum of two amounts where both are possible.
+/// Sum of two amounts if both are in range.
 fn sum(total: i64, value: i64) -> Option<i64> {
     let sum = money_range(value).then(|| total + value);
     sum.filter(|sum| money_range(*sum))
@@ -79,7 +79,7 @@ fn write_header(psbt: &Psbt, object: &mut Object<'_>) {
     }
 }
 
-/// Writes an input; answers the value of the output that it spends, if that is known.
+/// Writes an input; returns the value of the spent output, if known.
 fn write_input(
     params: &ChainParams,
     psbt: &Psbt,
@@ -223,7 +223,7 @@ fn write_output(params: &ChainParams, psbt: &Psbt, one: &Output, object: &mut Ob
     write_rest(fields, object);
 }
 
-/// An array of objects, one for each record of a type; nothing where there is none.
+/// Array of objects, one per record of a type; omitted if empty.
 fn list(
     fields: &Fields,
     kind: u8,
@@ -243,7 +243,7 @@ fn list(
     items.end();
 }
 
-/// An object with a member for each record of a type; nothing where there is none.
+/// Object with a member per record of a type; omitted if empty.
 fn write_pairs(fields: &Fields, kind: u8, name: &str, object: &mut Object<'_>) {
     if !fields.has(kind) {
         return;
@@ -310,7 +310,7 @@ fn write_origin(origin: &[u8], object: &mut Object<'_>) {
     object.key("path").string(&path);
 }
 
-/// Proprietary and unknown records of an input or output, where there are any.
+/// Proprietary and unknown records of an input or output, if any.
 fn write_rest(fields: &Fields, object: &mut Object<'_>) {
     if fields.has(PROPRIETARY) {
         write_proprietary(fields, object);
@@ -343,7 +343,7 @@ fn write_unknown(fields: &Fields, object: &mut Object<'_>) {
     pairs.end();
 }
 
-/// Core's `SighashToStr`; empty for others.
+/// Core's `SighashToStr`; empty for unknown types.
 fn sighash_name(hash_type: u8) -> &'static str {
     match hash_type {
         0x01 => "ALL",

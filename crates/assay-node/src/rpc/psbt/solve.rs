@@ -1,7 +1,7 @@
-//! Signing and finalising inputs (Core `psbt.cpp`, `SignPSBTInput`; `script/sign.cpp`, `ProduceSignature`).
+//! Signs and finalizes inputs (Core `psbt.cpp`, `SignPSBTInput`; `script/sign.cpp`, `ProduceSignature`).
 //!
-//! Scripts of the usual forms are solved, and tapscripts of one key. Deliberately absent: miniscript and `MuSig2`, whose records
-//! are kept as they are.
+//! Solves standard scripts and single-key tapscripts. Deliberately absent: miniscript and `MuSig2`, whose records
+//! are kept.
 
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{
@@ -22,31 +22,31 @@ use crate::rpc::sign_raw::{Spent, serialise};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unsigned {
-    /// The hash type of the PSBT or of one of its signatures is another one.
+    /// The PSBT or one of its signatures has another hash type.
     SighashMismatch,
     Incomplete,
 }
 
-/// The transaction of a PSBT with the outputs that it spends.
+/// Transaction of a PSBT with its spent outputs.
 pub(super) struct Signing {
     pub(super) tx: Transaction,
-    /// Blank where an output is not known.
+    /// Blank for unknown outputs.
     spent: Vec<Spent>,
     is_all_known: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// Those whose keys are known, with this hash type.
+    /// Sign with the known keys and this hash type.
     Sign(u8),
-    /// Blank ones of every key, to see how long they are.
+    /// Blank signatures of every key, to determine sizes.
     Blank,
-    /// None: only what is known of an output is gathered.
+    /// No signatures; only gather data of an output.
     Gather,
 }
 
 impl Signing {
-    /// `None` where the transaction cannot be made.
+    /// `None` if the transaction is invalid.
     pub(super) fn new(psbt: &Psbt) -> Option<Self> {
         let tx = psbt.unsigned_tx()?;
         let found: Vec<Option<Spent>> = psbt.inputs.iter().map(super::Input::spent).collect();
@@ -61,17 +61,17 @@ impl Signing {
         spent.map(|one| TxOut { value: one.value, script_pubkey: &one.script }).collect()
     }
 
-    /// The transaction as it is when each input is unlocked by this.
+    /// Transaction with this unlocking data of one input.
     fn with(&self, index: usize, unlocking: Unlocking) -> Option<Transaction> {
         let mut all: Vec<Unlocking> = self.spent.iter().map(|_| Unlocking::default()).collect();
         *all.get_mut(index)? = unlocking;
         Transaction::parse(serialise(&self.tx, &all), Encoding::Segwit).ok()
     }
 
-    /// Whether this unlocks an input under the rules of relay.
+    /// True if this unlocks the input under standardness rules.
     fn unlocks(&self, index: usize, script_sig: &[u8], stack: &[Vec<u8>]) -> bool {
         let Some(spent) = self.spent.get(index) else { return false };
-        // Taproot's signatures cover all outputs that are spent.
+        // Taproot signatures cover all spent outputs.
         let is_taproot = matches!(OutputKind::of(&spent.script, false), OutputKind::Taproot(_));
         if is_taproot && !self.is_all_known {
             return false;
@@ -84,11 +84,11 @@ impl Signing {
     }
 }
 
-/// Whether an input holds what unlocks it (Core's `PSBTInputSignedAndVerified`).
+/// True if an input has valid unlocking data (Core's `PSBTInputSignedAndVerified`).
 pub(super) fn is_signed(psbt: &Psbt, index: usize, signing: &Signing) -> bool {
     let input = &psbt.inputs[index];
     let Some(spent) = input.spent() else { return false };
-    // Only scripts without a known form can be unlocked by nothing.
+    // Only nonstandard scripts can be spent with empty unlocking data.
     let may_be_open = matches!(
         OutputKind::of(&spent.script, false),
         OutputKind::NonStandard | OutputKind::Anchor(_) | OutputKind::WitnessUnknown { .. }
@@ -97,16 +97,16 @@ pub(super) fn is_signed(psbt: &Psbt, index: usize, signing: &Signing) -> bool {
         && signing.unlocks(index, input.final_script_sig(), &input.final_witness())
 }
 
-/// Settings of one run over inputs.
+/// Options of a pass over inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Options {
     pub(super) sighash: Option<u8>,
     pub(super) finalize: bool,
-    /// Blank signatures instead of real ones.
+    /// Blank signatures in place of real ones.
     pub(super) is_blank: bool,
 }
 
-/// Signs an input as far as keys are known, and finalises it if that is wanted.
+/// Signs an input with the known keys, and finalizes it if requested.
 pub(super) fn sign_input(
     provider: &Provider,
     psbt: &mut Psbt,
@@ -152,7 +152,7 @@ pub(super) fn sign_input(
     (if is_complete { Ok(()) } else { Err(Unsigned::Incomplete) }, data)
 }
 
-/// Whether all signatures that are there have the hash type.
+/// True if all present signatures have the hash type.
 fn fits(fields: &super::fields::Fields, sighash: u8) -> bool {
     let mut taproot =
         fields.of(input::TAP_KEY_SIG).chain(fields.of(input::TAP_SCRIPT_SIG)).map(|(_, sig)| sig);
@@ -164,7 +164,7 @@ fn fits(fields: &super::fields::Fields, sighash: u8) -> bool {
         && fields.of(input::PARTIAL_SIG).all(|(_, signature)| has_type(signature))
 }
 
-/// Fills in what descriptors tell of an output.
+/// Adds data from descriptors to an output.
 pub(super) fn update_output(provider: &Provider, psbt: &mut Psbt, index: usize) {
     let output = &mut psbt.outputs[index];
     let mut data = Data::of_output(&output.fields);
@@ -173,7 +173,7 @@ pub(super) fn update_output(provider: &Provider, psbt: &mut Psbt, index: usize) 
     data.store_in_output(&mut output.fields);
 }
 
-/// How the message of a signature is computed.
+/// Sighash algorithm.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     Legacy,
@@ -182,7 +182,7 @@ enum Version {
 
 struct Solver<'a> {
     provider: &'a Provider,
-    /// `None` where nothing is signed.
+    /// `None` to sign nothing.
     signing: Option<&'a Signing>,
     index: usize,
     mode: Mode,
@@ -190,7 +190,7 @@ struct Solver<'a> {
 }
 
 impl Solver<'_> {
-    /// Makes what unlocks a script, as far as that is known; whether it does.
+    /// Builds the unlocking data of a script as far as known; true if complete.
     fn produce(&mut self, script: &[u8]) -> bool {
         if self.data.complete {
             return true;
@@ -250,7 +250,7 @@ impl Solver<'_> {
         self.data.complete
     }
 
-    /// What a script itself asks for, and whether all of it is there (Core's `SignStep`).
+    /// Stack items of a script, and whether they are complete (Core's `SignStep`).
     fn step(&mut self, script: &[u8], version: Version) -> (bool, Vec<Vec<u8>>) {
         match OutputKind::of(script, false) {
             OutputKind::PubKey(key) => match self.signature(key, script, version) {
@@ -270,15 +270,15 @@ impl Solver<'_> {
             }
             OutputKind::Multisig { required, keys } => {
                 let needed = usize::from(required) + 1;
-                // What CHECKMULTISIG takes off the stack without need.
+                // Dummy element of CHECKMULTISIG.
                 let mut items = vec![Vec::new()];
-                // Of every key, although fewer are needed: others may have the rest.
+                // Sign with every key, even if fewer are needed: other signers may lack keys.
                 for key in keys {
                     let signature = self.signature(key, script, version);
                     items.extend(signature.filter(|_| items.len() < needed));
                 }
                 let is_solved = items.len() == needed;
-                // Half of what is missing, as in Core.
+                // Half of the missing ones, as in Core.
                 items.resize(items.len() + (needed - items.len()).div_ceil(2), Vec::new());
                 (is_solved, items)
             }
@@ -286,7 +286,7 @@ impl Solver<'_> {
         }
     }
 
-    /// A signature by a key: one that is there already, or a new one.
+    /// Existing or new signature of a key.
     fn signature(&mut self, key: &[u8], script: &[u8], version: Version) -> Option<Vec<u8>> {
         let id = hash160(key);
         if let Some((_, known)) = self.data.signatures.get(&id) {
@@ -338,7 +338,7 @@ impl Solver<'_> {
         Some(signature)
     }
 
-    /// The witness of a taproot output: by the key path, else by a leaf of one key.
+    /// Witness of a taproot output: by key path, otherwise by a single-key leaf.
     fn taproot(&mut self, output: &[u8; 32]) -> Option<Vec<Vec<u8>>> {
         if let Some(internal) = self.provider.taproot.get(output) {
             self.data.tap_internal.get_or_insert(*internal);
@@ -360,7 +360,7 @@ impl Solver<'_> {
         let mut best: Option<Vec<Vec<u8>>> = None;
         let mut last = None;
         for (script, version, control) in self.data.tap_leaves.clone() {
-            // Control blocks of a leaf follow each other, the shortest first.
+            // Control blocks of a leaf are consecutive, the shortest first.
             if last.replace((script.clone(), version)) == Some((script.clone(), version)) {
                 continue;
             }
@@ -374,7 +374,7 @@ impl Solver<'_> {
         best
     }
 
-    /// A signature for a leaf that asks for one of one key.
+    /// Signature for a single-key leaf.
     fn leaf_signature(&mut self, script: &[u8], version: u8) -> Option<Vec<u8>> {
         let [32, key @ .., op::CHECKSIG] = script else { return None };
         let key: [u8; 32] = key.try_into().ok().filter(|_| version == TAPSCRIPT)?;
@@ -421,7 +421,7 @@ impl Solver<'_> {
     }
 }
 
-/// Core's `DUMMY_SIGNATURE_CREATOR`: a signature with two numbers of 32 bytes, and its hash type.
+/// Core's `DUMMY_SIGNATURE_CREATOR`: two 32-byte numbers and the hash type.
 const BLANK_ECDSA_BYTES: usize = 71;
 /// Leaf version of tapscript (BIP342).
 const TAPSCRIPT: u8 = 0xc0;

@@ -1,4 +1,4 @@
-//! Vectors of Bitcoin Core, and every kind of output signed and finalised.
+//! Vectors of Bitcoin Core, and each output type signed and finalized.
 
 use assay_consensus::params::ChainParams;
 use assay_testkit::{data, hex};
@@ -37,7 +37,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap()
 }
 
-/// Core's `rpc_psbt.json`: what is read and what is not, and each role.
+/// Core's `rpc_psbt.json`: valid and invalid PSBTs, and each role.
 #[test]
 fn vectors_of_bitcoin_core() {
     let Some(file) = data::read("vectors/rpc_psbt.json") else { return };
@@ -86,7 +86,7 @@ fn vectors_of_bitcoin_core() {
     }
 }
 
-/// A transaction with one input for each of these outputs, which it spends, and one output.
+/// Transaction that spends each of these outputs, with one output.
 fn spending(spent: &[Spent]) -> Psbt {
     let mut raw = 2u32.to_le_bytes().to_vec();
     encode::compact_size(&mut raw, spent.len() as u64);
@@ -134,7 +134,7 @@ fn outputs_of_every_kind_are_signed_by_their_descriptors() {
             for index in 0..psbt.inputs.len() {
                 let options = Options { sighash, finalize, is_blank: false };
                 let (result, data) = sign_input(&provider, &mut psbt, index, &signing, options);
-                // Of the other inputs none has an output of the same index.
+                // The other inputs have no output of the same index.
                 let is_possible = sighash != Some(0x83) || index == 0;
                 if is_possible || !matches!(index, 4 | 5) {
                     assert_eq!(result, Ok(()), "{index} {sighash:?} {:?}", data.missing);

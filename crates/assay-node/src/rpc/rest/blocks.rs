@@ -1,4 +1,4 @@
-//! The chain and its blocks.
+//! REST: chain and blocks.
 
 use assay_engine::BlockEntry;
 use assay_wire::{BlockHash, Coin, encode};
@@ -11,12 +11,12 @@ use super::{Answer, Content, Failure, Format, Request, bad, hash, integral, miss
 use crate::jsonrpc::Json;
 use crate::rpc::Node;
 
-/// `/rest/block/HASH`: with transactions and what they spend.
+/// `/rest/block/HASH`: with transactions and spent outputs.
 pub(super) fn block(node: &Node<'_>, request: &Request<'_>) -> Answer {
     whole(node, request, 3)
 }
 
-/// `/rest/block/notxdetails/HASH`: with the ids of transactions.
+/// `/rest/block/notxdetails/HASH`: with txids.
 pub(super) fn without_details(node: &Node<'_>, request: &Request<'_>) -> Answer {
     whole(node, request, 1)
 }
@@ -51,13 +51,13 @@ pub(super) fn part(node: &Node<'_>, request: &Request<'_>) -> Answer {
     request.content(|| part, no_json)
 }
 
-/// A block that is on disk.
+/// Block with data on disk.
 fn stored(node: &Node<'_>, text: &str) -> Result<(BlockHash, BlockEntry), Failure> {
     let hash: BlockHash = hash(text)?;
     let entry = node.engine.block_entry(&hash);
     let mut entry = entry.ok_or_else(|| missing(format!("{text} not found")))?;
     if entry.height == 0 {
-        // It is not in the archive.
+        // Not in the archive.
         let genesis = node.rpc.params.genesis_block();
         (entry.has_data, entry.size) = (true, u32::try_from(genesis.len()).unwrap_or(u32::MAX));
     }
@@ -75,7 +75,7 @@ fn unreadable(text: &str) -> Failure {
 /// `/rest/headers/HASH?count=N`: headers of the active chain from a block on.
 pub(super) fn headers(node: &Node<'_>, request: &Request<'_>) -> Answer {
     let (text, count) = match request.path.split('/').collect::<Vec<_>>()[..] {
-        // The older form of the path.
+        // Older form of the path.
         [count, text] => (text, Some(count)),
         [text] => (text, None),
         _ => {
@@ -120,7 +120,7 @@ pub(super) fn hash_by_height(node: &Node<'_>, request: &Request<'_>) -> Answer {
     let hash = node.engine.block_hash_at(height);
     let hash = hash.ok_or_else(|| missing("Block height out of range"))?;
     if request.format == Some(Format::Hex) {
-        // As it is printed, last byte first.
+        // Display order, last byte first.
         return Ok(Content::Text(format!("{hash}\n").into_bytes()));
     }
     request.content(
@@ -134,7 +134,7 @@ pub(super) fn hash_by_height(node: &Node<'_>, request: &Request<'_>) -> Answer {
     )
 }
 
-/// `/rest/spenttxouts/HASH`: the outputs that a block spends, transaction by transaction.
+/// `/rest/spenttxouts/HASH`: outputs spent by a block, per transaction.
 pub(super) fn spent(node: &Node<'_>, request: &Request<'_>) -> Answer {
     let text = request.path;
     if text.contains('/') {
@@ -160,7 +160,7 @@ pub(super) fn spent(node: &Node<'_>, request: &Request<'_>) -> Answer {
 fn spent_bytes(spent: &[Vec<Coin>]) -> Vec<u8> {
     let mut out = Vec::new();
     encode::compact_size(&mut out, spent.len() as u64 + 1);
-    // The coinbase.
+    // Coinbase.
     encode::compact_size(&mut out, 0);
     for coins in spent {
         encode::compact_size(&mut out, coins.len() as u64);

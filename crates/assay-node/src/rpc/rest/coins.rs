@@ -1,4 +1,4 @@
-//! `/rest/getutxos`: which outputs are unspent (BIP64's answer, asked for in a path or a body).
+//! `/rest/getutxos`: unspent outputs (response of BIP64; request in path or body).
 
 use assay_engine::Tip;
 use assay_wire::{Coin, OutPoint, Txid, encode};
@@ -11,7 +11,7 @@ use crate::rpc::Node;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Question {
-    /// Whether unconfirmed transactions count.
+    /// True to include unconfirmed transactions.
     pub(super) with_mempool: bool,
     pub(super) outpoints: Vec<OutPoint>,
 }
@@ -33,10 +33,10 @@ pub(super) fn coins(node: &Node<'_>, request: &Request<'_>) -> Answer {
     )
 }
 
-/// Reads what is asked from the path or, in the formats that have it, from the body.
+/// Parses the request from the path or, for binary and hexadecimal formats, from the body.
 pub(super) fn question(request: &Request<'_>) -> Result<Question, Failure> {
     let empty = || bad("Error: empty request");
-    // What follows "getutxos", of which the first character is a slash.
+    // Rest after "getutxos", which begins with a slash.
     let path = request.path.get(1..).filter(|path| !path.is_empty());
     if path.is_none() && request.body.is_empty() {
         return Err(empty());
@@ -79,7 +79,7 @@ fn outpoint(text: &str) -> Option<OutPoint> {
     Some(OutPoint { txid: txid.parse().ok()?, vout: integral(vout)? })
 }
 
-/// Bytes of hexadecimal text with white space in it; none where it is something else, as Core's `ParseHex`.
+/// Hexadecimal text with whitespace; empty if invalid, as in Core's `ParseHex`.
 fn unhex(text: &[u8]) -> Vec<u8> {
     let digits: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let mut bytes = vec![0; digits.len() / 2];
@@ -89,11 +89,11 @@ fn unhex(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One byte for the mempool, then a list of outpoints.
+/// Mempool flag byte, then a list of outpoints.
 fn from_body(body: &[u8]) -> Option<Question> {
     let (&with_mempool, rest) = body.split_first()?;
     let (&count, mut rest) = rest.split_first()?;
-    // Longer lists are more than is answered; they only need to be counted.
+    // Longer lists exceed the limit; only their count matters.
     let count = match count {
         0xfd => {
             let (count, after) = rest.split_first_chunk::<2>()?;
@@ -113,7 +113,7 @@ fn from_body(body: &[u8]) -> Option<Question> {
     Some(Question { with_mempool: with_mempool != 0, outpoints: outpoints.collect() })
 }
 
-/// The coins, all at one tip.
+/// Coins, all at the same tip.
 fn look_up(node: &Node<'_>, question: &Question) -> Result<(Tip, Vec<Option<Coin>>), Failure> {
     loop {
         let tip = node.engine.tip();
@@ -140,7 +140,7 @@ fn bytes(tip: &Tip, found: &[Option<Coin>]) -> Vec<u8> {
     out.extend(bitmap);
     encode::compact_size(&mut out, found.iter().flatten().count() as u64);
     for coin in found.iter().flatten() {
-        // A version of the transaction that Core does not keep any more.
+        // Transaction version, which Core no longer stores.
         out.extend(0_u32.to_le_bytes());
         out.extend(coin.height.to_le_bytes());
         out.extend(coin.value.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Compact block filters.
+//! REST: compact block filters.
 
 use assay_electrum::FilterIndex;
 use assay_wire::BlockHash;
@@ -10,7 +10,7 @@ use super::{Answer, Failure, Request, bad, hash, missing};
 use crate::jsonrpc::Json;
 use crate::rpc::Node;
 
-/// `/rest/blockfilter/TYPE/HASH`: the filter of a block.
+/// `/rest/blockfilter/TYPE/HASH`: filter of a block.
 pub(super) fn filter(node: &Node<'_>, request: &Request<'_>) -> Answer {
     let [kind, text] = request.path.split('/').collect::<Vec<_>>()[..] else {
         let form = "/rest/blockfilter/<filtertype>/<blockhash>";
@@ -41,7 +41,7 @@ pub(super) fn filter(node: &Node<'_>, request: &Request<'_>) -> Answer {
 /// `/rest/blockfilterheaders/TYPE/HASH?count=N`: filter headers of the active chain from a block on.
 pub(super) fn headers(node: &Node<'_>, request: &Request<'_>) -> Answer {
     let (kind, text, count) = match request.path.split('/').collect::<Vec<_>>()[..] {
-        // The older form of the path.
+        // Older form of the path.
         [kind, count, text] => (kind, text, Some(count)),
         [kind, text] => (kind, text, None),
         _ => {

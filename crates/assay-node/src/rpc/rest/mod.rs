@@ -1,6 +1,6 @@
-//! REST: blocks, transactions, coins and the mempool by HTTP requests without credentials (Core `rest.cpp`).
+//! REST: blocks, transactions, coins and the mempool over HTTP without credentials (Core `rest.cpp`).
 //!
-//! Paths, parameters, statuses and texts are Core's.
+//! Paths, parameters, status codes and texts are Core's.
 
 mod blocks;
 mod coins;
@@ -18,12 +18,12 @@ use hyper::StatusCode;
 use super::{Node, Rpc, WARM_UP};
 use crate::jsonrpc::{CallContext, OpenReply, OpenRequest, RpcError};
 
-/// Whether there is something at `path`.
+/// True if `path` is a REST path.
 pub(super) fn has(path: &str) -> bool {
     ROUTES.iter().any(|(prefix, ..)| path.starts_with(prefix))
 }
 
-/// Answers a request to one of the paths.
+/// Answers a request.
 pub(super) fn answer(rpc: &Rpc, request: &OpenRequest, context: &CallContext) -> OpenReply {
     let target = request.target.as_str();
     let route = ROUTES
@@ -45,9 +45,9 @@ pub(super) fn answer(rpc: &Rpc, request: &OpenRequest, context: &CallContext) ->
     }
 }
 
-/// What follows the prefix of a path, taken apart.
+/// Parsed path without prefix.
 struct Request<'a> {
-    /// Without query and, where it is a known one, format.
+    /// Without query and known format suffix.
     path: &'a str,
     format: Option<Format>,
     query: &'a str,
@@ -62,8 +62,8 @@ enum Format {
 }
 
 impl<'a> Request<'a> {
-    /// As Core's `ParseDataFormat`, which ends the path at the last question mark, and `GetQueryParameterFromUri`, which
-    /// begins the query after the first.
+    /// As Core's `ParseDataFormat`, which ends the path at the last question mark, and `GetQueryParameterFromUri`,
+    /// which starts the query after the first.
     fn new(part: &'a str, body: &'a [u8]) -> Self {
         let path = part.rsplit_once('?').map_or(part, |(path, _)| path);
         let query = part.split_once('?').map_or("", |(_, query)| query);
@@ -78,7 +78,7 @@ impl<'a> Request<'a> {
         Self { path, format, query, body }
     }
 
-    /// The value of a parameter, empty where it has none.
+    /// Value of a parameter, possibly empty.
     fn parameter(&self, name: &str) -> Option<Cow<'a, str>> {
         self.query.split('&').find_map(|one| {
             let (key, value) = one.split_once('=').unwrap_or((one, ""));
@@ -86,7 +86,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The answer in the format that was asked for.
+    /// Response in the requested format.
     fn content(
         &self,
         bytes: impl FnOnce() -> Vec<u8>,
@@ -100,7 +100,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The answer where there is JSON alone.
+    /// Response of a JSON-only path.
     fn json(&self, json: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>) -> Answer {
         if self.format != Some(Format::Json) {
             return Err(no_format("json"));
@@ -111,7 +111,7 @@ impl<'a> Request<'a> {
         Ok(Content::Json(out))
     }
 
-    /// How many headers are asked for: `count`, or what stands in an older form of the path.
+    /// Number of requested headers: `count`, or from an older form of the path.
     fn count(&self, given: Option<&str>) -> Result<usize, Failure> {
         let text = given.map(Cow::Borrowed).or_else(|| self.parameter("count"));
         let text = text.unwrap_or(Cow::Borrowed("5"));
@@ -175,17 +175,17 @@ fn no_format(known: &str) -> Failure {
     missing(format!("output format not found (available: {known})"))
 }
 
-/// A hash in hexadecimal, as it is printed.
+/// Hash in display order.
 fn hash<T: FromStr>(text: &str) -> Result<T, Failure> {
     text.parse().map_err(|_| bad(format!("Invalid hash: {text}")))
 }
 
-/// A whole number in decimal digits; no sign but a minus (Core's `ToIntegral`).
+/// Decimal integer; no sign but a minus (Core's `ToIntegral`).
 fn integral<T: FromStr>(text: &str) -> Option<T> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
-/// Percent signs with two hexadecimal digits stand for a byte (RFC 3986); all others for themselves.
+/// Percent-decoding (RFC 3986); invalid sequences stay.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -205,13 +205,13 @@ fn decoded(text: &str) -> Cow<'_, str> {
 
 type Route = fn(&Node<'_>, &Request<'_>) -> Answer;
 
-/// Which of the answers to one kind of request will never be others.
+/// Immutability of responses of a route.
 #[derive(Debug, Clone, Copy)]
 enum Lasting {
     None,
-    /// Not JSON, which also states what other blocks decide.
+    /// Not JSON, which also depends on later blocks.
     Bytes,
-    /// Those at a block that is named, not at the tip.
+    /// For a block given by hash, not for the tip.
     Named,
 }
 
@@ -225,7 +225,7 @@ impl Lasting {
     }
 }
 
-/// In the order in which they are tried.
+/// In order of matching.
 const ROUTES: &[(&str, Lasting, Route)] = &[
     ("/rest/tx/", Lasting::None, pool::tx),
     ("/rest/block/notxdetails/", Lasting::Bytes, blocks::without_details),

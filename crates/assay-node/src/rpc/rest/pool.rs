@@ -1,4 +1,4 @@
-//! Transactions and the mempool.
+//! REST: transactions and the mempool.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{Answer, Failure, Request, bad, hash, missing};
 use crate::jsonrpc::Json;
 use crate::rpc::Node;
 
-/// `/rest/tx/TXID`: a transaction of the mempool or, with an index of transactions, of the active chain.
+/// `/rest/tx/TXID`: transaction of the mempool or, with a transaction index, of the active chain.
 pub(super) fn tx(node: &Node<'_>, request: &Request<'_>) -> Answer {
     let text = request.path;
     let found = find(node, &hash(text)?)?;
