@@ -118,7 +118,7 @@ impl Node {
 
     fn open(config: &NodeConfig) -> Result<Self, NodeError> {
         let dir = config.chain_dir();
-        refuse_contradictions(config)?;
+        reject_contradictions(config)?;
         let dir_lock = FolderLock::make(&dir)?;
         // The blocks folder may be shared while the data directory is not.
         let blocks_lock = FolderLock::make(&config.blocks_dir())?;
@@ -468,16 +468,16 @@ fn import(
 }
 
 /// Rejects settings that exclude each other and servers exposed to other machines without an explicit setting.
-fn refuse_contradictions(config: &NodeConfig) -> Result<(), NodeError> {
-    refuse_exposure(&config.rpc)?;
+fn reject_contradictions(config: &NodeConfig) -> Result<(), NodeError> {
+    reject_exposure(&config.rpc)?;
     if config.prune.is_some() && (config.index.is_some() || config.tx_index) {
         return Err(NodeError::PruneWithIndex);
     }
-    config.p2p.as_ref().map_or(Ok(()), p2p::refuse_exposure)
+    config.p2p.as_ref().map_or(Ok(()), p2p::reject_exposure)
 }
 
 /// The server has no TLS and at most a password: remote access requires an explicit setting.
-fn refuse_exposure(rpc: &RpcConfig) -> Result<(), NodeError> {
+fn reject_exposure(rpc: &RpcConfig) -> Result<(), NodeError> {
     let exposed = rpc.bind.iter().find(|address| !address.ip().is_loopback());
     match exposed {
         Some(&address) if rpc.allow.is_empty() => Err(NodeError::Exposed { address }),

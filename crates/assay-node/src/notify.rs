@@ -16,7 +16,7 @@ use crate::config::{NodeConfig, Notify};
 /// Runs the start command.
 pub(crate) fn started(notify: &Notify) {
     if let Some(command) = &notify.startup {
-        run_aside(command.clone());
+        run_detached(command.clone());
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn watch_alerts(
     let engine = Arc::clone(engine);
     let run = move || {
         while let Some(alert) = engine.next_alert() {
-            run_aside(command.replace("%s", &quoted(&alert)));
+            run_detached(command.replace("%s", &quoted(&alert)));
         }
     };
     thread::Builder::new().name("alerts".to_owned()).spawn(run).map(Some)
@@ -121,13 +121,13 @@ impl Watch {
         let first = first.max(tip.height.saturating_sub(BETWEEN_MAX));
         let between = (first..tip.height).filter_map(|height| self.engine.block_hash_at(height));
         for hash in between.chain([tip.hash]) {
-            run_aside(command.replace("%s", &hash.to_string()));
+            run_detached(command.replace("%s", &hash.to_string()));
         }
     }
 }
 
 /// Runs a command on its own thread unless too many are running.
-fn run_aside(command: String) {
+fn run_detached(command: String) {
     static RUNNING: AtomicUsize = AtomicUsize::new(0);
     if RUNNING.fetch_add(1, Ordering::Relaxed) >= RUNNING_MAX {
         RUNNING.fetch_sub(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use crate::jsonrpc::intake::{Intake, Text};
+use crate::jsonrpc::body_decoder::{BodyDecoder, Text};
 
 /// Failure to read a body.
 #[derive(Debug, thiserror::Error)]
@@ -31,15 +31,15 @@ pub(crate) async fn read(
     limit: usize,
     idle: Duration,
 ) -> Result<Text, BodyError> {
-    let mut intake = Intake::new(announced.min(limit));
+    let mut decoder = BodyDecoder::new(announced.min(limit));
     loop {
         let frame = timeout(idle, body.frame()).await.map_err(|_| BodyError::Stalled { idle })?;
-        let Some(frame) = frame else { return Ok(intake.finish()) };
+        let Some(frame) = frame else { return Ok(decoder.finish()) };
         let Ok(data) = frame?.into_data() else { continue };
-        if data.len() > limit - intake.taken() {
+        if data.len() > limit - decoder.taken() {
             return Err(BodyError::TooLarge { limit });
         }
-        intake.push(&data).map_err(|_| BodyError::NoMemory { bytes: intake.taken() })?;
+        decoder.push(&data).map_err(|_| BodyError::NoMemory { bytes: decoder.taken() })?;
     }
 }
 

@@ -3,9 +3,9 @@
 mod auth;
 mod body;
 mod open;
-mod patient;
 mod penalty;
 mod server;
+mod timeout_stream;
 mod whitelist;
 
 pub use self::auth::{AuthError, Authenticator, CookieFile, RpcAuth, RpcAuthParseError};

@@ -29,9 +29,9 @@ use super::Subnet;
 use super::auth::Authenticator;
 use super::body::{self, BodyError};
 use super::open::{NO_STORE, OpenLane};
-use super::patient::Patient;
 use super::penalty::Penalties;
-use crate::jsonrpc::intake::Text;
+use super::timeout_stream::TimeoutStream;
+use crate::jsonrpc::body_decoder::Text;
 use crate::jsonrpc::{CallContext, Handler, Plan, Reply};
 
 #[derive(Debug, Clone)]
@@ -253,7 +253,7 @@ async fn connection<H: Handler>(
         .title_case_headers(true)
         .max_buf_size(READ_BUFFER)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(Patient::new(stream, idle)), service);
+        .serve_connection(TokioIo::new(TimeoutStream::new(stream, idle)), service);
     tokio::pin!(serving);
     let ended = tokio::select! {
         ended = &mut serving => ended,
@@ -280,13 +280,13 @@ async fn exchange<H: Handler>(
             let _guard = context.guard();
             return shared.open.exchange(&shared.handler, context.clone(), request).await;
         }
-        Err(refusal) => return dismiss(request, refusal),
+        Err(rejection) => return dismiss(request, rejection),
     };
     let announced = request.body().size_hint().upper().and_then(|bytes| bytes.try_into().ok());
     let limit = shared.limits.body_bytes_max;
     if announced.is_some_and(|bytes: usize| bytes > limit) {
-        let refusal = refused_body(&BodyError::TooLarge { limit });
-        return dismiss(request, refusal);
+        let rejection = rejected_body(&BodyError::TooLarge { limit });
+        return dismiss(request, rejection);
     }
     // A body of unknown length may reach the limit.
     let Some(room) = body_room(shared, announced.unwrap_or(limit)).await else {
@@ -298,7 +298,7 @@ async fn exchange<H: Handler>(
         Ok(body) => body,
         Err(error) => {
             tokio::spawn(body::linger(incoming, LINGER));
-            return closing(refused_body(&error));
+            return closing(rejected_body(&error));
         }
     };
     let context = CallContext::new(Arc::clone(&shared.stopping));
@@ -494,7 +494,7 @@ fn internal_error() -> Answer {
     ))
 }
 
-fn refused_body(error: &BodyError) -> Answer {
+fn rejected_body(error: &BodyError) -> Answer {
     let status = match error {
         BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
         BodyError::Stalled { .. } => StatusCode::REQUEST_TIMEOUT,

@@ -1,8 +1,8 @@
 //! JSON-RPC 1.0, 1.1 and 2.0 as in Bitcoin Core (`httprpc.cpp`, `rpc/request.cpp`). [`Handler`] provides the
 //! methods.
 
+pub(crate) mod body_decoder;
 pub(crate) mod error;
-pub(crate) mod intake;
 mod open;
 pub(crate) mod request;
 
@@ -17,7 +17,7 @@ pub use self::error::{Code, RpcError};
 pub use self::open::{OpenReply, OpenRequest};
 pub use self::request::{Params, Value};
 
-use self::intake::Text;
+use self::body_decoder::Text;
 use self::request::{Body, Envelope, ReplyTo, Version};
 
 /// Implementation of the methods.
@@ -126,16 +126,16 @@ pub(crate) enum Plan<J> {
 #[derive(Debug)]
 pub(crate) struct Step<J> {
     reply_to: ReplyTo,
-    job: Result<J, Refusal>,
+    job: Result<J, RequestError>,
 }
 
 /// Reason for which a request does not run. The variants differ only in the HTTP status under JSON-RPC 2.0.
 #[derive(Debug)]
-enum Refusal {
+enum RequestError {
     /// Invalid request object.
     Malformed(RpcError),
     /// Unknown method or invalid arguments.
-    Unfit(RpcError),
+    InvalidCall(RpcError),
 }
 
 impl<J> Plan<J> {
@@ -184,14 +184,16 @@ impl<J> Step<J> {
         text: &Text,
         allows: &dyn Fn(&str) -> bool,
     ) -> Option<Self> {
-        let (reply_to, request) = envelope.judge(text);
+        let (reply_to, request) = envelope.check(text);
         let job = match request {
-            Err(error) => Err(Refusal::Malformed(error)),
+            Err(error) => Err(RequestError::Malformed(error)),
             Ok(request) if !allows(&request.method) => {
                 tracing::warn!("An RPC user is not allowed to call method {}", request.method);
                 return None;
             }
-            Ok(request) => handler.prepare(&request.method, request.params).map_err(Refusal::Unfit),
+            Ok(request) => {
+                handler.prepare(&request.method, request.params).map_err(RequestError::InvalidCall)
+            }
         };
         Some(Self { reply_to, job })
     }
@@ -201,8 +203,8 @@ fn run_single<H: Handler>(step: Step<H::Job>, handler: &H, context: &CallContext
     let Step { reply_to, job } = step;
     let mut out = Vec::new();
     let failure = match job {
-        Err(Refusal::Malformed(error)) => return error_reply(&reply_to, &error),
-        Err(Refusal::Unfit(error)) => Some(error),
+        Err(RequestError::Malformed(error)) => return error_reply(&reply_to, &error),
+        Err(RequestError::InvalidCall(error)) => Some(error),
         Ok(job) => {
             begin_result(&reply_to, &mut out);
             handler.execute(job, context, &mut out).err()
@@ -228,7 +230,7 @@ fn run_batch<H: Handler>(steps: Vec<Step<H::Job>>, handler: &H, context: &CallCo
     let mut steps = steps.into_iter().peekable();
     while let Some(step) = steps.next() {
         match step.job {
-            Err(Refusal::Malformed(error) | Refusal::Unfit(error)) => {
+            Err(RequestError::Malformed(error) | RequestError::InvalidCall(error)) => {
                 push_answer(&step.reply_to, Err(&error), &mut out);
             }
             Ok(job) if handler.groups(&job) => {

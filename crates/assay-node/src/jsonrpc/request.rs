@@ -12,8 +12,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::body_decoder::Text;
 use super::error::{Code, RpcError};
-use super::intake::Text;
 
 /// Body of one HTTP request.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ impl<'a> Envelope<'a> {
     ///
     /// A batch element that is not an object gets a null id. Bitcoin Core repeats the id of the previous element,
     /// which answers one request twice.
-    pub(crate) fn judge(self, text: &'a Text) -> (ReplyTo, Result<Request<'a>, RpcError>) {
+    pub(crate) fn check(self, text: &'a Text) -> (ReplyTo, Result<Request<'a>, RpcError>) {
         let mut reply_to = ReplyTo::unknown();
         if !self.is_object {
             return (reply_to, Err(invalid("Invalid Request object")));
@@ -413,7 +413,7 @@ mod tests {
             panic!("not a single request: {text}");
         };
         let source = Text::from(text.as_bytes());
-        let (reply_to, request) = envelope.judge(&source);
+        let (reply_to, request) = envelope.check(&source);
         (reply_to, request.map(|r| r.method.into_owned()).map_err(|e| e.message.into_owned()))
     }
 
@@ -478,8 +478,8 @@ mod tests {
         let text = br#"[{"method":"a","id":1}, 5, null, "x", [], true, 1.5, {"id":2}]"#;
         let Ok(Body::Batch(elements)) = Body::parse(text) else { panic!("a batch") };
         let source = Text::from(&text[..]);
-        let judged: Vec<_> = elements.into_iter().map(|e| e.judge(&source).1.is_ok()).collect();
-        assert_eq!(judged, [true, false, false, false, false, false, false, false]);
+        let checked: Vec<_> = elements.into_iter().map(|e| e.check(&source).1.is_ok()).collect();
+        assert_eq!(checked, [true, false, false, false, false, false, false, false]);
         assert!(matches!(Body::parse(b" [ ] "), Ok(Body::Batch(list)) if list.is_empty()));
     }
 

@@ -14,7 +14,7 @@ use assay_wire::p2p::Host;
 use serde_json::{Value, json};
 
 pub(crate) use self::range::Range;
-use super::names::valid_ip;
+use super::dns::valid_ip;
 use super::txs::Recent;
 
 /// Start and end of a ban, seconds since 1970.

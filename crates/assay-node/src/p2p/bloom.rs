@@ -9,7 +9,7 @@ use assay_hash::murmur3;
 use assay_wire::p2p::{FilterLoad, Message};
 use assay_wire::{OutPoint, Tx, Txid};
 
-use super::intake::Ended;
+use super::peer_reader::Ended;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_BLOOM, Shared};

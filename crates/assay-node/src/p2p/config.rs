@@ -7,7 +7,7 @@ use std::time::Duration;
 use assay_engine::ChainParams;
 use assay_wire::p2p::{Host, NetworkKind};
 
-use super::names::{Resolve, SystemResolver};
+use super::dns::{Resolve, SystemResolver};
 
 /// P2P settings.
 #[derive(Debug, Clone)]

@@ -10,18 +10,18 @@ use std::time::{Duration, Instant};
 
 use assay_wire::p2p::{Endpoint, FrameHeader, Host, NetworkKind};
 
-use super::bell::Bell;
 use super::peers::{Arrival, Connection, Peer};
 use super::permissions::Permissions;
 use super::txs::random;
-use super::{Network, Shared, names, socks5};
+use super::wakeup::Wakeup;
+use super::{Network, Shared, dns, socks5};
 
 /// Permanent peers, by name.
 #[derive(Default)]
-pub(super) struct Dialled {
+pub(super) struct PermanentPeers {
     named: Mutex<BTreeMap<String, Named>>,
     /// Rung after an addition.
-    added: Bell,
+    added: Wakeup,
 }
 
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ struct Named {
     encrypted: bool,
 }
 
-impl Dialled {
+impl PermanentPeers {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Named>> {
         self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -113,7 +113,7 @@ impl Network {
     /// Adds a permanent peer.
     pub(crate) fn add(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
         let port = self.0.engine.params().p2p_port;
-        let numeric = |name: &str| names::numeric(name, names::default_port(name, port));
+        let numeric = |name: &str| dns::numeric(name, dns::default_port(name, port));
         let address = numeric(name);
         let mut named = self.0.dialled.lock();
         let is_same =
@@ -172,9 +172,9 @@ pub(super) fn dial_automatic(
 
 /// Makes an `addr-fetch` connection to a host name or DNS seed.
 pub(super) fn dial_for_addresses(shared: &Arc<Shared>, name: &str) -> io::Result<()> {
-    let default_port = names::default_port(name, shared.engine.params().p2p_port);
+    let default_port = dns::default_port(name, shared.engine.params().p2p_port);
     let is_far =
-        names::numeric(name, default_port).is_none_or(|endpoint| !shared.may_open(&endpoint.host));
+        dns::numeric(name, default_port).is_none_or(|endpoint| !shared.may_open(&endpoint.host));
     if is_far && shared.engine.params().name.ends_with("regtest") && !shared.has_name_proxy() {
         return Err(io::Error::other("on regtest only hosts on this machine are connected to"));
     }
@@ -203,7 +203,7 @@ impl Shared {
     }
 
     fn connect_through(&self, proxy: SocketAddr, host: &str, port: u16) -> io::Result<TcpStream> {
-        let way = socks5::Way {
+        let way = socks5::ProxyOptions {
             proxy,
             isolates: self.config.isolates_streams,
             patience: PATIENCE,
@@ -214,14 +214,14 @@ impl Shared {
 
     /// Addresses of a name in random order; none if a proxy resolves it.
     fn addresses_of(&self, name: &str, default_port: u16) -> io::Result<Vec<Endpoint>> {
-        if let Some(endpoint) = names::numeric(name, default_port) {
+        if let Some(endpoint) = dns::numeric(name, default_port) {
             return Ok(vec![endpoint]);
         }
-        let is_key = [".onion", ".i2p"].iter().any(|end| names::split(name, 0).0.ends_with(end));
+        let is_key = [".onion", ".i2p"].iter().any(|end| dns::split(name, 0).0.ends_with(end));
         if self.has_name_proxy() && !is_key {
             return Ok(Vec::new());
         }
-        let (host, port) = names::split(name, default_port);
+        let (host, port) = dns::split(name, default_port);
         let found = if is_key { Vec::new() } else { self.config.resolver.look_up(host)? };
         let mut found: Vec<Endpoint> =
             found.into_iter().map(|ip| Endpoint { host: ip.into(), port }).collect();
@@ -236,10 +236,10 @@ impl Shared {
 
     /// Connects to a host name (Core `net.cpp`, `ConnectNode`); returns the address if resolved locally.
     fn connect_by_name(&self, name: &str) -> io::Result<(TcpStream, Endpoint)> {
-        let default_port = names::default_port(name, self.engine.params().p2p_port);
+        let default_port = dns::default_port(name, self.engine.params().p2p_port);
         let addresses = self.addresses_of(name, default_port)?;
         if let (Some(proxy), []) = (self.config.proxies.name, addresses.as_slice()) {
-            let (host, port) = names::split(name, default_port);
+            let (host, port) = dns::split(name, default_port);
             let stream = self.connect_through(proxy, host, port)?;
             return Ok((stream, Endpoint { host: Host::NONE, port: 0 }));
         }
@@ -255,7 +255,7 @@ impl Shared {
         });
         let addresses: Vec<Endpoint> = hosts.collect();
         let is_at =
-            |peer: &Peer| addresses.iter().any(|one| names::same_endpoint(one, &peer.address));
+            |peer: &Peer| addresses.iter().any(|one| dns::same_endpoint(one, &peer.address));
         if peers.iter().any(|peer| is_at(peer)) {
             return Err(io::Error::other("it is connected already"));
         }

@@ -13,7 +13,7 @@ use super::seeds::{ASKED, ASSUMED, Seeds};
 use super::txs::random;
 
 /// Interface to the node.
-trait Surroundings {
+trait SeedEnv {
     /// Number of automatic full-relay peers that have completed the handshake.
     fn full_relay_count(&self) -> usize;
     fn known_count(&self) -> usize;
@@ -31,7 +31,7 @@ trait Surroundings {
 
 /// Options.
 #[derive(Clone, Copy, Debug)]
-struct Wishes {
+struct SeedOptions {
     /// True if seed nodes are configured, which come first.
     has_seed_nodes: bool,
     /// Query DNS even when addresses are known.
@@ -46,7 +46,7 @@ pub(super) fn ask(shared: &Arc<Shared>) -> io::Result<Option<thread::JoinHandle<
         return Ok(None);
     }
     let wishes =
-        Wishes { has_seed_nodes: !config.seed_nodes.is_empty(), is_forced: config.forces_dns };
+        SeedOptions { has_seed_nodes: !config.seed_nodes.is_empty(), is_forced: config.forces_dns };
     let params = shared.engine.params();
     let may_ask = !params.name.ends_with("regtest") || shared.has_name_proxy();
     let own: Vec<&str> = config.dns_seeds.iter().map(String::as_str).collect();
@@ -62,7 +62,7 @@ pub(super) fn ask(shared: &Arc<Shared>) -> io::Result<Option<thread::JoinHandle<
     builder.spawn(move || run(&*shared, &names, wishes)).map(Some)
 }
 
-fn run(node: &impl Surroundings, names: &[String], wishes: Wishes) {
+fn run(node: &impl SeedEnv, names: &[String], wishes: SeedOptions) {
     let mut peers = 0;
     if wishes.has_seed_nodes {
         let Some(count) = wait_for_seed_nodes(node) else { return };
@@ -93,7 +93,7 @@ fn run(node: &impl Surroundings, names: &[String], wishes: Wishes) {
 }
 
 /// Gives the seed nodes half a minute. Returns the number of peers; `None` when the node stops.
-fn wait_for_seed_nodes(node: &impl Surroundings) -> Option<usize> {
+fn wait_for_seed_nodes(node: &impl SeedEnv) -> Option<usize> {
     let patience_s = SEED_NODES.as_secs();
     tracing::info!(
         "-seednode enabled. Trying the provided seeds for {patience_s} seconds before defaulting to the dnsseeds."
@@ -117,7 +117,7 @@ fn wait_for_seed_nodes(node: &impl Surroundings) -> Option<usize> {
 }
 
 /// Waits for connections to known addresses; `false` if they suffice, or when the node stops.
-fn wait_for_peers(node: &impl Surroundings, wait: Duration, found: usize) -> bool {
+fn wait_for_peers(node: &impl SeedEnv, wait: Duration, found: usize) -> bool {
     tracing::info!("Waiting {} seconds before querying DNS seeds.", wait.as_secs());
     let mut left = wait;
     while !left.is_zero() {
@@ -140,7 +140,7 @@ fn wait_for_peers(node: &impl Surroundings, wait: Duration, found: usize) -> boo
 }
 
 /// `false` when the node stops.
-fn wait_for_network(node: &impl Surroundings) -> bool {
+fn wait_for_network(node: &impl SeedEnv) -> bool {
     if node.is_active() {
         return true;
     }
@@ -154,7 +154,7 @@ fn wait_for_network(node: &impl Surroundings) -> bool {
 }
 
 /// Returns the number of addresses of a seed.
-fn ask_one(node: &impl Surroundings, name: &str) -> usize {
+fn ask_one(node: &impl SeedEnv, name: &str) -> usize {
     if node.has_name_proxy() {
         node.fetch_from(name);
         return 0;
@@ -171,7 +171,7 @@ fn ask_one(node: &impl Surroundings, name: &str) -> usize {
     found.len()
 }
 
-impl Surroundings for Shared {
+impl SeedEnv for Shared {
     fn full_relay_count(&self) -> usize {
         let is_one =
             |peer: &super::Peer| peer.connection == Connection::FullRelay && peer.is_ready();
@@ -276,12 +276,12 @@ mod tests {
         /// Actions with their times.
         fn runs(&self, count: usize, has_seed_nodes: bool, is_forced: bool) -> Vec<(u64, String)> {
             let names: Vec<String> = (0..count).map(|number| format!("s{number}.")).collect();
-            run(self, &names, Wishes { has_seed_nodes, is_forced });
+            run(self, &names, SeedOptions { has_seed_nodes, is_forced });
             self.done.take()
         }
     }
 
-    impl Surroundings for Synthetic {
+    impl SeedEnv for Synthetic {
         fn full_relay_count(&self) -> usize {
             if self.peers_at.is_some_and(|at| self.now.get() >= at) { 2 } else { 1 }
         }

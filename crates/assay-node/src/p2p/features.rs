@@ -1,12 +1,12 @@
 //! Feature negotiation before `verack` (BIP434). No feature is known yet; the message rules apply.
 
 use super::Shared;
-use super::intake::{Ended, printable};
+use super::peer_reader::{Ended, printable};
 use super::peers::Peer;
 
 impl Shared {
     /// Handles `feature`. An error ends the connection (Core `net_processing.cpp`, FEATURE).
-    pub(super) fn feature_came(peer: &Peer, payload: &[u8]) -> Result<(), Ended> {
+    pub(super) fn handle_feature(peer: &Peer, payload: &[u8]) -> Result<(), Ended> {
         let version = peer.facts().version.min(super::PROTOCOL_VERSION);
         let fault = if peer.is_ready() {
             "feature received after verack".to_owned()

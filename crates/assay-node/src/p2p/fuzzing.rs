@@ -1,7 +1,7 @@
 //! Access to the parsers of peer files for the targets in `fuzz/`, built only under `--cfg fuzzing`.
 
 use super::addrman::{self, seal};
-use super::{bans, open};
+use super::{bans, outbound};
 
 /// Magic of regtest.
 pub const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
@@ -19,9 +19,9 @@ pub fn address_file(bytes: &[u8], is_sealed: bool) {
 /// # Panics
 /// On a failed check.
 pub fn anchors_file(bytes: &[u8], is_sealed: bool) {
-    let Some(anchors) = open::parse_anchors(&sealed(bytes, is_sealed), MAGIC) else { return };
-    let again = open::anchors_file(&anchors, MAGIC);
-    assert_eq!(open::parse_anchors(&again, MAGIC), Some(anchors));
+    let Some(anchors) = outbound::parse_anchors(&sealed(bytes, is_sealed), MAGIC) else { return };
+    let again = outbound::anchors_file(&anchors, MAGIC);
+    assert_eq!(outbound::parse_anchors(&again, MAGIC), Some(anchors));
 }
 
 /// Reads `banlist.json` and checks the round trip.

@@ -1,42 +1,42 @@
 //! P2P network: downloads, serves and relays blocks and transactions.
 //!
-//! Each peer has two threads, a reader that handles messages ([`intake`]) and a writer ([`giver`]), with a bounded
+//! Each peer has two threads, a reader that handles messages ([`peer_reader`]) and a writer ([`peer_writer`]), with a bounded
 //! queue between them ([`outbox`]). Blocks go from the archive to the socket in pieces. [`sync`] schedules
 //! downloads over all peers.
 
 mod addresses;
 mod addrman;
 mod bans;
-mod beginnings;
-mod bell;
+mod block_server;
 mod bloom;
+mod bootstrap;
 mod compact;
 mod config;
 mod dial;
+mod dns;
 mod dns_seeds;
 mod eviction;
 mod features;
 #[cfg(fuzzing)]
 pub(crate) mod fuzzing;
-mod giver;
-mod intake;
 mod listen;
 mod local;
 mod messages;
-mod names;
-mod open;
+mod outbound;
 mod outbox;
-mod patience;
+mod peer_reader;
+mod peer_writer;
 mod peers;
 mod permissions;
 mod rate;
 mod seeds;
-mod serve;
 mod socks5;
 mod sync;
+mod timeouts;
 mod totals;
 mod transport;
 mod txs;
+mod wakeup;
 
 use std::io;
 use std::net::SocketAddr;
@@ -58,23 +58,23 @@ use self::addresses::Addresses;
 use self::addrman::{AddrMan, AddrManConfig};
 pub(crate) use self::addrman::{Count, Entry};
 pub(crate) use self::bans::{Ban, Bans, Range};
-use self::beginnings::Fetches;
+pub use self::block_server::{BlockArchive, ServeConfig, serve_blocks};
 #[cfg(fuzzing)]
 pub(crate) use self::bloom::BloomFilter;
+use self::bootstrap::Fetches;
 use self::compact::Compact;
 pub(crate) use self::config::CORE_VERSION_NUMBER;
 pub use self::config::{P2pConfig, P2pTimeouts, Proxies};
 pub(crate) use self::dial::AddNodeError;
-use self::dial::Dialled;
+use self::dial::PermanentPeers;
+pub(crate) use self::dns::valid_ip;
+pub use self::dns::{Resolve, SystemResolver};
 use self::listen::Listener;
 use self::local::{LocalAddresses, Score};
-pub(crate) use self::names::valid_ip;
-pub use self::names::{Resolve, SystemResolver};
 use self::peers::Arrival;
 pub(crate) use self::peers::{Connection, Peer, Peers};
 use self::permissions::{Implied, Permissions, Rule};
 use self::rate::Rate;
-pub use self::serve::{BlockArchive, ServeConfig, serve_blocks};
 use self::sync::{Extra, Sync};
 pub(crate) use self::sync::{FetchError, SyncFacts};
 pub(crate) use self::totals::{DAY_S, Totals};
@@ -125,7 +125,7 @@ struct Shared {
     extra: Extra,
     txs: Txs,
     compact: Compact,
-    dialled: Dialled,
+    dialled: PermanentPeers,
     fetches: Fetches,
     local: LocalAddresses,
     bans: Bans,
@@ -147,7 +147,7 @@ pub(crate) struct P2pService {
 pub(crate) struct Network(Arc<Shared>);
 
 /// Rejects remote access without an explicit setting: P2P peers are untrusted.
-pub(crate) fn refuse_exposure(config: &P2pConfig) -> Result<(), NodeError> {
+pub(crate) fn reject_exposure(config: &P2pConfig) -> Result<(), NodeError> {
     let binds = config.all_binds()?;
     match binds.iter().find(|bind| !bind.address.ip().is_loopback()) {
         Some(bind) if !config.expose => Err(NodeError::P2pExposed { address: bind.address }),
@@ -195,7 +195,7 @@ impl Shared {
     }
 
     /// Logs the reason of a disconnection, for inbound peers at debug level because they control its frequency.
-    fn log_end(&self, peer: &Peer, reason: &intake::Ended) {
+    fn log_end(&self, peer: &Peer, reason: &peer_reader::Ended) {
         let shown = self.shown(peer);
         if peer.connection.is_inbound() {
             tracing::debug!(target: "net", "{reason}, disconnecting {shown}");
@@ -226,11 +226,11 @@ fn own_addresses(
     let local = LocalAddresses::new(config.discovers, port);
     for text in &config.external_addresses {
         let found = || {
-            let (host, port) = names::split(text, port);
+            let (host, port) = dns::split(text, port);
             let found = config.resolver.look_up(host).ok()?;
             found.first().map(|ip| Endpoint { host: Host::from(*ip), port })
         };
-        let endpoint = names::numeric(text, port).or_else(found);
+        let endpoint = dns::numeric(text, port).or_else(found);
         let endpoint = endpoint.filter(|endpoint| endpoint.host.is_valid());
         let endpoint = endpoint.ok_or_else(|| NodeError::ExternalAddress { text: text.clone() })?;
         local.add(endpoint, Score::NAMED);
@@ -301,17 +301,17 @@ impl P2pService {
             extra: Extra::default(),
             txs: Txs::new(engine.tip().hash, config.txs_per_s),
             compact: Compact::default(),
-            dialled: Dialled::default(),
+            dialled: PermanentPeers::default(),
             fetches: Fetches::default(),
             local,
             bans: Bans::open(&engine.config().datadir, config.ban_s, engine.clock().clone()),
             stripping: Mutex::new(()),
         });
         let threads = [
-            ("p2p-news", tell_news as fn(&Shared)),
+            ("p2p-news", notify_tip as fn(&Shared)),
             ("p2p-blocks", compact::pass_on),
             ("p2p-connect", sync::connect_blocks),
-            ("p2p-rounds", go_rounds),
+            ("p2p-rounds", run_rounds),
         ];
         let spawn = |(name, run): (&str, fn(&Shared))| {
             let shared = Arc::clone(&shared);
@@ -322,7 +322,7 @@ impl P2pService {
         threads.push(dial::stay_connected(&shared).map_err(NodeError::Runtime)?);
         threads.extend(dns_seeds::ask(&shared).map_err(NodeError::Runtime)?);
         if config.opens {
-            threads.push(open::open_connections(&shared).map_err(NodeError::Runtime)?);
+            threads.push(outbound::open_connections(&shared).map_err(NodeError::Runtime)?);
         }
         for listener in listeners {
             runtime.spawn(listener.accept(Arc::clone(&shared), stopping.clone()));
@@ -418,7 +418,7 @@ impl Network {
 }
 
 /// Schedules requests ten times a second.
-fn go_rounds(shared: &Shared) {
+fn run_rounds(shared: &Shared) {
     let mut saved = Instant::now();
     while !shared.engine.is_shutting_down() {
         if saved.elapsed() >= SAVE_ADDRESSES {
@@ -426,8 +426,8 @@ fn go_rounds(shared: &Shared) {
             shared.addresses.known.save();
         }
         shared.sync.wait_for_round(ROUND);
-        shared.leave_the_silent();
-        shared.announce_handed_in();
+        shared.disconnect_inactive();
+        shared.announce_local();
         shared.pass_on_backlog();
         shared.check_tip_if_due();
         shared.round_of_all();
@@ -437,7 +437,7 @@ fn go_rounds(shared: &Shared) {
 }
 
 /// Notifies every peer of every new tip.
-fn tell_news(shared: &Shared) {
+fn notify_tip(shared: &Shared) {
     let mut seen = shared.engine.tip().hash;
     while !shared.engine.is_shutting_down() {
         let tip = shared.engine.wait_for_tip_change(seen, None);
@@ -445,7 +445,7 @@ fn tell_news(shared: &Shared) {
             seen = tip.hash;
             shared.tip_has_moved();
             shared.follow_chain();
-            shared.peers.list().iter().for_each(|peer| peer.outbox.tell_news());
+            shared.peers.list().iter().for_each(|peer| peer.outbox.notify_tip());
         }
     }
 }
@@ -488,10 +488,10 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
 fn serve(peer: &Arc<Peer>, shared: &Shared) {
     let _leaving = Leaving { peer, shared };
     if peer.connection.is_inbound() && !peer.permissions.has(Permissions::NO_BAN) {
-        come_second();
+        lower_priority();
     }
     let ended = OnceLock::new();
-    let end = |reason: intake::Ended| {
+    let end = |reason: peer_reader::Ended| {
         // The first reason is the cause, and is logged while the peer is still listed; closing also ends the other
         // thread.
         if ended.set(()).is_ok() {
@@ -502,17 +502,17 @@ fn serve(peer: &Arc<Peer>, shared: &Shared) {
     thread::scope(|scope| {
         let builder = thread::Builder::new().name(format!("give-{}", peer.id));
         let giving = builder.stack_size(STACK_BYTES);
-        let spawned = giving.spawn_scoped(scope, || end(giver::run(peer, shared)));
+        let spawned = giving.spawn_scoped(scope, || end(peer_writer::run(peer, shared)));
         match spawned {
-            Ok(_) => end(intake::run(peer, shared)),
-            Err(error) => end(intake::Ended::Io(error)),
+            Ok(_) => end(peer_reader::run(peer, shared)),
+            Err(error) => end(peer_reader::Ended::Io(error)),
         }
     });
 }
 
 /// Lowers the priority of the calling thread and its children: work caused by inbound peers must not delay
 /// validation and outbound peers.
-fn come_second() {
+fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
         // On Linux this affects only the thread; elsewhere it would affect the whole process.

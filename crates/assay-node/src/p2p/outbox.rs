@@ -175,13 +175,13 @@ impl Outbox {
     }
 
     /// Signals a new tip; coalesced.
-    pub(super) fn tell_news(&self) {
+    pub(super) fn notify_tip(&self) {
         self.lock().news = true;
         self.changed.notify_all();
     }
 
     /// Signals a block that extends the tip; only the latest counts.
-    pub(super) fn tell_fresh(&self) {
+    pub(super) fn notify_fresh(&self) {
         self.lock().fresh = true;
         self.changed.notify_all();
     }
@@ -264,8 +264,8 @@ mod tests {
     #[test]
     fn own_messages_overtake_and_news_come_last() {
         let outbox = Outbox::default();
-        outbox.tell_news();
-        outbox.tell_news();
+        outbox.notify_tip();
+        outbox.notify_tip();
         assert!(outbox.put(Request::Data(vec![entry(1), entry(2)])));
         assert!(outbox.put(Request::Data(Vec::new())));
         assert!(outbox.put(Request::Greet));

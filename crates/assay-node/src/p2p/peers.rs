@@ -12,8 +12,8 @@ use assay_wire::BlockHash;
 use assay_wire::p2p::{Command, Endpoint, Host, Message, NetworkKind};
 
 use super::addresses::AddressRelay;
+use super::dns::valid_ip;
 use super::messages::{COUNTED, OTHER};
-use super::names::valid_ip;
 use super::outbox::Outbox;
 use super::permissions::Permissions;
 use super::totals::Totals;

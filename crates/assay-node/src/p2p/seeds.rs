@@ -3,7 +3,7 @@
 use assay_engine::ChainParams;
 use assay_wire::p2p::PeerAddress;
 
-use super::names::numeric;
+use super::dns::numeric;
 use super::{NODE_NETWORK, NODE_P2P_V2, NODE_WITNESS};
 
 /// Seeds of one chain.

@@ -5,12 +5,12 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::intake::is_timeout;
+use super::peer_reader::is_timeout;
 use super::txs::random;
 
 /// Proxy settings of one connection.
 #[derive(Clone, Copy)]
-pub(super) struct Way<'a> {
+pub(super) struct ProxyOptions<'a> {
     pub(super) proxy: SocketAddr,
     /// Use a unique user name, for which Tor uses a separate circuit.
     pub(super) isolates: bool,
@@ -24,18 +24,18 @@ pub(super) struct Way<'a> {
 ///
 /// # Errors
 /// The proxy is unreachable, not SOCKS5 or unable to connect, or the node stops.
-pub(super) fn connect(way: &Way<'_>, host: &str, port: u16) -> io::Result<TcpStream> {
+pub(super) fn connect(way: &ProxyOptions<'_>, host: &str, port: u16) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&way.proxy, way.patience)?;
     stream.set_read_timeout(Some(LOOK))?;
     stream.set_write_timeout(Some(ANSWER))?;
-    let mut talk = Talk { stream, is_stopping: way.is_stopping };
-    agree(&mut talk, way.isolates)?;
+    let mut connection = ProxyStream { stream, is_stopping: way.is_stopping };
+    agree(&mut connection, way.isolates)?;
     let length = u8::try_from(host.len()).map_err(|_| failed("the host's name is too long"))?;
     let mut request = vec![VERSION, CONNECT, 0, NAME, length];
     request.extend_from_slice(host.as_bytes());
     request.extend_from_slice(&port.to_be_bytes());
-    talk.stream.write_all(&request)?;
-    let [version, reply, _, kind] = talk.read()?;
+    connection.stream.write_all(&request)?;
+    let [version, reply, _, kind] = connection.read()?;
     if version != VERSION {
         return Err(failed("proxy failed to accept request"));
     }
@@ -47,24 +47,24 @@ pub(super) fn connect(way: &Way<'_>, host: &str, port: u16) -> io::Result<TcpStr
     let length = match kind {
         V4 => 4,
         V6 => 16,
-        NAME => usize::from(talk.read::<1>()?[0]),
+        NAME => usize::from(connection.read::<1>()?[0]),
         _ => return Err(failed("malformed proxy response")),
     };
     let mut address = [0; u8::MAX as usize + 2];
-    talk.fill(&mut address[..length + 2])?;
-    let stream = talk.stream;
+    connection.fill(&mut address[..length + 2])?;
+    let stream = connection.stream;
     stream.set_read_timeout(None)?;
     stream.set_write_timeout(None)?;
     Ok(stream)
 }
 
 /// Connection to a proxy, interruptible by the node's stop.
-struct Talk<'a> {
+struct ProxyStream<'a> {
     stream: TcpStream,
     is_stopping: &'a dyn Fn() -> bool,
 }
 
-impl Talk<'_> {
+impl ProxyStream<'_> {
     fn read<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.fill(&mut bytes)?;
@@ -90,17 +90,17 @@ impl Talk<'_> {
 }
 
 /// Negotiates authentication.
-fn agree(talk: &mut Talk<'_>, isolates: bool) -> io::Result<()> {
+fn agree(connection: &mut ProxyStream<'_>, isolates: bool) -> io::Result<()> {
     let methods: &[u8] = if isolates { &[VERSION, 2, NONE, PASSWORD] } else { &[VERSION, 1, NONE] };
-    talk.stream.write_all(methods)?;
-    match talk.read()? {
+    connection.stream.write_all(methods)?;
+    match connection.read()? {
         [VERSION, NONE] => Ok(()),
         [VERSION, PASSWORD] if isolates => {
             let name = format!("{:016x}", random(u64::MAX));
             let length = name.len() as u8;
             let name = [&[length], name.as_bytes()].concat();
-            talk.stream.write_all(&[&[1], name.as_slice(), name.as_slice()].concat())?;
-            match talk.read()? {
+            connection.stream.write_all(&[&[1], name.as_slice(), name.as_slice()].concat())?;
+            match connection.read()? {
                 [1, 0] => Ok(()),
                 _ => Err(failed("proxy authentication unsuccessful")),
             }
@@ -158,8 +158,8 @@ mod tests {
 
     use super::*;
 
-    fn way(proxy: SocketAddr, isolates: bool, is_stopping: &dyn Fn() -> bool) -> Way<'_> {
-        Way { proxy, isolates, patience: Duration::from_secs(5), is_stopping }
+    fn way(proxy: SocketAddr, isolates: bool, is_stopping: &dyn Fn() -> bool) -> ProxyOptions<'_> {
+        ProxyOptions { proxy, isolates, patience: Duration::from_secs(5), is_stopping }
     }
 
     /// Runs a scripted proxy; returns the bytes it received and the result of the connection.

@@ -10,8 +10,8 @@ use assay_wire::p2p::{Command, FrameHeader, Message};
 use rustix::net::SendFlags;
 
 use super::Shared;
-use super::giver::random;
-use super::intake::{Ended, is_timeout};
+use super::peer_reader::{Ended, is_timeout};
+use super::peer_writer::random;
 use super::peers::Peer;
 use crate::bip324::{
     self, GARBAGE_BYTES_MAX, HEAD_BYTES, Handshake, KEY_BYTES, LENGTH_BYTES, MissingTerminator,

@@ -451,7 +451,7 @@ const MONEY_MAX_SAT: i64 = 21_000_000 * COIN;
 mod tests {
     use super::super::table;
     use super::*;
-    use crate::jsonrpc::intake::Text;
+    use crate::jsonrpc::body_decoder::Text;
     use crate::jsonrpc::request::Body;
 
     /// Arguments of a call in the order of the method's specification.
@@ -460,7 +460,7 @@ mod tests {
         let text = format!(r#"{{"method":"x","params":{params}}}"#);
         let text = Text::from(text.as_bytes());
         let Ok(Body::Single(envelope)) = Body::parse(text.as_bytes()) else { panic!("{params}") };
-        let request = envelope.judge(&text).1.unwrap();
+        let request = envelope.check(&text).1.unwrap();
         let args = Args::new(method, request.params)?;
         Ok(args.values.iter().map(|value| value.map(|v| v.json().to_owned())).collect())
     }

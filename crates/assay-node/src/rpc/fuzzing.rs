@@ -7,7 +7,7 @@ use assay_consensus::params::ChainParams;
 
 use super::args::Args;
 use super::{script as scripts, table};
-use crate::jsonrpc::intake::Intake;
+use crate::jsonrpc::body_decoder::BodyDecoder;
 use crate::jsonrpc::{CallContext, Code, Handler, Json, Params, Plan, RpcError};
 
 /// Parses a request body, whole and in pieces, and returns its arguments as parsed.
@@ -32,11 +32,11 @@ pub fn request(body: &[u8], cuts: &[usize]) {
 }
 
 fn answer(pieces: &[&[u8]]) -> Option<Vec<u8>> {
-    let mut intake = Intake::new(0);
+    let mut decoder = BodyDecoder::new(0);
     for piece in pieces {
-        intake.push(piece).expect("memory for a small request");
+        decoder.push(piece).expect("memory for a small request");
     }
-    let text = intake.finish();
+    let text = decoder.finish();
     let plan = Plan::new(&Echo, &text, &|_| true);
     plan.run(&Echo, &CallContext::new(Arc::new(AtomicBool::new(false)))).body
 }

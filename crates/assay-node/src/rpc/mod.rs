@@ -135,9 +135,9 @@ pub(crate) struct Node<'a> {
 
 impl Node<'_> {
     /// Announces new local transactions to peers.
-    fn announce_handed_in(&self) {
+    fn announce_local(&self) {
         if let Some(network) = self.rpc.network.get() {
-            network.announce_handed_in();
+            network.announce_local();
         }
     }
 }

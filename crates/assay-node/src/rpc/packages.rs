@@ -171,7 +171,7 @@ fn submit_package(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     Ok(Job::call(args, move |node, out| {
         let outcome = node.engine.submit_package(raws(&txs), max_fee_rate);
         let outcome = outcome.map_err(|reject| undecodable(&reject))?;
-        node.announce_handed_in();
+        node.announce_local();
         write_outcome(&txs, &outcome, out);
         Ok(())
     }))

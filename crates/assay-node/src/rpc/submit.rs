@@ -183,8 +183,8 @@ impl SendTransaction {
 
     pub(super) fn run(self, node: &Node<'_>, out: &mut Vec<u8>) -> Result<(), RpcError> {
         let txid = node.engine.submit_transaction(self.raw, self.max_fee_rate);
-        let txid = txid.or_else(|reject| known_or_refused(node, &reject))?;
-        node.announce_handed_in();
+        let txid = txid.or_else(|reject| known_or_rejected(node, &reject))?;
+        node.announce_local();
         Json::new(out).text(txid);
         Ok(())
     }
@@ -204,7 +204,7 @@ pub(super) fn run_group(
 ) -> Vec<Result<Vec<u8>, RpcError>> {
     let answer = |result: Result<Txid, TxReject>| {
         let mut out = Vec::new();
-        let txid = result.or_else(|reject| known_or_refused(node, &reject))?;
+        let txid = result.or_else(|reject| known_or_rejected(node, &reject))?;
         Json::new(&mut out).text(txid);
         Ok(out)
     };
@@ -218,14 +218,14 @@ pub(super) fn run_group(
         }
         answers.extend(node.engine.submit_transactions(raws, max_fee_rate).into_iter().map(answer));
     }
-    node.announce_handed_in();
+    node.announce_local();
     answers
 }
 
 /// The transaction may be present with another witness: that one is announced again.
-fn known_or_refused(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError> {
+fn known_or_rejected(node: &Node<'_>, reject: &TxReject) -> Result<Txid, RpcError> {
     let txid = reject.txid.filter(|txid| node.engine.is_unconfirmed(&RelayId::Txid(*txid)));
-    let txid = txid.ok_or_else(|| refusal(reject))?;
+    let txid = txid.ok_or_else(|| rejection(reject))?;
     node.engine.handed_in_again(txid);
     Ok(txid)
 }
@@ -237,7 +237,7 @@ pub(super) fn max_fee_rate(args: &Args<'_>) -> Result<Option<u64>, RpcError> {
 }
 
 /// Rejection with the codes and texts of `BroadcastTransaction` (`node/transaction.cpp`).
-fn refusal(reject: &TxReject) -> RpcError {
+fn rejection(reject: &TxReject) -> RpcError {
     let code = match reject.code {
         TxRejectCode::Decode => return tx_decode_failed(),
         TxRejectCode::MissingInputs | TxRejectCode::Failed => Code::Verify,

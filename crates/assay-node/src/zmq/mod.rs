@@ -74,7 +74,7 @@ pub const HIGH_WATER_MARK_DEFAULT: u32 = 1000;
 
 /// Bound sockets, before publishing starts.
 pub(crate) struct ZmqSockets {
-    outlets: Vec<Outlet>,
+    topic_sockets: Vec<TopicSocket>,
     publications: Vec<Publication>,
 }
 
@@ -82,7 +82,7 @@ impl ZmqSockets {
     /// Binds all addresses. As in Core, a failure disables all notifications and is logged.
     pub(crate) fn bind(publications: &[Publication], runtime: &Handle) -> Option<Self> {
         let mut sockets: HashMap<String, Arc<Socket>> = HashMap::new();
-        let mut outlets = Vec::new();
+        let mut topic_sockets = Vec::new();
         let mut publications = publications.to_vec();
         publications.sort_by_key(|one| one.topic);
         for one in &publications {
@@ -98,9 +98,9 @@ impl ZmqSockets {
                     }
                 },
             };
-            outlets.push(Outlet { topic: one.topic, socket, sequence: 0 });
+            topic_sockets.push(TopicSocket { topic: one.topic, socket, sequence: 0 });
         }
-        (!outlets.is_empty()).then_some(Self { outlets, publications })
+        (!topic_sockets.is_empty()).then_some(Self { topic_sockets, publications })
     }
 
     pub(crate) fn publications(&self) -> &[Publication] {
@@ -109,8 +109,8 @@ impl ZmqSockets {
 
     /// Publishes engine events until the engine closes.
     pub(crate) fn publish(self, engine: &Arc<Engine>) -> std::io::Result<JoinHandle<()>> {
-        let (engine, outlets) = (Arc::clone(engine), self.outlets);
-        let mut publisher = Publisher { engine, outlets, last: None };
+        let (engine, topic_sockets) = (Arc::clone(engine), self.topic_sockets);
+        let mut publisher = Publisher { engine, topic_sockets, last: None };
         thread::Builder::new().name("zmq".to_owned()).spawn(move || publisher.run())
     }
 }
@@ -121,7 +121,7 @@ fn bind(address: &str, high_water_mark: u32, runtime: &Handle) -> std::io::Resul
 }
 
 /// A topic on a socket, with its next sequence number.
-struct Outlet {
+struct TopicSocket {
     topic: Topic,
     socket: Arc<Socket>,
     sequence: u32,
@@ -129,7 +129,7 @@ struct Outlet {
 
 struct Publisher {
     engine: Arc<Engine>,
-    outlets: Vec<Outlet>,
+    topic_sockets: Vec<TopicSocket>,
     /// Block of the last event, usually the next tip.
     last: Option<EventBlock>,
 }
@@ -160,9 +160,9 @@ impl Publisher {
             Event::Tip(hash) => self.tip(&hash),
             Event::Lost => {
                 tracing::warn!("ZeroMQ notifications were lost: events came faster than they went");
-                for outlet in &mut self.outlets {
+                for topic_socket in &mut self.topic_sockets {
                     // Subscribers detect the gap.
-                    outlet.sequence = outlet.sequence.wrapping_add(1);
+                    topic_socket.sequence = topic_socket.sequence.wrapping_add(1);
                 }
             }
         }
@@ -174,7 +174,7 @@ impl Publisher {
     }
 
     fn block(&mut self, block: &EventBlock, label: u8) {
-        if self.outlets.iter().any(|one| matches!(one.topic, Topic::HashTx | Topic::RawTx)) {
+        if self.topic_sockets.iter().any(|one| matches!(one.topic, Topic::HashTx | Topic::RawTx)) {
             for (tx, txid) in block.block().txs().zip(block.txids()) {
                 self.transaction(&txid.0, tx.raw());
             }
@@ -184,7 +184,7 @@ impl Publisher {
 
     fn tip(&mut self, hash: &BlockHash) {
         self.send(Topic::HashBlock, || message::shown(&hash.0).to_vec());
-        if !self.outlets.iter().any(|one| one.topic == Topic::RawBlock) {
+        if !self.topic_sockets.iter().any(|one| one.topic == Topic::RawBlock) {
             return;
         }
         let kept = self.last.take().filter(|block| block.hash() == hash);
@@ -201,15 +201,16 @@ impl Publisher {
 
     /// Sends a message on every socket of a topic.
     fn send(&mut self, topic: Topic, body: impl FnOnce() -> Vec<u8>) {
-        let mut outlets = self.outlets.iter_mut().filter(|one| one.topic == topic).peekable();
-        if outlets.peek().is_none() {
+        let mut topic_sockets =
+            self.topic_sockets.iter_mut().filter(|one| one.topic == topic).peekable();
+        if topic_sockets.peek().is_none() {
             return;
         }
         let body = body();
-        for outlet in outlets {
-            let message = Message::new(topic.name(), &body, outlet.sequence);
-            outlet.socket.send(&Arc::new(message));
-            outlet.sequence = outlet.sequence.wrapping_add(1);
+        for topic_socket in topic_sockets {
+            let message = Message::new(topic.name(), &body, topic_socket.sequence);
+            topic_socket.socket.send(&Arc::new(message));
+            topic_socket.sequence = topic_socket.sequence.wrapping_add(1);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Address relay: addresses sent to peers, and filtering of received ones (Core `net_processing.cpp`).
 
-mod pass_on;
-mod take;
+mod receive;
+mod relay;
 
-pub(super) use self::pass_on::v1;
+pub(super) use self::relay::v1;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
@@ -167,7 +167,7 @@ impl Shared {
 
     /// Answers the first `getaddr` of a peer from a cache shared for a day by all peers of the same network and
     /// local address.
-    pub(super) fn addresses_asked(&self, peer: &Peer) {
+    pub(super) fn handle_getaddr(&self, peer: &Peer) {
         let id = peer.id;
         if !peer.connection.is_inbound() {
             // Against fingerprinting by addresses that were sent to the node earlier.

@@ -40,13 +40,13 @@ impl Tables {
             (0, _) if only_new => return None,
             (0, _) => true,
             (_, 0) => false,
-            _ => !only_new && self.dice.below(2) == 1,
+            _ => !only_new && self.rng.below(2) == 1,
         };
         let mut factor = 1.0;
         loop {
             let Some(entry) = self.any_of_a_bucket(from_tried, networks) else { continue };
             let chance = factor * entry.chance(now_s) * f64::from(CHANCE_ONE);
-            if (self.dice.below(CHANCE_ONE as usize) as f64) < chance {
+            if (self.rng.below(CHANCE_ONE as usize) as f64) < chance {
                 tracing::debug!(
                     target: "addrman",
                     "Selected {} from {}",
@@ -61,8 +61,8 @@ impl Tables {
 
     /// Random entry of a random bucket, if any.
     fn any_of_a_bucket(&mut self, from_tried: bool, networks: &[NetworkKind]) -> Option<Entry> {
-        let bucket = self.dice.below(if from_tried { TRIED_BUCKETS } else { NEW_BUCKETS });
-        let start = self.dice.below(BUCKET_SIZE);
+        let bucket = self.rng.below(if from_tried { TRIED_BUCKETS } else { NEW_BUCKETS });
+        let start = self.rng.below(BUCKET_SIZE);
         let places = if from_tried { &self.tried[bucket] } else { &self.new[bucket] };
         let ids = (0..BUCKET_SIZE).map(|step| places[(start + step) % BUCKET_SIZE]);
         let mut held = ids.filter(|id| *id != NONE).filter_map(|id| self.entries.get(&id));
@@ -84,7 +84,7 @@ impl Tables {
             if found.len() == count {
                 break;
             }
-            let other = position + self.dice.below(self.all.len() - position);
+            let other = position + self.rng.below(self.all.len() - position);
             self.swap(position, other);
             let Some(entry) = self.entries.get(&self.all[position]) else { continue };
             let is_elsewhere =
@@ -140,7 +140,7 @@ impl Tables {
 
     /// Tried address to test, of a random collision, and the time of its last attempt.
     pub(super) fn select_collision(&mut self) -> Option<(PeerAddress, i64)> {
-        let index = self.dice.below(self.collisions.len());
+        let index = self.rng.below(self.collisions.len());
         let id = *self.collisions.iter().nth(index)?;
         let Some(newer) = self.entries.get(&id).copied() else {
             self.collisions.remove(&id);

@@ -9,8 +9,8 @@ use assay_hash::sha256d;
 use assay_wire::ParseErrorKind;
 use assay_wire::p2p::{Endpoint, Host, PeerAddress};
 
-use super::dice::Dice;
 use super::entry::{BUCKET_SIZE, Entry, Key, NEW_BUCKETS, NEW_PER_ADDRESS, TRIED_BUCKETS};
+use super::rng::Rng;
 use super::tables::{Id, NONE, Tables};
 
 /// Defect of `peers.dat`, in Core's wording.
@@ -118,7 +118,7 @@ impl Tables {
     }
 
     /// Reads a file. Drops entries without a position, after a collision or a change of format.
-    pub(super) fn from_file(bytes: &[u8], magic: [u8; 4], dice: Dice) -> Result<Self, FileFault> {
+    pub(super) fn from_file(bytes: &[u8], magic: [u8; 4], rng: Rng) -> Result<Self, FileFault> {
         let mut reader = Reader::open(bytes, magic)?;
         let format = reader.byte()?;
         let compat = reader.byte()?;
@@ -131,7 +131,7 @@ impl Tables {
         let buckets = reader.int()? ^ if format >= 1 { BUCKETS_MASK as i32 } else { 0 };
         let new = count("nNew", new, NEW_BUCKETS * BUCKET_SIZE)?;
         let tried = count("nTried", tried, TRIED_BUCKETS * BUCKET_SIZE)?;
-        let mut tables = Self::new(key, dice);
+        let mut tables = Self::new(key, rng);
         for _ in 0..new {
             let entry = reader.entry(format)?;
             tables.restore(entry);
@@ -169,7 +169,7 @@ impl Tables {
         for (bucket, id) in places {
             tables.restore_place(id, is_same.then_some(bucket));
         }
-        tables.forget_the_lost(lost);
+        tables.forget_lost(lost);
         if let Some(code) = tables.fault() {
             return Err(FileFault::Check { code });
         }
@@ -208,7 +208,7 @@ impl Tables {
         }
     }
 
-    fn forget_the_lost(&mut self, lost_tried: usize) {
+    fn forget_lost(&mut self, lost_tried: usize) {
         let is_lost = |entry: &Entry| !entry.is_tried && entry.references == 0;
         let lost = self.entries.iter().filter(|(_, entry)| is_lost(entry));
         let lost: Vec<Id> = lost.map(|(id, _)| *id).collect();
@@ -228,10 +228,10 @@ impl Tables {
 /// Reads a file; checks consistency and the round trip.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz_file(bytes: &[u8], magic: [u8; 4]) {
-    let Ok(mut tables) = Tables::from_file(bytes, magic, Dice::seeded(0)) else { return };
+    let Ok(mut tables) = Tables::from_file(bytes, magic, Rng::seeded(0)) else { return };
     assert_eq!(tables.fault(), None);
     let written = tables.to_file(magic);
-    let again = Tables::from_file(&written, magic, Dice::seeded(0)).expect("a file of our own");
+    let again = Tables::from_file(&written, magic, Rng::seeded(0)).expect("a file of our own");
     assert_eq!(again.count(None), tables.count(None));
     assert_eq!(again.to_file(magic), written);
     // Data from a file must not break later operations.

@@ -7,9 +7,9 @@
 
 mod check;
 mod choose;
-mod dice;
 mod entry;
 mod file;
+mod rng;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,6 @@ use assay_engine::Clock;
 use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
 pub(crate) use self::choose::Wanted;
-use self::dice::Dice;
 pub(crate) use self::entry::Entry;
 use self::entry::Key;
 #[cfg(fuzzing)]
@@ -31,6 +30,7 @@ pub(crate) use self::file::fuzz_file;
 pub(crate) use self::file::{
     FileFault, Reader as FileReader, replace as replace_file, seal, write_address,
 };
+use self::rng::Rng;
 pub(crate) use self::tables::Count;
 use self::tables::Tables;
 
@@ -79,11 +79,11 @@ impl AddrMan {
         let path = dir.join(FILE_NAME);
         let failed = |fault| AddressFileError { path: path.clone(), fault };
         let read = match fs::read(&path) {
-            Ok(bytes) => Some(Tables::from_file(&bytes, config.magic, config.dice())),
+            Ok(bytes) => Some(Tables::from_file(&bytes, config.magic, config.rng())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error.into())),
         };
-        let fresh = || Tables::new(config.new_key(), config.dice());
+        let fresh = || Tables::new(config.new_key(), config.rng());
         let shown = path.display();
         let (tables, is_new) = match read {
             Some(Ok(tables)) => {
@@ -202,7 +202,7 @@ impl AddrMan {
     fn lock(&self) -> MutexGuard<'_, Tables> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let ratio = self.config.check_ratio as usize;
-        if ratio > 0 && tables.dice.below(ratio) == 0 {
+        if ratio > 0 && tables.rng.below(ratio) == 0 {
             let fault = tables.fault();
             assert!(fault.is_none(), "ADDRMAN CONSISTENCY CHECK FAILED!!! err={fault:?}");
         }
@@ -211,8 +211,8 @@ impl AddrMan {
 }
 
 impl AddrManConfig {
-    fn dice(&self) -> Dice {
-        if self.is_deterministic { Dice::seeded(0) } else { Dice::new() }
+    fn rng(&self) -> Rng {
+        if self.is_deterministic { Rng::seeded(0) } else { Rng::new() }
     }
 
     fn new_key(&self) -> Key {

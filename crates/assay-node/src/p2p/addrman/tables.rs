@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
-use super::dice::Dice;
 use super::entry::{BUCKET_SIZE, Entry, Key, NEW_BUCKETS, NEW_PER_ADDRESS, TRIED_BUCKETS};
+use super::rng::Rng;
 
 /// Ascending from 0; never reused.
 pub(super) type Id = u64;
@@ -29,7 +29,7 @@ impl Count {
 /// Unsynchronized address manager.
 pub(super) struct Tables {
     pub(super) key: Key,
-    pub(super) dice: Dice,
+    pub(super) rng: Rng,
     pub(super) next_id: Id,
     pub(super) entries: BTreeMap<Id, Entry>,
     pub(super) ids: HashMap<Endpoint, Id>,
@@ -45,10 +45,10 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    pub(super) fn new(key: Key, dice: Dice) -> Self {
+    pub(super) fn new(key: Key, rng: Rng) -> Self {
         Self {
             key,
-            dice,
+            rng,
             next_id: 0,
             entries: BTreeMap::new(),
             ids: HashMap::new(),
@@ -178,7 +178,7 @@ impl Tables {
             return false;
         }
         // Each further position is half as likely as the one before.
-        references == 0 || self.dice.below(1 << references) == 0
+        references == 0 || self.rng.below(1 << references) == 0
     }
 
     fn put_into_new(&mut self, id: Id, source: &Host, now_s: i64) -> bool {

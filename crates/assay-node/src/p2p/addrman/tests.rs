@@ -12,7 +12,7 @@ const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 
 fn tables() -> Tables {
     let config = AddrManConfig { is_deterministic: true, ..AddrManConfig::default() };
-    Tables::new(config.new_key(), config.dice())
+    Tables::new(config.new_key(), config.rng())
 }
 
 fn address(host: Host, port: u16) -> PeerAddress {
@@ -259,7 +259,7 @@ fn lists_are_parts(tables: &mut Tables, now_s: i64) {
 
 fn files_come_back(tables: &Tables) {
     let bytes = tables.to_file(MAGIC);
-    let read = Tables::from_file(&bytes, MAGIC, Dice::seeded(1)).expect("our own file");
+    let read = Tables::from_file(&bytes, MAGIC, Rng::seeded(1)).expect("our own file");
     let by_place = |tables: &Tables| {
         let places = |buckets: &tables::Buckets| {
             let of = |(bucket, place, id)| {
@@ -276,7 +276,7 @@ fn files_come_back(tables: &Tables) {
     assert_eq!(read.to_file(MAGIC).len(), bytes.len());
     for length in (0..bytes.len()).step_by(997) {
         assert!(matches!(
-            Tables::from_file(&bytes[..length], MAGIC, Dice::seeded(1)),
+            Tables::from_file(&bytes[..length], MAGIC, Rng::seeded(1)),
             Err(FileFault::End)
         ));
     }
@@ -285,7 +285,7 @@ fn files_come_back(tables: &Tables) {
         let mut damaged = bytes.clone();
         let at = random.below(damaged.len());
         damaged[at] ^= 1 << random.below(8);
-        let found = Tables::from_file(&damaged, MAGIC, Dice::seeded(1));
+        let found = Tables::from_file(&damaged, MAGIC, Rng::seeded(1));
         assert!(found.is_err(), "byte {at}");
     }
 }

@@ -122,7 +122,7 @@ pub(super) fn pass_on_block(shared: &Shared, block: FreshBlock) {
         if at_once < AT_ONCE_MAX && pass_on_at_once(shared, &peer, &recent) {
             at_once += 1;
         } else {
-            peer.outbox.tell_fresh();
+            peer.outbox.notify_fresh();
         }
     }
 }

@@ -14,7 +14,7 @@ use super::super::compact::pass_on_block;
 use super::super::peers::Peer;
 use super::super::permissions::Permissions;
 use super::headers::DAY_MS;
-use super::under_way::Asked;
+use super::in_flight::Asked;
 use super::{PeerSync, Shared, Source, Table};
 
 /// Failure of `getblockfrompeer`, in Core's wording.
@@ -40,12 +40,12 @@ impl Shared {
         let now_ms = self.now_ms();
         table.look_at(peer, now_ms);
         let late = if is_behind { table.late_peers(now_ms) } else { Vec::new() };
-        let most = if is_behind { table.blocks_at_once(peer.id) } else { UNDER_WAY_MAX };
+        let most = if is_behind { table.blocks_at_once(peer.id) } else { IN_FLIGHT_MAX };
         let has_another = is_behind && table.has_another_source(peer.id);
         let has_prompt = table.has_prompt_source(&late, now_ms);
         let far_back = if is_behind { table.far_back(peer.id) } else { HashSet::new() };
         let stride = if is_behind { table.stride(peer.id) } else { 1 };
-        let Table { peers, under_way, .. } = &mut *table;
+        let Table { peers, in_flight, .. } = &mut *table;
         let Some(state) = peers.get_mut(&peer.id) else { return };
         self.resolve_unknown(peer, state);
         let traits = state.traits;
@@ -61,7 +61,7 @@ impl Shared {
         let wish = FetchWish {
             best,
             last_common: state.last_common,
-            count: if is_tried { UNDER_WAY_MAX } else { room.saturating_mul(stride) },
+            count: if is_tried { IN_FLIGHT_MAX } else { room.saturating_mul(stride) },
             window: WINDOW,
             depth_max: traits.is_limited.then_some(LIMITED_DEPTH),
         };
@@ -70,7 +70,7 @@ impl Shared {
         let is_waited_for =
             |asked: &Asked| is_late || asked.peer == peer.id || !late.contains(&asked.peer);
         let mut plan =
-            self.engine.plan_fetch(&wish, |hash| under_way.asked(hash).iter().any(is_waited_for));
+            self.engine.plan_fetch(&wish, |hash| in_flight.asked(hash).iter().any(is_waited_for));
         if plan.blocks.is_empty() && !far_back.is_empty() && !is_late {
             // No other blocks are available: download a block in flight elsewhere.
             let is_soon = |hash: &BlockHash, asked: &Asked| {
@@ -79,7 +79,7 @@ impl Shared {
             plan.blocks = self
                 .engine
                 .plan_fetch(&wish, |hash| {
-                    under_way.asked(hash).iter().any(|asked| is_soon(hash, asked))
+                    in_flight.asked(hash).iter().any(|asked| is_soon(hash, asked))
                 })
                 .blocks;
         }
@@ -93,15 +93,15 @@ impl Shared {
         let has_moved = plan.last_common != wish.last_common;
         // Only blocks first requested from this peer count as outstanding.
         let is_own =
-            |block: &BlockHash| under_way.asked(block).first().is_some_and(|a| a.peer == peer.id);
-        let is_idle = !state.under_way.iter().any(is_own);
+            |block: &BlockHash| in_flight.asked(block).first().is_some_and(|a| a.peer == peer.id);
+        let is_idle = !state.in_flight.iter().any(is_own);
         let left = room.saturating_sub(plan.blocks.len());
         // Blocks below a snapshot have lower priority than those at the tip.
         let historical = if left == 0 || is_late || is_tried || traits.is_limited {
             Vec::new()
         } else {
             let wish = FetchWish { count: left, ..wish };
-            self.engine.plan_historical(&wish, |hash| under_way.contains(hash))
+            self.engine.plan_historical(&wish, |hash| in_flight.contains(hash))
         };
         if !plan.blocks.is_empty() || !historical.is_empty() {
             // For a late peer these are unrequested blocks, which it gets only without a prompt peer.
@@ -117,15 +117,15 @@ impl Shared {
     /// Requests blocks of a newly announced branch at once.
     pub(super) fn fetch_directly(&self, peer: &Peer, last: &BlockHash) {
         let mut table = self.sync.lock();
-        let Table { peers, under_way, .. } = &mut *table;
+        let Table { peers, in_flight, .. } = &mut *table;
         let Some(state) = peers.get(&peer.id) else { return };
-        let room = UNDER_WAY_MAX.saturating_sub(state.under_way.len());
+        let room = IN_FLIGHT_MAX.saturating_sub(state.in_flight.len());
         // A peer that announces a header has its block, independent of its services.
         if !self.serves_witnesses_where_needed(state) {
             return;
         }
-        let is_under_way = |hash: &BlockHash| under_way.contains(hash);
-        let mut wanted = self.engine.plan_direct_fetch(last, UNDER_WAY_MAX, is_under_way);
+        let is_under_way = |hash: &BlockHash| in_flight.contains(hash);
+        let mut wanted = self.engine.plan_direct_fetch(last, IN_FLIGHT_MAX, is_under_way);
         wanted.truncate(room);
         if let Some(highest) = wanted.last() {
             let (hash, height) = (highest.hash, highest.height);
@@ -176,7 +176,7 @@ impl Shared {
         for block in wanted {
             table.ask(peer.id, block.hash, block.height, now_ms);
         }
-        let is_only_one = wanted.len() == 1 && table.under_way.count() == 1;
+        let is_only_one = wanted.len() == 1 && table.in_flight.count() == 1;
         let kind = if is_new_tip && gives_compact && is_only_one && !self.config.blocks_only {
             InventoryKind::COMPACT_BLOCK
         } else if with_witnesses {
@@ -196,7 +196,7 @@ impl Shared {
     }
 
     /// Handles a block, requested or not.
-    pub(in super::super) fn block_came(&self, peer: &Peer, raw: &[u8]) {
+    pub(in super::super) fn handle_block(&self, peer: &Peer, raw: &[u8]) {
         let Some(head) = raw.first_chunk::<{ Header::SIZE }>() else { return };
         let header = Header::parse(head);
         let hash = header.hash();
@@ -208,7 +208,7 @@ impl Shared {
             if let Some(state) = table.peers.get_mut(&peer.id) {
                 state.in_hand = Some(hash);
             }
-            (is_source, table.under_way.contains(&hash))
+            (is_source, table.in_flight.contains(&hash))
         };
         if was_requested && self.engine.is_initial_block_download() {
             // Keep the link busy while the block is validated, which takes long if scripts use all cores.
@@ -300,14 +300,14 @@ impl Shared {
     }
 
     /// Waits until the peer's blocks are validated.
-    pub(in super::super) fn wait_for_verdicts(&self, peer: &Peer) {
+    pub(in super::super) fn wait_for_validations(&self, peer: &Peer) {
         let kept = self.with_state(peer, |state| state.kept_last);
         self.sync.connector().wait(&self.engine, kept.unwrap_or_default());
     }
 
     /// The first block in flight stalls the window: its peer has seconds to send it.
     fn note_stall(&self, table: &mut Table, held_up_by: &BlockHash, waiting: u64) {
-        let Some(staller) = table.under_way.asked(held_up_by).first().map(|block| block.peer)
+        let Some(staller) = table.in_flight.asked(held_up_by).first().map(|block| block.peer)
         else {
             return;
         };
@@ -341,10 +341,10 @@ impl Shared {
 
     /// Disconnects a peer that stalls the window or exceeds the block timeout (Core `net_processing.cpp`,
     /// `SendMessages`).
-    pub(super) fn leave_if_late(&self, peer: &Peer) {
+    pub(super) fn disconnect_if_stalling(&self, peer: &Peer) {
         let now_ms = self.now_ms();
         let mut table = self.sync.lock();
-        let loading = table.peers.values().filter(|state| !state.under_way.is_empty()).count();
+        let loading = table.peers.values().filter(|state| !state.in_flight.is_empty()).count();
         let patience_ms = table.stall_patience_ms.max(STALL_LEAST_MS);
         let Some(state) = table.peers.get(&peer.id) else { return };
         if state.stalling_since_ms.is_some_and(|since| now_ms > since + patience_ms) {
@@ -363,7 +363,7 @@ impl Shared {
         let others = loading.saturating_sub(1) as u64;
         let spacing_ms = u64::from(self.engine.params().pow.target_spacing_s) * 1000;
         let block_ms = spacing_ms + others * spacing_ms / 2;
-        if let Some(first) = state.under_way.front()
+        if let Some(first) = state.in_flight.front()
             && now_ms > state.downloading_since_ms + block_ms
         {
             tracing::info!("Timeout downloading block {first}, disconnecting peer={}", peer.id);
@@ -414,7 +414,7 @@ fn headers_are_late(peer: &Peer, table: &mut Table) {
 }
 
 /// Core `net_processing.cpp`, `MAX_BLOCKS_IN_TRANSIT_PER_PEER`.
-pub(super) const UNDER_WAY_MAX: usize = 16;
+pub(super) const IN_FLIGHT_MAX: usize = 16;
 /// A limited peer has 288 blocks. Two are left out, as the peer may have advanced by the time of the request (Core
 /// `net_processing.cpp`, `NODE_NETWORK_LIMITED_MIN_BLOCKS`).
 const LIMITED_DEPTH: u32 = 286;

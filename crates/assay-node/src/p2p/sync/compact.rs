@@ -9,10 +9,10 @@ use assay_wire::{BlockHash, Encoding};
 
 use super::super::compact::{Partial, Unusable};
 use super::super::peers::Peer;
-use super::blocks::UNDER_WAY_MAX;
+use super::blocks::IN_FLIGHT_MAX;
 use super::faults::{described, log_malformed};
 use super::headers::ask_headers;
-use super::under_way::Rebuilding;
+use super::in_flight::Rebuilding;
 use super::{NODE_WITNESS, Shared, Table};
 
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ struct Turn {
 
 impl Shared {
     /// Handles `sendcmpct`.
-    pub(in super::super) fn compact_offered(&self, peer: &Peer, announce: u8, version: u64) {
+    pub(in super::super) fn handle_send_compact(&self, peer: &Peer, announce: u8, version: u64) {
         if announce > 1 {
             return self.misbehaving(peer, "invalid sendcmpct announce field");
         }
@@ -50,7 +50,7 @@ impl Shared {
     }
 
     /// Handles `cmpctblock`, requested or not.
-    pub(in super::super) fn compact_block_came(&self, peer: &Peer, payload: &[u8]) {
+    pub(in super::super) fn handle_compact_block(&self, peer: &Peer, payload: &[u8]) {
         let id = peer.id;
         let ignored = |why: &str| {
             tracing::debug!(target: "cmpctblock", "peer={id} sent us a compact block {why}!");
@@ -99,7 +99,7 @@ impl Shared {
         match plan {
             Plan::Nothing => {}
             Plan::AskWhole => self.ask_whole(peer, &hash),
-            Plan::AsHeader => self.headers_came(peer, &[block.header]),
+            Plan::AsHeader => self.handle_headers(peer, &[block.header]),
             Plan::Rebuild(turn) => self.rebuild(peer, &block, hash, turn),
             Plan::RebuildIfWhole => {
                 if let Ok(partial) = self.partial(&block)
@@ -129,7 +129,7 @@ impl Shared {
         if place.has_data {
             return Plan::Nothing;
         }
-        let asked = table.under_way.asked(&place.hash);
+        let asked = table.in_flight.asked(&place.hash);
         let own = asked.iter().find(|asked| asked.peer == peer.id);
         let is_chosen = table.high_bandwidth.contains(&peer.id);
         if own.is_none() && !is_chosen {
@@ -150,7 +150,7 @@ impl Shared {
         if place.height > tip.height + 2 {
             return if own.is_some() { Plan::AskWhole } else { Plan::AsHeader };
         }
-        let has_room = asked.len() < ASKED_MAX && state.under_way.len() < UNDER_WAY_MAX;
+        let has_room = asked.len() < ASKED_MAX && state.in_flight.len() < IN_FLIGHT_MAX;
         if own.is_none() && !has_room {
             return Plan::RebuildIfWhole;
         }
@@ -182,7 +182,7 @@ impl Shared {
         if !(indexes.is_empty() || turn.is_first || self.may_ask_too(peer, &hash, turn)) {
             return self.forget_asked(&hash, peer);
         }
-        if let Some(asked) = self.sync.lock().under_way.of_peer(&hash, peer.id) {
+        if let Some(asked) = self.sync.lock().in_flight.of_peer(&hash, peer.id) {
             asked.rebuilding = Some(Rebuilding::Open(partial));
         } else {
             // Another peer has delivered it in the meantime.
@@ -206,7 +206,7 @@ impl Shared {
             |id: u64| self.peers.find(id).is_some_and(|peer| !peer.connection.is_inbound());
         let asked: Vec<u64> = {
             let table = self.sync.lock();
-            table.under_way.asked(block).iter().map(|asked| asked.peer).collect()
+            table.in_flight.asked(block).iter().map(|asked| asked.peer).collect()
         };
         !peer.connection.is_inbound()
             || turn.asked < ASKED_MAX - 1
@@ -214,7 +214,7 @@ impl Shared {
     }
 
     /// Handles `blocktxn`.
-    pub(in super::super) fn block_txs_came(&self, peer: &Peer, payload: &[u8]) {
+    pub(in super::super) fn handle_block_txs(&self, peer: &Peer, payload: &[u8]) {
         match BlockTxs::parse(payload, self.encoding) {
             Ok(txs) => self.fill(peer, &txs.block, &txs.txs),
             Err(error) => log_malformed("blocktxn", payload.len(), &error, peer),
@@ -225,9 +225,9 @@ impl Shared {
         let id = peer.id;
         let (rebuilding, is_first) = {
             let mut table = self.sync.lock();
-            let asked = table.under_way.asked(hash);
+            let asked = table.in_flight.asked(hash);
             let is_first = asked.first().is_some_and(|first| first.peer == id);
-            let own = table.under_way.of_peer(hash, id);
+            let own = table.in_flight.of_peer(hash, id);
             let rebuilding = own.and_then(|own| own.rebuilding.as_mut());
             // There is no second attempt.
             (rebuilding.map(|state| std::mem::replace(state, Rebuilding::Failed)), is_first)
@@ -291,7 +291,7 @@ impl Shared {
             let mut table = self.sync.lock();
             let Some(source) = table.sources.of(tip).map(|source| source.peer) else { return };
             let gives = table.peers.get(&source).is_some_and(|state| state.traits.gives_compact);
-            if !gives || !table.under_way.is_alone(tip) {
+            if !gives || !table.in_flight.is_alone(tip) {
                 return;
             }
             table.choose(source, is_inbound)

@@ -19,7 +19,7 @@ pub(crate) struct Connector {
 struct Progress {
     kept: u64,
     /// Number of archived blocks that have been processed.
-    judged: u64,
+    processed: u64,
 }
 
 impl Connector {
@@ -38,7 +38,8 @@ impl Connector {
     pub(super) fn wait(&self, engine: &Engine, until: u64) {
         let mut progress = self.lock();
         let deadline = Instant::now() + PATIENCE;
-        while progress.judged < until && !engine.is_shutting_down() && Instant::now() < deadline {
+        while progress.processed < until && !engine.is_shutting_down() && Instant::now() < deadline
+        {
             let waited = self.changed.wait_timeout(progress, NAP);
             (progress, _) = waited.unwrap_or_else(PoisonError::into_inner);
         }
@@ -95,14 +96,14 @@ pub(crate) fn run(shared: &Shared) {
                 }
                 // Waiting threads then see all consequences of the results.
                 if report.is_done {
-                    connector.lock().judged = kept;
+                    connector.lock().processed = kept;
                 } else {
                     done = 0;
                 }
             }
             Err(error) => {
                 tracing::error!("Blocks cannot be connected: {error}");
-                connector.lock().judged = u64::MAX;
+                connector.lock().processed = u64::MAX;
                 connector.changed.notify_all();
                 return;
             }
@@ -115,10 +116,10 @@ pub(crate) fn run(shared: &Shared) {
 impl Shared {
     /// Waits for the validation of a potential new tip. It is announced before, and requests for it must not fail
     /// (Core `net_processing.cpp`, `ProcessGetBlockData`, connects it first).
-    pub(in super::super) fn wait_for_verdict(&self, block: &BlockHash) {
+    pub(in super::super) fn wait_for_validation(&self, block: &BlockHash) {
         let connector = self.sync.connector();
         let deadline = Instant::now() + VERDICT_PATIENCE;
-        while self.is_being_judged(block)
+        while self.is_being_validated(block)
             && !self.engine.is_shutting_down()
             && Instant::now() < deadline
         {
@@ -127,7 +128,7 @@ impl Shared {
         }
     }
 
-    fn is_being_judged(&self, block: &BlockHash) -> bool {
+    fn is_being_validated(&self, block: &BlockHash) -> bool {
         self.engine.header_place(block).is_some_and(|place| {
             place.has_data
                 && !place.is_valid

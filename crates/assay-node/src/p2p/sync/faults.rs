@@ -3,7 +3,7 @@
 use assay_engine::{BlockFault, FaultKind};
 use assay_wire::{ParseError, ParseErrorKind};
 
-use super::super::names::same_host;
+use super::super::dns::same_host;
 use super::super::peers::{Connection, Peer};
 use super::super::permissions::Permissions;
 use super::Shared;

@@ -45,14 +45,14 @@ impl Shared {
     }
 
     /// Handles block hashes in an `inv`.
-    pub(in super::super) fn announced_blocks(&self, peer: &Peer, hashes: &[BlockHash]) {
+    pub(in super::super) fn handle_block_announcements(&self, peer: &Peer, hashes: &[BlockHash]) {
         let mut table = self.sync.lock();
         let table = &mut *table;
         let Some(state) = table.peers.get_mut(&peer.id) else { return };
         let mut newest = None;
         for hash in hashes {
             self.note_availability(peer, state, hash);
-            if self.engine.header_place(hash).is_none() && !table.under_way.contains(hash) {
+            if self.engine.header_place(hash).is_none() && !table.in_flight.contains(hash) {
                 newest = Some(*hash);
             }
         }
@@ -74,7 +74,7 @@ impl Shared {
     }
 
     /// Handles headers, requested or not (Core `net_processing.cpp`, `ProcessHeadersMessage`).
-    pub(in super::super) fn headers_came(&self, peer: &Peer, headers: &[Header]) {
+    pub(in super::super) fn handle_headers(&self, peer: &Peer, headers: &[Header]) {
         if headers.is_empty() {
             self.with_state(peer, |state| (state.asked_headers_ms, state.presync) = (None, None));
             return;
@@ -341,7 +341,7 @@ impl super::Table {
         let Some(state) = self.peers.get(&id) else { return false };
         let is_any_preferred = self.peers.values().any(|state| state.traits.is_preferred);
         let can_help = state.traits.serves_blocks && !state.traits.is_for_addresses;
-        state.traits.is_preferred || can_help && (!is_any_preferred || self.under_way.is_empty())
+        state.traits.is_preferred || can_help && (!is_any_preferred || self.in_flight.is_empty())
     }
 
     /// True if all outstanding header requests are complete or slow: then an outbound peer is asked next. Core

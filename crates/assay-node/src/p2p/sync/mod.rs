@@ -6,16 +6,16 @@
 //! validation of its blocks. After each message, and ten times a second, [`Shared::round`] updates the requests to
 //! the peer.
 
-mod behind;
 mod blocks;
 mod compact;
 mod connector;
 mod faults;
 mod headers;
-mod late;
+mod in_flight;
 mod pace;
 mod presync;
-mod under_way;
+mod slow_peers;
+mod stale_tip;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,18 +25,18 @@ use std::time::Duration;
 
 use assay_wire::BlockHash;
 
-use self::behind::CatchUp;
-pub(super) use self::behind::Extra;
 pub(crate) use self::blocks::FetchError;
 use self::connector::Connector;
 pub(super) use self::connector::run as connect_blocks;
 pub(super) use self::faults::log_malformed;
+use self::in_flight::InFlight;
 use self::pace::Pace;
 use self::presync::Presync;
-use self::under_way::UnderWay;
-use super::bell::Bell;
+use self::stale_tip::CatchUp;
+pub(super) use self::stale_tip::Extra;
 use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
+use super::wakeup::Wakeup;
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
 
 /// Download state of all peers.
@@ -47,7 +47,7 @@ pub(crate) struct Sync {
     /// Number of threads that are processing new headers.
     bringing: AtomicUsize,
     /// Rung to start a round early.
-    round: Bell,
+    round: Wakeup,
 }
 
 /// While alive, blocks of new headers are not requested from other peers: near the tip they are requested from the
@@ -64,7 +64,7 @@ impl Drop for Bringing<'_> {
 struct Table {
     peers: HashMap<u64, PeerSync>,
     /// Blocks in flight.
-    under_way: UnderWay,
+    in_flight: InFlight,
     /// High-bandwidth compact block peers, latest last.
     high_bandwidth: VecDeque<u64>,
     /// Sources of blocks that are not connected yet.
@@ -86,7 +86,7 @@ struct PeerSync {
     last_unknown: Option<BlockHash>,
     last_common: Option<BlockHash>,
     /// Blocks in flight, in order of request.
-    under_way: VecDeque<BlockHash>,
+    in_flight: VecDeque<BlockHash>,
     /// Received block that is being checked and archived.
     in_hand: Option<BlockHash>,
     /// Time at which the first became first, milliseconds by the node's clock.
@@ -252,7 +252,7 @@ impl Shared {
         }
         self.ping_if_due(peer);
         self.start_headers(peer);
-        self.leave_if_behind(peer);
+        self.disconnect_if_behind(peer);
         self.fetch_blocks(peer);
         self.relay(peer);
         self.announce_itself(peer);
@@ -263,7 +263,7 @@ impl Shared {
     pub(super) fn round_of_all(&self) {
         for peer in self.peers.list() {
             self.round(&peer);
-            self.leave_if_late(&peer);
+            self.disconnect_if_stalling(&peer);
         }
     }
 
@@ -276,9 +276,9 @@ impl Shared {
             synced_headers: state.best.and_then(|(hash, _)| height(hash)),
             synced_blocks: state.last_common.and_then(height),
             in_flight: state
-                .under_way
+                .in_flight
                 .iter()
-                .filter_map(|hash| table.under_way.asked(hash).first().map(|block| block.height))
+                .filter_map(|hash| table.in_flight.asked(hash).first().map(|block| block.height))
                 .collect(),
             is_high_bandwidth: table.high_bandwidth.contains(&id),
         }

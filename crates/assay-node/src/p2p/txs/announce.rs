@@ -340,15 +340,15 @@ impl Shared {
     }
 
     /// Queues new local transactions for all peers.
-    pub(in super::super) fn announce_handed_in(&self) {
+    pub(in super::super) fn announce_local(&self) {
         self.engine.take_handed_in().into_iter().for_each(|wtxid| self.broadcast(wtxid));
     }
 }
 
 impl Network {
     /// Queues new local transactions for all peers.
-    pub(crate) fn announce_handed_in(&self) {
-        self.0.announce_handed_in();
+    pub(crate) fn announce_local(&self) {
+        self.0.announce_local();
     }
 
     /// Advances the timers by `seconds`.

@@ -2,15 +2,15 @@
 //! `node/txdownloadman_impl.cpp`).
 //!
 //! Announcements are scheduled for requests ([`requests`]). The reader thread of a peer submits received
-//! transactions to the mempool ([`take`]); orphans wait for their parents ([`orphans`]). Admitted transactions are
+//! transactions to the mempool ([`receive`]); orphans wait for their parents ([`orphans`]). Admitted transactions are
 //! announced to each peer by its own timer ([`announce`]).
 
 mod announce;
 mod backlog;
 mod orphans;
+mod receive;
 mod recent;
 mod requests;
-mod take;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -194,7 +194,11 @@ impl Shared {
     }
 
     /// Handles announcements. An error ends the connection.
-    pub(super) fn announced_txs(&self, peer: &Peer, entries: &[Inventory]) -> Result<(), ()> {
+    pub(super) fn handle_tx_announcements(
+        &self,
+        peer: &Peer,
+        entries: &[Inventory],
+    ) -> Result<(), ()> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -312,7 +316,7 @@ impl Shared {
             table.orphans.block_spent(spent);
             // The parents of these children are confirmed (Core `TxDownloadManagerImpl::BlockConnected`).
             for (tx, (txid, _)) in block.txs().zip(&names) {
-                table.orphans.parent_came(*txid, tx.output_count());
+                table.orphans.parent_arrived(*txid, tx.output_count());
             }
         }
     }

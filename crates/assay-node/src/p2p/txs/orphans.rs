@@ -113,7 +113,7 @@ impl Orphans {
     }
 
     /// A parent was admitted or confirmed: assigns each child to a random announcer.
-    pub(super) fn parent_came(&mut self, txid: Txid, output_count: usize) {
+    pub(super) fn parent_arrived(&mut self, txid: Txid, output_count: usize) {
         for vout in 0..output_count as u32 {
             let Some(spenders) = self.spenders.get(&OutPoint { txid, vout }) else { continue };
             for wtxid in spenders.clone() {
@@ -362,8 +362,8 @@ mod tests {
         assert!(orphans.add(&child, wtxid(&child), 1));
         assert!(!orphans.add(&child, wtxid(&child), 2), "it is here already");
         assert!(orphans.peers_with_due().is_empty());
-        orphans.parent_came(view.txid(), view.output_count());
-        orphans.parent_came(view.txid(), view.output_count());
+        orphans.parent_arrived(view.txid(), view.output_count());
+        orphans.parent_arrived(view.txid(), view.output_count());
         let due = orphans.peers_with_due();
         assert_eq!(due.len(), 1);
         assert_eq!(orphans.take_due(due[0]).as_deref().map(wtxid), Some(wtxid(&child)));

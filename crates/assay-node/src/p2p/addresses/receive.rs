@@ -8,7 +8,12 @@ use crate::p2p::{NODE_NETWORK, NODE_NETWORK_LIMITED};
 
 impl Shared {
     /// True if a list of addresses is processed; an oversized one is misbehaviour.
-    pub(in crate::p2p) fn takes_addresses(&self, peer: &Peer, command: &str, count: usize) -> bool {
+    pub(in crate::p2p) fn accepts_addresses(
+        &self,
+        peer: &Peer,
+        command: &str,
+        count: usize,
+    ) -> bool {
         if !Self::start_address_relay(peer) {
             let kind = peer.connection.name();
             tracing::debug!(
@@ -24,14 +29,14 @@ impl Shared {
     }
 
     /// Stores received addresses and relays some.
-    pub(in crate::p2p) fn addresses_came(
+    pub(in crate::p2p) fn handle_addresses(
         &self,
         peer: &Peer,
         command: &str,
         mut came: Vec<PeerAddress>,
     ) {
         let count = came.len();
-        if !self.takes_addresses(peer, command, count) {
+        if !self.accepts_addresses(peer, command, count) {
             return;
         }
         shuffle(&mut came);

@@ -6,12 +6,12 @@ use assay_engine::{Block, EngineError};
 use assay_wire::BlockHash;
 use assay_wire::p2p::Message;
 
-use super::super::intake::Ended;
+use super::super::peer_reader::Ended;
 use super::super::txs::Matches;
-use super::{Giver, unreadable};
+use super::{PeerWriter, unreadable};
 use crate::partial_merkle::Builder;
 
-impl Giver<'_> {
+impl PeerWriter<'_> {
     /// Sends a `merkleblock` and the transactions that match the peer's filter; `false` if the block is
     /// unavailable. Without a filter there is no response (Core `net_processing.cpp`, `ProcessGetBlockData`).
     pub(super) fn filtered_block(&mut self, hash: &BlockHash) -> Result<bool, Ended> {

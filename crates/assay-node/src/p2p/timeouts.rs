@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use assay_wire::p2p::Message;
 
-use super::giver::random;
+use super::peer_writer::random;
 use super::peers::Peer;
 use super::{Network, Shared};
 
 impl Shared {
     /// Disconnects peers that time out: in the handshake, or without sending or receiving.
-    pub(super) fn leave_the_silent(&self) {
+    pub(super) fn disconnect_inactive(&self) {
         let now_us = self.engine.clock().now_us();
         let patience_us = micros(self.config.peer_timeout);
         for peer in self.peers.list() {
@@ -79,7 +79,7 @@ impl Shared {
     }
 
     /// Handles `pong`; `nonce` is `None` if missing.
-    pub(super) fn pong_came(&self, peer: &Peer, nonce: Option<u64>) {
+    pub(super) fn handle_pong(&self, peer: &Peer, nonce: Option<u64>) {
         let now_us = self.engine.clock().now_us();
         let (expected, problem) = peer.with_facts(|facts| {
             let expected = facts.ping.map_or(0, |(sent, _)| sent);
@@ -124,7 +124,7 @@ impl Shared {
 impl Network {
     /// Re-evaluates all timers after a clock change.
     pub(crate) fn clock_was_set(&self) {
-        self.0.leave_the_silent();
+        self.0.disconnect_inactive();
         self.0.round_of_all();
     }
 

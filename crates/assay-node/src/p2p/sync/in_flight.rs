@@ -10,7 +10,7 @@ use super::{PeerSync, Table};
 /// Peers asked for each block, in order. Near the tip up to three (Core `net_processing.cpp`,
 /// `MAX_CMPCTBLOCKS_INFLIGHT_PER_BLOCK`).
 #[derive(Default)]
-pub(super) struct UnderWay(HashMap<BlockHash, Vec<Asked>>);
+pub(super) struct InFlight(HashMap<BlockHash, Vec<Asked>>);
 
 pub(super) struct Asked {
     pub(super) peer: u64,
@@ -25,7 +25,7 @@ pub(super) enum Rebuilding {
     Failed,
 }
 
-impl UnderWay {
+impl InFlight {
     pub(super) fn contains(&self, block: &BlockHash) -> bool {
         self.0.contains_key(block)
     }
@@ -66,53 +66,53 @@ impl UnderWay {
 impl PeerSync {
     /// Number of outstanding blocks.
     pub(super) fn still_to_come(&self) -> usize {
-        let is_in_hand = self.in_hand.is_some_and(|block| self.under_way.contains(&block));
-        self.under_way.len() - usize::from(is_in_hand)
+        let is_in_hand = self.in_hand.is_some_and(|block| self.in_flight.contains(&block));
+        self.in_flight.len() - usize::from(is_in_hand)
     }
 }
 
 impl Table {
     /// True if no block is in flight.
     pub(super) fn expects_none(&self) -> bool {
-        self.under_way.is_empty()
+        self.in_flight.is_empty()
     }
 
     /// Adds a request.
     pub(super) fn ask(&mut self, peer: u64, block: BlockHash, height: u32, now_ms: u64) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
-        let asked = self.under_way.0.entry(block).or_default();
+        let asked = self.in_flight.0.entry(block).or_default();
         if asked.iter().any(|asked| asked.peer == peer) {
             return;
         }
         asked.push(Asked { peer, height, rebuilding: None });
-        if state.under_way.is_empty() {
+        if state.in_flight.is_empty() {
             state.downloading_since_ms = now_ms;
             state.pace.begin_block();
             state.pace.begin();
         }
-        state.under_way.push_back(block);
+        state.in_flight.push_back(block);
     }
 
     /// Removes a request that is answered or abandoned.
     pub(super) fn forget_asked(&mut self, block: &BlockHash, peer: u64, now_ms: u64) {
-        if self.under_way.of_peer(block, peer).is_none() {
+        if self.in_flight.of_peer(block, peer).is_none() {
             return;
         }
-        self.under_way.remove(block, peer);
+        self.in_flight.remove(block, peer);
         if let Some(state) = self.peers.get_mut(&peer) {
             state.in_hand = state.in_hand.filter(|other| other != block);
-            if state.under_way.front() == Some(block) {
+            if state.in_flight.front() == Some(block) {
                 state.downloading_since_ms = now_ms;
                 state.pace.begin_block();
             }
-            state.under_way.retain(|other| other != block);
+            state.in_flight.retain(|other| other != block);
             state.stalling_since_ms = None;
         }
     }
 
     /// Removes all requests for a block.
     pub(super) fn forget_block(&mut self, block: &BlockHash, now_ms: u64) {
-        let peers: Vec<u64> = self.under_way.asked(block).iter().map(|asked| asked.peer).collect();
+        let peers: Vec<u64> = self.in_flight.asked(block).iter().map(|asked| asked.peer).collect();
         for peer in peers {
             self.forget_asked(block, peer, now_ms);
         }
@@ -120,7 +120,7 @@ impl Table {
 
     /// Records the arrival of a block from `bringer`.
     pub(super) fn arrived(&mut self, block: &BlockHash, bringer: u64, now_ms: u64) {
-        let asked = self.under_way.asked(block);
+        let asked = self.in_flight.asked(block);
         // Nearly always only the sender's.
         let late = if asked.len() > 1 { self.late_peers(now_ms) } else { Vec::new() };
         for asked in asked {
@@ -140,8 +140,8 @@ impl Table {
     /// Removes a peer; its requests are reassigned.
     pub(super) fn forget_peer(&mut self, peer: u64) {
         let Some(state) = self.peers.remove(&peer) else { return };
-        for block in &state.under_way {
-            self.under_way.remove(block, peer);
+        for block in &state.in_flight {
+            self.in_flight.remove(block, peer);
         }
     }
 }

@@ -31,7 +31,7 @@ impl Shared {
 }
 
 /// Unused bootstrap sources.
-pub(super) struct Beginnings {
+pub(super) struct Bootstrap {
     /// Used from the end.
     seed_nodes: Vec<String>,
     is_next_due: bool,
@@ -43,7 +43,7 @@ pub(super) struct Beginnings {
     has_others: bool,
 }
 
-impl Beginnings {
+impl Bootstrap {
     pub(super) fn new(shared: &Shared) -> Self {
         let config = &shared.config;
         let seed_nodes = config.seed_nodes.clone();

@@ -14,7 +14,7 @@ use memchr::{memchr, memchr2};
 use serde_json::value::RawValue;
 
 #[derive(Debug)]
-pub(crate) struct Intake {
+pub(crate) struct BodyDecoder {
     text: Vec<u8>,
     blobs: Vec<Blob>,
     state: State,
@@ -79,7 +79,7 @@ enum State {
     },
 }
 
-impl Intake {
+impl BodyDecoder {
     /// For a text of `announced` bytes; 0 if unknown.
     pub(crate) fn new(announced: usize) -> Self {
         let text = Vec::with_capacity(announced.min(TEXT_RESERVE_MAX));
@@ -289,12 +289,12 @@ mod tests {
     use super::*;
 
     fn take_in(text: &[u8], piece: usize) -> Text {
-        let mut intake = Intake::new(text.len());
+        let mut decoder = BodyDecoder::new(text.len());
         for piece in text.chunks(piece) {
-            intake.push(piece).unwrap();
+            decoder.push(piece).unwrap();
         }
-        assert_eq!(intake.taken(), text.len());
-        intake.finish()
+        assert_eq!(decoder.taken(), text.len());
+        decoder.finish()
     }
 
     fn values(text: &Text) -> Vec<&RawValue> {
@@ -357,20 +357,20 @@ mod tests {
         let json = format!(r#"["{}"]"#, faster_hex::hex_string(&data));
         let (head, tail) = json.split_at(BLOB_DIGITS_MIN - 8);
         for cut in 0..tail.len() {
-            let mut intake = Intake::new(0);
+            let mut decoder = BodyDecoder::new(0);
             for piece in [head, &tail[..cut], &tail[cut..]] {
-                intake.push(piece.as_bytes()).unwrap();
+                decoder.push(piece.as_bytes()).unwrap();
             }
-            let text = intake.finish();
+            let text = decoder.finish();
             assert!(text.take(values(&text)[0]).as_ref() == Some(&data), "{cut}");
         }
         // One digit at a time.
-        let mut intake = Intake::new(0);
-        intake.push(head.as_bytes()).unwrap();
+        let mut decoder = BodyDecoder::new(0);
+        decoder.push(head.as_bytes()).unwrap();
         for byte in tail.bytes() {
-            intake.push(&[byte]).unwrap();
+            decoder.push(&[byte]).unwrap();
         }
-        let text = intake.finish();
+        let text = decoder.finish();
         assert!(text.take(values(&text)[0]) == Some(data));
     }
 

@@ -139,7 +139,7 @@ fn extra_full_relay(peers: &[Kept], on_network: &BTreeMap<NetworkKind, usize>) -
 
 impl Shared {
     /// Disconnects an outbound peer that stays behind our chain.
-    pub(super) fn leave_if_behind(&self, peer: &Peer) {
+    pub(super) fn disconnect_if_behind(&self, peer: &Peer) {
         if !matches!(peer.connection, Connection::FullRelay | Connection::BlockRelayOnly) {
             return;
         }
@@ -217,7 +217,7 @@ impl Shared {
             }
             checks.next = Instant::now() + CHECK;
         }
-        self.leave_extra_peers();
+        self.disconnect_extra_peers();
         let now_s = self.engine.clock().now_s();
         let mut checks = self.extra.checks.lock().unwrap_or_else(PoisonError::into_inner);
         if now_s > checks.tip_next_s {
@@ -243,10 +243,10 @@ impl Shared {
         let _ = moved.compare_exchange(0, now_s, Relaxed, Relaxed);
         let patience_s = 3 * u64::from(self.engine.params().pow.target_spacing_s);
         moved.load(Relaxed) < now_s.saturating_sub(patience_s)
-            && self.sync.lock().under_way.is_empty()
+            && self.sync.lock().in_flight.is_empty()
     }
 
-    fn leave_extra_peers(&self) {
+    fn disconnect_extra_peers(&self) {
         let limits = self.config.outbound_limits();
         let peers = self.peers.list();
         let of_kind = |kind| peers.iter().filter(move |peer: &&Arc<Peer>| peer.connection == kind);
@@ -255,7 +255,7 @@ impl Shared {
         if ready(Connection::BlockRelayOnly) > limits.block_relay
             && let Some(id) = extra_block_relay(&kept(Connection::BlockRelayOnly))
         {
-            self.leave_extra(id, "block-relay-only", false);
+            self.disconnect_extra(id, "block-relay-only", false);
         }
         if ready(Connection::FullRelay) > limits.full_relay {
             let mut on_network = BTreeMap::new();
@@ -263,7 +263,7 @@ impl Shared {
                 *on_network.entry(peer.network()).or_default() += 1;
             }
             let chosen = extra_full_relay(&kept(Connection::FullRelay), &on_network);
-            if chosen.is_some_and(|id| self.leave_extra(id, "outbound", true)) {
+            if chosen.is_some_and(|id| self.disconnect_extra(id, "outbound", true)) {
                 // An extra peer has connected; no further one until the tip is stale again.
                 self.extra.full_relay.store(false, Relaxed);
             }
@@ -278,11 +278,11 @@ impl Shared {
     }
 
     /// Disconnects a peer unless it is new or has blocks in flight; true if it did.
-    fn leave_extra(&self, id: u64, kind: &str, is_strict: bool) -> bool {
+    fn disconnect_extra(&self, id: u64, kind: &str, is_strict: bool) -> bool {
         let Some(peer) = self.peers.find(id) else { return false };
         let age_us = self.engine.clock().now_us().saturating_sub(peer.connected_us);
         let is_old = if is_strict { age_us > CONNECTED_US } else { age_us >= CONNECTED_US };
-        let in_flight = self.with_state(&peer, |state| state.under_way.len()).unwrap_or(0);
+        let in_flight = self.with_state(&peer, |state| state.in_flight.len()).unwrap_or(0);
         if is_old && in_flight == 0 {
             tracing::debug!(target: "net", "disconnecting extra {kind} peer={id}");
             peer.close();

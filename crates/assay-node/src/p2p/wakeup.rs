@@ -5,12 +5,12 @@ use std::time::Duration;
 
 /// One thread waits, any thread may ring.
 #[derive(Default)]
-pub(super) struct Bell {
+pub(super) struct Wakeup {
     is_rung: Mutex<bool>,
     rung: Condvar,
 }
 
-impl Bell {
+impl Wakeup {
     /// Wakes the thread, or makes it run once more if it is busy.
     pub(super) fn ring(&self) {
         *self.is_rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
@@ -35,24 +35,24 @@ mod tests {
 
     #[test]
     fn a_ring_is_heard_once_and_not_lost() {
-        let bell = Bell::default();
-        bell.ring();
-        bell.ring();
+        let wakeup = Wakeup::default();
+        wakeup.ring();
+        wakeup.ring();
         let started = Instant::now();
-        bell.wait(LONG);
+        wakeup.wait(LONG);
         assert!(started.elapsed() < LONG);
         let started = Instant::now();
-        bell.wait(Duration::from_millis(10));
+        wakeup.wait(Duration::from_millis(10));
         assert!(started.elapsed() >= Duration::from_millis(10));
     }
 
     #[test]
     fn who_waits_is_woken() {
-        let bell = Bell::default();
+        let wakeup = Wakeup::default();
         let started = Instant::now();
         std::thread::scope(|scope| {
-            scope.spawn(|| bell.wait(LONG));
-            bell.ring();
+            scope.spawn(|| wakeup.wait(LONG));
+            wakeup.ring();
         });
         assert!(started.elapsed() < LONG);
     }

@@ -10,10 +10,10 @@ use assay_wire::p2p::{
     FilterHashes, FilterKind, FilterRange, Message,
 };
 
-use super::Giver;
-use crate::p2p::intake::Ended;
+use super::PeerWriter;
+use crate::p2p::peer_reader::Ended;
 
-impl Giver<'_> {
+impl PeerWriter<'_> {
     /// Sends filters one after the other.
     pub(super) fn filters(&mut self, range: &FilterRange) -> Result<(), Ended> {
         let index = self.allowed(range, FILTERS_MAX)?;

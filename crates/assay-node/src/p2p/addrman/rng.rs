@@ -3,12 +3,12 @@
 use assay_hash::SipHash24;
 
 /// A keyed hash of a counter.
-pub(super) struct Dice {
+pub(super) struct Rng {
     hash: SipHash24,
     next: u64,
 }
 
-impl Dice {
+impl Rng {
     /// Seeded from the system's randomness.
     pub(super) fn new() -> Self {
         // Without it, only privacy is lost.

@@ -16,8 +16,8 @@ use assay_wire::p2p::{
 };
 use assay_wire::{BlockHash, Encoding, Header, Txid, Wtxid, encode};
 
-use super::intake::Ended;
 use super::outbox::{Request, Task};
+use super::peer_reader::Ended;
 use super::peers::Peer;
 use super::permissions::Permissions;
 use super::transport::{ROOM, with_room};
@@ -27,7 +27,7 @@ use crate::bip324::TAG_BYTES;
 
 /// Runs until the connection ends.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
-    let mut giver = Giver {
+    let mut writer = PeerWriter {
         peer,
         shared,
         buffer: Vec::new(),
@@ -36,13 +36,13 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
         resume_after: None,
     };
     loop {
-        if let Err(ended) = giver.step() {
+        if let Err(ended) = writer.step() {
             return ended;
         }
     }
 }
 
-struct Giver<'a> {
+struct PeerWriter<'a> {
     peer: &'a Peer,
     shared: &'a Shared,
     /// Transport header and payload; between two messages at most one piece of a block.
@@ -55,7 +55,7 @@ struct Giver<'a> {
     resume_after: Option<BlockHash>,
 }
 
-impl Giver<'_> {
+impl PeerWriter<'_> {
     fn step(&mut self) -> Result<(), Ended> {
         match self.peer.outbox.take(QUIET) {
             Task::Closed => Err(Ended::Stopping),
@@ -240,7 +240,7 @@ impl Giver<'_> {
         let hash = BlockHash(entry.hash);
         let is_block = BLOCKS.contains(&entry.kind);
         if is_block {
-            self.shared.wait_for_verdict(&hash);
+            self.shared.wait_for_validation(&hash);
             self.check_age(&hash, entry.kind == InventoryKind::FILTERED_BLOCK)?;
         }
         let is_given = if is_tx(&entry) {

@@ -10,14 +10,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// Stream with a write timeout.
-pub(super) struct Patient<S> {
+pub(super) struct TimeoutStream<S> {
     stream: S,
     patience: Duration,
     /// Timer that runs while the peer accepts no bytes.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> TimeoutStream<S> {
     pub(super) fn new(stream: S, patience: Duration) -> Self {
         Self { stream, patience, stalled: None }
     }
@@ -39,7 +39,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,7 +49,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

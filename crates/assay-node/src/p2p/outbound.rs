@@ -11,10 +11,10 @@ use assay_wire::encode::compact_size;
 use assay_wire::p2p::{Endpoint, Host, NetworkKind, PeerAddress};
 
 use super::addrman::{FileReader, replace_file, seal, write_address};
-use super::beginnings::Beginnings;
+use super::bootstrap::Bootstrap;
 use super::config::P2pConfig;
 use super::dial::dial_automatic;
-use super::names::same_endpoint;
+use super::dns::same_endpoint;
 use super::peers::{Connection, Peer};
 use super::sync::Extra;
 use super::txs::{exponential_us, random};
@@ -28,7 +28,7 @@ pub(super) fn open_connections(shared: &Arc<Shared>) -> io::Result<thread::JoinH
         let now_us = shared.engine.clock().now_us();
         let anchors = shared.take_anchors();
         let mut plan = Plan::new(anchors, now_us);
-        plan.beginnings = Some(Beginnings::new(&shared));
+        plan.bootstrap = Some(Bootstrap::new(&shared));
         while !shared.engine.is_shutting_down() {
             thread::sleep(LOOK);
             plan.step(&shared);
@@ -46,12 +46,12 @@ struct Plan {
     next_block_relay_us: u64,
     /// Next search for a network without a connection.
     next_network_us: u64,
-    beginnings: Option<Beginnings>,
+    bootstrap: Option<Bootstrap>,
 }
 
 /// Current automatic connections.
 #[derive(Debug, Default)]
-struct Made {
+struct Connections {
     full_relay: usize,
     block_relay: usize,
     /// Address groups of automatic and manual peers on IPv4 and IPv6: one peer per group.
@@ -88,14 +88,14 @@ impl Plan {
             next_feeler_us: now_us + exponential_us(FEELER_US),
             next_block_relay_us: now_us + exponential_us(BLOCK_RELAY_US),
             next_network_us: now_us + exponential_us(NETWORK_US),
-            beginnings: None,
+            bootstrap: None,
         }
     }
 
     fn step(&mut self, shared: &Arc<Shared>) {
         let made = shared.made();
-        if let Some(beginnings) = &mut self.beginnings {
-            beginnings.step(shared, made.full_relay);
+        if let Some(bootstrap) = &mut self.bootstrap {
+            bootstrap.step(shared, made.full_relay);
         }
         let limits = shared.config.outbound_limits();
         if let Some(anchor) = self.next_anchor(shared, &made, limits) {
@@ -120,7 +120,12 @@ impl Plan {
         }
     }
 
-    fn next_anchor(&mut self, shared: &Shared, made: &Made, limits: Limits) -> Option<PeerAddress> {
+    fn next_anchor(
+        &mut self,
+        shared: &Shared,
+        made: &Connections,
+        limits: Limits,
+    ) -> Option<PeerAddress> {
         if made.block_relay >= limits.block_relay {
             return None;
         }
@@ -141,7 +146,7 @@ impl Plan {
     /// periodic feelers.
     fn next_kind(
         &mut self,
-        made: &Made,
+        made: &Connections,
         limits: Limits,
         extra: &Extra,
         now_us: u64,
@@ -170,7 +175,7 @@ impl Plan {
     fn next_network(
         &mut self,
         shared: &Shared,
-        made: &Made,
+        made: &Connections,
         limits: Limits,
         now_us: u64,
     ) -> Option<NetworkKind> {
@@ -192,8 +197,8 @@ impl Plan {
 }
 
 impl Shared {
-    fn made(&self) -> Made {
-        let mut made = Made::default();
+    fn made(&self) -> Connections {
+        let mut made = Connections::default();
         for peer in self.peers.list() {
             match peer.connection {
                 Connection::FullRelay => made.full_relay += 1,
@@ -214,7 +219,7 @@ impl Shared {
         &self,
         connection: Connection,
         only: Option<NetworkKind>,
-        made: &Made,
+        made: &Connections,
     ) -> Option<PeerAddress> {
         let (known, is_feeler) = (&self.addresses.known, connection == Connection::Feeler);
         let networks = only.as_slice();
@@ -380,7 +385,7 @@ mod tests {
         let limits = Limits::new(125);
         let mut plan = Plan { next_feeler_us: 10, ..Plan::new(Vec::new(), 0) };
         let mut kind = |full_relay, block_relay, now_us| {
-            let made = Made { full_relay, block_relay, ..Made::default() };
+            let made = Connections { full_relay, block_relay, ..Connections::default() };
             plan.next_kind(&made, limits, &Extra::default(), now_us)
         };
         assert_eq!(kind(0, 0, 0), Some(Connection::FullRelay));

@@ -8,9 +8,9 @@ use assay_wire::BlockHash;
 use assay_wire::p2p::{BlockTxs, BlockTxsRequest, InventoryKind, Message};
 
 use super::super::compact::compact_of;
-use super::{Ended, Giver, random, unreadable};
+use super::{Ended, PeerWriter, random, unreadable};
 
-impl Giver<'_> {
+impl PeerWriter<'_> {
     pub(super) fn wants_compact(&self) -> bool {
         self.peer.wants_compact.load(Ordering::Relaxed)
     }

@@ -88,12 +88,12 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
     if !peer.connection.is_inbound() {
         peer.outbox.put(Request::Greet);
     }
-    let mut intake =
-        Intake { peer, shared, is_introduced: false, payload: Vec::new(), name: [0; 12] };
+    let mut reader =
+        PeerReader { peer, shared, is_introduced: false, payload: Vec::new(), name: [0; 12] };
     loop {
         let taken = match &mut incoming {
-            Incoming::V1(begun) => intake.message(&std::mem::take(begun)),
-            Incoming::V2(opener) => intake.packet(opener),
+            Incoming::V1(begun) => reader.message(&std::mem::take(begun)),
+            Incoming::V2(opener) => reader.packet(opener),
         };
         if let Err(ended) = taken {
             return ended;
@@ -101,7 +101,7 @@ pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
     }
 }
 
-struct Intake<'a> {
+struct PeerReader<'a> {
     peer: &'a Peer,
     shared: &'a Shared,
     /// True after the peer's `version`.
@@ -111,7 +111,7 @@ struct Intake<'a> {
     name: [u8; 12],
 }
 
-impl Intake<'_> {
+impl PeerReader<'_> {
     /// Reads a version 1 message, of which `begun` has been read.
     fn message(&mut self, begun: &[u8]) -> Result<(), Ended> {
         let mut head = [0; FrameHeader::SIZE];
@@ -305,10 +305,10 @@ impl Intake<'_> {
             return;
         }
         if command.as_str() == "pong" {
-            return self.shared.pong_came(self.peer, None);
+            return self.shared.handle_pong(self.peer, None);
         }
         if let ParseErrorKind::TooManyAddresses { count } = error.kind {
-            self.shared.takes_addresses(self.peer, command.as_str(), count);
+            self.shared.accepts_addresses(self.peer, command.as_str(), count);
             return;
         }
         match error.kind {
@@ -357,7 +357,7 @@ impl Intake<'_> {
         let shared = self.shared;
         if !is_of_no_block(message) {
             // Later messages may depend on the validation of the peer's blocks.
-            shared.wait_for_verdicts(self.peer);
+            shared.wait_for_validations(self.peer);
         }
         self.answer(message)?;
         shared.reconsider_some(self.peer.id, matches!(message, Message::Tx(_)));
@@ -410,7 +410,7 @@ impl Intake<'_> {
             Message::WtxidRelay => self.name_wtxids()?,
             Message::SendAddrV2 => self.read_addrv2()?,
             Message::Other { command, payload } if command.as_str() == "feature" => {
-                Shared::feature_came(self.peer, payload)?;
+                Shared::handle_feature(self.peer, payload)?;
             }
             Message::Addr(addresses) => {
                 let came = addresses.iter().map(|TimedAddress { time, address }| PeerAddress {
@@ -418,12 +418,12 @@ impl Intake<'_> {
                     services: address.services,
                     endpoint: address.into(),
                 });
-                self.shared.addresses_came(self.peer, "addr", came.collect());
+                self.shared.handle_addresses(self.peer, "addr", came.collect());
             }
             Message::AddrV2(addresses) => {
-                self.shared.addresses_came(self.peer, "addrv2", addresses.iter().collect());
+                self.shared.handle_addresses(self.peer, "addrv2", addresses.iter().collect());
             }
-            Message::GetAddr => self.shared.addresses_asked(self.peer),
+            Message::GetAddr => self.shared.handle_getaddr(self.peer),
             Message::FilterLoad(_) | Message::FilterAdd(_) | Message::FilterClear => {
                 if let Some(change) = self.shared.filter_change(self.peer, message) {
                     self.put(Request::Filter(change))?;
@@ -433,32 +433,34 @@ impl Intake<'_> {
                 self.peer.with_relay(Relay::want_all);
             }
             Message::Tx(raw) => {
-                self.shared.tx_came(self.peer, raw).map_err(|()| Ended::Unwanted)?;
+                self.shared.handle_tx(self.peer, raw).map_err(|()| Ended::Unwanted)?;
             }
             Message::NotFound(entries) => {
                 self.shared.txs_not_found(self.peer, entries.iter());
             }
-            Message::Pong(nonce) => self.shared.pong_came(self.peer, Some(*nonce)),
+            Message::Pong(nonce) => self.shared.handle_pong(self.peer, Some(*nonce)),
             Message::Headers(headers) => {
                 let headers: Vec<Header> = headers.iter().collect();
-                self.shared.headers_came(self.peer, &headers);
+                self.shared.handle_headers(self.peer, &headers);
             }
-            Message::Block(raw) => self.shared.block_came(self.peer, raw),
+            Message::Block(raw) => self.shared.handle_block(self.peer, raw),
             Message::SendCompact { announce, version } => {
-                self.shared.compact_offered(self.peer, *announce, *version);
+                self.shared.handle_send_compact(self.peer, *announce, *version);
             }
             Message::CompactBlock(payload) => {
-                self.shared.compact_block_came(self.peer, payload);
+                self.shared.handle_compact_block(self.peer, payload);
             }
-            Message::BlockTxs(payload) => self.shared.block_txs_came(self.peer, payload),
+            Message::BlockTxs(payload) => self.shared.handle_block_txs(self.peer, payload),
             Message::GetBlockTxs(payload) => self.block_txs_asked(payload)?,
             Message::Inv(entries) => {
                 let txs: Vec<_> = entries.iter().filter(is_tx).collect();
-                self.shared.announced_txs(self.peer, &txs).map_err(|()| Ended::Unwanted)?;
+                self.shared
+                    .handle_tx_announcements(self.peer, &txs)
+                    .map_err(|()| Ended::Unwanted)?;
                 let blocks = entries.iter().filter(|entry| entry.kind == InventoryKind::BLOCK);
                 let blocks: Vec<BlockHash> = blocks.map(|entry| BlockHash(entry.hash)).collect();
                 if !blocks.is_empty() {
-                    self.shared.announced_blocks(self.peer, &blocks);
+                    self.shared.handle_block_announcements(self.peer, &blocks);
                 }
             }
             Message::GetHeaders(Locator { hashes, stop, .. }) => {

@@ -18,7 +18,7 @@ use assay_wire::p2p::{
 };
 use assay_wire::{BlockHash, Encoding, Header};
 
-use super::giver::{HASHES_MAX, entry_of, put_stripped, random};
+use super::peer_writer::{HASHES_MAX, entry_of, put_stripped, random};
 use super::rate::Rate;
 use super::{NODE_BITCOIN_CASH, NODE_NETWORK, NODE_WITNESS, PROTOCOL_VERSION};
 
@@ -96,14 +96,14 @@ impl Shared {
         }
         let shared = Arc::clone(self);
         thread::spawn(move || {
-            let mut talk = Talk {
+            let mut session = Session {
                 stream,
                 shared: &shared,
                 resume_after: None,
                 raw: Vec::new(),
                 out: Vec::new(),
             };
-            let ended = talk.go_on();
+            let ended = session.go_on();
             shared.peers.fetch_sub(1, Ordering::Relaxed);
             match ended {
                 Err(error) if !is_farewell(&error) => tracing::warn!("Peer {address}: {error}"),
@@ -129,7 +129,7 @@ impl Shared {
     }
 }
 
-struct Talk<'a> {
+struct Session<'a> {
     stream: TcpStream,
     shared: &'a Shared,
     /// A request for this block triggers another `inv` (Core's `m_continuation_block`).
@@ -138,7 +138,7 @@ struct Talk<'a> {
     out: Vec<u8>,
 }
 
-impl Talk<'_> {
+impl Session<'_> {
     /// Runs until either side closes. Disconnects encrypted handshakes; such peers reconnect without encryption.
     fn go_on(&mut self) -> io::Result<()> {
         self.stream.set_nonblocking(false)?;

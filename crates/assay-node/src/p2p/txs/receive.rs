@@ -21,7 +21,7 @@ struct Package {
 
 impl Shared {
     /// Handles `tx`. An error ends the connection.
-    pub(in super::super) fn tx_came(&self, peer: &Peer, raw: &[u8]) -> Result<(), ()> {
+    pub(in super::super) fn handle_tx(&self, peer: &Peer, raw: &[u8]) -> Result<(), ()> {
         if self.rejects_txs_of(peer) {
             tracing::debug!(
                 target: "net",
@@ -63,20 +63,20 @@ impl Shared {
             }
         };
         let package = match package {
-            None => self.judge(peer, &tx),
+            None => self.process(peer, &tx),
             Some(package) => {
                 self.force_relay(peer, &txid, &wtxid);
                 package
             }
         };
         if let Some(package) = package {
-            self.judge_package(&package);
+            self.process_package(&package);
         }
         Ok(())
     }
 
     /// Submits an unknown transaction; returns a package that may be admitted.
-    fn judge(&self, peer: &Peer, tx: &Arc<Transaction>) -> Option<Package> {
+    fn process(&self, peer: &Peer, tx: &Arc<Transaction>) -> Option<Package> {
         match self.engine.take_transaction(Arc::clone(tx)) {
             Ok(_) => {
                 self.tx_admitted(peer.id, tx);
@@ -115,7 +115,7 @@ impl Shared {
         {
             let mut table = self.txs.lock();
             table.forget(&txid, &wtxid);
-            table.orphans.parent_came(txid, tx.view().output_count());
+            table.orphans.parent_arrived(txid, tx.view().output_count());
             table.orphans.remove(&wtxid);
         }
         tracing::debug!(
@@ -225,7 +225,7 @@ impl Shared {
         // Validation runs in parallel: a parent may have arrived since the lookup and found no child.
         for txid in parents_of(tx) {
             if let Some(parent) = self.engine.transaction_before(&RelayId::Txid(txid), u64::MAX) {
-                table.orphans.parent_came(txid, parent.view().output_count());
+                table.orphans.parent_arrived(txid, parent.view().output_count());
             }
         }
         table.forget(&txid, &wtxid);
@@ -275,7 +275,7 @@ impl Shared {
         }
     }
 
-    fn judge_package(&self, package: &Package) {
+    fn process_package(&self, package: &Package) {
         let Package { parent, child, sender } = package;
         let raws = [parent, child].map(|tx| tx.bytes().to_vec());
         let Ok(outcome) = self.engine.take_package(raws.into()) else { return };

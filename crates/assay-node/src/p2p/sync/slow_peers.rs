@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use assay_wire::BlockHash;
 
-use super::blocks::UNDER_WAY_MAX;
+use super::blocks::IN_FLIGHT_MAX;
 use super::pace::{FACTOR, PING_MOST_MS, Usual};
 use super::{PeerSync, Table};
 
@@ -20,12 +20,12 @@ impl Table {
             let patience_ms = (FACTOR * usual.time_us / 1000).max(state.pace.patience_ms());
             // A large block takes longer: a normal transfer rate is not late.
             let due_bytes = usual.bytes_in(elapsed_ms) / FACTOR;
-            !state.under_way.is_empty()
+            !state.in_flight.is_empty()
                 && elapsed_ms > patience_ms
                 && state.pace.bytes_since_block() <= due_bytes
         };
         // Blocks owed by a resting peer do not make it late again.
-        let owes = |state: &PeerSync| state.pace.rests(now_ms) && !state.under_way.is_empty();
+        let owes = |state: &PeerSync| state.pace.rests(now_ms) && !state.in_flight.is_empty();
         let late = self
             .peers
             .iter()
@@ -39,7 +39,7 @@ impl Table {
         let Some(state) = self.peers.get(&peer) else { return false };
         let span_ms = state.pace.patience_ms();
         let within = |state: &PeerSync| {
-            state.pace.bytes_within(span_ms, now_ms).filter(|_| !state.under_way.is_empty())
+            state.pace.bytes_within(span_ms, now_ms).filter(|_| !state.in_flight.is_empty())
         };
         let Some(bytes) = within(state) else { return false };
         let others = self.peers.iter().filter(|(other, _)| **other != peer);
@@ -85,7 +85,7 @@ impl Table {
         // grows with the blocks received, up to an equal share per potential source, which may not have announced
         // its headers yet.
         let sources = self.peers.values().filter(|state| state.traits.serves_blocks).count();
-        let share = (BLOCKS_MOST / sources.max(1)).max(UNDER_WAY_MAX);
+        let share = (BLOCKS_MOST / sources.max(1)).max(IN_FLIGHT_MAX);
         let known = KNOWN_LEAST + state.pace.blocks / BLOCKS_PER_MORE;
         // One is in transit while the next is requested.
         count.saturating_add(1).clamp(BLOCKS_LEAST, share.min(known))
@@ -99,7 +99,7 @@ impl Table {
             state.traits.serves_blocks
                 && !state.traits.is_limited
                 && (state.pace.usual.is_none() && state.pace.lapses == 0)
-                && state.under_way.is_empty()
+                && state.in_flight.is_empty()
         };
         let shows = self.peers.values().filter(|state| state.best.is_some()).count();
         if shows < 2 || !self.peers.get(&peer).is_some_and(is_new) {
@@ -116,14 +116,14 @@ impl Table {
         else {
             return HashSet::new();
         };
-        let next_us = 1000 * own.pace.ping_ms() + own_us * (own.under_way.len() as u64 + 1);
+        let next_us = 1000 * own.pace.ping_ms() + own_us * (own.in_flight.len() as u64 + 1);
         let others = self.peers.iter().filter(|(other, _)| **other != peer);
         let of_one = |(other, state): (&u64, &PeerSync)| {
             // On a fast network no block qualifies.
             let sooner_us = FAR_BACK * next_us + FAR_BACK_LEAST_US;
             let sooner = sooner_us / state.block_us().unwrap_or(own_us).max(1);
             let sooner = usize::try_from(sooner).unwrap_or(usize::MAX);
-            let later = state.under_way.iter().skip(sooner);
+            let later = state.in_flight.iter().skip(sooner);
             later.map(|block| (*other, *block)).collect::<Vec<_>>()
         };
         others.flat_map(of_one).collect()
@@ -138,7 +138,7 @@ impl PeerSync {
 
     /// Records the arrival of a block.
     pub(super) fn note_block_time(&mut self, block: &BlockHash, now_ms: u64) {
-        if self.under_way.front() != Some(block) {
+        if self.in_flight.front() != Some(block) {
             return;
         }
         self.pace.note_block(1000 * now_ms.saturating_sub(self.downloading_since_ms));
@@ -146,7 +146,7 @@ impl PeerSync {
 }
 
 /// In flight before the first block, as in Core: early blocks are small, and round trips dominate.
-const FIRST_BLOCKS: usize = UNDER_WAY_MAX;
+const FIRST_BLOCKS: usize = IN_FLIGHT_MAX;
 /// Minimum in flight afterwards, plus one per this many received blocks.
 const KNOWN_LEAST: usize = 4;
 const BLOCKS_PER_MORE: usize = 8;
@@ -171,13 +171,13 @@ mod tests {
     fn table(peers: &[(Option<u64>, u64, u64)]) -> Table {
         let mut table = Table::default();
         for (id, (block_ms, since, bytes)) in peers.iter().enumerate() {
-            let under_way = VecDeque::from([BlockHash([id as u8; 32])]);
+            let in_flight = VecDeque::from([BlockHash([id as u8; 32])]);
             let usual = block_ms.map(|ms| Usual { time_us: ms * 1000, bytes: 1_000_000 });
             let mut pace = Pace::default();
             pace.usual = usual;
             pace.look(*bytes, Some(50), 0);
             let state =
-                PeerSync { pace, downloading_since_ms: *since, under_way, ..PeerSync::default() };
+                PeerSync { pace, downloading_since_ms: *since, in_flight, ..PeerSync::default() };
             table.peers.insert(id as u64, state);
         }
         table
@@ -303,7 +303,7 @@ mod tests {
         let mut table = table(&[(None, 0, 0), (None, 0, 0), (None, 0, 0), (Some(100), 0, 0)]);
         for state in table.peers.values_mut() {
             state.traits.serves_blocks = true;
-            state.under_way.clear();
+            state.in_flight.clear();
             state.best = Some((BlockHash([9; 32]), [0; 32]));
         }
         assert_eq!([0, 1, 2, 3].map(|peer| table.stride(peer)), [3, 3, 3, 1]);
