@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_free_at_once_whatever_copies_of_the_file_are_left() {
+    fn unlocks_despite_copies_of_the_descriptor() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("regtest");
         let lock = FolderLock::make(&path).unwrap();

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_look_like_those_of_bitcoin_core() {
+    fn lines_match_core_format() {
         let capture = Capture::default();
         let subscriber = tracing_subscriber::registry().with(capture.clone());
         tracing::subscriber::with_default(subscriber, || {

@@ -169,7 +169,7 @@ mod tests {
     use super::quoted;
 
     #[test]
-    fn what_is_put_into_a_command_is_one_harmless_word() {
+    fn quoted_text_is_one_safe_word() {
         assert_eq!(quoted("Unknown (versionbit 3): a-b"), "'Unknown (versionbit 3): a-b'");
         assert_eq!(quoted("a'; rm -rf $HOME `x` \"\n&|é"), "'a; rm -rf HOME x '");
     }

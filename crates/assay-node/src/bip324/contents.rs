@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_short_where_they_have_a_number() {
+    fn assigned_types_use_one_byte() {
         for (name, expected) in [
             ("addr", &[1][..]),
             ("ping", &[18]),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none() {
+    fn rejects_invalid_types() {
         let long = |name: &[u8; 12]| [&[0][..], name].concat();
         assert!(split(&long(b"abcdefghijkl")).is_some());
         for wrong in [

@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_agree_and_packets_pass_through_new_keys() {
+    fn packets_survive_key_rotation() {
         let (mut one, mut two, sent) = pair(100);
         assert_eq!(one.id, two.id);
         let mut garbage = two.garbage();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_bit_or_other_garbage_does_not_open() {
+    fn modified_packets_and_garbage_fail_authentication() {
         for changed in 0..=HEAD_BYTES - LENGTH_BYTES + TAG_BYTES {
             let (_, mut two, sent) = pair(3);
             let mut packet = sent[TERMINATOR_BYTES..].to_vec();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_terminator_is_found_wherever_the_bytes_are_cut() {
+    fn finds_terminator_across_reads() {
         let (_, two, sent) = pair(GARBAGE_BYTES_MAX);
         let stream = [&[1; GARBAGE_BYTES_MAX][..], &sent].concat();
         for piece in [1, 15, 16, 17, 4096, stream.len()] {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_another_chain_gives_another_session() {
+    fn session_depends_on_network_magic() {
         let side =
             |is_initiator| Handshake::new([5; 32], [6; 32], Vec::new(), is_initiator).unwrap();
         let key = *side(true).opening().first_chunk().unwrap();

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_rpcauth_entry_with_a_short_hash_is_taken_and_lets_nobody_in() {
+    fn short_rpcauth_hash_never_matches() {
         for text in ["alice:salt$12", "alice:$", "alice:salt$gg"] {
             let mut authenticator = Authenticator::new();
             authenticator.add_entry(text.parse().unwrap());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cookie_is_private_whole_and_removed() {
+    fn cookie_is_private_atomic_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".cookie");
         fs::write(path.with_extension("tmp"), "leftover").unwrap();
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_that_cannot_be_written_is_an_error() {
+    fn unwritable_cookie_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("missing").join(".cookie");
         let error = CookieFile::create(&path, 0o600, &mut Authenticator::new()).unwrap_err();

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_wait_behind_wrong_ones_of_their_address() {
+    fn wrong_passwords_delay_their_address() {
         let (penalties, now) = (Penalties::default(), Instant::now());
         let (guesser, neighbour) = (ip("2001:db8:1:2::1"), ip("2001:db8:1:2::ffff"));
         assert_eq!(penalties.wait(guesser, now), Duration::ZERO);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn no_number_of_guesses_makes_the_wait_longer() {
+    fn delay_is_bounded() {
         let (penalties, now) = (Penalties::default(), Instant::now());
         for _ in 0..1000 {
             assert!(penalties.add(ip("10.0.0.1"), now) <= WAIT_MAX);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_addresses_are_remembered_than_may_be() {
+    fn tracked_addresses_are_bounded() {
         let (penalties, now) = (Penalties::default(), Instant::now());
         let peer = |number: u32| IpAddr::V4((0x0a00_0000 + number).into());
         for number in 0..2 * ADDRESSES_MAX as u32 {

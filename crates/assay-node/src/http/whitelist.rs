@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_one_user_must_all_name_a_method() {
+    fn lists_of_one_user_are_intersected() {
         let lists = ["a:x,y", "b", "c:x, y", "c:y,z", "d:"];
         for is_closed in [false, true] {
             let list = Whitelist::new(lists, is_closed);

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn long_hexadecimal_strings_become_bytes() {
+    fn decodes_long_hexadecimal_strings() {
         let data: Vec<u8> = (0..BLOB_DIGITS_MIN).map(|i| (i % 251) as u8).collect();
         let hex = faster_hex::hex_string(&data);
         let upper = hex.to_uppercase();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_that_are_something_else_stay_in_the_text() {
+    fn other_strings_stay_in_the_text() {
         let hex = "5a".repeat(BLOB_DIGITS_MIN);
         let odd = format!("{hex}0");
         let late = format!("{hex}xy");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_at_every_place_around_the_threshold_and_the_end_agree() {
+    fn result_is_independent_of_cuts() {
         let data: Vec<u8> = (0..BLOB_DIGITS_MIN / 2 + 40).map(|i| (i * 7 % 256) as u8).collect();
         let json = format!(r#"["{}"]"#, faster_hex::hex_string(&data));
         let (head, tail) = json.split_at(BLOB_DIGITS_MIN - 8);
@@ -375,14 +375,14 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_end_too_early_are_no_json() {
+    fn rejects_truncated_texts() {
         let json = format!(r#"["{}"#, "00".repeat(BLOB_DIGITS_MIN));
         let text = take_in(json.as_bytes(), 1 << 16);
         assert!(serde_json::from_slice::<&RawValue>(text.as_bytes()).is_err());
     }
 
     #[test]
-    fn values_from_elsewhere_are_no_part_of_the_text() {
+    fn foreign_values_have_no_position() {
         let text = take_in(br#"[""]"#, 1);
         let other: &RawValue = serde_json::from_str(r#""""#).unwrap();
         assert!(text.take(other).is_none());

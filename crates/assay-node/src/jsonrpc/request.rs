@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_judged_in_order() {
+    fn fields_are_checked_in_core_order() {
         for (text, expected) in [
             (r#"{"method":"a"}"#, Ok("a")),
             (r#"{"method":"a\u0062"}"#, Ok("ab")),
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_are_no_request_are_refused() {
+    fn rejects_invalid_bodies() {
         for (text, message) in [
             ("", "Parse error"),
             ("{", "Parse error"),
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_keep_bad_elements_apart() {
+    fn invalid_batch_elements_fail_alone() {
         let text = br#"[{"method":"a","id":1}, 5, null, "x", [], true, 1.5, {"id":2}]"#;
         let Ok(Body::Batch(elements)) = Body::parse(text) else { panic!("a batch") };
         let source = Text::from(&text[..]);

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn categories_are_switched_one_by_one_or_all_at_once() {
+    fn switches_single_and_all_categories() {
         let mut details = Details::new(&LogConfig::default());
         assert_eq!((on(&details).len(), details.level_max()), (0, LevelFilter::INFO));
         details.set("net", true);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_says_what_to_begin_with() {
+    fn initial_state_follows_the_configuration() {
         let config = |level, categories: Option<&[&str]>, excluded: &[&str]| LogConfig {
             level,
             categories: categories.map(|names| names.iter().map(|&name| name.to_owned()).collect()),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_in_the_program_writes_a_mebibyte_an_hour() {
+    fn call_sites_are_limited_to_1_mib_per_hour() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("debug.log");
         let log = log(&path);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_is_cut_down_to_its_end() {
+    fn large_log_files_are_truncated() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("debug.log");
         shrink(&path).unwrap();

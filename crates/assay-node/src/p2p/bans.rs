@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bans_end_and_are_kept() {
+    fn bans_expire_and_persist() {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::default();
         clock.set(1000);

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_is_answered_and_nothing_else() {
+    fn answers_sync_requests_only() {
         let params = Arc::new(ChainParams::by_name("regtest").expect("known"));
         let archive = Arc::new(Headers::new(&params));
         let all = archive.0.clone();

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_are_those_of_core() {
+    fn bits_match_core() {
         // `test/bloom_tests.cpp`, `bloom_create_insert_serialize` and with a tweak.
         for (tweak, bits) in [(0, "614e9b"), (2_147_483_649, "ce4299")] {
             let mut filter = filter(3, 5, tweak, UPDATE_ALL);
@@ -197,7 +197,7 @@ mod tests {
     const TX: &str = "01000000010b26e9b7735eb6aabdf358bab62f9816a21ba9ebdb719d5299e88607d722c190000000008b4830450220070aca44506c5cef3a16ed519d7c3c39f8aab192c4e1c90d065f37b8a4af6141022100a8e160b856c2d43d27d8fba71e5aef6405b8643ac4cb7cb3c462aced7f14711a0141046d11fee51b0e60666d5049a9101a72741df480b96ee26488a4d3466b95c9a40ac5eeef87e10a5cd336c19a84565f80fa6c547957b7700ff4dfbdefe76036c339ffffffff021bff3d11000000001976a91404943fdd508053c75000106d3bc6e2754dbcff1988ac2f15de00000000001976a914a266436d2965547608b9e15d9032a7b9d64fa43188ac00000000";
 
     #[test]
-    fn a_transaction_matches_by_id_pushes_and_what_it_spends() {
+    fn matches_by_txid_pushes_and_inputs() {
         let tx = Transaction::parse(hex(TX), Encoding::Segwit).unwrap();
         let txid = tx.view().txid();
         let spent = tx.view().input(0).prevout.to_bytes();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_that_match_are_added_as_the_flags_say() {
+    fn flags_control_added_outputs() {
         let tx = Transaction::parse(hex(TX), Encoding::Segwit).unwrap();
         let txid = tx.view().txid();
         let output = OutPoint { txid, vout: 0 }.to_bytes();

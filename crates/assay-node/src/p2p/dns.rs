@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_that_is_not_known_is_no_other_one() {
+    fn unknown_hosts_are_never_equal() {
         let host = |text: &str| Host::parse(text).unwrap();
         assert!(same_host(&host("1.2.3.4"), &host("1.2.3.4")));
         assert!(!same_host(&host("1.2.3.4"), &host("1.2.3.5")));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_a_port_or_get_the_chains() {
+    fn splits_names_and_ports() {
         for (name, expected) in [
             ("127.0.0.1:5", Some("127.0.0.1:5")),
             ("127.0.0.1", Some("127.0.0.1:8333")),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_knows_this_machine() {
+    fn system_resolves_localhost() {
         let found = SystemResolver.look_up("localhost").unwrap();
         assert!(!found.is_empty() && found.iter().all(IpAddr::is_loopback));
     }

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn all_are_asked_where_nothing_is_known() {
+    fn queries_all_seeds_without_known_addresses() {
         let node = Synthetic { answers: 40, ..Synthetic::default() };
         assert_eq!(texts(&node.runs(2, false, false)), ["0 x9.s0.", "0 x9.s1."]);
         assert_eq!(node.known.get(), 64, "32 of each");
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_without_answer_are_connected_to_and_so_are_all_behind_a_proxy() {
+    fn unresolved_and_proxied_seeds_are_fetched_from() {
         let node = Synthetic::default();
         assert_eq!(texts(&node.runs(1, false, false)), ["0 x9.s0.", "0 fetch s0."]);
         let node = Synthetic { has_proxy: true, ..Synthetic::default() };
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn named_peers_have_half_a_minute() {
+    fn seed_nodes_get_30_seconds() {
         let node = Synthetic { answers: 1, ..Synthetic::default() };
         assert_eq!(texts(&node.runs(1, true, false)), ["31 x9.s0."]);
         let peers_at = Some(Duration::from_secs(3));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_while_the_network_is_off_or_the_node_stops() {
+    fn no_queries_while_inactive_or_stopping() {
         let active_at = Duration::from_secs(7);
         let node = Synthetic { answers: 1, active_at, ..Synthetic::default() };
         assert_eq!(texts(&node.runs(1, false, false)), ["7 x9.s0."]);

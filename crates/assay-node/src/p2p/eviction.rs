@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn few_peers_are_all_kept() {
+    fn protects_all_of_few_peers() {
         for count in 0..=20 {
             assert_eq!(choose(strangers(count)), None, "{count}");
         }
@@ -274,7 +274,7 @@ mod tests {
     type Give = fn(&mut Candidate);
 
     #[test]
-    fn each_merit_keeps_some() {
+    fn each_criterion_protects_peers() {
         let mut peers = strangers(60);
         let merits: [(usize, Give); 4] = [
             (8, |one| one.ping_min = Some(Duration::from_millis(1))),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_youngest_of_the_largest_group_leaves() {
+    fn evicts_the_youngest_of_the_largest_group() {
         let mut peers = strangers(60);
         for one in &mut peers[50..] {
             one.group = 7;
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn rare_networks_have_a_share_of_the_half() {
+    fn protects_rare_networks() {
         let mut peers = strangers(20);
         peers[19].network = NetworkKind::Onion;
         peers[18].network = NetworkKind::I2p;

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_data_have_their_lengths() {
+    fn checks_lengths_of_names_and_data() {
         let feature = |name: usize, data: usize| {
             let mut payload = Vec::new();
             for length in [name, data] {

@@ -196,7 +196,7 @@ mod tests {
     const ONION: &str = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.onion";
 
     #[test]
-    fn each_network_has_its_best_address() {
+    fn selects_the_best_address_per_network() {
         let local = LocalAddresses::new(true, 8333);
         let all = ["1.2.3.4", "2a01::1", "2002:102:304::1", ONION, "fc00::1"];
         for text in all {
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_on_tor_is_not_shown_elsewhere() {
+    fn tor_addresses_stay_on_tor() {
         let local = LocalAddresses::new(false, 8333);
         local.add(Endpoint { host: host("1.2.3.4"), port: 1 }, Score::BOUND);
         assert!(local.list().is_empty(), "nothing is discovered");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_peers_connect_to_is_believed_more() {
+    fn inbound_connections_raise_the_score() {
         let local = LocalAddresses::new(true, 8333);
         let [one, other] = [1, 2].map(|port| Endpoint { host: host("1.2.3.4"), port });
         local.add(one, Score::NAMED);

@@ -369,7 +369,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn on_regtest_this_machine_is_not_left() {
+    fn regtest_connects_to_local_hosts_only() {
         let hosts =
             ["127.0.0.1", "127.3.2.1", "::1", "8.8.8.8", "10.0.0.1", "2001:4860::1", "fe80::1"];
         let hosts = hosts.map(|text| Host::parse(text).unwrap());
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn relay_comes_first_and_then_blocks_alone() {
+    fn full_relay_precedes_block_relay() {
         let limits = Limits::new(125);
         let mut plan = Plan { next_feeler_us: 10, ..Plan::new(Vec::new(), 0) };
         let mut kind = |full_relay, block_relay, now_us| {
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn few_connections_are_for_relay() {
+    fn small_limits_are_full_relay() {
         let limits = |peers_max| {
             let Limits { full_relay, block_relay } = Limits::new(peers_max);
             (full_relay, block_relay)

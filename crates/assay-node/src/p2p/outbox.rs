@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn own_messages_overtake_and_news_come_last() {
+    fn own_messages_precede_and_tips_follow_requests() {
         let outbox = Outbox::default();
         outbox.notify_tip();
         outbox.notify_tip();
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_writes_only_where_the_writer_waits() {
+    fn write_now_requires_an_idle_writer() {
         let outbox = Outbox::default();
         outbox.lock().has_agreed = true;
         // The writer is busy.
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_outbox_holds_the_reader_up() {
+    fn full_outbox_blocks_the_reader() {
         let outbox = Outbox::default();
         assert!(outbox.put(Request::Data(vec![entry(0); INVENTORY_MAX])));
         thread::scope(|scope| {

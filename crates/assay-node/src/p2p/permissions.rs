@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_name_permissions_sides_and_addresses() {
+    fn parses_permission_rules() {
         assert_eq!(of("127.0.0.1", "127.0.0.1", true), ["noban", "relay", "mempool", "download"]);
         assert!(of("127.0.0.1", "127.0.0.1", false).is_empty());
         assert!(of("noban@127.0.0.1", "127.0.0.2", true).is_empty());
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_without_names_stands_for_what_the_settings_say() {
+    fn rules_without_names_follow_the_settings() {
         let named = |relay, force_relay| {
             let rules = ["127.0.0.1".parse().unwrap(), "noban@127.0.0.1".parse().unwrap()];
             let implied = Implied { relay, force_relay };
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_to_listen_on_gives_permissions() {
+    fn listening_addresses_have_permissions() {
         let bind = |text: &str| text.parse::<WhiteBind>();
         let parsed = bind("forcerelay,bloom@[::1]:7").unwrap();
         let rules = ["noban@127.0.0.1".parse().unwrap()];

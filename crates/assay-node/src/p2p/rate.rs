@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_take_their_time() {
+    fn rate_is_limited() {
         let rate = Rate::new(Some(1_000_000));
         let start = Instant::now();
         for _ in 0..6 {

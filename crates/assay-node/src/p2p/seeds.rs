@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_an_address_that_can_be_reached() {
+    fn built_in_addresses_are_routable() {
         for (chain, names, least) in
             [("main", 7, 2000), ("test", 4, 100), ("testnet4", 2, 100), ("signet", 2, 100)]
         {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_for_tests_have_none() {
+    fn test_chains_have_no_seeds() {
         for chain in ["regtest", "bch-regtest", "bch-main"] {
             let Some(params) = ChainParams::by_name(chain) else { continue };
             assert_eq!(Seeds::of(&params).addresses(9, || 0).count(), 0, "{chain}");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_proxy_hears_the_host_as_a_text() {
+    fn proxy_receives_the_host_name() {
         let (heard, made) = exchange(false, &[(3, &[5, 0]), (14, &[5, 0, 0, 1, 9, 9, 9, 9, 0, 1])]);
         assert!(made.is_ok());
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn each_connection_has_a_user_of_its_own() {
+    fn each_connection_uses_separate_credentials() {
         let answers: &'static [(usize, &'static [u8])] =
             &[(4, &[5, 2]), (35, &[1, 0]), (14, &[5, 0, 0, 3, 1, b'x', 0, 1])];
         let (one, made) = exchange(true, answers);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proxy_does_wrong_is_named() {
+    fn reports_proxy_errors() {
         type Answers = &'static [(usize, &'static [u8])];
         let table: [(Answers, &str); 5] = [
             (&[(3, &[4, 0])], "failed to initialize"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_proxy_does_not_hold_up_the_stop() {
+    fn stop_interrupts_a_silent_proxy() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let proxy = listener.local_addr().unwrap();
         let start = Instant::now();

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_holds_for_a_day_and_keeps_room_for_new_blocks() {
+    fn daily_target_reserves_new_blocks() {
         let now_s = 1_700_000_000;
         let totals = Totals::new(600_000_000, 4_000_000, 600);
         assert!(!totals.is_reached() && !totals.is_reached_for_old_blocks(now_s));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_target_nothing_is_reached_and_a_small_one_serves_no_old_blocks() {
+    fn absent_and_small_targets() {
         let totals = Totals::new(0, 4_000_000, 600);
         totals.sent(u64::from(u32::MAX), 5);
         assert!(!totals.is_reached() && !totals.is_reached_for_old_blocks(5));

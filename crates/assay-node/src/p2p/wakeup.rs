@@ -34,7 +34,7 @@ mod tests {
     const LONG: Duration = Duration::from_mins(1);
 
     #[test]
-    fn a_ring_is_heard_once_and_not_lost() {
+    fn ring_wakes_exactly_once() {
         let wakeup = Wakeup::default();
         wakeup.ring();
         wakeup.ring();
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken() {
+    fn ring_wakes_the_waiting_thread() {
         let wakeup = Wakeup::default();
         let started = Instant::now();
         std::thread::scope(|scope| {

@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_arguments_are_reported_in_bitcoin_cores_words() {
+    fn rejects_bad_arguments_with_core_errors() {
         for (method, params, code, text) in [
             (
                 "getblockhash",
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_number_of_arguments_gets_the_help() {
+    fn wrong_argument_count_returns_the_help() {
         for (method, params) in
             [("getblockhash", "[]"), ("getblockhash", "[1,2]"), ("uptime", "[1]")]
         {

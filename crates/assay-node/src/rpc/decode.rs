@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn addresses_round_trip() {
         for name in ["main", "regtest", "bch-regtest"] {
             let params = chain(name);
             let mut payees = vec![Payee::PubkeyHash([7; 20]), Payee::ScriptHash(vec![8; 20])];
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named_as_core_names_them() {
+    fn errors_match_core() {
         let params = chain("regtest");
         for (text, expected) in [
             ("", "Invalid checksum or length of Base58 address (P2PKH or P2SH)"),

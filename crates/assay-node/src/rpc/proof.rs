@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_proven_is_found() {
+    fn verifies_proofs() {
         let params = ChainParams::by_name("regtest").unwrap();
         for count in [1u8, 2, 3, 5, 8, 17] {
             let txids: Vec<Txid> = (0..count).map(|id| Txid([id; 32])).collect();

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_coinbase_output_reads_as_bitcoin_core_prints_it() {
+    fn formats_the_first_coinbase_output_like_core() {
         let key = "04678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5f";
         let json = described("main", &format!("41{key}ac"));
         assert_eq!(field(&json, "asm"), format!("{key} OP_CHECKSIG"));
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_der_refuses_what_bip66_refuses() {
+    fn rejects_non_strict_der() {
         let good = hex::decode(&der());
         assert!(is_strict_der(&good));
         for index in [0, 1, 2, 3, 36, 37] {
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn burning_outputs_are_those_that_nobody_can_spend() {
+    fn detects_unspendable_outputs() {
         let main = ChainParams::by_name("main").unwrap();
         for (script, burning) in
             [("6a", true), ("51", false), ("05", true), ("fe", true), ("ba", true), ("b9", false)]

@@ -378,7 +378,7 @@ mod tests {
         waitfornewblock";
 
     #[test]
-    fn every_method_of_core_is_here_or_absent_with_a_reason() {
+    fn every_core_method_is_present_or_listed_as_absent() {
         let mut core: Vec<&str> = CORE.split(' ').collect();
         let absent = ABSENT.iter().map(|(name, _)| *name);
         let mut ours: Vec<&str> = METHODS.iter().map(|method| method.name).chain(absent).collect();

@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_template_is_for_one_tip_and_after_five_seconds_for_one_mempool() {
+    fn template_cache_expires() {
         let params = ChainParams::by_name("regtest").unwrap();
         let genesis = Block::parse(params.genesis_block(), params.encoding).unwrap();
         let header = *genesis.header();

@@ -79,7 +79,7 @@ fn send(socket: &Socket, topic: &'static str, body: &[u8], number: u32) {
 }
 
 #[test]
-fn subscribers_get_what_they_ask_for() {
+fn subscribers_receive_their_topics() {
     let (_runtime, socket, address) = socket(1000);
     let (mut one, mut other) = (Peer::connect(address), Peer::connect(address));
     // Both forms of a subscription: a message (3.0) and a command (3.1).
@@ -103,7 +103,7 @@ fn subscribers_get_what_they_ask_for() {
 }
 
 #[test]
-fn a_slow_subscriber_loses_messages_and_nothing_waits_for_it() {
+fn slow_subscribers_lose_messages() {
     let (_runtime, socket, address) = socket(2);
     let mut peer = Peer::connect(address);
     peer.frame(0, b"\x01");
@@ -123,7 +123,7 @@ fn a_slow_subscriber_loses_messages_and_nothing_waits_for_it() {
 }
 
 #[test]
-fn strangers_are_left() {
+fn disconnects_invalid_peers() {
     let (_runtime, _socket, address) = socket(10);
     for garbage in [vec![b'G'; 64], vec![0xff; 64]] {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -157,7 +157,7 @@ fn properties_and_frames_are_bounded() {
 }
 
 #[test]
-fn addresses_are_read() {
+fn parses_addresses() {
     let tcp = |text: &str| Some(Address::Tcp(text.parse().unwrap()));
     for (text, expected) in [
         ("tcp://127.0.0.1:28332", tcp("127.0.0.1:28332")),

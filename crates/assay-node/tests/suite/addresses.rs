@@ -70,7 +70,7 @@ fn with_addresses() -> Fixture {
 }
 
 #[test]
-fn new_addresses_go_on_to_others_and_are_kept() {
+fn relays_and_stores_new_addresses() {
     let mut f = with_addresses();
     let mut source = listener(&f, true);
     let (mut old, mut new) = (listener(&f, false), listener(&f, true));
@@ -110,7 +110,7 @@ fn new_addresses_go_on_to_others_and_are_kept() {
 }
 
 #[test]
-fn who_asks_gets_an_answer_once() {
+fn getaddr_is_answered_once() {
     let mut f = with_addresses();
     for number in 1..=60 {
         let host = format!("{}.1.{number}.1", 20 + number);
@@ -135,7 +135,7 @@ fn who_asks_gets_an_answer_once() {
 }
 
 #[test]
-fn addresses_are_rated_and_lists_that_are_too_long_a_fault() {
+fn address_rate_and_list_limits() {
     let mut f = serving(1, |_| {});
     f.call("setmocktime", &json!([1_700_000_000]));
     let mut client = listener(&f, false);
@@ -161,7 +161,7 @@ fn addresses_are_rated_and_lists_that_are_too_long_a_fault() {
 }
 
 #[test]
-fn rpc_names_what_it_does_not_take() {
+fn rpc_rejects_invalid_addresses() {
     let mut f = serving(1, |_| {});
     assert_eq!(
         f.error("addpeeraddress", &json!(["host", 1])),
@@ -197,7 +197,7 @@ fn host_asked_for(stream: &mut TcpStream) -> String {
 }
 
 #[test]
-fn one_who_misbehaves_behind_a_proxy_leaves_alone() {
+fn proxied_misbehaviour_affects_one_peer() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut f = serving(1, |config| {
         config.encrypted = false;
@@ -245,7 +245,7 @@ fn proxy_that_refuses() -> (SocketAddr, mpsc::Receiver<String>) {
 }
 
 #[test]
-fn known_addresses_are_connected_to_through_the_proxy() {
+fn connects_through_the_proxy() {
     let (proxy, hosts) = proxy_that_refuses();
     let mut f = serving(1, |config| {
         config.opens = true;
@@ -274,7 +274,7 @@ fn known_addresses_are_connected_to_through_the_proxy() {
 }
 
 #[test]
-fn anchors_are_connected_to_again() {
+fn reconnects_to_anchors() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let with_opens = |config: &mut P2pConfig| {
@@ -310,7 +310,7 @@ fn anchors_are_connected_to_again() {
 }
 
 #[test]
-fn our_own_address_is_announced() {
+fn announces_own_address() {
     let mut f = serving(1, |config| {
         config.external_addresses = vec!["42.42.42.42".to_owned()];
     });

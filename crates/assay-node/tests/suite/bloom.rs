@@ -28,7 +28,7 @@ fn is_kept(f: &Fixture, messages: &[Message<'_>]) -> bool {
 }
 
 #[test]
-fn a_block_is_given_as_a_proof_and_what_matches() {
+fn serves_filtered_blocks() {
     let mut f = serving(2, |p2p| p2p.bloom_filters = true);
     let names = &f.call("getnetworkinfo", &json!([]))["localservicesnames"];
     assert!(names.as_array().unwrap().contains(&json!("BLOOM")), "{names}");
@@ -55,7 +55,7 @@ fn a_block_is_given_as_a_proof_and_what_matches() {
 }
 
 #[test]
-fn limits_are_those_of_the_protocol() {
+fn enforces_protocol_limits() {
     let f = serving(1, |p2p| p2p.bloom_filters = true);
     let large = vec![0xbb; LARGEST + 1];
     let data = vec![0xcc; 521];
@@ -77,7 +77,7 @@ fn limits_are_those_of_the_protocol() {
 }
 
 #[test]
-fn who_is_not_offered_filters_is_disconnected() {
+fn disconnects_filters_without_service() {
     let f = serving(1, |_| ());
     let asked = filtered(f.blocks[1].hash());
     for message in [load(&[1], 1), Message::FilterClear, Message::GetData(asked[..].into())] {

@@ -120,7 +120,7 @@ fn wait_until_loaded(f: &mut Fixture) {
 }
 
 #[test]
-fn the_mempool_is_kept() {
+fn mempool_survives_restart() {
     let mut f = Fixture::new();
     f.mature();
     let tx = f.spend_coinbase(1, &[SUBSIDY - 1000]);

@@ -67,7 +67,7 @@ fn offer(peer: &mut Client, payload: &[u8]) -> Vec<u32> {
 }
 
 #[test]
-fn a_block_is_made_of_the_mempool_and_what_is_asked_for() {
+fn reconstructs_from_mempool_and_requests() {
     let (mut node, txs) = node();
     let block = node.next_block(&txs);
     let mut peer = Client::serving_blocks(&node);
@@ -89,7 +89,7 @@ fn a_block_is_made_of_the_mempool_and_what_is_asked_for() {
 }
 
 #[test]
-fn a_block_that_cannot_be_made_is_asked_for_as_a_whole() {
+fn failed_reconstruction_requests_the_block() {
     let (mut node, txs) = node();
     let block = node.next_block(&txs);
     let mut peer = Client::serving_blocks(&node);
@@ -116,7 +116,7 @@ fn a_block_that_cannot_be_made_is_asked_for_as_a_whole() {
 }
 
 #[test]
-fn compact_blocks_that_nobody_asked_for_are_passed_over() {
+fn ignores_unsolicited_compact_blocks() {
     let (mut node, _) = node();
     let block = node.next_block(&[]);
     let mut peer = Client::serving_blocks(&node);
@@ -134,7 +134,7 @@ fn compact_blocks_that_nobody_asked_for_are_passed_over() {
 }
 
 #[test]
-fn a_new_block_is_passed_on_in_its_compact_form() {
+fn announces_new_blocks_as_compact_blocks() {
     let (mut node, txs) = node();
     let mut peer = Client::serving_blocks(&node);
     // Proves that it has the tip.

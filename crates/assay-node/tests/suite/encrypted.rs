@@ -134,7 +134,7 @@ fn two_nodes_sync_over_one_session() {
 }
 
 #[test]
-fn a_peer_without_encryption_is_asked_again_without() {
+fn reconnects_without_encryption() {
     let mut source = serving(3, |config| config.encrypted = false);
     source.set_clock_to_tip();
     let mut node = follower(&[&source]);
@@ -158,7 +158,7 @@ fn a_peer_without_encryption_is_asked_again_without() {
 }
 
 #[test]
-fn a_connection_that_is_to_be_without_encryption_begins_so() {
+fn encryption_can_be_disabled() {
     let mut node = serving(1, |_| ());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -196,7 +196,7 @@ fn messages_decoys_and_blocks() {
 }
 
 #[test]
-fn the_first_packet_vouches_for_the_garbage_even_as_a_decoy() {
+fn first_packet_authenticates_garbage() {
     let f = serving(1, |_| ());
     let mut peer = Peer::connect(&f, vec![5; 5]);
     peer.stream.write_all(&peer.session.terminator).unwrap();

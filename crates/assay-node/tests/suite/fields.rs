@@ -322,7 +322,7 @@ impl Calls {
 }
 
 #[test]
-fn replies_have_the_fields_of_the_release_that_is_announced() {
+fn replies_have_the_fields_of_the_announced_release() {
     let mut f = serving(100, |_| ());
     let tx = f.spend_coinbase(1, &[SUBSIDY - 1_000]);
     f.mine(&[tx]);

@@ -23,7 +23,7 @@ fn refusal(dir: &Path, change: impl Fn(&mut assay_node::NodeConfig)) -> String {
 }
 
 #[test]
-fn new_files_are_obfuscated_and_stay_so() {
+fn obfuscation_is_permanent() {
     let elsewhere = tempfile::tempdir().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let mut first = config(dir.path());
@@ -57,7 +57,7 @@ fn new_files_are_obfuscated_and_stay_so() {
 }
 
 #[test]
-fn the_last_blocks_are_checked_at_the_start_and_on_request() {
+fn checks_last_blocks_at_start_and_on_request() {
     let mut f = Fixture::new();
     f.mature();
     let spend = f.spend_coinbase(1, &[1_000_000]);
@@ -85,7 +85,7 @@ fn the_last_blocks_are_checked_at_the_start_and_on_request() {
 }
 
 #[test]
-fn files_that_are_gone_are_missed_and_what_cannot_go_back_stops() {
+fn missing_files_are_detected() {
     let mut f = Fixture::new();
     f.mature();
     let tip = f.blocks[100].hash().to_string();
@@ -115,7 +115,7 @@ fn files_that_are_gone_are_missed_and_what_cannot_go_back_stops() {
 }
 
 #[test]
-fn the_coins_go_to_a_file_as_they_are_or_were() {
+fn dumps_utxo_set_at_present_and_past_heights() {
     let mut f = Fixture::new();
     f.mature();
     let at_100 = f.call("dumptxoutset", &json!(["now.dat", "latest"]));

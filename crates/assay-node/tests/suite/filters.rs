@@ -74,7 +74,7 @@ fn check_all(f: &mut Fixture) -> Vec<[u8; 32]> {
 }
 
 #[test]
-fn filters_are_there_whenever_the_index_is_switched_on() {
+fn filter_index_catches_up() {
     let (mut f, _) = chain();
     let hash = f.blocks[1].hash().to_string();
     let error = f.error("getblockfilter", &json!([hash]));
@@ -97,7 +97,7 @@ fn filters_are_there_whenever_the_index_is_switched_on() {
 }
 
 #[test]
-fn blocks_that_were_taken_back_keep_their_filters() {
+fn disconnected_blocks_keep_filters() {
     let (f, _) = chain();
     let mut f = f.restart(with_filters);
     assert_eq!(synced(&mut f), 101);
@@ -121,7 +121,7 @@ fn blocks_that_were_taken_back_keep_their_filters() {
 }
 
 #[test]
-fn blocks_are_found_by_their_scripts() {
+fn scanblocks_finds_scripts() {
     let (f, tx) = chain();
     let mut f = f.restart(with_filters);
     synced(&mut f);
@@ -152,7 +152,7 @@ fn blocks_are_found_by_their_scripts() {
 }
 
 #[test]
-fn rest_gives_filters_and_headers() {
+fn rest_serves_filters_and_headers() {
     let (f, _) = chain();
     let mut f = f.restart(with_filters);
     synced(&mut f);
@@ -177,7 +177,7 @@ fn rest_gives_filters_and_headers() {
 }
 
 #[test]
-fn peers_are_given_filters_hashes_and_checkpoints() {
+fn serves_filters_hashes_and_checkpoints() {
     let (f, _) = chain();
     let mut f = f.restart(with_filters);
     synced(&mut f);
@@ -226,7 +226,7 @@ fn peers_are_given_filters_hashes_and_checkpoints() {
 }
 
 #[test]
-fn blocks_that_the_index_lacks_are_not_removed() {
+fn pruning_waits_for_the_index() {
     let pruning = |config: &mut NodeConfig| {
         config.prune = Some(Pruning::Manual);
         config.prune_after_height = Some(300);

@@ -28,7 +28,7 @@ fn inventory(payload: &[u8]) -> Vec<Inventory> {
 }
 
 #[test]
-fn a_node_that_removes_blocks_gives_the_latest_alone() {
+fn pruned_node_serves_latest_blocks() {
     let f = serving(300, |_| ());
     let mut f = f.restart(|config: &mut NodeConfig| {
         config.prune = Some(Pruning::Manual);
@@ -42,7 +42,7 @@ fn a_node_that_removes_blocks_gives_the_latest_alone() {
 }
 
 #[test]
-fn a_limited_peer_is_asked_for_its_latest_blocks_alone() {
+fn limited_peers_get_requests_for_latest_blocks() {
     let source = serving(300, |_| ());
     let mut node = serving(3, |_| ());
     let headers: Vec<Header> = source.blocks[1..].iter().map(|block| *block.header()).collect();
@@ -65,7 +65,7 @@ fn a_limited_peer_is_asked_for_its_latest_blocks_alone() {
 }
 
 #[test]
-fn old_blocks_are_not_given_past_the_target_for_uploads() {
+fn upload_target_stops_old_blocks() {
     // Below the reserve for new blocks.
     let mut f = serving(3, |p2p| p2p.upload_target_bytes = 1 << 20);
     let totals = f.call("getnettotals", &json!([]));
@@ -95,7 +95,7 @@ fn old_blocks_are_not_given_past_the_target_for_uploads() {
 }
 
 #[test]
-fn the_mempool_is_shown_to_all_until_the_target_is_reached() {
+fn upload_target_stops_mempool_requests() {
     let f = serving(1, |p2p| {
         p2p.upload_target_bytes = 2000;
         p2p.bloom_filters = true;
@@ -115,7 +115,7 @@ fn the_mempool_is_shown_to_all_until_the_target_is_reached() {
 }
 
 #[test]
-fn the_network_is_switched_off_and_on() {
+fn network_can_be_disabled() {
     let mut f = serving(1, |p2p| p2p.is_active = false);
     assert_eq!(f.call("getnetworkinfo", &json!([]))["networkactive"], false);
     Client::rejected(&f);
@@ -131,7 +131,7 @@ fn the_network_is_switched_off_and_on() {
 }
 
 #[test]
-fn a_block_is_fetched_from_a_peer_of_choice() {
+fn getblockfrompeer_fetches_a_block() {
     let mut f = serving(3, |_| ());
     f.set_clock_to_tip();
     let side = f.side_block(3);

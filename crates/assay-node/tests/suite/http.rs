@@ -159,7 +159,7 @@ fn check(answer: &Answer, status: u16, body: &str) {
 }
 
 #[test]
-fn an_answer_that_nobody_reads_is_given_up() {
+fn unread_responses_time_out() {
     let idle = Duration::from_millis(200);
     let server = Running::start(Limits { idle, ..Limits::default() });
     let mut client = server.client();
@@ -314,7 +314,7 @@ fn batches_answer_element_by_element() {
 }
 
 #[test]
-fn neighbours_in_a_batch_run_together() {
+fn batch_neighbours_run_as_a_group() {
     let server = Running::start(Limits::default());
     let call = |number: u32| {
         format!(r#"{{"jsonrpc":"2.0","method":"grouped","params":[{number}],"id":{number}}}"#)
@@ -369,7 +369,7 @@ fn only_authorised_posts_to_the_root_are_served() {
 
 /// Some clients match these spellings, which are Core's.
 #[test]
-fn header_names_are_spelled_as_core_spells_them() {
+fn header_names_match_core() {
     let server = Running::start(Limits { body_bytes_max: 1000, ..Limits::default() });
     let names = |answer: &Answer| {
         let mut names: Vec<_> = answer.headers.iter().map(|(name, _)| name.clone()).collect();
@@ -400,7 +400,7 @@ fn header_names_are_spelled_as_core_spells_them() {
 /// Idle connections of one address leave slots to others, and a forbidden address gets none.
 #[test]
 #[cfg(target_os = "linux")]
-fn idle_connections_leave_places_to_other_addresses() {
+fn idle_connections_leave_slots_to_others() {
     let server = Running::start(Limits::default());
     let idle: Vec<_> = (0..256).map(|_| connect_from([127, 0, 0, 5], server.address)).collect();
     let from = |source| Client::over(connect_from(source, server.address), USER);
@@ -415,7 +415,7 @@ fn idle_connections_leave_places_to_other_addresses() {
 /// Wrong passwords cost other clients neither time nor connections.
 #[test]
 #[cfg(target_os = "linux")]
-fn wrong_passwords_cost_nobody_else_anything() {
+fn wrong_passwords_affect_only_their_address() {
     let server = Running::start(Limits::default());
     let from =
         |source, credentials| Client::over(connect_from(source, server.address), credentials);
@@ -439,7 +439,7 @@ fn wrong_passwords_cost_nobody_else_anything() {
 }
 
 #[test]
-fn oversized_bodies_are_refused_and_the_answer_arrives() {
+fn rejects_oversized_bodies() {
     let limits = Limits { body_bytes_max: 1 << 20, ..Limits::default() };
     let server = Running::start(limits);
     let message = "request body is larger than the limit of 1048576 bytes\n";
@@ -494,7 +494,7 @@ fn chunked_bodies_and_pipelined_requests_work() {
 }
 
 #[test]
-fn silent_clients_are_cut_off() {
+fn silent_clients_time_out() {
     let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
     let server = Running::start(limits);
     let mut idle = server.client();
@@ -509,7 +509,7 @@ fn silent_clients_are_cut_off() {
 }
 
 #[test]
-fn a_full_queue_turns_callers_away_and_waiting_calls_do_not_fill_it() {
+fn full_queue_rejects_calls() {
     let limits = Limits { threads: 2, queue_max: 1, waiters_max: 2, ..Limits::default() };
     let server = Running::start(limits);
     server.double.blocked.store(true, Ordering::SeqCst);
@@ -538,7 +538,7 @@ fn a_full_queue_turns_callers_away_and_waiting_calls_do_not_fill_it() {
 }
 
 #[test]
-fn waiting_calls_end_when_the_client_leaves_or_the_server_stops() {
+fn waiting_calls_end_on_disconnect_or_stop() {
     let server = Running::start(Limits { waiters_max: 1, ..Limits::default() });
     server.double.blocked.store(true, Ordering::SeqCst);
     let mut client = server.client();
@@ -562,7 +562,7 @@ fn waiting_calls_end_when_the_client_leaves_or_the_server_stops() {
 }
 
 #[test]
-fn too_many_connections_are_turned_away() {
+fn connection_limit_is_enforced() {
     let server = Running::start(Limits { connections_max: 2, ..Limits::default() });
     let mut first = server.client();
     let mut second = server.client();
@@ -584,7 +584,7 @@ fn too_many_connections_are_turned_away() {
 }
 
 #[test]
-fn a_call_that_panics_costs_only_itself() {
+fn panics_fail_only_their_call() {
     let server = Running::start(Limits { threads: 1, ..Limits::default() });
     for _ in 0..3 {
         let answer = server.client().post(r#"{"method":"panic","id":1}"#);

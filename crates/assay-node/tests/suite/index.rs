@@ -28,7 +28,7 @@ fn synced(f: &mut Fixture) -> Value {
 }
 
 #[test]
-fn an_index_that_is_switched_on_later_catches_up_and_keeps_up() {
+fn index_enabled_later_catches_up() {
     let mut f = Fixture::new();
     f.mature();
     assert_eq!(f.call("getindexinfo", &json!([])), json!({}));
@@ -62,7 +62,7 @@ fn tx_index_synced(f: &mut Fixture) -> Value {
 }
 
 #[test]
-fn confirmed_transactions_are_found_by_their_ids_alone() {
+fn finds_confirmed_transactions_by_txid() {
     let mut f = Fixture::new();
     f.mature();
     let txid = |f: &Fixture, height: usize| f.blocks[height].txids(0..1)[0].to_string();
@@ -101,7 +101,7 @@ fn confirmed_transactions_are_found_by_their_ids_alone() {
 
 /// A wallet looks up its transaction as soon as the submission returns.
 #[test]
-fn a_sender_sees_its_transaction_at_once() {
+fn submitted_transactions_are_visible_at_once() {
     let mut f = Fixture::new();
     f.mature();
     let mut f = f.restart(|config| {

@@ -45,7 +45,7 @@ fn asked(peer: &mut Client) -> Vec<Inventory> {
 }
 
 #[test]
-fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
+fn blocks_of_silent_peers_are_requested_elsewhere() {
     let source = serving(60, |_| ());
     let mut node = frozen();
     let mut silent = showing(&node, &source.blocks[1..]);
@@ -82,7 +82,7 @@ fn what_a_silent_peer_was_asked_for_is_asked_of_others() {
 }
 
 #[test]
-fn a_peer_is_asked_for_more_at_once_as_it_sends() {
+fn in_flight_grows_with_received_blocks() {
     // Initially 16, then 4 plus one per eight received.
     const BLOCKS: usize = 1_200;
     let source = serving(BLOCKS, |_| ());
@@ -110,7 +110,7 @@ fn a_peer_is_asked_for_more_at_once_as_it_sends() {
 }
 
 #[test]
-fn late_peers_are_asked_where_there_are_no_others() {
+fn late_peers_serve_without_alternatives() {
     let source = serving(60, |_| ());
     let mut node = frozen();
     let headers: Vec<Header> = source.blocks[1..].iter().map(|block| *block.header()).collect();

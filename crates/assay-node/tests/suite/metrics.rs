@@ -72,7 +72,7 @@ fn blocks_peers_and_messages_are_counted() {
 }
 
 #[test]
-fn other_machines_do_not_see_them() {
+fn remote_access_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     config.metrics = Some("0.0.0.0:0".parse().unwrap());

@@ -126,7 +126,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_fresh_node_knows_the_genesis_block() {
+fn new_node_has_the_genesis_block() {
     let mut f = Fixture::new();
     let hash = regtest_genesis().to_string();
     assert_eq!(f.call("getblockcount", &json!([])), 0);
@@ -178,7 +178,7 @@ fn a_fresh_node_knows_the_genesis_block() {
 }
 
 #[test]
-fn blocks_are_taken_and_refused_as_bip22_says() {
+fn submitblock_results_follow_bip22() {
     let mut f = Fixture::new();
     f.mine(&[]);
     f.mine(&[]);
@@ -250,7 +250,7 @@ fn large_blocks_are_decoded_on_arrival() {
 }
 
 #[test]
-fn transactions_go_from_the_mempool_into_a_block() {
+fn transactions_are_admitted_and_confirmed() {
     let mut f = Fixture::new();
     f.mature();
     let parent = f.spend_coinbase(1, &[SUBSIDY / 2, SUBSIDY / 2 - 1000]);
@@ -324,7 +324,7 @@ fn transactions_go_from_the_mempool_into_a_block() {
 }
 
 #[test]
-fn transactions_are_refused_with_core_codes() {
+fn rejects_transactions_with_core_codes() {
     let mut f = Fixture::new();
     f.mature();
     let coinbase = (f.blocks[1].tx(0).txid(), 0);
@@ -385,7 +385,7 @@ fn transactions_are_refused_with_core_codes() {
 }
 
 #[test]
-fn a_batch_admits_a_chain_of_transactions_and_blames_the_right_ones() {
+fn batch_admits_transaction_chains() {
     let mut f = Fixture::new();
     f.mature();
     let mut chain = vec![f.spend_coinbase(1, &[SUBSIDY - 1000])];
@@ -415,7 +415,7 @@ fn a_batch_admits_a_chain_of_transactions_and_blames_the_right_ones() {
 }
 
 #[test]
-fn waiting_calls_see_the_tip_move() {
+fn waiting_calls_see_new_tips() {
     let mut f = Fixture::new();
     let address: SocketAddr = f.node.rpc_addresses()[0];
     let cookie = fs::read_to_string(f.dir.path().join("regtest/.cookie")).unwrap();
@@ -447,7 +447,7 @@ fn waiting_calls_see_the_tip_move() {
 }
 
 #[test]
-fn the_utxo_set_is_summed_up() {
+fn gettxoutsetinfo_sums_the_utxo_set() {
     let mut f = Fixture::new();
     for _ in 0..3 {
         f.mine(&[]);
@@ -468,7 +468,7 @@ fn the_utxo_set_is_summed_up() {
 }
 
 #[test]
-fn bad_look_ups_are_answered_clearly() {
+fn failed_lookups_have_clear_errors() {
     let mut f = Fixture::new();
     let nothing = "00".repeat(32);
     for (method, params, code, message) in [
@@ -507,7 +507,7 @@ fn bad_look_ups_are_answered_clearly() {
 }
 
 #[test]
-fn a_node_is_alone_in_its_folder_stops_on_request_and_remembers() {
+fn locks_folder_stops_and_persists() {
     let mut f = Fixture::new();
     f.mine(&[]);
     let chain_dir = f.dir.path().join("regtest");
@@ -533,7 +533,7 @@ fn a_node_is_alone_in_its_folder_stops_on_request_and_remembers() {
 }
 
 #[test]
-fn passwords_replace_the_cookie_and_exposure_must_be_asked_for() {
+fn passwords_replace_cookie_and_exposure_is_explicit() {
     let dir = tempfile::tempdir().unwrap();
     let mut secret = config(dir.path());
     secret.rpc.password = Some(("alice".to_owned(), "wonder".to_owned()));

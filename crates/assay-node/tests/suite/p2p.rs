@@ -239,7 +239,7 @@ fn entry(kind: InventoryKind, hash: BlockHash) -> Inventory {
 }
 
 #[test]
-fn handshake_and_what_rpc_tells_of_peers() {
+fn handshake_and_getpeerinfo() {
     let mut f = serving(3, |_| ());
     assert_eq!(f.call("getconnectioncount", &json!([])), 0);
     let mut client = Client::connect(&f);
@@ -328,7 +328,7 @@ fn an_old_client_syncs_by_getblocks() {
 }
 
 #[test]
-fn new_blocks_are_told_of_as_the_peer_wants_it() {
+fn announces_new_blocks_as_requested() {
     let mut f = serving(2, |_| ());
     f.set_clock_to_tip();
     let mut old = Client::ready(&f, 60002);
@@ -360,7 +360,7 @@ fn new_blocks_are_told_of_as_the_peer_wants_it() {
 }
 
 #[test]
-fn garbage_ends_a_connection_and_nothing_else() {
+fn garbage_ends_only_its_connection() {
     let f = serving(1, |config| config.encrypted = false);
     let ping = Message::Ping(1).to_bytes(MAGIC);
     let mut wrong_checksum = ping.clone();
@@ -418,7 +418,7 @@ fn garbage_ends_a_connection_and_nothing_else() {
 }
 
 #[test]
-fn no_more_peers_than_allowed() {
+fn peer_limit_is_enforced() {
     let f = serving(1, |config| {
         config.peers_max = 2;
         config.inbound_relay_percent = 100;
@@ -466,7 +466,7 @@ fn one_host_does_not_take_every_place() {
 }
 
 #[test]
-fn silent_peers_and_such_that_do_not_read_are_left() {
+fn disconnects_silent_and_stalled_peers() {
     let f = serving(1, |config| {
         config.peer_timeout = Duration::from_millis(200);
         config.timeouts.idle = Duration::from_millis(400);
@@ -488,7 +488,7 @@ fn silent_peers_and_such_that_do_not_read_are_left() {
 }
 
 #[test]
-fn a_rate_limit_holds_and_stopping_does_not_wait_for_it() {
+fn rate_limit_holds_and_stop_is_prompt() {
     let f = serving(40, |config| config.rate = Some(20_000));
     let mut client = Client::ready(&f, 70016);
     let hashes: Vec<_> = f.blocks[1..]
@@ -509,7 +509,7 @@ fn a_rate_limit_holds_and_stopping_does_not_wait_for_it() {
 }
 
 #[test]
-fn other_machines_are_let_in_on_request_only() {
+fn remote_access_is_opt_in() {
     let dir = tempfile::tempdir().unwrap();
     let mut config = config(dir.path());
     with_p2p(&mut config);

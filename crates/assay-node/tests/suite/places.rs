@@ -21,7 +21,7 @@ fn free_address() -> SocketAddr {
 }
 
 #[test]
-fn who_connects_to_a_privileged_address_may_more() {
+fn listening_address_permissions_apply() {
     let address = free_address();
     let mut f = serving(1, |config| {
         config.white_binds = vec![format!("forcerelay,bloom@{address}")];
@@ -41,7 +41,7 @@ fn who_connects_to_a_privileged_address_may_more() {
 }
 
 #[test]
-fn one_leaves_for_the_next_when_all_places_are_taken() {
+fn full_slots_evict_a_peer() {
     let mut f = serving(1, |config| {
         config.peers_max = 40;
         config.inbound_max = Some(25);
@@ -60,7 +60,7 @@ fn one_leaves_for_the_next_when_all_places_are_taken() {
 }
 
 #[test]
-fn few_of_those_who_connect_hear_of_transactions() {
+fn inbound_relay_is_limited() {
     let f = serving(1, |config| {
         config.inbound_max = Some(4);
         config.inbound_relay_percent = 25;
@@ -72,7 +72,7 @@ fn few_of_those_who_connect_hear_of_transactions() {
 }
 
 #[test]
-fn a_filter_takes_a_place_among_those_who_hear_of_transactions() {
+fn filters_count_as_relay_peers() {
     let mut version = our_version(70016);
     let Message::Version(fields) = &mut version else { unreachable!() };
     fields.relay = Some(false);
@@ -96,7 +96,7 @@ fn a_filter_takes_a_place_among_those_who_hear_of_transactions() {
 }
 
 #[test]
-fn what_is_called_nothing_printable_is_passed_over() {
+fn unprintable_message_types_are_ignored() {
     let f = serving(1, |_| ());
     let mut client = Client::ready(&f, 70016);
     for payload in [&b""[..], b"some bytes"] {
@@ -109,7 +109,7 @@ fn what_is_called_nothing_printable_is_passed_over() {
 }
 
 #[test]
-fn tests_send_peers_what_they_like() {
+fn sendmsgtopeer_sends_arbitrary_messages() {
     let mut f = serving(1, |_| ());
     let mut client = Client::ready(&f, 70016);
     assert_eq!(f.call("sendmsgtopeer", &json!([0, "hello", "abcd"])), json!({}));
@@ -125,7 +125,7 @@ fn tests_send_peers_what_they_like() {
 }
 
 #[test]
-fn a_chosen_peer_that_stays_behind_is_left() {
+fn disconnects_outbound_peers_behind() {
     let mut f = serving(3, |config| {
         config.peer_timeout = Duration::from_secs(1 << 30);
         config.encrypted = false;

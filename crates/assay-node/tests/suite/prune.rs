@@ -31,7 +31,7 @@ fn prune_height(f: &mut Fixture) -> Value {
 }
 
 #[test]
-fn old_blocks_are_removed_at_their_owners_will() {
+fn prunes_on_request() {
     let mut f = with_blocks(299);
     let error = |f: &mut Fixture, height: i64| f.error("pruneblockchain", &json!([height]));
     assert_eq!(error(&mut f, -1), (-8, "Negative block height.".to_owned()));
@@ -81,7 +81,7 @@ fn check_removed(f: &mut Fixture, pruned: usize) {
 }
 
 #[test]
-fn what_was_removed_stays_so_through_a_restart_and_may_come_again() {
+fn pruned_blocks_survive_restart_and_resubmission() {
     let mut f = with_blocks(400);
     let pruned = f.call("pruneblockchain", &json!([400])).as_u64().unwrap() as usize;
     let mut f = f.restart(pruning);
@@ -108,7 +108,7 @@ fn what_was_removed_stays_so_through_a_restart_and_may_come_again() {
 }
 
 #[test]
-fn a_node_that_is_to_keep_all_blocks_does_not_start_without_some() {
+fn unpruned_node_requires_all_blocks() {
     let mut f = with_blocks(400);
     f.call("pruneblockchain", &json!([400]));
     let (dir, _) = f.stop();
@@ -126,7 +126,7 @@ fn a_node_that_is_to_keep_all_blocks_does_not_start_without_some() {
 }
 
 #[test]
-fn an_index_that_is_built_again_leaves_out_what_cannot_be_connected() {
+fn reindex_of_a_pruned_node() {
     let mut f = with_blocks(400);
     let pruned = f.call("pruneblockchain", &json!([400])).as_u64().unwrap();
     let first = f.dir.path().join("regtest/blocks/blk00000.dat");
@@ -154,7 +154,7 @@ fn an_index_that_is_built_again_leaves_out_what_cannot_be_connected() {
 }
 
 #[test]
-fn a_node_that_keeps_all_blocks_removes_none() {
+fn unpruned_node_removes_no_blocks() {
     let mut f = Fixture::new();
     let text = "Cannot prune blocks because node is not in prune mode.";
     assert_eq!(f.error("pruneblockchain", &json!([1])), (-1, text.to_owned()));

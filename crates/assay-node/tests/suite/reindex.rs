@@ -14,7 +14,7 @@ fn stored(f: &Fixture, name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn blocks_are_found_again_where_they_are_in_whatever_order() {
+fn reindex_finds_blocks_in_any_order() {
     let mut f = Fixture::new();
     f.mature();
     let tip = f.blocks.last().unwrap().hash().to_string();
@@ -52,7 +52,7 @@ fn blocks_are_found_again_where_they_are_in_whatever_order() {
 }
 
 #[test]
-fn an_interrupted_reindex_goes_on_and_one_that_had_just_begun_starts_again() {
+fn interrupted_reindex_resumes() {
     let mut f = Fixture::new();
     f.mature();
     let tip = f.blocks.last().unwrap().hash().to_string();
@@ -72,7 +72,7 @@ fn an_interrupted_reindex_goes_on_and_one_that_had_just_begun_starts_again() {
 }
 
 #[test]
-fn blocks_of_other_files_are_taken_in_and_a_missing_file_is_passed_over() {
+fn imports_block_files_and_skips_missing_ones() {
     let mut f = Fixture::new();
     f.mature();
     let file = stored(&f, "blk00000.dat");
@@ -86,7 +86,7 @@ fn blocks_of_other_files_are_taken_in_and_a_missing_file_is_passed_over() {
 }
 
 #[test]
-fn commands_are_run_on_events_and_a_node_stops_at_its_height() {
+fn runs_commands_and_stops_at_height() {
     let f = Fixture::new();
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);

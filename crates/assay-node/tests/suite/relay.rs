@@ -69,7 +69,7 @@ fn answered(peer: &mut Client) {
 }
 
 #[test]
-fn a_transaction_goes_from_node_to_node() {
+fn relays_transactions() {
     let mut first = node();
     let address = first.p2p_address().to_string();
     let mut second = Fixture::new().restart(|config: &mut NodeConfig| {
@@ -97,7 +97,7 @@ fn a_transaction_goes_from_node_to_node() {
 }
 
 #[test]
-fn parents_of_an_orphan_are_asked_for() {
+fn requests_parents_of_orphans() {
     let mut node = node();
     let parent = node.spend_coinbase(1, &[4_999_990_000]);
     let child = spend(&[(parent.view().txid(), 0)], &[4_999_980_000]);
@@ -109,7 +109,7 @@ fn parents_of_an_orphan_are_asked_for() {
 }
 
 #[test]
-fn an_orphan_is_tried_again_when_a_block_has_its_parent() {
+fn confirmed_parent_resolves_orphan() {
     let mut node = node();
     let parent = node.spend_coinbase(1, &[4_999_990_000]);
     let child = spend(&[(parent.view().txid(), 0)], &[4_999_980_000]);
@@ -124,7 +124,7 @@ fn an_orphan_is_tried_again_when_a_block_has_its_parent() {
 }
 
 #[test]
-fn a_child_pays_for_a_parent_that_was_rejected() {
+fn child_pays_for_rejected_parent() {
     let mut node = node();
     let parent = node.spend_coinbase(1, &[5_000_000_000]);
     let child = spend(&[(parent.view().txid(), 0)], &[4_999_980_000]);
@@ -138,7 +138,7 @@ fn a_child_pays_for_a_parent_that_was_rejected() {
 }
 
 #[test]
-fn what_was_rejected_or_is_known_is_not_asked_for_again() {
+fn known_and_rejected_transactions_are_not_requested() {
     let mut node = node();
     let good = node.spend_coinbase(1, &[4_999_990_000]);
     let bad = node.spend_coinbase(2, &[5_000_000_001]);
@@ -156,7 +156,7 @@ fn what_was_rejected_or_is_known_is_not_asked_for_again() {
 }
 
 #[test]
-fn peers_that_may_not_send_transactions_are_left() {
+fn disconnects_forbidden_transaction_senders() {
     let node = serving(3, |p2p| p2p.blocks_only = true);
     node.set_clock_to_tip();
     for message in ["inv", "tx"] {
@@ -171,7 +171,7 @@ fn peers_that_may_not_send_transactions_are_left() {
 }
 
 #[test]
-fn what_was_announced_is_given_although_the_latest_blocks_have_it() {
+fn serves_recently_confirmed_transactions() {
     let mut node = node();
     let tx = node.spend_coinbase(1, &[4_999_990_000]);
     let mut peer = Client::serving_blocks(&node);
@@ -195,7 +195,7 @@ fn announced(peer: &mut Client) -> Vec<[u8; 32]> {
 
 /// Unfetched transactions are rebroadcast after ten minutes or more, independent of the node's clock.
 #[test]
-fn a_clock_that_is_set_announces_nothing_again() {
+fn mock_clock_does_not_rebroadcast() {
     let mut node = node();
     let hand_in = |node: &mut Fixture, height| {
         let tx = node.spend_coinbase(height, &[4_999_990_000]);

@@ -46,14 +46,14 @@ fn formats(client: &mut Client, path: &str, query: &str) -> (Vec<u8>, Value) {
 }
 
 #[test]
-fn there_is_nothing_without_the_option() {
+fn disabled_by_default() {
     let f = Fixture::new();
     let mut client = Client::connect(f.node.rpc_addresses()[0], "nobody:wrong");
     assert_eq!(get(&mut client, "/chaininfo.json").status, 404);
 }
 
 #[test]
-fn blocks_whose_file_is_gone_are_an_error() {
+fn missing_block_files_are_an_error() {
     let (f, mut client, _) = node();
     let hash = f.blocks[100].hash();
     let part = format!("/blockpart/{hash}.bin?offset=0&size=1");
@@ -66,7 +66,7 @@ fn blocks_whose_file_is_gone_are_an_error() {
 }
 
 #[test]
-fn the_chain_and_its_blocks_are_read() {
+fn serves_chain_and_blocks() {
     let (mut f, mut client, txid) = node();
     f.mine(&[f.spend_coinbase(1, &[4_999_990_000])]);
     let (block, hash) = (f.blocks[101].clone(), f.blocks[101].hash().to_string());
@@ -99,7 +99,7 @@ fn the_chain_and_its_blocks_are_read() {
 }
 
 #[test]
-fn transactions_coins_and_the_mempool_are_read() {
+fn serves_transactions_coins_and_mempool() {
     let (mut f, mut client, txid) = node();
     let (bytes, object) = formats(&mut client, &format!("/tx/{txid}"), "");
     assert_eq!((&object["txid"], &object["hex"]), (&json!(txid), &json!(hex_string(&bytes))));
@@ -125,7 +125,7 @@ fn transactions_coins_and_the_mempool_are_read() {
 }
 
 #[test]
-fn caches_may_keep_what_never_changes() {
+fn marks_immutable_responses() {
     let (f, mut client, txid) = node();
     let hash = f.blocks[100].hash();
     for (path, is_kept) in [
@@ -151,7 +151,7 @@ fn caches_may_keep_what_never_changes() {
 }
 
 #[test]
-fn errors_are_those_of_core() {
+fn errors_match_core() {
     let (f, mut client, txid) = node();
     let (tip, none) = (f.blocks[100].hash(), "00".repeat(32));
     let outpoints = format!("{txid}-0/").repeat(15);

@@ -91,7 +91,7 @@ impl Fixture {
 }
 
 #[test]
-fn a_node_goes_on_from_a_snapshot_and_validates_the_rest_from_peers() {
+fn starts_from_snapshot_and_validates_history() {
     let mut source = Source::new();
     let mut node = source.beginner(30);
     assert!(node.has_network_service());
@@ -145,7 +145,7 @@ fn a_node_goes_on_from_a_snapshot_and_validates_the_rest_from_peers() {
 }
 
 #[test]
-fn a_peer_without_old_blocks_is_asked_for_none() {
+fn limited_peers_get_no_requests_for_old_blocks() {
     let source = Source::new();
     let mut node = source.beginner(0);
     node.call("loadtxoutset", &json!([source.path]));
@@ -162,7 +162,7 @@ fn a_peer_without_old_blocks_is_asked_for_none() {
 }
 
 #[test]
-fn a_file_that_is_no_snapshot_of_this_chain_is_refused() {
+fn rejects_foreign_snapshots() {
     let source = Source::new();
     let mut node = source.beginner(0);
     let whole = fs::read(&source.path).unwrap();

@@ -42,7 +42,7 @@ fn converge(nodes: &mut [&mut Fixture]) {
 }
 
 #[test]
-fn nodes_follow_each_other_through_new_blocks_and_reorganisations() {
+fn nodes_follow_blocks_and_reorgs() {
     let mut miner = serving(300, |_| ());
     let mut middle = follower(&[&miner]);
     let mut last = follower(&[&middle, &miner]);
@@ -68,7 +68,7 @@ fn nodes_follow_each_other_through_new_blocks_and_reorganisations() {
 }
 
 #[test]
-fn a_killed_connection_is_made_again_and_the_sync_goes_on() {
+fn sync_resumes_after_connection_loss() {
     let mut miner = serving(50, |_| ());
     let mut other = follower(&[&miner]);
     converge(&mut [&mut miner, &mut other]);
@@ -81,7 +81,7 @@ fn a_killed_connection_is_made_again_and_the_sync_goes_on() {
 }
 
 #[test]
-fn a_node_that_does_not_listen_syncs_all_the_same() {
+fn syncs_without_listening() {
     let mut miner = serving(20, |_| ());
     let peer = miner.p2p_address().to_string();
     let mut other = Fixture::new().restart(move |config: &mut NodeConfig| {
@@ -94,7 +94,7 @@ fn a_node_that_does_not_listen_syncs_all_the_same() {
 }
 
 #[test]
-fn who_connects_first_and_has_no_headers_keeps_none_from_us() {
+fn inbound_peer_without_headers_does_not_block_sync() {
     let mut miner = serving(50, |_| ());
     let mut node = serving(0, |_| ());
     let mut first = Client::serving_blocks(&node);
@@ -105,7 +105,7 @@ fn who_connects_first_and_has_no_headers_keeps_none_from_us() {
 }
 
 #[test]
-fn who_connects_first_and_is_silent_keeps_no_headers_from_us_for_long() {
+fn silent_inbound_peer_delays_sync_briefly() {
     let mut miner = serving(50, |_| ());
     let mut node = serving(0, |_| ());
     let now = 1_700_000_000;
@@ -127,7 +127,7 @@ fn liar(node: &Fixture, invalid: &Block) -> Client {
 }
 
 #[test]
-fn a_peer_with_an_invalid_block_is_left_and_costs_nothing_else() {
+fn disconnects_peer_with_invalid_block() {
     let mut node = serving(3, |_| ());
     node.set_clock_to_tip();
     let invalid = node.overpaying_block();
@@ -151,7 +151,7 @@ fn a_peer_with_an_invalid_block_is_left_and_costs_nothing_else() {
 }
 
 #[test]
-fn unasked_blocks_of_no_use_are_not_kept() {
+fn useless_unrequested_blocks_are_dropped() {
     let mut node = serving(20, |_| ());
     node.set_clock_to_tip();
     let stale = node.side_block(2);
@@ -164,7 +164,7 @@ fn unasked_blocks_of_no_use_are_not_kept() {
 }
 
 #[test]
-fn an_announced_block_is_asked_for_by_its_header_first() {
+fn inv_triggers_header_request() {
     let node = serving(3, |_| ());
     node.set_clock_to_tip();
     let mut peer = Client::serving_blocks(&node);

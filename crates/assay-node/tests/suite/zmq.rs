@@ -64,7 +64,7 @@ impl Subscriber {
 }
 
 #[test]
-fn blocks_and_changes_of_the_mempool_are_published_in_order() {
+fn publishes_blocks_and_mempool_changes_in_order() {
     let sockets = tempfile::tempdir().unwrap();
     let path = sockets.path().join("zmq");
     let publish = |config: &mut NodeConfig| {
@@ -129,7 +129,7 @@ fn blocks_and_changes_of_the_mempool_are_published_in_order() {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_turns_notifications_off() {
+fn failed_bind_disables_notifications() {
     let mut f = Fixture::new().restart(|config| {
         let address = "foo".to_owned();
         config.zmq = vec![Publication { topic: Topic::HashTx, address, high_water_mark: 1 }];
@@ -150,7 +150,7 @@ while True:
 ";
 
 #[test]
-fn libzmq_reads_what_is_published() {
+fn libzmq_receives_notifications() {
     let python = ["python3", "/usr/bin/python3"].into_iter().find(|python| {
         let tried = Command::new(python).args(["-c", "import zmq"]).stderr(Stdio::null()).status();
         tried.is_ok_and(|status| status.success())

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_for_one_network_one_address_of_ours_and_a_day() {
+    fn answers_are_cached_per_network_and_address() {
         let bound = |text: &str| text.parse::<SocketAddr>().unwrap();
         let way = (NetworkKind::Ipv4, bound("127.0.0.1:18444"));
         let mut answers = Answers::default();

@@ -29,7 +29,7 @@ const ONION_2: &str = "nrfj6inpyf73gpkyool35hcmne5zwfmse3jl3aw23vk7chdemalyaqad.
 const I2P: &str = "c4gfnttsuwqomiygupdqqqyy5y5emnk5c73hrfvatri67prd7vyq.b32.i2p";
 
 #[test]
-fn places_are_cores() {
+fn positions_match_core() {
     let mut tables = tables();
     for (text, port, is_tried, bucket, place) in [
         ("2.0.0.0", 8333, false, 82, 8),
@@ -95,7 +95,7 @@ fn collisions_are_resolved_by_testing() {
 }
 
 #[test]
-fn the_terrible_are_known() {
+fn detects_terrible_addresses() {
     let entry = Entry::new(parse("1.2.3.4", 1), Host::NONE);
     let day_s = 24 * 3600;
     for (expected, entry) in [
@@ -180,7 +180,7 @@ fn any_host(random: &mut Random) -> Host {
 }
 
 #[test]
-fn random_operations_keep_the_tables_whole() {
+fn random_operations_keep_invariants() {
     for seed in 0..6 {
         let (mut random, mut tables, mut model) = (Random(seed), tables(), Model::default());
         // Few positions, so that addresses collide: one source group has 64 buckets of new ones.
@@ -291,7 +291,7 @@ fn files_come_back(tables: &Tables) {
 }
 
 #[test]
-fn faults_of_files_are_named_as_core_names_them() {
+fn file_errors_match_core() {
     let dir = tempfile::tempdir().unwrap();
     let clock = Clock::default();
     clock.set(NOW_S as u64);
@@ -344,7 +344,7 @@ fn faults_of_files_are_named_as_core_names_them() {
 }
 
 #[test]
-fn one_source_fills_few_places() {
+fn one_source_fills_few_positions() {
     let mut tables = tables();
     let source = Host::V4([9, 9, 9, 9]);
     for number in 0..4000u32 {

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_read_and_written_as_core_does() {
+    fn parses_and_formats_like_core() {
         let onion = format!("{}.onion", "a2".repeat(28));
         for (text, expected) in [
             ("127.0.0.1", Some("127.0.0.1/32")),

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_missing() {
+    fn known_transactions_are_not_missing() {
         let (partial, whole) = rebuilt(&[tx(9), tx(3)], &[tx(8), tx(4), tx(3)]);
         let partial = partial.unwrap();
         assert_eq!(partial.missing(), [1]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_with_one_name_none_is_taken() {
+    fn colliding_transactions_are_requested() {
         let key = ShortIdKey::new(&HEADER, 5);
         let ids = [key.short_id(&tx(2).view().wtxid())];
         let block =
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_and_places_outside_are_seen() {
+    fn rejects_collisions_and_bad_indexes() {
         let key = ShortIdKey::new(&HEADER, 5);
         let ids = [key.short_id(&tx(2).view().wtxid()); 2];
         let none = |_: &mut dyn FnMut(TxIds, &Arc<Transaction>) -> ControlFlow<()>| {};

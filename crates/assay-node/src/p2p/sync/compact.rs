@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_are_chosen_and_one_that_we_chose_keeps_its_place() {
+    fn selects_three_peers_and_keeps_an_outbound_one() {
         let mut table = Table::default();
         // Even ids are inbound.
         let is_inbound = |id: u64| Some(id.is_multiple_of(2));

@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_peer_whose_block_is_kept_is_its_source() {
+    fn source_is_the_first_peer_with_a_stored_block() {
         let mut sources = Sources::default();
         let (block, other) = (BlockHash([1; 32]), BlockHash([2; 32]));
         let from = |peer| Source { peer, is_compact: false };

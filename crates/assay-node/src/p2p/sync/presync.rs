@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_the_work_is_released_whole_in_the_second_pass() {
+    fn second_pass_releases_all_headers() {
         let headers = branch(500, 0);
         let mut presync = presync(450);
         for part in headers.chunks(100).take(5) {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn another_branch_in_the_second_pass_is_found_out() {
+    fn second_pass_rejects_another_branch() {
         let mut presync = presync(450);
         for part in branch(500, 0).chunks(100) {
             presync.take(part, true, &pow()).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_without_work_or_without_end_are_left() {
+    fn rejects_low_work_and_endless_branches() {
         let headers = branch(100, 0);
         let end = presync(450).take(&headers, false, &pow()).unwrap();
         assert_eq!(end, Progress::default());
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_come_out_as_they_went_in() {
+    fn bits_round_trip() {
         let mut bits = Bits::default();
         let pattern = |index: u64| (index * index / 3).is_multiple_of(2);
         (0..200).for_each(|index| bits.push(pattern(index)));

@@ -184,19 +184,19 @@ mod tests {
     }
 
     #[test]
-    fn late_is_who_takes_much_longer_than_the_others() {
+    fn late_peers_take_much_longer_than_others() {
         let table = table(&[(Some(1_000), 9_000, 0), (Some(1_100), 9_500, 0), (None, 5_000, 0)]);
         assert!(table.late_peers(8_999).is_empty());
         assert_eq!(table.late_peers(9_001), [2]);
     }
 
     #[test]
-    fn without_others_to_compare_with_no_peer_is_late() {
+    fn single_peers_are_never_late() {
         assert!(table(&[(None, 0, 0)]).late_peers(1_000_000).is_empty());
     }
 
     #[test]
-    fn a_fast_network_leaves_some_time() {
+    fn fast_networks_have_a_minimum_timeout() {
         let mut table = table(&[(Some(5), 10_000, 0), (None, 8_000, 0)]);
         assert!(table.late_peers(8_400).is_empty());
         assert_eq!(table.late_peers(8_401), [1]);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_block_that_comes_as_fast_as_others_is_not_late() {
+    fn large_blocks_at_normal_rate_are_not_late() {
         // Others send ten million bytes per second.
         let others = [(Some(100), 10_000, 0), (Some(100), 10_000, 0)];
         let large = table(&[others[0], others[1], (Some(100), 8_000, 5_000_001)]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_drips_is_late_though_its_small_blocks_come_in_time() {
+    fn dripping_peers_are_late() {
         let mut table = table(&[(Some(100), 0, 0), (Some(100), 0, 0), (Some(100), 0, 0)]);
         for now_ms in (0..=500).step_by(50) {
             for (id, bytes_per_ms) in [(0, 5_000), (1, 5_000), (2, 1)] {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_slower_than_another_rests_until_it_sends_a_block() {
+    fn slower_peers_rest_until_a_block_arrives() {
         let mut table = table(&[(Some(5), 10_000, 0), (None, 5_000, 0)]);
         let block = BlockHash([1; 32]);
         table.ask(1, block, 1, 5_000);
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_blocks_are_under_way_as_come_in_two_pings_and_some_more() {
+    fn in_flight_covers_two_pings() {
         // A ping of 50 ms: 500 ms ahead, plus one in transit.
         for (block_ms, expected) in [(60, 9), (250, 3), (5_000, 3), (10, 51), (1, 128), (0, 128)] {
             let mut table = table(&[(Some(block_ms), 0, 0)]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_in_hand_is_not_waited_for() {
+    fn received_blocks_are_not_outstanding() {
         let mut table = table(&[(None, 0, 0)]);
         let block = BlockHash([7; 32]);
         table.ask(0, block, 2, 0);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn more_blocks_are_asked_for_the_more_have_come() {
+    fn in_flight_grows_with_received_blocks() {
         assert_eq!(table(&[(None, 0, 0)]).blocks_at_once(0), 16);
         for (blocks, expected) in [(1, 4), (8, 5), (80, 14), (10_000, 128)] {
             let mut table = table(&[(Some(0), 0, 0)]);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_blocks_are_for_all_that_serve_them() {
+    fn in_flight_limit_is_shared() {
         for (peers, expected) in [(1, 128), (4, 32), (8, 16), (125, 16)] {
             let mut table = table(&vec![(Some(0), 0, 0); peers]);
             for state in table.peers.values_mut() {
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn far_back_is_what_another_would_bring_in_half_the_time() {
+    fn far_back_blocks_arrive_twice_as_fast_elsewhere() {
         let mut table = table(&[(Some(100), 0, 0), (Some(100), 0, 0)]);
         let blocks: Vec<BlockHash> = (10..20).map(|byte| BlockHash([byte; 32])).collect();
         for (height, block) in blocks.iter().enumerate() {

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stays_behind_is_asked_once_and_left() {
+    fn peers_behind_are_asked_once_then_disconnected() {
         for known in [None, Some(best(4))] {
             let mut peer = CatchUp::default();
             assert_eq!(peer.step(100, known, work(5)), Step::Wait);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn who_follows_late_is_kept() {
+    fn peers_that_catch_up_stay() {
         let mut peer = CatchUp::default();
         assert_eq!(peer.step(0, Some(best(4)), work(5)), Step::Wait);
         assert_eq!(peer.step(1201, Some(best(4)), work(6)), Step::Ask(work(5).0));
@@ -366,14 +366,14 @@ mod tests {
     }
 
     #[test]
-    fn of_peers_for_blocks_the_youngest_leaves_unless_it_had_a_block() {
+    fn evicts_the_youngest_block_relay_peer_without_blocks() {
         assert_eq!(extra_block_relay(&[]), None);
         assert_eq!(extra_block_relay(&[kept(1, 0, 5), kept(7, 0, 0), kept(3, 0, 0)]), Some(7));
         assert_eq!(extra_block_relay(&[kept(1, 0, 5), kept(7, 0, 4), kept(3, 0, 3)]), Some(3));
     }
 
     #[test]
-    fn of_peers_for_everything_who_announced_nothing_leaves() {
+    fn evicts_the_full_relay_peer_without_announcements() {
         let mut peers = [kept(1, 9, 0), kept(2, 3, 0), kept(3, 3, 0), kept(4, 5, 0)];
         let two = |count| BTreeMap::from([(NetworkKind::Ipv4, count), (NetworkKind::Onion, 1)]);
         assert_eq!(extra_full_relay(&peers, &two(4)), Some(3), "the younger of two");

@@ -132,7 +132,7 @@ mod tests {
     const S: u64 = 1_000_000;
 
     #[test]
-    fn a_burst_goes_on_and_the_rest_at_a_steady_rate() {
+    fn bursts_then_steady_rate() {
         let mut backlog = filled(14, 5000);
         let mut take = |now_us| backlog.take(now_us, |all| sort(all, 200));
         let first = take(S);
@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn large_ones_use_up_bytes_first() {
+    fn large_transactions_exhaust_the_byte_budget() {
         let mut backlog = filled(14, 400);
         assert_eq!(backlog.take(S, |all| sort(all, 100_000)).len(), 121);
         assert!(backlog.take(3 * S, |all| sort(all, 100_000)).is_empty());
     }
 
     #[test]
-    fn what_has_left_the_mempool_costs_nothing() {
+    fn removed_transactions_are_free() {
         let mut backlog = filled(1, 1000);
         assert!(backlog.take(S, |_| Vec::new()).is_empty());
         assert!((backlog.count.tokens - 30.0).abs() < 1e-9 && backlog.waiting.is_empty());
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_takes_nothing_away() {
+    fn clock_jumps_keep_tokens() {
         let mut backlog = filled(14, 10);
         assert_eq!(backlog.take(3600 * S, |all| sort(all, 200)).len(), 10);
         (0..10).for_each(|number| backlog.push(wtxid(number)));

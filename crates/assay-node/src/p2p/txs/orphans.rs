@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn who_floods_loses_its_own() {
+    fn flooding_peers_lose_their_own_orphans() {
         let mut orphans = Orphans::default();
         let quiet: Vec<_> = (0..20).map(|vout| tx(1, vout, 1, 1)).collect();
         for tx in &quiet {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn children_are_due_once_with_one_of_their_peers() {
+    fn children_are_due_with_one_announcer() {
         let mut orphans = Orphans::default();
         let parent = tx(1, 0, 1, 1);
         let view = parent.view();

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_latest_are_remembered_and_old_ones_forgotten() {
+    fn old_hashes_are_forgotten() {
         let mut recent = Recent::new(10);
         let hash = |number: u8| [number; 32];
         for number in 0..100 {

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn preferred_peers_are_asked_first_and_the_next_when_time_is_over() {
+    fn preferred_peers_first_then_next_after_timeout() {
         let mut requests = Requests::default();
         requests.announced(1, id(1), false, 12);
         requests.announced(2, id(1), true, 10);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_is_replaced() {
+    fn disconnected_peers_are_replaced() {
         let mut requests = Requests::default();
         for peer in 0..3 {
             requests.announced(peer, id(1), false, 0);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_keys_derive_as_core_derives_them() {
+    fn extended_keys_derive_like_core() {
         let tprv = "tprv8ZgxMBicQKsPd7Uf69XL1XwhmjHopUGep8GuEiJDZmbQz6o58LninorQAfcKZWARbtRtfnLcJ5MQ2AtHcQJCCRUcMRvmDUjyEmNUWwx8UbK";
         let found = scripts(&format!("pkh({tprv}/0h/0h/0)"));
         assert_eq!(
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn private_keys_are_seen_in_every_form() {
+    fn detects_private_keys() {
         let params = ChainParams::by_name("regtest").unwrap();
         let wif = "cVpF924EspNh8KjYsfhgY96mmxvT6DgdWiTYMtMjuM74hJaU5psW";
         let tprv = "tprv8ZgxMBicQKsPd7Uf69XL1XwhmjHopUGep8GuEiJDZmbQz6o58LninorQAfcKZWARbtRtfnLcJ5MQ2AtHcQJCCRUcMRvmDUjyEmNUWwx8UbK";
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_named_as_core_names_them() {
+    fn errors_match_core() {
         let params = ChainParams::by_name("regtest").unwrap();
         for (text, expected) in [
             ("1234", "'1234' is not a valid descriptor function"),

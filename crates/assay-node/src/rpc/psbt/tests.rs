@@ -108,7 +108,7 @@ fn spending(spent: &[Spent]) -> Psbt {
 }
 
 #[test]
-fn outputs_of_every_kind_are_signed_by_their_descriptors() {
+fn signs_every_output_type() {
     let secret = "cVpF924EspNh8KjYsfhgY96mmxvT6DgdWiTYMtMjuM74hJaU5psW";
     let other = "cUeKHd5orzT3mz8P9pxyREHfsWtVfgsfDjiZZBcjUBAaGk1BTj7N";
     let descriptors = [
@@ -151,7 +151,7 @@ fn outputs_of_every_kind_are_signed_by_their_descriptors() {
 }
 
 #[test]
-fn an_output_without_its_transaction_is_not_signed_for_unless_it_is_a_witness_program() {
+fn legacy_inputs_require_the_previous_transaction() {
     let secret = "cVpF924EspNh8KjYsfhgY96mmxvT6DgdWiTYMtMjuM74hJaU5psW";
     let descriptor = format!("pkh({secret})");
     let script = Descriptor::parse(&regtest(), &descriptor).unwrap().remove(0);
@@ -165,7 +165,7 @@ fn an_output_without_its_transaction_is_not_signed_for_unless_it_is_a_witness_pr
 }
 
 #[test]
-fn random_bytes_are_never_more_than_an_error() {
+fn random_bytes_do_not_panic() {
     let secret = "cVpF924EspNh8KjYsfhgY96mmxvT6DgdWiTYMtMjuM74hJaU5psW";
     let descriptor = format!("wpkh({secret})");
     let script = Descriptor::parse(&regtest(), &descriptor).unwrap().remove(0);

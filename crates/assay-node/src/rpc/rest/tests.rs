@@ -8,7 +8,7 @@ fn request<'a>(part: &'a str, body: &'a [u8]) -> Request<'a> {
 }
 
 #[test]
-fn paths_are_taken_apart_as_core_does() {
+fn parses_paths_like_core() {
     for (part, path, format, query) in [
         ("ab.json", "ab", Some(Format::Json), ""),
         ("ab.hex?count=3", "ab", Some(Format::Hex), "count=3"),
@@ -42,7 +42,7 @@ fn parameters_are_found_and_decoded() {
 }
 
 #[test]
-fn numbers_have_no_plus() {
+fn rejects_numbers_with_plus() {
     assert_eq!(integral::<u32>("17"), Some(17));
     for text in ["+1", "", " 1", "1 ", "-1", "99999999999"] {
         assert_eq!(integral::<u32>(text), None, "{text}");
