@@ -27,7 +27,6 @@ pub struct NodeConfig {
     pub block_file_bytes_max: Option<u64>,
     /// Parent of the chain's folder of block files; `None` for the data directory.
     pub blocks_base: Option<PathBuf>,
-    /// Obfuscation of block and undo files.
     pub obfuscation: Obfuscation,
     /// Check of the last blocks at start; `None` for none.
     pub check: Option<ChainCheck>,
@@ -39,9 +38,7 @@ pub struct NodeConfig {
     pub rebuild_coins: bool,
     /// Rebuild block index and UTXO set from the block files.
     pub reindex: bool,
-    /// Block files to import at start.
     pub load_blocks: Vec<PathBuf>,
-    /// Height of the tip at which the node stops.
     pub stop_at_height: Option<u32>,
     pub notify: Notify,
     /// Size of the coins cache, bytes; `None` for the engine's default.
@@ -67,7 +64,6 @@ pub struct NodeConfig {
     pub sample_signatures: Option<u32>,
     /// Depth below the best header within which libsecp256k1 alone verifies; `None` for the engine's default.
     pub exact_near_tip: Option<u32>,
-    /// Keep the mempool across restarts.
     pub persist_mempool: bool,
     /// Script index; `None` for none.
     pub index: Option<IndexOptions>,
@@ -86,7 +82,6 @@ pub struct NodeConfig {
     pub log: Option<LogConfig>,
     /// PID file, relative to the chain's folder.
     pub pid_file: PathBuf,
-    /// Stop the node on SIGTERM and SIGINT.
     pub handle_signals: bool,
 }
 
@@ -119,15 +114,12 @@ pub struct RpcConfig {
     pub allow: Vec<Subnet>,
     /// User name and plaintext password. They disable the cookie, as in Bitcoin Core.
     pub password: Option<(String, String)>,
-    /// Users with hashed passwords.
     pub auth: Vec<RpcAuth>,
     /// Unparsed `rpcauth` entries, checked when the server starts.
     pub auth_texts: Vec<String>,
     /// Cookie file, relative to the chain's folder; `None` for no cookie.
     pub cookie_file: Option<PathBuf>,
-    /// Permission bits of the cookie file.
     pub cookie_mode: u32,
-    /// Methods that users may call.
     pub whitelist: Whitelist,
     /// Result fields to return in an older form (Core's `-deprecatedrpc`).
     pub deprecated: Vec<String>,
@@ -136,7 +128,6 @@ pub struct RpcConfig {
     pub limits: Limits,
 }
 
-/// Unknown chain name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", assay_consensus::params::unknown_chain(name))]
 pub struct UnknownChain {
@@ -221,7 +212,6 @@ impl NodeConfig {
         self.p2p.clone().unwrap_or_else(of_nobody).user_agent(&self.params)
     }
 
-    /// Engine settings for this chain.
     pub fn engine_config(&self) -> assay_engine::Config {
         let mut config = assay_engine::Config::new(self.chain_dir(), Arc::clone(&self.params));
         config.clock = self.clock.clone();
@@ -275,7 +265,6 @@ impl NodeConfig {
         usize::from(self.filter_index)
     }
 
-    /// Script index settings for this chain.
     pub fn index_config(&self, options: &IndexOptions) -> IndexConfig {
         let dir = self.chain_dir().join(INDEX_DIR);
         let mut config = IndexConfig::new(dir, self.params.genesis_hash);

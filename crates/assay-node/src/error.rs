@@ -85,7 +85,6 @@ pub enum NodeError {
     /// Unrecoverable engine error.
     #[error("A fatal internal error occurred, see {log} for details: {cause}")]
     Fatal {
-        /// Name of the log file.
         log: String,
         /// Cause in Core's wording.
         cause: String,

@@ -17,13 +17,11 @@ use crate::config::NodeConfig;
 use crate::electrum::EngineChain;
 use crate::error::NodeError;
 
-/// Open indexes.
 #[derive(Clone, Default)]
 pub(crate) struct BlockIndexes {
     pub(crate) filters: Option<Arc<FilterIndex>>,
 }
 
-/// Follower threads.
 pub(crate) struct IndexFollowers(Vec<Follower>);
 
 impl BlockIndexes {

@@ -13,7 +13,6 @@ const FILE: &str = ".lock";
 pub(crate) struct FolderLock(File);
 
 impl FolderLock {
-    /// Creates and locks the folder.
     pub(crate) fn make(dir: &Path) -> Result<Self, NodeError> {
         let failed = |source| NodeError::Folder { path: dir.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;

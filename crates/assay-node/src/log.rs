@@ -26,12 +26,10 @@ use self::limit::{Admission, RateLimiter};
 
 #[derive(Debug, Clone)]
 pub struct LogConfig {
-    /// Write a log file.
     pub file: bool,
     /// Path relative to the chain's folder; `None` for `debug.log`.
     pub path: Option<PathBuf>,
     pub stdout: bool,
-    /// Minimum level.
     pub level: LevelFilter,
     /// Categories logged below the info level; `None` for all.
     pub categories: Option<Vec<String>>,
@@ -153,7 +151,6 @@ const SHRINKS_ABOVE_BYTES: u64 = 11_000_000;
 
 struct Lines(Mutex<Sink>);
 
-/// Log outputs.
 struct Sink {
     file: Option<File>,
     path: PathBuf,
@@ -198,7 +195,6 @@ impl Sink {
         }
     }
 
-    /// Writes a line of the logger itself.
     fn warn(&mut self, message: String) {
         let text = Text { message, ..Text::default() };
         self.put(
@@ -249,7 +245,6 @@ impl Visit for Text {
     }
 }
 
-/// Level and category of a line.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     level: &'a str,

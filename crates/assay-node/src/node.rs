@@ -53,7 +53,6 @@ pub fn run_with<W>(config: &NodeConfig, watch: impl FnOnce(&Node) -> W) -> Resul
     ended
 }
 
-/// Number of connected peers.
 #[derive(Clone)]
 pub struct PeerCount(Option<p2p::Network>);
 
@@ -67,12 +66,10 @@ pub struct Node {
     runtime: Runtime,
     serving: JoinHandle<()>,
     engine: Arc<Engine>,
-    /// Thread that loads the mempool file.
     loading: Option<thread::JoinHandle<()>>,
     index: Option<IndexService>,
     index_followers: IndexFollowers,
     p2p: Option<P2pService>,
-    /// ZeroMQ publisher thread.
     publishing: Option<thread::JoinHandle<()>>,
     /// Threads that watch the tip, warnings and failures.
     watching: Vec<thread::JoinHandle<()>>,
@@ -88,7 +85,6 @@ pub struct Node {
     _lock: FolderLock,
 }
 
-/// Stops a node from another thread.
 #[derive(Debug, Clone)]
 pub struct StopHandle {
     stop: watch::Sender<bool>,
@@ -406,7 +402,6 @@ fn start_index(
     Ok(index)
 }
 
-/// Serves metrics if configured.
 fn serve_metrics(
     config: &NodeConfig,
     runtime: &Runtime,
@@ -424,7 +419,6 @@ fn publish(zmq: ZmqSockets, rpc: &Rpc, engine: &Arc<Engine>) -> io::Result<threa
     zmq.publish(engine)
 }
 
-/// Loads the mempool file in the background.
 fn load_mempool(engine: Arc<Engine>) -> io::Result<thread::JoinHandle<()>> {
     thread::Builder::new().name("mempool".to_owned()).spawn(move || {
         if let Err(error) = engine.load_mempool() {

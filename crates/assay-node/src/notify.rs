@@ -13,7 +13,6 @@ use tokio::sync::watch;
 
 use crate::config::{NodeConfig, Notify};
 
-/// Runs the start command.
 pub(crate) fn started(notify: &Notify) {
     if let Some(command) = &notify.startup {
         run_detached(command.clone());
@@ -159,7 +158,6 @@ fn run(command: &str) {
     }
 }
 
-/// Maximum number of running commands.
 const RUNNING_MAX: usize = 64;
 /// Maximum number of skipped blocks for which the command runs.
 const BETWEEN_MAX: u32 = 32;

@@ -7,13 +7,11 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey};
 
 use super::{HEAD_BYTES, LENGTH_BYTES, TAG_BYTES};
 
-/// Encrypts packets.
 pub struct Sealer {
     lengths: LengthCipher,
     packets: PacketCipher,
 }
 
-/// Decrypts packets.
 pub struct Opener {
     lengths: LengthCipher,
     packets: PacketCipher,

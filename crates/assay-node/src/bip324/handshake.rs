@@ -23,7 +23,6 @@ pub struct Session {
     pub id: [u8; 32],
     pub sealer: Sealer,
     pub opener: Opener,
-    /// Terminator of our garbage.
     pub terminator: [u8; TERMINATOR_BYTES],
     /// Garbage that we sent; AAD of our first packet.
     pub garbage: Vec<u8>,

@@ -15,10 +15,8 @@ use sha2::Sha256;
 
 use super::whitelist::Whitelist;
 
-/// User name of the cookie.
 const COOKIE_USER: &str = "__cookie__";
 
-/// Checks credentials and permissions.
 #[derive(Debug, Default)]
 pub struct Authenticator {
     entries: Vec<RpcAuth>,
@@ -36,7 +34,6 @@ pub struct RpcAuth {
     hash: String,
 }
 
-/// Invalid `rpcauth` entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid rpcauth entry for user {user:?}: expected user:salt$hash")]
 pub struct RpcAuthParseError {
@@ -55,7 +52,6 @@ pub enum AuthError {
 }
 
 impl Authenticator {
-    /// Creates an authenticator without users.
     pub fn new() -> Self {
         Self::default()
     }
@@ -71,7 +67,6 @@ impl Authenticator {
         Ok(())
     }
 
-    /// Adds the user of an `rpcauth` entry.
     pub fn add_entry(&mut self, entry: RpcAuth) {
         self.entries.push(entry);
     }
@@ -81,7 +76,6 @@ impl Authenticator {
         self.whitelist = whitelist;
     }
 
-    /// True if `user` may call `method`.
     pub(crate) fn allows(&self, user: &str, method: &str) -> bool {
         self.whitelist.allows(user, method)
     }

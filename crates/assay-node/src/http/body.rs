@@ -8,7 +8,6 @@ use tokio::time::timeout;
 
 use crate::jsonrpc::body_decoder::{BodyDecoder, Text};
 
-/// Failure to read a body.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("request body is larger than the limit of {limit} bytes")]

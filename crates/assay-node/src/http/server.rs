@@ -316,7 +316,6 @@ async fn exchange<H: Handler>(
     }
 }
 
-/// Sender of a request.
 enum Caller {
     User(String),
     /// Request without credentials.

@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Stream with a write timeout.
 pub(super) struct TimeoutStream<S> {
     stream: S,
     patience: Duration,

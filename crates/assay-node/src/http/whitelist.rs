@@ -31,7 +31,6 @@ impl Whitelist {
         Self { users, is_closed }
     }
 
-    /// True if `user` may call `method`.
     pub(crate) fn allows(&self, user: &str, method: &str) -> bool {
         self.users.get(user).map_or(!self.is_closed, |methods| methods.contains(method))
     }

@@ -18,13 +18,11 @@ pub(crate) struct BodyDecoder {
     text: Vec<u8>,
     blobs: Vec<Blob>,
     state: State,
-    /// Bytes read so far.
     taken: usize,
     /// Content length announced by the client.
     announced: usize,
 }
 
-/// Complete request text.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     text: Vec<u8>,
@@ -86,7 +84,6 @@ impl BodyDecoder {
         Self { text, blobs: Vec::new(), state: State::Outside, taken: 0, announced }
     }
 
-    /// Bytes read so far.
     pub(crate) fn taken(&self) -> usize {
         self.taken
     }
@@ -273,7 +270,6 @@ impl Text {
 }
 
 impl From<&[u8]> for Text {
-    /// Text without blobs.
     fn from(text: &[u8]) -> Self {
         Self { text: text.to_vec(), blobs: RefCell::default() }
     }

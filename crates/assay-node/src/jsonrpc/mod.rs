@@ -105,7 +105,6 @@ impl Drop for GoneGuard {
     }
 }
 
-/// HTTP response to a request body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -132,7 +131,6 @@ pub(crate) struct Step<J> {
 /// Reason for which a request does not run. The variants differ only in the HTTP status under JSON-RPC 2.0.
 #[derive(Debug)]
 enum RequestError {
-    /// Invalid request object.
     Malformed(RpcError),
     /// Unknown method or invalid arguments.
     InvalidCall(RpcError),
@@ -156,7 +154,6 @@ impl<J> Plan<J> {
         }
     }
 
-    /// True if any job waits.
     pub(crate) fn waits<H: Handler<Job = J>>(&self, handler: &H) -> bool {
         let waits = |step: &Step<J>| step.job.as_ref().is_ok_and(|job| handler.waits(job));
         match self {

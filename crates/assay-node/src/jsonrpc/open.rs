@@ -21,7 +21,6 @@ pub struct OpenReply {
 }
 
 impl OpenReply {
-    /// Plain text response.
     pub fn text(status: StatusCode, text: impl Into<Vec<u8>>) -> Self {
         Self { status, content_type: "text/plain", is_immutable: false, body: text.into() }
     }

@@ -15,7 +15,6 @@ use serde_json::value::RawValue;
 use super::body_decoder::Text;
 use super::error::{Code, RpcError};
 
-/// Body of one HTTP request.
 #[derive(Debug)]
 pub(crate) enum Body<'a> {
     /// One request object, or another value in its place.
@@ -62,7 +61,6 @@ pub(crate) enum Version {
     V2,
 }
 
-/// Protocol version and id of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplyTo {
     /// Id in the caller's notation; `None` if absent.

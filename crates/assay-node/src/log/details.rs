@@ -9,7 +9,6 @@ use tracing::level_filters::LevelFilter;
 
 use super::LogConfig;
 
-/// Levels by category.
 #[derive(Debug)]
 pub(super) struct Details {
     /// Level of all categories.
@@ -28,7 +27,6 @@ static DETAILS: Mutex<Details> = Mutex::new(Details {
     named: BTreeSet::new(),
 });
 
-/// State of the process's log.
 pub(super) fn details() -> MutexGuard<'static, Details> {
     DETAILS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -62,7 +60,6 @@ impl Details {
         self.named.contains(category) != self.is_all
     }
 
-    /// Switches one category, or all of them.
     fn set(&mut self, name: &str, is_on: bool) {
         if ALL.contains(&name) {
             self.is_all = is_on;
@@ -85,7 +82,6 @@ pub(crate) fn set_category(name: &str, is_on: bool) -> bool {
     is_known
 }
 
-/// All categories with their state.
 pub(crate) fn category_states() -> Vec<(&'static str, bool)> {
     let details = details();
     CATEGORIES.iter().map(|name| (*name, details.is_on(name))).collect()

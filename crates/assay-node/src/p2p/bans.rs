@@ -24,7 +24,6 @@ pub(crate) struct Ban {
     pub(crate) until_s: i64,
 }
 
-/// Bans and their file.
 pub(crate) struct Bans {
     path: PathBuf,
     usual_s: i64,
@@ -51,7 +50,6 @@ impl Bans {
         bans
     }
 
-    /// True if an address is in a banned range.
     pub(crate) fn has_banned(&self, address: IpAddr) -> bool {
         self.lock().keys().any(|range| range.contains(address))
     }
@@ -133,7 +131,6 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&temporary, path)
 }
 
-/// Serializes bans to the file format.
 pub(super) fn to_text(list: &BTreeMap<Range, Ban>) -> String {
     let entries = list.iter().map(|(range, ban)| {
         json!({

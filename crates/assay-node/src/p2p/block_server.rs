@@ -263,7 +263,6 @@ fn is_farewell(error: &io::Error) -> bool {
 /// Inventory kinds answered with a block.
 const BLOCKS: [InventoryKind; 3] =
     [InventoryKind::BLOCK, InventoryKind::WITNESS_BLOCK, InventoryKind::COMPACT_BLOCK];
-/// Maximum number of peers.
 const PEERS_MAX: usize = 64;
 /// As Core's `TIMEOUT_INTERVAL` (`net.h`); peers ping every two minutes.
 const SILENT_MAX: Duration = Duration::from_mins(20);

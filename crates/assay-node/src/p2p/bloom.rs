@@ -91,12 +91,10 @@ impl BloomFilter {
 }
 
 impl Shared {
-    /// True if a peer may set a filter.
     pub(super) fn offers_bloom(&self, peer: &Peer) -> bool {
         self.services() & NODE_BLOOM != 0 || peer.permissions.has(Permissions::BLOOM_FILTER)
     }
 
-    /// Filter change of a message, if allowed.
     pub(super) fn filter_change(&self, peer: &Peer, message: &Message<'_>) -> Option<FilterChange> {
         let change = match message {
             Message::FilterLoad(sent) => {
@@ -139,7 +137,6 @@ impl Shared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FilterChange {
     Set(BloomFilter),
-    /// Adds an element.
     Add(Vec<u8>),
     Clear,
 }

@@ -9,7 +9,6 @@ use assay_wire::p2p::{Host, NetworkKind};
 
 use super::dns::{Resolve, SystemResolver};
 
-/// P2P settings.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct P2pConfig {
@@ -24,7 +23,6 @@ pub struct P2pConfig {
     pub onion_binds: Vec<SocketAddr>,
     /// Accept connections from other machines.
     pub expose: bool,
-    /// Maximum number of peers.
     pub peers_max: usize,
     /// Limit of inbound peers; `None` for all.
     pub inbound_max: Option<usize>,
@@ -80,7 +78,6 @@ pub struct P2pConfig {
     pub seed_nodes: Vec<String>,
     /// Use built-in addresses when no others are known (Core's `-fixedseeds`).
     pub uses_fixed_seeds: bool,
-    /// DNS resolver.
     pub resolver: Arc<dyn Resolve>,
     /// Own external addresses, with or without port (Core's `-externalip`).
     pub external_addresses: Vec<String>,
@@ -126,7 +123,6 @@ impl Proxies {
         }
     }
 
-    /// True if a host is the host of a proxy.
     pub(super) fn contain(&self, host: &Host) -> bool {
         let all = [self.ipv4, self.ipv6, self.onion, self.cjdns, self.name];
         all.into_iter().flatten().any(|proxy| Host::from(proxy.ip()) == *host)
@@ -139,12 +135,10 @@ pub struct P2pTimeouts {
     pub idle: Duration,
     /// Maximum time without progress of a write.
     pub stall: Duration,
-    /// Ping interval.
     pub ping: Duration,
 }
 
 impl P2pConfig {
-    /// Defaults, listening on `bind`.
     pub fn new(bind: SocketAddr) -> Self {
         Self {
             binds: vec![bind],
@@ -205,7 +199,6 @@ impl P2pConfig {
         }
     }
 
-    /// Maximum number of inbound peers.
     pub(super) fn inbound_max(&self) -> usize {
         self.inbound_max.unwrap_or(self.peers_max)
     }

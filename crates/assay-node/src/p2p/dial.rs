@@ -26,9 +26,7 @@ pub(super) struct PermanentPeers {
 
 #[derive(Clone, Copy)]
 struct Named {
-    /// Time of the next attempt.
     at: Instant,
-    /// Start with the encrypted transport.
     encrypted: bool,
 }
 
@@ -110,7 +108,6 @@ impl Network {
         }
     }
 
-    /// Adds a permanent peer.
     pub(crate) fn add(&self, name: &str, encrypted: bool) -> Result<(), AddNodeError> {
         let port = self.0.engine.params().p2p_port;
         let numeric = |name: &str| dns::numeric(name, dns::default_port(name, port));
@@ -126,7 +123,6 @@ impl Network {
         Ok(())
     }
 
-    /// Removes a permanent peer.
     pub(crate) fn remove(&self, name: &str) -> Result<(), AddNodeError> {
         let removed = self.0.dialled.lock().remove(name);
         removed.map(drop).ok_or(AddNodeError::Unknown)

@@ -15,7 +15,6 @@ pub trait Resolve: Debug + Send + Sync {
     fn look_up(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// System resolver.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 

@@ -12,7 +12,6 @@ use super::peers::Connection;
 use super::seeds::{ASKED, ASSUMED, Seeds};
 use super::txs::random;
 
-/// Interface to the node.
 trait SeedEnv {
     /// Number of automatic full-relay peers that have completed the handshake.
     fn full_relay_count(&self) -> usize;
@@ -29,7 +28,6 @@ trait SeedEnv {
     fn fetch_from(&self, name: &str);
 }
 
-/// Options.
 #[derive(Clone, Copy, Debug)]
 struct SeedOptions {
     /// True if seed nodes are configured, which come first.
@@ -38,7 +36,6 @@ struct SeedOptions {
     is_forced: bool,
 }
 
-/// Starts the seeding thread.
 pub(super) fn ask(shared: &Arc<Shared>) -> io::Result<Option<thread::JoinHandle<()>>> {
     let config = &shared.config;
     if !config.asks_dns {
@@ -263,7 +260,6 @@ mod tests {
         peers_at: Option<Duration>,
         active_at: Duration,
         has_proxy: bool,
-        /// Addresses of each name.
         answers: usize,
         done: RefCell<Vec<(u64, String)>>,
     }

@@ -20,9 +20,7 @@ use crate::error::NodeError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bind {
     pub(super) address: SocketAddr,
-    /// Permissions of peers that connect to it.
     permissions: Permissions,
-    /// True if Tor forwards to it.
     is_onion: bool,
 }
 
@@ -61,7 +59,6 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Listens on all configured addresses.
     pub(super) fn open_all(config: &P2pConfig, runtime: &Runtime) -> Result<Vec<Self>, NodeError> {
         let mut listeners = Vec::new();
         for bind in config.all_binds()? {
@@ -79,7 +76,6 @@ impl Listener {
         !self.bind.is_onion && !self.bind.permissions.has(Permissions::NO_BAN)
     }
 
-    /// Accepts connections until the node stops.
     pub(super) async fn accept(self, shared: Arc<Shared>, mut stopping: watch::Receiver<bool>) {
         loop {
             let accepted = tokio::select! {

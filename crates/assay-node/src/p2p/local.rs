@@ -33,7 +33,6 @@ impl LocalAddresses {
         Self { discovers, port, scores: Mutex::default() }
     }
 
-    /// Adds an own address.
     pub(super) fn add(&self, endpoint: Endpoint, score: Score) {
         if !endpoint.host.is_routable() || (!self.discovers && score < Score::NAMED) {
             return;
@@ -53,12 +52,10 @@ impl LocalAddresses {
         }
     }
 
-    /// True if an address is our own.
     pub(super) fn has(&self, endpoint: &Endpoint) -> bool {
         self.lock().contains_key(endpoint)
     }
 
-    /// All addresses with their scores.
     pub(crate) fn list(&self) -> Vec<(Endpoint, i32)> {
         self.lock().iter().map(|(endpoint, score)| (*endpoint, score.0)).collect()
     }

@@ -105,7 +105,6 @@ const NODE_COMPACT_FILTERS: u64 = 1 << 6;
 const NODE_NETWORK_LIMITED: u64 = 1 << 10;
 const NODE_P2P_V2: u64 = 1 << 11;
 
-/// State shared by all connections.
 struct Shared {
     config: P2pConfig,
     engine: Arc<Engine>,
@@ -119,7 +118,6 @@ struct Shared {
     filters: Option<Arc<FilterIndex>>,
     message_bytes_max: u32,
     block_bytes_max: u32,
-    /// Permissions by address.
     whitelist: Vec<Rule>,
     sync: Sync,
     extra: Extra,
@@ -134,7 +132,6 @@ struct Shared {
     stripping: Mutex<()>,
 }
 
-/// P2P threads of a running node.
 pub(crate) struct P2pService {
     network: Network,
     /// First listening address.
@@ -206,7 +203,6 @@ impl Shared {
         }
     }
 
-    /// True if this node sent the nonce.
     fn is_itself(&self, nonce: u64) -> bool {
         let sent = |peer: &Arc<Peer>| {
             !peer.connection.is_inbound() && peer.nonce.load(Ordering::Relaxed) == nonce
@@ -397,7 +393,6 @@ impl Network {
         self.0.fetch_block(id, block)
     }
 
-    /// Own addresses with their scores.
     pub(crate) fn own_addresses(&self) -> Vec<(Endpoint, i32)> {
         self.0.local.list()
     }
@@ -411,7 +406,6 @@ impl Network {
         peer.is_some()
     }
 
-    /// Sync state of a peer.
     pub(crate) fn sync_facts(&self, id: u64) -> SyncFacts {
         self.0.sync_facts(id)
     }
@@ -484,7 +478,6 @@ fn enter(arrival: Arrival, given: Permissions, shared: &Arc<Shared>) -> io::Resu
     spawned.map(drop).inspect_err(|_| shared.peers.leave(&peer))
 }
 
-/// Runs one connection.
 fn serve(peer: &Arc<Peer>, shared: &Shared) {
     let _leaving = Leaving { peer, shared };
     if peer.connection.is_inbound() && !peer.permissions.has(Permissions::NO_BAN) {

@@ -20,7 +20,6 @@ use super::sync::Extra;
 use super::txs::{exponential_us, random};
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, Shared};
 
-/// Opens connections until the node stops.
 pub(super) fn open_connections(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
     thread::Builder::new().name("p2p-open".to_owned()).spawn(move || {
@@ -36,7 +35,6 @@ pub(super) fn open_connections(shared: &Arc<Shared>) -> io::Result<thread::JoinH
     })
 }
 
-/// Schedule of connection attempts.
 struct Plan {
     /// Block-relay-only peers at the last shutdown: an eclipse attack does not survive a restart for free.
     anchors: Vec<PeerAddress>,
@@ -49,7 +47,6 @@ struct Plan {
     bootstrap: Option<Bootstrap>,
 }
 
-/// Current automatic connections.
 #[derive(Debug, Default)]
 struct Connections {
     full_relay: usize,
@@ -60,7 +57,6 @@ struct Connections {
     networks: BTreeSet<NetworkKind>,
 }
 
-/// Limits of automatic connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) full_relay: usize,
@@ -323,7 +319,6 @@ fn is_in_reach(chain: &str, host: &Host) -> bool {
     !chain.ends_with("regtest") || host.is_local()
 }
 
-/// Parses an anchors file.
 pub(super) fn parse_anchors(bytes: &[u8], magic: [u8; 4]) -> Option<Vec<PeerAddress>> {
     let mut reader = FileReader::open(bytes, magic).ok()?;
     // Core writes two; neither program writes more than 252.
@@ -334,7 +329,6 @@ pub(super) fn parse_anchors(bytes: &[u8], magic: [u8; 4]) -> Option<Vec<PeerAddr
     Some(anchors)
 }
 
-/// Serializes anchors.
 pub(super) fn anchors_file(anchors: &[PeerAddress], magic: [u8; 4]) -> Vec<u8> {
     let mut bytes = magic.to_vec();
     compact_size(&mut bytes, anchors.len() as u64);

@@ -21,10 +21,8 @@ pub(super) enum Request {
     Greet,
     /// After the peer's `version`: send feature messages and `verack`.
     Agree {
-        /// Protocol version of the peer.
         version: i32,
     },
-    /// The handshake is complete.
     Ready,
     Pong(u64),
     Headers {
@@ -46,12 +44,10 @@ pub(super) enum Request {
     Data(Vec<Inventory>),
 }
 
-/// Next task of the writer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Task {
     /// Rest of a message that another thread has partially written.
     Rest(Vec<u8>),
-    /// A request other than data.
     Request(Request),
     /// Own message: command, and payload behind room for the transport header.
     Own(Command, Vec<u8>),
@@ -77,7 +73,6 @@ pub(super) struct Outbox {
 struct Pending {
     /// Unwritten rest of another thread's message; nothing precedes it.
     rest: Vec<u8>,
-    /// True while the writer waits.
     is_idle: bool,
     /// Own unframed messages, and their bytes.
     own: VecDeque<(Command, Vec<u8>)>,

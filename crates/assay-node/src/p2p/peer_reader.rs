@@ -21,7 +21,6 @@ use super::transport::{Incoming, PACKET_EXPANSION, PIECE, TransportError};
 use super::txs::{Relay, is_tx};
 use crate::bip324::{self, Opener};
 
-/// Reason for the end of a connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
     #[error("the peer has gone")]
@@ -73,13 +72,11 @@ pub(super) enum Ended {
 }
 
 impl Ended {
-    /// True if the peer misbehaved.
     pub(super) fn is_fault(&self) -> bool {
         !matches!(self, Self::Gone | Self::Stopping | Self::Reached | Self::Io(_))
     }
 }
 
-/// Runs until the connection ends.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
     let mut incoming = match shared.agree_on_transport(peer) {
         Ok(incoming) => incoming,
@@ -144,7 +141,6 @@ impl PeerReader<'_> {
         Ok(())
     }
 
-    /// Reads a version 2 packet.
     fn packet(&mut self, opener: &mut Opener) -> Result<(), Ended> {
         let (peer, contents_max) = (self.peer, self.shared.contents_max());
         let mut buffer = std::mem::take(&mut self.payload);

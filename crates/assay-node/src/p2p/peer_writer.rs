@@ -25,7 +25,6 @@ use super::txs::is_tx;
 use super::{NODE_BLOOM, NODE_NETWORK, Shared};
 use crate::bip324::TAG_BYTES;
 
-/// Runs until the connection ends.
 pub(super) fn run(peer: &Peer, shared: &Shared) -> Ended {
     let mut writer = PeerWriter {
         peer,
@@ -49,7 +48,6 @@ struct PeerWriter<'a> {
     buffer: Vec<u8>,
     /// Requested items that are unavailable.
     missing: Vec<Inventory>,
-    /// Best block announced to the peer.
     announced: BlockHash,
     /// A request for this block triggers another `inv` (Core's `m_continuation_block`).
     resume_after: Option<BlockHash>,
@@ -180,7 +178,6 @@ impl PeerWriter<'_> {
         self.send(&Message::Verack)
     }
 
-    /// Announces newly connected blocks.
     fn announce(&mut self) -> Result<(), Ended> {
         let engine = &self.shared.engine;
         let Tip { hash: tip, height, .. } = engine.tip();
@@ -221,7 +218,6 @@ impl PeerWriter<'_> {
         self.knows(&headers[0].prev_block).then_some(headers)
     }
 
-    /// True if the peer has a header.
     fn knows(&self, hash: &BlockHash) -> bool {
         let known = self.peer.with_known(|known| *known);
         let engine = &self.shared.engine;
@@ -434,7 +430,6 @@ impl PeerWriter<'_> {
     }
 }
 
-/// Serializes a block without witnesses.
 pub(super) fn put_stripped(block: &Block, out: &mut Vec<u8>) {
     out.extend_from_slice(&block.bytes()[..Header::SIZE]);
     encode::compact_size(out, block.tx_count() as u64);

@@ -80,7 +80,6 @@ impl Connection {
     }
 }
 
-/// New connection.
 pub(super) struct Arrival {
     pub(super) stream: TcpStream,
     pub(super) address: Endpoint,
@@ -102,7 +101,6 @@ impl Arrival {
 /// Limits and state determined before admission.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admission {
-    /// Maximum number of inbound peers.
     pub(super) inbound_max: usize,
     /// True if a peer with this address misbehaved.
     pub(super) is_discouraged: bool,
@@ -132,7 +130,6 @@ pub(crate) struct Peer {
     /// Nonce of our `version`; detects connections to self.
     pub(super) nonce: AtomicU64,
     facts: Mutex<Facts>,
-    /// True after the handshake.
     pub(super) is_ready: AtomicBool,
     /// True if the peer prefers header announcements (BIP130).
     pub(super) wants_headers: AtomicBool,
@@ -146,7 +143,6 @@ pub(crate) struct Peer {
     pub(crate) traffic: Traffic,
 }
 
-/// Blocks that a peer has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     /// Best block that it announced or was sent.
@@ -155,10 +151,8 @@ pub(super) struct Known {
     pub(super) best_sent: Option<BlockHash>,
 }
 
-/// Bytes by message type.
 type ByMessage = BTreeMap<String, u64>;
 
-/// Traffic counters of a connection.
 #[derive(Default)]
 pub(crate) struct Traffic {
     clock: Clock,
@@ -181,7 +175,6 @@ pub(crate) struct Facts {
     pub(crate) version: i32,
     pub(crate) services: u64,
     pub(crate) user_agent: String,
-    /// Our address as seen by the peer.
     pub(crate) seen_as: Option<Endpoint>,
     pub(crate) start_height: i32,
     /// Clock offset of the peer, seconds; positive if ahead.
@@ -208,7 +201,6 @@ impl Peers {
         Self { clock, totals, connected: Mutex::new(connected), left: Condvar::new() }
     }
 
-    /// Totals of all connections.
     pub(crate) fn totals(&self) -> &Totals {
         &self.totals
     }
@@ -357,17 +349,14 @@ impl Peer {
         known.peek().is_some() && known.all(|best| best == *block)
     }
 
-    /// Accesses the transaction relay state.
     pub(crate) fn with_relay<T>(&self, with: impl FnOnce(&mut Relay) -> T) -> T {
         with(&mut self.relay.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Accesses the address relay state.
     pub(crate) fn with_addresses<T>(&self, with: impl FnOnce(&mut AddressRelay) -> T) -> T {
         with(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Enqueues an own message.
     pub(super) fn send(&self, message: &Message<'_>) {
         self.outbox.send(message.command(), with_room(message));
     }
@@ -392,7 +381,6 @@ impl Peer {
         self.with_relay(|relay| relay.is_wanted)
     }
 
-    /// True after the handshake.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready.load(Ordering::Relaxed)
     }
@@ -414,7 +402,6 @@ impl Traffic {
         self.block_at_s.store(now_s, Ordering::Relaxed);
     }
 
-    /// Sent and received bytes by message type.
     pub(crate) fn by_message(&self) -> (BTreeMap<String, u64>, BTreeMap<String, u64>) {
         self.lock().clone()
     }

@@ -5,7 +5,6 @@ use std::str::FromStr;
 
 use crate::http::Subnet;
 
-/// Permission bits of one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Permissions(u32);
 
@@ -22,7 +21,6 @@ impl Permissions {
     /// Placeholder for a rule without names; see [`Permissions::resolved`].
     const IMPLICIT: Self = Self(1 << 31);
 
-    /// True if all of `other` are included.
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -88,7 +86,6 @@ impl FromStr for Rule {
     }
 }
 
-/// Listening address with permissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WhiteBind {
     pub(super) permissions: Permissions,

@@ -4,7 +4,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Rate limiter shared by all connections.
 pub(super) struct Rate {
     bytes_per_s: Option<u64>,
     /// Time at which all granted bytes are paid for.

@@ -6,10 +6,8 @@ use assay_wire::p2p::PeerAddress;
 use super::dns::numeric;
 use super::{NODE_NETWORK, NODE_P2P_V2, NODE_WITNESS};
 
-/// Seeds of one chain.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seeds {
-    /// DNS names.
     pub(super) names: &'static [&'static str],
     /// Addresses, one per line.
     addresses: &'static str,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use super::peer_reader::is_timeout;
 use super::txs::random;
 
-/// Proxy settings of one connection.
 #[derive(Clone, Copy)]
 pub(super) struct ProxyOptions<'a> {
     pub(super) proxy: SocketAddr,
@@ -89,7 +88,6 @@ impl ProxyStream<'_> {
     }
 }
 
-/// Negotiates authentication.
 fn agree(connection: &mut ProxyStream<'_>, isolates: bool) -> io::Result<()> {
     let methods: &[u8] = if isolates { &[VERSION, 2, NONE, PASSWORD] } else { &[VERSION, 1, NONE] };
     connection.stream.write_all(methods)?;

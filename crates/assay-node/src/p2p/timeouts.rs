@@ -55,7 +55,6 @@ impl Shared {
         (ping > PONG_PATIENCE).then(|| format!("ping timeout: {:.6}s", ping.as_secs_f64()))
     }
 
-    /// Pings a peer when due.
     pub(super) fn ping_if_due(&self, peer: &Peer) {
         let interval_us = micros(self.config.timeouts.ping);
         let now_us = self.engine.clock().now_us();

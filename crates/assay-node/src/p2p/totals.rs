@@ -53,22 +53,18 @@ impl Totals {
         self.received_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Message statistics since start.
     pub(crate) fn messages(&self) -> &Messages {
         &self.messages
     }
 
-    /// Bytes sent since start.
     pub(crate) fn sent_bytes(&self) -> u64 {
         self.sent_bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes received since start.
     pub(crate) fn received_bytes(&self) -> u64 {
         self.received_bytes.load(Ordering::Relaxed)
     }
 
-    /// True if the daily target is reached.
     pub(crate) fn is_reached(&self) -> bool {
         self.target_bytes > 0 && self.day_sent_bytes.load(Ordering::Relaxed) >= self.target_bytes
     }

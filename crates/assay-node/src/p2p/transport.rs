@@ -18,13 +18,11 @@ use crate::bip324::{
     NAME_BYTES_MAX, Opener, Sealer, Session, TAG_BYTES, TERMINATOR_BYTES, Undecryptable,
 };
 
-/// Framing of sent messages.
 pub(super) enum Framing {
     V1,
     V2 { session: [u8; 32], sealer: Box<Mutex<Sealer>> },
 }
 
-/// Framing of received messages.
 pub(super) enum Incoming {
     /// With the bytes already read of the first message.
     V1(Vec<u8>),
@@ -104,7 +102,6 @@ impl Peer {
         assert!(self.framing.set(framing).is_ok(), "one thread finds out the transport, once");
     }
 
-    /// Reads exactly `out.len()` bytes.
     pub(super) fn fill(&self, out: &mut [u8]) -> Result<(), Ended> {
         let mut filled = 0;
         while filled < out.len() {
@@ -142,7 +139,6 @@ impl Peer {
         opened.map_err(|fault| TransportError::Packet { length, fault }.into())
     }
 
-    /// Reads `count` bytes and appends them.
     pub(super) fn append(&self, buffer: &mut Vec<u8>, count: usize) -> Result<(), Ended> {
         let end = buffer.len() + count;
         while buffer.len() < end {
@@ -294,7 +290,6 @@ pub(super) const ROOM: usize = FrameHeader::SIZE;
 const _: () = assert!(HEAD_BYTES + NAME_BYTES_MAX <= ROOM);
 /// Bytes of a packet without its contents.
 pub(super) const PACKET_EXPANSION: usize = HEAD_BYTES + TAG_BYTES;
-/// Read size.
 pub(super) const PIECE: usize = 64 << 10;
 /// Follows the magic of a version 1 `version` message.
 const V1_NAME: [u8; 12] = *b"version\0\0\0\0\0";

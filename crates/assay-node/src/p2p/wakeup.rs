@@ -17,7 +17,6 @@ impl Wakeup {
         self.rung.notify_one();
     }
 
-    /// Waits for a ring, with a timeout.
     pub(super) fn wait(&self, at_most: Duration) {
         let is_rung = self.is_rung.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.rung.wait_timeout_while(is_rung, at_most, |is_rung| !*is_rung);

@@ -34,7 +34,6 @@ fn base58_check(version: u8, payload: &[u8]) -> String {
     base58_check_encode(&[&[version], payload].concat())
 }
 
-/// Base58check encoding.
 pub(super) fn base58_check_encode(data: &[u8]) -> String {
     let checksum = Sha256::digest(Sha256::digest(data));
     base58(&[data, &checksum[..4]].concat())

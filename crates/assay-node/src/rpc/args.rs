@@ -23,7 +23,6 @@ pub(crate) struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// Orders and checks the given arguments.
     pub(crate) fn new(method: &'static Method, params: Params<'a>) -> Result<Self, RpcError> {
         let (values, options) = match params {
             Params::None => (Vec::new(), Vec::new()),
@@ -181,12 +180,10 @@ impl<'a> Args<'a> {
     }
 }
 
-/// String inside an argument.
 pub(crate) fn string_of(value: Value<'_>) -> Result<Cow<'_, str>, RpcError> {
     value.string().ok_or_else(|| wrong_type(Some(value), "string"))
 }
 
-/// Integer inside an argument.
 pub(crate) fn integer_of<T: TryFrom<i64>>(value: Value<'_>) -> Result<T, RpcError> {
     if value.type_name() != "number" {
         return Err(wrong_type(Some(value), "number"));
@@ -195,7 +192,6 @@ pub(crate) fn integer_of<T: TryFrom<i64>>(value: Value<'_>) -> Result<T, RpcErro
     parsed.ok_or_else(|| RpcError::new(Code::Misc, "JSON integer out of range"))
 }
 
-/// Integer member.
 pub(crate) fn integer_member<T: TryFrom<i64>>(
     object: Value<'_>,
     name: &str,
@@ -208,13 +204,11 @@ pub(crate) fn hash_of<T: FromStr>(text: &str, name: &str) -> Result<T, RpcError>
     text.parse().map_err(|_| bad_hash(text, name))
 }
 
-/// Txid member.
 pub(crate) fn hash_member(object: Value<'_>, name: &str) -> Result<Txid, RpcError> {
     let value = object.member(name).ok_or_else(|| wrong_type(None, "string"))?;
     hash_of(&string_of(value)?, name)
 }
 
-/// Hexadecimal member.
 pub(crate) fn hex_member(object: Value<'_>, name: &str) -> Result<Vec<u8>, RpcError> {
     let value = object.member(name).ok_or_else(|| wrong_type(None, "string"))?;
     hex_of(value, name)
@@ -268,7 +262,6 @@ pub(crate) fn require_members(object: Value<'_>, types: &[(&str, &str)]) -> Resu
     check_members(Some(object), types)
 }
 
-/// Checks the presence and type of a member.
 pub(crate) fn require_member(
     object: Value<'_>,
     name: &str,

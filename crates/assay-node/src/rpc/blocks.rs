@@ -157,7 +157,6 @@ pub(super) fn read_block(node: &Node<'_>, hash: &BlockHash) -> Result<Vec<u8>, R
 /// Core's wording (`rpc/blockchain.cpp`).
 const UNDO_UNREADABLE: &str = "Undo data expected but can't be read. This could be due to disk corruption or a conflict with a pruning event.";
 
-/// True if a block was pruned.
 pub(super) fn is_pruned(node: &Node<'_>, hash: &BlockHash) -> bool {
     node.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned)
 }

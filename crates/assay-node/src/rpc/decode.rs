@@ -8,7 +8,6 @@ use super::address::{
 };
 use super::lock::{pay_to_key_hash_of, pay_to_script_hash_of, witness};
 
-/// Destination of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Payee {
     PubkeyHash([u8; 20]),
@@ -37,7 +36,6 @@ impl Payee {
         }
     }
 
-    /// Locking script.
     pub(super) fn script(&self) -> Vec<u8> {
         match self {
             Self::PubkeyHash(hash) => pay_to_key_hash_of(hash),
@@ -46,7 +44,6 @@ impl Payee {
         }
     }
 
-    /// Destination for encoding.
     pub(super) fn destination(&self) -> Destination<'_> {
         match self {
             Self::PubkeyHash(hash) => Destination::PubkeyHash(hash),

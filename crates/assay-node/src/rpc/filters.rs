@@ -57,9 +57,7 @@ pub(super) fn named<'a>(node: &Node<'a>, kind: &str) -> Result<&'a FilterIndex, 
     })
 }
 
-/// Reason for a missing filter.
 pub(super) enum Missing {
-    /// Unknown block.
     Block,
     /// Never part of the active chain.
     NotConnected,
@@ -137,5 +135,4 @@ pub(super) fn failed(error: &RecordsError) -> RpcError {
     RpcError::new(Code::InternalError, error.to_string())
 }
 
-/// The only filter type.
 pub(super) const BASIC: &str = "basic";

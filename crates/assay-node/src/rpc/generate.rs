@@ -173,7 +173,6 @@ enum Solved {
     GivenUp,
 }
 
-/// Tries nonces from zero.
 fn solve(node: &Node<'_>, template: &BlockTemplate, tries_left: &mut u64) -> Solved {
     let Some(target) = target_from_bits(template.header.bits, node.rpc.params.pow.limit) else {
         return Solved::GivenUp;
@@ -207,7 +206,6 @@ fn submit(node: &Node<'_>, raw: Vec<u8>) -> Result<(), RpcError> {
     }
 }
 
-/// Error of a failed template.
 pub(super) fn no_template(error: &TemplateError) -> RpcError {
     match error {
         // An exception in Core, which RPC reports like any other error.
@@ -245,7 +243,6 @@ fn generate_block(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }))
 }
 
-/// Requested transaction of a block.
 enum Wanted {
     Unconfirmed(Txid),
     Given(Arc<Transaction>),

@@ -91,7 +91,6 @@ fn recover(signature: &[u8], message: &str) -> Option<[u8; 20]> {
     })
 }
 
-/// Prefix of messages.
 const MAGIC: &[u8] = b"Bitcoin Signed Message:\n";
 /// First header byte: uncompressed key, first of four candidate points.
 const HEADER: u8 = 27;

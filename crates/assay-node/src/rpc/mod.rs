@@ -76,14 +76,11 @@ use crate::jsonrpc::{CallContext, Code, Handler, Json, OpenReply, OpenRequest, P
 use crate::p2p::Network;
 use crate::zmq::Publication;
 
-/// State of the RPC interface.
 pub(crate) struct Rpc {
     params: Arc<ChainParams>,
-    /// P2P user agent.
     user_agent: String,
     /// Result fields in an older form (Core's `-deprecatedrpc`).
     deprecated: Vec<String>,
-    /// True if REST is enabled.
     has_rest: bool,
     /// Empty while the node starts.
     engine: OnceLock<Arc<Engine>>,
@@ -91,7 +88,6 @@ pub(crate) struct Rpc {
     index: OnceLock<ServedIndex>,
     /// Set before the engine; absent for disabled indexes.
     block_indexes: OnceLock<BlockIndexes>,
-    /// ZeroMQ publications.
     zmq: OnceLock<Vec<Publication>>,
     /// Empty without P2P.
     network: OnceLock<Network>,
@@ -104,14 +100,12 @@ pub(crate) struct Rpc {
     filter_scan: scan_blocks::FilterScan,
 }
 
-/// A running call.
 #[derive(Default)]
 struct Active {
     next_id: u64,
     calls: Vec<(u64, &'static str, Instant)>,
 }
 
-/// Call with parsed arguments.
 pub(crate) struct Job {
     method: &'static str,
     waits: bool,
@@ -126,7 +120,6 @@ enum Work {
 
 type Call = Box<dyn FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send>;
 
-/// Context of a running call.
 pub(crate) struct Node<'a> {
     pub(crate) rpc: &'a Rpc,
     pub(crate) engine: &'a Engine,
@@ -171,12 +164,10 @@ impl Rpc {
         }
     }
 
-    /// Enables older forms of result fields.
     pub(crate) fn with_deprecated(self, deprecated: Vec<String>) -> Self {
         Self { deprecated, ..self }
     }
 
-    /// Enables or disables REST.
     pub(crate) fn with_rest(self, has_rest: bool) -> Self {
         Self { has_rest, ..self }
     }
@@ -241,7 +232,6 @@ impl Job {
         Self { method: args.method(), waits: false, work: Work::Call(Box::new(call)) }
     }
 
-    /// Call that mostly waits.
     fn wait(
         args: &Args<'_>,
         call: impl FnOnce(&Node<'_>, &mut Vec<u8>) -> Result<(), RpcError> + Send + 'static,
@@ -314,7 +304,6 @@ impl Handler for Rpc {
     }
 }
 
-/// Status text during start.
 const WARM_UP: &str = "Loading block index…";
 
 fn warming_up() -> RpcError {
@@ -344,7 +333,6 @@ fn write_warnings(node: &Node<'_>, json: Json<'_>) {
     list.end();
 }
 
-/// Internal error of the engine.
 fn engine_failed(error: &EngineError) -> RpcError {
     tracing::error!("RPC call failed: {error}");
     RpcError::new(Code::InternalError, error.to_string())

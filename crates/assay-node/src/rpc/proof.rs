@@ -129,7 +129,6 @@ fn tree_height(count: u32) -> u32 {
     (0..=u32::BITS).find(|height| width(count, *height) <= 1).unwrap_or(0)
 }
 
-/// Parsed partial tree.
 struct Proof {
     header: Header,
     count: u32,
@@ -137,7 +136,6 @@ struct Proof {
     bits: Vec<bool>,
 }
 
-/// State of a traversal.
 struct Walk<'p> {
     proof: &'p Proof,
     bits: usize,

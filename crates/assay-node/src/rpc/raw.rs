@@ -185,7 +185,6 @@ fn inputs(
     Ok(out)
 }
 
-/// Amounts and scripts, in the given order.
 fn outputs(
     params: &ChainParams,
     given: Option<Value<'_>>,

@@ -52,7 +52,6 @@ With \"abort\", whether a scan was running; with \"status\", its progress in per
     prepare,
 };
 
-/// State of the running scan, if any.
 #[derive(Default)]
 pub(super) struct Scan {
     is_running: AtomicBool,
@@ -130,7 +129,6 @@ fn prepare(rpc: &Rpc, args: &Args<'_>) -> Result<Job, RpcError> {
     }
 }
 
-/// Scripts of descriptors.
 pub(super) fn scripts_of(rpc: &Rpc, objects: Value<'_>) -> Result<HashSet<Box<[u8]>>, RpcError> {
     Ok(needles(rpc, objects)?.scripts.into_keys().collect())
 }
@@ -171,7 +169,6 @@ pub(super) fn for_each_position(
     Ok(())
 }
 
-/// Descriptor and range of positions.
 fn scan_object(object: Value<'_>) -> Result<(String, (u32, u32)), RpcError> {
     if let Some(text) = object.string() {
         return Ok((text.into_owned(), (0, RANGE_END)));
@@ -281,5 +278,4 @@ fn write_found(
 
 /// Core's default end of a range.
 const RANGE_END: u32 = 1000;
-/// Maximum length of a range.
 const RANGE_LENGTH_MAX: i64 = 1_000_000;

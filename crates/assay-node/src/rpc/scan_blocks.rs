@@ -62,7 +62,6 @@ With \"abort\", whether a scan was running; with \"status\", null or
     prepare,
 };
 
-/// State of the running scan, if any.
 #[derive(Default)]
 pub(super) struct FilterScan {
     is_running: AtomicBool,

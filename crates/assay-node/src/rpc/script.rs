@@ -56,7 +56,6 @@ fn write_described(
     object.key("type").string(kind_name(&OutputKind::of(script, params.cash.is_some())));
 }
 
-/// Address of a script, if any.
 pub(crate) fn address_of(params: &ChainParams, script: &[u8]) -> Option<String> {
     let kind = OutputKind::of(script, params.cash.is_some());
     destination(&kind).map(|destination| address::encode(params, destination))
@@ -87,12 +86,10 @@ pub(crate) fn burns(params: &ChainParams, script: &[u8]) -> bool {
         })
 }
 
-/// Type name of a script.
 pub(crate) fn kind_of(params: &ChainParams, script: &[u8]) -> &'static str {
     kind_name(&OutputKind::of(script, params.cash.is_some()))
 }
 
-/// Name of a type.
 fn kind_name(kind: &OutputKind<'_>) -> &'static str {
     match kind {
         OutputKind::NonStandard => "nonstandard",
@@ -156,7 +153,6 @@ pub(crate) fn with_checksum(text: &str) -> String {
     format!("{text}#{checksum}")
 }
 
-/// Inferred descriptor of a script.
 pub(crate) fn infer_descriptor(params: &ChainParams, script: &[u8]) -> String {
     let kind = OutputKind::of(script, params.cash.is_some());
     descriptor(&kind, address_of(params, script).as_deref(), script)
@@ -310,7 +306,6 @@ mod tests {
 
     use super::*;
 
-    /// Signature in strict DER.
     fn der() -> String {
         format!("30440220{}0220{}", "11".repeat(32), "22".repeat(32))
     }

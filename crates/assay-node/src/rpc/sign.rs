@@ -30,7 +30,6 @@ impl HashType {
     /// Taproot's default; `ALL` elsewhere.
     pub(super) const DEFAULT: Self = Self(0);
 
-    /// Parses the RPC name.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (name, any) = match text.strip_suffix("|ANYONECANPAY") {
             Some(name) => (name, SIGHASH_ANYONECANPAY),

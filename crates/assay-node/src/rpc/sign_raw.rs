@@ -58,7 +58,6 @@ pub(super) const SIGNRAWTRANSACTIONWITHKEY: Method = Method {
     prepare: sign_raw,
 };
 
-/// Spent output.
 #[derive(Clone)]
 pub(super) struct Spent {
     pub(super) value: i64,

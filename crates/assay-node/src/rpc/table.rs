@@ -20,7 +20,6 @@ pub(crate) struct Method {
     pub(crate) args: &'static [ArgSpec],
     /// Human-readable description of the result.
     pub(crate) result: &'static str,
-    /// Arguments of the example.
     pub(crate) example: &'static str,
     pub(crate) prepare: fn(&Rpc, &Args<'_>) -> Result<Job, RpcError>,
 }
@@ -37,7 +36,6 @@ pub(crate) struct ArgSpec {
     pub(crate) about: &'static str,
 }
 
-/// Type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
@@ -50,7 +48,6 @@ pub(crate) enum Kind {
     Verbosity,
     /// A string or a number.
     HashOrHeight,
-    /// An array of strings.
     HexArray,
     /// An array of any values.
     Array,
@@ -326,12 +323,10 @@ pub(crate) fn explain(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// Required argument.
 pub(crate) const fn required(names: &'static str, kind: Kind, about: &'static str) -> ArgSpec {
     ArgSpec { names, kind, need: Need::Required, about }
 }
 
-/// Optional argument.
 pub(crate) const fn optional(
     names: &'static str,
     kind: Kind,

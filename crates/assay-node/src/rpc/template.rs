@@ -96,7 +96,6 @@ struct Request {
 enum Watched {
     /// Tip and mempool sequence of an earlier template.
     Template(BlockHash, u64),
-    /// Present state.
     Now,
 }
 

@@ -6,7 +6,6 @@ use assay_wire::{Coin, Tx, TxOut};
 use super::script::{write_script_pubkey, write_script_sig};
 use crate::jsonrpc::{Json, Object};
 
-/// Spent outputs of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Spent<'a> {
     /// No undo data, or a coinbase.

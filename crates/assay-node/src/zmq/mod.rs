@@ -49,7 +49,6 @@ impl Topic {
     }
 }
 
-/// Topic on an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
     pub topic: Topic,

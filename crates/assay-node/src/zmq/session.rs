@@ -105,7 +105,6 @@ pub(super) fn socket_type(mut rest: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Handles subscriptions and pings.
 async fn read<R: AsyncRead + Unpin>(
     reader: &mut R,
     subscriber: &Subscriber,

@@ -26,7 +26,6 @@ pub(super) struct Subscriber {
     /// Topic prefixes with their subscription counts.
     wanted: Mutex<HashMap<Vec<u8>, usize>>,
     queue: mpsc::Sender<Arc<Message>>,
-    /// Queued bytes.
     waiting_bytes: AtomicUsize,
 }
 

@@ -19,7 +19,6 @@ use super::{Network, Shared};
 /// Address relay state shared by all peers.
 pub(super) struct Addresses {
     pub(super) known: AddrMan,
-    /// Reachable networks.
     networks: Vec<NetworkKind>,
     /// Selects the peers to which an address is relayed.
     chooser: SipHash24,
@@ -64,11 +63,9 @@ pub(crate) struct AddressRelay {
     tokens: f64,
     /// Time of the last refill, microseconds by the node's clock; 0 for never.
     counted_us: u64,
-    /// Addresses processed.
     pub(crate) processed: u64,
     /// Addresses dropped by the rate limit.
     pub(crate) rate_limited: u64,
-    /// Addresses known to the peer.
     known: Recent,
     to_send: Vec<PeerAddress>,
     /// Next announcement, microseconds by the node's clock.
@@ -101,7 +98,6 @@ impl AddressRelay {
         self.wants_v2 || address.endpoint.host.fits_v1()
     }
 
-    /// Queues an address for the peer.
     pub(super) fn push(&mut self, address: &PeerAddress) {
         let endpoint = &address.endpoint;
         if !endpoint.host.is_valid() || self.known.contains(endpoint) || !self.fits(address) {
@@ -120,7 +116,6 @@ impl AddressRelay {
         self.known = Recent::new(KNOWN_MAX);
     }
 
-    /// Refills the token bucket.
     fn refill(&mut self, now_us: u64) {
         let passed_us = now_us.saturating_sub(self.counted_us);
         if self.counted_us != 0 && self.tokens < TOKENS_MAX {

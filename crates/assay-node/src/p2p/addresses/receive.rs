@@ -89,7 +89,6 @@ impl Shared {
         }
     }
 
-    /// Applies the peer's rate limit.
     fn allowed(&self, peer: &Peer, came: Vec<PeerAddress>) -> Allowed {
         let is_limited = !peer.permissions.has(Permissions::ADDR);
         let now_us = self.engine.clock().now_us();

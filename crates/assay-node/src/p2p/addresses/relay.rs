@@ -76,7 +76,6 @@ impl AddressRelay {
     }
 }
 
-/// Converts to the `addr` form.
 pub(in crate::p2p) fn v1(address: &PeerAddress) -> TimedAddress {
     let PeerAddress { time, services, endpoint } = *address;
     let address = NetAddress { services, ip: endpoint.host.to_v1(), port: endpoint.port };

@@ -6,14 +6,12 @@ use assay_wire::p2p::{NetworkKind, PeerAddress};
 use super::entry::{BUCKET_SIZE, Entry, NEW_BUCKETS, TRIED_BUCKETS};
 use super::tables::{Count, Id, NONE, Tables};
 
-/// Limits of [`Tables::list`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted {
     /// Maximum count; 0 for any.
     pub(crate) count_max: usize,
     /// Maximum share of the known addresses, percent; 0 for any.
     pub(crate) percent_max: usize,
-    /// Restricts the result to one network.
     pub(crate) network: Option<NetworkKind>,
 }
 

@@ -71,7 +71,6 @@ impl Entry {
         (hash.finish() % NEW_BUCKETS as u64) as usize
     }
 
-    /// Position within a bucket.
     pub(super) fn place(&self, key: &Key, is_new: bool, bucket: usize) -> usize {
         let mut hash = Hash::new(key);
         hash.0.push(if is_new { b'N' } else { b'K' });

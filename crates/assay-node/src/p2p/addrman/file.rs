@@ -23,7 +23,6 @@ pub(crate) enum FileFault {
     Magic,
     #[error("Checksum mismatch, data corrupted")]
     Checksum,
-    /// Unexpected end of file.
     #[error("AutoFile::read: end of file: iostream error")]
     End,
     /// The lowest compatible format is below the first one.
@@ -50,10 +49,8 @@ pub(crate) enum FileFault {
         count: i32,
         max: usize,
     },
-    /// Unknown address encoding.
     #[error("Unsupported CAddress disk format version: iostream error")]
     AddressVersion,
-    /// Invalid address.
     #[error("{kind}: iostream error")]
     Address { kind: ParseErrorKind },
     /// The consistency check failed.
@@ -87,7 +84,6 @@ pub(crate) fn write_address(address: &PeerAddress, out: &mut Vec<u8>) {
 }
 
 impl Tables {
-    /// Serializes the tables.
     pub(super) fn to_file(&self, magic: [u8; 4]) -> Vec<u8> {
         let mut out = magic.to_vec();
         out.extend_from_slice(&[FORMAT, COMPAT_BASE + FORMAT]);

@@ -44,7 +44,6 @@ pub(crate) struct AddrManConfig {
     pub(crate) check_ratio: u32,
 }
 
-/// Thread-safe address manager.
 pub(crate) struct AddrMan {
     path: PathBuf,
     config: AddrManConfig,
@@ -110,7 +109,6 @@ impl AddrMan {
         Ok(addresses)
     }
 
-    /// Writes the file.
     pub(crate) fn save(&self) {
         let bytes = self.lock().to_file(self.config.magic);
         if let Err(error) = file::replace(&self.path, &bytes) {
@@ -145,7 +143,6 @@ impl AddrMan {
         self.lock().attempt(endpoint, counts, self.now_s());
     }
 
-    /// Records the end of a connection.
     pub(crate) fn connected(&self, endpoint: &Endpoint) {
         self.lock().connected(endpoint, self.now_s());
     }
@@ -176,7 +173,6 @@ impl AddrMan {
         self.lock().resolve_collisions(self.now_s());
     }
 
-    /// Random addresses.
     pub(crate) fn list(&self, wanted: &Wanted) -> Vec<PeerAddress> {
         self.lock().list(wanted, self.now_s())
     }

@@ -13,7 +13,6 @@ pub(super) type Id = u64;
 /// Buckets of one kind; [`NONE`] is an empty position.
 pub(super) type Buckets = Vec<[Id; BUCKET_SIZE]>;
 
-/// Number of addresses of one network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) new: usize,
@@ -69,7 +68,6 @@ impl Tables {
         self.entries.get_mut(self.ids.get(endpoint)?)
     }
 
-    /// Counts of one network, or of all.
     pub(super) fn count(&self, network: Option<NetworkKind>) -> Count {
         let is_meant = |kind: NetworkKind| network.is_none_or(|network| network == kind);
         let counts = self.counts.iter().filter(|(kind, _)| is_meant(**kind));
@@ -310,7 +308,6 @@ impl Tables {
     }
 }
 
-/// Empty position.
 pub(super) const NONE: Id = Id::MAX;
 /// Core `ADDRMAN_SET_TRIED_COLLISION_SIZE`.
 const COLLISIONS_MAX: usize = 10;

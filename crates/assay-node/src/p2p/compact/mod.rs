@@ -38,7 +38,6 @@ impl Compact {
         lock(&self.recent).front().cloned()
     }
 
-    /// Transaction of one of the latest blocks.
     pub(super) fn recent_tx(&self, id: &RelayId) -> Option<Arc<Transaction>> {
         let recent: Vec<_> = lock(&self.recent).iter().cloned().collect();
         recent.iter().find_map(|block| block.tx(id))

@@ -8,7 +8,6 @@ use assay_engine::TxIds;
 use assay_wire::p2p::{CompactBlock, ShortId, ShortIdKey};
 use assay_wire::{Header, Transaction, encode};
 
-/// A compact block that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Unusable {
     /// Invalid; the sender is at fault.
@@ -17,14 +16,12 @@ pub(in super::super) enum Unusable {
     Ambiguous,
 }
 
-/// Block that may lack transactions.
 #[derive(Debug)]
 pub(in super::super) struct Partial {
     header: Header,
     txs: Vec<Found>,
 }
 
-/// State of one transaction.
 #[derive(Clone, Debug)]
 enum Found {
     Nothing,
@@ -95,7 +92,6 @@ impl Partial {
         if search.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Indexes of missing transactions.
     pub(in super::super) fn missing(&self) -> Vec<u32> {
         let is_missing = |found: &Found| matches!(found, Found::Nothing | Found::Several);
         let places = self.txs.iter().enumerate().filter(|(_, found)| is_missing(found));

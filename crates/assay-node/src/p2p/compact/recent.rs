@@ -13,9 +13,7 @@ pub(in super::super) struct Recent {
     /// Indexes of transactions that were not in the mempool.
     lacked: Vec<u32>,
     nonce: u64,
-    /// Compact form.
     payload: OnceLock<Vec<u8>>,
-    /// Indexes by txid and wtxid.
     places: OnceLock<HashMap<[u8; 32], u32>>,
 }
 
@@ -43,7 +41,6 @@ impl Recent {
         })
     }
 
-    /// Transaction by id.
     pub(in super::super) fn tx(&self, id: &RelayId) -> Option<Arc<Transaction>> {
         let places = self.places.get_or_init(|| {
             let places = 0..self.block().tx_count();

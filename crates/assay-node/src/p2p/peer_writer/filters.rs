@@ -14,7 +14,6 @@ use super::PeerWriter;
 use crate::p2p::peer_reader::Ended;
 
 impl PeerWriter<'_> {
-    /// Sends filters one after the other.
     pub(super) fn filters(&mut self, range: &FilterRange) -> Result<(), Ended> {
         let index = self.allowed(range, FILTERS_MAX)?;
         let blocks = self.branch(&range.stop, range.start_height);

@@ -33,7 +33,6 @@ struct Turn {
     is_first: bool,
     /// Number of requests, of any peer, before this one.
     asked: usize,
-    /// True for a high-bandwidth peer.
     is_chosen: bool,
 }
 

@@ -8,7 +8,6 @@ use assay_wire::BlockHash;
 
 use super::Shared;
 
-/// Progress of the connector.
 #[derive(Default)]
 pub(crate) struct Connector {
     progress: Mutex<Progress>,
@@ -58,7 +57,6 @@ impl Connector {
     }
 }
 
-/// Connects blocks until the engine closes.
 pub(crate) fn run(shared: &Shared) {
     let connector = shared.sync.connector();
     let mut done = 0;

@@ -34,7 +34,6 @@ impl InFlight {
         self.0.is_empty()
     }
 
-    /// Peers asked for a block.
     pub(super) fn asked(&self, block: &BlockHash) -> &[Asked] {
         self.0.get(block).map_or(&[], Vec::as_slice)
     }
@@ -43,7 +42,6 @@ impl InFlight {
         self.0.get_mut(block)?.iter_mut().find(|asked| asked.peer == peer)
     }
 
-    /// True if no other block is in flight.
     pub(super) fn is_alone(&self, block: &BlockHash) -> bool {
         self.0.keys().all(|other| other == block)
     }
@@ -64,7 +62,6 @@ impl InFlight {
 }
 
 impl PeerSync {
-    /// Number of outstanding blocks.
     pub(super) fn still_to_come(&self) -> usize {
         let is_in_hand = self.in_hand.is_some_and(|block| self.in_flight.contains(&block));
         self.in_flight.len() - usize::from(is_in_hand)
@@ -72,12 +69,10 @@ impl PeerSync {
 }
 
 impl Table {
-    /// True if no block is in flight.
     pub(super) fn expects_none(&self) -> bool {
         self.in_flight.is_empty()
     }
 
-    /// Adds a request.
     pub(super) fn ask(&mut self, peer: u64, block: BlockHash, height: u32, now_ms: u64) {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         let asked = self.in_flight.0.entry(block).or_default();
@@ -110,7 +105,6 @@ impl Table {
         }
     }
 
-    /// Removes all requests for a block.
     pub(super) fn forget_block(&mut self, block: &BlockHash, now_ms: u64) {
         let peers: Vec<u64> = self.in_flight.asked(block).iter().map(|asked| asked.peer).collect();
         for peer in peers {

@@ -39,7 +39,6 @@ use super::permissions::Permissions;
 use super::wakeup::Wakeup;
 use super::{NODE_NETWORK, NODE_NETWORK_LIMITED, NODE_WITNESS, Shared};
 
-/// Download state of all peers.
 #[derive(Default)]
 pub(crate) struct Sync {
     table: Mutex<Table>,
@@ -63,7 +62,6 @@ impl Drop for Bringing<'_> {
 #[derive(Default)]
 struct Table {
     peers: HashMap<u64, PeerSync>,
-    /// Blocks in flight.
     in_flight: InFlight,
     /// High-bandwidth compact block peers, latest last.
     high_bandwidth: VecDeque<u64>,
@@ -97,7 +95,6 @@ struct PeerSync {
     /// Time since which this peer stalls the window.
     stalling_since_ms: Option<u64>,
     has_started: bool,
-    /// Time of the outstanding header request.
     asked_headers_ms: Option<u64>,
     /// Deadline of the initial headers.
     headers_due_ms: Option<u64>,
@@ -115,7 +112,6 @@ struct PeerSync {
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is about something else")]
 struct Traits {
-    /// Serves blocks, at least the latest.
     serves_blocks: bool,
     /// Serves only the latest blocks.
     is_limited: bool,
@@ -144,7 +140,6 @@ impl Traits {
     }
 }
 
-/// Sender of a block.
 #[derive(Clone, Copy)]
 struct Source {
     peer: u64,
@@ -226,7 +221,6 @@ impl Sync {
 }
 
 impl Shared {
-    /// Registers a peer after its handshake.
     pub(super) fn sync_joined(&self, peer: &Peer) {
         let traits = Traits::of(peer, peer.facts().services);
         let state = PeerSync { traits, ..PeerSync::default() };

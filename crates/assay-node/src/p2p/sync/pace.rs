@@ -10,18 +10,15 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// Bytes expected in `time_ms`.
     pub(super) fn bytes_in(self, time_ms: u64) -> u64 {
         let bytes = u128::from(self.bytes) * u128::from(time_ms) * 1000;
         u64::try_from(bytes / u128::from(self.time_us.max(1))).unwrap_or(u64::MAX)
     }
 }
 
-/// Download rate of a peer.
 #[derive(Default)]
 pub(super) struct Pace {
     pub(super) usual: Option<Usual>,
-    /// Number of blocks received.
     pub(super) blocks: usize,
     ping_ms: Option<u64>,
     /// Received bytes at the last update, and at the start of the current block.
@@ -36,7 +33,6 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Updates received bytes and minimum ping.
     pub(super) fn look(&mut self, received_bytes: u64, ping_ms: Option<u64>, now_ms: u64) {
         (self.received_bytes, self.ping_ms) = (received_bytes, ping_ms);
         if self.trail.back().is_none_or(|(at_ms, _)| now_ms >= at_ms + TRAIL_STEP_MS) {
@@ -59,7 +55,6 @@ impl Pace {
         Some(self.received_bytes.saturating_sub(*before))
     }
 
-    /// Starts the next block.
     pub(super) fn begin_block(&mut self) {
         self.begun_at_bytes = self.received_bytes;
     }
@@ -100,7 +95,6 @@ impl Pace {
         now_ms < self.rests_until_ms
     }
 
-    /// Records the time of a received block.
     pub(super) fn note_block(&mut self, time_us: u64) {
         let bytes = self.bytes_since_block();
         self.blocks += 1;

@@ -14,7 +14,6 @@ use assay_consensus::uint256::U256;
 use assay_engine::BranchStart;
 use assay_wire::{BlockHash, Header};
 
-/// Presync state of one peer.
 pub(super) struct Presync {
     start: BranchStart,
     threshold: U256,
@@ -64,10 +63,8 @@ impl Limits {
     }
 }
 
-/// Result of a batch of headers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// Headers to store.
     pub(super) headers: Vec<Header>,
     /// True if more are to be requested; otherwise presync ends.
     pub(super) wants_more: bool,
@@ -128,7 +125,6 @@ impl Presync {
         self.last
     }
 
-    /// Fork point of the branch.
     pub(super) fn start(&self) -> BlockHash {
         self.start.hash
     }
@@ -218,7 +214,6 @@ impl Short {
     }
 }
 
-/// Bit queue.
 #[derive(Default)]
 struct Bits {
     words: Vec<u64>,
@@ -237,7 +232,6 @@ impl Bits {
         self.count += 1;
     }
 
-    /// Next bit.
     fn take(&mut self) -> Option<bool> {
         let word = *self.words.get((self.taken / 64) as usize)?;
         let bit = (self.taken < self.count).then_some(word >> (self.taken % 64) & 1 == 1)?;

@@ -131,12 +131,10 @@ impl Table {
 }
 
 impl PeerSync {
-    /// Usual time per block.
     fn block_us(&self) -> Option<u64> {
         self.pace.usual.map(|usual| usual.time_us)
     }
 
-    /// Records the arrival of a block.
     pub(super) fn note_block_time(&mut self, block: &BlockHash, now_ms: u64) {
         if self.in_flight.front() != Some(block) {
             return;

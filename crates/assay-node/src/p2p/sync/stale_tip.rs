@@ -26,11 +26,9 @@ pub(super) struct CatchUp {
     due_s: Option<u64>,
     /// Our tip when the deadline was set.
     target: Option<Work>,
-    /// True if headers were requested since.
     was_asked: bool,
 }
 
-/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Wait,
@@ -114,7 +112,6 @@ struct Kept {
     is_protected: bool,
     /// Last announcement of a block with more work than our tip.
     announced_s: u64,
-    /// Last block sent.
     block_at_s: u64,
 }
 

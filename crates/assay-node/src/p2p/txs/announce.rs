@@ -14,13 +14,10 @@ use super::super::{Network, Shared};
 use super::backlog::Backlog;
 use super::recent::Recent;
 
-/// Transaction relay state of one peer.
 pub(crate) struct Relay {
     /// True for wtxid relay (BIP339).
     pub(in super::super) names_wtxids: bool,
-    /// True if the peer wants transactions.
     pub(crate) is_wanted: bool,
-    /// Transactions that the peer knows.
     pub(super) known: Recent,
     to_send: Vec<Wtxid>,
     /// True after a mempool request (BIP35).
@@ -58,7 +55,6 @@ pub(in super::super) struct Matches {
     pub(in super::super) matches: Vec<bool>,
 }
 
-/// Timers of periodic work.
 #[derive(Default)]
 pub(super) struct Timers {
     /// Next announcement to inbound peers: common to all, so that several connections reveal no more.
@@ -89,7 +85,6 @@ impl Relay {
         }
     }
 
-    /// Number of queued announcements.
     pub(crate) fn waiting(&self) -> usize {
         self.to_send.len()
     }
@@ -131,7 +126,6 @@ impl Relay {
         Some(Matches { txids, matches })
     }
 
-    /// Handles a mempool request.
     pub(in super::super) fn want_all(&mut self) {
         self.wants_all = true;
     }
@@ -152,7 +146,6 @@ impl Backlogs {
 }
 
 impl Shared {
-    /// Queues a transaction for all peers.
     pub(super) fn broadcast(&self, wtxid: Wtxid) {
         let mut backlogs = self.txs.backlogs.lock().unwrap_or_else(PoisonError::into_inner);
         backlogs.inbound.push(wtxid);
@@ -351,7 +344,6 @@ impl Network {
         self.0.announce_local();
     }
 
-    /// Advances the timers by `seconds`.
     pub(crate) fn let_pass(&self, seconds: u64) {
         {
             let mut timers = self.0.txs.timers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -394,7 +386,6 @@ pub(in crate::p2p) fn exponential_us(mean_us: u64) -> u64 {
     (-uniform.ln() * mean_us as f64) as u64
 }
 
-/// Random number in `0..bound`.
 pub(in crate::p2p) fn random(bound: u64) -> u64 {
     // Without randomness, only privacy is lost.
     getrandom::u64().unwrap_or(0) % bound.max(1)

@@ -17,7 +17,6 @@ pub(super) struct Backlog {
     overdraft: f64,
 }
 
-/// Token bucket.
 struct Bucket {
     tokens: f64,
     per_s: f64,

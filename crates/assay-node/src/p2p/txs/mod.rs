@@ -31,7 +31,6 @@ use super::peers::{Connection, Peer};
 use super::permissions::Permissions;
 use super::{NODE_WITNESS, Network, Shared};
 
-/// Transaction relay state of all peers.
 pub(crate) struct Txs {
     table: Mutex<Table>,
     /// Held while the chain is followed: a thread must not record confirmations of a branch after another thread
@@ -176,7 +175,6 @@ impl Shared {
             || (self.config.blocks_only && !peer.permissions.has(Permissions::RELAY))
     }
 
-    /// Registers a peer after its handshake.
     pub(super) fn txs_joined(&self, peer: &Peer) {
         let traits = TxPeer {
             is_preferred: self.is_preferred(peer.id),
@@ -239,7 +237,6 @@ impl Shared {
         }
     }
 
-    /// Transactions to request from a peer now.
     fn txs_to_ask(&self, peer: &Peer) -> Vec<Inventory> {
         let now_us = self.engine.clock().now_us();
         let mut table = self.txs.lock();
@@ -362,7 +359,6 @@ pub(super) fn is_tx(entry: &Inventory) -> bool {
     matches!(entry.kind, InventoryKind::TX | InventoryKind::WTX | InventoryKind::WITNESS_TX)
 }
 
-/// Name in Core's log.
 fn kind_name(id: &RelayId) -> &'static str {
     if matches!(id, RelayId::Wtxid(_)) { "wtx" } else { "tx" }
 }

@@ -11,7 +11,6 @@ use assay_wire::{OutPoint, Transaction, Txid, Wtxid};
 #[derive(Default)]
 pub(super) struct Orphans {
     by_wtxid: HashMap<Wtxid, Orphan>,
-    /// Spenders by output.
     spenders: HashMap<OutPoint, BTreeSet<Wtxid>>,
     peers: BTreeMap<u64, Share>,
     next_number: u64,
@@ -37,7 +36,6 @@ struct Announcement {
     is_due: bool,
 }
 
-/// Usage of one peer.
 #[derive(Default)]
 struct Share {
     /// Due ones last; otherwise in order of announcement.
@@ -83,7 +81,6 @@ impl Orphans {
         is_new
     }
 
-    /// Adds another announcer.
     pub(super) fn add_announcer(&mut self, wtxid: &Wtxid, peer: u64) {
         let Some(orphan) = self.by_wtxid.get_mut(wtxid) else { return };
         if orphan.announcers.contains_key(&peer) {
@@ -139,7 +136,6 @@ impl Orphans {
         share.order.insert((true, announcement.number, *wtxid));
     }
 
-    /// Takes a due orphan of this peer.
     pub(super) fn take_due(&mut self, peer: u64) -> Option<Arc<Transaction>> {
         let share = self.peers.get_mut(&peer)?;
         let first = *share.order.range((true, 0, Wtxid([0; 32]))..).next()?;
@@ -180,7 +176,6 @@ impl Orphans {
         true
     }
 
-    /// Removes a peer.
     pub(super) fn left(&mut self, peer: u64) {
         let Some(share) = self.peers.get(&peer) else { return };
         let wtxids: Vec<Wtxid> = share.order.iter().map(|(_, _, wtxid)| *wtxid).collect();

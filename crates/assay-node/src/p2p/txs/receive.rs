@@ -267,7 +267,6 @@ impl Shared {
         }
     }
 
-    /// Reconsiders orphans of all peers.
     pub(in super::super) fn reconsider_all(&self) {
         let peers = self.txs.lock().orphans.peers_with_due();
         for peer in peers {
@@ -317,7 +316,6 @@ impl Table {
 /// Limit per peer and call, for fairness.
 const RECONSIDERED_AT_ONCE: usize = 100;
 
-/// Package id of two transactions.
 fn package_name(parent: &Transaction, child: &Transaction) -> [u8; 32] {
     let mut both = [0; 32];
     let (one, other) = (parent.view().wtxid().0, child.view().wtxid().0);

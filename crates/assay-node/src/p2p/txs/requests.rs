@@ -13,7 +13,6 @@ type Hash = [u8; 32];
 
 #[derive(Default)]
 pub(super) struct Requests {
-    /// Announcements by hash.
     offers: HashMap<Hash, Vec<Offer>>,
     /// Timers: end of the delay of an announcement, or timeout of a request.
     due: BTreeSet<(u64, Hash, u64)>,
@@ -79,7 +78,6 @@ impl Requests {
         (ask.collect(), late)
     }
 
-    /// Records a request with its deadline.
     pub(super) fn asked(&mut self, peer: u64, hash: &Hash, due_us: u64) {
         self.set(hash, peer, State::Asked(due_us));
     }
@@ -92,7 +90,6 @@ impl Requests {
         }
     }
 
-    /// Removes a transaction.
     pub(super) fn forget(&mut self, hash: &Hash) {
         for offer in self.offers.remove(hash).unwrap_or_default() {
             self.unlink(&offer);
@@ -100,7 +97,6 @@ impl Requests {
         }
     }
 
-    /// Removes a peer.
     pub(super) fn left(&mut self, peer: u64) {
         let announced = self.peers.get(&peer).map(|of| &of.announced);
         let announced: Vec<Hash> = announced.into_iter().flatten().copied().collect();
@@ -121,12 +117,10 @@ impl Requests {
         offers.filter(|offer| offer.state != State::Done).map(|offer| offer.peer)
     }
 
-    /// Tracked announcements of a peer.
     pub(super) fn count(&self, peer: u64) -> usize {
         self.peers.get(&peer).map_or(0, |of| of.announced.len())
     }
 
-    /// Outstanding requests of a peer.
     pub(super) fn asked_count(&self, peer: u64) -> usize {
         self.peers.get(&peer).map_or(0, |of| of.asked)
     }

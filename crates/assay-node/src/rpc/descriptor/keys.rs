@@ -51,7 +51,6 @@ enum Source {
     },
 }
 
-/// Suffix of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wildcard {
     None,
@@ -74,7 +73,6 @@ pub(in super::super) struct Secret {
     pub(in super::super) is_compressed: bool,
 }
 
-/// Public key at one position.
 #[derive(Debug, Clone)]
 pub(in super::super) struct Derived {
     /// Script encoding.
@@ -88,7 +86,6 @@ pub(in super::super) struct Derived {
 }
 
 impl Derived {
-    /// X-only form.
     pub(in super::super) fn x_only(&self) -> [u8; 32] {
         self.bytes.get(1..33).and_then(|x| x.try_into().ok()).unwrap_or_default()
     }
@@ -122,7 +119,6 @@ impl Key {
         matches!(&self.source, Source::Extended { wildcard, .. } if *wildcard != Wildcard::None)
     }
 
-    /// True if given as a private key.
     pub(super) fn is_private(&self) -> bool {
         match &self.source {
             Source::Plain { secret, .. } => secret.is_some(),

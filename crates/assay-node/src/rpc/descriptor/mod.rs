@@ -45,7 +45,6 @@ pub(super) struct Material {
     pub(super) keys: Vec<Derived>,
     /// Scripts that outputs commit to by hash.
     pub(super) scripts: Vec<Vec<u8>>,
-    /// Taproot output key and internal key.
     pub(super) taproot: Option<([u8; 32], [u8; 32])>,
 }
 
@@ -59,12 +58,10 @@ impl Descriptor {
         parse::parse(params, text)
     }
 
-    /// True for a ranged descriptor.
     pub(super) fn is_range(&self) -> bool {
         self.keys().iter().any(|key| key.is_range())
     }
 
-    /// True if a key is private.
     pub(super) fn has_private_keys(&self) -> bool {
         self.keys().iter().any(|key| key.is_private())
     }

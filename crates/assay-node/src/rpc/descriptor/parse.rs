@@ -8,7 +8,6 @@ use crate::rpc::decode::Payee;
 use crate::rpc::lock::multisig;
 use crate::rpc::script;
 
-/// Position of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Context {
     Top,

@@ -14,11 +14,9 @@ use crate::rpc::descriptor::{Descriptor, NeedsPrivateKey, Secret};
 /// Keys and scripts from descriptors.
 #[derive(Default)]
 pub(super) struct Provider {
-    /// Private keys by public key hash.
     pub(super) keys: HashMap<KeyId, Secret>,
     /// Public keys with origins.
     pub(super) pubkeys: HashMap<KeyId, (Vec<u8>, Vec<u8>)>,
-    /// Scripts by hash.
     pub(super) scripts: HashMap<KeyId, Vec<u8>>,
     /// Internal keys by taproot output key.
     pub(super) taproot: HashMap<[u8; 32], [u8; 32]>,
@@ -70,7 +68,6 @@ fn ids_of_x(x: &[u8; 32]) -> [KeyId; 2] {
     [2, 3].map(|first| hash160(&[&[first], &x[..]].concat()))
 }
 
-/// Data known for an input or output.
 #[derive(Debug, Default)]
 pub(super) struct Data {
     pub(super) complete: bool,
@@ -98,7 +95,6 @@ pub(super) struct Data {
 /// Leaf hashes of a key, and its fingerprint with its path.
 type TapOrigin = (BTreeSet<[u8; 32]>, Vec<u8>);
 
-/// Missing data.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Missing {
     pub(super) pubkeys: Vec<KeyId>,
@@ -209,7 +205,6 @@ impl Data {
         }
     }
 
-    /// Stores data in the records of an output.
     pub(super) fn store_in_output(&self, fields: &mut Fields) {
         self.store_common(
             Scope::Output,
@@ -238,14 +233,12 @@ impl Data {
         }
     }
 
-    /// Known script by hash.
     pub(super) fn script(&self, provider: &Provider, hash: &[u8; 20]) -> Option<Vec<u8>> {
         let own = [&self.redeem_script, &self.witness_script];
         let own = own.into_iter().find(|script| hash160(script) == *hash);
         provider.scripts.get(hash).or(own).cloned()
     }
 
-    /// Known public key by hash.
     pub(super) fn public_key(&self, provider: &Provider, id: &KeyId) -> Option<Vec<u8>> {
         let own = self.signatures.get(id).or_else(|| self.origins.get(id));
         let tap = || {
@@ -283,7 +276,6 @@ fn key_of(kind: u8, rest: &[u8]) -> Vec<u8> {
     [&[kind], rest].concat()
 }
 
-/// Serialized witness stack.
 pub(super) fn stack_bytes(stack: &[Vec<u8>]) -> Vec<u8> {
     let mut out = Vec::new();
     encode::compact_size(&mut out, stack.len() as u64);

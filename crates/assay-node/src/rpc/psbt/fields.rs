@@ -9,7 +9,6 @@ use secp256k1::PublicKey;
 
 use super::super::script::is_ecdsa_signature;
 
-/// Global record types.
 pub(super) mod global {
     pub(in super::super) const UNSIGNED_TX: u8 = 0x00;
     pub(in super::super) const XPUB: u8 = 0x01;
@@ -21,7 +20,6 @@ pub(super) mod global {
     pub(in super::super) const VERSION: u8 = 0xfb;
 }
 
-/// Input record types.
 pub(super) mod input {
     pub(in super::super) const NON_WITNESS_UTXO: u8 = 0x00;
     pub(in super::super) const WITNESS_UTXO: u8 = 0x01;
@@ -52,7 +50,6 @@ pub(super) mod input {
     pub(in super::super) const MUSIG2_PARTIAL_SIG: u8 = 0x1c;
 }
 
-/// Output record types.
 pub(super) mod output {
     pub(in super::super) const REDEEM_SCRIPT: u8 = 0x00;
     pub(in super::super) const WITNESS_SCRIPT: u8 = 0x01;
@@ -75,7 +72,6 @@ pub(super) fn fault<T>(text: &str) -> Result<T, Fault> {
     Err(text.to_owned())
 }
 
-/// Cursor over bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -130,7 +126,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Map that contains a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     Global,
@@ -194,12 +189,10 @@ impl Fields {
         self.0.iter().map(|((rank, _), (key, value))| (*rank, &key[..], &value[..]))
     }
 
-    /// Records of unknown types.
     pub(super) fn unknown(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.all().filter(|(rank, ..)| *rank == RANK_UNKNOWN).map(|(_, key, value)| (key, value))
     }
 
-    /// Adds the records missing here.
     pub(super) fn merge(&mut self, scope: Scope, other: &Self) {
         // Control blocks of a leaf count as one.
         let leaf = |place: &Place| (place.1.first().cloned(), place.1.get(1).cloned());
@@ -493,7 +486,6 @@ fn read_tap_origin(reader: &mut Reader<'_>, name: &str) -> Result<Vec<u8>, Fault
     Ok(tap_origin(&hashes, &origin))
 }
 
-/// Encodes the origin of a taproot key.
 pub(super) fn tap_origin(leaves: &BTreeSet<[u8; 32]>, origin: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     encode::compact_size(&mut out, leaves.len() as u64);
@@ -504,7 +496,6 @@ pub(super) fn tap_origin(leaves: &BTreeSet<[u8; 32]>, origin: &[u8]) -> Vec<u8> 
     out
 }
 
-/// Splits an encoded taproot origin.
 pub(super) fn split_tap_origin(value: &[u8]) -> (BTreeSet<[u8; 32]>, &[u8]) {
     let mut reader = Reader(value);
     let count = reader.compact_size().unwrap_or(0);
@@ -586,7 +577,6 @@ fn insert_leaf(branch: &mut Vec<bool>, mut depth: usize) -> bool {
     true
 }
 
-/// Sort position of a record.
 fn place(scope: Scope, key: &[u8], value: &[u8]) -> Place {
     let kind = key[0];
     let is_one_byte = kind < 0xfd;

@@ -83,7 +83,6 @@ impl Psbt {
         if reader.0.is_empty() { Ok(psbt) } else { fault("extra data after PSBT") }
     }
 
-    /// Base64 serialization.
     pub(super) fn encode(&self) -> String {
         STANDARD.encode(self.to_bytes())
     }
@@ -445,7 +444,6 @@ impl Input {
         self.fields.has(input::SCRIPT_SIG) || self.fields.has(input::SCRIPT_WITNESS)
     }
 
-    /// Transaction of the spent output.
     pub(super) fn previous_tx(&self) -> Option<Transaction> {
         let raw = self.fields.get(input::NON_WITNESS_UTXO)?;
         Transaction::parse(raw.to_vec(), Encoding::Segwit).ok()
@@ -548,7 +546,6 @@ fn records(out: &mut Vec<u8>, fields: &Fields, is_wanted: impl Fn(u8) -> bool) {
 }
 
 const MAGIC: &[u8; 5] = b"psbt\xff";
-/// Bit of `modifiable`.
 const HAS_SINGLE: u8 = 4;
 /// Lock times from here on are times.
 const LOCKTIME_THRESHOLD: u32 = 500_000_000;

@@ -298,7 +298,6 @@ fn join(all: &[Psbt]) -> Result<Psbt, RpcError> {
     Ok(out)
 }
 
-/// Shuffles a list.
 fn shuffle<T>(list: &mut [T]) -> Result<(), RpcError> {
     for end in (2..=list.len()).rev() {
         let mut bytes = [0; 8];

@@ -97,7 +97,6 @@ pub(super) fn is_signed(psbt: &Psbt, index: usize, signing: &Signing) -> bool {
         && signing.unlocks(index, input.final_script_sig(), &input.final_witness())
 }
 
-/// Options of a pass over inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Options {
     pub(super) sighash: Option<u8>,
@@ -374,7 +373,6 @@ impl Solver<'_> {
         best
     }
 
-    /// Signature for a single-key leaf.
     fn leaf_signature(&mut self, script: &[u8], version: u8) -> Option<Vec<u8>> {
         let [32, key @ .., op::CHECKSIG] = script else { return None };
         let key: [u8; 32] = key.try_into().ok().filter(|_| version == TAPSCRIPT)?;

@@ -51,7 +51,6 @@ pub(super) fn part(node: &Node<'_>, request: &Request<'_>) -> Answer {
     request.content(|| part, no_json)
 }
 
-/// Block with data on disk.
 fn stored(node: &Node<'_>, text: &str) -> Result<(BlockHash, BlockEntry), Failure> {
     let hash: BlockHash = hash(text)?;
     let entry = node.engine.block_entry(&hash);

@@ -18,12 +18,10 @@ use hyper::StatusCode;
 use super::{Node, Rpc, WARM_UP};
 use crate::jsonrpc::{CallContext, OpenReply, OpenRequest, RpcError};
 
-/// True if `path` is a REST path.
 pub(super) fn has(path: &str) -> bool {
     ROUTES.iter().any(|(prefix, ..)| path.starts_with(prefix))
 }
 
-/// Answers a request.
 pub(super) fn answer(rpc: &Rpc, request: &OpenRequest, context: &CallContext) -> OpenReply {
     let target = request.target.as_str();
     let route = ROUTES
@@ -45,7 +43,6 @@ pub(super) fn answer(rpc: &Rpc, request: &OpenRequest, context: &CallContext) ->
     }
 }
 
-/// Parsed path without prefix.
 struct Request<'a> {
     /// Without query and known format suffix.
     path: &'a str,
@@ -86,7 +83,6 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Response in the requested format.
     fn content(
         &self,
         bytes: impl FnOnce() -> Vec<u8>,
@@ -100,7 +96,6 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Response of a JSON-only path.
     fn json(&self, json: impl FnOnce(&mut Vec<u8>) -> Result<(), Failure>) -> Answer {
         if self.format != Some(Format::Json) {
             return Err(no_format("json"));
