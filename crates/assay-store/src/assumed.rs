@@ -17,37 +17,25 @@ use crate::io::{RealIo, sync_name};
 use crate::layout::{COINS_DIR, LayoutError};
 use crate::replace::{ReplaceError, replace_file};
 
-/// Folder of the coins of a snapshot.
 pub(crate) const ASSUMED_DIR: &str = "chainstate_snapshot";
 /// The folder after its coins were found wrong.
 pub(crate) const INVALID_DIR: &str = "chainstate_snapshot_INVALID";
-/// Coins that are being removed.
 const DISCARDED_DIR: &str = "chainstate_snapshot.discarded";
 const BASE_FILE: &str = "base_blockhash";
 const VALIDATED_FILE: &str = "validated";
 
-/// Why coins of a snapshot cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum AssumedError {
-    /// The coins cannot be written.
     #[error(transparent)]
     Coins(#[from] CoinError),
-    /// A mark cannot be written.
     #[error(transparent)]
     Mark(#[from] ReplaceError),
-    /// The folder cannot be made, renamed or removed.
     #[error("{}: {source}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Folder { path: PathBuf, source: io::Error },
 }
 
 /// Coins that are being loaded from a snapshot: nothing takes them for complete before [`LoadingCoins::finish`].
 pub struct LoadingCoins {
-    /// The coins.
     pub coins: CoinStore,
     dir: PathBuf,
 }
@@ -135,7 +123,6 @@ pub(crate) fn discard(dir: &Path) -> Result<(), AssumedError> {
     discard().map_err(|source| AssumedError::Folder { path: folder.clone(), source })
 }
 
-/// What a start made of the folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
     /// The base of the snapshot whose coins are still to be validated.

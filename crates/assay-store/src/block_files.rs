@@ -23,57 +23,28 @@ pub struct BlockPlace {
     pub file: u32,
     /// Offset of the raw block, after magic and length.
     pub offset: u64,
-    /// Its length.
     pub size: u32,
 }
 
-/// One block file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockFile {
-    /// Its path.
     pub path: PathBuf,
     /// Its length when it was found.
     pub bytes: u64,
 }
 
-/// Why block files could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockFilesError {
-    /// The operating system refused.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// No thread can be started to search with.
+    Io { path: PathBuf, source: io::Error },
     #[error("cannot start a thread to search block files: {0}")]
     Thread(io::Error),
-    /// There is no block file.
     #[error("{}: holds no blk*.dat", path.display())]
-    Empty {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The key of the obfuscation is not one.
+    Empty { path: PathBuf },
     #[error("{} is {bytes} bytes long; a key has 8", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// Its length.
-        bytes: usize,
-    },
-    /// The file has become shorter since it was scanned.
+    Key { path: PathBuf, bytes: usize },
     #[error("{}: ends before the {size} bytes at {offset}", path.display())]
-    Short {
-        /// The file.
-        path: PathBuf,
-        /// Where the block was.
-        offset: u64,
-        /// Its length.
-        size: u32,
-    },
+    Short { path: PathBuf, offset: u64, size: u32 },
 }
 
 /// A set of block files. Methods may be called from several threads.
@@ -120,7 +91,6 @@ impl BlockFiles {
         Ok(Self { files, key, magic, handles: Mutex::default() })
     }
 
-    /// The files, in the order of their numbers.
     pub fn files(&self) -> &[BlockFile] {
         &self.files
     }

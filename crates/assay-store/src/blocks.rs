@@ -23,11 +23,9 @@ pub use removal::FileLengths;
 /// Where a raw block lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockPos {
-    /// Number of the block file.
     pub file: u32,
     /// Offset of the raw block in it, after the eight bytes of framing.
     pub offset: u32,
-    /// Length of the raw block.
     pub size: u32,
     /// CRC-32 (IEEE) of the raw block, which its framing lacks.
     pub crc: u32,
@@ -63,63 +61,30 @@ impl UndoPos {
     }
 }
 
-/// Why block or undo data could not be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockFileError {
-    /// The operating system refused.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The file ends before the record does.
+    Io { path: PathBuf, source: io::Error },
     #[error("{}: the record at {offset} ends after the file", path.display())]
-    Short {
-        /// The file.
-        path: PathBuf,
-        /// Offset of the record's data.
-        offset: u64,
-    },
+    Short { path: PathBuf, offset: u64 },
     /// The eight bytes before the data are not its framing.
     #[error("{}: no record of {size} bytes of this network at {offset}", path.display())]
-    Framing {
-        /// The file.
-        path: PathBuf,
-        /// Offset of the record's data.
-        offset: u64,
-        /// Length that was expected.
-        size: u32,
-    },
+    Framing { path: PathBuf, offset: u64, size: u32 },
     /// The data are not those that were written.
     #[error("{}: the record at {offset} does not have its checksum", path.display())]
-    Checksum {
-        /// The file.
-        path: PathBuf,
-        /// Offset of the record's data.
-        offset: u64,
-    },
-    /// A record too long for its framing, or a part outside its block.
+    Checksum { path: PathBuf, offset: u64 },
     #[error("a record of {size} bytes does not fit")]
     Size {
         /// Its length.
         size: u64,
     },
-    /// Files are numbered with five digits.
     #[error("there is no block or undo file number {file}")]
-    FileNumber {
-        /// The number after the last.
-        file: u32,
-    },
+    FileNumber { file: u32 },
     /// A limit for the length of files under which offsets would not fit their 32 bits.
     #[error(
         "block files of up to {bytes} bytes: positions are 32 bits wide, so give at most {FILE_BYTES_LIMIT}"
     )]
-    FileLimit {
-        /// The limit asked for.
-        bytes: u64,
-    },
+    FileLimit { bytes: u64 },
 }
 
 impl BlockFileError {
@@ -138,7 +103,6 @@ pub struct BlockStore {
     key: XorKey,
     file_bytes_max: u64,
     writer: Mutex<Writer>,
-    /// Bytes of all files.
     bytes: AtomicU64,
     handles: Mutex<HashMap<FileId, Arc<dyn IoFile>>>,
 }
@@ -172,7 +136,6 @@ struct Writer {
     /// Files written since the last sync, and whether one of them is new.
     dirty: BTreeSet<FileId>,
     names_dirty: bool,
-    /// Bytes of each file.
     lengths: BTreeMap<FileId, u64>,
 }
 

@@ -14,12 +14,10 @@ pub struct CoinRef<'a> {
     pub height: u32,
     /// Whether a coinbase created it.
     pub coinbase: bool,
-    /// The script that locks it.
     pub script_pubkey: &'a [u8],
 }
 
 impl CoinRef<'_> {
-    /// An owned copy.
     #[inline]
     pub fn to_coin(&self) -> Coin {
         Coin {
@@ -42,7 +40,6 @@ impl<'a> From<&'a Coin> for CoinRef<'a> {
     }
 }
 
-/// Why stored bytes are not a coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// The bytes end inside a field.
@@ -51,12 +48,8 @@ pub enum CodecError {
     /// A variable-length integer exceeds 64 bits, or a height 31.
     #[error("a number is out of range")]
     Range,
-    /// Bytes are left over.
     #[error("{count} bytes are left over")]
-    Trailing {
-        /// How many.
-        count: usize,
-    },
+    Trailing { count: usize },
 }
 
 /// Longest script that a template expands to.
@@ -65,7 +58,6 @@ pub(crate) const TEMPLATE_MAX: usize = 35;
 /// Room for an expanded template.
 pub(crate) type Scratch = [u8; TEMPLATE_MAX];
 
-/// Appends a coin.
 pub(crate) fn write_coin(out: &mut Vec<u8>, coin: CoinRef<'_>) {
     write_varint(out, u64::from(coin.height) << 1 | u64::from(coin.coinbase));
     write_amount(out, coin.value);
@@ -87,7 +79,6 @@ pub(crate) fn read_coin<'s, 'a: 's>(
     Ok(CoinRef { value, height, coinbase: code & 1 == 1, script_pubkey })
 }
 
-/// Decodes bytes that hold exactly one coin.
 pub(crate) fn decode_coin<'s, 'a: 's>(
     mut input: &'a [u8],
     scratch: &'s mut Scratch,

@@ -47,69 +47,38 @@ use room::{CACHE_BYTES_MAX, Pace};
 use table::Table;
 use tier::coin_key;
 
-/// Why a coin could not be read, added, spent or flushed.
 #[derive(Debug, thiserror::Error)]
 pub enum CoinError {
     /// An unspent coin would be overwritten without leave.
     #[error("{outpoint} exists and is unspent")]
-    Exists {
-        /// The outpoint of both.
-        outpoint: OutPoint,
-    },
+    Exists { outpoint: OutPoint },
     /// The script exceeds [`SCRIPT_BYTES_MAX`].
     #[error("the script of {outpoint} has {bytes} bytes")]
-    ScriptTooLong {
-        /// The coin.
-        outpoint: OutPoint,
-        /// Length of its script.
-        bytes: usize,
-    },
+    ScriptTooLong { outpoint: OutPoint, bytes: usize },
     /// The height does not fit in 31 bits.
     #[error("the height {height} of {outpoint} is out of range")]
-    Height {
-        /// The coin.
-        outpoint: OutPoint,
-        /// Its height.
-        height: u32,
-    },
+    Height { outpoint: OutPoint, height: u32 },
     /// The cache has reached the size it can address, 64 GiB.
     #[error("the coin cache is full with {bytes} bytes: flush it")]
-    CacheFull {
-        /// Its size.
-        bytes: usize,
-    },
+    CacheFull { bytes: usize },
     /// The system has no memory for the cache.
     #[error(
         "the system has no memory for more than the {bytes} bytes of the coin cache: give it less"
     )]
-    NoMemory {
-        /// Size of the cache.
-        bytes: usize,
-    },
-    /// No thread can be started to read coins with.
+    NoMemory { bytes: usize },
     #[error("cannot start a thread to read coins: {0}")]
     Thread(std::io::Error),
-    /// The engine below failed.
     #[error(transparent)]
     Tier(#[from] TierError),
     /// The disk holds a coin that is none.
     #[error("the coin of {outpoint} on disk is damaged: {source}")]
-    Damaged {
-        /// The coin.
-        outpoint: OutPoint,
-        /// What is wrong with it.
-        source: CodecError,
-    },
+    Damaged { outpoint: OutPoint, source: CodecError },
     /// The disk holds an entry that is neither coin nor marker.
     #[error("an entry on disk with a key of {key_bytes} bytes is neither coin nor marker")]
-    UnknownEntry {
-        /// Length of its key.
-        key_bytes: usize,
-    },
+    UnknownEntry { key_bytes: usize },
     /// The marker is of another version or damaged.
     #[error("the marker of the coins has {bytes} bytes and version {version}")]
     Marker {
-        /// Length of the marker.
         bytes: usize,
         /// Its first byte.
         version: u8,
@@ -119,16 +88,13 @@ pub enum CoinError {
 /// The block up to which the coins on disk count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
-    /// Its height.
     pub height: u32,
-    /// Its hash.
     pub hash: BlockHash,
 }
 
 /// What the cache knows of an outpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached<'a> {
-    /// There is this coin.
     Unspent(CoinRef<'a>),
     /// There is none any more.
     Spent,
@@ -144,7 +110,6 @@ pub struct Located {
 }
 
 impl Located {
-    /// The outpoint.
     #[inline]
     pub fn outpoint(&self) -> &OutPoint {
         &self.outpoint
@@ -473,7 +438,6 @@ impl CoinStore {
         self.arena.used_bytes() + self.table.bytes()
     }
 
-    /// Unspent coins in the cache.
     pub fn cached_coins(&self) -> usize {
         self.unspent
     }

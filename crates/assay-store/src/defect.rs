@@ -81,7 +81,6 @@ fn describe(info: &PanicHookInfo<'_>) -> String {
     format!("thread {name} panicked{place}: {cause}{trace}")
 }
 
-/// The message of a panic.
 fn message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")

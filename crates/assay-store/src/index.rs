@@ -17,9 +17,7 @@ use crate::io::{Io, IoFile};
 /// What is known of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRecord {
-    /// Its header.
     pub header: Header,
-    /// Its height.
     pub height: u32,
     /// The caller's flags; opaque here.
     pub status: u32,
@@ -37,35 +35,23 @@ pub struct BlockRecord {
     pub was_pruned: bool,
 }
 
-/// Why the block index could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// The operating system refused.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// Groups that had been synced do not have their checksum.
     #[error("{}: damaged at {offset}, before records that were synced after it", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Where the first damaged group starts.
         offset: u64,
     },
     /// The file is something else, or of a later version.
     #[error("{}: not a block index of version {VERSION}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-    },
+    Format { path: PathBuf },
     /// The file belongs to another network.
     #[error("{}: belongs to the network with message start {}, not {}", path.display(), hex(*found), hex(*expected))]
     Network {
-        /// The file.
         path: PathBuf,
         /// The message start in it.
         found: [u8; 4],

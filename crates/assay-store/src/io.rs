@@ -101,7 +101,6 @@ pub(crate) fn sync_name(io: &dyn Io, path: &Path) -> io::Result<()> {
     }
 }
 
-/// The file system of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealIo;
 

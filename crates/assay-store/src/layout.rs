@@ -8,14 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::io::{Io, RealIo, sync_name};
 use crate::xor::XorKey;
 
-/// Folder of the coins.
 pub(crate) const COINS_DIR: &str = "chainstate";
-/// Folder of block and undo files.
 pub(crate) const BLOCKS_DIR: &str = "blocks";
-/// Folder of the block index.
 pub(crate) const INDEX_DIR: &str = "blocks/index";
 
-/// Coins that are being removed.
 const DISCARDED_DIR: &str = "chainstate.discarded";
 
 /// Says that index, coins and undo data are to be removed, and then which blocks the files hold is to be found out.
@@ -42,77 +38,39 @@ pub enum Obfuscation {
 /// Why a directory is none of ours, or cannot become one.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
-    /// A folder cannot be given its present name.
     #[error("cannot rename {} to {}: {source}", from.display(), to.display())]
-    Rename {
-        /// The earlier name.
-        from: PathBuf,
-        /// The present name.
-        to: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Rename { from: PathBuf, to: PathBuf, source: io::Error },
     /// Block files are to be plain, and are not.
     #[error(
         "The blocksdir XOR-key can not be disabled when a random key was already stored! Stored key: '{key}', stored path: \
          '{}'.",
         path.display()
     )]
-    Obfuscated {
-        /// The file with the key.
-        path: PathBuf,
-        /// The key.
-        key: XorKey,
-    },
+    Obfuscated { path: PathBuf, key: XorKey },
     /// The file with the key does not hold one.
     #[error("{} is {bytes} bytes long; a key has 8", path.display())]
-    KeyLength {
-        /// The file.
-        path: PathBuf,
-        /// Its length.
-        bytes: u64,
-    },
+    KeyLength { path: PathBuf, bytes: u64 },
     /// The file with the key cannot be read or written.
     #[error("{}: {source}", path.display())]
-    Key {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Key { path: PathBuf, source: io::Error },
     /// Coins that are to be built again cannot be removed.
     #[error("cannot remove the coins ({}): {source}", path.display())]
     Discard {
         /// The folder that they are moved to.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
-    /// What is to be built again from the block files cannot be removed.
     #[error("cannot begin to index the block files again ({}): {source}", path.display())]
-    Reindex {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Reindex { path: PathBuf, source: io::Error },
     /// The coins of a snapshot are not as they must be.
     #[error("the coins of a snapshot in {} cannot be used: {source}", path.display())]
-    Assumed {
-        /// The folder.
-        path: PathBuf,
-        /// What is wrong.
-        source: io::Error,
-    },
+    Assumed { path: PathBuf, source: io::Error },
     /// Another program's database is where ours would be.
     #[error(
         "{} is a LevelDB database, as Bitcoin Core keeps it: give another data directory",
         path.display()
     )]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
 }
 
 /// Makes `dir` one that can be opened: earlier names are replaced, and databases of Bitcoin Core left alone.

@@ -19,10 +19,6 @@ pub struct BlockFileReader {
 }
 
 impl BlockFileReader {
-    /// Opens the file at `path`.
-    ///
-    /// # Errors
-    /// An I/O error.
     pub fn open(path: &Path, magic: [u8; 4]) -> Result<Self, BlockFileError> {
         let failed = |source| BlockFileError::Io { path: path.to_path_buf(), source };
         let file = File::open(path).map_err(failed)?;
@@ -31,7 +27,6 @@ impl BlockFileReader {
         Ok(Self { file, path: path.to_path_buf(), magic, offset: 0, size })
     }
 
-    /// Offset of the next record's framing.
     pub fn offset(&self) -> u64 {
         self.offset
     }

@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::io::Io;
 
-/// Why a file could not be read or replaced.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct ReplaceError {
     /// The file, or its directory.
     pub path: PathBuf,
-    /// What the operating system said.
     pub source: io::Error,
 }
 

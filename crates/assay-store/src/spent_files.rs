@@ -12,24 +12,12 @@ use assay_wire::BlockHash;
 use crate::block_files::BlockFilesError;
 use crate::codec;
 
-/// Why files of spent coins cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SpentFilesError {
-    /// The operating system refused.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// A file is something else, or of another chain.
+    Io { path: PathBuf, source: io::Error },
     #[error("{}: is no file of spent coins of this chain", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// There is no such file.
+    Foreign { path: PathBuf },
     #[error("{}: holds no spent-*.dat; `assay validate --write-spent` writes them", path.display())]
     Empty {
         /// The directory.
@@ -51,29 +39,17 @@ pub enum SpentFilesError {
          run it with -reindex, or `assay validate --write-spent`",
         path.display()
     )]
-    OldUndo {
-        /// The file.
-        path: PathBuf,
-        /// Where the record begins.
-        offset: u64,
-    },
-    /// The key of obfuscated files cannot be read.
+    OldUndo { path: PathBuf, offset: u64 },
     #[error(transparent)]
     Key(#[from] BlockFilesError),
     /// A record is not what was written.
     #[error("{} offset {offset}: the record of spent coins is damaged", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Where the record begins.
-        offset: u64,
-    },
+    Damaged { path: PathBuf, offset: u64 },
 }
 
 /// Where the record of a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpentPlace {
-    /// Number of the file.
     pub file: u32,
     /// Where its spent coins begin, encoded as undo data.
     pub offset: u64,
@@ -84,15 +60,12 @@ pub struct SpentPlace {
 /// A record, as a search finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct SpentEntry {
-    /// The block.
     pub block: BlockHash,
-    /// Where its coins are.
     pub place: SpentPlace,
     /// How many it says they are.
     pub coins: u64,
 }
 
-/// Appends records.
 #[derive(Debug)]
 pub struct SpentWriter {
     dir: PathBuf,
@@ -176,12 +149,10 @@ impl SpentFiles {
         Ok(Self { dir: dir.to_path_buf(), magic, files })
     }
 
-    /// Numbers and lengths of the files.
     pub fn files(&self) -> &[(u32, u64)] {
         &self.files
     }
 
-    /// The path of a file.
     pub fn path_of(&self, number: u32) -> PathBuf {
         path_of(&self.dir, number)
     }

@@ -12,7 +12,6 @@ use crate::index::{BlockIndex, BlockRecord, IndexError, Loaded};
 use crate::io::{Io, RealIo, sync_name};
 use crate::layout::{self, BLOCKS_DIR, COINS_DIR, INDEX_DIR, LayoutError, Obfuscation};
 
-/// Where and how to store.
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
     /// The directory; `blocks/`, `blocks/index/` and `chainstate/` are made in it.
@@ -41,7 +40,6 @@ pub struct StoreConfig {
 }
 
 impl StoreConfig {
-    /// The folder of block and undo files.
     pub fn blocks_dir(&self) -> PathBuf {
         self.blocks_dir.clone().unwrap_or_else(|| self.dir.join(BLOCKS_DIR))
     }
@@ -77,10 +75,8 @@ impl StoreConfig {
     }
 }
 
-/// Why a store could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The coin tier did not open.
     #[error(transparent)]
     Tier(#[from] TierError),
     /// The directory is not one of ours.
@@ -91,11 +87,7 @@ pub enum OpenError {
     Assumed(#[from] AssumedError),
     /// The coins were loaded from a snapshot of a block that is not one of [`StoreConfig::known_bases`].
     #[error("no UTXO set is known of block {hash}, whose coins were loaded from a snapshot")]
-    UnknownBase {
-        /// The block.
-        hash: BlockHash,
-    },
-    /// The coins are damaged.
+    UnknownBase { hash: BlockHash },
     #[error(transparent)]
     Coins(#[from] CoinError),
     /// The block or undo files failed.
@@ -150,13 +142,9 @@ pub struct Store {
     pub historical: Option<CoinStore>,
     /// The block whose coins were loaded from a snapshot that is still to be validated.
     pub base: Option<BlockHash>,
-    /// Blocks and undo data.
     pub blocks: BlockStore,
-    /// What is known of every header.
     pub index: BlockIndex,
-    /// The records of the index, in order of first appearance.
     pub records: Vec<BlockRecord>,
-    /// What opening found.
     pub recovery: Recovery,
 }
 

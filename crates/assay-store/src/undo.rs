@@ -7,29 +7,16 @@ use assay_wire::Coin;
 
 use crate::codec::{self, CodecError, CoinRef, TEMPLATE_MAX};
 
-/// Why undo data was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UndoError {
-    /// The count of coins is not readable.
     #[error("undo data has no readable count: {source}")]
-    Count {
-        /// What is wrong with it.
-        source: CodecError,
-    },
+    Count { source: CodecError },
     /// A coin is not readable.
     #[error("coin {index} of the undo data: {source}")]
-    Coin {
-        /// Its index.
-        index: u64,
-        /// What is wrong with it.
-        source: CodecError,
-    },
+    Coin { index: u64, source: CodecError },
     /// Bytes are left over after the last coin.
     #[error("{count} bytes follow the last coin of the undo data")]
-    Trailing {
-        /// How many.
-        count: usize,
-    },
+    Trailing { count: usize },
 }
 
 /// Collects the coins of one block.
@@ -40,7 +27,6 @@ pub struct UndoWriter {
 }
 
 impl UndoWriter {
-    /// An empty collection.
     pub fn new() -> Self {
         Self::default()
     }

@@ -18,7 +18,6 @@ pub struct SnapshotHeader {
     pub magic: [u8; 4],
     /// The block whose UTXO set it is.
     pub base: BlockHash,
-    /// Number of coins.
     pub coins: u64,
 }
 
@@ -42,10 +41,7 @@ pub enum SnapshotError {
     Magic,
     /// It is of another version of the format.
     #[error("Version of snapshot {version} does not match any of the supported versions.")]
-    Version {
-        /// The version.
-        version: u16,
-    },
+    Version { version: u16 },
     /// A transaction is said to have more coins than are left.
     #[error("Mismatch in coins count in snapshot metadata and actual snapshot data")]
     Count {
@@ -84,7 +80,6 @@ pub enum SnapshotError {
         /// Where in the file they begin.
         offset: u64,
     },
-    /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -113,7 +108,6 @@ impl SnapshotHeader {
     /// Where the hash of the block is in the file.
     pub const BASE_OFFSET: u64 = 11;
 
-    /// As it is written.
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
         let mut out = [0; Self::SIZE];
         out[..5].copy_from_slice(&MAGIC);
@@ -231,9 +225,7 @@ pub struct SnapshotReader<R> {
 pub struct CoinPlaces {
     /// The index of the output.
     pub vout: u64,
-    /// The height.
     pub height: u64,
-    /// The amount.
     pub amount: u64,
 }
 
@@ -250,7 +242,6 @@ impl<R: Read> SnapshotReader<R> {
         Ok(Self::after_header(input, keys, header))
     }
 
-    /// The header.
     pub fn header(&self) -> &SnapshotHeader {
         &self.header
     }
@@ -283,7 +274,6 @@ impl<R: Read> SnapshotReader<R> {
         }
     }
 
-    /// Coins that were read.
     pub fn coins_read(&self) -> u64 {
         self.header.coins - self.left
     }
@@ -475,7 +465,6 @@ pub(crate) fn decode_core_undo(
     if undo.is_empty() { Ok(coins) } else { Err(SnapshotError::Trailing { coins: 0, offset }) }
 }
 
-/// Counts the bytes that are read.
 struct Counted<R> {
     input: R,
     read: u64,

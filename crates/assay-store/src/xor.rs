@@ -27,7 +27,6 @@ impl XorKey {
         Self(bytes)
     }
 
-    /// Its bytes.
     pub const fn bytes(&self) -> [u8; 8] {
         self.0
     }
@@ -65,7 +64,6 @@ impl fmt::Display for XorKey {
 #[cfg(target_arch = "x86_64")]
 const LONG: usize = 512;
 
-/// Bytes of a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
 

@@ -8,22 +8,17 @@ use crate::blocks::FRAME_BYTES;
 /// What a scan came across.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// A record.
     Block {
-        /// Where the raw block lies.
         place: BlockPlace,
         /// Its first bytes.
         header: [u8; HEADER_BYTES],
     },
     /// Bytes that belong to no record.
     Stray {
-        /// Index of the file.
         file: u32,
         /// Where they begin.
         offset: u64,
-        /// How many there are.
         bytes: u64,
-        /// What they look like.
         kind: StrayKind,
     },
 }
@@ -39,7 +34,6 @@ pub enum StrayKind {
     BadHeader,
     /// A record that begins as it should, but with a length that no block has.
     BadLength,
-    /// Anything else.
     Garbage,
 }
 

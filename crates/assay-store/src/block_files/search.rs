@@ -9,17 +9,13 @@ use super::{BlockFiles, BlockFilesError, BlockPlace};
 /// Bytes that belong to no record and are no padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrayBytes {
-    /// Index of the file.
     pub file: u32,
     /// Where they begin.
     pub offset: u64,
-    /// How many there are.
     pub bytes: u64,
-    /// What they look like.
     pub kind: StrayKind,
 }
 
-/// What the files hold.
 #[derive(Clone, Debug)]
 pub struct Search<E> {
     /// One for each record, in the order of the files.
@@ -28,11 +24,9 @@ pub struct Search<E> {
     pub strays: Vec<StrayBytes>,
     /// All of them.
     pub stray_count: usize,
-    /// Bytes of padding.
     pub padding_bytes: u64,
 }
 
-/// What files hold, with their indices.
 type ByFile<E> = Vec<(u32, Search<E>)>;
 
 /// Stray places that are named.

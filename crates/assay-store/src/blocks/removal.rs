@@ -15,9 +15,7 @@ use crate::io::Io;
 /// Lengths of files by their numbers, bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileLengths {
-    /// Block files.
     pub blocks: BTreeMap<u32, u64>,
-    /// Undo files.
     pub undo: BTreeMap<u32, u64>,
 }
 

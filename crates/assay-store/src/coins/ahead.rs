@@ -45,7 +45,6 @@ struct Progress {
     found: Vec<(OutPoint, Coin)>,
     /// Parts that are waited for.
     open: usize,
-    /// A reading thread has panicked.
     is_broken: bool,
 }
 

@@ -54,7 +54,6 @@ pub const SCRIPT_BYTES_MAX: usize = 1 << 24;
 /// Sizes (in units) whose freed records are reused; larger ones wait for the next rebuild.
 const CLASSES: usize = 128;
 
-/// Records of coins; see the module.
 pub(super) struct Arena {
     chunks: Vec<Chunk>,
     /// What the next chunk will be made of, once the last one is nearly full.

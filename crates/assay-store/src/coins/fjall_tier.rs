@@ -274,7 +274,6 @@ mod tests {
         assert!(dir.join("0.jnl").exists());
     }
 
-    /// What is done to a file.
     type Change = fn(&Path) -> io::Result<()>;
 
     #[test]

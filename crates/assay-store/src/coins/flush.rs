@@ -13,10 +13,8 @@ use super::table::{LOCATOR_BITS, LOCATOR_MASK};
 use super::tier::{CoinTier, MARKER_KEY, TierBatch, coin_key};
 use super::{CoinError, CoinStore, Marker};
 
-/// What a flush did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlushStats {
-    /// Coins written.
     pub added: u64,
     /// Coins deleted, some of which the disk may not have had.
     pub deleted: u64,
@@ -28,7 +26,6 @@ pub struct FlushStats {
     pub kept: u64,
     /// Bytes of the cache before.
     pub cache_bytes: u64,
-    /// Time taken.
     pub elapsed_ns: u64,
 }
 

@@ -15,7 +15,6 @@ pub struct MemTier {
 }
 
 impl MemTier {
-    /// An empty tier.
     pub fn new() -> Self {
         Self::default()
     }
@@ -36,7 +35,6 @@ impl MemTier {
         };
     }
 
-    /// The entries in order.
     pub fn entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         self.lock().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }

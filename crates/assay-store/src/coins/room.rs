@@ -23,7 +23,6 @@ pub(super) const CACHE_BYTES_MAX: usize = ARENA_BYTES_MAX / 2;
 /// What the coins take, in memory and on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoinUsage {
-    /// Unspent coins in the cache.
     pub coins: usize,
     /// Changes that the next flush writes.
     pub dirty: usize,
@@ -33,9 +32,7 @@ pub struct CoinUsage {
     pub flush_bytes: usize,
     /// Limit of both together.
     pub bytes_max: usize,
-    /// Coins on disk, about.
     pub coins_on_disk: u64,
-    /// Bytes on disk.
     pub bytes_on_disk: u64,
 }
 
@@ -48,7 +45,6 @@ impl CoinUsage {
     }
 }
 
-/// What [`CoinStore::make_room`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// There was room for another block.
@@ -59,7 +55,6 @@ pub enum Room {
     FlushDue,
 }
 
-/// How much the cache grows from one block to the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pace {
     bytes_before: usize,
@@ -83,7 +78,6 @@ impl Pace {
 }
 
 impl CoinStore {
-    /// What the coins take now.
     pub fn usage(&self) -> CoinUsage {
         CoinUsage {
             coins: self.unspent,
@@ -178,7 +172,6 @@ impl CoinStore {
         Some(dropped as u64)
     }
 
-    /// From here on growth is counted.
     pub(super) fn start_pace(&mut self) {
         self.pace.rest(self.arena.live_bytes(), self.table.len());
     }

@@ -13,7 +13,6 @@ const TAG_BITS: u32 = 31;
 /// Bits of a locator.
 pub(super) const LOCATOR_BITS: u32 = 64 - TAG_BITS;
 
-/// The bits of a slot that hold the locator.
 pub(super) const LOCATOR_MASK: u64 = (1 << LOCATOR_BITS) - 1;
 
 /// Slots after the last home slot. A run of full slots longer than this is improbable; if one comes, the table grows.
@@ -28,7 +27,6 @@ const RELEASE_SLOTS: usize = 1 << 18;
 const LOAD_NUMERATOR: usize = 13;
 const LOAD_DENOMINATOR: usize = 16;
 
-/// The system has no memory for more slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoMemory;
 
@@ -62,7 +60,6 @@ impl Table {
         Ok(Self { slots, size_log2, length: 0 })
     }
 
-    /// Entries.
     pub(super) fn len(&self) -> usize {
         self.length
     }

@@ -13,13 +13,10 @@ pub const KEY_BYTES: usize = 36;
 /// The key of a coin: txid, then output index in big endian, so that keys sort by (txid, vout).
 pub type CoinKey = [u8; KEY_BYTES];
 
-/// A failure inside a coin tier.
 #[derive(Debug, thiserror::Error)]
 #[error("coin tier: cannot {operation}: {source}{}", Place(place.as_ref()))]
 pub struct TierError {
-    /// What was attempted.
     pub operation: &'static str,
-    /// What the engine said.
     pub source: Box<dyn Error + Send + Sync>,
     /// File and offset of what is damaged, where that was found.
     pub place: Option<(PathBuf, u64)>,
@@ -114,7 +111,6 @@ pub trait TierSnapshot: Send + Sync {
 /// Key of the marker: one zero byte is less than every 36-byte key.
 pub const MARKER_KEY: &[u8] = &[0];
 
-/// The key of a coin.
 pub(crate) fn coin_key(outpoint: &OutPoint) -> CoinKey {
     let mut key = [0u8; KEY_BYTES];
     key[..32].copy_from_slice(&outpoint.txid.0);

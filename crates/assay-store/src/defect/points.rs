@@ -13,7 +13,6 @@ pub enum Point {
     CoinCommit,
     /// A batch of coins counts, and memory does not know yet.
     CoinCommitted,
-    /// The cache drops what the disk has.
     CoinEvict,
     /// A block is about to be archived.
     BlockAppend,
@@ -76,7 +75,6 @@ pub enum Point {
 }
 
 impl Point {
-    /// All of them.
     pub const ALL: [Self; 34] = [
         Self::CoinRead,
         Self::CoinWrite,
@@ -118,7 +116,6 @@ impl Point {
 /// Whether this build can be made to panic.
 pub const HAS_POINTS: bool = cfg!(feature = "panic-points");
 
-/// Passes a place where a defect can be injected.
 #[cfg(not(feature = "panic-points"))]
 #[inline(always)]
 pub fn point(_: Point) {}
@@ -142,10 +139,8 @@ mod injected {
 
     use super::Point;
 
-    /// How often each place was passed.
     static PASSES: [AtomicU64; Point::ALL.len()] = [const { AtomicU64::new(0) }; Point::ALL.len()];
 
-    /// The pass that panics.
     static TARGET: LazyLock<Option<(Point, u64)>> = LazyLock::new(|| {
         let text = std::env::var("ASSAY_PANIC_AT").ok()?;
         let target = text.split_once(':').and_then(|(name, step)| {
@@ -171,7 +166,6 @@ mod injected {
     /// What decides where threads wait; 0 while they do not.
     static DELAY_SEED: AtomicU64 = AtomicU64::new(0);
 
-    /// How many more times they do.
     static DELAYS_LEFT: AtomicU32 = AtomicU32::new(0);
 
     /// Makes threads wait at passes that `seed` chooses, up to [`DELAY_MAX`] each, `count` times in all; seed 0 ends it. A few
@@ -181,7 +175,6 @@ mod injected {
         DELAY_SEED.store(seed, Ordering::Relaxed);
     }
 
-    /// The longest wait at one pass of a place.
     const DELAY_MAX: Duration = Duration::from_millis(2);
 
     fn delay(point: Point, pass: u64) {

@@ -31,7 +31,6 @@ pub enum Loss {
     /// order of its own. Each unit of each file holds what it held after some number of the writes to it, each length and
     /// each name is one that it had since the last sync. `seed` chooses.
     Torn {
-        /// Chooses.
         seed: u64,
         /// Bytes that are written whole or not at all.
         unit: usize,
