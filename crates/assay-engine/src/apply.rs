@@ -330,7 +330,6 @@ pub(crate) fn first_overwrite(
 /// Why coins could not be put back.
 #[derive(Debug)]
 pub(crate) enum UnwindError {
-    /// The store failed.
     Coin(CoinError),
     /// The undo data is damaged.
     Undo(UndoError),

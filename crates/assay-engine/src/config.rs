@@ -14,15 +14,12 @@ use crate::deferred::{
 };
 use crate::flush::ENGINE_INTERVAL;
 
-/// Everything an engine needs to know before it opens.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct Config {
     /// Folder that holds this chain's blocks, coins and index; made when missing.
     pub datadir: PathBuf,
-    /// The chain.
     pub params: Arc<ChainParams>,
-    /// What time it is.
     pub clock: Clock,
     /// Age of the tip up to which the chain counts as caught up with, seconds (Core's `-maxtipage`).
     pub tip_age_max_s: u64,
@@ -74,7 +71,6 @@ pub struct Config {
     pub mempool_expiry_s: u64,
     /// Largest number of unconfirmed transactions that may be connected; `None` for no limit.
     pub cluster_count_max: Option<usize>,
-    /// How block templates are made.
     pub mining: MiningConfig,
     /// Largest sum of virtual sizes of connected unconfirmed transactions; `None` for no limit.
     pub cluster_vsize_max: Option<u64>,
@@ -115,16 +111,12 @@ impl Default for ChainCheck {
     }
 }
 
-/// When old blocks are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pruning {
     /// When [`Engine::prune_to`](crate::Engine::prune_to) asks for it.
     Manual,
     /// Also when block and undo files take more than so much.
-    Automatic {
-        /// Bytes.
-        bytes_max: u64,
-    },
+    Automatic { bytes_max: u64 },
 }
 
 /// What transactions must look like to be relayed (Core `kernel/mempool_options.h`).

@@ -9,60 +9,30 @@ use assay_wire::{BlockHash, OutPoint, ParseError};
 /// What keeps the engine from doing its work; never the fault of a block or transaction.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// A coin could not be read or written.
     #[error("coins: {0}")]
     Coin(#[from] CoinError),
-    /// A block or undo file could not be read or written.
     #[error("block files: {0}")]
     BlockFile(#[from] BlockFileError),
-    /// The block index could not be written.
     #[error("block index: {0}")]
     Index(#[from] IndexError),
-    /// The coins could not be committed.
     #[error("commit: {0}")]
     Commit(#[from] CommitError),
-    /// Undo data is damaged.
     #[error("undo data of block {hash}: {source}")]
-    Undo {
-        /// The block.
-        hash: BlockHash,
-        /// What is wrong with it.
-        source: UndoError,
-    },
+    Undo { hash: BlockHash, source: UndoError },
     /// Undo data holds too few or too many coins for its block.
     #[error("undo data of block {hash} does not fit the block")]
-    UndoMismatch {
-        /// The block.
-        hash: BlockHash,
-    },
+    UndoMismatch { hash: BlockHash },
     /// A block that the index says is stored is not what it was.
     #[error("stored block {hash} no longer parses: {source}")]
-    StoredBlock {
-        /// The block.
-        hash: BlockHash,
-        /// What is wrong with it.
-        source: ParseError,
-    },
+    StoredBlock { hash: BlockHash, source: ParseError },
     /// An output that an unconfirmed transaction spends is not there.
     #[error("no coin for {outpoint}, which an unconfirmed transaction spends")]
-    NoCoin {
-        /// The output.
-        outpoint: OutPoint,
-    },
+    NoCoin { outpoint: OutPoint },
     /// The index names a block without data or undo where both are needed.
     #[error("block {hash} at height {height} has no {what} on disk")]
-    MissingData {
-        /// The block.
-        hash: BlockHash,
-        /// Its height.
-        height: u32,
-        /// What is missing.
-        what: &'static str,
-    },
-    /// The tip could not be disconnected.
+    MissingData { hash: BlockHash, height: u32, what: &'static str },
     #[error("cannot disconnect the tip: {0}")]
     Disconnect(#[source] Box<EngineError>),
-    /// A block that is to be connected could not be read.
     #[error("cannot read a block that is to be connected: {0}")]
     ReadBlock(#[source] Box<EngineError>),
     /// Coins that were loaded from a snapshot are not those of their block, or a block below it is invalid.
@@ -79,7 +49,6 @@ pub enum EngineError {
         /// Where the coins are.
         kept: String,
     },
-    /// The coins of a snapshot could not be kept.
     #[error("coins of a snapshot: {0}")]
     Assumed(#[from] AssumedError),
     /// An earlier failure left memory and disk in doubt.
@@ -90,35 +59,23 @@ pub enum EngineError {
 /// Why an engine did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The store did not open.
     #[error("cannot open the store: {0}")]
     Store(#[source] assay_store::OpenError),
     /// The coins were loaded from a snapshot of a block that may not be assumed; in Core's words (`validation.cpp`).
     #[error(
         "A fatal internal error occurred, see debug.log for details: Assumeutxo data not found for the given blockhash '{hash}'."
     )]
-    UnknownBase {
-        /// The block.
-        hash: BlockHash,
-    },
+    UnknownBase { hash: BlockHash },
     /// The coins belong to a block that the index does not know.
     #[error(
         "the coins belong to block {hash} at height {height}, which the block index does not hold"
     )]
-    UnknownCoinTip {
-        /// The block.
-        hash: BlockHash,
-        /// Its height.
-        height: u32,
-    },
+    UnknownCoinTip { hash: BlockHash, height: u32 },
     /// Blocks were checked by the rules before segregated witness that are now above its height.
     #[error(
         "Witness data for blocks after height {height} requires validation. Please restart with -reindex."
     )]
-    WitnessUnchecked {
-        /// Where it begins.
-        height: u32,
-    },
+    WitnessUnchecked { height: u32 },
     /// The clock is behind the tip.
     #[error(
         "The block database contains a block which appears to be from the future. This may be due to your computer's date and \
@@ -137,10 +94,8 @@ pub enum OpenError {
         "You need to rebuild the database using -reindex to go back to unpruned mode.  This will redownload the entire blockchain"
     )]
     Pruned,
-    /// What was archived could not be connected.
     #[error("cannot connect what is archived: {0}")]
     Engine(#[from] EngineError),
-    /// No threads to verify scripts on.
     #[error("cannot start threads: {0}")]
     Threads(String),
 }
@@ -148,13 +103,11 @@ pub enum OpenError {
 /// Why block files could not be taken in.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The files cannot be read.
     #[error(transparent)]
     Files(#[from] BlockFilesError),
     /// The mark that they are to be read cannot be removed.
     #[error(transparent)]
     Mark(LayoutError),
-    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -162,19 +115,14 @@ pub enum ImportError {
 /// Why a decision about a block could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// There is no such block.
     #[error("block {hash} is not known")]
-    UnknownBlock {
-        /// The block that was named.
-        hash: BlockHash,
-    },
+    UnknownBlock { hash: BlockHash },
     /// A block that would have to be disconnected was removed.
     #[error("the active block at height {height} was pruned and cannot be disconnected")]
     Pruned {
         /// Height of the highest one.
         height: u32,
     },
-    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

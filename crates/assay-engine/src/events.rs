@@ -12,21 +12,17 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::prepared::Prepared;
 
-/// Something that has happened.
 #[derive(Clone)]
 pub enum Event {
     /// A transaction has entered the mempool.
     Added {
-        /// The transaction.
         tx: Arc<Transaction>,
-        /// Its id.
         txid: Txid,
         /// Number of this change of the mempool, from 1.
         sequence: u64,
     },
     /// A transaction has left the mempool for another reason than a block that has it.
     Removed {
-        /// Its id.
         txid: Txid,
         /// Number of this change of the mempool.
         sequence: u64,
@@ -37,7 +33,6 @@ pub enum Event {
     Disconnected(EventBlock),
     /// The active chain has another tip, by blocks that were connected, and is not being caught up with.
     Tip(BlockHash),
-    /// Events were lost here.
     Lost,
 }
 
@@ -46,17 +41,14 @@ pub enum Event {
 pub struct EventBlock(Arc<Prepared>);
 
 impl EventBlock {
-    /// Its hash.
     pub fn hash(&self) -> &BlockHash {
         &self.0.hash
     }
 
-    /// The block.
     pub fn block(&self) -> &Block {
         &self.0.block
     }
 
-    /// Its txids, in order.
     pub fn txids(&self) -> &[Txid] {
         &self.0.txids
     }
@@ -73,7 +65,6 @@ impl Event {
     }
 }
 
-/// The queue.
 #[derive(Default)]
 pub(crate) struct Events {
     queue: Mutex<Queue>,
@@ -138,7 +129,6 @@ impl Events {
         self.queue.lock().hold(Event::Connected(EventBlock(Arc::clone(block))));
     }
 
-    /// A block has been disconnected.
     pub(crate) fn disconnected(&self, block: &Arc<Prepared>) {
         let mut queue = self.queue.lock();
         queue.show_held();

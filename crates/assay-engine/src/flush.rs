@@ -57,7 +57,6 @@ impl FlushPolicy {
         self.interval.is_some()
     }
 
-    /// The coins have been written.
     pub(crate) fn flushed(&mut self) {
         self.flushed_at = Instant::now();
     }

@@ -19,7 +19,6 @@ pub trait BlockKeeper: Send + Sync {
     fn settle(&self) -> Option<BlockHash>;
 }
 
-/// All of them.
 #[derive(Default)]
 pub(crate) struct Keepers(Mutex<Vec<Arc<dyn BlockKeeper>>>);
 

@@ -29,12 +29,10 @@ pub struct ConnectedBlock {
 }
 
 impl ConnectedBlock {
-    /// The block.
     pub fn block(&self) -> &Block {
         &self.prepared.block
     }
 
-    /// Its txids, in order.
     pub fn txids(&self) -> &[Txid] {
         &self.prepared.txids
     }
@@ -61,17 +59,14 @@ impl FreshBlock {
         Self { height, prepared }
     }
 
-    /// Its hash.
     pub fn hash(&self) -> &BlockHash {
         &self.prepared.hash
     }
 
-    /// Its height.
     pub fn height(&self) -> u32 {
         self.height
     }
 
-    /// The block.
     pub fn block(&self) -> &Block {
         &self.prepared.block
     }
@@ -81,13 +76,11 @@ impl FreshBlock {
         self.prepared.txids[index]
     }
 
-    /// Its wtxid.
     pub fn wtxid(&self, index: usize) -> Wtxid {
         self.prepared.wtxid(index)
     }
 }
 
-/// Wakes a follower.
 #[derive(Default)]
 pub(crate) struct Signal {
     /// Number of the last change of the mempool.
@@ -147,7 +140,6 @@ pub(crate) enum Warning {
     InvalidBranch,
 }
 
-/// The tip as it was last announced.
 struct Announced {
     tip: Tip,
     header_height: u32,
@@ -155,7 +147,6 @@ struct Announced {
     /// Whether one is being passed on.
     is_passing_on: bool,
     warnings: BTreeMap<Warning, String>,
-    /// Warnings that are new.
     alerts: VecDeque<String>,
     is_closing: bool,
 }
@@ -315,12 +306,10 @@ impl News {
         true
     }
 
-    /// There is nothing to warn of any more.
     pub(crate) fn end_warning(&self, warning: Warning) {
         self.announced.lock().warnings.remove(&warning);
     }
 
-    /// What is warned of.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.announced.lock().warnings.values().cloned().collect()
     }

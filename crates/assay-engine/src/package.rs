@@ -18,7 +18,6 @@ pub struct PackageOutcome {
 /// Why a package is rejected as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageReject {
-    /// Whose fault it is.
     pub fault: PackageFault,
     /// Core's reject reason.
     pub reason: String,
@@ -46,14 +45,10 @@ pub enum PackageFault {
     Tx,
 }
 
-/// One transaction of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageTx {
-    /// Its hash without witnesses.
     pub txid: Txid,
-    /// Its hash with witnesses.
     pub wtxid: Wtxid,
-    /// What became of it.
     pub verdict: PackageVerdict,
 }
 
@@ -62,7 +57,6 @@ pub struct PackageTx {
 pub enum PackageVerdict {
     /// It has been admitted, or would be.
     Admitted(PackageFees),
-    /// It was in the mempool already.
     Known {
         /// Virtual size, with signature operations.
         vsize: u32,
@@ -71,7 +65,6 @@ pub enum PackageVerdict {
     },
     /// The mempool holds the same with another witness, and keeps that one.
     OtherWitness(Wtxid),
-    /// It is rejected.
     Rejected(TxReject),
     /// It has not been looked at to the end, since the package or another transaction of it was rejected before.
     NotValidated,
@@ -88,7 +81,6 @@ pub struct PackageFees {
     pub effective: (i64, u64),
     /// Whose fees and sizes those are.
     pub effective_of: Vec<Wtxid>,
-    /// What has gone for it.
     pub replaced: Vec<Txid>,
 }
 

@@ -12,7 +12,6 @@ use assay_wire::{BlockHash, Coin, OutPoint};
 
 use crate::stats::serialise;
 
-/// What is in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotDigest {
     /// Number of coins.
@@ -28,7 +27,6 @@ pub struct SnapshotDigest {
 pub(crate) enum WriteCoinsError {
     Read(CoinError),
     Write(io::Error),
-    /// It was asked to end.
     Interrupted,
 }
 

@@ -11,7 +11,6 @@ use crate::types::UtxoStats;
 /// Shards for each thread: enough that uneven ones do not leave a core idle.
 const SHARDS_PER_THREAD: u32 = 8;
 
-/// What one shard adds up to.
 struct Partial {
     txouts: u64,
     transactions: u64,

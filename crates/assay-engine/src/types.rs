@@ -10,7 +10,6 @@ use crate::error::EngineError;
 pub struct Tip {
     /// Height; genesis is 0.
     pub height: u32,
-    /// Hash of the block.
     pub hash: BlockHash,
     /// Time that its header claims, seconds since 1970.
     pub time: u32,
@@ -41,7 +40,6 @@ pub enum SubmitOutcome {
     Rejected {
         /// The reference node's reject reason.
         reason: String,
-        /// Where and why, human-readable.
         debug: String,
     },
     /// The bytes are not a block.
@@ -53,7 +51,6 @@ pub enum SubmitOutcome {
 /// Why a transaction was not admitted to the mempool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxReject {
-    /// Which sort of refusal.
     pub code: TxRejectCode,
     /// The reference node's reject reason.
     pub reason: String,
@@ -90,9 +87,7 @@ pub enum TxRejectCode {
 pub enum TxFault {
     /// It breaks a rule of consensus.
     Consensus,
-    /// What it spends, or how, is not relayed.
     InputsNotStandard,
-    /// It has a form that is not relayed.
     NotStandard,
     /// It spends outputs that are unknown or spent.
     MissingInputs,
@@ -100,7 +95,6 @@ pub enum TxFault {
     PrematureSpend,
     /// Its witness may have been changed on the way.
     WitnessMutated,
-    /// Its witness is missing.
     WitnessStripped,
     /// It is here or confirmed already, or another one with the same txid is.
     Conflict,
@@ -108,21 +102,17 @@ pub enum TxFault {
     MempoolPolicy,
     /// It pays too little by itself; a child may pay for it.
     Reconsiderable,
-    /// The engine failed.
     Unknown,
 }
 
 /// What names a transaction among peers: with its witness (BIP339) or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RelayId {
-    /// Without its witness.
     Txid(Txid),
-    /// With it.
     Wtxid(Wtxid),
 }
 
 impl RelayId {
-    /// The bytes of either.
     pub fn hash(&self) -> [u8; 32] {
         match self {
             Self::Txid(txid) => txid.0,
@@ -131,21 +121,16 @@ impl RelayId {
     }
 }
 
-/// Both names of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxIds {
-    /// Without its witness.
     pub txid: Txid,
-    /// With it.
     pub wtxid: Wtxid,
 }
 
 /// An unconfirmed transaction that may be announced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RelayTx {
-    /// Without its witness.
     pub txid: Txid,
-    /// With it.
     pub wtxid: Wtxid,
     /// Its fee in satoshi.
     pub fee_sat: i64,
@@ -172,12 +157,9 @@ pub struct TestAccept {
     pub reject: Option<TxReject>,
 }
 
-/// What is known of one block.
 #[derive(Clone, Debug)]
 pub struct BlockEntry {
-    /// The header.
     pub header: Header,
-    /// Its hash.
     pub hash: BlockHash,
     /// Height; genesis is 0.
     pub height: u32,
@@ -206,7 +188,6 @@ pub struct BlockEntry {
 pub struct ChainTip {
     /// Height; genesis is 0.
     pub height: u32,
-    /// Hash of the block.
     pub hash: BlockHash,
     /// Blocks between it and the active branch, itself included; 0 for the tip.
     pub branch_length: u32,
@@ -217,7 +198,6 @@ pub struct ChainTip {
 /// How far a branch has been judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainTipStatus {
-    /// The active branch.
     Active,
     /// All blocks were connected at some time.
     ValidFork,
@@ -236,7 +216,6 @@ pub struct UtxoStats {
     pub height: u32,
     /// Hash of that tip.
     pub hash: BlockHash,
-    /// Unspent outputs.
     pub txouts: u64,
     /// Transactions with unspent outputs.
     pub transactions: u64,
@@ -252,14 +231,12 @@ pub struct UtxoStats {
     pub disk_size: u64,
 }
 
-/// State of the mempool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MempoolInfo {
     /// Whether the mempool file has been read, or does not have to be.
     pub loaded: bool,
     /// Transactions that were handed in here and that no peer has fetched.
     pub unbroadcast: usize,
-    /// Transactions.
     pub size: usize,
     /// Sum of virtual sizes.
     pub bytes: u64,
@@ -302,9 +279,7 @@ pub struct MempoolEntryInfo {
     pub time: u64,
     /// Height of the tip at that moment.
     pub height: u32,
-    /// Unconfirmed transactions that it spends.
     pub depends: Vec<Txid>,
-    /// Unconfirmed transactions that spend it.
     pub spent_by: Vec<Txid>,
     /// Whether it was handed in here and no peer has fetched it.
     pub is_unbroadcast: bool,
@@ -313,7 +288,6 @@ pub struct MempoolEntryInfo {
 /// A transaction that counts as paying more or less than it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prioritised {
-    /// The transaction.
     pub txid: Txid,
     /// How much more, satoshi.
     pub fee_delta_sat: i64,

@@ -21,12 +21,10 @@ pub enum Stage {
     Scripts,
     /// Undo data, index and mempool of a block whose scripts have passed.
     Tip,
-    /// Writing coins to disk.
     Flush,
 }
 
 impl Stage {
-    /// All of them, in their order.
     pub const ALL: [Self; 7] = [
         Self::Check,
         Self::Archive,
@@ -51,20 +49,15 @@ impl Stage {
     }
 }
 
-/// What was done since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkDone {
-    /// Blocks connected.
     pub blocks: u64,
-    /// Their transactions.
     pub txs: u64,
-    /// Their bytes.
     pub bytes: u64,
     /// Time by stage, in the order of [`Stage::ALL`].
     pub stages: [Duration; Stage::ALL.len()],
 }
 
-/// Counts it.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     blocks: AtomicU64,

@@ -43,7 +43,6 @@ impl Way {
     }
 }
 
-/// Whether there is more to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Yes, and it may be done at another time.
@@ -52,7 +51,6 @@ pub(crate) enum Step {
     MoreAtOnce,
     /// Only to wait for scripts ([`Chainstate::settle`]), unless more blocks come.
     Open,
-    /// No.
     Done,
 }
 

@@ -16,9 +16,7 @@ use crate::tree::NodeId;
 /// How a block gets into the archive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Archive {
-    /// It is there.
     Has(BlockPos),
-    /// It is written first.
     Now,
     /// It is written by another thread, if it is large; [`Chainstate::activate`] waits for that.
     Meanwhile,

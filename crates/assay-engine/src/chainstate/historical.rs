@@ -39,7 +39,6 @@ pub(crate) struct Historical {
 /// What there is to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HistoricalStep {
-    /// Another step.
     More,
     /// To wait for scripts, which takes long, and needs no lock: [`Chainstate::wait_for_historical_scripts`].
     Scripts,

@@ -44,7 +44,6 @@ pub(crate) use historical::{Historical, HistoricalStep};
 pub(crate) use unknown_rules::{UnknownRules, signals_after};
 pub use validity::{TrialChecks, TrialError};
 
-/// Index records that are written as one group.
 const RECORDS_PER_GROUP: usize = 4096;
 
 /// What changes together, under one lock.

@@ -23,7 +23,6 @@ struct Removal {
     nodes: Vec<NodeId>,
 }
 
-/// The blocks of one file.
 #[derive(Default)]
 struct FileBlocks {
     height_max: u32,

@@ -15,7 +15,6 @@ use crate::tree::{BlockTree, NodeId};
 pub(crate) struct UnknownBits {
     /// Those that become active after the period.
     pub(crate) locked_in: u32,
-    /// Those that are active.
     pub(crate) active: u32,
 }
 

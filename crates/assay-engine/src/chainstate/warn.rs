@@ -47,6 +47,5 @@ impl Chainstate {
     }
 }
 
-/// In Core's words.
 const INVALID_BRANCH: &str = "Found invalid chain more than 6 blocks longer than our best chain. This could be due to database \
      corruption or consensus incompatibility with peers.";

@@ -14,12 +14,9 @@ use super::settings::{self, Schnorr};
 /// longer and take more memory.
 const CHECKS_PER_BATCH: usize = 2048;
 
-/// What is known of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It holds.
     Proven,
-    /// It does not hold.
     Refuted,
     /// Libsecp256k1 has to be asked.
     Unknown,
@@ -32,7 +29,6 @@ impl Answer {
     }
 }
 
-/// Decides checks.
 pub trait Prove: Default {
     /// Replaces the contents of `answers` by one answer per check.
     fn prove(&mut self, checks: &[Check<'_>], answers: &mut Vec<Answer>);

@@ -53,10 +53,8 @@ pub struct DeferredScripts<T = usize, P = Batches> {
     holds: Vec<bool>,
 }
 
-/// An input with claims.
 struct Waiting<T> {
     tag: T,
-    /// What the run said.
     stats: InputStats,
     /// Claims up to the end of this input's.
     claims_end: u32,
@@ -160,7 +158,6 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
     }
 }
 
-/// Runs an input again.
 pub struct Again<'a> {
     interpreter: &'a mut Interpreter,
     known: &'a [(Check<'a>, bool)],

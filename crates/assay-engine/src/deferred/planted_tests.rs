@@ -15,7 +15,6 @@ use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encod
 
 use crate::{Config, Engine, SubmitOutcome};
 
-/// Signatures in each block that spends.
 const SIGNATURES: usize = 100;
 /// Blocks with signatures that are none.
 const BLOCKS: u32 = 40;

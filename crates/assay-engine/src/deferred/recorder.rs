@@ -83,7 +83,6 @@ impl<P> Recorder<P> {
         }
     }
 
-    /// Begins the next input.
     pub(super) fn begin_input(&mut self) {
         self.input = self.mark();
         self.is_wrong = false;
@@ -112,7 +111,6 @@ impl<P> Recorder<P> {
         self.forget_input();
     }
 
-    /// All claims.
     pub(super) fn claims(&self) -> usize {
         self.claims.len()
     }

@@ -37,7 +37,6 @@ impl Default for Schnorr {
     }
 }
 
-/// What the environment asks for.
 struct Environment {
     backend: Option<Backend>,
     schnorr: Schnorr,

@@ -345,7 +345,6 @@ fn many_key_path_spends() {
 enum Item {
     Empty,
     Number(u8),
-    /// By this key.
     Signature(usize),
     /// By this key, one bit changed.
     BadSignature(usize),

@@ -19,18 +19,14 @@ use crate::prepared::Prepared;
 use crate::scripts::Verifier;
 use crate::tree::{Node, NodeId};
 
-/// What came of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// Nothing is wrong.
     Sound,
     /// Nothing is wrong, but not all blocks are there any more.
     Pruned,
     /// Nothing is wrong, but the memory for coins did not do for levels 3 and 4.
     Shallow,
-    /// Something is wrong.
     Corrupted,
-    /// It was asked to end.
     Interrupted,
 }
 
@@ -42,7 +38,6 @@ enum Fault {
     Pruned,
 }
 
-/// A check under way.
 struct Check<'a> {
     engine: &'a Engine,
     level: u32,

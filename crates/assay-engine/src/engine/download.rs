@@ -9,11 +9,8 @@ use crate::types::big_endian;
 /// Where a header stands in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderPlace {
-    /// Its hash.
     pub hash: BlockHash,
-    /// The block below it.
     pub parent: BlockHash,
-    /// Its height.
     pub height: u32,
     /// Work of its branch, big endian.
     pub chain_work: [u8; 32],
@@ -27,12 +24,9 @@ pub struct HeaderPlace {
     pub is_valid: bool,
 }
 
-/// A block that is to be fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its hash.
     pub hash: BlockHash,
-    /// Its height.
     pub height: u32,
 }
 
@@ -47,14 +41,12 @@ pub struct FetchPlan {
     pub held_up_by: Option<BlockHash>,
 }
 
-/// What is asked of [`Engine::plan_fetch`].
 #[derive(Clone, Copy, Debug)]
 pub struct FetchWish {
     /// The best block of the peer.
     pub best: BlockHash,
     /// What [`FetchPlan::last_common`] was the last time.
     pub last_common: Option<BlockHash>,
-    /// Blocks at most.
     pub count: usize,
     /// How far above the lowest missing block to go.
     pub window: u32,
@@ -281,7 +273,6 @@ fn locator(tree: &BlockTree, from: NodeId) -> Vec<BlockHash> {
     }
 }
 
-/// Blocks that are looked at together.
 const STRETCH: u32 = 128;
 /// Spacings between blocks that a young tip is old at most (Core `net_processing.cpp`, `CanDirectFetch`).
 const YOUNG_SPACINGS: u64 = 20;

@@ -20,48 +20,31 @@ use crate::types::Tip;
 /// Why there is no such UTXO set, or it could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// The block is not part of the active chain.
     #[error("Block is not in main chain")]
     NotActive,
-    /// Blocks above it were removed.
     #[error(
         "Could not roll back to requested height since necessary block data is already pruned."
     )]
     Pruned,
-    /// A block above it cannot be read.
     #[error("Failed to read block at height {height}")]
-    Read {
-        /// Its height.
-        height: u32,
-    },
+    Read { height: u32 },
     /// What a block above it spent cannot be read.
     #[error("Failed to roll back block at height {height}")]
-    RollBack {
-        /// Its height.
-        height: u32,
-    },
+    RollBack { height: u32 },
     /// What changed since takes more memory than coins may take.
     #[error("Not enough memory to roll back beyond height {height}. Consider increasing -dbcache.")]
-    Memory {
-        /// How far back it was possible to go.
-        height: u32,
-    },
-    /// It was asked to end.
+    Memory { height: u32 },
     #[error("interrupted")]
     Interrupted,
-    /// The file cannot be written.
     #[error("cannot write the coins: {0}")]
     Write(#[from] io::Error),
-    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
 /// The UTXO set of a block.
 pub struct CoinsAt {
-    /// The block.
     pub block: Tip,
-    /// Number of coins.
     pub count: u64,
     /// The hash over all coins in their order (Core's `hash_serialized_3`).
     pub hash: [u8; 32],

@@ -10,15 +10,11 @@ use crate::work::WorkDone;
 /// State of the engine at one moment. Taking it waits for one block at most.
 #[derive(Clone, Debug)]
 pub struct Gauges {
-    /// The tip.
     pub tip: Tip,
     /// Height of the header with the most work that nothing speaks against.
     pub header_height: u32,
-    /// Whether the chain is still being caught up with.
     pub is_initial_block_download: bool,
-    /// The mempool.
     pub mempool: MempoolInfo,
-    /// The coins cache.
     pub coins: CoinUsage,
     /// Blocks in memory that wait to be connected, and their bytes.
     pub ready: (usize, usize),

@@ -24,7 +24,6 @@ pub struct HistoricalChain {
 /// A chain of blocks with coins of its own (Core's chainstates).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainState {
-    /// Its highest block.
     pub tip: Tip,
     /// The block whose coins it began with, where these were loaded from a snapshot.
     pub snapshot: Option<BlockHash>,
@@ -60,7 +59,6 @@ impl Announced {
         self.chain.lock().0
     }
 
-    /// A block has been archived.
     pub(super) fn wake(&self) {
         let mut chain = self.chain.lock();
         if chain.0.is_some() {

@@ -17,10 +17,8 @@ use crate::error::{EngineError, ImportError};
 use crate::files::{Fault, InvalidBlock, Refused, read_plain_block, record_rules};
 use crate::prepared::Prepared;
 
-/// What came of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Blocks that were taken.
     pub blocks: u64,
     /// Whether all files were read to their end.
     pub is_whole: bool,
@@ -29,7 +27,6 @@ pub struct Imported {
     pub refused: Vec<InvalidBlock>,
 }
 
-/// An import on its way.
 struct Import<'a> {
     engine: &'a Engine,
     files: &'a BlockFiles,
@@ -228,7 +225,6 @@ impl Import<'_> {
         Some(BlockPos::of(file, u32::try_from(place.offset).ok()?, block.bytes()))
     }
 
-    /// Connects what has been taken.
     fn connect(&mut self) -> Result<(), ImportError> {
         self.waiting = (0, 0);
         loop {

@@ -32,7 +32,6 @@ pub enum LoadError {
          {heights}"
     )]
     UnknownBase {
-        /// The block.
         base: BlockHash,
         /// Heights of those that are known.
         heights: String,
@@ -42,16 +41,10 @@ pub enum LoadError {
         "The base block header ({base}) must appear in the headers chain. Make sure all headers are syncing, and call \
          loadtxoutset again"
     )]
-    NoHeader {
-        /// The block.
-        base: BlockHash,
-    },
+    NoHeader { base: BlockHash },
     /// Its block is invalid, or builds on one that is.
     #[error("The base block header ({base}) is part of an invalid chain")]
-    InvalidBase {
-        /// The block.
-        base: BlockHash,
-    },
+    InvalidBase { base: BlockHash },
     /// Another branch of headers has more work.
     #[error(
         "A forked headers-chain with more work than the chain with the snapshot base block header exists. Please proceed to sync \
@@ -64,7 +57,6 @@ pub enum LoadError {
     /// The tip has as much work as its block.
     #[error("Population failed: Work does not exceed active chainstate")]
     LittleWork,
-    /// The file is damaged.
     #[error("Population failed: {0}")]
     File(SnapshotError),
     /// The coins are not those of the block.
@@ -77,13 +69,10 @@ pub enum LoadError {
         /// Where in the file the first txid is that is not in order, if one is.
         unsorted: Option<u64>,
     },
-    /// It was asked to end.
     #[error("Population failed: Aborting after an interrupt was requested")]
     Interrupted,
-    /// The coins cannot be written.
     #[error("Population failed: {0}")]
     Store(#[from] AssumedError),
-    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

@@ -17,21 +17,17 @@ use crate::prepared::Prepared;
 use crate::tree::{BlockTree, NodeId};
 use crate::types::Prioritised;
 
-/// Why there is no template.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
     /// The block would not be valid.
     #[error("TestBlockValidity failed: {0}")]
     Invalid(TrialError),
-    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// How far a deployment has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentInfo {
-    /// The deployment.
     pub deployment: Deployment,
     /// Its state for the block that was asked about.
     pub state: DeploymentState,

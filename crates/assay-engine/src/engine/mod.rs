@@ -364,12 +364,10 @@ impl Engine {
         Some(StateGuard { _whole: Whole::begin("the chain's state"), state: Some(state) })
     }
 
-    /// The chain's parameters.
     pub fn params(&self) -> &ChainParams {
         self.chain.params()
     }
 
-    /// How the engine was set up.
     pub fn config(&self) -> &Config {
         &self.chain.config
     }

@@ -26,7 +26,6 @@ use crate::types::SubmitOutcome;
 
 /// Height of the snapshot's base.
 const BASE: u32 = 4;
-/// Coins that there are from the beginning.
 const COINS: u32 = 24;
 /// The output that no script can spend.
 const UNSPENDABLE: u32 = COINS - 1;
@@ -59,7 +58,6 @@ fn spend(vouts: impl IntoIterator<Item = u32>) -> Transaction {
     tx.output(1, &[0x51]).build()
 }
 
-/// Blocks of one branch.
 struct Branch {
     tip: BlockHash,
     height: u32,

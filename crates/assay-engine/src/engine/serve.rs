@@ -20,12 +20,10 @@ pub struct ArchivedBlock {
 }
 
 impl ArchivedBlock {
-    /// Its hash.
     pub fn hash(&self) -> &BlockHash {
         &self.hash
     }
 
-    /// Its height.
     pub fn height(&self) -> u32 {
         self.height
     }

@@ -27,9 +27,7 @@ use crate::work::Stage;
 /// What is wrong with a block or header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockFault {
-    /// Which block.
     pub hash: BlockHash,
-    /// Which sort of fault.
     pub kind: FaultKind,
     /// The reference node's reject reason.
     pub reason: String,
@@ -48,9 +46,7 @@ pub enum FaultKind {
     InvalidHeader,
     /// The bytes are not those that the header commits to: others may be valid.
     Mutated,
-    /// The block it builds on is not known.
     MissingParent,
-    /// The block it builds on is invalid.
     InvalidParent,
     /// Its time is too far ahead: it may become valid.
     TimeTooNew,
@@ -340,9 +336,7 @@ impl Engine {
 /// A header that others build on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchStart {
-    /// Its hash.
     pub hash: BlockHash,
-    /// Its height.
     pub height: u32,
     /// Its target in compact form.
     pub bits: u32,
@@ -352,7 +346,6 @@ pub struct BranchStart {
     pub median_time_past_s: u32,
 }
 
-/// What came of [`Engine::connect`].
 #[derive(Debug)]
 pub struct ConnectReport {
     /// Whether nothing was left to do.
@@ -364,10 +357,8 @@ pub struct ConnectReport {
 /// Why headers were not all kept.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadersError {
-    /// One is wrong.
     #[error("header {}: {}", .0.hash, .0.reason)]
     Refused(BlockFault),
-    /// The engine failed.
     #[error(transparent)]
     Failed(#[from] EngineError),
 }

@@ -97,7 +97,6 @@ impl Engine {
         self.chain.admission.work()
     }
 
-    /// State of the mempool.
     pub fn mempool_info(&self) -> MempoolInfo {
         let is_loaded = self.is_mempool_loaded();
         self.chain.admission.info(&mut self.lock().mempool, is_loaded)
@@ -137,7 +136,6 @@ impl Engine {
         state.mempool.iter().filter_map(|(txid, _)| state.mempool.entry_info(txid)).collect()
     }
 
-    /// One unconfirmed transaction.
     pub fn mempool_entry(&self, txid: &Txid) -> Option<MempoolEntryInfo> {
         self.lock_tree().mempool.entry_info(txid)
     }
@@ -159,7 +157,6 @@ impl Engine {
         state.mempool.get(txid).map(|entry| (*txid, Arc::clone(&entry.tx)))
     }
 
-    /// An unconfirmed transaction.
     pub fn mempool_tx(&self, txid: &Txid) -> Option<Arc<Transaction>> {
         self.lock_tree().mempool.get(txid).map(|entry| Arc::clone(&entry.tx))
     }

@@ -20,7 +20,6 @@ use crate::stats::serialise;
 use crate::tree::{Node, NodeId};
 use crate::types::Tip;
 
-/// Result of [`Engine::verify_data`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataReport {
     /// The block that the coins are those of.
@@ -36,9 +35,7 @@ pub struct DataReport {
 /// A block that is marked as invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkReport {
-    /// Its hash.
     pub hash: BlockHash,
-    /// Its height.
     pub height: u32,
     /// Result of validating it again.
     pub finding: MarkFinding,
@@ -64,9 +61,7 @@ pub enum VerifyDataError {
     /// A block or its undo data are missing or cannot be read.
     #[error("block {hash} at height {height} or its undo data cannot be read{hint}")]
     Missing {
-        /// The block.
         hash: BlockHash,
-        /// Its height.
         height: u32,
         /// Advice for the user, to append to the message.
         hint: &'static str,
@@ -82,15 +77,12 @@ pub enum VerifyDataError {
         path.display()
     )]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// Offset in the file, bytes.
         offset: u64,
     },
-    /// It was asked to end.
     #[error("interrupted")]
     Interrupted,
-    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }

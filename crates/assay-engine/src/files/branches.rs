@@ -36,7 +36,6 @@ pub(crate) struct Branches<'e> {
 pub(crate) struct Census<'e> {
     /// Blocks found, each once, without genesis.
     pub(crate) blocks: usize,
-    /// Blocks found again.
     pub(crate) duplicates: usize,
     /// Blocks on other branches, and how many tips these have.
     pub(crate) stale_blocks: usize,

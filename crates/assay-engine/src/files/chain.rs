@@ -15,16 +15,13 @@ use crate::clock::unix_time_s;
 /// A block and where its copies lie, in the order of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedBlock {
-    /// Its hash.
     pub hash: BlockHash,
-    /// Its first copy.
     pub place: BlockPlace,
     /// Further copies; most blocks have none.
     pub others: Box<[BlockPlace]>,
 }
 
 impl PlacedBlock {
-    /// All copies.
     pub fn copies(&self) -> impl Iterator<Item = BlockPlace> + '_ {
         std::iter::once(self.place).chain(self.others.iter().copied())
     }
@@ -39,7 +36,6 @@ pub struct FoundChain {
     pub first_height: Option<u32>,
     /// Distinct blocks.
     pub blocks: usize,
-    /// Blocks that are there again.
     pub duplicates: usize,
     /// Blocks on other branches.
     pub stale: usize,
@@ -51,7 +47,6 @@ pub struct FoundChain {
     pub strays: Vec<Stray>,
     /// All such places.
     pub stray_count: usize,
-    /// Bytes of padding.
     pub padding_bytes: u64,
     /// A header that breaks a rule, for which a branch with less work was chosen.
     pub bad_header: Option<InvalidBlock>,

@@ -12,12 +12,13 @@ use crate::prepared::Prepared;
 /// Why a block of the chain cannot be connected.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// It could not be read.
     Read(BlockFilesError),
     /// The bytes there do not begin with a block.
     Parse(ParseError),
     /// What lies there is another block than at the time of the scan.
-    Changed { found: BlockHash },
+    Changed {
+        found: BlockHash,
+    },
     /// It breaks a rule.
     Rule(BlockError),
     /// Coins could not be moved, for no fault of the block.
@@ -60,7 +61,6 @@ impl Fault {
     }
 }
 
-/// Reject reason and evidence.
 pub(crate) fn rule(error: &BlockError) -> (String, String) {
     let (reason, debug) = (error.reject_reason(), error.debug_message());
     // What Core says is for comparing; our own words have the evidence.
@@ -74,12 +74,10 @@ pub(crate) struct Refused {
     pub(crate) fault: Fault,
     /// The copy that was judged, or the first of several damaged ones.
     pub(crate) place: BlockPlace,
-    /// Damaged copies.
     pub(crate) damaged: usize,
 }
 
 impl Refused {
-    /// What users read of it.
     pub(crate) fn report(
         &self,
         files: &BlockFiles,
@@ -156,9 +154,7 @@ fn expect(block: Block, expected: &BlockHash) -> Result<Block, Fault> {
 /// been checked.
 #[derive(Debug)]
 pub struct WholeBlock {
-    /// The block.
     pub block: Block,
-    /// One for each transaction.
     pub txids: Vec<Txid>,
     /// The copy that was read; its record may be longer than the block.
     pub place: BlockPlace,

@@ -9,48 +9,38 @@ use assay_wire::BlockHash;
 /// Where something is in the block files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePlace {
-    /// The file.
     pub path: PathBuf,
     /// Offset of the raw block or of the bytes in question.
     pub offset: u64,
-    /// How many bytes.
     pub bytes: u64,
 }
 
 /// Bytes of a block file that belong to no block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stray {
-    /// Where they are.
     pub place: FilePlace,
-    /// What they look like.
     pub kind: StrayKind,
 }
 
 /// A block that others build on and that is in no file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingBlock {
-    /// Its hash.
     pub hash: BlockHash,
     /// Its height, where the coinbase of the block above holds its own (BIP34).
     pub height: Option<u32>,
     /// A block that builds on it.
     pub child: BlockHash,
-    /// Where the child is.
     pub child_place: FilePlace,
 }
 
 /// A block that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidBlock {
-    /// Its hash.
     pub hash: BlockHash,
-    /// Its height.
     pub height: u32,
     /// The reference node's reject reason, or `unreadable-block` for bytes that are not the block that was found.
     pub reason: String,
-    /// Where and why, human-readable.
     pub debug: String,
-    /// Where it is.
     pub place: FilePlace,
     /// Whether the bytes are not those that its header commits to, in any copy: the block itself may be valid.
     pub is_damaged: bool,

@@ -28,10 +28,8 @@ use crate::scripts::{Cause, verify_many};
 use crate::tree::BlockTree;
 use crate::types::TxReject;
 
-/// Transactions that one thread parses at a time.
 const TXS_PER_TASK: usize = 8;
 
-/// The outcome of staging.
 enum Stage {
     Staged(Box<Staged>),
     /// In the pool already: offering it again is no fault.

@@ -27,7 +27,6 @@ const SETTLED_AT_ONCE: usize = 16;
 /// How often one submission does so at most; a block may leave more behind.
 pub(crate) const SETTLING_ROUNDS: usize = 8;
 
-/// What transactions are submitted for.
 #[derive(Clone, Copy)]
 pub(crate) struct Wish {
     /// Highest fee rate that the caller allows.
@@ -36,7 +35,6 @@ pub(crate) struct Wish {
     pub(crate) is_trial: bool,
 }
 
-/// Answers.
 #[derive(Default)]
 pub(crate) struct Ahead {
     flags: Option<Flags>,
@@ -60,7 +58,6 @@ pub(crate) struct Questions {
 
 /// Transactions about which something has to be known: one, or those of a package that only pass together.
 pub(super) struct Question {
-    /// Those whose scripts have not been verified.
     unverified: Vec<Staged>,
     plan: Option<Plan>,
 }

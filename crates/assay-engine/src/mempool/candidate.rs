@@ -33,7 +33,6 @@ impl Candidate {
         Self::decode(raw, config)?.checked(config)
     }
 
-    /// The transaction that the bytes are.
     pub(crate) fn decode(raw: Vec<u8>, config: &Config) -> Result<Self, TxReject> {
         let tx = Transaction::parse(raw, config.params.encoding).map_err(|error| TxReject {
             code: TxRejectCode::Decode,
@@ -255,7 +254,6 @@ pub(crate) struct Admitted {
     fee_sat: i64,
     modified_fee_sat: i64,
     pub(crate) is_new: bool,
-    /// What has gone for it.
     replaced: Vec<Txid>,
 }
 
@@ -267,7 +265,6 @@ impl Admitted {
         Self { txid, wtxid, vsize, fee_sat, modified_fee_sat, is_new: true, replaced }
     }
 
-    /// What it pays, by itself.
     pub(super) fn fees(self) -> PackageFees {
         PackageFees {
             vsize: self.vsize,

@@ -28,7 +28,6 @@ const SIGOP_COST_MAX: u64 = 16_000;
 pub(super) struct Checked {
     pub(super) staged: Staged,
     pub(super) entry: Entry,
-    /// Unconfirmed transactions that it spends from.
     pub(super) parents: Vec<Txid>,
     /// Those that must go for it.
     pub(super) conflicts: Vec<Txid>,

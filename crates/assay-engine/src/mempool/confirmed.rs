@@ -29,7 +29,6 @@ struct Mined {
     entry: Option<Entry>,
 }
 
-/// What one thread took out.
 #[derive(Default)]
 struct Taken {
     mined: Vec<Mined>,
@@ -186,7 +185,6 @@ mod tests {
     use super::*;
     use crate::mempool::limit::Ranking;
 
-    /// Numbers that look random.
     struct Random(u64);
 
     impl Random {
@@ -294,7 +292,6 @@ mod tests {
     /// Transactions, spent outputs, sums, fee deltas and the number of changes.
     type Facts = (Vec<Txid>, usize, [u64; 3], Vec<(Txid, i64)>, u64);
 
-    /// All that can be seen of it.
     fn facts(mempool: &mut Mempool) -> Facts {
         let mut left: Vec<Txid> = mempool.iter().map(|(txid, _)| *txid).collect();
         left.sort();

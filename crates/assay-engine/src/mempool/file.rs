@@ -14,26 +14,19 @@ use assay_wire::{Encoding, ParseErrorKind, Transaction, Txid, encode};
 /// A file that the mempool cannot be read from or written to.
 #[derive(Debug, thiserror::Error)]
 pub enum MempoolFileError {
-    /// The file could not be read or written.
     #[error("mempool file {0}")]
     Io(#[from] assay_store::ReplaceError),
     /// The file is something else, or of a later version.
     #[error("mempool file {}: not of version 1 or 2", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-    },
+    Format { path: PathBuf },
 }
 
 /// Where and why a mempool file cannot be read any further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("mempool file {}: {kind} at byte {offset}", path.display())]
 pub struct MempoolFileDamage {
-    /// The file.
     pub path: PathBuf,
-    /// Position in the file.
     pub offset: u64,
-    /// What is wrong there.
     pub kind: ParseErrorKind,
 }
 
@@ -51,13 +44,10 @@ pub struct MempoolImport {
 /// What became of the transactions of a mempool file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MempoolLoad {
-    /// Admitted.
     pub admitted: u64,
     /// Refused: their inputs are spent, say.
     pub refused: u64,
-    /// Older than two weeks.
     pub expired: u64,
-    /// In the mempool already.
     pub known: u64,
     /// Of those in the mempool: to be announced until a peer has fetched them.
     pub unbroadcast: u64,
@@ -67,10 +57,8 @@ pub struct MempoolLoad {
     pub is_interrupted: bool,
 }
 
-/// What one transaction takes with it.
 pub(crate) struct Saved {
     pub(crate) tx: Transaction,
-    /// Seconds since 1970.
     pub(crate) time: i64,
     /// What it counts as paying beyond its fee, satoshi.
     pub(crate) fee_delta_sat: i64,
@@ -79,7 +67,6 @@ pub(crate) struct Saved {
 const VERSION_PLAIN: u64 = 1;
 const VERSION_OBFUSCATED: u64 = 2;
 const KEY_BYTES: usize = 8;
-/// Bytes that are handed to the disk at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The bytes of a file with these transactions, in chunks. Without a `key` it is as Bitcoin Cash Node writes it.
@@ -156,7 +143,6 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Reads the head.
     pub(crate) fn new(
         path: &Path,
         mut bytes: Vec<u8>,

@@ -35,7 +35,6 @@ impl PartialOrd for Last {
     }
 }
 
-/// All clusters.
 #[derive(Default)]
 pub(super) struct Graph {
     clusters: HashMap<ClusterId, Arc<Cluster>>,
@@ -77,7 +76,6 @@ impl Graph {
         self.put(Cluster::joined(&parts, Some((member, parents))));
     }
 
-    /// Takes transactions out.
     pub(super) fn remove<'a>(&mut self, gone: impl IntoIterator<Item = &'a Txid>) {
         let mut touched: BTreeMap<ClusterId, u64> = BTreeMap::new();
         for txid in gone {

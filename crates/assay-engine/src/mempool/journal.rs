@@ -11,7 +11,6 @@ use crate::error::EngineError;
 use crate::news::Signal;
 use crate::types::Tip;
 
-/// Changes of the mempool.
 #[derive(Clone, Debug)]
 pub struct MempoolDelta {
     /// The tip at that moment.
@@ -29,9 +28,7 @@ pub struct MempoolDelta {
 /// An unconfirmed transaction with what it spends.
 #[derive(Clone, Debug)]
 pub struct UnconfirmedTx {
-    /// Its id.
     pub txid: Txid,
-    /// The transaction.
     pub tx: Arc<Transaction>,
     /// What it spends, input by input.
     pub spent: Vec<Coin>,

@@ -24,7 +24,6 @@ struct Place {
     rate: Rate,
     /// Weight of the chunks of this fee rate in its cluster, up to and with this one: that tells them apart.
     prefix_weight: u64,
-    /// Its highest txid.
     txid: Txid,
 }
 

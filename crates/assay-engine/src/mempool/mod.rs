@@ -80,7 +80,6 @@ impl Admission {
 }
 
 impl Mempool {
-    /// What is known of one transaction.
     pub(crate) fn entry_info(&self, txid: &Txid) -> Option<MempoolEntryInfo> {
         let entry = self.get(txid)?;
         Some(MempoolEntryInfo {

@@ -16,7 +16,6 @@ use crate::types::{TestAccept, TxFault, TxReject};
 
 /// What is known of a transaction after it has been tried by itself.
 enum Single {
-    /// It stays at that.
     Done(PackageVerdict),
     Failed(TxReject),
 }

@@ -57,7 +57,6 @@ impl Failure {
     }
 }
 
-/// The outcome for a list.
 pub(super) struct Judged {
     pub(super) reject: Option<PackageReject>,
     pub(super) verdicts: Vec<PackageVerdict>,

@@ -24,7 +24,6 @@ use super::verdicts::{Verdicts, covers};
 use crate::events::Events;
 use crate::news::Signal;
 
-/// One unconfirmed transaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) tx: Arc<Transaction>,
@@ -80,7 +79,6 @@ pub(crate) struct LockPoints {
     pub(crate) highest_input: Option<(u32, BlockHash)>,
 }
 
-/// The unconfirmed transactions.
 #[derive(Default)]
 pub(crate) struct Mempool {
     pub(super) entries: Shards<Txid, Entry>,

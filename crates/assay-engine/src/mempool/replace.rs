@@ -17,7 +17,6 @@ use super::linearize::{CLUSTER_COUNT_MAX, Rate, members};
 use super::pool::Mempool;
 use crate::types::TxReject;
 
-/// Whether unconfirmed transactions may be replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replacement {
     /// By any that pays enough.
@@ -99,7 +98,6 @@ impl Plan {
         self.names.clone()
     }
 
-    /// What has to go.
     pub(super) fn gone(&self) -> Vec<Txid> {
         let members = |one: &Touched| {
             let all = one.cluster.members().iter().enumerate();

@@ -13,10 +13,8 @@ const VSIZE_MAX: u32 = 10_000;
 /// Core's `TRUC_CHILD_MAX_VSIZE`.
 const CHILD_VSIZE_MAX: u32 = 1_000;
 
-/// A rule is broken.
 #[derive(Debug)]
 pub(super) struct Violation {
-    /// Core's debug message.
     pub(super) debug: String,
     /// The only other child of the parent: if that goes, the rule is kept.
     pub(super) sibling: Option<Txid>,

@@ -11,7 +11,6 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 /// As long as this one submission may wait for blocks in all: while a chain is synced, there is always a block.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The order of turns.
 #[derive(Default)]
 pub(crate) struct Turns {
     /// Blocks that are being judged, or wait for the engine's lock.

@@ -18,7 +18,6 @@ const FAILURES_MAX: usize = 1000;
 /// How close to its limit that is, in weight.
 const NEARLY_FULL_WEIGHT: u64 = 4000;
 
-/// What was chosen.
 pub(crate) struct Assembled {
     pub(crate) txs: Vec<TemplateTx>,
     /// With what is reserved.

@@ -14,16 +14,13 @@ use assay_wire::Transaction;
 pub(crate) use assemble::{Assembled, assemble};
 pub use template::{BlockTemplate, TemplateTx};
 
-/// What a template is asked for.
 #[derive(Clone, Debug)]
 pub struct TemplateOptions {
     /// Whom the coinbase pays.
     pub coinbase_script: Vec<u8>,
-    /// What the block holds.
     pub selection: Selection,
 }
 
-/// Which transactions a template holds.
 #[derive(Clone, Debug)]
 pub enum Selection {
     /// What pays most of the mempool.

@@ -11,14 +11,10 @@ use assay_wire::{Header, Transaction, Txid, Wtxid, encode};
 
 use super::coinbase::coinbase;
 
-/// A transaction of a template.
 #[derive(Clone, Debug)]
 pub struct TemplateTx {
-    /// The transaction.
     pub tx: Arc<Transaction>,
-    /// Its hash without witnesses.
     pub txid: Txid,
-    /// Its hash with them.
     pub wtxid: Wtxid,
     /// What it pays, satoshi; 0 where that was not asked.
     pub fee_sat: i64,
@@ -31,9 +27,7 @@ pub struct TemplateTx {
 pub struct BlockTemplate {
     /// The header, with nonce 0.
     pub header: Header,
-    /// Height of the block.
     pub height: u32,
-    /// The coinbase.
     pub coinbase: Transaction,
     /// The other transactions, in block order.
     pub txs: Vec<TemplateTx>,

@@ -84,10 +84,8 @@ impl Collector {
     }
 }
 
-/// Finds what a run was.
 struct Lookup<'c> {
     batches: &'c [Batch],
-    /// As [`Collector::spends`].
     runs: &'c [(u32, u32)],
     /// What is spent by the run that was asked for last.
     outputs: Vec<TxOut<'c>>,

@@ -46,7 +46,6 @@ enum Lock {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
-    /// The script fails.
     Script,
     /// The signature is one, but of something else.
     Signature,

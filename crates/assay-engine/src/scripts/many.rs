@@ -76,7 +76,6 @@ pub(super) fn verify_many_in_parts(
 
 /// Some inputs of a transaction.
 struct Part {
-    /// Of the transaction.
     index: usize,
     inputs: Range<u32>,
     cost: u64,
@@ -106,7 +105,6 @@ fn shares(mut parts: &[Part], threads: usize, part_cost: u64) -> Vec<&[Part]> {
 /// Shares of one thread where all are large.
 const SHARES_PER_THREAD: u64 = 4;
 
-/// All transactions.
 #[derive(Clone, Copy)]
 struct Parts<'m> {
     flags: Flags,

@@ -99,12 +99,10 @@ impl Branch {
 pub(crate) struct ScriptsPassed(Arc<BlockScripts>);
 
 impl ScriptsPassed {
-    /// Height of the block.
     pub(crate) fn height(&self) -> u32 {
         self.0.rules.height
     }
 
-    /// The block.
     pub(crate) fn prepared(&self) -> &Arc<Prepared> {
         &self.0.prepared
     }
@@ -114,7 +112,6 @@ impl ScriptsPassed {
 pub(crate) enum BlockVerdict {
     /// Inputs are still to be verified, or were skipped: a block below it has failed, or it was given up.
     Undecided,
-    /// All passed.
     Valid(ScriptsPassed),
     /// The lowest failure.
     Invalid(BlockError),
@@ -158,7 +155,6 @@ impl BlockScripts {
         self.open.load(Ordering::Acquire) == 0
     }
 
-    /// The verdict, as far as it is known.
     pub(crate) fn verdict(self: &Arc<Self>) -> BlockVerdict {
         // In this order: what was skipped is noted before it counts as finished.
         if !self.is_finished()
@@ -321,7 +317,6 @@ impl Batch {
 pub(crate) struct ScriptQueue<'v> {
     verifier: &'v Arc<Verifier>,
     block: Arc<BlockScripts>,
-    /// The next batch.
     spends: Vec<Spend>,
     coins: Vec<Coin>,
 }

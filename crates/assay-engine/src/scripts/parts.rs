@@ -56,7 +56,6 @@ pub(crate) fn cut(
 
 /// A transaction whose parts are verified apart.
 pub(super) struct LargeTx {
-    /// What its inputs spend.
     pub(super) coins: Vec<Coin>,
     pub(super) hashes: SharedHashes,
     /// Parts that have not passed.

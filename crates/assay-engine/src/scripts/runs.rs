@@ -37,12 +37,10 @@ pub(super) struct DeferredRuns {
 /// An input of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Site {
-    /// Number of the run.
     run: u32,
     input: u32,
 }
 
-/// What is known of a run so far.
 #[derive(Clone, Copy, Default)]
 struct Found {
     sigchecks: u64,

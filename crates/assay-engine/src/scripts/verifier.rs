@@ -139,7 +139,6 @@ impl Verifier {
         }
     }
 
-    /// Concludes what was left over.
     fn conclude_all(&self, mut collectors: Vec<Collector>) {
         let proven = self.pool.install(|| prove_all(collectors.iter().map(Collector::scripts)));
         sync::for_each(&self.pool, &mut collectors, |index, collector| {

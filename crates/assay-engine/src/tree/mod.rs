@@ -31,7 +31,6 @@ struct Score {
     id: Reverse<NodeId>,
 }
 
-/// All known blocks.
 pub(crate) struct BlockTree {
     nodes: Vec<Node>,
     by_hash: HashMap<BlockHash, NodeId>,

@@ -9,7 +9,6 @@ use assay_wire::{BlockHash, Header};
 pub(crate) struct NodeId(pub(super) u32);
 
 impl NodeId {
-    /// The genesis block.
     pub(crate) const GENESIS: Self = Self(0);
 }
 

@@ -98,12 +98,10 @@ impl<'a> Connector<'a> {
         Ok(connector)
     }
 
-    /// Height of the last connected block.
     pub(crate) fn height(&self) -> u32 {
         self.height
     }
 
-    /// Hash of that block.
     pub(crate) fn hash(&self) -> BlockHash {
         self.chain.hash(self.height)
     }

@@ -14,46 +14,21 @@ use super::undo_log::{UndoLog, UndoRecord};
 /// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatadirError {
-    /// The operating system refused.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// It holds something else.
     #[error("{}: holds something other than a validation of {chain}; give another --datadir", path.display())]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-        /// The chain asked for.
-        chain: &'static str,
-    },
+    Foreign { path: PathBuf, chain: &'static str },
     /// The coins did not open; most often another process has them open.
     #[error("{}: {source}", path.display())]
-    Tier {
-        /// The folder.
-        path: PathBuf,
-        /// What the database said.
-        source: TierError,
-    },
-    /// The coins are damaged.
+    Tier { path: PathBuf, source: TierError },
     #[error(transparent)]
     Coins(#[from] CoinError),
     /// The record of what was counted lacks the block that the coins belong to.
     #[error("{}: has no line for block {hash} at height {height}, which the coins belong to", path.display())]
-    Totals {
-        /// The file.
-        path: PathBuf,
-        /// The block.
-        hash: BlockHash,
-        /// Its height.
-        height: u32,
-    },
+    Totals { path: PathBuf, hash: BlockHash, height: u32 },
 }
 
-/// An open folder.
 pub(crate) struct Datadir {
     totals_path: PathBuf,
     totals_file: File,
@@ -121,7 +96,6 @@ impl Datadir {
         found.map_err(|source| self.undo_failed(source))
     }
 
-    /// Forgets all undo data.
     pub(crate) fn clear_undo(&mut self) -> Result<(), DatadirError> {
         if self.undo.is_empty() {
             return Ok(());

@@ -42,12 +42,10 @@ use connect::Connector;
 use datadir::Datadir;
 pub(crate) use prefetch::{Ending, Prefetch, Source};
 
-/// What to validate, and how.
 #[derive(Clone, Debug)]
 pub struct ValidateConfig {
     /// Directory of block files, or one such file.
     pub blocks: PathBuf,
-    /// The chain.
     pub params: Arc<ChainParams>,
     /// Folder in which `<chain>/validate` is made for the coins.
     pub datadir: PathBuf,
@@ -82,7 +80,6 @@ pub struct ValidateConfig {
 /// A folder for the coins that blocks spend.
 #[derive(Clone, Debug)]
 pub struct WriteSpent {
-    /// The folder.
     pub dir: PathBuf,
     /// Keys in the snapshot of the UTXO set.
     pub keys: KeyForms,
@@ -92,11 +89,9 @@ pub struct WriteSpent {
 pub trait ValidateProgress: Sync {
     /// So many bytes of the block files have been searched for headers.
     fn scanning(&self, bytes_done: u64, bytes_total: u64);
-    /// The search is over.
     fn scanned(&self, report: &ScanReport);
     /// A block of the best branch is invalid: the next best is tried, if there is one.
     fn invalid(&self, block: &InvalidBlock);
-    /// A block has been connected.
     fn connected(&self, state: &ConnectState);
     /// Coins are being written out.
     fn flushing(&self, height: u32);
@@ -107,16 +102,13 @@ pub trait ValidateProgress: Sync {
 /// What keeps a chain from being validated; never the fault of a block.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
-    /// The block files could not be read.
     #[error("block files: {0}")]
     Files(#[from] BlockFilesError),
     /// The folder for the coins cannot be used.
     #[error(transparent)]
     Datadir(#[from] DatadirError),
-    /// Coins could not be read or written.
     #[error("coins: {0}")]
     Coins(#[from] CoinError),
-    /// Spent coins could not be written.
     #[error("spent coins: {0}")]
     Spent(#[from] SpentFilesError),
     /// The coins are not those that the blocks create.
@@ -128,9 +120,7 @@ pub enum ValidateError {
     OtherCoins {
         /// The hints file that was to be written.
         path: PathBuf,
-        /// The block.
         hash: BlockHash,
-        /// Its height.
         height: u32,
     },
     /// Coins could not be put back after an invalid block.
@@ -143,22 +133,12 @@ pub enum ValidateError {
     #[error(
         "{files} files of {bytes} bytes hold no block of {chain}: are they of another chain, or is xor.dat of other files?"
     )]
-    NoBlocks {
-        /// The chain.
-        chain: &'static str,
-        /// Files searched.
-        files: usize,
-        /// Their bytes.
-        bytes: u64,
-    },
+    NoBlocks { chain: &'static str, files: usize, bytes: u64 },
     /// The block whose ancestors are to be taken as valid is in no branch that is there.
     #[error(
         "the block {hash} to be assumed valid is not in the files, or blocks below it are missing"
     )]
-    UnknownAssumeValid {
-        /// Its hash.
-        hash: BlockHash,
-    },
+    UnknownAssumeValid { hash: BlockHash },
     /// The coins belong to a block off the chosen branch.
     #[error(
         "the coins in the datadir belong to block {hash} at height {height}, which is not on the best branch of the files; \
@@ -167,7 +147,6 @@ pub enum ValidateError {
     OtherBranch {
         /// Hash of that block.
         hash: BlockHash,
-        /// Its height.
         height: u32,
     },
     /// Undo data that lead back to where a better branch leaves that of the coins are missing.
@@ -178,7 +157,6 @@ pub enum ValidateError {
     NoUndo {
         /// The block of the coins.
         coins: BlockHash,
-        /// Its height.
         coins_height: u32,
         /// The last block that both branches have.
         fork: u32,
@@ -187,18 +165,12 @@ pub enum ValidateError {
     },
     /// A connected block cannot be read any more.
     #[error("block {hash} at height {height}, which has been connected, cannot be read any more")]
-    Gone {
-        /// Its hash.
-        hash: BlockHash,
-        /// Its height.
-        height: u32,
-    },
+    Gone { hash: BlockHash, height: u32 },
     /// The coins are past the height at which to stop.
     #[error("the coins in the datadir are at height {height} already, past {stop_height}")]
     PastStop {
         /// Their height.
         height: u32,
-        /// Where to stop.
         stop_height: u32,
     },
 }

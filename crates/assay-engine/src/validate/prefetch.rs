@@ -16,15 +16,12 @@ use crate::prepared::Prepared;
 pub(crate) struct Ready {
     pub(crate) prepared: Prepared,
     pub(crate) rules: BlockRules,
-    /// The copy that was read.
     pub(crate) place: BlockPlace,
 }
 
 /// Where blocks come from, and what is done with them while that needs no other block.
 pub(crate) trait Source: Sync {
-    /// A block that is ready.
     type Ready: Send;
-    /// Why one is not.
     type Fault: Send;
 
     /// What the block at a height may take, bytes.
@@ -52,7 +49,6 @@ struct State<S: Source> {
     bytes: u64,
     ready: BTreeMap<u32, Result<S::Ready, S::Fault>>,
     is_over: bool,
-    /// A reading thread has panicked.
     is_broken: bool,
 }
 
@@ -157,7 +153,6 @@ impl<S: Source> Prefetch<S> {
         self.room.notify_all();
     }
 
-    /// Where blocks came from.
     pub(crate) fn into_source(self) -> S {
         self.source
     }

@@ -5,12 +5,10 @@ use assay_wire::{Block, BlockHash};
 use crate::files::{InvalidBlock, MissingBlock, Stray};
 use crate::types::UtxoStats;
 
-/// How far connecting has come.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectState {
     /// Height connected last.
     pub height: u32,
-    /// Height at which it will end.
     pub last_height: u32,
     /// Bytes of blocks up to that height, from genesis on.
     pub bytes_done: u64,
@@ -25,15 +23,12 @@ pub struct ConnectState {
 /// Sums over the connected blocks, genesis left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Blocks.
     pub blocks: u64,
     /// Transactions, coinbases included.
     pub txs: u64,
     /// Inputs, coinbases' left out.
     pub inputs: u64,
-    /// Outputs.
     pub outputs: u64,
-    /// Bytes of blocks.
     pub bytes: u64,
     /// Blocks whose scripts were taken to be valid.
     pub assumed_blocks: u64,
@@ -44,15 +39,12 @@ pub struct Totals {
 /// What the block files hold.
 #[derive(Clone, Debug)]
 pub struct ScanReport {
-    /// Files.
     pub files: usize,
-    /// Their bytes.
     pub bytes: u64,
     /// Whether they are obfuscated.
     pub is_obfuscated: bool,
     /// Distinct blocks, genesis left out.
     pub blocks: usize,
-    /// Blocks found again.
     pub duplicates: usize,
     /// Height of the chosen branch.
     pub height: u32,
@@ -66,7 +58,6 @@ pub struct ScanReport {
     pub unconnected: usize,
     /// The first few of these gaps, in the order of the files.
     pub missing: Vec<MissingBlock>,
-    /// Bytes of padding.
     pub padding_bytes: u64,
     /// Other bytes that belong to no block: the first few places.
     pub strays: Vec<Stray>,
@@ -76,7 +67,6 @@ pub struct ScanReport {
     pub bad_header: Option<InvalidBlock>,
     /// Height up to which scripts are taken to be valid.
     pub assumed_height: u32,
-    /// Seconds it took.
     pub elapsed_s: f64,
 }
 
@@ -87,18 +77,14 @@ pub enum End {
     Complete,
     /// It is valid up to the height asked for.
     StopHeight,
-    /// It was interrupted.
     Interrupted,
     /// The block above the tip is invalid, and no other branch has more work than the blocks below it, which are valid.
     Invalid(Box<InvalidBlock>),
 }
 
-/// What a validation found.
 #[derive(Clone, Debug)]
 pub struct Validation {
-    /// What the files hold.
     pub scan: ScanReport,
-    /// How it ended.
     pub end: End,
     /// The invalid blocks and headers on branches with more work than the one that was reached, in the order in which they
     /// were tried, without [`ScanReport::bad_header`].
@@ -107,13 +93,10 @@ pub struct Validation {
     pub start_height: u32,
     /// Sums since genesis.
     pub totals: Totals,
-    /// Sums of this run.
     pub run_totals: Totals,
     /// The tip and its coins; absent when it was interrupted.
     pub coins: Option<UtxoStats>,
-    /// Height of the tip.
     pub height: u32,
-    /// Hash of the tip.
     pub hash: BlockHash,
     /// Work of the chain up to the tip, big endian, and what a chain must have to be taken for the real one.
     pub chain_work: [u8; 32],
@@ -136,7 +119,6 @@ impl Totals {
         self.assumed_blocks += u64::from(is_assumed);
     }
 
-    /// Takes back what [`Totals::add`] did.
     pub(super) fn remove(&mut self, block: &Block, was_assumed: bool) {
         self.blocks -= 1;
         self.txs -= block.tx_count() as u64;

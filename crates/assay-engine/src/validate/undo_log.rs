@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use assay_hash::Sha256;
 use assay_wire::BlockHash;
 
-/// The undo data of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UndoRecord {
     /// The coins it spent, encoded as for an undo file.
@@ -20,7 +19,6 @@ pub(super) struct UndoRecord {
     pub(super) is_assumed: bool,
 }
 
-/// An open log.
 pub(super) struct UndoLog {
     path: PathBuf,
     file: File,
@@ -103,7 +101,6 @@ impl UndoLog {
         Ok(())
     }
 
-    /// Forgets everything.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.places.clear();
         self.end = 0;

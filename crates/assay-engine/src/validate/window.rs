@@ -17,7 +17,6 @@ use crate::files::{Fault, Refused};
 #[derive(Default)]
 pub(super) struct Window {
     blocks: VecDeque<Waiting>,
-    /// Inputs of these blocks.
     inputs: usize,
     /// Transactions of these blocks and of the one whose coins move, by the beginning of their ids: what spends them is not on
     /// disk. Where ids collide, a coin is read later.
@@ -93,5 +92,4 @@ fn refuse(error: CoinError, place: BlockPlace) -> Refused {
 /// Inputs of the blocks that wait: as many coins at most are held outside of the cache, about a megabyte.
 const INPUTS_MAX: usize = 8_192;
 
-/// Blocks that wait.
 const BLOCKS_MAX: usize = 64;

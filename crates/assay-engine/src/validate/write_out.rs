@@ -166,7 +166,6 @@ impl Connector<'_> {
         self.datadir.keep_undo(&scripts.prepared.hash, undo, is_assumed)
     }
 
-    /// Writes the coins out.
     pub(super) fn flush(&mut self, progress: &dyn ValidateProgress) -> Result<(), ValidateError> {
         self.flush_if(progress, || true)
     }

@@ -29,9 +29,7 @@ pub enum VerifyBlockError {
     OtherPrevout {
         /// Index of the spending transaction.
         tx_index: usize,
-        /// Index of the input.
         input: usize,
-        /// The output.
         prevout: OutPoint,
     },
 }
@@ -123,7 +121,6 @@ impl<'a> BlockVerifier<'a> {
         self
     }
 
-    /// The block's hash.
     pub fn hash(&self) -> BlockHash {
         self.hash
     }
@@ -133,7 +130,6 @@ impl<'a> BlockVerifier<'a> {
         &self.txids
     }
 
-    /// The rules applied.
     pub fn rules(&self) -> &BlockRules {
         &self.rules
     }

@@ -13,7 +13,6 @@ pub enum PrevoutsError {
         index + 1
     )]
     Short {
-        /// Outputs that the block spends.
         inputs: usize,
         /// Index of the first output that is not there as a whole.
         index: usize,
@@ -29,7 +28,6 @@ pub enum PrevoutsError {
         "it is too long: the {inputs} outputs that the block spends end at offset {offset}, {left} bytes follow"
     )]
     Long {
-        /// Outputs that the block spends.
         inputs: usize,
         /// Where the last of them ends.
         offset: usize,
@@ -70,7 +68,6 @@ pub fn parse_prevouts(bytes: &[u8], inputs: usize) -> Result<Vec<TxOut<'_>>, Pre
     }
 }
 
-/// Value and length.
 const HEAD_BYTES: usize = 12;
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use assay_wire::{TxIn, TxOut, Witness};
 /// How an output is locked and spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpendType {
-    /// A bare public key.
     P2pk,
     /// The hash of a public key.
     P2pkh,
@@ -23,11 +22,8 @@ pub enum SpendType {
     P2wpkh,
     /// A version 0 script program.
     P2wsh,
-    /// Taproot by its key.
     P2trKey,
-    /// Taproot by one of its scripts.
     P2trScript,
-    /// Everything else.
     Other,
 }
 
@@ -138,7 +134,6 @@ fn is_multisig(script: &[u8]) -> bool {
 /// The sums over the inputs of one type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TypeCount {
-    /// Inputs.
     pub inputs: u64,
     /// Signatures that their scripts had checked; Bitcoin Cash counts `SigChecks`.
     pub sig_checks: u64,
@@ -149,14 +144,12 @@ pub struct TypeCount {
 pub struct TypeCounts([TypeCount; SpendType::ALL.len()]);
 
 impl TypeCounts {
-    /// Adds one input.
     pub fn add(&mut self, spend_type: SpendType, sig_checks: u64) {
         let count = &mut self.0[spend_type as usize];
         count.inputs += 1;
         count.sig_checks += sig_checks;
     }
 
-    /// Adds what another has counted.
     pub fn merge(&mut self, other: &Self) {
         for (sum, part) in self.0.iter_mut().zip(&other.0) {
             sum.inputs += part.inputs;

@@ -18,11 +18,9 @@ pub(crate) struct Model {
 
 #[derive(Clone, Default)]
 pub(crate) struct Known {
-    /// Blocks that are archived.
     pub(crate) data: HashSet<usize>,
     /// Those whose headers at least are there.
     pub(crate) headers: HashSet<usize>,
-    /// Those that were declared invalid.
     pub(crate) vetoes: HashSet<usize>,
     /// Whether any is or was since the threads rested last: what builds on it may be rejected.
     pub(crate) had_vetoes: bool,

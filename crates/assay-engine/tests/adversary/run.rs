@@ -22,7 +22,6 @@ const DELAYS: u32 = 12;
 /// Steps of all runs so far.
 pub(crate) static STEPS_DONE: AtomicU64 = AtomicU64::new(0);
 
-/// What has been done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) steps: u64,

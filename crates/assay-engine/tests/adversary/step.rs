@@ -22,7 +22,6 @@ pub(crate) struct Step<'a> {
     /// A snapshot that may be loaded.
     pub(crate) snapshot: Option<&'a Snapshot>,
     pub(crate) may_prune: bool,
-    /// How often each operation is done.
     pub(crate) weights: [usize; OPS.len()],
     /// Whether no other thread does anything.
     pub(crate) is_alone: bool,
@@ -84,7 +83,6 @@ pub(crate) const OPS: [(usize, Op); 15] = [
 ];
 
 impl Step<'_> {
-    /// Does `count` things.
     pub(crate) fn work(&self, thread: usize, count: usize, rng: &mut Random) {
         for _ in 0..count {
             if self.differs() {
@@ -402,7 +400,6 @@ impl Step<'_> {
         self.engine.prune_to(height).map(|_| ()).or_else(|error| self.failed("prune", &error))
     }
 
-    /// Declares a recent block invalid.
     fn declare(&self, rng: &mut Random) -> Result<(), Difference> {
         let _control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         let tip = self.universe.find(&self.engine.tip().hash).ok_or("an unknown tip")?;

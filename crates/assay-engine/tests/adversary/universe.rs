@@ -33,7 +33,6 @@ enum Lock {
     Key(usize),
     /// A signature that need not be right: whether it is decides nothing.
     Dropped,
-    /// It cannot be spent.
     Never,
 }
 
@@ -92,7 +91,6 @@ impl Lock {
     }
 }
 
-/// An unspent output.
 #[derive(Clone, Copy, Debug)]
 struct Coin {
     outpoint: OutPoint,
@@ -142,7 +140,6 @@ impl Coins {
         Some(coin)
     }
 
-    /// Any outpoint.
     pub(crate) fn any(&self, rng: &mut Random) -> Option<OutPoint> {
         let place = rng.below(self.all.len().max(1));
         self.all.get(place).map(|coin| coin.outpoint)
@@ -153,7 +150,6 @@ impl Coins {
     }
 }
 
-/// How a block is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A script without signatures fails.
@@ -164,7 +160,6 @@ pub(crate) enum Fault {
     Amount,
     /// It does, and a script fails.
     AmountAndScript,
-    /// An input is not there.
     Missing,
     /// A transaction is not final: seen before coins move.
     NotFinal,
@@ -223,7 +218,6 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// `MuHash` of the coins.
     pub(crate) fn muhash(&self) -> [u8; 32] {
         *self.muhash.get_or_init(|| self.coins.muhash.clone().finalize())
     }

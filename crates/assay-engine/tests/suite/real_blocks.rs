@@ -154,7 +154,6 @@ fn ranges(case: &Case, block: &Block) -> BTreeMap<Part, Vec<(usize, usize, usize
     ranges
 }
 
-/// What became of a flip.
 struct Verdict {
     /// Of the scripts of its transaction alone, as if nothing committed to them.
     scripts: Result<u64, (usize, ScriptError)>,

@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What running one file came to.
 pub(crate) struct Outcome {
     file: String,
     cases: usize,
@@ -13,7 +12,6 @@ pub(crate) struct Outcome {
     notes: Vec<String>,
 }
 
-/// What one case has seen so far.
 #[derive(Default)]
 pub(crate) struct Case {
     runs: usize,

@@ -23,7 +23,6 @@ pub(crate) struct Story {
     pub(crate) acts: Vec<Act>,
     /// `MuHash` of the coins at each block that may be a tip.
     pub(crate) muhash: HashMap<BlockHash, [u8; 32]>,
-    /// The tip in the end.
     pub(crate) end: BlockHash,
     coinbases: Vec<Txid>,
 }

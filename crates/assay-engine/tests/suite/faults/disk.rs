@@ -13,7 +13,6 @@ pub(crate) const DIR: &str = "/node";
 /// Blocks below the tip that are kept where old ones are removed: more than the branches of the story are long.
 pub(crate) const KEPT: u32 = 10;
 
-/// How an engine is set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setup {
     /// It flushes when it is asked to.
@@ -51,7 +50,6 @@ impl Disk {
         self.after(Loss::Nothing)
     }
 
-    /// Opens an engine.
     pub(crate) fn open(
         &self,
         params: &Arc<ChainParams>,

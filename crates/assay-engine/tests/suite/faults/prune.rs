@@ -23,7 +23,6 @@ enum Event {
     Prune(u8),
     /// A removed block comes again, chosen by this number.
     Again(u8),
-    /// The node is stopped and started.
     Restart,
     /// It is killed and started.
     Kill,

@@ -30,7 +30,6 @@ fn files(disk: &Disk, folder: &str) -> Vec<PathBuf> {
     disk.io.list(&dir).unwrap().into_iter().map(|name| dir.join(name)).collect()
 }
 
-/// Block and undo files.
 fn data_files(disk: &Disk) -> Vec<PathBuf> {
     let mut files = files(disk, "blocks");
     files.retain(|path| !path.ends_with("xor.dat"));

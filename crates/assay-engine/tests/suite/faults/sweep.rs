@@ -11,7 +11,6 @@ use assay_wire::{BlockHash, Txid};
 use super::chain::{Act, BASE, Story, muhash};
 use super::disk::{DIR, Disk, KEPT, Setup};
 
-/// How far a run came.
 #[derive(Debug, Default)]
 struct Progress {
     /// Blocks for which the caller was told that they are kept.

@@ -28,7 +28,6 @@ impl Forged {
         Self { dir, ledger: summary.ledger }
     }
 
-    /// The folder.
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -30,7 +30,6 @@ fn base() -> &'static (Mint, Vec<Vec<u8>>) {
     })
 }
 
-/// What is wrong with a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Wrong {
     Script,

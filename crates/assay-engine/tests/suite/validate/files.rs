@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-/// What lies in a file.
 pub(crate) enum Part {
     Block(Vec<u8>),
     Bytes(Vec<u8>),
