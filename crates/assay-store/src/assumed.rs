@@ -1,10 +1,11 @@
-//! The folder of coins that were loaded from a snapshot, and what becomes of it at a start.
+//! Folder of the coins of a loaded snapshot, and its recovery at start.
 //!
-//! Coins of a snapshot lie in a folder of their own, as in Bitcoin Core (`node/utxo_snapshot.h`), until the blocks up to their
-//! base have been validated with the coins of the ordinary folder. Two files in it say how far that is, each written as a whole:
+//! Snapshot coins stay in a folder of their own, as in Bitcoin Core (`node/utxo_snapshot.h`), until the blocks up to the base
+//! have been validated with the coins of the ordinary folder. Two files in the folder record the progress, each written
+//! atomically:
 //!
-//! - `base_blockhash`: the hash of the base, 32 bytes. Without it the coins were not loaded to their end, and the folder goes.
-//! - `validated`: empty. The coins have been found right, so that they take the place of the ordinary ones at the next start.
+//! - `base_blockhash`: hash of the base block, 32 bytes. Without it the load is incomplete, and the folder is removed.
+//! - `validated`: empty. The coins are correct and replace the ordinary ones at the next start.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -18,7 +19,7 @@ use crate::layout::{COINS_DIR, LayoutError};
 use crate::replace::{ReplaceError, replace_file};
 
 pub(crate) const ASSUMED_DIR: &str = "chainstate_snapshot";
-/// The folder after its coins were found wrong.
+/// Name of the folder after its coins failed validation.
 pub(crate) const INVALID_DIR: &str = "chainstate_snapshot_INVALID";
 const DISCARDED_DIR: &str = "chainstate_snapshot.discarded";
 const BASE_FILE: &str = "base_blockhash";
@@ -34,17 +35,17 @@ pub enum AssumedError {
     Folder { path: PathBuf, source: io::Error },
 }
 
-/// Coins that are being loaded from a snapshot: nothing takes them for complete before [`LoadingCoins::finish`].
+/// Coins that are being loaded from a snapshot. They count as complete only after [`LoadingCoins::finish`].
 pub struct LoadingCoins {
     pub coins: CoinStore,
     dir: PathBuf,
 }
 
 impl LoadingCoins {
-    /// Begins in an empty folder in `dir`, whatever was there before.
+    /// Starts with an empty folder in `dir`; removes an earlier one.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     pub fn begin(
         dir: &Path,
         tier_cache_bytes: usize,
@@ -59,40 +60,40 @@ impl LoadingCoins {
         Ok(Self { coins, dir: dir.to_owned() })
     }
 
-    /// Notes that the coins are complete, and those of the block `base`. They must have been flushed.
+    /// Marks the coins as complete, at the block `base`. They must have been flushed.
     ///
     /// # Errors
-    /// The note cannot be written.
+    /// The mark cannot be written.
     pub fn finish(self, base: &BlockHash) -> Result<CoinStore, AssumedError> {
         let path = self.dir.join(ASSUMED_DIR).join(BASE_FILE);
         replace_file(&RealIo, &path, std::iter::once(base.0.to_vec()))?;
         Ok(self.coins)
     }
 
-    /// Removes them.
+    /// Removes the coins.
     ///
     /// # Errors
     /// The folder cannot be removed.
     pub fn give_up(self) -> Result<(), AssumedError> {
         let Self { coins, dir } = self;
-        // The database is closed before its files go.
+        // Close the database before its files are removed.
         drop(coins);
         discard(&dir)
     }
 }
 
-/// Notes that the coins of the snapshot have been found right: they are the ordinary ones from the next start on.
+/// Marks the snapshot coins as validated: the next start uses them as the ordinary coins.
 ///
 /// # Errors
-/// The note cannot be written.
+/// The mark cannot be written.
 pub fn mark_validated(dir: &Path) -> Result<(), AssumedError> {
     let path = dir.join(ASSUMED_DIR).join(VALIDATED_FILE);
     replace_file(&RealIo, &path, std::iter::empty())?;
     Ok(())
 }
 
-/// Puts the coins of the snapshot, which are wrong, out of use, and gives the folder where they can be looked at. The next
-/// start goes on with the ordinary ones.
+/// Renames the folder of incorrect snapshot coins and returns its new path, for inspection. The next start uses the ordinary
+/// coins.
 ///
 /// # Errors
 /// The folder cannot be renamed.
@@ -107,13 +108,13 @@ pub fn mark_invalid(dir: &Path) -> Result<PathBuf, AssumedError> {
     Ok(to)
 }
 
-/// Removes the coins of a snapshot, where there are any.
+/// Removes the coins of a snapshot, if any.
 pub(crate) fn discard(dir: &Path) -> Result<(), AssumedError> {
     let (folder, discarded) = (dir.join(ASSUMED_DIR), dir.join(DISCARDED_DIR));
     let discard = || {
         remove(&discarded)?;
         if folder.exists() {
-            // Half a database is not one: it goes at once, and then piece by piece.
+            // A rename makes the partial database unusable at once; its files are removed after that.
             fs::rename(&folder, &discarded)?;
             sync_name(&RealIo, &folder)?;
             remove(&discarded)?;
@@ -125,15 +126,15 @@ pub(crate) fn discard(dir: &Path) -> Result<(), AssumedError> {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Settled {
-    /// The base of the snapshot whose coins are still to be validated.
+    /// Base of a snapshot that is not validated yet.
     pub(crate) base: Option<BlockHash>,
-    /// Coins that had been validated have become the ordinary ones.
+    /// Validated snapshot coins replaced the ordinary ones.
     pub(crate) is_promoted: bool,
-    /// Coins that had not been loaded to their end were removed.
+    /// Incompletely loaded snapshot coins were removed.
     pub(crate) is_removed: bool,
 }
 
-/// Brings the folders into the state that the marks ask for. A crash at any point is made good by the next call.
+/// Brings the folders into the state that the marks define. After a crash at any point, the next call completes the work.
 pub(crate) fn settle(dir: &Path) -> Result<Settled, LayoutError> {
     let folder = dir.join(ASSUMED_DIR);
     let failed = |source| LayoutError::Assumed { path: folder.clone(), source };
@@ -163,7 +164,7 @@ pub(crate) fn settle(dir: &Path) -> Result<Settled, LayoutError> {
     Ok(settled)
 }
 
-/// Coins that were validated replace those that they were validated with.
+/// Replaces the ordinary coins with the validated snapshot coins.
 fn promote(dir: &Path) -> io::Result<()> {
     let (folder, coins) = (dir.join(ASSUMED_DIR), dir.join(COINS_DIR));
     let discarded = dir.join(DISCARDED_DIR);
@@ -248,7 +249,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(load(dir.path()).finish(&BASE).unwrap());
         mark_validated(dir.path()).unwrap();
-        // Killed after the ordinary coins were moved, and after the others took their place.
+        // Killed after the rename of the ordinary coins, and after the rename of the snapshot coins.
         let (coins, assumed) = (dir.path().join(COINS_DIR), dir.path().join(ASSUMED_DIR));
         fs::rename(&coins, dir.path().join(DISCARDED_DIR)).unwrap();
         assert_eq!(heights(dir.path()), (Some(9), None));

@@ -1,8 +1,8 @@
-//! Another program's block files, read in place: Bitcoin Core's `blocks` directory, obfuscated or not, a forged chain, or
-//! one file of blocks.
+//! Reads block files of another program in place: Bitcoin Core's `blocks` directory, obfuscated or not, a forged chain, or one
+//! file of blocks.
 //!
-//! Nothing is assumed about the order of blocks, nothing is copied and nothing is changed. A file is a sequence of records:
-//! four bytes of network magic, the length, the raw block. Anything else may lie between records.
+//! Blocks may be in any order. Files are neither copied nor changed. A file is a sequence of records: four bytes of network
+//! magic, the length, the raw block. Anything else may lie between records.
 
 mod scan;
 mod search;
@@ -16,7 +16,7 @@ use crate::xor::XorKey;
 pub use scan::{Finding, RecordRules, StrayKind};
 pub use search::{Search, StrayBytes};
 
-/// Where a raw block lies.
+/// Position of a raw block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockPlace {
     /// Index of the file in [`BlockFiles::files`].
@@ -29,7 +29,7 @@ pub struct BlockPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockFile {
     pub path: PathBuf,
-    /// Its length when it was found.
+    /// Length when the file was found.
     pub bytes: u64,
 }
 
@@ -47,7 +47,7 @@ pub enum BlockFilesError {
     Short { path: PathBuf, offset: u64, size: u32 },
 }
 
-/// A set of block files. Methods may be called from several threads.
+/// Set of block files. Methods may be called from several threads.
 #[derive(Debug)]
 pub struct BlockFiles {
     files: Vec<BlockFile>,
@@ -59,11 +59,11 @@ pub struct BlockFiles {
 impl BlockFiles {
     /// Finds the block files at `path`: a directory with `blk*.dat` in it or in its `blocks`, or one file.
     ///
-    /// `xor.dat` beside files of these names holds the key they are obfuscated with (Bitcoin Core since 28). A file of
-    /// another name is taken as it is.
+    /// `xor.dat` next to such files holds their obfuscation key (Bitcoin Core since 28). A file of another name is not
+    /// obfuscated.
     ///
     /// # Errors
-    /// When there are none, or they cannot be read.
+    /// There are no block files, or they cannot be read.
     pub fn open(path: &Path, magic: [u8; 4]) -> Result<Self, BlockFilesError> {
         let failed = |path: &Path, source| BlockFilesError::Io { path: path.into(), source };
         let metadata = fs::metadata(path).map_err(|source| failed(path, source))?;
@@ -95,33 +95,33 @@ impl BlockFiles {
         &self.files
     }
 
-    /// Sum of their lengths.
+    /// Sum of the file lengths.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Whether they are obfuscated.
+    /// True if a nonzero key obfuscates the files.
     pub fn is_obfuscated(&self) -> bool {
         self.key != XorKey::NONE
     }
 
-    /// The key that they are obfuscated with; zeros where they are not.
+    /// Obfuscation key; zeros without obfuscation.
     pub fn key(&self) -> [u8; 8] {
         self.key.bytes()
     }
 
-    /// Path of the file that a place is in.
+    /// Path of the file that contains `place`.
     ///
     /// # Panics
-    /// When the place is of other files.
+    /// `place` does not belong to these files.
     pub fn path_of(&self, place: &BlockPlace) -> &Path {
         &self.files[place.file as usize].path
     }
 
-    /// The number in the name of that file; `None` for a file of another name.
+    /// Number in the name of that file; `None` for a file of another name.
     ///
     /// # Panics
-    /// When the place is of other files.
+    /// `place` does not belong to these files.
     pub fn number_of(&self, place: &BlockPlace) -> Option<u32> {
         number(self.path_of(place)).and_then(|number| u32::try_from(number).ok())
     }
@@ -140,8 +140,8 @@ impl BlockFiles {
         Ok(raw)
     }
 
-    /// Reads a raw block into a buffer, of which nothing else is left. Whoever reads many large blocks saves the time that
-    /// the system takes to hand out fresh memory, about a third of all of it, by using one buffer again.
+    /// Reads a raw block into `buffer` and replaces its contents. Reuse of one buffer for many large blocks avoids allocations of
+    /// fresh memory, which take about a third of the time.
     ///
     /// # Errors
     /// As [`BlockFiles::read`].
@@ -152,7 +152,7 @@ impl BlockFiles {
     ) -> Result<(), BlockFilesError> {
         let size = place.size as usize;
         if buffer.capacity() < size {
-            // Zeros from the system cost less than a copy of what is not wanted.
+            // Zeroed pages from the system cost less than growing the buffer, which copies old bytes.
             *buffer = vec![0; size];
         } else {
             buffer.resize(size, 0);
@@ -170,7 +170,7 @@ impl BlockFiles {
         Ok(raw)
     }
 
-    /// Fills `buffer` from `offset` of a file, with the obfuscation taken off.
+    /// Fills `buffer` from `offset` of a file and removes the obfuscation.
     fn read_at(&self, file: u32, offset: u64, buffer: &mut [u8]) -> Result<(), BlockFilesError> {
         let handle = self.handle(file)?;
         let outcome = read_exact_at(&handle, buffer, offset);
@@ -187,9 +187,9 @@ impl BlockFiles {
         }
     }
 
-    /// An open handle; the most recently used ones are kept, since a chain has thousands of files.
+    /// Returns an open handle. The most recently used handles stay open, since a chain has thousands of files.
     fn handle(&self, file: u32) -> Result<Arc<File>, BlockFilesError> {
-        // A panic cannot leave the list half changed.
+        // A panic cannot leave the list inconsistent.
         let lock = || self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         let mut handles = lock();
         if let Some(found) = handles.iter().position(|(number, _)| *number == file) {
@@ -212,7 +212,7 @@ impl BlockFiles {
     }
 }
 
-/// The block files directly in `dir`, in the order of their numbers.
+/// Block files directly in `dir`, sorted by number.
 fn list(dir: &Path) -> Result<Vec<BlockFile>, BlockFilesError> {
     let failed = |source| BlockFilesError::Io { path: dir.to_path_buf(), source };
     let mut files = Vec::new();
@@ -230,13 +230,13 @@ fn list(dir: &Path) -> Result<Vec<BlockFile>, BlockFilesError> {
     Ok(files.into_iter().map(|(_, file)| file).collect())
 }
 
-/// The number in a name of the form `blk00000.dat`.
+/// Number in a name of the form `blk00000.dat`.
 fn number(path: &Path) -> Option<u64> {
     let digits = path.file_name()?.to_str()?.strip_prefix("blk")?.strip_suffix(".dat")?;
     digits.parse().ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The key in a `xor.dat`; none where there is no such file.
+/// Key in a `xor.dat`; the zero key if the file does not exist.
 pub(crate) fn read_key(path: &Path) -> Result<XorKey, BlockFilesError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -249,7 +249,7 @@ pub(crate) fn read_key(path: &Path) -> Result<XorKey, BlockFilesError> {
     }
 }
 
-/// Appends `size` bytes from `offset` of a file to an empty buffer, without writing zeros there first.
+/// Appends `size` bytes from `offset` of a file to an empty buffer, without zeroing it first.
 #[cfg(target_os = "linux")]
 fn read_appending(file: &File, buffer: &mut Vec<u8>, size: usize, offset: u64) -> io::Result<()> {
     use rustix::buffer::spare_capacity;
@@ -263,7 +263,7 @@ fn read_appending(file: &File, buffer: &mut Vec<u8>, size: usize, offset: u64) -
             Err(error) => return Err(error.into()),
         }
     }
-    // The allocator may have given more than was asked for.
+    // The allocator may have returned more than requested.
     buffer.truncate(size);
     Ok(())
 }

@@ -1,8 +1,7 @@
-//! Block files in Bitcoin Core's framing, and the undo files beside them.
+//! Block files in Bitcoin Core's framing, and their undo files.
 //!
-//! Both only grow, and the next file begins where a record would take one past its limit. A position comes from an append
-//! and is kept in the block index; bytes that no position names are not data. Layouts and the durability contract:
-//! `docs/formats.md`.
+//! Both only grow. A new file starts when a record would exceed the length limit. An append returns a position, which the block
+//! index stores; bytes without a position in the index are not data. Layouts and the durability contract: `docs/formats.md`.
 
 mod removal;
 
@@ -20,11 +19,11 @@ use crate::io::{Io, IoFile};
 use crate::xor::XorKey;
 pub use removal::FileLengths;
 
-/// Where a raw block lies.
+/// Position of a raw block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockPos {
     pub file: u32,
-    /// Offset of the raw block in it, after the eight bytes of framing.
+    /// Offset of the raw block, after the eight bytes of framing.
     pub offset: u32,
     pub size: u32,
     /// CRC-32 (IEEE) of the raw block, which its framing lacks.
@@ -32,7 +31,7 @@ pub struct BlockPos {
 }
 
 impl BlockPos {
-    /// The position of a raw block in a file that was not written by [`BlockStore::append_block`].
+    /// Position of a raw block in a file not written by [`BlockStore::append_block`].
     pub fn of(file: u32, offset: u32, raw: &[u8]) -> Self {
         Self { file, offset, size: raw.len() as u32, crc: crc32fast::hash(raw) }
     }
@@ -43,12 +42,12 @@ impl BlockPos {
     }
 }
 
-/// Where a block's undo data lies.
+/// Position of the undo data of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UndoPos {
-    /// Number of the undo file. Undo files rotate on their own: it need not be the number of the block's file.
+    /// Number of the undo file. Undo files rotate on their own: it can differ from the number of the block file.
     pub file: u32,
-    /// Offset of the undo data in it, after the eight bytes of framing.
+    /// Offset of the undo data, after the eight bytes of framing.
     pub offset: u32,
     /// Length of the undo data, without framing and checksum.
     pub size: u32,
@@ -67,20 +66,20 @@ pub enum BlockFileError {
     Io { path: PathBuf, source: io::Error },
     #[error("{}: the record at {offset} ends after the file", path.display())]
     Short { path: PathBuf, offset: u64 },
-    /// The eight bytes before the data are not its framing.
+    /// The eight bytes before the data are not the framing.
     #[error("{}: no record of {size} bytes of this network at {offset}", path.display())]
     Framing { path: PathBuf, offset: u64, size: u32 },
-    /// The data are not those that were written.
+    /// The data do not match their checksum.
     #[error("{}: the record at {offset} does not have its checksum", path.display())]
     Checksum { path: PathBuf, offset: u64 },
     #[error("a record of {size} bytes does not fit")]
     Size {
-        /// Its length.
+        /// Length of the record or the part.
         size: u64,
     },
     #[error("there is no block or undo file number {file}")]
     FileNumber { file: u32 },
-    /// A limit for the length of files under which offsets would not fit their 32 bits.
+    /// The length limit allows offsets above 32 bits.
     #[error(
         "block files of up to {bytes} bytes: positions are 32 bits wide, so give at most {FILE_BYTES_LIMIT}"
     )]
@@ -88,7 +87,7 @@ pub enum BlockFileError {
 }
 
 impl BlockFileError {
-    /// Whether the record is lost or damaged, as after a power cut, while the device itself works.
+    /// True if the record is lost or damaged, as after a power cut, while the device works.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Short { .. } | Self::Framing { .. } | Self::Checksum { .. })
     }
@@ -99,7 +98,7 @@ pub struct BlockStore {
     io: Arc<dyn Io>,
     dir: PathBuf,
     magic: [u8; 4],
-    /// What every byte of every file is combined with.
+    /// XOR key of all files.
     key: XorKey,
     file_bytes_max: u64,
     writer: Mutex<Writer>,
@@ -127,35 +126,35 @@ impl FileId {
 
 #[derive(Default)]
 struct Writer {
-    /// The block file that grows, and its length.
+    /// The block file being appended to, and its length.
     file: u32,
     end: u64,
-    /// The undo file that grows, and where the last undo data in it ends that the index knows.
+    /// The undo file being appended to, and the end of the last undo data in the index.
     undo_file: u32,
     undo_end: u64,
-    /// Files written since the last sync, and whether one of them is new.
+    /// Files written since the last sync; `names_dirty` is true if one of them is new.
     dirty: BTreeSet<FileId>,
     names_dirty: bool,
     lengths: BTreeMap<FileId, u64>,
 }
 
-/// Where the data known to the block index end, per file.
+/// Per file, the end of the data in the block index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownEnds {
     pub(crate) blocks: BTreeMap<u32, u64>,
     pub(crate) undo: BTreeMap<u32, u64>,
 }
 
-/// What becomes of bytes after the blocks that the index knows.
+/// Treatment of bytes after the last block in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TailRule {
-    /// Whole frames are reported, and what follows the last of them is cut.
+    /// Whole frames are reported, and the bytes after the last one are cut.
     Cut,
-    /// All bytes stay: blocks are yet to be looked for among them.
+    /// All bytes stay for a later scan.
     Keep,
 }
 
-/// What lies in the block files beyond the data that the index knows.
+/// Data in the block files beyond the end of the index.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tails {
     pub(crate) unindexed: Vec<BlockPos>,
@@ -163,8 +162,8 @@ pub(crate) struct Tails {
 }
 
 impl BlockStore {
-    /// Opens the files in `dir`, finds whole frames after `known`, and cuts what follows the last of them. Where blocks were
-    /// removed, files that hold nothing any more go first.
+    /// Opens the files in `dir`, finds whole frames after `known`, and cuts the bytes after the last one. If blocks were removed
+    /// before, files without records are removed first.
     pub(crate) fn open(
         io: Arc<dyn Io>,
         dir: &Path,
@@ -192,7 +191,7 @@ impl BlockStore {
             bytes: AtomicU64::new(0),
             handles: Mutex::default(),
         };
-        // While files are read again, those that no record names are still to come.
+        // During a reindex, files without records are still to be scanned.
         if had_removals && rule == TailRule::Cut {
             store.remove_leftovers(&mut found, known)?;
         }
@@ -202,7 +201,7 @@ impl BlockStore {
             FileId::Undo(_) => None,
         }));
         let mut tails = Tails::default();
-        // Undo data after those that the index knows cannot be reached any more, and are overwritten.
+        // Undo data after the end of the index are unreachable and are overwritten.
         let (undo_file, undo_end) = known.undo.last_key_value().map_or((0, 0), |(a, b)| (*a, *b));
         let mut writer = Writer { undo_file, undo_end, names_dirty: true, ..Writer::default() };
         for &number in &numbers {
@@ -228,12 +227,12 @@ impl BlockStore {
         Ok((store, tails))
     }
 
-    /// Walks the frames of a file from `start`; returns where the last whole one ends, `start` if there is none.
+    /// Walks the frames of a file from `start`; returns the end of the last whole frame, or `start`.
     fn scan_tail(&self, number: u32, start: u64, tails: &mut Tails) -> Result<u64, BlockFileError> {
         let id = FileId::Block(number);
         let file = match self.handle(id, false) {
             Ok(file) => file,
-            // The index knows a file that is gone: its blocks are found damaged when they are read.
+            // A file named by the index is missing: reads of its blocks report the damage.
             Err(BlockFileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 return Ok(start);
             }
@@ -261,7 +260,7 @@ impl BlockStore {
         Ok(end)
     }
 
-    /// Length of a block file; 0 where it is gone.
+    /// Length of a block file; 0 if it is missing.
     fn length(&self, number: u32) -> Result<u64, BlockFileError> {
         let id = FileId::Block(number);
         match self.handle(id, false) {
@@ -276,7 +275,7 @@ impl BlockStore {
     fn cut(&self, id: FileId, end: u64) -> Result<(), BlockFileError> {
         let file = self.handle(id, true)?;
         let size = file.size().map_err(|source| self.io_error(id, source))?;
-        // A file shorter than the index says lost data in a power cut; the gap keeps positions apart.
+        // A file shorter than its data in the index lost bytes in a power cut; the gap keeps positions apart.
         if size > end {
             file.set_size(end).map_err(|source| self.io_error(id, source))?;
         }
@@ -292,11 +291,11 @@ impl BlockStore {
         self.write_reserved(pos, raw).map(|()| pos)
     }
 
-    /// Where a raw block will lie once [`BlockStore::write_reserved`] has written it. As long as it has not, the position must
-    /// not get into the index.
+    /// Reserves the position that [`BlockStore::write_reserved`] writes to. The position must not enter the index before that
+    /// write.
     ///
     /// # Errors
-    /// Where the block is too long, or there are too many files.
+    /// The block is too long, or there are too many files.
     pub fn reserve_block(&self, raw: &[u8]) -> Result<BlockPos, BlockFileError> {
         let too_long = BlockFileError::Size { size: raw.len() as u64 };
         let Ok(size) = u32::try_from(raw.len()) else { return Err(too_long) };
@@ -309,10 +308,10 @@ impl BlockStore {
         Ok(BlockPos { file, offset, size, crc })
     }
 
-    /// Writes a raw block where its place is reserved. When this returns, the block survives the death of the process.
+    /// Writes a raw block at its reserved position. When this returns, the block survives the death of the process.
     ///
     /// # Errors
-    /// On an I/O error nothing was written that counts; the place is free again unless another one behind it has been reserved.
+    /// After an I/O error nothing valid was written, and the reservation is released unless a later one exists in the file.
     pub fn write_reserved(&self, pos: BlockPos, raw: &[u8]) -> Result<(), BlockFileError> {
         point(Point::BlockAppend);
         let (id, start) = (FileId::Block(pos.file), u64::from(pos.offset) - FRAME_BYTES as u64);
@@ -326,24 +325,24 @@ impl BlockStore {
         }
         point(Point::BlockAppended);
         let mut writer = self.writer();
-        // A sync since then has not seen what was just written.
+        // A sync since then may have missed this file.
         writer.names_dirty |= start == 0;
         writer.dirty.insert(id);
         self.note_length(&mut writer, id, pos.end());
         Ok(())
     }
 
-    /// A place was reserved in vain: it is free again unless another one behind it has been reserved.
+    /// Releases an unused reservation, unless a later one exists in the file.
     fn give_back(&self, pos: BlockPos, file: Option<&dyn IoFile>) {
         let mut writer = self.writer();
         if (writer.file, writer.end) == (pos.file, pos.end()) {
             writer.end = u64::from(pos.offset) - FRAME_BYTES as u64;
-            // What was written lies after the end, is not data, and is overwritten; cutting only spares the disk.
+            // Bytes after the end are not data and get overwritten; cutting them only saves disk space.
             file.and_then(|file| file.set_size(writer.end).ok());
         }
     }
 
-    /// A record was written up to `end`.
+    /// Records the new length after a write up to `end`.
     fn note_length(&self, writer: &mut Writer, id: FileId, end: u64) {
         let length = writer.lengths.entry(id).or_default();
         let grown = end.saturating_sub(*length);
@@ -351,7 +350,7 @@ impl BlockStore {
         self.bytes.fetch_add(grown, Ordering::Relaxed);
     }
 
-    /// Where a record of this length goes: behind `end` of a file, or to the beginning of the next one.
+    /// Position for a record of this length: at `end` of the file, or at the start of the next file.
     fn rotate(&self, file: u32, end: u64, record_bytes: u64) -> Result<(u32, u64), BlockFileError> {
         if end == 0 || end + record_bytes <= self.file_bytes_max {
             return Ok((file, end));
@@ -387,14 +386,14 @@ impl BlockStore {
         offset: u32,
         length: u32,
     ) -> Result<Vec<u8>, BlockFileError> {
-        // Before anything is reserved: the length may be anything.
+        // Check before allocating: the length may be arbitrary.
         check_part(pos, offset, u64::from(length))?;
         let mut part = vec![0u8; length as usize];
         self.read_block_into(pos, offset, &mut part)?;
         Ok(part)
     }
 
-    /// [`BlockStore::read_block_part`] as far as that waits for no disk; `None` where it would, or where that fails.
+    /// [`BlockStore::read_block_part`] without disk reads; `None` if the bytes are not in the page cache or the read fails.
     pub fn cached_block_part(&self, pos: BlockPos, offset: u32, length: u32) -> Option<Vec<u8>> {
         check_part(pos, offset, u64::from(length)).ok()?;
         let file = self.open_handle(FileId::Block(pos.file))?;
@@ -410,10 +409,10 @@ impl BlockStore {
         read(length as usize, u64::from(pos.offset) + u64::from(offset))
     }
 
-    /// [`BlockStore::read_block_part`] into memory that is there.
+    /// [`BlockStore::read_block_part`] into an existing buffer.
     ///
     /// # Errors
-    /// As there.
+    /// As [`BlockStore::read_block_part`].
     pub fn read_block_into(
         &self,
         pos: BlockPos,
@@ -424,7 +423,7 @@ impl BlockStore {
         let id = FileId::Block(pos.file);
         let file = self.open_record(id, u64::from(pos.offset), pos.size)?;
         self.read(id, &*file, part, u64::from(pos.offset) + u64::from(offset))?;
-        // For those who ask for a part that is in memory.
+        // Keep the handle for [`BlockStore::cached_block_part`].
         let mut handles = self.handles();
         if handles.len() >= HANDLES_MAX {
             handles.clear();
@@ -433,11 +432,12 @@ impl BlockStore {
         Ok(())
     }
 
-    /// Appends the undo data of the block `block_hash`, with a checksum over both. It goes to a file whose number is at least
-    /// `block_file`, that of the block's own, so that there are as many of either, as programs expect that know Core's files.
+    /// Appends the undo data of the block `block_hash`, with a checksum over both. The number of its file is at least
+    /// `block_file`, the number of the block's file, because programs that read Core's files expect as many undo files as block
+    /// files.
     ///
     /// # Errors
-    /// On an I/O error nothing was appended.
+    /// After an I/O error nothing was appended.
     pub fn append_undo(
         &self,
         block_file: u32,
@@ -503,7 +503,7 @@ impl BlockStore {
             let mut writer = self.writer();
             (std::mem::take(&mut writer.dirty), std::mem::take(&mut writer.names_dirty))
         };
-        // Not under the lock: appending goes on while the disk works.
+        // Without the lock: appends continue during the sync.
         let result = self.sync_files(&dirty, names_dirty);
         if result.is_err() {
             let mut writer = self.writer();
@@ -513,7 +513,7 @@ impl BlockStore {
         result
     }
 
-    /// [`BlockStore::sync`] of all files, whoever wrote them.
+    /// [`BlockStore::sync`] of all files, including files written by an earlier process.
     pub(crate) fn sync_all(&self) -> Result<(), BlockFileError> {
         let failed = |source| BlockFileError::Io { path: self.dir.clone(), source };
         let names = self.io.list(&self.dir).map_err(failed)?;
@@ -537,7 +537,7 @@ impl BlockStore {
         Ok(())
     }
 
-    /// `length` bytes from `offset` of a record whose framing is checked.
+    /// Reads `length` bytes from `offset` of a record whose framing is checked.
     fn read_record(
         &self,
         id: FileId,
@@ -551,8 +551,8 @@ impl BlockStore {
         Ok(data)
     }
 
-    /// Opens a file and checks the framing at `offset - 8`: what is gone or was never written, such as space that the file
-    /// system has set aside, is an error and not zeros.
+    /// Opens a file and checks the framing at `offset - 8`. Missing or unwritten data, such as preallocated space, is an error
+    /// and does not read as zeros.
     fn open_record(
         &self,
         id: FileId,
@@ -562,8 +562,7 @@ impl BlockStore {
         point(Point::ArchiveRead);
         let wrong = || BlockFileError::Framing { path: self.path(id), offset, size };
         let start = offset.checked_sub(FRAME_BYTES as u64).ok_or_else(wrong)?;
-        // By its name, as Core does: a file that was moved away or removed while the node runs is missed at once, rather than
-        // at the next start.
+        // Open by name, as Core does: this detects a file removed during operation at once instead of at the next start.
         let file = match self.io.open(&self.path(id), false) {
             Err(source) if source.kind() == io::ErrorKind::NotFound => {
                 return Err(BlockFileError::Short { path: self.path(id), offset });
@@ -612,7 +611,7 @@ impl BlockStore {
         frame
     }
 
-    /// A file that is open, unless another thread is opening one.
+    /// Returns an open handle, unless another thread holds the lock.
     fn open_handle(&self, id: FileId) -> Option<Arc<dyn IoFile>> {
         let handles = match self.handles.try_lock() {
             Ok(handles) => handles,
@@ -651,13 +650,13 @@ impl BlockStore {
         BlockFileError::Io { path: self.path(id), source }
     }
 
-    // A panic while appending leaves at worst bytes after the end, so a poisoned lock holds good state.
+    // A panic during an append leaves at worst bytes after the end, so the state of a poisoned lock is valid.
     fn writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether the part lies in the block.
+/// True if the part lies in the block.
 fn check_part(pos: BlockPos, offset: u32, length: u64) -> Result<(), BlockFileError> {
     let end = u64::from(offset) + length;
     if end > u64::from(pos.size) { Err(BlockFileError::Size { size: end }) } else { Ok(()) }
@@ -670,16 +669,16 @@ fn undo_checksum(block_hash: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize_double()
 }
 
-/// Magic and length, as Core writes them before each record.
+/// Magic and length before each record, as in Core.
 pub(crate) const FRAME_BYTES: usize = 8;
 
 const CHECKSUM_BYTES: usize = 32;
 
-/// Longest limit of a file's length: every record within it has an offset of 32 bits.
+/// Upper bound of the file length limit: every record offset fits in 32 bits.
 const FILE_BYTES_LIMIT: u64 = u32::MAX as u64;
 
-/// What five digits can say.
+/// Largest number with five digits.
 const FILE_NUMBER_MAX: u32 = 99_999;
 
-/// Open files kept; far below any limit of descriptors.
+/// Limit of open files; far below any descriptor limit.
 const HANDLES_MAX: usize = 64;

@@ -1,18 +1,18 @@
-//! Compact bytes of a coin, shared by the coin tier and the undo files.
+//! Compact encoding of a coin, shared by the coin tier and the undo files.
 //!
-//! The integers and the amount follow Bitcoin Core's `serialize.h` (`VARINT`) and `compressor.cpp`; the script templates
-//! are our own list, because it needs no curve arithmetic. Layouts: `docs/formats.md`.
+//! The integers and the amount follow Bitcoin Core's `serialize.h` (`VARINT`) and `compressor.cpp`; the list of script templates
+//! differs, so that it needs no curve arithmetic. Layouts: `docs/formats.md`.
 
 use assay_wire::{Coin, Script};
 
-/// A coin by reference, as it comes out of a block or out of this store.
+/// A coin by reference, from a block or from this store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CoinRef<'a> {
     /// Satoshi.
     pub value: i64,
     /// Height of the block that created it, below 2^31.
     pub height: u32,
-    /// Whether a coinbase created it.
+    /// True if a coinbase created it.
     pub coinbase: bool,
     pub script_pubkey: &'a [u8],
 }
@@ -52,10 +52,10 @@ pub enum CodecError {
     Trailing { count: usize },
 }
 
-/// Longest script that a template expands to.
+/// Longest expanded template script.
 pub(crate) const TEMPLATE_MAX: usize = 35;
 
-/// Room for an expanded template.
+/// Buffer for an expanded template.
 pub(crate) type Scratch = [u8; TEMPLATE_MAX];
 
 pub(crate) fn write_coin(out: &mut Vec<u8>, coin: CoinRef<'_>) {
@@ -87,10 +87,10 @@ pub(crate) fn decode_coin<'s, 'a: 's>(
     if input.is_empty() { Ok(coin) } else { Err(CodecError::Trailing { count: input.len() }) }
 }
 
-/// Appends a number in base 128, most significant digit first, so that each number has one encoding.
+/// Appends a number in base 128, most significant digit first, in the unique encoding.
 #[inline]
 pub(crate) fn write_varint(out: &mut Vec<u8>, n: u64) {
-    // Two or three digits are what heights and most amounts take: their stores need no call.
+    // Heights and most amounts take two or three digits: encode them without a call.
     let low = n as u8 & 0x7f;
     let Some(second) = (n >> 7).checked_sub(1) else { return out.push(low) };
     let mid = second as u8 | 0x80;
@@ -131,10 +131,10 @@ pub(crate) fn read_varint(input: &mut &[u8]) -> Result<u64, CodecError> {
     }
 }
 
-/// Amounts below this are compressed; money stays far below it, so the escape is for completeness.
+/// Amounts below this are compressed. All valid amounts are below it; the escape exists for completeness.
 const AMOUNT_COMPRESSIBLE: u64 = 1 << 60;
 
-/// Announces eight raw bytes; no compressible amount gives this code.
+/// Code before eight raw bytes; no compressible amount has this code.
 const AMOUNT_RAW: u64 = u64::MAX;
 
 fn write_amount(out: &mut Vec<u8>, value: i64) {
@@ -156,7 +156,7 @@ fn read_amount(input: &mut &[u8]) -> Result<i64, CodecError> {
     decompress_amount(code).and_then(|n| i64::try_from(n).ok()).ok_or(CodecError::Range)
 }
 
-/// Moves trailing decimal zeros into one digit, because people pay round amounts (Core, `CompressAmount`).
+/// Moves trailing decimal zeros into one digit, because most payments are round (Core, `CompressAmount`).
 pub(crate) fn compress_amount(mut n: u64) -> u64 {
     if n == 0 {
         return 0;
@@ -174,7 +174,7 @@ pub(crate) fn compress_amount(mut n: u64) -> u64 {
     }
 }
 
-/// Inverse of [`compress_amount`]; `None` for codes that no amount gives.
+/// Inverse of [`compress_amount`]; `None` for invalid codes.
 pub(crate) fn decompress_amount(code: u64) -> Option<u64> {
     let Some(mut rest) = code.checked_sub(1) else { return Some(0) };
     let exponent = rest % 10;
@@ -188,7 +188,7 @@ pub(crate) fn decompress_amount(code: u64) -> Option<u64> {
     n.checked_mul(10u64.pow(exponent as u32))
 }
 
-/// A script that is fixed bytes around a hash or key: the tag is its index here.
+/// A script of fixed bytes around a hash or key. The tag is its index in [`TEMPLATES`].
 struct Template {
     prefix: &'static [u8],
     hole: usize,
@@ -216,7 +216,7 @@ fn write_script(out: &mut Vec<u8>, script: &[u8]) {
     }
 }
 
-/// The template of a script, by length and fixed bytes: the same as trying [`TEMPLATES`] in turn, at once.
+/// The template of a script, by length and fixed bytes. Equals `try_templates`.
 #[inline]
 fn find_template(script: &[u8]) -> Option<(u8, &[u8])> {
     match script.len() {
@@ -242,7 +242,7 @@ fn read_script<'s, 'a: 's>(
     scratch: &'s mut Scratch,
 ) -> Result<&'s [u8], CodecError> {
     let tag = usize::try_from(read_varint(input)?).map_err(|_| CodecError::Range)?;
-    // Lengths that the compiler knows make each case a few stores.
+    // Constant lengths compile to a few stores per case.
     match tag {
         0 => expand::<0, 20>(input, scratch),
         1 => expand::<1, 20>(input, scratch),
@@ -255,7 +255,7 @@ fn read_script<'s, 'a: 's>(
     }
 }
 
-/// The script of template `TAG`, which has `HOLE` bytes of its own.
+/// The script of template `TAG` with `HOLE` variable bytes.
 #[inline(always)]
 fn expand<'s, const TAG: usize, const HOLE: usize>(
     input: &mut &[u8],
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// The slow way: each template in turn.
+    /// Reference for [`find_template`]: tries each template.
     fn try_templates(script: &[u8]) -> Option<(u8, &[u8])> {
         (0u8..).zip(&TEMPLATES).find_map(|(tag, template)| {
             let hole = script.strip_prefix(template.prefix)?.strip_suffix(template.suffix)?;

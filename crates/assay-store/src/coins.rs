@@ -1,7 +1,7 @@
 //! The set of unspent coins: a cache in memory over a persistent tier.
 //!
-//! Changes stay in memory until [`CoinStore::flush`] writes all of them, and the marker that says up to which block they
-//! count, as one atomic batch. A coin that is created and spent between two flushes never reaches the disk.
+//! Changes stay in memory until [`CoinStore::flush`] writes all of them and the marker of their block as one atomic batch. A coin
+//! that is created and spent between two flushes never reaches the disk.
 
 mod ahead;
 mod arena;
@@ -49,7 +49,7 @@ use tier::coin_key;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CoinError {
-    /// An unspent coin would be overwritten without leave.
+    /// The call would overwrite an unspent coin without `overwrite`.
     #[error("{outpoint} exists and is unspent")]
     Exists { outpoint: OutPoint },
     /// The script exceeds [`SCRIPT_BYTES_MAX`].
@@ -58,10 +58,10 @@ pub enum CoinError {
     /// The height does not fit in 31 bits.
     #[error("the height {height} of {outpoint} is out of range")]
     Height { outpoint: OutPoint, height: u32 },
-    /// The cache has reached the size it can address, 64 GiB.
+    /// The cache has reached its addressable size, 64 GiB.
     #[error("the coin cache is full with {bytes} bytes: flush it")]
     CacheFull { bytes: usize },
-    /// The system has no memory for the cache.
+    /// Allocation of cache memory failed.
     #[error(
         "the system has no memory for more than the {bytes} bytes of the coin cache: give it less"
     )]
@@ -70,13 +70,13 @@ pub enum CoinError {
     Thread(std::io::Error),
     #[error(transparent)]
     Tier(#[from] TierError),
-    /// The disk holds a coin that is none.
+    /// The bytes of a coin on disk are invalid.
     #[error("the coin of {outpoint} on disk is damaged: {source}")]
     Damaged { outpoint: OutPoint, source: CodecError },
-    /// The disk holds an entry that is neither coin nor marker.
+    /// An entry on disk is neither a coin nor the marker.
     #[error("an entry on disk with a key of {key_bytes} bytes is neither coin nor marker")]
     UnknownEntry { key_bytes: usize },
-    /// The marker is of another version or damaged.
+    /// The marker is damaged or has another version.
     #[error("the marker of the coins has {bytes} bytes and version {version}")]
     Marker {
         bytes: usize,
@@ -85,24 +85,24 @@ pub enum CoinError {
     },
 }
 
-/// The block up to which the coins on disk count.
+/// The block of the coins on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marker {
     pub height: u32,
     pub hash: BlockHash,
 }
 
-/// What the cache knows of an outpoint.
+/// Cached state of an outpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cached<'a> {
     Unspent(CoinRef<'a>),
-    /// There is none any more.
+    /// Spent since the last flush.
     Spent,
-    /// Only the disk can tell.
+    /// Not cached: read the disk.
     Unknown,
 }
 
-/// An outpoint with its place in the cache's table worked out; valid for the store that made it, for as long as it lives.
+/// An outpoint with its precomputed table position; valid for the lifetime of its store.
 #[derive(Clone, Copy, Debug)]
 pub struct Located {
     outpoint: OutPoint,
@@ -116,36 +116,36 @@ impl Located {
     }
 }
 
-/// The unspent coins; see the module.
+/// The set of unspent coins; see the module.
 ///
 /// Reads take `&self` and may run in parallel; changes take `&mut self`.
 pub struct CoinStore {
-    /// Threads that read ahead, once that was asked for. They hold the tier, so they end before it closes.
+    /// Threads that read ahead, started at the first request. They hold the tier, so they end before it closes.
     readers: Option<Readers>,
     tier: Arc<dyn CoinTier>,
     /// Flushes since the store was opened.
     flushes: u64,
     marker: Option<Marker>,
-    /// The block whose coins these are, once they have moved ([`CoinStore::move_to`]).
+    /// Block of the current coins, after the first [`CoinStore::move_to`].
     at: Option<BlockHash>,
     table: Table,
     arena: Arena,
-    /// Salt of the table's hash, so that nobody can prepare outpoints that collide.
+    /// Salt of the table hash, against prepared collisions.
     salt: (u64, u64),
     cache_bytes_max: usize,
     pace: Pace,
-    /// Whether all coins are in the cache, so that the disk need not be asked.
+    /// True if all coins are in the cache, so that no disk read is necessary.
     is_complete: bool,
     dirty: usize,
     unspent: usize,
 }
 
 impl CoinStore {
-    /// Opens the coins in `tier` with a cache of `cache_bytes_max` bytes, for which 32 GiB is the limit. Between blocks
-    /// [`make_room`](Self::make_room) keeps it within that; a block may add its own outputs to it before.
+    /// Opens the coins in `tier` with a cache of at most `cache_bytes_max` bytes, up to 32 GiB. Between blocks
+    /// [`make_room`](Self::make_room) enforces the limit; one block may add its outputs before that.
     ///
     /// # Errors
-    /// A failure of the tier, or a marker that is not ours.
+    /// A failure of the tier, or an unknown marker.
     pub fn open(tier: Box<dyn CoinTier>, cache_bytes_max: usize) -> Result<Self, CoinError> {
         let marker = flush::read_marker(&*tier)?;
         let word = || RandomState::new().build_hasher().finish();
@@ -161,23 +161,23 @@ impl CoinStore {
             salt: (word(), word()),
             cache_bytes_max: cache_bytes_max.min(CACHE_BYTES_MAX),
             pace: Pace::default(),
-            // Without a marker nothing was ever written.
+            // Without a marker the disk has no coins.
             is_complete: marker.is_none(),
             dirty: 0,
             unspent: 0,
         })
     }
 
-    /// The block up to which the coins on disk count; `None` before the first flush.
+    /// The block of the coins on disk; `None` before the first flush.
     pub fn tip(&self) -> Option<Marker> {
         self.marker
     }
 
-    /// Notes that all coins of a block have moved: from those of block `from` to those of its neighbour `to`. From then on
-    /// [`flush`](Self::flush) writes them under `to` alone.
+    /// Records that all changes of one block are complete: the coins moved from block `from` to its neighbour `to`. After that
+    /// [`flush`](Self::flush) writes them only as the coins of `to`.
     ///
     /// # Panics
-    /// When these are not the coins of `from`: a defect, and writing them would lose the coins.
+    /// The coins are not those of `from`. This is a defect, and a flush would lose the coins.
     pub fn move_to(&mut self, from: &BlockHash, to: &BlockHash) {
         let at = self.at.or(self.marker.map(|marker| marker.hash));
         assert!(
@@ -188,8 +188,8 @@ impl CoinStore {
         self.at = Some(*to);
     }
 
-    /// Works out where `outpoint` belongs and asks the CPU to load that place. For many outpoints, locate some
-    /// (about 16) ahead of using them, and [`warm`](Self::warm) them half-way.
+    /// Computes the table position of `outpoint` and prefetches it. For many outpoints, locate about 16 ahead of use, and
+    /// [`warm`](Self::warm) them half-way.
     #[inline]
     pub fn locate(&self, outpoint: &OutPoint) -> Located {
         let hash = self.hash(outpoint);
@@ -197,17 +197,17 @@ impl CoinStore {
         Located { outpoint: *outpoint, hash }
     }
 
-    /// Asks the CPU to load the coin itself, if it is cached.
+    /// Prefetches the coin itself, if it is cached.
     #[inline]
     pub fn warm(&self, at: &Located) {
         if let Some(locator) = self.table.first_candidate(at.hash) {
             prefetch(self.arena.start(locator));
-            // A record is 80 bytes on average, so it mostly lies in two lines.
+            // A record is 80 bytes on average, so most records span two cache lines.
             prefetch(self.arena.end_of_head(locator));
         }
     }
 
-    /// What the cache knows; never touches the disk.
+    /// The cached state; never reads the disk.
     #[inline]
     pub fn get_cached(&self, outpoint: &OutPoint) -> Cached<'_> {
         let at = Located { outpoint: *outpoint, hash: self.hash(outpoint) };
@@ -228,7 +228,7 @@ impl CoinStore {
         }
     }
 
-    /// Whether there is such an unspent coin.
+    /// True if the unspent coin exists.
     ///
     /// # Errors
     /// A failure of the tier.
@@ -241,7 +241,7 @@ impl CoinStore {
         }
     }
 
-    /// Takes a coin out; `None` if there is none.
+    /// Removes and returns a coin; `None` if it does not exist.
     ///
     /// # Errors
     /// A failure of the tier, or damage; then nothing changed.
@@ -259,7 +259,7 @@ impl CoinStore {
         self.spend_with(at, |coin| coin.to_coin())
     }
 
-    /// [`CoinStore::spend`] for a located outpoint: gives what `take` makes of the coin where it lies.
+    /// [`CoinStore::spend`] for a located outpoint. Returns the result of `take` on the coin in place.
     ///
     /// # Errors
     /// As [`CoinStore::spend`].
@@ -299,11 +299,11 @@ impl CoinStore {
         Ok(Some(coin))
     }
 
-    /// Puts a coin in.
+    /// Adds a coin.
     ///
-    /// Without `overwrite` the caller promises that the disk has no unspent coin with this outpoint (BIP30; it is not
-    /// looked up here). With it an unspent coin is replaced, as coinbases before BIP34 may do, and as restoring a
-    /// coin while disconnecting a block needs.
+    /// Without `overwrite` the caller guarantees that the disk has no unspent coin with this outpoint (BIP30; there is no lookup
+    /// here). With it an unspent coin is replaced, as for coinbases before BIP34 and for coins restored while a block is
+    /// disconnected.
     ///
     /// # Errors
     /// [`CoinError::Exists`] without `overwrite`, if the cache has such an unspent coin; a script or height out of
@@ -348,7 +348,7 @@ impl CoinStore {
         if flags & SPENT == 0 && !overwrite {
             return Err(CoinError::Exists { outpoint });
         }
-        // A spent coin in the cache is one that the disk has, so its successor is not fresh.
+        // A spent coin in the cache exists on disk, so the new coin is not fresh.
         let new_flags = DIRTY | flags & FRESH;
         let new = self.arena.add(&outpoint, coin, new_flags).ok_or_else(|| self.full())?;
         self.arena.free(locator);
@@ -358,7 +358,7 @@ impl CoinStore {
         Ok(())
     }
 
-    /// Those of `outpoints` of which only the disk can tell; none if all coins are in the cache.
+    /// The `outpoints` that only a disk read can answer; none if all coins are in the cache.
     pub fn unknown(&self, outpoints: impl IntoIterator<Item = OutPoint>) -> Vec<OutPoint> {
         let mut unknown = Vec::new();
         if self.is_complete {
@@ -382,18 +382,18 @@ impl CoinStore {
         }
     }
 
-    /// Reads those of `outpoints` that are not cached from the disk, with up to `threads` threads at once, and keeps them.
-    /// Call it once per block before spending, when coins are likely not in the cache. Returns how many it loaded.
+    /// Reads the uncached `outpoints` from the disk with up to `threads` threads, and caches them. Call it once per block before
+    /// spending, when cache misses are likely. Returns the number of loaded coins.
     ///
     /// # Errors
-    /// A failure of the tier, or damage; coins may have been loaded.
+    /// A failure of the tier, or damage; some coins may have been loaded.
     pub fn load(
         &mut self,
         outpoints: impl IntoIterator<Item = OutPoint>,
         threads: usize,
     ) -> Result<usize, CoinError> {
         let mut wanted = self.unknown(outpoints);
-        // Neighbours on disk are read together.
+        // Sort, so that neighbours on disk are read together.
         wanted.sort_unstable();
         wanted.dedup();
         let share = wanted.len().div_ceil(threads.max(1)).max(LOAD_SHARE_MIN);
@@ -428,7 +428,7 @@ impl CoinStore {
         Ok(loaded)
     }
 
-    /// Sets the limit of the cache, which [`make_room`](Self::make_room) keeps to from the next call on.
+    /// Sets the cache limit. [`make_room`](Self::make_room) enforces it at the next call.
     pub fn set_cache_bytes_max(&mut self, cache_bytes_max: usize) {
         self.cache_bytes_max = cache_bytes_max.min(CACHE_BYTES_MAX);
     }
@@ -447,7 +447,7 @@ impl CoinStore {
         self.dirty
     }
 
-    /// Whether all coins are in the cache, so that nothing is ever read from the disk.
+    /// True if all coins are in the cache, so that no disk read is necessary.
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
@@ -492,10 +492,10 @@ fn read_coin(tier: &dyn CoinTier, outpoint: &OutPoint) -> Result<Option<Coin>, C
     coin.map_err(|source| CoinError::Damaged { outpoint: *outpoint, source })
 }
 
-/// Reads that are worth a thread.
+/// Minimum of reads per thread.
 const LOAD_SHARE_MIN: usize = 64;
 
-/// Outpoints that are located ahead of use.
+/// Number of outpoints located ahead of use.
 const LOCATE_AHEAD: usize = 16;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Bitcoin Core's undo files (`rev00000.dat` …): the coins that blocks spent, in the order in which blocks were connected
 //! (`node/blockstorage.cpp`, `WriteBlockUndo`; `undo.h`).
 //!
-//! A record does not name its block: it is in the file of the block's number, and its checksum covers the hash of the block
-//! before. Nothing here is trusted: who reads them proves what they say otherwise.
+//! A record does not name its block: its file has the number of the block's file, and its checksum covers the hash of the
+//! previous block. The data are not trusted: callers verify them by other means.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -16,7 +16,7 @@ use crate::spent_files::{HEADS_BYTES, SpentFilesError, SpentPlace, numbered, rea
 use crate::utxo_snapshot::{KeyForms, decode_core_undo};
 use crate::xor::XorKey;
 
-/// The undo files of a folder of block files.
+/// The undo files next to block files.
 #[derive(Debug)]
 pub struct CoreUndoFiles {
     dir: PathBuf,
@@ -48,10 +48,10 @@ impl CoreUndoFiles {
         &self.files
     }
 
-    /// The records of a file in their order; what follows the last one is space that Core keeps ready.
+    /// The records of a file in order. The bytes after the last one are preallocated space.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn records(&self, number: u32) -> Result<Vec<SpentPlace>, SpentFilesError> {
         let path = self.path_of(number);
         let failed = |source| SpentFilesError::Io { path: path.clone(), source };
@@ -77,10 +77,10 @@ impl CoreUndoFiles {
         Ok(records)
     }
 
-    /// Whether a record is of the block after `parent`.
+    /// True if a record belongs to the block after `parent`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The record cannot be read.
     pub fn is_of(&self, place: &SpentPlace, parent: &BlockHash) -> Result<bool, SpentFilesError> {
         let (undo, checksum) = self.read_raw(place)?;
         Ok(checksum_of(parent, &undo) == checksum)
@@ -89,7 +89,7 @@ impl CoreUndoFiles {
     /// Reads the coins that the block after `parent` spent.
     ///
     /// # Errors
-    /// They cannot be read, are damaged, or of a version of Core before 0.15 that did not keep the heights of all coins.
+    /// The coins cannot be read, are damaged, or were written by Core before 0.15 without the heights of all coins.
     pub fn read(
         &self,
         place: &SpentPlace,
@@ -132,7 +132,7 @@ fn checksum_of(parent: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize_double()
 }
 
-/// What names of files begin with.
+/// Prefix of the file names.
 const PREFIX: &str = "rev";
 /// Magic bytes, length of the coins.
 const HEAD_BYTES: u64 = 8;
@@ -148,7 +148,7 @@ mod tests {
     const KEYS: KeyForms = KeyForms { is_point: |_| false, expand: |_| None };
     const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 
-    /// Two transactions, as Core writes them: a P2PKH coin of a coinbase at height 7, and a script of one byte from height 200.
+    /// Two transactions, in Core's encoding: a P2PKH coin of a coinbase at height 7, and a script of one byte from height 200.
     fn undo() -> Vec<u8> {
         let first = [&[1, 15, 0, 50, 0][..], &[0xab; 20]].concat();
         let second = [1, 0x82, 0x10, 0, 9, 7, 0x51];

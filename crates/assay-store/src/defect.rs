@@ -1,9 +1,9 @@
-//! Fail-stop: a process that finds itself wrong ends, at once, and says why.
+//! Fail-stop: after a defect the process ends at once and reports the reason.
 //!
-//! A panic is a defect of ours, never an answer to bad input. Unwinding from one may leave two structures apart that belong
-//! together (coins and tip, index and chain), and whoever catches it goes on with a wrong state and writes it down. So nobody
-//! does: programs that hold state call [`stop_on_panic`] first, and what changes state holds a [`Whole`] meanwhile, which ends
-//! the process of those who did not. The disk is then as after a SIGKILL, which every start recovers from.
+//! A panic is a defect in this program, never a response to bad input. An unwind can leave related structures inconsistent (coins
+//! and tip, index and chain), and code that catches it would continue with that state and write it to disk. So no code does:
+//! programs with state call [`stop_on_panic`] first, and code that changes state holds a [`Whole`] meanwhile, which ends the
+//! process in programs that did not. The disk is then as after a SIGKILL, and every start recovers from that.
 
 mod points;
 
@@ -18,27 +18,27 @@ use std::time::Duration;
 
 pub use points::{HAS_POINTS, Point, point, set_delays, write_passes};
 
-/// Exit status of a process that a defect has ended: `EX_SOFTWARE` of `sysexits.h`.
+/// Exit status after a defect: `EX_SOFTWARE` of `sysexits.h`.
 pub const EXIT_STATUS: i32 = 70;
 
-/// Longest wait for the reason to be written: a log whose lock the failing thread holds, or a pipe that nobody reads, must not
-/// keep the process alive.
+/// Longest wait for the write of the reason: a log whose lock the failing thread holds, or a pipe without a reader, must not keep
+/// the process alive.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 static LOG: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Has the reason also given to `write`, which puts it into the program's log. The first call counts.
+/// Also passes the reason to `write`, for the program's log. Only the first call has an effect.
 pub fn log_to(write: fn(&str)) {
     LOG.get_or_init(|| write);
 }
 
 /// Ends the process with [`EXIT_STATUS`] after writing `reason` to standard error and the log.
 ///
-/// No destructor and no exit handler runs: they would work on what is not to be trusted any more.
+/// No destructor and no exit handler runs, since the state is inconsistent.
 pub fn stop(reason: &str) -> ! {
     static IS_STOPPING: AtomicBool = AtomicBool::new(false);
     if IS_STOPPING.swap(true, Ordering::SeqCst) {
-        // Another thread is writing its reason, or writing this one has failed; the process ends in a moment.
+        // Another thread writes its reason, or this write failed; the process ends shortly.
         thread::sleep(REPORT_TIMEOUT);
     } else {
         report(reason.to_owned());
@@ -50,20 +50,20 @@ fn report(reason: String) {
     let (done, is_done) = mpsc::channel();
     let write = move || {
         let text = format!("assay: stopped by a defect: {reason}\n");
-        // There is nowhere left to complain.
+        // A failed write of the report cannot be reported.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
         if let Some(log) = LOG.get() {
             log(&reason);
         }
         let _ = done.send(());
     };
-    // On a thread of its own: this one may hold the lock of the log, or of standard error.
+    // On a separate thread: this one may hold the lock of the log or of standard error.
     if thread::Builder::new().name("defect".to_owned()).spawn(write).is_ok() {
         let _ = is_done.recv_timeout(REPORT_TIMEOUT);
     }
 }
 
-/// Makes a panic on any thread end the process; for programs that hold state, as the first thing they do.
+/// Makes a panic on any thread end the process. Programs with state call it first.
 pub fn stop_on_panic() {
     std::panic::set_hook(Box::new(|info| stop(&describe(info))));
 }
@@ -86,16 +86,16 @@ fn message(payload: &(dyn Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// Held while state changes in steps that belong together: a panic that unwinds through it ends the process.
+/// Guard for a change of state in several dependent steps: a panic that unwinds through it ends the process.
 #[derive(Debug)]
 pub struct Whole {
     what: &'static str,
-    /// A destructor that runs because of an earlier panic changes state for good reasons.
+    /// Destructors that run because of an earlier panic may change state.
     was_panicking: bool,
 }
 
 impl Whole {
-    /// `what` is being changed.
+    /// Starts the change `what`, the name in the report.
     pub fn begin(what: &'static str) -> Self {
         Self { what, was_panicking: thread::panicking() }
     }
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// Its destructor changes state while another panic unwinds.
+    /// Changes state in its destructor during the unwind of another panic.
     struct Tidy;
 
     impl Drop for Tidy {

@@ -1,7 +1,7 @@
-//! The block index: what is known of every header, as an append-only log of groups with checksums.
+//! The block index: the records of all headers, as an append-only log of groups with checksums.
 //!
-//! The log is small (137 bytes per record), is read whole at open and rewritten when most of it is out of date. The
-//! records in memory belong to the caller. Layout: `docs/formats.md`.
+//! The log is small (137 bytes per record). It is read whole at open and rewritten when most of it is out of date. The caller
+//! owns the records in memory. Layout: `docs/formats.md`.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,24 +14,24 @@ use crate::blocks::{BlockPos, KnownEnds, UndoPos};
 use crate::defect::{Point, point};
 use crate::io::{Io, IoFile};
 
-/// What is known of one block.
+/// Index record of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockRecord {
     pub header: Header,
     pub height: u32,
-    /// The caller's flags; opaque here.
+    /// Flags of the caller; opaque here.
     pub status: u32,
-    /// Its transactions; 0 as long as only the header is known.
+    /// Number of transactions; 0 if only the header is known.
     pub tx_count: u32,
-    /// Transactions in the chain up to and with it.
+    /// Transactions in the chain, up to and including this block.
     pub chain_tx_count: u64,
     /// Order of arrival, for choosing between chains of equal work.
     pub sequence: u64,
-    /// Where the block lies, if it is archived.
+    /// Position of the block, if it is archived.
     pub block: Option<BlockPos>,
-    /// Where its undo data lie, if it was ever connected.
+    /// Position of its undo data, if it was ever connected.
     pub undo: Option<UndoPos>,
-    /// Whether block and undo data were removed at some time because they are old. The block may be there again.
+    /// True if block and undo data were pruned at some time. The block may be archived again.
     pub was_pruned: bool,
 }
 
@@ -39,23 +39,23 @@ pub struct BlockRecord {
 pub enum IndexError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// Groups that had been synced do not have their checksum.
+    /// A group that had been synced does not match its checksum.
     #[error("{}: damaged at {offset}, before records that were synced after it", path.display())]
     Damaged {
         path: PathBuf,
-        /// Where the first damaged group starts.
+        /// Start of the first damaged group.
         offset: u64,
     },
-    /// The file is something else, or of a later version.
+    /// The file has another format or a later version.
     #[error("{}: not a block index of version {VERSION}", path.display())]
     Format { path: PathBuf },
     /// The file belongs to another network.
     #[error("{}: belongs to the network with message start {}, not {}", path.display(), hex(*found), hex(*expected))]
     Network {
         path: PathBuf,
-        /// The message start in it.
+        /// Message start in the file.
         found: [u8; 4],
-        /// The message start of this network.
+        /// Message start of this network.
         expected: [u8; 4],
     },
 }
@@ -71,23 +71,23 @@ struct Log {
     end: u64,
 }
 
-/// What a log held when it was opened.
+/// Contents of a log at open.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     /// The last record of each header, in order of first appearance.
     pub(crate) records: Vec<BlockRecord>,
-    /// For each record, whether it was written after the last checkpoint, so that its data may be lost.
+    /// For each record, true if it was written after the last checkpoint, so that its data may be lost.
     pub(crate) unsure: Vec<bool>,
-    /// Where the last whole group ends.
+    /// End of the last whole group.
     pub(crate) end: u64,
-    /// Bytes after it.
+    /// Bytes after `end`.
     pub(crate) bytes_dropped: u64,
-    /// Records in the log, with those that were replaced.
+    /// Records in the log, including replaced ones.
     logged: usize,
 }
 
 impl Loaded {
-    /// Where the blocks and undo data end that the records name, per file.
+    /// Per file, the end of the blocks and undo data named by the records.
     pub(crate) fn known_ends(&self) -> KnownEnds {
         let mut ends = KnownEnds::default();
         for record in &self.records {
@@ -118,14 +118,14 @@ impl Loaded {
         }
     }
 
-    /// Whether most of the log is records that later ones replaced.
+    /// True if most of the records in the log are replaced by later ones.
     pub(crate) fn is_mostly_stale(&self) -> bool {
         self.logged > 2 * self.records.len() + STALE_MIN
     }
 }
 
 impl BlockIndex {
-    /// Opens the log in `dir`, or starts one. A damaged group and all after it are dropped.
+    /// Opens or creates the log in `dir`. Drops a damaged group and everything after it.
     pub(crate) fn open(
         io: &dyn Io,
         dir: &Path,
@@ -149,8 +149,8 @@ impl BlockIndex {
             let end = load_groups(&bytes, &mut loaded);
             loaded.end = end as u64;
             loaded.bytes_dropped = (bytes.len() - end) as u64;
-            // A power cut can tear what was written since the last sync, in which there is one checkpoint at most, the one
-            // being synced. So before a second one this is damage, and what follows must not be dropped.
+            // A power cut can tear only bytes written since the last sync, and these contain at most one checkpoint, the one
+            // being synced. Damage before a second checkpoint is therefore real damage, and the rest must not be dropped.
             if count_checkpoints(&bytes[end..]) > 1 {
                 return Err(IndexError::Damaged { path, offset: end as u64 });
             }
@@ -159,14 +159,14 @@ impl BlockIndex {
             }
             end
         };
-        // A process that died between writing a checkpoint and syncing it left a log that looks synced.
+        // A process that died between the write and the sync of a checkpoint left a log that looks synced.
         file.sync_data().map_err(failed)?;
         io.sync_dir(dir).map_err(dir_failed)?;
         let log = Mutex::new(Log { file, end: end as u64 });
         Ok((Self { path, log }, loaded))
     }
 
-    /// Replaces the log by one that holds just `records`. Their data must be synced.
+    /// Replaces the log with one of only `records`. Their data must be synced.
     pub(crate) fn rewrite(
         &self,
         io: &dyn Io,
@@ -190,8 +190,8 @@ impl BlockIndex {
         self.path.parent().map_or(Ok(()), |dir| io.sync_dir(dir)).map_err(failed)
     }
 
-    /// Writes records as one group: after a crash all of them are there or none. When this returns they survive the
-    /// death of the process. A later record of the same header replaces the earlier one.
+    /// Writes records as one group: after a crash all or none of them exist. When this returns they survive the death of the
+    /// process. A later record of the same header replaces the earlier one.
     ///
     /// # Errors
     /// On an I/O error nothing was written.
@@ -202,7 +202,7 @@ impl BlockIndex {
         self.append(KIND_RECORDS, &encode_records(records)).map(|_| ())
     }
 
-    /// Makes all records survive a power cut, and notes that the data they name are synced: call
+    /// Makes all records survive a power cut, and records that their data are synced: call
     /// [`BlockStore::sync`](crate::BlockStore::sync) first, or use [`commit`](crate::commit).
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl BlockIndex {
         point(Point::RecordWrite);
         let mut log = self.lock();
         if let Err(source) = log.file.write_all_at(&group, log.end) {
-            // The rest of a torn group would be taken for the tail of the log only until the next append.
+            // Without the cut, the rest of a torn group would look like damage after the next append.
             log.file.set_size(log.end).ok();
             return Err(self.io_error(source));
         }
@@ -235,13 +235,13 @@ impl BlockIndex {
         IndexError::Io { path: self.path.clone(), source }
     }
 
-    // A panic cannot leave the log half changed: `end` moves after the write.
+    // A panic cannot leave the log inconsistent: `end` moves after the write.
     fn lock(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether the file is new, or died while its head was written.
+/// True if the file is new, or the process died while it wrote the head.
 fn is_torn_head(bytes: &[u8], magic: [u8; 4]) -> bool {
     bytes.len() < HEAD_BYTES && (head(magic).starts_with(bytes) || bytes.iter().all(|&b| b == 0))
         || bytes.len() == HEAD_BYTES && bytes.iter().all(|&b| b == 0)
@@ -269,7 +269,7 @@ fn check_head(path: &Path, bytes: &[u8], magic: [u8; 4]) -> Result<(), IndexErro
     Ok(())
 }
 
-/// Reads groups until one is torn; returns where the last whole one ends.
+/// Reads groups until a torn one; returns the end of the last whole group.
 fn load_groups(bytes: &[u8], loaded: &mut Loaded) -> usize {
     let mut places = HashMap::new();
     let mut end = HEAD_BYTES;
@@ -287,7 +287,7 @@ fn load_groups(bytes: &[u8], loaded: &mut Loaded) -> usize {
     end
 }
 
-/// Checkpoints in bytes that need not start with a group.
+/// Number of checkpoints in bytes that may start inside a group.
 fn count_checkpoints(bytes: &[u8]) -> usize {
     let mut checkpoint = Vec::new();
     write_group(&mut checkpoint, KIND_CHECKPOINT, &[]);
@@ -380,9 +380,9 @@ const KIND_CHECKPOINT: u8 = 2;
 /// Records per group when the log is rewritten.
 const GROUP_MAX: usize = 10_000;
 
-/// Replaced records that are not worth a rewrite.
+/// Minimum of replaced records for a rewrite.
 const STALE_MIN: usize = 10_000;
-/// A message start as it is usually written: `f9beb4d9`.
+/// Usual notation of a message start: `f9beb4d9`.
 fn hex(start: [u8; 4]) -> String {
     format!("{:08x}", u32::from_be_bytes(start))
 }

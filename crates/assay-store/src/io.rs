@@ -1,7 +1,7 @@
-//! The seam between this crate and the file system.
+//! File system interface of this crate.
 //!
-//! Block files, undo files and the block index do all their I/O through [`Io`], so that tests can fail it at any step or
-//! lose what was not synced ([`SimIo`]). The coin tier has its own engine and its own durability rules.
+//! Block files, undo files and the block index do all their I/O through [`Io`], so that tests can fail any step or lose unsynced
+//! data ([`SimIo`]). The coin tier has its own engine and durability rules.
 
 mod sim;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use sim::{Fault, Loss, SimIo};
 
-/// A file system, as far as this crate needs one.
+/// The file system operations that this crate needs.
 pub trait Io: Send + Sync {
     /// Creates a directory and its parents.
     ///
@@ -23,22 +23,22 @@ pub trait Io: Send + Sync {
     /// Opens a file for reading and writing; creates an empty one if `create`.
     ///
     /// # Errors
-    /// `NotFound` if it is absent and not to be created; else as the operating system reports.
+    /// `NotFound` if it does not exist and `create` is false; else as the operating system reports.
     fn open(&self, path: &Path, create: bool) -> io::Result<Arc<dyn IoFile>>;
 
-    /// Names of the files directly in `dir`, in no particular order.
+    /// Names of the files directly in `dir`, in arbitrary order.
     ///
     /// # Errors
     /// As the operating system reports.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Atomically gives `from` the name `to`, replacing what was there.
+    /// Renames `from` to `to` atomically; replaces an existing file.
     ///
     /// # Errors
     /// As the operating system reports.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Takes the name away; whoever has the file open may go on reading it.
+    /// Removes the name; open handles can still read the file.
     ///
     /// # Errors
     /// As the operating system reports.
@@ -51,7 +51,7 @@ pub trait Io: Send + Sync {
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
 
-/// An open file, read and written at positions; methods may be called from several threads.
+/// An open file with positioned reads and writes; methods may be called from several threads.
 pub trait IoFile: Send + Sync {
     /// Current length in bytes.
     ///
@@ -65,8 +65,8 @@ pub trait IoFile: Send + Sync {
     /// `UnexpectedEof` if the file ends first.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// Fills `buffer` from `offset` if the bytes are in memory; says whether it did. Never waits for a disk: where it says no,
-    /// for whatever reason, [`IoFile::read_exact_at`] finds out why.
+    /// Fills `buffer` from `offset` if the bytes are in the page cache; returns true if it did. Never waits for a disk. After
+    /// false, [`IoFile::read_exact_at`] reads the bytes or reports the error.
     fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> bool;
 
     /// Writes all of `data` at `offset`, extending the file if needed.
@@ -88,10 +88,10 @@ pub trait IoFile: Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
 }
 
-/// Makes the name of `path` durable, which the folder that holds it keeps.
+/// Syncs the folder that contains `path`, which makes its name durable.
 ///
 /// # Errors
-/// As the operating system reports; a folder that may not be read cannot be synced, and is not ours to sync.
+/// As the operating system reports; a folder without read permission cannot be synced and is skipped.
 pub(crate) fn sync_name(io: &dyn Io, path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent() else { return Ok(()) };
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
@@ -118,7 +118,7 @@ impl Io for RealIo {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(dir)? {
-            // A name that is not UTF-8 is none of ours.
+            // Names in this crate are UTF-8.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }
@@ -139,7 +139,7 @@ impl Io for RealIo {
         File::open(dir)?.sync_all()
     }
 
-    // Windows has no handle to sync for a directory; NTFS journals names itself.
+    // Windows has no directory handle to sync; NTFS journals names itself.
     #[cfg(not(unix))]
     fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
         Ok(())
@@ -166,7 +166,7 @@ impl IoFile for RealFile {
         preadv2(&self.0, buffers, offset, ReadWriteFlags::NOWAIT) == Ok(length)
     }
 
-    // Elsewhere nothing says whether a read waits.
+    // Other systems do not report if a read would wait.
     #[cfg(not(target_os = "linux"))]
     fn read_cached_at(&self, _buffer: &mut [u8], _offset: u64) -> bool {
         false

@@ -1,4 +1,5 @@
-//! Names of a store's folders. They are Bitcoin Core's, whose tools and tests look for them; earlier versions had others.
+//! Names of a store's folders. They are those of Bitcoin Core, which its tools and tests expect; earlier versions had other
+//! names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,58 +15,58 @@ pub(crate) const INDEX_DIR: &str = "blocks/index";
 
 const DISCARDED_DIR: &str = "chainstate.discarded";
 
-/// Says that index, coins and undo data are to be removed, and then which blocks the files hold is to be found out.
+/// Marker: index, coins and undo data must be removed, then the block files scanned.
 const REINDEX_BEGUN: &str = "blocks/reindex.begun";
-/// Says that they have been removed, and the files are not read to their end yet.
+/// Marker: they have been removed; the scan of the block files is incomplete.
 const REINDEXING: &str = "blocks/reindexing";
 
-/// Earlier names, and what replaced them.
+/// Earlier names and their replacements.
 const RENAMED: [(&str, &str); 2] = [("coins", COINS_DIR), ("index", INDEX_DIR)];
 
-/// Whether block and undo files are obfuscated, as Bitcoin Core's are (`node/blockstorage.cpp`, `InitBlocksdirXorKey`). A key
-/// that is there already counts.
+/// Obfuscation of block and undo files, as in Bitcoin Core (`node/blockstorage.cpp`, `InitBlocksdirXorKey`). An existing key
+/// takes precedence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Obfuscation {
-    /// By the key that is there, and not where there is none.
+    /// Use the existing key; without one, none.
     #[default]
     AsFound,
-    /// New folders get this key, which should be random.
+    /// Key of new folders, which should be random.
     New(XorKey),
-    /// No: a key other than zeros is an error.
+    /// None: an existing key other than zeros is an error.
     Forbidden,
 }
 
-/// Why a directory is none of ours, or cannot become one.
+/// The layout of a directory is invalid or cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
     #[error("cannot rename {} to {}: {source}", from.display(), to.display())]
     Rename { from: PathBuf, to: PathBuf, source: io::Error },
-    /// Block files are to be plain, and are not.
+    /// Obfuscation is forbidden, but a key exists.
     #[error(
         "The blocksdir XOR-key can not be disabled when a random key was already stored! Stored key: '{key}', stored path: \
          '{}'.",
         path.display()
     )]
     Obfuscated { path: PathBuf, key: XorKey },
-    /// The file with the key does not hold one.
+    /// The key file has an invalid length.
     #[error("{} is {bytes} bytes long; a key has 8", path.display())]
     KeyLength { path: PathBuf, bytes: u64 },
-    /// The file with the key cannot be read or written.
+    /// The key file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Key { path: PathBuf, source: io::Error },
-    /// Coins that are to be built again cannot be removed.
+    /// The coins to be rebuilt cannot be removed.
     #[error("cannot remove the coins ({}): {source}", path.display())]
     Discard {
-        /// The folder that they are moved to.
+        /// The folder they are moved to.
         path: PathBuf,
         source: io::Error,
     },
     #[error("cannot begin to index the block files again ({}): {source}", path.display())]
     Reindex { path: PathBuf, source: io::Error },
-    /// The coins of a snapshot are not as they must be.
+    /// The folder of snapshot coins is invalid.
     #[error("the coins of a snapshot in {} cannot be used: {source}", path.display())]
     Assumed { path: PathBuf, source: io::Error },
-    /// Another program's database is where ours would be.
+    /// A `LevelDB` database is in the place of the coins or the index.
     #[error(
         "{} is a LevelDB database, as Bitcoin Core keeps it: give another data directory",
         path.display()
@@ -73,7 +74,7 @@ pub enum LayoutError {
     Foreign { path: PathBuf },
 }
 
-/// Makes `dir` one that can be opened: earlier names are replaced, and databases of Bitcoin Core left alone.
+/// Prepares `dir` for opening: replaces earlier names, and rejects databases of Bitcoin Core.
 pub(crate) fn prepare(dir: &Path) -> Result<(), LayoutError> {
     for (from, to) in RENAMED {
         refuse_foreign(&dir.join(to))?;
@@ -82,11 +83,11 @@ pub(crate) fn prepare(dir: &Path) -> Result<(), LayoutError> {
     Ok(())
 }
 
-/// Gives the folder `from` in `dir` the name `to`, unless there is one of that name already. One step: after a crash the
-/// folder has one name or the other, and the next call goes on from there.
+/// Renames the folder `from` in `dir` to `to`, unless `to` exists. Atomic: after a crash the folder has one of the two names, and
+/// the next call continues.
 ///
 /// # Errors
-/// The system does not rename it.
+/// The rename fails.
 pub fn rename_folder(dir: &Path, from: &str, to: &str) -> Result<(), LayoutError> {
     let (from, to) = (dir.join(from), dir.join(to));
     if to.exists() || !from.is_dir() {
@@ -101,8 +102,8 @@ pub fn rename_folder(dir: &Path, from: &str, to: &str) -> Result<(), LayoutError
     rename().map_err(|source| LayoutError::Rename { from: from.clone(), to: to.clone(), source })
 }
 
-/// Makes the folder of block files, with the key that they are combined with: programs that read Core's block files look for
-/// it (Core `node/blockstorage.cpp`, `InitBlocksdirXorKey`).
+/// Creates the folder of block files with its XOR key file, which programs that read Core's block files expect (Core
+/// `node/blockstorage.cpp`, `InitBlocksdirXorKey`).
 pub(crate) fn claim_blocks(
     io: &dyn Io,
     dir: &Path,
@@ -111,7 +112,7 @@ pub(crate) fn claim_blocks(
     let path = dir.join("xor.dat");
     let failed = |source| LayoutError::Key { path: path.clone(), source };
     io.create_dir_all(dir).map_err(failed)?;
-    // As in Core: a lock may have been made already.
+    // As in Core: the lock file may exist already.
     let is_new = io.list(dir).map_err(failed)?.iter().all(|name| name.starts_with('.'));
     let stored = read_key(io, &path).map_err(failed)?;
     let mut bytes = [0; KEY_BYTES];
@@ -119,7 +120,7 @@ pub(crate) fn claim_blocks(
         (None, Obfuscation::New(key)) if is_new => bytes = key.bytes(),
         (None, _) => {}
         (Some(stored), _) if stored.len() == KEY_BYTES => bytes.copy_from_slice(stored),
-        // Cut by a crash of an earlier version, whose key was always that of zeros.
+        // Truncated by a crash of an earlier version, whose key was always zero.
         (Some(stored), _) if stored.len() < KEY_BYTES && stored.iter().all(|byte| *byte == 0) => {}
         (Some(stored), _) => {
             return Err(LayoutError::KeyLength { path, bytes: stored.len() as u64 });
@@ -135,7 +136,7 @@ pub(crate) fn claim_blocks(
     Ok(key)
 }
 
-/// What the file holds, a byte more than a key at most.
+/// Contents of the file, at most one byte more than a key.
 fn read_key(io: &dyn Io, path: &Path) -> io::Result<Option<Vec<u8>>> {
     let file = match io.open(path, false) {
         Ok(file) => file,
@@ -147,7 +148,7 @@ fn read_key(io: &dyn Io, path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Writes the key whole or not at all: with half of it no block could be read again.
+/// Writes the key atomically: with half of it no block could be read again.
 fn write_key(io: &dyn Io, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
     let new = path.with_extension("new");
     let file = io.open(&new, true)?;
@@ -160,7 +161,7 @@ fn write_key(io: &dyn Io, path: &Path, key: [u8; KEY_BYTES]) -> io::Result<()> {
 
 const KEY_BYTES: usize = 8;
 
-/// A database of `LevelDB` has a file `CURRENT` that names its manifest; ours have none.
+/// A `LevelDB` database has a file `CURRENT` that names its manifest.
 fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
     let current = fs::read(path.join("CURRENT")).unwrap_or_default();
     if current.starts_with(b"MANIFEST-") {
@@ -169,10 +170,10 @@ fn refuse_foreign(path: &Path) -> Result<(), LayoutError> {
     Ok(())
 }
 
-/// Removes all but the block files where that is wanted, and gives whether these are still to be read.
+/// If requested, removes everything except the block files. Returns true if the block files are still to be scanned.
 ///
-/// A crash leaves one of two marks: with the first everything is removed again, with the second it has been. So half an index
-/// is never taken for a whole one.
+/// A crash leaves one of two markers: after the first the removal starts again, after the second it is complete. So an incomplete
+/// index is never used as a complete one.
 pub(crate) fn begin_reindex(
     (dir, blocks): (&Path, &Path),
     is_wanted: bool,
@@ -203,7 +204,7 @@ pub(crate) fn begin_reindex(
         if removes_gapped {
             remove_gapped(blocks)?;
         }
-        // Both names are in one folder, so their order on disk is kept by syncing it in between.
+        // Both names are in one folder; the sync in between keeps their order on disk.
         sync_name(&RealIo, &begun).map_err(failed(&begun))?;
         fs::rename(&begun, &going).map_err(failed(&begun))?;
         sync_name(&RealIo, &going).map_err(failed(&going))?;
@@ -211,7 +212,7 @@ pub(crate) fn begin_reindex(
     Ok(going.exists())
 }
 
-/// Removes the block files above the first number that is missing.
+/// Removes the block files after the first gap in their numbers.
 fn remove_gapped(blocks: &Path) -> Result<(), LayoutError> {
     let failed = |source| LayoutError::Reindex { path: blocks.to_owned(), source };
     let mut numbers = BTreeSet::new();
@@ -229,7 +230,7 @@ fn remove_gapped(blocks: &Path) -> Result<(), LayoutError> {
     Ok(())
 }
 
-/// Notes that the block files have been read; what they hold must be synced.
+/// Removes the marker after the scan of the block files. Its results must be synced.
 pub(crate) fn end_reindex(dir: &Path) -> Result<(), LayoutError> {
     let path = dir.join(REINDEXING);
     remove_if_there(&path, |path| fs::remove_file(path))?;
@@ -246,7 +247,7 @@ fn remove_if_there(
     }
 }
 
-/// Removes the coins, where they are to be removed now or were by a process that did not get to the end.
+/// Removes the coins if requested now, or if an earlier removal was interrupted.
 pub(crate) fn discard_coins(dir: &Path, is_wanted: bool) -> Result<(), LayoutError> {
     let (coins, discarded) = (dir.join(COINS_DIR), dir.join(DISCARDED_DIR));
     let failed = |source| LayoutError::Discard { path: discarded.clone(), source };
@@ -254,7 +255,7 @@ pub(crate) fn discard_coins(dir: &Path, is_wanted: bool) -> Result<(), LayoutErr
         fs::remove_dir_all(&discarded).map_err(failed)?;
     }
     if is_wanted && coins.exists() {
-        // Half a database is not one: it goes at once, and then piece by piece.
+        // A rename makes the partial database unusable at once; its files are removed after that.
         fs::rename(&coins, &discarded).map_err(failed)?;
         fs::remove_dir_all(&discarded).map_err(failed)?;
     }
@@ -355,7 +356,7 @@ mod tests {
         assert_ne!(plain[8..], block);
         XorKey::new(KEY).apply(&mut plain, 0);
         assert_eq!((&plain[..4], &plain[8..]), (&[1, 2, 3, 4][..], &block[..]));
-        // Found again whatever is asked for, but for plain files.
+        // Any setting except `Forbidden` finds the key again.
         config.obfuscation = Obfuscation::AsFound;
         let store = Store::open(&config).unwrap();
         assert_eq!(store.recovery.unindexed.len(), 1);

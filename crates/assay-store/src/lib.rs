@@ -1,17 +1,17 @@
-//! Keeps coins, blocks, headers and undo data on disk, and survives crashes.
+//! Crash-safe storage of coins, blocks, headers and undo data.
 //!
 //! Four parts, opened together by [`Store`] and committed together by [`commit`]:
 //!
 //! - [`BlockStore`]: raw blocks and undo data in append-only files;
-//! - [`BlockIndex`]: what is known of every header, as a log;
+//! - [`BlockIndex`]: the records of all headers, as a log;
 //! - [`CoinStore`]: the unspent coins, a cache in memory over a persistent tier ([`CoinTier`]);
 //! - [`UndoWriter`] and [`UndoReader`]: the coins that a block spent, as bytes.
 //!
-//! Apart from them, [`BlockFiles`] reads the block files of another program, which it never changes.
+//! [`BlockFiles`] reads the block files of another program and never changes them.
 //!
-//! A block may be acknowledged when [`BlockStore::append_block`] and [`BlockIndex::put`] have returned: it survives the
-//! death of the process then, and after [`commit`] a power cut too. After a crash, take [`CoinStore::tip`] and connect
-//! the archived blocks above it again. Byte layouts and the whole contract: `docs/formats.md`.
+//! A block may be acknowledged when [`BlockStore::append_block`] and [`BlockIndex::put`] have returned: it survives the death of
+//! the process then, and after [`commit`] a power cut too. After a crash, take [`CoinStore::tip`] and connect the archived blocks
+//! above it again. Byte layouts and the complete contract: `docs/formats.md`.
 //!
 //! ```
 //! use assay_store::{CoinRef, Store, StoreConfig, commit};
@@ -32,8 +32,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Deliberately absent: consensus rules (what may be spent, which chain is best), and threads of its own beyond those of
-//! the coin tier and one that gets memory for the cache ahead.
+//! Deliberately absent: consensus rules (valid spends, choice of the best chain), and threads of its own except those of the coin
+//! tier and one that populates memory of the cache.
 
 mod assumed;
 mod block_files;

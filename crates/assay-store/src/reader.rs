@@ -1,4 +1,4 @@
-//! Reads any file in Bitcoin Core's block framing from front to back.
+//! Reads any file in Bitcoin Core's block framing sequentially.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -8,7 +8,7 @@ use crate::blocks::{BlockFileError, FRAME_BYTES};
 
 /// The blocks of one `blk*.dat`, in the order of the file: a forged chain, or another node's files.
 ///
-/// Ends at the end of the file, at the zeros that Core preallocates, or at a record that the file does not hold whole.
+/// Stops at the end of the file, at the zeros that Core preallocates, or at a truncated record.
 #[derive(Debug)]
 pub struct BlockFileReader {
     file: BufReader<File>,
@@ -31,7 +31,7 @@ impl BlockFileReader {
         self.offset
     }
 
-    /// Goes to the record whose framing starts at `offset`.
+    /// Seeks to the record whose framing starts at `offset`.
     ///
     /// # Errors
     /// An I/O error.

@@ -1,4 +1,4 @@
-//! Files that are written as a whole, in the place of an older one.
+//! Atomic file replacement.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,16 @@ use crate::io::Io;
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct ReplaceError {
-    /// The file, or its directory.
+    /// The file or its directory.
     pub path: PathBuf,
     pub source: io::Error,
 }
 
-/// Writes `chunks` one after the other to a new file beside `path` and then gives it that name. After a crash at any moment
-/// `path` holds all of the old bytes or all of the new ones; when this returns, the new ones. Returns their number.
+/// Writes `chunks` to a new file next to `path` and renames it to `path`. After a crash at any time `path` has all of the old
+/// bytes or all of the new ones; when this returns, the new ones. Returns their number.
 ///
 /// # Errors
-/// When the operating system refuses; `path` holds the old bytes then, or, if only the directory did not sync, the new ones.
+/// An I/O error; `path` has the old bytes then, or, if only the sync of the directory failed, the new ones.
 pub fn replace_file(
     io: &dyn Io,
     path: &Path,
@@ -28,7 +28,7 @@ pub fn replace_file(
     let fresh = PathBuf::from(name);
     let failed = |source| ReplaceError { path: fresh.clone(), source };
     let file = io.open(&fresh, true).map_err(failed)?;
-    // A crash may have left one.
+    // A crash may have left an earlier one.
     file.set_size(0).map_err(failed)?;
     let mut end = 0;
     for chunk in chunks {
@@ -43,10 +43,10 @@ pub fn replace_file(
     Ok(end)
 }
 
-/// The bytes of a file; `None` where there is none.
+/// The bytes of a file; `None` if it does not exist.
 ///
 /// # Errors
-/// When the operating system refuses.
+/// An I/O error.
 pub fn read_file(io: &dyn Io, path: &Path) -> Result<Option<Vec<u8>>, ReplaceError> {
     let failed = |source| ReplaceError { path: path.to_path_buf(), source };
     let file = match io.open(path, false) {
@@ -61,7 +61,7 @@ pub fn read_file(io: &dyn Io, path: &Path) -> Result<Option<Vec<u8>>, ReplaceErr
     Ok(Some(bytes))
 }
 
-/// What the new file is called until it is whole: as Bitcoin Core names it.
+/// Suffix of the incomplete new file, as in Bitcoin Core.
 const SUFFIX: &str = ".new";
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
                     let is_old = found == [1; 30];
                     assert!(is_old || found == [2; 30], "step {step}: {found:?}");
                     assert!(!is_old || written.is_err());
-                    // What the crash left does not get into the next one.
+                    // Remains of the crash do not get into the next file.
                     replace_file(&io, path, [vec![3]].into_iter()).unwrap();
                     assert_eq!(read_file(&io, path).unwrap().unwrap(), [3]);
                 }

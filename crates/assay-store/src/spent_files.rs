@@ -1,7 +1,7 @@
-//! The coins that blocks spent, in files of their own (`spent-00000.dat` …), to validate parts of a chain from.
+//! Files of spent coins per block (`spent-00000.dat` …), to validate parts of a chain from.
 //!
-//! Records are found by the hash of their block and may come in any order; of several of one block the last counts. Nothing
-//! here is trusted: who reads them proves what they say otherwise. Layout: `docs/formats.md`.
+//! The hash of the block identifies a record. Records are in any order; the last one of a block is valid. The data are not
+//! trusted: callers verify them by other means. Layout: `docs/formats.md`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -42,27 +42,27 @@ pub enum SpentFilesError {
     OldUndo { path: PathBuf, offset: u64 },
     #[error(transparent)]
     Key(#[from] BlockFilesError),
-    /// A record is not what was written.
+    /// A record does not match its checksum.
     #[error("{} offset {offset}: the record of spent coins is damaged", path.display())]
     Damaged { path: PathBuf, offset: u64 },
 }
 
-/// Where the record of a block is.
+/// Position of the record of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpentPlace {
     pub file: u32,
-    /// Where its spent coins begin, encoded as undo data.
+    /// Offset of the spent coins, encoded as undo data.
     pub offset: u64,
-    /// Their bytes.
+    /// Length of the spent coins.
     pub bytes: u32,
 }
 
-/// A record, as a search finds it.
+/// Search result for one record.
 #[derive(Clone, Copy, Debug)]
 pub struct SpentEntry {
     pub block: BlockHash,
     pub place: SpentPlace,
-    /// How many it says they are.
+    /// Number of coins according to the record.
     pub coins: u64,
 }
 
@@ -77,7 +77,7 @@ pub struct SpentWriter {
 }
 
 impl SpentWriter {
-    /// Goes on after the records in `dir`, which is made if it is missing; a record that was cut off is dropped.
+    /// Continues after the records in `dir`, which is created if missing; drops a truncated record.
     ///
     /// # Errors
     /// The folder cannot be used, or belongs to another chain.
@@ -100,7 +100,7 @@ impl SpentWriter {
     /// Adds the coins that a block spent, encoded as undo data.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// An I/O error.
     pub fn push(&mut self, block: &BlockHash, undo: &[u8]) -> Result<(), SpentFilesError> {
         let bytes = (HEAD_BYTES + undo.len() + CHECKSUM_BYTES) as u64;
         if self.end > FILE_HEAD_BYTES && self.end + bytes > self.file_bytes_max {
@@ -117,7 +117,7 @@ impl SpentWriter {
     /// Makes all records survive a power cut.
     ///
     /// # Errors
-    /// The operating system refuses.
+    /// An I/O error.
     pub fn sync(&mut self) -> Result<(), SpentFilesError> {
         let synced = self.file.flush().and_then(|()| self.file.get_ref().sync_data());
         synced.map_err(|source| self.failed(source))
@@ -157,10 +157,10 @@ impl SpentFiles {
         path_of(&self.dir, number)
     }
 
-    /// Visits every record. One that was cut off ends its file; contents are not checked.
+    /// Visits every record. A truncated record ends its file; contents are not checked.
     ///
     /// # Errors
-    /// A file cannot be read, or is something else.
+    /// A file cannot be read or has another format.
     pub fn for_each(&self, mut visit: impl FnMut(SpentEntry)) -> Result<(), SpentFilesError> {
         for (number, _) in &self.files {
             let path = self.path_of(*number);
@@ -186,7 +186,7 @@ impl SpentFiles {
     /// Reads the coins that a block spent, encoded as undo data.
     ///
     /// # Errors
-    /// They cannot be read, or are not what was written.
+    /// The coins cannot be read, or do not match their checksum.
     pub fn read(&self, place: &SpentPlace, block: &BlockHash) -> Result<Vec<u8>, SpentFilesError> {
         let path = self.path_of(place.file);
         let (undo, found) = read_record::<CHECKSUM_BYTES>(&path, place, HEAD_BYTES as u64)?;
@@ -198,14 +198,14 @@ impl SpentFiles {
     }
 }
 
-/// What stands before the coins of a block.
+/// Header of a record, before its coins.
 struct Head {
     bytes: u32,
     block: BlockHash,
 }
 
 impl Head {
-    /// The head of the next record, if that is whole and within `left` bytes.
+    /// The header of the next record, if it is complete and within `left` bytes.
     fn read(reader: &mut impl Read, left: u64) -> io::Result<Option<Self>> {
         if left < HEAD_BYTES as u64 {
             return Ok(None);
@@ -235,7 +235,7 @@ fn path_of(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("{PREFIX}{number:05}.dat"))
 }
 
-/// Numbers and lengths of the files in `dir` whose names have this prefix, in order.
+/// Numbers and lengths of the files in `dir` with this prefix, sorted by number.
 pub(crate) fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, u64)>, SpentFilesError> {
     let failed = |source| SpentFilesError::Io { path: dir.to_path_buf(), source };
     let mut files = Vec::new();
@@ -252,7 +252,7 @@ pub(crate) fn numbered(dir: &Path, prefix: &str) -> Result<Vec<(u32, u64)>, Spen
     Ok(files)
 }
 
-/// The coins at a place, and the checksum of so many bytes after them; the record begins `head_bytes` before.
+/// The coins at a position, and the checksum of `N` bytes after them. The record starts `head_bytes` before.
 pub(crate) fn read_record<const N: usize>(
     path: &Path,
     place: &SpentPlace,
@@ -273,7 +273,7 @@ pub(crate) fn read_record<const N: usize>(
     Ok((undo, checksum))
 }
 
-/// A file to append to, made if it is missing, and its end after the last whole record.
+/// Opens or creates a file to append to, and finds the end of its last complete record.
 fn open_at_end(path: &Path, magic: [u8; 4]) -> Result<(BufWriter<File>, u64), SpentFilesError> {
     let failed = |source| SpentFilesError::Io { path: path.to_path_buf(), source };
     let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
@@ -319,9 +319,9 @@ fn checksum(block: &BlockHash, undo: &[u8]) -> [u8; CHECKSUM_BYTES] {
     hasher.finalize().to_le_bytes()
 }
 
-/// What is read at a time where only the heads of records are wanted, which lie far apart.
+/// Read size for the headers of records, which are far apart.
 pub(crate) const HEADS_BYTES: usize = 4096;
-/// What names of files begin with.
+/// Prefix of the file names.
 const PREFIX: &str = "spent-";
 /// Name and version of the format, and the magic bytes of the chain.
 const FILE_HEAD_BYTES: u64 = 20;
@@ -331,7 +331,7 @@ const HEAD_BYTES: usize = 36;
 const CHECKSUM_BYTES: usize = 4;
 /// Most bytes of the number of coins.
 const COUNT_BYTES: usize = 10;
-/// A file ends when the next record would make it longer.
+/// A new file starts when the next record would exceed this length.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
 #[cfg(test)]

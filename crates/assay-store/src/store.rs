@@ -1,4 +1,4 @@
-//! The parts together: opening them in the right order, and committing in the right order.
+//! Opens the parts of a store and commits them, in a safe order.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,28 +14,30 @@ use crate::layout::{self, BLOCKS_DIR, COINS_DIR, INDEX_DIR, LayoutError, Obfusca
 
 #[derive(Clone, Debug)]
 pub struct StoreConfig {
-    /// The directory; `blocks/`, `blocks/index/` and `chainstate/` are made in it.
+    /// The directory; `blocks/`, `blocks/index/` and `chainstate/` are created in it.
     pub dir: PathBuf,
-    /// Message start of the network, which frames the blocks.
+    /// Message start of the network, used in the framing of blocks.
     pub magic: [u8; 4],
-    /// Limit of the coin cache in bytes: records, table, and what a flush needs besides. [`CoinStore::make_room`] keeps to it.
+    /// Limit of the coin cache in bytes: records, table, and the additional memory of a flush. [`CoinStore::make_room`] enforces
+    /// it.
     pub cache_bytes_max: usize,
     /// Bytes for the block cache of the coin tier.
     pub tier_cache_bytes: usize,
-    /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
+    /// Length limit of a block or undo file, except for a single longer record; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
-    /// The folder of block and undo files; `None` for `blocks/` in [`StoreConfig::dir`]. The index stays there in any case.
+    /// The folder of block and undo files; `None` for `blocks/` in [`StoreConfig::dir`]. The index is always in
+    /// [`StoreConfig::dir`].
     pub blocks_dir: Option<PathBuf>,
-    /// Whether block and undo files are obfuscated.
+    /// Obfuscation of block and undo files.
     pub obfuscation: Obfuscation,
-    /// Whether to begin without coins, whatever there were.
+    /// True: remove existing coins first.
     pub discard_coins: bool,
-    /// Whether to begin with the block files alone: without index, coins and undo data.
+    /// True: keep only the block files, and remove index, coins and undo data.
     pub reindex: bool,
-    /// Whether then to remove block files after a gap in their numbers: old blocks are not kept, so what follows cannot be
-    /// connected before it is fetched again (Core `node/blockstorage.cpp`, `CleanupBlockRevFiles`).
+    /// True: a reindex also removes block files after a gap in their numbers. A pruned node lacks old blocks, so later ones
+    /// cannot be connected before the download (Core `node/blockstorage.cpp`, `CleanupBlockRevFiles`).
     pub reindex_removes_gapped: bool,
-    /// The blocks whose coins may be loaded from a snapshot.
+    /// Blocks that are valid bases of snapshots.
     pub known_bases: Vec<BlockHash>,
 }
 
@@ -61,12 +63,12 @@ impl StoreConfig {
         }
     }
 
-    /// Divides `total` bytes among all that coins take memory for.
+    /// Divides `total` bytes among all users of memory for coins.
     ///
-    /// An eighth, but no more than 256 MiB, is for the block cache of the tier, which has to hold the filters and indexes of
-    /// its tables (about two bytes per coin on disk); a coin itself takes less memory in our own cache. Set aside are
-    /// 28 MiB for the buffers with which tables are written and merged, and for what the allocator wastes on blocks that
-    /// many threads read (a quarter of the block cache). Measured in `tests/memory.rs`.
+    /// An eighth, but no more than 256 MiB, is for the block cache of the tier, which must hold the filters and indexes of its
+    /// tables (about two bytes per coin on disk); a coin itself takes less memory in the cache of this crate. Another 28 MiB are
+    /// for the buffers that write and merge tables, and for allocator overhead of blocks read by many threads (a quarter of the
+    /// block cache). Measured in `tests/memory.rs`.
     #[must_use]
     pub fn with_coin_memory(self, total: usize) -> Self {
         let tier_cache_bytes = (total / 8).min(256 << 20);
@@ -79,68 +81,68 @@ impl StoreConfig {
 pub enum OpenError {
     #[error(transparent)]
     Tier(#[from] TierError),
-    /// The directory is not one of ours.
+    /// The directory layout is invalid.
     #[error(transparent)]
     Layout(#[from] LayoutError),
     /// The coins of a snapshot cannot be removed.
     #[error(transparent)]
     Assumed(#[from] AssumedError),
-    /// The coins were loaded from a snapshot of a block that is not one of [`StoreConfig::known_bases`].
+    /// The snapshot's base block is not one of [`StoreConfig::known_bases`].
     #[error("no UTXO set is known of block {hash}, whose coins were loaded from a snapshot")]
     UnknownBase { hash: BlockHash },
     #[error(transparent)]
     Coins(#[from] CoinError),
-    /// The block or undo files failed.
+    /// An error of the block or undo files.
     #[error(transparent)]
     Blocks(#[from] BlockFileError),
-    /// The block index failed.
+    /// An error of the block index.
     #[error(transparent)]
     Index(#[from] IndexError),
 }
 
-/// Why a commit failed.
+/// A part could not be committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Block or undo files did not sync.
+    /// The sync of block or undo files failed.
     #[error(transparent)]
     Blocks(#[from] BlockFileError),
-    /// The block index did not sync.
+    /// The sync of the block index failed.
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The coins were not written.
+    /// The flush of the coins failed.
     #[error(transparent)]
     Coins(#[from] CoinError),
 }
 
-/// What opening found after an unclean end. All empty after a clean one.
+/// Findings after an unclean shutdown; all empty after a clean one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovery {
     /// Bytes of torn groups dropped from the block index.
     pub index_bytes_dropped: u64,
     /// Bytes of torn blocks dropped from the block files.
     pub block_bytes_dropped: u64,
-    /// Whole frames that the index does not know, because it lost its tail: not checked beyond their framing, so offer
-    /// them to the validator as new blocks, or leave them.
+    /// Whole frames that the index lacks, because it lost its tail. Only their framing is checked, so submit them to the
+    /// validator as new blocks, or ignore them.
     pub unindexed: Vec<BlockPos>,
-    /// Blocks that the index knows but whose data a power cut took: their records have lost the position.
+    /// Blocks in the index whose data were lost in a power cut; their records no longer have a position.
     pub blocks_lost: Vec<BlockHash>,
-    /// Blocks whose undo data a power cut took: their records have lost the position.
+    /// Blocks whose undo data were lost in a power cut; their records no longer have a position.
     pub undo_lost: Vec<BlockHash>,
-    /// The block files are to be read for blocks that the index lacks, and [`end_reindex`] to be called afterwards.
+    /// The block files must be scanned for blocks that the index lacks; call [`end_reindex`] afterwards.
     pub is_reindexing: bool,
-    /// The coins of a snapshot, which had been validated, have become the ordinary ones.
+    /// Validated snapshot coins replaced the ordinary ones.
     pub is_snapshot_promoted: bool,
-    /// The coins of a snapshot had not been loaded to their end, and were removed.
+    /// Incompletely loaded snapshot coins were removed.
     pub is_snapshot_removed: bool,
 }
 
 /// An open store; the parts may be moved out and used from different threads.
 pub struct Store {
-    /// The unspent coins: of a snapshot, where there is a `base`.
+    /// The unspent coins; those of a snapshot if there is a `base`.
     pub coins: CoinStore,
-    /// The coins that the blocks up to the base are to be validated with.
+    /// The coins for the validation of the blocks up to the base.
     pub historical: Option<CoinStore>,
-    /// The block whose coins were loaded from a snapshot that is still to be validated.
+    /// Base of the snapshot that is not validated yet.
     pub base: Option<BlockHash>,
     pub blocks: BlockStore,
     pub index: BlockIndex,
@@ -149,7 +151,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in `config.dir`, or makes one.
+    /// Opens or creates the store in `config.dir`.
     ///
     /// # Errors
     /// I/O errors, a directory in use, another network's files, or files of another version.
@@ -161,7 +163,7 @@ impl Store {
         layout::prepare(&config.dir)?;
         let mut settled = assumed::settle(&config.dir)?;
         if config.discard_coins || config.reindex {
-            // What was built on a snapshot is built again without it, as in Core.
+            // Data built on a snapshot are rebuilt without it, as in Core.
             assumed::discard(&config.dir)?;
             settled.base = None;
         }
@@ -174,7 +176,7 @@ impl Store {
             config.reindex,
             config.reindex_removes_gapped,
         )?;
-        // Before anything else: the tier locks its directory, which keeps a second process off the other files too.
+        // Open the tier first: its directory lock also protects the other files from a second process.
         let shares = if settled.base.is_some() { 2 } else { 1 };
         let tier_bytes = config.tier_cache_bytes / shares;
         let ordinary = FjallTier::open(&coins_dir, tier_bytes)?;
@@ -199,7 +201,7 @@ impl Store {
         self
     }
 
-    /// [`Store::open`] over another file system and coin tier.
+    /// [`Store::open`] on another file system and coin tier.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -222,7 +224,7 @@ impl Store {
         let coins = CoinStore::open(tier, config.cache_bytes_max)?;
         let (index, mut loaded) =
             BlockIndex::open(&**io, &config.dir.join(INDEX_DIR), config.magic)?;
-        // The index is synced before the coins, so what the coins name cannot be in a tail that a power cut tore.
+        // The index is synced before the coins, so the block of the coins cannot be in a torn tail.
         if let Some(marker) = coins.tip()
             && loaded.bytes_dropped > 0
             && marker.height > 0
@@ -260,16 +262,16 @@ impl Store {
     }
 }
 
-/// Notes that the block files have been read, as [`Recovery::is_reindexing`] asked for. Commit first.
+/// Removes the marker of a reindex ([`Recovery::is_reindexing`]) after the scan of the block files. Commit first.
 ///
 /// # Errors
-/// The mark cannot be removed.
+/// The marker cannot be removed.
 pub fn end_reindex(dir: &Path) -> Result<(), LayoutError> {
     layout::end_reindex(dir)
 }
 
-/// Checks the data of the records written after the last checkpoint: a power cut may have kept the record and lost the
-/// data. Then makes what is left durable, so that it is not checked again.
+/// Checks the data of the records written after the last checkpoint: a power cut may have kept the record and lost the data. Then
+/// syncs the rest, so that it is not checked again.
 fn settle(
     index: &BlockIndex,
     blocks: &BlockStore,
@@ -314,9 +316,9 @@ fn is_lost(read: Result<Vec<u8>, BlockFileError>) -> Result<bool, BlockFileError
     }
 }
 
-/// Makes everything up to block `(height, hash)` survive a power cut, in the only safe order: blocks and undo data, then
-/// the index that names them, then the coins with their marker. A crash in between leaves an older marker, whose following
-/// blocks are archived and can be connected again.
+/// Makes everything up to block `(height, hash)` survive a power cut, in the only safe order: blocks and undo data, then the
+/// index with their positions, then the coins with their marker. After a crash in between the marker is older, and the blocks
+/// after it are archived and can be connected again.
 ///
 /// # Errors
 /// After a failed sync the kernel may have dropped the data, so do not retry: stop, and let the next start recover.

@@ -1,7 +1,7 @@
 //! Undo data: the coins that a block spent, so that it can be disconnected.
 //!
-//! The coins are written flat, in the order of the inputs (the coinbase spends none); how many belong to which
-//! transaction is known from the block. Layout: `docs/formats.md`.
+//! The coins form one list in the order of the inputs (the coinbase spends none); the block defines their assignment to
+//! transactions. Layout: `docs/formats.md`.
 
 use assay_wire::Coin;
 
@@ -19,7 +19,7 @@ pub enum UndoError {
     Trailing { count: usize },
 }
 
-/// Collects the coins of one block.
+/// Encodes the coins of one block.
 #[derive(Clone, Debug, Default)]
 pub struct UndoWriter {
     coins: Vec<u8>,
@@ -31,12 +31,12 @@ impl UndoWriter {
         Self::default()
     }
 
-    /// An empty collection with room for `coins` ordinary coins.
+    /// An empty writer with room for `coins` ordinary coins.
     pub fn with_capacity(coins: usize) -> Self {
         Self { coins: Vec::with_capacity(coins * 32), count: 0 }
     }
 
-    /// Adds the coin that the next input spends.
+    /// Adds the coin of the next input.
     pub fn push(&mut self, coin: CoinRef<'_>) {
         codec::write_coin(&mut self.coins, coin);
         self.count += 1;
@@ -51,7 +51,7 @@ impl UndoWriter {
     }
 }
 
-/// Reads the coins back, in the order they were pushed. Yields one error at most, then ends.
+/// Decodes the coins in the order of the inputs. Ends after the first error.
 #[derive(Clone, Debug)]
 pub struct UndoReader<'a> {
     input: &'a [u8],
@@ -60,16 +60,16 @@ pub struct UndoReader<'a> {
 }
 
 impl<'a> UndoReader<'a> {
-    /// Starts on undo data.
+    /// Reads the count.
     ///
     /// # Errors
-    /// [`UndoError::Count`] if the count is not readable.
+    /// [`UndoError::Count`] if the count is invalid.
     pub fn new(mut input: &'a [u8]) -> Result<Self, UndoError> {
         let count = codec::read_varint(&mut input).map_err(|source| UndoError::Count { source })?;
         Ok(Self { input, index: 0, count })
     }
 
-    /// Coins still to come.
+    /// Number of coins not read yet.
     pub fn remaining(&self) -> u64 {
         self.count - self.index
     }
@@ -102,10 +102,10 @@ impl Iterator for UndoReader<'_> {
 /// All coins of one block's undo data.
 ///
 /// # Errors
-/// As [`UndoError`] tells; nothing is returned from damaged data.
+/// An [`UndoError`]; nothing is returned from damaged data.
 pub fn decode_undo(undo: &[u8]) -> Result<Vec<Coin>, UndoError> {
     let reader = UndoReader::new(undo)?;
-    // A coin takes three bytes at least, so a false count cannot ask for much memory.
+    // A coin takes at least three bytes, so a false count cannot allocate much memory.
     let capacity = usize::try_from(reader.remaining()).unwrap_or(usize::MAX).min(undo.len() / 3);
     let mut coins = Vec::with_capacity(capacity);
     for coin in reader {

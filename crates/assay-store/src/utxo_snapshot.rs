@@ -1,9 +1,9 @@
 //! Snapshots of the UTXO set in files, as Bitcoin Core's `dumptxoutset` writes them and `loadtxoutset` reads them (Core
 //! `node/utxo_snapshot.h`, `rpc/blockchain.cpp`, `compressor.cpp`).
 //!
-//! Coins stand in the order of Core's database: by txid as stored, then by the bytes of the index as `VARINT`, so the same set
-//! always gives the same file. Keys of 65 bytes are compressed where they are points of the curve, which is for others to know
-//! ([`KeyForms`]). Layout: `docs/formats.md`.
+//! Coins are in the order of Core's database: by txid as stored, then by the bytes of the index as `VARINT`, so the same set
+//! always gives the same file. Keys of 65 bytes are compressed if they are points of the curve; [`KeyForms`] supplies that test.
+//! Layout: `docs/formats.md`.
 
 use std::io::{self, Read, Write};
 
@@ -11,73 +11,73 @@ use assay_wire::{BlockHash, Coin, OutPoint, Script, Txid, encode};
 
 use crate::codec::{CoinRef, compress_amount, decompress_amount, write_varint};
 
-/// What stands at the beginning of a snapshot.
+/// Header of a snapshot file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotHeader {
     /// Message start of the network.
     pub magic: [u8; 4],
-    /// The block whose UTXO set it is.
+    /// Base block of the UTXO set.
     pub base: BlockHash,
     pub coins: u64,
 }
 
-/// Public keys in their two forms.
+/// Conversion between compressed and uncompressed public keys.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyForms {
-    /// Whether 65 bytes that begin with 4 are a point of the curve.
+    /// True for 65 bytes with prefix 4 that are a point of the curve.
     pub is_point: fn(&[u8; 65]) -> bool,
-    /// The long form of a short one, if that is a point.
+    /// The uncompressed form of a compressed key, if it is a point.
     pub expand: fn(&[u8; 33]) -> Option<[u8; 65]>,
 }
 
-/// Why a snapshot cannot be read.
+/// A snapshot cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// It does not begin as one.
+    /// The magic bytes are wrong.
     #[error(
         "Invalid UTXO set snapshot magic bytes. Please check if this is indeed a snapshot file or if you are using an outdated \
          snapshot format."
     )]
     Magic,
-    /// It is of another version of the format.
+    /// The format version is unknown.
     #[error("Version of snapshot {version} does not match any of the supported versions.")]
     Version { version: u16 },
-    /// A transaction is said to have more coins than are left.
+    /// The coin count of a transaction exceeds the remaining coins.
     #[error("Mismatch in coins count in snapshot metadata and actual snapshot data")]
     Count {
-        /// Where in the file that number is.
+        /// File offset of that count.
         offset: u64,
     },
-    /// A height or an output index is out of its range.
+    /// A height or an output index is out of range.
     #[error("Bad snapshot data after deserializing {coins} coins")]
     Value {
-        /// Coins that were read.
+        /// Coins read so far.
         coins: u64,
-        /// Where in the file the number that is wrong begins.
+        /// File offset of the wrong number.
         offset: u64,
     },
-    /// An amount is more than there can be.
+    /// An amount exceeds the money supply.
     #[error("Bad snapshot data after deserializing {coins} coins - bad tx out value")]
     Amount {
-        /// Coins that were read.
+        /// Coins read so far.
         coins: u64,
-        /// Where in the file the amount begins.
+        /// File offset of the amount.
         offset: u64,
     },
-    /// A number is not encoded as it must be, or the file ends too early.
+    /// A number is not in its canonical encoding, or the file ends too early.
     #[error("Bad snapshot format or truncated snapshot after deserializing {coins} coins")]
     Format {
-        /// Coins that were read.
+        /// Coins read so far.
         coins: u64,
-        /// Where in the file the number begins, or where the file ends.
+        /// File offset of the number, or the end of the file.
         offset: u64,
     },
     /// Bytes follow the last coin.
     #[error("Bad snapshot - coins left over after deserializing {coins} coins")]
     Trailing {
-        /// Coins that were read.
+        /// Coins read so far.
         coins: u64,
-        /// Where in the file they begin.
+        /// File offset of the extra bytes.
         offset: u64,
     },
     #[error(transparent)]
@@ -85,7 +85,7 @@ pub enum SnapshotError {
 }
 
 impl SnapshotError {
-    /// Where in the file the damage is, in bytes from its beginning.
+    /// File offset of the damage, in bytes.
     pub const fn offset(&self) -> Option<u64> {
         match *self {
             Self::Magic => Some(0),
@@ -101,11 +101,11 @@ impl SnapshotError {
 }
 
 impl SnapshotHeader {
-    /// Bytes of a header.
+    /// Length of a header, bytes.
     pub const SIZE: usize = 51;
-    /// Where the message start of the network is in the file.
+    /// File offset of the network's message start.
     pub const MAGIC_OFFSET: u64 = 7;
-    /// Where the hash of the block is in the file.
+    /// File offset of the hash of the base block.
     pub const BASE_OFFSET: u64 = 11;
 
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
@@ -121,7 +121,7 @@ impl SnapshotHeader {
     /// Inverse of [`SnapshotHeader::to_bytes`].
     ///
     /// # Errors
-    /// It is no header, or of another version.
+    /// The bytes are no header, or have another version.
     pub fn parse(bytes: &[u8; Self::SIZE]) -> Result<Self, SnapshotError> {
         let (magic, rest) = bytes.split_first_chunk::<5>().ok_or(SnapshotError::Magic)?;
         if *magic != MAGIC {
@@ -141,30 +141,30 @@ impl SnapshotHeader {
     }
 }
 
-/// Writes a snapshot. Coins come ordered by txid; those of one transaction are in memory together.
+/// Writes a snapshot. The input is ordered by txid; the coins of one transaction are buffered.
 pub struct SnapshotWriter<W> {
     out: W,
     keys: KeyForms,
     txid: Option<Txid>,
-    /// The index as it orders the coins, and the coin.
+    /// Sort key of the index, the index, and the encoded coin.
     coins: Vec<(Vec<u8>, u32, Vec<u8>)>,
     written: u64,
 }
 
 impl<W: Write> SnapshotWriter<W> {
-    /// Begins with the header.
+    /// Writes the header.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// An I/O error.
     pub fn new(mut out: W, header: &SnapshotHeader, keys: KeyForms) -> io::Result<Self> {
         out.write_all(&header.to_bytes())?;
         Ok(Self { out, keys, txid: None, coins: Vec::new(), written: 0 })
     }
 
-    /// Adds a coin; all coins of a transaction come one after the other.
+    /// Adds a coin; all coins of a transaction must be consecutive.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// An I/O error.
     pub fn push(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) -> io::Result<()> {
         if self.txid != Some(outpoint.txid) {
             self.write_tx()?;
@@ -193,10 +193,10 @@ impl<W: Write> SnapshotWriter<W> {
         Ok(())
     }
 
-    /// Ends; gives how many coins were written, and what was written to.
+    /// Completes the snapshot. Returns the number of coins written and the writer.
     ///
     /// # Errors
-    /// The last coins cannot be written.
+    /// An I/O error.
     pub fn finish(mut self) -> io::Result<(u64, W)> {
         self.write_tx()?;
         self.out.flush()?;
@@ -204,26 +204,26 @@ impl<W: Write> SnapshotWriter<W> {
     }
 }
 
-/// Reads a snapshot from front to back; memory does not grow with what a file claims.
+/// Reads a snapshot sequentially; memory use does not depend on the counts in the file.
 pub struct SnapshotReader<R> {
     input: Counted<R>,
     keys: KeyForms,
     header: SnapshotHeader,
-    /// Coins that are still to come, and of these those of the transaction.
+    /// Coins not read yet, in the file and in the current transaction.
     left: u64,
     left_of_tx: u64,
     txid: Txid,
-    /// Where the number that is read, or was read last, begins.
+    /// Offset of the number being read or read last.
     number_offset: u64,
-    /// Of the last coin.
+    /// Positions in the last coin.
     places: CoinPlaces,
     unsorted: Option<u64>,
 }
 
-/// Where in the file the parts of a coin begin.
+/// File offsets of the parts of a coin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoinPlaces {
-    /// The index of the output.
+    /// Offset of the output index.
     pub vout: u64,
     pub height: u64,
     pub amount: u64,
@@ -233,7 +233,7 @@ impl<R: Read> SnapshotReader<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// It is none, or cannot be read.
+    /// The header is invalid or cannot be read.
     pub fn new(input: R, keys: KeyForms) -> Result<Self, SnapshotError> {
         let mut input = Counted { input, read: 0 };
         let mut bytes = [0; SnapshotHeader::SIZE];
@@ -246,11 +246,11 @@ impl<R: Read> SnapshotReader<R> {
         &self.header
     }
 
-    /// The next coin; `None` after the last, which must be the end of the file. The order of coins does not matter, as in Core:
-    /// what counts is the hash over all of them.
+    /// The next coin; `None` after the last one, which must end the file. The order of coins is not checked, as in Core: the hash
+    /// over all coins is.
     ///
     /// # Errors
-    /// The file is damaged, or cannot be read.
+    /// The file is damaged or cannot be read.
     pub fn next_coin(&mut self) -> Result<Option<(OutPoint, Coin)>, SnapshotError> {
         if self.left == 0 {
             let offset = self.input.read;
@@ -278,8 +278,8 @@ impl<R: Read> SnapshotReader<R> {
         self.header.coins - self.left
     }
 
-    /// Begins in the midst of a snapshot, before the first coin of a transaction: `input` yields what lies from `offset` of the
-    /// file on and ends after `coins` coins.
+    /// Starts inside a snapshot, before the first coin of a transaction: `input` yields the bytes from `offset` of the file on,
+    /// and the reader stops after `coins` coins.
     pub fn of_piece(input: R, keys: KeyForms, offset: u64, coins: u64) -> Self {
         let header = SnapshotHeader { magic: [0; 4], base: BlockHash::ZERO, coins };
         Self::after_header(Counted { input, read: offset }, keys, header)
@@ -299,23 +299,23 @@ impl<R: Read> SnapshotReader<R> {
         }
     }
 
-    /// Where in the file reading goes on.
+    /// File offset of the next read.
     pub fn offset(&self) -> u64 {
         self.input.read
     }
 
-    /// Whether the last coin was the last of its transaction.
+    /// True if the last coin was the last of its transaction.
     pub fn is_between_txs(&self) -> bool {
         self.left_of_tx == 0
     }
 
-    /// Where the parts of the last coin are.
+    /// Positions of the parts of the last coin.
     pub const fn places(&self) -> CoinPlaces {
         self.places
     }
 
-    /// Where the first txid is that does not lie above the one before. Core and we write them in order and read them in any;
-    /// in a file whose hash is wrong, one of the two is damaged.
+    /// Offset of the first txid that is not greater than the previous one. Core and this crate write them in order and read them
+    /// in any order; if the hash of a file is wrong, one of the two is damaged.
     pub const fn first_unsorted(&self) -> Option<u64> {
         self.unsorted
     }
@@ -332,7 +332,7 @@ impl<R: Read> SnapshotReader<R> {
                 return Err(SnapshotError::Count { offset: self.number_offset });
             }
         }
-        // No size is above 32 bits.
+        // No size exceeds 32 bits.
         let vout = self.compact_size()? as u32;
         self.places.vout = self.number_offset;
         let coin = self.coin()?;
@@ -344,7 +344,7 @@ impl<R: Read> SnapshotReader<R> {
         self.output(code)
     }
 
-    /// The same with a number between, which was the version of a transaction.
+    /// [`Self::coin`] with an additional number, formerly the version of the transaction.
     fn undo_coin(&mut self) -> Result<Coin, SnapshotError> {
         let code = self.code()?;
         if code >> 1 > 0 {
@@ -353,7 +353,7 @@ impl<R: Read> SnapshotReader<R> {
         self.output(code)
     }
 
-    /// Twice the height, plus 1 if a coinbase created the coin.
+    /// Twice the height, plus 1 for a coinbase.
     fn code(&mut self) -> Result<u32, SnapshotError> {
         let code = u32::try_from(self.varint()?).map_err(|_| self.format_error())?;
         self.places.height = self.number_offset;
@@ -366,7 +366,7 @@ impl<R: Read> SnapshotReader<R> {
         self.places.amount = self.number_offset;
         let value = decompress_amount(amount).and_then(|value| i64::try_from(value).ok());
         let script_pubkey = self.script()?;
-        // A height is judged before an amount.
+        // The height is checked before the amount.
         Ok(Coin {
             value: value.unwrap_or(i64::MAX),
             height,
@@ -384,14 +384,14 @@ impl<R: Read> SnapshotReader<R> {
             4 | 5 => {
                 let mut short = [size as u8 - 2; 33];
                 short[1..].copy_from_slice(&self.bytes::<32>()?);
-                // Core keeps no script there; no file that it writes has such a key.
+                // Core stores no script there; no file written by Core has such a key.
                 let long = (self.keys.expand)(&short).ok_or_else(|| self.format_error())?;
                 [&[65][..], &long, &[0xac]].concat()
             }
             _ => {
                 let length = size - SPECIAL;
                 if length > SCRIPT_BYTES_MAX {
-                    // Too long to be run: what it was does not matter (Core `compressor.h`).
+                    // Too long to be executed, so its contents are irrelevant (Core `compressor.h`).
                     let skipped = io::copy(&mut (&mut self.input).take(length), &mut io::sink())?;
                     if skipped < length {
                         return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -416,7 +416,7 @@ impl<R: Read> SnapshotReader<R> {
         Ok(bytes)
     }
 
-    /// A number in its only encoding (Core `serialize.h`, `ReadCompactSize`).
+    /// A number in its canonical encoding (Core `serialize.h`, `ReadCompactSize`).
     fn compact_size(&mut self) -> Result<u64, SnapshotError> {
         self.number_offset = self.input.read;
         let [first] = self.bytes::<1>()?;
@@ -449,7 +449,7 @@ impl<R: Read> SnapshotReader<R> {
 /// Reads the coins that a block spent from an undo record of Bitcoin Core (`undo.h`, `TxInUndoFormatter`).
 ///
 /// # Errors
-/// It is none, or bytes follow it.
+/// The record is invalid, or bytes follow it.
 pub(crate) fn decode_core_undo(
     mut undo: &[u8],
     keys: KeyForms,
@@ -519,7 +519,7 @@ const OP_RETURN: u8 = 0x6a;
 mod tests {
     use super::*;
 
-    /// Not the curve: the long form holds x twice, the last byte as the short form says.
+    /// Not the real curve: the uncompressed form has x twice, and the last byte matches the prefix of the compressed form.
     const KEYS: KeyForms = KeyForms {
         is_point: |key| key[1..32] == key[33..64] && key[32] | 1 == key[64] | 1,
         expand: |key| {
@@ -658,7 +658,7 @@ mod tests {
     fn a_txid_out_of_order_is_noticed() {
         let coins = coins();
         let bytes = write(&coins);
-        // The second transaction begins where its txid stands.
+        // The second transaction starts at its txid.
         let at = bytes.windows(32).position(|window| window == [1; 32]).unwrap();
         let unsorted = |flip: usize| {
             let mut bytes = bytes.clone();
@@ -667,7 +667,7 @@ mod tests {
             while reader.next_coin().unwrap().is_some() {}
             reader.first_unsorted()
         };
-        // Larger than what follows, and not smaller than what comes before.
+        // Greater than the next txid, and not less than the previous one.
         let next = bytes.windows(32).position(|window| window == [2; 32]).unwrap();
         assert_eq!(unsorted(at), Some(next as u64));
         assert_eq!(unsorted(bytes.len() - 1), None);

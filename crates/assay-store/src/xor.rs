@@ -1,8 +1,8 @@
-//! The obfuscation of Bitcoin Core's block files: every byte is combined with a byte of a key that repeats over the file
-//! (Core `util/obfuscation.h`). It keeps virus scanners from finding what someone put into the chain.
+//! Obfuscation of Bitcoin Core's block files: a key is applied to every byte by XOR and repeats over the file (Core
+//! `util/obfuscation.h`). It prevents virus scanners from matching data embedded in the chain.
 //!
-//! One loop over words, compiled for the widest vectors that the machine has: while the bytes lie in the first cache, the
-//! width of a step is what counts.
+//! One loop over words, compiled for the widest vectors of the machine: in the first-level cache the vector width determines the
+//! speed.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -19,10 +19,10 @@ use assay_hash::cpu::{CpuFeature, has};
 pub struct XorKey([u8; 8]);
 
 impl XorKey {
-    /// The key that changes nothing.
+    /// The zero key, without effect.
     pub const NONE: Self = Self([0; 8]);
 
-    /// The key with these bytes, of which the first belongs to the first byte of a file.
+    /// Creates a key. Its first byte applies to the first byte of a file.
     pub const fn new(bytes: [u8; 8]) -> Self {
         Self(bytes)
     }
@@ -31,7 +31,7 @@ impl XorKey {
         self.0
     }
 
-    /// Puts the obfuscation on or takes it off bytes that lie at `offset` of their file.
+    /// Applies or removes the obfuscation of bytes at `offset` of their file.
     pub fn apply(&self, bytes: &mut [u8], offset: u64) {
         if *self == Self::NONE {
             return;
@@ -59,8 +59,7 @@ impl fmt::Display for XorKey {
     }
 }
 
-/// From this length on it pays to bring the words to the start of a cache line first, which stores may not cross without
-/// taking twice the time.
+/// Minimum length for aligning the words to a cache line first. A store that crosses a cache line takes twice the time.
 #[cfg(target_arch = "x86_64")]
 const LONG: usize = 512;
 
@@ -89,7 +88,7 @@ fn apply_lines(bytes: &mut [u8], mut key: [u8; 8]) {
     apply_words(lines, key);
 }
 
-/// Combines with the key from its first byte on.
+/// XORs with the key, starting at its first byte.
 #[inline(always)]
 fn apply_words(bytes: &mut [u8], key: [u8; 8]) {
     let word = u64::from_ne_bytes(key);
@@ -108,7 +107,7 @@ mod tests {
 
     const KEY: [u8; 8] = [0x5a, 1, 2, 3, 0, 0xff, 6, 7];
 
-    /// Checks `apply` against byte by byte.
+    /// Compares `apply` with a bytewise loop.
     fn check(name: &str, apply: impl Fn(&mut [u8], u64), lengths: &[usize]) {
         let plain: Vec<u8> = (0..=255u8).cycle().take(3000).collect();
         for offset in 0..17u64 {

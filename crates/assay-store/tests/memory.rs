@@ -1,5 +1,5 @@
-//! The memory that coins take stays within what was allowed, on a set of coins several times as large. Alone in its process,
-//! because it looks at the memory of all of it.
+//! The memory of the coins stays within its limit, with a set of coins several times as large. It has a process of its own,
+//! because it measures the memory of the process.
 
 use std::fs;
 use std::time::Instant;
@@ -7,7 +7,7 @@ use std::time::Instant;
 use assay_store::{CoinRef, CoinStore, FjallTier, Room, StoreConfig};
 use assay_wire::{BlockHash, OutPoint, Txid};
 
-/// What all of it may take.
+/// Limit of all memory for coins.
 const TOTAL_BYTES: usize = 64 << 20;
 
 const BLOCKS: u32 = 180;
@@ -40,7 +40,7 @@ fn a_set_of_coins_larger_than_the_cache_stays_within_the_limit() {
     let mut longest_flush_ns = 0;
     let start = Instant::now();
     for block in 0..BLOCKS {
-        // A tenth of what an old block created, and a tenth of a young one's.
+        // Spend a tenth of an old block's outputs, and a tenth of a recent one's.
         for age in [90, 3] {
             let Some(old) = block.checked_sub(age) else { continue };
             let spent = (0..COINS_PER_BLOCK / 10).map(|n| outpoint(old, n * 10 + age % 10));

@@ -1,53 +1,52 @@
-//! Finding the records of a block file, whatever lies between them.
+//! Finds the records of a block file among arbitrary other bytes.
 
 use memchr::memmem::Finder;
 
 use super::{BlockFiles, BlockFilesError, BlockPlace};
 use crate::blocks::FRAME_BYTES;
 
-/// What a scan came across.
+/// Result of a scan at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     Block {
         place: BlockPlace,
-        /// Its first bytes.
+        /// First bytes of the raw block.
         header: [u8; HEADER_BYTES],
     },
     /// Bytes that belong to no record.
     Stray {
         file: u32,
-        /// Where they begin.
+        /// Offset of the first of these bytes.
         offset: u64,
         bytes: u64,
         kind: StrayKind,
     },
 }
 
-/// What bytes outside records look like.
+/// Kind of the bytes outside records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StrayKind {
-    /// Zeros: room that a node reserved.
+    /// Zeros: space that a node preallocated.
     Padding,
-    /// A record that the file does not hold to its end.
+    /// A record that extends beyond the end of the file.
     Truncated,
-    /// A record that begins as it should, but with something other than a block header.
+    /// A valid record start, followed by bytes that are no block header.
     BadHeader,
-    /// A record that begins as it should, but with a length that no block has.
+    /// A valid record start with an impossible block length.
     BadLength,
     Garbage,
 }
 
-/// What tells records from chance.
+/// Criteria that separate records from random bytes.
 pub struct RecordRules<'a> {
-    /// Length of the largest block. Like Core, a scan passes over records that claim to be longer
-    /// (`validation.cpp`, `LoadExternalBlockFile`).
+    /// Largest block length. Like Core, a scan skips records of a greater length (`validation.cpp`, `LoadExternalBlockFile`).
     pub bytes_max: u32,
-    /// Whether bytes can be a block header, best by their proof of work.
+    /// Returns true for a plausible block header, preferably by its proof of work.
     pub is_header: &'a (dyn Fn(&[u8; HEADER_BYTES]) -> bool + Sync),
 }
 
 impl StrayKind {
-    /// The kind in a few words.
+    /// Short human-readable name.
     pub fn describe(self) -> &'static str {
         match self {
             Self::Padding => "padding",
@@ -60,11 +59,11 @@ impl StrayKind {
 }
 
 impl BlockFiles {
-    /// Walks through one file and reports everything in it, in order; reads headers, not blocks.
+    /// Walks through one file and reports everything in it, in order. Reads headers, not blocks.
     ///
-    /// `on_finding` also learns how far the scan has come. Whatever is no record is searched for the next one from the byte
-    /// after its first, as Core does; records that a damaged length would hide are found all the same. A record may be
-    /// longer than the block in it.
+    /// `on_finding` also receives the position of the scan. After bytes that are no record, the search continues at the byte
+    /// after the first of them, as in Core, and so finds records hidden by a damaged length. A record may be longer than its
+    /// block.
     ///
     /// # Errors
     /// An I/O error.
@@ -93,7 +92,7 @@ struct Scan<'a> {
     rules: &'a RecordRules<'a>,
 }
 
-/// What lies at a position where a record may begin.
+/// Contents of a position where a record may start.
 enum Candidate {
     Record { place: BlockPlace, header: [u8; HEADER_BYTES] },
     Other(StrayKind),
@@ -102,7 +101,7 @@ enum Candidate {
 impl Scan<'_> {
     fn run(&mut self, on_finding: &mut dyn FnMut(Finding, u64)) -> Result<(), BlockFilesError> {
         let mut at = 0;
-        // Where the last record that was not hidden in another begins, and whether `at` is just behind it.
+        // Start of the last record not hidden inside another one, and true if `at` is just after it.
         let mut last_record: Option<u64> = None;
         let mut is_after_record = false;
         while at < self.end {
@@ -116,7 +115,7 @@ impl Scan<'_> {
                 }
                 Candidate::Other(kind) => kind,
             };
-            // No record where one should follow: the length of the one before may be wrong and hide others.
+            // No record follows: the length of the previous one may be wrong and hide others.
             if let Some(record) = last_record.filter(|_| is_after_record)
                 && let Some(inside) = self.find_record(record, at)?
             {
@@ -138,7 +137,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Reports zeros, up to their end or to a record that begins just before: an obfuscated one may begin with zeros.
+    /// Reports zeros up to their end, or up to a record that starts just before it: an obfuscated record may start with zeros.
     fn padding(
         &self,
         at: u64,
@@ -179,9 +178,9 @@ impl Scan<'_> {
         Ok(Candidate::Record { place: BlockPlace { file: self.file, offset, size }, header })
     }
 
-    /// Where the first record begins after `from` and before `to`.
+    /// Start of the first record after `from` and before `to`.
     fn find_record(&self, from: u64, to: u64) -> Result<Option<u64>, BlockFilesError> {
-        // The last magic may end behind `to`.
+        // The last magic may end after `to`.
         let end = (to + MAGIC_BYTES as u64 - 1).min(self.end);
         let mut window = vec![0u8; WINDOW_BYTES.min((end - from) as usize)];
         let mut start = from + 1;
@@ -195,19 +194,19 @@ impl Scan<'_> {
                     return Ok(Some(at));
                 }
             }
-            // The magic may lie across the border of two windows.
+            // The magic may cross the boundary of two windows.
             let is_last = start + length as u64 == end;
             start += if is_last { length } else { length - (MAGIC_BYTES - 1) } as u64;
         }
         Ok(None)
     }
 
-    /// Where the zeros end that begin at `at`: zeros on the disk, or with the obfuscation off.
+    /// End of the zeros that start at `at`: zeros on disk, or zeros after deobfuscation.
     fn zeros_end(&self, at: u64) -> Result<u64, BlockFilesError> {
         let mut window = Vec::new();
         let (mut plain_end, mut raw_end) = (None, None);
         let mut start = at;
-        // Most often there are none, so the first look is a short one.
+        // Usually there are none, so the first read is short.
         let mut bytes = 64;
         while start < self.end && (plain_end.is_none() || raw_end.is_none()) {
             window.resize(bytes.min((self.end - start) as usize), 0);
@@ -230,7 +229,7 @@ pub(super) const HEADER_BYTES: usize = 80;
 
 const MAGIC_BYTES: usize = 4;
 
-/// Fewer zeros than this are no padding.
+/// Shorter runs of zeros are not padding.
 const ZEROS_MIN: u64 = 8;
 
 /// Bytes read at a time where records must be searched for.

@@ -1,4 +1,4 @@
-//! Searching all files at once: the records in the order of the files, and what lies between them.
+//! Searches all files in parallel: the records in file order, and the bytes between them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use super::{BlockFiles, BlockFilesError, BlockPlace};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrayBytes {
     pub file: u32,
-    /// Where they begin.
+    /// Offset of the first byte.
     pub offset: u64,
     pub bytes: u64,
     pub kind: StrayKind,
@@ -18,18 +18,18 @@ pub struct StrayBytes {
 
 #[derive(Clone, Debug)]
 pub struct Search<E> {
-    /// One for each record, in the order of the files.
+    /// One entry per record, in file order.
     pub entries: Vec<E>,
-    /// The first few stray places: pages of them are no help.
+    /// The first few stray places.
     pub strays: Vec<StrayBytes>,
-    /// All of them.
+    /// Number of all stray places.
     pub stray_count: usize,
     pub padding_bytes: u64,
 }
 
 type ByFile<E> = Vec<(u32, Search<E>)>;
 
-/// Stray places that are named.
+/// Limit of reported stray places.
 const STRAYS_MAX: usize = 16;
 
 impl<E> Default for Search<E> {
@@ -39,7 +39,7 @@ impl<E> Default for Search<E> {
 }
 
 impl<E> Search<E> {
-    /// Adds what later files hold.
+    /// Appends the results of later files.
     fn append(&mut self, mut later: Self) {
         self.entries.append(&mut later.entries);
         self.strays.append(&mut later.strays);
@@ -50,8 +50,8 @@ impl<E> Search<E> {
 }
 
 impl BlockFiles {
-    /// Searches all files for records, `threads` files at a time, and makes an entry of the place and the first bytes of
-    /// each. `on_bytes` learns how many bytes have been searched, of how many, from several threads.
+    /// Searches all files for records with `threads` threads. `entry` maps the position and the first bytes of a record to its
+    /// result. `on_bytes` receives the bytes searched and the total, from several threads.
     ///
     /// # Errors
     /// An I/O error.
@@ -96,7 +96,7 @@ impl BlockFiles {
         })?;
         let mut by_file: ByFile<E> = by_thread.into_iter().flatten().collect();
         by_file.sort_by_key(|(file, _)| *file);
-        // A million entries take 100 MB: they are not held twice.
+        // A million entries take 100 MB: do not hold them twice.
         let mut all = Search::default();
         all.entries.reserve_exact(by_file.iter().map(|(_, file)| file.entries.len()).sum());
         for (_, in_file) in by_file {

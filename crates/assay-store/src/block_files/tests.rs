@@ -3,7 +3,7 @@ use super::*;
 const MAGIC: [u8; 4] = [0xfa, 0xbf, 0xb5, 0xda];
 const KEY: [u8; 8] = [0x11, 0xa2, 0x00, 0x34, 0x45, 0x56, 0xc7, 0x78];
 
-/// A block whose header ends in a mark that stands for its proof of work.
+/// A block whose header ends in a marker byte that replaces its proof of work.
 fn block(number: u8, bytes: usize) -> Vec<u8> {
     let mut raw = vec![number; bytes];
     raw[76..80].copy_from_slice(b"work");
@@ -23,7 +23,7 @@ fn is_header(header: &[u8; 80]) -> bool {
     header.ends_with(b"work")
 }
 
-/// Writes a file, plain and obfuscated, and checks what a scan of either finds.
+/// Writes a file, plain and obfuscated, and checks the findings of both scans.
 fn check(parts: &[Vec<u8>], expected: &[(u64, u64, Option<StrayKind>)]) {
     let plain = parts.concat();
     for key in [XorKey::NONE, XorKey::new(KEY)] {
@@ -87,7 +87,7 @@ fn padding_and_garbage_between_records() {
             (383 + (3 << 20), 4096, Some(Padding)),
         ],
     );
-    // A magic that begins nothing, one across the border of two windows, and a lone one at the end.
+    // A magic without a record, one across the boundary of two windows, and one at the end.
     let mut gap = vec![0xfa; (1 << 20) - 2];
     gap[100..104].copy_from_slice(&MAGIC);
     check(
@@ -119,7 +119,7 @@ fn padding_and_garbage_in_one_gap() {
         &[vec![0; 9], vec![7; 9], a.clone(), vec![0; 99], a[..95].to_vec()],
         &[(0, 9, padding), (9, 9, garbage), (26, 100, None), (126, 99, more), (225, 95, cut)],
     );
-    // A few zeros are not worth a word of their own.
+    // A few zeros are not reported as padding.
     check(&[vec![7, 0, 0, 7], a], &[(0, 4, garbage), (12, 100, None)]);
 }
 
@@ -185,7 +185,7 @@ fn files_are_found_by_name_and_in_order() {
     assert_eq!(names, ["blk00002.dat", "blk00010.dat", "blk100000.dat"]);
     assert_eq!(files.bytes(), 12 + 12 + 13);
 
-    // The key belongs to numbered files only.
+    // The key applies to numbered files only.
     fs::write(blocks.join("xor.dat"), KEY).unwrap();
     fs::write(blocks.join("bootstrap.dat"), "b").unwrap();
     assert!(BlockFiles::open(&blocks.join("blk00002.dat"), MAGIC).unwrap().is_obfuscated());
@@ -218,7 +218,7 @@ fn a_length_that_no_block_has_is_passed_over() {
         &[a.clone(), long.clone(), a.clone()],
         &[(8, 100, None), (108, 100_009, kind), (100_125, 100, None)],
     );
-    // A record within it is found.
+    // The scan finds the record inside it.
     long[5000..5108].copy_from_slice(&a);
     check(
         &[long, a],

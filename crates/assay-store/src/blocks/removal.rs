@@ -1,7 +1,7 @@
-//! Removing whole files.
+//! Removes whole files.
 //!
-//! The index forgets what is in a file first. A file that is still there though no record names it was left by a process that
-//! died in between, and is removed when the store is opened.
+//! The records in the index are removed first. A file left without records by a crash in between is removed when the store is
+//! opened.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use super::{BlockFileError, BlockStore, FileId, KnownEnds};
 use crate::io::Io;
 
-/// Lengths of files by their numbers, bytes.
+/// Lengths of files in bytes, by file number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileLengths {
     pub blocks: BTreeMap<u32, u64>,
@@ -25,7 +25,7 @@ impl BlockStore {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The files that may be removed: those that do not grow any more.
+    /// Files that may be removed: all except the ones being appended to.
     pub fn full_files(&self) -> FileLengths {
         let writer = self.writer();
         let mut lengths = FileLengths::default();
@@ -43,12 +43,12 @@ impl BlockStore {
         lengths
     }
 
-    /// Removes block and undo files by their numbers. Records that name something in them must be gone from the index, and that
-    /// be synced. A reader that has a file open goes on reading it; a position in a removed file is
-    /// [`BlockFileError::is_damage`]. Files that grow, and those that are gone, are passed over.
+    /// Removes block and undo files by number. Records that refer to them must be removed from the index and synced before. A
+    /// reader with an open handle can still read the file; a position in a removed file is [`BlockFileError::is_damage`]. Skips
+    /// files that are being appended to and missing files.
     ///
     /// # Errors
-    /// An I/O error; the files that are left are removed at the next start.
+    /// An I/O error; the remaining files are removed at the next start.
     pub fn remove_files(&self, blocks: &[u32], undo: &[u32]) -> Result<(), BlockFileError> {
         let blocks = blocks.iter().map(|number| FileId::Block(*number));
         for id in blocks.chain(undo.iter().map(|number| FileId::Undo(*number))) {
@@ -64,7 +64,7 @@ impl BlockStore {
             return Ok(());
         }
         {
-            // Under its lock, so that no reader opens the file again in between and keeps it from being freed.
+            // Hold the lock, so that no reader reopens the file and keeps it allocated.
             let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
             handles.remove(&id);
             remove_if_there(&*self.io, &self.path(id))
@@ -77,8 +77,8 @@ impl BlockStore {
         Ok(())
     }
 
-    /// Removes files that no record names, of a store from which blocks were removed. Files above the last that is named may
-    /// hold blocks whose records were lost, and stay.
+    /// Removes files without records, in a store from which blocks were removed. Files above the last one with records stay,
+    /// because they may hold blocks with lost records.
     pub(super) fn remove_leftovers(
         &self,
         found: &mut BTreeSet<FileId>,

@@ -1,8 +1,8 @@
-//! Reading from the disk what later blocks spend, while earlier ones move.
+//! Reads the inputs of later blocks from the disk while earlier blocks change the coins.
 //!
-//! What is read is a hint, and [`CoinStore::settle`] takes it only where it is certain to hold: the cache still knows nothing
-//! of the outpoint, so no block has spent or created it since, and nothing was flushed, so the disk is as it was when the cache
-//! was asked. Everything else, errors included, is left to [`CoinStore::load`] and [`CoinStore::spend`], which read again.
+//! The result is a hint. [`CoinStore::settle`] accepts it only under two conditions: the cache still has no entry for the
+//! outpoint, so no block has spent or created it since; and there was no flush, so the disk is unchanged. [`CoinStore::load`] and
+//! [`CoinStore::spend`] read everything else again, errors included.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,11 +17,10 @@ use super::tier::CoinTier;
 use super::{CoinError, CoinStore, LOAD_SHARE_MIN, Located, read_coin};
 use crate::codec::CoinRef;
 
-/// Coins that are being read, from [`CoinStore::read_ahead`] to [`CoinStore::settle`]. When it is dropped, what was not read
-/// yet is left out.
+/// Coins being read, from [`CoinStore::read_ahead`] to [`CoinStore::settle`]. A drop cancels the remaining reads.
 pub struct Expected {
     request: Arc<Request>,
-    /// The store that was asked, by its salt, and its flushes up to then.
+    /// Salt of the store, and its number of flushes at the request.
     asked: (u64, u64),
 }
 
@@ -31,19 +30,19 @@ impl Drop for Expected {
     }
 }
 
-/// Outpoints in the order of their keys, and what has been found of them.
+/// Outpoints in key order, and the coins found.
 struct Request {
     outpoints: Vec<OutPoint>,
     is_cancelled: AtomicBool,
     progress: Mutex<Progress>,
-    /// The last part has been read.
+    /// Signals the end of the last part.
     done: Condvar,
 }
 
 #[derive(Default)]
 struct Progress {
     found: Vec<(OutPoint, Coin)>,
-    /// Parts that are waited for.
+    /// Parts not yet finished.
     open: usize,
     is_broken: bool,
 }
@@ -55,7 +54,7 @@ impl Request {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a part of the outpoints and notes what there is.
+    /// Reads a part of the outpoints and stores the coins found.
     fn read(&self, range: Range<usize>, tier: &dyn CoinTier) {
         let guard = Guard(self);
         let mut found = Vec::new();
@@ -71,7 +70,7 @@ impl Request {
         drop(guard);
     }
 
-    /// What has been found, once all parts are read.
+    /// Waits for all parts and returns the coins found.
     fn wait(&self) -> Vec<(OutPoint, Coin)> {
         let mut progress = self.lock();
         while progress.open > 0 {
@@ -82,7 +81,7 @@ impl Request {
     }
 }
 
-/// Closes a part, however its reading ends.
+/// Finishes a part on drop, also after an error or panic.
 struct Guard<'r>(&'r Request);
 
 impl Drop for Guard<'_> {
@@ -96,7 +95,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Threads that read ahead; they end with the store.
+/// Reader threads; they end with the store.
 pub(super) struct Readers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -119,7 +118,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The body of a reading thread.
+    /// Main loop of a reader thread.
     fn work(&self) {
         let mut queue = self.lock();
         while !queue.is_over {
@@ -135,7 +134,7 @@ impl Shared {
 }
 
 impl Readers {
-    /// As many threads as can be started, which may be none: then whoever settles reads.
+    /// Starts as many threads as possible; with none, `settle` reads.
     fn start(tier: &Arc<dyn CoinTier>, threads: usize) -> Self {
         let shared = Arc::new(Shared {
             tier: Arc::clone(tier),
@@ -170,7 +169,7 @@ impl Readers {
         request
     }
 
-    /// Reads what no thread has begun with, and waits for the rest.
+    /// Reads the parts that no thread has started, and waits for the rest.
     fn finish(&self, request: &Arc<Request>) -> Vec<(OutPoint, Coin)> {
         loop {
             let mut queue = self.shared.lock();
@@ -193,18 +192,18 @@ impl Drop for Readers {
         }
         self.shared.wake.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread that has panicked said so.
+            // The panic is already reported.
             let _ = thread.join();
         }
     }
 }
 
 impl CoinStore {
-    /// Has those of `outpoints` that are not cached, and that `may_exist`, read from the disk by up to `threads` other threads,
-    /// for [`settle`](Self::settle) to keep. `None` where the disk has nothing to add.
+    /// Reads those of `outpoints` that are not cached and `may_exist` on up to `threads` other threads, for
+    /// [`settle`](Self::settle). `None` if the disk has nothing to add.
     ///
-    /// Whatever changes in between, the coins stay right. What is read is held outside of the cache, so ask for what the next
-    /// few blocks spend.
+    /// Changes in between do not make the coins incorrect. The results use memory outside of the cache, so request only the
+    /// inputs of the next few blocks.
     pub fn read_ahead(
         &mut self,
         outpoints: impl IntoIterator<Item = OutPoint>,
@@ -216,7 +215,7 @@ impl CoinStore {
         if wanted.is_empty() {
             return None;
         }
-        // Neighbours on disk are read together.
+        // Sort, so that neighbours on disk are read together.
         wanted.sort_unstable();
         wanted.dedup();
         let tier = &self.tier;
@@ -224,10 +223,10 @@ impl CoinStore {
         Some(Expected { request: readers.submit(wanted), asked: self.state_on_disk() })
     }
 
-    /// Keeps what was read, as far as it still holds; call it right before the coins are needed. Returns how many those are.
+    /// Caches the results that are still valid; call it just before the coins are needed. Returns their number.
     ///
     /// # Errors
-    /// The cache cannot take more; some coins may have been entered.
+    /// The cache is full; some coins may have been entered.
     #[expect(clippy::needless_pass_by_value, reason = "what was kept is not to be kept again")]
     pub fn settle(&mut self, expected: Expected) -> Result<usize, CoinError> {
         let Some(readers) =
@@ -247,7 +246,7 @@ impl CoinStore {
         Ok(settled)
     }
 
-    /// Changes whenever the disk may.
+    /// Changes with every possible change of the disk.
     fn state_on_disk(&self) -> (u64, u64) {
         (self.salt.0, self.flushes)
     }

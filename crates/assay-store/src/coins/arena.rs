@@ -1,7 +1,7 @@
-//! Storage of the cached coins: records appended to large chunks, freed records reused for others of their size.
+//! Storage of the cached coins. Records are appended to large chunks; freed records are reused for records of the same size.
 //!
-//! A record is 52 bytes and the script, rounded up to 8. It is found by a locator, its offset in units of 8 bytes, and the
-//! records of a chunk can be walked one after the other.
+//! A record is 52 bytes and the script, rounded up to 8. A locator addresses it: its offset in units of 8 bytes. The records of a
+//! chunk can be iterated in order.
 
 use assay_wire::{OutPoint, Txid};
 
@@ -17,17 +17,17 @@ const CHUNK_BYTES: usize = 1 << CHUNK_LOG2;
 
 const UNIT: usize = 8;
 
-/// What the locators can address.
+/// Addressable size of the locators.
 pub(super) const ARENA_BYTES_MAX: usize = UNIT << LOCATOR_BITS;
 
-/// Bytes behind the last record whose memory is got ahead, by another thread; from the second chunk on, so that they stay a
-/// small part of the whole.
+/// Bytes after the last record that another thread populates ahead; from the second chunk on, so that they stay a small part of
+/// the total.
 const AHEAD_BYTES: usize = 4 << 20;
 
-/// Steps in which that is asked for.
+/// Step of the populate requests.
 const AHEAD_STEP_BYTES: usize = 2 << 20;
 
-/// Bytes of records that are given back at a time while they move elsewhere; a huge page.
+/// Bytes released at a time while records move elsewhere; a huge page.
 const RELEASE_BYTES: usize = 2 << 20;
 
 // Layout of a record: txid, vout, height * 2 + coinbase, value, script length | flags, script.
@@ -37,7 +37,7 @@ const AT_VALUE: usize = 40;
 const AT_META: usize = 48;
 const HEAD_BYTES: usize = 52;
 
-/// Differs from what the disk has.
+/// Differs from the disk.
 pub(super) const DIRTY: u32 = 1 << 31;
 /// The disk has no coin with this outpoint.
 pub(super) const FRESH: u32 = 1 << 30;
@@ -51,12 +51,12 @@ const LENGTH_MASK: u32 = LOADED - 1;
 /// Longest script that can be stored, 16 MiB; consensus makes outputs with scripts over 10,000 bytes unspendable.
 pub const SCRIPT_BYTES_MAX: usize = 1 << 24;
 
-/// Sizes (in units) whose freed records are reused; larger ones wait for the next rebuild.
+/// Sizes (in units) whose freed records are reused; larger ones stay unused until the next rebuild.
 const CLASSES: usize = 128;
 
 pub(super) struct Arena {
     chunks: Vec<Chunk>,
-    /// What the next chunk will be made of, once the last one is nearly full.
+    /// The next chunk, allocated when the last one is nearly full.
     next: Option<Pages<u8>>,
     /// First free record per size, linked through the value field; 0 ends.
     free: [u64; CLASSES],
@@ -66,11 +66,11 @@ pub(super) struct Arena {
 struct Chunk {
     bytes: Pages<u8>,
     used: usize,
-    /// Where more memory is asked for.
+    /// Position that triggers the next populate request.
     ask_at: usize,
 }
 
-/// A record as it lies in the arena.
+/// A record in the arena.
 #[derive(Clone, Copy)]
 pub(super) struct Record<'a> {
     head: &'a [u8; HEAD_BYTES],
@@ -80,7 +80,7 @@ pub(super) struct Record<'a> {
 impl<'a> Record<'a> {
     #[inline]
     pub(super) fn is(&self, outpoint: &OutPoint) -> bool {
-        // The index first: the outputs of one transaction differ in nothing else.
+        // Compare the index first: the outputs of one transaction share the txid.
         self.u32_at(AT_VOUT) == outpoint.vout && self.head[..AT_VOUT] == outpoint.txid.0
     }
 
@@ -132,7 +132,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Bytes of a record with such a script.
+/// Bytes of a record with a script of this length.
 #[inline]
 pub(super) fn record_bytes(script_bytes: usize) -> usize {
     (HEAD_BYTES + script_bytes).next_multiple_of(UNIT)
@@ -143,13 +143,13 @@ impl Arena {
         Self { chunks: Vec::new(), next: None, free: [0; CLASSES], live_bytes: 0 }
     }
 
-    /// Bytes taken from the chunks so far, with freed records.
+    /// Bytes allocated from the chunks so far, freed records included.
     pub(super) fn used_bytes(&self) -> usize {
         let full = self.chunks.len().saturating_sub(1) * CHUNK_BYTES;
         full + self.chunks.last().map_or(0, |chunk| chunk.used)
     }
 
-    /// Bytes of the records that are not freed.
+    /// Bytes of all records in use.
     pub(super) fn live_bytes(&self) -> usize {
         self.live_bytes
     }
@@ -202,7 +202,7 @@ impl Arena {
         Some((offset / UNIT) as u64)
     }
 
-    /// Has the memory of records to come got ready: in the last chunk, or near its end in the next.
+    /// Populates memory for the next records: in the last chunk, or near its end in the next one.
     #[cold]
     fn expect_more(&mut self) {
         let Some(chunk) = self.chunks.last_mut() else { return };
@@ -231,7 +231,7 @@ impl Arena {
         let ask_at = if self.chunks.is_empty() {
             CHUNK_BYTES - AHEAD_BYTES
         } else {
-            // The chunk before could only ask for the first step.
+            // The previous chunk requested only the first step.
             bytes.expect(AHEAD_STEP_BYTES..AHEAD_BYTES);
             AHEAD_STEP_BYTES
         };
@@ -239,7 +239,7 @@ impl Arena {
         Some(())
     }
 
-    /// The record at a locator that [`Arena::add`] gave out and that was not freed since.
+    /// The record at a locator from [`Arena::add`] that is not freed.
     #[inline]
     pub(super) fn record(&self, locator: u64) -> Record<'_> {
         let offset = locator as usize * UNIT;
@@ -247,14 +247,14 @@ impl Arena {
         split(bytes)
     }
 
-    /// Where a record starts, for the CPU's prefetcher.
+    /// Start of a record, for a prefetch.
     #[inline]
     pub(super) fn start(&self, locator: u64) -> &u8 {
         let offset = locator as usize * UNIT;
         &self.chunks[offset >> CHUNK_LOG2].bytes[offset & (CHUNK_BYTES - 1)]
     }
 
-    /// The last byte of a record's fixed part, for the same purpose.
+    /// Last byte of a record's fixed part, for a prefetch.
     #[inline]
     pub(super) fn end_of_head(&self, locator: u64) -> &u8 {
         let offset = locator as usize * UNIT;
@@ -273,7 +273,7 @@ impl Arena {
         self.slice_mut(locator)[AT_META..HEAD_BYTES].copy_from_slice(&meta.to_le_bytes());
     }
 
-    /// Gives a record's place to later ones of its size.
+    /// Frees a record for reuse by later records of its size.
     #[inline]
     pub(super) fn free(&mut self, locator: u64) {
         let length = self.record(locator).bytes();
@@ -285,12 +285,12 @@ impl Arena {
         }
     }
 
-    /// All records with their locators, in the order they lie.
+    /// All records with their locators, in storage order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, Record<'_>)> {
         self.chunks.iter().enumerate().flat_map(|(index, chunk)| chunk.iter(index))
     }
 
-    /// Steps to the next record after `cursor` that is not free; records may be freed and changed between the steps.
+    /// Advances to the next record after `cursor` that is not free; records may be freed and changed between the calls.
     pub(super) fn next(&self, cursor: &mut Cursor) -> Option<u64> {
         while let Some(chunk) = self.chunks.get(cursor.chunk) {
             if let Some(at) = chunk.next(cursor.chunk, &mut cursor.at) {
@@ -301,14 +301,13 @@ impl Arena {
         None
     }
 
-    /// All records in the order they lie. Their memory is given back on the way, so that they can be moved elsewhere
-    /// without ever being there twice.
+    /// Visits all records in storage order and releases their memory on the way, so that a move never needs the memory twice.
     pub(super) fn drain(self, mut visit: impl FnMut(Record<'_>)) {
         for (index, mut chunk) in self.chunks.into_iter().enumerate() {
             let (mut at, mut released) = (0, 0);
             while let Some(start) = chunk.next(index, &mut at) {
                 visit(split(&chunk.bytes[start..]));
-                // Whole huge pages: a part of one would stay allocated.
+                // Whole huge pages: a partial release would keep the page allocated.
                 let done = at / RELEASE_BYTES * RELEASE_BYTES;
                 if done > released {
                     chunk.bytes.release(released..done);
@@ -319,7 +318,7 @@ impl Arena {
     }
 }
 
-/// How far a walk over the arena has come.
+/// Position of an iteration over the arena.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cursor {
     chunk: usize,
@@ -339,7 +338,7 @@ impl Chunk {
         })
     }
 
-    /// Where the next record from `at` on starts that is not free; moves `at` behind it.
+    /// Start of the next record from `at` on that is not free; moves `at` past it.
     #[inline]
     fn next(&self, index: usize, at: &mut usize) -> Option<usize> {
         if *at == 0 {

@@ -1,6 +1,5 @@
-//! Finding the damaged place in the database of coins. The engine says that a block is damaged, but not which; and what it
-//! does with damaged lists of tables, missing files and foreign ones may end the process or lose coins, so those are looked for
-//! before it is opened.
+//! Finds the damaged place in the coins database. The engine reports that a block is damaged, but not which one. Damaged lists of
+//! tables, missing files and unknown files can make the engine abort or lose coins, so these are checked before it is opened.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The first damaged block in the tables of a database in `dir`; `None` if all that can be checked are whole.
+/// The first damaged block in the tables of the database in `dir`; `None` if all checksums match.
 pub(super) fn find(dir: &Path) -> Option<(PathBuf, u64)> {
     let mut tables: Vec<PathBuf> = list(&dir.join("keyspaces"))
         .into_iter()
@@ -21,8 +20,8 @@ pub(super) fn find(dir: &Path) -> Option<(PathBuf, u64)> {
     })
 }
 
-/// Checks what the engine takes for granted when it opens the database in `dir`: names and kinds of files, that none is missing
-/// without which it would begin anew or read an old state, and its lists of tables. Tells the path, and what is wrong.
+/// Checks the assumptions of the engine about the database in `dir`: names and types of files, presence of the files without
+/// which it would start empty or read an old state, and its lists of tables. Returns the path and the problem.
 pub(super) fn check_folder(dir: &Path) -> Result<(), (PathBuf, &'static str)> {
     let keyspaces = list(&dir.join("keyspaces"));
     let mut has_tables = false;
@@ -41,8 +40,8 @@ pub(super) fn check_folder(dir: &Path) -> Result<(), (PathBuf, &'static str)> {
     if let Some(stray) = journals.iter().find(|path| number(path).is_none() || !is_regular(path)) {
         return Err((stray.clone(), "this is no journal of it"));
     }
-    // Without its journals it takes the tables for ones of the future, and without the list of its first keyspace, or its
-    // version, for none.
+    // Without its journals the engine takes the tables to be newer than its state; without the first keyspace's list or version
+    // it assumes a new database.
     let needed = [("keyspaces/0/current", true), ("version", true), ("0.jnl", journals.is_empty())];
     let is_missing = |(name, is_needed): &(&str, bool)| *is_needed && !is_regular(&dir.join(name));
     match needed.iter().find(|file| has_tables && is_missing(file)) {
@@ -51,13 +50,13 @@ pub(super) fn check_folder(dir: &Path) -> Result<(), (PathBuf, &'static str)> {
     }
 }
 
-/// Checks one keyspace: a file `current` has the number of its list of tables and the checksum of that. Gives whether there are
+/// Checks one keyspace: the file `current` has the number and the checksum of its list of tables. Returns true if there are
 /// tables.
 fn check_keyspace(keyspace: &Path) -> Result<bool, (PathBuf, &'static str)> {
     let tables = list(&keyspace.join("tables"));
     for table in &tables {
         let name = table.file_name().unwrap_or_default().to_string_lossy();
-        // The engine passes over what file managers leave.
+        // The engine ignores files of file managers.
         if name == ".DS_Store" || name.starts_with("._") {
             continue;
         }
@@ -67,7 +66,7 @@ fn check_keyspace(keyspace: &Path) -> Result<bool, (PathBuf, &'static str)> {
     }
     let current = keyspace.join("current");
     let Ok(bytes) = fs::read(&current) else {
-        // Until its creation has ended there is none.
+        // The file is absent until the creation has finished.
         let is_new = tables.is_empty() && !current.exists();
         return if is_new { Ok(false) } else { Err((current, "this file is missing")) };
     };
@@ -89,7 +88,7 @@ fn check_keyspace(keyspace: &Path) -> Result<bool, (PathBuf, &'static str)> {
     }
 }
 
-/// The number that names a file or folder, but for the extension of journals.
+/// Number in the name of a file or folder, without the extension of journals.
 fn number(path: &Path) -> Option<u64> {
     let name = path.file_name()?.to_str()?;
     name.strip_suffix(".jnl").unwrap_or(name).parse().ok()
@@ -104,8 +103,8 @@ fn list(dir: &Path) -> Vec<PathBuf> {
     entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
-/// Walks the blocks of a table, which lie one after the other: magic, kind, checksum of the data, their length, their length
-/// without compression, checksum of the header, data.
+/// Walks the consecutive blocks of a table: magic, kind, checksum of the data, their length, their length without compression,
+/// checksum of the header, data.
 fn first_damage(path: &Path) -> io::Result<Option<u64>> {
     let file = File::open(path)?;
     let size = file.metadata()?.len();
@@ -114,7 +113,7 @@ fn first_damage(path: &Path) -> io::Result<Option<u64>> {
     loop {
         let mut head = [0u8; HEAD_BYTES];
         let filled = read_up_to(&mut file, &mut head[..1])?;
-        // One byte between the blocks tells the version, and a table of contents ends them.
+        // One version byte is between the blocks, and a table of contents ends them.
         if filled == 1 && head[0] == TABLE_VERSION {
             offset += 1;
             continue;
@@ -144,7 +143,7 @@ fn first_damage(path: &Path) -> io::Result<Option<u64>> {
     }
 }
 
-/// A table of contents that starts at `offset`, and the trailer with its checksum and place.
+/// True for a valid table of contents at `offset`, with the trailer that has its checksum and position.
 fn is_end_whole(bytes: &[u8], offset: u64) -> bool {
     let Some((contents, trailer)) = bytes.split_last_chunk::<TRAILER_BYTES>() else { return false };
     trailer.starts_with(TRAILER_MAGIC)
@@ -164,7 +163,7 @@ fn read_up_to(file: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-// Of lsm-tree 3, `table/block/header.rs`.
+// From lsm-tree 3, `table/block/header.rs`.
 const BLOCK_MAGIC: &[u8] = b"LSM\x03";
 const AT_CHECKSUM: usize = 5;
 const AT_DATA_LENGTH: usize = 21;

@@ -1,4 +1,4 @@
-//! The coin tier on fjall, a log-structured merge tree in Rust. Why it: `docs/adr/0002-coin-tier.md`.
+//! The coin tier on fjall, a log-structured merge tree in Rust. Rationale: `docs/adr/0002-coin-tier.md`.
 
 use std::error::Error;
 use std::fs;
@@ -15,8 +15,8 @@ use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot, Visit};
 
 /// Coins in a fjall keyspace.
 ///
-/// A batch is written as sorted tables, synced, that enter the tree all at once. That takes half the time and a quarter of
-/// the memory of a batch through journal and memtable, and is faster for small batches too, so the journal stays empty.
+/// A batch is written as sorted and synced tables, which enter the tree atomically. Compared with journal and memtable this needs
+/// half the time and a quarter of the memory, and is faster for small batches too, so the journal stays empty.
 pub struct FjallTier {
     db: Database,
     coins: Keyspace,
@@ -24,7 +24,7 @@ pub struct FjallTier {
 }
 
 impl FjallTier {
-    /// Opens or creates the database in `dir`, with `cache_bytes` for its block cache. The directory is locked meanwhile.
+    /// Opens or creates the database in `dir`, with `cache_bytes` for its block cache. The directory stays locked.
     ///
     /// # Errors
     /// The directory is in use, damaged, or cannot be read or written.
@@ -39,8 +39,8 @@ impl FjallTier {
             .worker_threads(2)
             .open()
             .map_err(|e| failed("open the database", dir, e))?;
-        // Hashes do not compress, so nothing is. Filters and indexes come in blocks of the cache, of which those are kept that
-        // are used: whole ones would take memory with the number of coins, pinned ones without limit.
+        // Compression is off, since hashes do not compress. Filters and indexes are partitioned blocks in the cache, so the cache
+        // keeps the ones in use: whole ones would take memory proportional to the number of coins, and pinned ones have no limit.
         let options = || {
             KeyspaceCreateOptions::default()
                 .filter_block_partitioning_policy(PartitioningPolicy::all(true))
@@ -54,7 +54,7 @@ impl FjallTier {
         };
         let coins =
             db.keyspace("coins", options).map_err(|e| failed("open the keyspace", dir, e))?;
-        // The engine syncs what lies in the keyspace's folder, but not that folder's name.
+        // The engine syncs the contents of the keyspace folder, but not its directory entry.
         let keyspaces = dir.join("keyspaces");
         for path in [&keyspaces.join("0"), &keyspaces, dir] {
             sync_name(&RealIo, path).map_err(|e| TierError::new("sync the folders", e))?;
@@ -67,8 +67,8 @@ impl FjallTier {
     }
 }
 
-/// Removes what a kill has left in the middle of creating the database, which the engine refuses to go on from: files, but no
-/// marker of its version yet, or an empty one. Keyspaces come after the marker, so where there is one, nothing is touched.
+/// Removes the files of a database whose creation was interrupted, because the engine fails to open them: files without a version
+/// marker, or with an empty one. Keyspaces are created after the marker, so nothing is removed if one exists.
 fn clear_unfinished(dir: &Path) -> io::Result<()> {
     let (marker, journal) = (dir.join("version"), dir.join("0.jnl"));
     let is_marked = fs::metadata(&marker).is_ok_and(|marker| marker.len() > 0);
@@ -77,7 +77,7 @@ fn clear_unfinished(dir: &Path) -> io::Result<()> {
     }
     let holds_keyspaces =
         fs::read_dir(dir.join("keyspaces")).is_ok_and(|mut entries| entries.next().is_some());
-    // Another process may be creating it right now; the engine says so itself.
+    // Another process may be creating the database; the engine reports that itself.
     let lock = fs::OpenOptions::new().write(true).open(dir.join("lock"));
     let is_free = lock.as_ref().is_ok_and(|lock| lock.try_lock().is_ok());
     if holds_keyspaces || !is_free {
@@ -92,7 +92,7 @@ fn clear_unfinished(dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Damage is looked for: the engine does not say where it met it.
+/// Maps an error of the engine. The engine does not report the position of damage, so this searches for it.
 fn failed(operation: &'static str, dir: &Path, error: fjall::Error) -> TierError {
     let is_damage = match &error {
         fjall::Error::Io(e) | fjall::Error::Storage(fjall::LsmError::Io(e)) => {
@@ -104,13 +104,13 @@ fn failed(operation: &'static str, dir: &Path, error: fjall::Error) -> TierError
     };
     let place = match &error {
         fjall::Error::InvalidVersion(_) => Some((dir.join("version"), 0)),
-        // A table that is missing is in no place.
+        // A missing table has no position.
         _ => is_damage.then(|| damage::find(dir).unwrap_or_else(|| (dir.to_path_buf(), 0))),
     };
     TierError { place, ..TierError::new(operation, plain(error)) }
 }
 
-/// The engine's error without its debug text, which is all that its own `Display` has.
+/// The engine's error without the debug text of its `Display`.
 fn plain(error: fjall::Error) -> Box<dyn Error + Send + Sync> {
     use fjall::{Error, LsmError};
     match error {
@@ -151,17 +151,17 @@ impl CoinTier for FjallTier {
     }
 
     fn disk_bytes(&self) -> u64 {
-        // Without the journal, of which 64 MiB are set aside at once.
+        // Without the journal, which preallocates 64 MiB.
         self.coins.disk_space()
     }
 
     fn coins_estimate(&self) -> u64 {
-        // Counts deletions and replaced values until compaction has met them.
+        // Includes deletions and replaced values until compaction.
         self.coins.approximate_len() as u64
     }
 }
 
-/// A batch as sorted tables. The engine does not name its type for that, so it is held in a closure.
+/// A batch as sorted tables. The engine's type for them has no public name, hence the closure.
 struct Tables<'t> {
     apply: Box<dyn FnMut(Step<'_>) -> fjall::Result<()> + 't>,
     dir: &'t Path,
@@ -255,18 +255,18 @@ mod tests {
                 fs::write(dir.join(name), []).expect("it can be written");
             }
         };
-        // In the order in which the engine makes them.
+        // In the order in which the engine creates them.
         for files in [&["lock"][..], &["lock", "0.jnl"], &["lock", "0.jnl", "version"]] {
             leave(files);
             drop(FjallTier::open(&dir, 1 << 20).expect("the tier opens"));
             drop(FjallTier::open(&dir, 1 << 20).expect("the tier opens again"));
-            // With coins in it, a marker that is lost is damage, and nothing is removed.
+            // With coins in the database a lost marker is damage, and nothing is removed.
             fs::remove_file(dir.join("version")).expect("it was there");
             assert!(FjallTier::open(&dir, 1 << 20).is_err());
             assert!(dir.join("0.jnl").exists());
             fs::remove_dir_all(&dir).expect("it can be removed");
         }
-        // Somebody else is at it.
+        // Another process holds the lock.
         leave(&["lock", "0.jnl"]);
         let lock = fs::OpenOptions::new().write(true).open(dir.join("lock")).expect("it is there");
         lock.lock().expect("nobody has it");

@@ -1,4 +1,4 @@
-//! Writing the changes down.
+//! Writes the changes to the tier.
 
 use std::time::Instant;
 
@@ -16,21 +16,21 @@ use super::{CoinError, CoinStore, Marker};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlushStats {
     pub added: u64,
-    /// Coins deleted, some of which the disk may not have had.
+    /// Coins deleted; the disk may not have had some of them.
     pub deleted: u64,
     /// Bytes of keys and values handed to the tier.
     pub bytes: u64,
-    /// Coins dropped from the cache, to keep it within its limit.
+    /// Coins evicted from the cache, to stay within its limit.
     pub evicted: u64,
     /// Coins still cached.
     pub kept: u64,
-    /// Bytes of the cache before.
+    /// Bytes of the cache before the flush.
     pub cache_bytes: u64,
     pub elapsed_ns: u64,
 }
 
-/// A changed record for sorting, in one word: the first bits of the txid, then the locator. The few bits decide nearly all
-/// comparisons without touching the record, and more would take memory that the cache could use.
+/// A changed record as one sort word: the first bits of the txid, then the locator. These bits decide nearly all comparisons
+/// without access to the record; more bits would take memory from the cache.
 fn change(locator: u64, record: &Record<'_>) -> u64 {
     let outpoint = record.outpoint();
     let (first, _) = outpoint.txid.0.split_first_chunk::<8>().expect("a txid has 32 bytes");
@@ -41,7 +41,7 @@ impl CoinStore {
     /// Writes all changes and the marker `(height, hash)` as one atomic batch that survives a power cut when this
     /// returns. Sync the blocks and the index first, or use [`commit`](crate::commit), which does.
     ///
-    /// Afterwards all coins are clean. If the cache is full, it is cut to the youngest of them.
+    /// Afterwards all coins are clean. If the cache is full, it keeps only the youngest of them.
     ///
     /// # Errors
     /// A failure of the tier; the changes are still in memory then and can be flushed again.
@@ -53,11 +53,11 @@ impl CoinStore {
         Ok(flushed.expect("nobody was against it"))
     }
 
-    /// [`CoinStore::flush`] for changes of which it is not known yet whether they will stand: `may_commit` is asked when
-    /// everything is written but the step that makes it count, and may wait. `None` when it says no; nothing changed then.
+    /// [`CoinStore::flush`] of changes that may still be revoked: `may_commit` is called after all writes except the commit, and
+    /// may block. Returns `None` if it returns false; nothing changed then.
     ///
     /// # Errors
-    /// As [`CoinStore::flush`]; `may_commit` may not have been asked.
+    /// As [`CoinStore::flush`]; `may_commit` may not have been called.
     pub fn flush_if(
         &mut self,
         height: u32,
@@ -81,7 +81,7 @@ impl CoinStore {
         }
         point(Point::CoinCommit);
         let whole = Whole::begin("the coins in memory after a flush");
-        // From here on the disk differs from what was read ahead of it, even if the commit fails.
+        // From here on the disk differs from earlier read-ahead results, even if the commit fails.
         self.flushes += 1;
         batch.commit()?;
         point(Point::CoinCommitted);
@@ -95,7 +95,7 @@ impl CoinStore {
         Ok(Some(stats))
     }
 
-    /// Visits the changed records in the order of their keys. Takes [`CHANGE_BYTES`] for each of them meanwhile.
+    /// Visits the changed records in key order. Uses [`CHANGE_BYTES`] of memory per record.
     pub(super) fn for_each_change<E>(
         &self,
         mut visit: impl FnMut(Record<'_>) -> Result<(), E>,
@@ -124,7 +124,7 @@ impl CoinStore {
         Ok(())
     }
 
-    /// All changes are on disk: drops the graves and marks the rest clean.
+    /// All changes are on disk: drops spent records and marks the rest clean.
     fn forget_changes(&mut self) {
         let mut cursor = Cursor::default();
         while let Some(locator) = self.arena.next(&mut cursor) {
@@ -192,11 +192,11 @@ pub(super) fn read_marker(tier: &dyn CoinTier) -> Result<Option<Marker>, CoinErr
     marker
 }
 
-/// Memory that sorting takes for each change.
+/// Memory per change for the sort.
 pub(super) const CHANGE_BYTES: usize = size_of::<u64>();
 
 const MARKER_VERSION: u8 = 1;
 const MARKER_BYTES: usize = 37;
 
-/// Records asked for ahead of use while walking in key order.
+/// Records prefetched ahead of use while walking in key order.
 const PREFETCH_AHEAD: usize = 16;

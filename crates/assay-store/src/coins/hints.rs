@@ -1,10 +1,10 @@
-//! A hint to the CPU: the one thing about reading coins that needs `unsafe`.
+//! CPU prefetch, the only part of coin reads with `unsafe`.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(unsafe_code, reason = "the prefetch intrinsic takes a raw pointer")
 )]
 
-/// Asks for the first cache lines of `bytes`, four at most, which will be read soon.
+/// Prefetches the first cache lines of `bytes`, four at most.
 #[inline]
 pub fn prefetch_bytes(bytes: &[u8]) {
     bytes.iter().step_by(LINE_BYTES).take(4).for_each(prefetch);
@@ -12,7 +12,7 @@ pub fn prefetch_bytes(bytes: &[u8]) {
 
 const LINE_BYTES: usize = 64;
 
-/// Asks for the cache line of `target`; never faults and changes nothing but timing.
+/// Prefetches the cache line of `target`; never faults and affects only timing.
 #[inline(always)]
 pub(super) fn prefetch<T>(target: &T) {
     #[cfg(target_arch = "x86_64")]

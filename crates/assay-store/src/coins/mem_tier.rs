@@ -1,4 +1,4 @@
-//! A coin tier in memory: the model for tests, and a store that keeps nothing.
+//! A coin tier in memory: the model for tests, and a store without persistence.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,7 +8,7 @@ use super::tier::{CoinTier, MARKER_KEY, TierBatch, TierError, TierSnapshot, Visi
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Clones share their contents, so a clone can play the disk that a reopened store finds.
+/// Clones share their contents, so a clone can act as the disk of a reopened store.
 #[derive(Clone, Debug, Default)]
 pub struct MemTier {
     map: Arc<Mutex<Arc<Map>>>,
@@ -25,7 +25,7 @@ impl MemTier {
         Self { map: Arc::new(Mutex::new(Arc::clone(&self.lock()))) }
     }
 
-    /// Sets or removes a value outside of any batch, for tests that damage what is stored.
+    /// Sets or removes a value outside of any batch, for tests with damaged entries.
     pub fn set(&self, key: &[u8], value: Option<&[u8]>) {
         let mut map = self.lock();
         let map = Arc::make_mut(&mut map);
@@ -39,7 +39,7 @@ impl MemTier {
         self.lock().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    // Batches replace the map in one assignment, so a panic cannot leave it half changed.
+    // Batches replace the map in one assignment, so a panic cannot leave it inconsistent.
     fn lock(&self) -> MutexGuard<'_, Arc<Map>> {
         self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Zeroed memory straight from the kernel, which can be given back piece by piece.
+//! Zeroed memory from the kernel that can be released piecewise.
 #![expect(unsafe_code, reason = "mmap, madvise and munmap take and return raw pointers")]
 
 use std::ops::{Deref, DerefMut, Range};
@@ -6,44 +6,44 @@ use std::ops::{Deref, DerefMut, Range};
 #[cfg(target_os = "linux")]
 use ahead::Mapping;
 
-/// Types for which zero bytes are a value, and that own nothing.
+/// Types with valid zero bytes and without owned resources.
 ///
 /// # Safety
-/// Every bit pattern must be a value.
+/// Every bit pattern must be a valid value.
 pub(super) unsafe trait Plain: Copy + Default {}
 
-// SAFETY: every bit pattern is a number.
+// SAFETY: every bit pattern is a valid number.
 unsafe impl Plain for u8 {}
-// SAFETY: every bit pattern is a number.
+// SAFETY: every bit pattern is a valid number.
 unsafe impl Plain for u64 {}
 
-/// A slice of zeros, on huge pages where the kernel has some to give.
+/// A slice of zeros, on huge pages if the kernel has some.
 ///
-/// The cache is read at random, so with pages of 4 KiB nearly every access would also miss the TLB. On a first touch a huge
-/// page is also cheaper than 512 small ones. Only what is touched takes memory, and what is [released](Self::release)
-/// takes none any more, so that a copy of the whole can be made in the memory of one.
+/// The cache is read at random, so with pages of 4 KiB nearly every access would also miss the TLB. The first touch of a huge
+/// page also costs less than the first touch of 512 small ones. Only touched pages take memory, and [released](Self::release)
+/// pages take none, so that a copy of the whole needs the memory of one.
 #[cfg(target_os = "linux")]
 pub(super) struct Pages<T: Plain> {
     start: std::ptr::NonNull<T>,
     length: usize,
-    /// What `start` points to; `None` where nothing is mapped.
+    /// Owner of the memory at `start`; `None` if nothing is mapped.
     mapping: Option<std::sync::Arc<Mapping>>,
 }
 
 #[cfg(target_os = "linux")]
 impl<T: Plain> Pages<T> {
-    /// `length` zeros; `None` if the kernel refuses.
+    /// `length` zeros; `None` if the kernel cannot map them.
     pub(super) fn zeroed(length: usize) -> Option<Self> {
         let bytes = bytes_of::<T>(length)?;
         if bytes == 0 {
             return Some(Self { start: std::ptr::NonNull::dangling(), length, mapping: None });
         }
         let is_huge = bytes >= 2 * HUGE_PAGE_BYTES;
-        // Huge pages lie at multiples of their size, so take one more and give back what sticks out.
+        // Huge pages are aligned to their size, so map one more and unmap the excess.
         let slack = if is_huge { HUGE_PAGE_BYTES } else { 0 };
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new private mapping wherever the kernel likes touches no memory that exists.
+        // SAFETY: a new private mapping at an address of the kernel's choice overlaps no existing memory.
         let mapped =
             unsafe { libc::mmap(std::ptr::null_mut(), bytes + slack, protection, flags, -1, 0) };
         if mapped == libc::MAP_FAILED {
@@ -53,17 +53,17 @@ impl<T: Plain> Pages<T> {
             if is_huge { mapped.addr().next_multiple_of(slack) - mapped.addr() } else { 0 };
         let start = mapped.wrapping_byte_add(before);
         if before > 0 {
-            // SAFETY: the first `before` bytes of the mapping just made, whole pages, referred to by nothing.
+            // SAFETY: the first `before` bytes of the new mapping, whole pages without references.
             unsafe { libc::munmap(mapped, before) };
         }
         if slack > before {
             let end = start.wrapping_byte_add(bytes);
-            // SAFETY: the last bytes of the mapping just made, whole pages, referred to by nothing.
+            // SAFETY: the last bytes of the new mapping, whole pages without references.
             unsafe { libc::munmap(end, slack - before) };
         }
         if is_huge {
-            // SAFETY: the range is the mapping just made, and the advice changes which pages back it, never its contents.
-            // It may be refused (no huge pages in this kernel), which is as good as not having asked.
+            // SAFETY: the range is the new mapping, and the advice changes which pages back it, never its contents. A failure (no
+            // huge pages in this kernel) has no effect.
             unsafe { libc::madvise(start, bytes, libc::MADV_HUGEPAGE) };
         }
         let mapping =
@@ -71,7 +71,7 @@ impl<T: Plain> Pages<T> {
         Some(Self { start: std::ptr::NonNull::new(start.cast())?, length, mapping })
     }
 
-    /// These elements will soon be written, as far as they exist: another thread gets their memory from the kernel meanwhile.
+    /// Hints that these elements, as far as they exist, will soon be written: another thread populates their memory.
     pub(super) fn expect(&self, elements: Range<usize>) {
         let end = elements.end.min(self.length);
         if let Some(mapping) = &self.mapping
@@ -81,7 +81,7 @@ impl<T: Plain> Pages<T> {
         }
     }
 
-    /// Gives the memory of these elements back, apart from pages that others share; they read as zeros or as before.
+    /// Releases the memory of these elements, except for pages shared with others; they read as zeros or as before.
     pub(super) fn release(&mut self, elements: Range<usize>) {
         let Range { start, end } = elements;
         assert!(start <= end && end <= self.length, "only what is there can be released");
@@ -90,8 +90,8 @@ impl<T: Plain> Pages<T> {
         if first < last {
             let from = self.start.as_ptr().wrapping_add(first).cast();
             let bytes = (last - first) * size_of::<T>();
-            // SAFETY: the range is whole pages inside this private mapping, which is borrowed mutably; afterwards they
-            // hold zeros, which are values of T.
+            // SAFETY: the range is whole pages inside this private mapping, which is borrowed mutably; afterwards they hold
+            // zeros, which are valid values of T.
             unsafe { libc::madvise(from, bytes, libc::MADV_DONTNEED) };
         }
     }
@@ -108,7 +108,7 @@ impl<T: Plain> Deref for Pages<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping holds `length` elements for as long as this value lives, and all bit patterns are values.
+        // SAFETY: the mapping holds `length` elements for as long as this value lives, and all bit patterns are valid.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }
@@ -129,7 +129,7 @@ unsafe impl<T: Plain + Send> Send for Pages<T> {}
 #[cfg(target_os = "linux")]
 unsafe impl<T: Plain + Sync> Sync for Pages<T> {}
 
-/// Elsewhere an ordinary allocation, given back as a whole.
+/// Other platforms: an ordinary allocation, released as a whole.
 #[cfg(not(target_os = "linux"))]
 pub(super) struct Pages<T: Plain>(Vec<T>);
 
@@ -166,15 +166,15 @@ impl<T: Plain> DerefMut for Pages<T> {
 #[cfg(target_os = "linux")]
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// A multiple of the page size of every Linux there is.
+/// A multiple of the page size of every Linux platform.
 #[cfg(target_os = "linux")]
 const RELEASE_PAGE_BYTES: usize = 64 << 10;
 
-/// Memory that is got from the kernel before it is written to.
+/// Populates memory ahead of writes.
 ///
-/// The first touch of a page waits until the kernel has cleared it, and in a virtual machine often until the host has found
-/// memory as well: 2 to 4 ms for a huge page were seen there, a third of the time that a block of many outputs took. So a thread
-/// of its own touches what comes next.
+/// The first touch of a page waits until the kernel has cleared it, and in a virtual machine often until the host has allocated
+/// memory too. There 2 to 4 ms per huge page were measured, a third of the time of a block with many outputs. A separate thread
+/// therefore touches the next pages.
 #[cfg(target_os = "linux")]
 mod ahead {
     use std::ops::Range;
@@ -183,7 +183,7 @@ mod ahead {
     use std::sync::{Arc, OnceLock};
     use std::thread;
 
-    /// A mapping, which goes when nobody uses it any more.
+    /// A mapping, unmapped with its last reference.
     pub(super) struct Mapping {
         pub(super) address: usize,
         pub(super) bytes: usize,
@@ -192,23 +192,23 @@ mod ahead {
     impl Drop for Mapping {
         fn drop(&mut self) {
             let start = std::ptr::with_exposed_provenance_mut(self.address);
-            // SAFETY: the mapping is this value's own, in whole, and nothing refers to it any more.
+            // SAFETY: the mapping is this value's own, in whole, and no reference to it exists.
             unsafe { libc::munmap(start, self.bytes) };
         }
     }
 
     type Request = (Arc<Mapping>, Range<usize>);
 
-    /// Requests that wait; one more is dropped, since whoever writes can touch a page just as well.
+    /// Queue length. Requests beyond it are dropped, since the writer can touch the pages itself.
     const WAITING_MAX: usize = 16;
 
-    /// Bytes asked of the kernel at a time: one huge page.
+    /// Bytes per populate call: one huge page.
     const STEP_BYTES: usize = super::HUGE_PAGE_BYTES;
 
-    /// Kernels before 5.14 do not know the request.
+    /// Kernels before 5.14 do not support the request.
     static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
-    /// Has these bytes of a mapping touched by another thread.
+    /// Populates these bytes of a mapping on another thread.
     pub(super) fn populate(mapping: &Arc<Mapping>, bytes: Range<usize>) {
         static SENDER: OnceLock<Option<SyncSender<Request>>> = OnceLock::new();
         if IS_REFUSED.load(Ordering::Relaxed) {
@@ -221,7 +221,7 @@ mod ahead {
             thread::Builder::new().name("coin-memory".into()).spawn(serve).ok().map(|_| sender)
         });
         if let Some(sender) = sender {
-            // Full, or the thread is gone: then it is touched when it is written.
+            // The queue is full or the thread has ended: the write will touch the page.
             let _ = sender.try_send((Arc::clone(mapping), bytes));
         }
     }

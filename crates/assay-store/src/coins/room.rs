@@ -1,10 +1,9 @@
-//! Keeping the cache within its limit: what it takes, when to act, and which coins go first.
+//! Memory budget of the coin cache: usage, eviction and flush decisions.
 //!
-//! Between two blocks the cache makes room for one more ([`CoinStore::make_room`]). As long as there is enough in it that
-//! the disk has too, that goes first, oldest coins before younger ones, because young coins are the likeliest to be spent.
-//! What was read from the disk lately was asked for, and is spared once.
-//! Only when most of it is changes does the cache ask for a flush. So the disk sees few and large batches, and most coins that
-//! die young never.
+//! Between two blocks [`CoinStore::make_room`] makes room for one more. As long as enough coins in the cache are also on disk, it
+//! evicts these, oldest first, because young coins are most likely to be spent. Coins read from the disk lately are spared once.
+//! It requests a flush only when most of the cache is changes. So the disk receives few and large batches, and most short-lived
+//! coins are never written.
 
 use std::path::PathBuf;
 
@@ -15,12 +14,12 @@ use super::table::Table;
 use super::{CoinError, CoinStore};
 use crate::defect::{Point, Whole, point};
 
-/// What the cache can be told to keep to at most: half of what it can address. The other half is for the largest block
-/// there can be, of 4 GiB (positions in block files have 32 bits), whose outputs of nine bytes take 56 each in the cache.
-/// So [`CoinError::CacheFull`] cannot happen as long as someone makes room after every block.
+/// Upper bound of the cache limit: half of the addressable size. The other half is for the largest possible block, of 4 GiB
+/// (positions in block files have 32 bits), whose outputs of nine bytes take 56 each in the cache. So [`CoinError::CacheFull`]
+/// cannot happen if `make_room` runs after every block.
 pub(super) const CACHE_BYTES_MAX: usize = ARENA_BYTES_MAX / 2;
 
-/// What the coins take, in memory and on disk.
+/// Usage of the coins, in memory and on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoinUsage {
     pub coins: usize,
@@ -28,17 +27,16 @@ pub struct CoinUsage {
     pub dirty: usize,
     /// Bytes of the records and of the table.
     pub bytes: usize,
-    /// Bytes that a flush takes besides, while it sorts the changes.
+    /// Additional bytes of a flush, for the sort of the changes.
     pub flush_bytes: usize,
-    /// Limit of both together.
+    /// Limit of `bytes` and `flush_bytes` together.
     pub bytes_max: usize,
     pub coins_on_disk: u64,
     pub bytes_on_disk: u64,
 }
 
 impl CoinUsage {
-    /// Whether [`CoinStore::snapshot`] can copy the changes within the limit, or at least in the buffers that are set aside
-    /// beside it for writing tables.
+    /// True if [`CoinStore::snapshot`] can copy the changes within the limit, or within the separate buffers for writing tables.
     pub fn has_room_for_snapshot(&self) -> bool {
         let copy = self.dirty * SNAPSHOT_BYTES;
         copy <= BUFFER_BYTES || self.bytes + self.flush_bytes + copy <= self.bytes_max
@@ -47,11 +45,11 @@ impl CoinUsage {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// There was room for another block.
+    /// The cache has room for another block.
     Enough,
-    /// So many coins went that the disk has too.
+    /// Number of evicted coins, all of which are on disk.
     Evicted(u64),
-    /// There is little but changes in the cache: write them out ([`commit`](crate::commit)).
+    /// The cache holds little except changes: write them out ([`commit`](crate::commit)).
     FlushDue,
 }
 
@@ -59,7 +57,7 @@ pub enum Room {
 pub(super) struct Pace {
     bytes_before: usize,
     entries_before: usize,
-    /// The most of late.
+    /// Recent maximum.
     bytes: usize,
     entries: usize,
 }
@@ -90,13 +88,13 @@ impl CoinStore {
         }
     }
 
-    /// The first damaged place of the coins on disk, file and offset: reads all of it.
+    /// The first damaged place of the coins on disk, file and offset. Reads all of it.
     pub fn find_damage(&self) -> Option<(PathBuf, u64)> {
         self.tier.find_damage()
     }
 
-    /// Makes sure that another block like the last ones fits in, as far as that is possible without writing. Call it after
-    /// every block that was connected or disconnected.
+    /// Makes room for another block like the last ones, as far as possible without a flush. Call it after every connected or
+    /// disconnected block.
     #[must_use]
     pub fn make_room(&mut self) -> Room {
         self.pace.note(self.arena.live_bytes(), self.table.len());
@@ -110,20 +108,20 @@ impl CoinStore {
         if self.has_room() { Room::Evicted(evicted) } else { Room::FlushDue }
     }
 
-    /// Whether that many coins of common size can be loaded before the next block.
+    /// True if `coins` coins of common size can be loaded before the next block.
     pub fn has_room_to_load(&self, coins: usize) -> bool {
         let bytes = self.arena.used_bytes() + coins * LOADED_BYTES + self.table.bytes_with(coins);
         bytes + self.dirty * CHANGE_BYTES <= self.cache_bytes_max
     }
 
-    /// After a flush everything may go; half of the limit stays, so that it is some time until the next.
+    /// After a flush every coin is evictable; half of the limit stays, to delay the next flush.
     pub(super) fn evict_after_flush(&mut self) -> u64 {
         if self.has_room() { 0 } else { self.evict(self.cache_bytes_max / 2).unwrap_or(0) }
     }
 
-    /// Whether another block like the last ones, and a flush after it, stay within the limit.
+    /// True if another block like the last ones, and a flush after it, stay within the limit.
     fn has_room(&self) -> bool {
-        // One block that is out of proportion must not keep the cache empty for long.
+        // One block of extreme size must not keep the cache empty for long.
         let most = self.cache_bytes_max / 4;
         let (bytes, entries) = (self.pace.bytes.min(most), self.pace.entries.min(most / 64));
         let changes = (self.dirty + entries) * CHANGE_BYTES;
@@ -131,7 +129,7 @@ impl CoinStore {
             <= self.cache_bytes_max
     }
 
-    /// What evicting all clean coins would give back, about.
+    /// Estimate of the bytes that an eviction of all clean coins would free.
     fn reclaimable_bytes(&self) -> usize {
         let live = self.arena.live_bytes();
         let wasted = self.arena.used_bytes() - live;
@@ -141,15 +139,15 @@ impl CoinStore {
         wasted + share as usize
     }
 
-    /// Moves the changes, and of the clean coins the youngest that fit into `budget` bytes with them, to a new arena and
-    /// table, whose memory grows as that of the old ones is given back. Returns the number of coins dropped; `None`, and
-    /// nothing changed, where the system has no memory for another table.
+    /// Moves the changes, and the youngest clean coins that fit into `budget` bytes, to a new arena and table. Their memory grows
+    /// as the memory of the old ones is released. Returns the number of evicted coins; `None`, and nothing changed, if the
+    /// allocation of another table fails.
     fn evict(&mut self, budget: usize) -> Option<u64> {
         let selection = self.select(budget);
         let mut counted = selection;
         let staying = self.arena.iter().filter(|(_, record)| counted.takes(record)).count();
         let dropped = self.table.len() - staying;
-        // Its memory comes with use, after the old table's has been given back.
+        // Its pages are touched after those of the old table are released.
         let table = Table::with_room_for(staying).ok()?;
         let _whole = Whole::begin("the coin cache");
         let old = std::mem::replace(&mut self.arena, Arena::new());
@@ -176,7 +174,7 @@ impl CoinStore {
         self.pace.rest(self.arena.live_bytes(), self.table.len());
     }
 
-    /// Chooses what stays when the cache may keep `budget` bytes.
+    /// Selects the coins to keep in `budget` bytes.
     fn select(&self, budget: usize) -> Selection {
         let mut staying_bytes = 0;
         let mut bytes_by_age: Vec<usize> = Vec::new();
@@ -209,17 +207,17 @@ impl CoinStore {
     }
 }
 
-/// What stays in an eviction; decides the same each time it goes over the same records.
+/// Coins kept by an eviction. Repeated passes over the same records give the same result.
 #[derive(Clone, Copy)]
 struct Selection {
-    /// Clean coins of these heights and younger ones stay.
+    /// Clean coins of these and greater heights stay.
     least_bucket: usize,
-    /// Bytes left for some of the next older ones.
+    /// Bytes left for coins of the next older bucket.
     room: usize,
 }
 
 impl Selection {
-    /// Changes must stay, and what was loaded lately may.
+    /// True for changes and recently loaded coins.
     fn is_exempt(record: &Record<'_>) -> bool {
         record.flags() & (DIRTY | LOADED) != 0
     }
@@ -242,17 +240,17 @@ fn bucket_of(height: u32) -> usize {
     (height / HEIGHTS_PER_BUCKET).min(BUCKET_MAX) as usize
 }
 
-/// Heights that are evicted together.
+/// Number of heights evicted together.
 const HEIGHTS_PER_BUCKET: u32 = 4;
 
-/// Heights beyond any chain share a bucket.
+/// Heights beyond any chain share this bucket.
 const BUCKET_MAX: u32 = 1 << 20;
 
-/// What a snapshot may take of the buffers for writing tables.
+/// Share of the buffers for writing tables that a snapshot may use.
 const BUFFER_BYTES: usize = 16 << 20;
 
-/// What a loaded coin takes, script included, on average at worst.
+/// Worst average size of a loaded coin, script included.
 const LOADED_BYTES: usize = 128;
 
-/// What a coin's slot in the table takes at worst.
+/// Worst size of a coin's slot in the table.
 const SLOT_BYTES: usize = 20;

@@ -1,11 +1,11 @@
-//! A coin tier in memory that fails on command, together with the file system beside it.
+//! A coin tier in memory that fails on command, together with its simulated file system.
 
 use super::mem_tier::MemTier;
 use super::tier::{CoinTier, TierBatch, TierError, TierSnapshot};
 use crate::io::SimIo;
 
-/// A durable map on the disk that a [`SimIo`] plays: a commit is two of its steps. A fault at the first one leaves nothing of
-/// the batch; at the second one the batch is there for good, but whoever committed it is told of a failure, or dead.
+/// A durable map on the disk of a [`SimIo`]. A commit is two of its steps. A fault at the first step discards the batch. At the
+/// second step the batch is durable, but the commit fails or the process is dead.
 #[derive(Clone)]
 pub struct SimTier {
     io: SimIo,
@@ -13,12 +13,12 @@ pub struct SimTier {
 }
 
 impl SimTier {
-    /// An empty tier beside `io`.
+    /// An empty tier on the disk of `io`.
     pub fn new(io: &SimIo) -> Self {
         Self { io: io.clone(), disk: MemTier::new() }
     }
 
-    /// The tier as the next process finds it beside `io`, independent of this one. Nothing committed is ever lost.
+    /// The tier as the next process finds it on the disk of `io`, independent of this one. Committed data are never lost.
     #[must_use]
     pub fn restart(&self, io: &SimIo) -> Self {
         Self { io: io.clone(), disk: self.disk.fork() }

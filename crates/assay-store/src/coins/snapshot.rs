@@ -1,4 +1,4 @@
-//! A consistent view of all coins while the store goes on changing.
+//! A consistent view of all coins, independent of later changes.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use super::tier::{
 };
 use super::{CoinError, CoinStore};
 
-/// The coins at one moment: a snapshot of the disk, and a copy of what memory had changed.
+/// The coins at one time: a snapshot of the disk, and a copy of the unflushed changes.
 pub struct CoinSnapshot {
     disk: Box<dyn TierSnapshot>,
     overlay: Overlay,
     disk_bytes: u64,
 }
 
-/// Changes in ascending order of keys, each a key and an encoded coin; no coin means "spent".
+/// Changes in ascending key order: a key and an encoded coin, or no coin for "spent".
 #[derive(Default)]
 struct Overlay {
     bytes: Vec<u8>,
@@ -38,7 +38,7 @@ impl Overlay {
         self.bytes[start..self.ends[index]].split_at(KEY_BYTES)
     }
 
-    /// Index of the first key that is not less than `key`.
+    /// Index of the first key not less than `key`.
     fn lower_bound(&self, key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -54,7 +54,7 @@ impl Overlay {
 }
 
 impl CoinStore {
-    /// The coins as they are now, in memory and on disk. Copies what is not flushed; the store may go on changing.
+    /// The current coins, in memory and on disk. Copies the unflushed changes; the store may change afterwards.
     ///
     /// # Errors
     /// A failure of the tier.
@@ -78,7 +78,7 @@ impl CoinStore {
     }
 }
 
-/// A snapshot as the tier of a store whose changes go nowhere.
+/// A snapshot as the tier of a scratch store.
 struct SnapshotTier(Arc<CoinSnapshot>);
 
 impl TierSnapshot for Arc<CoinSnapshot> {
@@ -89,7 +89,7 @@ impl TierSnapshot for Arc<CoinSnapshot> {
 
 impl CoinTier for SnapshotTier {
     fn get(&self, key: &[u8], found: &mut dyn FnMut(&[u8])) -> Result<bool, TierError> {
-        // The coins of a snapshot belong to no block that was written.
+        // The coins of a snapshot belong to no written block.
         if key == MARKER_KEY {
             return Ok(false);
         }
@@ -102,7 +102,7 @@ impl CoinTier for SnapshotTier {
             }
             return Ok(!value.is_empty());
         }
-        // The least key above.
+        // The next greater key.
         let mut to = key.to_vec();
         to.push(0);
         let mut is_there = false;
@@ -132,7 +132,7 @@ impl CoinTier for SnapshotTier {
 }
 
 impl CoinSnapshot {
-    /// A store that begins with these coins, to try changes on. It cannot be flushed.
+    /// A store that starts with these coins, for trial changes. It cannot be flushed.
     ///
     /// # Errors
     /// No memory.
@@ -155,8 +155,8 @@ impl CoinSnapshot {
         self.for_each_in_shard(0, 1, visit)
     }
 
-    /// Visits one of `of` parts of the coins. The parts `0..of`, at most 65,536, hold each coin once, and in this order
-    /// they keep the order of [`CoinSnapshot::for_each`]. Several threads may each take a part.
+    /// Visits one of `of` parts of the coins. The parts `0..of`, at most 65,536, hold each coin once, and in this order they keep
+    /// the order of [`CoinSnapshot::for_each`]. Several threads may each visit a part.
     ///
     /// # Errors
     /// As [`CoinSnapshot::for_each`].
@@ -171,7 +171,7 @@ impl CoinSnapshot {
     ) -> Result<(), CoinError> {
         assert!(shard < of && of <= 1 << 16, "no shard {shard} of {of}");
         let bound = |shard: u32| ((u64::from(shard) << 16) / u64::from(of)) as u16;
-        // Two bytes are more than the marker's one, and not more than any coin's key that starts with them.
+        // Two bytes sort after the one-byte marker, and not after any coin key with the same prefix.
         let from = bound(shard).to_be_bytes();
         let to = (shard + 1 < of).then(|| bound(shard + 1).to_be_bytes());
         let to = to.as_ref().map(<[u8; 2]>::as_slice);
@@ -195,7 +195,7 @@ impl CoinSnapshot {
         let mut next = overlay.lower_bound(from);
         let end = to.map_or(overlay.len(), |to| overlay.lower_bound(to));
         let mut is_over = false;
-        // Of the changes, no coin means "spent".
+        // In the changes, no coin means "spent".
         let show = |visit: &mut Visit<'_>, (key, value): (&[u8], &[u8])| {
             if value.is_empty() { ControlFlow::Continue(()) } else { visit(key, value) }
         };
@@ -221,10 +221,10 @@ impl CoinSnapshot {
     }
 }
 
-/// What a snapshot takes for each change, as an estimate.
+/// Estimated bytes of a snapshot per change.
 pub(super) const SNAPSHOT_BYTES: usize = ENTRY_BYTES + size_of::<usize>();
 
-/// What an entry of the overlay takes, as an estimate: a key and a P2PKH coin.
+/// Estimated bytes of an overlay entry: a key and a P2PKH coin.
 const ENTRY_BYTES: usize = KEY_BYTES + 30;
 
 fn emit(

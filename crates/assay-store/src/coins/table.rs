@@ -1,9 +1,8 @@
-//! The index of the coin cache: from a hash to the place of a record.
+//! The index of the coin cache, from a hash to the locator of a record.
 //!
-//! One `u64` per slot: the upper 31 bits are the top of the salted hash, the lower 33 the record's locator. Collisions go to
-//! the next slots, and slots are kept sorted by their hash bits, so a search stops at the first greater one, deletion
-//! shifts back instead of leaving tombstones, and growing is one sequential merge. There is no wrap-around: the array has
-//! some spare slots at its end instead.
+//! One `u64` per slot: the upper 31 bits are the top of the salted hash, the lower 33 the record's locator. Collisions use the
+//! next slots. Slots are sorted by their hash bits, so a search stops at the first greater one, a deletion shifts back instead of
+//! leaving a tombstone, and growth is one sequential merge. The table does not wrap around: the array has spare slots at its end.
 
 use super::pages::Pages;
 
@@ -15,15 +14,16 @@ pub(super) const LOCATOR_BITS: u32 = 64 - TAG_BITS;
 
 pub(super) const LOCATOR_MASK: u64 = (1 << LOCATOR_BITS) - 1;
 
-/// Slots after the last home slot. A run of full slots longer than this is improbable; if one comes, the table grows.
+/// Slots after the last home slot. A run of full slots longer than this is improbable; in that case the table grows.
 const SPARE_SLOTS: usize = 1024;
 
 const SIZE_LOG2_MIN: u32 = 10;
 
-/// Slots that are given back at a time while a larger table takes their contents.
+/// Slots released at a time while a larger table receives their contents.
 const RELEASE_SLOTS: usize = 1 << 18;
 
-/// Grows when more than 13/16 of the home slots are full: runs stay short and a slot costs under 10 bytes per coin at best.
+/// The table grows when more than 13/16 of the home slots are full: runs stay short, and a slot costs under 10 bytes per coin at
+/// best.
 const LOAD_NUMERATOR: usize = 13;
 const LOAD_DENOMINATOR: usize = 16;
 
@@ -42,7 +42,7 @@ impl Table {
         Self::with_size_log2(SIZE_LOG2_MIN)
     }
 
-    /// A table that takes `entries` without growing.
+    /// A table for `entries` entries without growth.
     pub(super) fn with_room_for(entries: usize) -> Result<Self, NoMemory> {
         let mut size_log2 = SIZE_LOG2_MIN;
         while max_length(size_log2) < entries {
@@ -68,7 +68,7 @@ impl Table {
         self.slots.len() * size_of::<u64>()
     }
 
-    /// Bytes that the table will take when it has `more` entries than now.
+    /// Bytes of the table with `more` additional entries.
     pub(super) fn bytes_with(&self, more: usize) -> usize {
         let mut size_log2 = self.size_log2;
         while max_length(size_log2) < self.length + more {
@@ -77,19 +77,19 @@ impl Table {
         self.bytes().max(slots_of(size_log2) * size_of::<u64>())
     }
 
-    /// The slot where a search for `hash` starts; a reference for the CPU's prefetcher.
+    /// First slot of a search for `hash`, for a prefetch.
     #[inline]
     pub(super) fn home_slot(&self, hash: u64) -> &u64 {
         &self.slots[self.home(hash)]
     }
 
-    /// The locator of the first slot with the hash bits of `hash`, most likely that of the record sought.
+    /// Locator of the first slot with the hash bits of `hash`, most likely the right one.
     #[inline]
     pub(super) fn first_candidate(&self, hash: u64) -> Option<u64> {
         self.find(hash, |_| true).map(|(_, locator)| locator)
     }
 
-    /// The slot and locator of the record for which `is_it` holds, among those with the hash bits of `hash`.
+    /// Slot and locator of the record that satisfies `is_it`, among those with the hash bits of `hash`.
     #[inline]
     pub(super) fn find(
         &self,
@@ -100,7 +100,7 @@ impl Table {
         let mut at = self.home(hash);
         loop {
             let slot = *self.slots.get(at)?;
-            // An empty slot is 0 and no locator is 0, so an empty slot never has the tag sought together with a locator.
+            // An empty slot is 0 and no locator is 0, so an empty slot cannot match the tag with a valid locator.
             if slot == 0 || slot >> LOCATOR_BITS > tag {
                 return None;
             }
@@ -111,7 +111,7 @@ impl Table {
         }
     }
 
-    /// Enters a locator, which is not 0, under `hash`. Without memory to grow, nothing changes.
+    /// Inserts a nonzero locator under `hash`. If the growth of the table fails, nothing changed.
     #[inline]
     pub(super) fn insert(&mut self, hash: u64, locator: u64) -> Result<(), NoMemory> {
         debug_assert!(locator != 0 && locator <= LOCATOR_MASK);
@@ -138,25 +138,25 @@ impl Table {
         true
     }
 
-    /// Points the entry in `at`, from [`Table::find`], to another record.
+    /// Changes the locator of the entry `at`, from [`Table::find`].
     #[inline]
     pub(super) fn set_locator(&mut self, at: usize, hash: u64, locator: u64) {
         // Entries with equal hash bits are sorted by locator; keep that.
         if self.slots[at] & LOCATOR_MASK != locator {
             self.remove(at);
-            // The search for a free slot ends at the one that was just freed, if not before.
+            // The search for a free slot ends at the latest at the slot just freed.
             let entered = self.try_insert((hash & !LOCATOR_MASK) | locator);
             assert!(entered, "there is room for what was there");
             self.length += 1;
         }
     }
 
-    /// Removes the entry in `at`, from [`Table::find`].
+    /// Removes the entry `at`, from [`Table::find`].
     #[inline]
     pub(super) fn remove(&mut self, at: usize) {
         let mut hole = at;
         while let Some(&next) = self.slots.get(hole + 1) {
-            // An entry at home must stay; so must all after it.
+            // An entry in its home slot must stay, and all entries after it.
             if next == 0 || self.home(next) == hole + 1 {
                 break;
             }
@@ -172,12 +172,12 @@ impl Table {
         home_of(hash, self.size_log2)
     }
 
-    /// Doubles the table. The old slots are given back while the new ones fill, so that both together never take more
-    /// memory than the new ones alone will.
+    /// Doubles the table. Old slots are released while the new ones fill, so that both together never take more memory than the
+    /// new table.
     fn grow(&mut self) -> Result<(), NoMemory> {
         assert!(self.size_log2 < TAG_BITS, "the arena is full long before the table");
         let size_log2 = self.size_log2 + 1;
-        // A run may overflow the spare slots: then there are as many as it needs.
+        // A run may overflow the spare slots: then allocate as many as it needs.
         let occupied = self.slots.iter().filter(|&&slot| slot != 0);
         let end = occupied.fold(0, |next, &slot| home_of(slot, size_log2).max(next) + 1);
         let larger = Self::with_slots(size_log2, end.max(slots_of(size_log2)))?;
@@ -186,7 +186,7 @@ impl Table {
         let mut next = 0;
         for start in (0..old.slots.len()).step_by(RELEASE_SLOTS) {
             let part = start..(start + RELEASE_SLOTS).min(old.slots.len());
-            // This part will fill two of the same length; by then those behind them are to be ready.
+            // This part will fill two of the same length; the ones after them should be populated by then.
             self.slots.expect(next + 2 * RELEASE_SLOTS..next + 4 * RELEASE_SLOTS);
             for &slot in old.slots[part.clone()].iter().filter(|&&slot| slot != 0) {
                 let at = home_of(slot, size_log2).max(next);
@@ -199,7 +199,7 @@ impl Table {
     }
 }
 
-/// The slot where a search for a hash, or for a slot with its bits, starts.
+/// First slot of a search for a hash, or for a slot with its bits.
 #[inline]
 fn home_of(hash: u64, size_log2: u32) -> usize {
     (hash >> (64 - size_log2)) as usize
@@ -235,7 +235,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        // Few distinct hash bits, many of them at the end of the table: long runs, equal tags, use of the spare slots.
+        // Few distinct hash bits, most at the end of the table: long runs, equal tags, use of spare slots.
         #[test]
         fn agrees_with_a_map(steps in proptest::collection::vec((any::<u8>(), any::<bool>(), any::<bool>()), 0..1500)) {
             let mut table = Table::new().expect("there is memory");

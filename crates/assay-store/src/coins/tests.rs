@@ -1,4 +1,4 @@
-//! The store against a plain map, on any tier.
+//! Compares the store with a plain map, on any tier.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One change or question; outpoints are numbered.
+/// One change or query; outpoints are numbered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// Adds outpoint .0 at height .1, without leave to overwrite.
+    /// Adds outpoint .0 at height .1, without `overwrite`.
     Add(u8, u8),
     Overwrite(u8, u8),
     Spend(u8),
     Get(u8),
     Load(u8),
-    /// Has outpoints up to .0 read by other threads.
+    /// Starts to read outpoints up to .0 on other threads.
     ReadAhead(u8),
-    /// Keeps what the oldest of these requests has found.
+    /// Keeps the results of the oldest of these requests.
     Settle,
     Flush,
     MakeRoom,
@@ -43,7 +43,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Eight txids with five outputs each; all txids share their first 12 bytes with three others, and differ later.
+/// Eight txids with five outputs each. Each txid shares its first 12 bytes with three others.
 fn outpoint(n: u8) -> OutPoint {
     let mut txid = [n / 20 * 77; 32];
     txid[31] = 9 - n / 5;
@@ -57,7 +57,7 @@ fn coin(n: u8, height: u8, script: &[u8]) -> CoinRef<'_> {
 
 type Model = BTreeMap<OutPoint, Coin>;
 
-/// Runs `steps` on a store over the tier that `open` opens again and again, and on a map.
+/// Runs `steps` on a map and on a store, which `open` reopens several times.
 pub(crate) fn check_against_model(
     steps: &[Step],
     cache_bytes_max: usize,
@@ -142,7 +142,7 @@ pub(crate) fn check_against_model(
             }
             Step::Snapshot => check_snapshot(&mut store, &now),
             Step::Reopen => {
-                // Two stores cannot have one tier open.
+                // Only one store can have a tier open.
                 drop(store);
                 store = open();
                 now.clone_from(&on_disk);
@@ -153,7 +153,7 @@ pub(crate) fn check_against_model(
     check_snapshot(&mut store, &now);
 }
 
-/// Takes a snapshot, changes the store, and compares what the snapshot shows with `expected`, whole and in shards.
+/// Takes a snapshot, changes the store, and compares the snapshot with `expected`, whole and in shards.
 fn check_snapshot(store: &mut CoinStore, expected: &Model) {
     let snapshot = store.snapshot().expect("no I/O error");
     let absent = OutPoint { txid: Txid([0xee; 32]), vout: 7 };
@@ -172,7 +172,7 @@ fn check_snapshot(store: &mut CoinStore, expected: &Model) {
     check_scratch(snapshot, expected);
 }
 
-/// A store over the snapshot begins with its coins, and what is changed there shows in a snapshot of its own.
+/// A store over the snapshot starts with its coins, and its changes appear in a snapshot of its own.
 fn check_scratch(snapshot: CoinSnapshot, expected: &Model) {
     let mut expected = expected.clone();
     let mut scratch = snapshot.into_scratch(1 << 20).expect("there is memory");
@@ -241,7 +241,7 @@ fn a_full_cache_keeps_the_youngest() {
     assert_eq!((stats.added, stats.kept + stats.evicted), (20_000, 20_000));
     assert!(stats.kept > 8_000 && store.cache_bytes() <= 1 << 20, "{stats:?}");
     let youngest = 20_000 - stats.kept as u32;
-    // Of a few heights in between, some stay and some go.
+    // Of a few heights in between, some coins stay and some are evicted.
     for n in [0u32, youngest - 400, youngest + 400, 19_999] {
         assert_eq!(store.get_cached(&numbered(n)) == Cached::Unknown, n < youngest);
         assert_eq!(store.get(&numbered(n)).expect("no I/O error").map(|c| c.height), Some(n / 100));
@@ -283,7 +283,7 @@ fn what_was_loaded_lately_is_spared_once() {
     let cached = |store: &CoinStore| {
         old().filter(|outpoint| store.get_cached(outpoint) != Cached::Unknown).count()
     };
-    // How many of the old coins are left after each eviction; they are loaded when all are gone.
+    // Number of old coins left after each eviction; they are loaded again when none is left.
     let (mut left, mut loads) = (Vec::new(), 0);
     for block in 0..150 {
         add_numbered(&mut store, block * 1000..(block + 1) * 1000);

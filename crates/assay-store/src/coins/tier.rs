@@ -1,4 +1,4 @@
-//! What the coin cache asks of the engine below it.
+//! Interface of the coin cache to the database engine.
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +18,7 @@ pub type CoinKey = [u8; KEY_BYTES];
 pub struct TierError {
     pub operation: &'static str,
     pub source: Box<dyn Error + Send + Sync>,
-    /// File and offset of what is damaged, where that was found.
+    /// File and offset of the damage, if found.
     pub place: Option<(PathBuf, u64)>,
 }
 
@@ -45,7 +45,7 @@ impl TierError {
 ///
 /// Keys are coin keys, and [`MARKER_KEY`], which sorts before all of them.
 pub trait CoinTier: Send + Sync {
-    /// Gives the value of `key` to `found`; tells whether there is one.
+    /// Calls `found` with the value of `key`; returns true if the key exists.
     ///
     /// # Errors
     /// A failure of the engine.
@@ -57,13 +57,13 @@ pub trait CoinTier: Send + Sync {
     /// A failure of the engine.
     fn batch(&self, changes: usize) -> Result<Box<dyn TierBatch + '_>, TierError>;
 
-    /// The map as it is now, unaffected by later batches.
+    /// The current map, unaffected by later batches.
     ///
     /// # Errors
     /// A failure of the engine.
     fn snapshot(&self) -> Result<Box<dyn TierSnapshot>, TierError>;
 
-    /// The first damaged place on disk, file and offset, of all that have checksums.
+    /// The first damaged place on disk, file and offset, among all data with checksums.
     fn find_damage(&self) -> Option<(PathBuf, u64)> {
         None
     }
@@ -71,11 +71,11 @@ pub trait CoinTier: Send + Sync {
     /// Bytes on disk.
     fn disk_bytes(&self) -> u64;
 
-    /// About how many entries there are.
+    /// Estimated number of entries.
     fn coins_estimate(&self) -> u64;
 }
 
-/// Changes in strictly ascending order of keys; without [`TierBatch::commit`] none of them happens.
+/// Changes in strictly ascending key order; without [`TierBatch::commit`] none takes effect.
 pub trait TierBatch {
     /// Sets a value.
     ///
@@ -83,23 +83,23 @@ pub trait TierBatch {
     /// A failure of the engine.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), TierError>;
 
-    /// Removes a key, which may be absent.
+    /// Removes a key, present or not.
     ///
     /// # Errors
     /// A failure of the engine.
     fn delete(&mut self, key: &[u8]) -> Result<(), TierError>;
 
-    /// Makes all changes at once. When this returns they survive a power cut.
+    /// Applies all changes atomically. When this returns they survive a power cut.
     ///
     /// # Errors
     /// A failure of the engine; then none of the changes is visible.
     fn commit(self: Box<Self>) -> Result<(), TierError>;
 }
 
-/// What a scan tells for each entry: key, value; it may stop the scan.
+/// Callback of a scan with key and value; it may stop the scan.
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
-/// An unchanging view of a tier.
+/// An immutable view of a tier.
 pub trait TierSnapshot: Send + Sync {
     /// Visits the entries with `from <= key < to` in order; without `to`, to the end.
     ///

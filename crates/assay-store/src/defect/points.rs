@@ -1,64 +1,64 @@
-//! Places where tests make the program panic, or wait.
+//! Points where tests make the program panic or wait.
 
-/// A place in the program where a defect can be injected. Without the feature `panic-points` nothing of it is in the
-/// program; with it, `ASSAY_PANIC_AT=NAME:STEP` makes the STEP-th pass of that place panic, counted from 0, and
-/// [`set_delays`] makes threads wait there.
+/// A point in the program where a test can inject a defect. Without the feature `panic-points` it compiles to nothing. With it,
+/// `ASSAY_PANIC_AT=NAME:STEP` makes pass number STEP of that point panic, counted from 0, and [`set_delays`] makes threads wait
+/// there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// A coin is read from disk.
+    /// Read of a coin from disk.
     CoinRead,
-    /// A coin is about to be written into a batch.
+    /// Before a coin is written into a batch.
     CoinWrite,
-    /// A batch of coins is about to count.
+    /// Before a batch of coins is committed.
     CoinCommit,
-    /// A batch of coins counts, and memory does not know yet.
+    /// A batch of coins is committed; memory is not updated yet.
     CoinCommitted,
     CoinEvict,
-    /// A block is about to be archived.
+    /// Before a block is archived.
     BlockAppend,
-    /// A block lies in its file, and its place is not noted yet.
+    /// A block is in its file; its position is not recorded yet.
     BlockAppended,
-    /// Undo data are about to be archived.
+    /// Before undo data are archived.
     UndoAppend,
-    /// An archived block or its undo data are read.
+    /// Read of an archived block or its undo data.
     ArchiveRead,
-    /// Records of the block index are about to be written.
+    /// Before records of the block index are written.
     RecordWrite,
-    /// Records of the block index are written, and their end is not noted yet.
+    /// Records of the block index are written; their end is not recorded yet.
     RecordWritten,
-    /// Transactions are hashed on a thread of the pool.
+    /// Transactions are hashed on a pool thread.
     HashTask,
-    /// Scripts are verified on a thread of the pool.
+    /// Scripts are verified on a pool thread.
     ScriptTask,
     /// Collected signatures are verified.
     ScriptBatch,
-    /// A block's transaction has taken its coins, and others of the block have not.
+    /// One transaction of a block has moved its coins, others have not.
     MoveCoins,
-    /// A block's coins have moved, and the tip has not.
+    /// A block's coins have moved; the tip has not.
     Connect,
-    /// The tip has moved, and the mempool has not heard of it.
+    /// The tip has moved; the mempool is not updated yet.
     Connected,
-    /// Coins of a disconnected block are back, and the tip is not.
+    /// Coins of a disconnected block are restored; the tip is not.
     Disconnect,
     /// A block is marked as invalid in memory only.
     MarkInvalid,
     /// A transaction passed all checks but its scripts.
     MempoolScripts,
-    /// A transaction is about to enter the mempool.
+    /// Before a transaction enters the mempool.
     MempoolAdd,
-    /// Transactions have left the mempool, and its clusters have not heard of it.
+    /// Transactions have left the mempool; its clusters are not updated yet.
     MempoolRemove,
-    /// Transactions of disconnected blocks come back.
+    /// Transactions of disconnected blocks return to the mempool.
     MempoolReadmit,
     /// The mempool is written to its file.
     MempoolSave,
-    /// The index takes the next block.
+    /// The index processes the next block.
     IndexFollow,
-    /// Rows of a block are made.
+    /// Rows of a block are created.
     IndexRows,
-    /// Rows are about to be written to disk.
+    /// Before rows are written to disk.
     IndexWrite,
-    /// Rows are on disk, and the index's list of files does not name them yet.
+    /// Rows are on disk; the index's list of files does not include them yet.
     IndexWritten,
     /// Files of the index are merged.
     IndexMerge,
@@ -113,18 +113,18 @@ impl Point {
     ];
 }
 
-/// Whether this build can be made to panic.
+/// True if this build has panic points.
 pub const HAS_POINTS: bool = cfg!(feature = "panic-points");
 
 #[cfg(not(feature = "panic-points"))]
 #[inline(always)]
 pub fn point(_: Point) {}
 
-/// Writes how often each place was passed, where tests ask for it.
+/// Writes the number of passes per point, if requested by the environment.
 #[cfg(not(feature = "panic-points"))]
 pub fn write_passes() {}
 
-/// Makes threads wait at random places, where tests ask for it.
+/// Makes threads wait at random points.
 #[cfg(not(feature = "panic-points"))]
 pub fn set_delays(_: u64, _: u32) {}
 
@@ -151,10 +151,10 @@ mod injected {
         target
     });
 
-    /// Passes a place where a defect can be injected.
+    /// Passes a point.
     ///
     /// # Panics
-    /// When this pass is the one that `ASSAY_PANIC_AT` names.
+    /// This is the pass named by `ASSAY_PANIC_AT`.
     pub fn point(point: Point) {
         let pass = PASSES[point as usize].fetch_add(1, Ordering::Relaxed);
         if let Some((target, step)) = *TARGET {
@@ -163,13 +163,13 @@ mod injected {
         delay(point, pass);
     }
 
-    /// What decides where threads wait; 0 while they do not.
+    /// Seed of the delays; 0 without delays.
     static DELAY_SEED: AtomicU64 = AtomicU64::new(0);
 
     static DELAYS_LEFT: AtomicU32 = AtomicU32::new(0);
 
-    /// Makes threads wait at passes that `seed` chooses, up to [`DELAY_MAX`] each, `count` times in all; seed 0 ends it. A few
-    /// places are chosen, since waiting everywhere changes no order.
+    /// Makes threads wait at passes chosen by `seed`, up to [`DELAY_MAX`] each, `count` times in all; seed 0 ends the delays.
+    /// Only a few points are chosen, since waits everywhere would not change the order.
     pub fn set_delays(seed: u64, count: u32) {
         DELAYS_LEFT.store(count, Ordering::Relaxed);
         DELAY_SEED.store(seed, Ordering::Relaxed);
@@ -201,13 +201,13 @@ mod injected {
         mixed ^ mixed >> 31
     }
 
-    /// Writes how often each place was passed to the file that `ASSAY_PANIC_PASSES` names, a line `NAME COUNT` for each.
+    /// Writes the number of passes per point to the file named by `ASSAY_PANIC_PASSES`, a line `NAME COUNT` each.
     pub fn write_passes() {
         let Some(path) = std::env::var_os("ASSAY_PANIC_PASSES") else { return };
         let passes = |point| PASSES[point as usize].load(Ordering::Relaxed);
         let lines: String =
             Point::ALL.map(|point| format!("{point:?} {}\n", passes(point))).concat();
-        // Only tests ask for it, and they look whether it is there.
+        // Tests that request the file check that it exists.
         let _ = std::fs::write(path, lines);
     }
 }

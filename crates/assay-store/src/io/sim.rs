@@ -1,4 +1,4 @@
-//! A file system in memory that fails on command and forgets what was not synced.
+//! A file system in memory that fails on command and can lose unsynced data.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,39 +7,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Io, IoFile};
 
-/// What happens at the chosen step.
+/// Fault at the chosen step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// That operation fails, as on a full disk; a write leaves its first half behind. Later operations work.
+    /// That operation fails, as on a full disk; a write applies its first half. Later operations work.
     Error,
-    /// That operation fails without doing anything, as on a failing device. Later operations work.
+    /// That operation fails without any effect, as on a failing device. Later operations work.
     Broken,
-    /// The process dies: a write leaves its first half behind and every later operation fails.
+    /// The process dies: a write applies its first half, and every later operation fails.
     Crash,
 }
 
-/// What a restart finds.
+/// Data lost at a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loss {
-    /// Everything written, as after SIGKILL.
+    /// Nothing is lost, as after SIGKILL.
     Nothing,
-    /// Only what was synced, as after a power cut.
+    /// All unsynced data are lost, as after a power cut.
     Unsynced,
-    /// Lengths as written, but unsynced bytes read as zeros: what a journalling file system may leave after a power cut.
+    /// Lengths as written, but unsynced bytes read as zeros: a possible state of a journalling file system after a power cut.
     Zeroed,
-    /// Any of the unsynced writes, as after a power cut: the disk writes units of `unit` bytes (a sector or a page) in an
-    /// order of its own. Each unit of each file holds what it held after some number of the writes to it, each length and
-    /// each name is one that it had since the last sync. `seed` chooses.
+    /// Some of the unsynced writes are lost, as after a power cut: the disk writes units of `unit` bytes (a sector or a page) in
+    /// arbitrary order. Each unit of each file has its state after some number of the writes to it. Each length and each name is
+    /// one of its values since the last sync. `seed` chooses.
     Torn {
         seed: u64,
-        /// Bytes that are written whole or not at all.
+        /// Bytes written atomically.
         unit: usize,
     },
 }
 
 /// A file system in memory. Clones share their state.
 ///
-/// Each operation that changes something (create, write, resize, sync, rename) is one step, counted from 0.
+/// Each changing operation (create, write, resize, sync, rename) is one step, counted from 0.
 #[derive(Clone, Default)]
 pub struct SimIo {
     state: Arc<Mutex<State>>,
@@ -60,7 +60,7 @@ struct State {
 struct Contents {
     current: Vec<u8>,
     durable: Vec<u8>,
-    /// What lies between the two.
+    /// Changes between the synced and the current state.
     unsynced: Vec<Change>,
 }
 
@@ -120,7 +120,7 @@ impl Change {
     }
 }
 
-/// Does `change` to the bytes for which `reaches` holds.
+/// Applies `change` to the bytes that satisfy `reaches`.
 fn apply(bytes: &mut Vec<u8>, change: &Change, reaches: impl Fn(usize) -> bool) {
     match change {
         Change::Resize { size } => bytes.resize(*size, 0),
@@ -137,7 +137,7 @@ fn apply(bytes: &mut Vec<u8>, change: &Change, reaches: impl Fn(usize) -> bool) 
     }
 }
 
-/// `SplitMix64` (Steele, Lea, Flood 2014): simulations must be repeatable.
+/// `SplitMix64` (Steele, Lea, Flood 2014): simulations must be reproducible.
 struct Random(u64);
 
 impl Random {
@@ -151,7 +151,7 @@ impl Random {
 }
 
 impl SimIo {
-    /// An empty file system that works.
+    /// An empty file system without faults.
     pub fn new() -> Self {
         Self::default()
     }
@@ -161,7 +161,7 @@ impl SimIo {
         self.lock().fault = Some((step, fault));
     }
 
-    /// Whether [`IoFile::read_cached_at`] finds what is there from now on; a new file system has nothing cached.
+    /// Sets if [`IoFile::read_cached_at`] finds bytes from now on; a new file system has nothing cached.
     pub fn set_cached(&self, is_cached: bool) {
         self.lock().is_cached = is_cached;
     }
@@ -177,7 +177,7 @@ impl SimIo {
         self.restart_each(|_| loss)
     }
 
-    /// [`SimIo::restart`] with a loss per file: the kernel writes back in an order of its own.
+    /// [`SimIo::restart`] with a loss per file, since the kernel writes back in arbitrary order.
     #[must_use]
     pub fn restart_each(&self, loss: impl Fn(&Path) -> Loss) -> Self {
         let state = self.lock();
@@ -196,7 +196,7 @@ impl SimIo {
             let (now, then) = (state.names.get(path), state.names_durable.get(path));
             let content = |id: Option<&usize>| id.map(|&id| &state.contents[id]);
             match loss(path) {
-                // The kernel lives on, so what was not synced still is not.
+                // The kernel survives, so unsynced data remain unsynced.
                 Loss::Nothing => {
                     if let Some(old) = content(now) {
                         keep(path, old.clone(), now == then);
@@ -242,18 +242,18 @@ impl SimIo {
         state.contents[id] = Contents::synced(bytes);
     }
 
-    /// Takes a step that is none of a file system, such as one of a coin tier over the same disk.
+    /// Counts a step outside of the file system, such as a commit of a coin tier on the same disk.
     ///
     /// # Errors
-    /// If the fault is due, or the process is dead.
+    /// The fault is due, or the process is dead.
     pub(crate) fn foreign_step(&self) -> io::Result<()> {
         self.lock().whole_step()
     }
 
-    /// Whether the process still lives.
+    /// Succeeds while the process lives.
     ///
     /// # Errors
-    /// If it does not.
+    /// The process is dead.
     pub(crate) fn alive(&self) -> io::Result<()> {
         self.lock().alive()
     }
@@ -263,7 +263,7 @@ impl SimIo {
     }
 }
 
-/// Bytes that equal the synced ones survive, the others read as zeros.
+/// Bytes equal to the synced ones survive, the others read as zeros.
 fn zeroed(contents: &Contents) -> Vec<u8> {
     let synced = contents.durable.iter().copied().map(Some).chain(std::iter::repeat(None));
     contents
@@ -279,7 +279,7 @@ impl State {
         if self.dead { Err(io::Error::other("simulated crash")) } else { Ok(()) }
     }
 
-    /// Counts a step. `Ok(false)` asks the caller to do half of its work and then fail.
+    /// Counts a step. `Ok(false)`: the caller must do half of its work and then fail.
     fn step(&mut self) -> io::Result<bool> {
         self.alive()?;
         let now = self.steps;
@@ -297,7 +297,7 @@ impl State {
         if self.step()? { Ok(()) } else { Err(self.failure()) }
     }
 
-    /// What the operation that is to fail says.
+    /// Error of the operation that fails.
     fn failure(&self) -> io::Error {
         match self.fault {
             Some((_, Fault::Broken)) => io::Error::other("simulated input/output error"),

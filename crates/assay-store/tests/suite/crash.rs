@@ -13,7 +13,7 @@ use assay_wire::{BlockHash, Header, OutPoint, Txid};
 const BLOCKS: u32 = 9;
 
 fn config() -> StoreConfig {
-    // Small files, so that the script below spreads over several.
+    // Small files, so that the test data spread over several.
     StoreConfig { block_file_bytes_max: 700, ..StoreConfig::new("/store", *b"asay") }
 }
 
@@ -52,7 +52,7 @@ fn outpoint(height: u32) -> OutPoint {
     OutPoint { txid: Txid([height as u8; 32]), vout: 0 }
 }
 
-/// How far a run came before it was stopped.
+/// Progress of a run before it was stopped.
 #[derive(Debug, Default)]
 struct Progress {
     acknowledged: u32,
@@ -71,8 +71,8 @@ enum Stopped {
     Commit(#[from] CommitError),
 }
 
-/// Archives and connects blocks one by one and commits after every third. A failed step is tried once more, as a user
-/// who freed some disk space would.
+/// Archives and connects blocks one by one and commits after every third. Retries a failed step once, as a user would after
+/// freeing disk space.
 fn run(io: &SimIo, tier: &MemTier, progress: &mut Progress) -> Result<(), Stopped> {
     let mut store = open(io, tier)?;
     for height in 1..=BLOCKS {
@@ -106,7 +106,7 @@ fn twice<T, E>(mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     attempt().or_else(|_| attempt())
 }
 
-/// What every restart must find.
+/// Checks the guarantees of every restart.
 fn check(io: &SimIo, tier: &MemTier, progress: &Progress, loss: Loss) {
     let store = open(io, tier).expect("a restart opens what a crash left");
     for record in &store.records {
@@ -127,14 +127,14 @@ fn check(io: &SimIo, tier: &MemTier, progress: &Progress, loss: Loss) {
     };
     let safe = if loss == Loss::Nothing { progress.acknowledged } else { progress.committed };
     assert!((1..=safe).all(complete), "{progress:?} {loss:?}");
-    // The marker never runs ahead of the blocks: what it counts can be disconnected, what follows connected.
+    // The marker is never ahead of the blocks: blocks up to it can be disconnected, later ones connected.
     let marker = store.coins.tip().map_or(0, |marker| marker.height);
     assert!(marker >= progress.committed && (1..=marker).all(complete));
     for height in 1..=BLOCKS {
         let coin = store.coins.get(&outpoint(height)).expect("memory does not fail");
         assert_eq!(coin.is_some(), height <= marker);
     }
-    // Appending goes on.
+    // Appends still work.
     let pos = store.blocks.append_block(&raw_block(77)).expect("there is room");
     assert_eq!(store.blocks.read_block(pos).expect("whole"), raw_block(77));
     let hash = BlockHash([77; 32]);
@@ -164,9 +164,9 @@ fn every_step_may_be_the_last() {
             for loss in
                 [Loss::Nothing, Loss::Unsynced, Loss::Zeroed, torn(64), torn(512), torn(4096)]
             {
-                // The tier is durable by itself; each restart gets the same one, as nothing is written to it.
+                // The tier is durable by itself. The restarts share it, since they write nothing to it.
                 check(&io.restart(loss), &tier, &progress, loss);
-                // The kernel may have written back one directory and not the other.
+                // The kernel may have written back only one of the directories.
                 for keeps_index in [false, true] {
                     let each = |path: &Path| {
                         if path.starts_with("/store/blocks/index") == keeps_index {
@@ -177,7 +177,7 @@ fn every_step_may_be_the_last() {
                     };
                     check(&io.restart_each(each), &tier, &progress, loss);
                 }
-                // Killed, started again, and then a power cut: recovery itself synced what it found.
+                // A kill, a restart, then a power cut: the recovery synced its findings.
                 let killed = io.restart(Loss::Nothing);
                 drop(open(&killed, &tier).expect("a restart opens what a crash left"));
                 check(&killed.restart(loss), &tier, &progress, Loss::Nothing);
@@ -278,7 +278,7 @@ fn damage_is_noticed_wherever_it_is() {
     assert!(store.blocks.read_block_part(block, 3, 10).is_ok_and(|p| p == raw_block(1)[3..13]));
     let outside = store.blocks.read_block_part(block, block.size - 3, 4);
     assert!(matches!(outside, Err(BlockFileError::Size { .. })));
-    // Space that was set aside and never written is not a block.
+    // Preallocated space is not a block.
     let path = Path::new("/store/blocks/blk00000.dat");
     let length = io.contents(path).expect("the file exists").len();
     io.set_contents(path, vec![0; length]);

@@ -1,4 +1,4 @@
-//! The parts together on the real file system.
+//! All parts together on the real file system.
 
 use assay_store::{
     BlockFileError, BlockFileReader, BlockRecord, BlockStore, CoinRef, Store, StoreConfig, commit,
@@ -117,7 +117,7 @@ fn foreign_block_files_are_read_to_their_whole_end() {
     assert_eq!(reader.offset(), two.len() as u64);
 }
 
-/// Undo data as large as `bytes`, as any block may have.
+/// Undo data of at least `bytes` bytes, as any block may have.
 fn undo_bytes(n: u32, bytes: usize) -> Vec<u8> {
     (0..bytes as u32).map(|i| (i.wrapping_mul(n + 3) >> 3) as u8).collect()
 }
@@ -126,7 +126,7 @@ fn undo_bytes(n: u32, bytes: usize) -> Vec<u8> {
 fn undo_files_rotate_whatever_the_block_file() {
     const LIMIT: u64 = 300;
     let dir = tempfile::tempdir().expect("a temporary directory");
-    // One block file holds all blocks, whose undo data are far larger.
+    // One block file has all blocks; their undo data are much larger.
     let config =
         |limit| StoreConfig { block_file_bytes_max: limit, ..StoreConfig::new(dir.path(), MAGIC) };
     let sizes = [1, 40, 200, 259, 260, 261, 1000, 1, 299, 5];

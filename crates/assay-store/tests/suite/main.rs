@@ -1,4 +1,4 @@
-//! The store from outside: crashes, files, rot.
+//! Integration tests of the store: crashes, files, rot.
 
 mod crash;
 mod files;

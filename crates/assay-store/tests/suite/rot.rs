@@ -1,4 +1,4 @@
-//! Any byte of the coins' database may rot: what is read afterwards is right, or an error that says where.
+//! Any byte of the coins' database may rot: later reads are correct or return an error with the position.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +18,7 @@ fn open(dir: &Path) -> Result<CoinStore, String> {
     CoinStore::open(Box::new(tier), 0).map_err(|e| e.to_string())
 }
 
-/// Reads all coins, one by one and in a scan.
+/// Reads all coins, individually and in a scan.
 fn read(dir: &Path) -> Result<(u32, u32), String> {
     let coins = open(dir)?;
     let mut found = 0;
@@ -51,7 +51,7 @@ fn copy(from: &Path, to: &Path) {
     for file in files {
         let target = to.join(file.strip_prefix(from).expect("it is below"));
         fs::create_dir_all(target.parent().expect("it is below")).expect("there is room");
-        // The journal is sixty megabytes of nothing, which are not worth copying each time.
+        // The journal is sixty megabytes of zeros, not worth a copy per case.
         if file.extension().is_some_and(|extension| extension == "jnl") {
             let size = fs::metadata(&file).expect("it exists").len();
             fs::File::create(&target).and_then(|f| f.set_len(size)).expect("there is room");
@@ -100,7 +100,7 @@ fn a_flipped_byte_of_the_coins_is_reported_or_harmless() {
                     reported += 1;
                     let is_placed = text.contains("is damaged at");
                     placed += u32::from(is_placed);
-                    // Of a list of tables and its checksum in `current`, either may be wrong.
+                    // Either a list of tables or its checksum in `current` may be wrong.
                     let told = if name.ends_with("current") { name.parent() } else { Some(name) };
                     let told = told.and_then(Path::to_str).expect("a plain name");
                     assert!(!is_placed || text.contains(told), "{text}");
