@@ -1,7 +1,7 @@
-//! Moving coins: what a block spends goes out, what it creates comes in, and all of it can be taken back.
+//! Applies blocks to the coins: spends and creates coins, and reverts both.
 //!
-//! Bitcoin orders transactions by dependency, so coins move transaction by transaction. Bitcoin Cash orders them by txid:
-//! all outputs come in first, then all inputs go out (BCHN calls it "outputs then inputs").
+//! Bitcoin orders transactions by dependency, so coins move transaction by transaction. Bitcoin Cash orders them by txid: all
+//! outputs are added first, then all inputs spent (BCHN: "outputs then inputs").
 
 use std::collections::HashSet;
 
@@ -16,12 +16,12 @@ use assay_wire::{Block, Coin, OutPoint, Tx, Txid};
 
 use crate::prepared::Prepared;
 
-/// Why coins could not be moved.
+/// Coins could not be moved.
 #[derive(Debug)]
 pub(crate) enum ApplyError {
     /// The block breaks a rule.
     Rule(BlockError),
-    /// The coins are out of order.
+    /// The coins are in an inconsistent state.
     Coin(CoinError),
 }
 
@@ -37,10 +37,10 @@ impl From<BlockError> for ApplyError {
     }
 }
 
-/// Coinbases of blocks that did not have to begin with their height.
+/// Coinbases of blocks without a mandatory height in the coinbase.
 ///
-/// BIP30 forbids overwriting unspent outputs. A transaction can only repeat an earlier one when a coinbase that it descends
-/// from was repeated, so as long as no coinbase was, looking for its outputs is enough and all others need no search.
+/// BIP30 forbids overwriting unspent outputs. A transaction can repeat an earlier one only if a coinbase among its ancestors was
+/// repeated. As long as none was, it is sufficient to look up the outputs of the coinbase.
 #[derive(Default)]
 pub(crate) struct CoinbaseLog {
     seen: HashSet<Txid>,
@@ -48,7 +48,7 @@ pub(crate) struct CoinbaseLog {
 }
 
 impl CoinbaseLog {
-    /// Notes the coinbase of a block that is being connected.
+    /// Records the coinbase of a connected block.
     pub(crate) fn connect(&mut self, txid: Txid, has_height: bool) {
         if has_height {
             self.is_repeated |= self.seen.contains(&txid);
@@ -57,28 +57,28 @@ impl CoinbaseLog {
         }
     }
 
-    /// A coinbase is not known: it counts as repeated, so that all outputs are looked for.
+    /// Records an unknown coinbase: it counts as repeated, so that all outputs are looked up.
     pub(crate) fn note_gap(&mut self) {
         self.is_repeated = true;
     }
 
-    /// Forgets the coinbase of a block that was disconnected.
+    /// Removes the coinbase of a disconnected block.
     pub(crate) fn disconnect(&mut self, txid: &Txid) {
         self.seen.remove(txid);
     }
 }
 
-/// How many coins are asked for ahead of their use, so that the CPU fetches them meanwhile.
+/// Number of coins prefetched ahead of use.
 const LOOKAHEAD: usize = 16;
 
-/// Transactions whose outputs are asked for ahead of their use likewise: other cores have read the block.
+/// Transactions whose outputs are prefetched ahead of use: another core has read the block.
 const TXS_AHEAD: usize = 2;
 
-/// The outpoints that a block spends, in order, located some way ahead of their use.
+/// The prevouts of a block in order, located ahead of use.
 struct Prevouts<'a> {
-    /// Those that are not located yet.
+    /// Prevouts not located yet.
     rest: std::slice::Iter<'a, OutPoint>,
-    /// A ring of those that are; as many as there are left at its end.
+    /// Ring of located prevouts; shorter at the end of the block.
     ahead: [Option<Located>; LOOKAHEAD],
     next: usize,
 }
@@ -88,7 +88,7 @@ impl<'a> Prevouts<'a> {
         Self { rest: prevouts.iter(), ahead: [None; LOOKAHEAD], next: 0 }
     }
 
-    /// The next outpoint; it must be asked for once for every input but the coinbase's.
+    /// The next prevout. Call this exactly once per input except the coinbase's.
     #[inline]
     fn next(&mut self, coins: &CoinStore) -> Option<Located> {
         if self.next == 0 && self.ahead[0].is_none() {
@@ -106,13 +106,13 @@ impl<'a> Prevouts<'a> {
     }
 }
 
-/// Coins on the move for one block.
+/// Application of one block to the coins.
 pub(crate) struct Applier<'a> {
     prepared: &'a Prepared,
     rules: &'a BlockRules,
     read_threads: usize,
     undo: UndoWriter,
-    /// Transactions whose outputs have come in: a prefix.
+    /// Number of transactions whose outputs were added: a prefix.
     txs_added: usize,
     prevouts: Prevouts<'a>,
     outputs: Vec<Located>,
@@ -134,14 +134,14 @@ impl<'a> Applier<'a> {
         }
     }
 
-    /// Fees and signature operations of what has been applied.
+    /// Fees and signature operations of the applied transactions.
     pub(crate) fn totals(&self) -> BlockTotals {
         self.totals
     }
 
-    /// Moves the coins of the whole block and checks every rule that needs them, scripts apart.
+    /// Moves the coins of the whole block and checks every rule that needs them, except scripts.
     ///
-    /// `on_spend` gets each transaction with the coins it spends, in block order, and may drain them.
+    /// `on_spend` receives each transaction with its spent coins, in block order, and may drain them.
     pub(crate) fn apply<A: Ancestors>(
         &mut self,
         coins: &mut CoinStore,
@@ -158,7 +158,7 @@ impl<'a> Applier<'a> {
             for tx_index in 0..count {
                 self.add_outputs(coins, tx_index)?;
             }
-            // What is still unknown now can only be on disk.
+            // Coins still unknown can only be on disk.
             coins.load(self.block_prevouts(), self.read_threads)?;
             for tx_index in 0..count {
                 self.spend_inputs(coins, tx_index, ancestors, &mut spent)?;
@@ -177,13 +177,12 @@ impl<'a> Applier<'a> {
         Ok(())
     }
 
-    /// All outpoints that the block spends.
+    /// All prevouts of the block.
     fn block_prevouts(&self) -> impl Iterator<Item = OutPoint> + use<'a> {
         self.prepared.spent_prevouts().iter().copied()
     }
 
-    /// Reads the coins that the cache lacks and that the block does not create itself, many at once: one after the other
-    /// they would be waited for one after the other.
+    /// Reads in parallel the coins that are neither in the cache nor created by the block itself.
     fn load_from_disk(&self, coins: &mut CoinStore) -> Result<(), CoinError> {
         let mut unknown = coins.unknown(self.block_prevouts());
         if unknown.is_empty() {
@@ -211,7 +210,7 @@ impl<'a> Applier<'a> {
         self.outputs.extend(
             (0..tx.output_count() as u32).map(|vout| coins.locate(&OutPoint { txid, vout })),
         );
-        // Only the two blocks of 2010 that repeated an unspent coinbase are exempt from BIP30 and may overwrite.
+        // Only the two blocks of 2010 that repeated an unspent coinbase are exempt from BIP30.
         let overwrite = tx_index == 0 && !self.rules.bip30;
         for (vout, output) in tx.outputs().enumerate() {
             if is_unspendable(output.script_pubkey) {
@@ -227,7 +226,7 @@ impl<'a> Applier<'a> {
             match coins.add_at(at, coin, overwrite) {
                 Ok(()) => {}
                 Err(CoinError::Exists { outpoint }) => {
-                    // Take back the outputs of this transaction that did come in.
+                    // Remove the outputs of this transaction that were added.
                     for vout in 0..vout as u32 {
                         coins.spend(&OutPoint { txid, vout })?;
                     }
@@ -264,7 +263,7 @@ impl<'a> Applier<'a> {
                 if coins.spend_with(&at, take)?.is_none() {
                     let mut source = TxError::MissingOrSpent { prevout: *at.outpoint() };
                     if self.rules.cash.is_some() {
-                        // BCHN judges input by input: what is wrong with a coin before this one comes first.
+                        // BCHN checks input by input: an error in an earlier coin comes first.
                         let before = spent.iter().map(SpentCoin::from);
                         source = check_coins(before, self.rules.height).err().unwrap_or(source);
                     }
@@ -295,7 +294,7 @@ impl<'a> Applier<'a> {
         self.undo.finish()
     }
 
-    /// Takes back whatever has moved.
+    /// Reverts everything that has moved.
     pub(crate) fn unwind(self, coins: &mut CoinStore) -> Result<(), UnwindError> {
         let moved = Moved {
             txs_added: self.txs_added,
@@ -306,10 +305,10 @@ impl<'a> Applier<'a> {
     }
 }
 
-/// The first output of the first `txs_to_check` transactions that is unspent before the block (BIP30).
+/// The first unspent output, before the block, of the first `txs_to_check` transactions (BIP30).
 ///
 /// In a valid block only a coinbase can have one, see [`CoinbaseLog`]. In a block that breaks another rule any transaction can,
-/// and Core, which looks at all of them before anything else, reports this rule then.
+/// and Core, which checks all of them first, then reports this rule.
 pub(crate) fn first_overwrite(
     block: &Block,
     txids: &[Txid],
@@ -327,13 +326,13 @@ pub(crate) fn first_overwrite(
     Ok(None)
 }
 
-/// Why coins could not be put back.
+/// Coins could not be restored.
 #[derive(Debug)]
 pub(crate) enum UnwindError {
     Coin(CoinError),
-    /// The undo data is damaged.
+    /// The undo data are damaged.
     Undo(UndoError),
-    /// The undo data does not fit the block: it has too few or too many coins.
+    /// The number of coins in the undo data does not match the block.
     Mismatch,
 }
 
@@ -343,15 +342,15 @@ impl From<CoinError> for UnwindError {
     }
 }
 
-/// How far a block has been applied.
+/// Applied part of a block.
 pub(crate) struct Moved {
-    /// Transactions whose outputs came in.
+    /// Transactions whose outputs were added.
     pub(crate) txs_added: usize,
-    /// Coins that went out, in input order; possibly fewer than the block spends.
+    /// Spent coins in input order; possibly fewer than the block spends.
     pub(crate) spent: Vec<Coin>,
 }
 
-/// Reverses [`Applier::apply`], whole or in part.
+/// Reverts [`Applier::apply`], completely or in part.
 pub(crate) fn unapply(
     block: &Block,
     txids: &[Txid],
@@ -360,7 +359,7 @@ pub(crate) fn unapply(
     coins: &mut CoinStore,
 ) -> Result<(), UnwindError> {
     let Moved { txs_added, mut spent } = moved;
-    // Index, in `spent`, one past the last coin of each transaction.
+    // For each transaction, the end of its coins in `spent`.
     let mut ends = Vec::with_capacity(block.tx_count());
     let mut end = 0;
     for (tx_index, tx) in block.txs().enumerate() {

@@ -1,18 +1,18 @@
-//! How much memory the coins may take by default.
+//! Default memory limit of the coins.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Least default: below it the tables on disk are read and written too often.
+/// Smallest default: below it the tables on disk are read and written too often.
 const CACHE_BYTES_MIN: u64 = 64 << 20;
 
-/// Largest default: enough for tens of millions of coins, and still written out in well under a minute.
+/// Largest default: enough for tens of millions of coins, with a flush well under a minute.
 const CACHE_BYTES_MAX: u64 = 4 << 30;
 
-/// Memory for coins that suits this machine: a quarter of what is available to this process now, between 64 MiB and 4 GiB.
+/// Default memory for coins: a quarter of the memory available to this process, between 64 MiB and 4 GiB.
 ///
-/// What is available is what the kernel says it could give without swapping, or what is left in the control groups that the
-/// process is in, if that is less. Without such knowledge it is Bitcoin Core's 1 GiB.
+/// Available is the kernel's estimate without swapping, or the rest in the control groups of the process, if less. If unknown,
+/// the result is Bitcoin Core's 1 GiB.
 pub fn default_cache_bytes() -> usize {
     let available = [meminfo_available(), cgroup_available()].into_iter().flatten().min();
     cache_bytes_for(available)
@@ -32,17 +32,17 @@ fn available_in_meminfo(text: &str) -> Option<u64> {
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// The least room left in any control group that the process is in.
+/// The least free memory in any control group of the process.
 fn cgroup_available() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     groups.lines().filter_map(|line| least_room(line, Path::new("/sys/fs/cgroup"))).min()
 }
 
-/// Room in the group that one line of `/proc/self/cgroup` names, and in all above it.
+/// Free memory in the group of one line of `/proc/self/cgroup`, and in its ancestors.
 fn least_room(line: &str, mount: &Path) -> Option<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (controllers, path) = (fields.next()?, fields.next()?.trim_start_matches('/'));
-    // Version 2 has one hierarchy and no names of controllers in it.
+    // Version 2 has one hierarchy and no controller names.
     let (root, limit, used) = match controllers {
         "" => (mount.to_owned(), "memory.max", "memory.current"),
         _ if controllers.split(',').any(|name| name == "memory") => {
@@ -53,7 +53,7 @@ fn least_room(line: &str, mount: &Path) -> Option<u64> {
     let number = |file: PathBuf| fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     let room = |dir: &Path| Some(number(dir.join(limit))?.saturating_sub(number(dir.join(used))?));
     let group = root.join(path);
-    // Inside a container the group may be mounted as the root, under another path than it has outside.
+    // Inside a container the group may be mounted as the root, under another path than outside.
     let above = group.ancestors().take_while(|dir| dir.starts_with(&root)).chain([root.as_path()]);
     above.filter_map(room).min()
 }

@@ -1,10 +1,10 @@
-//! The immediate signature checker: every question is answered on the spot, by libsecp256k1; for SLH-DSA by the standard's text, for ML-DSA
-//! by the library of `assay-pq`.
+//! The immediate signature checker. It verifies every signature at once: with libsecp256k1, for SLH-DSA per the text of the
+//! standard, for ML-DSA with the library of `assay-pq`.
 
 use assay_consensus::script::{PqScheme, SignatureChecker};
 use assay_pq::{Check, Message, ParameterSet, ml_dsa, serial};
 
-/// The parameter set that scripts use, under rules that have SLH-DSA at all.
+/// Parameter set of scripts, under rules with SLH-DSA.
 pub(crate) const SLH_DSA: ParameterSet = ParameterSet::SHA2_128S;
 
 const _: () = assert!(
@@ -14,7 +14,7 @@ const _: () = assert!(
         && ml_dsa::KEY_BYTES == PqScheme::MlDsa44.key_bytes()
 );
 
-/// What a script asks: the message as FIPS 205 has it, with an empty context.
+/// A script's check: the FIPS 205 message with an empty context.
 pub(crate) fn slh_dsa_check<'a>(
     key: &'a [u8],
     signature: &'a [u8],
@@ -23,7 +23,7 @@ pub(crate) fn slh_dsa_check<'a>(
     Check { key, message: Message::Pure { context: &[], message }, signature }
 }
 
-/// Answers each check as it is asked.
+/// Verifies each signature at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImmediateChecker;
 

@@ -1,11 +1,11 @@
-//! The time of day, and how it is printed.
+//! System time and its text form.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The clock that a node judges by. It is the system's, until it is set: then it stands still until it is set again, which tests
-/// of chains need (Core `util/time.h`, `NodeClock`). Copies show the same time.
+/// The clock of a node. It is the system clock until it is set; then it stands still until it is set again, for tests of chains
+/// (Core `util/time.h`, `NodeClock`). Copies share the time.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     /// Seconds since 1970; 0 for the system's clock.
@@ -36,18 +36,18 @@ impl Clock {
         self.now_us() / 1000
     }
 
-    /// Where the clock stands still, seconds since 1970; `None` while it goes.
+    /// Fixed time, seconds since 1970; `None` for the system clock.
     pub fn set_to_s(&self) -> Option<u64> {
         Some(self.set_to_s.load(Ordering::Relaxed)).filter(|time_s| *time_s > 0)
     }
 
-    /// Sets the clock, in seconds since 1970; 0 gives the system's time back.
+    /// Sets the clock, in seconds since 1970; 0 returns to the system clock.
     pub fn set(&self, time_s: u64) {
         self.set_to_s.store(time_s, Ordering::Relaxed);
     }
 }
 
-/// Seconds since 1970 by the system's clock.
+/// System time, seconds since 1970.
 pub(crate) fn unix_time_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }

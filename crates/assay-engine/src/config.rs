@@ -1,4 +1,4 @@
-//! How an engine is set up.
+//! Configuration of an engine.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,90 +17,90 @@ use crate::flush::ENGINE_INTERVAL;
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct Config {
-    /// Folder that holds this chain's blocks, coins and index; made when missing.
+    /// Folder of this chain's blocks, coins and index; created if missing.
     pub datadir: PathBuf,
     pub params: Arc<ChainParams>,
     pub clock: Clock,
-    /// Age of the tip up to which the chain counts as caught up with, seconds (Core's `-maxtipage`).
+    /// Maximum tip age before the node leaves IBD, seconds (Core's `-maxtipage`).
     pub tip_age_max_s: u64,
-    /// Memory for coins, bytes: the cache, what writing it out takes, and the block cache of the coins on disk. A single
-    /// block's outputs may come on top until the next block. Below 64 MiB the tables on disk take more than their share.
+    /// Memory for coins, bytes: the cache, the additional memory of a flush, and the block cache of the coins on disk. A single
+    /// block's outputs may exceed it until the next block. Below 64 MiB the tables on disk take more than their share.
     pub cache_bytes_max: usize,
-    /// Longest time between two flushes while blocks come in: it bounds what a restart after a crash has to connect again.
+    /// Longest time between two flushes while blocks arrive: it limits the blocks that a restart after a crash must connect
+    /// again.
     pub flush_interval: Duration,
-    /// Whether old blocks are removed (Core's `-prune`).
+    /// Pruning of old blocks (Core's `-prune`).
     pub prune: Option<Pruning>,
-    /// Blocks below the tip that are kept then: how far back a reorganisation can go (Core's `MIN_BLOCKS_TO_KEEP`).
+    /// Blocks below the tip that pruning keeps: the maximum depth of a reorg (Core's `MIN_BLOCKS_TO_KEEP`).
     pub prune_keeps: u32,
-    /// Height up to which none are (Core's `nPruneAfterHeight`).
+    /// Minimum height for pruning (Core's `nPruneAfterHeight`).
     pub prune_after_height: u32,
-    /// Length that a block or undo file does not exceed, unless a single record does; at most 2^32 - 1.
+    /// Length limit of a block or undo file, except for a single longer record; at most 2^32 - 1.
     pub block_file_bytes_max: u64,
     /// The folder of block and undo files; `None` for `blocks/` in the chain's folder.
     pub blocks_dir: Option<PathBuf>,
-    /// Whether block and undo files are obfuscated.
+    /// Obfuscation of block and undo files.
     pub obfuscation: Obfuscation,
-    /// How the last blocks are checked when the engine opens; `None` for not at all.
+    /// Check of the last blocks when the engine opens; `None` for no check.
     pub check: Option<ChainCheck>,
-    /// Threads that read coins from disk at once, of those a block spends; at least 1.
+    /// Threads that read a block's spent coins from disk; at least 1.
     pub read_threads: usize,
     /// Threads that verify scripts; at least 1.
     pub threads: usize,
-    /// Signatures and the like that are verified together when a block is connected; `None` verifies each as it comes.
+    /// Signatures and other checks per batch when a block is connected; `None` verifies each at once.
     pub script_batch: Option<usize>,
-    /// One of so many signatures that vectors find valid is verified again with libsecp256k1, and the process ends where they
-    /// differ; 0 for none. A setting of the whole process: the engine opened last decides.
+    /// Interval of spot checks: one of N signatures that vector code accepts is verified again with libsecp256k1, and a
+    /// difference ends the process; 0 for none. Process-wide: the last opened engine decides.
     pub sample_signatures: u32,
-    /// How BIP340 signatures are verified where vectors verify them; likewise a setting of the whole process.
+    /// Verification of BIP340 signatures in vector code; process-wide as well.
     pub schnorr: Schnorr,
-    /// Number of blocks below the best known header, that one included, for which libsecp256k1 alone decides about signatures,
-    /// if they are less than a day old and of no more than 25,000 inputs; 0 for none. Lists of transactions likewise.
+    /// Number of blocks below the best known header, inclusive, whose signatures only libsecp256k1 verifies, if they are less
+    /// than a day old and have no more than 25,000 inputs; 0 for none. Also applies to lists of transactions.
     pub exact_near_tip: u32,
-    /// Whether to build the coins again from the archived blocks and verify all scripts again (Core's `-reindex-chainstate`).
+    /// Rebuild the coins from the archived blocks and verify all scripts again (Core's `-reindex-chainstate`).
     pub rebuild_coins: bool,
-    /// Whether to begin with the block files alone (Core's `-reindex`): the engine opens without any block, and its owner calls
+    /// Start from the block files alone (Core's `-reindex`): the engine opens without any block, and the caller runs
     /// [`Engine::reindex`](crate::Engine::reindex).
     pub reindex: bool,
     /// Memory for unconfirmed transactions, bytes.
     pub mempool_bytes_max: u64,
     /// Least fee rate for relay, satoshi per 1,000 virtual bytes.
     pub min_relay_fee_sat_per_kvb: u64,
-    /// What transactions must look like to be relayed, beyond what blocks may hold.
+    /// Standardness rules for relayed transactions.
     pub policy: Policy,
-    /// Age at which unconfirmed transactions are forgotten, seconds (Core's `-mempoolexpiry`).
+    /// Age at which unconfirmed transactions expire, seconds (Core's `-mempoolexpiry`).
     pub mempool_expiry_s: u64,
-    /// Largest number of unconfirmed transactions that may be connected; `None` for no limit.
+    /// Maximum number of transactions in a cluster; `None` for no limit.
     pub cluster_count_max: Option<usize>,
     pub mining: MiningConfig,
-    /// Largest sum of virtual sizes of connected unconfirmed transactions; `None` for no limit.
+    /// Maximum sum of virtual sizes in a cluster; `None` for no limit.
     pub cluster_vsize_max: Option<u64>,
-    /// Memory for transactions of disconnected blocks on their way back to the mempool, bytes; the latest are dropped first.
+    /// Memory for transactions of disconnected blocks on their way to the mempool, bytes; the latest are dropped first.
     pub disconnected_bytes_max: u64,
-    /// Whether somebody follows the chain and the mempool: connected blocks then stay in memory until they are taken
-    /// (128 MiB, or a single block), and changes of the mempool are kept (35 MB).
+    /// True if a follower processes chain and mempool: connected blocks then stay in memory until taken (128 MiB, or a single
+    /// block), and changes of the mempool are kept (35 MB).
     pub is_followed: bool,
-    /// How many others follow the chain alone: connected blocks stay in memory for each of them, too.
+    /// Number of followers of the chain alone: connected blocks stay in memory for each of them, too.
     pub block_followers: usize,
-    /// Whether every change of chain and mempool is shown by [`Engine::take_events`](crate::Engine::take_events), up to
-    /// 128 MiB of which wait.
+    /// True if [`Engine::take_events`](crate::Engine::take_events) reports every change of chain and mempool, with a queue of up
+    /// to 128 MiB.
     pub has_events: bool,
-    /// Whether transactions that are handed in are kept for announcing:
-    /// [`Engine::take_handed_in`](crate::Engine::take_handed_in) must be called now and then.
+    /// True if submitted transactions are queued for announcement: call [`Engine::take_handed_in`](crate::Engine::take_handed_in)
+    /// regularly.
     pub has_peers: bool,
-    /// Whether [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. Reading it again is up to the owner of the
-    /// engine: [`Engine::load_mempool`](crate::Engine::load_mempool).
+    /// True if [`Engine::shutdown`](crate::Engine::shutdown) saves the mempool. The caller loads it with
+    /// [`Engine::load_mempool`](crate::Engine::load_mempool).
     pub persist_mempool: bool,
 }
 
-/// How the last blocks of the chain are checked (Core's `-checklevel` and `-checkblocks`).
+/// Check of the last blocks of the chain (Core's `-checklevel` and `-checkblocks`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainCheck {
-    /// How thoroughly: blocks can be read (0), are well formed (1), have undo data (2), can be disconnected (3) and connected
-    /// again (4).
+    /// Level: blocks can be read (0), are well formed (1), have undo data (2), can be disconnected (3) and connected again (4).
     pub level: u32,
-    /// How many blocks; 0 for all.
+    /// Number of blocks; 0 for all.
     pub blocks: u32,
-    /// Whether the engine does not open where the memory for coins does not do for levels 3 and 4.
+    /// True: fail to open if the memory for coins is too small for levels 3 and 4.
     pub must_be_whole: bool,
 }
 
@@ -113,33 +113,33 @@ impl Default for ChainCheck {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pruning {
-    /// When [`Engine::prune_to`](crate::Engine::prune_to) asks for it.
+    /// Only by [`Engine::prune_to`](crate::Engine::prune_to).
     Manual,
-    /// Also when block and undo files take more than so much.
+    /// Also when block and undo files exceed `bytes_max`.
     Automatic { bytes_max: u64 },
 }
 
-/// What transactions must look like to be relayed (Core `kernel/mempool_options.h`).
+/// Standardness rules for relayed transactions (Core `kernel/mempool_options.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Whether forms that are not known are rejected (Core's `-acceptnonstdtxn=0`); without it the rest does not apply.
+    /// Reject nonstandard transactions (Core's `-acceptnonstdtxn=0`); without it the other rules do not apply.
     pub require_standard: bool,
-    /// Bytes of scripts that carry data, in one transaction (Core's `-datacarriersize`); 0 for none (`-datacarrier=0`).
+    /// Maximum bytes of data carrier scripts in one transaction (Core's `-datacarriersize`); 0 for none (`-datacarrier=0`).
     pub data_carrier_bytes_max: usize,
-    /// Whether bare multi-signature outputs are relayed (Core's `-permitbaremultisig`).
+    /// Relay bare multisig outputs (Core's `-permitbaremultisig`).
     pub permit_bare_multisig: bool,
-    /// Fee rate by which outputs are dust, satoshi per 1,000 virtual bytes (Core's `-dustrelayfee`).
+    /// Fee rate that defines dust, satoshi per 1,000 virtual bytes (Core's `-dustrelayfee`).
     pub dust_fee_sat_per_kvb: u64,
-    /// What a signature operation weighs at least, virtual bytes (Core's `-bytespersigop`).
+    /// Minimum weight of a signature operation, virtual bytes (Core's `-bytespersigop`).
     pub bytes_per_sigop: u64,
-    /// What a replacement pays beyond what it replaces, and by how much the least fee rate rises when something is evicted,
-    /// satoshi per 1,000 virtual bytes (Core's `-incrementalrelayfee`); the latter not on Bitcoin Cash.
+    /// Additional fee rate of a replacement, and the step of the minimum fee rate after an eviction, satoshi per 1,000 virtual
+    /// bytes (Core's `-incrementalrelayfee`); the latter not on Bitcoin Cash.
     pub incremental_fee_sat_per_kvb: u64,
 }
 
 /// Core's `MAX_OP_RETURN_RELAY` (`policy/policy.h`).
 const CORE_DATA_CARRIER_BYTES: usize = 100_000;
-/// The same of Bitcoin Cash Node (`policy/policy.h`).
+/// As above, of Bitcoin Cash Node (`policy/policy.h`).
 const CASH_DATA_CARRIER_BYTES: usize = 223;
 /// Core's `DUST_RELAY_TX_FEE` (`policy/policy.h`); three times BCHN's, which multiplies by three instead.
 const DUST_FEE_SAT_PER_KVB: u64 = 3000;
@@ -168,7 +168,7 @@ impl Policy {
 
 /// Core's `MAX_DISCONNECTED_TX_POOL_BYTES` (`kernel/disconnected_transactions.h`).
 const CORE_DISCONNECTED_BYTES: u64 = 20_000_000;
-/// The same of Bitcoin Cash Node: twenty blocks of 32 MB (`txmempool.h`).
+/// As above, of Bitcoin Cash Node: twenty blocks of 32 MB (`txmempool.h`).
 const CASH_DISCONNECTED_BYTES: u64 = 640_000_000;
 /// Core's `-limitclustercount` (`policy/policy.h`, `DEFAULT_CLUSTER_LIMIT`).
 const CORE_CLUSTER_COUNT: usize = 64;
@@ -181,11 +181,11 @@ const MEMPOOL_EXPIRY_S: u64 = 336 * 3600;
 /// Core's `-maxtipage` (`kernel/chainstatemanager_opts.h`, `DEFAULT_MAX_TIP_AGE`).
 const TIP_AGE_MAX_S: u64 = 24 * 3600;
 
-/// Core's `-prevoutfetchthreads`: reads wait for the disk rather than for a core.
+/// Core's `-prevoutfetchthreads`: readers wait for the disk, not for a core.
 pub(crate) const READ_THREADS: usize = 8;
 
 impl Config {
-    /// Largest sum of weights of connected unconfirmed transactions.
+    /// Maximum sum of weights in a cluster.
     pub(crate) fn cluster_weight_max(&self) -> u64 {
         self.cluster_vsize_max.map_or(u64::MAX, |vsize| vsize.saturating_mul(4))
     }
@@ -237,23 +237,23 @@ impl Config {
     }
 }
 
-/// How templates are made, as the node's owner wants it.
+/// Operator settings of block templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MiningConfig {
-    /// Least fee rate of a chunk that goes into a template, satoshi per 1,000 virtual bytes (Core's `-blockmintxfee`).
+    /// Minimum fee rate of a chunk in a template, satoshi per 1,000 virtual bytes (Core's `-blockmintxfee`).
     pub min_fee_sat_per_kvb: u64,
-    /// Weight of a template, at most (`-blockmaxweight`).
+    /// Maximum weight of a template (`-blockmaxweight`).
     pub weight_max: u64,
-    /// Weight kept free for header, count and coinbase (`-blockreservedweight`).
+    /// Weight reserved for header, count and coinbase (`-blockreservedweight`).
     pub reserved_weight: u64,
-    /// The version of blocks in place of the one that signals ask for (`-blockversion`).
+    /// Block version; `None` for the one with the signals of the deployments (`-blockversion`).
     pub version: Option<i32>,
-    /// Whether the fee rate of each transaction that goes into a template is logged (`-printpriority`).
+    /// Log the fee rate of each selected transaction (`-printpriority`).
     pub print_fee_rates: bool,
 }
 
 impl MiningConfig {
-    /// Core's defaults for a chain whose blocks weigh at most this.
+    /// Core's defaults for a chain with this maximum block weight.
     pub const fn new(weight_max: u64) -> Self {
         Self {
             min_fee_sat_per_kvb: 1,

@@ -1,4 +1,4 @@
-//! Connecting a block to the coins, and disconnecting it.
+//! Connects a block to the coins, and disconnects it.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::scripts::{Ahead, BlockScripts, ScriptQueue};
 
-/// Why a block was not connected.
+/// A block was not connected.
 #[derive(Debug)]
 pub(crate) enum ConnectError {
-    /// It breaks a rule; the coins are as before.
+    /// The block breaks a rule; the coins are unchanged.
     Rule(BlockError),
-    /// The engine failed; the coins are in doubt.
+    /// The engine failed; the coins are inconsistent.
     Engine(EngineError),
 }
 
@@ -49,16 +49,16 @@ impl From<IndexError> for ConnectError {
 
 /// A block whose coins have moved.
 pub(crate) struct Connected {
-    /// Its scripts, which are being verified.
+    /// Its scripts, being verified.
     pub(crate) scripts: Arc<BlockScripts>,
-    /// The coins it spent, encoded.
+    /// The spent coins, encoded.
     pub(crate) undo: Vec<u8>,
 }
 
-/// Moves the coins of the block that `queue` was made for, whose parent is the block they are at. `verify` gets each
-/// transaction with the coins it spends once, to hand them to the queue: in block order, but for what spends its own block ([`Ahead`]).
+/// Moves the coins of the block of `queue`, whose parent is their current block. `verify` receives each transaction with its
+/// spent coins once, to hand them to the queue: in block order, except for spends of the block's own outputs ([`Ahead`]).
 ///
-/// Leaves everything as it was when the block breaks a rule; that its scripts are good is not known yet.
+/// If the block breaks a rule, everything is left unchanged; the scripts are not verified yet.
 pub(crate) fn connect<A: Ancestors>(
     mut queue: ScriptQueue<'_>,
     (coins, coinbases, ancestors): (&mut CoinStore, &mut CoinbaseLog, &A),
@@ -77,7 +77,7 @@ pub(crate) fn connect<A: Ancestors>(
             }
         },
     );
-    // Also when the block is rejected: what was handed over holds on to it.
+    // Also for a rejected block: its scripts in the queue hold a reference to it.
     let scripts = queue.finish();
     match moved {
         Ok(undo) => {
@@ -92,10 +92,10 @@ pub(crate) fn connect<A: Ancestors>(
     }
 }
 
-/// Moves the coins of a block and checks every rule that needs them, scripts apart: gives the encoded undo data.
+/// Moves the coins of a block and checks every rule that needs them, except scripts. Returns the encoded undo data.
 ///
-/// Amounts come last and before scripts, as Core reports them (`validation.cpp`, `ConnectBlock`). When a rule is broken the
-/// coins are as before.
+/// The amount checks come last, before scripts, in Core's order (`validation.cpp`, `ConnectBlock`). After a broken rule the coins
+/// are unchanged.
 fn move_coins<A: Ancestors>(
     (prepared, rules, read_threads): (&Prepared, &BlockRules, usize),
     (coins, coinbases, ancestors): (&mut CoinStore, &CoinbaseLog, &A),
@@ -112,8 +112,8 @@ fn move_coins<A: Ancestors>(
     Err(ConnectError::Rule(overwrite_or(error, prepared, rules, coins)?))
 }
 
-/// What is to be reported of a block that has been taken back because of `error`: a transaction that comes again fails for
-/// its inputs as well, but Core looks at its outputs first.
+/// The error to report for a block reverted because of `error`: a repeated transaction also fails for its inputs, but Core checks
+/// its outputs first.
 pub(crate) fn overwrite_or(
     error: BlockError,
     prepared: &Prepared,
@@ -126,9 +126,9 @@ pub(crate) fn overwrite_or(
     Ok(overwrite.unwrap_or(error))
 }
 
-/// Takes the block off that the coins are at: what it spent comes back by its undo data, what it created goes.
+/// Disconnects the current block of the coins: restores its spent coins from the undo data and removes its outputs.
 ///
-/// `outputs_first` says in which order coins moved (Bitcoin Cash).
+/// `outputs_first` is the order in which coins moved (Bitcoin Cash).
 pub(crate) fn disconnect(
     prepared: &Prepared,
     undo: &[u8],
@@ -146,7 +146,7 @@ pub(crate) fn disconnect(
     Ok(())
 }
 
-/// Reads the outputs of a block that is to be disconnected, many at once: those that only the disk has.
+/// Reads in parallel the outputs of a block to be disconnected that only the disk has.
 pub(crate) fn load_outputs(
     prepared: &Prepared,
     coins: &mut CoinStore,
@@ -159,7 +159,7 @@ pub(crate) fn load_outputs(
     Ok(())
 }
 
-/// A failure to take coins back leaves memory in doubt.
+/// After a failed revert the state in memory is inconsistent.
 fn doubt(hash: BlockHash, cause: UnwindError) -> EngineError {
     match cause {
         UnwindError::Coin(error) => error.into(),

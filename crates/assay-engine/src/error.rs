@@ -1,4 +1,4 @@
-//! What keeps the engine from doing its work, and what to do about it in words for the node's operator.
+//! Errors of the engine, with advice for the node's operator.
 
 use assay_store::{
     AssumedError, BlockFileError, BlockFilesError, CoinError, CommitError, IndexError, LayoutError,
@@ -6,7 +6,7 @@ use assay_store::{
 };
 use assay_wire::{BlockHash, OutPoint, ParseError};
 
-/// What keeps the engine from doing its work; never the fault of a block or transaction.
+/// A failure of the engine; never the fault of a block or transaction.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     #[error("coins: {0}")]
@@ -19,59 +19,59 @@ pub enum EngineError {
     Commit(#[from] CommitError),
     #[error("undo data of block {hash}: {source}")]
     Undo { hash: BlockHash, source: UndoError },
-    /// Undo data holds too few or too many coins for its block.
+    /// The number of coins in undo data does not match the block.
     #[error("undo data of block {hash} does not fit the block")]
     UndoMismatch { hash: BlockHash },
-    /// A block that the index says is stored is not what it was.
+    /// A block stored according to the index is damaged.
     #[error("stored block {hash} no longer parses: {source}")]
     StoredBlock { hash: BlockHash, source: ParseError },
-    /// An output that an unconfirmed transaction spends is not there.
+    /// A coin spent by an unconfirmed transaction is missing.
     #[error("no coin for {outpoint}, which an unconfirmed transaction spends")]
     NoCoin { outpoint: OutPoint },
-    /// The index names a block without data or undo where both are needed.
+    /// The index lacks block or undo data that are required.
     #[error("block {hash} at height {height} has no {what} on disk")]
     MissingData { hash: BlockHash, height: u32, what: &'static str },
     #[error("cannot disconnect the tip: {0}")]
     Disconnect(#[source] Box<EngineError>),
     #[error("cannot read a block that is to be connected: {0}")]
     ReadBlock(#[source] Box<EngineError>),
-    /// Coins that were loaded from a snapshot are not those of their block, or a block below it is invalid.
+    /// The coins of a snapshot do not match their block, or a block below it is invalid.
     #[error(
         "The coins of the UTXO snapshot did not pass validation: the hardware or the software is at fault, or the file was made to \
          deceive. The node stops, and does not use what was built on the snapshot (blocks {validated} to {tip}): the next start \
          goes on from height {validated} without it. The coins are kept in {kept}, to find out what happened"
     )]
     SnapshotInvalid {
-        /// Height of the tip that was built on them.
+        /// Height of the tip built on them.
         tip: u32,
-        /// Height up to which blocks were validated.
+        /// Height of the last validated block.
         validated: u32,
-        /// Where the coins are.
+        /// Path of the coins.
         kept: String,
     },
     #[error("coins of a snapshot: {0}")]
     Assumed(#[from] AssumedError),
-    /// An earlier failure left memory and disk in doubt.
+    /// An earlier failure left memory and disk inconsistent.
     #[error("the engine stopped after an earlier failure: {0}; restart it")]
     Poisoned(String),
 }
 
-/// Why an engine did not open.
+/// An engine could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error("cannot open the store: {0}")]
     Store(#[source] assay_store::OpenError),
-    /// The coins were loaded from a snapshot of a block that may not be assumed; in Core's words (`validation.cpp`).
+    /// The snapshot's base is not a known one; in Core's words (`validation.cpp`).
     #[error(
         "A fatal internal error occurred, see debug.log for details: Assumeutxo data not found for the given blockhash '{hash}'."
     )]
     UnknownBase { hash: BlockHash },
-    /// The coins belong to a block that the index does not know.
+    /// The coins belong to a block that the index lacks.
     #[error(
         "the coins belong to block {hash} at height {height}, which the block index does not hold"
     )]
     UnknownCoinTip { hash: BlockHash, height: u32 },
-    /// Blocks were checked by the rules before segregated witness that are now above its height.
+    /// Blocks above the segwit height were checked by the rules before segwit.
     #[error(
         "Witness data for blocks after height {height} requires validation. Please restart with -reindex."
     )]
@@ -83,13 +83,13 @@ pub enum OpenError {
          correct"
     )]
     FromTheFuture,
-    /// The last blocks, checked at the start, are not what they were.
+    /// The last blocks, checked at the start, are damaged.
     #[error("Corrupted block database detected")]
     Corrupted,
-    /// The last blocks could not be checked as thoroughly as was asked for.
+    /// The last blocks could not be checked at the requested level.
     #[error("Insufficient dbcache for block verification")]
     ShallowCheck,
-    /// Blocks were removed, and the node is to keep all from now on.
+    /// The data directory is pruned, but pruning is off.
     #[error(
         "You need to rebuild the database using -reindex to go back to unpruned mode.  This will redownload the entire blockchain"
     )]
@@ -100,24 +100,24 @@ pub enum OpenError {
     Threads(String),
 }
 
-/// Why block files could not be taken in.
+/// Block files could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     #[error(transparent)]
     Files(#[from] BlockFilesError),
-    /// The mark that they are to be read cannot be removed.
+    /// The reindex marker cannot be removed.
     #[error(transparent)]
     Mark(LayoutError),
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// Why a decision about a block could not be carried out.
+/// A decision about a block failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     #[error("block {hash} is not known")]
     UnknownBlock { hash: BlockHash },
-    /// A block that would have to be disconnected was removed.
+    /// A block to be disconnected was pruned.
     #[error("the active block at height {height} was pruned and cannot be disconnected")]
     Pruned {
         /// Height of the highest one.
@@ -146,7 +146,7 @@ impl From<assay_store::OpenError> for OpenError {
 }
 
 impl OpenError {
-    /// What helps, where something is known to.
+    /// Advice for the operator, if any.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Store(assay_store::OpenError::Tier(error)) => error.place.as_ref().map(|_| COINS),
@@ -172,8 +172,7 @@ impl OpenError {
 }
 
 impl EngineError {
-    /// What Core says where it stops for the same reason (`validation.cpp`, `FatalError`); the error itself where it has no such
-    /// reason.
+    /// Core's message for the same failure (`validation.cpp`, `FatalError`), or the error itself if Core has none.
     pub fn fatal_text(&self) -> String {
         let words = match self {
             Self::Disconnect(_) => "Failed to disconnect block.",
@@ -187,7 +186,7 @@ impl EngineError {
         words.to_owned()
     }
 
-    /// What helps, where something is known to.
+    /// Advice for the operator, if any.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
             Self::Disconnect(source) | Self::ReadBlock(source) => source.advice(),

@@ -1,7 +1,7 @@
-//! Every change of the chain and the mempool in its order, for those who pass events on (Core `validationinterface.h`).
+//! Every change of chain and mempool in order, for notifications (Core `validationinterface.h`).
 //!
-//! What happens is queued while the state is locked, and taken at leisure: nothing here makes the engine wait. Where events are
-//! not taken for long the queue is full, and what happens then is lost, which the taker learns.
+//! Events are queued under the state lock and taken later: the engine never waits here. If they are not taken for long, the queue
+//! is full, and further events are lost, which the reader receives as an event.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::prepared::Prepared;
 
 #[derive(Clone)]
 pub enum Event {
-    /// A transaction has entered the mempool.
+    /// A transaction entered the mempool.
     Added {
         tx: Arc<Transaction>,
         txid: Txid,
         /// Number of this change of the mempool, from 1.
         sequence: u64,
     },
-    /// A transaction has left the mempool for another reason than a block that has it.
+    /// A transaction left the mempool, except by confirmation in a block.
     Removed {
         txid: Txid,
         /// Number of this change of the mempool.
         sequence: u64,
     },
-    /// A block has become part of the active chain.
+    /// A block was connected to the active chain.
     Connected(EventBlock),
-    /// A block is not part of the active chain any more.
+    /// A block was disconnected from the active chain.
     Disconnected(EventBlock),
-    /// The active chain has another tip, by blocks that were connected, and is not being caught up with.
+    /// The active chain has a new tip, outside of IBD.
     Tip(BlockHash),
     Lost,
 }
@@ -75,8 +75,7 @@ pub(crate) struct Events {
 struct Queue {
     events: VecDeque<Event>,
     bytes: usize,
-    /// Connected blocks that are shown once the mempool has followed, as Core does it, and their bytes: a long reorganisation
-    /// may have many.
+    /// Connected blocks, held until the mempool is updated, as in Core, and their bytes: a long reorg may have many.
     held: Vec<Event>,
     held_bytes: usize,
     is_closed: bool,
@@ -96,7 +95,7 @@ impl Queue {
         self.events.push_back(event);
     }
 
-    /// Keeps a connected block, as far as there is room.
+    /// Holds a connected block, as far as there is room.
     fn hold(&mut self, event: Event) {
         let bytes = event.bytes();
         if self.bytes + self.held_bytes + bytes > QUEUE_BYTES_MAX && !self.held.is_empty() {
@@ -118,13 +117,13 @@ impl Queue {
 }
 
 impl Events {
-    /// A change of the mempool.
+    /// Queues a change of the mempool.
     pub(crate) fn push(&self, event: Event) {
         self.queue.lock().push(event);
         self.changed.notify_all();
     }
 
-    /// A block has been connected; [`Events::settled`] shows it.
+    /// Holds a connected block until [`Events::settled`].
     pub(crate) fn connected(&self, block: &Arc<Prepared>) {
         self.queue.lock().hold(Event::Connected(EventBlock(Arc::clone(block))));
     }
@@ -136,7 +135,7 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// The mempool has followed the chain, which has come to a tip where one is given.
+    /// Queues the held blocks after the update of the mempool, and the new tip, if any.
     pub(crate) fn settled(&self, tip: Option<BlockHash>) {
         let mut queue = self.queue.lock();
         let has_connected = !queue.held.is_empty();
@@ -147,14 +146,14 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Nothing more will come.
+    /// No more events follow.
     pub(crate) fn close(&self) {
         self.queue.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// What has happened since the last call; waits for something, but not for longer than `timeout`. `None` once the engine
-    /// has closed and everything was taken.
+    /// Events since the last call; waits up to `timeout` for the first. `None` once the engine has closed and all events were
+    /// taken.
     pub(crate) fn take(&self, timeout: Duration) -> Option<Vec<Event>> {
         let deadline = Instant::now() + timeout;
         let mut queue = self.queue.lock();
@@ -171,9 +170,9 @@ impl Events {
     }
 }
 
-/// What an event takes besides its block or transaction.
+/// Estimated bytes of an event without its block or transaction.
 const EVENT_BYTES: usize = 128;
-/// Bytes of events that wait; a single one may go beyond.
+/// Limit of the bytes of queued events; a single one may exceed it.
 const QUEUE_BYTES_MAX: usize = 128 << 20;
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
-//! When the coins in memory are written to disk: the one place that decides it, for the engine and for `validate`.
+//! Flush policy of the coins, for the engine and for `validate`.
 //!
-//! - After a block, when the cache is so full of changes that nothing else makes room. How much it may hold is
-//!   [`default_cache_bytes`](crate::default_cache_bytes) or a setting; what blocks and changes take of it is for the store to
-//!   know ([`CoinStore::make_room`]).
-//! - After a block, when the last flush is an interval ago: that bounds what a crash or an interruption costs. It is the same
-//!   while a chain is being caught up with and near the tip.
-//! - Before a snapshot that would copy more changes than there is room for.
+//! Flushes happen:
+//!
+//! - After a block, when the cache is full and only changes are left in it. Its limit is
+//!   [`default_cache_bytes`](crate::default_cache_bytes) or a setting; [`CoinStore::make_room`] measures its usage.
+//! - After a block, one interval after the last flush, during IBD and near the tip: that limits the cost of a crash or an
+//!   interruption.
+//! - Before a snapshot that would copy more changes than fit into memory.
 //! - At the end.
 //!
-//! A folder that is thrown away afterwards is only written to when the cache is full.
+//! A temporary folder is only written to when the cache is full.
 
 use std::time::{Duration, Instant};
 
@@ -16,27 +17,27 @@ use assay_store::{CoinStore, Room};
 
 use crate::log;
 
-/// For an engine. Connecting an archived block again needs no scripts, so half an hour of work takes a few minutes after a
-/// crash; writing out a cache of 4 GiB this often costs about one hundredth of the time. Core flushes every hour or so.
+/// For an engine. Connecting an archived block again needs no scripts, so half an hour of work takes a few minutes after a crash;
+/// a flush of a 4 GiB cache at this interval costs about one hundredth of the time. Core flushes about every hour.
 pub(crate) const ENGINE_INTERVAL: Duration = Duration::from_mins(30);
 
-/// For `validate`, which after an interruption has to verify scripts again.
+/// For `validate`, which must verify scripts again after an interruption.
 pub(crate) const VALIDATE_INTERVAL: Duration = Duration::from_mins(10);
 
-/// When to write, and when that was done last.
+/// Flush policy, with the time of the last flush.
 pub(crate) struct FlushPolicy {
-    /// Absent where the folder is not kept.
+    /// `None` for a temporary folder.
     interval: Option<Duration>,
     flushed_at: Instant,
 }
 
 impl FlushPolicy {
-    /// Writes at least so often, as long as blocks come, and at the end; with no interval only when it must.
+    /// Flushes at least once per interval while blocks arrive, and at the end; without an interval only when the cache is full.
     pub(crate) fn new(interval: Option<Duration>) -> Self {
         Self { interval, flushed_at: Instant::now() }
     }
 
-    /// Makes room for the next block; call it after every block whose coins have moved. Gives whether to write.
+    /// Makes room for the next block; call it after every block whose coins have moved. Returns true if a flush is due.
     #[must_use]
     pub(crate) fn is_due(&self, coins: &mut CoinStore) -> bool {
         let room = coins.make_room();
@@ -47,12 +48,12 @@ impl FlushPolicy {
             || self.interval.is_some_and(|interval| self.flushed_at.elapsed() >= interval)
     }
 
-    /// Whether to write before a snapshot, which copies what is not written.
+    /// True if a flush is due before a snapshot, which copies unflushed changes.
     pub(crate) fn is_due_for_snapshot(&self, coins: &CoinStore) -> bool {
         self.is_due_at_end() && !coins.usage().has_room_for_snapshot()
     }
 
-    /// Whether to write when no more blocks come.
+    /// True if a flush is due when no more blocks arrive.
     pub(crate) fn is_due_at_end(&self) -> bool {
         self.interval.is_some()
     }

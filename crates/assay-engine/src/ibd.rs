@@ -1,4 +1,4 @@
-//! Whether the chain is still being caught up with.
+//! Initial block download.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,8 +8,8 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::types::{Tip, big_endian};
 
-/// The initial block download, which ends once and for all (Core `validation.cpp`, `IsInitialBlockDownload`): when the tip has
-/// the minimum chain work and is young enough, a day at most by default.
+/// IBD ends permanently (Core `validation.cpp`, `IsInitialBlockDownload`) when the tip has the minimum chain work and is recent
+/// enough, at most a day old by default.
 pub(crate) struct InitialDownload {
     minimum_chain_work: [u8; 32],
     clock: Clock,
@@ -27,7 +27,7 @@ impl InitialDownload {
         }
     }
 
-    /// Whether it goes on; asked at every new tip, since the age of a tip that was young enough does not matter later.
+    /// True while IBD lasts. Call it at every new tip, since the age of an earlier tip no longer matters.
     pub(crate) fn goes_on(&self, tip: &Tip) -> bool {
         self.goes_on_at(tip, self.clock.now_s())
     }
@@ -47,12 +47,12 @@ impl InitialDownload {
         false
     }
 
-    /// Whether a tip has less work than the real chain is known to have.
+    /// True if a tip has less than the known minimum work of the real chain.
     pub(crate) fn has_little_work(&self, tip: &Tip) -> bool {
         tip.chain_work < self.minimum_chain_work
     }
 
-    /// Logs at the start what the work of the tip means.
+    /// Logs the work of the tip at start.
     pub(crate) fn log_start(&self, tip: &Tip, params: &ChainParams) {
         if self.has_little_work(tip) {
             tracing::info!(

@@ -1,21 +1,21 @@
-//! Those who still need old blocks, so that they must not be removed yet (Core's prune locks, `node/blockstorage.h`).
+//! Prune locks: readers of old blocks prevent their removal (Core's prune locks, `node/blockstorage.h`).
 
 use std::sync::Arc;
 
 use assay_wire::BlockHash;
 use parking_lot::Mutex;
 
-/// Somebody who reads blocks of the archive in their order, an index for one. Asked with the engine's state locked: it must not
-/// ask the engine for anything.
+/// A reader that processes archived blocks in order, such as an index. Called under the engine's state lock: it must not call the
+/// engine.
 pub trait BlockKeeper: Send + Sync {
-    /// What it is called in the log.
+    /// Name in the log.
     fn name(&self) -> &str;
 
-    /// Height of the last block that it is done with.
+    /// Height of the last processed block.
     fn height(&self) -> u32;
 
-    /// Writes out what it has made of blocks, and gives the last one that it will not need after a crash either; `None` where
-    /// there is none. By hash: the block may be of a branch that is not active any more.
+    /// Writes its results to disk, and returns the last block that it will not need even after a crash; `None` if there is none.
+    /// By hash, since the block may no longer be active.
     fn settle(&self) -> Option<BlockHash>;
 }
 
@@ -27,8 +27,8 @@ impl Keepers {
         self.0.lock().push(keeper);
     }
 
-    /// The highest block that may be removed, `height` at most (Core `validation.cpp`, `FlushStateToDisk`). `fork_height` gives
-    /// the height at which the branch of a block leaves the active one.
+    /// The highest prunable block, at most `height` (Core `validation.cpp`, `FlushStateToDisk`). `fork_height` returns the fork
+    /// point of a block's branch with the active one.
     pub(crate) fn limit(&self, height: u32, fork_height: impl Fn(&BlockHash) -> u32) -> u32 {
         let mut last = height;
         let mut limiting = None;
@@ -46,8 +46,8 @@ impl Keepers {
         last
     }
 
-    /// A block is taken off whose parent has this height: those who were beyond it go back too, and say so in Core's words
-    /// (`validation.cpp`, `DisconnectTip`).
+    /// Logs, in Core's words (`validation.cpp`, `DisconnectTip`), the locks that move back because a block whose parent has this
+    /// height is disconnected.
     pub(crate) fn moved_back(&self, height: u32) {
         for keeper in &*self.0.lock() {
             if keeper.height() > height {
@@ -60,14 +60,14 @@ impl Keepers {
     }
 }
 
-/// Blocks below those that are needed are kept as well, for reorganisations (Core `validation.cpp`, `PRUNE_LOCK_BUFFER`).
+/// Additional blocks kept below the needed ones, for reorgs (Core `validation.cpp`, `PRUNE_LOCK_BUFFER`).
 const BUFFER_BLOCKS: u32 = 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// An index that has got to a block.
+    /// An index that has processed this block.
     struct At(BlockHash);
 
     impl BlockKeeper for At {
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn an_index_on_a_branch_that_was_left_keeps_the_blocks_above_the_fork() {
         let (active, left) = (BlockHash([1; 32]), BlockHash([2; 32]));
-        // Both blocks are at height 100; the branch of the second leaves the active one at 60.
+        // Both blocks are at height 100; the branch of the second forks off the active one at 60.
         let fork_height = |hash: &BlockHash| if *hash == active { 100 } else { 60 };
         for (hash, expected) in [(active, 89), (left, 49)] {
             let keepers = Keepers::default();

@@ -1,7 +1,7 @@
-//! Validates a stream of blocks and holds the mempool, from any source.
+//! Validation engine: block tree, chainstate and mempool.
 //!
-//! [`Engine`] takes raw blocks and transactions and gives verdicts: it keeps the tree of blocks, follows the branch with the
-//! most work, moves coins, verifies scripts on all cores, and survives being killed at any moment.
+//! [`Engine`] validates raw blocks and transactions from any source. It maintains the block tree, follows the branch with the
+//! most work, updates the coins, verifies scripts on all cores, and recovers from a kill at any time.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Deliberately absent: sockets. Whoever has blocks, from peers, users or files, hands their bytes over.
+//! Deliberately absent: sockets. Callers pass the bytes of blocks from peers, users or files.
 
 mod apply;
 mod budget;

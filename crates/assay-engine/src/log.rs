@@ -1,4 +1,4 @@
-//! The line that every tool in the field reads progress from.
+//! The progress log line that monitoring tools parse.
 
 use assay_consensus::uint256::U256;
 use assay_store::{CoinStore, CoinUsage, FlushStats};
@@ -32,7 +32,7 @@ pub(crate) fn update_tip(
     );
 }
 
-/// Logs a branch that failed as Core does (`validation.cpp`, `InvalidChainFound`).
+/// Logs a failed branch as Core does (`validation.cpp`, `InvalidChainFound`).
 pub(crate) fn invalid_chain_found(tree: &BlockTree, id: NodeId) {
     for (what, at) in [("invalid block", id), ("current best", tree.tip())] {
         let node = tree.get(at);
@@ -46,7 +46,7 @@ pub(crate) fn invalid_chain_found(tree: &BlockTree, id: NodeId) {
     }
 }
 
-/// Logs a flush, with what the coins took and may take. The laboratory reads this line.
+/// Logs a flush, with the usage and the limit of the coins' memory. The laboratory parses this line.
 pub(crate) fn flushed(height: u32, stats: &FlushStats, usage: &CoinUsage) {
     tracing::info!(
         target: "coins",
@@ -64,7 +64,7 @@ pub(crate) fn flushed(height: u32, stats: &FlushStats, usage: &CoinUsage) {
     );
 }
 
-/// Logs that coins went from the cache which the disk has.
+/// Logs the eviction of coins that are on disk.
 pub(crate) fn evicted(coins: u64, usage: &CoinUsage) {
     tracing::info!(
         target: "coins",
@@ -88,13 +88,13 @@ fn log2(big_endian: [u8; 32]) -> f64 {
     if bits == 0 {
         return 0.0;
     }
-    // The 64 bits from the highest set one downwards are more than a double can hold.
+    // A double has fewer than the 64 bits from the highest set one downwards.
     let shift = bits.saturating_sub(64);
     let top = U256::from_le_bytes(&little_endian) >> shift;
     (top.low_u64() as f64).log2() + f64::from(shift)
 }
 
-/// Share of all transactions up to now that are connected, if the chain goes on growing as it has on average since genesis.
+/// Connected share of all transactions up to now, if the chain keeps its average growth since genesis.
 fn progress(tip: &Tip, genesis_time: u32, now_s: u64) -> f64 {
     let so_far_s = f64::from(tip.time.saturating_sub(genesis_time)).max(1.0);
     let to_come_s = now_s.saturating_sub(u64::from(tip.time)) as f64;

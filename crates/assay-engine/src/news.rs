@@ -1,9 +1,8 @@
-//! What the engine announces: the tip, that something has changed, and blocks that have just been connected.
+//! Announcements of the engine: the tip, changes, and recently connected blocks.
 //!
-//! All of it is apart from the chain's state, so that asking for the tip never waits for a block. A follower, an index for
-//! one, goes its own way from block to block and reads what it needs from the archive; nothing here makes the engine wait for
-//! it. That it usually need not read is a favour: connected blocks stay in memory until it takes them, as far as there is
-//! room.
+//! They are separate from the chain state, so that a query of the tip never waits for a block. A follower, such as an index,
+//! moves independently from block to block and reads the archive; the engine never waits for it. Recently connected blocks stay
+//! in memory until it takes them, as far as there is room, so it rarely needs to read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use crate::prepared::Prepared;
 use crate::tree::BlockTree;
 use crate::types::Tip;
 
-/// A block that has just been connected.
+/// A block that was just connected.
 #[derive(Clone)]
 pub struct ConnectedBlock {
     height: u32,
@@ -37,7 +36,7 @@ impl ConnectedBlock {
         &self.prepared.txids
     }
 
-    /// The coins that it spent, encoded as undo data.
+    /// The spent coins, encoded as undo data.
     pub fn undo(&self) -> &[u8] {
         &self.undo
     }
@@ -47,7 +46,7 @@ impl ConnectedBlock {
     }
 }
 
-/// A block whose work and place are right and whose transactions are being judged.
+/// A block with valid work and position, whose transactions are being validated.
 #[derive(Clone)]
 pub struct FreshBlock {
     height: u32,
@@ -90,7 +89,7 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// A change of the mempool has this number.
+    /// Records the number of a change of the mempool.
     pub(crate) fn mempool_changed(&self, sequence: u64) {
         self.sequence.store(sequence, Ordering::Release);
         self.wake();
@@ -102,7 +101,7 @@ impl Signal {
     }
 }
 
-/// Connected blocks that have not been taken yet.
+/// Connected blocks that are not taken yet.
 #[derive(Default)]
 pub(crate) struct Handover {
     blocks: VecDeque<ConnectedBlock>,
@@ -112,15 +111,15 @@ pub(crate) struct Handover {
 impl Handover {
     fn push(&mut self, block: ConnectedBlock) {
         let bytes = self.bytes + block.bytes();
-        // What does not fit is read from the archive; the first ones are wanted first.
+        // Blocks that do not fit are read from the archive; the first ones are needed first.
         if self.blocks.is_empty() || bytes <= HANDOVER_BYTES_MAX {
             self.bytes = bytes;
             self.blocks.push_back(block);
         }
     }
 
-    /// Gives the block that was connected after `parent` last, and drops those at its height and below: the follower has
-    /// passed them, or they are stale.
+    /// Takes the block connected last after `parent`, and drops those at its height and below: the follower has passed them, or
+    /// they are stale.
     fn take(&mut self, parent: &BlockHash) -> Option<ConnectedBlock> {
         let is_next = |block: &ConnectedBlock| block.block().header().prev_block == *parent;
         let at = self.blocks.iter().rposition(is_next)?;
@@ -131,12 +130,12 @@ impl Handover {
     }
 }
 
-/// What the owner is warned of, in the order in which it is shown (Core `kernel/warning.h`).
+/// Kinds of warnings for the operator, in display order (Core `kernel/warning.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Warning {
-    /// Others follow rules that are not known here.
+    /// Miners signal rules unknown to this program.
     UnknownRules,
-    /// A branch that is invalid here has much more work.
+    /// An invalid branch has much more work.
     InvalidBranch,
 }
 
@@ -144,27 +143,27 @@ struct Announced {
     tip: Tip,
     header_height: u32,
     fresh: Option<FreshBlock>,
-    /// Whether one is being passed on.
+    /// True while a block is being relayed.
     is_passing_on: bool,
     warnings: BTreeMap<Warning, String>,
     alerts: VecDeque<String>,
     is_closing: bool,
 }
 
-/// What those who wait or follow look at.
+/// The state for waiting threads and followers.
 pub(crate) struct News {
     announced: Mutex<Announced>,
     changed: Condvar,
     download: InitialDownload,
     signal: Arc<Signal>,
-    /// Absent where no one wants them.
+    /// `None` if events are off.
     events: Option<Arc<Events>>,
-    /// One for each follower.
+    /// One per follower.
     handovers: Vec<Mutex<Handover>>,
 }
 
 impl News {
-    /// Of a chain at this tip.
+    /// Announcements of a chain with this tip.
     pub(crate) fn new(tip: Tip, config: &Config) -> Self {
         Self {
             announced: Mutex::new(Announced {
@@ -186,17 +185,17 @@ impl News {
         }
     }
 
-    /// Where every event is shown.
+    /// The event queue, if any.
     pub(crate) fn events(&self) -> Option<&Arc<Events>> {
         self.events.as_ref()
     }
 
-    /// What wakes followers, for the mempool's journal.
+    /// The signal of the mempool's journal to followers.
     pub(crate) fn signal(&self) -> &Arc<Signal> {
         &self.signal
     }
 
-    /// Lets waiting threads see the tip.
+    /// Publishes the tip to waiting threads.
     pub(crate) fn announce(&self, tree: &BlockTree) {
         let header_height = tree.get(tree.best_header()).height;
         let tip = tree.tip_facts();
@@ -207,7 +206,7 @@ impl News {
         self.wake();
     }
 
-    /// Wakes all who wait: nothing more will come.
+    /// Wakes all waiting threads at the end.
     pub(crate) fn close(&self) {
         self.announced.lock().is_closing = true;
         if let Some(events) = &self.events {
@@ -237,7 +236,7 @@ impl News {
         &self.download
     }
 
-    /// Waits until `is_reached` holds of the tip, the time is over, or the engine closes; gives the tip then.
+    /// Waits until `is_reached` accepts the tip, the timeout expires, or the engine closes; returns the current tip.
     pub(crate) fn wait_for(
         &self,
         timeout: Option<Duration>,
@@ -263,7 +262,7 @@ impl News {
         self.changed.notify_all();
     }
 
-    /// Waits for the next one and gives it to `pass_on`; `false` when the engine closes.
+    /// Waits for the next fresh block and passes it to `pass_on`; `false` when the engine closes.
     pub(crate) fn pass_fresh(&self, pass_on: impl FnOnce(FreshBlock)) -> bool {
         let mut announced = self.announced.lock();
         let fresh = loop {
@@ -283,7 +282,7 @@ impl News {
         true
     }
 
-    /// Waits until every block shown so far has been passed on.
+    /// Waits until every fresh block so far is relayed.
     pub(crate) fn wait_for_fresh(&self) {
         let mut announced = self.announced.lock();
         while (announced.fresh.is_some() || announced.is_passing_on) && !announced.is_closing {
@@ -291,14 +290,14 @@ impl News {
         }
     }
 
-    /// Warns, unless that was done already; gives whether it is new.
+    /// Sets a warning, unless it is set already; returns true if it is new.
     pub(crate) fn warn(&self, warning: Warning, text: String) -> bool {
         let mut announced = self.announced.lock();
         if announced.warnings.contains_key(&warning) {
             return false;
         }
         announced.warnings.insert(warning, text.clone());
-        // Perhaps nobody takes them.
+        // There may be no reader.
         if announced.alerts.len() < ALERTS_MAX {
             announced.alerts.push_back(text);
         }
@@ -314,7 +313,7 @@ impl News {
         self.announced.lock().warnings.values().cloned().collect()
     }
 
-    /// Waits for the next warning that is new; `None` when the engine closes.
+    /// Waits for the next new warning; `None` when the engine closes.
     pub(crate) fn next_alert(&self) -> Option<String> {
         let mut announced = self.announced.lock();
         loop {
@@ -333,7 +332,7 @@ impl News {
         (self.tip(), self.signal.sequence.load(Ordering::Acquire))
     }
 
-    /// Waits until tip or mempool differ from what was seen, the time is over, or the engine closes.
+    /// Waits until tip or mempool differ from `seen`, the timeout expires, or the engine closes.
     pub(crate) fn wait_for_news(&self, seen: (BlockHash, u64), timeout: Duration) -> (Tip, u64) {
         let deadline = Instant::now() + timeout;
         let mut guard = self.signal.lock.lock();
@@ -348,7 +347,7 @@ impl News {
         }
     }
 
-    /// Leaves a block for every follower.
+    /// Keeps a block for every follower.
     pub(crate) fn hand_over(&self, height: u32, prepared: &Arc<Prepared>, undo: Vec<u8>) {
         let block = ConnectedBlock { height, prepared: Arc::clone(prepared), undo: Arc::new(undo) };
         for handover in &self.handovers {
@@ -356,7 +355,7 @@ impl News {
         }
     }
 
-    /// The block that was connected on top of `parent`, if it is still in memory for the follower of this number.
+    /// The block connected on top of `parent`, if it is still in memory for this follower.
     pub(crate) fn take_connected(
         &self,
         follower: usize,
@@ -366,10 +365,10 @@ impl News {
     }
 }
 
-/// New warnings that wait to be taken.
+/// Limit of queued new warnings.
 const ALERTS_MAX: usize = 16;
 
-/// Bytes of connected blocks that wait in memory; a single block may go beyond.
+/// Limit of the bytes of connected blocks in memory; a single block may exceed it.
 const HANDOVER_BYTES_MAX: usize = 128 << 20;
 
 #[cfg(test)]
@@ -378,7 +377,7 @@ mod tests {
 
     use super::*;
 
-    /// A block after `parent`; no rule is looked at here.
+    /// A block after `parent`; no rule is checked here.
     fn block(height: u32, parent: BlockHash, nonce: u8) -> ConnectedBlock {
         let params = ChainParams::by_name("regtest").unwrap();
         let mut raw = params.genesis_block();

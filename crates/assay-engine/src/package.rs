@@ -1,27 +1,27 @@
-//! What becomes of transactions that are judged together: plain data.
+//! Results of package submission: plain data.
 
 use assay_wire::{Txid, Wtxid};
 
 use crate::types::TxReject;
 
-/// What became of a package, or would become (Core `validation.h`, `PackageMempoolAcceptResult`).
+/// Result of a package, or of its trial (Core `validation.h`, `PackageMempoolAcceptResult`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageOutcome {
-    /// Why not all of them are in the mempool; `None` when they are.
+    /// Rejection of the package; `None` if all its transactions are in the mempool.
     pub reject: Option<PackageReject>,
-    /// One for each transaction, in their order.
+    /// One per transaction, in order.
     pub txs: Vec<PackageTx>,
-    /// Work that it took besides scripts, in the unit of [`Engine::mempool_work`](crate::Engine::mempool_work).
+    /// Work except scripts, in the unit of [`Engine::mempool_work`](crate::Engine::mempool_work).
     pub work: u64,
 }
 
-/// Why a package is rejected as a whole.
+/// Rejection of a whole package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageReject {
     pub fault: PackageFault,
     /// Core's reject reason.
     pub reason: String,
-    /// Evidence, possibly empty.
+    /// Details, possibly empty.
     pub debug: String,
 }
 
@@ -30,18 +30,18 @@ impl PackageReject {
         Self { fault, reason: reason.to_owned(), debug: debug.into() }
     }
 
-    /// At least one transaction is rejected by itself.
+    /// At least one transaction is rejected individually.
     pub(crate) fn tx_failed() -> Self {
         Self::new(PackageFault::Tx, "transaction failed", "")
     }
 }
 
-/// Whose fault the rejection of a package is (Core `consensus/validation.h`, `PackageValidationResult`).
+/// Kind of a package rejection (Core `consensus/validation.h`, `PackageValidationResult`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackageFault {
-    /// That of the package as such.
+    /// The package itself.
     Policy,
-    /// That of a transaction.
+    /// One of its transactions.
     Tx,
 }
 
@@ -52,34 +52,34 @@ pub struct PackageTx {
     pub verdict: PackageVerdict,
 }
 
-/// What became of a transaction of a package.
+/// Result of a transaction of a package.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PackageVerdict {
-    /// It has been admitted, or would be.
+    /// Admitted, or would be.
     Admitted(PackageFees),
     Known {
-        /// Virtual size, with signature operations.
+        /// Virtual size, adjusted for signature operations.
         vsize: u32,
         /// Fee in satoshi.
         fee_sat: i64,
     },
-    /// The mempool holds the same with another witness, and keeps that one.
+    /// The mempool has the same transaction with another witness, and keeps that one.
     OtherWitness(Wtxid),
     Rejected(TxReject),
-    /// It has not been looked at to the end, since the package or another transaction of it was rejected before.
+    /// Not fully checked, since the package or another transaction was rejected before.
     NotValidated,
 }
 
-/// What an admitted transaction pays.
+/// Fees of an admitted transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackageFees {
-    /// Virtual size, with signature operations.
+    /// Virtual size, adjusted for signature operations.
     pub vsize: u32,
     /// Fee in satoshi.
     pub fee_sat: i64,
-    /// What counts by which it was admitted: satoshi, those of `prioritisetransaction` included, for virtual bytes.
+    /// Fee and size of the decisive fee rate: satoshi, with `prioritisetransaction`, and virtual bytes.
     pub effective: (i64, u64),
-    /// Whose fees and sizes those are.
+    /// Wtxids of the transactions counted in `effective`.
     pub effective_of: Vec<Wtxid>,
     pub replaced: Vec<Txid>,
 }
@@ -97,7 +97,7 @@ pub(crate) fn sat_per_kvb(fee_sat: i64, vsize: u64) -> i64 {
     i64::try_from(rate).unwrap_or(if fee_sat < 0 { i64::MIN } else { i64::MAX })
 }
 
-/// The fee of so many virtual bytes at a fee rate in satoshi per 1,000: Core rounds up, Bitcoin Cash Node down
+/// The fee of `vsize` virtual bytes at a fee rate in satoshi per 1,000: Core rounds up, Bitcoin Cash Node down
 /// (`CFeeRate::GetFee`).
 pub fn fee_at(sat_per_kvb: u64, vsize: u64, is_cash: bool) -> i64 {
     let millis = u128::from(sat_per_kvb) * u128::from(vsize);

@@ -1,9 +1,9 @@
-//! Blocks whose coins have moved and whose scripts are being verified.
+//! Blocks with moved coins whose scripts are being verified.
 //!
-//! Scripts need the outputs they spend, and not that the blocks before are valid. So coins move ahead in the order of the
-//! blocks, the scripts of many blocks are verified at once, and a watermark follows: the highest block up to which all
-//! scripts have passed. Nothing is written to disk that is above it. When a script fails, the blocks from that one on are
-//! taken back; the lowest block that is invalid is the one reported, whatever was found first.
+//! Scripts need only the outputs they spend, not the validity of earlier blocks. So coins move ahead in block order, the scripts
+//! of many blocks are verified in parallel, and a watermark follows: the highest block with verified scripts up to it. Nothing
+//! above it is written to disk. When a script fails, that block and later ones are disconnected; the lowest invalid block is
+//! reported, regardless of the order of discovery.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::scripts::{BlockScripts, BlockVerdict, Branch, ScriptQueue, ScriptsPassed, Verifier};
 
-/// The bytes of blocks, and of what they spend, that may wait for their scripts.
+/// Limit of the bytes of pending blocks and their spent coins.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Blocks that may wait: each bears a few hundred bytes however small it is.
+/// Limit of pending blocks: each has an overhead of a few hundred bytes.
 const BLOCKS_MAX: usize = 16 << 10;
 
-/// A block whose coins have moved, with what its owner keeps of it.
+/// A block whose coins have moved, with the data of the caller.
 pub(crate) struct InFlight<T> {
     pub(crate) block: Connected,
     pub(crate) note: T,
@@ -32,33 +32,33 @@ pub(crate) struct InFlight<T> {
 impl<T> InFlight<T> {
     fn bytes(&self) -> usize {
         let Connected { scripts, undo } = &self.block;
-        // What is spent is also there decoded, until its scripts are verified.
+        // Spent coins also exist in decoded form until the scripts are verified.
         scripts.prepared.memory_bytes() + 4 * undo.len()
     }
 }
 
-/// A block all of whose scripts have passed; made by the pipeline alone.
+/// A block with verified scripts; only the pipeline creates it.
 pub(crate) struct Passed<T> {
     pub(crate) scripts: ScriptsPassed,
-    /// The coins it spent, encoded.
+    /// Its spent coins, encoded.
     pub(crate) undo: Vec<u8>,
     pub(crate) note: T,
 }
 
-/// An invalid block and all that build on it, lowest first; never empty.
+/// An invalid block and its descendants, lowest first; never empty.
 pub(crate) struct Refuted<T> {
     error: BlockError,
     blocks: VecDeque<InFlight<T>>,
 }
 
 impl<T> Refuted<T> {
-    /// The rule that the lowest block breaks, and its note, where there are no coins to take back.
+    /// The broken rule of the lowest block, and its note, if there are no coins to revert.
     pub(crate) fn into_error(mut self) -> (T, BlockError) {
         let lowest = self.blocks.pop_front().expect("there is an invalid block");
         (lowest.note, self.error)
     }
 
-    /// Takes the coins of all blocks back, highest first. Gives the note of the lowest, and what is to be reported of it.
+    /// Disconnects all blocks from the coins, highest first. Returns the note of the lowest, and its error.
     pub(crate) fn unwind(
         mut self,
         coins: &mut CoinStore,
@@ -81,7 +81,7 @@ impl<T> Refuted<T> {
 /// The blocks between the watermark and the tip of the coins.
 pub(crate) struct Pipeline<T> {
     verifier: Arc<Verifier>,
-    /// Of the blocks that have come since it was drained last.
+    /// The branch of the blocks since the last drain.
     branch: Arc<Branch>,
     blocks: VecDeque<InFlight<T>>,
     bytes: usize,
@@ -100,28 +100,28 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// The scripts of the block that comes next.
+    /// The queue for the scripts of the next block.
     pub(crate) fn queue(&self, prepared: &Arc<Prepared>, rules: BlockRules) -> ScriptQueue<'_> {
         ScriptQueue::new((&self.verifier, &self.branch), Arc::clone(prepared), rules)
     }
 
-    /// Takes over a block whose coins have moved.
+    /// Adds a block whose coins have moved.
     pub(crate) fn push(&mut self, block: InFlight<T>) {
         self.bytes += block.bytes();
         self.blocks.push_back(block);
     }
 
-    /// Whether a block is known to be invalid: then no more should come, and [`Pipeline::drain`] says which one is.
+    /// True if a block is known to be invalid: then no more should be added, and [`Pipeline::drain`] returns it.
     pub(crate) fn has_failure(&self) -> bool {
         self.is_refuted || self.branch.has_failure()
     }
 
-    /// Gives each block that the watermark passes, without waiting.
+    /// Calls `passed` for each block that the watermark passes, without waiting.
     pub(crate) fn take_passed(&mut self, passed: impl FnMut(Passed<T>)) {
         self.advance(passed);
     }
 
-    /// Waits until another block may come; `passed` gets each block that the watermark passes.
+    /// Waits until another block fits; calls `passed` for each block that the watermark passes.
     pub(crate) fn make_room(&mut self, mut passed: impl FnMut(Passed<T>)) {
         loop {
             self.advance(&mut passed);
@@ -132,17 +132,17 @@ impl<T> Pipeline<T> {
             let first = Arc::clone(&first.block.scripts);
             self.verifier.wait_until(|| first.is_finished() || self.branch.has_failure());
             if !first.is_finished() && !self.has_failure() {
-                // Nothing is running, so its last signatures wait for others to make up a batch.
+                // Nothing is running, so its last signatures wait for a full batch.
                 self.verifier.drain();
             }
         }
     }
 
-    /// Waits for all scripts: afterwards all blocks have passed, or the rest is refuted. What was handed over of a block that
-    /// was not pushed is finished as well.
+    /// Waits for all scripts: afterwards all blocks have passed, or the rest is refuted. Queued scripts of a block that was not
+    /// pushed are finished as well.
     ///
     /// # Panics
-    /// When a block is left undecided though none below it is invalid, which is a defect.
+    /// A block is left undecided though none below it is invalid, which is a defect.
     pub(crate) fn drain(&mut self, passed: impl FnMut(Passed<T>)) -> Result<(), Refuted<T>> {
         self.verifier.drain();
         let error = self.advance(passed);
@@ -155,17 +155,17 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Blocks that wait, and their bytes with what they spend.
+    /// Number of pending blocks, and their bytes with the spent coins.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.blocks.len(), self.bytes)
     }
 
-    /// Whether scripts are to be waited for before another block comes.
+    /// True if another block must wait for scripts.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes > BYTES_MAX || self.blocks.len() >= BLOCKS_MAX
     }
 
-    /// Moves the watermark up to the first block that is undecided, or invalid: then gives the reason.
+    /// Moves the watermark up to the first undecided or invalid block; returns the error of the latter.
     fn advance(&mut self, mut passed: impl FnMut(Passed<T>)) -> Option<BlockError> {
         while let Some(first) = self.blocks.front() {
             match first.block.scripts.verdict() {

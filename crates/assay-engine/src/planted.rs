@@ -1,21 +1,22 @@
-//! Defects on purpose, to see whether they are found: only in builds with the feature `planted`, and in tests of this crate.
+//! Fault injection: deliberate defects that tests must detect. Only in builds with the feature `planted`, and in tests of this
+//! crate.
 //!
-//! `ASSAY_PLANT` names one: `wrong-proof:N` and `self-test` (`deferred/planted.rs`), `shared-failures` has all blocks share one
-//! lowest failure and counts inputs that were skipped as verified, `uncounted-drain` lets a second thread that waits for scripts
-//! go on while the first is concluding them.
+//! `ASSAY_PLANT` selects one: `wrong-proof:N` and `self-test` (`deferred/planted.rs`); `shared-failures` makes all blocks share
+//! one lowest failure and counts skipped inputs as verified; `uncounted-drain` lets a second thread that waits for scripts
+//! continue while the first is concluding them.
 
-/// What `ASSAY_PLANT` asks for; empty without it.
+/// Value of `ASSAY_PLANT`; empty if unset.
 #[cfg(any(test, feature = "planted"))]
 pub(crate) static PLANT: std::sync::LazyLock<String> =
     std::sync::LazyLock::new(|| std::env::var("ASSAY_PLANT").unwrap_or_default());
 
-/// Whether `defect` is planted.
+/// True if `defect` is selected.
 #[cfg(any(test, feature = "planted"))]
 pub(crate) fn is_planted(defect: &str) -> bool {
     *PLANT == defect
 }
 
-/// Whether `defect` is planted: none is, in this build.
+/// False: this build has no fault injection.
 #[cfg(not(any(test, feature = "planted")))]
 pub(crate) const fn is_planted(_: &str) -> bool {
     false

@@ -1,5 +1,5 @@
-//! A parsed block with its hashes, and the checks that need no coins: on all cores for a block by itself, on one thread where
-//! many blocks are checked at once.
+//! A parsed block with its hashes, and its checks without coins: on all cores for a single block, on one thread if many blocks
+//! are checked in parallel.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,22 +18,22 @@ use rayon::prelude::*;
 use crate::checker::ImmediateChecker;
 use crate::types::TxIds;
 
-/// Transactions that one thread hashes or checks at a time.
+/// Transactions hashed or checked per task.
 const TXS_PER_TASK: usize = 256;
 
-/// A parsed block with the hashes and facts that everything after parsing needs.
+/// A parsed block with its hashes and the data that later steps need.
 ///
-/// Facts and outpoints are copies of what lies in the block, one after the other: whoever moves its coins then does not wait for
-/// bytes that are strewn over the block, and that another core has read.
+/// Facts and outpoints are contiguous copies from the block, so that moving its coins does not wait for bytes scattered over the
+/// block that another core has read.
 pub(crate) struct Prepared {
     pub(crate) block: Block,
     pub(crate) hash: BlockHash,
     pub(crate) txids: Vec<Txid>,
-    /// One for each transaction.
+    /// One per transaction.
     pub(crate) facts: Vec<TxFacts>,
-    /// What the inputs spend, in order, with the coinbase's.
+    /// The prevouts of all inputs in order, including the coinbase's.
     pub(crate) prevouts: Vec<OutPoint>,
-    /// Absent where no transaction has a witness: there they equal the txids.
+    /// `None` if no transaction has a witness: then they equal the txids.
     pub(crate) wtxids: Option<Vec<Wtxid>>,
 }
 
@@ -49,8 +49,7 @@ impl Prepared {
         Self { block, hash, txids, facts, prevouts, wtxids }
     }
 
-    /// Computes the hashes of those transactions whose ids are not known, on this thread. What is known has to be that of these
-    /// very bytes.
+    /// Computes the hashes of the transactions with unknown ids on this thread. Known ids must belong to exactly these bytes.
     pub(crate) fn with_known(block: Block, hash: BlockHash, known: &[Option<TxIds>]) -> Self {
         debug_assert_eq!(known.len(), block.tx_count());
         let has_witness = block.txs().any(|tx| tx.has_witness());
@@ -100,21 +99,21 @@ impl Prepared {
         Self { block, hash, txids, facts, prevouts, wtxids }
     }
 
-    /// What it takes of memory, but for a few fields.
+    /// Memory use, except a few fields.
     pub(crate) fn memory_bytes(&self) -> usize {
         let hashes = self.txids.len() + self.wtxids.as_ref().map_or(0, Vec::len);
         let copies = size_of_val(&self.facts[..]) + size_of_val(&self.prevouts[..]);
         self.block.bytes().len() + 32 * hashes + copies
     }
 
-    /// What the block spends: the outpoints of all inputs but the coinbase's.
+    /// The prevouts of all inputs except the coinbase's.
     pub(crate) fn spent_prevouts(&self) -> &[OutPoint] {
         let coinbase_inputs = self.block.txs().next().map_or(0, |tx| tx.input_count());
         &self.prevouts[coinbase_inputs..]
     }
 
-    /// Visits the coins that the block creates at `height`, in the order of its outputs: those that can be spent, and are not
-    /// overwritten by a coinbase to come. Hints count them so.
+    /// Visits the coins that the block creates at `height`, in output order: those that are spendable and not overwritten by a
+    /// later coinbase. Hints use this numbering.
     pub(crate) fn for_each_created(
         &self,
         height: u32,
@@ -142,8 +141,7 @@ impl Prepared {
         }
     }
 
-    /// Everything that follows from the block alone, in Core's order (`validation.cpp`, `CheckBlock`), on the threads of `pool` or
-    /// on this one.
+    /// The checks of the block itself, in Core's order (`validation.cpp`, `CheckBlock`), on the threads of `pool` or on this one.
     pub(crate) fn check_itself(
         &self,
         params: &ChainParams,
@@ -161,7 +159,7 @@ impl Prepared {
         block::check_legacy_sigops(params, self.legacy_sigops())
     }
 
-    /// Core `validation.cpp`, `ContextualCheckBlock`, likewise.
+    /// Core `validation.cpp`, `ContextualCheckBlock`, on the same threads.
     pub(crate) fn check_context(
         &self,
         rules: &BlockRules,
@@ -181,7 +179,7 @@ impl Prepared {
         self.check_body_in_parallel(params, true)
     }
 
-    /// The same without work and solution, and perhaps without the merkle root.
+    /// [`Self::check_itself`] without work and solution, and optionally without the merkle root.
     pub(crate) fn check_body_in_parallel(
         &self,
         params: &ChainParams,
@@ -196,7 +194,7 @@ impl Prepared {
             .into_par_iter()
             .map(|range| block::check_transactions(block, txids, range))
             .collect();
-        // In order, so that of several broken rules the one in the lowest transaction is reported.
+        // In order: of several broken rules the one in the lowest transaction is reported.
         verdicts.into_iter().collect::<Result<(), _>>()?;
         block::check_legacy_sigops(params, self.legacy_sigops())
     }
@@ -217,13 +215,13 @@ impl Prepared {
         block::check_weight(rules, block)
     }
 
-    /// Both on this thread: all rules but those about the header's place in its branch, and those about coins.
+    /// Both checks on this thread: all rules except those about the header's position in its branch, and about coins.
     pub(crate) fn check(&self, params: &ChainParams, rules: &BlockRules) -> Result<(), BlockError> {
         self.check_itself(params, None)?;
         self.check_context(rules, None)
     }
 
-    /// The wtxids; none where neither a witness nor a rule asks for them.
+    /// The wtxids; empty if neither a witness nor a rule requires them.
     fn wtxids_if_needed(&self, rules: &BlockRules) -> Cow<'_, [Wtxid]> {
         match &self.wtxids {
             Some(wtxids) => Cow::Borrowed(wtxids),
@@ -235,7 +233,7 @@ impl Prepared {
     }
 }
 
-/// What the inputs of these transactions spend, in order.
+/// The prevouts of these transactions in order.
 fn prevouts(block: &Block, txs: Range<usize>) -> impl Iterator<Item = OutPoint> {
     txs.flat_map(|tx_index| block.tx(tx_index).inputs().map(|input| input.prevout))
 }

@@ -1,31 +1,31 @@
-//! Slower on purpose, to see whether a comparison finds it.
+//! Deliberate slowdown, to test that a comparison detects it.
 //!
-//! With the feature `slowed` every block that is judged is followed by a busy wait of a twentieth of the time that it
-//! took, before anybody hears of the new tip. Without the feature nothing of this is there.
+//! With the feature `slowed` every validated block is followed by a busy wait of a twentieth of its time, before the new tip is
+//! announced. Without the feature this compiles to nothing.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// A twentieth: 5 %.
+/// One twentieth: 5 %.
 const PART: u32 = 20;
 
 thread_local! {
     static BEGIN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// A block has come to this thread.
+/// Starts the measurement of a block on this thread.
 pub(crate) fn block_begins() {
     BEGIN.set(Some(Instant::now()));
 }
 
-/// Its judgement is done, if one was begun.
+/// Ends the measurement of a block, if started, and waits.
 pub(crate) fn block_ends() {
     if let Some(begin) = BEGIN.take() {
         spin(begin.elapsed());
     }
 }
 
-/// Keeps this core busy for a twentieth of `took`. Sleeping would let others have it.
+/// Keeps this core busy for a twentieth of `took`. A sleep would free it for others.
 pub(crate) fn spin(took: Duration) {
     let (begin, goal) = (Instant::now(), took / PART);
     while begin.elapsed() < goal {

@@ -1,4 +1,4 @@
-//! A snapshot of the UTXO set in a file, checked without a chain: its coins, and their hash (Core's `hash_serialized_3`).
+//! Checks a UTXO snapshot file without a chain: its coins, and their hash (Core's `hash_serialized_3`).
 
 use std::io::{self, Read, Write};
 
@@ -16,13 +16,13 @@ use crate::stats::serialise;
 pub struct SnapshotDigest {
     /// Number of coins.
     pub coins: u64,
-    /// The hash over them, which programs know of some blocks beforehand.
+    /// Hash of the coins; programs know it for some blocks.
     pub hash: BlockHash,
-    /// Where in the file the first txid is that is not in order, if one is: the hash is of no use then.
+    /// File offset of the first txid out of order, if any: then the hash is meaningless.
     pub unsorted: Option<u64>,
 }
 
-/// Why coins could not be written.
+/// Coins could not be written.
 #[derive(Debug)]
 pub(crate) enum WriteCoinsError {
     Read(CoinError),
@@ -30,7 +30,7 @@ pub(crate) enum WriteCoinsError {
     Interrupted,
 }
 
-/// Writes the coins of a snapshot as Core does; `header` says how many they are. `goes_on` is asked again and again.
+/// Writes the coins of a snapshot in Core's format; `header` has their number. Calls `goes_on` periodically; false stops.
 pub(crate) fn write_coins<W: Write>(
     snapshot: &CoinSnapshot,
     header: &SnapshotHeader,
@@ -57,10 +57,10 @@ pub(crate) fn write_coins<W: Write>(
     Ok(out)
 }
 
-/// The next coin, if the set of the block at `height` can hold it.
+/// The next coin, if it is possible in the UTXO set at `height`.
 ///
 /// # Errors
-/// The file is damaged, or cannot be read.
+/// The file is damaged or cannot be read.
 pub(crate) fn next_coin<R: Read>(
     reader: &mut SnapshotReader<R>,
     height: u32,
@@ -77,11 +77,11 @@ pub(crate) fn next_coin<R: Read>(
     Ok(Some((outpoint, coin)))
 }
 
-/// Reads a snapshot of the block at `height` to its end; the coins of one transaction at a time are in memory. `on_coins` is
-/// given the number of coins so far, again and again.
+/// Reads a snapshot of the block at `height` completely; memory holds the coins of one transaction. `on_coins` receives the
+/// number of coins so far, periodically.
 ///
 /// # Errors
-/// The file is damaged, or cannot be read.
+/// The file is damaged or cannot be read.
 pub fn digest_snapshot<R: Read>(
     mut reader: SnapshotReader<R>,
     height: u32,
@@ -91,7 +91,7 @@ pub fn digest_snapshot<R: Read>(
     let mut of_tx: Vec<(OutPoint, Coin)> = Vec::new();
     let mut bytes = Vec::new();
     let mut add = |coins: &mut Vec<(OutPoint, Coin)>| {
-        // The file has them by the bytes of the index as a variable integer, the hash by its value.
+        // The file orders them by the bytes of the index as a variable integer, the hash by its value.
         coins.sort_unstable_by_key(|(outpoint, _)| outpoint.vout);
         for (outpoint, coin) in coins.drain(..) {
             bytes.clear();

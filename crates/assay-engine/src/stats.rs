@@ -1,4 +1,4 @@
-//! Figures over the whole UTXO set, computed on all cores while the engine goes on (Core `kernel/coinstats.cpp`).
+//! Statistics of the whole UTXO set, computed on all cores while the engine continues (Core `kernel/coinstats.cpp`).
 
 use assay_hash::{MuHash3072, Sha256};
 use assay_store::{CoinError, CoinRef, CoinSnapshot};
@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::types::UtxoStats;
 
-/// Shards for each thread: enough that uneven ones do not leave a core idle.
+/// Shards per thread: enough that uneven ones leave no core idle.
 const SHARDS_PER_THREAD: u32 = 8;
 
 struct Partial {
@@ -19,7 +19,7 @@ struct Partial {
     muhash: Option<MuHash3072>,
 }
 
-/// Counts the coins of a snapshot, which belongs to the block at `height`, and hashes them when asked to.
+/// Statistics of a snapshot, which belongs to the block at `height`, with the hash on request.
 pub(crate) fn snapshot_stats(
     snapshot: &CoinSnapshot,
     pool: &ThreadPool,
@@ -59,13 +59,13 @@ pub(crate) fn snapshot_stats(
     Ok(stats)
 }
 
-/// The hash over all coins of a snapshot in their order (Core's `hash_serialized_3`). It takes one thread.
+/// Hash over all coins of a snapshot in order (Core's `hash_serialized_3`), on one thread.
 pub(crate) fn serialized_hash(snapshot: &CoinSnapshot) -> Result<[u8; 32], CoinError> {
     let hash = serialized_hash_while(snapshot, &|| true)?;
     Ok(hash.expect("nobody asked it to end"))
 }
 
-/// The same as long as `goes_on` says so, which is asked again and again; `None` once it does not.
+/// [`serialized_hash`] while `goes_on` returns true; `None` once it returns false.
 pub(crate) fn serialized_hash_while(
     snapshot: &CoinSnapshot,
     goes_on: &dyn Fn() -> bool,
@@ -86,7 +86,7 @@ pub(crate) fn serialized_hash_while(
     Ok(Some(hasher.finalize_double()))
 }
 
-/// A shard holds whole transactions: it is a range of txids.
+/// A shard is a range of txids, so it has whole transactions.
 fn add_up(
     snapshot: &CoinSnapshot,
     shard: u32,
@@ -123,10 +123,10 @@ fn add_up(
     Ok(partial)
 }
 
-/// Coins that one call hashes: a multiple of what vectors take, and small enough for the cache.
+/// Coins hashed per call: a multiple of the vector width, and small enough for the cache.
 const HASHED_AT_ONCE: usize = 1024;
 
-/// Coins waiting to be hashed many at a time, serialised one after the other.
+/// Serialised coins to be hashed, concatenated.
 #[derive(Default)]
 struct Waiting {
     bytes: Vec<u8>,
@@ -149,7 +149,7 @@ impl Waiting {
     }
 }
 
-/// The bytes that stand for a coin in the set's hash (Core `kernel/coinstats.cpp`, `TxOutSer`).
+/// The serialisation of a coin in the set's hash (Core `kernel/coinstats.cpp`, `TxOutSer`).
 pub(crate) fn serialise(outpoint: &OutPoint, coin: CoinRef<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&outpoint.to_bytes());
     out.extend_from_slice(&(coin.height << 1 | u32::from(coin.coinbase)).to_le_bytes());

@@ -1,5 +1,5 @@
-//! Locks, atomics and threads of what several threads of the engine share: those of `parking_lot`, `std` and `rayon`, or with the
-//! feature `model` those of shuttle, which decides at each of them which thread runs next (`src/model.rs`, `docs/block-states.md`).
+//! Locks, atomics and threads for state shared between threads: those of `parking_lot`, `std` and `rayon`, or with the feature
+//! `model` those of shuttle, which chooses the next thread at each of them (`src/model.rs`, `docs/block-states.md`).
 
 #[cfg(not(feature = "model"))]
 mod real {
@@ -9,7 +9,7 @@ mod real {
     pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::atomic;
 
-    /// Runs `task` on a thread of the pool, some time.
+    /// Runs `task` on a thread of the pool, asynchronously.
     pub(crate) fn spawn(pool: &ThreadPool, task: impl FnOnce() + Send + 'static) {
         pool.spawn(task);
     }
@@ -41,7 +41,7 @@ mod modelled {
     #[derive(Debug, Default)]
     pub(crate) struct Mutex<T>(shuttle::sync::Mutex<T>);
 
-    /// Holds its guard but while it waits on a [`Condvar`].
+    /// Always holds its guard, except while it waits on a [`Condvar`].
     pub(crate) struct MutexGuard<'a, T> {
         of: &'a Mutex<T>,
         held: Option<shuttle::sync::MutexGuard<'a, T>>,
@@ -106,7 +106,7 @@ mod modelled {
             guard.held = Some(self.0.wait(held).expect("a panic ends the model"));
         }
 
-        /// There is no time in the model: another thread may run, and the time is over.
+        /// The model has no time: another thread may run, and the wait times out.
         pub(crate) fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _: Duration) -> Timeout {
             drop(guard.held.take());
             shuttle::thread::yield_now();
@@ -119,7 +119,7 @@ mod modelled {
         shuttle::thread::spawn(task);
     }
 
-    /// On this thread: items are independent of each other, and what `work` notes of them is not.
+    /// On this thread: items are independent of each other, but the effects of `work` are not.
     pub(crate) fn for_each<T: Send>(
         _: &ThreadPool,
         items: &mut [T],

@@ -1,4 +1,4 @@
-//! What the engine answers: plain data, no references into its state.
+//! Results of the engine: plain data, without references into its state.
 
 use assay_consensus::uint256::U256;
 use assay_wire::{BlockHash, Header, ParseError, Txid, Wtxid};
@@ -11,9 +11,9 @@ pub struct Tip {
     /// Height; genesis is 0.
     pub height: u32,
     pub hash: BlockHash,
-    /// Time that its header claims, seconds since 1970.
+    /// Time in its header, seconds since 1970.
     pub time: u32,
-    /// Median of the last eleven times, this one included (BIP113).
+    /// Median of the last eleven times, inclusive (BIP113).
     pub median_time: u32,
     /// Compact target of its header.
     pub bits: u32,
@@ -23,20 +23,20 @@ pub struct Tip {
     pub chain_txs: u64,
 }
 
-/// What became of a block that was submitted.
+/// Outcome of a submitted block.
 #[derive(Debug)]
 pub enum SubmitOutcome {
-    /// It is valid: it has been connected, and is part of the active branch unless one above it broke a rule.
+    /// Valid: it was connected, and is part of the active branch unless one above it broke a rule.
     Accepted,
-    /// It was known and valid already.
+    /// Known and valid.
     Duplicate,
-    /// It was known already, as invalid.
+    /// Known and invalid.
     DuplicateInvalid,
-    /// It was known already, but never fully checked.
+    /// Known, but never fully checked.
     DuplicateInconclusive,
-    /// It is kept, but another branch has as much work or more.
+    /// Stored, but another branch has as much work or more.
     Inconclusive,
-    /// It breaks a rule.
+    /// The block breaks a rule.
     Rejected {
         /// The reference node's reject reason.
         reason: String,
@@ -44,27 +44,27 @@ pub enum SubmitOutcome {
     },
     /// The bytes are not a block.
     Undecodable(ParseError),
-    /// It could not be judged or kept.
+    /// The block could not be validated or stored.
     Failed(EngineError),
 }
 
-/// Why a transaction was not admitted to the mempool.
+/// A transaction was not admitted to the mempool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TxReject {
     pub code: TxRejectCode,
     /// The reference node's reject reason.
     pub reason: String,
-    /// Evidence, possibly empty.
+    /// Details, possibly empty.
     pub debug: String,
-    /// What it says to those who pass transactions on.
+    /// Kind of the fault, for relay.
     pub fault: TxFault,
-    /// The transaction, where the bytes are one.
+    /// The txid, if the bytes are a transaction.
     pub txid: Option<Txid>,
-    /// The same with witnesses.
+    /// The wtxid, if the bytes are a transaction.
     pub wtxid: Option<Wtxid>,
 }
 
-/// Sorts of refusal, as RPC error codes tell them apart.
+/// Kinds of rejections, as in RPC error codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxRejectCode {
     /// The bytes are not a transaction.
@@ -73,39 +73,39 @@ pub enum TxRejectCode {
     MissingInputs,
     /// Its outputs are in the UTXO set already.
     AlreadyInChain,
-    /// It breaks a rule of consensus or policy.
+    /// It breaks a consensus or policy rule.
     Rejected,
-    /// The fee rate is above what the caller allowed.
+    /// The fee rate exceeds the caller's limit.
     MaxFeeExceeded,
-    /// The engine failed; the transaction may be fine.
+    /// The engine failed; the transaction may be valid.
     Failed,
 }
 
-/// What a rejection says to those who pass transactions on: whether others would reject the same, and whether it may be
-/// different with another witness, other parents or other children (Core `consensus/validation.h`, `TxValidationResult`).
+/// Meaning of a rejection for relay: shared by all nodes, or avoidable with another witness, other parents or other children
+/// (Core `consensus/validation.h`, `TxValidationResult`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxFault {
-    /// It breaks a rule of consensus.
+    /// It breaks a consensus rule.
     Consensus,
     InputsNotStandard,
     NotStandard,
     /// It spends outputs that are unknown or spent.
     MissingInputs,
-    /// It is too early: lock times or the age of a coinbase.
+    /// Premature: lock times or the maturity of a coinbase.
     PrematureSpend,
-    /// Its witness may have been changed on the way.
+    /// Its witness may have been modified in transit.
     WitnessMutated,
     WitnessStripped,
-    /// It is here or confirmed already, or another one with the same txid is.
+    /// It, or another one with the same txid, is in the mempool or confirmed.
     Conflict,
-    /// The mempool as it is does not take it.
+    /// The mempool does not admit it in its current state.
     MempoolPolicy,
-    /// It pays too little by itself; a child may pay for it.
+    /// It pays too little individually; a child may pay for it.
     Reconsiderable,
     Unknown,
 }
 
-/// What names a transaction among peers: with its witness (BIP339) or without.
+/// Identifier of a transaction between peers: wtxid (BIP339) or txid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RelayId {
     Txid(Txid),
@@ -140,20 +140,20 @@ pub struct RelayTx {
     pub size: u32,
 }
 
-/// Verdict of a trial admission.
+/// Result of a trial admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestAccept {
-    /// The transaction, where the bytes are one.
+    /// The txid, if the bytes are a transaction.
     pub txid: Option<Txid>,
-    /// The same with witnesses.
+    /// The wtxid, if the bytes are a transaction.
     pub wtxid: Option<Wtxid>,
-    /// Virtual size, with signature operations.
+    /// Virtual size, adjusted for signature operations.
     pub vsize: u32,
     /// Fee in satoshi.
     pub fee_sat: i64,
-    /// The fee that it would count as paying.
+    /// Fee including the delta.
     pub modified_fee_sat: i64,
-    /// Why it would be refused; `None` when it would be admitted.
+    /// The rejection; `None` if it would be admitted.
     pub reject: Option<TxReject>,
 }
 
@@ -165,37 +165,37 @@ pub struct BlockEntry {
     pub height: u32,
     /// Work of the branch up to and including it, big endian.
     pub chain_work: [u8; 32],
-    /// Transactions in it.
+    /// Number of its transactions.
     pub tx_count: u32,
     /// Transactions of the branch up to and including it.
     pub chain_txs: u64,
-    /// Whether it is part of the active branch.
+    /// True if it is part of the active branch.
     pub in_active_chain: bool,
-    /// The active block on top of it.
+    /// Its active child.
     pub next: Option<BlockHash>,
     /// Median time past (BIP113).
     pub median_time: u32,
-    /// Whether the block itself is stored.
+    /// True if the block itself is stored.
     pub has_data: bool,
-    /// Whether it was stored and was removed because it is old.
+    /// True if it was pruned.
     pub is_pruned: bool,
-    /// Serialised length, 0 when it is not stored.
+    /// Serialised length; 0 if it is not stored.
     pub size: u32,
 }
 
-/// The end of one branch of the block tree.
+/// The tip of one branch of the block tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainTip {
     /// Height; genesis is 0.
     pub height: u32,
     pub hash: BlockHash,
-    /// Blocks between it and the active branch, itself included; 0 for the tip.
+    /// Number of blocks above the fork point with the active branch; 0 for the active tip.
     pub branch_length: u32,
-    /// How far the branch has been judged.
+    /// Validation state of the branch.
     pub status: ChainTipStatus,
 }
 
-/// How far a branch has been judged.
+/// Validation state of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainTipStatus {
     Active,
@@ -205,58 +205,58 @@ pub enum ChainTipStatus {
     ValidHeaders,
     /// Some blocks are not archived.
     HeadersOnly,
-    /// A block of it broke a rule or was declared invalid.
+    /// One of its blocks broke a rule or was invalidated.
     Invalid,
 }
 
-/// Figures over the whole UTXO set.
+/// Statistics of the whole UTXO set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UtxoStats {
-    /// Height of the tip that they belong to.
+    /// Height of their tip.
     pub height: u32,
-    /// Hash of that tip.
+    /// Hash of their tip.
     pub hash: BlockHash,
     pub txouts: u64,
     /// Transactions with unspent outputs.
     pub transactions: u64,
     /// Sum of the outputs in satoshi.
     pub total_amount_sat: u64,
-    /// Core's size estimate that is independent of any database: 50 bytes and the script per output.
+    /// Core's size estimate, independent of any database: 50 bytes and the script per output.
     pub bogosize: u64,
-    /// `MuHash` of the set in digest order, when it was asked for.
+    /// `MuHash` of the set in digest order, if requested.
     pub muhash: Option<[u8; 32]>,
-    /// Hash over all coins in their order, likewise (Core's `hash_serialized_3`).
+    /// Hash over all coins in order, if requested (Core's `hash_serialized_3`).
     pub hash_serialized: Option<[u8; 32]>,
-    /// Bytes that the persistent coins take on disk.
+    /// Bytes of the coins on disk.
     pub disk_size: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MempoolInfo {
-    /// Whether the mempool file has been read, or does not have to be.
+    /// True if the mempool file is loaded, or need not be.
     pub loaded: bool,
-    /// Transactions that were handed in here and that no peer has fetched.
+    /// Submitted transactions that no peer has fetched.
     pub unbroadcast: usize,
     pub size: usize,
     /// Sum of virtual sizes.
     pub bytes: u64,
-    /// Memory charged.
+    /// Accounted memory.
     pub usage: u64,
     /// Sum of fees in satoshi.
     pub total_fee_sat: i64,
     /// Limit of [`MempoolInfo::usage`].
     pub max_bytes: u64,
-    /// Least fee rate that is admitted now, satoshi per 1,000 virtual bytes: more than the next while room is scarce.
+    /// Current minimum fee rate, satoshi per 1,000 virtual bytes: more than the next one while the mempool is full.
     pub min_fee_sat_per_kvb: u64,
-    /// Least fee rate that is ever admitted.
+    /// Static minimum fee rate, satoshi per 1,000 virtual bytes.
     pub min_relay_fee_sat_per_kvb: u64,
-    /// Largest number of transactions that may be connected; `None` where the chain's nodes set no limit.
+    /// Maximum number of transactions in a cluster; `None` if the chain's nodes have no limit.
     pub cluster_count_max: Option<usize>,
-    /// Largest sum of virtual sizes of connected transactions.
+    /// Maximum sum of virtual sizes in a cluster.
     pub cluster_vsize_max: Option<u64>,
 }
 
-/// What is known of one unconfirmed transaction.
+/// Details of one unconfirmed transaction.
 #[derive(Clone, Debug)]
 pub struct MempoolEntryInfo {
     /// Hash without witnesses.
@@ -267,31 +267,31 @@ pub struct MempoolEntryInfo {
     pub vsize: u32,
     /// BIP141 weight.
     pub weight: u32,
-    /// Weight that counts against limits: more where signature operations count for more.
+    /// Weight, adjusted for signature operations.
     pub adjusted_weight: u32,
     /// Fee in satoshi.
     pub fee_sat: i64,
-    /// The fee that it counts as paying.
+    /// Fee including the delta.
     pub modified_fee_sat: i64,
-    /// Fee and weight of the transactions that are mined with it or not at all; `None` where there are no clusters.
+    /// Fee and weight of its chunk; `None` without clusters.
     pub chunk: Option<(i64, u64)>,
-    /// When it was admitted, seconds since 1970.
+    /// Time of admission, seconds since 1970.
     pub time: u64,
-    /// Height of the tip at that moment.
+    /// Height of the tip at that time.
     pub height: u32,
     pub depends: Vec<Txid>,
     pub spent_by: Vec<Txid>,
-    /// Whether it was handed in here and no peer has fetched it.
+    /// True if it was submitted here and no peer has fetched it.
     pub is_unbroadcast: bool,
 }
 
-/// A transaction that counts as paying more or less than it does.
+/// A transaction with a fee delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prioritised {
     pub txid: Txid,
-    /// How much more, satoshi.
+    /// Fee delta, satoshi.
     pub fee_delta_sat: i64,
-    /// What it counts as paying, where it is in the mempool.
+    /// Fee including the delta, if it is in the mempool.
     pub modified_fee_sat: Option<i64>,
 }
 

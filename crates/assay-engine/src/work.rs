@@ -1,25 +1,25 @@
-//! How much was done since the start, and where the time went.
+//! Counters of the work since the start, and its time by stage.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is done to a block before it is the tip.
+/// Stages of a block before it is the tip.
 ///
-/// [`Stage::Check`] and [`Stage::Archive`] are done by those who bring blocks, on several threads while a chain is caught up with;
-/// the others by the one thread that connects them.
+/// The threads of the block's senders run [`Stage::Check`] and [`Stage::Archive`], several of them during IBD; the connecting
+/// thread runs the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Hashes, and the checks that need no context.
+    /// Hashing, and context-free checks.
     Check,
-    /// Checks against the branch, and writing the block to the archive.
+    /// Contextual checks, and the archive write.
     Archive,
-    /// Reading a block from the archive that is no longer in memory.
+    /// Reads of archived blocks that are no longer in memory.
     Read,
-    /// Finding the coins that a block spends, moving coins, and handing scripts over.
+    /// Lookups and changes of coins, and the handover of scripts.
     Coins,
     /// Waiting for scripts, which all cores verify.
     Scripts,
-    /// Undo data, index and mempool of a block whose scripts have passed.
+    /// Undo data, index and mempool updates of a block with verified scripts.
     Tip,
     Flush,
 }
@@ -35,7 +35,7 @@ impl Stage {
         Self::Flush,
     ];
 
-    /// In metrics and displays.
+    /// Name in metrics and displays.
     pub fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -67,7 +67,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Does something, and counts its time.
+    /// Runs `work` and adds its time to a stage.
     pub(crate) fn time<T>(&self, stage: Stage, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let done = work();
@@ -76,7 +76,7 @@ impl Work {
         done
     }
 
-    /// A block has become the tip.
+    /// Counts a block that became the tip.
     pub(crate) fn connected(&self, txs: usize, bytes: usize) {
         self.blocks.fetch_add(1, Ordering::Relaxed);
         self.txs.fetch_add(txs as u64, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Accepting headers and blocks: checks against the branch they build on, and the archive.
+//! Accepts headers and blocks: checks against their branch, and the archive.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::types::SubmitOutcome;
 use crate::work::Stage;
 use rayon::ThreadPool;
 
-/// Why a block or header did not get as far as being connected.
+/// A block or header was not accepted.
 pub(crate) enum AcceptError {
     Rule(BlockError),
-    /// It is known already.
+    /// The block or header is known already.
     Known(SubmitOutcome),
     Engine(EngineError),
 }
@@ -76,8 +76,8 @@ impl Chainstate {
         Ok(state.tree.insert(parent, *header))
     }
 
-    /// Checks the block against the branch it builds on, archives it and adds it to the tree
-    /// (Core `validation.cpp`, `AcceptBlock`), on the threads of `pool` or on this one. `is_good` is called before it is archived.
+    /// Checks the block against its branch, archives it and adds it to the tree (Core `validation.cpp`, `AcceptBlock`), on the
+    /// threads of `pool` or on this one. Calls `is_good` before the archive write.
     pub(crate) fn accept(
         &self,
         state: &mut State,
@@ -117,7 +117,7 @@ impl Chainstate {
             (rules.segwit, prepared.check_context(&rules, pool))
         };
         if let Err(error) = verdict {
-            // Other bytes with the same header may be valid, unless the header commits to what is wrong.
+            // Other bytes with the same header may be valid, unless the header commits to the error.
             if error.is_mutation() {
                 self.put_records(state, &[id])?;
             } else {

@@ -1,8 +1,8 @@
-//! Making the best branch the active one: blocks off, blocks on, and what the mempool makes of it.
+//! Activates the best branch: disconnects and connects blocks, and updates the mempool.
 //!
-//! A way from tip to tip is walked block by block. Between two blocks of a way that only goes up, the lock over the state may be
-//! let go: who needs the tree alone (headers, blocks for the archive) gets on, and who needs coins settles the way first
-//! ([`Chainstate::settle`]).
+//! A path from tip to tip is processed block by block. Between two blocks of a path that only connects, the state lock may be
+//! released: threads that need only the tree (headers, blocks for the archive) proceed, and threads that need coins settle the
+//! path first ([`Chainstate::settle`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::prepared::Prepared;
 use crate::tree::{BlockTree, NodeId};
 use crate::work::Stage;
 
-/// What connecting a block said about it; `None` as long as it was not tried.
+/// Result of connecting a block; `None` if it was not tried.
 pub(crate) type Verdict = Option<Result<(), BlockError>>;
 
-/// A way from tip to tip, as far as it has been walked.
+/// A partly processed path from tip to tip.
 ///
-/// Coins move ahead of scripts ([`Pipeline`]); the tip is where all scripts have passed.
+/// Coins move ahead of scripts ([`Pipeline`]); the tip is the last block with verified scripts.
 pub(crate) struct Way {
     pipeline: Pipeline<NodeId>,
-    /// What is left of it, highest block first.
+    /// Remaining blocks, highest first.
     path: Vec<NodeId>,
-    /// The block that the coins are at: the tip, or one above it.
+    /// Block of the coins: the tip, or one above it.
     coins_at: NodeId,
     disconnected: DisconnectedTxs,
     is_reorg: bool,
@@ -37,7 +37,7 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// Blocks whose scripts are being verified, and their bytes with what they spend.
+    /// Number of blocks whose scripts are being verified, and their bytes with the spent coins.
     pub(crate) fn unverified(&self) -> (usize, usize) {
         self.pipeline.size()
     }
@@ -45,26 +45,26 @@ impl Way {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Yes, and it may be done at another time.
+    /// More steps remain, at any time.
     More,
-    /// Yes, at once: blocks have been disconnected, and the mempool waits for their transactions.
+    /// More steps must follow at once: blocks were disconnected, and the mempool waits for their transactions.
     MoreAtOnce,
-    /// Only to wait for scripts ([`Chainstate::settle`]), unless more blocks come.
+    /// Only scripts are pending ([`Chainstate::settle`]), unless more blocks arrive.
     Open,
     Done,
 }
 
-/// What became of blocks that were tried.
+/// Results of the blocks tried.
 #[derive(Default)]
 pub(crate) struct Judged {
-    /// Whose verdict is wanted in any case.
+    /// Block whose verdict the caller requires.
     candidate: Option<NodeId>,
     has_passed: bool,
     rejected: Vec<(NodeId, BlockError)>,
 }
 
 impl Judged {
-    /// The blocks that broke a rule.
+    /// The blocks that broke a rule, with the rule.
     pub(crate) fn into_rejected(self, tree: &BlockTree) -> Vec<(BlockHash, BlockError)> {
         self.rejected.into_iter().map(|(id, error)| (tree.get(id).hash, error)).collect()
     }
@@ -79,7 +79,7 @@ impl Judged {
     }
 }
 
-/// Blocks that need not be read from the archive.
+/// Blocks in memory that need not be read from the archive.
 #[derive(Default)]
 pub(crate) struct Ready {
     blocks: HashMap<NodeId, Arc<Prepared>>,
@@ -87,7 +87,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Keeps a block until it is connected, as far as there is room; says whether there was.
+    /// Keeps a block until it is connected, if there is room. Returns true if it was kept.
     pub(crate) fn keep(&mut self, id: NodeId, block: Arc<Prepared>) -> bool {
         let bytes = block.memory_bytes();
         let has_room = self.blocks.is_empty() || self.bytes + bytes <= READY_BYTES_MAX;
@@ -98,7 +98,7 @@ impl Ready {
         has_room
     }
 
-    /// How many there are, and their bytes.
+    /// Number of blocks, and their bytes.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.blocks.len(), self.bytes)
     }
@@ -109,7 +109,7 @@ impl Ready {
         Some(block)
     }
 
-    /// Drops what chain selection did not want though it could have been connected.
+    /// Drops connectable blocks that chain selection passed over.
     fn drop_passed_over(&mut self, tree: &BlockTree) {
         self.blocks.retain(|id, _| !tree.get(*id).is_linked() && !tree.get(*id).is_failed());
         self.bytes = self.blocks.values().map(|block| block.memory_bytes()).sum();
@@ -117,11 +117,11 @@ impl Ready {
 }
 
 impl Chainstate {
-    /// Makes the branch with the most work active. Blocks on the way that break a rule are marked, and the next best branch
-    /// is tried. Returns the verdict over `offered`, a block that has just been archived.
+    /// Activates the branch with the most work. Marks blocks that break a rule and tries the next best branch. Returns the
+    /// verdict on `offered`, a block just archived.
     ///
     /// # Errors
-    /// When the engine fails; it then refuses to go on, since memory may not agree with the disk.
+    /// The engine fails; it then rejects further work, since memory may not agree with the disk.
     pub(crate) fn activate(
         &self,
         state: &mut State,
@@ -132,7 +132,7 @@ impl Chainstate {
         if let Some((id, block)) = offered
             && !state.ready.keep(id, block)
         {
-            // It will be read from there.
+            // The archive has it.
             let settled = self.settle_archive(state);
             state.poison(settled)?;
         }
@@ -144,7 +144,7 @@ impl Chainstate {
                 Err(error) => break Err(error),
             }
         };
-        // A block that was not tried, or that was refused for its coins.
+        // The block was not tried, or was rejected because of its coins.
         let settled = self.settle_archive(state);
         let outcome = outcome.and_then(|()| state.poison(settled));
         #[cfg(feature = "slowed")]
@@ -154,7 +154,7 @@ impl Chainstate {
         Ok(judged.verdict())
     }
 
-    /// One block further on the way to the best branch (Core's `ActivateBestChain`).
+    /// Processes one block of the path to the best branch (Core's `ActivateBestChain`).
     ///
     /// # Errors
     /// As [`Chainstate::activate`].
@@ -171,8 +171,8 @@ impl Chainstate {
         };
         let outcome = self.walk(state, &mut way, judged);
         match outcome {
-            // The tip is still below the one that was left, which nobody is to see: Core, too, lets go of its lock only
-            // once it is better off (`ActivateBestChain`).
+            // The tip is still below the old one and must not be visible: Core, too, releases its lock only on a better tip
+            // (`ActivateBestChain`).
             Ok(Step::Open) if way.is_reorg => {
                 state.way = Some(way);
                 self.settle(state, judged)?;
@@ -189,7 +189,7 @@ impl Chainstate {
         }
     }
 
-    /// Waits for the scripts of all blocks whose coins have moved: afterwards the coins are at the tip, and no way is open.
+    /// Waits for the scripts of all blocks whose coins have moved. Afterwards the coins are at the tip, and no path is open.
     ///
     /// # Errors
     /// As [`Chainstate::activate`].
@@ -212,7 +212,7 @@ impl Chainstate {
             if !way.is_reorg {
                 break;
             }
-            // The mempool waits for the end of a reorganisation, wherever that may be.
+            // The mempool waits for the end of a reorg, wherever it is.
             while self.walk(state, way, judged)? != Step::Open {}
         }
         Ok(())
@@ -230,7 +230,7 @@ impl Chainstate {
         }
     }
 
-    /// The way is over: what was confirmed before it and is not after it goes back to the mempool.
+    /// Ends the path: transactions that are no longer confirmed return to the mempool.
     fn end(&self, state: &mut State, way: Way, is_sound: bool) {
         if way.is_reorg {
             self.admission.readmit(&mut state.view(), way.disconnected, is_sound);
@@ -240,7 +240,7 @@ impl Chainstate {
         self.news.announce(&state.tree);
     }
 
-    /// Shows which blocks have been connected, and the tip unless it is the one that the way began at.
+    /// Emits events for the connected blocks, and for the tip unless it is unchanged since `start`.
     fn show_events(&self, state: &mut State, start: NodeId) {
         let Some(events) = self.news.events() else { return };
         state.mempool.settle_changes();
@@ -264,7 +264,7 @@ impl Chainstate {
         Ok(if way.is_reorg { Step::MoreAtOnce } else { Step::More })
     }
 
-    /// Chooses the blocks that come next; `false` where the coins are at the best block already.
+    /// Chooses the next blocks; `false` if the coins are at the best block already.
     fn look_ahead(
         &self,
         state: &mut State,
@@ -280,7 +280,7 @@ impl Chainstate {
             way.path = state.tree.path(way.coins_at, target);
             return Ok(true);
         }
-        // The best branch leaves this one below: that needs the coins of the tip.
+        // The best branch forks off below this block: that needs the coins of the tip.
         if let Some(first) = self.drain(state, way, judged)? {
             self.reject(state, judged, first)?;
             return Ok(true);
@@ -295,7 +295,7 @@ impl Chainstate {
         Ok(true)
     }
 
-    /// Connects a block, which the coins are below; where it breaks a rule, it is marked, and the path ends.
+    /// Connects a block on top of the coins. If it breaks a rule, marks it and ends the path.
     fn connect(
         &self,
         state: &mut State,
@@ -313,7 +313,7 @@ impl Chainstate {
         {
             Ok(block) => way.pipeline.push(block),
             Err(ConnectError::Rule(error)) => {
-                // Of two invalid blocks the lower one counts.
+                // Of two invalid blocks the lower one is reported.
                 let first = self.drain(state, way, judged)?.unwrap_or((id, error));
                 way.path.clear();
                 return self.reject(state, judged, first);
@@ -335,7 +335,7 @@ impl Chainstate {
         if is_due { self.flush(state) } else { Ok(()) }
     }
 
-    /// Waits for the scripts of all blocks whose coins have moved; gives the lowest that is invalid, if one is.
+    /// Waits for the scripts of all blocks whose coins have moved; returns the lowest invalid block, if any.
     fn drain(
         &self,
         state: &mut State,
@@ -354,7 +354,7 @@ impl Chainstate {
         Ok(refuted)
     }
 
-    /// Makes each of these blocks the tip, one after the other.
+    /// Makes each of these blocks the tip, in order.
     fn connect_tips(
         &self,
         state: &mut State,
@@ -368,7 +368,7 @@ impl Chainstate {
             let block = &scripts.prepared().block;
             self.work.connected(block.tx_count(), block.bytes().len());
             way.disconnected.remove_block(&scripts.prepared().txids);
-            // Who waits for blocks need not wait for the end of a long way.
+            // Threads that wait for blocks need not wait for the end of a long path.
             if state.tree.tip_node().chain_work > state.tree.get(way.start).chain_work {
                 self.news.announce(&state.tree);
             }
@@ -380,7 +380,7 @@ impl Chainstate {
         Ok(())
     }
 
-    /// Marks a block that has been found invalid; its coins have been taken back.
+    /// Marks an invalid block; its coins are already reverted.
     fn reject(
         &self,
         state: &mut State,
@@ -390,7 +390,7 @@ impl Chainstate {
         let node = state.tree.get(id);
         let (hash, height, reason) = (node.hash, node.height, error.reject_reason());
         tracing::warn!("invalid block {hash} at height {height}: {reason}: {error}");
-        // As Core words it (`validation.cpp`, `ConnectTip`); its tests look for it.
+        // In Core's words (`validation.cpp`, `ConnectTip`); its tests expect them.
         tracing::error!("Block validation error: {}", evidence(&error));
         self.mark_failed(state, id)?;
         judged.rejected.push((id, error));
@@ -398,11 +398,11 @@ impl Chainstate {
     }
 }
 
-/// Reject reason and, where there is any, evidence.
+/// Reject reason and evidence, if any.
 fn evidence(error: &BlockError) -> String {
     let (reason, debug) = (error.reject_reason(), error.debug_message());
     if debug.is_empty() { reason.into_owned() } else { format!("{reason}, {debug}") }
 }
 
-/// Bytes of blocks that wait in memory to be connected; others are read from the archive.
+/// Limit of the bytes of blocks in memory that wait to be connected; others are read from the archive.
 const READY_BYTES_MAX: usize = 64 << 20;

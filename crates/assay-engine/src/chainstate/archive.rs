@@ -1,7 +1,7 @@
-//! Writing a block to the archive while its coins move and its scripts are verified.
+//! Writes a block to the archive while its coins move and its scripts are verified.
 //!
-//! The index must not name a block that is not there, so its record waits for the write ([`Chainstate::settle_archive`]); and
-//! since all of it happens under one lock, nobody else sees the block before.
+//! The index must not contain a block that the archive lacks, so its record waits for the write ([`Chainstate::settle_archive`]).
+//! All of this happens under one lock, so no other thread sees the block before.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -13,19 +13,19 @@ use crate::error::EngineError;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
 
-/// How a block gets into the archive.
+/// Archive write of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Archive {
     Has(BlockPos),
     Now,
-    /// It is written by another thread, if it is large; [`Chainstate::activate`] waits for that.
+    /// Another thread writes it, if it is large; [`Chainstate::activate`] waits for that.
     Meanwhile,
 }
 
-/// A block of this many bytes takes longer to write than a thread to start, several times over.
+/// The write of a block of this size takes several times as long as the start of a thread.
 const LARGE_BLOCK_BYTES: usize = 256 << 10;
 
-/// A write that has begun, or is over.
+/// A write in progress or complete.
 pub(super) enum Write {
     Begun(JoinHandle<Result<(), BlockFileError>>),
     Over(Result<(), BlockFileError>),
@@ -54,18 +54,18 @@ impl Write {
     }
 }
 
-/// A block that is being written, and whose records follow.
+/// A block being written, and the nodes whose records follow.
 pub(crate) struct Archiving {
     pub(super) write: Write,
-    /// Nodes whose records change with it.
+    /// Nodes whose records change with the block.
     pub(super) changed: Vec<NodeId>,
 }
 
 impl Chainstate {
-    /// Waits until the block that is being archived is there, if one is, and writes its records.
+    /// Waits for the write of the block in progress, if any, and writes its records.
     ///
     /// # Errors
-    /// When that fails: memory knows a block that the disk lacks, so the engine must not go on.
+    /// The write failed: memory has a block that the disk lacks, so the engine must stop.
     pub(crate) fn settle_archive(&self, state: &mut State) -> Result<(), EngineError> {
         let Some(Archiving { write, changed }) = state.archiving.take() else { return Ok(()) };
         write.finish()?;

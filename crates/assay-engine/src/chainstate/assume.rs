@@ -1,16 +1,15 @@
-//! Blocks whose scripts need not be verified, because a block far above them is known to be valid (Core `validation.cpp`,
-//! `ConnectBlock`; `-assumevalid`).
+//! Skips script verification below a block that is known to be valid (Core `validation.cpp`, `ConnectBlock`; `-assumevalid`).
 
 use assay_wire::BlockHash;
 
 use super::{Chainstate, State};
 use crate::tree::{BlockTree, NodeId};
 
-/// Why scripts are verified; `None` where they need not be.
+/// Reason for script verification; `None` if it is skipped.
 pub(crate) type Cause = Option<&'static str>;
 
 impl Chainstate {
-    /// Whether the scripts of a block must be verified. Notes in the log where that begins and ends.
+    /// True if the scripts of a block must be verified. Logs every change.
     pub(super) fn must_verify_scripts(&self, state: &mut State, id: NodeId) -> bool {
         let cause = self.cause_to_verify(&state.tree, id);
         if state.verify_cause != Some(cause) {
@@ -53,7 +52,7 @@ impl Chainstate {
         if tree.get(best).chain_work < params.minimum_chain_work {
             return Some("best header chainwork below minimumchainwork");
         }
-        // A chain of false scripts would have to be as long as this: it costs weeks of the whole network's work.
+        // A chain with invalid scripts would have to be this long: it costs weeks of the whole network's work.
         if tree.equivalent_time_s(id, best, params.pow.target_spacing_s) <= TWO_WEEKS_S {
             return Some("block too recent relative to best header");
         }

@@ -1,8 +1,8 @@
-//! The blocks below the base of a snapshot, validated with coins of their own while the active chain goes on from the snapshot
+//! The blocks below the base of a snapshot, validated with separate coins while the active chain continues from the snapshot
 //! (Core's historical chainstate, `doc/design/assumeutxo.md`).
 //!
-//! These coins only move towards the base. Blocks go through a pipeline of their own, so that neither chain waits for the scripts
-//! of the other.
+//! These coins only move towards the base. The blocks have a separate pipeline, so that neither chain waits for the scripts of
+//! the other.
 
 use std::sync::Arc;
 
@@ -20,33 +20,33 @@ use crate::prepared::Prepared;
 use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 
-/// Coins of validated blocks, on their way to the base of a snapshot.
+/// Coins of validated blocks below the base of a snapshot.
 pub(crate) struct Historical {
     pub(crate) coins: CoinStore,
     coinbases: CoinbaseLog,
     flushes: FlushPolicy,
     pipeline: Pipeline<NodeId>,
-    /// The block up to which everything is valid.
+    /// The last validated block.
     pub(crate) tip: NodeId,
-    /// The block that the coins are at: the tip, or one above it.
+    /// Block of the coins: the tip, or one above it.
     coins_at: NodeId,
-    /// The block whose coins were loaded.
+    /// Base of the snapshot.
     pub(crate) base: NodeId,
-    /// Whether the coins are to be written as soon as the scripts of their blocks have passed.
+    /// True if the coins must be flushed as soon as the scripts of their blocks are verified.
     is_flush_due: bool,
 }
 
-/// What there is to do next.
+/// Next action of the historical chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HistoricalStep {
     More,
-    /// To wait for scripts, which takes long, and needs no lock: [`Chainstate::wait_for_historical_scripts`].
+    /// Wait for scripts; this takes long and needs no lock: [`Chainstate::wait_for_historical_scripts`].
     Scripts,
-    /// To wait: for a block, or for the active chain, which comes first.
+    /// Wait for a block, or for the active chain, which has priority.
     Wait,
-    /// To compare the coins with those that were assumed: they are those of the base.
+    /// The coins are at the base: compare them with the snapshot.
     Compare,
-    /// Nothing: there is no such chain.
+    /// There is no historical chain.
     Nothing,
 }
 
@@ -63,13 +63,13 @@ impl Historical {
 }
 
 impl Chainstate {
-    /// One block further towards the base.
+    /// Connects one block towards the base.
     ///
     /// # Errors
-    /// When the engine fails, or a block below the base is invalid; it then refuses to go on.
+    /// The engine fails, or a block below the base is invalid; the engine then rejects further work.
     pub(crate) fn step_historical(&self, state: &mut State) -> Result<HistoricalStep, EngineError> {
         state.check()?;
-        // Coins of the active chain come first, as long as there are blocks for it.
+        // The active chain has priority, as long as it has blocks.
         if state.way.is_some() || state.tree.best_candidate() != state.tree.tip() {
             return Ok(HistoricalStep::Wait);
         }
@@ -84,9 +84,10 @@ impl Chainstate {
         state.poison(step)
     }
 
-    /// Writes the historical coins out with everything up to them, where there are any.
+    /// Flushes the historical coins and everything before them, if they exist.
     pub(crate) fn flush_historical(&self, state: &mut State) -> Result<(), EngineError> {
-        // After a failure coins may have moved by half a block, and a second sync may succeed without what the first has dropped.
+        // After a failure half a block's coins may have moved, and a second sync may succeed without the data that the first one
+        // dropped.
         state.check()?;
         let outcome = with_historical(state, |state, historical| {
             self.drain_historical(state, historical)?;
@@ -95,7 +96,7 @@ impl Chainstate {
         state.poison(outcome.unwrap_or(Ok(())))
     }
 
-    /// Waits until the scripts of the blocks that are in the pipeline are decided.
+    /// Waits for the scripts of the blocks in the pipeline.
     pub(crate) fn wait_for_historical_scripts(&self) {
         self.historical_verifier.drain();
     }
@@ -121,7 +122,7 @@ impl Chainstate {
             if fork == coins_at {
                 self.advance_coins(state, historical, next)?;
             } else {
-                // The snapshot is on another branch than the tip was.
+                // The snapshot is on another branch than the old tip.
                 self.disconnect_historical(state, historical)?;
             }
             return Ok(HistoricalStep::More);
@@ -133,7 +134,7 @@ impl Chainstate {
         })
     }
 
-    /// Connects the block after the one that the coins are at, its scripts apart.
+    /// Connects the next block, except its scripts.
     fn advance_coins(
         &self,
         state: &mut State,
@@ -149,7 +150,7 @@ impl Chainstate {
         match self.connect_historical(state, historical, next, &block) {
             Ok(block) => historical.pipeline.push(InFlight { block, note: next }),
             Err(ConnectError::Rule(error)) => {
-                // Of two invalid blocks the lower one counts.
+                // Of two invalid blocks the lower one is reported.
                 self.drain_historical(state, historical)?;
                 return Err(self.invalid_historical(state, historical, next, &error));
             }
@@ -160,7 +161,7 @@ impl Chainstate {
         Ok(())
     }
 
-    /// Takes the blocks out of the pipeline whose scripts have passed, without waiting for others.
+    /// Takes the blocks with verified scripts out of the pipeline, without waiting.
     fn collect_historical(
         &self,
         state: &mut State,
@@ -174,7 +175,7 @@ impl Chainstate {
         self.pass_historical(state, historical, passed)
     }
 
-    /// Moves the coins of a block and hands its scripts over.
+    /// Moves the coins of a block and hands over its scripts.
     fn connect_historical(
         &self,
         state: &State,
@@ -220,7 +221,7 @@ impl Chainstate {
         Err(self.invalid_historical(state, historical, id, &error))
     }
 
-    /// Notes of blocks that all of their scripts have passed.
+    /// Records that all scripts of these blocks are valid.
     fn pass_historical(
         &self,
         state: &mut State,
@@ -277,7 +278,7 @@ impl Chainstate {
         Ok(())
     }
 
-    /// A block below the base breaks a rule: what was built on the snapshot is worth nothing.
+    /// A block below the base is invalid: the chain built on the snapshot is worthless.
     fn invalid_historical(
         &self,
         state: &mut State,
@@ -296,7 +297,7 @@ impl Chainstate {
         self.invalid_snapshot(&state.tree, historical)
     }
 
-    /// Puts the coins of the snapshot out of use (Core `validation.cpp`, `MaybeValidateSnapshot`).
+    /// Invalidates the coins of the snapshot (Core `validation.cpp`, `MaybeValidateSnapshot`).
     pub(crate) fn invalid_snapshot(
         &self,
         tree: &BlockTree,
@@ -315,8 +316,8 @@ impl Chainstate {
         EngineError::SnapshotInvalid { tip, validated, kept }
     }
 
-    /// Divides the memory for coins between both chains, as Core does (`MaybeRebalanceCaches`): most is for the one that has
-    /// most to do.
+    /// Divides the memory for coins between both chains, as Core does (`MaybeRebalanceCaches`): the chain with more work left
+    /// gets most.
     pub(crate) fn divide_cache(&self, state: &mut State) {
         let total = self.coin_cache_bytes;
         let Some(historical) = &mut state.historical else {
@@ -335,7 +336,7 @@ impl Chainstate {
     }
 }
 
-/// Does something with state and historical chain, where there is one. Blocks of the active chain are not connected meanwhile.
+/// Runs `action` on the state and the historical chain, if it exists. No block of the active chain is connected meanwhile.
 fn with_historical<T>(
     state: &mut State,
     work: impl FnOnce(&mut State, &mut Historical) -> T,

@@ -1,7 +1,7 @@
-//! The chain's state and the ways it changes, by Core's verbs: accept, connect, disconnect, flush, activate.
+//! The chain's state and its changes, with Core's verbs: accept, connect, disconnect, flush, activate.
 //!
-//! [`Chainstate`] holds what does not change, [`State`] what changes together; who locks it, and what is announced to others
-//! meanwhile, is the engine's business.
+//! [`Chainstate`] has the constant parts, [`State`] the parts that change together. The engine owns the lock and the
+//! announcements.
 
 mod accept;
 mod activate;
@@ -46,45 +46,45 @@ pub use validity::{TrialChecks, TrialError};
 
 const RECORDS_PER_GROUP: usize = 4096;
 
-/// What changes together, under one lock.
+/// The parts that change together, under one lock.
 pub(crate) struct State {
     pub(crate) tree: BlockTree,
-    /// Coins of the tip: of a snapshot, as long as there is a historical chain.
+    /// Coins of the tip: those of a snapshot while a historical chain exists.
     pub(crate) coins: CoinStore,
-    /// The chain that validates the blocks below a snapshot.
+    /// Validates the blocks below a snapshot.
     pub(crate) historical: Option<Box<Historical>>,
     pub(crate) mempool: Mempool,
     pub(crate) coinbases: CoinbaseLog,
     pub(crate) flushes: FlushPolicy,
     /// Blocks that wait to be connected.
     pub(crate) ready: Ready,
-    /// The block that is being written to the archive.
+    /// The block being written to the archive.
     pub(crate) archiving: Option<Archiving>,
-    /// Whether the block files are being read again: until that is done, what they hold is not known, and none is removed.
+    /// True during a reindex: the contents of the block files are not known yet, and none is removed.
     pub(crate) is_importing: bool,
-    /// Bytes of block and undo files when it was last looked at whether any have to go.
+    /// Bytes of block and undo files at the last pruning check.
     pub(crate) pruned_at_bytes: u64,
-    /// Why scripts were verified the last time; `None` at first.
+    /// Reason of the last script verification; `None` at first.
     pub(crate) verify_cause: Option<Cause>,
-    /// The way to the best branch, while it is walked: the coins may be ahead of the tip.
+    /// Path to the best branch in progress: the coins may be ahead of the tip.
     pub(crate) way: Option<Way>,
-    /// Soft forks that only others know.
+    /// Soft forks unknown to this program.
     pub(crate) unknown_rules: UnknownRules,
-    /// Most work of a branch that failed.
+    /// Greatest work of an invalid branch.
     pub(crate) best_invalid_work: Option<U256>,
-    /// Why the engine refuses to go on.
+    /// Error after which the engine rejects further work.
     pub(crate) poisoned: Option<String>,
-    /// Who waits for that to happen.
+    /// Notifies those that wait for a failure.
     pub(crate) failure: Arc<Failure>,
 }
 
 impl State {
-    /// What admission to the mempool needs of it.
+    /// View of the state for mempool admission.
     pub(crate) fn view(&mut self) -> View<'_> {
         View { tree: &self.tree, coins: &mut self.coins, mempool: &mut self.mempool }
     }
 
-    /// An error once the engine refuses to go on.
+    /// Fails if the engine has failed before.
     pub(crate) fn check(&self) -> Result<(), EngineError> {
         match &self.poisoned {
             Some(cause) => Err(EngineError::Poisoned(cause.clone())),
@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// Passes an outcome on; after a failure the engine refuses to go on.
+    /// Returns `outcome`; after an error the engine rejects further work.
     pub(crate) fn poison<T>(&mut self, outcome: Result<T, EngineError>) -> Result<T, EngineError> {
         if let Err(error) = &outcome {
             self.poisoned.get_or_insert_with(|| error.to_string());
@@ -104,23 +104,23 @@ impl State {
     }
 }
 
-/// What the state is changed with, and where it is kept.
+/// The constant parts of the chain state.
 pub(crate) struct Chainstate {
     pub(crate) config: Arc<Config>,
     pub(crate) pool: Arc<ThreadPool>,
     pub(crate) verifier: Arc<Verifier>,
-    /// For blocks below a snapshot, which neither wait for those of the tip nor keep them waiting.
+    /// For blocks below a snapshot, which neither wait for those of the tip nor delay them.
     pub(crate) historical_verifier: Arc<Verifier>,
     pub(crate) blocks: Arc<BlockStore>,
     pub(crate) index: BlockIndex,
     pub(crate) admission: Admission,
     pub(crate) news: News,
     pub(crate) work: Work,
-    /// Those who still need old blocks.
+    /// Prune locks.
     pub(crate) keepers: Keepers,
-    /// Memory for coins of both chains.
+    /// Memory for coins of both chains, bytes.
     pub(crate) coin_cache_bytes: usize,
-    /// Memory for the files of coins.
+    /// Memory for the block cache of the coins on disk, bytes.
     pub(crate) tier_cache_bytes: usize,
 }
 
@@ -129,7 +129,7 @@ impl Chainstate {
         &self.config.params
     }
 
-    /// Memory for the files of coins of one chain, of one or two.
+    /// Block cache of one chain, alone or one of two.
     pub(crate) fn tier_cache_bytes(&self, is_shared: bool) -> usize {
         self.tier_cache_bytes / if is_shared { 2 } else { 1 }
     }
@@ -145,13 +145,13 @@ impl Chainstate {
         Ok(Prepared::in_parallel(block, hash, &self.pool))
     }
 
-    /// Reads the coinbases of blocks up to `tip` that did not have to begin with their height.
+    /// Reads the coinbases up to `tip` without a mandatory height.
     pub(crate) fn coinbase_log(
         &self,
         state: &State,
         tip: NodeId,
     ) -> Result<CoinbaseLog, EngineError> {
-        /// Header, count, and the largest coinbase that one read covers.
+        /// Header, count, and the largest coinbase of a single read.
         const PREFIX_BYTES: u32 = 4096;
         let mut log = CoinbaseLog::default();
         let bip34 = self.params().activation.bip34;
@@ -159,7 +159,7 @@ impl Chainstate {
         let last = state.tree.ancestor_at(tip, last);
         for id in state.tree.path(NodeId::GENESIS, last).into_iter().rev() {
             let Some(pos) = state.tree.get(id).block else {
-                // It was removed or never there, and may have been repeated.
+                // Pruned or missing, so possibly repeated.
                 log.note_gap();
                 continue;
             };
@@ -170,14 +170,14 @@ impl Chainstate {
             };
             log.connect(txid, false);
         }
-        // Repeats above that height are not searched for: assume one. Only blocks that BIP30 applies to read this.
+        // Repeats above that height are not searched for: assume one. Only blocks subject to BIP30 read this.
         if bip34 > 1 && state.tree.get(tip).height >= bip34 {
             log.note_gap();
         }
         Ok(log)
     }
 
-    /// Writes the coins of the tip out, with everything up to it.
+    /// Flushes the coins of the tip and everything before them.
     pub(crate) fn flush(&self, state: &mut State) -> Result<(), EngineError> {
         state.check()?;
         let settled = self.settle_archive(state);
@@ -187,7 +187,7 @@ impl Chainstate {
         let committed = self.work.time(Stage::Flush, || {
             assay_store::commit(&mut state.coins, &self.blocks, &self.index, height, &hash)
         });
-        // Trying again might succeed without what the failed sync has dropped.
+        // A retry might succeed without the data that the failed sync dropped.
         let stats = state.poison(committed.map_err(EngineError::from))?;
         state.flushes.flushed();
         log::flushed(height, &stats, &state.coins.usage());
@@ -195,7 +195,7 @@ impl Chainstate {
         state.poison(pruned)
     }
 
-    /// Marks a block and all that build on it as failed, in memory and in the index.
+    /// Marks a block and its descendants as failed, in memory and in the index.
     pub(crate) fn mark_failed(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
         self.settle_archive(state)?;
         state.tree.clear_valid(id);

@@ -1,9 +1,9 @@
-//! Removing old blocks (Core's `-prune`; `node/blockstorage.cpp`, `FindFilesToPrune` and `FindFilesToPruneManual`).
+//! Prunes old blocks (Core's `-prune`; `node/blockstorage.cpp`, `FindFilesToPrune` and `FindFilesToPruneManual`).
 //!
-//! Block files go as a whole, once all their blocks are deep below the tip; undo files once no block that is kept names them. The
-//! order makes a crash harmless at any point: coins are written first with all that leads up to them, then the index forgets the
-//! blocks and is synced, then the files are removed. What a start needs is near the marker of the coins, which is the tip; files
-//! that are left are removed by the next start.
+//! A block file is removed when all its blocks are deep below the tip, an undo file when no remaining block refers to it. The
+//! order makes a crash harmless at any point: first the coins and everything before them are flushed, then the blocks are removed
+//! from the index, which is synced, then the files are removed. A start needs only blocks near the coins' marker, which is the
+//! tip; the next start removes leftover files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -15,7 +15,7 @@ use crate::config::Pruning;
 use crate::error::EngineError;
 use crate::tree::{BlockTree, NodeId};
 
-/// What is to be removed.
+/// Blocks and files to remove.
 #[derive(Debug, Default)]
 struct Removal {
     blocks: Vec<u32>,
@@ -30,20 +30,20 @@ struct FileBlocks {
 }
 
 impl Chainstate {
-    /// Whether so much was written since the last look that files may have to go.
+    /// True if enough was written since the last check that files may have to be removed.
     pub(crate) fn is_pruning_due(&self, state: &State) -> bool {
         let Some(Pruning::Automatic { bytes_max }) = self.config.prune else { return false };
         if state.is_importing {
             return false;
         }
         let bytes = self.blocks.bytes();
-        // Core looks whenever it has extended a file by a chunk.
+        // Core checks after each chunk that it adds to a file.
         let chunk_bytes = CHUNK_BYTES.min(self.config.block_file_bytes_max / 4);
         bytes.saturating_add(MARGIN_BYTES) >= bytes_max
             && bytes.abs_diff(state.pruned_at_bytes) >= chunk_bytes
     }
 
-    /// Removes files until block and undo files take less than the target. The coins are written, and at the tip.
+    /// Removes files until block and undo files take less than the target. The coins are flushed, and at the tip.
     pub(super) fn prune_to_target(&self, state: &mut State) -> Result<(), EngineError> {
         let Some(Pruning::Automatic { bytes_max }) = self.config.prune else { return Ok(()) };
         let bytes = self.blocks.bytes();
@@ -56,7 +56,7 @@ impl Chainstate {
         }
         let mut margin_bytes = MARGIN_BYTES;
         if self.news.download().goes_on(&tip) {
-            // Writing the coins for every file would cost more than it saves while so much is to come.
+            // During IBD a flush per file would cost more than it saves.
             let best_height = state.tree.get(state.tree.best_header()).height;
             margin_bytes += u64::from(best_height.saturating_sub(tip.height)) * BLOCK_BYTES_MEAN;
         }
@@ -74,8 +74,7 @@ impl Chainstate {
         Ok(())
     }
 
-    /// Removes all files whose blocks are at `height` or below, but for the latest blocks. The coins are written, and at the
-    /// tip.
+    /// Removes all files whose blocks are at `height` or below, except the latest blocks. The coins are flushed, and at the tip.
     pub(crate) fn prune_to_height(
         &self,
         state: &mut State,
@@ -88,8 +87,8 @@ impl Chainstate {
         Ok(())
     }
 
-    /// Removes files, lowest number first, whose blocks are all far enough below `tip_height`, until `is_enough` holds of the
-    /// bytes that are left. Gives their number.
+    /// Removes files, lowest number first, with all blocks far enough below `tip_height`, until `is_enough` accepts the remaining
+    /// bytes. Returns their number.
     fn remove_old(
         &self,
         state: &mut State,
@@ -112,7 +111,7 @@ impl Chainstate {
         if removal.blocks.is_empty() {
             return Ok(0);
         }
-        // What is removed must not be needed after a crash.
+        // A restart after a crash must not need the removed blocks.
         self.flush_historical(state)?;
         state.tree.forget_data(&removal.nodes);
         self.put_records(state, &removal.nodes)?;
@@ -124,7 +123,7 @@ impl Chainstate {
         Ok(removal.blocks.len())
     }
 
-    /// Heights of blocks that are still to be validated, with those right below them.
+    /// Heights of blocks that the historical chain still has to validate, and those just below them.
     fn needed_by_historical(&self, state: &State) -> Option<RangeInclusive<u32>> {
         let historical = state.historical.as_ref()?;
         let height = |id| state.tree.get(id).height;
@@ -182,7 +181,7 @@ impl Chainstate {
 
 /// Core's `BLOCKFILE_CHUNK_SIZE` (`node/blockstorage.h`).
 const CHUNK_BYTES: u64 = 16 << 20;
-/// What may be written before the next look: a chunk of blocks, and one of undo data (`UNDOFILE_CHUNK_SIZE`).
+/// Allowance for writes before the next check: a chunk of blocks, and one of undo data (`UNDOFILE_CHUNK_SIZE`).
 const MARGIN_BYTES: u64 = 17 << 20;
-/// What a block is taken for that is yet to come (Core `node/blockstorage.cpp`, `average_block_size`).
+/// Assumed size of a future block (Core `node/blockstorage.cpp`, `average_block_size`).
 const BLOCK_BYTES_MEAN: u64 = 1_000_000;

@@ -1,4 +1,4 @@
-//! Connecting a block to the tip, and disconnecting it.
+//! Connects a block to the tip, and disconnects it.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::scripts::{ScriptQueue, ScriptsPassed};
 use crate::tree::{BlockTree, Node, NodeId};
 
 impl Chainstate {
-    /// Moves the coins of a block whose parent is the block they are at, and hands its scripts over, those apart that are
-    /// known to pass ([`connect`]).
+    /// Moves the coins of a block on top of their current block, and hands over its scripts, except those known to be valid
+    /// ([`connect`]).
     pub(super) fn connect_block(
         &self,
         state: &mut State,
@@ -36,7 +36,8 @@ impl Chainstate {
         Ok(InFlight { block, note: id })
     }
 
-    /// The same for a block on `parent` that need not be in the tree; `was_valid` says that its scripts are known to pass.
+    /// [`Self::connect_block`] for a block on `parent` that need not be in the tree; `was_valid`: its scripts are known to be
+    /// valid.
     pub(super) fn connect_on<T>(
         &self,
         state: &mut State,
@@ -58,7 +59,7 @@ impl Chainstate {
             mempool.known_of_block(prepared, &self.pool, rules.flags)
         };
         let verify = |queue: &mut ScriptQueue<'_>, tx_index: usize, spent: &mut Vec<Coin>| {
-            // The coinbase spends nothing; a block that has been validated before is not verified again.
+            // The coinbase spends nothing; a block validated before is not verified again.
             if tx_index == 0 || was_valid {
                 return;
             }
@@ -72,7 +73,7 @@ impl Chainstate {
         moved
     }
 
-    /// Whether libsecp256k1 alone decides about the signatures of a block.
+    /// True if only libsecp256k1 verifies the signatures of a block.
     pub(super) fn is_exact(&self, tree: &BlockTree, height: u32, prepared: &Prepared) -> bool {
         let place = Place {
             height,
@@ -85,7 +86,7 @@ impl Chainstate {
         })
     }
 
-    /// Appends undo data, unless they are there already; where others are, those were wrong.
+    /// Appends undo data, unless the same are stored already; different stored data were wrong.
     pub(super) fn put_undo(&self, node: &Node, undo: &[u8]) -> Result<UndoPos, EngineError> {
         let is_same = |pos: &UndoPos| {
             self.blocks.read_undo(*pos, &node.hash).is_ok_and(|stored| stored == undo)
@@ -97,7 +98,7 @@ impl Chainstate {
         Ok(self.blocks.append_undo(block_file, &node.hash, undo)?)
     }
 
-    /// Makes a block the tip whose scripts have all passed (Core's `ConnectTip`).
+    /// Makes a block with verified scripts the tip (Core's `ConnectTip`).
     pub(super) fn connect_tip(
         &self,
         state: &mut State,
@@ -106,8 +107,8 @@ impl Chainstate {
         self.settle_archive(state)?;
         let Passed { scripts, undo, note: id } = block;
         let node = state.tree.get(id);
-        // A block spends the same coins whenever it is connected, so what was written before is as good. It is better:
-        // it may have been synced, and the coins on disk may be on a branch that only it leads back from.
+        // A block always spends the same coins, so earlier undo data are as good. They are better: they may be synced, and the
+        // coins on disk may be on a branch that only they lead back from.
         if !node.is_valid() || node.undo.is_none() {
             let undo_pos = self.put_undo(node, &undo)?;
             state.tree.set_valid(id, undo_pos, state.historical.is_some());
@@ -126,8 +127,8 @@ impl Chainstate {
         Ok(scripts)
     }
 
-    /// Takes the tip off, coins back as they were before it, and keeps its transactions in `disconnected`, as far as there
-    /// is room (Core's `DisconnectTip`).
+    /// Disconnects the tip, restores its spent coins, and keeps its transactions in `disconnected`, as far as there is room
+    /// (Core's `DisconnectTip`).
     pub(crate) fn disconnect_tip(
         &self,
         state: &mut State,
@@ -154,7 +155,7 @@ impl Chainstate {
         log::update_tip(&state.tree, &state.coins, (genesis_time, now_s), &warning);
     }
 
-    /// The tip, and what it spent.
+    /// The tip block and its undo data.
     fn read_tip(&self, state: &State) -> Result<(Prepared, Vec<u8>), EngineError> {
         let id = state.tree.tip();
         let prepared = self.load(state, id)?;
@@ -169,7 +170,7 @@ impl Chainstate {
         let (prepared, undo) = match self.read_tip(state) {
             Ok(read) => read,
             Err(error) => {
-                // No coin has moved, so what there is can be written out, as Core does when it stops for this.
+                // No coin has moved, so flush the state, as Core does before this fatal error.
                 if let Err(error) = self.flush(state) {
                     tracing::error!("could not write the coins out: {error}");
                 }

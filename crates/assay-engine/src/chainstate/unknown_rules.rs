@@ -1,7 +1,7 @@
-//! Soft forks that others signal and this program does not know (Core `versionbits.cpp`, `CheckUnknownActivations`).
+//! Soft forks signalled by others and unknown to this program (Core `versionbits.cpp`, `CheckUnknownActivations`).
 //!
-//! Every bit of the version that no known deployment uses is watched as if it belonged to one that has always been started.
-//! States change between periods alone, so those after each period are kept.
+//! Every version bit without a known deployment is tracked as a deployment that has always been started. States change only
+//! between periods, so those after each period are cached.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use assay_consensus::versionbits::{Deployment, VERSION_TOP_BITS, VERSION_TOP_MAS
 
 use crate::tree::{BlockTree, NodeId};
 
-/// Bits of unknown deployments that have come far, as masks.
+/// Bits of unknown deployments, as masks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UnknownBits {
-    /// Those that become active after the period.
+    /// Bits that become active after the period.
     pub(crate) locked_in: u32,
     pub(crate) active: u32,
 }
 
-/// The states after periods that were looked at.
+/// Cached states after periods.
 #[derive(Default)]
 pub(crate) struct UnknownRules {
     /// By the last block of a period.
@@ -26,14 +26,14 @@ pub(crate) struct UnknownRules {
 }
 
 impl UnknownRules {
-    /// The states for the block after the tip.
+    /// States for the block after the tip.
     pub(crate) fn after_tip(&mut self, tree: &BlockTree, params: &ChainParams) -> UnknownBits {
         let Some(first_height) = params.unknown_rules_from else { return UnknownBits::default() };
         let period = params.pow.retarget_interval();
         let mut periods = (tree.tip_node().height + 1) / period;
         let mut open = Vec::new();
         let mut bits = UnknownBits::default();
-        // After the first period all are started, and before the first height none is counted.
+        // All are started after the first period; blocks below the first height do not signal.
         while periods > 1 {
             let last = periods * period - 1;
             let Some(id) = tree.active_at(last).filter(|_| last >= first_height) else { break };
@@ -54,12 +54,12 @@ impl UnknownRules {
     }
 }
 
-/// The unknown bits that enough of these active blocks, the last ones of a period, signal.
+/// Unknown bits that enough of these active blocks, the last ones of a period, signal.
 fn counted(tree: &BlockTree, params: &ChainParams, first: u32, last: u32) -> u32 {
     let period = params.pow.retarget_interval();
-    // 90 % as BIP341 has it, 75 % on test chains as BIP9 suggests.
+    // 90 % as in BIP341; 75 % on test chains as BIP9 suggests.
     let threshold = if params.name == "main" { 1815 } else { period * 3 / 4 };
-    // Deployments have the same periods, so what is known is the same for all blocks of one.
+    // Deployments share the periods, so the known bits are the same for all blocks of one.
     let parent = tree.active_at((last + 1 - period).saturating_sub(1)).unwrap_or(NodeId::GENESIS);
     let known = signals_after(tree, parent, &params.deployments).cast_unsigned();
     let mut counts = [0u32; BITS];
@@ -74,7 +74,7 @@ fn counted(tree: &BlockTree, params: &ChainParams, first: u32, last: u32) -> u32
     counts.iter().rev().fold(0, |mask, count| mask << 1 | u32::from(*count >= threshold))
 }
 
-/// The version of a block after `parent`, with the bits of what is signalled.
+/// The version of a block after `parent`, with the bits of signalled deployments.
 pub(crate) fn signals_after(tree: &BlockTree, parent: NodeId, deployments: &[Deployment]) -> i32 {
     use assay_consensus::chain::Ancestors;
     let branch = tree.ancestors(parent);
@@ -85,7 +85,7 @@ pub(crate) fn signals_after(tree: &BlockTree, parent: NodeId, deployments: &[Dep
     })
 }
 
-/// Bits that deployments may have (BIP323; Core's `VERSIONBITS_NUM_BITS`): the others are for miners to choose.
+/// Bits for deployments (BIP323; Core's `VERSIONBITS_NUM_BITS`): miners may use the others freely.
 const BITS: usize = 5;
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// A chain of regtest whose blocks have these versions, each so many times.
+    /// A regtest chain with blocks of these versions, with their counts.
     fn after(versions: &[(i32, u32)]) -> UnknownBits {
         let params = ChainParams::by_name("regtest").unwrap();
         let genesis = Block::parse(params.genesis_block(), params.encoding).unwrap();
@@ -116,7 +116,7 @@ mod tests {
                 bits = rules.after_tip(&tree, &params);
             }
         }
-        // The same without anything kept.
+        // The same without the cache.
         assert_eq!(UnknownRules::default().after_tip(&tree, &params), bits);
         bits
     }

@@ -1,4 +1,4 @@
-//! Judging a block that is not to be kept (Core `validation.cpp`, `TestBlockValidity`).
+//! Validates a block without storing it (Core `validation.cpp`, `TestBlockValidity`).
 
 use std::sync::Arc;
 
@@ -13,31 +13,31 @@ use crate::error::EngineError;
 use crate::pipeline::{InFlight, Passed, Pipeline};
 use crate::prepared::Prepared;
 
-/// What need not hold yet of a block on trial.
+/// Optional checks of a trial block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrialChecks {
-    /// The work, and on signets the solution.
+    /// Proof of work, and the solution on signets.
     pub work: bool,
-    /// The merkle root of the header.
+    /// Merkle root of the header.
     pub merkle_root: bool,
 }
 
-/// Why a block on trial is not valid.
+/// A trial block is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrialError {
-    /// It does not build on the tip.
+    /// The block does not build on the tip.
     #[error("inconclusive-not-best-prevblk")]
     NotOnTip,
-    /// It breaks a rule.
+    /// The block breaks a rule.
     #[error(transparent)]
     Rule(#[from] BlockError),
 }
 
 impl Chainstate {
-    /// Judges a block as if it came next. Coins move and move back; whether scripts passed is remembered where it is anyway.
+    /// Validates a block as if it were the next one. Coins move and move back; script results are cached.
     ///
     /// # Errors
-    /// When the engine fails; it then refuses to go on, since coins may be in doubt.
+    /// The engine fails; it then rejects further work, since the coins may be inconsistent.
     pub(crate) fn test_block(
         &self,
         state: &mut State,
@@ -87,7 +87,7 @@ impl Chainstate {
         match self.connect_on(state, &pipeline, (tip, false), &prepared) {
             Ok(block) => pipeline.push(InFlight { block, note: () }),
             Err(ConnectError::Rule(error)) => {
-                // As Core does: nothing of the trial is left when it is over.
+                // As in Core: the trial leaves nothing behind.
                 let Ok(()) = pipeline.drain(|block| passed.push(block)) else {
                     unreachable!("no block is in the pipeline")
                 };

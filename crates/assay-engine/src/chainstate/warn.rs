@@ -1,4 +1,4 @@
-//! What the owner of the node is warned of.
+//! Warnings for the operator of the node.
 
 use super::{Chainstate, State};
 use crate::log;
@@ -7,7 +7,7 @@ use crate::tree::NodeId;
 use assay_consensus::pow::block_work;
 
 impl Chainstate {
-    /// Warns of soft forks that are active and not known here. Gives what the log says of those that will be (Core
+    /// Warns of active soft forks that are unknown here. Returns the log text for those that will become active (Core
     /// `validation.cpp`, `UpdateTip`).
     pub(super) fn warn_of_unknown_rules(&self, state: &mut State) -> String {
         if self.news.download().goes_on(&state.tree.tip_facts()) {
@@ -23,7 +23,7 @@ impl Chainstate {
         of(bits.locked_in).map(text).collect::<Vec<_>>().join(", ")
     }
 
-    /// A branch has failed, from `id` on: logs it, and warns where it is long.
+    /// Logs a branch that failed from `id` on, and warns if it is long.
     pub(crate) fn invalid_chain_found(&self, state: &mut State, id: NodeId, failed: &[NodeId]) {
         let most = failed.iter().map(|id| state.tree.get(*id).chain_work).max();
         state.best_invalid_work = state.best_invalid_work.max(most);
@@ -31,7 +31,7 @@ impl Chainstate {
         self.warn_of_invalid_branch(state);
     }
 
-    /// Warns while the branch that failed with the most work is six blocks ahead (Core `validation.cpp`,
+    /// Warns while the invalid branch with the most work is six blocks ahead (Core `validation.cpp`,
     /// `CheckForkWarningConditions`).
     pub(super) fn warn_of_invalid_branch(&self, state: &State) {
         let tip = state.tree.tip_node();

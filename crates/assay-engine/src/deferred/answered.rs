@@ -1,18 +1,18 @@
-//! The checker of an input that runs again: what was decided about its signatures is not decided twice.
+//! Checker of a repeated run of an input: signatures verified before are not verified again.
 
 use assay_consensus::script::{PqScheme, SignatureChecker};
 
 use super::check::Check;
 use crate::checker::ImmediateChecker;
 
-/// Checks of an input with their answers, in the order in which the first run asked.
+/// Checks of an input with their results, in the order of the first run.
 ///
-/// Scripts may do without a signature (`OP_CHECKSIG OP_DROP`), and a transaction may have thousands of checks that do not hold.
-/// A run that knows the answers asks the same questions in the same order up to the end, or to where the first run, which took
-/// every answer for true, took another way. A question that is not the next one is asked of libsecp256k1.
+/// Scripts need not require a valid signature (`OP_CHECKSIG OP_DROP`), and a transaction may have thousands of checks that fail.
+/// The repeated run requests the same checks in the same order up to the end, or up to the point where the first run, which
+/// assumed every check to hold, took another branch. A check that is not the next one goes to libsecp256k1.
 pub(crate) struct Answered<'a> {
     checks: &'a [(Check<'a>, bool)],
-    /// Whether the one before `checks` was asked for: then it may be asked for again.
+    /// The check before `checks`, if it was requested; it may be requested again.
     last: Option<(Check<'a>, bool)>,
     immediate: ImmediateChecker,
 }
@@ -22,7 +22,7 @@ impl<'a> Answered<'a> {
         Self { checks, last: None, immediate: ImmediateChecker }
     }
 
-    /// The answer to this check, if it is the next one, or the last one again: what is asked for twice in a row is claimed once.
+    /// Result of this check, if it is the next one, or the last one again: a check repeated at once is recorded once.
     fn next(&mut self, asked: &Check<'_>) -> Option<bool> {
         if let Some((_, answer)) = self.last.filter(|(check, _)| check == asked) {
             return Some(answer);
@@ -49,7 +49,7 @@ impl SignatureChecker for Answered<'_> {
         known.unwrap_or_else(|| self.immediate.schnorr_of_any_length(xonly, sig, msg))
     }
 
-    /// One that holds is rare where an input runs again: such scripts fail.
+    /// A check that holds is rare in a repeated run, because such scripts fail.
     fn post_quantum(&mut self, scheme: PqScheme, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool {
         self.immediate.post_quantum(scheme, key, sig, msg)
     }
@@ -77,7 +77,7 @@ impl SignatureChecker for Answered<'_> {
 mod tests {
     use super::*;
 
-    /// Answers that libsecp256k1 would not give show who was asked.
+    /// Results that differ from libsecp256k1's show the source of each result.
     #[test]
     fn only_the_next_question_is_known() {
         let (key, msg) = ([2; 33], [7; 32]);

@@ -1,7 +1,7 @@
-//! Which backend verifies signatures.
+//! Selects the backend that verifies signatures.
 //!
-//! It is measured, and remembered in a file of the user's cache folder, so that a short command does not measure first. The
-//! file has a line for each processor, number of cores, and set of hidden features, and is of one version of this program.
+//! It is measured once and stored in a file of the user's cache folder, so that short commands do not measure first. The file has
+//! a line per processor, number of cores and set of hidden features, and is valid for one version of this program.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use assay_secp::Backend;
 
 use super::settings;
 
-/// The backend that `ASSAY_BACKEND` names, or the fastest one on this machine.
+/// The backend named by `ASSAY_BACKEND`, or the fastest one of this machine.
 pub(super) static BACKEND: LazyLock<Backend> = LazyLock::new(|| {
     settings::backend().or_else(remembered).unwrap_or_else(|| {
         let backend = Backend::fastest();
@@ -21,12 +21,12 @@ pub(super) static BACKEND: LazyLock<Backend> = LazyLock::new(|| {
     })
 });
 
-/// The name of the backend that verifies signatures.
+/// Name of the backend that verifies signatures.
 pub fn backend_name() -> &'static str {
     BACKEND.name()
 }
 
-/// What was found to be the fastest before, if this machine runs it.
+/// The stored backend, if this machine supports it.
 fn remembered() -> Option<Backend> {
     let text = fs::read_to_string(file()?).ok()?;
     let machine = machine();
@@ -34,7 +34,7 @@ fn remembered() -> Option<Backend> {
     Backend::by_name(name).filter(|backend| backend.available())
 }
 
-/// Keeps it for the next process. Nothing depends on whether that works.
+/// Stores it for the next process. Failures are ignored.
 fn remember(backend: Backend) {
     let Some(file) = file() else { return };
     let machine = machine();
@@ -45,7 +45,7 @@ fn remember(backend: Backend) {
         .map(str::to_owned)
         .collect();
     lines.push(format!("{machine}\t{}", backend.name()));
-    // More machines than share a home folder are not worth remembering.
+    // Limit the number of machines that share a home folder.
     let first = lines.len().saturating_sub(MACHINES_MAX);
     let text = lines[first..].join("\n") + "\n";
     let temporary = file.with_extension(std::process::id().to_string());
@@ -59,7 +59,7 @@ fn remember(backend: Backend) {
 
 const MACHINES_MAX: usize = 64;
 
-/// Where it is remembered: `$XDG_CACHE_HOME` or `~/.cache`, as the XDG base directory specification has it.
+/// The cache file: in `$XDG_CACHE_HOME` or `~/.cache`, as in the XDG base directory specification.
 fn file() -> Option<PathBuf> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let dir = named.filter(|dir| dir.is_absolute()).or_else(|| {
@@ -68,7 +68,7 @@ fn file() -> Option<PathBuf> {
     Some(dir.join("assay").join(concat!("signature-backend-", env!("CARGO_PKG_VERSION"))))
 }
 
-/// What the fastest backend depends on, in one line without tabs.
+/// The inputs of the choice, in one line without tabs.
 fn machine() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {

@@ -1,4 +1,4 @@
-//! Who verifies what has been recorded.
+//! Batch verification of recorded checks.
 
 use std::sync::LazyLock;
 
@@ -10,34 +10,33 @@ use super::evidence::{Evidence, stop_with_evidence};
 use super::second_look;
 use super::settings::{self, Schnorr};
 
-/// Checks that are verified together. A batch has costs of its own that thousands of checks share; more would only wait
-/// longer and take more memory.
+/// Checks per batch. Thousands of checks amortise the costs of a batch; more would only wait longer and take more memory.
 const CHECKS_PER_BATCH: usize = 2048;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     Proven,
     Refuted,
-    /// Libsecp256k1 has to be asked.
+    /// Only libsecp256k1 can decide.
     Unknown,
 }
 
 impl Answer {
-    /// What libsecp256k1 says.
+    /// Converts a result of libsecp256k1.
     pub const fn of_library(holds: bool) -> Self {
         if holds { Self::Proven } else { Self::Refuted }
     }
 }
 
 pub trait Prove: Default {
-    /// Replaces the contents of `answers` by one answer per check.
+    /// Replaces the contents of `answers` with one result per check.
     fn prove(&mut self, checks: &[Check<'_>], answers: &mut Vec<Answer>);
 }
 
-/// Proves checks in batches, with the fastest backend there is or the one that was asked for.
+/// Proves checks in batches, with the fastest backend or the requested one.
 ///
-/// A sample of what vectors prove is asked again of libsecp256k1, and their self-test is repeated; where either finds them
-/// wrong, the process ends and leaves evidence behind (`docs/deferred-signatures.md`).
+/// libsecp256k1 verifies a sample of the proven checks again, and the self-test of the vector code is repeated. If either finds
+/// an error, the process ends and writes evidence (`docs/deferred-signatures.md`).
 #[derive(Debug)]
 pub struct Batches {
     verifier: SampledVerifier,
@@ -67,8 +66,8 @@ impl Prove for Batches {
             return;
         }
         second_look::test_this_core(verifier.verifier());
-        // What vectors do not prove is almost always a pair of a CHECKMULTISIG that needs no verdict once others match, so
-        // libsecp256k1 is not asked here.
+        // Checks that vector code does not prove are almost always pairs of a CHECKMULTISIG that are irrelevant once others
+        // match, so libsecp256k1 does not verify them here.
         let outcome = match schnorr {
             Schnorr::Each => verifier.prove(checks, proven),
             Schnorr::Weighted => verifier.prove_weighted(checks, proven),
@@ -85,7 +84,7 @@ impl Prove for Batches {
     }
 }
 
-/// Checks to verify together where batches are faster than one check after the other; elsewhere `None`.
+/// Checks per batch if batches are faster than single checks; otherwise `None`.
 pub fn default_script_batch() -> Option<usize> {
     static BATCH: LazyLock<Option<usize>> = LazyLock::new(|| {
         let verifier = BatchVerifier::with_backend(*BACKEND);

@@ -1,4 +1,4 @@
-//! The end of a process that cannot trust its processor, and what it leaves behind.
+//! Terminates a process after a failed spot check or self-test, and writes evidence.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use faster_hex::hex_string;
 use super::{second_look, settings};
 use crate::clock::unix_time_s;
 
-/// A defect of the vector code or of the machine under it.
+/// A defect of the vector code or of the machine.
 #[derive(Clone, Debug)]
 pub(super) struct Evidence {
-    /// What is wrong, in a sentence.
+    /// Description of the defect, one sentence.
     defect: String,
-    /// Names and values, in the order in which they are written.
+    /// Names and values in output order.
     fields: Vec<(&'static str, String)>,
 }
 
 impl Evidence {
-    /// A sampled proof that libsecp256k1 finds false.
+    /// A proven check of the sample that libsecp256k1 rejects.
     pub(super) fn disagreement(found: &Disagreement) -> Self {
         let mut fields = vec![
             ("check", found.kind.to_owned()),
@@ -52,7 +52,7 @@ impl Evidence {
         Self { defect, fields }
     }
 
-    /// One JSON object with a line for each field; all values are text.
+    /// One JSON object with a line per field; all values are strings.
     fn json(&self, time_s: u64) -> String {
         let mut json = format!("{{\n  \"defect\": {},\n  \"time\": {time_s}", quoted(&self.defect));
         for (name, value) in &self.fields {
@@ -63,11 +63,11 @@ impl Evidence {
     }
 }
 
-/// Writes the evidence to the log, to standard error and, where there is a datadir, to a file in it, and ends the process.
-/// The caller holds verdicts that must not be used, so nothing returns to it.
+/// Writes the evidence to the log, to standard error and, if there is a datadir, to a file in it, and ends the process. Never
+/// returns, since the caller's results must not be used.
 #[cold]
 pub(super) fn stop_with_evidence(evidence: &Evidence) -> ! {
-    /// Held to the end: where several threads find a defect at once, the first one's evidence is written whole.
+    /// Held to the end: if several threads find a defect, the first evidence is written completely.
     static FIRST: Mutex<()> = Mutex::new(());
     let _first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     let time_s = unix_time_s();
@@ -95,7 +95,7 @@ fn write(dir: &Path, time_s: u64, json: &str) -> std::io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The processor as the system names it.
+/// Processor name reported by the system.
 fn processor() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = info.lines().find_map(|line| line.strip_prefix("model name"));

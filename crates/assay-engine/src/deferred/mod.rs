@@ -1,20 +1,20 @@
-//! Scripts whose signatures are verified later, many at a time.
+//! Deferred signature verification: scripts run first, and their signatures are verified in batches.
 //!
-//! A script is run with a checker that answers "true" to every question and records it. When enough has been recorded all
-//! of it is verified at once. This is exact for every script, also where a false answer is legal (`CHECKSIG NOT`, the keys
-//! that CHECKMULTISIG tries, a branch on an outcome):
+//! A script runs with a checker that returns true for every check and records it. The recorded checks are verified in batches.
+//! This is exact for every script, also where a false result is valid (`CHECKSIG NOT`, the keys that CHECKMULTISIG tries, a
+//! branch on a result):
 //!
-//! - An interpreter is a function of the script and the answers it gets. If every recorded "true" is proven, the answers are
-//!   those of the immediate checker, so the run was the run with the immediate checker and its outcome stands. An empty
-//!   signature, and in tapscript a key of unknown type, ask nothing, so there is nothing to be wrong about.
-//! - A CHECKMULTISIG is claimed as a whole: that its signatures match keys in order. The interpreter only offers this where
-//!   nothing but the outcome depends on which pairs are tried, and the claim is proven by proving the pairs of one matching.
-//! - If one claim does not hold, or the run ended in an error after claims were made, the input is run again from its
-//!   beginning, and that run decides: with what was decided about its checks, as long as it asks for them in the same order, and
-//!   with the immediate checker from there on. Before it rejects, the input runs with the immediate checker alone.
+//! - An interpreter is a function of the script and the results of its checks. If every recorded "true" is proven, the results
+//!   equal those of the immediate checker, so the run equals the run with the immediate checker and its outcome is valid. An
+//!   empty signature, and in tapscript a key of unknown type, cause no check.
+//! - A CHECKMULTISIG is claimed as a whole: its signatures match keys in order. The interpreter only offers this if nothing but
+//!   the outcome depends on the pairs tried. The proof of the pairs of one matching proves the claim.
+//! - If a claim fails, or the run ended in an error after claims, the input runs again from its start, and that run decides. It
+//!   uses the known results as long as it requests the checks in the same order, and the immediate checker from there on. Before
+//!   a rejection the input runs with the immediate checker alone.
 //!
-//! So no outcome is ever derived from a wrong answer, whatever was recorded on the way. A prover may leave checks unproven
-//! that hold: libsecp256k1 decides them, and a CHECKMULTISIG needs no verdict on the pairs outside the matching.
+//! So no outcome ever depends on a wrong result. A prover may leave valid checks unproven: libsecp256k1 decides them. Pairs of a
+//! CHECKMULTISIG outside the matching need no verdict.
 
 mod answered;
 mod backend;
@@ -45,7 +45,7 @@ pub(crate) use settings::{Settings, configure};
 
 /// Runs inputs now and verifies their signatures later.
 ///
-/// `T` says which input it was when one has to be run again.
+/// `T` identifies an input that must run again.
 pub struct DeferredScripts<T = usize, P = Batches> {
     interpreter: Interpreter,
     recorder: Recorder<P>,
@@ -56,9 +56,9 @@ pub struct DeferredScripts<T = usize, P = Batches> {
 struct Waiting<T> {
     tag: T,
     stats: InputStats,
-    /// Claims up to the end of this input's.
+    /// End of this input's claims in the list of all claims.
     claims_end: u32,
-    /// What need not be hashed again.
+    /// Messages that need not be hashed again.
     messages: LongMessages,
 }
 
@@ -74,24 +74,24 @@ impl<T, P: Prove> Default for DeferredScripts<T, P> {
 }
 
 impl<T: Copy, P: Prove> DeferredScripts<T, P> {
-    /// Nothing recorded.
+    /// A collector without inputs.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same under other rules than today's.
+    /// As [`DeferredScripts::new`], under other rules.
     pub fn with_rules(rules: RuleSet) -> Self {
         Self { interpreter: Interpreter::with_rules(rules), ..Self::default() }
     }
 
-    /// Verifies an input as [`Interpreter::verify_input`] does, except that a success stands only when
-    /// [`DeferredScripts::settle`] does not find it wrong. An error is final.
+    /// Verifies an input as [`Interpreter::verify_input`] does, but a success is provisional until [`DeferredScripts::settle`].
+    /// An error is final.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first broken rule.
     ///
     /// # Panics
-    /// When the transaction has no such input.
+    /// The transaction has no such input.
     pub fn verify_input(
         &mut self,
         context: &TxContext<'_>,
@@ -116,19 +116,18 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
         verdict
     }
 
-    /// About how many checks have been recorded.
+    /// Approximate number of recorded checks.
     pub fn checks_len(&self) -> usize {
         self.recorder.checks_len()
     }
 
-    /// Verifies everything recorded. `again` is called for each input with a claim that does not hold, in the order in which
-    /// they came, with what was said of it: it has to run the input
-    /// again by what it is given, which knows the answers.
+    /// Verifies all recorded checks. Calls `again` for each input with a failed claim, in order, with its statistics. The
+    /// callback must run the input again with the given [`Again`], which has the results.
     pub fn settle(&mut self, again: impl FnMut(T, InputStats, &mut Again<'_>)) {
         self.settle_proven(None, again);
     }
 
-    /// As [`DeferredScripts::settle`], when the answers to [`DeferredScripts::checks`] are known.
+    /// As [`DeferredScripts::settle`], with known results of [`DeferredScripts::checks`].
     pub(crate) fn settle_proven(
         &mut self,
         proven: Option<&[Answer]>,
@@ -152,7 +151,7 @@ impl<T: Copy, P: Prove> DeferredScripts<T, P> {
         self.recorder.clear();
     }
 
-    /// What [`DeferredScripts::settle`] would have proven.
+    /// The checks that [`DeferredScripts::settle`] would prove.
     fn checks(&self) -> Vec<Check<'_>> {
         self.recorder.checks()
     }
@@ -165,14 +164,14 @@ pub struct Again<'a> {
 }
 
 impl Again<'_> {
-    /// The verdict on the input, with what is known of its signatures. An input is not rejected by that: before it is, it runs with
-    /// the immediate checker, so that nothing but libsecp256k1 ever makes a block invalid.
+    /// Verdict on the input, with the known results of its signatures. Before a rejection the input runs with the immediate
+    /// checker, so that only libsecp256k1 can make a block invalid.
     ///
     /// # Errors
-    /// The first rule that is broken.
+    /// The first broken rule.
     ///
     /// # Panics
-    /// When the transaction has no such input.
+    /// The transaction has no such input.
     pub fn verify_input(
         &mut self,
         context: &TxContext<'_>,
@@ -187,8 +186,8 @@ impl Again<'_> {
     }
 }
 
-/// Proves what several have recorded, shared out evenly over the threads of the rayon pool that this is called in. Gives the
-/// answers that [`DeferredScripts::settle_proven`] takes.
+/// Proves the checks of several collectors, evenly distributed over the threads of the current rayon pool. Returns the results
+/// for [`DeferredScripts::settle_proven`].
 pub(crate) fn prove_all<'s, T: Copy + Sync + 's>(
     all: impl Iterator<Item = &'s DeferredScripts<T>>,
 ) -> Vec<Vec<Answer>> {
@@ -211,7 +210,7 @@ pub(crate) fn prove_all<'s, T: Copy + Sync + 's>(
         .collect()
 }
 
-/// Fewer checks are not worth sharing out.
+/// Minimum of checks per thread.
 const SHARE_MIN: usize = 64;
 
 #[cfg(test)]

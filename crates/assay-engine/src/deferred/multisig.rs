@@ -1,39 +1,39 @@
-//! Which keys a CHECKMULTISIG's signatures belong to.
+//! Matches the signatures of a CHECKMULTISIG to keys.
 //!
-//! The opcode tries pairs until it knows, and each pair that does not match costs a check that proves nothing. Matching is
-//! possible in any way exactly when trying in order finds one, so it is enough to guess the keys and to have the guess
-//! confirmed. Wallets sign with the same keys most of the time, so what usually matched is a good guess.
+//! The opcode tries pairs in order, and each pair that does not match costs a check that proves nothing. A matching exists
+//! exactly if trying in order finds one, so it is sufficient to guess the keys and to confirm the guess. Wallets mostly sign with
+//! the same keys, so the usual matching is a good guess.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Most keys of a CHECKMULTISIG.
+/// Maximum number of keys of a CHECKMULTISIG.
 pub(super) const KEYS_MAX: usize = 20;
 
 /// A set of keys: bit 0 is the first that the opcode tries.
 pub(super) type Keys = u32;
 
-/// For each number of signatures and keys, the keys that usually match, found by the majority vote of Boyer and Moore: the
-/// candidate in the low bits, above it how far it is ahead.
+/// For each number of signatures and keys, the keys that usually match, by the majority vote of Boyer and Moore: the candidate in
+/// the low bits, above it its lead.
 ///
-/// One table serves the whole process, because batches are short-lived. It decides which pairs are tried first, never what
-/// comes out.
+/// One table serves the whole process, because batches are short-lived. It affects only the order of the pairs tried, never the
+/// outcome.
 static HABITS: [[AtomicU32; KEYS_MAX + 1]; KEYS_MAX + 1] =
     [const { [const { AtomicU32::new(0) }; KEYS_MAX + 1] }; KEYS_MAX + 1];
 
 const LEAD_SHIFT: u32 = 24;
-/// A habit is given up after so many others in a row.
+/// Maximum lead, and so the number of other matchings in a row that replace a candidate.
 const LEAD_MAX: u32 = 15;
 
 /// The keys to try first.
 pub(super) fn guess(sigs: usize, keys: usize) -> Keys {
     match HABITS[sigs][keys].load(Ordering::Relaxed) & low_bits(KEYS_MAX) {
-        // The keys that a script names first, which the opcode tries last.
+        // The keys that a script lists first, which the opcode tries last.
         0 => low_bits(sigs) << keys.saturating_sub(sigs),
         guess => guess,
     }
 }
 
-/// Counts a matching. A vote that another thread overwrites is no loss.
+/// Counts a matching. A vote lost in a race is harmless.
 pub(super) fn learn(sigs: usize, keys: usize, matched: Keys) {
     let habit = &HABITS[sigs][keys];
     let old = habit.load(Ordering::Relaxed);
@@ -44,7 +44,7 @@ pub(super) fn learn(sigs: usize, keys: usize, matched: Keys) {
         _ => (candidate, lead - 1),
     };
     let new = candidate | lead << LEAD_SHIFT;
-    // In the long run nothing changes, and then no cache line has to move between cores.
+    // Usually nothing changes, and then no cache line has to move between cores.
     if new != old {
         habit.store(new, Ordering::Relaxed);
     }
@@ -73,8 +73,8 @@ pub(super) fn other_pairs(
     })
 }
 
-/// The keys of the matching that giving each signature the first key that fits leads to; `fits` has the keys that fit each
-/// signature. `None` when there is no matching at all.
+/// Keys of the greedy matching, in which each signature has the first key that fits; `fits` has the fitting keys of each
+/// signature. `None` if there is no matching.
 pub(super) fn matching(fits: &[Keys]) -> Option<Keys> {
     let mut matched = 0;
     let mut open = Keys::MAX;
@@ -85,13 +85,13 @@ pub(super) fn matching(fits: &[Keys]) -> Option<Keys> {
         }
         let bit = first & first.wrapping_neg();
         matched |= bit;
-        // Only keys above this one are left.
+        // Only keys above this one remain.
         open = !(bit | (bit - 1));
     }
     Some(matched)
 }
 
-/// As [`matching`] where keys may fit that are not in `fits`: `verify` decides about such pairs.
+/// As [`matching`], with pairs that are not in `fits` decided by `verify`.
 pub(super) fn try_in_order(
     fits: &[Keys],
     keys: usize,
@@ -100,7 +100,7 @@ pub(super) fn try_in_order(
     let mut matched = 0;
     let mut key = 0;
     for (sig, known) in fits.iter().enumerate() {
-        // Each of the signatures left needs a key.
+        // Each of the remaining signatures needs a key.
         while key + fits.len() - sig <= keys && known >> key & 1 == 0 && !verify((sig, key)) {
             key += 1;
         }
@@ -117,7 +117,7 @@ pub(super) fn try_in_order(
 mod tests {
     use super::*;
 
-    /// What the opcode does (Core `EvalScript`, `OP_CHECKMULTISIG`).
+    /// The opcode's algorithm (Core `EvalScript`, `OP_CHECKMULTISIG`).
     fn by_trying(fits: &[Keys], keys: usize) -> bool {
         let (mut sigs_left, mut keys_left) = (fits.len(), keys);
         while sigs_left > 0 {
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// With numbers that no other test uses: the table is the whole process's.
+    /// With numbers that no other test uses: the table is process-wide.
     #[test]
     fn follows_the_majority() {
         let (often, seldom) = (0b101, 0b110);

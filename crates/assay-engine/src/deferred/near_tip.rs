@@ -1,20 +1,20 @@
-//! Blocks near the tip: libsecp256k1 alone decides about them.
+//! Blocks near the tip, whose signatures only libsecp256k1 verifies.
 //!
-//! What vectors gain matters while a chain is caught up with and where blocks are larger than Bitcoin's. A block of Bitcoin's
-//! size that arrives while the node is in step with its network is verified in what it takes Bitcoin Core, long before the next
-//! one comes, so there nothing is gained by trusting more than one implementation has to be trusted.
+//! Vector code matters during IBD and for blocks larger than Bitcoin's. A block of Bitcoin's size at the tip takes as long to
+//! verify as in Bitcoin Core, which is much less than the block interval. A second implementation would add risk there without
+//! benefit.
 
-/// Blocks from the best known header down for which the library decides, unless somebody says otherwise.
+/// Default number of blocks, from the best known header down, that only the library verifies.
 pub const EXACT_NEAR_TIP_DEFAULT: u32 = 6;
 
-/// Inputs above which a block or a list of transactions has to be fast in any case. A block of Bitcoin has at most 24,390
+/// Maximum inputs of such a block or list of transactions; above it speed matters. A block of Bitcoin has at most 24,390
 /// (4,000,000 weight units, 164 for the smallest input); with one signature each that is 0.6 s on one core.
 const INPUTS_MAX: usize = 25_000;
 
-/// Age of a header above which its chain is being caught up with (Core's `-maxtipage`).
+/// Maximum age of a header near the tip (Core's `-maxtipage`).
 const AGE_MAX_S: u64 = 24 * 3600;
 
-/// Where a block, or a transaction that could be in the next one, stands.
+/// Position of a block, or of a transaction that could be in the next one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) height: u32,
@@ -25,8 +25,8 @@ pub(crate) struct Place {
     pub(crate) now_s: u64,
 }
 
-/// Whether libsecp256k1 alone decides; `blocks` is [`Config::exact_near_tip`](crate::Config::exact_near_tip), `inputs` is
-/// asked only where the rest holds.
+/// True if only libsecp256k1 verifies. `blocks` is [`Config::exact_near_tip`](crate::Config::exact_near_tip). `inputs` is called
+/// only if the other conditions hold.
 pub(crate) fn is_exact(blocks: u32, place: &Place, inputs: impl FnOnce() -> usize) -> bool {
     blocks > 0
         && place.height.saturating_add(blocks) > place.best_height
@@ -66,7 +66,7 @@ mod tests {
                 "{blocks} {place:?} {inputs}"
             );
         }
-        // Where a chain is caught up with, inputs are not counted.
+        // During IBD inputs are not counted.
         assert!(!is_exact(6, &place(10, 0), || unreachable!()));
     }
 }

@@ -1,11 +1,11 @@
-//! Planted defects of signature verification (`src/planted.rs`): `ASSAY_PLANT=wrong-proof:N` has lanes prove one of every N
-//! checks that do not hold, `ASSAY_PLANT=self-test` has every repeated self-test fail.
+//! Planted defects of signature verification (`src/planted.rs`): with `ASSAY_PLANT=wrong-proof:N` vector code accepts one of
+//! every N invalid signatures, with `ASSAY_PLANT=self-test` every repeated self-test fails.
 
 use assay_secp::BatchVerifier;
 
 use crate::planted::{PLANT, is_planted};
 
-/// Gives a verifier the wrong proofs that are asked for.
+/// Plants the requested wrong proofs in a verifier.
 pub(super) fn spoil(mut verifier: BatchVerifier) -> BatchVerifier {
     if let Some(one_of) = PLANT.strip_prefix("wrong-proof:").and_then(|text| text.parse().ok()) {
         verifier.plant_wrong_proofs(one_of);
@@ -13,7 +13,7 @@ pub(super) fn spoil(mut verifier: BatchVerifier) -> BatchVerifier {
     verifier
 }
 
-/// Whether a repeated self-test fails.
+/// True if a repeated self-test must fail.
 pub(super) fn fails_self_test() -> bool {
     is_planted("self-test")
 }

@@ -1,6 +1,6 @@
-//! Lanes that prove what is false, and a core that miscomputes: the process must end, with evidence.
+//! Vector code that accepts invalid signatures, and a core that miscomputes: the process must end, with evidence.
 //!
-//! A process that ends cannot report to a test, so the test starts its own program again for one test, [`child`], which does
+//! A process that ends cannot report to a test, so the test runs its own program again for one test, [`child`], which does
 //! nothing without instructions.
 
 use std::path::Path;
@@ -16,19 +16,19 @@ use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encod
 use crate::{Config, Engine, SubmitOutcome};
 
 const SIGNATURES: usize = 100;
-/// Blocks with signatures that are none.
+/// Blocks with invalid signatures.
 const BLOCKS: u32 = 40;
 const MATURITY: u32 = 100;
 const VALUE: i64 = 5_000_000_000;
 
-/// The generator: a key like any other.
+/// The generator of the curve.
 const KEY: [u8; 33] = [
     0x02, 0x79, 0xbe, 0x66, 0x7e, 0xf9, 0xdc, 0xbb, 0xac, 0x55, 0xa0, 0x62, 0x95, 0xce, 0x87, 0x0b,
     0x07, 0x02, 0x9b, 0xfc, 0xdb, 0x2d, 0xce, 0x28, 0xd9, 0x59, 0xf2, 0x81, 0x5b, 0x16, 0xf8, 0x17,
     0x98,
 ];
 
-/// A push of a signature of the right form, with `SIGHASH_ALL`, that signs nothing.
+/// A push of a well-formed signature with `SIGHASH_ALL` that is invalid for every message.
 const SIGNATURE: [u8; 10] = [9, 0x30, 6, 2, 1, 9, 2, 1, 9, 1];
 
 fn key_script() -> Vec<u8> {
@@ -97,7 +97,7 @@ impl Chain {
         raw
     }
 
-    /// A block that pays the oldest coinbases to the key and spends that with signatures that are none.
+    /// A block that pays the oldest coinbases to the key and spends the outputs with invalid signatures.
     fn wrong_block(&mut self) -> Vec<u8> {
         let txid = self.coinbases[(self.height - MATURITY) as usize];
         let script = key_script();
@@ -111,9 +111,9 @@ impl Chain {
     }
 }
 
-/// Submits blocks with wrong signatures; gives how many are accepted before one is not.
+/// Submits blocks with wrong signatures; returns the number accepted before the first rejection.
 fn accepted(datadir: &Path, sample_signatures: u32, is_recent: bool) -> u32 {
-    // Block by block to the present, or long ago.
+    // One block each, with recent or with old times.
     let now_s = crate::clock::unix_time_s() as u32;
     let mut chain = Chain::new(is_recent.then(|| now_s - 60 * (MATURITY + BLOCKS)));
     let mut config = Config::new(datadir, Arc::clone(&chain.params));
@@ -139,7 +139,7 @@ fn accepted(datadir: &Path, sample_signatures: u32, is_recent: bool) -> u32 {
     BLOCKS
 }
 
-/// What the tests below start in a process of its own.
+/// Body of the child processes.
 #[test]
 fn child() {
     let Ok(kind) = std::env::var("ASSAY_PLANTED_CHILD") else { return };
@@ -167,7 +167,7 @@ fn run(kind: &str, plant: &str) -> Ended {
         .env("ASSAY_PLANTED_CHILD", kind)
         .env("ASSAY_PLANTED_DATADIR", datadir.path())
         .env("ASSAY_PLANT", plant);
-    // The child must not choose for itself: on a busy machine it may measure that the library, which has no plant, is faster.
+    // The child must not choose: on a busy machine it may select the library, which has no planted defect.
     let backend = match Backend::detect() {
         Backend::Libsecp => Backend::Portable,
         vectors => vectors,
@@ -179,7 +179,7 @@ fn run(kind: &str, plant: &str) -> Ended {
     Ended { output, text, datadir }
 }
 
-/// The only evidence in a datadir.
+/// The only evidence file in a datadir.
 fn evidence(datadir: &Path) -> serde_json::Value {
     let names: Vec<_> = std::fs::read_dir(datadir)
         .unwrap()
@@ -195,7 +195,7 @@ fn a_planted_wrong_lane_stops_the_engine() {
     let ended = run("sample", "wrong-proof:1");
     assert_eq!(ended.output.status.code(), Some(70), "{}", ended.text);
     assert!(ended.text.contains("libsecp256k1 finds false"), "{}", ended.text);
-    // Of 100 wrong signatures a block, one of 256 is asked again: 2.6 blocks on average, and 40 pass once in 10^8.
+    // Of 100 wrong signatures a block, one of 256 is checked again: 2.6 blocks on average, and 40 pass once in 10^8.
     let count = ended.text.matches("accepted wrong block").count();
     println!("ended in wrong block {}", count + 1);
     assert!(count < BLOCKS as usize);
@@ -208,7 +208,7 @@ fn a_planted_wrong_lane_stops_the_engine() {
     assert!(evidence["thread"].as_str().unwrap().starts_with("verify-"));
 }
 
-/// The same without the sample: all wrong blocks are accepted, so nothing else finds them.
+/// Without spot checks: all wrong blocks are accepted, so no other check finds them.
 #[test]
 fn without_a_sample_nobody_notices() {
     let ended = run("no sample", "wrong-proof:1");
@@ -216,7 +216,7 @@ fn without_a_sample_nobody_notices() {
     assert!(ended.text.contains(&format!("{BLOCKS} accepted in all")), "{}", ended.text);
 }
 
-/// Near the tip the library decides, so a wrong lane accepts nothing.
+/// Near the tip the library verifies, so a planted defect has no effect.
 #[test]
 fn near_the_tip_the_library_decides() {
     let ended = run("near the tip", "wrong-proof:1");

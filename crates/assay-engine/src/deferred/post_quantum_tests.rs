@@ -1,4 +1,4 @@
-//! Post-quantum signatures under rules that have them, deferred and immediate.
+//! Post-quantum signatures, deferred and immediate, under rules that include them.
 
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{RuleSet, ScriptError, asm};
@@ -55,7 +55,7 @@ fn one_signature() {
         assert_eq!(short, Err(ScriptError::PqSigSize), "{rules}");
         let spelt_out = run(rules, &|sig| sig.push(0));
         assert_eq!(spelt_out, Err(ScriptError::SchnorrSigHashType), "{rules}");
-        // The message is another one.
+        // The message differs.
         assert_eq!(run(rules, &|sig| sig.push(1)), Err(ScriptError::PqSig), "{rules}");
         assert_eq!(run(rules, &|sig| sig.push(4)), Err(ScriptError::SchnorrSigHashType), "{rules}");
     }
@@ -91,7 +91,7 @@ fn signatures_are_counted() {
     }
     let two = [&leaf[..], &[op::PUSH1 + 1, op::NUMEQUAL]].concat();
     let one = [&leaf[..], &[op::PUSH1, op::NUMEQUAL]].concat();
-    // The last one is on top, and asked for first.
+    // The last one is on top and checked first.
     let signed = |message: &dyn Fn(u8) -> [u8; 32]| {
         vec![sign(&keys[1], &message(0)), sign(&keys[0], &message(0))]
     };
@@ -105,7 +105,7 @@ fn signatures_are_counted() {
     assert_eq!(checks(verdict("pqsig+slh", &two, swapped)), Err(ScriptError::PqSig));
 }
 
-/// Two signatures that are copied in turns: each time another question than the one before.
+/// Two signatures copied alternately: each check differs from the previous one.
 #[test]
 fn copied_signatures() {
     let keys = [key(1), key(2)];
@@ -118,7 +118,7 @@ fn copied_signatures() {
         [op::OVER2, op::CHECKSIG_SLH, op::VERIFY, op::DUP2, op::CHECKSIG_SLH, op::VERIFY]
             .repeat(20),
     );
-    // The same question again and again.
+    // The same check repeatedly.
     leaf.extend([op::DUP2, op::CHECKSIG_SLH, op::VERIFY].repeat(20));
     leaf.extend([op::DROP2, op::CHECKSIG_SLH]);
     let stack = |change: u8| {

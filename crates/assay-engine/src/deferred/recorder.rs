@@ -1,4 +1,4 @@
-//! The checker that answers "true", and remembers what it has claimed.
+//! The checker that returns true for every check and records it.
 
 use std::ops::Range;
 
@@ -10,21 +10,21 @@ use super::multisig::{
 };
 use crate::checker::{ImmediateChecker, SLH_DSA, slh_dsa_check};
 
-/// Claims of one input that are kept at most; beyond it they are verified in the middle of the input.
+/// Maximum recorded claims per input; beyond it they are verified in the middle of the input.
 const INPUT_CLAIMS_MAX: usize = 4096;
 
-/// What has been claimed, as offsets into one buffer: recording a check is a copy of its bytes.
+/// Recorded claims, as offsets into one buffer: recording a check copies its bytes.
 #[derive(Default)]
 pub(super) struct Recorder<P> {
-    /// Made when first needed.
+    /// Created at the first use.
     prover: Option<P>,
     bytes: Vec<u8>,
     claims: Vec<Claim>,
     groups: Vec<Group>,
     parts: Vec<Part>,
-    /// Where the claims of the present input begin.
+    /// Start of the claims of the current input.
     input: Mark,
-    /// A claim of the present input turned out wrong.
+    /// A claim of the current input is wrong.
     is_wrong: bool,
 }
 
@@ -39,7 +39,7 @@ struct Mark {
 
 #[derive(Clone, Copy)]
 enum Claim {
-    /// Message, key and signature, one after the other.
+    /// Message, key and signature, concatenated.
     Ecdsa { at: u32, key_bytes: u32, sig_bytes: u32 },
     /// Key of 32 bytes, signature of 64 bytes, message.
     Schnorr { at: u32, message_bytes: u32 },
@@ -49,11 +49,11 @@ enum Claim {
     SchnorrBch { at: u32, key_bytes: u32 },
     /// Internal key, tweak, output key.
     TaprootTweak { at: u32, parity: bool },
-    /// A CHECKMULTISIG as a whole, by its index in `groups`.
+    /// A complete CHECKMULTISIG, by its index in `groups`.
     Multisig { group: u32 },
 }
 
-/// Signatures that match keys: first the parts of the signatures, each after its message, then those of the keys.
+/// Signatures and keys: first the parts of the signatures, each after its message, then those of the keys.
 #[derive(Clone, Copy)]
 struct Group {
     first_part: u32,
@@ -70,7 +70,7 @@ struct Part {
 
 const MESSAGE: usize = 32;
 
-/// A longer message (only scripts under other rules than today's have one) is not copied: its signature is verified at once.
+/// Longer messages (possible only in scripts under future rules) are not copied: their signatures are verified at once.
 const MESSAGE_MAX: usize = 520;
 
 impl<P> Recorder<P> {
@@ -88,17 +88,17 @@ impl<P> Recorder<P> {
         self.is_wrong = false;
     }
 
-    /// Whether a claim of the present input is known to be wrong.
+    /// True if a claim of the current input is known to be wrong.
     pub(super) fn is_wrong(&self) -> bool {
         self.is_wrong
     }
 
-    /// Claims of the present input that have not been verified.
+    /// Number of unverified claims of the current input.
     pub(super) fn input_claims(&self) -> usize {
         self.claims.len() - self.input.claims
     }
 
-    /// Forgets the claims of the present input.
+    /// Removes the claims of the current input.
     pub(super) fn forget_input(&mut self) {
         self.bytes.truncate(self.input.bytes);
         self.claims.truncate(self.input.claims);
@@ -115,7 +115,7 @@ impl<P> Recorder<P> {
         self.claims.len()
     }
 
-    /// About how many checks prove all claims.
+    /// Approximate number of checks that prove all claims.
     pub(super) fn checks_len(&self) -> usize {
         self.claims.len() + self.parts.len() / 2
     }
@@ -146,7 +146,7 @@ impl<P> Recorder<P> {
         }
     }
 
-    /// The check behind a claim; `None` for a group, which has several, and for SLH-DSA, which has verifiers of its own.
+    /// The check of a claim; `None` for a group, which has several, and for SLH-DSA, which has separate verifiers.
     fn check(&self, claim: Claim) -> Option<Check<'_>> {
         Some(match claim {
             Claim::Ecdsa { at, key_bytes, sig_bytes } => Check::Ecdsa {
@@ -178,20 +178,19 @@ impl<P> Recorder<P> {
         self.slice(at, 0, (SLH_DSA.key_bytes() + MESSAGE + SLH_DSA.signature_bytes()) as u32)
     }
 
-    /// The checks behind these claims with what was decided about them. Left out are groups, whose pairs are asked one by one, and
-    /// SLH-DSA.
+    /// The checks of these claims with their results. Excludes groups, whose pairs are checked one by one, and SLH-DSA.
     pub(super) fn answered(&self, claims: Range<usize>, holds: &[bool]) -> Vec<(Check<'_>, bool)> {
         let claimed = self.claims[claims.clone()].iter().zip(&holds[claims]);
         claimed.filter_map(|(claim, &holds)| Some((self.check(*claim)?, holds))).collect()
     }
 
-    /// Whether this input has claimed just that: a script may ask for one signature as often as it has opcodes.
+    /// True if the last claim of this input is the same check: a script may repeat a check as often as it has opcodes.
     fn is_last(&self, asked: &Check<'_>) -> bool {
         let last = self.claims[self.input.claims..].last();
         last.and_then(|claim| self.check(*claim)).is_some_and(|check| check == *asked)
     }
 
-    /// What has to be proven for the claims from number `first` on: one check each, for a group those of its guess.
+    /// The checks to prove for the claims from number `first` on: one per claim, for a group those of its guess.
     fn checks_from(&self, first: usize) -> Vec<Check<'_>> {
         let mut checks = Vec::with_capacity(self.claims.len() - first + self.parts.len() / 2);
         for claim in &self.claims[first..] {
@@ -205,16 +204,16 @@ impl<P> Recorder<P> {
         checks
     }
 
-    /// As [`Self::checks_from`] the first claim.
+    /// [`Self::checks_from`] the first claim.
     pub(super) fn checks(&self) -> Vec<Check<'_>> {
         self.checks_from(0)
     }
 }
 
 impl<P: Prove> Recorder<P> {
-    /// Decides all claims: `holds` gets one answer each.
+    /// Decides all claims: `holds` receives one result each.
     ///
-    /// `proven` are the answers to [`Self::checks`], if they have been asked for already.
+    /// `proven` are the results of [`Self::checks`], if already known.
     pub(super) fn decide(&mut self, proven: Option<&[Answer]>, holds: &mut Vec<bool>) {
         self.decide_from(0, proven, holds);
     }
@@ -250,7 +249,7 @@ impl<P: Prove> Recorder<P> {
                 holds.push(match proven[next] {
                     Answer::Proven => true,
                     Answer::Refuted => false,
-                    // A prover may leave out what is slower in a batch. One such check must not make an input with thousands
+                    // A prover may skip checks that are slower in a batch. One such check must not make an input with thousands
                     // run again.
                     Answer::Unknown => self.check(*claim).is_some_and(|check| check.verify()),
                 });
@@ -264,7 +263,7 @@ impl<P: Prove> Recorder<P> {
         self.decide_slh_dsa(&slh_dsa, holds);
     }
 
-    /// Lanes decide these, each with the number of its claim; where they find one false the input runs again without them.
+    /// Decides these claims in batches; each has its number. If one fails, the input runs again with the immediate checker.
     fn decide_slh_dsa(&self, claims: &[(usize, u32)], holds: &mut [bool]) {
         let check = |&(_, at): &(usize, u32)| {
             let (key, rest) = self.slh_dsa_bytes(at).split_at(SLH_DSA.key_bytes());
@@ -277,7 +276,7 @@ impl<P: Prove> Recorder<P> {
         }
     }
 
-    /// Tries the remaining pairs of the groups whose guess was wrong.
+    /// Tries the remaining pairs of the groups with a wrong guess.
     fn try_others(
         &mut self,
         missed: &[Missed],
@@ -316,7 +315,7 @@ impl<P: Prove> Recorder<P> {
         }
     }
 
-    /// Makes room in the middle of an input: its claims so far are verified and forgotten.
+    /// Limits the recorded claims in the middle of an input: verifies and removes them.
     fn bound(&mut self) {
         if self.input_claims() < INPUT_CLAIMS_MAX {
             return;
@@ -330,17 +329,17 @@ impl<P: Prove> Recorder<P> {
     fn claim(&mut self, claim: Claim) -> bool {
         self.claims.push(claim);
         self.bound();
-        // Once one claim was wrong the input runs again, whatever is said now.
+        // After a wrong claim the input runs again, whatever this returns.
         true
     }
 }
 
-/// A group whose guess was wrong.
+/// A group with a wrong guess.
 struct Missed {
     group: u32,
-    /// Index of its answer.
+    /// Index of its result.
     claim: usize,
-    /// Index of the answer to the first pair of its guess.
+    /// Index of the result of the first pair of its guess.
     first_answer: usize,
 }
 
@@ -371,7 +370,7 @@ impl<P: Prove> SignatureChecker for Recorder<P> {
 
     fn post_quantum(&mut self, scheme: PqScheme, key: &[u8], sig: &[u8], msg: &[u8; 32]) -> bool {
         if scheme == PqScheme::MlDsa44 {
-            // Several together take as long as one by one.
+            // A batch takes as long as single checks.
             return ImmediateChecker.post_quantum(scheme, key, sig, msg);
         }
         let last = self.claims[self.input.claims..].last();

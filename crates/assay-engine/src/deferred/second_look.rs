@@ -1,7 +1,7 @@
-//! What stands behind a "true" of the vector code, besides the arithmetic (`docs/deferred-signatures.md`).
+//! Spot checks and self-tests of the vector code (`docs/deferred-signatures.md`).
 //!
-//! - A secret sample of what lanes prove is asked again of libsecp256k1 ([`assay_secp::Sample`]).
-//! - The self-test of the lanes runs on every core that proves, when it first does and every few minutes.
+//! - libsecp256k1 verifies a secret random sample of the proven checks again ([`assay_secp::Sample`]).
+//! - The self-test of the vector code runs on every core that proves, at its first use and every few minutes.
 //!
 //! A difference ends the process ([`stop_with_evidence`]).
 
@@ -16,24 +16,24 @@ use assay_secp::{BatchVerifier, Sample};
 
 use super::evidence::{Evidence, stop_with_evidence};
 
-/// Longest time for which a core proves without a self-test.
+/// Maximum time between two self-tests on a core that proves.
 const SELF_TEST_INTERVAL: Duration = Duration::from_mins(5);
 
-/// A sample for a new prover: one of so many checks.
+/// A sample of one in `one_of` checks, for a new prover.
 pub(super) fn sample(one_of: u32) -> Option<Sample> {
     Sample::new(one_of, next_key())
 }
 
-/// A key of its own for each prover, from the operating system's randomness.
+/// A random key per prover, from the randomness of the operating system.
 fn next_key() -> [u64; 2] {
-    /// SipHash under a key that the standard library takes from the operating system.
+    /// SipHash with a key that the standard library reads from the operating system.
     static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
     static SAMPLES: AtomicU64 = AtomicU64::new(0);
     let number = SAMPLES.fetch_add(1, Ordering::Relaxed);
     [(number, 0), (number, 1)].map(|input| SECRET.hash_one(input))
 }
 
-/// The core that this thread runs on, where the system says it.
+/// The core of this thread, if the system reports it.
 #[cfg_attr(target_os = "linux", expect(clippy::unnecessary_wraps, reason = "others have none"))]
 pub(super) fn current_core() -> Option<usize> {
     #[cfg(target_os = "linux")]
@@ -42,12 +42,12 @@ pub(super) fn current_core() -> Option<usize> {
     None
 }
 
-/// Cores above this number share the places of those below.
+/// Cores above this number share the slots of lower ones.
 const CORES: usize = 1024;
 
-/// Runs the self-test of a backend where it is due on this core, or on this thread where cores have no number.
+/// Runs the self-test of a backend if it is due on this core, or on this thread if cores have no number.
 pub(super) fn test_this_core(verifier: &BatchVerifier) {
-    /// Milliseconds since the first call at which each core passed last, plus one; 0 is never.
+    /// Per core, milliseconds from the first call to the last passed test, plus one; 0 for never.
     static PASSED_MS: [AtomicU64; CORES] = [const { AtomicU64::new(0) }; CORES];
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     thread_local! {
@@ -65,7 +65,7 @@ pub(super) fn test_this_core(verifier: &BatchVerifier) {
     if !passes(verifier) {
         stop_with_evidence(&Evidence::self_test(verifier.backend(), core));
     }
-    // The scheduler may have moved this thread; then the core is tested by the next batch on it.
+    // The scheduler may have moved this thread; then the next batch tests the core.
     match current_core() {
         Some(after) if Some(after) == core => {
             PASSED_MS[after % CORES].store(now_ms, Ordering::Relaxed);

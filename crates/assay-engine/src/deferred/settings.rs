@@ -1,22 +1,22 @@
-//! How signatures are verified: settings of the process, because they judge the machine and not a chain. The engine opened
-//! last, or the validation begun last, decides.
+//! Settings of signature verification. They are process-wide, because they concern the machine and not a chain. The last opened
+//! engine, or the last started validation, decides.
 //!
-//! `ASSAY_BACKEND` and `ASSAY_SCHNORR` are read here, once, and nowhere else.
+//! `ASSAY_BACKEND` and `ASSAY_SCHNORR` are read once, only here.
 
 use std::path::PathBuf;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use assay_secp::Backend;
 
-/// One of so many proven checks is asked again of libsecp256k1, unless somebody says otherwise.
+/// Default: libsecp256k1 verifies one of N proven checks again.
 pub const SAMPLE_SIGNATURES_DEFAULT: u32 = 256;
 
-/// How BIP340 signatures of a batch are verified.
+/// Verification of BIP340 signatures in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schnorr {
-    /// One by one: the answers are exact.
+    /// Individually and exactly.
     Each,
-    /// As a sum with random weights, where there are enough: a wrong "true" has a probability below 2^-127.
+    /// As a sum with random weights, if there are enough: a wrong "true" has a probability below 2^-127.
     Weighted,
 }
 
@@ -31,7 +31,7 @@ impl Schnorr {
 }
 
 impl Default for Schnorr {
-    /// What `ASSAY_SCHNORR` names, or [`Schnorr::Weighted`].
+    /// The value of `ASSAY_SCHNORR`, or [`Schnorr::Weighted`].
     fn default() -> Self {
         ENVIRONMENT.schnorr
     }
@@ -52,7 +52,7 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     });
     let schnorr = std::env::var("ASSAY_SCHNORR").map_or(Schnorr::Weighted, |name| {
         Schnorr::by_name(&name).unwrap_or_else(|| {
-            // Who sets it wants it exact.
+            // Exact verification is the safer default for a wrong value.
             tracing::warn!(%name, "ASSAY_SCHNORR is neither each nor weighted; taken as each");
             Schnorr::Each
         })
@@ -60,24 +60,24 @@ static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(|| {
     Environment { backend, schnorr }
 });
 
-/// What provers made from now on do.
+/// Settings of provers created from now on.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
-    /// One of so many proven checks is asked again of libsecp256k1; 0 for none.
+    /// libsecp256k1 verifies one of N proven checks again; 0 for none.
     pub(crate) sample_signatures: u32,
     pub(crate) schnorr: Schnorr,
-    /// Where evidence of a defect is written.
+    /// Directory for evidence of a defect.
     pub(crate) evidence_dir: Option<PathBuf>,
 }
 
 static SETTINGS: Mutex<Option<Settings>> = Mutex::new(None);
 
-/// Sets the process up.
+/// Sets the settings of the process.
 pub(crate) fn configure(settings: Settings) {
     *SETTINGS.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings);
 }
 
-/// As the process was set up, or the defaults.
+/// The settings of the process, or the defaults.
 pub(super) fn current() -> Settings {
     let settings = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
     settings.clone().unwrap_or_else(|| Settings {
@@ -87,7 +87,7 @@ pub(super) fn current() -> Settings {
     })
 }
 
-/// The backend that the environment asks for.
+/// The backend requested by the environment.
 pub(super) fn backend() -> Option<Backend> {
     ENVIRONMENT.backend
 }

@@ -1,4 +1,4 @@
-//! Deferred against immediate: the same outcome, error and count, whatever is proven.
+//! Deferred against immediate verification: the same outcome, error and count, for any prover.
 
 use assay_consensus::script::opcode::op;
 use assay_consensus::script::{
@@ -17,7 +17,7 @@ mod post_quantum;
 
 type Verdict = Result<InputStats, ScriptError>;
 
-/// Answers, except that it leaves out every third check.
+/// Proves checks, but skips every third one.
 #[derive(Default)]
 struct Forgetful(usize);
 
@@ -35,7 +35,7 @@ impl Prove for Forgetful {
     }
 }
 
-/// A transaction with an input for each (input script, witness), and what they spend.
+/// A transaction with an input for each (input script, witness), and its spent coins.
 struct Spend {
     tx: Transaction,
     scripts: Vec<Vec<u8>>,
@@ -71,12 +71,12 @@ impl Spend {
         Self { tx: Transaction::parse(raw, Encoding::Segwit).unwrap(), scripts }
     }
 
-    /// Runs all inputs at once, in batches that `P` proves, and compares with the immediate checker.
+    /// Runs all inputs in batches that `P` proves, and compares with the immediate checker.
     fn check<P: Prove>(&self, flags: Flags) -> Vec<Verdict> {
         self.check_under::<P>(&RuleSet::TODAY, flags)
     }
 
-    /// The same under these rules.
+    /// [`Self::check`] under these rules.
     fn check_under<P: Prove>(&self, rules: &RuleSet, flags: Flags) -> Vec<Verdict> {
         let spent: Vec<TxOut<'_>> = self
             .scripts
@@ -138,7 +138,7 @@ fn multisig(sigs: usize, keys: &[usize]) -> Vec<u8> {
     script
 }
 
-/// Every list of signatures, each by one of the keys, by a stranger, or empty, for a script with these keys.
+/// Every list of signatures, each by one of the keys, by another key, or empty, for a script with these keys.
 fn all_signature_lists(sigs: usize, keys: &[usize], with_empty: bool, with_not: bool) {
     const STRANGER: usize = 99;
     let mut script = multisig(sigs, keys);
@@ -147,7 +147,7 @@ fn all_signature_lists(sigs: usize, keys: &[usize], with_empty: bool, with_not: 
     }
     let choices = keys.len() + 1 + usize::from(with_empty);
     let count = choices.pow(sigs as u32);
-    // All inputs sign, and the messages depend on how many there are and which one signs.
+    // Every input signs, and the messages depend on the number and the index of the inputs.
     let group = 32.min(count);
     let blank = Spend::new(&vec![(vec![], vec![]); group], vec![script.clone(); group]);
     let spent = vec![TxOut { value: VALUE, script_pubkey: &script }; group];
@@ -237,7 +237,7 @@ fn multisig_with_the_same_key_twice_and_with_what_is_no_key() {
     }
 }
 
-/// More claims in one input than are kept.
+/// More claims in one input than the recorder keeps.
 #[test]
 fn one_input_with_very_many_signatures() {
     for wrong in [None, Some(10), Some(4500), Some(8999)] {
@@ -253,7 +253,7 @@ fn one_input_with_very_many_signatures() {
             leaf.push(op::VERIFY);
         }
         leaf.extend([op::DROP, op::PUSH1]);
-        // Room for the budget of signatures.
+        // The annex increases the signature budget.
         let annex = vec![0x50; 9000 * 50];
         let spend = tapscript_spend(&leaf, |sign| vec![sign(1)], Some(annex));
         let verdict = spend.check::<Batches>(taproot_flags());
@@ -265,7 +265,7 @@ fn taproot_flags() -> Flags {
     Flags::P2SH | Flags::WITNESS | Flags::TAPROOT
 }
 
-/// One input that spends a Taproot output by its only leaf, with the stack that `stack` makes from a way to sign.
+/// One input that spends a Taproot output by its only leaf; `stack` builds the stack from a signing function.
 fn tapscript_spend(
     leaf: &[u8],
     stack: impl Fn(&dyn Fn(usize) -> Vec<u8>) -> Vec<Vec<u8>>,
@@ -281,7 +281,7 @@ fn tapscript_spend(
     tapscript_spend_of_messages(leaf, stack, annex)
 }
 
-/// The same where the stack is made from the messages by hash type.
+/// [`tapscript_spend`] with a stack built from the messages by hash type.
 fn tapscript_spend_of_messages(
     leaf: &[u8],
     stack: impl Fn(&dyn Fn(u8) -> [u8; 32]) -> Vec<Vec<u8>>,
@@ -311,7 +311,7 @@ fn tapscript_spend_of_messages(
     Spend::new(&[(vec![], witness)], vec![script])
 }
 
-/// Enough signatures for a weighted sum, by several keys, with false ones among them.
+/// Enough signatures for a weighted sum, by several keys, some of them invalid.
 #[test]
 fn many_key_path_spends() {
     const INPUTS: usize = 300;
@@ -340,13 +340,13 @@ fn many_key_path_spends() {
     }
 }
 
-/// An element that a random script starts with.
+/// An element at the start of a random script.
 #[derive(Clone, Debug)]
 enum Item {
     Empty,
     Number(u8),
     Signature(usize),
-    /// By this key, one bit changed.
+    /// By this key, with one bit changed.
     BadSignature(usize),
 }
 
@@ -359,7 +359,7 @@ fn item() -> impl Strategy<Value = Item> {
     ]
 }
 
-/// A check in a script, and the elements it takes off the stack, of which some are wrong.
+/// A check in a script, and the elements that it pops, some of them wrong.
 fn statement(tapscript: bool) -> impl Strategy<Value = (Vec<Item>, Vec<u8>)> {
     let key = move |script: &mut Vec<u8>, number: usize| {
         let key = public(number % 3);
@@ -377,7 +377,7 @@ fn statement(tapscript: bool) -> impl Strategy<Value = (Vec<Item>, Vec<u8>)> {
         script.push(op::CHECKSIG);
         (vec![Item::Signature(number)], script)
     });
-    // The same one again and again, as scripts do that nobody needs.
+    // The same check repeatedly, as in useless scripts.
     let again = (item(), 0usize..3).prop_map(move |(item, number)| {
         let mut script = Vec::new();
         key(&mut script, number);
@@ -405,7 +405,7 @@ fn statement(tapscript: bool) -> impl Strategy<Value = (Vec<Item>, Vec<u8>)> {
             (items, script)
         },
     );
-    // What becomes of the outcome.
+    // Uses of the result.
     let ends = vec![
         vec![op::VERIFY],
         vec![op::VERIFY],
@@ -428,7 +428,7 @@ fn program(tapscript: bool) -> impl Strategy<Value = (Vec<Item>, Vec<u8>)> {
     prop::collection::vec(statement(tapscript), 1..5).prop_map(|statements| {
         let mut script: Vec<u8> = statements.iter().flat_map(|(_, part)| part.clone()).collect();
         script.push(op::PUSH1);
-        // The first statement takes from the top.
+        // The first statement pops from the top.
         let items = statements.into_iter().rev().flat_map(|(items, _)| items).collect();
         (items, script)
     })

@@ -1,6 +1,6 @@
-//! Checking the last blocks of the chain again: at the start and on request (Core `validation.cpp`, `CVerifyDB`).
+//! Checks the last blocks of the chain again, at the start and on request (Core `validation.cpp`, `CVerifyDB`).
 //!
-//! Coins move in a store of their own over a snapshot, so the engine goes on meanwhile and nothing is changed.
+//! Coins move in a scratch store over a snapshot, so the engine continues meanwhile and nothing is changed.
 
 use std::sync::Arc;
 
@@ -22,19 +22,19 @@ use crate::tree::{Node, NodeId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
     Sound,
-    /// Nothing is wrong, but not all blocks are there any more.
+    /// No error, but some blocks are pruned.
     Pruned,
-    /// Nothing is wrong, but the memory for coins did not do for levels 3 and 4.
+    /// No error, but the memory for coins was too small for levels 3 and 4.
     Shallow,
     Corrupted,
     Interrupted,
 }
 
-/// Why a block is not checked to the end.
+/// Reason for an incomplete check of a block.
 enum Fault {
-    /// Something is wrong with it; the log says what.
+    /// The block is wrong; details are in the log.
     Corrupted,
-    /// It was pruned meanwhile.
+    /// The block was pruned meanwhile.
     Pruned,
 }
 
@@ -42,22 +42,22 @@ struct Check<'a> {
     engine: &'a Engine,
     level: u32,
     tip_height: u32,
-    /// Coins as they are below the blocks that were looked at.
+    /// Coins below the checked blocks.
     coins: CoinStore,
-    /// Why they are not taken back any further.
+    /// True if the coins are not disconnected any further.
     is_shallow: bool,
     good_txs: usize,
-    /// Height of the base of a snapshot: blocks up to it were not connected with the coins at hand.
+    /// Height of a snapshot's base: blocks up to it were not connected with the current coins.
     unvalidated_to: Option<u32>,
-    /// The lowest block whose coins were not as they should be.
+    /// The lowest block with unexpected coins.
     unclean: Option<u32>,
 }
 
 impl Engine {
-    /// Checks the last blocks of the active chain. `goes_on` is asked before each.
+    /// Checks the last blocks of the active chain. Calls `goes_on` before each.
     ///
     /// # Errors
-    /// When coins cannot be read.
+    /// Coins cannot be read.
     pub fn check_chain(
         &self,
         check: ChainCheck,
@@ -97,7 +97,7 @@ impl Engine {
         Ok(checked)
     }
 
-    /// What the configuration asks for when the engine opens.
+    /// The configured check when the engine opens.
     pub(super) fn check_at_start(&self) -> Result<(), OpenError> {
         let Some(check) = self.chain.config.check else { return Ok(()) };
         match self.check_chain(check, &|| true)? {
@@ -107,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// Validates a block over the coins of its parent, which become its own if it is valid.
+    /// Validates a block over the coins of its parent, and applies it to them if it is valid.
     pub(super) fn connect_over(
         &self,
         node: &Node,
@@ -152,7 +152,7 @@ impl Engine {
         }
     }
 
-    /// A block on disk, if it is the one that it should be.
+    /// A block on disk, if it is the expected one.
     pub(super) fn read_prepared(&self, node: &Node) -> Option<Prepared> {
         let chain = &self.chain;
         let raw = chain.blocks.read_block(node.block?).ok()?;
@@ -161,7 +161,7 @@ impl Engine {
         (hash == node.hash).then(|| Prepared::in_parallel(block, hash, &chain.pool))
     }
 
-    /// Reads the coins that a block spends from its undo data.
+    /// Reads a block's spent coins from its undo data.
     pub(super) fn spent_by(&self, node: &Node) -> Option<Vec<Coin>> {
         let undo = self.chain.blocks.read_undo(node.undo?, &node.hash).ok()?;
         decode_undo(&undo).ok()
@@ -231,7 +231,7 @@ impl Check<'_> {
                 match self.connect_again(id)? {
                     Ok(()) => {}
                     Err(Fault::Corrupted) => return Ok(Checked::Corrupted),
-                    // The blocks above it build on its coins.
+                    // The blocks above it depend on its coins.
                     Err(Fault::Pruned) => return Ok(Checked::Pruned),
                 }
             }
@@ -239,7 +239,7 @@ impl Check<'_> {
         Ok(if is_pruned { Checked::Pruned } else { Checked::Sound })
     }
 
-    /// The block at `height` is not what it was.
+    /// Logs that the block at `height` is wrong.
     fn fault(&self, what: &str, height: u32, block: &Node) -> Fault {
         let state = self.engine.lock_tree();
         if state.tree.find(&block.hash).is_some_and(|id| !state.tree.get(id).has_data()) {
@@ -296,8 +296,8 @@ impl Check<'_> {
         Ok(Ok(()))
     }
 
-    /// Takes the coins of a block back. Gives whether all were as they should be; `None` where the undo data are not the
-    /// block's (Core `validation.cpp`, `DisconnectBlock`).
+    /// Disconnects a block from the coins. Returns true if all coins were as expected; `None` if the undo data do not match the
+    /// block (Core `validation.cpp`, `DisconnectBlock`).
     fn disconnect(
         &mut self,
         node: &Node,
@@ -328,7 +328,7 @@ impl Check<'_> {
         Ok(Some(is_clean))
     }
 
-    /// Whether the outputs of a transaction were there as the block made them.
+    /// Removes the outputs of a transaction; returns true if they were as the block created them.
     fn remove_outputs(
         &mut self,
         node: &Node,
@@ -336,7 +336,7 @@ impl Check<'_> {
         index: usize,
     ) -> Result<bool, CoinError> {
         let mut is_clean = true;
-        // Their coinbases were overwritten by later ones.
+        // Later coinbases overwrote those of these blocks.
         let is_exempt = index == 0 && OVERWRITTEN.contains(&node.height);
         for (vout, output) in (0..).zip(prepared.block.tx(index).outputs()) {
             if is_unspendable(output.script_pubkey) {
@@ -362,7 +362,7 @@ impl Check<'_> {
             return Ok(Err(self.fault("ReadBlock failed", node.height, &node)));
         };
         let mut coinbases = CoinbaseLog::default();
-        // Which coinbases came before is not known.
+        // Earlier coinbases are unknown.
         coinbases.note_gap();
         let connected =
             self.engine.connect_over(&node, prepared, &mut self.coins, &mut coinbases)?;
@@ -377,7 +377,7 @@ impl Check<'_> {
     }
 }
 
-/// Logs how far it is, at every tenth as Core does.
+/// Logs the progress at every tenth, as Core does.
 fn show_progress(index: usize, count: usize, of: usize) {
     let percent = |index: usize| index * of / count.max(1);
     if index == 0 || percent(index) / 10 != percent(index - 1) / 10 {

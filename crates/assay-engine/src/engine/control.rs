@@ -1,4 +1,4 @@
-//! What the owner of a node may decide about branches, and what there is to decide about.
+//! Operator decisions about branches, and the list of chain tips.
 
 use assay_store::defect::{Point, point};
 use assay_wire::BlockHash;
@@ -10,16 +10,16 @@ use crate::mempool::DisconnectedTxs;
 use crate::tree::{Node, NodeId};
 use crate::types::{ChainTip, ChainTipStatus};
 
-/// Blocks whose transactions go back to the mempool when a branch is declared invalid; with more it is futile (Core,
+/// Maximum number of disconnected blocks whose transactions return to the mempool after `invalidate_block` (Core,
 /// `InvalidateBlock`).
 const READMITTED_BLOCKS_MAX: u32 = 10;
 
 impl Engine {
-    /// Declares a block invalid, as if it broke a rule, and all that build on it; holds until
-    /// [`Engine::reconsider_block`]. The genesis block cannot be declared invalid: nothing happens then, as in Core.
+    /// Marks a block and its descendants as invalid, until [`Engine::reconsider_block`]. The genesis block cannot be invalidated:
+    /// the call has no effect then, as in Core.
     ///
     /// # Errors
-    /// When the block is unknown or the engine fails.
+    /// The block is unknown, or the engine fails.
     pub fn invalidate_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
         let mut state = self.lock();
         let id = find(&state, hash)?;
@@ -36,7 +36,7 @@ impl Engine {
     fn invalidate(&self, state: &mut State, id: NodeId) -> Result<(), EngineError> {
         let changed = state.tree.set_failed(id);
         point(Point::MarkInvalid);
-        // The mark comes before the coins move, so that no crash can bring the branch back.
+        // Write the mark before the coins move, so that no crash can bring the branch back.
         self.chain.put_records(state, &changed)?;
         self.chain.sync_records()?;
         let mut count = 0;
@@ -51,11 +51,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes back that a block failed, whatever the cause, for it, all that build on it and all that it builds on; then
-    /// makes the best branch active.
+    /// Removes the failure marks of a block, its ancestors and its descendants, whatever the cause; then activates the best
+    /// branch.
     ///
     /// # Errors
-    /// When the block is unknown or the engine fails.
+    /// The block is unknown, or the engine fails.
     pub fn reconsider_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
         let mut state = self.lock();
         let id = find(&state, hash)?;
@@ -68,10 +68,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Prefers a block to all others of the same work, as if it had been the first; only until the engine closes.
+    /// Prefers a block to all others of equal work, as if it had been received first; only until the engine closes.
     ///
     /// # Errors
-    /// When the block is unknown or the engine fails.
+    /// The block is unknown, or the engine fails.
     pub fn precious_block(&self, hash: &BlockHash) -> Result<(), ControlError> {
         let mut state = self.lock();
         let id = find(&state, hash)?;
@@ -80,7 +80,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The ends of all known branches, highest first; the tip is among them even when headers are known above it.
+    /// The tips of all known branches, highest first. The active tip is included even if headers above it are known.
     pub fn chain_tips(&self) -> Vec<ChainTip> {
         let state = self.lock_tree();
         let tree = &state.tree;
@@ -98,13 +98,13 @@ impl Engine {
     }
 }
 
-/// The block that a decision is about, unless nothing can be decided any more.
+/// Finds the block of a decision, unless the engine has failed.
 fn find(state: &State, hash: &BlockHash) -> Result<NodeId, ControlError> {
     state.check()?;
     state.tree.find(hash).ok_or(ControlError::UnknownBlock { hash: *hash })
 }
 
-/// Whether a block and all active ones above it can be disconnected: that takes the blocks and their undo data.
+/// Succeeds if a block and all active ones above it can be disconnected: the blocks and their undo data must be stored.
 fn check_removable(state: &State, id: NodeId) -> Result<(), ControlError> {
     let tree = &state.tree;
     let height = tree.get(id).height;

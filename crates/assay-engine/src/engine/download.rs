@@ -1,4 +1,4 @@
-//! What a node asks of the tree to find out what it lacks: locators, the best header, blocks to fetch.
+//! Queries for synchronisation: locators, the best header, blocks to download.
 
 use assay_wire::{BlockHash, Header};
 
@@ -6,7 +6,7 @@ use super::Engine;
 use crate::tree::{BlockTree, Node, NodeId};
 use crate::types::big_endian;
 
-/// Where a header stands in the tree.
+/// Position of a header in the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderPlace {
     pub hash: BlockHash,
@@ -14,13 +14,13 @@ pub struct HeaderPlace {
     pub height: u32,
     /// Work of its branch, big endian.
     pub chain_work: [u8; 32],
-    /// Time that it claims, seconds since 1970.
+    /// Time in the header, seconds since 1970.
     pub time: u32,
-    /// Whether it, or a block below it, broke a rule.
+    /// True if it, or a block below it, broke a rule.
     pub is_failed: bool,
-    /// Whether its block is archived.
+    /// True if its block is archived.
     pub has_data: bool,
-    /// Whether its block and all below it were connected at some time.
+    /// True if its block and all below it were connected at some time.
     pub is_valid: bool,
 }
 
@@ -30,44 +30,45 @@ pub struct Wanted {
     pub height: u32,
 }
 
-/// What to fetch from a peer.
+/// Blocks to request from a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FetchPlan {
     /// Blocks, lowest first.
     pub blocks: Vec<Wanted>,
-    /// The highest block of the peer's branch up to which all are archived.
+    /// The highest block of the peer's branch with all blocks up to it archived.
     pub last_common: Option<BlockHash>,
-    /// The lowest block under way, where it is what keeps all others waiting.
+    /// The lowest block in flight, if it stalls the download window.
     pub held_up_by: Option<BlockHash>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct FetchWish {
-    /// The best block of the peer.
+    /// Best known block of the peer.
     pub best: BlockHash,
-    /// What [`FetchPlan::last_common`] was the last time.
+    /// [`FetchPlan::last_common`] of the previous call.
     pub last_common: Option<BlockHash>,
     pub count: usize,
-    /// How far above the lowest missing block to go.
+    /// Maximum height above the lowest missing block.
     pub window: u32,
-    /// Blocks from the peer's best one down, that one included, that it is asked for; `None` for all (BIP159).
+    /// Number of blocks, from the peer's best one down, that it may be asked for; `None` for all (BIP159).
     pub depth_max: Option<u32>,
 }
 
 impl Engine {
-    /// Where the header of this hash stands.
+    /// Position of the header with this hash.
     pub fn header_place(&self, hash: &BlockHash) -> Option<HeaderPlace> {
         let state = self.lock_tree();
         state.tree.find(hash).map(|id| place(&state.tree, id))
     }
 
-    /// The header with the most work that nothing speaks against.
+    /// The valid header with the most work.
     pub fn best_header(&self) -> HeaderPlace {
         let state = self.lock_tree();
         place(&state.tree, state.tree.best_header())
     }
 
-    /// Hashes of `from` (the best header where it is `None` or unknown) and of ever fewer blocks below it (Core `chain.cpp`, `LocatorEntries`).
+    /// Block locator: hashes of `from` (of the best header if it is `None` or unknown) and of exponentially spaced blocks below
+    /// it (Core `chain.cpp`, `LocatorEntries`).
     pub fn locator(&self, from: Option<&BlockHash>) -> Vec<BlockHash> {
         let state = self.lock_tree();
         let tree = &state.tree;
@@ -75,14 +76,15 @@ impl Engine {
         locator(tree, from.unwrap_or_else(|| tree.best_header()))
     }
 
-    /// The same from the parent of the best header: the answer then has one header at least, which says that the peer knows it (Core `net_processing.cpp`).
+    /// [`Engine::locator`] from the parent of the best header. The response then has at least one header, which proves that the
+    /// peer knows it (Core `net_processing.cpp`).
     pub fn locator_below_best_header(&self) -> Vec<BlockHash> {
         let state = self.lock_tree();
         let best = state.tree.best_header();
         locator(&state.tree, state.tree.get(best).parent.unwrap_or(best))
     }
 
-    /// Whether `lower` is `upper` or a block below it.
+    /// True if `lower` is `upper` or one of its ancestors.
     pub fn is_ancestor(&self, lower: &BlockHash, upper: &BlockHash) -> bool {
         let state = self.lock_tree();
         let tree = &state.tree;
@@ -90,8 +92,8 @@ impl Engine {
         tree.ancestor_at(upper, tree.get(lower).height) == lower
     }
 
-    /// Blocks that a peer has and this node lacks (Core `net_processing.cpp`, `FindNextBlocksToDownload`). `is_under_way` says
-    /// whether one has been asked for, of any peer.
+    /// Blocks that a peer has and this node lacks (Core `net_processing.cpp`, `FindNextBlocksToDownload`). `is_under_way` returns
+    /// true for a block in flight from any peer.
     pub fn plan_fetch(
         &self,
         wish: &FetchWish,
@@ -107,7 +109,7 @@ impl Engine {
             return plan;
         }
         let base = state.historical.as_ref().map(|historical| historical.base);
-        // The coins of a snapshot cannot be taken back below its base: other branches wait for its validation, as in Core.
+        // The coins of a snapshot cannot be disconnected below its base: other branches wait for its validation, as in Core.
         if base.is_some_and(|base| tree.ancestor_at(best, tree.get(base).height) != base) {
             return plan;
         }
@@ -120,7 +122,7 @@ impl Engine {
         let mut first_under_way = None;
         let top = best_node.height.min(window_end.saturating_add(1));
         while tree.get(at).height < top {
-            // Paths of a bounded length: the whole branch may be long.
+            // Walk in stretches of bounded length: the whole branch may be long.
             let low = tree.get(at).height;
             let upper = tree.ancestor_at(best, top.min(low + STRETCH));
             for id in tree.path(at, upper).into_iter().rev() {
@@ -150,8 +152,8 @@ impl Engine {
         plan
     }
 
-    /// Blocks below a snapshot that a peer has and that are missing for their validation, lowest first (Core
-    /// `net_processing.cpp`, `TryDownloadingHistoricalBlocks`).
+    /// Blocks below a snapshot that a peer has and the validation needs, lowest first (Core `net_processing.cpp`,
+    /// `TryDownloadingHistoricalBlocks`).
     pub fn plan_historical(
         &self,
         wish: &FetchWish,
@@ -178,8 +180,7 @@ impl Engine {
         wanted.take(wish.count).collect()
     }
 
-    /// Whether the tip is young enough for new blocks to be fetched as they are announced (Core `net_processing.cpp`,
-    /// `CanDirectFetch`).
+    /// True if the tip is recent enough to fetch announced blocks directly (Core `net_processing.cpp`, `CanDirectFetch`).
     pub fn has_young_tip(&self) -> bool {
         self.is_young(self.lock_tree().tree.tip_node())
     }
@@ -189,8 +190,8 @@ impl Engine {
         u64::from(tip.header.time) > self.chain.config.clock.now_s().saturating_sub(young_s)
     }
 
-    /// The blocks between the active branch and `last` that are not archived, lowest first, where the tip is young and there are
-    /// few: they are fetched at once (Core `net_processing.cpp`, `HeadersDirectFetchBlocks`).
+    /// The unarchived blocks between the active branch and `last`, lowest first, if the tip is recent and they are few: they are
+    /// fetched directly (Core `net_processing.cpp`, `HeadersDirectFetchBlocks`).
     pub fn plan_direct_fetch(
         &self,
         last: &BlockHash,
@@ -215,7 +216,7 @@ impl Engine {
                 wanted.push(Wanted { hash: node.hash, height: node.height });
             }
             let Some(parent) = node.parent.filter(|_| wanted.len() <= max) else {
-                // A large reorganisation goes the ordinary way.
+                // A large reorg uses the ordinary download.
                 return Vec::new();
             };
             at = parent;
@@ -224,8 +225,8 @@ impl Engine {
         wanted
     }
 
-    /// Headers above `from` on the branch that ends in `to`, lowest first; `None` where it does not lie on it, or is further
-    /// down than `max`.
+    /// Headers above `from` on the branch that ends in `to`, lowest first; `None` if `from` is not on it, or more than `max`
+    /// below.
     pub fn headers_between(
         &self,
         from: &BlockHash,
@@ -274,5 +275,5 @@ fn locator(tree: &BlockTree, from: NodeId) -> Vec<BlockHash> {
 }
 
 const STRETCH: u32 = 128;
-/// Spacings between blocks that a young tip is old at most (Core `net_processing.cpp`, `CanDirectFetch`).
+/// Maximum age of a recent tip in block intervals (Core `net_processing.cpp`, `CanDirectFetch`).
 const YOUNG_SPACINGS: u64 = 20;

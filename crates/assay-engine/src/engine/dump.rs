@@ -1,6 +1,6 @@
-//! The UTXO set as it is or was at a block of the active chain, for a file (Core `rpc/blockchain.cpp`, `dumptxoutset`).
+//! The UTXO set at a block of the active chain, for a file (Core `rpc/blockchain.cpp`, `dumptxoutset`).
 //!
-//! Going back happens in memory, over a snapshot: the engine goes on meanwhile, and nothing is changed.
+//! Earlier states are computed in memory over a snapshot: the engine continues meanwhile, and nothing is changed.
 
 use std::io::{self, Write};
 
@@ -17,7 +17,7 @@ use crate::stats::{serialized_hash, snapshot_stats};
 use crate::tree::{Node, NodeId};
 use crate::types::Tip;
 
-/// Why there is no such UTXO set, or it could not be written.
+/// The UTXO set is unavailable or could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
     #[error("Block is not in main chain")]
@@ -28,10 +28,10 @@ pub enum DumpError {
     Pruned,
     #[error("Failed to read block at height {height}")]
     Read { height: u32 },
-    /// What a block above it spent cannot be read.
+    /// The undo data of a block above it cannot be read.
     #[error("Failed to roll back block at height {height}")]
     RollBack { height: u32 },
-    /// What changed since takes more memory than coins may take.
+    /// The changes since take more memory than the limit of the coins.
     #[error("Not enough memory to roll back beyond height {height}. Consider increasing -dbcache.")]
     Memory { height: u32 },
     #[error("interrupted")]
@@ -42,18 +42,18 @@ pub enum DumpError {
     Engine(#[from] EngineError),
 }
 
-/// The UTXO set of a block.
+/// The UTXO set at a block.
 pub struct CoinsAt {
     pub block: Tip,
     pub count: u64,
-    /// The hash over all coins in their order (Core's `hash_serialized_3`).
+    /// Hash over all coins in order (Core's `hash_serialized_3`).
     pub hash: [u8; 32],
     snapshot: CoinSnapshot,
     magic: [u8; 4],
 }
 
 impl Engine {
-    /// The UTXO set of a block of the active chain. `goes_on` is asked again and again.
+    /// The UTXO set at a block of the active chain. Calls `goes_on` periodically; false stops.
     ///
     /// # Errors
     /// The coins cannot be read, or the engine fails.
@@ -75,7 +75,7 @@ impl Engine {
         Ok(CoinsAt { block: base, count: stats.txouts, hash, snapshot, magic })
     }
 
-    /// What is known of a block, and the blocks above it up to `tip`, highest first.
+    /// A block, and the blocks above it up to `tip`, highest first.
     fn blocks_above(&self, block: &BlockHash, tip: &Tip) -> Result<(Tip, Vec<Node>), DumpError> {
         let state = self.lock_tree();
         let tree = &state.tree;
@@ -135,10 +135,10 @@ impl Engine {
 }
 
 impl CoinsAt {
-    /// Writes them as Core does. `goes_on` is asked again and again.
+    /// Writes the coins in Core's format. Calls `goes_on` periodically; false stops.
     ///
     /// # Errors
-    /// They cannot be read or written, or it was asked to end.
+    /// The coins cannot be read or written, or the caller stopped.
     pub fn write<W: Write>(
         &self,
         out: W,

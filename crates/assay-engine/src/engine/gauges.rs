@@ -1,4 +1,4 @@
-//! What there is at this moment, for metrics and displays.
+//! Current figures for metrics and displays.
 
 use assay_store::CoinUsage;
 
@@ -7,27 +7,27 @@ use crate::chainstate::Way;
 use crate::types::{MempoolInfo, Tip};
 use crate::work::WorkDone;
 
-/// State of the engine at one moment. Taking it waits for one block at most.
+/// State of the engine at one time. Reading it waits for one block at most.
 #[derive(Clone, Debug)]
 pub struct Gauges {
     pub tip: Tip,
-    /// Height of the header with the most work that nothing speaks against.
+    /// Height of the valid header with the most work.
     pub header_height: u32,
     pub is_initial_block_download: bool,
     pub mempool: MempoolInfo,
     pub coins: CoinUsage,
-    /// Blocks in memory that wait to be connected, and their bytes.
+    /// Number of blocks in memory that wait to be connected, and their bytes.
     pub ready: (usize, usize),
-    /// Blocks whose coins have moved and whose scripts are being verified, and their bytes with what they spend.
+    /// Number of blocks with moved coins and unverified scripts, and their bytes with the spent coins.
     pub unverified: (usize, usize),
     /// Bytes of block and undo files.
     pub archive_bytes: u64,
-    /// What was done since the start.
+    /// Counters since the start.
     pub done: WorkDone,
 }
 
 impl Engine {
-    /// State of the engine at this moment.
+    /// Current state of the engine.
     pub fn gauges(&self) -> Gauges {
         let is_loaded = self.is_mempool_loaded();
         let mut state = self.lock_tree();

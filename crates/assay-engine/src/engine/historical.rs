@@ -1,4 +1,4 @@
-//! Validating the blocks below a snapshot while the engine goes on from it, and what comes of that.
+//! Validates the blocks below a snapshot while the engine continues from it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,30 +12,30 @@ use crate::stats::serialized_hash_while;
 use crate::sync::{Condvar, Mutex};
 use crate::types::Tip;
 
-/// How far the blocks below a snapshot have been validated.
+/// Progress of the validation below a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoricalChain {
-    /// The highest block that has been.
+    /// The highest validated block.
     pub tip: Tip,
-    /// The block whose coins were loaded: when it is reached, they are compared.
+    /// Base of the snapshot: when it is reached, the coins are compared.
     pub base: Tip,
 }
 
-/// A chain of blocks with coins of its own (Core's chainstates).
+/// A chain of blocks with its own coins (Core's chainstates).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainState {
     pub tip: Tip,
-    /// The block whose coins it began with, where these were loaded from a snapshot.
+    /// Base of the snapshot that it started from, if any.
     pub snapshot: Option<BlockHash>,
-    /// Whether all of it has been validated.
+    /// True if all of it is validated.
     pub is_validated: bool,
-    /// Bytes for what is kept in memory of its coins' files.
+    /// Memory for the block cache of its coins on disk, bytes.
     pub tier_cache_bytes: usize,
-    /// Bytes that its coins may take in memory.
+    /// Memory for its coins cache, bytes.
     pub cache_bytes: usize,
 }
 
-/// What is announced of the historical chain, so that nobody need wait for the state.
+/// Published state of the historical chain, so that readers need not wait for the state lock.
 #[derive(Default)]
 pub(super) struct Announced {
     chain: Mutex<(Option<HistoricalChain>, Signals)>,
@@ -44,7 +44,7 @@ pub(super) struct Announced {
 
 #[derive(Default)]
 struct Signals {
-    /// Something may have come that lets it go on.
+    /// True if the chain may be able to continue.
     has_news: bool,
     is_closing: bool,
 }
@@ -76,7 +76,7 @@ impl Announced {
         self.chain.lock().1.is_closing
     }
 
-    /// Waits for something new, but not for long where there is a chain; `false` when the engine closes.
+    /// Waits for something new, with a short timeout if there is a chain; `false` when the engine closes.
     fn wait(&self) -> bool {
         let mut chain = self.chain.lock();
         while !chain.1.is_closing && !chain.1.has_news {
@@ -95,18 +95,18 @@ impl Announced {
 }
 
 impl Engine {
-    /// How far blocks below a snapshot have been validated; `None` where there is no snapshot, or it has been found right.
-    /// Never waits for a block that is being connected.
+    /// Progress of the validation below a snapshot; `None` without a snapshot, or after its validation. Never waits for a block
+    /// being connected.
     pub fn historical_chain(&self) -> Option<HistoricalChain> {
         self.historical.get()
     }
 
-    /// The highest block up to which all have been validated: below the tip, as long as there is a historical chain.
+    /// The highest block with all blocks up to it validated: below the tip while there is a historical chain.
     pub fn validated_tip(&self) -> Tip {
         self.historical.get().map_or_else(|| self.tip(), |chain| chain.tip)
     }
 
-    /// Hash of the block at `height` that has been validated with all below it.
+    /// Hash of the block at `height`, if it and all blocks below it are validated.
     pub fn validated_hash_at(&self, height: u32) -> Option<BlockHash> {
         let state = self.lock_tree();
         let tree = &state.tree;
@@ -117,7 +117,7 @@ impl Engine {
         is_below.then(|| tree.get(tree.ancestor_at(historical.tip, height)).hash)
     }
 
-    /// Waits until [`Engine::validated_tip`] is another than `seen`, the time is over, or the engine closes.
+    /// Waits until [`Engine::validated_tip`] differs from `seen`, the timeout expires, or the engine closes.
     pub fn wait_for_validated(&self, seen: &BlockHash, timeout: Duration) -> Tip {
         let mut chain = self.historical.chain.lock();
         if chain.0.is_some_and(|chain| chain.tip.hash == *seen) && !chain.1.is_closing {
@@ -128,7 +128,7 @@ impl Engine {
         now.map_or_else(|| self.tip(), |chain| chain.tip)
     }
 
-    /// The chains that there are, the one with the least work first.
+    /// All chains, the one with the least work first.
     pub fn chain_states(&self) -> Vec<ChainState> {
         let state = self.lock_tree();
         let tree = &state.tree;
@@ -154,11 +154,11 @@ impl Engine {
         states
     }
 
-    /// Validates blocks below a snapshot whenever there is one, until the engine closes: for a thread of its own. Blocks of the
-    /// active chain come first.
+    /// Validates the blocks below a snapshot, if there is one, until the engine closes: for a separate thread. Blocks of the
+    /// active chain have priority.
     ///
     /// # Errors
-    /// When the engine fails, or the snapshot is found wrong.
+    /// The engine fails, or the snapshot is wrong.
     pub fn validate_historical(&self) -> Result<(), EngineError> {
         while !self.historical.is_closing() {
             if !self.advance_historical()? && !self.historical.wait() {
@@ -168,8 +168,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Validates one block below a snapshot, or compares the coins when all have been; `false` when there is nothing to do, or
-    /// not yet.
+    /// Validates one block below a snapshot, or compares the coins after the last one; `false` if there is nothing to do yet.
     ///
     /// # Errors
     /// As [`Engine::validate_historical`].
@@ -196,7 +195,7 @@ impl Engine {
         }
     }
 
-    /// Once the active chain has been caught up with, most memory is for the historical one.
+    /// After IBD of the active chain most memory is for the historical one.
     fn divide_cache_by_phase(&self, state: &mut State) {
         let is_downloading = self.is_initial_block_download();
         if self.was_downloading.swap(is_downloading, Ordering::Relaxed) != is_downloading {
@@ -214,7 +213,7 @@ impl Engine {
         }
     }
 
-    /// Compares the coins of the base as they are with those that were assumed; `false` when the engine closes before.
+    /// Compares the coins at the base with the snapshot; `false` if the engine closes before.
     fn compare_historical(&self) -> Result<bool, EngineError> {
         let snapshot = {
             let mut state = self.lock_tree();
@@ -235,7 +234,7 @@ impl Engine {
         state.poison(outcome)?;
         self.announce_historical(&state);
         drop(state);
-        // Who follows validated blocks may go on to the tip.
+        // Followers of validated blocks may continue to the tip.
         self.chain.news.announce(&self.lock_tree().tree);
         Ok(true)
     }
@@ -250,7 +249,7 @@ impl Engine {
             tracing::warn!("[snapshot] hash mismatch: actual={actual}, expected={expected}");
             return Err(self.chain.invalid_snapshot(&state.tree, historical));
         }
-        // First what was found out, then that it counts: a crash in between costs the comparison alone.
+        // First the result, then the change of its effect: a crash in between costs only the comparison.
         let confirmed = state.tree.confirm_assumed();
         self.chain.put_records(state, &confirmed)?;
         self.chain.sync_records()?;
@@ -263,5 +262,5 @@ impl Engine {
     }
 }
 
-/// How long to wait for news that nobody announces: the active chain has got to its end.
+/// Timeout of the wait, since nothing announces that the active chain has reached its end.
 const LOOK_AROUND: Duration = Duration::from_millis(200);

@@ -1,8 +1,8 @@
-//! Taking in what block files hold: our own, whose index is to be built again (Core's `-reindex`), and those of others
+//! Imports blocks from block files: the node's own, whose index is rebuilt (Core's `-reindex`), and those of others
 //! (`-loadblock`; Core `validation.cpp`, `LoadExternalBlockFile`).
 //!
-//! Blocks may come in any order: one whose parent is not known waits, as its place in the files, until the parent has come.
-//! What is there already is passed over, so an import that was interrupted is begun again from the start.
+//! Blocks may be in any order: a block with an unknown parent waits, as its position in the files, until the parent was imported.
+//! Known blocks are skipped, so an interrupted import starts again from the beginning.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::Path;
@@ -20,35 +20,34 @@ use crate::prepared::Prepared;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     pub blocks: u64,
-    /// Whether all files were read to their end.
+    /// True if all files were read completely.
     pub is_whole: bool,
-    /// Blocks that were not, because no copy of them in the files is whole, or because they break a rule that needs no coins: the
-    /// first few.
+    /// Rejected blocks: without an undamaged copy, or breaking a rule that needs no coins; the first few.
     pub refused: Vec<InvalidBlock>,
 }
 
 struct Import<'a> {
     engine: &'a Engine,
     files: &'a BlockFiles,
-    /// Whether the files are those of the archive, so that blocks stay where they are.
+    /// True if the files are those of the archive, so that blocks keep their positions.
     is_own: bool,
     goes_on: &'a dyn Fn() -> bool,
-    /// Places of blocks by the parent that they wait for.
+    /// Positions of blocks by the missing parent.
     orphans: HashMap<BlockHash, Vec<BlockPlace>>,
-    /// Blocks and bytes taken since blocks were last connected.
+    /// Blocks and bytes imported since blocks were last connected.
     waiting: (usize, usize),
     blocks: u64,
-    /// Of each block that was not taken the copy that was read first, until a whole one comes.
+    /// For each rejected block the copy that was read first, until an undamaged one is found.
     refused: Vec<InvalidBlock>,
 }
 
 impl Engine {
-    /// Whether the block files are to be read again, because that was asked for or begun by an earlier process.
+    /// True if a reindex is requested, or was started by an earlier process.
     pub fn is_reindexing(&self) -> bool {
         self.is_reindexing
     }
 
-    /// Finds out which blocks the archive's files hold, and connects them. `goes_on` is asked again and again.
+    /// Scans the archive's files for blocks and connects them. Calls `goes_on` periodically; false stops.
     ///
     /// # Errors
     /// The files cannot be read, or the engine fails.
@@ -63,7 +62,7 @@ impl Engine {
             Err(error) => return Err(error.into()),
         };
         if imported.is_whole {
-            // What is old may go from now on.
+            // Pruning is possible from now on.
             self.lock_tree().is_importing = false;
             self.flush()?;
             assay_store::end_reindex(dir).map_err(ImportError::Mark)?;
@@ -72,7 +71,7 @@ impl Engine {
         Ok(imported)
     }
 
-    /// Takes the blocks of a file, or of a folder of files, of which nothing else is assumed.
+    /// Imports the blocks of a file, or of a folder of files, with arbitrary contents.
     ///
     /// # Errors
     /// As [`Engine::reindex`].
@@ -121,7 +120,7 @@ impl Engine {
 }
 
 impl Import<'_> {
-    /// Takes the blocks of one file; `false` where it was asked to end.
+    /// Imports the blocks of one file; `false` if stopped by the caller.
     fn read_file(&mut self, file: u32) -> Result<bool, ImportError> {
         let mut found = Vec::new();
         record_rules(self.engine.params(), |rules| {
@@ -150,7 +149,7 @@ impl Import<'_> {
         Ok(true)
     }
 
-    /// Takes a block and all that waited for it. Where this copy is damaged they go on waiting.
+    /// Imports a block and all blocks that waited for it. If this copy is damaged, they continue to wait.
     fn take_branch(&mut self, place: BlockPlace, hash: BlockHash) -> Result<(), ImportError> {
         let mut open = VecDeque::from([hash]);
         self.take(place, hash)?;
@@ -174,7 +173,7 @@ impl Import<'_> {
         Ok(bytes.try_into().unwrap_or([0; Header::SIZE]))
     }
 
-    /// Takes one copy of a block whose parent is known; one that is damaged or breaks a rule is passed over.
+    /// Imports one copy of a block with a known parent; skips a copy that is damaged or breaks a rule.
     fn take(&mut self, place: BlockPlace, hash: BlockHash) -> Result<(), ImportError> {
         if self.engine.block_entry(&hash).is_some_and(|entry| entry.has_data) {
             return Ok(());
@@ -204,7 +203,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Notes why a copy was not taken.
+    /// Records the rejection of a copy.
     fn refuse(&mut self, fault: Fault, place: BlockPlace, hash: BlockHash) {
         let parent = self.header(&place).ok().and_then(|header| {
             self.engine.block_entry(&Header::parse(&header).prev_block).map(|entry| entry.height)
@@ -218,7 +217,7 @@ impl Import<'_> {
         }
     }
 
-    /// Where the archive has the block; `None` where it is to be appended, also if its record is longer than the block.
+    /// Position of the block in the archive; `None` if it must be appended, also if its record is longer than the block.
     fn own_pos(&self, place: &BlockPlace, block: &Block) -> Option<BlockPos> {
         let is_exact = block.bytes().len() == place.size as usize;
         let file = self.files.number_of(place).filter(|_| self.is_own && is_exact)?;
@@ -240,7 +239,7 @@ impl Import<'_> {
 }
 
 impl Engine {
-    /// Keeps a block without connecting it.
+    /// Stores a block without connecting it.
     fn keep_imported(
         &self,
         block: Block,
@@ -271,14 +270,14 @@ impl Engine {
 /// Outcome of importing one copy of a block.
 enum Kept {
     Now,
-    /// The block was there already.
+    /// The block is stored already.
     Known,
     Refused(Fault),
 }
 
-/// Blocks that were not taken and are named in the log.
+/// Limit of rejected blocks in the log.
 const REFUSED_MAX: usize = 16;
-/// Blocks that are connected together, so that scripts of many fill all cores.
+/// Blocks connected together, so that many scripts use all cores.
 const BLOCKS_AT_ONCE: usize = 1024;
-/// Their bytes: what waits in memory to be connected has room for more.
+/// Their bytes; less than the memory for blocks that wait to be connected.
 const BYTES_AT_ONCE: usize = 32 << 20;

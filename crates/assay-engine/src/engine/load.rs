@@ -1,4 +1,4 @@
-//! Coins from a snapshot in a file: checked, and then what the engine goes on from (Core `validation.cpp`, `ActivateSnapshot`).
+//! Loads a UTXO snapshot from a file, verifies it, and activates it (Core `validation.cpp`, `ActivateSnapshot`).
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -20,29 +20,29 @@ use crate::stats::serialized_hash_while;
 use crate::tree::NodeId;
 use crate::types::Tip;
 
-/// Why a snapshot is not loaded, in Core's words.
+/// A snapshot was not loaded; in Core's words.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// One is loaded, or being loaded.
+    /// A snapshot is loaded already, or being loaded.
     #[error("Can't activate a snapshot-based chainstate more than once")]
     Again,
-    /// The coins of its block are not known beforehand.
+    /// The base block is not a known snapshot base.
     #[error(
         "assumeutxo block hash in snapshot metadata not recognized (hash: {base}). The following snapshot heights are available: \
          {heights}"
     )]
     UnknownBase {
         base: BlockHash,
-        /// Heights of those that are known.
+        /// Heights of the known bases.
         heights: String,
     },
-    /// The header of its block has not come yet.
+    /// The header of the base block is unknown.
     #[error(
         "The base block header ({base}) must appear in the headers chain. Make sure all headers are syncing, and call \
          loadtxoutset again"
     )]
     NoHeader { base: BlockHash },
-    /// Its block is invalid, or builds on one that is.
+    /// The base block is invalid, or a descendant of an invalid one.
     #[error("The base block header ({base}) is part of an invalid chain")]
     InvalidBase { base: BlockHash },
     /// Another branch of headers has more work.
@@ -51,22 +51,22 @@ pub enum LoadError {
          without AssumeUtxo."
     )]
     OtherBranch,
-    /// Unconfirmed transactions were judged by other coins.
+    /// Unconfirmed transactions exist, and were checked against other coins.
     #[error("Can't activate a snapshot when mempool not empty")]
     Mempool,
-    /// The tip has as much work as its block.
+    /// The tip has at least as much work as the base.
     #[error("Population failed: Work does not exceed active chainstate")]
     LittleWork,
     #[error("Population failed: {0}")]
     File(SnapshotError),
-    /// The coins are not those of the block.
+    /// The coins do not match the known hash.
     #[error("Population failed: Bad snapshot content hash: expected {expected}, got {actual}")]
     Hash {
-        /// What is known beforehand.
+        /// Known hash.
         expected: BlockHash,
-        /// What was read.
+        /// Hash of the coins read.
         actual: BlockHash,
-        /// Where in the file the first txid is that is not in order, if one is.
+        /// File offset of the first txid out of order, if any.
         unsorted: Option<u64>,
     },
     #[error("Population failed: Aborting after an interrupt was requested")]
@@ -78,7 +78,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Where in the file the damage is, as far as it can be known.
+    /// Place of the damage in the file, if known.
     pub fn place(&self) -> Option<String> {
         match self {
             Self::UnknownBase { .. } => {
@@ -104,11 +104,11 @@ impl From<CoinError> for LoadError {
 }
 
 impl Engine {
-    /// Loads the coins of a block from a snapshot, and makes that block the tip; the blocks below it are then validated by
-    /// [`Engine::validate_historical`]. `goes_on` is asked again and again.
+    /// Loads the coins of a snapshot and makes its base the tip; [`Engine::validate_historical`] then validates the blocks below
+    /// it. Calls `goes_on` periodically; false stops.
     ///
     /// # Errors
-    /// The snapshot is not one that may be loaded here and now, or the engine fails. Then nothing has changed.
+    /// The snapshot cannot be loaded in the current state, or the engine fails. Then nothing has changed.
     pub fn load_snapshot<R: Read>(
         &self,
         reader: SnapshotReader<R>,
@@ -120,11 +120,11 @@ impl Engine {
             let mut state = self.lock();
             state.check()?;
             let known = self.may_load(&state, &base)?;
-            // The coins so far make room for those of the snapshot.
+            // Evict the current coins to make room for the snapshot.
             self.chain.flush(&mut state)?;
             let total = self.chain.coin_cache_bytes;
             state.coins.set_cache_bytes_max(total / 20);
-            // What it drops the disk has.
+            // The disk has all evicted coins.
             let _ = state.coins.make_room();
             known
         };
@@ -175,7 +175,7 @@ impl Engine {
         Ok(known.clone())
     }
 
-    /// Reads all coins into a store of their own, and checks them by their hash.
+    /// Reads all coins into a separate store and verifies their hash.
     fn read_snapshot<R: Read>(
         &self,
         reader: SnapshotReader<R>,
@@ -199,7 +199,7 @@ impl Engine {
         }
     }
 
-    /// The coins are right: from now on they are those of the tip.
+    /// The coins are correct: make them those of the tip.
     fn go_on_from(
         &self,
         state: &mut State,
@@ -207,7 +207,7 @@ impl Engine {
         known: &AssumeUtxo,
     ) -> Result<Tip, LoadError> {
         let base = state.tree.find(&known.block).expect("it was there");
-        // Headers up to the base, and the coins so far, must be there at the next start.
+        // Headers up to the base, and the current coins, must be on disk at the next start.
         self.chain.flush(state)?;
         let coins = loading.finish(&known.block)?;
         let historical = std::mem::replace(&mut state.coins, coins);
@@ -223,7 +223,7 @@ impl Engine {
         Ok(state.tree.facts(base))
     }
 
-    /// From now on blocks between `tip` and `base` are validated with these coins.
+    /// Starts the validation of the blocks between `tip` and `base` with these coins.
     pub(super) fn begin_historical(
         &self,
         state: &mut State,
@@ -240,7 +240,7 @@ impl Engine {
     }
 }
 
-/// Gives where the first txid is that is not in order.
+/// Returns the offset of the first txid out of order.
 fn read_coins<R: Read>(
     mut reader: SnapshotReader<R>,
     coins: &mut CoinStore,
@@ -254,7 +254,7 @@ fn read_coins<R: Read>(
         let next = next_coin(&mut reader, known.height).map_err(LoadError::File)?;
         let Some((outpoint, coin)) = next else { break };
         match coins.add(outpoint, CoinRef::from(&coin), false) {
-            // The first one counts, as in Core; the hash decides.
+            // The first one is kept, as in Core; the hash decides.
             Ok(()) | Err(CoinError::Exists { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -294,5 +294,5 @@ impl From<io::Error> for LoadError {
     }
 }
 
-/// Coins between two looks at the memory that they take.
+/// Number of coins between two checks of the memory.
 const COINS_AT_ONCE: u64 = 10_000;

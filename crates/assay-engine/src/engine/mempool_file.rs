@@ -1,4 +1,4 @@
-//! Keeping the mempool through a restart.
+//! Saves and loads the mempool.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -17,31 +17,31 @@ use crate::mempool::{
 
 /// Name of the file in the chain's folder.
 const FILE_NAME: &str = "mempool.dat";
-/// Transactions that are admitted while others wait.
+/// Transactions admitted per lock.
 const BATCH_TXS: usize = 500;
 
 impl MempoolImport {
-    /// Of the node's own file.
+    /// Settings for the node's own file.
     const OWN: Self =
         Self { use_current_time: false, apply_fee_deltas: true, apply_unbroadcast: true };
 }
 
 impl Engine {
-    /// The file in which the mempool is kept through a restart.
+    /// The file that keeps the mempool across restarts.
     pub fn mempool_path(&self) -> PathBuf {
         self.chain.config.datadir.join(FILE_NAME)
     }
 
-    /// Whether the mempool file has been read, as far as it goes, or does not have to be.
+    /// True if the mempool file is loaded as far as possible, or need not be.
     pub fn is_mempool_loaded(&self) -> bool {
         self.mempool_loaded.load(Ordering::Acquire)
     }
 
-    /// Admits what the mempool held when it was last saved, in small steps, so that other work goes on meanwhile.
-    /// Before this has come to an end [`Engine::shutdown`] leaves the file alone.
+    /// Admits the saved transactions in small steps, so that other work continues meanwhile. [`Engine::shutdown`] does not
+    /// overwrite the file before the load is complete.
     ///
     /// # Errors
-    /// When there is a file that cannot be read at all; the engine goes on without.
+    /// The file exists but cannot be read; the engine continues without it.
     pub fn load_mempool(&self) -> Result<MempoolLoad, MempoolFileError> {
         let path = self.mempool_path();
         let outcome = match read_file(&*self.io, &path) {
@@ -55,16 +55,16 @@ impl Engine {
         outcome
     }
 
-    /// Admits what a mempool file holds. What is taken over besides the transactions is up to `import`.
+    /// Admits the transactions of a mempool file. `import` selects the other data to import.
     ///
     /// # Errors
-    /// When the file cannot be read at all.
+    /// The file cannot be read.
     pub fn import_mempool(
         &self,
         path: &Path,
         import: MempoolImport,
     ) -> Result<MempoolLoad, MempoolFileError> {
-        // Not through the store's files: this one is somebody else's, and may be read-only.
+        // Not through the store's files: this file is external and may be read-only.
         let bytes = std::fs::read(path)
             .map_err(|source| ReplaceError { path: path.to_path_buf(), source })?;
         self.load_from(path, bytes, import)
@@ -164,13 +164,13 @@ impl Engine {
         }
     }
 
-    /// Writes the mempool file anew; after a crash at any moment it is the old one or the new one. Returns its path.
+    /// Writes the mempool file atomically: after a crash it is the old or the new one. Returns its path.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// The file cannot be written.
     pub fn save_mempool(&self) -> Result<PathBuf, MempoolFileError> {
         let start = Instant::now();
-        // One at a time, as they would write to the same file.
+        // One save at a time, since all use the same file.
         let _saving = self.saving_mempool.lock();
         let (txs, deltas_sat, unbroadcast) = {
             let state = self.lock();
@@ -182,7 +182,7 @@ impl Engine {
         let copied = start.elapsed();
         let path = self.mempool_path();
         tracing::info!("Writing {} mempool transactions to file...", txs.len());
-        // No secret: the key keeps virus scanners from finding things in the file.
+        // No secret: the key prevents virus scanners from matching the contents.
         let key = RandomState::new().build_hasher().finish().to_le_bytes();
         let key = self.chain.params().cash.is_none().then_some(key);
         let bytes = replace_file(&*self.io, &path, write(txs, deltas_sat, unbroadcast, key))?;
@@ -194,7 +194,7 @@ impl Engine {
         Ok(path)
     }
 
-    /// Saves the mempool at the end, if it is to be kept and was read at the beginning.
+    /// Saves the mempool at shutdown, if enabled and if it was loaded.
     pub(crate) fn save_mempool_at_shutdown(&self) {
         if self.chain.config.persist_mempool
             && self.is_mempool_loaded()

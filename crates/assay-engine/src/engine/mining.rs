@@ -1,4 +1,4 @@
-//! Templates of the next block, blocks on trial, and what miners want to know.
+//! Block templates, trial validation of blocks, and data for miners.
 
 use assay_consensus::chain::Ancestors;
 use assay_consensus::pow::next_work_required;
@@ -29,21 +29,21 @@ pub enum TemplateError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentInfo {
     pub deployment: Deployment,
-    /// Its state for the block that was asked about.
+    /// State for the requested block.
     pub state: DeploymentState,
-    /// Its state for the block after that.
+    /// State for the block after it.
     pub next_state: DeploymentState,
     /// Height of the first block of its state.
     pub since: u32,
-    /// Whether each block of the period so far signals, where signals count.
+    /// For each block of the period so far, true if it signals; empty if signals are irrelevant.
     pub signals: Vec<bool>,
 }
 
 impl Engine {
-    /// The next block, complete but for its work, and found valid.
+    /// A validated template of the next block, complete except for its work.
     ///
     /// # Errors
-    /// When it would not be valid, which the transactions or the clock may be to blame for, or the engine fails.
+    /// The block would not be valid, because of the transactions or the clock, or the engine fails.
     pub fn block_template(
         &self,
         options: &TemplateOptions,
@@ -100,7 +100,7 @@ impl Engine {
         )
     }
 
-    /// Moves the time of a template on, and the target where it depends on that; nothing happens once another block is the tip.
+    /// Updates the time of a template, and the target if it depends on the time; has no effect once another block is the tip.
     pub fn refresh_template(&self, template: &mut BlockTemplate) {
         let state = self.lock();
         if state.tree.tip_node().hash == template.header.prev_block {
@@ -109,10 +109,10 @@ impl Engine {
         }
     }
 
-    /// Judges a block as if it came next, and keeps nothing of it.
+    /// Validates a block as if it were the next one, without storing it.
     ///
     /// # Errors
-    /// When the engine fails.
+    /// The engine fails.
     pub fn test_block(
         &self,
         block: Block,
@@ -123,7 +123,7 @@ impl Engine {
         self.chain.test_block(&mut self.lock(), prepared, checks)
     }
 
-    /// What a proposal of a block that is known already is answered with (BIP22).
+    /// Result of a proposal of a known block (BIP22).
     pub fn block_status(&self, hash: &BlockHash) -> Option<&'static str> {
         let state = self.lock();
         let node = state.tree.get(state.tree.find(hash)?);
@@ -136,12 +136,12 @@ impl Engine {
         })
     }
 
-    /// Figures of the template that was made last from the mempool.
+    /// Figures of the last template made from the mempool.
     pub fn last_template(&self) -> Option<LastTemplate> {
         *self.last_template.lock()
     }
 
-    /// The target that a block without delay must meet now, in compact form.
+    /// The target of a block mined now, in compact form.
     pub fn next_bits(&self) -> u32 {
         let state = self.lock();
         let branch = state.tree.ancestors(state.tree.tip());
@@ -151,8 +151,8 @@ impl Engine {
         next_work_required(params, &branch, now.max(earliest))
     }
 
-    /// Hashes per second that the active chain seems to be made with, over the `lookup` blocks up to the one at `height`; `None`
-    /// for those since the last change of the target (Core `rpc/mining.cpp`, `GetNetworkHashPS`).
+    /// Estimated hashes per second of the active chain, over the `lookup` blocks up to the one at `height`; `None` for those
+    /// since the last change of the target (Core `rpc/mining.cpp`, `GetNetworkHashPS`).
     pub fn network_hash_rate(&self, lookup: Option<u32>, height: u32) -> f64 {
         let state = self.lock();
         let tree = &state.tree;
@@ -182,7 +182,8 @@ impl Engine {
         self.deployments_among(hash, &self.chain.params().deployments)
     }
 
-    /// State of any deployments for a block, also of those whose rules no longer depend on signals; `None` for an unknown block.
+    /// State of given deployments for a block, including those whose rules no longer depend on signals; `None` for an unknown
+    /// block.
     pub fn deployments_among(
         &self,
         hash: &BlockHash,
@@ -198,8 +199,8 @@ impl Engine {
         self.lock().mempool.updates()
     }
 
-    /// Has a transaction, unconfirmed or not known yet, count as paying more or less; what is said later adds up.
-    /// False when nothing is done, since it is here with dust, which must not pay (Core `rpc/mining.cpp`).
+    /// Changes the fee that a transaction, unconfirmed or not known yet, counts with; several changes add up. False without
+    /// effect if the transaction is in the mempool with dust, which must not pay a fee (Core `rpc/mining.cpp`).
     pub fn prioritise_transaction(&self, txid: Txid, fee_delta_sat: i64) -> bool {
         let mut state = self.lock();
         let config = &self.chain.config;
@@ -225,7 +226,7 @@ impl Engine {
         true
     }
 
-    /// All transactions that count as paying more or less than they do, by txid.
+    /// All transactions with a changed fee, by txid.
     pub fn prioritised_transactions(&self) -> Vec<Prioritised> {
         let state = self.lock();
         let deltas = state.mempool.fee_deltas_sat().iter();

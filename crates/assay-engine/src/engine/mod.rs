@@ -1,6 +1,6 @@
-//! The engine itself: what it holds, how it opens and closes, and all that can be asked of it.
+//! The engine itself: its parts, opening and closing, and its interface.
 //!
-//! What the engine does is below it: it takes the locks and calls. Its methods are in the files of this folder alone.
+//! The modules below it do the work: the engine takes the locks and calls them. Its methods are all in the files of this folder.
 
 mod check;
 mod control;
@@ -70,8 +70,8 @@ pub use verify_data::{DataReport, MarkFinding, MarkReport, VerifyDataError};
 
 /// A validating engine over one chain in one folder.
 ///
-/// All methods take `&self` and may be called from any thread. Blocks and transactions are judged one after the other; the
-/// scripts of each are verified on all threads of the engine.
+/// All methods take `&self` and may be called from any thread. Blocks and transactions are validated one after the other; the
+/// scripts of each run on all threads of the engine.
 pub struct Engine {
     chain: Chainstate,
     state: Mutex<State>,
@@ -79,29 +79,29 @@ pub struct Engine {
     io: Arc<dyn Io>,
     mempool_loaded: AtomicBool,
     saving_mempool: Mutex<()>,
-    /// Blocks that were found invalid since it was asked last.
+    /// Invalid blocks since the last query.
     rejected: Mutex<Vec<(BlockHash, BlockError)>>,
     last_template: Mutex<Option<LastTemplate>>,
     is_reindexing: bool,
     failure: Arc<Failure>,
     historical: historical::Announced,
-    /// Whether the chain was being caught up with when memory was divided last.
+    /// True if IBD was active when memory was last divided.
     was_downloading: AtomicBool,
-    /// Held while a snapshot is loaded.
+    /// Held during the load of a snapshot.
     loading_snapshot: Mutex<()>,
-    /// The base of the snapshot that was found right since the start.
+    /// Base of the snapshot validated since the start.
     loaded_base: Mutex<Option<BlockHash>>,
 }
 
-/// The state, locked. Fields are dropped in order: a panic ends the process before another thread gets the lock.
+/// The locked state. Fields are dropped in order: a panic ends the process before another thread gets the lock.
 struct StateGuard<'a> {
     _whole: Whole,
-    /// Present until it is let go of.
+    /// Present until it is unlocked.
     state: Option<MutexGuard<'a, State>>,
 }
 
 impl StateGuard<'_> {
-    /// Lets go of it, to the one who has waited longest.
+    /// Unlocks in favour of the longest waiting thread.
     fn unlock_fair(mut self) {
         self.mempool.settle_changes();
         if let Some(state) = self.state.take() {
@@ -133,16 +133,16 @@ impl DerefMut for StateGuard<'_> {
 }
 
 impl Engine {
-    /// Opens the folder, makes it where it is missing, and connects what a crash left unconnected.
+    /// Opens or creates the folder, and connects the blocks that a crash left unconnected.
     ///
     /// # Errors
-    /// When the folder cannot be used or holds something else or something damaged.
+    /// The folder cannot be used, has other contents, or is damaged.
     pub fn open(config: Config) -> Result<Self, OpenError> {
         let store = Store::open(&store_config(&config))?;
         Self::over(config, store, Arc::new(RealIo))
     }
 
-    /// [`Engine::open`] over another file system and another tier for the coins.
+    /// [`Engine::open`] on another file system and another tier for the coins.
     ///
     /// # Errors
     /// As [`Engine::open`].
@@ -243,8 +243,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Coins are built again, and so is every verdict: a defect may have marked blocks as invalid, or as valid. Before any coin
-    /// moves, so that another start without the option trusts no more.
+    /// Clears all verdicts before the coins are rebuilt: a defect may have marked blocks as invalid, or as valid. Runs before any
+    /// coin moves, so that another start without the option does not trust them either.
     fn put_cleared(&self, failed: &[NodeId], valid: &[NodeId]) -> Result<(), OpenError> {
         if !failed.is_empty() {
             let count = failed.len();
@@ -262,7 +262,7 @@ impl Engine {
         Ok(self.chain.sync_records()?)
     }
 
-    /// Goes on with validating the blocks below a snapshot.
+    /// Continues the validation of the blocks below a snapshot.
     fn resume_historical(
         &self,
         coins: Option<CoinStore>,
@@ -284,7 +284,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes back marks that rest on the coins of a snapshot that was found wrong.
+    /// Removes marks that depend on the coins of a wrong snapshot.
     fn drop_assumed(&self) -> Result<(), EngineError> {
         let mut state = self.lock_tree();
         let changed = state.tree.drop_assumed();
@@ -299,7 +299,7 @@ impl Engine {
         *self.loaded_base.lock() = base;
     }
 
-    /// Puts the genesis block first into new block files. Nothing here reads it from there, but other programs look for it.
+    /// Writes the genesis block to new block files. This program does not read it, but other programs expect it.
     fn begin_files(&self, records: &[BlockRecord]) -> Result<(), EngineError> {
         if records.is_empty() && self.chain.blocks.bytes() == 0 {
             self.chain.blocks.append_block(&self.chain.params().genesis_block())?;
@@ -307,7 +307,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings the coins from where they were last written to where the archived blocks go.
+    /// Moves the coins from the last flushed block to the end of the archived blocks.
     fn recover(&self, unindexed: &[assay_store::BlockPos]) -> Result<(), OpenError> {
         let start = Instant::now();
         let mut state = self.lock();
@@ -341,24 +341,25 @@ impl Engine {
         Ok(())
     }
 
-    /// The state, with the coins at the tip. A panic while it is held ends the process: no thread sees it half changed.
+    /// Locks the state, with the coins at the tip. A panic while it is held ends the process: no thread sees an inconsistent
+    /// state.
     fn lock(&self) -> StateGuard<'_> {
         let mut state = self.lock_tree();
         let mut judged = Judged::default();
-        // After an error it refuses to go on, as its user finds.
+        // After an error the engine rejects further work, so the caller sees it there.
         let _ = self.chain.settle(&mut state, &mut judged);
         let rejected = judged.into_rejected(&state.tree);
         self.rejected.lock().extend(rejected);
         state
     }
 
-    /// The state, with the coins where they are: at the tip or, while blocks are being connected, above it. For all that needs
-    /// the tree alone; it waits for one block at most.
+    /// Locks the state, with the coins at the tip or, while blocks are being connected, above it. For everything that needs only
+    /// the tree; waits for one block at most.
     fn lock_tree(&self) -> StateGuard<'_> {
         StateGuard { _whole: Whole::begin("the chain's state"), state: Some(self.state.lock()) }
     }
 
-    /// The state as [`Engine::lock_tree`] gives it, unless another thread has it.
+    /// [`Engine::lock_tree`] without waiting; `None` if another thread has the lock.
     fn try_lock_tree(&self) -> Option<StateGuard<'_>> {
         let state = self.state.try_lock()?;
         Some(StateGuard { _whole: Whole::begin("the chain's state"), state: Some(state) })
@@ -372,17 +373,17 @@ impl Engine {
         &self.chain.config
     }
 
-    /// The tip; never waits for a block that is being connected.
+    /// The tip; never waits for a block being connected.
     pub fn tip(&self) -> Tip {
         self.chain.news.tip()
     }
 
-    /// Height of the header with the most work that nothing speaks against; never waits either.
+    /// Height of the valid header with the most work; never waits either.
     pub fn header_height(&self) -> u32 {
         self.chain.news.header_height()
     }
 
-    /// Waits until `is_reached` holds of the tip, the time is over, or the engine closes; returns the tip then.
+    /// Waits until `is_reached` accepts the tip, the timeout expires, or the engine closes; returns the current tip.
     pub fn wait_for(&self, timeout: Option<Duration>, is_reached: impl Fn(&Tip) -> bool) -> Tip {
         self.chain.news.wait_for(timeout, is_reached)
     }
@@ -392,58 +393,58 @@ impl Engine {
         self.wait_for(timeout, |tip| tip.height >= height)
     }
 
-    /// Waits for another tip than `from`.
+    /// Waits for a tip other than `from`.
     pub fn wait_for_tip_change(&self, from: BlockHash, timeout: Option<Duration>) -> Tip {
         self.wait_for(timeout, |tip| tip.hash != from)
     }
 
-    /// Whether the chain is still being caught up with: no tip since the start had the minimum chain work and was at most a
-    /// day old (Core `validation.cpp`, `IsInitialBlockDownload`).
+    /// True during IBD: no tip since the start had the minimum chain work and was at most a day old (Core `validation.cpp`,
+    /// `IsInitialBlockDownload`).
     pub fn is_initial_block_download(&self) -> bool {
         self.chain.news.download().goes_on(&self.tip())
     }
 
-    /// Whether the tip has less than the chain's minimum work: it may be on a branch that nobody else follows.
+    /// True if the tip has less than the chain's minimum work, so that it may be on a branch of no other node.
     pub fn has_little_work(&self) -> bool {
         self.chain.news.download().has_little_work(&self.tip())
     }
 
-    /// What the owner should be warned of, in Core's words.
+    /// Warnings for the operator, in Core's words.
     pub fn warnings(&self) -> Vec<String> {
         self.chain.news.warnings()
     }
 
-    /// Waits for the next warning that is new; `None` when the engine closes.
+    /// Waits for the next new warning; `None` when the engine closes.
     pub fn next_alert(&self) -> Option<String> {
         self.chain.news.next_alert()
     }
 
-    /// Waits until the engine refuses to go on, and gives the reason in Core's words; `None` when it closes.
+    /// Waits until the engine fails, and returns the reason in Core's words; `None` when it closes.
     pub fn wait_for_failure(&self) -> Option<String> {
         self.failure.wait()
     }
 
-    /// Why the engine refuses to go on, in Core's words.
+    /// Reason of an engine failure, in Core's words.
     pub fn failure(&self) -> Option<String> {
         self.failure.cause()
     }
 
-    /// The clock that headers, the mempool and the initial download are judged by.
+    /// Clock for headers, the mempool and IBD.
     pub fn clock(&self) -> &Clock {
         &self.chain.config.clock
     }
 
-    /// Writes everything out.
+    /// Flushes everything.
     ///
     /// # Errors
-    /// When the disk refuses; what was acknowledged before is still there after a restart.
+    /// The disk fails; acknowledged data are still there after a restart.
     pub fn flush(&self) -> Result<(), EngineError> {
         let mut state = self.lock();
         self.chain.flush_historical(&mut state)?;
         self.chain.flush(&mut state)
     }
 
-    /// Writes everything out, the mempool included, and wakes all waiting threads; the engine takes nothing afterwards.
+    /// Flushes everything, saves the mempool, and wakes all waiting threads; the engine accepts nothing afterwards.
     ///
     /// # Errors
     /// As [`Engine::flush`].
@@ -487,7 +488,7 @@ fn block_tree(params: &ChainParams, store: &Store) -> Result<BlockTree, OpenErro
 
 fn log_recovery(store: &Store) {
     if store.recovery.is_snapshot_promoted {
-        // Core's words (`validation.cpp`, `ValidatedSnapshotCleanup`); its tests look for them.
+        // Core's words (`validation.cpp`, `ValidatedSnapshotCleanup`), which its tests expect.
         tracing::info!("[snapshot] cleaning up unneeded background chainstate");
     }
     if store.recovery.is_snapshot_removed {
@@ -500,7 +501,7 @@ fn log_recovery(store: &Store) {
     }
 }
 
-/// Whether the active chain can be gone on from under these rules and at this time (Core `node/chainstate.cpp`).
+/// Checks that the active chain can continue under these rules and at this time (Core `node/chainstate.cpp`).
 fn check_stored(params: &ChainParams, tree: &BlockTree, now_s: u64) -> Result<(), OpenError> {
     let segwit = params.activation.segwit;
     let tip = tree.tip_node();

@@ -1,11 +1,10 @@
-//! The engine's threads against each other under shuttle, which runs one at a time and decides at every lock, atomic and start of a
-//! thread which is next: `cargo test -p assay-engine --features model --lib model`.
+//! Model check of the engine's threads under shuttle, which runs one at a time and chooses the next one at every lock, atomic and
+//! thread start: `cargo test -p assay-engine --features model --lib model`.
 //!
-//! The engine, its pipelines and verifiers are the real ones; files and coins are in memory. One thread brings blocks below the
-//! base of a snapshot, others validate them, extend the tip with a valid and an invalid block, try a block whose script and
-//! coinbase are wrong, flush, prune, and shut down. Afterwards the disk is opened again: tip, coins under both markers and marks
-//! must be those that the blocks call for. `ASSAY_MODEL_RUNS` sets the number of interleavings of each scheduler,
-//! `ASSAY_MODEL_SEED` the seed, which is printed.
+//! The engine, its pipelines and verifiers are real; files and coins are in memory. One thread adds blocks below the base of a
+//! snapshot; others validate them, extend the tip with a valid and an invalid block, test a block with a wrong script and a wrong
+//! coinbase, flush, prune, and shut down. Then the disk is opened again: tip, coins under both markers and marks must match the
+//! blocks. `ASSAY_MODEL_RUNS` is the number of interleavings per scheduler, `ASSAY_MODEL_SEED` the seed, which is printed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -27,11 +26,11 @@ use crate::types::SubmitOutcome;
 /// Height of the snapshot's base.
 const BASE: u32 = 4;
 const COINS: u32 = 24;
-/// The output that no script can spend.
+/// The output with an unsatisfiable script.
 const UNSPENDABLE: u32 = COINS - 1;
 const FOLDER: &str = "/model";
 
-/// A DER signature of r = s = 1, and the base point as key: a push each.
+/// A push each of a DER signature of r = s = 1, and of the base point as key.
 const SIGNATURE_AND_KEY: &str =
     "09300602010102010101210279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
 
@@ -39,7 +38,7 @@ fn coin(vout: u32) -> OutPoint {
     OutPoint { txid: Txid([7; 32]), vout }
 }
 
-/// Two checks of a signature that is false, whose results are dropped: the verdict waits for a batch of signatures.
+/// Two checks of an invalid signature, with dropped results: the verdict waits for a batch of signatures.
 fn script(vout: u32) -> Vec<u8> {
     if vout == UNSPENDABLE {
         return vec![0];
@@ -102,9 +101,9 @@ struct Case {
     active: MemTier,
     /// Coins at the genesis block.
     below: MemTier,
-    /// Blocks 1 to the base, one on top that is valid, and one on top of that whose script fails.
+    /// Blocks 1 to the base, a valid one on top, and one on top of that with a failing script.
     blocks: Vec<Vec<u8>>,
-    /// Breaks a rule of its coinbase, and its script fails.
+    /// A block with an invalid coinbase and a failing script.
     proposal: Vec<u8>,
     /// Coins and marker at each height.
     expected: Vec<Entries>,
@@ -122,7 +121,7 @@ fn config(params: &Arc<ChainParams>) -> Config {
     config
 }
 
-/// An engine over these parts; with coins of a base there are two chains.
+/// Opens an engine on these parts; with coins of a base it has two chains.
 fn open(
     params: &Arc<ChainParams>,
     io: &SimIo,
@@ -157,7 +156,7 @@ impl Case {
         let sim = SimTier::new(&io);
         fill(sim.disk(), genesis);
         let below = sim.disk().fork();
-        // Coins at every height, by an engine that takes one block after the other.
+        // Coins at every height, from an engine that connects one block after the other.
         let engine = open(&plain, &io, &sim, None);
         let mut expected = vec![entries(&below)];
         for raw in &blocks[..=BASE as usize] {
@@ -176,7 +175,7 @@ impl Case {
         for (key, value) in &expected[BASE as usize] {
             active.set(key, Some(value));
         }
-        // A folder with headers alone.
+        // A folder with only headers.
         let io = SimIo::new();
         let headers = SimTier::new(&io);
         fill(headers.disk(), genesis);
@@ -188,7 +187,7 @@ impl Case {
         Self { params: Arc::new(params), io, active, below, blocks, proposal, expected }
     }
 
-    /// One run: the threads of an engine, and what is on disk afterwards.
+    /// One run: the threads of an engine, then a check of the disk.
     fn run(&'static self) {
         let io = self.io.restart(Loss::Nothing);
         let tier = |from: &MemTier| {
@@ -203,7 +202,7 @@ impl Case {
             let engine = Arc::clone(&engine);
             threads.push(shuttle::thread::spawn(move || work(self, &engine)));
         };
-        // The base itself never comes, so there is nothing to compare.
+        // The base itself never arrives, so there is nothing to compare.
         start(|case, engine| {
             for raw in &case.blocks[..BASE as usize - 1] {
                 engine.submit_block(raw.clone());
@@ -264,7 +263,7 @@ impl Case {
     }
 }
 
-/// The coins that there are from the beginning, at the genesis block.
+/// Adds the initial coins at the genesis block.
 fn fill(tier: &MemTier, genesis: BlockHash) {
     let io = SimIo::new();
     let filled = SimTier::new(&io);
@@ -291,7 +290,7 @@ fn explore(scheduler: impl Scheduler + 'static) -> usize {
     let mut config = shuttle::Config::new();
     config.stack_size = 1 << 20;
     shuttle::Runner::new(scheduler, config).run(|| {
-        // The first run makes it, since an engine needs a model to be in.
+        // The first run creates it, since an engine must run inside a model.
         let making = MAKING.lock().expect("nothing panicked");
         let case = CASE.get_or_init(Case::new);
         drop(making);
@@ -299,7 +298,7 @@ fn explore(scheduler: impl Scheduler + 'static) -> usize {
     })
 }
 
-/// Two defects that there were (`src/planted.rs`), each of which the exploration must find: in a process of its own, which it ends.
+/// Two former defects (`src/planted.rs`), which the exploration must find: each in a separate process, which it ends.
 #[test]
 fn planted_defects_are_found() {
     for defect in ["shared-failures", "uncounted-drain"] {

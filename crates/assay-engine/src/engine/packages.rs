@@ -1,4 +1,4 @@
-//! Transactions that are judged together.
+//! Package submission.
 
 use super::Engine;
 use crate::mempool::{Candidate, Wish, check_form, not_validated, trial_outcome};
@@ -6,12 +6,12 @@ use crate::package::{PackageFault, PackageOutcome, PackageReject, PackageTx, Pac
 use crate::types::TxReject;
 
 impl Engine {
-    /// Offers a transaction, the last one, with some of its unconfirmed parents to the mempool. Each may be admitted by
-    /// itself; what pays too little is judged by what all that are left pay together (Core's `ProcessNewPackage`). Fee rates
-    /// above `fee_sat_per_kvb_max` are rejected.
+    /// Submits a transaction, the last one, with some of its unconfirmed parents to the mempool. Each may be admitted
+    /// individually; those that pay too little are evaluated with the fee of all that remain (Core's `ProcessNewPackage`). Fee
+    /// rates above `fee_sat_per_kvb_max` are rejected.
     ///
     /// # Errors
-    /// When the bytes of one are not a transaction.
+    /// The bytes of one are not a transaction.
     pub fn submit_package(
         &self,
         raws: Vec<Vec<u8>>,
@@ -24,19 +24,19 @@ impl Engine {
         Ok(outcome)
     }
 
-    /// The same for transactions of peers, which announce them themselves.
+    /// [`Engine::submit_package`] for transactions of peers, which announce them themselves.
     ///
     /// # Errors
-    /// When the bytes of one are not a transaction.
+    /// The bytes of one are not a transaction.
     pub fn take_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
         self.judge_package(raws, Wish { fee_sat_per_kvb_max: None, is_trial: false })
     }
 
-    /// What would become of transactions that depend on each other or not, each by what it pays; admits nothing. The first
-    /// that fails ends the look at all of them, and only a single one may replace others (Core's `testmempoolaccept`).
+    /// Tests transactions that may depend on each other, each by its own fee, without admission. The first failure ends the test,
+    /// and only a single transaction may replace others (Core's `testmempoolaccept`).
     ///
     /// # Errors
-    /// When the bytes of one are not a transaction.
+    /// The bytes of one are not a transaction.
     pub fn test_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
         let wish = Wish { fee_sat_per_kvb_max: None, is_trial: true };
         if raws.len() > 1 && self.chain.config.params.cash.is_none() {

@@ -1,4 +1,4 @@
-//! Old blocks: removing them at their owner's will, and how far they were removed.
+//! Pruning on request, and the prune height.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::keeper::BlockKeeper;
 use crate::types::Tip;
 
 impl Engine {
-    /// Removes the block files whose blocks are all at `height` or below, and further below the tip than
-    /// [`Config::prune_keeps`](crate::Config::prune_keeps). Gives the height of the
-    /// highest active block that lacks its data or undo data; `None` where none does.
+    /// Removes the block files with all blocks at `height` or below, and more than
+    /// [`Config::prune_keeps`](crate::Config::prune_keeps) below the tip. Returns the height of the highest active block without
+    /// data or undo data; `None` if there is none.
     ///
     /// # Errors
-    /// When the engine fails.
+    /// The engine fails.
     pub fn prune_to(&self, height: u32) -> Result<Option<u32>, EngineError> {
         let mut state = self.lock();
         state.check()?;
@@ -23,17 +23,17 @@ impl Engine {
         Ok(state.tree.prune_height())
     }
 
-    /// From now on no block is removed that `keeper` still needs.
+    /// Registers a prune lock: blocks that `keeper` needs are not removed.
     pub fn keep_blocks_for(&self, keeper: Arc<dyn BlockKeeper>) {
         self.chain.keepers.add(keeper);
     }
 
-    /// Height of the highest active block that lacks its data or undo data; `None` where none does.
+    /// Height of the highest active block without data or undo data; `None` if there is none.
     pub fn prune_height(&self) -> Option<u32> {
         self.lock_tree().tree.prune_height()
     }
 
-    /// Height of the highest block up to [`Engine::validated_tip`] that lacks its data or undo data; `None` where none does.
+    /// Height of the highest block up to [`Engine::validated_tip`] without data or undo data; `None` if there is none.
     pub fn validated_prune_height(&self) -> Option<u32> {
         let state = self.lock_tree();
         match &state.historical {
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// The lowest active block up to which some block has at least this time, seconds since 1970 (Core `chain.cpp`,
+    /// The lowest active block such that it or a lower one has at least this time, seconds since 1970 (Core `chain.cpp`,
     /// `FindEarliestAtLeast`).
     pub fn earliest_at_least(&self, time_s: u64) -> Option<Tip> {
         let state = self.lock_tree();

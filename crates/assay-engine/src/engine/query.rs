@@ -1,4 +1,4 @@
-//! What can be asked of the chain: blocks, coins, figures.
+//! Queries of the chain: blocks, coins, figures.
 
 use assay_consensus::params::ChainParams;
 use assay_store::{BlockFileError, CoinRef, CoinSnapshot, decode_undo};
@@ -18,16 +18,16 @@ impl Engine {
         state.tree.active_at(height).map(|id| state.tree.get(id).hash)
     }
 
-    /// What is known of a block.
+    /// The entry of a block in the index.
     pub fn block_entry(&self, hash: &BlockHash) -> Option<BlockEntry> {
         let state = self.lock_tree();
         state.tree.find(hash).map(|id| block_entry(&state.tree, id, self.chain.params()))
     }
 
-    /// The serialised block, when it is stored.
+    /// The serialised block, if it is stored.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// The block cannot be read.
     pub fn read_block(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
         if *hash == self.chain.params().genesis_hash {
             return Ok(Some(self.chain.params().genesis_block()));
@@ -35,7 +35,8 @@ impl Engine {
         self.read_data(hash, |node| node.block, |pos| self.chain.blocks.read_block(pos))
     }
 
-    /// Reads what `place` says of a block, without the lock; `None` where it is not there, or was removed meanwhile.
+    /// Reads the data of a block at the position from `place`, without the lock; `None` if it is not stored, or was pruned
+    /// meanwhile.
     fn read_data<P: Copy + PartialEq, T>(
         &self,
         hash: &BlockHash,
@@ -57,7 +58,7 @@ impl Engine {
     /// The coins that a connected block spent, transaction by transaction, without the coinbase.
     ///
     /// # Errors
-    /// When block or undo data cannot be read.
+    /// Block or undo data cannot be read.
     pub fn read_spent(&self, hash: &BlockHash) -> Result<Option<Vec<Vec<Coin>>>, EngineError> {
         let (Some(undo), Some(raw)) = (self.read_undo(hash)?, self.read_block(hash)?) else {
             return Ok(None);
@@ -77,11 +78,11 @@ impl Engine {
         if is_whole { Ok(Some(spent)) } else { Err(EngineError::UndoMismatch { hash: *hash }) }
     }
 
-    /// An unspent output and the tip it was looked up at. With `include_mempool`, outputs of unconfirmed transactions
-    /// count and outputs that they spend do not.
+    /// An unspent output and the tip it was looked up at. With `include_mempool`, outputs of unconfirmed transactions are
+    /// included, and outputs spent by them are not.
     ///
     /// # Errors
-    /// When the coins cannot be read.
+    /// The coins cannot be read.
     pub fn coin(
         &self,
         outpoint: &OutPoint,
@@ -104,7 +105,7 @@ impl Engine {
     /// A transaction of a block, by its txid.
     ///
     /// # Errors
-    /// When the block cannot be read.
+    /// The block cannot be read.
     pub fn find_transaction(
         &self,
         txid: &Txid,
@@ -116,29 +117,29 @@ impl Engine {
         Ok(block.txs().find(|tx| tx.txid() == *txid).map(|tx| tx.to_owned_transaction()))
     }
 
-    /// Coins in memory and the bytes they take.
+    /// Number of coins in memory, and their bytes.
     pub fn cache(&self) -> (usize, usize) {
         let state = self.lock_tree();
         (state.coins.cached_coins(), state.coins.cache_bytes())
     }
 
-    /// Bytes that blocks and undo data take on disk (Core's `size_on_disk`).
+    /// Bytes of blocks and undo data on disk (Core's `size_on_disk`).
     pub fn archive_bytes(&self) -> u64 {
         self.chain.blocks.bytes()
     }
 
-    /// The undo data of a connected block, as it is stored.
+    /// The encoded undo data of a connected block.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// The undo data cannot be read.
     pub fn read_undo(&self, hash: &BlockHash) -> Result<Option<Vec<u8>>, EngineError> {
         self.read_data(hash, |node| node.undo, |pos| self.chain.blocks.read_undo(pos, hash))
     }
 
-    /// `length` bytes from `offset` of a stored block, of which the framing alone is checked.
+    /// `length` bytes from `offset` of a stored block, with a check of the framing only.
     ///
     /// # Errors
-    /// When they cannot be read, or the block is shorter.
+    /// The bytes cannot be read, or the block is shorter.
     pub fn read_block_part(
         &self,
         hash: &BlockHash,
@@ -155,8 +156,8 @@ impl Engine {
         self.read_data(hash, |node| node.block, read)
     }
 
-    /// [`Engine::read_block_part`] as far as that waits for neither a disk nor another thread; `None` where it would, where
-    /// that fails, and where the block is not stored.
+    /// [`Engine::read_block_part`] without waiting for a disk or another thread; `None` if it would wait, on an error, and if the
+    /// block is not stored.
     pub fn cached_block_part(&self, hash: &BlockHash, offset: u32, length: u32) -> Option<Vec<u8>> {
         let pos = {
             let state = self.try_lock_tree()?;
@@ -165,31 +166,30 @@ impl Engine {
         self.chain.blocks.cached_block_part(pos, offset, length)
     }
 
-    /// Counts the UTXO set as it is now, and hashes it when asked to (Core `kernel/coinstats.cpp`).
+    /// Statistics of the current UTXO set, with its `MuHash` on request (Core `kernel/coinstats.cpp`).
     ///
     /// # Errors
-    /// When coins cannot be read.
+    /// Coins cannot be read.
     pub fn utxo_stats(&self, with_muhash: bool) -> Result<UtxoStats, EngineError> {
         let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
         Ok(snapshot_stats(&snapshot, &self.chain.pool, height, hash, with_muhash)?)
     }
 
-    /// The same with the hash over all coins in their order, which takes one thread long.
+    /// [`Engine::utxo_stats`] with the hash over all coins in order, which keeps one thread busy for long.
     ///
     /// # Errors
-    /// When coins cannot be read.
+    /// Coins cannot be read.
     pub fn utxo_stats_serialized(&self) -> Result<UtxoStats, EngineError> {
         let (snapshot, Tip { height, hash, .. }) = self.snapshot()?;
         let stats = snapshot_stats(&snapshot, &self.chain.pool, height, hash, false)?;
         Ok(UtxoStats { hash_serialized: Some(serialized_hash(&snapshot)?), ..stats })
     }
 
-    /// Shows every coin, in the order of outpoints as stored, while the engine goes on. Before each of many parts `goes_on`
-    /// gets the share that is done, in per cent, and says whether to go on. Gives the tip that the coins belong to, and whether
-    /// all were shown.
+    /// Visits every coin, in the order of outpoints as stored, while the engine continues. Before each of many parts `goes_on`
+    /// receives the progress in per cent; false stops. Returns the tip of the coins, and true if all were visited.
     ///
     /// # Errors
-    /// When coins cannot be read.
+    /// Coins cannot be read.
     pub fn scan_coins(
         &self,
         mut goes_on: impl FnMut(u32) -> bool,
@@ -206,16 +206,16 @@ impl Engine {
         Ok((tip, true))
     }
 
-    /// After a failure the coins may be those of no block. For a caller that has the lock.
+    /// Fails after an engine failure, when the coins may belong to no block. The caller must hold the lock.
     fn check_coins(&self) -> Result<(), EngineError> {
         self.failure().map_or(Ok(()), |cause| Err(EngineError::Poisoned(cause)))
     }
 
-    /// The coins as they are now.
+    /// The current coins and their tip.
     pub(super) fn snapshot(&self) -> Result<(CoinSnapshot, Tip), EngineError> {
         let mut state = self.lock();
         self.check_coins()?;
-        // A snapshot copies the changes, so many of them are written out first, as Core does with all.
+        // A snapshot copies the changes, so many changes are flushed first, as Core does with all.
         if state.flushes.is_due_for_snapshot(&state.coins) {
             self.chain.flush(&mut state)?;
         }

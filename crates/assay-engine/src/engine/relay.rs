@@ -1,4 +1,4 @@
-//! What passing transactions on to peers needs of the mempool.
+//! Mempool queries for transaction relay.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -11,10 +11,10 @@ use crate::mempool::{Candidate, Entry, Mempool, Wish};
 use crate::types::{RelayId, RelayTx, TxIds, TxReject};
 
 impl Engine {
-    /// Offers a transaction of a peer to the mempool.
+    /// Submits a transaction of a peer to the mempool.
     ///
     /// # Errors
-    /// Why it was not admitted.
+    /// The reason of the rejection.
     pub fn take_transaction(&self, tx: Arc<Transaction>) -> Result<Txid, TxReject> {
         let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
         let candidate = Candidate::new(tx, txid, wtxid).checked(&self.chain.admission.config);
@@ -24,21 +24,21 @@ impl Engine {
         verdict.map(|admitted| admitted.txid)
     }
 
-    /// Whether a transaction is in the mempool.
+    /// True if a transaction is in the mempool.
     pub fn is_unconfirmed(&self, id: &RelayId) -> bool {
         find(&self.lock_tree().mempool, id).is_some()
     }
 
-    /// A transaction of the mempool that was there when [`Engine::relay_order`] gave this moment, or was in a block before
-    /// (Core `txmempool.cpp`, `info_for_relay`).
+    /// A transaction that was in the mempool at time `moment`, from [`Engine::relay_order`], or in a block before (Core
+    /// `txmempool.cpp`, `info_for_relay`).
     pub fn transaction_before(&self, id: &RelayId, moment: u64) -> Option<Arc<Transaction>> {
         let state = self.lock_tree();
         let (_, entry) = find(&state.mempool, id)?;
         (entry.was_confirmed || entry.order < moment).then(|| Arc::clone(&entry.tx))
     }
 
-    /// Those of these transactions that are in the mempool, in the order in which they are best announced: what miners take
-    /// first comes first, parents before children. Also the moment of the answer, for [`Engine::transaction_before`].
+    /// The given transactions that are in the mempool, in announcement order: by mining priority, parents before children. Also
+    /// returns the time of the answer, for [`Engine::transaction_before`].
     pub fn relay_order(&self, wtxids: &[Wtxid]) -> (Vec<RelayTx>, u64) {
         let state = self.lock_tree();
         let pool = &state.mempool;
@@ -57,7 +57,8 @@ impl Engine {
         (in_relay_order(pool, all), pool.next_order())
     }
 
-    /// Shows `visit` all transactions of the mempool, in no order, until it breaks off. Everything else waits meanwhile.
+    /// Calls `visit` for all transactions of the mempool, in arbitrary order, until it breaks. Blocks all other users of the
+    /// state.
     pub fn visit_unconfirmed(
         &self,
         mut visit: impl FnMut(TxIds, &Arc<Transaction>) -> ControlFlow<()>,
@@ -68,18 +69,18 @@ impl Engine {
         let _ = entries.try_for_each(|(txid, entry)| visit(ids(txid, &entry.wtxid), &entry.tx));
     }
 
-    /// Transactions that were handed in since the last call, to be announced now; none without
+    /// Transactions submitted since the last call, to be announced now; none without
     /// [`Config::has_peers`](crate::Config::has_peers).
     pub fn take_handed_in(&self) -> Vec<Wtxid> {
         self.lock_tree().mempool.take_handed_in()
     }
 
-    /// A transaction that is here was handed in again, perhaps with another witness.
+    /// Records that a known transaction was submitted again, possibly with another witness.
     pub fn handed_in_again(&self, txid: Txid) {
         self.note_handed_in(&[(txid, false)]);
     }
 
-    /// Transactions were handed in; with each whether it is new.
+    /// Records submitted transactions; the flag is true for new ones.
     pub(super) fn note_handed_in(&self, txids: &[(Txid, bool)]) {
         if !self.chain.config.has_peers || txids.is_empty() {
             return;
@@ -90,12 +91,12 @@ impl Engine {
         }
     }
 
-    /// A peer has fetched a transaction: others will have it from there.
+    /// A peer has fetched a transaction and will relay it.
     pub fn was_fetched(&self, txid: &Txid) {
         self.lock_tree().mempool.was_fetched(txid);
     }
 
-    /// Transactions that were handed in here and that no peer has fetched.
+    /// Submitted transactions that no peer has fetched.
     pub fn unbroadcast(&self) -> Vec<(Txid, Wtxid)> {
         let state = self.lock_tree();
         let pool = &state.mempool;
@@ -112,7 +113,7 @@ fn find<'p>(pool: &'p Mempool, id: &RelayId) -> Option<(Txid, &'p Entry)> {
     pool.get(&txid).map(|entry| (txid, entry))
 }
 
-/// By the fee rate of the chunk, then by admission: within a cluster chunks come in the order of their fee rates.
+/// By the fee rate of the chunk, then by admission: within a cluster chunks are in the order of their fee rates.
 fn in_relay_order(pool: &Mempool, mut found: Vec<(Txid, &Entry)>) -> Vec<RelayTx> {
     found.sort_by_cached_key(|(txid, entry)| {
         let chunk = pool.chunk_of(txid).map(|chunk| (chunk.fee_sat, chunk.weight));

@@ -1,5 +1,4 @@
-//! What somebody needs who hands the chain on to others: where two chains part, headers above that, and blocks as they are
-//! archived.
+//! Queries for serving the chain to peers: fork points, headers above them, and archived blocks.
 
 use assay_store::BlockPos;
 use assay_wire::{BlockHash, Header};
@@ -9,13 +8,13 @@ use super::download::{HeaderPlace, place};
 use crate::error::EngineError;
 use crate::tree::{BlockTree, NodeId};
 
-/// A block of the archive. Reading it takes no lock.
+/// A block of the archive. Reads take no lock.
 #[derive(Clone, Copy, Debug)]
 pub struct ArchivedBlock {
     hash: BlockHash,
     height: u32,
     size: u32,
-    /// The genesis block is nowhere: it is part of the parameters.
+    /// `None` for the genesis block, which is part of the parameters.
     pos: Option<BlockPos>,
 }
 
@@ -35,7 +34,7 @@ impl ArchivedBlock {
 }
 
 impl Engine {
-    /// A block that is archived and was found valid at some time, on the active branch or off it.
+    /// A block that is archived and was found valid at some time, active or not.
     pub fn archived_block(&self, hash: &BlockHash) -> Option<ArchivedBlock> {
         let state = self.lock_tree();
         let id = state.tree.find(hash)?;
@@ -53,7 +52,7 @@ impl Engine {
         Some(ArchivedBlock { hash: *hash, height, size, pos })
     }
 
-    /// Where a block stands that others may see, whether it is archived or not.
+    /// Position of a block that peers may request, archived or not.
     pub fn place_for_peers(&self, hash: &BlockHash) -> Option<HeaderPlace> {
         let state = self.lock_tree();
         let id = state.tree.find(hash)?;
@@ -61,8 +60,8 @@ impl Engine {
         may_be_given(&state.tree, id, spacing_s).then(|| place(&state.tree, id))
     }
 
-    /// The blocks of the branch that ends in `stop`, from height `first` on; none where it ends before. `None` where `stop` is
-    /// not known.
+    /// The blocks of the branch that ends in `stop`, from height `first` on; empty if it ends before. `None` if `stop` is
+    /// unknown.
     pub fn branch_up_to(&self, stop: &BlockHash, first: u32) -> Option<Vec<BlockHash>> {
         let state = self.lock_tree();
         let tree = &state.tree;
@@ -76,7 +75,7 @@ impl Engine {
         Some(hashes)
     }
 
-    /// Where a block stands, and whether it was found valid with its transactions at some time.
+    /// Position of a block, and true if it was found valid with its transactions at some time.
     pub fn judged_place(&self, hash: &BlockHash) -> Option<(HeaderPlace, bool)> {
         let state = self.lock_tree();
         let id = state.tree.find(hash)?;
@@ -84,10 +83,10 @@ impl Engine {
         Some((place(&state.tree, id), is_valid))
     }
 
-    /// Fills `out` with the bytes of a block from `offset` on, of which the framing alone is checked.
+    /// Fills `out` with the bytes of a block from `offset` on, with a check of the framing only.
     ///
     /// # Errors
-    /// When they cannot be read, or the block is shorter.
+    /// The bytes cannot be read, or the block is shorter.
     pub fn read_archived(
         &self,
         block: &ArchivedBlock,
@@ -104,10 +103,10 @@ impl Engine {
         Ok(self.chain.blocks.read_block_into(pos, offset, out)?)
     }
 
-    /// Headers of the active branch with their hashes: those above the first block of `locator` that is on it (above the
-    /// genesis block where none is), up to `stop` or, where that is not met, `max` of them (Core's `getheaders`).
+    /// Headers of the active branch with their hashes: those above the first active block of `locator` (above the genesis block
+    /// if none is active), up to `stop`, or `max` of them (Core's `getheaders`).
     ///
-    /// Without a locator, it is the block `stop` alone; `None` where that is not given to others.
+    /// Without a locator, the result is the block `stop` alone; `None` if peers may not request it.
     pub fn headers_after(
         &self,
         locator: &[BlockHash],
@@ -127,8 +126,8 @@ impl Engine {
         Some(up_to(tree, fork.unwrap_or(0), stop, max))
     }
 
-    /// Headers of the active branch above the point where the branch of `hash` leaves it; `None` for an unknown block. At
-    /// most `max`, the lowest ones.
+    /// At most `max` headers of the active branch above its fork point with the branch of `hash`, lowest first; `None` for an
+    /// unknown block.
     pub fn headers_since(&self, hash: &BlockHash, max: usize) -> Option<Vec<(BlockHash, Header)>> {
         let state = self.lock_tree();
         let tree = &state.tree;
@@ -137,8 +136,8 @@ impl Engine {
     }
 }
 
-/// Whether others may see a block: an active one, or one that was valid and is no older than a month. Old branches that few
-/// nodes know would tell one node from the others (Core `net_processing.cpp`, `BlockRequestAllowed`).
+/// True if peers may request a block: an active one, or a valid one no older than a month. Old branches that few nodes know would
+/// allow fingerprinting (Core `net_processing.cpp`, `BlockRequestAllowed`).
 fn may_be_given(tree: &BlockTree, id: NodeId, spacing_s: u32) -> bool {
     if tree.is_active(id) {
         return true;

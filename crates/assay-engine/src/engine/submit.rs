@@ -1,4 +1,4 @@
-//! Taking blocks and headers in.
+//! Submission of blocks and headers.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::types::SubmitOutcome;
 use crate::work::Stage;
 
 impl Engine {
-    /// Judges a block and, when it is valid, keeps it.
+    /// Validates a block and, if it is valid, stores it.
     ///
     /// On return an accepted block survives the death of the process.
     pub fn submit_block(&self, raw: Vec<u8>) -> SubmitOutcome {
@@ -24,8 +24,8 @@ impl Engine {
             Err(error) => return SubmitOutcome::Undecodable(error),
         };
         let hash = block.hash();
-        // What the block says of itself comes first, as in Core's ProcessNewBlock: its reasons win over those of context,
-        // and nothing of it is remembered, since other bytes with the same header may be valid.
+        // Checks of the block itself come first, as in Core's ProcessNewBlock: their reasons take precedence over contextual
+        // ones. Their failure is not stored, since other bytes with the same header may be valid.
         let pool = Some(&*self.chain.pool);
         let checked = self.chain.work.time(Stage::Check, || {
             let prepared = Prepared::in_parallel(block, hash, &self.chain.pool);
@@ -58,9 +58,9 @@ impl Engine {
         }
     }
 
-    /// Judges a header and keeps it: its block may follow, in any order with those that build on it.
+    /// Checks a header and stores it. Its block may follow, in any order with its descendants.
     ///
-    /// [`SubmitOutcome::Duplicate`] for a header that is known and has not failed.
+    /// [`SubmitOutcome::Duplicate`] for a known header that has not failed.
     pub fn submit_header(&self, header: &Header) -> SubmitOutcome {
         let hash = header.hash();
         let mut state = self.lock();
@@ -86,7 +86,7 @@ fn not_accepted(state: &mut State, error: AcceptError) -> SubmitOutcome {
     match error {
         AcceptError::Rule(error) => rejected(&error),
         AcceptError::Known(outcome) => outcome,
-        // The index may lack what the tree has: what builds on it could be lost in a restart.
+        // The index may lack blocks of the tree, and their descendants could be lost in a restart.
         AcceptError::Engine(error) => match state.poison::<()>(Err(error)) {
             Ok(()) => unreachable!("an error stays one"),
             Err(error) => SubmitOutcome::Failed(error),

@@ -1,6 +1,6 @@
-//! Taking headers and blocks from strangers: kept first, connected later, so that who brings them need not wait.
+//! Accepts headers and blocks from peers: stored at once, connected later, so that the sender need not wait.
 //!
-//! What is refused says how, since some faults are the sender's and some are nobody's (Core `validation.h`,
+//! A rejection has a kind, because some faults are the sender's and others are not (Core `validation.h`,
 //! `BlockValidationResult`).
 
 use std::sync::Arc;
@@ -24,33 +24,33 @@ use crate::tree::NodeId;
 use crate::types::{SubmitOutcome, TxIds, big_endian};
 use crate::work::Stage;
 
-/// What is wrong with a block or header.
+/// Fault of a block or header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockFault {
     pub hash: BlockHash,
     pub kind: FaultKind,
     /// The reference node's reject reason.
     pub reason: String,
-    /// Where and why, possibly empty.
+    /// Details, possibly empty.
     pub debug: String,
 }
 
-/// Sorts of faults (Core `consensus/validation.h`, `BlockValidationResult`).
+/// Kinds of faults (Core `consensus/validation.h`, `BlockValidationResult`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// A rule about the block is broken.
+    /// The block breaks a rule.
     Consensus,
     /// It was found invalid before.
     KnownInvalid,
-    /// The header by itself, or its place, is wrong.
+    /// The header itself, or its position, is invalid.
     InvalidHeader,
-    /// The bytes are not those that the header commits to: others may be valid.
+    /// The bytes do not match the commitments in the header: others may be valid.
     Mutated,
     MissingParent,
     InvalidParent,
-    /// Its time is too far ahead: it may become valid.
+    /// The time is too far in the future: the header may become valid.
     TimeTooNew,
-    /// Nothing says yet that its branch will have enough work.
+    /// The branch has not shown enough work.
     LittleWork,
 }
 
@@ -71,55 +71,56 @@ impl BlockFault {
     }
 }
 
-/// What became of a block that a peer sent.
+/// Outcome of a block from a peer.
 #[derive(Debug)]
 pub enum Taken {
-    /// It is archived; [`Engine::connect`] is to be called.
+    /// Archived; call [`Engine::connect`].
     Kept(BlockHash),
-    /// It is archived already, or was not asked for and is of no use.
+    /// Archived before, or unrequested and of no use.
     Passed(BlockHash),
-    /// It breaks a rule.
+    /// The block breaks a rule.
     Refused(BlockFault),
     /// The bytes are not a block.
     Undecodable(ParseError),
-    /// It could not be judged or kept.
+    /// The block could not be checked or stored.
     Failed(EngineError),
 }
 
-/// A block that a peer brings.
+/// A block from a peer.
 pub struct BlockOffer<'a> {
-    /// The block; bytes behind it are ignored.
+    /// The block; trailing bytes are ignored.
     pub raw: Vec<u8>,
-    /// Whether it was asked for.
+    /// True if it was requested.
     pub was_requested: bool,
-    /// Whether its branch has shown enough work.
+    /// True if its branch has shown enough work.
     pub shown: WorkShown,
-    /// The names of transactions by place, where they are known; for none, or for as many as the block has.
+    /// Known ids of transactions by index; empty, or one entry per transaction.
     pub known: Vec<Option<TxIds>>,
-    /// Gets the block if it builds on the tip and is sound but for its scripts, before it is archived. It must not call the engine.
+    /// Called with the block before it is archived, if it builds on the tip and passes all checks except scripts. It must not
+    /// call the engine.
     pub on_fresh: &'a dyn Fn(FreshBlock),
 }
 
 impl BlockOffer<'_> {
-    /// A block that was asked for, and that nobody else is to be shown.
+    /// A requested block that is not relayed before its validation.
     pub fn requested(raw: Vec<u8>) -> Self {
         let (known, shown) = (Vec::new(), WorkShown::Yes);
         Self { raw, was_requested: true, shown, known, on_fresh: &|_| () }
     }
 }
 
-/// Whether the branch of a header must show its work first.
+/// Result of the anti-DoS work check of a header's branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkShown {
-    /// It has: the header may be kept.
+    /// Enough work: the header may be stored.
     Yes,
-    /// It has not: an unknown header is not kept.
+    /// Not enough work: an unknown header is not stored.
     No,
 }
 
 impl Engine {
-    /// Checks a block as far as that goes without coins, and archives it. Whoever was not asked for a block may only bring one
-    /// with at least the work of the tip, and not far above it (Core `validation.cpp`, `AcceptBlock`).
+    /// Checks a block as far as possible without coins, and archives it. An unrequested block must have at least the work of the
+    /// tip, and not be far above it (Core `validation.cpp`, `AcceptBlock`).
     pub fn take_block(&self, offer: BlockOffer<'_>) -> Taken {
         let BlockOffer { raw, was_requested, shown, known, on_fresh } = offer;
         let block = match Block::parse_prefix(raw, self.chain.params().encoding) {
@@ -171,8 +172,8 @@ impl Engine {
 
     /// The threads that hash and check a block; `None` for this one.
     fn pool_for(&self, block: &Block, known: &[Option<TxIds>]) -> Option<&ThreadPool> {
-        // A small block is hashed sooner than other threads wake up, several times over; so is what a larger one has of
-        // transactions that are not known.
+        // Other threads take several times longer to wake up than a small block takes to hash; likewise the unknown transactions
+        // of a larger one.
         let is_unknown = |(_, ids): &(usize, &Option<TxIds>)| ids.is_none();
         let bytes = if known.len() == block.tx_count() {
             let unknown = known.iter().enumerate().filter(is_unknown);
@@ -181,7 +182,7 @@ impl Engine {
         } else {
             block.bytes().len()
         };
-        // While a chain is caught up with, peers bring blocks on threads of their own, and the pool verifies signatures.
+        // During IBD several threads accept blocks of peers, and the pool verifies signatures.
         let is_alone = self.is_initial_block_download();
         (!is_alone && bytes > SMALL_BLOCK_BYTES).then_some(&*self.chain.pool)
     }
@@ -203,7 +204,7 @@ impl Engine {
         let is_useful = node.chain_work >= tip.chain_work
             && node.height <= tip.height.saturating_add(UNREQUESTED_AHEAD_MAX)
             && node.chain_work >= self.chain.params().minimum_chain_work;
-        // What was there once is not kept again unless it was asked for.
+        // A pruned block is not stored again unless it was requested.
         if !(was_requested || is_useful && !node.is_pruned()) {
             self.chain.put_records(state, &[id])?;
             return Ok(None);
@@ -211,10 +212,10 @@ impl Engine {
         self.chain.accept(state, prepared, pool, Archive::Now, is_good).map(Some)
     }
 
-    /// Judges headers, each of which builds on the one before, and keeps them up to the first that is wrong.
+    /// Checks consecutive headers and stores them up to the first invalid one.
     ///
     /// # Errors
-    /// The first that is wrong.
+    /// The fault of the first invalid one.
     pub fn take_headers(&self, headers: &[Header]) -> Result<(), HeadersError> {
         let mut state = self.lock_tree();
         state.check()?;
@@ -241,12 +242,12 @@ impl Engine {
         })
     }
 
-    /// Connects archived blocks, as far as there are any, one at a time, so that others get at the tree in between. Returns
-    /// when nothing is left to do, or after ten seconds: those who brought invalid blocks are to be dealt with. `wait` waits for more
-    /// blocks while scripts are open, and says whether any have come.
+    /// Connects archived blocks one at a time, so that other threads can use the tree in between. Returns when nothing is left to
+    /// do, or after ten seconds, so that the caller can handle senders of invalid blocks. While scripts are pending, `wait` waits
+    /// for more blocks and returns true if any arrived.
     ///
     /// # Errors
-    /// When the engine fails.
+    /// The engine fails.
     pub fn connect(&self, mut wait: impl FnMut() -> bool) -> Result<ConnectReport, EngineError> {
         let mut judged = Judged::default();
         let _turn = self.turns.block();
@@ -282,22 +283,22 @@ impl Engine {
         Ok(ConnectReport { is_done: outcome?, faults })
     }
 
-    /// Whether a header meets the target that it claims (Core `pow.cpp`, `CheckProofOfWork`).
+    /// True if a header meets its own target (Core `pow.cpp`, `CheckProofOfWork`).
     pub fn has_proof_of_work(&self, header: &Header) -> bool {
         check_header(self.chain.params(), header, &header.hash()).is_ok()
     }
 
-    /// Whether a branch of this work, big endian, has the chain's minimum.
+    /// True if this work, big endian, is at least the chain's minimum.
     pub fn has_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
         *chain_work >= big_endian(self.chain.params().minimum_chain_work)
     }
 
-    /// Whether it has more than that.
+    /// True if this work exceeds the chain's minimum.
     pub fn has_more_than_minimum_work(&self, chain_work: &[u8; 32]) -> bool {
         *chain_work > big_endian(self.chain.params().minimum_chain_work)
     }
 
-    /// Whether headers give their branch enough work to be kept unasked.
+    /// Result of the anti-DoS work check for these headers; `None` if their parent is unknown.
     pub fn shows_work(&self, headers: &[Header]) -> Option<WorkShown> {
         let parent = self.branch_start(&headers.first()?.prev_block)?;
         let claimed = headers
@@ -307,8 +308,8 @@ impl Engine {
         Some(if is_enough { WorkShown::Yes } else { WorkShown::No })
     }
 
-    /// The work that a branch must have for its headers to be kept unasked: that of the tip a day ago, and the minimum of the
-    /// chain (Core `net_processing.cpp`, `GetAntiDoSWorkThreshold`).
+    /// Minimum work of a branch for storing unrequested headers: that of the tip a day ago, and at least the minimum of the chain
+    /// (Core `net_processing.cpp`, `GetAntiDoSWorkThreshold`).
     pub fn work_threshold(&self) -> U256 {
         let state = self.lock_tree();
         let tip = state.tree.tip_node();
@@ -318,7 +319,7 @@ impl Engine {
         near_tip.max(self.chain.params().minimum_chain_work)
     }
 
-    /// Where a branch of headers begins; `None` when that header is not known.
+    /// Start of a branch of headers; `None` if that header is unknown.
     pub fn branch_start(&self, hash: &BlockHash) -> Option<BranchStart> {
         let state = self.lock_tree();
         let id = state.tree.find(hash)?;
@@ -333,12 +334,12 @@ impl Engine {
     }
 }
 
-/// A header that others build on.
+/// The parent of a branch of headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchStart {
     pub hash: BlockHash,
     pub height: u32,
-    /// Its target in compact form.
+    /// Target in compact form.
     pub bits: u32,
     /// Work of its branch up to it.
     pub chain_work: U256,
@@ -348,13 +349,13 @@ pub struct BranchStart {
 
 #[derive(Debug)]
 pub struct ConnectReport {
-    /// Whether nothing was left to do.
+    /// True if nothing was left to do.
     pub is_done: bool,
-    /// Blocks that were found invalid, by this call or others since the last one.
+    /// Invalid blocks found since the last call.
     pub faults: Vec<BlockFault>,
 }
 
-/// Why headers were not all kept.
+/// Not all headers were stored.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadersError {
     #[error("header {}: {}", .0.hash, .0.reason)]
@@ -363,7 +364,7 @@ pub enum HeadersError {
     Failed(#[from] EngineError),
 }
 
-/// Tells the sender's faults from the engine's.
+/// Separates faults of the sender from failures of the engine.
 fn fault(
     state: &mut State,
     hash: BlockHash,
@@ -378,7 +379,7 @@ fn fault(
             debug: String::new(),
         }),
         AcceptError::Known(_) => unreachable!("archived blocks are passed over before"),
-        // The index may lack what the tree has: what builds on it could be lost in a restart.
+        // The index may lack blocks of the tree, and their descendants could be lost in a restart.
         AcceptError::Engine(error) => match state.poison::<()>(Err(error)) {
             Ok(()) => unreachable!("an error stays one"),
             Err(error) => Err(error),
@@ -394,11 +395,11 @@ fn little_work(hash: BlockHash) -> BlockFault {
     BlockFault { hash, kind: FaultKind::LittleWork, reason, debug: String::new() }
 }
 
-/// Blocks may come without end.
+/// Limit of one call, since blocks may arrive without end.
 const CONNECT_AT_MOST: Duration = Duration::from_secs(10);
-/// Takes less than a millisecond to hash, even without instructions for it.
+/// A block of this size takes less than a millisecond to hash, even without special instructions.
 const SMALL_BLOCK_BYTES: usize = 64 << 10;
-/// Bytes of a block that are checked in the time in which one is hashed twice, for txid and wtxid.
+/// Ratio of the hashing time per byte (txid and wtxid) to the checking time.
 const CHECKED_PER_HASHED: usize = 8;
-/// How far above the tip a block may be that was not asked for (Core `validation.h`, `MIN_BLOCKS_TO_KEEP`).
+/// Maximum height above the tip of an unrequested block (Core `validation.h`, `MIN_BLOCKS_TO_KEEP`).
 const UNREQUESTED_AHEAD_MAX: u32 = 288;

@@ -1,4 +1,4 @@
-//! Transactions for the mempool, and what can be asked of it.
+//! Submission of transactions to the mempool, and mempool queries.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::mempool::{
 use crate::types::{MempoolEntryInfo, MempoolInfo, TestAccept, TxReject};
 
 impl Engine {
-    /// Offers one transaction to the mempool.
+    /// Submits one transaction to the mempool.
     ///
     /// # Errors
-    /// Why it was not admitted.
+    /// The reason of the rejection.
     pub fn submit_transaction(
         &self,
         raw: Vec<u8>,
@@ -24,7 +24,7 @@ impl Engine {
         verdicts.pop().expect("one transaction has one verdict")
     }
 
-    /// Offers transactions to the mempool in this order; each gets a verdict of its own.
+    /// Submits transactions to the mempool in this order; each gets a separate verdict.
     pub fn submit_transactions(
         &self,
         raws: Vec<Vec<u8>>,
@@ -33,8 +33,8 @@ impl Engine {
         self.submit_transactions_with_work(raws, fee_sat_per_kvb_max).0
     }
 
-    /// The same, and the work that it caused besides scripts, in the unit of [`Engine::mempool_work`]: what a server may charge
-    /// their sender.
+    /// [`Engine::submit_transactions`], and its work except scripts, in the unit of [`Engine::mempool_work`]: a server may charge
+    /// it to the sender.
     pub fn submit_transactions_with_work(
         &self,
         raws: Vec<Vec<u8>>,
@@ -50,7 +50,7 @@ impl Engine {
         (verdicts.collect(), work)
     }
 
-    /// What [`Engine::submit_transactions`] would answer; admits nothing.
+    /// [`Engine::submit_transactions`] without admission.
     pub fn test_accept(
         &self,
         raws: Vec<Vec<u8>>,
@@ -62,8 +62,8 @@ impl Engine {
         verdicts.into_iter().map(trial_verdict).collect()
     }
 
-    /// Admits transactions, or tries them, in this order, in the four steps of `docs/mempool.md`; also gives the work that
-    /// ordering clusters took.
+    /// Admits or tests transactions in this order, in the four steps of `docs/mempool.md`; also returns the work of
+    /// linearization.
     pub(super) fn admit_in_turn(
         &self,
         candidates: Vec<Result<Candidate, TxReject>>,
@@ -80,7 +80,7 @@ impl Engine {
         (verdicts, admission.work() - work_before)
     }
 
-    /// Finds better orders of clusters that an admission has changed.
+    /// Improves the linearization of clusters that an admission has changed.
     pub(super) fn settle(&self, turn: &PolicyTurn<'_>) {
         for _ in 0..SETTLING_ROUNDS {
             let unsettled = self.lock().mempool.unsettled();
@@ -92,7 +92,7 @@ impl Engine {
         }
     }
 
-    /// Work that ordering clusters of the mempool has taken since the engine was opened, in visits of transactions.
+    /// Work of linearization in the mempool since the engine opened, in visited transactions.
     pub fn mempool_work(&self) -> u64 {
         self.chain.admission.work()
     }
@@ -102,21 +102,19 @@ impl Engine {
         self.chain.admission.info(&mut self.lock().mempool, is_loaded)
     }
 
-    /// [`Engine::mempool_info`] as far as that waits for nothing; `None` while another thread has the state, or blocks are being
-    /// connected.
+    /// [`Engine::mempool_info`] without waiting; `None` while another thread has the state lock, or blocks are being connected.
     pub fn mempool_info_at_once(&self) -> Option<MempoolInfo> {
         let is_loaded = self.is_mempool_loaded();
         let mut state = self.try_lock_tree().filter(|state| state.way.is_none())?;
         Some(self.chain.admission.info(&mut state.mempool, is_loaded))
     }
 
-    /// The txids of all unconfirmed transactions, in the order in which miners take them; where there are no clusters in that
-    /// of their admission.
+    /// The txids of all unconfirmed transactions in mining order; without clusters in admission order.
     pub fn mempool_txids(&self) -> Vec<Txid> {
         self.mempool_txids_and_changes().0
     }
 
-    /// The same, with the number of changes of the mempool up to that moment, those by blocks counted: the next
+    /// [`Engine::mempool_txids`], with the number of changes of the mempool so far, including changes by blocks: the next
     /// [`Event::Added`](crate::Event::Added) or [`Event::Removed`](crate::Event::Removed) has a higher one.
     pub fn mempool_txids_and_changes(&self) -> (Vec<Txid>, u64) {
         let mut state = self.lock();
@@ -140,12 +138,12 @@ impl Engine {
         self.lock_tree().mempool.entry_info(txid)
     }
 
-    /// The chunks of the cluster of an unconfirmed transaction, best first; `None` where there are no clusters.
+    /// The chunks of the cluster of an unconfirmed transaction, best first; `None` without clusters.
     pub fn mempool_cluster(&self, txid: &Txid) -> Option<Vec<MiningChunk>> {
         self.lock().mempool.cluster_chunks(txid)
     }
 
-    /// All unconfirmed transactions in chunks, in the order in which miners take them; none where there are no clusters.
+    /// All unconfirmed transactions in chunks, in mining order; empty without clusters.
     pub fn mempool_chunks(&self) -> Vec<MiningChunk> {
         self.lock().mempool.chunks_best_first().unwrap_or_default()
     }

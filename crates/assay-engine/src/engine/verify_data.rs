@@ -1,8 +1,8 @@
-//! Comparing the coins on disk with the blocks that they follow from, and marks of invalidity with the rules.
+//! Verifies the coins on disk against the blocks, and invalidity marks against the rules.
 //!
-//! For every height two keyed sums over coins are built: of those that its block created, and of those that are unspent or that
-//! later blocks spent, by their undo data. One pass over blocks and one over coins finds the height of every coin that is
-//! missing, changed, or too many, in 64 bytes of memory for each block.
+//! For every height two keyed sums over coins are built: of those created by its block, and of those that are unspent or, per
+//! undo data, spent by later blocks. One pass over blocks and one over coins find the height of every missing, changed or extra
+//! coin, with 64 bytes of memory per block.
 
 use std::path::PathBuf;
 
@@ -22,40 +22,40 @@ use crate::types::Tip;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataReport {
-    /// The block that the coins are those of.
+    /// The block of the coins.
     pub tip: Tip,
-    /// Coins that were compared.
+    /// Number of coins compared.
     pub coins: u64,
-    /// Heights of the blocks whose coins are wrong, ascending.
+    /// Heights of the blocks with wrong coins, ascending.
     pub wrong_heights: Vec<u32>,
-    /// Blocks that are marked as invalid and that no marked block is below.
+    /// Blocks marked as invalid without a marked ancestor.
     pub marks: Vec<MarkReport>,
 }
 
-/// A block that is marked as invalid.
+/// A block marked as invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkReport {
     pub hash: BlockHash,
     pub height: u32,
-    /// Result of validating it again.
+    /// Result of its repeated validation.
     pub finding: MarkFinding,
 }
 
-/// Result of validating a marked block again.
+/// Result of the repeated validation of a marked block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkFinding {
     /// The block breaks this rule (reject reason).
     Broken(String),
-    /// No rule: the block is valid, or `invalidateblock` has marked it.
+    /// No rule: the block is valid, or was marked by `invalidateblock`.
     Unsupported,
     /// Not checked: its branch leaves the active one more than 100 blocks below the tip, or data are missing.
     NotChecked,
 }
 
-/// A branch that leaves the active one further below the tip is not checked: coins are taken back that far, in memory.
+/// Maximum depth of a checked branch's fork point below the tip: coins are disconnected down to it, in memory.
 const MARK_DEPTH_MAX: u32 = 100;
 
-/// Why a data directory cannot be verified.
+/// A data directory cannot be verified.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyDataError {
     /// A block or its undo data are missing or cannot be read.
@@ -63,10 +63,10 @@ pub enum VerifyDataError {
     Missing {
         hash: BlockHash,
         height: u32,
-        /// Advice for the user, to append to the message.
+        /// Advice for the user, appended to the message.
         hint: &'static str,
     },
-    /// The blocks below a snapshot have not been validated yet.
+    /// The blocks below a snapshot are not validated yet.
     #[error(
         "blocks below the UTXO snapshot are still to be validated: let the node finish that first"
     )]
@@ -88,11 +88,11 @@ pub enum VerifyDataError {
 }
 
 impl Engine {
-    /// Compares all coins with the blocks of the active chain, and marks of invalidity near the tip with the rules. Changes
-    /// nothing. `progress` gets each height when its block has been read, and says whether to go on.
+    /// Compares all coins with the blocks of the active chain, and invalidity marks near the tip with the rules. Changes nothing.
+    /// `progress` receives each height after its block was read; false stops.
     ///
     /// # Errors
-    /// A block or its undo data are missing, the disk fails, or `progress` says to end.
+    /// A block or its undo data are missing, the disk fails, or the caller stopped.
     pub fn verify_data(
         &self,
         progress: &dyn Fn(u32) -> bool,
@@ -100,7 +100,7 @@ impl Engine {
         if self.historical_chain().is_some() {
             return Err(VerifyDataError::Unvalidated);
         }
-        // Also in what a scan does not read, such as filters.
+        // Also in parts that a scan does not read, such as filters.
         if let Some((path, offset)) = self.lock_tree().coins.find_damage() {
             return Err(VerifyDataError::Damaged { path, offset });
         }
@@ -180,8 +180,8 @@ impl Engine {
         Ok(marks)
     }
 
-    /// Validates a marked block over the coins of its parent, in memory: from the tip down to where its branch leaves the active
-    /// one, and up again.
+    /// Validates a marked block over the coins of its parent, in memory: from the tip down to the fork point of its branch, and
+    /// up again.
     fn check_mark(&self, node: &Node) -> Result<MarkFinding, EngineError> {
         if !node.has_data() {
             return Ok(MarkFinding::NotChecked);
@@ -264,7 +264,7 @@ impl Sums {
         self.created[height].add(&hash);
     }
 
-    /// A coin that is unspent, or that undo data name.
+    /// Adds a coin that is unspent, or in the undo data.
     fn found(&mut self, outpoint: &OutPoint, coin: CoinRef<'_>) {
         let height = coin.height;
         let hash = self.hash_of(outpoint, coin);

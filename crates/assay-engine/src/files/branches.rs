@@ -1,4 +1,4 @@
-//! Choosing among the branches found in block files: the one with the most work of whose blocks none is known to be invalid.
+//! Selects among the branches in block files the one with the most work and without known invalid blocks.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use assay_wire::{BlockHash, Header};
 use super::headers::{Chain, Entry};
 use super::links::{GENESIS, Gap, Index, Links, NONE};
 
-/// A header on the branch with the most work that breaks a rule.
+/// An invalid header on the branch with the most work.
 #[derive(Clone, Debug)]
 pub(crate) struct BadHeader<'e> {
     pub(crate) entry: &'e Entry,
@@ -18,7 +18,7 @@ pub(crate) struct BadHeader<'e> {
     pub(crate) error: HeaderError,
 }
 
-/// All branches, and what has been found wrong with them so far.
+/// All branches, and the errors found in them so far.
 pub(crate) struct Branches<'e> {
     params: &'e ChainParams,
     genesis: Header,
@@ -26,21 +26,21 @@ pub(crate) struct Branches<'e> {
     now_s: i64,
     /// Headers that break a rule of headers.
     bad: HashSet<Index>,
-    /// Blocks that proved invalid, or of which no copy is whole.
+    /// Blocks that are invalid or have no undamaged copy.
     failed: HashSet<Index>,
-    /// Those that were the reason to prefer a branch with less work, in the order of their discovery.
+    /// Invalid headers that led to a branch with less work, in the order of discovery.
     bad_headers: Vec<BadHeader<'e>>,
 }
 
-/// What there is besides a chosen branch.
+/// Counts of the blocks outside of a selected branch.
 pub(crate) struct Census<'e> {
-    /// Blocks found, each once, without genesis.
+    /// Distinct blocks, without genesis.
     pub(crate) blocks: usize,
     pub(crate) duplicates: usize,
-    /// Blocks on other branches, and how many tips these have.
+    /// Blocks on other branches, and the number of these branches' tips.
     pub(crate) stale_blocks: usize,
     pub(crate) stale_tips: usize,
-    /// Blocks that do not connect to genesis, and the first blocks missing below them.
+    /// Blocks without a connection to genesis, and the first missing blocks below them.
     pub(crate) unconnected: usize,
     pub(crate) gaps: Vec<Gap<'e>>,
 }
@@ -60,28 +60,28 @@ impl<'e> Branches<'e> {
         self.params
     }
 
-    /// The headers that break a rule, as far as choosing came across them.
+    /// The invalid headers found during the selection.
     pub(crate) fn bad_headers(&self) -> &[BadHeader<'e>] {
         &self.bad_headers
     }
 
-    /// Marks a block as invalid: it and what builds on it is not chosen any more.
+    /// Marks a block as invalid, which excludes it and its descendants.
     pub(crate) fn fail(&mut self, hash: &BlockHash) {
         self.failed.insert(self.links.find(hash));
     }
 
-    /// Hash of the block that a block builds on; `None` for one that is not there.
+    /// Hash of the parent of a block; `None` if the block is not in the files.
     pub(crate) fn parent(&self, hash: &BlockHash) -> Option<BlockHash> {
         let index = self.links.find(hash);
         (index < GENESIS).then(|| self.links.entry(index).prev)
     }
 
-    /// The branch with the most work that nothing speaks against; of equal ones the one that connects first.
+    /// The valid branch with the most work; of equal ones the one that connects first.
     pub(crate) fn best(&mut self) -> Chain<'e> {
         loop {
             let dead = self.dead(&[&self.bad, &self.failed]);
             let mut best = (GENESIS, self.links.genesis_work);
-            // In the order in which they connect, so that of equal ones the first stays.
+            // In the order of connection, so that the first of equal ones wins.
             for index in self.links.order().iter().filter(|index| !dead[**index as usize]) {
                 let work = self.links.work(*index);
                 if work > best.1 {
@@ -94,7 +94,7 @@ impl<'e> Branches<'e> {
         }
     }
 
-    /// The branch that ends in a block, if it is there and its headers obey the rules.
+    /// The branch that ends in a block, if the block is in the files and its headers are valid.
     pub(crate) fn branch_of(&mut self, hash: &BlockHash) -> Option<Chain<'e>> {
         let tip = self.links.find(hash);
         if tip == NONE || tip < GENESIS && !self.links.is_connected(tip) {
@@ -103,7 +103,7 @@ impl<'e> Branches<'e> {
         self.chain_to(tip)
     }
 
-    /// The branch that ends in an entry, or `None` if one of its headers breaks a rule, which is noted.
+    /// The branch that ends in an entry, or `None` if one of its headers is invalid, which is recorded.
     fn chain_to(&mut self, tip: Index) -> Option<Chain<'e>> {
         let mut chain = Chain::new(&self.genesis, self.params.genesis_hash, self.links);
         for index in self.links.branch(tip) {
@@ -118,7 +118,7 @@ impl<'e> Branches<'e> {
         Some(chain)
     }
 
-    /// Height up to which a chain agrees with the ancestors of a block; `None` when that is not there.
+    /// Height of the last common block of a chain and a given block; `None` if the block is unknown.
     pub(crate) fn common_height(&self, chain: &Chain<'_>, hash: &BlockHash) -> Option<u32> {
         let found = self.links.find(hash);
         if found == NONE || found < GENESIS && !self.links.is_connected(found) {
@@ -135,11 +135,11 @@ impl<'e> Branches<'e> {
         self.links.work(index.unwrap_or(GENESIS))
     }
 
-    /// For each block of a chain, whether a branch that does not hold it has as much work or more: only for such a branch
-    /// can the block ever be taken back. Blocks that proved invalid count here: a later run does not know it.
+    /// For each block of a chain, true if a branch without it has as much work or more: only such a branch can disconnect the
+    /// block. Invalid blocks are included: a later run does not know their verdict.
     fn rivals(&self, chain: &Chain<'_>) -> Vec<bool> {
         let dead = self.dead(&[&self.bad]);
-        // Height of the last block that a branch has in common with the chain.
+        // Height of the fork point of each entry with the chain.
         let mut forks = vec![0u32; self.links.entries()];
         let mut is_own = vec![false; self.links.entries()];
         for (place, index) in chain.branch().iter().enumerate() {
@@ -168,7 +168,7 @@ impl<'e> Branches<'e> {
         chain.branch().iter().zip(1..).map(|(index, height)| has_rival(height, index)).collect()
     }
 
-    /// For each entry, whether it or a block below it is in one of the sets.
+    /// For each entry, true if it or an ancestor is in one of the sets.
     fn dead(&self, sets: &[&HashSet<Index>]) -> Vec<bool> {
         let mut dead = vec![false; self.links.entries()];
         if sets.iter().all(|set| set.is_empty()) {
@@ -182,7 +182,7 @@ impl<'e> Branches<'e> {
         dead
     }
 
-    /// What there is besides a chain.
+    /// Counts of the blocks outside of a chain.
     pub(crate) fn census(&self, chain: &Chain<'_>) -> Census<'e> {
         let blocks = self.links.blocks().count();
         let dead = self.dead(&[&self.bad]);
@@ -215,7 +215,7 @@ mod tests {
 
     const NOW: i64 = 1_800_000_000;
 
-    /// An entry whose hash is its number; no proof of work is looked at here.
+    /// An entry with its number as hash; no proof of work is checked here.
     fn entry(number: u8, prev: BlockHash, time: u32) -> Entry {
         let header = Header {
             version: 4,
@@ -237,7 +237,7 @@ mod tests {
         (1..=chain.height()).map(|height| chain.entry(height).hash.0[0]).collect()
     }
 
-    /// Gives the branches of these blocks to a check.
+    /// Calls `check` with the branches of these blocks.
     fn with(blocks: &[Entry], check: impl FnOnce(&mut Branches<'_>)) {
         let params = ChainParams::by_name("regtest").unwrap();
         let genesis = Block::parse(params.genesis_block(), params.encoding).unwrap();
@@ -291,7 +291,7 @@ mod tests {
         let (a, b) = (entry(1, genesis(), 1), entry(2, genesis(), 1));
         check(&[a, b], &[1]);
         check(&[b, a], &[2]);
-        // 12 is there before 13, but waits for 2.
+        // 12 is in the files before 13, but waits for 2.
         let (late, other) = (entry(12, hash(2), 2), entry(13, hash(1), 2));
         check(&[late, a, other, b], &[1, 13]);
         check(&[late, a, b, other], &[2, 12]);

@@ -1,4 +1,4 @@
-//! The chain in block files, with the places of all copies of its blocks.
+//! The chain in block files, with the positions of all copies of its blocks.
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::uint256::U256;
@@ -12,12 +12,12 @@ use super::search::{height_of, missing_blocks, search};
 use super::{FilePlace, InvalidBlock, MissingBlock, Stray};
 use crate::clock::unix_time_s;
 
-/// A block and where its copies lie, in the order of the files.
+/// A block and the positions of its copies, in file order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedBlock {
     pub hash: BlockHash,
     pub place: BlockPlace,
-    /// Further copies; most blocks have none.
+    /// Further copies; usually none.
     pub others: Box<[BlockPlace]>,
 }
 
@@ -27,35 +27,35 @@ impl PlacedBlock {
     }
 }
 
-/// The branch with the most work in block files, and what there is besides it.
+/// The branch with the most work in block files, and the blocks outside of it.
 #[derive(Debug, Default)]
 pub struct FoundChain {
-    /// Its blocks, from the lowest one on: genesis, where it is in the files.
+    /// Its blocks from the lowest one on, which is genesis if the files have it.
     pub chain: Vec<PlacedBlock>,
-    /// Height of the lowest one; `None` where it does not connect to genesis and does not hold its height.
+    /// Height of the lowest block; `None` if it has no connection to genesis and no height in its coinbase.
     pub first_height: Option<u32>,
     /// Distinct blocks.
     pub blocks: usize,
     pub duplicates: usize,
     /// Blocks on other branches.
     pub stale: usize,
-    /// Blocks that do not connect to the chain.
+    /// Blocks without a connection to the chain.
     pub unconnected: usize,
-    /// Blocks that are in no file and that some of those build on: the first few.
+    /// Missing parents of those blocks; the first few.
     pub missing: Vec<MissingBlock>,
-    /// Bytes that belong to no block: the first few places.
+    /// Positions of bytes that belong to no block; the first few.
     pub strays: Vec<Stray>,
-    /// All such places.
+    /// Number of all such positions.
     pub stray_count: usize,
     pub padding_bytes: u64,
-    /// A header that breaks a rule, for which a branch with less work was chosen.
+    /// An invalid header that led to a branch with less work.
     pub bad_header: Option<InvalidBlock>,
 }
 
-/// Finds the chain in block files. Where nothing connects to genesis, as in the files of a pruned node, it is the piece with the
-/// most work, whose headers are not checked but for their own work.
+/// Finds the chain in block files. If nothing connects to genesis, as in the files of a pruned node, it is the connected piece
+/// with the most work, whose headers are checked only for their own work.
 ///
-/// `on_bytes` learns how many bytes have been searched, of how many, from several threads.
+/// `on_bytes` receives the bytes searched and the total, from several threads.
 ///
 /// # Errors
 /// The files cannot be read.
@@ -106,7 +106,7 @@ fn from_genesis(
     }
 }
 
-/// The piece with the most work; of equal ones the one that connects first.
+/// The connected piece with the most work; of equal ones the one that connects first.
 fn piece(params: &ChainParams, files: &BlockFiles, links: &Links<'_>) -> FoundChain {
     let mut best: Option<(Index, U256)> = None;
     for index in links.order() {
@@ -146,7 +146,7 @@ fn placed<'e>(mut copies: impl Iterator<Item = &'e Entry>) -> Option<PlacedBlock
     Some(PlacedBlock { hash, place, others: copies.map(|entry| entry.place).collect() })
 }
 
-/// A header that breaks a rule, as an invalid block.
+/// An invalid header as an invalid block.
 pub(crate) fn invalid_header(files: &BlockFiles, bad: &BadHeader<'_>) -> InvalidBlock {
     InvalidBlock {
         hash: bad.entry.hash,

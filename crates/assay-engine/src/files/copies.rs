@@ -1,4 +1,4 @@
-//! Reading a block: of several copies the first one that is whole.
+//! Reads a block from the first of its copies that is undamaged.
 
 use assay_consensus::block::{self, BlockError};
 use assay_consensus::params::ChainParams;
@@ -9,24 +9,24 @@ use super::{FilePlace, InvalidBlock};
 use crate::error::EngineError;
 use crate::prepared::Prepared;
 
-/// Why a block of the chain cannot be connected.
+/// A block of the chain cannot be connected.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Read(BlockFilesError),
-    /// The bytes there do not begin with a block.
+    /// The bytes do not start with a block.
     Parse(ParseError),
-    /// What lies there is another block than at the time of the scan.
+    /// The block differs from the one at the time of the scan.
     Changed {
         found: BlockHash,
     },
-    /// It breaks a rule.
+    /// The block breaks a rule.
     Rule(BlockError),
-    /// Coins could not be moved, for no fault of the block.
+    /// Coins could not be moved, without a fault of the block.
     Engine(EngineError),
 }
 
 impl Fault {
-    /// Whether other bytes with the same header may be valid.
+    /// True if other bytes with the same header may be valid.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::Read(_) | Self::Parse(_) | Self::Changed { .. } => true,
@@ -35,8 +35,8 @@ impl Fault {
         }
     }
 
-    /// The fault of a copy that breaks a rule. The solution of a signet block is checked before its merkle root, as in Core: where
-    /// that is wrong too, the copy is damaged.
+    /// The fault of a copy that breaks a rule. The solution of a signet block is checked before its merkle root, as in Core: if
+    /// the root is wrong too, the copy is damaged.
     pub(crate) fn judged(params: &ChainParams, prepared: &Prepared, error: BlockError) -> Self {
         let is_open = !error.is_mutation() && params.signet_challenge.is_some();
         let (header, txids) = (prepared.block.header(), &prepared.txids);
@@ -44,7 +44,7 @@ impl Fault {
         Self::Rule(damage.unwrap_or(error))
     }
 
-    /// Reject reason and evidence; `bytes` is the length of the record.
+    /// Reject reason and details; `bytes` is the length of the record.
     fn describe(&self, bytes: u32) -> (String, String) {
         let unreadable = |debug: String| ("unreadable-block".to_owned(), debug);
         match self {
@@ -63,7 +63,7 @@ impl Fault {
 
 pub(crate) fn rule(error: &BlockError) -> (String, String) {
     let (reason, debug) = (error.reject_reason(), error.debug_message());
-    // What Core says is for comparing; our own words have the evidence.
+    // Core's text is for comparison; ours has the details.
     let debug = if debug.is_empty() { error.to_string() } else { format!("{debug}: {error}") };
     (reason.into_owned(), debug)
 }
@@ -72,7 +72,7 @@ pub(crate) fn rule(error: &BlockError) -> (String, String) {
 #[derive(Debug)]
 pub(crate) struct Refused {
     pub(crate) fault: Fault,
-    /// The copy that was judged, or the first of several damaged ones.
+    /// The invalid copy, or the first of several damaged ones.
     pub(crate) place: BlockPlace,
     pub(crate) damaged: usize,
 }
@@ -92,8 +92,8 @@ impl Refused {
     }
 }
 
-/// Takes the first copy that is whole. A copy whose bytes are not those that the header commits to says nothing of the
-/// block, in Core neither (`BLOCK_MUTATED`); a whole one that breaks a rule settles it.
+/// Applies `take` to the copies until one is undamaged. A copy that does not match the commitments in its header does not decide
+/// about the block, as in Core (`BLOCK_MUTATED`); an undamaged one that breaks a rule does.
 pub(crate) fn first_whole<T>(
     copies: impl Iterator<Item = BlockPlace>,
     mut read: impl FnMut(BlockPlace) -> Result<T, Fault>,
@@ -109,7 +109,7 @@ pub(crate) fn first_whole<T>(
             return Err(Refused { fault, place, damaged: 0 });
         }
         match &mut first {
-            // A file that cannot be read is no verdict on a block.
+            // An unreadable file is no verdict on a block.
             Some(first) if matches!(fault, Fault::Read(_)) => first.fault = fault,
             Some(first) => first.damaged = damaged,
             None => first = Some(Refused { fault, place, damaged }),
@@ -118,8 +118,8 @@ pub(crate) fn first_whole<T>(
     Err(first.expect("a block of the chain has a copy at least"))
 }
 
-/// Reads one copy of a block. Bytes that follow the block in its record are left out, as Core does
-/// (`validation.cpp`, `LoadExternalBlockFile`; `node/blockstorage.cpp`, `ReadBlock`).
+/// Reads one copy of a block. Ignores bytes after the block in its record, as Core does (`validation.cpp`,
+/// `LoadExternalBlockFile`; `node/blockstorage.cpp`, `ReadBlock`).
 pub(crate) fn read_block(
     params: &ChainParams,
     files: &BlockFiles,
@@ -128,7 +128,7 @@ pub(crate) fn read_block(
     read_plain_block(params, files, (place, expected)).map(|block| Prepared::new(block, *expected))
 }
 
-/// Reads and parses a block, which must be the one that is expected; its transactions may still be others.
+/// Reads and parses a block and checks its hash; its transactions are not checked.
 pub(crate) fn read_plain_block(
     params: &ChainParams,
     files: &BlockFiles,
@@ -138,7 +138,7 @@ pub(crate) fn read_plain_block(
     let record_bytes = raw.len();
     let mut block = Block::parse_prefix(raw, params.encoding).map_err(Fault::Parse)?;
     if block.bytes().len() < record_bytes {
-        // What follows the block must not stay in memory as long as the block does.
+        // Do not keep the bytes after the block in memory.
         let bytes = block.bytes().to_vec();
         block = Block::parse(bytes, params.encoding).map_err(Fault::Parse)?;
     }
@@ -150,24 +150,24 @@ fn expect(block: Block, expected: &BlockHash) -> Result<Block, Fault> {
     if found == *expected { Ok(block) } else { Err(Fault::Changed { found }) }
 }
 
-/// A block with a transaction or more, all of which, with their witnesses, are those that its header commits to. No other rule has
-/// been checked.
+/// A block with at least one transaction, whose transactions and witnesses match the commitments in its header. No other rule is
+/// checked.
 #[derive(Debug)]
 pub struct WholeBlock {
     pub block: Block,
     pub txids: Vec<Txid>,
-    /// The copy that was read; its record may be longer than the block.
+    /// Position of the copy read; its record may be longer than the block.
     pub place: BlockPlace,
 }
 
-/// Reads the first whole copy of the block with this hash, at this height where that is known: without it witnesses are not
-/// checked. `buffer` is for the raw block, which has it in the end.
+/// Reads the first undamaged copy of the block with this hash. Without the height the witnesses are not checked. `buffer` holds
+/// the raw block afterwards.
 ///
 /// # Errors
-/// When no copy is whole, or the block has no transaction.
+/// No copy is undamaged, or the block has no transaction.
 ///
 /// # Panics
-/// When there is no copy at all.
+/// There are no copies.
 pub fn read_copies(
     params: &ChainParams,
     files: &BlockFiles,
@@ -183,7 +183,7 @@ pub fn read_copies(
         let txids = block.txids(0..block.tx_count());
         check_commitments(params, height, &block, &txids).map_err(Fault::Rule)?;
         if txids.is_empty() {
-            // The header commits to none: no copy has any.
+            // The header commits to no transaction, so no copy has any.
             block::check_shape(params, &block).map_err(Fault::Rule)?;
         }
         Ok(WholeBlock { block, txids, place })
@@ -192,7 +192,7 @@ pub fn read_copies(
         .map_err(|refused| Box::new(refused.report(files, (*hash, height.unwrap_or_default()))))
 }
 
-/// Checks that the bytes of a block are those that its header commits to.
+/// Checks the bytes of a block against the commitments in its header.
 fn check_commitments(
     params: &ChainParams,
     height: Option<u32>,
@@ -200,7 +200,7 @@ fn check_commitments(
     txids: &[Txid],
 ) -> Result<(), BlockError> {
     block::check_merkle_root(block.header(), txids)?;
-    // Without a coinbase the block breaks a rule, whatever its witnesses are.
+    // Without a coinbase the block breaks a rule, regardless of its witnesses.
     let Some(height) = height.filter(|_| block.txs().next().is_some_and(|tx| tx.is_coinbase()))
     else {
         return Ok(());

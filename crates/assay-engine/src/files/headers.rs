@@ -8,7 +8,7 @@ use assay_wire::{BlockHash, Header};
 
 use super::links::{Index, Links};
 
-/// What is kept of a header: everything that the rules of headers and of coins ask for.
+/// The parts of a header that the rules of headers and coins need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) hash: BlockHash,
@@ -31,7 +31,7 @@ impl Entry {
         }
     }
 
-    /// The header, without what only its hash depends on.
+    /// The header, without the fields that only affect its hash.
     fn header(&self) -> Header {
         Header {
             version: self.version,
@@ -52,12 +52,12 @@ pub(crate) struct Chain<'e> {
     branch: Vec<Index>,
     /// From height 0 on.
     median_times: Vec<u32>,
-    /// From height 1 on: whether the block may have to be taken back for a branch with more work that does not hold it.
+    /// From height 1 on: true if a branch with more work may disconnect the block.
     pub(crate) rivals: Vec<bool>,
 }
 
 impl<'e> Chain<'e> {
-    /// A chain of the genesis block alone.
+    /// A chain of only the genesis block.
     pub(crate) fn new(genesis: &Header, hash: BlockHash, links: &'e Links<'e>) -> Self {
         Self {
             genesis: HeaderFacts { hash, time: genesis.time, bits: genesis.bits },
@@ -73,12 +73,12 @@ impl<'e> Chain<'e> {
         self.branch.len() as u32
     }
 
-    /// The block at `height`, which is neither 0 nor above the last.
+    /// The block at `height`, from 1 to [`Chain::height`].
     pub(crate) fn entry(&self, height: u32) -> &'e Entry {
         self.links.entry(self.branch[height as usize - 1])
     }
 
-    /// Every copy of the block at `height`, as for [`Chain::entry`], in the order of the files.
+    /// Every copy of the block at `height`, as for [`Chain::entry`], in file order.
     pub(crate) fn copies(&self, height: u32) -> impl Iterator<Item = &'e Entry> + use<'e> {
         self.links.copies(self.branch[height as usize - 1])
     }
@@ -88,13 +88,13 @@ impl<'e> Chain<'e> {
         &self.branch
     }
 
-    /// The highest block that this chain and the first `height` blocks of another have in common.
+    /// The last common block of this chain and the first `height` blocks of another.
     pub(crate) fn fork(&self, other: &Chain<'_>, height: u32) -> u32 {
         let own = &self.branch[..self.branch.len().min(height as usize)];
         own.iter().zip(&other.branch).take_while(|(a, b)| a == b).count() as u32
     }
 
-    /// Whether the block at `height` may have to be taken back for a branch with as much work or more.
+    /// True if a branch with as much work or more may disconnect the block at `height`.
     pub(crate) fn has_rival(&self, height: u32) -> bool {
         self.rivals.get((height as usize).wrapping_sub(1)).copied().unwrap_or(false)
     }
@@ -103,7 +103,7 @@ impl<'e> Chain<'e> {
         if height == 0 { self.genesis.hash } else { self.entry(height).hash }
     }
 
-    /// Bytes of the blocks in a range of heights, ends included.
+    /// Sum of the block sizes in an inclusive range of heights.
     pub(crate) fn bytes(&self, heights: std::ops::RangeInclusive<u32>) -> u64 {
         heights.map(|height| u64::from(self.entry(height).place.size)).sum()
     }
@@ -113,7 +113,7 @@ impl<'e> Chain<'e> {
         ChainView { chain: self, height }
     }
 
-    /// Adds a header when it obeys the rules in its place.
+    /// Adds a header if it is valid at its position.
     pub(crate) fn push(
         &mut self,
         params: &ChainParams,

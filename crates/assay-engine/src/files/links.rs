@@ -1,4 +1,4 @@
-//! How the headers found in block files hang together.
+//! Parent links of the headers found in block files.
 
 use assay_consensus::pow::block_work;
 use assay_consensus::uint256::U256;
@@ -7,44 +7,44 @@ use assay_wire::{BlockHash, Header};
 
 use super::headers::Entry;
 
-/// The place of an entry among all that were found, which are in the order of the files.
+/// Index of an entry among all found, in file order.
 pub(crate) type Index = u32;
 
 /// The parent is in no file.
 pub(crate) const NONE: Index = Index::MAX;
 pub(crate) const GENESIS: Index = Index::MAX - 1;
-/// Not a block of its own: a copy of an earlier entry, or of the genesis block.
+/// Not a separate block: a copy of an earlier entry, or of the genesis block.
 const COPY: Index = Index::MAX - 2;
 
-/// A block that others build on and that is in no file.
+/// A block that is in no file, with a child that is.
 #[derive(Clone, Debug)]
 pub(crate) struct Gap<'e> {
     pub(crate) hash: BlockHash,
-    /// One that builds on it, and all its copies.
+    /// A child, and all its copies.
     pub(crate) child: &'e Entry,
     pub(crate) places: Vec<BlockPlace>,
 }
 
-/// The entries, with their parents, the order in which they connect, and the work of their branches.
+/// The entries, with their parents, the order of connection, and the work of their branches.
 pub(crate) struct Links<'a> {
     entries: &'a [Entry],
-    /// All entries but those of the genesis block, ordered by hash and then by place: copies lie side by side.
+    /// All entries except genesis, ordered by hash and then by position: copies are adjacent.
     by_hash: Vec<Index>,
     genesis: BlockHash,
     pub(crate) genesis_work: U256,
     parents: Vec<Index>,
-    /// Blocks that connect to genesis, parents before children, in the order in which a node that reads the files accepts
-    /// them: of branches with equal work the one whose tip comes first is taken (Core's `nSequenceId`).
+    /// Blocks that connect to genesis, parents before children, in the order in which a node that reads the files accepts them:
+    /// of branches with equal work the one whose tip is accepted first wins (Core's `nSequenceId`).
     order: Vec<Index>,
-    /// Work of the branch up to an entry; zero for one that does not connect.
+    /// Work of the branch up to an entry; zero for an unconnected one.
     works: Vec<U256>,
-    /// Records of the genesis block.
+    /// Number of records of the genesis block.
     pub(crate) genesis_copies: usize,
-    /// Whether blocks whose parents are in no file connect as well.
+    /// True if blocks with missing parents connect as well.
     has_loose_roots: bool,
 }
 
-/// Missing blocks that are named; where more are missing, that is no help.
+/// Limit of reported missing blocks.
 const GAPS_MAX: usize = 8;
 
 impl<'a> Links<'a> {
@@ -75,7 +75,7 @@ impl<'a> Links<'a> {
         links
     }
 
-    /// Connects every block: those that lack a parent begin a piece of the chain, as the lowest blocks of a pruned node do.
+    /// Connects every block: blocks without a parent start a piece of the chain, like the lowest blocks of a pruned node.
     pub(crate) fn with_loose_roots(mut self) -> Self {
         self.has_loose_roots = true;
         self.order.clear();
@@ -83,10 +83,10 @@ impl<'a> Links<'a> {
         self
     }
 
-    /// Fills in order and work, as Core accepts blocks while it reads files: a block whose parent has not come yet waits
-    /// for it (`validation.cpp`, `LoadExternalBlockFile`).
+    /// Computes order and work. Core accepts blocks in this way while it reads files: a block with an unknown parent waits for it
+    /// (`validation.cpp`, `LoadExternalBlockFile`).
     fn connect(&mut self) {
-        /// Lists of children in the order of the files: the first one, and the next after each.
+        /// Child lists in file order: the first one, and the next after each.
         const END: Index = Index::MAX;
         let count = self.entries.len();
         let (mut first, mut next) = (vec![END; count], vec![END; count]);
@@ -106,7 +106,7 @@ impl<'a> Links<'a> {
                 continue;
             }
             self.accept(index);
-            // Those that have waited for it, and those that have waited for them.
+            // Descendants that have waited for it.
             while done < self.order.len() {
                 let mut child = first[self.order[done] as usize];
                 while child < index {
@@ -132,7 +132,7 @@ impl<'a> Links<'a> {
         &self.entries[index as usize]
     }
 
-    /// The entry of a block, the first of its copies; [`GENESIS`] or [`NONE`].
+    /// The first copy of a block; [`GENESIS`] or [`NONE`].
     pub(crate) fn find(&self, hash: &BlockHash) -> Index {
         if *hash == self.genesis {
             return GENESIS;
@@ -142,7 +142,7 @@ impl<'a> Links<'a> {
         found.filter(|index| self.entry(*index).hash == *hash).unwrap_or(NONE)
     }
 
-    /// All copies of a block, in the order of the files.
+    /// All copies of a block, in file order.
     pub(crate) fn copies(&'a self, index: Index) -> impl Iterator<Item = &'a Entry> + use<'a> {
         let hash = self.entry(index).hash;
         let place = self.by_hash.partition_point(|index| self.entry(*index).hash < hash);
@@ -169,7 +169,7 @@ impl<'a> Links<'a> {
         &self.order
     }
 
-    /// Every block once, in the order of the files.
+    /// Every block once, in file order.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Index> + '_ {
         let is_block = |index: &Index| self.parents[*index as usize] != COPY;
         (0..self.entries.len() as Index).filter(is_block)
@@ -187,7 +187,7 @@ impl<'a> Links<'a> {
         branch
     }
 
-    /// The first blocks of the files whose parents are in none, one for each of these parents; without `roots`.
+    /// The first blocks of the files with missing parents, one per parent; without `roots`.
     pub(crate) fn gaps(&'a self, roots: &[Index]) -> Vec<Gap<'a>> {
         let mut gaps: Vec<Gap<'_>> = Vec::new();
         for index in self.blocks() {

@@ -1,12 +1,11 @@
-//! Another program's block files: which chain they hold, and which copy of each block is used. Everything that reads such files
-//! reads them through this module, so that all of it finds the same blocks: validation, import, parts of a chain, statistics,
-//! ledgers.
+//! Block files of another program: selection of the chain in them, and of the copy of each block. All readers of such files use
+//! this module, so that they find the same blocks: validation, import, parts of a chain, statistics, ledgers.
 //!
-//! 1. Search: every record whose header has its proof of work counts as a copy of a block ([`search`]).
-//! 2. Choose: of the branches that these headers form the one with the most work, of equal ones the one that connects first as
-//!    the files are read in order, as in Core ([`links`], [`branches`]).
-//! 3. Read: of several copies the first one that is whole, which means that its transactions and witnesses are those that the
-//!    header commits to ([`copies`]). A damaged copy says nothing of the block (Core's `BLOCK_MUTATED`).
+//! 1. Search: every record with a valid proof of work is a copy of a block ([`search`]).
+//! 2. Choose: of the branches of these headers the one with the most work, of equal ones the one that connects first in file
+//!    order, as in Core ([`links`], [`branches`]).
+//! 3. Read: of several copies the first one that is undamaged, so that its transactions and witnesses match the commitments in
+//!    the header ([`copies`]). A damaged copy does not decide about the block (Core's `BLOCK_MUTATED`).
 
 mod branches;
 mod chain;

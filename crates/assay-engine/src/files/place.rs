@@ -1,4 +1,4 @@
-//! Where things are in block files, and how they are reported: the same words for all that read such files.
+//! Positions in block files, and their uniform reports.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use assay_store::{BlockFiles, BlockPlace, StrayBytes, StrayKind};
 use assay_wire::BlockHash;
 
-/// Where something is in the block files.
+/// Position in the block files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilePlace {
     pub path: PathBuf,
-    /// Offset of the raw block or of the bytes in question.
+    /// Offset of the raw block or of the bytes.
     pub offset: u64,
     pub bytes: u64,
 }
@@ -22,13 +22,13 @@ pub struct Stray {
     pub kind: StrayKind,
 }
 
-/// A block that others build on and that is in no file.
+/// A block that is in no file, with a child that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingBlock {
     pub hash: BlockHash,
-    /// Its height, where the coinbase of the block above holds its own (BIP34).
+    /// Height, if the coinbase of the child has its own (BIP34).
     pub height: Option<u32>,
-    /// A block that builds on it.
+    /// A child of the block.
     pub child: BlockHash,
     pub child_place: FilePlace,
 }
@@ -38,19 +38,19 @@ pub struct MissingBlock {
 pub struct InvalidBlock {
     pub hash: BlockHash,
     pub height: u32,
-    /// The reference node's reject reason, or `unreadable-block` for bytes that are not the block that was found.
+    /// The reference node's reject reason, or `unreadable-block` for changed bytes.
     pub reason: String,
     pub debug: String,
     pub place: FilePlace,
-    /// Whether the bytes are not those that its header commits to, in any copy: the block itself may be valid.
+    /// True if no copy matches the commitments in the header: the block itself may be valid.
     pub is_damaged: bool,
 }
 
 impl FilePlace {
-    /// The place of a record among the files.
+    /// The position of a record among the files.
     ///
     /// # Panics
-    /// When it is of other files.
+    /// `place` belongs to other files.
     pub fn new(files: &BlockFiles, place: &BlockPlace) -> Self {
         let path = files.path_of(place).to_path_buf();
         Self { path, offset: place.offset, bytes: u64::from(place.size) }

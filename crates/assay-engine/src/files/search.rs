@@ -1,4 +1,4 @@
-//! Searching block files for headers.
+//! Searches block files for headers.
 
 use assay_consensus::header::check_header;
 use assay_consensus::params::ChainParams;
@@ -11,7 +11,7 @@ use super::headers::Entry;
 use super::links::Gap;
 use super::{FilePlace, MissingBlock};
 
-/// Hands the rules of records of a chain to `with`: a header needs its proof of work.
+/// Calls `with` with the record rules of a chain: a header needs valid proof of work.
 pub(crate) fn record_rules<T>(params: &ChainParams, with: impl FnOnce(&RecordRules<'_>) -> T) -> T {
     with(&RecordRules {
         bytes_max: u32::try_from(params.block_bytes_max()).unwrap_or(u32::MAX),
@@ -22,7 +22,7 @@ pub(crate) fn record_rules<T>(params: &ChainParams, with: impl FnOnce(&RecordRul
     })
 }
 
-/// Searches all files in parallel. `on_bytes` learns how many bytes have been searched, of how many, from several threads.
+/// Searches all files in parallel. `on_bytes` receives the bytes searched and the total, from several threads.
 pub(crate) fn search(
     params: &ChainParams,
     files: &BlockFiles,
@@ -36,7 +36,7 @@ pub(crate) fn search(
     record_rules(params, |rules| files.search(threads, rules, &to_entry, on_bytes))
 }
 
-/// The missing blocks below `gaps`, with their heights where the blocks above hold their own.
+/// The missing blocks below `gaps`, with their heights if the children's coinbases have theirs.
 pub(crate) fn missing_blocks(
     params: &ChainParams,
     files: &BlockFiles,
@@ -54,7 +54,7 @@ pub(crate) fn missing_blocks(
     gaps.iter().map(missing).collect()
 }
 
-/// The height that the coinbase of a block holds (BIP34), read from its first whole copy.
+/// The height in the coinbase of a block (BIP34), from its first undamaged copy.
 pub(super) fn height_of(
     params: &ChainParams,
     files: &BlockFiles,
@@ -78,7 +78,7 @@ fn height_in_coinbase(block: &Block) -> Option<u32> {
     first.and_then(small_height)
 }
 
-/// The number that an instruction pushes, if it can be a height.
+/// The number that an instruction pushes, if it is a possible height.
 fn small_height(instruction: Instruction<'_>) -> Option<u32> {
     match instruction {
         Instruction { opcode: opcode @ op::PUSH1..=op::PUSH16, .. } => {
@@ -87,12 +87,12 @@ fn small_height(instruction: Instruction<'_>) -> Option<u32> {
         Instruction { data: data @ ([_] | [_, _] | [_, _, _] | [_, _, _, _]), .. } => {
             let mut bytes = [0; 4];
             bytes[..data.len()].copy_from_slice(data);
-            // The highest bit of the last byte is a sign.
+            // The highest bit of the last byte is the sign.
             (data[data.len() - 1] < 0x80).then(|| u32::from_le_bytes(bytes))
         }
         _ => None,
     }
 }
 
-/// First version whose coinbase holds the height (BIP34).
+/// First version with the height in the coinbase (BIP34).
 const VERSION_WITH_HEIGHT: i32 = 2;

@@ -1,7 +1,7 @@
-//! Admitting transactions: one by one in order where order matters, on all cores where it does not.
+//! Admits transactions: sequentially where order matters, on all cores elsewhere.
 //!
-//! A list of transactions is parsed and checked in parallel, then staged one after the other, so that each finds the outputs
-//! of those before it, then their scripts are verified in parallel. What fails goes, with everything that builds on it.
+//! The transactions of a list are parsed and checked in parallel, staged in order, so that each finds the outputs of earlier
+//! ones, and then their scripts are verified in parallel. Failed ones are removed with their descendants.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,52 +32,52 @@ const TXS_PER_TASK: usize = 8;
 
 enum Stage {
     Staged(Box<Staged>),
-    /// In the pool already: offering it again is no fault.
+    /// In the mempool already: a repeated submission is no fault.
     Known(Txid),
-    /// It has taken the place of others, or would have; its scripts have been verified.
+    /// It has replaced others, or would; its scripts are verified.
     Replaced(Box<Staged>, Vec<Txid>),
 }
 
-/// How transactions are judged (Core `validation.cpp`, `ATMPArgs`).
+/// Mode of a validation (Core `validation.cpp`, `ATMPArgs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// Each by itself.
+    /// Each individually.
     Alone,
-    /// By itself, of a package: room is made when all of that have been judged.
+    /// Individually, as part of a package: room is made after all of them.
     Part,
-    /// Several by what they pay together.
+    /// Several by their total fee.
     Together,
-    /// Several at once, each by what it pays; only the verdicts are wanted.
+    /// Several at once, each by its own fee, without admission.
     TogetherOnTrial,
 }
 
-/// What a list of transactions is judged by.
+/// Validation context of a list of transactions.
 pub(super) struct Rules {
     pub(super) block: BlockRules,
-    /// Where that block stands.
+    /// Position of the next block.
     place: Place,
     pub(super) flags: Flags,
     pub(super) is_cash: bool,
     pub(super) scope: Scope,
-    /// Highest fee rate that the caller allows.
+    /// Maximum fee rate allowed by the caller.
     pub(super) fee_sat_per_kvb_max: Option<u64>,
-    /// Whether fee rates and room do not matter: a block had confirmed these.
+    /// Ignore fee rates and mempool limits: a block had confirmed these transactions.
     pub(super) bypass_limits: bool,
     pub(super) replacement: Replacement,
-    /// Whether admission lasts, so that others may have to go.
+    /// True for a trial without admission.
     pub(super) is_trial: bool,
-    /// Answers that were found before.
+    /// Results computed earlier.
     pub(super) ahead: Ahead,
 }
 
 impl Rules {
-    /// Whether another child of its parent may go for a transaction of version 3.
+    /// True if a version 3 transaction may evict another child of its parent.
     pub(super) fn may_evict_sibling(&self) -> bool {
         matches!(self.scope, Scope::Alone | Scope::Part)
             && matches!(self.replacement, Replacement::Allowed | Replacement::Trial)
     }
 
-    /// What the caller allows one transaction of a package to pay, `prioritisetransaction` included.
+    /// Checks the caller's fee rate limit for one transaction of a package, `prioritisetransaction` included.
     pub(super) fn check_fee_rate_max(
         &self,
         candidate: &Candidate,
@@ -91,7 +91,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether the transaction may compete with others for the same outputs.
+    /// Checks that the transaction may replace conflicting ones.
     pub(super) fn check_conflicts(
         &self,
         candidate: &Candidate,
@@ -106,18 +106,18 @@ impl Rules {
     }
 }
 
-/// The state that admission looks at and changes: the mempool at the tip of a chain with its coins.
+/// State for admission: the mempool at the tip of a chain, with its coins.
 pub(crate) struct View<'s> {
     pub(crate) tree: &'s BlockTree,
     pub(crate) coins: &'s mut CoinStore,
     pub(crate) mempool: &'s mut Mempool,
 }
 
-/// What admission works with, apart from the state: rules, limits, threads.
+/// The constant parts of admission: rules, limits, threads.
 pub(crate) struct Admission {
     pub(crate) config: Arc<Config>,
     pool: Arc<ThreadPool>,
-    /// Work that ordering clusters has taken, in visits of transactions.
+    /// Linearization work, in visited transactions.
     work: AtomicU64,
 }
 
@@ -126,7 +126,7 @@ impl Admission {
         Self { config, pool, work: AtomicU64::new(0) }
     }
 
-    /// Work that ordering clusters of the mempool has taken since the start, in visits of transactions.
+    /// Linearization work since the start, in visited transactions.
     pub(crate) fn work(&self) -> u64 {
         self.work.load(Ordering::Relaxed)
     }
@@ -135,7 +135,7 @@ impl Admission {
         self.work.fetch_add(cost, Ordering::Relaxed);
     }
 
-    /// What transactions are judged by that could be in the next block.
+    /// Validation context of the next block.
     pub(super) fn rules(&self, view: &View<'_>, fee_sat_per_kvb_max: Option<u64>) -> Rules {
         let block = BlockRules::next(&self.config.params, &view.tree.ancestors(view.tree.tip()));
         let is_cash = self.config.params.cash.is_some();
@@ -163,7 +163,7 @@ impl Admission {
         }
     }
 
-    /// Parses transactions and checks what follows from each alone, on all cores where there are many.
+    /// Parses transactions and runs their context-free checks, on all cores if there are many.
     pub(crate) fn parse_all(&self, raws: Vec<Vec<u8>>) -> Vec<Result<Candidate, TxReject>> {
         let parse = |raw: Vec<u8>| Candidate::parse(raw, &self.config);
         if raws.len() < 2 * TXS_PER_TASK {
@@ -172,7 +172,7 @@ impl Admission {
         self.pool.install(|| raws.into_par_iter().with_min_len(TXS_PER_TASK).map(parse).collect())
     }
 
-    /// Stages, verifies and keeps or removes.
+    /// Stages and verifies transactions, and keeps or removes them.
     pub(super) fn admit(
         &self,
         view: &mut View<'_>,
@@ -184,7 +184,7 @@ impl Admission {
         let mut staged: Vec<(usize, Staged)> = Vec::new();
         for (place, candidate) in candidates.into_iter().enumerate() {
             let verdict = candidate.and_then(|candidate| {
-                // What it competes with must be known to be valid, and room must not run out for want of verdicts.
+                // Conflicting transactions must be known to be valid, and pending verdicts must not exhaust the room.
                 let is_tight = !rules.bypass_limits && self.is_far_over_limit(view.mempool);
                 let may_evict = is_truc(candidate.tx()) && rules.may_evict_sibling();
                 if is_tight || may_evict || !candidate.conflicts(view.mempool).is_empty() {
@@ -207,7 +207,7 @@ impl Admission {
         verdicts
     }
 
-    /// Verifies the scripts of what is staged, takes out what fails, and makes the rest fit.
+    /// Verifies the scripts of staged transactions, removes failed ones, and enforces the limits.
     fn finish(
         &self,
         view: &mut View<'_>,
@@ -230,7 +230,7 @@ impl Admission {
                     view.mempool.remove_with_descendants(&one.txid());
                     verdicts[*place] = Err(one.failed(failure));
                 }
-                // It went with a parent that failed.
+                // It was removed with a failed parent.
                 Ok(_) if is_gone => verdicts[*place] = Err(one.candidate().missing_inputs()),
                 Ok(_) => {}
             }
@@ -246,8 +246,8 @@ impl Admission {
         }
     }
 
-    /// Reads coins that only the disk has, many at once, and keeps them: the block that confirms the transactions asks for
-    /// them again.
+    /// Reads in parallel the coins that only the disk has, and caches them: the block that confirms the transactions needs them
+    /// again.
     pub(super) fn load_coins<'a>(
         &self,
         view: &mut View<'_>,
@@ -259,12 +259,12 @@ impl Admission {
             .filter(|prevout| mempool.get(&prevout.txid).is_none());
         let unknown = coins.unknown(prevouts);
         if !unknown.is_empty() && coins.has_room_to_load(unknown.len()) {
-            // An error comes again when the coin that it concerns is asked for.
+            // The error recurs when its coin is requested.
             coins.load(unknown, self.config.read_threads).ok();
         }
     }
 
-    /// Everything but scripts; on success the transaction is in the pool (Core `validation.cpp`, `PreChecks`).
+    /// All checks except scripts; on success the transaction is in the mempool (Core `validation.cpp`, `PreChecks`).
     fn stage(
         &self,
         view: &mut View<'_>,
@@ -284,8 +284,7 @@ impl Admission {
         Ok(Stage::Staged(Box::new(checked.staged)))
     }
 
-    /// Takes a transaction in and those out that it conflicts with. Its scripts are verified first, so that nothing goes for
-    /// one that turns out invalid.
+    /// Replaces the conflicting transactions. The scripts are verified first, so that an invalid transaction evicts nothing.
     fn replace(
         &self,
         view: &mut View<'_>,
@@ -306,7 +305,7 @@ impl Admission {
         Ok((Box::new(staged), gone))
     }
 
-    /// Verifies the scripts of transactions on all cores, those apart that have been verified lately.
+    /// Verifies the scripts of transactions on all cores, except those verified recently.
     pub(super) fn verify(
         &self,
         known: &mut Verdicts,
@@ -338,7 +337,7 @@ impl Admission {
             .collect()
     }
 
-    /// Verifies the scripts of transactions on all cores; gives the signature checks that each executed.
+    /// Verifies the scripts of transactions on all cores; returns the executed signature checks of each.
     pub(super) fn run_scripts(&self, rules: &Rules, staged: &[&Staged]) -> Vec<Result<u64, Cause>> {
         point(Point::MempoolScripts);
         let script_batch = self.config.script_batch.filter(|_| !self.are_exact(rules, staged));
@@ -346,8 +345,7 @@ impl Admission {
         verify_many(&txs, rules.flags, script_batch, &self.pool)
     }
 
-    /// Whether libsecp256k1 alone decides about the signatures of transactions: what is known of them when the next block
-    /// comes is not asked again.
+    /// True if only libsecp256k1 verifies the signatures of transactions: the next block reuses the results.
     fn are_exact(&self, rules: &Rules, staged: &[&Staged]) -> bool {
         is_exact(self.config.exact_near_tip, &rules.place, || {
             staged.iter().map(|one| one.input_count()).sum()

@@ -1,11 +1,10 @@
-//! What is costly about admission, done before it and without the engine's lock.
+//! Expensive checks of admission, run before it and without the engine's lock.
 //!
-//! A first look under the lock finds out what would have to be known: whether scripts pass, and whether a replacement leaves
-//! miners better off. Answers are found without the lock. Then admission goes through all checks in their order, under the
-//! lock, as if nothing had been before, and finds the answers it needs. A verdict over scripts depends on the transaction and
-//! the flags alone, since a wtxid commits to all that scripts see; one over a replacement holds as long as none of the clusters
-//! that it is about has changed. So answers are never wrong, at most missing, when a block came in between; then they are
-//! found under the lock.
+//! A first pass under the lock determines the required results: of scripts, and of feerate diagrams of replacements. They are
+//! computed without the lock. Then admission runs all checks in order under the lock, and uses the available results. A script
+//! result depends only on the transaction and the flags, since a wtxid commits to all inputs of scripts. A diagram result is
+//! valid as long as none of its clusters has changed. So a result is never wrong, at most missing after a block in between; then
+//! it is computed under the lock.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,41 +21,41 @@ use super::replace::{NO_IMPROVEMENT, Newcomers, Plan, Replacement};
 use crate::scripts::Cause;
 use crate::types::TxReject;
 
-/// Clusters whose order is improved between two looks at the mempool.
+/// Clusters linearized per lock of the mempool.
 const SETTLED_AT_ONCE: usize = 16;
-/// How often one submission does so at most; a block may leave more behind.
+/// Limit of such rounds per submission; a block may leave more behind.
 pub(crate) const SETTLING_ROUNDS: usize = 8;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Wish {
-    /// Highest fee rate that the caller allows.
+    /// Maximum fee rate allowed by the caller.
     pub(crate) fee_sat_per_kvb_max: Option<u64>,
-    /// Whether only the verdicts are wanted.
+    /// True for a trial without admission.
     pub(crate) is_trial: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Ahead {
     flags: Option<Flags>,
-    /// Signature checks that were executed, or what failed.
+    /// Executed signature checks, or the failure.
     scripts: HashMap<Wtxid, Result<u64, Cause>>,
     diagrams: Vec<(Newcomers, Vec<ClusterId>, bool)>,
 }
 
 impl Ahead {
-    /// The verdict on the scripts of a transaction under these flags.
+    /// The script result of a transaction under these flags.
     pub(super) fn scripts(&self, wtxid: &Wtxid, flags: Flags) -> Option<Result<u64, Cause>> {
         if self.flags == Some(flags) { self.scripts.get(wtxid).cloned() } else { None }
     }
 }
 
-/// What has to be known of transactions before they are admitted.
+/// Checks required before the admission of transactions.
 pub(crate) struct Questions {
     pub(super) rules: Rules,
     pub(super) questions: Vec<Question>,
 }
 
-/// Transactions about which something has to be known: one, or those of a package that only pass together.
+/// Transactions with required checks: one, or those of a package that only pass together.
 pub(super) struct Question {
     unverified: Vec<Staged>,
     plan: Option<Plan>,
@@ -73,7 +72,7 @@ impl Admission {
         rules
     }
 
-    /// Step 1, with the lock: finds out what would have to be known.
+    /// Step 1, with the lock: determines the required checks.
     pub(crate) fn look_ahead(
         &self,
         view: &mut View<'_>,
@@ -93,7 +92,7 @@ impl Admission {
         Questions { rules, questions }
     }
 
-    /// What has to be known of a transaction that is not rejected without that, as things stand.
+    /// The required checks of a transaction that passes all others in the current state.
     pub(super) fn question(
         &self,
         view: &mut View<'_>,
@@ -116,11 +115,11 @@ impl Admission {
         Ok(Question::of(view, rules, vec![checked.staged], plan))
     }
 
-    /// Step 2, without the lock: finds the answers; calls `pause` between costly steps.
+    /// Step 2, without the lock: runs the checks; calls `pause` between expensive steps.
     pub(crate) fn answer(&self, questions: Questions, pause: impl Fn()) -> Ahead {
         let Questions { rules, mut questions } = questions;
         let mut ahead = Ahead { flags: Some(rules.flags), ..Ahead::default() };
-        // What fails here for other reasons than scripts is not worth looking at them.
+        // Skip the scripts of transactions that fail other checks here.
         questions.retain(|question| {
             let Some(plan) = &question.plan else { return true };
             let (is_better, cost) = plan.judge(&pause);
@@ -137,7 +136,7 @@ impl Admission {
         ahead
     }
 
-    /// Step 3, with the lock: admits transactions, or tries them, in this order.
+    /// Step 3, with the lock: admits or tests transactions, in this order.
     pub(crate) fn admit_with(
         &self,
         view: &mut View<'_>,
@@ -159,7 +158,7 @@ impl Admission {
         verdicts
     }
 
-    /// Step 4, without the lock: finds better orders of clusters that have changed, [`Mempool::unsettled`]'s.
+    /// Step 4, without the lock: improves the linearization of changed clusters from [`Mempool::unsettled`].
     pub(crate) fn settle(&self, unsettled: Unsettled, pause: impl Fn()) -> Settled {
         let settle = |(id, cluster): (ClusterId, Arc<Cluster>)| {
             pause();
@@ -178,7 +177,7 @@ fn check_known_verdict(pool: &Mempool, candidate: &Candidate, plan: &Plan) -> Re
     }
 }
 
-/// Puts verdicts over replacements where admission looks for them.
+/// Stores diagram results for the admission.
 pub(super) fn note_diagrams(view: &mut View<'_>, ahead: &mut Ahead) {
     for (names, ids, is_better) in std::mem::take(&mut ahead.diagrams) {
         view.mempool.diagram_verdicts.put(names, ids, is_better);
@@ -186,7 +185,7 @@ pub(super) fn note_diagrams(view: &mut View<'_>, ahead: &mut Ahead) {
 }
 
 impl Question {
-    /// What has to be known of transactions and perhaps of what they replace, and is not known yet.
+    /// The required checks of transactions, and perhaps of their replacement, without known results.
     pub(super) fn of(
         view: &View<'_>,
         rules: &Rules,
@@ -201,7 +200,7 @@ impl Question {
     }
 }
 
-/// Clusters whose order may not be the best.
+/// Clusters with a possibly suboptimal linearization.
 pub(crate) struct Unsettled(Vec<(ClusterId, Arc<Cluster>)>);
 
 impl Unsettled {
@@ -210,17 +209,17 @@ impl Unsettled {
     }
 }
 
-/// The same with the best orders that bounded work finds.
+/// The same clusters with the best linearization found by bounded work.
 pub(crate) struct Settled(Vec<(ClusterId, Cluster)>);
 
 impl Mempool {
-    /// Some clusters whose order may not be the best.
+    /// Some clusters with a possibly suboptimal linearization.
     pub(crate) fn unsettled(&self) -> Unsettled {
         let unsettled = |graph: &Graph| graph.unsettled(SETTLED_AT_ONCE);
         Unsettled(self.graph.as_ref().map_or_else(Vec::new, unsettled))
     }
 
-    /// Takes better orders, where the clusters are still there.
+    /// Stores improved linearizations of clusters that still exist.
     pub(crate) fn settle(&mut self, settled: Settled) {
         let Some(graph) = &mut self.graph else { return };
         for (id, cluster) in settled.0 {

@@ -1,4 +1,4 @@
-//! A transaction on its way into the mempool: well formed, then staged, then admitted or not.
+//! A transaction before its admission: well formed, then staged, then admitted or rejected.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::package::PackageFees;
 use crate::scripts::Cause;
 use crate::types::{TestAccept, TxFault, TxReject, TxRejectCode};
 
-/// A transaction that is well formed; nothing is known of what it spends.
+/// A well-formed transaction, whose coins are not looked up yet.
 #[derive(Clone)]
 pub(crate) struct Candidate {
     tx: Arc<Transaction>,
@@ -28,7 +28,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// A well-formed transaction that passes what follows from it alone.
+    /// Parses a transaction and runs its context-free checks.
     pub(crate) fn parse(raw: Vec<u8>, config: &Config) -> Result<Self, TxReject> {
         Self::decode(raw, config)?.checked(config)
     }
@@ -46,7 +46,7 @@ impl Candidate {
         Ok(Self::new(Arc::new(tx), txid, wtxid))
     }
 
-    /// The same when it passes what follows from it alone.
+    /// Runs the context-free checks.
     pub(crate) fn checked(self, config: &Config) -> Result<Self, TxReject> {
         let view = self.tx.view();
         check_transaction(view).map_err(|error| self.broken_rule(&error))?;
@@ -62,12 +62,12 @@ impl Candidate {
         Self { tx, txid, wtxid, time: None }
     }
 
-    /// The same, first admitted at another time.
+    /// Sets the time of the first admission.
     pub(crate) fn at(self, time: u64) -> Self {
         Self { time: Some(time), ..self }
     }
 
-    /// The unconfirmed transactions that spend the same outputs; not the same transaction with other witnesses.
+    /// The unconfirmed transactions that spend the same outputs, except the same transaction with another witness.
     pub(super) fn conflicts(&self, pool: &Mempool) -> Vec<Txid> {
         if pool.is_empty() || pool.get(&self.txid).is_some() {
             return Vec::new();
@@ -79,12 +79,12 @@ impl Candidate {
         self.txid
     }
 
-    /// Whether it spends an output of the transaction.
+    /// True if it spends an output of the transaction.
     pub(super) fn spends(&self, txid: &Txid) -> bool {
         self.tx.view().inputs().any(|input| input.prevout.txid == *txid)
     }
 
-    /// When it was first admitted, seconds since 1970; `None` for now.
+    /// Time of the first admission, seconds since 1970; `None` for now.
     pub(super) fn time(&self) -> Option<u64> {
         self.time
     }
@@ -97,7 +97,7 @@ impl Candidate {
         &self.tx
     }
 
-    /// Not admitted, for a reason with evidence.
+    /// A rejection with a reason and details.
     pub(super) fn refused(&self, reason: &str, debug: impl Into<String>) -> TxReject {
         self.reject(TxRejectCode::Rejected, reason, debug)
     }
@@ -122,7 +122,7 @@ impl Candidate {
         self.reject(TxRejectCode::Rejected, error.reject_reason(), error.debug_message())
     }
 
-    /// A rule about its place in the chain is broken: BCHN reports what it reports of a block.
+    /// A contextual rule is broken: BCHN reports the reason of a block.
     pub(super) fn out_of_place(&self, error: &TxError, is_cash: bool) -> TxReject {
         if !is_cash {
             return self.broken_rule(error);
@@ -139,7 +139,7 @@ impl Candidate {
     }
 }
 
-/// A transaction of which all is known but its scripts.
+/// A transaction that passed all checks except scripts.
 pub(super) struct Staged {
     candidate: Candidate,
     coins: Vec<Coin>,
@@ -148,7 +148,7 @@ pub(super) struct Staged {
     vsize: u32,
 }
 
-/// Why the scripts of a transaction do not pass.
+/// Failure of a transaction's scripts.
 pub(super) enum ScriptFailureOrLimit {
     Script(Box<ScriptFailure>),
     Limit(TxError),
@@ -166,7 +166,7 @@ impl Staged {
         TxReject { fault, ..reject }
     }
 
-    /// Whether it has no witness and needs one (Core `policy/policy.cpp`, `SpendsNonAnchorWitnessProg`).
+    /// True if it lacks a required witness (Core `policy/policy.cpp`, `SpendsNonAnchorWitnessProg`).
     fn lacks_witness(&self) -> bool {
         let tx = self.candidate.tx.view();
         let needs = |(input, coin): (assay_wire::TxIn<'_>, &Coin)| {
@@ -229,7 +229,7 @@ impl Staged {
         }
     }
 
-    /// BCHN asks once more under the mandatory rules alone, and reports the error of those (`validation.cpp`, `CheckInputs`).
+    /// BCHN repeats the check under the mandatory rules alone, and reports their error (`validation.cpp`, `CheckInputs`).
     fn cash_failure(
         &self,
         input: usize,
@@ -246,7 +246,7 @@ impl Staged {
     }
 }
 
-/// A transaction that is in the pool now.
+/// A transaction admitted to the mempool.
 pub(crate) struct Admitted {
     pub(crate) txid: Txid,
     wtxid: Wtxid,
@@ -284,7 +284,7 @@ impl Admitted {
     }
 }
 
-/// The answer to a trial.
+/// The result of a trial.
 pub(crate) fn trial_verdict(verdict: Result<Admitted, TxReject>) -> TestAccept {
     match verdict {
         Ok(Admitted { txid, wtxid, vsize, fee_sat, modified_fee_sat, is_new, .. }) => {

@@ -1,8 +1,7 @@
-//! Changes of the mempool since the state was locked, numbered when they are certain.
+//! Changes of the mempool under one lock, numbered when they are final.
 //!
-//! Transactions enter before their scripts are verified and leave again when one fails, and trials leave no trace. So a
-//! transaction that came and went under one lock never was there for others, and has no number (Core's
-//! `CTxMemPool::m_sequence_number`).
+//! Transactions enter before their scripts are verified and are removed after a failure, and trials leave no trace. So a
+//! transaction added and removed under one lock was never visible, and has no number (Core's `CTxMemPool::m_sequence_number`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,15 +15,15 @@ use crate::events::{Event, Events};
 pub(super) enum Change {
     Added,
     Removed,
-    /// By a block that has it: it takes a number, and the block speaks for it.
+    /// Confirmed by a block: it takes a number, and the event of the block includes it.
     Mined,
 }
 
-/// What is not yet numbered, and the last number.
+/// Changes without a number, and the last number.
 #[derive(Default)]
 pub(super) struct Changes {
     pending: Vec<Option<(Change, Txid)>>,
-    /// Where the transactions that were added stand in `pending`.
+    /// Indices of the added transactions in `pending`.
     added: HashMap<Txid, usize>,
     /// Number of changes so far.
     count: u64,
@@ -48,12 +47,12 @@ impl Changes {
 }
 
 impl Mempool {
-    /// Number of changes so far, those of blocks counted.
+    /// Number of changes so far, including changes by blocks.
     pub(crate) fn change_count(&self) -> u64 {
         self.changes.count
     }
 
-    /// Numbers what has changed, and shows it to those who want to know.
+    /// Numbers the pending changes and reports them to event queue and journal.
     pub(crate) fn settle_changes(&mut self) {
         if self.changes.pending.is_empty() {
             return;

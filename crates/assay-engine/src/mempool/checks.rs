@@ -1,4 +1,4 @@
-//! The checks of admission but those of scripts and replacements, in Core's order (`validation.cpp`, `PreChecks`).
+//! Admission checks except those of scripts and replacements, in Core's order (`validation.cpp`, `PreChecks`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,15 +29,15 @@ pub(super) struct Checked {
     pub(super) staged: Staged,
     pub(super) entry: Entry,
     pub(super) parents: Vec<Txid>,
-    /// Those that must go for it.
+    /// Transactions that it replaces.
     pub(super) conflicts: Vec<Txid>,
-    /// Whether the last of them is no conflict, but another child of its parent.
+    /// True if the last conflict is a sibling to be evicted, not a real conflict.
     pub(super) evicts_sibling: bool,
 }
 
 impl Admission {
-    /// Core's `PreChecks`, `None` for what is in the pool already: what is left are replacements, room, dust of parents and
-    /// scripts. Outputs of the transactions `earlier` may be spent too.
+    /// Core's `PreChecks`; `None` for a transaction in the mempool. Replacements, room, dust of parents and scripts are checked
+    /// later. Outputs of the transactions `earlier` may be spent too.
     pub(super) fn pre_check(
         &self,
         view: &mut View<'_>,
@@ -64,7 +64,7 @@ impl Admission {
         Ok(Some(Checked { staged, entry, parents, conflicts, evicts_sibling: sibling.is_some() }))
     }
 
-    /// What comes after replacements and room, and before scripts.
+    /// The checks after replacements and room, and before scripts.
     pub(super) fn check_last(
         &self,
         view: &View<'_>,
@@ -83,7 +83,7 @@ impl Admission {
         ephemeral::check_spends(view.mempool, earlier, candidate, policy.dust_fee_sat_per_kvb)
     }
 
-    /// The checks that need to know what is spent.
+    /// The checks that need the spent coins.
     fn check_coins(
         &self,
         view: &mut View<'_>,
@@ -95,7 +95,7 @@ impl Admission {
         let branch = view.tree.ancestors(view.tree.tip());
         let spent = || coins.iter().map(SpentCoin::from);
         let median_time_past_at = |height| branch.median_time_past_at(height);
-        // Ages come before amounts here, other than in a block.
+        // Unlike in a block, maturity is checked before amounts.
         let TxSpend { fee, sigop_cost } = rules
             .block
             .check_sequence_locks(tx, spent(), median_time_past_at)
@@ -167,7 +167,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Least fee rates, of one transaction or of several for which `candidate` stands (Core `CheckFeeRate`).
+    /// Checks the minimum fee rates, of one transaction or of several represented by `candidate` (Core `CheckFeeRate`).
     pub(super) fn check_fee_rate(
         &self,
         mempool: &mut Mempool,
@@ -191,7 +191,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Limits that keep work bounded.
+    /// Limits that bound the work.
     pub(super) fn check_room(
         &self,
         mempool: &Mempool,
@@ -212,7 +212,7 @@ impl Admission {
     }
 }
 
-/// Rules of version 3; gives the child of the same parent that must go for the new one.
+/// Rules of version 3; returns the sibling to evict.
 fn check_truc(
     mempool: &Mempool,
     rules: &Rules,
@@ -233,7 +233,7 @@ fn check_truc(
     }
 }
 
-/// What a transaction spends, confirmed or not.
+/// The coins spent by a transaction, confirmed or not.
 fn resolve(
     view: &View<'_>,
     rules: &Rules,
@@ -260,7 +260,7 @@ fn resolve(
     Ok(coins)
 }
 
-/// Missing inputs may mean that the transaction itself has been confirmed.
+/// Inputs may be missing because the transaction itself is confirmed.
 fn missing_or_confirmed(view: &View<'_>, candidate: &Candidate) -> TxReject {
     for vout in 0..candidate.tx().view().output_count() as u32 {
         match view.coins.have(&OutPoint { txid: candidate.txid(), vout }) {

@@ -1,7 +1,7 @@
-//! In which order, and in which groups, miners would take connected transactions.
+//! Chunks of connected transactions in mining order; reference implementation for tests of [`super::graph`].
 //!
-//! A cluster is cut into chunks of falling fee rate, each of which needs only those before it: the part with the best fee
-//! rate first, then the best of the rest. Exact, from nothing and slow: what tests compare [`super::graph`] with.
+//! A cluster is split into chunks of decreasing fee rate, each of which depends only on earlier ones: first the subset with the
+//! best fee rate, then the best of the rest. Exact and slow.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -17,11 +17,11 @@ pub(super) struct Item {
     pub(super) txid: Txid,
     pub(super) fee_sat: i64,
     pub(super) weight: u64,
-    /// Those among the other items count.
+    /// Only parents among the other items matter.
     pub(super) parents: Vec<Txid>,
 }
 
-/// Transactions that are mined together or not at all.
+/// Transactions that are mined together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
     pub(super) fee_sat: i64,
@@ -37,20 +37,20 @@ impl Chunk {
     }
 }
 
-/// The chunks of any number of clusters, best first; `None` when one has too many transactions.
+/// The chunks of any number of clusters, best first; `None` if one has too many transactions.
 pub(super) fn chunks(items: &[Item]) -> Option<Vec<Chunk>> {
     let mut out: Vec<Chunk> = chunks_by_cluster(items)?.into_iter().flatten().collect();
-    // Stable, so that the chunks of one cluster keep their order.
+    // A stable sort keeps the order of chunks within a cluster.
     out.sort_by(|a, b| b.cmp_rate(a));
     Some(out)
 }
 
-/// The same, apart for every cluster; transactions come behind their parents.
+/// [`chunks`] per cluster; transactions are after their parents.
 pub(super) fn chunks_by_cluster(items: &[Item]) -> Option<Vec<Vec<Chunk>>> {
     components(items).iter().map(|cluster| cluster_chunks(cluster)).collect()
 }
 
-/// Splits items into sets without connections between them.
+/// Splits items into unconnected sets.
 fn components(items: &[Item]) -> Vec<Vec<&Item>> {
     let index_of: HashMap<Txid, usize> =
         items.iter().enumerate().map(|(index, item)| (item.txid, index)).collect();
@@ -79,7 +79,7 @@ fn components(items: &[Item]) -> Vec<Vec<&Item>> {
     out
 }
 
-/// For each item the set of its ancestors, itself included.
+/// For each item the set of its ancestors, including itself.
 fn ancestor_sets(items: &[&Item]) -> Vec<u64> {
     let index_of: HashMap<Txid, usize> =
         items.iter().enumerate().map(|(index, item)| (item.txid, index)).collect();
@@ -134,8 +134,8 @@ fn sum(items: &[&Item], ancestors: &[u64], set: u64) -> Chunk {
     chunk
 }
 
-/// Whether miners are nowhere worse off with `new` than with `old`, and somewhere better: at every size of a block template
-/// the fees of the best chunks that fit are compared (Core `util/feefrac.h`, `CompareChunks`). Both are best first.
+/// True if miners are nowhere worse off with `new` than with `old`, and somewhere better: compares, for every size of a block
+/// template, the fees of the best chunks that fit (Core `util/feefrac.h`, `CompareChunks`). Both are best first.
 pub(super) fn improves(old: &[Chunk], new: &[Chunk]) -> bool {
     let mut is_better = false;
     for weight in corners(old).into_iter().chain(corners(new)) {
@@ -164,7 +164,7 @@ fn compare_at(a: &[Chunk], b: &[Chunk], weight: u64) -> Ordering {
     (a_fee * b_per).cmp(&(b_fee * a_per))
 }
 
-/// Fees of the first `weight` virtual bytes, as a fraction; of a chunk that does not fit its part counts.
+/// Fees of the first `weight` virtual bytes, as a fraction; a chunk that does not fit counts in part.
 fn fees_at(chunks: &[Chunk], weight: u64) -> (i128, i128) {
     let mut fees = 0i128;
     let mut left = weight;
@@ -188,7 +188,7 @@ mod tests {
         Item { txid: Txid([id; 32]), fee_sat, weight, parents }
     }
 
-    /// Fees, sizes and ids of the chunks.
+    /// Checks fees, sizes and ids of the chunks.
     fn check(items: &[Item], expected: &[(i64, u64, &[u8])]) {
         let found = chunks(items).unwrap();
         let found: Vec<_> = found
@@ -208,7 +208,7 @@ mod tests {
     fn children_pay_for_parents_and_parents_do_not_pay_for_children() {
         check(&[item(1, 1, 100, &[]), item(2, 9, 100, &[1])], &[(10, 200, &[1, 2])]);
         check(&[item(2, 1, 100, &[1]), item(1, 9, 100, &[])], &[(9, 100, &[1]), (1, 100, &[2])]);
-        // Two children share the parent; a stranger lies between them.
+        // Two children share the parent; an unrelated transaction is between them.
         check(
             &[
                 item(1, 0, 100, &[]),
@@ -218,7 +218,7 @@ mod tests {
             ],
             &[(30, 200, &[1, 2]), (10, 100, &[4]), (8, 100, &[3])],
         );
-        // The second child is better than what the first made of the parent.
+        // The second child is better than the parent with the first child.
         check(
             &[item(1, 0, 100, &[]), item(2, 20, 100, &[1]), item(3, 19, 100, &[1])],
             &[(39, 300, &[1, 2, 3])],

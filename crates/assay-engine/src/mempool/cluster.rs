@@ -1,15 +1,14 @@
-//! Connected transactions, in the order in which miners would take them.
+//! Connected transactions in mining order.
 //!
-//! A cluster never changes: what happens to its transactions makes other clusters of them. So a holder of one can work with
-//! it without the engine's lock, and whether it still stands is a question of its number.
+//! A cluster is immutable: a change creates other clusters. So it can be used without the engine's lock, and its number
+//! determines if it is current.
 
 use assay_wire::Txid;
 
 use super::linearize::{CLUSTER_COUNT_MAX, Node, Rate, linearize, members};
 
-/// Work on one cluster, in visits of transactions, after which its order is good enough. Core has such a limit too
-/// (`txmempool.h`, `ACCEPTABLE_COST`): clusters of wallets take a hundredth of it, and what does not get through is ordered as
-/// well as that work allows.
+/// Limit of the linearization work on one cluster, in visited transactions. Core has such a limit too (`txmempool.h`,
+/// `ACCEPTABLE_COST`): clusters of wallets take a hundredth of it, and larger ones get the best linearization found within it.
 const COST_MAX: u64 = 60_000;
 
 /// A transaction of a cluster.
@@ -20,7 +19,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// A transaction without parents in the mempool.
+    /// A member without parents in the mempool.
     pub(super) const fn new(txid: Txid, fee_sat: i64, weight: u32) -> Self {
         Self { txid, node: Node { fee_sat, weight, parents: 0 } }
     }
@@ -30,27 +29,27 @@ impl Member {
     }
 }
 
-/// Transactions that are mined together or not at all.
+/// Transactions that are mined together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
     pub(super) rate: Rate,
-    /// Index behind its last member.
+    /// Index after its last member.
     end: u8,
 }
 
-/// Transactions that are connected over any number of steps, at most [`CLUSTER_COUNT_MAX`].
+/// Transitively connected transactions, at most [`CLUSTER_COUNT_MAX`].
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
     /// Best first, parents before children; parents are bits of this order.
     members: Box<[Member]>,
-    /// Of falling fee rate.
+    /// Chunks of decreasing fee rate.
     chunks: Box<[Chunk]>,
-    /// Whether the order is the best, or as good as [`COST_MAX`] makes it.
+    /// True if the linearization is optimal, or the best within [`COST_MAX`].
     is_settled: bool,
 }
 
 impl Cluster {
-    /// Of members in a valid order.
+    /// Creates a cluster of members in a valid order.
     fn of(members: Vec<Member>, is_settled: bool) -> Self {
         assert!(members.len() <= CLUSTER_COUNT_MAX, "limits are checked before clusters are made");
         let chunks = chunks(&members);
@@ -78,7 +77,7 @@ impl Cluster {
         self.chunks.iter().map(|chunk| chunk.rate)
     }
 
-    /// The chunk that miners would take last.
+    /// The last chunk in mining order.
     pub(super) fn last_chunk(&self) -> (Rate, &[Member]) {
         let (last, before) = self.chunks.split_last().expect("a cluster has a transaction");
         let start = before.last().map_or(0, |chunk| usize::from(chunk.end));
@@ -107,15 +106,15 @@ impl Cluster {
         u64::MAX >> (CLUSTER_COUNT_MAX - self.members.len())
     }
 
-    /// These members and all that build on them.
+    /// These members and their descendants.
     pub(super) fn with_descendants(&self, set: u64) -> u64 {
-        // Children come behind their parents.
+        // Children are after their parents.
         self.members.iter().enumerate().fold(set, |set, (index, member)| {
             if member.node.parents & set == 0 { set } else { set | 1 << index }
         })
     }
 
-    /// What is left of the cluster without some members: sets that are not connected with each other.
+    /// The connected components after the removal of some members.
     pub(super) fn components(&self, gone: u64) -> Vec<u64> {
         let mut left = self.all() & !gone;
         let mut components = Vec::new();
@@ -140,8 +139,8 @@ impl Cluster {
         components
     }
 
-    /// The clusters that are left without some members. The order stays, and where whole chunks at either end go it stays
-    /// as good as it was.
+    /// The clusters that remain without some members. The order is kept, and stays settled if whole chunks at either end are
+    /// removed.
     pub(super) fn without(&self, gone: u64) -> Vec<Self> {
         let is_settled = self.is_settled && self.is_between_chunks(self.all() & !gone);
         self.components(gone).into_iter().map(|set| self.part(set, is_settled)).collect()
@@ -163,7 +162,7 @@ impl Cluster {
         Self::of(part.collect(), is_settled)
     }
 
-    /// Whether these members are those of successive chunks.
+    /// True if these members form consecutive chunks.
     fn is_between_chunks(&self, set: u64) -> bool {
         if set == 0 {
             return true;
@@ -174,12 +173,12 @@ impl Cluster {
         set.count_ones() == end - start && is_boundary(start) && is_boundary(end)
     }
 
-    /// One cluster of several, and perhaps a transaction that spends from some of them.
+    /// Joins several clusters, optionally with a new transaction that spends from some of them.
     pub(super) fn joined(parts: &[&Self], newcomer: Option<(Member, &[Txid])>) -> Self {
         Self::of(concatenated(parts, newcomer), false)
     }
 
-    /// One cluster of one or two, in which `child` spends from `parent`.
+    /// Joins one or two clusters in which `child` spends from `parent`.
     pub(super) fn linked(parts: &[&Self], parent: &Txid, child: &Txid) -> Self {
         let mut members = concatenated(parts, None);
         let at = |txid: &Txid| members.iter().position(|member| member.txid == *txid);
@@ -202,7 +201,7 @@ impl Cluster {
         Self::of(members, false)
     }
 
-    /// The place of each member in the order of txids.
+    /// The rank of each member in the order of txids.
     fn ranks(&self) -> Vec<u8> {
         let mut by_txid: Vec<usize> = (0..self.members.len()).collect();
         by_txid.sort_unstable_by_key(|index| self.members[*index].txid);
@@ -213,7 +212,7 @@ impl Cluster {
         ranks
     }
 
-    /// The same transactions in the same order, one of them with another fee.
+    /// The same cluster with another fee of one transaction.
     pub(super) fn with_fee(&self, txid: &Txid, fee_sat: i64) -> Self {
         let mut members = self.members.to_vec();
         if let Some(index) = self.index_of(txid) {
@@ -222,7 +221,7 @@ impl Cluster {
         Self::of(members, false)
     }
 
-    /// The same transactions in an order as good as [`COST_MAX`] makes it, and what that took.
+    /// The cluster with the linearization found within [`COST_MAX`], and the work it took.
     pub(super) fn settled(&self) -> (Self, u64) {
         if self.is_settled {
             return (self.clone(), 0);
@@ -233,7 +232,7 @@ impl Cluster {
     }
 }
 
-/// The members of clusters, their chunks merged by fee rate, and one more behind all of them.
+/// The members of clusters, their chunks merged by fee rate, followed by an optional new one.
 fn concatenated(parts: &[&Cluster], newcomer: Option<(Member, &[Txid])>) -> Vec<Member> {
     let count = parts.iter().map(|part| part.len()).sum::<usize>();
     let mut all = Vec::with_capacity(count + 1);
@@ -250,7 +249,7 @@ fn concatenated(parts: &[&Cluster], newcomer: Option<(Member, &[Txid])>) -> Vec<
             chunks.push((rate, start, all.len()));
         }
     }
-    // Stable, so that the chunks of one cluster keep their order.
+    // A stable sort keeps the order of chunks within a cluster.
     chunks.sort_by(|(a, ..), (b, ..)| b.cmp_rate(a));
     let mut order: Vec<u8> =
         chunks.iter().flat_map(|(_, start, end)| *start as u8..*end as u8).collect();
@@ -264,7 +263,7 @@ fn concatenated(parts: &[&Cluster], newcomer: Option<(Member, &[Txid])>) -> Vec<
     ordered(&all, &order)
 }
 
-/// Members in another order, with the bits of their parents.
+/// Members in another order, with their parents as bits.
 fn ordered(all: &[Member], order: &[u8]) -> Vec<Member> {
     let mut places = [0u8; CLUSTER_COUNT_MAX];
     for (place, index) in (0..).zip(order) {
@@ -279,8 +278,8 @@ fn ordered(all: &[Member], order: &[u8]) -> Vec<Member> {
     moved.collect()
 }
 
-/// Cuts an order into chunks: a transaction joins what comes before it as long as that raises the fee rate
-/// (Core `cluster_linearize.h`, `ChunkLinearization`).
+/// Splits an order into chunks: a transaction joins the preceding chunk as long as that raises the fee rate (Core
+/// `cluster_linearize.h`, `ChunkLinearization`).
 fn chunks(members: &[Member]) -> Vec<Chunk> {
     let mut chunks: Vec<Chunk> = Vec::with_capacity(members.len());
     for (index, member) in members.iter().enumerate() {
@@ -332,7 +331,7 @@ mod tests {
         assert_eq!(three.with_descendants(0b001), 0b101);
         assert_eq!(three.rate_of(0b101), Rate { fee_sat: 650, weight: 200 });
 
-        // Without the first chunk the rest stays as it is; without one of the middle it has to be looked at again.
+        // Without the first chunk the rest stays settled; without one in the middle it does not.
         let rest = three.without(0b001);
         assert!(rest.len() == 1 && rest[0].is_settled());
         assert_eq!((ids(rest[0].members()), rest[0].members()[1].node.parents), (vec![1, 3], 1));

@@ -1,7 +1,7 @@
-//! A block has confirmed transactions: they go, with what now conflicts with them.
+//! Removes the transactions confirmed by a block, and those that now conflict with it.
 //!
-//! Nearly all of the time passes in two maps, a slot here and a slot there, which no thread could hurry; so large blocks
-//! have several threads look, each in parts of the maps of its own ([`Shards`](super::shards::Shards)).
+//! Nearly all of the time is random access to two maps. For large blocks several threads process separate parts of the maps
+//! ([`Shards`](super::shards::Shards)).
 
 use std::collections::{HashMap, HashSet};
 use std::iter::Peekable;
@@ -17,22 +17,22 @@ use super::pool::{Entry, Mempool};
 use super::shards::{Key as _, SHARDS};
 use crate::prepared::Prepared;
 
-/// Transactions and inputs of a block from which on it is worth waking other threads.
+/// Minimum number of transactions and inputs of a block for several threads.
 const LARGE_BLOCK_ITEMS: usize = 2000;
 
 /// A transaction of the block that was in the mempool.
 struct Mined {
-    /// Its place in the block.
+    /// Its index in the block.
     tx_index: usize,
     wtxid: Wtxid,
-    /// The transaction itself, where something else has to look at it.
+    /// The transaction itself, if it is still needed.
     entry: Option<Entry>,
 }
 
 #[derive(Default)]
 struct Taken {
     mined: Vec<Mined>,
-    /// Who else spent an input of the block, with the places of the transaction that has it and of the input.
+    /// Other spenders of the block's inputs, each with the indices of the block's transaction and of its input.
     conflicts: Vec<(usize, usize, Txid)>,
     vsize_total: u64,
     usage_bytes: u64,
@@ -58,15 +58,15 @@ impl Taken {
 }
 
 impl Mempool {
-    /// The signature checks of each transaction of a block whose scripts are known to pass under these flags at least; nothing
-    /// where none is known.
+    /// For each transaction of a block, its signature checks if its scripts are known to pass under at least these flags; empty
+    /// if none is known.
     pub(crate) fn known_of_block(
         &self,
         prepared: &Prepared,
         pool: &ThreadPool,
         flags: Flags,
     ) -> Vec<Option<u32>> {
-        // Most blocks are connected while nothing is known.
+        // Most blocks are connected without known results.
         if self.is_empty() && self.verdicts.is_empty() {
             return Vec::new();
         }
@@ -80,7 +80,7 @@ impl Mempool {
         pool.install(|| places.into_par_iter().map(known).collect())
     }
 
-    /// Takes out what a block has confirmed and what now conflicts with it, on the threads of `pool` where it is large.
+    /// Removes the transactions confirmed by a block and those that conflict with it, on the threads of `pool` if it is large.
     pub(crate) fn remove_confirmed(&mut self, prepared: &Prepared, pool: &ThreadPool, now_s: u64) {
         self.rolling_fee.block_connected(now_s);
         self.forget_fee_deltas(&prepared.txids);
@@ -92,8 +92,7 @@ impl Mempool {
         self.vsize_total -= vsize_total;
         self.usage_bytes -= usage_bytes;
         self.fee_total_sat -= fee_total_sat;
-        // In the order of the block, as Core numbers them; each goes once, and each cluster is made anew once, however much of
-        // it goes.
+        // In block order, as Core numbers them; each is removed once, and each cluster is rebuilt once.
         let mut gone = Vec::with_capacity(mined.len());
         let mut found: HashSet<Txid> = HashSet::new();
         let mut conflicts = conflicts.into_iter().peekable();
@@ -107,7 +106,7 @@ impl Mempool {
         self.unlink(&gone);
     }
 
-    /// Takes out who conflicts with the transactions of a block up to a place, and everything that builds on it.
+    /// Removes the transactions that conflict with a block's transactions up to an index, with their descendants.
     fn remove_conflicts(
         &mut self,
         conflicts: &mut Peekable<impl Iterator<Item = (usize, usize, Txid)>>,
@@ -124,9 +123,9 @@ impl Mempool {
         }
     }
 
-    /// Takes the transactions of a block out of one map, and what its inputs spend out of the other: both in block order.
+    /// Removes a block's transactions from one map, and its inputs from the other: both in block order.
     fn take_mined(&mut self, prepared: &Prepared, pool: &ThreadPool) -> Taken {
-        // Rarely there, and then it wants the whole transaction.
+        // The ranking is rarely present, and then needs the whole entry.
         let keep = self.ranking.is_some();
         let (entries, spends) = (self.entries.parts_mut(), self.spends.parts_mut());
         let items = prepared.txids.len() + prepared.block.input_count();
@@ -152,10 +151,10 @@ impl Mempool {
     }
 }
 
-/// Some parts of both maps, and which the first of them is.
+/// Some parts of both maps, and the index of the first.
 type Parts<'a> = (usize, &'a mut [HashMap<Txid, Entry>], &'a mut [HashMap<OutPoint, Txid>]);
 
-/// Takes out what is in these parts.
+/// Removes a block's items from these parts.
 fn take((first, entries, spends): Parts<'_>, prepared: &Prepared, keep: bool) -> Taken {
     let mut taken = Taken::default();
     for (tx_index, txid) in prepared.txids.iter().enumerate().skip(1) {
@@ -196,7 +195,7 @@ mod tests {
         }
     }
 
-    /// A transaction of two empty outputs; nothing but what it spends matters.
+    /// A transaction of two empty outputs; only its inputs matter.
     fn tx(prevouts: &[OutPoint], salt: u32) -> Vec<u8> {
         let mut raw = vec![2, 0, 0, 0, prevouts.len() as u8];
         for prevout in prevouts {
@@ -232,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Transactions for a mempool, parents first, and a block of most of them and of others that spend the same.
+    /// Transactions for a mempool, parents first, and a block of most of them and of conflicting ones.
     fn case(random: &mut Random, encoding: Encoding) -> (Vec<Transaction>, Prepared) {
         let mut free: Vec<OutPoint> = Vec::new();
         let (mut txs, mut in_block) = (Vec::new(), Vec::new());
@@ -250,7 +249,7 @@ mod tests {
             let txid = parsed.view().txid();
             free.extend((0..2).map(|vout| OutPoint { txid, vout }));
             txs.push(parsed);
-            // What builds on a transaction that is not in the block is not in it either.
+            // A child of a transaction outside of the block is not in the block either.
             let is_confirmed =
                 |parent: &Txid| parent.0 == [parent.0[0]; 32] || in_block.contains(parent);
             let may_be = spent.iter().all(|prevout| is_confirmed(&prevout.txid));
@@ -272,7 +271,7 @@ mod tests {
         (txs, Prepared::new(block, hash))
     }
 
-    /// The same one by one, as Core does it (`CTxMemPool::removeForBlock`).
+    /// The reference: removes them one by one, as Core does (`CTxMemPool::removeForBlock`).
     fn remove_one_by_one(mempool: &mut Mempool, prepared: &Prepared) {
         for (tx_index, txid) in prepared.txids.iter().enumerate().skip(1) {
             if mempool.get(txid).is_some() {

@@ -1,14 +1,14 @@
-//! The part of a cluster with the best fee rate, exactly and slowly: what tests compare [`super::linearize`] with.
+//! The part of a cluster with the best fee rate, exact and slow: reference for tests of [`super::linearize`].
 //!
-//! A set that holds the parents of all its members is a closure. Whether one beats a given fee rate is a question of maximum
-//! flow (J.-C. Picard, "Maximal closure of a graph", 1976), and asking again with the rate of what was found ends at the
-//! best (W. Dinkelbach, "On nonlinear fractional programming", 1967).
+//! A set that includes the parents of all its members is a closure. A maximum flow decides if one beats a given fee rate (J.-C.
+//! Picard, "Maximal closure of a graph", 1976), and the iteration with the rate found ends at the best (W. Dinkelbach, "On
+//! nonlinear fractional programming", 1967).
 
 use std::collections::VecDeque;
 
 use super::linearize::members;
 
-/// Fee and size of one transaction, and the set of its ancestors, itself included, as bits.
+/// Fee and size of one transaction, and the bits of its ancestors, including itself.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
     pub(super) fee_sat: i64,
@@ -16,10 +16,10 @@ pub(super) struct Load {
     pub(super) ancestors: u64,
 }
 
-/// The closure among the members of `left` with the best fee rate, at least that of `start`, which is one of them.
+/// The closure among the members of `left` with the best fee rate, at least that of the closure `start`.
 pub(super) fn densest(weights: &[Load], left: u64, start: u64) -> u64 {
     let mut set = start;
-    // Of two, connected or not, no other closure than an ancestor set can be the best.
+    // Of two transactions only an ancestor set can be the best closure.
     if left.count_ones() <= 2 {
         return set;
     }
@@ -39,7 +39,7 @@ fn sum(weights: &[Load], set: u64) -> (i128, i128) {
     })
 }
 
-/// A closure whose fee rate is above `fee` for `weight`; the empty set when there is none.
+/// A closure with a fee rate above `fee` per `weight`; the empty set if there is none.
 fn better_closure(weights: &[Load], left: u64, fee: i128, weight: i128) -> u64 {
     let gain = |index: usize| {
         let tx = &weights[index];
@@ -59,7 +59,7 @@ fn better_closure(weights: &[Load], left: u64, fee: i128, weight: i128) -> u64 {
     if members(closure).map(gain).sum::<i128>() > 0 { closure } else { 0 }
 }
 
-/// A network with a matrix of what can still flow from node to node.
+/// A flow network as a matrix of residual capacities.
 struct Flow {
     rest: Vec<i128>,
     width: usize,
@@ -77,7 +77,7 @@ impl Flow {
         self.rest[from * self.width + to] = capacity;
     }
 
-    /// For each node the one before it on a shortest way from the source that can still carry something.
+    /// For each node its predecessor on a shortest path of residual capacity from the source.
     fn ways(&self) -> Vec<Option<usize>> {
         let mut before = vec![None; self.width];
         before[self.source] = Some(self.source);
@@ -93,7 +93,7 @@ impl Flow {
         before
     }
 
-    /// Sends as much as possible (Edmonds and Karp).
+    /// Sends the maximum flow (Edmonds and Karp).
     fn saturate(&mut self) {
         loop {
             let before = self.ways();
@@ -114,7 +114,7 @@ impl Flow {
         }
     }
 
-    /// What the source still reaches, as bits.
+    /// Nodes still reachable from the source, as bits.
     fn reachable(&self) -> u64 {
         let before = self.ways();
         (0..self.source)
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Looks at every subset.
+    /// Tries every subset.
     fn best_by_hand(weights: &[Load], left: u64) -> (i128, i128) {
         let is_closed =
             |set: u64| members(set).all(|index| weights[index].ancestors & left & !set == 0);
@@ -157,7 +157,7 @@ mod tests {
                 }
                 weights.push(Load { fee_sat: *fee_sat, weight: *weight, ancestors });
             }
-            // What is gone took its ancestors along.
+            // Removed transactions took their ancestors along.
             let all = u64::MAX >> (64 - weights.len());
             let gone = members(removed & all & removed >> 7)
                 .fold(0, |gone, index| gone | weights[index].ancestors);

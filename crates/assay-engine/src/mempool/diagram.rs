@@ -1,17 +1,17 @@
-//! Feerate diagrams: what miners earn with blocks of every size.
+//! Feerate diagrams: fees of blocks of every size.
 
 use std::cmp::Ordering;
 
 use super::linearize::Rate;
 
-/// Compares two diagrams, each given by its chunks from best to worst, at every size of a block template; of a chunk that does
-/// not fit its part counts, and behind the last chunk nothing is earned (Core `util/feefrac.cpp`, `CompareChunks`). `None`
-/// when each is better somewhere.
+/// Compares two diagrams, each given by its chunks from best to worst, at every size of a block template. A chunk that does not
+/// fit counts in part, and after the last chunk fees are constant (Core `util/feefrac.cpp`, `CompareChunks`). `None` if each is
+/// better somewhere.
 pub(super) fn cmp_diagrams(a: &[Rate], b: &[Rate]) -> Option<Ordering> {
     let (mut a, mut b) = (Cursor::new(a), Cursor::new(b));
     let mut outcome = Ordering::Equal;
     loop {
-        // Between two corners both lines are straight: the one ahead at both is ahead in between.
+        // Both lines are straight between two corners, so it is sufficient to compare the corners.
         let weight = match (a.corner(), b.corner()) {
             (None, None) => return Some(outcome),
             (Some(one), Some(other)) => one.min(other),
@@ -27,15 +27,15 @@ pub(super) fn cmp_diagrams(a: &[Rate], b: &[Rate]) -> Option<Ordering> {
     }
 }
 
-/// Whether miners are nowhere worse off with `new` than with `old`, and somewhere better.
+/// True if miners are nowhere worse off with `new` than with `old`, and somewhere better.
 pub(super) fn improves(old: &[Rate], new: &[Rate]) -> bool {
     cmp_diagrams(new, old) == Some(Ordering::Greater)
 }
 
-/// A place in a diagram.
+/// A position in a diagram.
 struct Cursor<'a> {
     left: &'a [Rate],
-    /// Of the chunks behind.
+    /// Fees of the chunks before it.
     fee_sat: i128,
     weight: u64,
 }
@@ -45,12 +45,12 @@ impl<'a> Cursor<'a> {
         Self { left: chunks, fee_sat: 0, weight: 0 }
     }
 
-    /// The size at which the current chunk ends.
+    /// End of the current chunk.
     fn corner(&self) -> Option<u64> {
         self.left.first().map(|chunk| self.weight + chunk.weight)
     }
 
-    /// The fees at a size that is not beyond the corner, as a fraction.
+    /// The fees at a size up to the corner, as a fraction.
     fn move_to(&mut self, weight: u64) -> (i128, i128) {
         let Some((chunk, left)) = self.left.split_first() else { return (self.fee_sat, 1) };
         if self.weight + chunk.weight == weight {
@@ -84,7 +84,7 @@ mod tests {
     }
 
     proptest! {
-        /// Looking at every corner from the beginning.
+        /// Compares with a walk from the start to every corner.
         #[test]
         fn walking_once_is_enough(
             a in prop::collection::vec((0i64..50, 1u64..9), 0..8),

@@ -1,4 +1,4 @@
-//! Transactions of disconnected blocks on their way back to the mempool, in bounded memory.
+//! Transactions of disconnected blocks before their return to the mempool, in bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct Disconnected {
 }
 
 impl Disconnected {
-    /// The outputs that it had, spendable or not.
+    /// Its outputs, spendable or not.
     pub(crate) fn outpoints(&self) -> impl Iterator<Item = OutPoint> + use<> {
         let txid = self.txid;
         (0..self.tx.view().output_count() as u32).map(move |vout| OutPoint { txid, vout })
@@ -26,7 +26,7 @@ impl Disconnected {
 /// The transactions of disconnected blocks that no other block has confirmed since, coinbases included (Core
 /// `kernel/disconnected_transactions.h`).
 ///
-/// When there are too many, those confirmed last are dropped first, so that what is kept has its parents.
+/// If there are too many, those confirmed last are dropped first, so that the parents of the others are kept.
 pub(crate) struct DisconnectedTxs {
     bytes_max: u64,
     bytes: u64,
@@ -41,12 +41,12 @@ impl DisconnectedTxs {
         Self { bytes_max, bytes: 0, queue: BTreeMap::new(), places: HashMap::new(), next_place: 0 }
     }
 
-    /// Takes in a block that was disconnected after all those above it. Returns what is dropped for want of room.
+    /// Adds a block that was disconnected after all blocks above it. Returns the transactions dropped because of the limit.
     pub(crate) fn add_block(&mut self, block: &Prepared, is_cash: bool) -> Vec<Disconnected> {
         self.add_in_order(block, &topological_order(block, is_cash))
     }
 
-    /// The same; `order` lists the transactions without the coinbase, parents before children.
+    /// [`Self::add_block`]; `order` lists the transactions without the coinbase, parents before children.
     fn add_in_order(&mut self, block: &Prepared, order: &[usize]) -> Vec<Disconnected> {
         for tx_index in order.iter().rev().copied().chain([0]) {
             let tx = Arc::new(block.block.tx(tx_index).to_owned_transaction());
@@ -67,7 +67,7 @@ impl DisconnectedTxs {
         dropped
     }
 
-    /// Forgets what a block has confirmed again.
+    /// Removes transactions that a block has confirmed again.
     pub(crate) fn remove_block(&mut self, txids: &[Txid]) {
         if !self.queue.is_empty() {
             for txid in txids {
@@ -83,7 +83,7 @@ impl DisconnectedTxs {
         }
     }
 
-    /// What is left, in the order in which it was confirmed.
+    /// The remaining transactions in order of confirmation.
     pub(crate) fn into_confirmation_order(self) -> impl Iterator<Item = Disconnected> {
         self.queue.into_values().rev()
     }
@@ -129,7 +129,7 @@ mod tests {
     use assay_consensus::params::ChainParams;
     use assay_wire::Block;
 
-    /// A block of which all that matters is its transactions: a coinbase and `count` more, with ids from `first` on.
+    /// A block that only defines transactions: a coinbase and `count` more, with ids from `first` on.
     fn block(first: u8, count: u8) -> Prepared {
         let params = ChainParams::by_name("regtest").unwrap();
         let genesis = params.genesis_block();

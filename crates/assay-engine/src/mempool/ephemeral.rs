@@ -1,5 +1,5 @@
-//! Dust that is spent at once: a transaction without fee may have one such output, if what spends from it spends that too
-//! (Core `policy/ephemeral_policy.cpp`).
+//! Ephemeral dust: a transaction without fee may have one dust output, if its child spends that too (Core
+//! `policy/ephemeral_policy.cpp`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::policy::is_dust;
 use super::pool::Mempool;
 use crate::types::TxReject;
 
-/// A transaction with dust pays nothing, so that it is not worth mining alone (Core `PreCheckEphemeralTx`).
+/// A transaction with dust must pay no fee, so that it is not worth mining alone (Core `PreCheckEphemeralTx`).
 pub(super) fn check_fee(
     candidate: &Candidate,
     dust_fee_sat_per_kvb: u64,
@@ -25,13 +25,13 @@ pub(super) fn check_fee(
     Ok(())
 }
 
-/// Whether it has an output that costs more to spend than it is worth.
+/// True if an output costs more to spend than its value.
 pub(crate) fn has_dust(tx: &Transaction, dust_fee_sat_per_kvb: u64) -> bool {
     tx.view().outputs().any(|output| is_dust(output, dust_fee_sat_per_kvb))
 }
 
-/// Checks that a transaction spends all dust of those unconfirmed ones that it spends from, be they in the mempool or among
-/// `earlier` (Core `CheckEphemeralSpends`).
+/// Checks that a transaction spends all dust of its unconfirmed parents, in the mempool or among `earlier` (Core
+/// `CheckEphemeralSpends`).
 pub(super) fn check_spends(
     pool: &Mempool,
     earlier: &HashMap<Txid, Arc<Transaction>>,

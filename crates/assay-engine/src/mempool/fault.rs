@@ -1,10 +1,10 @@
-//! Of which kind a rejection is: what it says to those who pass transactions on.
+//! Kinds of rejections, for the relay code.
 
 use crate::types::TxFault;
 
 impl TxFault {
-    /// The kind of a reject reason: Core gives each reason one kind (`validation.cpp`, `MemPoolAccept`;
-    /// `consensus/tx_verify.cpp`). A missing witness has the reason of its script and is found elsewhere.
+    /// The kind of a reject reason: Core assigns one kind to each reason (`validation.cpp`, `MemPoolAccept`;
+    /// `consensus/tx_verify.cpp`). A missing witness has the reason of its script and is detected elsewhere.
     pub(super) fn of_reason(reason: &str) -> Self {
         match reason {
             "mempool min fee not met"

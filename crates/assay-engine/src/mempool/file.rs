@@ -1,27 +1,26 @@
 //! The mempool file: Bitcoin Core's `mempool.dat` (`node/mempool_persist.cpp`), byte for byte.
 //!
-//! Version 1: version, number of transactions, and for each the transaction, the time of its admission and a fee delta; then
-//! fee deltas of other transactions, then the ids of those that were never sent to a peer. Integers have 64 bits, little
-//! endian. Version 2 puts a key of eight bytes, with its length, behind the version; each byte that
-//! follows is combined with that of the key at its position in the file, by exclusive or. Bitcoin Cash Node writes version 1 without the last list.
-//!
+//! Version 1: version, number of transactions, and for each the transaction, the time of its admission and a fee delta; then fee
+//! deltas of other transactions, then the ids of transactions not yet sent to a peer. Integers have 64 bits, little endian.
+//! Version 2 has a key of eight bytes, with its length, after the version; each later byte is stored XOR the key byte of its file
+//! position. Bitcoin Cash Node writes version 1 without the last list.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use assay_wire::{Encoding, ParseErrorKind, Transaction, Txid, encode};
 
-/// A file that the mempool cannot be read from or written to.
+/// The mempool file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum MempoolFileError {
     #[error("mempool file {0}")]
     Io(#[from] assay_store::ReplaceError),
-    /// The file is something else, or of a later version.
+    /// The file has another format or a later version.
     #[error("mempool file {}: not of version 1 or 2", path.display())]
     Format { path: PathBuf },
 }
 
-/// Where and why a mempool file cannot be read any further.
+/// Position and reason of damage in a mempool file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("mempool file {}: {kind} at byte {offset}", path.display())]
 pub struct MempoolFileDamage {
@@ -30,37 +29,37 @@ pub struct MempoolFileDamage {
     pub kind: ParseErrorKind,
 }
 
-/// What is taken over from a mempool file besides the transactions.
+/// Options of an import, besides the transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MempoolImport {
-    /// Whether all arrive now, and not when the file says.
+    /// Use the current time as the time of admission, not that of the file.
     pub use_current_time: bool,
-    /// Whether they count as paying what they counted for where the file was saved.
+    /// Apply the fee deltas of the file.
     pub apply_fee_deltas: bool,
-    /// Whether those that no peer has fetched there are announced here until one has.
+    /// Announce the transactions that no peer has fetched, until one has.
     pub apply_unbroadcast: bool,
 }
 
-/// What became of the transactions of a mempool file.
+/// Result of loading a mempool file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MempoolLoad {
     pub admitted: u64,
-    /// Refused: their inputs are spent, say.
+    /// Rejected, for example because of spent inputs.
     pub refused: u64,
     pub expired: u64,
     pub known: u64,
-    /// Of those in the mempool: to be announced until a peer has fetched them.
+    /// Transactions in the mempool to be announced until a peer has fetched them.
     pub unbroadcast: u64,
-    /// Where the file is damaged; what comes before that was read.
+    /// Position of damage; everything before it was read.
     pub damage: Option<MempoolFileDamage>,
-    /// Whether the engine closed before the end.
+    /// True if the engine closed before the end.
     pub is_interrupted: bool,
 }
 
 pub(crate) struct Saved {
     pub(crate) tx: Transaction,
     pub(crate) time: i64,
-    /// What it counts as paying beyond its fee, satoshi.
+    /// Fee delta, satoshi.
     pub(crate) fee_delta_sat: i64,
 }
 
@@ -69,9 +68,9 @@ const VERSION_OBFUSCATED: u64 = 2;
 const KEY_BYTES: usize = 8;
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The bytes of a file with these transactions, in chunks. Without a `key` it is as Bitcoin Cash Node writes it.
+/// The bytes of a file with these transactions, in chunks. Without a `key` it has the format of Bitcoin Cash Node.
 ///
-/// `deltas_sat` are those of transactions that are not among them, `unbroadcast` those that no peer has fetched.
+/// `deltas_sat` are the fee deltas of other transactions, `unbroadcast` the transactions that no peer has fetched.
 pub(crate) fn write(
     txs: Vec<(Arc<Transaction>, u64, i64)>,
     deltas_sat: Vec<(Txid, i64)>,
@@ -122,7 +121,7 @@ pub(crate) fn write(
     std::iter::once(head).chain(rest)
 }
 
-/// Applies or takes off the key; `at` is the position of the first byte in the file.
+/// Applies or removes the key; `at` is the file position of the first byte.
 fn obfuscate(bytes: &mut [u8], key: [u8; KEY_BYTES], at: usize) {
     if key != [0; KEY_BYTES] {
         for (index, byte) in bytes.iter_mut().enumerate() {
@@ -131,18 +130,19 @@ fn obfuscate(bytes: &mut [u8], key: [u8; KEY_BYTES], at: usize) {
     }
 }
 
-/// Reads a file from its beginning, one transaction after the other.
+/// Reads a file sequentially, one transaction at a time.
 pub(crate) struct Reader {
     path: PathBuf,
     bytes: Vec<u8>,
     at: usize,
     encoding: Encoding,
-    /// As the file says.
+    /// Count in the file.
     pub(crate) count: u64,
     left: u64,
 }
 
 impl Reader {
+    /// Reads the header.
     pub(crate) fn new(
         path: &Path,
         mut bytes: Vec<u8>,
@@ -193,8 +193,8 @@ impl Reader {
         Ok(Saved { tx, time, fee_delta_sat })
     }
 
-    /// The fee deltas of other transactions, behind the last one, and the ids of those that no peer has fetched; as far as they
-    /// can be read.
+    /// The fee deltas of other transactions, after the last one, and the ids of transactions that no peer has fetched; as far as
+    /// they can be read.
     pub(crate) fn rest(&mut self) -> (Vec<(Txid, i64)>, Vec<Txid>) {
         let entry = |entry: &[u8; 40]| {
             let (txid, delta) = entry.split_first_chunk::<32>()?;
@@ -204,7 +204,7 @@ impl Reader {
         (deltas_sat, self.list::<32>().iter().map(|txid| Txid(*txid)).collect())
     }
 
-    /// A count and so many entries, or as many as there are.
+    /// A count and as many entries, or all that are readable.
     fn list<const SIZE: usize>(&mut self) -> Vec<[u8; SIZE]> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let (count, length) = match *rest {
@@ -281,7 +281,7 @@ mod tests {
         let key = [1, 2, 3, 4, 5, 6, 7, 8];
         let hidden = file(3, Some(key));
         assert_eq!(hidden[..17], [&[2, 0, 0, 0, 0, 0, 0, 0, 8][..], &key].concat());
-        // The count begins at byte 17, so with the second byte of the key.
+        // The count starts at byte 17, which uses the second byte of the key.
         assert_eq!(hidden[17..25], [3 ^ 2, 3, 4, 5, 6, 7, 8, 1]);
         assert_eq!(hidden.len(), plain.len() + 9 + 1);
         let large = file(20_000, Some(key));

@@ -1,5 +1,5 @@
-//! A door to the mempool file for the targets in `fuzz/`. Built under `--cfg fuzzing` alone, so that
-//! nothing here is part of the crate for anyone else.
+//! Access to the mempool file for the targets in `fuzz/`. Built only under `--cfg fuzzing`, so it is not part of the crate
+//! otherwise.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use assay_wire::{Encoding, Transaction, Txid};
 
 use super::file::{Reader, write};
 
-/// Reads a mempool file; what it holds is written, obfuscated or not, and read again.
+/// Reads a mempool file, writes its contents, obfuscated or not, and reads them again.
 ///
 /// # Panics
-/// When something else comes out, or damage is not where the file is.
+/// The contents differ, or damage is reported outside of the file.
 pub fn mempool_file(bytes: &[u8]) {
     for encoding in [Encoding::Segwit, Encoding::Legacy] {
         let (txs, (deltas, unbroadcast)) = read(bytes, encoding);

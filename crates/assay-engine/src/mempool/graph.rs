@@ -1,8 +1,8 @@
-//! The clusters of the mempool, kept up to date with every transaction that comes or goes.
+//! The clusters of the mempool, updated with every added or removed transaction.
 //!
-//! Only the clusters that a change touches are made anew, and cheaply: their order stays valid, but may not be the best any more.
-//! Finding a good one costs more; it is done later, from outside of the engine's lock, and put in its place unless the cluster
-//! has changed meanwhile (Core `txgraph.cpp`: quality levels, `DoWork`).
+//! Only the affected clusters are rebuilt, and cheaply: their order stays valid, but may become suboptimal. Linearization is more
+//! expensive; it runs later, without the engine's lock, and its result is stored unless the cluster has changed meanwhile (Core
+//! `txgraph.cpp`: quality levels, `DoWork`).
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -13,10 +13,10 @@ use assay_wire::Txid;
 use super::cluster::{Cluster, Member};
 use super::linearize::Rate;
 
-/// Names a cluster. Numbers are never used again, so that of a number nothing ever changes.
+/// Identifies a cluster. Numbers are never reused, so a cluster with a given number never changes.
 pub(super) type ClusterId = u64;
 
-/// The last chunk of a cluster; the lesser, the later miners would take it.
+/// The last chunk of a cluster; ordered by mining order, last first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Last {
     rate: Rate,
@@ -40,10 +40,10 @@ pub(super) struct Graph {
     clusters: HashMap<ClusterId, Arc<Cluster>>,
     cluster_of: HashMap<Txid, ClusterId>,
     lasts: BTreeSet<Last>,
-    /// Clusters whose order is valid but may be bad.
+    /// Clusters with a valid but possibly bad order.
     unsettled: BTreeSet<ClusterId>,
     next_id: ClusterId,
-    /// Dependencies of what was here on what has returned from a block, parent first; not part of the clusters yet.
+    /// Dependencies of mempool transactions on those returned from a block, parent first; not part of the clusters yet.
     pending: Vec<(Txid, Txid)>,
 }
 
@@ -61,13 +61,13 @@ impl Graph {
         self.extent_of(&ids)
     }
 
-    /// The same of clusters.
+    /// Number and weight of the transactions in these clusters.
     pub(super) fn extent_of(&self, ids: &HashSet<ClusterId>) -> (usize, u64) {
         let clusters = ids.iter().map(|id| &self.clusters[id]);
         clusters.fold((0, 0), |(count, weight), one| (count + one.len(), weight + one.weight()))
     }
 
-    /// Takes in a transaction that spends from `parents`, which are here; their clusters become one.
+    /// Inserts a transaction that spends from `parents`, which are present, and joins their clusters.
     pub(super) fn insert(&mut self, member: Member, parents: &[Txid]) {
         let ids: BTreeSet<ClusterId> =
             parents.iter().filter_map(|parent| self.cluster_of.get(parent).copied()).collect();
@@ -92,7 +92,7 @@ impl Graph {
         }
     }
 
-    /// A transaction counts as paying this from now on.
+    /// Changes the fee of a transaction.
     pub(super) fn set_fee(&mut self, txid: &Txid, fee_sat: i64) {
         let Some(id) = self.cluster_of.get(txid).copied() else { return };
         if let Some(cluster) = self.take(id) {
@@ -100,18 +100,18 @@ impl Graph {
         }
     }
 
-    /// All clusters, in no particular order.
+    /// All clusters, in arbitrary order.
     pub(super) fn clusters(&self) -> impl Iterator<Item = &Cluster> {
         self.clusters.values().map(AsRef::as_ref)
     }
 
-    /// Notes that `child`, which is here, spends from `parent`, which has returned from a block. Clusters stay apart until
-    /// [`Graph::link_pending`], since together they may be too large.
+    /// Records that `child`, which is present, spends from `parent`, which has returned from a block. Clusters stay separate
+    /// until [`Graph::link_pending`], since together they may be too large.
     pub(super) fn add_pending(&mut self, parent: Txid, child: Txid) {
         self.pending.push((parent, child));
     }
 
-    /// Makes the clusters that pending dependencies connect one; they must fit the limits by now.
+    /// Joins the clusters that pending dependencies connect; they must fit the limits now.
     pub(super) fn link_pending(&mut self) {
         for (parent, child) in std::mem::take(&mut self.pending) {
             let ids = [&parent, &child].map(|txid| self.cluster_of.get(txid).copied());
@@ -123,20 +123,20 @@ impl Graph {
         }
     }
 
-    /// Up to `count` clusters that should be [settled](Cluster::settled).
+    /// Up to `count` clusters to be [settled](Cluster::settled).
     pub(super) fn unsettled(&self, count: usize) -> Vec<(ClusterId, Arc<Cluster>)> {
         let ids = self.unsettled.iter().take(count);
         ids.map(|id| (*id, Arc::clone(&self.clusters[id]))).collect()
     }
 
-    /// Puts a cluster in the place of the same with a worse order, unless that one is gone.
+    /// Replaces a cluster with its improved linearization, if it still exists.
     pub(super) fn settle(&mut self, id: ClusterId, settled: Cluster) {
         if self.take(id).is_some() {
             self.put(settled);
         }
     }
 
-    /// Settles up to `count` clusters here and now; gives what that took, in visits of transactions.
+    /// Settles up to `count` clusters at once; returns the work in visited transactions.
     pub(super) fn settle_some(&mut self, count: usize) -> u64 {
         let mut sum = 0;
         for (id, cluster) in self.unsettled(count) {
@@ -147,7 +147,7 @@ impl Graph {
         sum
     }
 
-    /// The transactions that miners would take last, and their fee rate.
+    /// The last transactions in mining order, and their fee rate.
     pub(super) fn worst(&self) -> Option<(Rate, Vec<Txid>)> {
         let last = self.lasts.first()?;
         let (rate, chunk) = self.clusters[&last.cluster].last_chunk();
@@ -167,7 +167,7 @@ impl Graph {
         self.clusters.insert(id, Arc::new(cluster));
     }
 
-    /// Takes a cluster out; its transactions still name it.
+    /// Removes a cluster; its transactions still refer to it.
     fn take(&mut self, id: ClusterId) -> Option<Arc<Cluster>> {
         let cluster = self.clusters.remove(&id)?;
         self.lasts.remove(&Last { rate: cluster.last_chunk().0, cluster: id });
@@ -187,7 +187,7 @@ mod tests {
     use super::super::linearize::{CLUSTER_COUNT_MAX, members};
     use super::*;
 
-    /// The transactions as they are, without any order.
+    /// The transactions without any order.
     #[derive(Default)]
     struct Model {
         items: BTreeMap<Txid, Item>,
@@ -211,7 +211,7 @@ mod tests {
             }
         }
 
-        /// Everything that the graph says, found from nothing.
+        /// Compares the graph with results computed from scratch.
         fn check(&self, graph: &Graph) {
             let mut count = 0;
             for (id, cluster) in &graph.clusters {
@@ -246,7 +246,7 @@ mod tests {
             assert_eq!(graph.lasts.len(), graph.clusters.len());
         }
 
-        /// The best order there is, by maximum flow.
+        /// Compares with the optimal order, by maximum flow.
         fn check_order(&self, cluster: &Cluster) {
             let items: Vec<Item> =
                 cluster.members().iter().map(|one| self.items[&one.txid].clone()).collect();
@@ -321,7 +321,7 @@ mod tests {
                     model.items.insert(txid, item);
                     graph.insert(Member::new(txid, fee_sat, weight), &own);
                     if *is_late {
-                        // It has returned, and those spend from it.
+                        // It has returned, and the others spend from it.
                         for child in others {
                             model.items.get_mut(&child).unwrap().parents.push(txid);
                             graph.add_pending(txid, child);

@@ -1,4 +1,4 @@
-//! The mempool's changes, numbered, as far back as there is room: for those who follow it.
+//! Numbered changes of the mempool, with a limited history, for followers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use crate::types::Tip;
 
 #[derive(Clone, Debug)]
 pub struct MempoolDelta {
-    /// The tip at that moment.
+    /// The tip at that time.
     pub tip: Tip,
     /// Number of the last change.
     pub sequence: u64,
-    /// Whether `added` begins with an empty mempool.
+    /// True if `added` is the complete mempool.
     pub from_scratch: bool,
-    /// What has left, possibly to come back with `added`.
+    /// Removed transactions, which may reappear in `added`.
     pub removed: Vec<Txid>,
-    /// What has come and is still there, parents before children.
+    /// Added transactions that are still present, parents before children.
     pub added: Vec<UnconfirmedTx>,
 }
 
-/// An unconfirmed transaction with what it spends.
+/// An unconfirmed transaction with its spent coins.
 #[derive(Clone, Debug)]
 pub struct UnconfirmedTx {
     pub txid: Txid,
     pub tx: Arc<Transaction>,
-    /// What it spends, input by input.
+    /// Spent coins, input by input.
     pub spent: Vec<Coin>,
     /// Its fee in satoshi.
     pub fee_sat: i64,
-    /// Virtual size in bytes (BIP141); plain size where there are no witnesses.
+    /// Virtual size in bytes (BIP141); plain size without witnesses.
     pub vsize: u32,
 }
 
-/// What has happened in the mempool, as far back as there is room.
+/// Recent changes of the mempool.
 pub(crate) struct Journal {
     signal: Arc<Signal>,
-    /// Number of the first change kept; changes count from 1.
+    /// Number of the first change kept; numbers start at 1.
     first: u64,
     changes: VecDeque<(Change, Txid)>,
 }
@@ -70,7 +70,7 @@ impl Journal {
         self.first + self.changes.len() as u64 - 1
     }
 
-    /// The changes after number `since`; `None` when some of them have been forgotten.
+    /// The changes after number `since`; `None` if some of them are dropped.
     fn since(&self, since: u64) -> Option<impl Iterator<Item = (Change, Txid)> + '_> {
         let skipped = (since + 1).checked_sub(self.first)?;
         Some(self.changes.iter().skip(usize::try_from(skipped).ok()?).copied())
@@ -78,10 +78,10 @@ impl Journal {
 }
 
 impl Mempool {
-    /// What has happened since change number `since`; `None` asks for everything. `coins` are those of the chain at `tip`.
+    /// Changes since number `since`; everything for `None`. `coins` are those of the chain at `tip`.
     ///
     /// # Errors
-    /// When a coin that a transaction spends cannot be read.
+    /// A spent coin of a transaction cannot be read.
     pub(crate) fn changes_since(
         &self,
         since: Option<u64>,
@@ -131,5 +131,5 @@ impl Mempool {
     }
 }
 
-/// Changes that the journal keeps: 35 MB.
+/// Limit of changes in the journal: 35 MB.
 const CHANGES_MAX: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Keeping the mempool within its memory, and what entering costs afterwards.
+//! Memory limit of the mempool, and the minimum fee rate after evictions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -10,15 +10,15 @@ use super::admission::Admission;
 use super::linearize::Rate;
 use super::pool::{Entry, Mempool};
 
-/// Clusters that are settled before something is evicted: enough for what a transaction has just changed.
+/// Clusters settled before an eviction: enough for the changes of one transaction.
 const SETTLED_MAX: usize = 4;
 /// Bitcoin Cash Node's `MEMPOOL_FULL_FEE_INCREMENT` (`txmempool.h`).
 const CASH_FEE_STEP_SAT_PER_KVB: u64 = 1000;
 /// Core's `ROLLING_FEE_HALFLIFE` (`txmempool.h`).
 const HALFLIFE_S: f64 = 12.0 * 3600.0;
 
-/// The fee rate below which nothing enters, because such transactions were just evicted (Core `txmempool.cpp`, `GetMinFee`).
-/// It falls by half in twelve hours, faster when the mempool is far from full, once a block has come since.
+/// The rolling minimum fee rate after evictions (Core `txmempool.cpp`, `GetMinFee`). After the next block it halves every twelve
+/// hours, faster if the mempool is far from full.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RollingFee {
     sat_per_kvb: f64,
@@ -27,9 +27,9 @@ pub(crate) struct RollingFee {
 }
 
 impl RollingFee {
-    /// A chunk of this fee rate was evicted.
+    /// Records the eviction of a chunk with this fee rate.
     fn evicted(&mut self, sat_per_kvb: u64, step: u64) {
-        // What pays no more than what was evicted should not come back at once.
+        // A transaction that pays no more than an evicted one should not enter.
         let rate = (sat_per_kvb + step) as f64;
         if rate > self.sat_per_kvb {
             self.sat_per_kvb = rate;
@@ -44,7 +44,7 @@ impl RollingFee {
         }
     }
 
-    /// What a transaction must pay now, satoshi per 1,000 virtual bytes.
+    /// The current minimum, satoshi per 1,000 virtual bytes.
     fn at(&mut self, now_s: u64, usage_bytes: u64, bytes_max: u64, step: u64) -> u64 {
         if self.sat_per_kvb == 0.0 || !self.has_block_since {
             return self.sat_per_kvb.round() as u64;
@@ -68,7 +68,7 @@ impl RollingFee {
 }
 
 impl Admission {
-    /// Least fee rate that the mempool takes now for want of room; 0 while there is room.
+    /// Minimum fee rate because of the memory limit; 0 while there is room.
     pub(super) fn rolling_fee_sat_per_kvb(&self, pool: &mut Mempool) -> u64 {
         let usage = pool.usage_bytes();
         let bytes_max = self.config.mempool_bytes_max;
@@ -80,7 +80,7 @@ impl Admission {
         )
     }
 
-    /// By how much the fee rate of what comes must be above that of what goes.
+    /// Step between the fee rate of an evicted transaction and the new minimum.
     fn fee_step_sat_per_kvb(&self) -> u64 {
         if self.config.params.cash.is_some() {
             CASH_FEE_STEP_SAT_PER_KVB
@@ -89,12 +89,12 @@ impl Admission {
         }
     }
 
-    /// Whether the mempool has grown so far above its limit that it cannot wait for the end of a list.
+    /// True if the mempool exceeds its limit by so much that it cannot wait for the end of a list.
     pub(super) fn is_far_over_limit(&self, pool: &Mempool) -> bool {
         pool.usage_bytes() > self.config.mempool_bytes_max + self.config.mempool_bytes_max / 8
     }
 
-    /// Forgets what is too old, then what miners would take last, until the rest fits (Core `LimitMempoolSize`).
+    /// Removes expired transactions, then the last ones in mining order, until the rest fits (Core `LimitMempoolSize`).
     pub(super) fn limit(&self, pool: &mut Mempool) {
         let now_s = self.config.clock.now_s();
         expire(pool, now_s.saturating_sub(self.config.mempool_expiry_s));
@@ -123,8 +123,8 @@ impl Admission {
     }
 }
 
-/// What miners would take last. Where clusters have no limit each transaction stands for itself and takes along what builds
-/// on it, as in Bitcoin Cash Node.
+/// The last transactions in mining order. Without clusters each transaction counts individually and is removed with its
+/// descendants, as in Bitcoin Cash Node.
 fn worst(pool: &mut Mempool) -> Option<(Rate, Vec<Txid>)> {
     if let Some(graph) = &pool.graph {
         return graph.worst();
@@ -141,7 +141,7 @@ pub(super) struct Ranking {
     places: BTreeSet<Place>,
 }
 
-/// A transaction in the ranking; the lesser, the sooner it is evicted.
+/// A transaction in the ranking; the lesser is evicted first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Place {
     rate: Rate,
@@ -187,7 +187,7 @@ impl Ranking {
     }
 }
 
-/// Forgets what came before `oldest_s`.
+/// Removes transactions older than `oldest_s`.
 fn expire(pool: &mut Mempool, oldest_s: u64) {
     if pool.oldest_s >= oldest_s {
         return;

@@ -1,20 +1,19 @@
-//! Ordering a cluster within a bounded amount of work.
+//! Linearizes a cluster within a bounded amount of work.
 //!
-//! Spanning-forest linearisation, as in Bitcoin Core since version 31 (`cluster_linearize.h`, `SpanningForestState`). A set of
-//! dependencies is active; they form a forest, and each of its trees is a chunk. A dependency is worth taking out when what
-//! hangs on its parent's side has a higher fee rate than what hangs on its child's side. Taking it out splits the chunk, and
-//! the two halves then merge with what they depend on, or what depends on them, as fee rates demand. When no dependency is
-//! worth taking out, the chunks sorted by fee rate are the best order there is. Before that the order is valid after every
-//! step and no worse than the one that was there, since chunks never get worse, so that work can end at any time. Work is counted in visits of transactions, not in time.
-//! Choices are made at random, from a seed that is another one in each process: nobody can prepare a cluster whose choices are all
-//! bad ones.
+//! Spanning-forest linearization, as in Bitcoin Core since version 31 (`cluster_linearize.h`, `SpanningForestState`). A set of
+//! dependencies is active; they form a forest, and each of its trees is a chunk. Removing an active dependency is an improvement
+//! if the subtree on the parent's side has a higher fee rate than the one on the child's side. It splits the chunk, and then the
+//! two halves merge with chunks that they depend on, or that depend on them, as fee rates require. When no removal is an
+//! improvement, the chunks sorted by fee rate are optimal. The order is valid after every step and no worse than the initial one,
+//! since chunks never get worse, so the work can stop at any time. Work is counted in visited transactions, not in time. Choices
+//! are random with a seed per process, so that no cluster can be prepared to be slow.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::LazyLock;
 
-/// Most transactions of one cluster: as many as a word has bits, and Core's limit (`policy/policy.h`).
+/// Maximum number of transactions in a cluster: the bits of a word, and Core's limit (`policy/policy.h`).
 pub(super) const CLUSTER_COUNT_MAX: usize = u64::BITS as usize;
 
 /// A transaction to be ordered.
@@ -22,18 +21,18 @@ pub(super) const CLUSTER_COUNT_MAX: usize = u64::BITS as usize;
 pub(super) struct Node {
     pub(super) fee_sat: i64,
     pub(super) weight: u32,
-    /// The transactions that it spends from, as bits; all of them come before it.
+    /// Its parents as bits; all of them precede it.
     pub(super) parents: u64,
 }
 
-/// An order, and what it took.
+/// An order, and its work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Linearization {
     /// Indices of the transactions, best first, parents before children.
     pub(super) order: Vec<u8>,
-    /// Whether no order is better; otherwise work ended before that was shown.
+    /// True if the order is proven optimal; otherwise the work limit was reached.
     pub(super) is_optimal: bool,
-    /// Visits of transactions.
+    /// Work in visited transactions.
     pub(super) cost: u64,
 }
 
@@ -51,8 +50,8 @@ impl Rate {
         (a * i128::from(other.weight)).cmp(&(b * i128::from(self.weight)))
     }
 
-    /// Of both together. Fees of members are bounded (`Entry::cluster_fee_sat`): an overflow would be a defect, and wrong orders
-    /// worse than its end.
+    /// Sum of both. Fees of members are bounded (`Entry::cluster_fee_sat`): an overflow is a defect, and a panic is better than a
+    /// wrong order.
     pub(super) fn plus(self, other: Self) -> Self {
         Self {
             fee_sat: self.fee_sat.strict_add(other.fee_sat),
@@ -74,10 +73,10 @@ impl Rate {
     }
 }
 
-/// Not 0, from which no other number follows. One for the whole process: the same cluster has the same order there.
+/// Nonzero, since zero is a fixed point of xorshift. One seed per process: the same cluster always has the same order.
 static SEED: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0u64) | 1);
 
-/// The bits that are set, lowest first.
+/// The set bits, lowest first.
 pub(super) fn members(set: u64) -> impl Iterator<Item = usize> {
     let mut left = set;
     std::iter::from_fn(move || {
@@ -87,9 +86,9 @@ pub(super) fn members(set: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Improves an order that is valid: `nodes` are in that order. Stops after the step in which `cost_max` is reached.
+/// Improves a valid order: `nodes` are in that order. Stops after the step in which the work reaches `cost_max`.
 ///
-/// Of what is as good in every other way the one of lower rank comes first; there is a rank for each node.
+/// Ties are broken by rank, lower first; `ranks` has one per node.
 pub(super) fn linearize(nodes: &[Node], ranks: &[u8], cost_max: u64) -> Linearization {
     assert!(nodes.len() <= CLUSTER_COUNT_MAX, "a cluster fits into a word");
     let mut forest = Forest::of_order(nodes);
@@ -101,7 +100,7 @@ pub(super) fn linearize(nodes: &[Node], ranks: &[u8], cost_max: u64) -> Lineariz
 #[derive(Clone, Copy, Default)]
 struct Chunk {
     members: u64,
-    /// What its members spend from and what spends from them, outside of it.
+    /// Parents and children of its members, outside of it.
     up: u64,
     down: u64,
     rate: Rate,
@@ -109,15 +108,15 @@ struct Chunk {
 
 struct Forest<'a> {
     nodes: &'a [Node],
-    /// Without parents that are ancestors of others: they add nothing.
+    /// Reduced parents: without those that are ancestors of other parents.
     parents: Vec<u64>,
     children: Vec<u64>,
-    /// Those of the same tree that an active dependency leads to.
+    /// Parents with an active dependency, in the same tree.
     active_parents: Vec<u64>,
     active_children: Vec<u64>,
     chunk_of: Vec<u8>,
     chunks: Vec<Chunk>,
-    /// Chunks that may have a dependency that is worth taking out.
+    /// Chunks that may have a removable dependency.
     queue: VecDeque<u8>,
     queued: u64,
     random: u64,
@@ -125,7 +124,7 @@ struct Forest<'a> {
 }
 
 impl<'a> Forest<'a> {
-    /// The trees that the chunks of this order are.
+    /// The trees for the chunks of this order.
     fn of_order(nodes: &'a [Node]) -> Self {
         let mut forest = Self::new(nodes);
         for index in 0..nodes.len() {
@@ -165,7 +164,7 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Works until nothing is left to improve or the cost is reached; gives whether nothing is left.
+    /// Works until no improvement is left or the work limit is reached; returns true if none is left.
     fn improve(&mut self, cost_max: u64) -> bool {
         while let Some(&chunk) = self.queue.front() {
             let is_gone = self.chunks[usize::from(chunk)].members == 0;
@@ -191,8 +190,7 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// One of the active dependencies of a chunk whose parent's side has a higher fee rate than its child's side, at random;
-    /// and its parent's side.
+    /// A random active dependency of a chunk whose removal is an improvement, and the set on its parent's side.
     fn worst_dependency(&mut self, chunk: usize) -> Option<(usize, usize, u64)> {
         let Chunk { members: all, rate: sum, .. } = self.chunks[chunk];
         let mut walk = [(0u8, 0u8); CLUSTER_COUNT_MAX];
@@ -211,7 +209,7 @@ impl<'a> Forest<'a> {
             at += 1;
         }
         self.cost += 2 * end as u64;
-        // What hangs on each transaction on the side away from the root.
+        // The subtree of each transaction, away from the root.
         let mut sets = [0u64; CLUSTER_COUNT_MAX];
         let mut rates = [Rate::default(); CLUSTER_COUNT_MAX];
         let mut found = None;
@@ -243,8 +241,7 @@ impl<'a> Forest<'a> {
         self.active_parents[child] &= !(1 << parent);
         let upper = usize::from(self.chunk_of[parent]);
         let bottom = self.chunks[upper].members & !top;
-        // A tree of its own has an index that no other tree has: that of one of its members is free, if the other half does
-        // not use it.
+        // The new tree needs an unused index: that of one of its members is free, if the other half does not use it.
         let lower = self.free_index();
         self.chunks[upper] = self.chunk(top);
         self.chunks[lower] = self.chunk(bottom);
@@ -278,7 +275,7 @@ impl<'a> Forest<'a> {
         chunk
     }
 
-    /// Merges a chunk with the worst of those that it depends on, as long as that one is not better.
+    /// Merges a chunk with the worst of its dependencies, as long as that one is not better.
     fn merge_upwards(&mut self, start: usize) {
         let mut chunk = start;
         loop {
@@ -292,7 +289,7 @@ impl<'a> Forest<'a> {
         self.enqueue(chunk);
     }
 
-    /// Merges a chunk with the best of those that depend on it, as long as that one is not worse.
+    /// Merges a chunk with the best of its dependents, as long as that one is not worse.
     fn merge_downwards(&mut self, start: usize) {
         let mut chunk = start;
         loop {
@@ -306,7 +303,7 @@ impl<'a> Forest<'a> {
         self.enqueue(chunk);
     }
 
-    /// Of the chunks of these transactions the one before all others.
+    /// The first, by `is_before`, of the chunks of these transactions.
     fn extreme(&mut self, txs: u64, is_before: impl Fn(&Rate, &Rate) -> bool) -> Option<usize> {
         let mut left = txs;
         let mut found: Option<usize> = None;
@@ -322,7 +319,7 @@ impl<'a> Forest<'a> {
         found
     }
 
-    /// Activates a dependency between two chunks, at random, and gives the chunk that they make.
+    /// Activates a random dependency between two chunks, and returns the merged chunk.
     fn merge(&mut self, upper: usize, lower: usize) -> usize {
         let (above, below) = (self.chunks[upper], self.chunks[lower]);
         let child = self.pick_member(above.down & below.members);
@@ -344,7 +341,7 @@ impl<'a> Forest<'a> {
         lower
     }
 
-    /// A number below `bound`.
+    /// A random number below `bound`.
     fn pick(&mut self, bound: u32) -> u32 {
         // Marsaglia's xorshift.
         self.random ^= self.random << 13;
@@ -361,9 +358,8 @@ impl<'a> Forest<'a> {
         left.trailing_zeros() as usize
     }
 
-    /// Chunks from the best to the worst; within a chunk the best transaction whose parents are placed comes first. Of equally
-    /// good ones the smaller comes first, then the one of lower rank; that of a chunk is its highest (Core
-    /// `cluster_linearize.h`, `GetLinearization`).
+    /// Chunks from best to worst; within a chunk the best transaction with placed parents first. Of equal ones the smaller is
+    /// first, then the one of lower rank; the rank of a chunk is its highest (Core `cluster_linearize.h`, `GetLinearization`).
     fn order(&self, ranks: &[u8]) -> Vec<u8> {
         let mut chunks: Vec<&Chunk> =
             self.chunks.iter().filter(|chunk| chunk.members != 0).collect();
@@ -429,7 +425,7 @@ mod tests {
     use super::super::diagram::cmp_diagrams;
     use super::*;
 
-    /// The best chunks, by maximum flow.
+    /// The optimal chunks, by maximum flow.
     fn exact(nodes: &[Node]) -> Vec<Rate> {
         let mut weights: Vec<Load> = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
@@ -479,8 +475,9 @@ mod tests {
         matches!(cmp_diagrams(diagram, other), Some(Ordering::Equal | Ordering::Greater))
     }
 
-    /// Trees begin at least as good as the chunks of the order that was there, and never get worse. The order that they give is at least as good
-    /// as they are, since what is chosen within a chunk may be better: so of two ends the earlier one may have the better order.
+    /// Trees start at least as good as the chunks of the initial order and never get worse. The resulting order is at least as
+    /// good as the trees, since the choice within a chunk may be better. So of two stops the earlier one may have the better
+    /// order.
     fn check(nodes: &[Node]) -> u64 {
         let before = chunked(nodes);
         let mut forest = Forest::of_order(nodes);

@@ -1,4 +1,4 @@
-//! The mempool in the order in which miners take it.
+//! The mempool in mining order.
 
 use assay_wire::Txid;
 
@@ -6,29 +6,29 @@ use super::cluster::{Cluster, Member};
 use super::linearize::Rate;
 use super::pool::Mempool;
 
-/// Transactions that go into a block together or not at all.
+/// Transactions that are mined together.
 #[derive(Clone, Debug)]
 pub struct MiningChunk {
-    /// Which cluster it is of: a number that holds until the mempool changes.
+    /// Number of its cluster, valid until the mempool changes.
     pub(crate) cluster: usize,
-    /// Satoshi that they count as paying.
+    /// Modified fees, satoshi.
     pub fee_sat: i64,
-    /// Their weight, with signature operations.
+    /// Weight adjusted for signature operations.
     pub weight: u64,
     /// The transactions, parents before children.
     pub txids: Vec<Txid>,
 }
 
-/// Where a chunk stands among all (Core `txgraph.cpp`, `CompareMainTransactions`).
+/// Sort key of a chunk among all (Core `txgraph.cpp`, `CompareMainTransactions`).
 struct Place {
     rate: Rate,
-    /// Weight of the chunks of this fee rate in its cluster, up to and with this one: that tells them apart.
+    /// Weight of the chunks of this fee rate in its cluster, up to and including this one: a tie-breaker.
     prefix_weight: u64,
     txid: Txid,
 }
 
 impl Mempool {
-    /// All transactions in chunks, best first; `None` where there are no clusters.
+    /// All transactions in chunks, best first; `None` without clusters.
     pub(crate) fn chunks_best_first(&mut self) -> Option<Vec<MiningChunk>> {
         let graph = self.graph.as_mut()?;
         graph.settle_some(usize::MAX);
@@ -45,7 +45,7 @@ impl Mempool {
 }
 
 impl Mempool {
-    /// The chunk that a transaction is in.
+    /// The chunk of a transaction.
     pub(crate) fn chunk_of(&self, txid: &Txid) -> Option<MiningChunk> {
         let (_, cluster) = self.graph.as_ref()?.cluster(txid)?;
         let mut chunks = chunks_of(cluster);
@@ -53,7 +53,7 @@ impl Mempool {
         Some(chunks.swap_remove(at))
     }
 
-    /// The chunks of the cluster that a transaction is in, in the best order; `None` when it is in none.
+    /// The chunks of a transaction's cluster after linearization; `None` if it is in none.
     pub(crate) fn cluster_chunks(&mut self, txid: &Txid) -> Option<Vec<MiningChunk>> {
         let graph = self.graph.as_mut()?;
         graph.settle_some(usize::MAX);

@@ -1,6 +1,6 @@
-//! Unconfirmed transactions: which are admitted, which are kept.
+//! The mempool: unconfirmed transactions, their admission and eviction.
 //!
-//! [`Mempool`] is the set of them, [`Admission`] what judges and changes it, over a [`View`] of the chain that its owner lends.
+//! [`Mempool`] is the set, [`Admission`] validates and changes it, over a [`View`] of the chain that the owner supplies.
 
 mod admission;
 mod ahead;
@@ -56,11 +56,11 @@ pub use package_form::is_child_with_parents_tree;
 pub(crate) use pool::{Entry, Mempool};
 pub(crate) use turns::{PolicyTurn, Turns};
 
-/// Height that Core gives to coins of unconfirmed transactions (`MEMPOOL_HEIGHT`).
+/// Height of the coins of unconfirmed transactions in Core (`MEMPOOL_HEIGHT`).
 pub const UNCONFIRMED_HEIGHT: u32 = 0x7fff_ffff;
 
 impl Admission {
-    /// State of a mempool; `loaded` says whether its file has been read.
+    /// State of a mempool; `loaded`: its file has been read.
     pub(crate) fn info(&self, mempool: &mut Mempool, loaded: bool) -> MempoolInfo {
         let rolling = self.rolling_fee_sat_per_kvb(mempool);
         MempoolInfo {

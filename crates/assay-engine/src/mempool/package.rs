@@ -1,5 +1,5 @@
-//! A child with its parents: each is tried by itself, and what pays too little so by what all of them pay (Core
-//! `validation.cpp`, `AcceptPackage`).
+//! Submission of a child with its parents: each is tried individually, and those that pay too little are tried with the fee of
+//! all (Core `validation.cpp`, `AcceptPackage`).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::package::{
 };
 use crate::types::{TestAccept, TxFault, TxReject};
 
-/// What is known of a transaction after it has been tried by itself.
+/// Result of trying a transaction individually.
 enum Single {
     Done(PackageVerdict),
     Failed(TxReject),
@@ -32,7 +32,7 @@ impl Admission {
         rules
     }
 
-    /// Step 1, with the lock: finds out what would have to be known.
+    /// Step 1, with the lock: determines the required checks.
     pub(crate) fn look_at_package(
         &self,
         view: &mut View<'_>,
@@ -58,7 +58,7 @@ impl Admission {
         Questions { rules, questions }
     }
 
-    /// Asks about those that pass by themselves; gives those that may pass together, and the others.
+    /// Determines the checks of those that pass individually; returns those that may pass together, and the others.
     fn look_at_each<'a>(
         &self,
         view: &mut View<'_>,
@@ -85,7 +85,7 @@ impl Admission {
         (left, earlier)
     }
 
-    /// What has to be known of those that may pass together.
+    /// The required checks of those that may pass together.
     fn question_of_all(
         &self,
         view: &mut View<'_>,
@@ -99,7 +99,7 @@ impl Admission {
         Some(Question::of(view, rules, staged, plan))
     }
 
-    /// Step 3, with the lock: admits a package, or tries it.
+    /// Step 3, with the lock: admits or tests a package.
     pub(crate) fn admit_package(
         &self,
         view: &mut View<'_>,
@@ -123,7 +123,7 @@ impl Admission {
         outcome(package, judged)
     }
 
-    /// Admits what passes by itself, then the rest together, then makes room.
+    /// Admits those that pass individually, then the rest together, then makes room.
     fn admit_with_parents(
         &self,
         view: &mut View<'_>,
@@ -166,14 +166,14 @@ impl Admission {
             }
             reject = Some(PackageReject::tx_failed());
             let full = candidate.rejected("mempool full");
-            // Others would not do better with it in another package.
+            // Another package with it would not do better.
             verdicts
                 .push(PackageVerdict::Rejected(TxReject { fault: TxFault::MempoolPolicy, ..full }));
         }
         Judged { reject, verdicts }
     }
 
-    /// Tries one transaction by itself, unless it is there already.
+    /// Tries one transaction individually, unless it is in the mempool.
     fn admit_single(&self, view: &mut View<'_>, rules: &Rules, candidate: &Candidate) -> Single {
         if let Some(known) = view.mempool.get(&candidate.txid()) {
             return Single::Done(if known.wtxid == candidate.wtxid() {
@@ -200,7 +200,7 @@ impl Admission {
         verdict.map(Admitted::fees)
     }
 
-    /// What is left: a single one once more, since its parents may be there now.
+    /// Admits the rest. A single one is tried again, since its parents may be present now.
     fn admit_rest(&self, view: &mut View<'_>, rules: &mut Rules, left: &[&Candidate]) -> Judged {
         let [candidate] = left else {
             rules.scope = Scope::Together;
@@ -216,17 +216,17 @@ impl Admission {
     }
 }
 
-/// Whether a rejection may be another one when what comes with the transaction counts.
+/// True if the rejection may be different in a package.
 fn may_pass_together(reject: &TxReject) -> bool {
     matches!(reject.fault, TxFault::Reconsiderable | TxFault::MissingInputs)
 }
 
-/// What transactions must look like to be tried together.
+/// Form required to be tried together.
 pub(crate) fn check_form(package: &[Candidate]) -> Result<(), PackageReject> {
     package_form::check(&package.iter().collect::<Vec<_>>())
 }
 
-/// The same to be admitted, too.
+/// Form required for admission.
 fn check_topology(package: &[Candidate], is_trial: bool) -> Result<(), PackageReject> {
     check_form(package)?;
     let all: Vec<&Candidate> = package.iter().collect();
@@ -236,13 +236,13 @@ fn check_topology(package: &[Candidate], is_trial: bool) -> Result<(), PackageRe
     Err(PackageReject::new(PackageFault::Policy, "package-not-child-with-parents", ""))
 }
 
-/// Rejected as a whole.
+/// Rejects the whole package.
 pub(crate) fn not_validated(package: &[Candidate], reject: PackageReject) -> PackageOutcome {
     let verdicts = vec![PackageVerdict::NotValidated; package.len()];
     outcome(package, Judged { reject: Some(reject), verdicts })
 }
 
-/// The verdicts of a trial of each by itself; when one fails of several, the others are left open.
+/// The individual verdicts of a trial; after the first of several failures the others stay open.
 pub(crate) fn trial_outcome(
     package: &[Candidate],
     verdicts: Vec<Result<Admitted, TxReject>>,

@@ -1,4 +1,4 @@
-//! What a list of transactions must look like to be judged together (Core `policy/packages.cpp`).
+//! Form of a package (Core `policy/packages.cpp`).
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ const COUNT_MAX: usize = 25;
 /// Core's `MAX_PACKAGE_WEIGHT`.
 const WEIGHT_MAX: usize = 404_000;
 
-/// Checks what needs nothing but the transactions (Core `IsWellFormedPackage`).
+/// Checks that need only the transactions (Core `IsWellFormedPackage`).
 pub(super) fn check(package: &[&Candidate]) -> Result<(), PackageReject> {
     let reason = |reason| Err(PackageReject::new(PackageFault::Policy, reason, ""));
     if package.len() > COUNT_MAX {
         return reason("package-too-many-transactions");
     }
     let weight: usize = package.iter().map(|one| one.tx().view().weight()).sum();
-    // Of a single one the weight is its own fault.
+    // The weight of a single one is its own fault.
     if package.len() > 1 && weight > WEIGHT_MAX {
         return reason("package-too-large");
     }
@@ -36,11 +36,11 @@ pub(super) fn check(package: &[&Candidate]) -> Result<(), PackageReject> {
     if has_conflict(package) { reason("conflict-in-package") } else { Ok(()) }
 }
 
-/// Whether two spend the same output, or one spends nothing (Core `IsConsistentPackage`).
+/// True if two spend the same output, or one spends nothing (Core `IsConsistentPackage`).
 fn has_conflict(package: &[&Candidate]) -> bool {
     let mut spent = HashSet::new();
     package.iter().any(|one| {
-        // Twice within one transaction is a fault of that one.
+        // A duplicate within one transaction is its own fault.
         let own: HashSet<_> = one.tx().view().inputs().map(|input| input.prevout).collect();
         let is_conflict = own.is_empty() || own.iter().any(|prevout| spent.contains(prevout));
         spent.extend(own);
@@ -48,13 +48,13 @@ fn has_conflict(package: &[&Candidate]) -> bool {
     })
 }
 
-/// Whether the last one spends from all others (Core `IsChildWithParents`).
+/// True if the last one spends from all others (Core `IsChildWithParents`).
 pub(super) fn is_child_with_parents(package: &[&Candidate]) -> bool {
     let Some((child, parents)) = package.split_last() else { return false };
     !parents.is_empty() && parents.iter().all(|parent| child.spends(&parent.txid()))
 }
 
-/// Whether the last one spends from all others, and none of those from another (Core `IsChildWithParentsTree`).
+/// True if the last one spends from all others, and none of those from another (Core `IsChildWithParentsTree`).
 pub fn is_child_with_parents_tree(package: &[Transaction]) -> bool {
     let Some((child, parents)) = package.split_last() else { return false };
     let txids: HashSet<Txid> = parents.iter().map(|parent| parent.view().txid()).collect();

@@ -1,4 +1,4 @@
-//! A parent and a child that pay together for what they replace (Core `validation.cpp`, `PackageRBFChecks`).
+//! Replacement by a parent and a child with their total fee (Core `validation.cpp`, `PackageRBFChecks`).
 
 use assay_wire::Txid;
 
@@ -10,7 +10,7 @@ use super::replace::{NO_IMPROVEMENT, Plan, check_cluster_count, check_pays_for_i
 use crate::package::{PackageFault, PackageReject, sat_per_kvb};
 
 impl Admission {
-    /// Checks all but the feerate diagram; `None` when nothing is replaced.
+    /// Checks everything except the feerate diagram; `None` without a replacement.
     pub(super) fn plan_package_replacement(
         &self,
         pool: &Mempool,
@@ -34,7 +34,7 @@ impl Admission {
         Ok(Some(plan))
     }
 
-    /// The last check; gives what has to go.
+    /// The diagram check; returns the replaced transactions.
     pub(super) fn check_package_diagram(
         &self,
         pool: &mut Mempool,
@@ -52,7 +52,7 @@ fn failed(reason: &str, debug: impl Into<String>) -> PackageReject {
     PackageReject::new(PackageFault::Policy, &format!("package RBF failed: {reason}"), debug)
 }
 
-/// The only form that may replace: two transactions that nothing unconfirmed comes before.
+/// The only form that may replace: two transactions without other unconfirmed ancestors.
 fn parent_and_child(package: &[Checked]) -> Result<(&Checked, &Checked), PackageReject> {
     let candidates: Vec<_> = package.iter().map(|one| one.staged.candidate()).collect();
     let [parent, child] = package else {
@@ -67,7 +67,7 @@ fn parent_and_child(package: &[Checked]) -> Result<(&Checked, &Checked), Package
     Ok((parent, child))
 }
 
-/// The child must pay for its parent, not only for the way of both through the network.
+/// The child must pay for its parent, not only for the relay of both.
 fn check_rates(parent: &Checked, child: &Checked) -> Result<(), PackageReject> {
     let of = |one: &Checked| (one.entry.modified_fee_sat(), u64::from(one.entry.vsize));
     let (fee, vsize) = of(parent);
@@ -84,7 +84,7 @@ fn check_rates(parent: &Checked, child: &Checked) -> Result<(), PackageReject> {
     Err(failed("package feerate is less than or equal to parent feerate", debug))
 }
 
-/// A fee rate as Core's messages print it (`CFeeRate::ToString`).
+/// A fee rate in the format of Core's messages (`CFeeRate::ToString`).
 fn rate_text(fee_sat: i64, vsize: u64) -> String {
     const COIN: i64 = 100_000_000;
     let rate = sat_per_kvb(fee_sat, vsize);

@@ -1,4 +1,4 @@
-//! Transactions that are judged together: a child pays for its parents (Core `validation.cpp`, `AcceptMultipleTransactions`).
+//! Package validation: a child pays for its parents (Core `validation.cpp`, `AcceptMultipleTransactions`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::{ephemeral, package_form};
 use crate::package::{PackageFault, PackageFees, PackageReject, PackageVerdict};
 use crate::types::TxReject;
 
-/// Transactions that may be used by others of the same list.
+/// Transactions of the same list whose outputs may be spent.
 pub(super) type Earlier = HashMap<Txid, Arc<Transaction>>;
 
-/// Transactions that pass all but diagrams, room, dust of parents and scripts.
+/// Transactions that pass all checks except diagrams, room, dust of parents and scripts.
 pub(super) struct Together {
     checked: Vec<Checked>,
     pub(super) plan: Option<Plan>,
-    /// All of them, and those that came before.
+    /// All of them, and earlier ones.
     earlier: Earlier,
 }
 
@@ -33,13 +33,13 @@ impl Together {
         (self.checked.into_iter().map(|one| one.staged).collect(), self.plan)
     }
 
-    /// What they pay, and their virtual size.
+    /// Their total fee and virtual size.
     fn sums(&self) -> (i64, u64) {
         sums(&self.checked)
     }
 }
 
-/// Why transactions are not admitted together, and by the fault of which of them.
+/// Rejection of a package, and the transaction at fault.
 pub(super) struct Failure {
     reject: PackageReject,
     of: Option<(usize, Box<TxReject>)>,
@@ -73,7 +73,7 @@ impl Judged {
 }
 
 impl Admission {
-    /// Admits transactions together, or tries them; none of them is in the mempool yet.
+    /// Admits or tests transactions together; none of them is in the mempool yet.
     pub(super) fn admit_together(
         &self,
         view: &mut View<'_>,
@@ -87,7 +87,7 @@ impl Admission {
         }
     }
 
-    /// All checks but scripts; also gives what has to go.
+    /// All checks except scripts; also returns the replaced transactions.
     fn check_together(
         &self,
         view: &mut View<'_>,
@@ -103,7 +103,7 @@ impl Admission {
         Ok((together, gone))
     }
 
-    /// What comes before diagrams. Outputs of `earlier` may be spent too.
+    /// The checks before diagrams. Outputs of `earlier` may be spent too.
     pub(super) fn judge_together(
         &self,
         view: &mut View<'_>,
@@ -142,13 +142,13 @@ impl Admission {
         Ok(checked)
     }
 
-    /// What comes after diagrams, and before scripts.
+    /// The checks after diagrams, and before scripts.
     pub(super) fn check_together_last(
         &self,
         view: &View<'_>,
         together: &Together,
     ) -> Result<(), Failure> {
-        // What replaces has nothing unconfirmed before it: its cluster has been looked at.
+        // A replacement has no other unconfirmed ancestors, so its cluster is checked already.
         if together.plan.is_none() && !self.is_room_for(view.mempool, &together.checked) {
             return Err(PackageReject::new(PackageFault::Policy, "too-large-cluster", "").into());
         }
@@ -167,7 +167,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Scripts, and what follows when they pass.
+    /// Script checks and their consequences.
     fn finish_together(
         &self,
         view: &mut View<'_>,
@@ -209,7 +209,7 @@ impl Admission {
         Judged { reject: None, verdicts }
     }
 
-    /// Whether the clusters that the transactions make, with each other and with what is there, stay within limits.
+    /// True if the clusters formed by the transactions and the mempool stay within limits.
     fn is_room_for(&self, pool: &Mempool, package: &[Checked]) -> bool {
         let Some(graph) = &pool.graph else { return true };
         let count_max = self.config.cluster_count_max.unwrap_or(usize::MAX).min(CLUSTER_COUNT_MAX);
@@ -268,7 +268,7 @@ fn check_truc(pool: &Mempool, checked: &[Checked]) -> Result<(), PackageReject> 
         .map_err(|debug| PackageReject::new(PackageFault::Policy, "TRUC-violation", debug))
 }
 
-/// What each pays: by itself, or all together.
+/// Fees of each: individually, or all together.
 fn fees(rules: &Rules, together: &Together, gone: Vec<Txid>) -> Vec<PackageFees> {
     let all = together.checked.iter().map(|one| one.staged.wtxid()).collect::<Vec<_>>();
     let mut gone = Some(gone);

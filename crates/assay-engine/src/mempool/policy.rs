@@ -1,4 +1,4 @@
-//! What the reference nodes relay: stricter than what blocks may hold (Core `policy/policy.cpp`, BCHN `policy/policy.cpp`).
+//! Relay policy of the reference nodes, stricter than consensus (Core `policy/policy.cpp`, BCHN `policy/policy.cpp`).
 
 use assay_consensus::script::OutputKind;
 use assay_consensus::script::opcode::{is_push_only, last_push, witness_program};
@@ -22,18 +22,18 @@ const P2WSH_STACK_ITEMS_MAX: usize = 100;
 /// Core's `MAX_STANDARD_P2WSH_STACK_ITEM_SIZE` and `MAX_STANDARD_TAPSCRIPT_STACK_ITEM_SIZE`.
 const STACK_ITEM_BYTES_MAX: usize = 80;
 
-/// Core's `MAX_DUST_OUTPUTS_PER_TX`: such outputs must be spent at once (`policy/ephemeral_policy.h`).
+/// Core's `MAX_DUST_OUTPUTS_PER_TX`: such outputs must be spent by a child in the same package (`policy/ephemeral_policy.h`).
 const DUST_OUTPUTS_MAX: usize = 1;
 
-/// Keys of a bare multi-signature output that is relayed, at most.
+/// Maximum keys of a relayed bare multisig output.
 const MULTISIG_KEYS_RELAYED_MAX: usize = 3;
 
-/// Checks what needs no coins; the error is Core's reject reason (`IsStandardTx`).
+/// Checks that need no coins; the error is Core's reject reason (`IsStandardTx`).
 pub(super) fn check_tx(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'static str> {
     if policy.require_standard {
         check_form(tx, is_cash, policy)?;
     }
-    // On Bitcoin Cash a rule of blocks asks for more.
+    // On Bitcoin Cash a consensus rule requires more.
     if !is_cash && tx.stripped_size() < TX_STRIPPED_BYTES_MIN {
         return Err("tx-size-small");
     }
@@ -59,7 +59,7 @@ fn check_form(tx: Tx<'_>, is_cash: bool, policy: &Policy) -> Result<(), &'static
     if is_cash { check_cash_outputs(tx, policy) } else { check_outputs(tx, policy) }
 }
 
-/// BCHN `IsStandardTx`: output by output, with any number of data carriers (May 2021) of a limited size in all.
+/// BCHN `IsStandardTx`: output by output, with any number of data carriers (May 2021) of a limited total size.
 fn check_cash_outputs(tx: Tx<'_>, policy: &Policy) -> Result<(), &'static str> {
     let mut data_bytes = 0;
     for output in tx.outputs() {
@@ -82,7 +82,7 @@ fn check_cash_outputs(tx: Tx<'_>, policy: &Policy) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Hashes of 32 bytes lock nothing before May 2023: whoever knows what is hashed could take such a coin.
+/// P2SH32 is not active before May 2023: anyone who knows the preimage could spend such a coin.
 fn cash_kind(script: &[u8]) -> OutputKind<'_> {
     match OutputKind::of(script, true) {
         OutputKind::ScriptHash(hash) if hash.len() != 20 => OutputKind::NonStandard,
@@ -115,22 +115,22 @@ fn check_outputs(tx: Tx<'_>, policy: &Policy) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether spending the output would cost more than a third of it (Core `GetDustThreshold`).
+/// True if spending the output would cost more than a third of its value (Core `GetDustThreshold`).
 pub(super) fn is_dust(output: TxOut<'_>, fee_sat_per_kvb: u64) -> bool {
     let script = output.script_pubkey;
     if assay_consensus::tx::is_unspendable(script) {
         return false;
     }
     let output_bytes = 8 + assay_wire::encode::compact_size_len(script.len() as u64) + script.len();
-    // Outpoint, sequence and script length, and a signature with key: in the witness a quarter of it.
+    // Outpoint, sequence, script length, signature and key; the latter two count a quarter in a witness.
     let spend_bytes = if witness_program(script).is_some() { 67 } else { 148 };
     let bytes = (output_bytes + spend_bytes) as u64;
     let threshold = bytes.saturating_mul(fee_sat_per_kvb).div_ceil(1000);
     output.value < i64::try_from(threshold).unwrap_or(i64::MAX)
 }
 
-/// Checks the form of what is spent and of how it is spent (Core `ValidateInputsStandardness`, `IsWitnessStandard`). The error
-/// is Core's reject reason and debug message.
+/// Checks the form of spent outputs and of their spends (Core `ValidateInputsStandardness`, `IsWitnessStandard`). The error is
+/// Core's reject reason and debug message.
 pub(super) fn check_inputs(
     tx: Tx<'_>,
     spent: &[Coin],
@@ -144,7 +144,7 @@ pub(super) fn check_inputs(
     for (index, coin) in spent.iter().enumerate() {
         let script_pubkey: &[u8] = &coin.script_pubkey;
         if is_cash {
-            // BCHN `AreInputsStandard` asks for nothing else.
+            // BCHN `AreInputsStandard` checks nothing else.
             match cash_kind(script_pubkey) {
                 OutputKind::NonStandard => return not_standard(String::new()),
                 _ => continue,
@@ -202,7 +202,7 @@ fn is_witness_standard(
                 && stack.iter().all(|item| item.len() <= STACK_ITEM_BYTES_MAX)
         }
         OutputKind::Taproot(_) if !is_wrapped => is_taproot_witness_standard(&items),
-        // Core: a witness on anything else is unexpected; a wrapped taproot output is anyone's to spend and not relayed.
+        // Core: a witness is unexpected elsewhere; a wrapped taproot output is spendable by anyone and not relayed.
         _ => false,
     }
 }
@@ -210,7 +210,7 @@ fn is_witness_standard(
 fn is_taproot_witness_standard(items: &[&[u8]]) -> bool {
     /// First byte of an annex (BIP341).
     const ANNEX_TAG: u8 = 0x50;
-    /// Leaf version of tapscript (BIP342), the parity bit apart.
+    /// Leaf version of tapscript (BIP342), without the parity bit.
     const TAPSCRIPT_LEAF: u8 = 0xc0;
     let has_annex =
         items.len() >= 2 && items.last().is_some_and(|last| last.first() == Some(&ANNEX_TAG));
@@ -276,7 +276,7 @@ mod tests {
         let paid = (1000, p2pkh.clone());
         assert_eq!(check(&[paid.clone(), carrier(100), carrier(100)]), Ok(()), "206 bytes of 223");
         assert_eq!(check(&[paid, carrier(200), carrier(100)]), Err("oversize-op-return"));
-        // Dust counts before the sum of the data, whatever comes first.
+        // Dust is checked before the total of the data, in any order of the outputs.
         assert_eq!(check(&[carrier(200), carrier(100), (545, p2pkh)]), Err("dust"));
         assert_eq!(check(&[(1000, p2sh_32.clone())]), Err("scriptpubkey"));
         let coin = |script: &[u8]| Coin {

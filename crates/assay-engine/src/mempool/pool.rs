@@ -1,8 +1,8 @@
 //! The set of unconfirmed transactions and the outputs they spend.
 //!
-//! No links between transactions are stored: parents follow from a transaction's inputs, children from the map of spent
-//! outputs. So admitting the 44,000th transaction of a chain costs what the first one did. Where clusters have a limit, they
-//! are kept as well ([`Graph`]).
+//! Links between transactions are not stored: a transaction's inputs define its parents, the map of spent outputs its children.
+//! So the admission of the 44,000th transaction of a chain costs as much as the first. If clusters have a limit, they are stored
+//! as well ([`Graph`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -30,15 +30,15 @@ pub(crate) struct Entry {
     pub(crate) wtxid: Wtxid,
     pub(crate) fee_sat: i64,
     pub(crate) weight: u32,
-    /// The weight, or more where signature operations count for more.
+    /// Weight, adjusted for signature operations.
     pub(crate) adjusted_weight: u32,
-    /// Virtual size: a quarter of that, rounded up; plain size where there are no witnesses.
+    /// Virtual size: a quarter of `adjusted_weight`, rounded up; plain size without witnesses.
     pub(crate) vsize: u32,
     /// Cost of its signature operations; 0 on Bitcoin Cash.
     pub(crate) sigop_cost: u32,
-    /// What its owner has it count as paying beyond its fee.
+    /// Fee delta of `prioritisetransaction`, satoshi.
     pub(crate) fee_delta_sat: i64,
-    /// Seconds since 1970.
+    /// Time of admission, seconds since 1970.
     pub(crate) time: u64,
     /// Height of the tip at admission.
     pub(crate) height: u32,
@@ -48,34 +48,34 @@ pub(crate) struct Entry {
     pub(crate) sigchecks: u32,
     /// Order of admission: parents come before children.
     pub(crate) order: u64,
-    /// Whether a block had confirmed it: peers may know it from there.
+    /// True if a block had confirmed it: peers may know it from that block.
     pub(crate) was_confirmed: bool,
-    /// Memory it is charged with.
+    /// Accounted memory.
     pub(crate) usage_bytes: u32,
-    /// Whether a lower tip may forbid it: it has a lock time, or spends a coinbase.
+    /// True if a lower tip may invalidate it: it has a lock time, or spends a coinbase.
     pub(crate) depends_on_height: bool,
     /// Its relative lock times, if it has any.
     pub(crate) lock_points: Option<Box<LockPoints>>,
 }
 
 impl Entry {
-    /// The fee that it counts as paying.
+    /// Fee including the delta.
     pub(crate) fn modified_fee_sat(&self) -> i64 {
         self.fee_sat.saturating_add(self.fee_delta_sat)
     }
 
-    /// The same as clusters reckon with it: within bounds, so that sums of it never overflow.
+    /// The modified fee, clamped so that sums in clusters never overflow.
     pub(super) fn cluster_fee_sat(&self) -> i64 {
         const BOUND_SAT: i64 = 1 << 50;
         self.modified_fee_sat().clamp(-BOUND_SAT, BOUND_SAT)
     }
 }
 
-/// Relative lock times as they were when last computed (Core `primitives/transaction_identifier.h`, `LockPoints`).
+/// Relative lock times at their last computation (Core `primitives/transaction_identifier.h`, `LockPoints`).
 #[derive(Clone, Debug)]
 pub(crate) struct LockPoints {
     pub(crate) locks: SequenceLocks,
-    /// The highest block that confirmed what is spent: as long as it is active, they hold.
+    /// The highest block with a spent coin: the lock times are valid while it is active.
     pub(crate) highest_input: Option<(u32, BlockHash)>,
 }
 
@@ -83,48 +83,48 @@ pub(crate) struct LockPoints {
 pub(crate) struct Mempool {
     pub(super) entries: Shards<Txid, Entry>,
     pub(super) spends: Shards<OutPoint, Txid>,
-    /// Txids of those that have a witness, by what names them with it.
+    /// Txids of transactions with a witness, by wtxid.
     by_wtxid: HashMap<Wtxid, Txid>,
-    /// Those that were handed in here and that no peer has fetched yet.
+    /// Submitted transactions that no peer has fetched yet.
     unbroadcast: BTreeSet<Txid>,
-    /// Those that were handed in and are to be announced now.
+    /// Submitted transactions to be announced now.
     handed_in: Vec<Wtxid>,
     pub(super) vsize_total: u64,
     pub(super) usage_bytes: u64,
     pub(super) fee_total_sat: i64,
-    /// What transactions count as paying beyond their fees, here or not.
+    /// Fee deltas by txid, present or not.
     fee_deltas_sat: BTreeMap<Txid, i64>,
-    /// Number of changes that a block template may have to follow.
+    /// Number of changes that may affect a block template.
     updates: u64,
     next_order: u64,
-    /// Clusters, where they have a limit.
+    /// Clusters, if they have a limit.
     pub(super) graph: Option<Graph>,
-    /// Elsewhere what is evicted first, once something has been.
+    /// Otherwise the eviction order, after the first eviction.
     pub(super) ranking: Option<Ranking>,
-    /// Whether transactions return from blocks, so that some may have children here.
+    /// True while transactions return from blocks, so that some may have children in the mempool.
     pub(super) is_returning: bool,
-    /// Transactions whose scripts have passed lately, here or not.
+    /// Script results of recent transactions, present or not.
     pub(super) verdicts: Verdicts,
     pub(super) diagram_verdicts: DiagramVerdicts,
-    /// What has happened under this lock.
+    /// Changes under this lock.
     pub(super) changes: Changes,
-    /// What happens, for a follower.
+    /// Changes for a follower.
     pub(super) journal: Option<Journal>,
     pub(super) rolling_fee: RollingFee,
-    /// None here is older, seconds since 1970.
+    /// Lower bound of all admission times, seconds since 1970.
     pub(super) oldest_s: u64,
 }
 
-/// Fixed memory of an entry besides its bytes: map slots, allocation headers, offsets.
+/// Fixed memory of an entry without its bytes: map slots, allocation headers, offsets.
 const ENTRY_OVERHEAD_BYTES: usize = 320;
-/// The same for each spent output.
+/// Fixed memory of a spent output.
 const SPEND_OVERHEAD_BYTES: usize = 96;
 
-/// Where there are clusters, what a transaction that is one by itself takes there: slots of three maps, the cluster and its
-/// parts, allocation headers. In larger clusters it is less.
+/// Memory of a cluster with one transaction: slots of three maps, the cluster and its parts, allocation headers. Larger clusters
+/// take less per transaction.
 pub(super) const CLUSTER_OVERHEAD_BYTES: u32 = 320;
 
-/// Memory that a transaction is charged with.
+/// Accounted memory of a transaction.
 pub(crate) fn usage_bytes(tx: &Transaction) -> u32 {
     let view = tx.view();
     let offsets = 4 * (view.output_count() + 2 * view.input_count());
@@ -142,8 +142,8 @@ pub(super) fn output_of(tx: &Transaction, vout: u32, height: u32) -> Option<Coin
 }
 
 impl Mempool {
-    /// An empty one; `has_clusters` where their number of transactions is limited. Its journal wakes `followed_by`, and its
-    /// changes are shown as `events`.
+    /// An empty mempool; `has_clusters` if their number of transactions is limited. Its journal wakes `followed_by`, and its
+    /// changes go to `events`.
     pub(crate) fn new(
         has_clusters: bool,
         followed_by: Option<Arc<Signal>>,
@@ -177,7 +177,7 @@ impl Mempool {
         self.entries.get(txid)
     }
 
-    /// The signature checks of a transaction whose scripts are known to pass under these flags at least.
+    /// The signature checks of a transaction, if its scripts are known to pass under at least these flags.
     pub(super) fn known_sigchecks(&self, txid: &Txid, wtxid: &Wtxid, flags: Flags) -> Option<u32> {
         self.get(txid)
             .filter(|entry| covers(entry.verified, flags) && entry.wtxid == *wtxid)
@@ -189,23 +189,23 @@ impl Mempool {
         self.entries.iter()
     }
 
-    /// The transaction that this names with its witness.
+    /// The txid of a wtxid.
     pub(crate) fn txid_of(&self, wtxid: &Wtxid) -> Option<Txid> {
         let txid = self.by_wtxid.get(wtxid).copied().unwrap_or(Txid(wtxid.0));
         self.get(&txid).filter(|entry| entry.wtxid == *wtxid).map(|_| txid)
     }
 
-    /// What the next transaction's order will be.
+    /// Order number of the next transaction.
     pub(crate) fn next_order(&self) -> u64 {
         self.next_order
     }
 
-    /// Those that were handed in here and that no peer has fetched yet.
+    /// Submitted transactions that no peer has fetched yet.
     pub(crate) fn unbroadcast(&self) -> &BTreeSet<Txid> {
         &self.unbroadcast
     }
 
-    /// A transaction was handed in: it is announced, and if it is new again and again until a peer has fetched it.
+    /// Records a submitted transaction: it is announced, and if it is new, announced again until a peer has fetched it.
     pub(crate) fn hand_in(&mut self, txid: Txid, is_new: bool) {
         let Some(entry) = self.entries.get(&txid) else { return };
         self.handed_in.push(entry.wtxid);
@@ -214,17 +214,17 @@ impl Mempool {
         }
     }
 
-    /// What is to be announced now.
+    /// Takes the transactions to be announced now.
     pub(crate) fn take_handed_in(&mut self) -> Vec<Wtxid> {
         std::mem::take(&mut self.handed_in)
     }
 
-    /// A peer has fetched a transaction.
+    /// Records that a peer has fetched a transaction.
     pub(crate) fn was_fetched(&mut self, txid: &Txid) {
         self.unbroadcast.remove(txid);
     }
 
-    /// A transaction was never fetched before a restart either.
+    /// Marks a transaction as not fetched before a restart.
     pub(crate) fn restore_unbroadcast(&mut self, txid: Txid) -> bool {
         self.entries.contains_key(&txid) && self.unbroadcast.insert(txid)
     }
@@ -239,7 +239,7 @@ impl Mempool {
         output_of(&self.entries.get(&outpoint.txid)?.tx, outpoint.vout, height)
     }
 
-    /// Adds a transaction whose inputs no other here spends.
+    /// Adds a transaction without conflicts in the mempool.
     pub(crate) fn insert(&mut self, txid: Txid, mut entry: Entry) {
         point(Point::MempoolAdd);
         entry.order = self.next_order;
@@ -262,7 +262,7 @@ impl Mempool {
         self.note(Change::Added, txid);
     }
 
-    /// Makes a new transaction part of the clusters, or of the ranking.
+    /// Adds a new transaction to the clusters or the ranking.
     fn link(&mut self, txid: Txid, entry: &Entry) {
         if let Some(ranking) = &mut self.ranking {
             ranking.insert(txid, entry);
@@ -287,23 +287,23 @@ impl Mempool {
         }
     }
 
-    /// What a transaction counts as paying beyond its fee.
+    /// Fee delta of a transaction.
     pub(crate) fn fee_delta_sat(&self, txid: &Txid) -> i64 {
         self.fee_deltas_sat.get(txid).copied().unwrap_or(0)
     }
 
-    /// All that is not zero, by txid.
+    /// All nonzero fee deltas, by txid.
     pub(crate) fn fee_deltas_sat(&self) -> &BTreeMap<Txid, i64> {
         &self.fee_deltas_sat
     }
 
-    /// Those of transactions that are not here.
+    /// Fee deltas of transactions that are not in the mempool.
     pub(crate) fn absent_fee_deltas_sat(&self) -> Vec<(Txid, i64)> {
         let deltas = self.fee_deltas_sat.iter().filter(|(txid, _)| self.get(txid).is_none());
         deltas.map(|(txid, delta)| (*txid, *delta)).collect()
     }
 
-    /// Makes a transaction, here or not, count as paying more or less than so far (Core `PrioritiseTransaction`).
+    /// Changes the fee delta of a transaction, present or not (Core `PrioritiseTransaction`).
     pub(crate) fn prioritise(&mut self, txid: Txid, delta_sat: i64) {
         let sum = self.fee_delta_sat(&txid).saturating_add(delta_sat);
         if sum == 0 {
@@ -331,7 +331,7 @@ impl Mempool {
         self.updates
     }
 
-    /// What has changed since then has changed back.
+    /// Resets the counter after all later changes were reverted.
     pub(super) fn forget_updates_since(&mut self, updates: u64) {
         self.updates = updates;
     }
@@ -344,7 +344,7 @@ impl Mempool {
         }
     }
 
-    /// Takes transactions out and leaves their children; each cluster is made anew once.
+    /// Removes transactions and leaves their children; each cluster is rebuilt once.
     pub(crate) fn remove_all(&mut self, txids: &[Txid]) {
         for txid in txids {
             self.remove_entry(txid, Change::Removed);
@@ -370,7 +370,7 @@ impl Mempool {
         self.forget(txid, &entry.wtxid, Some(&entry), change);
     }
 
-    /// What else is known of a transaction that has left both maps; a ranking needs all of it.
+    /// Removes the remaining data of a transaction that has left both maps; the ranking needs its entry.
     pub(super) fn forget(
         &mut self,
         txid: &Txid,
@@ -394,7 +394,7 @@ impl Mempool {
         self.note(change, *txid);
     }
 
-    /// What these transactions count as paying beyond their fees no longer matters.
+    /// Removes the fee deltas of these transactions.
     pub(super) fn forget_fee_deltas(&mut self, txids: &[Txid]) {
         if !self.fee_deltas_sat.is_empty() {
             for txid in txids {
@@ -436,13 +436,13 @@ impl Mempool {
             .collect()
     }
 
-    /// These transactions and everything that builds on them, each once.
+    /// These transactions and their descendants, each once.
     pub(crate) fn with_descendants(&self, txids: impl IntoIterator<Item = Txid>) -> Vec<Txid> {
         let mut found = HashSet::new();
         self.new_with_descendants(txids, &mut found)
     }
 
-    /// The same without those that were found before.
+    /// [`Self::with_descendants`] without those found before.
     pub(super) fn new_with_descendants(
         &self,
         txids: impl IntoIterator<Item = Txid>,
@@ -457,14 +457,14 @@ impl Mempool {
         out
     }
 
-    /// Takes a transaction out with everything that builds on it; returns how many went.
+    /// Removes a transaction with its descendants; returns their number.
     pub(crate) fn remove_with_descendants(&mut self, txid: &Txid) -> usize {
         let gone = self.with_descendants([*txid]);
         self.remove_all(&gone);
         gone.len()
     }
 
-    /// Takes out what spends outputs of a transaction that is gone, with everything that builds on it.
+    /// Removes the spenders of a removed transaction's outputs, with their descendants.
     pub(crate) fn remove_spenders(&mut self, gone: &Disconnected) {
         for outpoint in gone.outpoints() {
             if let Some(spender) = self.spends.get(&outpoint).copied() {
@@ -482,7 +482,7 @@ impl Mempool {
         for start in by_order {
             let mut open = vec![start];
             while let Some((txid, entry)) = open.last().copied() {
-                // Most come behind their parents anyway; those that a reorganisation brought back may not.
+                // Most are after their parents anyway; those returned by a reorg may not be.
                 let parent = entry
                     .tx
                     .view()
@@ -502,7 +502,7 @@ impl Mempool {
         out
     }
 
-    /// All transactions connected with `txid` over any number of steps, itself included.
+    /// All transitively connected transactions of `txid`, including itself.
     pub(crate) fn cluster_of(&self, txid: &Txid) -> Vec<Txid> {
         let mut found = HashSet::from([*txid]);
         let mut open = vec![*txid];

@@ -1,4 +1,4 @@
-//! The mempool after blocks were disconnected.
+//! Updates the mempool after a reorg.
 
 use assay_consensus::chain::Ancestors;
 use assay_consensus::locktime::{
@@ -15,8 +15,8 @@ use super::pool::{Entry, LockPoints};
 use crate::tree::BlockTree;
 
 impl Admission {
-    /// Makes the mempool fit the tip again: offers it what is not confirmed any more, and takes out what cannot be in the
-    /// next block (Core `validation.cpp`, `MaybeUpdateMempoolForReorg`).
+    /// Updates the mempool for the tip: submits transactions that are no longer confirmed, and removes those that cannot be in
+    /// the next block (Core `validation.cpp`, `MaybeUpdateMempoolForReorg`).
     pub(crate) fn readmit(
         &self,
         view: &mut View<'_>,
@@ -57,7 +57,7 @@ impl Admission {
     }
 }
 
-/// Takes out what is no longer final or mature, with all that builds on it (Core `txmempool.cpp`, `removeForReorg`).
+/// Removes transactions that are no longer final or mature, with their descendants (Core `txmempool.cpp`, `removeForReorg`).
 fn remove_unfit(view: &mut View<'_>, rules: &Rules) {
     let is_unfit = |(_, entry): &(&Txid, &Entry)| {
         entry.depends_on_height && !fits_next_block(view, rules, entry)
@@ -67,7 +67,7 @@ fn remove_unfit(view: &mut View<'_>, rules: &Rules) {
     view.mempool.remove_all(&gone);
 }
 
-/// Whether the next block may hold the transaction as far as locks and the age of coins go.
+/// True if lock times and maturity allow the transaction in the next block.
 fn fits_next_block(view: &View<'_>, rules: &Rules, entry: &Entry) -> bool {
     let tx = entry.tx.view();
     if rules.block.check_tx(tx).is_err() {
@@ -75,7 +75,7 @@ fn fits_next_block(view: &View<'_>, rules: &Rules, entry: &Entry) -> bool {
     }
     let coin = |prevout: OutPoint| match view.mempool.output(&prevout, rules.block.height) {
         Some(coin) => Some(coin),
-        // What cannot be read cannot be shown to fit.
+        // An unreadable coin counts as missing.
         None => view.coins.get(&prevout).ok().flatten(),
     };
     let coins: Option<Vec<Coin>> = tx.inputs().map(|input| coin(input.prevout)).collect();
@@ -85,8 +85,8 @@ fn fits_next_block(view: &View<'_>, rules: &Rules, entry: &Entry) -> bool {
     let spent = coins.iter().map(SpentCoin::from);
     let is_known = entry.lock_points.as_ref().is_none_or(|points| points.hold(view.tree));
     let locks = entry.lock_points.as_ref().filter(|_| is_known).map(|points| points.locks);
-    // As long as nothing it spends has moved, the locks computed at admission count, though outputs that were unconfirmed
-    // then count from a higher block than they would now: Core drops such transactions too.
+    // While the spent coins are unchanged, the locks computed at admission are used, though outputs unconfirmed then count from a
+    // higher block than they would now: Core drops such transactions too.
     let next = &rules.block;
     locks.is_none_or(|locks| locks.permit(next.height, next.parent_median_time_past))
         && rules.block.check_spends(tx, spent, median_time_past_at).is_ok()
@@ -100,8 +100,8 @@ impl LockPoints {
     }
 }
 
-/// The relative lock times of a transaction in a block at `height`, where unconfirmed outputs count as created
-/// (Core `validation.cpp`, `CalculateLockPointsAtTip`); `None` without such.
+/// The relative lock times of a transaction in a block at `height`, in which unconfirmed outputs count as created (Core
+/// `validation.cpp`, `CalculateLockPointsAtTip`); `None` if it has none.
 pub(super) fn lock_points(
     tree: &BlockTree,
     tx: Tx<'_>,

@@ -1,5 +1,5 @@
-//! Replacing unconfirmed transactions by one that pays more (Core `validation.cpp`, `ReplacementChecks`): the rules of BIP125
-//! without its signal, and with the comparison of what miners earn.
+//! Replacement by fee (Core `validation.cpp`, `ReplacementChecks`): the rules of BIP125 without signalling, and the comparison of
+//! feerate diagrams.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::types::TxReject;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replacement {
-    /// By any that pays enough.
+    /// Any sufficient fee may replace.
     Allowed,
-    /// Only the verdict is wanted: nothing is taken out.
+    /// Trial: nothing is removed.
     Trial,
-    /// Not where several transactions are tried together.
+    /// Not allowed, because several transactions are tried together.
     Disallowed,
     /// Never (Bitcoin Cash).
     Unknown,
 }
 
-/// Core's `MAX_REPLACEMENT_CANDIDATES` (`policy/rbf.h`): clusters that one transaction may change by conflicts.
+/// Core's `MAX_REPLACEMENT_CANDIDATES` (`policy/rbf.h`): limit of clusters changed by conflicts of one transaction.
 const CLUSTERS_MAX: usize = 100;
 
-/// Why a replacement fails that pays enough (Core `policy/rbf.cpp`, `ImprovesFeerateDiagram`).
+/// Message of a failed diagram check (Core `policy/rbf.cpp`, `ImprovesFeerateDiagram`).
 pub(super) const NO_IMPROVEMENT: &str = "insufficient feerate: does not improve feerate diagram";
 
 /// The unconfirmed transactions that spend the same outputs, each once.
@@ -44,11 +44,11 @@ pub(super) fn conflicts(pool: &Mempool, prevouts: impl Iterator<Item = OutPoint>
         .collect()
 }
 
-/// A replacement that keeps all rules but perhaps the last one, and what it would change. It holds all that the last one needs,
-/// so that the engine's lock need not be held meanwhile.
+/// A replacement that passes all rules except possibly the diagram check, and its changes. It has all data for that check, so
+/// that the check needs no engine lock.
 pub(super) struct Plan {
     touched: Vec<Touched>,
-    /// What comes in with its parents, parents before children.
+    /// New transactions with their parents, parents before children.
     newcomers: Vec<(Member, Vec<Txid>)>,
     names: Newcomers,
 }
@@ -57,16 +57,16 @@ pub(super) struct Plan {
 struct Touched {
     id: ClusterId,
     cluster: Arc<Cluster>,
-    /// Members that spend what the new transaction spends.
+    /// Members that conflict with the new transactions.
     conflicts: u64,
-    /// Those, and all that build on them.
+    /// Conflicts and their descendants.
     gone: u64,
-    /// Members that the new transaction spends from.
+    /// Members that are parents of the new transactions.
     parents: u64,
 }
 
 impl Touched {
-    /// The parts of what is left that the new transaction connects.
+    /// The remaining components that the new transaction connects.
     fn joining(&self) -> impl Iterator<Item = u64> {
         let components = self.cluster.components(self.gone);
         components.into_iter().filter(|set| set & self.parents != 0)
@@ -74,7 +74,7 @@ impl Touched {
 }
 
 impl Plan {
-    /// What changes when these transactions, parents before children, take the place of all their conflicts.
+    /// The changes when these transactions, parents before children, replace all their conflicts.
     pub(super) fn of(graph: &Graph, new: &[&Checked]) -> Self {
         let conflicts: Vec<Txid> = new.iter().flat_map(|one| one.conflicts.clone()).collect();
         let parents: Vec<Txid> = new.iter().flat_map(|one| one.parents.clone()).collect();
@@ -93,7 +93,7 @@ impl Plan {
         }
     }
 
-    /// What comes in.
+    /// Wtxids and modified fees of the new transactions.
     pub(super) fn names(&self) -> Newcomers {
         self.names.clone()
     }
@@ -107,14 +107,13 @@ impl Plan {
         self.touched.iter().flat_map(members).collect()
     }
 
-    /// The clusters that it would change: as long as they stand, so does what [`Plan::judge`] finds.
+    /// The clusters it would change: while they exist, the result of [`Plan::judge`] is valid.
     pub(super) fn cluster_ids(&self) -> Vec<ClusterId> {
         self.touched.iter().map(|one| one.id).collect()
     }
 
-    /// Whether miners would be better off (Core `policy/rbf.cpp`, `ImprovesFeerateDiagram`), and what it took to find out, in
-    /// visits of transactions. As in Core, the orders that are compared are those that bounded work finds. Calls `pause`
-    /// between clusters.
+    /// Returns true if the diagram improves (Core `policy/rbf.cpp`, `ImprovesFeerateDiagram`), and the work in visited
+    /// transactions. As in Core, the compared linearizations are the results of bounded work. Calls `pause` between clusters.
     pub(super) fn judge(&self, pause: impl Fn()) -> (bool, u64) {
         let (mut before, mut after): (Vec<Rate>, Vec<Rate>) = (Vec::new(), Vec::new());
         let mut joining = Vec::new();
@@ -124,7 +123,7 @@ impl Plan {
             let (settled, work) = cluster.settled();
             cost += work;
             before.extend(settled.rates());
-            // The order, and so the bits, may be other ones now.
+            // The order, and so the bits, may differ now.
             let now = |set: u64| {
                 let txids = members(set).map(|index| cluster.members()[index].txid);
                 let places = txids.filter_map(|txid| settled.index_of(&txid));
@@ -155,16 +154,15 @@ impl Plan {
     }
 }
 
-/// The verdicts of the diagram comparison for the latest replacements. As long as none of their clusters has changed, the same
-/// replacement need not be looked at again.
+/// Diagram results of the latest replacements, valid while none of their clusters has changed.
 #[derive(Default)]
 pub(super) struct DiagramVerdicts {
     map: HashMap<Newcomers, (Vec<ClusterId>, bool)>,
-    /// In the order in which they came.
+    /// In insertion order.
     order: VecDeque<Newcomers>,
 }
 
-/// Names what comes in, and what it counts as paying.
+/// New transactions and their modified fees.
 pub(super) type Newcomers = Vec<(Wtxid, i64)>;
 
 impl DiagramVerdicts {
@@ -189,7 +187,7 @@ impl DiagramVerdicts {
 }
 
 impl Admission {
-    /// Checks all but the feerate diagram: whether a transaction may replace its conflicts and all that builds on them.
+    /// Checks everything except the feerate diagram for the replacement of a transaction's conflicts and their descendants.
     pub(super) fn plan_replacement(
         &self,
         pool: &Mempool,
@@ -212,7 +210,7 @@ impl Admission {
         Ok(plan)
     }
 
-    /// Checks that a transaction may replace its conflicts and all that builds on them; returns what has to go.
+    /// Checks the replacement of a transaction's conflicts and their descendants; returns the removed transactions.
     pub(super) fn check_replacement(
         &self,
         pool: &mut Mempool,
@@ -231,7 +229,7 @@ impl Admission {
         self.config.policy.incremental_fee_sat_per_kvb
     }
 
-    /// Whether a replacement leaves miners better off.
+    /// True if a replacement improves the feerate diagram.
     pub(super) fn is_improvement(&self, pool: &mut Mempool, plan: &Plan) -> bool {
         pool.diagram_verdicts.get(plan).unwrap_or_else(|| {
             let (is_better, cost) = plan.judge(|| ());
@@ -241,7 +239,7 @@ impl Admission {
         })
     }
 
-    /// The cluster that what comes in will be in.
+    /// True if the cluster of the new transactions would be too large.
     pub(super) fn is_cluster_too_large(&self, plan: &Plan) -> bool {
         let own = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().weight);
         let (mut count, mut weight) = (plan.newcomers.len(), own.sum::<u64>());
@@ -256,9 +254,9 @@ impl Admission {
     }
 }
 
-/// The clusters that change: those of what goes, and those of the new ones' parents.
+/// The changed clusters: those of the removed transactions, and those of the new ones' parents.
 fn touched(graph: &Graph, direct: &[Txid], parents: &[Txid]) -> Vec<Touched> {
-    // By number, so that the same clusters come in the same order.
+    // By number, so that the order is deterministic.
     let mut touched: BTreeMap<ClusterId, Touched> = BTreeMap::new();
     for (txids, is_conflict) in [(direct, true), (parents, false)] {
         for txid in txids {
@@ -281,7 +279,7 @@ fn touched(graph: &Graph, direct: &[Txid], parents: &[Txid]) -> Vec<Touched> {
     touched
 }
 
-/// BIP125's rule 5, over clusters; the error is Core's message (`policy/rbf.cpp`, `GetEntriesForConflicts`).
+/// BIP125's rule 5, for clusters; the error is Core's message (`policy/rbf.cpp`, `GetEntriesForConflicts`).
 pub(super) fn check_cluster_count(
     graph: &Graph,
     txid: &Txid,
@@ -297,7 +295,7 @@ pub(super) fn check_cluster_count(
     ))
 }
 
-/// What it builds on must not go.
+/// Its ancestors must not be removed.
 fn check_disjoint(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
     let below = |one: &Touched| {
         members(one.conflicts)
@@ -310,8 +308,8 @@ fn check_disjoint(candidate: &Candidate, plan: &Plan) -> Result<(), TxReject> {
     Err(candidate.refused("bad-txns-spends-conflicting-tx", debug))
 }
 
-/// BIP125's rules 3 and 4: what comes in pays what the others paid, and for its own way through the network. The error is
-/// Core's message (`policy/rbf.cpp`, `PaysForRBF`).
+/// BIP125's rules 3 and 4: the new transactions pay at least the replaced fees, and for their own relay. The error is Core's
+/// message (`policy/rbf.cpp`, `PaysForRBF`).
 pub(super) fn check_pays_for_itself(
     txid: &Txid,
     plan: &Plan,
@@ -326,7 +324,7 @@ pub(super) fn check_pays_for_itself(
             "rejecting replacement {txid}, less fees than conflicting txs; {fee} < {fees_gone}"
         ));
     }
-    // Each has a virtual size of its own.
+    // Virtual sizes are rounded per transaction.
     let sizes = plan.newcomers.iter().map(|(newcomer, _)| newcomer.rate().weight.div_ceil(4));
     let least =
         (u128::from(incremental_sat_per_kvb) * u128::from(sizes.sum::<u64>())).div_ceil(1000);
@@ -344,7 +342,7 @@ pub(super) fn check_pays_for_itself(
 mod tests {
     use super::*;
 
-    /// A plan with these names that changes the clusters of these numbers.
+    /// A plan with these new transactions that changes these clusters.
     fn plan(names: &[(u8, i64)], ids: &[ClusterId]) -> Plan {
         let member = Member::new(Txid([1; 32]), 1000, 400);
         let no_parents: &[Txid] = &[];
@@ -382,7 +380,7 @@ mod tests {
         for (names, ids) in others {
             assert_eq!(verdicts.get(&plan(names, ids)), None, "{names:?} {ids:?}");
         }
-        // The clusters have changed, and with them the verdict.
+        // Other clusters, so another result.
         let changed = plan(&[(1, 500), (2, 900)], &[7, 10]);
         verdicts.put(changed.names(), changed.cluster_ids(), false);
         assert_eq!((verdicts.get(&changed), verdicts.get(&known)), (Some(false), None));

@@ -1,16 +1,16 @@
-//! A map in parts, so that a large block takes its transactions out on several threads.
+//! A hash map in shards, so that several threads can remove the transactions of a large block.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use assay_wire::{OutPoint, Txid};
 
-/// Parts of a map; more threads than this would not pay.
+/// Number of shards; more threads would not help.
 pub(super) const SHARDS: usize = 16;
 
-/// A key that says in which part of a map it is.
+/// A key with a shard.
 pub(super) trait Key: Copy + Eq + Hash {
-    /// Anything that is spread evenly.
+    /// Evenly distributed bits.
     fn spread(&self) -> u8;
 
     fn shard(&self) -> usize {
@@ -30,7 +30,7 @@ impl Key for OutPoint {
     }
 }
 
-/// The map; which part a key is in only matters to [`Shards::parts_mut`].
+/// The map; the shard of a key only matters for [`Shards::parts_mut`].
 pub(super) struct Shards<K, V>([HashMap<K, V>; SHARDS]);
 
 impl<K: Key, V> Default for Shards<K, V> {
@@ -76,7 +76,7 @@ impl<K: Key, V> Shards<K, V> {
         self.0.iter().flatten()
     }
 
-    /// The parts, in the order of [`Key::shard`].
+    /// The shards, in the order of [`Key::shard`].
     pub(super) fn parts_mut(&mut self) -> &mut [HashMap<K, V>] {
         &mut self.0
     }

@@ -1,8 +1,7 @@
-//! Cutting clusters back to their limits when transactions of disconnected blocks join what was apart (Core `txgraph.cpp`,
-//! `Trim`).
+//! Trims clusters to their limits when transactions of disconnected blocks connect them (Core `txgraph.cpp`, `Trim`).
 //!
-//! The chunks of the clusters as they were are merged, best first. A transaction that would make what is connected so far
-//! too large goes, with all that builds on it.
+//! The chunks of the former clusters are merged, best first. A transaction that would make its cluster too large is removed with
+//! its descendants.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -16,7 +15,7 @@ use super::linearize::{CLUSTER_COUNT_MAX, Rate};
 use super::pool::Mempool;
 
 impl Admission {
-    /// Makes the clusters of transactions that have just returned fit the limits, and connects them with what spends from them.
+    /// Trims the clusters of returned transactions to the limits, and connects the returned ones with their spenders.
     pub(super) fn trim_clusters(&self, pool: &mut Mempool, returned: &[Txid]) {
         let Some(count_max) = self.config.cluster_count_max else { return };
         let count_max = count_max.min(CLUSTER_COUNT_MAX);
@@ -41,7 +40,7 @@ impl Admission {
     }
 }
 
-/// The clusters that these transactions are in, each once.
+/// The clusters of these transactions, each once.
 fn clusters<'a>(graph: &'a Graph, txids: &[Txid]) -> Vec<&'a Cluster> {
     let mut seen = HashSet::new();
     let found = txids.iter().filter_map(|txid| graph.cluster(txid));
@@ -52,16 +51,16 @@ fn clusters<'a>(graph: &'a Graph, txids: &[Txid]) -> Vec<&'a Cluster> {
 struct Member {
     txid: Txid,
     weight: u64,
-    /// Of its chunk in the cluster that it was in.
+    /// Rate of its chunk in its former cluster.
     rate: Rate,
-    /// Its real parents, and what came before it in the cluster that it was in.
+    /// Its real parents, and its predecessors in its former cluster.
     waits_for: Vec<usize>,
-    /// The other way round.
+    /// Inverse of `waits_for`.
     frees: Vec<usize>,
     is_kept: bool,
-    /// Somebody connected with it; itself for who stands for all of them.
+    /// Union-find parent; the representative refers to itself.
     leader: usize,
-    /// Of all that it stands for.
+    /// Number and weight of its set.
     sum: (usize, u64),
 }
 
@@ -74,7 +73,7 @@ impl Trim {
         let entries = connected.iter().filter_map(|txid| Some((*txid, pool.get(txid)?)));
         let parents = entries.map(|(txid, entry)| (txid, pool.parents(entry))).collect();
         let mut members: Vec<Member> = Vec::with_capacity(connected.len());
-        // What was unconfirmed before is not connected yet with what returns: these are the clusters as they were.
+        // The former clusters: mempool transactions are not connected yet with returned ones.
         for cluster in pool.graph.iter().flat_map(|graph| clusters(graph, connected)) {
             let first = members.len();
             let (cluster, _) = cluster.settled();
@@ -117,7 +116,7 @@ impl Trim {
         }
     }
 
-    /// Keeps as much as the limits allow and returns the rest.
+    /// Keeps as many as the limits allow and returns the rest.
     fn left_over(mut self, count_max: usize, weight_max: u64) -> Vec<Txid> {
         let mut waiting: Vec<usize> =
             self.members.iter().map(|member| member.waits_for.len()).collect();
@@ -143,7 +142,7 @@ impl Trim {
         Ready { rate: self.members[index].rate, index }
     }
 
-    /// Connects a transaction with what it depends on, unless that would be too large.
+    /// Joins a transaction with its dependencies, unless the set would be too large.
     fn join(&mut self, index: usize, count_max: usize, weight_max: u64) -> bool {
         let mut leaders: Vec<usize> =
             self.members[index].waits_for.iter().map(|below| self.leader(*below)).collect();
@@ -174,7 +173,7 @@ impl Trim {
     }
 }
 
-/// A transaction whose dependencies are all kept; the greater, the sooner.
+/// A transaction whose dependencies are all kept; the greater is first.
 struct Ready {
     rate: Rate,
     index: usize,

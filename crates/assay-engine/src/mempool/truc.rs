@@ -1,5 +1,5 @@
-//! Transactions of version 3: small, with at most one unconfirmed parent and one unconfirmed child, so that they can always be
-//! replaced at a price that is known (BIP431, Core `policy/truc_policy.cpp`).
+//! Version 3 (TRUC) transactions: small, with at most one unconfirmed parent and one unconfirmed child, so that the cost of a
+//! replacement is bounded (BIP431, Core `policy/truc_policy.cpp`).
 
 use assay_wire::{Transaction, Txid, Wtxid};
 
@@ -16,7 +16,7 @@ const CHILD_VSIZE_MAX: u32 = 1_000;
 #[derive(Debug)]
 pub(super) struct Violation {
     pub(super) debug: String,
-    /// The only other child of the parent: if that goes, the rule is kept.
+    /// The only other child of the parent: its eviction would satisfy the rule.
     pub(super) sibling: Option<Txid>,
 }
 
@@ -26,7 +26,7 @@ impl From<String> for Violation {
     }
 }
 
-/// How messages name a transaction.
+/// Notation of a transaction in messages.
 fn name(txid: &Txid, wtxid: &Wtxid) -> String {
     format!("tx {txid} (wtxid={wtxid})")
 }
@@ -39,7 +39,7 @@ pub(super) fn is_truc(tx: &Transaction) -> bool {
     tx.view().version() == TRUC_VERSION
 }
 
-/// Checks one transaction and what it spends of the mempool (Core `SingleTRUCChecks`).
+/// Checks one transaction and its mempool parents (Core `SingleTRUCChecks`).
 pub(super) fn check_alone(
     pool: &Mempool,
     candidate: &Candidate,
@@ -76,7 +76,7 @@ fn check_children(
     if others.any(|other| conflicts.contains(other)) {
         return Ok(());
     }
-    // After a reorganisation there may be more children, and they may have more parents: then nothing is evicted.
+    // After a reorg there may be more children, and they may have more parents: then nothing is evicted.
     let is_only_child = descendants.len() == 2
         && pool.get(first).is_some_and(|child| pool.parents(child).len() == 1)
         && pool.parents(parent).is_empty();
@@ -127,7 +127,7 @@ pub(super) fn check_in_package(
     Ok(())
 }
 
-/// The transaction, which has a parent, has no sibling and no child in its package.
+/// A transaction with a parent has no sibling and no child in its package.
 fn check_relatives(
     candidate: &Candidate,
     package: &[PackageMember],
@@ -152,7 +152,7 @@ fn entries<'a>(pool: &'a Mempool, txids: &[Txid]) -> Vec<(Txid, &'a Entry)> {
     txids.iter().filter_map(|txid| Some((*txid, pool.get(txid)?))).collect()
 }
 
-/// Version 3 spends unconfirmed outputs of version 3 only, and other versions those of others.
+/// Version 3 transactions only spend unconfirmed outputs of version 3; other versions only those of other versions.
 fn check_versions(
     candidate: &Candidate,
     parent: &Transaction,

@@ -1,19 +1,19 @@
-//! Who may work: blocks first, then one submission of transactions at a time.
+//! Lock priority: block connection before mempool admission, one submission at a time.
 //!
-//! A block waits for nothing here but for the engine's lock, and of those who submit transactions at most one holds or wants
-//! it. What they do without the lock takes cores all the same, so between steps they wait while a block is being judged.
+//! A block waits only for the engine's lock, and at most one submission holds or waits for it. Work without the lock uses cores
+//! as well, so submissions pause between steps while a block is being validated.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-/// As long as this one submission may wait for blocks in all: while a chain is synced, there is always a block.
+/// Total time that one submission may wait for blocks: during IBD there is always a block.
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub(crate) struct Turns {
-    /// Blocks that are being judged, or wait for the engine's lock.
+    /// Blocks being validated, or waiting for the engine's lock.
     blocks: AtomicUsize,
     waiting: Mutex<()>,
     blocks_done: Condvar,
@@ -31,13 +31,13 @@ pub(crate) struct PolicyTurn<'a> {
 }
 
 impl Turns {
-    /// A block begins at once.
+    /// Starts a block at once.
     pub(crate) fn block(&self) -> BlockTurn<'_> {
         self.blocks.fetch_add(1, Ordering::SeqCst);
         BlockTurn(self)
     }
 
-    /// A submission begins after the one before it, and after blocks.
+    /// Starts a submission after the previous one, and after blocks.
     pub(crate) fn policy(&self) -> PolicyTurn<'_> {
         let one_at_a_time = self.policy.lock();
         let deadline = Instant::now() + WAIT_MAX;
@@ -50,7 +50,7 @@ impl Turns {
 impl Drop for BlockTurn<'_> {
     fn drop(&mut self) {
         if self.0.blocks.fetch_sub(1, Ordering::SeqCst) == 1 {
-            // Whoever has seen the block and is about to wait holds this lock.
+            // A thread that has seen the block and is about to wait holds this lock.
             drop(self.0.waiting.lock());
             self.0.blocks_done.notify_all();
         }
@@ -58,7 +58,7 @@ impl Drop for BlockTurn<'_> {
 }
 
 impl PolicyTurn<'_> {
-    /// Waits while blocks are being judged. Not to be called with the engine's lock held.
+    /// Waits while blocks are being validated. Must not be called under the engine's lock.
     pub(crate) fn pause(&self) {
         if self.turns.blocks.load(Ordering::SeqCst) == 0 {
             return;

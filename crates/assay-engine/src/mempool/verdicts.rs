@@ -1,30 +1,30 @@
-//! Transactions whose scripts have passed lately, in the mempool or on trial.
+//! Cache of transactions whose scripts passed recently, in the mempool or on trial.
 //!
-//! A wtxid commits to everything that scripts see: the transaction with its witnesses, and by the txids of what it spends also
-//! the spent outputs. So a transaction that comes again, because it was tried before it was sent, was evicted or replaced, or
-//! returns from a block that was disconnected, need not be verified again (Core `script/sigcache.h`, `ValidationCache`).
+//! A wtxid commits to all inputs of scripts: the transaction with its witnesses, and by the prevout txids also the spent outputs.
+//! So a transaction that appears again, after a trial, an eviction, a replacement or a disconnected block, need not be verified
+//! again (Core `script/sigcache.h`, `ValidationCache`).
 
 use std::collections::{HashMap, VecDeque};
 
 use assay_consensus::script::Flags;
 use assay_wire::Wtxid;
 
-/// Transactions that are remembered; each takes about 100 bytes.
+/// Limit of cached transactions; each takes about 100 bytes.
 const COUNT_MAX: usize = 1 << 16;
 
-/// What is remembered of a transaction.
+/// Cached result of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Verdict {
-    /// The flags under which every script passed.
+    /// Flags under which every script passed.
     flags: Flags,
-    /// Signature checks that its scripts executed (BCH rule).
+    /// Executed signature checks (BCH rule).
     sigchecks: u32,
 }
 
-/// Remembers the latest [`COUNT_MAX`] verdicts.
+/// Caches the latest [`COUNT_MAX`] results.
 pub(crate) struct Verdicts {
     map: HashMap<Wtxid, Verdict>,
-    /// In the order in which they came.
+    /// In insertion order.
     order: VecDeque<Wtxid>,
     count_max: usize,
 }
@@ -36,7 +36,7 @@ impl Default for Verdicts {
 }
 
 impl Verdicts {
-    /// The signature checks of a transaction whose scripts have passed under these flags at least.
+    /// The signature checks of a transaction whose scripts passed under at least these flags.
     pub(crate) fn get(&self, wtxid: &Wtxid, flags: Flags) -> Option<u32> {
         let verdict = self.map.get(wtxid)?;
         covers(verdict.flags, flags).then_some(verdict.sigchecks)
@@ -46,7 +46,7 @@ impl Verdicts {
         self.map.is_empty()
     }
 
-    /// Every script of a transaction has passed.
+    /// Records that every script of a transaction passed.
     pub(crate) fn put(&mut self, wtxid: Wtxid, flags: Flags, sigchecks: u32) {
         if self.map.insert(wtxid, Verdict { flags, sigchecks }).is_some() {
             return;
@@ -60,15 +60,14 @@ impl Verdicts {
     }
 }
 
-/// Whether scripts that passed under the flags `verified` pass under `asked` as well: every rule that is asked for was
-/// enforced, and no script had a meaning that it does not have under `asked`.
+/// True if scripts that passed under the flags `verified` also pass under `asked`: every rule of `asked` was enforced, and no
+/// other rule enabled a spend.
 pub(super) fn covers(verified: Flags, asked: Flags) -> bool {
     let more = verified.without(asked);
     verified.contains(asked) && !ENABLING.iter().any(|flag| more.intersects(*flag))
 }
 
-/// Flags under which scripts pass that fail without them: hard forks of the Bitcoin Cash family. Every other flag only
-/// forbids.
+/// Flags that enable spends: hard forks of the Bitcoin Cash family. Every other flag only restricts.
 const ENABLING: [Flags; 9] = [
     Flags::BCH,
     Flags::SIGHASH_FORKID,

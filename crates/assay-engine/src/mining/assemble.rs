@@ -1,4 +1,4 @@
-//! Choosing transactions (Core `node/miner.cpp`, `addChunks`).
+//! Selects transactions for a block template (Core `node/miner.cpp`, `addChunks`).
 
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use super::TemplateTx;
 use crate::config::MiningConfig;
 use crate::mempool::{Entry, Mempool};
 
-/// Core's `DEFAULT_COINBASE_OUTPUT_MAX_ADDITIONAL_SIGOPS`: kept free for what miners add to the coinbase.
+/// Core's `DEFAULT_COINBASE_OUTPUT_MAX_ADDITIONAL_SIGOPS`: reserved for additions of miners to the coinbase.
 const RESERVED_SIGOPS: u64 = 400;
-/// Chunks in a row that do not fit, after which a block that is nearly full counts as full.
+/// Number of consecutive chunks that do not fit, after which a nearly full block is complete.
 const FAILURES_MAX: usize = 1000;
-/// How close to its limit that is, in weight.
+/// Distance of a nearly full block to its limit, in weight.
 const NEARLY_FULL_WEIGHT: u64 = 4000;
 
 pub(crate) struct Assembled {
     pub(crate) txs: Vec<TemplateTx>,
-    /// With what is reserved.
+    /// Weight, including the reserved weight.
     pub(crate) weight: u64,
     pub(crate) sigops: u64,
     pub(crate) fees_sat: i64,
 }
 
 impl Assembled {
-    /// Nothing but the room for header and coinbase.
+    /// Only the reserved weight of header and coinbase.
     pub(crate) fn empty(config: &MiningConfig) -> Self {
         let weight = config.reserved_weight;
         Self { txs: Vec::new(), weight, sigops: RESERVED_SIGOPS, fees_sat: 0 }
@@ -47,7 +47,7 @@ impl Assembled {
     }
 }
 
-/// Logs what a transaction pays (Core's `-printpriority`).
+/// Logs the fee rate of a transaction (Core's `-printpriority`).
 fn log_fee_rate(txid: &Txid, entry: &Entry) {
     let rate = entry.modified_fee_sat().saturating_mul(1000) / i64::from(entry.vsize.max(1));
     let sign = if rate < 0 { "-" } else { "" };
@@ -55,7 +55,7 @@ fn log_fee_rate(txid: &Txid, entry: &Entry) {
     tracing::info!("fee rate {sign}{whole}.{part:08} BTC/kvB txid {txid}");
 }
 
-/// Chooses from the mempool for the block at `height`; `cutoff_s` is what lock times in seconds are compared with.
+/// Selects from the mempool for the block at `height`; lock times in seconds are compared with `cutoff_s`.
 pub(crate) fn assemble(
     mempool: &mut Mempool,
     params: &ChainParams,
@@ -83,13 +83,13 @@ struct Assembler<'a, F> {
     is_cash: bool,
     sigops_max: u64,
     is_final: F,
-    /// Chunks in a row that did not fit.
+    /// Consecutive chunks that did not fit.
     failures: usize,
 }
 
 impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
     fn by_chunks(&mut self, mempool: &Mempool, chunks: Vec<crate::mempool::MiningChunk>) {
-        // What comes behind a chunk in its cluster may build on it.
+        // Later chunks of the same cluster may depend on a skipped one.
         let mut skipped = HashSet::new();
         for chunk in chunks {
             if skipped.contains(&chunk.cluster) {
@@ -109,7 +109,7 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
         }
     }
 
-    /// Where there are no clusters: the best transaction of all whose parents are chosen, again and again.
+    /// Without clusters: repeatedly adds the best transaction whose parents are all selected.
     fn one_by_one(&mut self, mempool: &Mempool) {
         let mut missing: HashMap<Txid, usize> = HashMap::new();
         let mut ready = BinaryHeap::new();
@@ -143,7 +143,7 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
         i128::from(fee_sat) * 1000 < i128::from(self.config.min_fee_sat_per_kvb) * i128::from(vsize)
     }
 
-    /// Adds transactions if they fit, all of them or none.
+    /// Adds all of the transactions if they fit, otherwise none.
     fn offer(&mut self, entries: &[(&Txid, &Entry)], weight: u64) -> bool {
         let sigops: u64 = entries.iter().map(|(_, entry)| self.sigops_of(entry)).sum();
         let fits = self.assembled.weight + weight < self.config.weight_max
@@ -164,8 +164,8 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
         true
     }
 
-    /// What counts towards the limit of a block: signature checks that were executed on Bitcoin Cash (May 2020), else those
-    /// that could be (BIP141).
+    /// The count for the block limit: executed signature checks on Bitcoin Cash (May 2020), otherwise signature operations
+    /// (BIP141).
     fn sigops_of(&self, entry: &Entry) -> u64 {
         u64::from(if self.is_cash { entry.sigchecks } else { entry.sigop_cost })
     }
@@ -176,7 +176,7 @@ impl<F: Fn(&Entry) -> bool> Assembler<'_, F> {
     }
 }
 
-/// A transaction that could be chosen next; the greatest is.
+/// A transaction that can be selected next; the greatest is first.
 #[derive(PartialEq, Eq)]
 struct Ready {
     fee_sat: i64,
@@ -212,7 +212,7 @@ mod tests {
 
     use super::*;
 
-    /// A mempool of five transactions that have nothing to do with each other, the later ones paying more.
+    /// A mempool of five unrelated transactions, the later ones with higher fees.
     fn mempool(
         has_clusters: bool,
         params: &ChainParams,
@@ -247,8 +247,8 @@ mod tests {
         mempool
     }
 
-    /// What the transactions of a block pay when each has a share of what a block may have, in per cent: of signature
-    /// operations and of checks that were executed.
+    /// Fees of the selected transactions if each has a given share of the block limits, in per cent: of signature operations and
+    /// of executed checks.
     #[track_caller]
     fn check(chain: &str, (sigops, sigchecks): (u64, u64), expected: &[i64]) {
         let params = ChainParams::by_name(chain).unwrap();
@@ -270,7 +270,7 @@ mod tests {
         let all = [5000, 4000, 3000, 2000, 1000];
         check("regtest", (1, 0), &all);
         check("regtest", (40, 0), &all[..2]);
-        // Checks that were executed, as with taproot, do not count there; they alone do on Bitcoin Cash.
+        // Executed checks, as with taproot, only count on Bitcoin Cash, where signature operations do not.
         check("regtest", (0, 40), &all);
         check("bch-regtest", (0, 40), &all[..2]);
         check("bch-regtest", (0, 10), &all);

@@ -1,22 +1,22 @@
-//! The transaction that pays the miner.
+//! The coinbase transaction.
 
 use assay_consensus::commitment::{WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment};
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::asm;
 use assay_wire::{Encoding, OutPoint, Transaction, Wtxid, encode};
 
-/// What stands in the coinbase's witness; miners could commit to anything by it.
+/// Witness of the coinbase; its value is arbitrary.
 const RESERVED_VALUE: [u8; 32] = [0; 32];
-/// Up to this height the height alone would be shorter than a coinbase script may be.
+/// Up to this height the height alone is shorter than the minimum coinbase script.
 const PADDED_HEIGHT_MAX: u32 = 16;
 const VERSION: i32 = 2;
-/// A coinbase without witnesses that pays one short script, less both scripts: version, lock time, both counts, outpoint,
-/// sequence number, amount, and the length of each script.
+/// Size of a coinbase without witnesses and with one short output script, without both scripts: version, lock time, both counts,
+/// outpoint, sequence number, amount, and the length of each script.
 const BYTES_BESIDE_SCRIPTS: usize = 4 + 4 + 2 + 36 + 4 + 8 + 2;
-/// Not final, so that the lock time counts.
+/// Not final, so that the lock time applies.
 const SEQUENCE: u32 = u32::MAX - 1;
 
-/// The coinbase of a block that also holds transactions with these wtxids.
+/// The coinbase of a block with transactions of these wtxids.
 pub(super) fn coinbase(
     params: &ChainParams,
     height: u32,
@@ -31,7 +31,7 @@ pub(super) fn coinbase(
         script_sig.push(0);
     }
     if let Some(cash) = params.cash {
-        // BCHN `miner.cpp`: a push of zeros makes up for what the coinbase lacks.
+        // BCHN `miner.cpp`: a push of zeros pads the coinbase to the minimum size.
         let bytes = BYTES_BESIDE_SCRIPTS + script_sig.len() + script_pubkey.len();
         if let Some(missing) = cash.tx_bytes_min.checked_sub(bytes).filter(|&missing| missing > 0) {
             asm::push(&mut script_sig, &vec![0; missing - 1]);
@@ -60,7 +60,7 @@ pub(super) fn coinbase(
     Transaction::parse(out, params.encoding).expect("a coinbase is laid out as transactions are")
 }
 
-/// The script that commits to the witnesses. Core puts it into every block, even before anything asks for it.
+/// The witness commitment script. Core puts it into every block, even if no rule requires it.
 fn commitment(wtxids: impl Iterator<Item = Wtxid>) -> Vec<u8> {
     let all: Vec<Wtxid> = std::iter::once(Wtxid([0; 32])).chain(wtxids).collect();
     let hash = witness_commitment(&all, &RESERVED_VALUE);

@@ -1,7 +1,6 @@
-//! Block templates: which unconfirmed transactions the next block should hold, and the coinbase and header that go with them.
+//! Block templates: selection of unconfirmed transactions, coinbase and header.
 //!
-//! Blocks equal those of Bitcoin Core byte for byte (`node/miner.cpp`), so that a comparison of chains by their hashes finds
-//! the same ones.
+//! Blocks equal those of Bitcoin Core byte for byte (`node/miner.cpp`), so that chains can be compared by their hashes.
 
 mod assemble;
 mod coinbase;
@@ -16,24 +15,24 @@ pub use template::{BlockTemplate, TemplateTx};
 
 #[derive(Clone, Debug)]
 pub struct TemplateOptions {
-    /// Whom the coinbase pays.
+    /// Output script of the coinbase.
     pub coinbase_script: Vec<u8>,
     pub selection: Selection,
 }
 
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// What pays most of the mempool.
+    /// The best-paying transactions of the mempool.
     Mempool,
-    /// These in this order, whatever they pay; the coinbase does not collect their fees.
+    /// These in this order, regardless of fees; the coinbase does not collect their fees.
     These(Vec<Arc<Transaction>>),
 }
 
-/// Figures of the template that was made last.
+/// Figures of the last template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastTemplate {
-    /// Weight, with what is reserved for header and coinbase.
+    /// Weight, including the reserved weight of header and coinbase.
     pub weight: u64,
-    /// Transactions, without the coinbase.
+    /// Number of transactions, without the coinbase.
     pub txs: usize,
 }

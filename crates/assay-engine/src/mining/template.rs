@@ -1,4 +1,4 @@
-//! A template: a whole block but for its work.
+//! A block template: a complete block except for its work.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub struct TemplateTx {
     pub tx: Arc<Transaction>,
     pub txid: Txid,
     pub wtxid: Wtxid,
-    /// What it pays, satoshi; 0 where that was not asked.
+    /// Fee, satoshi; 0 if not computed.
     pub fee_sat: i64,
     /// Cost of its signature operations (BIP141); on Bitcoin Cash signature checks.
     pub sigop_cost: u64,
 }
 
-/// The next block, complete but for its work.
+/// The next block, complete except for its work.
 #[derive(Clone, Debug)]
 pub struct BlockTemplate {
     /// The header, with nonce 0.
@@ -31,14 +31,14 @@ pub struct BlockTemplate {
     pub coinbase: Transaction,
     /// The other transactions, in block order.
     pub txs: Vec<TemplateTx>,
-    /// Earliest time that the header may carry.
+    /// Minimum time of the header.
     pub min_time: u32,
-    /// Number of changes that the mempool had seen.
+    /// Number of mempool changes at its creation.
     pub mempool_updates: u64,
 }
 
 impl BlockTemplate {
-    /// Puts coinbase and header around `txs`; the time and the target are those of `now_s`.
+    /// Adds coinbase and header to `txs`; time and target are those of `now_s`.
     pub(crate) fn new<A: Ancestors>(
         (params, ancestors, now_s): (&ChainParams, &A, u64),
         version: i32,
@@ -70,7 +70,7 @@ impl BlockTemplate {
         template
     }
 
-    /// Moves the time on to `now_s`, and the target where it depends on that.
+    /// Updates the time to `now_s`, and the target if it depends on the time.
     pub(crate) fn refresh<A: Ancestors>(
         &mut self,
         params: &ChainParams,
@@ -82,18 +82,18 @@ impl BlockTemplate {
         self.header.bits = next_work_required(params, ancestors, self.header.time);
     }
 
-    /// The script that commits to the witnesses, if there is one.
+    /// The witness commitment script, if there is one.
     pub fn witness_commitment(&self) -> Option<&[u8]> {
         let coinbase = self.coinbase.view();
         witness_commitment_index(coinbase).map(|index| coinbase.output(index).script_pubkey)
     }
 
-    /// What the coinbase pays, satoshi.
+    /// Output value of the coinbase, satoshi.
     pub fn coinbase_value_sat(&self) -> i64 {
         self.coinbase.view().outputs().map(|output| output.value).sum()
     }
 
-    /// The serialised block under `header`, which may carry another nonce.
+    /// The serialised block with `header`, which may have another nonce.
     pub fn block(&self, header: &Header) -> Vec<u8> {
         let length: usize = self.txs.iter().map(|tx| tx.tx.bytes().len()).sum();
         let mut out = Vec::with_capacity(100 + self.coinbase.bytes().len() + length);
@@ -107,7 +107,7 @@ impl BlockTemplate {
     }
 }
 
-/// Core's `GetMinimumTime`: the rule of BIP94 is kept on all chains, in case they adopt it.
+/// Core's `GetMinimumTime`: applies the rule of BIP94 on all chains, in case they adopt it.
 fn min_time<A: Ancestors>(params: &ChainParams, ancestors: &A) -> u32 {
     let parent_height = ancestors.tip_height();
     let after_median = ancestors.median_time_past_at(parent_height).saturating_add(1);

@@ -1,25 +1,25 @@
-//! Transactions that spend what their own block creates: handed over before any coin moves.
+//! Verifies transactions that spend only outputs of their own block before any coin moves.
 //!
-//! Bitcoin Cash brings all outputs of a block in before any input goes out, so scripts would wait for that, which in a block of
-//! many outputs takes as long as its signatures do. What such a transaction spends lies in the block itself. Coins move as ever:
-//! a block that breaks a rule about them is rejected for that, whatever its scripts do.
+//! Bitcoin Cash adds all outputs of a block before any input is spent, so scripts would wait for that, which in a block with many
+//! outputs takes as long as its signatures. The coins spent by such a transaction are in the block itself. Coins move as usual: a
+//! block that breaks a rule about them is rejected for that, regardless of its scripts.
 
 use assay_wire::{Coin, Txid};
 
 use super::ScriptQueue;
 use crate::prepared::Prepared;
 
-/// A block is worth it where it has this many outputs for each input: others soon come to their first input.
+/// Minimum number of outputs per input: other blocks soon reach their first input.
 const OUTPUTS_PER_INPUT_MIN: usize = 4;
 
-/// An output is found by stepping over those before it, so those of a transaction with very many wait for their turn.
+/// An output is found by skipping those before it, so a transaction with more outputs is not looked up here.
 const VOUTS_MAX: usize = 128;
 
-/// Which transactions of a block have been handed over.
+/// For each transaction of a block, true if it was handed over.
 pub(crate) struct Ahead(Vec<bool>);
 
 impl Ahead {
-    /// Hands over what spends outputs of the block alone. `verify` gets each such transaction with what it spends.
+    /// Hands over transactions that spend only outputs of the block. `verify` receives each with its spent coins.
     pub(crate) fn hand_over(
         queue: &mut ScriptQueue<'_>,
         verify: &mut impl FnMut(&mut ScriptQueue<'_>, usize, &mut Vec<Coin>),
@@ -41,13 +41,13 @@ impl Ahead {
         Self(handed_over)
     }
 
-    /// Whether a transaction has been handed over.
+    /// True if a transaction was handed over.
     pub(crate) fn has(&self, tx_index: usize) -> bool {
         self.0.get(tx_index).is_some_and(|&is_handed_over| is_handed_over)
     }
 }
 
-/// What a transaction spends, if its own block creates all of it.
+/// The coins spent by a transaction, if its own block creates all of them.
 fn own_coins(prepared: &Prepared, height: u32, tx_index: usize, coins: &mut Vec<Coin>) -> bool {
     coins.clear();
     for input in prepared.block.tx(tx_index).inputs() {
@@ -64,7 +64,7 @@ fn own_coins(prepared: &Prepared, height: u32, tx_index: usize, coins: &mut Vec<
     true
 }
 
-/// The place of a transaction among those behind the coinbase, which lie in the order of their ids, read as numbers.
+/// The index of a transaction among those after the coinbase, which are ordered by txid, read as numbers.
 fn find(txids: &[Txid], txid: &Txid) -> Option<usize> {
     let rest = txids.get(1..)?;
     let as_number = |id: &Txid| u64::from_le_bytes(*id.0.last_chunk().expect("an id is longer"));

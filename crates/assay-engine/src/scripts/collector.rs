@@ -1,4 +1,4 @@
-//! Transactions of blocks whose signatures have yet to be verified.
+//! Transactions of blocks with deferred signatures.
 
 use assay_consensus::script::{Flags, KeyHashes, TxContext};
 use assay_store::defect::{Point, point};
@@ -8,18 +8,18 @@ use super::Batch;
 use super::runs::{Contexts, DeferredRuns, Site};
 use crate::deferred::{Answer, DeferredScripts};
 
-/// Runs scripts; their signatures are verified when enough have come together.
+/// Runs scripts and verifies their signatures in batches.
 #[derive(Default)]
 pub(super) struct Collector {
     runs: DeferredRuns,
     batches: Vec<Batch>,
-    /// One for each run: index of its batch, and in that.
+    /// One per run: index of its batch, and index in the batch.
     spends: Vec<(u32, u32)>,
-    /// Inputs of all batches.
+    /// Number of inputs of all batches.
     inputs: usize,
 }
 
-/// Inputs whose coins a collector keeps at most; only inputs without signatures let it come to that.
+/// Limit of inputs whose coins a collector keeps; reached only by inputs without signatures.
 const INPUTS_MAX: usize = 1 << 14;
 
 impl Collector {
@@ -31,7 +31,7 @@ impl Collector {
         self.batches.is_empty()
     }
 
-    /// Whether it holds enough to be concluded.
+    /// True if it is full and should be concluded.
     pub(super) fn is_full(&self, script_batch: usize) -> bool {
         self.runs.checks_len() >= script_batch || self.inputs >= INPUTS_MAX
     }
@@ -61,13 +61,13 @@ impl Collector {
             batch.spent(spend, &mut outputs);
             let context = batch.context(spend, &outputs, spend.range()).with_key_hashes(known);
             let flags = batch.block.rules.flags;
-            // Only a transaction with very many signatures has to be settled before its end.
+            // Only a transaction with very many signatures must be settled before its end.
             let mut contexts = Lookup::new(batches, spends);
             runs.run((&context, flags), spend.inputs.clone(), 2 * script_batch, &mut contexts);
         }
     }
 
-    /// Settles everything and empties itself. `proven` are the answers to what the scripts ask, if they are known.
+    /// Settles everything and empties itself. `proven` are the results of the recorded checks, if known.
     pub(super) fn conclude(&mut self, proven: Option<&[Answer]>) {
         point(Point::ScriptBatch);
         let Self { runs, batches, spends, inputs } = self;
@@ -87,7 +87,7 @@ impl Collector {
 struct Lookup<'c> {
     batches: &'c [Batch],
     runs: &'c [(u32, u32)],
-    /// What is spent by the run that was asked for last.
+    /// Spent outputs of the last requested run.
     outputs: Vec<TxOut<'c>>,
     last: Option<usize>,
 }

@@ -1,5 +1,5 @@
-//! Transactions with many inputs, some of which fail: cut into parts of any size they get the verdict of one input after
-//! the other.
+//! Transactions with many inputs, some of which fail: split into parts of any size they have the verdict of sequential
+//! verification.
 
 use assay_consensus::params::ChainParams;
 use assay_consensus::script::asm::push_number;
@@ -16,7 +16,7 @@ use super::tests::judge;
 use super::*;
 use crate::verify::{BlockVerifier, verify_tx_scripts};
 
-/// Verifies every input of a transaction after the other, on one thread: what all others are compared with.
+/// Verifies all inputs of a transaction sequentially on one thread: the reference.
 fn verify_tx(tx: Tx<'_>, spent: &[TxOut<'_>], flags: Flags) -> Result<u64, Cause> {
     let (context, inputs) = (TxContext::new(tx, spent), 0..spent.len() as u32);
     verify_run(&context, inputs, flags, &mut Interpreter::default())
@@ -35,7 +35,7 @@ impl Random {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lock {
     P2pkh,
-    /// A false signature is what it asks for: claims that do not hold, and yet it passes.
+    /// Requires an invalid signature: the claim fails, but the script passes.
     NotP2pk,
     P2wpkh,
     Taproot,
@@ -47,7 +47,7 @@ enum Lock {
 enum Fault {
     None,
     Script,
-    /// The signature is one, but of something else.
+    /// The signature is valid, but for another message.
     Signature,
 }
 
@@ -77,7 +77,7 @@ fn p2pkh(key: &Key) -> Vec<u8> {
     [ends.0, &hash160(&key.public), ends.1].concat()
 }
 
-/// A transaction and what it spends.
+/// A transaction and its spent outputs.
 struct Spending {
     tx: Transaction,
     coins: Vec<Coin>,
@@ -91,7 +91,7 @@ impl Spending {
 
 const VALUE: i64 = 1000;
 
-/// Version, then inputs with these scripts, an output, and the witnesses if there are any.
+/// Serialises version, inputs with these scripts, an output, and the witnesses, if any.
 fn serialise(id: u8, inputs: &[(Vec<u8>, Vec<Vec<u8>>)]) -> Transaction {
     let mut raw = vec![2, 0, 0, 0];
     let has_witness = inputs.iter().any(|(_, witness)| !witness.is_empty());
@@ -117,7 +117,7 @@ fn serialise(id: u8, inputs: &[(Vec<u8>, Vec<Vec<u8>>)]) -> Transaction {
     Transaction::parse(raw, Encoding::Segwit).expect("a transaction")
 }
 
-/// A signed transaction with an input for each lock, and the faults that are planned.
+/// A signed transaction with an input per lock, and the planned faults.
 fn spending(id: u8, locks: &[(Lock, Fault)]) -> Spending {
     let keys: Vec<Key> = (0..locks.len()).map(|input| key(input % 5)).collect();
     let coins: Vec<Coin> = locks
@@ -174,7 +174,7 @@ fn spending(id: u8, locks: &[(Lock, Fault)]) -> Spending {
     Spending { tx: serialise(id, &signed), coins }
 }
 
-/// Some transactions of any number of inputs, of one kind or mixed, with so many faults.
+/// Some transactions with random numbers of inputs, of one kind or mixed, with `faults` faults.
 fn random_spendings(random: &mut Random, faults: usize) -> Vec<Spending> {
     const LOCKS: [Lock; 5] = [Lock::P2pkh, Lock::NotP2pk, Lock::P2wpkh, Lock::Taproot, Lock::Open];
     let mut plans: Vec<Vec<(Lock, Fault)>> = (0..2 + random.below(3))
@@ -194,7 +194,7 @@ fn random_spendings(random: &mut Random, faults: usize) -> Vec<Spending> {
     plans.iter().enumerate().map(|(id, plan)| spending(id as u8, plan)).collect()
 }
 
-/// A block with these transactions behind a coinbase. Nothing but its scripts is valid.
+/// A block with these transactions after a coinbase. Only its scripts are valid.
 fn block_of(spendings: &[Spending]) -> Block {
     let mut raw = vec![0; 80];
     compact_size(&mut raw, 1 + spendings.len() as u64);
@@ -211,7 +211,7 @@ fn prepared(spendings: &[Spending]) -> Arc<Prepared> {
     Arc::new(Prepared { txids, wtxids: None, ..Prepared::new(block, hash) })
 }
 
-/// The verdicts of one transaction after the other.
+/// The verdicts of sequential verification.
 fn serial(spendings: &[Spending], rules: &BlockRules) -> Result<u64, TxFailure> {
     let mut sum = 0;
     for (spending, tx_index) in spendings.iter().zip(1..) {
@@ -233,7 +233,7 @@ fn pool(threads: usize) -> Arc<rayon::ThreadPool> {
     Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads"))
 }
 
-/// Threads, signatures verified together, least cost of a part: one input and more.
+/// Threads, batch size, minimum cost of a part: from one input up.
 const WAYS: [(usize, Option<usize>, u64); 10] = [
     (1, None, 1),
     (2, None, 1),
@@ -270,11 +270,11 @@ fn parts_come_to_the_verdict_of_the_whole() {
         }
         *(if expected.is_ok() { &mut valid } else { &mut failed }) += 1;
     }
-    // A false signature where none is asked for is no fault.
+    // An invalid signature that the script requires is no fault.
     assert!(valid >= 2 && failed >= 6, "{valid} valid, {failed} failed");
 }
 
-/// Bitcoin Cash bounds the signature checks of a transaction: counted over all its parts, and when all have passed.
+/// Bitcoin Cash limits the signature checks of a transaction: their sum over all parts, after all have passed.
 #[test]
 fn signature_checks_are_those_of_all_parts() {
     let mut random = Random(11);
@@ -308,13 +308,13 @@ fn signature_checks_are_those_of_all_parts() {
     assert!(found.iter().all(|count| *count > 0), "{found:?}");
 }
 
-/// Scripts of Bitcoin Cash read inputs and outputs of other parts than their own.
+/// Scripts of Bitcoin Cash can read inputs and outputs of other parts.
 #[test]
 fn every_part_can_read_the_whole_transaction() {
     const INPUTS: usize = 90;
     for faults in [&[][..], &[89], &[40, 3, 77]] {
         let coin = |input: usize| {
-            // Above what has an opcode of its own.
+            // Above the small integers with an opcode of their own.
             let other = 17 + (input * 37 + 11) % (INPUTS - 17);
             let mut script = Vec::new();
             let mut expect = |words: &[u8], number: usize| {
@@ -352,7 +352,7 @@ fn every_part_can_read_the_whole_transaction() {
     }
 }
 
-/// Large enough for parts as they are cut outside of tests, in every place that cuts.
+/// Large enough for the default parts, at every place that splits.
 #[test]
 fn large_transactions_alone_and_in_a_block() {
     let params = ChainParams::by_name("main").expect("a known chain");
@@ -401,7 +401,7 @@ fn large_transactions_alone_and_in_a_block() {
     }
 }
 
-/// Parts are all inputs, each once, in order; as many as threads can use, and of no fewer inputs than lanes.
+/// Parts cover all inputs, each once, in order; as many as threads can use, with at least as many inputs as lanes.
 #[test]
 fn cuts_leave_nothing_out() {
     let tx = |inputs: usize| serialise(1, &vec![(vec![0; 107], Vec::new()); inputs]);

@@ -1,4 +1,4 @@
-//! Scripts of many transactions that belong to no block.
+//! Scripts of many transactions outside of a block.
 
 use std::ops::Range;
 
@@ -11,17 +11,16 @@ use super::Cause;
 use super::parts::{PART_COST, cost, cut};
 use super::runs::{Contexts, DeferredRuns, RunVerdict, verify_run};
 
-/// Fewer transactions, if they have fewer inputs than [`BATCHED_INPUTS_MIN`], are not worth a batch of signatures.
+/// Minimum number of transactions for a batch of signatures, unless they have [`BATCHED_INPUTS_MIN`] inputs.
 const BATCHED_MIN: usize = 2;
-/// So many inputs are worth it also where they are those of one transaction.
+/// Minimum number of inputs for a batch of signatures, also of one transaction.
 const BATCHED_INPUTS_MIN: usize = 64;
 
-/// A transaction, and what it spends.
+/// A transaction and its spent outputs.
 pub(crate) type Spending<'t> = (Tx<'t>, Vec<TxOut<'t>>);
 
-/// Verifies every input of some transactions on the threads of a pool, one verdict for each: the number of signature
-/// checks, or the first input that fails and why. With `script_batch` signatures are verified together, about as many at
-/// once.
+/// Verifies all inputs of some transactions on the threads of a pool. Returns one verdict each: the number of signature checks,
+/// or the first input that fails with its error. With `script_batch` signatures are verified in batches of about that size.
 pub(crate) fn verify_many(
     txs: &[Spending<'_>],
     flags: Flags,
@@ -31,7 +30,7 @@ pub(crate) fn verify_many(
     verify_many_in_parts(txs, flags, script_batch, (pool, PART_COST))
 }
 
-/// The same with parts that cost at least `part_cost`.
+/// [`verify_many`] with parts of at least `part_cost`.
 pub(super) fn verify_many_in_parts(
     txs: &[Spending<'_>],
     flags: Flags,
@@ -57,7 +56,7 @@ pub(super) fn verify_many_in_parts(
     let verify = |share: &&[Part]| all.verify(share, script_batch);
     let found: Vec<RunVerdict> = match &shares[..] {
         [] => Vec::new(),
-        // What is not worth another thread stays on this one.
+        // A small share stays on this thread.
         [share] => verify(share),
         _ => pool.install(|| shares.par_iter().flat_map_iter(verify).collect()),
     };
@@ -66,7 +65,7 @@ pub(super) fn verify_many_in_parts(
         let verdict = &mut verdicts[part.index];
         match (&mut *verdict, found) {
             (Ok(sum), Ok(sigchecks)) => *sum += sigchecks,
-            // Parts come in the order of their inputs, so the first failure is the lowest.
+            // Parts are in input order, so the first failure is the lowest.
             (Ok(_), Err((input, error))) => *verdict = Err(Cause::Script { input, error }),
             (Err(_), _) => {}
         }
@@ -81,8 +80,7 @@ struct Part {
     cost: u64,
 }
 
-/// Cuts parts into runs of about the same cost: one for each thread, and several where each is worth it, since what parts
-/// cost is not known well.
+/// Splits parts into shares of similar cost: one per thread, and several if large, since the costs are estimates.
 fn shares(mut parts: &[Part], threads: usize, part_cost: u64) -> Vec<&[Part]> {
     let total: u64 = parts.iter().map(|part| part.cost).sum();
     let each = if threads > 1 { total.div_ceil(threads as u64) } else { total };
@@ -102,7 +100,7 @@ fn shares(mut parts: &[Part], threads: usize, part_cost: u64) -> Vec<&[Part]> {
     shares
 }
 
-/// Shares of one thread where all are large.
+/// Maximum number of shares per thread.
 const SHARES_PER_THREAD: u64 = 4;
 
 #[derive(Clone, Copy)]
@@ -113,7 +111,7 @@ struct Parts<'m> {
 }
 
 impl Parts<'_> {
-    /// One verdict for each part of a share.
+    /// Verifies a share; one verdict per part.
     fn verify(self, share: &[Part], script_batch: Option<usize>) -> Vec<RunVerdict> {
         let inputs: usize = share.iter().map(|part| part.inputs.len()).sum();
         let is_batched = share.len() >= BATCHED_MIN || inputs >= BATCHED_INPUTS_MIN;

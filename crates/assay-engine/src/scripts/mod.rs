@@ -1,13 +1,13 @@
 //! Script verification on all cores, while one thread moves coins.
 //!
-//! That thread hands over transactions with the outputs they spend, of one block after the other; threads of a pool verify
-//! them in any order, those of later blocks too ([`Verifier`]). A large transaction goes to several of them, in parts
-//! (`parts`). The verdict on a block ([`BlockScripts`]) does not depend on that order: of its failures the one in the lowest
-//! transaction and input counts, and nothing below a failure is skipped.
+//! That thread hands over transactions with their spent outputs, block by block. Pool threads verify them in any order, across
+//! blocks ([`Verifier`]). A large transaction is split into parts for several threads (`parts`). The verdict on a block
+//! ([`BlockScripts`]) does not depend on the order: of its failures the one in the lowest transaction and input is reported, and
+//! nothing below a failure is skipped.
 //!
-//! Failures belong to the chain of blocks being connected ([`Branch`]), never to the threads that verify: blocks on trial, the
-//! active chain and the blocks below a snapshot cannot affect each other. A block with an input that was skipped stays
-//! undecided; only [`BlockVerdict::Valid`] yields the [`ScriptsPassed`] that making a block the tip requires (`docs/block-states.md`).
+//! Failures belong to the chain of blocks being connected ([`Branch`]), never to the verifying threads: trial blocks, the active
+//! chain and the blocks below a snapshot cannot affect each other. A block with a skipped input stays undecided; only
+//! [`BlockVerdict::Valid`] yields the [`ScriptsPassed`] that making a block the tip requires (`docs/block-states.md`).
 
 mod ahead;
 mod collector;
@@ -35,10 +35,10 @@ pub(crate) use parts::{PART_COST, cut};
 use runs::RunVerdict;
 pub(crate) use verifier::Verifier;
 
-/// A batch is handed over when it holds this many inputs: half a millisecond of work and more.
+/// Inputs per batch: at least half a millisecond of work.
 const BATCH_INPUTS: usize = 64;
 
-/// A transaction whose scripts do not all pass.
+/// A transaction with a script failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TxFailure {
     pub(crate) tx_index: u32,
@@ -46,8 +46,8 @@ pub(crate) struct TxFailure {
 }
 
 impl TxFailure {
-    /// Of two failures the one with the lower position counts. The signature checks of a transaction are counted when all
-    /// its inputs have passed, so an input of it comes first.
+    /// Of two failures the one with the lower position is reported. The signature checks of a transaction are counted after all
+    /// its inputs have passed, so a failure of an input is first.
     fn position(&self) -> u64 {
         match self.cause {
             Cause::Script { input, .. } => position(self.tx_index, input),
@@ -61,20 +61,20 @@ fn position(tx_index: u32, input: u32) -> u64 {
     u64::from(tx_index) << 32 | u64::from(input)
 }
 
-/// What is wrong with its scripts.
+/// Kind of a script failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The script of an input failed.
     Script { input: u32, error: ScriptError },
-    /// Each passes, together they execute too many signature checks (Bitcoin Cash).
+    /// Each input passes, but together they execute too many signature checks (Bitcoin Cash).
     SigChecks(TxError),
 }
 
-/// A chain of blocks that are being connected, each on the one before: where its lowest failure is.
+/// A chain of consecutive blocks being connected, with its lowest failure.
 ///
-/// Every [`Pipeline`](crate::pipeline::Pipeline) has its own, so that no failure counts for blocks of another.
+/// Every [`Pipeline`](crate::pipeline::Pipeline) has its own, so that failures do not affect other blocks.
 pub(crate) struct Branch {
-    /// Height of the lowest block with a failure; those above it need no verdict.
+    /// Height of the lowest block with a failure; blocks above it need no verdict.
     lowest_failed: AtomicU32,
 }
 
@@ -89,13 +89,13 @@ impl Branch {
         new()
     }
 
-    /// Whether a script of any of its blocks has failed.
+    /// True if a script of any of its blocks has failed.
     pub(crate) fn has_failure(&self) -> bool {
         self.lowest_failed.load(Ordering::Relaxed) < u32::MAX
     }
 }
 
-/// Proof that every script of a block was verified, under its rules, and passed.
+/// Proof that every script of a block was verified under its rules and passed.
 pub(crate) struct ScriptsPassed(Arc<BlockScripts>);
 
 impl ScriptsPassed {
@@ -108,30 +108,30 @@ impl ScriptsPassed {
     }
 }
 
-/// The verdict on the scripts of a block.
+/// Verdict on the scripts of a block.
 pub(crate) enum BlockVerdict {
-    /// Inputs are still to be verified, or were skipped: a block below it has failed, or it was given up.
+    /// Inputs are not verified yet, or were skipped: a block below it has failed, or it was given up.
     Undecided,
     Valid(ScriptsPassed),
     /// The lowest failure.
     Invalid(BlockError),
 }
 
-/// The scripts of one block, and what is known of them.
+/// The scripts of one block, and their state.
 pub(crate) struct BlockScripts {
     pub(crate) prepared: Arc<Prepared>,
     pub(crate) rules: BlockRules,
     branch: Arc<Branch>,
-    /// Whether signatures are verified one by one as scripts ask, by libsecp256k1.
+    /// True if libsecp256k1 verifies each signature at once.
     is_at_once: bool,
-    /// Transactions, and parts of large ones, that are neither verified nor skipped, and one more as long as others may come.
+    /// Transactions, and parts of large ones, that are neither verified nor skipped, and one more until the queue is finished.
     open: AtomicUsize,
-    /// Whether an input was skipped that a verdict needs.
+    /// True if a required input was skipped.
     has_skipped: AtomicBool,
-    /// Position of the lowest failure; work above it is pointless.
+    /// Position of the lowest failure; inputs above it are irrelevant.
     lowest: AtomicU64,
     failure: Mutex<Option<TxFailure>>,
-    /// Signature checks that have been executed, and those known from before.
+    /// Number of executed signature checks, including known ones.
     sigchecks: AtomicU64,
 }
 
@@ -150,13 +150,13 @@ impl BlockScripts {
         }
     }
 
-    /// Whether no work on it is left: everything that was handed over has been verified or skipped.
+    /// True if no work is left: everything handed over is verified or skipped.
     pub(crate) fn is_finished(&self) -> bool {
         self.open.load(Ordering::Acquire) == 0
     }
 
     pub(crate) fn verdict(self: &Arc<Self>) -> BlockVerdict {
-        // In this order: what was skipped is noted before it counts as finished.
+        // In this order: skipped inputs are recorded before they count as finished.
         if !self.is_finished()
             || self.has_skipped.load(Ordering::Relaxed) && !is_planted("shared-failures")
         {
@@ -172,7 +172,7 @@ impl BlockScripts {
         }
     }
 
-    /// Skips what is left of a block that was rejected for another reason. It stays undecided.
+    /// Skips the rest of a block that was rejected for another reason. It stays undecided.
     pub(crate) fn give_up(&self) {
         self.has_skipped.store(true, Ordering::Relaxed);
         self.lowest.store(0, Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl BlockScripts {
         self.sigchecks.fetch_add(sigchecks, Ordering::Relaxed);
     }
 
-    /// Whether to skip these inputs, since no verdict can depend on them: an input before them has failed, in this block or below.
+    /// True if these inputs are irrelevant for every verdict: an input before them has failed, in this block or below.
     fn skips(&self, spend: &Spend) -> bool {
         if self.rules.height > self.branch.lowest_failed.load(Ordering::Relaxed) {
             self.has_skipped.store(true, Ordering::Relaxed);
@@ -228,23 +228,23 @@ impl BlockScripts {
     }
 }
 
-/// What one task verifies.
+/// The work of one task.
 struct Batch {
     block: Arc<BlockScripts>,
     spends: Vec<Spend>,
     coins: Coins,
 }
 
-/// Inputs of a transaction that are verified one after the other.
+/// Inputs of a transaction, verified sequentially.
 struct Spend {
     tx_index: u32,
     inputs: Range<u32>,
-    /// Index of what the transaction's first input spends in the coins of the batch.
+    /// Index of the transaction's first spent coin in the coins of the batch.
     first_coin: u32,
 }
 
 enum Coins {
-    /// Those of whole transactions, one after the other.
+    /// Coins of whole transactions, concatenated.
     Whole(Vec<Coin>),
     /// The batch is a part of this transaction.
     Part(Arc<LargeTx>),
@@ -265,8 +265,8 @@ impl Batch {
         self.block.prepared.block.tx(spend.tx_index as usize)
     }
 
-    /// Notes what came of some inputs. The last part of a transaction to pass brings the signature checks of all; where a
-    /// part fails or is skipped none is the last, since then a script has failed that counts before them.
+    /// Records the result of some inputs. The last part of a transaction to pass adds the signature checks of all. If a part
+    /// fails or is skipped, none is the last, because a script has failed at a lower position.
     fn note(&self, spend: &Spend, verdict: RunVerdict) {
         let block = &*self.block;
         let fail = |cause| block.fail(TxFailure { tx_index: spend.tx_index, cause });
@@ -287,7 +287,7 @@ impl Batch {
         }
     }
 
-    /// What the whole transaction spends.
+    /// The spent outputs of the whole transaction.
     fn spent<'b>(&'b self, spend: &Spend, outputs: &mut Vec<TxOut<'b>>) {
         let coins = match &self.coins {
             Coins::Whole(coins) => coins,
@@ -298,7 +298,7 @@ impl Batch {
         outputs.extend(coins.iter().map(Coin::as_tx_out));
     }
 
-    /// The context for `inputs` of a transaction whose outputs [`Self::spent`] gave.
+    /// The context for `inputs` of a transaction with outputs from [`Self::spent`].
     fn context<'b>(
         &'b self,
         spend: &Spend,
@@ -331,23 +331,23 @@ impl<'v> ScriptQueue<'v> {
         Self { verifier, block, spends: Vec::new(), coins: Vec::new() }
     }
 
-    /// The block, and the rules for it.
+    /// The block and its rules.
     pub(crate) fn block(&self) -> (Arc<Prepared>, BlockRules) {
         (Arc::clone(&self.block.prepared), self.block.rules)
     }
 
-    /// Has libsecp256k1 verify every signature by itself, whatever is usual; to be called first.
+    /// Makes libsecp256k1 verify every signature at once; must be called first.
     pub(crate) fn verify_at_once(&mut self) {
         let block = Arc::get_mut(&mut self.block);
         block.expect("nothing has been handed over").is_at_once = true;
     }
 
-    /// Whether signatures are verified many at a time, some time after they were handed over.
+    /// True if signatures are verified later in batches.
     fn is_deferred(&self) -> bool {
         self.verifier.is_deferred() && !self.block.is_at_once
     }
 
-    /// Takes a transaction over; `coins` are what its inputs spend, in input order, and are drained.
+    /// Adds a transaction; `coins` are its spent coins in input order, and are drained.
     pub(crate) fn push(&mut self, tx_index: usize, coins: &mut Vec<Coin>) {
         let tx = self.block.prepared.block.tx(tx_index);
         let tx_index = tx_index as u32;
@@ -367,12 +367,12 @@ impl<'v> ScriptQueue<'v> {
         }
     }
 
-    /// Counts the signature checks of a transaction that has been verified before.
+    /// Adds the signature checks of a transaction verified before.
     pub(crate) fn add_known(&mut self, sigchecks: u32) {
         self.block.add_sigchecks(sigchecks.into());
     }
 
-    /// Hands over what is left. The block will be finished.
+    /// Hands over the rest. The block can then finish.
     pub(crate) fn finish(mut self) -> Arc<BlockScripts> {
         self.send();
         self.block.close(1);

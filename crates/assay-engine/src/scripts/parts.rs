@@ -1,4 +1,4 @@
-//! Cutting the inputs of one large transaction into parts, which several threads verify.
+//! Splits the inputs of one large transaction into parts for several threads.
 //!
 //! A legacy message repeats the whole transaction for each input, so one transaction can be most of the work of a block.
 
@@ -9,31 +9,31 @@ use assay_wire::{Coin, Tx};
 
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// A part costs at least about this much, in bytes of SHA-256: a millisecond. A transaction of less than two parts stays
-/// whole, as nearly all do (it takes some 130 inputs of the usual kind).
+/// Approximate minimum cost of a part, in bytes of SHA-256: a millisecond. A transaction below two parts stays whole, as nearly
+/// all do (it takes some 130 usual inputs).
 pub(crate) const PART_COST: u64 = 2 << 20;
 
-/// Parts for each thread at most: enough that all end at about the same time although parts are not equal, and few
-/// enough that what a part does for the whole transaction (a list of all spent outputs) does not matter.
+/// Maximum parts per thread: enough for an even finish although parts are unequal, and few enough that the overhead per part (a
+/// list of all spent outputs) is negligible.
 const PARTS_PER_THREAD: usize = 8;
 
-/// A signature with its key is some 107 bytes, and to verify it takes as long as hashing some 20,000.
+/// A signature with its key has some 107 bytes, and its verification takes as long as hashing some 20,000.
 const SPEND_BYTE_COST: u64 = 200;
 
 /// Bytes of an input in the messages of the others.
 const BLANK_INPUT: u64 = 41;
 
-/// About what it costs at most to verify the inputs of a transaction, in bytes hashed.
+/// Estimated upper bound of the cost of verifying a transaction's inputs, in bytes hashed.
 pub(crate) fn cost(tx: Tx<'_>) -> u64 {
     let (inputs, outputs) = (tx.input_count() as u64, tx.outputs_raw().len() as u64);
     let spend_bytes = tx.total_size() as u64 - outputs;
-    // Only legacy inputs have such messages; for others the parts come out smaller than they need to be.
+    // Only legacy inputs have such messages; for others the parts become smaller than necessary.
     let legacy_messages = inputs * (BLANK_INPUT * inputs + outputs);
     spend_bytes * SPEND_BYTE_COST + legacy_messages
 }
 
-/// Into which runs of inputs a transaction is cut when so many threads may verify it and a part costs at least
-/// `part_cost`; `None` where it stays whole. For one thread a large transaction is one part.
+/// Splits a transaction into runs of inputs for this many threads, with a cost of at least `part_cost` each; `None` if it stays
+/// whole. For one thread a large transaction is one part.
 pub(crate) fn cut(
     tx: Tx<'_>,
     threads: usize,
@@ -47,20 +47,20 @@ pub(crate) fn cut(
     let parts_max = if threads > 1 { threads * PARTS_PER_THREAD } else { 1 };
     let mut size = inputs.div_ceil(parts.min(parts_max as u64) as usize);
     if inputs >= MESSAGES_TOGETHER_INPUTS_MIN {
-        // So that no lane of the vectors that hash legacy messages stays empty.
+        // Fills all lanes of the vector code for legacy messages.
         size = size.next_multiple_of(MESSAGES_TOGETHER);
     }
     let part = move |first| first as u32..inputs.min(first + size) as u32;
     Some((0..inputs).step_by(size).map(part))
 }
 
-/// A transaction whose parts are verified apart.
+/// A transaction whose parts are verified separately.
 pub(super) struct LargeTx {
     pub(super) coins: Vec<Coin>,
     pub(super) hashes: SharedHashes,
-    /// Parts that have not passed.
+    /// Number of parts that have not passed.
     open: AtomicUsize,
-    /// Signature checks of the parts that have.
+    /// Signature checks of the parts that have passed.
     sigchecks: AtomicU64,
 }
 
@@ -70,10 +70,10 @@ impl LargeTx {
         Self { coins, hashes: SharedHashes::new(tx), open, sigchecks }
     }
 
-    /// Counts a part whose inputs have all passed; gives the signature checks of all when it was the last.
+    /// Records a passed part; returns the signature checks of all parts if it was the last.
     pub(super) fn pass(&self, sigchecks: u64) -> Option<u64> {
         self.sigchecks.fetch_add(sigchecks, Ordering::Relaxed);
-        // Release and acquire: the last one sees what the others have added.
+        // Release and acquire: the last one sees the additions of the others.
         let is_last = self.open.fetch_sub(1, Ordering::AcqRel) == 1;
         is_last.then(|| self.sigchecks.load(Ordering::Relaxed))
     }

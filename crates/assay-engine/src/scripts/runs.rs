@@ -1,4 +1,4 @@
-//! Inputs of one transaction after the other, with their signatures verified at once or later.
+//! Runs of inputs of one transaction, with immediate or deferred signatures.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use assay_consensus::script::{Flags, Interpreter, ScriptError, TxContext};
 use crate::checker::ImmediateChecker;
 use crate::deferred::{Answer, DeferredScripts};
 
-/// The number of signature checks of some inputs of a transaction, or the first of them that fails and why.
+/// The number of signature checks of a run, or its first failing input with the error.
 pub(super) type RunVerdict = Result<u64, (u32, ScriptError)>;
 
 /// Verifies inputs and their signatures.
@@ -27,7 +27,7 @@ pub(super) fn verify_run(
     Ok(sigchecks)
 }
 
-/// Runs of inputs whose signatures are verified together, when enough of them have come.
+/// Runs with deferred signatures, verified when enough are collected.
 #[derive(Default)]
 pub(super) struct DeferredRuns {
     scripts: DeferredScripts<Site>,
@@ -44,7 +44,7 @@ pub(super) struct Site {
 #[derive(Clone, Copy, Default)]
 struct Found {
     sigchecks: u64,
-    /// Its first input that fails.
+    /// Its first failing input.
     failure: Option<(u32, ScriptError)>,
 }
 
@@ -56,7 +56,7 @@ impl Found {
     }
 }
 
-/// Gives the context in which an input of the run with a number is verified, and the rules, to what it is called with.
+/// Supplies the context and the rules of an input of a numbered run.
 pub(super) trait Contexts {
     fn with(&mut self, run: usize, input: u32, work: &mut dyn FnMut(&TxContext<'_>, Flags));
 }
@@ -66,13 +66,13 @@ impl DeferredRuns {
         &self.scripts
     }
 
-    /// About how many checks wait.
+    /// Approximate number of pending checks.
     pub(super) fn checks_len(&self) -> usize {
         self.scripts.checks_len()
     }
 
-    /// Runs inputs up to the first that fails; the run's number is how many came before. When `checks_max` checks have
-    /// come together on the way they are verified, for which `contexts` has to know this run too.
+    /// Runs inputs up to the first failure; the number of a run is the number of earlier runs. If `checks_max` checks are
+    /// collected on the way, they are verified, for which `contexts` must know this run too.
     pub(super) fn run(
         &mut self,
         (context, flags): (&TxContext<'_>, Flags),
@@ -97,8 +97,7 @@ impl DeferredRuns {
         }
     }
 
-    /// Verifies what has been recorded, and runs inputs again where that did not prove it. `proven` are the answers to what
-    /// the scripts ask, if they are known.
+    /// Verifies the recorded checks, and runs inputs with failed checks again. `proven` are the results of the checks, if known.
     fn settle(&mut self, proven: Option<&[Answer]>, contexts: &mut impl Contexts) {
         let Self { scripts, found } = self;
         scripts.settle_proven(proven, |Site { run, input }, claimed, again| {
@@ -120,7 +119,7 @@ impl DeferredRuns {
         });
     }
 
-    /// Settles everything and begins anew: one verdict for each run.
+    /// Settles everything and resets: one verdict per run.
     pub(super) fn finish(
         &mut self,
         proven: Option<&[Answer]>,

@@ -1,4 +1,4 @@
-//! Scripts of real blocks, some of them broken: the same finding however signatures are verified.
+//! Scripts of real blocks, some of them modified: the same result in every verification mode.
 
 use assay_consensus::params::ChainParams;
 use assay_wire::Block;
@@ -60,7 +60,7 @@ fn finds_the_lowest_failure_in_batches_of_any_size() {
                 let tx = block.tx(1 + below(block.tx_count() - 1));
                 let script = tx.input(below(tx.input_count())).script_sig;
                 if script.len() > 40 {
-                    // Within r or s: still a signature by its form, but a wrong one.
+                    // Within r or s: still well-formed, but invalid.
                     raw[script.as_ptr() as usize - base + 8 + below(20)] ^= 1 << below(7);
                 }
             }

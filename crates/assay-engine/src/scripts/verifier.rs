@@ -1,4 +1,4 @@
-//! The threads that verify, and what waits for them.
+//! The verifying threads and their queue.
 
 use std::any::Any;
 use std::ops::Range;
@@ -21,35 +21,35 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Verifies the scripts of any number of blocks on the threads of a pool.
 ///
-/// Where signatures are verified in batches ([`DeferredScripts`](crate::DeferredScripts)), each thread collects those of many
-/// transactions and blocks; what is left when somebody waits for the last of them is shared out evenly.
+/// If signatures are verified in batches ([`DeferredScripts`](crate::DeferredScripts)), each thread collects those of many
+/// transactions and blocks; when a thread waits for the last of them, the rest is distributed evenly.
 pub(crate) struct Verifier {
     pool: Arc<ThreadPool>,
-    /// How many signatures and the like are verified together, if they are.
+    /// Batch size, if signatures are verified in batches.
     script_batch: Option<usize>,
-    /// What a part of a large transaction costs at least.
+    /// Minimum cost of a part of a large transaction.
     part_cost: u64,
-    /// Those that no thread is using; as many come to be as threads work at once.
+    /// Idle collectors; as many exist as threads have worked at once.
     collectors: Mutex<Vec<Collector>>,
     tasks: Mutex<Tasks>,
     changed: Condvar,
 }
 
-/// What has been handed to the pool.
+/// Work handed to the pool.
 #[derive(Default)]
 struct Tasks {
-    /// Tasks that are queued or running, and threads that conclude what was left over. Only they hold collectors that are not idle.
+    /// Tasks that are queued or running, and threads that conclude the rest. Only they hold collectors that are not idle.
     running: usize,
     panic: Option<Box<dyn Any + Send>>,
 }
 
 impl Verifier {
-    /// `script_batch` says how many signatures and the like to verify together; `None` verifies each as it comes.
+    /// `script_batch` is the batch size; `None` verifies each signature at once.
     pub(crate) fn new(pool: Arc<ThreadPool>, script_batch: Option<usize>) -> Arc<Self> {
         Self::with_part_cost(pool, script_batch, PART_COST)
     }
 
-    /// The same with parts of large transactions that cost at least so much ([`cut`]).
+    /// [`Verifier::new`] with a minimum cost of parts of large transactions ([`cut`]).
     pub(super) fn with_part_cost(
         pool: Arc<ThreadPool>,
         script_batch: Option<usize>,
@@ -65,12 +65,12 @@ impl Verifier {
         })
     }
 
-    /// Whether signatures are verified many at a time.
+    /// True if signatures are verified in batches.
     pub(super) fn is_deferred(&self) -> bool {
         self.script_batch.is_some()
     }
 
-    /// Waits until `is_enough` holds or nothing is running any more.
+    /// Waits until `is_enough` returns true or nothing is running.
     pub(crate) fn wait_until(&self, mut is_enough: impl FnMut() -> bool) {
         let mut tasks = self.tasks();
         while tasks.running > 0 && !is_enough() {
@@ -78,10 +78,10 @@ impl Verifier {
         }
     }
 
-    /// Waits until everything that was handed over before is finished, by whichever thread: any number of threads may wait at once.
+    /// Waits until everything handed over before is finished, by any thread; several threads may wait at once.
     ///
     /// # Panics
-    /// When a task has panicked.
+    /// A task has panicked.
     pub(crate) fn drain(&self) {
         let mut tasks = self.tasks();
         while tasks.running > 0 {
@@ -91,7 +91,7 @@ impl Verifier {
             drop(tasks);
             std::panic::resume_unwind(panic);
         }
-        // Nothing runs, so all collectors are idle, and what they hold is all that is left.
+        // Nothing runs, so all collectors are idle, and they have all remaining work.
         let collectors = std::mem::take(&mut *self.idle());
         if collectors.iter().all(Collector::is_empty) {
             return;
@@ -106,7 +106,7 @@ impl Verifier {
         self.conclude_all(collectors);
     }
 
-    /// The parts in which a transaction is to be handed over, if it is large.
+    /// The parts of a transaction, if it is large.
     pub(super) fn cut(&self, tx: Tx<'_>) -> Option<impl ExactSizeIterator<Item = Range<u32>>> {
         cut(tx, self.pool.current_num_threads(), self.part_cost)
     }
@@ -156,7 +156,7 @@ impl Verifier {
     }
 }
 
-/// Verifies inputs one by one, and their signatures as scripts ask.
+/// Verifies inputs one by one, with immediate signatures.
 fn verify_at_once(batch: &Batch) {
     let mut interpreter = Interpreter::default();
     let mut outputs: Vec<TxOut<'_>> = Vec::new();
@@ -173,7 +173,7 @@ fn verify_at_once(batch: &Batch) {
     batch.block.close(batch.spends.len());
 }
 
-/// A task, or a thread that concludes what was left over, as long as it lasts.
+/// A running task, or a thread that concludes the rest.
 struct Running<'v>(&'v Verifier);
 
 impl Drop for Running<'_> {

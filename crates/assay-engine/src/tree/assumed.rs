@@ -1,4 +1,4 @@
-//! A chain that begins with the coins of a snapshot: its base counts as linked though blocks below it are not there.
+//! A chain that starts from a snapshot: its base counts as linked though blocks below it are missing.
 
 use std::collections::VecDeque;
 
@@ -8,13 +8,13 @@ use super::node::{STATUS_ASSUMED, STATUS_VALID};
 use super::{BlockTree, NodeId};
 
 impl BlockTree {
-    /// From now on the block `base` counts as linked, with so many transactions in the chain up to it, as soon as it is known.
-    /// For an empty tree, before it is filled.
+    /// Makes the block `base` count as linked, with `chain_txs` transactions in the chain up to it, as soon as it is known. Call
+    /// it before the tree is filled.
     pub(crate) fn expect_assumed(&mut self, base: BlockHash, chain_txs: u64) {
         self.assumed = Some((base, chain_txs));
     }
 
-    /// The same for a block that is known; what builds on it and is archived can be connected too.
+    /// [`Self::expect_assumed`] for a known block; archived descendants become connectable too.
     pub(crate) fn assume(&mut self, base: NodeId, chain_txs: u64) {
         self.assumed = Some((self.get(base).hash, chain_txs));
         if self.get(base).is_linked() {
@@ -45,7 +45,7 @@ impl BlockTree {
         }
     }
 
-    /// The snapshot has been validated: what was checked with its coins is valid. Gives the blocks of which that is noted.
+    /// Marks blocks checked with the snapshot's coins as valid, after its validation. Returns the changed blocks.
     pub(crate) fn confirm_assumed(&mut self) -> Vec<NodeId> {
         self.assumed = None;
         let changed = self.all_assumed();
@@ -56,8 +56,8 @@ impl BlockTree {
         changed
     }
 
-    /// There is no snapshot any more: what was checked with the coins of an earlier one counts as never checked, so that no
-    /// later snapshot confirms it. Gives the blocks of which that is noted.
+    /// Removes the marks of an earlier snapshot: blocks checked with its coins count as unchecked, so that no later snapshot
+    /// confirms them. Returns the changed blocks.
     pub(crate) fn drop_assumed(&mut self) -> Vec<NodeId> {
         let changed = self.all_assumed();
         for id in &changed {

@@ -1,4 +1,4 @@
-//! Walking down branches: ancestors by height, forks, and what the rules read of a branch.
+//! Walks along branches: ancestors by height, fork points, and the view of a branch for the rules.
 
 use assay_consensus::chain::{Ancestors, HeaderFacts, MEDIAN_TIME_SPAN, median_time};
 
@@ -7,7 +7,7 @@ use assay_consensus::pow::block_work;
 use super::{BlockTree, NodeId};
 
 impl BlockTree {
-    /// Where the jump of a child of `parent` leads.
+    /// Target of the jump of a child of `parent`.
     pub(super) fn jump_above(&self, parent: NodeId) -> NodeId {
         let above = self.get(parent);
         let middle = self.get(above.jump);
@@ -20,7 +20,7 @@ impl BlockTree {
         }
     }
 
-    /// The block at `height` on the branch that ends in `id`; `id` itself where it is lower.
+    /// The block at `height` on the branch that ends in `id`; `id` itself if it is lower.
     pub(crate) fn ancestor_at(&self, id: NodeId, height: u32) -> NodeId {
         self.descend(id, |at| self.get(at).height <= height)
     }
@@ -30,7 +30,7 @@ impl BlockTree {
         self.descend(id, |at| self.is_active(at))
     }
 
-    /// The highest block that both branches have.
+    /// The last common block of both branches.
     pub(crate) fn common(&self, left: NodeId, right: NodeId) -> NodeId {
         let height = self.get(left).height.min(self.get(right).height);
         let (mut left, mut right) =
@@ -43,7 +43,7 @@ impl BlockTree {
         left
     }
 
-    /// The first block from `id` downwards of which `is_reached` holds; it must hold of all below that one too.
+    /// The first block from `id` downwards that satisfies `is_reached`, which must hold for all blocks below it too.
     pub(super) fn descend(&self, id: NodeId, is_reached: impl Fn(NodeId) -> bool) -> NodeId {
         let mut at = id;
         while !is_reached(at) {
@@ -62,15 +62,15 @@ impl BlockTree {
         at
     }
 
-    /// The blocks from `to` down to, and without, its ancestor `from`; highest first.
+    /// The blocks from `to` down to its ancestor `from`, exclusive; highest first.
     pub(crate) fn path(&self, from: NodeId, to: NodeId) -> Vec<NodeId> {
         std::iter::successors(Some(to), |at| self.get(*at).parent)
             .take_while(|at| *at != from)
             .collect()
     }
 
-    /// How long the work between two blocks takes at the pace of the upper one, seconds (Core `chain.cpp`,
-    /// `GetBlockProofEquivalentTime`); 0 where the lower one has more.
+    /// Time for the work between two blocks at the rate of the upper one, seconds (Core `chain.cpp`,
+    /// `GetBlockProofEquivalentTime`); 0 if the lower one has more work.
     pub(crate) fn equivalent_time_s(&self, lower: NodeId, upper: NodeId, spacing_s: u32) -> u64 {
         let (lower, upper) = (self.get(lower), self.get(upper));
         if lower.chain_work >= upper.chain_work {

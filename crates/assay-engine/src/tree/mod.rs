@@ -1,8 +1,8 @@
-//! The tree of known blocks, the branch of it that is active, and the choice of the branch that should be.
+//! The block tree, its active branch, and chain selection.
 //!
-//! Every block that is neither active nor on a failed branch lies in one of two ordered sets, by whether it and all blocks
-//! below it are archived. So the best block is always the last of a set, and no event costs more than the logarithm of the
-//! number of blocks for every block that it changes.
+//! Every block that is neither active nor on a failed branch is in one of two ordered sets, depending on its being linked: it and
+//! all blocks below it are archived. So the best block is always the last of a set, and no event costs more than the logarithm of
+//! the number of blocks per changed block.
 
 mod assumed;
 mod branch;
@@ -23,7 +23,7 @@ use crate::types::{Tip, big_endian};
 pub(crate) use node::{Node, NodeId};
 use node::{STATUS_ASSUMED, STATUS_FAILED, STATUS_VALID, STATUS_WITHOUT_WITNESS};
 
-/// Which of two blocks is the better tip: more work, then the lower rank (Core's `CBlockIndexWorkComparator`).
+/// Order of tips: more work, then the lower rank (Core's `CBlockIndexWorkComparator`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Score {
     work: U256,
@@ -36,19 +36,19 @@ pub(crate) struct BlockTree {
     by_hash: HashMap<BlockHash, NodeId>,
     /// The active branch by height. Blocks at its top may have failed, until they are disconnected.
     active: Vec<NodeId>,
-    /// Linked, neither active nor failed.
+    /// Linked blocks, neither active nor failed.
     candidates: BTreeSet<Score>,
-    /// Not linked and not failed.
+    /// Unlinked blocks that have not failed.
     unlinked: BTreeSet<Score>,
     next_sequence: u64,
-    /// Work of the tip when a block was last preferred, and the rank that it got.
+    /// Work of the tip when a block was last preferred, and the rank of that block.
     preferred: (U256, i64),
-    /// The block whose coins were loaded from a snapshot, and the transactions of the chain up to it.
+    /// The base of a snapshot, and the transactions of the chain up to it.
     assumed: Option<(BlockHash, u64)>,
 }
 
 impl BlockTree {
-    /// A tree that holds the genesis block alone.
+    /// A tree of only the genesis block.
     pub(crate) fn new(genesis: Header) -> Self {
         let hash = genesis.hash();
         let root = Node {
@@ -102,12 +102,12 @@ impl BlockTree {
         self.get(self.tip())
     }
 
-    /// The tip, as it is announced.
+    /// Public data of the tip.
     pub(crate) fn tip_facts(&self) -> Tip {
         self.facts(self.tip())
     }
 
-    /// What is announced of a tip.
+    /// Public data of a block as tip.
     pub(crate) fn facts(&self, id: NodeId) -> Tip {
         let node = self.get(id);
         Tip {
@@ -141,7 +141,7 @@ impl BlockTree {
     /// Adds a header below `parent`.
     ///
     /// # Panics
-    /// When the header does not name `parent`, or is already known: both are mistakes of the caller.
+    /// The header's parent is not `parent`, or the header is known: both are mistakes of the caller.
     pub(crate) fn insert(&mut self, parent: NodeId, header: Header) -> NodeId {
         let hash = header.hash();
         let above = self.get(parent);
@@ -175,7 +175,7 @@ impl BlockTree {
         id
     }
 
-    /// Puts back what the store kept, parents before children; `false` when the parent is unknown.
+    /// Restores a record of the store, parents before children; `false` if the parent is unknown.
     pub(crate) fn restore(&mut self, record: &BlockRecord) -> bool {
         let hash = record.header.hash();
         let id = match self.find(&hash) {
@@ -196,7 +196,7 @@ impl BlockTree {
         node.block = record.block;
         node.undo = record.undo;
         node.was_pruned = record.was_pruned;
-        // Off the active branch this is taken back once that is known.
+        // Off the active branch this is reverted once the active branch is known.
         if (node.block.is_some() || node.was_pruned) && linked_below > 0 {
             node.chain_tx_count = linked_below + u64::from(node.tx_count);
         }
@@ -205,11 +205,11 @@ impl BlockTree {
         true
     }
 
-    /// Notes where a block is archived. Returns the blocks whose records have changed: this one, and those above it whose
-    /// data came earlier and that can be connected from now on.
+    /// Records the position of an archived block. Returns the blocks with changed records: this one, and archived ones above it
+    /// that become connectable.
     pub(crate) fn set_block(&mut self, id: NodeId, pos: BlockPos, tx_count: u32) -> Vec<NodeId> {
         if self.is_active(id) && self.get(id).is_linked() {
-            // It was removed, and has come again, or is the base of a snapshot: what it leads to is linked already.
+            // It was pruned and is archived again, or is the base of a snapshot: its descendants are linked already.
             let node = self.get_mut(id);
             (node.block, node.tx_count) = (Some(pos), tx_count);
             return vec![id];
@@ -238,7 +238,7 @@ impl BlockTree {
         linked
     }
 
-    /// The base of a snapshot is linked before what it builds on.
+    /// The base of a snapshot is linked before its ancestors.
     fn is_to_link(&self, id: NodeId) -> bool {
         self.get(id).has_data() && !self.get(id).is_linked()
     }
@@ -259,7 +259,7 @@ impl BlockTree {
         self.next_sequence - 1
     }
 
-    /// Notes that every rule has been checked: with coins that are `assumed`, or for good.
+    /// Records that every rule was checked: with `assumed` coins, or definitively.
     pub(crate) fn set_valid(&mut self, id: NodeId, undo: UndoPos, assumed: bool) {
         let node = self.get_mut(id);
         node.undo = Some(undo);
@@ -270,15 +270,15 @@ impl BlockTree {
         }
     }
 
-    /// Notes that a block was checked by the rules before segregated witness.
+    /// Records that a block was checked by the rules before segwit.
     pub(crate) fn set_without_witness(&mut self, id: NodeId) {
         self.get_mut(id).status |= STATUS_WITHOUT_WITNESS;
     }
 
-    /// Marks a block and all that build on it as failed. Returns those that were not marked before, parents first.
+    /// Marks a block and its descendants as failed. Returns those not marked before, parents first.
     ///
     /// # Panics
-    /// For the genesis block, which is valid by definition.
+    /// The block is genesis, which is valid by definition.
     pub(crate) fn set_failed(&mut self, id: NodeId) -> Vec<NodeId> {
         assert_ne!(id, NodeId::GENESIS, "the genesis block never fails");
         let mut changed = Vec::new();
@@ -296,13 +296,13 @@ impl BlockTree {
         changed
     }
 
-    /// Most work of a block that has failed, or that builds on one.
+    /// Greatest work of a failed block.
     pub(crate) fn best_failed_work(&self) -> Option<U256> {
         self.nodes.iter().filter(|node| node.is_failed()).map(|node| node.chain_work).max()
     }
 
-    /// Takes the mark off a block, all that build on it, and all that it builds on (Core's `ResetBlockFailureFlags`).
-    /// Returns those that were marked.
+    /// Removes the failure mark of a block, its descendants, and its ancestors (Core's `ResetBlockFailureFlags`). Returns the
+    /// blocks that were marked.
     pub(crate) fn clear_failed(&mut self, id: NodeId) -> Vec<NodeId> {
         let mut changed = Vec::new();
         let mut below = self.get(id).parent;
@@ -324,7 +324,7 @@ impl BlockTree {
         changed
     }
 
-    /// Blocks that have failed and whose parents have not.
+    /// Failed blocks without a failed parent.
     pub(crate) fn failed_roots(&self) -> Vec<NodeId> {
         let has_failed = |id: NodeId| self.get(id).is_failed();
         let is_root = |id: &NodeId| {
@@ -333,12 +333,12 @@ impl BlockTree {
         self.ids().filter(is_root).collect()
     }
 
-    /// Forgets that the scripts of a block have passed: it has been refuted.
+    /// Removes the valid mark of a refuted block.
     pub(crate) fn clear_valid(&mut self, id: NodeId) {
         self.get_mut(id).status &= !(STATUS_VALID | STATUS_ASSUMED);
     }
 
-    /// Forgets of all blocks that their scripts have passed. Returns those of which that was noted.
+    /// Removes the valid marks of all blocks. Returns the blocks that were marked.
     pub(crate) fn clear_all_valid(&mut self) -> Vec<NodeId> {
         let was_connected = |id: &NodeId| self.get(*id).was_connected();
         let ids: Vec<NodeId> = self.ids().skip(1).filter(was_connected).collect();
@@ -348,8 +348,8 @@ impl BlockTree {
         ids
     }
 
-    /// Takes the mark off all blocks that have failed although they are archived, and off what builds on them: they can be
-    /// judged again. Returns those that were marked.
+    /// Removes the marks of all archived failed blocks and their descendants: they can be validated again. Returns the blocks
+    /// that were marked.
     pub(crate) fn clear_stored_failures(&mut self) -> Vec<NodeId> {
         let roots = self.failed_roots();
         let stored = roots.into_iter().filter(|id| self.get(*id).has_data());
@@ -357,14 +357,14 @@ impl BlockTree {
         stored.into_iter().flat_map(|id| self.clear_failed(id)).collect()
     }
 
-    /// Prefers a block to all others of the same work (Core's `PreciousBlock`); only as long as the process lives.
+    /// Prefers a block to all others of equal work (Core's `PreciousBlock`); only until the process ends.
     pub(crate) fn prefer(&mut self, id: NodeId) {
         let tip_work = self.tip_node().chain_work;
         if self.get(id).chain_work < tip_work {
             return;
         }
         let (work, rank) = self.preferred;
-        // Once the chain has grown, earlier preferences are settled.
+        // Earlier preferences are void once the chain has grown.
         let rank = if tip_work > work { -1 } else { rank.saturating_sub(1) };
         self.preferred = (tip_work, rank);
         self.unfile(id);
@@ -372,22 +372,22 @@ impl BlockTree {
         self.file(id);
     }
 
-    /// Makes `id`, a child of the tip, the tip.
+    /// Makes `id`, a child of the tip, the new tip.
     pub(crate) fn extend_active(&mut self, id: NodeId) {
         assert_eq!(self.get(id).parent, Some(self.tip()), "only a child extends the tip");
         self.unfile(id);
         self.active.push(id);
     }
 
-    /// Takes the tip off the active branch.
+    /// Removes the tip from the active branch.
     pub(crate) fn shrink_active(&mut self) {
         assert!(self.active.len() > 1, "the genesis block stays");
         let tip = self.active.pop().expect("the genesis block is left");
         self.file(tip);
     }
 
-    /// Makes the branch that ends in `id` the active one, without connecting anything: for opening a store. What was the
-    /// tip when the coins were written stays so against branches of equal work, as in Core's `LoadChainTip`.
+    /// Makes the branch that ends in `id` the active one, without connecting anything: for opening a store. The tip of the stored
+    /// coins keeps its priority over branches of equal work, as in Core's `LoadChainTip`.
     pub(crate) fn set_active(&mut self, id: NodeId) {
         let fork = self.fork_with_active(id);
         let mut branch = self.path(fork, id);
@@ -403,7 +403,7 @@ impl BlockTree {
         }
     }
 
-    /// The block that chain selection wants as tip: most work, then lowest rank, with all data and nothing failed below.
+    /// The best tip for chain selection: most work, then lowest rank, with all data and no failed ancestor.
     pub(crate) fn best_candidate(&self) -> NodeId {
         let sound = self.last_sound_active();
         match self.candidates.last() {
@@ -412,7 +412,7 @@ impl BlockTree {
         }
     }
 
-    /// The header with the most work that nothing speaks against, whether its block is known or not.
+    /// The valid header with the most work, with or without its block.
     pub(crate) fn best_header(&self) -> NodeId {
         let best = self.best_candidate();
         match self.unlinked.last() {
@@ -429,7 +429,7 @@ impl BlockTree {
         self.active[self.active.partition_point(|id| !self.get(*id).is_failed()) - 1]
     }
 
-    /// The tip and every block off the active branch that nothing builds on; highest first.
+    /// The tip and every childless block off the active branch; highest first.
     pub(crate) fn leaves(&self) -> Vec<NodeId> {
         let is_leaf = |id: &NodeId| self.get(*id).first_child.is_none() && !self.is_active(*id);
         let mut leaves: Vec<NodeId> = self.ids().filter(is_leaf).collect();
@@ -443,7 +443,7 @@ impl BlockTree {
         Score { work: node.chain_work, rank: Reverse(node.rank), id: Reverse(id) }
     }
 
-    /// Puts a block into the set it belongs to; call after any change of what decides that.
+    /// Adds a block to its set; call it after any change of the criteria.
     fn file(&mut self, id: NodeId) {
         let node = self.get(id);
         let (is_failed, is_linked) = (node.is_failed(), node.is_linked());
@@ -455,7 +455,7 @@ impl BlockTree {
         set.insert(score);
     }
 
-    /// Takes a block out of the set it is in; call before any change of what decides that.
+    /// Removes a block from its set; call it before any change of the criteria.
     fn unfile(&mut self, id: NodeId) {
         let score = self.score(id);
         let is_linked = self.get(id).is_linked();

@@ -1,4 +1,4 @@
-//! The tree against a model that looks at everything each time.
+//! Compares the tree with a model that recomputes everything.
 
 use assay_consensus::chain::Ancestors;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn undo() -> UndoPos {
     UndoPos { file: 0, offset: 8, size: 1 }
 }
 
-/// Moves the active branch as the engine does, every block being valid.
+/// Moves the active branch as the engine does, with every block valid.
 fn activate(tree: &mut BlockTree) {
     let best = tree.best_candidate();
     let fork = tree.fork_with_active(best);
@@ -153,7 +153,7 @@ fn records_come_back() {
     let found = again.find(&record.header.hash()).unwrap();
     assert_eq!(again.get(found).chain_tx_count, 8);
     assert_eq!(again.get(found).block, Some(pos()));
-    // The mark of a block covers what builds on it, even when that was not written any more.
+    // The mark of a block covers its descendants, even if theirs were not written.
     tree.set_failed(a);
     let mut again = new_tree();
     assert!(again.restore(&tree.get(a).to_record()));
@@ -184,7 +184,7 @@ fn walks_to_any_height_take_few_steps() {
     assert_eq!(tree.fork_with_active(at), NodeId::GENESIS);
 }
 
-/// Something that happens to a tree; numbers choose among the blocks there are.
+/// An event of a tree; numbers select among the existing blocks.
 #[derive(Clone, Debug)]
 enum Event {
     Header { parent: usize, bits: usize },
@@ -209,7 +209,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// What the model knows of one block.
+/// The model's data of one block.
 #[derive(Default)]
 struct Facts {
     parent: usize,
@@ -278,7 +278,7 @@ impl Model {
     }
 }
 
-/// The tree as the next process builds it from the records.
+/// The tree that the next process builds from the records.
 fn restart(tree: &BlockTree) -> BlockTree {
     let mut again = new_tree();
     for id in tree.ids().skip(1) {
@@ -301,7 +301,7 @@ proptest! {
             match event {
                 Event::Header { parent, bits } => {
                     let parent = parent % count;
-                    // As the engine: nothing is added to what failed.
+                    // As in the engine: nothing is added to a failed block.
                     if !model.0[parent].is_failed {
                         let hash = tree.get(id_of(parent)).hash;
                         tree.insert(id_of(parent), header(hash, nonce as u32 + 1, BITS[bits]));

@@ -1,4 +1,4 @@
-//! Connecting the blocks of a branch: coins one block after the other, scripts of many at once.
+//! Connects the blocks of a branch: coins block by block, scripts of many blocks in parallel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,48 +21,48 @@ use crate::pipeline::{InFlight, Passed, Pipeline, Refuted};
 use crate::scripts::{ScriptQueue, Verifier};
 use crate::types::UtxoStats;
 
-/// Records of blocks read ahead; with their hashes and copies the blocks take about a third more.
+/// Limit of the records of blocks read ahead; with hashes and copies the blocks take about a third more.
 const AHEAD_BYTES_MAX: u64 = 48 << 20;
 
-/// The coins at a height, and everything needed to go on from there.
+/// The coins at a height, and the state for continuing from there.
 pub(crate) struct Connector<'a> {
     pub(super) config: &'a ValidateConfig,
     pub(super) files: &'a BlockFiles,
-    /// The branch that the coins are on, up to `height`.
+    /// The branch of the coins, up to `height`.
     pub(super) chain: Arc<Chain<'a>>,
     pub(super) pool: &'a Arc<ThreadPool>,
     pub(super) datadir: Datadir,
-    /// The coins that blocks spend go there as well.
+    /// Also receives the spent coins of blocks.
     pub(super) spent: Option<SpentWriter>,
     pub(super) coins: CoinStore,
     pub(super) coinbases: CoinbaseLog,
     pub(super) totals: Totals,
     pub(super) height: u32,
-    /// The block on disk.
+    /// Block of the coins on disk.
     pub(super) flushed: BlockHash,
     pub(super) flushes: FlushPolicy,
-    /// What has been counted already, and when the last script had passed.
+    /// Statistics already computed, and the time when the last script had passed.
     pub(super) stats: Option<UtxoStats>,
     pub(super) settled_at: Option<Instant>,
-    /// Start of this run, and the time that earlier ones took.
+    /// Start of this run, and the time of earlier ones.
     pub(super) start: Instant,
     pub(super) earlier_ms: u64,
 }
 
-/// What is kept with a block while its scripts are verified.
+/// Data of a block while its scripts are verified.
 pub(super) struct Moved {
-    /// Sums and height without it.
+    /// Sums and height before it.
     totals_before: Totals,
     height_before: u32,
     /// The copy that was read.
     place: BlockPlace,
-    /// Sums with it, and the size of the cache.
+    /// Sums including it, and the size of the cache.
     totals: Totals,
     cache_bytes: usize,
 }
 
 impl<'a> Connector<'a> {
-    /// Goes on from the coins of `datadir`, whose block is on `chain`.
+    /// Continues from the coins of `datadir`, whose block is on `chain`.
     pub(crate) fn new(
         config: &'a ValidateConfig,
         files: &'a BlockFiles,
@@ -106,7 +106,7 @@ impl<'a> Connector<'a> {
         self.chain.hash(self.height)
     }
 
-    /// The branch that it is on.
+    /// The branch of the coins.
     pub(crate) fn chain(&self) -> &Chain<'a> {
         &self.chain
     }
@@ -115,15 +115,15 @@ impl<'a> Connector<'a> {
         self.totals
     }
 
-    /// Reads the coinbases of connected blocks that did not have to begin with their height.
+    /// Reads the coinbases of connected blocks without a mandatory height.
     fn rebuild_coinbase_log(&mut self) -> Result<(), ValidateError> {
-        /// Header, count, and the largest coinbase that one read covers.
+        /// Header, count, and the largest coinbase of a single read.
         const PREFIX_BYTES: u32 = 4096;
         let params = &self.config.params;
         let last = self.height.min(params.activation.bip34.saturating_sub(1));
         for height in 1..=last {
             if self.chain.copies(height).nth(1).is_some() {
-                // The first copy need not be the one that was connected.
+                // The first copy may not be the connected one.
                 let txid = self.read_connected(height)?.txids[0];
                 self.coinbases.connect(txid, false);
                 continue;
@@ -135,19 +135,19 @@ impl<'a> Connector<'a> {
                 Some(txid) => Some(txid),
                 None => assay_wire::first_tx(&self.files.read(place)?, params.encoding),
             };
-            // A block that no longer parses has been connected once; its damage is not this run's concern.
+            // A damaged block was connected before; its damage does not matter in this run.
             if let Some(txid) = txid {
                 self.coinbases.connect(txid, false);
             }
         }
-        // Repeats above that height are not searched for: assume one. Only blocks that BIP30 applies to read this.
+        // Repeats above that height are not searched for: assume one. Only blocks subject to BIP30 read this.
         if params.activation.bip34 > 1 && self.height >= params.activation.bip34 {
             self.coinbases.note_gap();
         }
         Ok(())
     }
 
-    /// Connects up to the end of the chain or where it is to stop. What it says holds once [`Connector::finish`] has been called.
+    /// Connects up to the end of the chain or the stop height. The result is valid after [`Connector::finish`].
     pub(crate) fn run(
         &mut self,
         assumed_height: u32,
@@ -164,7 +164,7 @@ impl<'a> Connector<'a> {
         let prefetch = Prefetch::new(source, range, AHEAD_BYTES_MAX);
         let readers = (self.config.threads / 4).clamp(1, 4);
         std::thread::scope(|scope| {
-            // Also when this thread unwinds, so that the scope ends.
+            // Also on unwind of this thread, so that the scope ends.
             let _ending = Ending(&prefetch);
             for _ in 0..readers {
                 let reader = std::thread::Builder::new().name("read-blocks".to_owned());
@@ -182,7 +182,7 @@ impl<'a> Connector<'a> {
                 }
                 let Moved { totals, cache_bytes, .. } = note;
                 let height = scripts.height();
-                // As in the sum of all: a copy may be longer or shorter.
+                // As in the total: a copy may be longer or shorter.
                 bytes_done += chain.bytes(height..=height);
                 progress.connected(&ConnectState {
                     height,
@@ -206,7 +206,7 @@ impl<'a> Connector<'a> {
                 Ok(fault) => fault,
                 Err(refuted) => return self.refute(refuted),
             };
-            // Of two invalid blocks the lower one counts.
+            // Of two invalid blocks the lower one is reported.
             let is_last = fault.is_none() && self.height == last;
             if let Err(refuted) =
                 self.finish_scripts(&mut pipeline, &mut passed, is_last, progress)?
@@ -226,8 +226,8 @@ impl<'a> Connector<'a> {
         })
     }
 
-    /// Connects the blocks that `prefetch` reads; `passed` gets each whose scripts have passed. Ends before one that cannot be
-    /// connected and gives that, or with one whose scripts fail.
+    /// Connects the blocks of `prefetch` and calls `passed` for each with verified scripts. Ends before a block that cannot be
+    /// connected, and returns it, or at one with failing scripts.
     fn connect_all(
         &mut self,
         prefetch: &Prefetch<BlockSource<'_>>,
@@ -253,7 +253,7 @@ impl<'a> Connector<'a> {
             pipeline.push(block);
             pipeline.make_room(&mut passed);
             if self.flushes.is_due(&mut self.coins) {
-                // Coins are written while the last scripts are verified; what is written counts when those have passed.
+                // Coins are written while the last scripts are verified; the write is committed when those have passed.
                 let mut outcome = Ok(());
                 self.flush_if(progress, || {
                     outcome = pipeline.drain(&mut passed);
@@ -267,7 +267,7 @@ impl<'a> Connector<'a> {
         Ok(Ok(None))
     }
 
-    /// Takes back the blocks from an invalid one on, which is the end of this branch.
+    /// Disconnects an invalid block and those above it, which ends this branch.
     fn refute(&mut self, refuted: Refuted<Moved>) -> Result<End, ValidateError> {
         let (note, error) = refuted.unwind(&mut self.coins, &mut self.coinbases)?;
         self.totals = note.totals_before;
@@ -276,7 +276,7 @@ impl<'a> Connector<'a> {
         self.fault(refused)
     }
 
-    /// Moves the coins of the next block and hands its scripts over; changes nothing when it breaks another rule.
+    /// Moves the coins of the next block and hands over its scripts; changes nothing if it breaks another rule.
     fn connect_block(
         &mut self,
         ready: Ready,
@@ -318,7 +318,7 @@ impl<'a> Connector<'a> {
         Ok(InFlight { block, note })
     }
 
-    /// The verdict on the block after the last connected one, where its coins were not moved.
+    /// The verdict on the next block, whose coins were not moved.
     fn fault(&self, refused: Refused) -> Result<End, ValidateError> {
         match refused.fault {
             Fault::Read(error) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! The folder in which a validation keeps its coins: its own kind, of one chain, used by one process at a time.
+//! The coins folder of a validation: in its own format, for one chain and one process at a time.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -11,20 +11,20 @@ use assay_wire::BlockHash;
 use super::Totals;
 use super::undo_log::{UndoLog, UndoRecord};
 
-/// Why a folder cannot be used.
+/// A folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DatadirError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// It holds something else.
+    /// The folder has other contents.
     #[error("{}: holds something other than a validation of {chain}; give another --datadir", path.display())]
     Foreign { path: PathBuf, chain: &'static str },
-    /// The coins did not open; most often another process has them open.
+    /// The coins did not open; usually because another process has them open.
     #[error("{}: {source}", path.display())]
     Tier { path: PathBuf, source: TierError },
     #[error(transparent)]
     Coins(#[from] CoinError),
-    /// The record of what was counted lacks the block that the coins belong to.
+    /// The record of totals lacks the block of the coins.
     #[error("{}: has no line for block {hash} at height {height}, which the coins belong to", path.display())]
     Totals { path: PathBuf, hash: BlockHash, height: u32 },
 }
@@ -36,7 +36,7 @@ pub(crate) struct Datadir {
 }
 
 impl Datadir {
-    /// Opens `<root>/<chain>/validate` or makes it; gives the coins, and what was counted up to their block.
+    /// Opens or creates `<root>/<chain>/validate`; returns the coins, and the totals up to their block.
     pub(crate) fn open(
         root: &Path,
         params: &ChainParams,
@@ -70,7 +70,7 @@ impl Datadir {
             }
         };
         if !text.is_empty() && !text.ends_with('\n') {
-            // A line that was torn must not swallow the next.
+            // A torn line must not be joined with the next one.
             totals_file.write_all(b"\n").map_err(failed)?;
         }
         let undo_path = dir.join("undo.log");
@@ -90,7 +90,7 @@ impl Datadir {
         kept.map_err(|source| self.undo_failed(source))
     }
 
-    /// The undo data of a block, where they were kept.
+    /// The undo data of a block, if they were kept.
     pub(crate) fn undo(&mut self, hash: &BlockHash) -> Result<Option<UndoRecord>, DatadirError> {
         let found = self.undo.get(hash);
         found.map_err(|source| self.undo_failed(source))
@@ -108,8 +108,9 @@ impl Datadir {
         DatadirError::Io { path: self.undo.path().to_path_buf(), source }
     }
 
-    /// Writes coins, marker and totals of the block at `height`, if `may_commit` lets it, which is asked last: gives whether
-    /// it did. Undo data and totals go first: a line without its marker is never read, and a marker has what leads back.
+    /// Writes coins, marker and totals of the block at `height`, if `may_commit`, which is called last, returns true; returns its
+    /// result. Undo data and totals are written first: a line without its marker is never read, and the undo data below a marker
+    /// always exist.
     pub(crate) fn flush_if(
         &mut self,
         coins: &mut CoinStore,
@@ -130,7 +131,7 @@ impl Datadir {
     }
 }
 
-/// Makes sure that a folder is ours, or becomes it.
+/// Claims a folder, or checks that it has the right format.
 fn claim(dir: &Path, params: &ChainParams) -> Result<(), DatadirError> {
     let failed = |path: &Path, source| DatadirError::Io { path: path.to_path_buf(), source };
     fs::create_dir_all(dir).map_err(|source| failed(dir, source))?;
@@ -142,7 +143,7 @@ fn claim(dir: &Path, params: &ChainParams) -> Result<(), DatadirError> {
     let foreign = || DatadirError::Foreign { path: dir.to_path_buf(), chain: params.name };
     match fs::read(&label_path) {
         Ok(found) if found == label.as_bytes() => return Ok(()),
-        // A label that was being written when the power went.
+        // A label torn by a power cut.
         Ok(found) if !label.as_bytes().starts_with(&found) => return Err(foreign()),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -165,7 +166,7 @@ fn line(totals: &Totals, height: u32, hash: &BlockHash) -> String {
     )
 }
 
-/// The totals of a line, when it is whole and belongs to this block.
+/// The totals of a line, if it is complete and belongs to this block.
 fn parse_line(line: &str, height: u32, hash: &BlockHash) -> Option<Totals> {
     let rest = line.strip_prefix(&format!("{height} {hash} "))?.strip_suffix(" .")?;
     let numbers: Vec<u64> = rest.split(' ').map(|word| word.parse().ok()).collect::<Option<_>>()?;

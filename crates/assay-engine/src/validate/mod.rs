@@ -1,14 +1,13 @@
-//! Validating a whole chain from block files, in place: nothing of the blocks is copied.
+//! Validates a whole chain from block files in place: blocks are not copied.
 //!
-//! 1. Scan: find every block by its header, choose the branch with the most work that is there as a whole, check its
-//!    headers (`files/`).
-//! 2. Connect the blocks of that branch in order: threads read ahead ([`prefetch`]), one thread moves coins, all cores
-//!    verify scripts, of many blocks at once ([`connect`]).
-//! 3. When a block of it proves invalid: mark it, choose again, go back to where the branches part and connect the other
-//!    one, until nothing better is left ([`rewind`]), as Core does after `-reindex` (`ActivateBestChain`).
-//! 4. Count and hash the coins, and write them out ([`write_out`]).
+//! 1. Scan: find every block by its header, choose the complete branch with the most work, check its headers (`files/`).
+//! 2. Connect the blocks of that branch in order: threads read ahead ([`prefetch`]), one thread moves coins, all cores verify
+//!    scripts of many blocks in parallel ([`connect`]).
+//! 3. If a block is invalid: mark it, choose again, go back to the fork point and connect the other branch, until there is no
+//!    better one ([`rewind`]), as Core does after `-reindex` (`ActivateBestChain`).
+//! 4. Count, hash and write the coins ([`write_out`]).
 //!
-//! All branches are known beforehand, so undo data are kept only of blocks that one of them can replace ([`undo_log`]).
+//! All branches are known beforehand, so undo data are kept only for blocks that another branch can replace ([`undo_log`]).
 
 mod connect;
 mod datadir;
@@ -47,50 +46,50 @@ pub struct ValidateConfig {
     /// Directory of block files, or one such file.
     pub blocks: PathBuf,
     pub params: Arc<ChainParams>,
-    /// Folder in which `<chain>/validate` is made for the coins.
+    /// Parent of the folder `<chain>/validate` for the coins.
     pub datadir: PathBuf,
-    /// Whether the folder outlives the validation, so that it pays to write coins out now and then.
+    /// True if the folder is kept after the validation, so that intermediate flushes are useful.
     pub is_lasting: bool,
     /// Last height to connect.
     pub stop_height: Option<u32>,
-    /// Scripts of this block and its ancestors are taken to be valid.
+    /// Assume-valid block: scripts of it and its ancestors are skipped.
     pub assume_valid: Option<BlockHash>,
-    /// Memory for coins, bytes: the cache, what writing it out takes, and the block cache of the coins on disk.
+    /// Memory for coins, bytes: the cache, the additional memory of a flush, and the block cache of the coins on disk.
     pub cache_bytes_max: usize,
     /// Threads that verify scripts; at least 1.
     pub threads: usize,
-    /// Signatures and the like that are verified together; `None` verifies each as it comes. See [`default_script_batch`].
+    /// Signatures and other checks per batch; `None` verifies each at once. See [`default_script_batch`].
     ///
     /// [`default_script_batch`]: crate::default_script_batch
     pub script_batch: Option<usize>,
-    /// One of so many signatures that vectors find valid is verified again: [`Config::sample_signatures`].
+    /// Interval of spot checks: [`Config::sample_signatures`].
     ///
     /// [`Config::sample_signatures`]: crate::Config::sample_signatures
     pub sample_signatures: u32,
-    /// How BIP340 signatures are verified where vectors verify them: [`Config::schnorr`].
+    /// Verification of BIP340 signatures in vector code: [`Config::schnorr`].
     ///
     /// [`Config::schnorr`]: crate::Config::schnorr
     pub schnorr: Schnorr,
-    /// Where to write the coins that blocks spend, and those left over at the end: what a plan of parts needs.
+    /// Output for the spent coins of blocks and the unspent ones at the end, which a plan of parts requires.
     pub write_spent: Option<WriteSpent>,
-    /// Where to write which outputs of each block are left over: a hints file (BIP 456).
+    /// Output for a hints file (BIP 456), which lists the unspent outputs of each block.
     pub write_hints: Option<PathBuf>,
 }
 
-/// A folder for the coins that blocks spend.
+/// A folder for spent coins.
 #[derive(Clone, Debug)]
 pub struct WriteSpent {
     pub dir: PathBuf,
-    /// Keys in the snapshot of the UTXO set.
+    /// Key conversion for the snapshot of the UTXO set.
     pub keys: KeyForms,
 }
 
-/// Hears how a validation goes; called from several threads.
+/// Progress callbacks of a validation, from several threads.
 pub trait ValidateProgress: Sync {
-    /// So many bytes of the block files have been searched for headers.
+    /// Bytes of the block files searched for headers, and the total.
     fn scanning(&self, bytes_done: u64, bytes_total: u64);
     fn scanned(&self, report: &ScanReport);
-    /// A block of the best branch is invalid: the next best is tried, if there is one.
+    /// A block of the best branch is invalid; the next best is tried, if any.
     fn invalid(&self, block: &InvalidBlock);
     fn connected(&self, state: &ConnectState);
     /// Coins are being written out.
@@ -99,42 +98,42 @@ pub trait ValidateProgress: Sync {
     fn hashing(&self, height: u32);
 }
 
-/// What keeps a chain from being validated; never the fault of a block.
+/// A failure of the validation; never the fault of a block.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
     #[error("block files: {0}")]
     Files(#[from] BlockFilesError),
-    /// The folder for the coins cannot be used.
+    /// The coins folder cannot be used.
     #[error(transparent)]
     Datadir(#[from] DatadirError),
     #[error("coins: {0}")]
     Coins(#[from] CoinError),
     #[error("spent coins: {0}")]
     Spent(#[from] SpentFilesError),
-    /// The coins are not those that the blocks create.
+    /// The coins do not match the blocks.
     #[error(
         "{}: block {hash} at height {height} does not create all the coins that are said to be of it; begin again with an \
          empty --datadir",
         path.display()
     )]
     OtherCoins {
-        /// The hints file that was to be written.
+        /// The hints file being written.
         path: PathBuf,
         hash: BlockHash,
         height: u32,
     },
-    /// Coins could not be put back after an invalid block.
+    /// Coins could not be restored after an invalid block.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// No threads to work on.
+    /// Threads could not be started.
     #[error("cannot start threads: {0}")]
     Threads(String),
-    /// There is no block of the chain.
+    /// The files have no block of the chain.
     #[error(
         "{files} files of {bytes} bytes hold no block of {chain}: are they of another chain, or is xor.dat of other files?"
     )]
     NoBlocks { chain: &'static str, files: usize, bytes: u64 },
-    /// The block whose ancestors are to be taken as valid is in no branch that is there.
+    /// The assume-valid block is in none of the branches.
     #[error(
         "the block {hash} to be assumed valid is not in the files, or blocks below it are missing"
     )]
@@ -149,7 +148,7 @@ pub enum ValidateError {
         hash: BlockHash,
         height: u32,
     },
-    /// Undo data that lead back to where a better branch leaves that of the coins are missing.
+    /// Undo data down to the fork point of a better branch are missing.
     #[error(
         "the coins in the datadir belong to block {coins} at height {coins_height}; a branch with more work leaves theirs at height \
          {fork}, and the undo data of height {height} are not there; start with an empty datadir"
@@ -158,27 +157,27 @@ pub enum ValidateError {
         /// The block of the coins.
         coins: BlockHash,
         coins_height: u32,
-        /// The last block that both branches have.
+        /// Height of the last common block.
         fork: u32,
         /// The first block without undo data.
         height: u32,
     },
-    /// A connected block cannot be read any more.
+    /// A connected block is no longer readable.
     #[error("block {hash} at height {height}, which has been connected, cannot be read any more")]
     Gone { hash: BlockHash, height: u32 },
-    /// The coins are past the height at which to stop.
+    /// The coins are above the stop height.
     #[error("the coins in the datadir are at height {height} already, past {stop_height}")]
     PastStop {
-        /// Their height.
+        /// Height of the coins.
         height: u32,
         stop_height: u32,
     },
 }
 
-/// Validates the chain in block files; `stop` ends it early, with everything done so far kept.
+/// Validates the chain in block files; `stop` ends it early and keeps the progress.
 ///
 /// # Errors
-/// When it cannot be carried out. An invalid chain is no error: see [`Validation::end`].
+/// The validation cannot be carried out. An invalid chain is no error: see [`Validation::end`].
 pub fn validate(
     config: &ValidateConfig,
     stop: &AtomicBool,
@@ -198,7 +197,7 @@ pub fn validate(
     let pool = Arc::new(pool);
     let start = Instant::now();
     let files = BlockFiles::open(&config.blocks, params.disk_magic)?;
-    // Before the search, which may take long: a folder that cannot be used should be said at once.
+    // Before the search, which may take long: report an unusable folder at once.
     let (datadir, coins, totals) = Datadir::open(&config.datadir, params, config.cache_bytes_max)?;
     let found =
         search(params, &files, config.threads, &|done, total| progress.scanning(done, total))?;
@@ -248,7 +247,7 @@ pub fn validate(
     })
 }
 
-/// Height up to which scripts of a branch are taken to be valid; the hash that was asked for when it is in no branch.
+/// Height up to which scripts of a branch are assumed to be valid; the requested hash if it is in no branch.
 fn assumed_height(
     config: &ValidateConfig,
     branches: &Branches<'_>,
@@ -258,7 +257,7 @@ fn assumed_height(
     branches.common_height(chain, &hash).ok_or(hash)
 }
 
-/// The branch that the coins in the folder are on: the best, or another one from which a way leads there.
+/// The branch of the coins in the folder: the best, or another one with a path to it.
 fn chain_of_coins<'e>(
     branches: &mut Branches<'e>,
     best: &Arc<Chain<'e>>,
@@ -272,8 +271,8 @@ fn chain_of_coins<'e>(
     own.map(Arc::new).ok_or(ValidateError::OtherBranch { hash, height })
 }
 
-/// Connects the best branch; whenever one of its blocks proves invalid the best of those left, until there is none with
-/// more work than what has been connected (Core's `ActivateBestChain`). `invalid` gets the invalid blocks.
+/// Connects the best branch; after each invalid block the best of the remaining ones, until none has more work than the connected
+/// one (Core's `ActivateBestChain`). Calls `invalid` with the invalid blocks.
 fn connect_best<'e>(
     connector: &mut Connector<'e>,
     branches: &mut Branches<'e>,
@@ -307,7 +306,7 @@ fn connect_best<'e>(
             End::StopHeight | End::Interrupted => return Ok(end),
         };
         if is_last {
-            // The tip may be what is left of a branch that was tried earlier.
+            // The tip may be the remainder of a branch tried earlier.
             let tip = connector.hash();
             let headers = branches.bad_headers().iter();
             let headers = headers.map(|bad| invalid_header(connector.files, bad));

@@ -1,5 +1,5 @@
-//! Reading ahead: blocks are read, parsed, hashed and checked as far as that needs no coins, on threads of their own, and
-//! come out in the order of their heights.
+//! Read-ahead: separate threads read, parse, hash and check blocks as far as possible without coins, and return them in height
+//! order.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,26 +12,26 @@ use assay_wire::BlockHash;
 use crate::files::{Chain, Fault, Refused, first_whole, read_block};
 use crate::prepared::Prepared;
 
-/// A block that only its coins can still refute.
+/// A block that has passed all checks without coins.
 pub(crate) struct Ready {
     pub(crate) prepared: Prepared,
     pub(crate) rules: BlockRules,
     pub(crate) place: BlockPlace,
 }
 
-/// Where blocks come from, and what is done with them while that needs no other block.
+/// Supplies blocks and processes them independently of other blocks.
 pub(crate) trait Source: Sync {
     type Ready: Send;
     type Fault: Send;
 
-    /// What the block at a height may take, bytes.
+    /// Upper bound of the size of the block at a height, bytes.
     fn bytes_of(&self, height: u32) -> u64;
 
-    /// Reads the block at a height and gets it ready.
+    /// Reads and processes the block at a height.
     fn get_ready(&self, height: u32) -> Result<Self::Ready, Self::Fault>;
 }
 
-/// Everything that the reading threads share.
+/// State shared by the reader threads.
 pub(crate) struct Prefetch<S: Source> {
     source: S,
     bytes_max: u64,
@@ -42,10 +42,10 @@ pub(crate) struct Prefetch<S: Source> {
 }
 
 struct State<S: Source> {
-    /// The next height to read, and the next to hand out.
+    /// The next height to read, and the next to return.
     next: u32,
     wanted: u32,
-    /// Bytes of blocks read or being read, and not handed out yet.
+    /// Bytes of blocks being read or not yet returned.
     bytes: u64,
     ready: BTreeMap<u32, Result<S::Ready, S::Fault>>,
     is_over: bool,
@@ -53,7 +53,7 @@ struct State<S: Source> {
 }
 
 impl<S: Source> Prefetch<S> {
-    /// Reads from height `first` to `last`, as long as no more than `bytes_max` bytes wait.
+    /// Reads heights `first` to `last`, while at most `bytes_max` bytes are pending.
     pub(crate) fn new(source: S, (first, last): (u32, u32), bytes_max: u64) -> Self {
         let state = State {
             next: first,
@@ -73,7 +73,7 @@ impl<S: Source> Prefetch<S> {
         }
     }
 
-    /// The body of a reading thread; returns when all is read or [`Prefetch::end`] was called.
+    /// Main loop of a reader thread; returns when all is read or after [`Prefetch::end`].
     pub(crate) fn work(&self) {
         let guard = Guard(self);
         while let Some(height) = self.take_height() {
@@ -100,10 +100,10 @@ impl<S: Source> Prefetch<S> {
         }
     }
 
-    /// The next height to read, if there is one and room for its block.
+    /// The next height to read, if any, and if there is room for its block.
     fn claim(&self, state: &mut State<S>) -> Option<u32> {
         let height = state.next;
-        // The block that is waited for is always read, however large it is.
+        // The block that the consumer waits for is always read, however large it is.
         let has_room = state.bytes < self.bytes_max || height == state.wanted;
         if height > self.last || !has_room {
             return None;
@@ -113,8 +113,8 @@ impl<S: Source> Prefetch<S> {
         Some(height)
     }
 
-    /// The next block in order of height; must not be called after the last one. While it is being read by another thread,
-    /// this one reads blocks further on: where coins move faster than blocks are read, no core waits.
+    /// The next block in height order; must not be called after the last one. While another thread reads it, this one reads later
+    /// blocks: if coins move faster than blocks are read, no core waits.
     pub(crate) fn next(&self) -> Result<S::Ready, S::Fault> {
         let mut state = self.lock();
         loop {
@@ -133,7 +133,7 @@ impl<S: Source> Prefetch<S> {
         }
     }
 
-    /// The next block, if it has been read.
+    /// The next block, if it is ready.
     pub(crate) fn try_next(&self) -> Option<Result<S::Ready, S::Fault>> {
         self.take(&mut self.lock())
     }
@@ -147,7 +147,7 @@ impl<S: Source> Prefetch<S> {
         Some(outcome)
     }
 
-    /// Makes the reading threads return.
+    /// Makes the reader threads return.
     pub(crate) fn end(&self) {
         self.lock().is_over = true;
         self.room.notify_all();
@@ -173,7 +173,7 @@ impl Source for BlockSource<'_> {
     type Ready = Ready;
     type Fault = Refused;
 
-    /// The length of its longest record.
+    /// Length of its longest record.
     fn bytes_of(&self, height: u32) -> u64 {
         let sizes = self.chain.copies(height).map(|entry| u64::from(entry.place.size));
         sizes.max().unwrap_or(0)
@@ -197,7 +197,7 @@ impl BlockSource<'_> {
     }
 }
 
-/// Lets the consumer know when a reading thread unwinds.
+/// Notifies the consumer when a reader thread unwinds.
 struct Guard<'p, S: Source>(&'p Prefetch<S>);
 
 impl<S: Source> Drop for Guard<'_, S> {
@@ -209,7 +209,7 @@ impl<S: Source> Drop for Guard<'_, S> {
     }
 }
 
-/// Ends reading ahead when it goes out of scope.
+/// Ends the read-ahead on drop.
 pub(crate) struct Ending<'p, S: Source>(pub(crate) &'p Prefetch<S>);
 
 impl<S: Source> Drop for Ending<'_, S> {

@@ -1,4 +1,4 @@
-//! What a validation says.
+//! Results of a validation.
 
 use assay_wire::{Block, BlockHash};
 
@@ -7,43 +7,43 @@ use crate::types::UtxoStats;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectState {
-    /// Height connected last.
+    /// Height of the last connected block.
     pub height: u32,
     pub last_height: u32,
     /// Bytes of blocks up to that height, from genesis on.
     pub bytes_done: u64,
     /// Bytes of all blocks to be connected, from genesis on.
     pub bytes_total: u64,
-    /// What was counted since genesis.
+    /// Sums since genesis.
     pub totals: Totals,
     /// Bytes of coins in memory.
     pub cache_bytes: usize,
 }
 
-/// Sums over the connected blocks, genesis left out.
+/// Sums over the connected blocks, without genesis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     pub blocks: u64,
     /// Transactions, coinbases included.
     pub txs: u64,
-    /// Inputs, coinbases' left out.
+    /// Inputs, without coinbases.
     pub inputs: u64,
     pub outputs: u64,
     pub bytes: u64,
-    /// Blocks whose scripts were taken to be valid.
+    /// Blocks with assumed valid scripts.
     pub assumed_blocks: u64,
     /// Time spent connecting, milliseconds, over all runs.
     pub elapsed_ms: u64,
 }
 
-/// What the block files hold.
+/// Contents of the block files.
 #[derive(Clone, Debug)]
 pub struct ScanReport {
     pub files: usize,
     pub bytes: u64,
-    /// Whether they are obfuscated.
+    /// True if the files are obfuscated.
     pub is_obfuscated: bool,
-    /// Distinct blocks, genesis left out.
+    /// Distinct blocks, without genesis.
     pub blocks: usize,
     pub duplicates: usize,
     /// Height of the chosen branch.
@@ -52,30 +52,30 @@ pub struct ScanReport {
     pub hash: BlockHash,
     /// Blocks on other branches.
     pub stale_blocks: usize,
-    /// Branches that these blocks form.
+    /// Number of those branches.
     pub stale_branches: usize,
-    /// Blocks that do not connect because one below them is missing.
+    /// Blocks without a connection to genesis.
     pub unconnected: usize,
-    /// The first few of these gaps, in the order of the files.
+    /// The first missing blocks, in file order.
     pub missing: Vec<MissingBlock>,
     pub padding_bytes: u64,
-    /// Other bytes that belong to no block: the first few places.
+    /// Positions of other bytes that belong to no block; the first few.
     pub strays: Vec<Stray>,
-    /// All such places.
+    /// Number of all such positions.
     pub stray_count: usize,
-    /// A header that breaks a rule, for which a branch with less work was chosen.
+    /// An invalid header that led to a branch with less work.
     pub bad_header: Option<InvalidBlock>,
-    /// Height up to which scripts are taken to be valid.
+    /// Height up to which scripts are assumed to be valid.
     pub assumed_height: u32,
     pub elapsed_s: f64,
 }
 
-/// How a validation ended.
+/// Final state of a validation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// A branch is valid as a whole, and there is none with more work but those of [`Validation::invalid`].
+    /// A branch is completely valid, and only branches of [`Validation::invalid`] have more work.
     Complete,
-    /// It is valid up to the height asked for.
+    /// Valid up to the stop height.
     StopHeight,
     Interrupted,
     /// The block above the tip is invalid, and no other branch has more work than the blocks below it, which are valid.
@@ -86,30 +86,30 @@ pub enum End {
 pub struct Validation {
     pub scan: ScanReport,
     pub end: End,
-    /// The invalid blocks and headers on branches with more work than the one that was reached, in the order in which they
-    /// were tried, without [`ScanReport::bad_header`].
+    /// The invalid blocks and headers on branches with more work than the final one, in the order tried, without
+    /// [`ScanReport::bad_header`].
     pub invalid: Vec<InvalidBlock>,
-    /// Height at which it took up an earlier one; 0 for a new one.
+    /// Height at which it continued an earlier one; 0 for a new one.
     pub start_height: u32,
     /// Sums since genesis.
     pub totals: Totals,
     pub run_totals: Totals,
-    /// The tip and its coins; absent when it was interrupted.
+    /// The tip and its coins; `None` after an interruption.
     pub coins: Option<UtxoStats>,
     pub height: u32,
     pub hash: BlockHash,
-    /// Work of the chain up to the tip, big endian, and what a chain must have to be taken for the real one.
+    /// Work of the chain up to the tip, big endian.
     pub chain_work: [u8; 32],
-    /// See there.
+    /// Minimum work of the real chain, big endian.
     pub minimum_chain_work: [u8; 32],
-    /// Seconds of this run until the last script had passed; some of the counting and writing goes on meanwhile.
+    /// Seconds of this run until the last script passed; some of the counting and writing runs in parallel.
     pub connect_s: f64,
-    /// Seconds from then on, for counting and hashing the coins, and for writing them out where they are kept.
+    /// Seconds after that, for counting, hashing and, if they are kept, writing the coins.
     pub hash_s: f64,
 }
 
 impl Totals {
-    /// Counts a block; the time is not changed.
+    /// Adds a block; the time is not changed.
     pub(crate) fn add(&mut self, block: &Block, is_assumed: bool) {
         self.blocks += 1;
         self.txs += block.tx_count() as u64;
@@ -128,7 +128,7 @@ impl Totals {
         self.assumed_blocks -= u64::from(was_assumed);
     }
 
-    /// What came after `before`; less than nothing counts as nothing, where blocks were taken back.
+    /// Difference to `before`; negative values, after disconnected blocks, become zero.
     pub(super) fn since(&self, before: &Self) -> Self {
         Self {
             blocks: self.blocks.saturating_sub(before.blocks),
@@ -143,7 +143,7 @@ impl Totals {
 }
 
 impl Validation {
-    /// Whether the tip has less work than the parameters demand of the real chain (Core's `nMinimumChainWork`).
+    /// True if the tip has less than the minimum chain work (Core's `nMinimumChainWork`).
     pub fn is_below_minimum_chain_work(&self) -> bool {
         self.chain_work < self.minimum_chain_work
     }

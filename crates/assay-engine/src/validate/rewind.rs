@@ -1,4 +1,4 @@
-//! Going back to where another branch leaves this one.
+//! Goes back to the fork point with another branch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use crate::files::{Chain, read_block};
 use crate::prepared::Prepared;
 
 impl<'a> Connector<'a> {
-    /// Takes blocks back that are not on `chain`, from which connecting goes on then. Gives whether it got there: `stop` ends
-    /// it at a block in between.
+    /// Disconnects the blocks that are not on `chain`, so that connecting can continue there. Returns true at the fork point;
+    /// `stop` ends it at a block before.
     ///
     /// # Errors
-    /// [`ValidateError::NoUndo`] before anything has changed, when undo data are missing: those of all blocks that another
-    /// branch of the same files can replace are there.
+    /// [`ValidateError::NoUndo`], with nothing changed, if undo data are missing. Undo data of all blocks that another branch of
+    /// the same files can replace exist.
     pub(crate) fn switch(
         &mut self,
         chain: Arc<Chain<'a>>,
@@ -46,7 +46,7 @@ impl<'a> Connector<'a> {
         Ok(true)
     }
 
-    /// Takes the last connected block back.
+    /// Disconnects the last connected block.
     fn disconnect_tip(&mut self) -> Result<(), ValidateError> {
         let (hash, height) = (self.hash(), self.height);
         let prepared = self.read_connected(height)?;
@@ -63,7 +63,7 @@ impl<'a> Connector<'a> {
         Ok(())
     }
 
-    /// Reads a block that has been connected: the first copy that has the transactions of its header.
+    /// Reads a connected block: the first copy with transactions that match its header.
     pub(super) fn read_connected(&self, height: u32) -> Result<Prepared, ValidateError> {
         for entry in self.chain.copies(height) {
             if let Ok(prepared) =

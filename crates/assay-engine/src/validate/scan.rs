@@ -1,11 +1,11 @@
-//! Reporting what block files hold.
+//! Report of the contents of block files.
 
 use assay_store::{BlockFiles, Search};
 
 use super::ScanReport;
 use crate::files::{Branches, Census, Chain, Entry, Stray, invalid_header, missing_blocks};
 
-/// Reports everything there is, once a branch has been chosen.
+/// Creates the report for a chosen branch.
 pub(crate) fn report(
     files: &BlockFiles,
     found: &Search<Entry>,

@@ -1,7 +1,7 @@
 //! Undo data of connected blocks that a better branch may make stale, in one file next to the coins.
 //!
-//! The file only grows until nothing in it can be wanted any more, and then starts anew. A record that was cut off or rots
-//! ends the log: what is behind it is as good as never written. Layout: `docs/formats.md`.
+//! The file grows until none of its data can be needed, and is then truncated. A truncated or damaged record ends the log: later
+//! records are ignored. Layout: `docs/formats.md`.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -13,9 +13,9 @@ use assay_wire::BlockHash;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UndoRecord {
-    /// The coins it spent, encoded as for an undo file.
+    /// Spent coins, encoded as for an undo file.
     pub(super) undo: Vec<u8>,
-    /// Whether its scripts were taken to be valid.
+    /// True if its scripts were assumed to be valid.
     pub(super) is_assumed: bool,
 }
 
@@ -23,18 +23,18 @@ pub(super) struct UndoLog {
     path: PathBuf,
     file: File,
     end: u64,
-    /// Where the record of a block begins, and how long its undo data are.
+    /// Position and length of the undo data per block.
     places: HashMap<BlockHash, (u64, u32)>,
     is_dirty: bool,
 }
 
 /// Length of the undo data (4), 1 if scripts were assumed (1), block hash (32).
 const HEAD_BYTES: usize = 37;
-/// SHA-256d of all before.
+/// SHA-256d of everything before.
 const CHECKSUM_BYTES: usize = 32;
 
 impl UndoLog {
-    /// Opens the log at `path`, or starts one.
+    /// Opens or creates the log at `path`.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -57,7 +57,7 @@ impl UndoLog {
         self.end == 0
     }
 
-    /// Adds the undo data of a block, unless they are there.
+    /// Appends the undo data of a block, unless present.
     pub(super) fn append(
         &mut self,
         hash: &BlockHash,
@@ -83,7 +83,7 @@ impl UndoLog {
         Ok(())
     }
 
-    /// The undo data of a block; `None` when they were never written or are damaged.
+    /// The undo data of a block; `None` if missing or damaged.
     pub(super) fn get(&mut self, hash: &BlockHash) -> io::Result<Option<UndoRecord>> {
         let Some((offset, length)) = self.places.get(hash).copied() else { return Ok(None) };
         self.file.seek(SeekFrom::Start(offset))?;
@@ -135,7 +135,7 @@ impl Head {
     }
 }
 
-/// The next record, if it is whole and within `left` bytes.
+/// The next record, if it is complete and within `left` bytes.
 fn read_record(reader: &mut impl Read, left: u64) -> io::Result<Option<(Head, Vec<u8>)>> {
     if left < HEAD_BYTES as u64 {
         return Ok(None);
@@ -177,7 +177,7 @@ mod tests {
         log.append(&BlockHash([number; 32]), &undo, is_assumed).unwrap();
     }
 
-    /// How many of the first records are there; none may follow a missing one.
+    /// Number of leading records present; none may follow a missing one.
     fn whole(log: &mut UndoLog) -> usize {
         let found: Vec<_> = (0..5u8).map(|n| (n, log.get(&BlockHash([n; 32])).unwrap())).collect();
         let count = found.iter().take_while(|(_, found)| found.is_some()).count();

@@ -1,7 +1,7 @@
-//! The next blocks: while one moves its coins, what the others spend is read from the disk.
+//! The next blocks: while one block moves its coins, the prevouts of the others are read from the disk.
 //!
-//! Only a part of the coins lies in memory when the cache is smaller than the set, and a coin on disk takes several
-//! microseconds to read: without this, one core would wait for most of the time that blocks take without their scripts.
+//! If the cache is smaller than the set, only a part of the coins is in memory, and a read from disk takes several microseconds:
+//! without read-ahead one core would wait for most of the time that blocks take without scripts.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -13,15 +13,15 @@ use crate::config::READ_THREADS;
 use crate::error::EngineError;
 use crate::files::{Fault, Refused};
 
-/// Blocks that come next, in order.
+/// The next blocks in order.
 #[derive(Default)]
 pub(super) struct Window {
     blocks: VecDeque<Waiting>,
     inputs: usize,
-    /// Transactions of these blocks and of the one whose coins move, by the beginning of their ids: what spends them is not on
-    /// disk. Where ids collide, a coin is read later.
+    /// Transactions of these blocks and of the one whose coins move, by the first bytes of their ids: their outputs are not on
+    /// disk. In case of a collision a coin is read later.
     own: HashSet<u64>,
-    /// Those of the block whose coins move.
+    /// Transactions of the block whose coins move.
     moving: Vec<u64>,
 }
 
@@ -31,7 +31,7 @@ struct Waiting {
 }
 
 impl Window {
-    /// The next block in order of height, with the coins that could be read in memory; must not be called after the last one.
+    /// The next block in height order, with its coins read into memory as far as possible; must not be called after the last one.
     pub(super) fn next(
         &mut self,
         prefetch: &Prefetch<BlockSource<'_>>,
@@ -67,7 +67,7 @@ impl Window {
         self.blocks.is_empty() || self.inputs < INPUTS_MAX && self.blocks.len() < BLOCKS_MAX
     }
 
-    /// Has read what a block spends.
+    /// Starts to read the prevouts of a block.
     fn expect(&mut self, block: Result<Ready, Refused>, coins: &mut CoinStore) -> Waiting {
         let Ok(ready) = &block else { return Waiting { block, coins: None } };
         let (txids, block_view) = (&ready.prepared.txids, &ready.prepared.block);
@@ -89,7 +89,7 @@ fn refuse(error: CoinError, place: BlockPlace) -> Refused {
     Refused { fault, place, damaged: 0 }
 }
 
-/// Inputs of the blocks that wait: as many coins at most are held outside of the cache, about a megabyte.
+/// Limit of the inputs of pending blocks: as many coins at most are held outside of the cache, about a megabyte.
 const INPUTS_MAX: usize = 8_192;
 
 const BLOCKS_MAX: usize = 64;

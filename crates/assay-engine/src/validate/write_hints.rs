@@ -1,7 +1,7 @@
-//! Writing which outputs of each block are left over: a hints file (BIP 456).
+//! Writes a hints file (BIP 456), which lists the unspent outputs of each block.
 //!
-//! A coin says its height, but not which output of its block it is. So the blocks that have coins left over are read again, and
-//! what they create is looked up among the coins of their height; those of as many heights at a time as memory has room for.
+//! A coin has its height, but not its index among the outputs of its block. So blocks with unspent coins are read again, and
+//! their outputs are looked up among the coins of their height, for as many heights at a time as fit into memory.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,8 +16,8 @@ use super::connect::Connector;
 use super::datadir::DatadirError;
 
 impl Connector<'_> {
-    /// Writes the hints of the coins of a snapshot, which are those of the last block that was connected. The file has its
-    /// name once it is whole.
+    /// Writes the hints of a snapshot's coins, which are those of the last connected block. The file gets its name when it is
+    /// complete.
     pub(super) fn write_hints(
         &self,
         path: &Path,
@@ -46,7 +46,7 @@ impl Connector<'_> {
         Ok(())
     }
 
-    /// How many coins are left over of each height.
+    /// Number of unspent coins per height.
     fn count_by_height(&self, snapshot: &CoinSnapshot) -> Result<Vec<u32>, ValidateError> {
         let mut counts = vec![0; self.height as usize + 1];
         snapshot.for_each_in_shard(0, 1, |_, coin| {
@@ -82,7 +82,7 @@ impl Connector<'_> {
         Ok(())
     }
 
-    /// Which outputs of a block these coins are, all of its height, in order.
+    /// Indices of the outputs of a block that these coins, all of its height, are; in order.
     fn indices(
         &self,
         height: u32,
@@ -108,7 +108,7 @@ impl Connector<'_> {
     }
 }
 
-/// The heights from `first` on that have no more than `coins_max` coins, at least one.
+/// The heights from `first` on with at most `coins_max` coins in total, at least one height.
 fn heights_that_fit(counts: &[u32], first: usize, coins_max: usize) -> Range<usize> {
     let (mut end, mut sum) = (first + 1, counts[first] as usize);
     while end < counts.len() && sum + counts[end] as usize <= coins_max {
@@ -118,11 +118,11 @@ fn heights_that_fit(counts: &[u32], first: usize, coins_max: usize) -> Range<usi
     first..end
 }
 
-/// The part of the memory for coins that is taken here, while the cache still has its own.
+/// Fraction of the memory for coins used here, while the cache still has its own.
 const PART_OF_CACHE: usize = 4;
 /// Height and outpoint.
 const COIN_BYTES: usize = size_of::<(u32, OutPoint)>();
-/// Fewer coins at a time would read the set again and again.
+/// Lower bound, since fewer coins at a time would scan the set too often.
 const COINS_LEAST: usize = 1 << 16;
 
 #[cfg(test)]

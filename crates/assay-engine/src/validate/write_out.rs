@@ -1,4 +1,4 @@
-//! Writing the coins of a validation out, with the undo data that lead back from them, and counting them at the end.
+//! Flushes the coins of a validation with the undo data below them, and counts them at the end.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -15,13 +15,13 @@ use crate::snapshot_file::{WriteCoinsError, write_coins};
 use crate::stats::snapshot_stats;
 use crate::types::UtxoStats;
 
-/// Blocks at the end of a branch whose undo data are kept, so that files with a better branch can follow (Core keeps as many
-/// for its own reorganisations, `validation.h`, `MIN_BLOCKS_TO_KEEP`).
+/// Blocks at the end of a branch with kept undo data, so that files with a better branch can follow (Core keeps as many for
+/// reorgs, `validation.h`, `MIN_BLOCKS_TO_KEEP`).
 const UNDO_BLOCKS: u32 = 288;
 
 impl Connector<'_> {
-    /// Waits for all scripts. When no more blocks follow the coins are counted, hashed and written meanwhile, which keeps all
-    /// cores busy; what came of it stands if the scripts pass.
+    /// Waits for all scripts. If no more blocks follow, the coins are counted, hashed and written in parallel, which uses all
+    /// cores; the result is valid if the scripts pass.
     pub(super) fn finish_scripts(
         &mut self,
         pipeline: &mut Pipeline<Moved>,
@@ -48,8 +48,8 @@ impl Connector<'_> {
         Ok(outcome)
     }
 
-    /// What remains after [`Connector::run`]: writes the coins out where the folder is kept, and counts and hashes them when
-    /// asked to. Gives that, and when the last script had passed if it was before.
+    /// Final step after [`Connector::run`]: writes the coins if the folder is kept, and counts and hashes them on request.
+    /// Returns the statistics, and the time when the last script had passed if it was earlier.
     pub(crate) fn finish(
         &mut self,
         with_stats: bool,
@@ -68,8 +68,8 @@ impl Connector<'_> {
         Ok((self.stats.take(), self.settled_at))
     }
 
-    /// Counts and hashes the coins on all cores, and writes them out at the same time where the folder is kept. It counts
-    /// only if `may_commit` says so, which waits for the scripts of these coins: `None` otherwise.
+    /// Counts and hashes the coins on all cores, and writes them at the same time if the folder is kept. The result is valid only
+    /// if `may_commit`, which waits for the scripts of these coins, returns true: `None` otherwise.
     fn count_and_write(
         &mut self,
         progress: &dyn ValidateProgress,
@@ -80,7 +80,7 @@ impl Connector<'_> {
             is_good = may_commit();
             is_good
         });
-        // A snapshot copies what is not written out.
+        // A snapshot copies unflushed coins.
         if self.flushes.is_due_for_snapshot(&self.coins) {
             self.flush_if(progress, || may_commit.take().is_none_or(|may_commit| may_commit()))?;
         }
@@ -113,7 +113,7 @@ impl Connector<'_> {
         Ok(is_good.then_some(stats))
     }
 
-    /// Writes the coins that are left over, next to those that were spent.
+    /// Writes the unspent coins next to the spent ones.
     fn write_left_over(
         &mut self,
         WriteSpent { dir, keys }: &WriteSpent,
@@ -140,20 +140,19 @@ impl Connector<'_> {
         Ok(())
     }
 
-    /// Height at which the branch ends, or validation is to stop.
+    /// Last height of the branch, or the stop height.
     pub(super) fn last_height(&self) -> u32 {
         self.chain.height().min(self.config.stop_height.unwrap_or(u32::MAX))
     }
 
-    /// Whether the block at `height` may have to be taken back: for another branch of the files, or, in a folder that is
-    /// kept, for one that comes later.
+    /// True if the block at `height` may have to be disconnected: for another branch of the files, or, in a kept folder, for a
+    /// later one.
     fn wants_undo(&self, height: u32) -> bool {
         let is_near_end = height.saturating_add(UNDO_BLOCKS) > self.last_height();
         self.chain.has_rival(height) || self.config.is_lasting && is_near_end
     }
 
-    /// Keeps the undo data of a block whose coins have moved. That its scripts are open does not matter: what it spent is
-    /// known.
+    /// Keeps the undo data of a block whose coins have moved. Pending scripts do not matter: the spent coins are known.
     pub(super) fn keep_undo(
         &mut self,
         block: &InFlight<Moved>,
@@ -170,7 +169,7 @@ impl Connector<'_> {
         self.flush_if(progress, || true)
     }
 
-    /// Writes the coins out if `may_commit` lets it, which is asked last.
+    /// Flushes the coins if `may_commit`, which is called last, returns true.
     pub(super) fn flush_if(
         &mut self,
         progress: &dyn ValidateProgress,
@@ -191,7 +190,7 @@ impl Connector<'_> {
         if self.datadir.flush_if(&mut self.coins, &self.totals, block, may_commit)? {
             self.flushed = hash;
             self.flushes.flushed();
-            // Where no rival has as much work, no branch leads back below this block.
+            // If no rival has as much work, no branch leads back below this block.
             if !self.wants_undo(self.height) {
                 self.datadir.clear_undo()?;
             }

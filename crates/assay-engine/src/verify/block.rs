@@ -1,4 +1,4 @@
-//! One block given the outputs it spends: every rule that needs no more of the chain than that.
+//! Verifies one block with given spent outputs: every rule that needs nothing else of the chain.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,13 +16,13 @@ use super::spend_type::TypeCounts;
 use crate::checker::ImmediateChecker;
 use crate::deferred::default_script_batch;
 
-/// Why a block does not pass.
+/// A block does not pass.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyBlockError {
-    /// It breaks a rule.
+    /// The block breaks a rule.
     #[error(transparent)]
     Invalid(#[from] BlockError),
-    /// It spends an output of its own, and the outputs given say otherwise: they are not this block's.
+    /// A given output contradicts the block's own output: they belong to another block.
     #[error(
         "input {input} of transaction {tx_index} spends {prevout}, an output of the same block, but another one was given"
     )]
@@ -34,7 +34,7 @@ pub enum VerifyBlockError {
     },
 }
 
-/// What the rules about amounts added up.
+/// Results of the amount rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpendSums {
     /// Fees, satoshi.
@@ -45,15 +45,15 @@ pub struct SpendSums {
 
 /// A block on its own, ready to be verified stage by stage.
 ///
-/// Of the chain it knows the height and perhaps the parent's median time past. Rules that need more are applied as far as
-/// what is known decides them, so a valid block always passes; [`BlockVerifier::unchecked`] names what is left open.
-/// Work is spread over the rayon pool it is called in.
+/// Only the height and optionally the parent's median time past are known of the chain. Rules that need more are applied as far
+/// as possible, so a valid block always passes; [`BlockVerifier::unchecked`] lists the open ones. Work is distributed over the
+/// current rayon pool.
 pub struct BlockVerifier<'a> {
     params: &'a ChainParams,
     pub(super) block: &'a Block,
     hash: BlockHash,
     pub(super) txids: Vec<Txid>,
-    /// Empty where no rule asks for them.
+    /// Empty if no rule requires them.
     wtxids: Vec<Wtxid>,
     pub(super) rules: BlockRules,
     median_time: Option<u32>,
@@ -64,7 +64,7 @@ pub struct BlockVerifier<'a> {
 impl<'a> BlockVerifier<'a> {
     /// Prepares a block at `height`, which is at least 1: hashes its transactions.
     ///
-    /// `median_time` is the median time past of its parent, if that is known.
+    /// `median_time` is the median time past of its parent, if known.
     pub fn new(
         params: &'a ChainParams,
         block: &'a Block,
@@ -74,7 +74,7 @@ impl<'a> BlockVerifier<'a> {
         let hash = block.hash();
         let time = block.header().time;
         let relative_locks = params.csv_active(height);
-        // A header is later than the median time past, which bounds it from above.
+        // A header is later than the median time past, so its time is an upper bound.
         let parent_median_time_past = median_time.unwrap_or_else(|| time.saturating_sub(1));
         let cutoff_s = if relative_locks { parent_median_time_past } else { time };
         let rules = BlockRules {
@@ -106,14 +106,14 @@ impl<'a> BlockVerifier<'a> {
         Self { params, block, hash, txids, wtxids, rules, median_time, script_batch, script_rules }
     }
 
-    /// Verifies about so many signatures together; `None` verifies each as it comes.
+    /// Verifies signatures in batches of about this size; `None` verifies each at once.
     #[must_use]
     pub fn with_script_batch(mut self, script_batch: Option<usize>) -> Self {
         self.script_batch = script_batch;
         self
     }
 
-    /// Verifies under other rules than today's: scripts, and BIP54 where the set says so.
+    /// Verifies under other rules: scripts, and BIP54 if the set includes it.
     #[must_use]
     pub fn with_rules(mut self, rules: RuleSet) -> Self {
         self.rules.bip54 |= rules.bip54;
@@ -134,7 +134,7 @@ impl<'a> BlockVerifier<'a> {
         &self.rules
     }
 
-    /// Inputs whose spent outputs must be given: all but the coinbase's.
+    /// Inputs with required spent outputs: all except the coinbase's.
     pub fn input_count(&self) -> usize {
         if self.block.tx_count() == 0 {
             return 0;
@@ -175,10 +175,10 @@ impl<'a> BlockVerifier<'a> {
     /// All stages, in Core's order.
     ///
     /// # Errors
-    /// The first rule broken, or outputs that are not this block's.
+    /// The first broken rule, or outputs of another block.
     ///
     /// # Panics
-    /// When `spent` does not have [`BlockVerifier::input_count`] outputs.
+    /// `spent` does not have [`BlockVerifier::input_count`] outputs.
     pub fn verify(&self, spent: &[TxOut<'_>]) -> Result<(SpendSums, TypeCounts), VerifyBlockError> {
         self.check_alone()?;
         let sums = self.check_spends(spent)?;
@@ -186,10 +186,10 @@ impl<'a> BlockVerifier<'a> {
         Ok((sums, counts))
     }
 
-    /// Everything but what is spent: proof of work, merkle root, witness commitment, sizes, transactions on their own.
+    /// Everything except spent outputs: proof of work, merkle root, witness commitment, sizes, context-free transaction checks.
     ///
     /// # Errors
-    /// The first rule broken, in Core's order.
+    /// The first broken rule, in Core's order.
     pub fn check_alone(&self) -> Result<(), BlockError> {
         let (params, block, rules) = (self.params, self.block, &self.rules);
         let header = block.header();
@@ -203,14 +203,14 @@ impl<'a> BlockVerifier<'a> {
         block::contextual_check_block(rules, block, &self.txids, &self.wtxids)
     }
 
-    /// Amounts, signature operations, and what the block alone says of the coins it spends. [`BlockVerifier::check_alone`]
-    /// has passed.
+    /// Amounts, signature operations, and the rules about spent coins that the block alone decides.
+    /// [`BlockVerifier::check_alone`] must have passed.
     ///
     /// # Errors
-    /// The first rule broken, in Core's order, or outputs that are not this block's.
+    /// The first broken rule, in Core's order, or outputs of another block.
     ///
     /// # Panics
-    /// When `spent` does not have [`BlockVerifier::input_count`] outputs.
+    /// `spent` does not have [`BlockVerifier::input_count`] outputs.
     pub fn check_spends(&self, spent: &[TxOut<'_>]) -> Result<SpendSums, VerifyBlockError> {
         assert_eq!(spent.len(), self.input_count(), "one spent output per input");
         let own: HashMap<Txid, usize> =
@@ -241,9 +241,9 @@ impl<'a> BlockVerifier<'a> {
         Ok(SpendSums { fees: totals.fees, sigop_cost: totals.sigop_cost })
     }
 
-    /// What is known of the coin behind an input; `None` when the block shows that there is none.
+    /// The known data of an input's coin; `None` if the block proves that it does not exist.
     ///
-    /// Of a coin from an earlier block the age is unknown: the greatest age breaks no rule.
+    /// The age of a coin from an earlier block is unknown: the greatest age breaks no rule.
     fn coin<'s>(
         &self,
         own: &HashMap<Txid, usize>,
@@ -272,7 +272,7 @@ impl<'a> BlockVerifier<'a> {
         Ok(Some(SpentCoin { value, height, coinbase, script_pubkey }))
     }
 
-    /// The outputs that one transaction spends; none for the coinbase.
+    /// The outputs spent by one transaction; none for the coinbase.
     pub fn spent_by<'s, 't>(&self, spent: &'s [TxOut<'t>], tx_index: usize) -> &'s [TxOut<'t>] {
         if tx_index == 0 {
             return &[];

@@ -1,4 +1,4 @@
-//! Verifying single things given the outputs they spend, without a chain: a transaction's scripts, a whole block.
+//! Verifies a transaction's scripts or a whole block with given spent outputs, without a chain.
 
 mod block;
 mod prevouts;
@@ -21,14 +21,14 @@ use crate::scripts::{PART_COST, cut};
 /// Verifies the scripts of every input of a transaction in isolation: no merkle root, no amounts, no context.
 ///
 /// `spent` are the outputs that the inputs spend, in input order; `flags` are the script rules, for a block those of
-/// [`ChainParams::block_script_flags`](assay_consensus::params::ChainParams::block_script_flags). Returns the number of
-/// signature checks. The inputs of a large transaction are spread over the rayon pool it is called in.
+/// [`ChainParams::block_script_flags`](assay_consensus::params::ChainParams::block_script_flags). Returns the number of signature
+/// checks. The inputs of a large transaction are distributed over the current rayon pool.
 ///
 /// # Errors
-/// The first input that fails, and why.
+/// The first failing input, with its error.
 ///
 /// # Panics
-/// When there is not exactly one spent output per input.
+/// `spent` does not have exactly one output per input.
 pub fn verify_tx_scripts(
     tx: Tx<'_>,
     spent: &[TxOut<'_>],
@@ -57,6 +57,6 @@ pub fn verify_tx_scripts(
             verify(&TxContext::new(tx, spent).for_part(inputs.clone(), &hashes), inputs)
         })
         .collect();
-    // In the order of their inputs, so the first failure is the lowest.
+    // In input order, so the first failure is the lowest.
     verdicts.into_iter().sum()
 }

@@ -1,12 +1,12 @@
-//! The outputs that a block spends, as a file: for each input in block order, coinbase left out, the value as eight
-//! bytes, the length of the script as four (both little endian), the script.
+//! File format of a block's spent outputs: for each input in block order, without the coinbase, the value as eight bytes, the
+//! length of the script as four (both little endian), the script.
 
 use assay_wire::TxOut;
 
-/// Why a file of spent outputs does not fit its block.
+/// A file of spent outputs does not match its block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrevoutsError {
-    /// It ends too early.
+    /// The file ends too early.
     #[error(
         "it ends too early: the block spends {inputs} outputs, number {} needs {needed} bytes at offset {offset}, \
          {left} are left",
@@ -14,11 +14,11 @@ pub enum PrevoutsError {
     )]
     Short {
         inputs: usize,
-        /// Index of the first output that is not there as a whole.
+        /// Index of the first incomplete output.
         index: usize,
-        /// Where that output begins.
+        /// Offset of that output.
         offset: usize,
-        /// Bytes that its value, length and script take.
+        /// Bytes required for its value, length and script.
         needed: u64,
         /// Bytes from `offset` to the end.
         left: usize,
@@ -29,21 +29,21 @@ pub enum PrevoutsError {
     )]
     Long {
         inputs: usize,
-        /// Where the last of them ends.
+        /// End of the last output.
         offset: usize,
         /// Bytes after it.
         left: usize,
     },
 }
 
-/// Reads the outputs that the `inputs` inputs of a block spend; the layout is described at the top of this file.
+/// Reads the outputs spent by the `inputs` inputs of a block; the layout is at the top of this file.
 ///
-/// A value above `i64::MAX` comes out negative, which no rule lets pass.
+/// A value above `i64::MAX` becomes negative, which every rule rejects.
 ///
 /// # Errors
-/// When there are fewer or more bytes than these outputs take.
+/// The number of bytes does not match.
 pub fn parse_prevouts(bytes: &[u8], inputs: usize) -> Result<Vec<TxOut<'_>>, PrevoutsError> {
-    // A wrong count must not decide how much memory is taken.
+    // A wrong count must not determine the allocated memory.
     let mut outputs = Vec::with_capacity(inputs.min(bytes.len() / HEAD_BYTES));
     let mut offset = 0;
     for index in 0..inputs {

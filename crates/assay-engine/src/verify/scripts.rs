@@ -1,4 +1,4 @@
-//! The scripts of one block, on the threads of the rayon pool that this is called in.
+//! The scripts of one block, on the threads of the current rayon pool.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,32 +13,32 @@ use super::spend_type::{SpendType, TypeCounts};
 use crate::checker::ImmediateChecker;
 use crate::deferred::DeferredScripts;
 
-/// Inputs of one transaction that a thread verifies at a time.
+/// Inputs of one transaction per task.
 const INPUTS_PER_TASK: usize = 64;
 
-/// Signatures verified together come from this many inputs at most, and at least.
+/// Minimum and maximum number of inputs per signature batch.
 const INPUTS_PER_BUNDLE: Range<usize> = 64..1024;
 
-/// Inputs of one transaction that are verified one after the other.
+/// Inputs of one transaction, verified sequentially.
 #[derive(Clone)]
 struct Task {
     tx_index: usize,
     inputs: Range<usize>,
-    /// What it shares with the other tasks of a large transaction.
+    /// Data shared with the other tasks of a large transaction.
     shared: Option<Arc<SharedHashes>>,
 }
 
-/// What an input is and what its scripts did, or the first input of a task that fails.
+/// Type and statistics of each input, or the first failing input of a task.
 type TaskVerdict = Result<Vec<(SpendType, InputStats)>, (usize, ScriptError)>;
 
 impl BlockVerifier<'_> {
-    /// Verifies the scripts of the transactions in `txs`; the coinbase has none. [`BlockVerifier::check_alone`] has passed.
+    /// Verifies the scripts of the transactions in `txs`; the coinbase has none. [`BlockVerifier::check_alone`] must have passed.
     ///
     /// # Errors
-    /// [`BlockError::Script`] for the first input that fails; on Bitcoin Cash too many signature checks.
+    /// [`BlockError::Script`] for the first failing input; on Bitcoin Cash too many signature checks.
     ///
     /// # Panics
-    /// When `spent` does not have [`BlockVerifier::input_count`] outputs or `txs` goes beyond the block.
+    /// `spent` does not have [`BlockVerifier::input_count`] outputs, or `txs` exceeds the block.
     pub fn verify_scripts(
         &self,
         spent: &[TxOut<'_>],
@@ -187,7 +187,7 @@ impl BlockVerifier<'_> {
     }
 }
 
-/// Cuts tasks into runs, each for one thread: as long as is useful, and short enough that all threads have some.
+/// Splits tasks into runs, one per thread: as long as useful, and short enough that all threads have some.
 fn bundles(mut tasks: &[Task]) -> Vec<&[Task]> {
     let inputs: usize = tasks.iter().map(|task| task.inputs.len()).sum();
     let share = inputs.div_ceil(rayon::current_num_threads());

@@ -1,10 +1,10 @@
-//! The ways of spending, as people count them.
+//! Spend types for statistics.
 
 use assay_consensus::script::Flags;
 use assay_consensus::script::opcode::{Instructions, is_p2sh, op, witness_program};
 use assay_wire::{TxIn, TxOut, Witness};
 
-/// How an output is locked and spent.
+/// Type of an output and of its spend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SpendType {
     P2pk,
@@ -12,11 +12,11 @@ pub enum SpendType {
     P2pkh,
     /// Bare m-of-n.
     Multisig,
-    /// The hash of a version 0 key program.
+    /// P2SH with a version 0 key program.
     P2shP2wpkh,
-    /// The hash of a version 0 script program.
+    /// P2SH with a version 0 script program.
     P2shP2wsh,
-    /// The hash of any other script.
+    /// P2SH with any other script.
     P2shOther,
     /// A version 0 key program.
     P2wpkh,
@@ -28,7 +28,7 @@ pub enum SpendType {
 }
 
 impl SpendType {
-    /// All of them, in the order in which they are printed.
+    /// All types in output order.
     pub const ALL: [Self; 11] = [
         Self::P2pk,
         Self::P2pkh,
@@ -60,7 +60,7 @@ impl SpendType {
         }
     }
 
-    /// The type of an input under these script rules. Patterns only: the spend may be invalid.
+    /// The type of an input under these script rules. Uses patterns only: the spend may be invalid.
     pub fn of(input: &TxIn<'_>, spent: &TxOut<'_>, witness: Witness<'_>, flags: Flags) -> Self {
         let script = spent.script_pubkey;
         if is_p2sh(script) && flags.contains(Flags::P2SH) {
@@ -90,7 +90,7 @@ impl SpendType {
     }
 }
 
-/// A witness program behind a script hash is the one push of the input script (BIP141).
+/// A witness program in P2SH is the only push of the input script (BIP141).
 fn p2sh_type(script_sig: &[u8], flags: Flags) -> SpendType {
     let program = match script_sig {
         [length, program @ ..] if usize::from(*length) == program.len() => witness_program(program),
@@ -107,7 +107,7 @@ fn p2sh_type(script_sig: &[u8], flags: Flags) -> SpendType {
     }
 }
 
-/// One item besides the annex is a signature, more are a script with its inputs (BIP341).
+/// One item, without the annex, is a signature; more are a script with its inputs (BIP341).
 fn taproot_type(witness: Witness<'_>) -> SpendType {
     let items = witness.len();
     let has_annex =
@@ -131,15 +131,15 @@ fn is_multisig(script: &[u8]) -> bool {
     count == usize::from(claimed) && required <= claimed
 }
 
-/// The sums over the inputs of one type.
+/// Sums over the inputs of one type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TypeCount {
     pub inputs: u64,
-    /// Signatures that their scripts had checked; Bitcoin Cash counts `SigChecks`.
+    /// Executed signature checks; `SigChecks` on Bitcoin Cash.
     pub sig_checks: u64,
 }
 
-/// Inputs and signatures by type.
+/// Numbers of inputs and signatures by type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TypeCounts([TypeCount; SpendType::ALL.len()]);
 

@@ -1,8 +1,8 @@
-//! A standing adversary: threads that do at random what users and peers can do to an engine, against a model.
+//! Randomised adversary: threads run random operations of users and peers on an engine, against a model.
 //!
-//! A run follows from its seed, but for the order of its threads, which are made to wait at marked places
-//! (`assay_store::defect`). After every step, when all threads rest, the tip, the coins and the marks of all blocks must be
-//! the model's. `docs/testing.md`, "The adversary", says how to run it for an hour.
+//! A run is determined by its seed, except for the order of its threads, which are delayed at marked points
+//! (`assay_store::defect`). After every step, when all threads have finished, the tip, the coins and the marks of all blocks must
+//! match the model. `docs/testing.md`, "The adversary", describes how to run it for an hour.
 
 mod model;
 mod run;
@@ -17,7 +17,7 @@ use assay_engine::defect;
 
 use run::{STEPS_DONE, Tally, run};
 
-/// Ends the process when threads wait for each other.
+/// Ends the process on a deadlock.
 fn watch(steps: &'static AtomicU64) {
     std::thread::spawn(move || {
         let mut last = (u64::MAX, Instant::now());
@@ -33,7 +33,7 @@ fn watch(steps: &'static AtomicU64) {
     });
 }
 
-/// Far more than a step takes on a loaded machine.
+/// Much more than the time of a step on a loaded machine.
 const STEP_MAX: Duration = Duration::from_mins(5);
 
 /// A number from the environment.
@@ -46,7 +46,7 @@ fn setting(name: &str) -> Option<u64> {
 fn nothing_that_threads_do_makes_it_wrong() {
     let limit = Duration::from_secs(setting("ASSAY_ADVERSARY_S").unwrap_or(20));
     let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
-    // First one that is always the same.
+    // The first seed is always the same.
     let mut next = setting("ASSAY_ADVERSARY_SEED").unwrap_or(0);
     let (start, mut tally, mut runs) = (Instant::now(), Tally::default(), 0u64);
     let mut reported = start;

@@ -1,4 +1,4 @@
-//! What the engine must be like once all threads rest.
+//! Expected state of the engine when no thread is running.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,10 +7,10 @@ use assay_engine::Engine;
 
 use crate::universe::{BASE, Universe};
 
-/// Why engine and model differ.
+/// Difference between engine and model.
 pub(crate) type Difference = String;
 
-/// What has been done to the engine, as far as it decides what must come of it. Threads note what they are answered.
+/// Operations that affect the expected state. Threads record the engine's results.
 #[derive(Default)]
 pub(crate) struct Model {
     known: Mutex<Known>,
@@ -19,16 +19,16 @@ pub(crate) struct Model {
 #[derive(Clone, Default)]
 pub(crate) struct Known {
     pub(crate) data: HashSet<usize>,
-    /// Those whose headers at least are there.
+    /// Blocks whose headers are known.
     pub(crate) headers: HashSet<usize>,
     pub(crate) vetoes: HashSet<usize>,
-    /// Whether any is or was since the threads rested last: what builds on it may be rejected.
+    /// True if any is invalidated, or was since the last check: its descendants may be rejected.
     pub(crate) had_vetoes: bool,
-    /// Whether the coins of a snapshot are loaded.
+    /// True if the coins of a snapshot are loaded.
     pub(crate) is_loaded: bool,
-    /// The tip when the threads rested last, unless something was done since that lets another of the same work replace it.
+    /// The tip at the last check, unless a later operation allows another one of equal work.
     pub(crate) tip: Option<usize>,
-    /// Whether old blocks may be gone.
+    /// True if old blocks may be pruned.
     pub(crate) is_pruned: bool,
 }
 
@@ -41,7 +41,7 @@ impl Known {
         universe.blocks[index].is_sound && !self.is_vetoed(universe, index)
     }
 
-    /// By index, whether a block is archived with all below it.
+    /// For each block, true if it and all below it are archived.
     fn linked(&self, universe: &Universe) -> Vec<bool> {
         let mut linked = vec![true];
         for (index, block) in universe.blocks.iter().enumerate().skip(1) {
@@ -57,10 +57,10 @@ impl Model {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the engine finish what it has, and compares it with what it must be like.
+    /// Lets the engine finish its work, and compares it with the model.
     ///
     /// # Errors
-    /// Where it is not.
+    /// The first difference.
     pub(crate) fn check(&self, engine: &Engine, universe: &Universe) -> Result<(), Difference> {
         settle(engine)?;
         let mut known = self.known();
@@ -81,7 +81,7 @@ impl Model {
     }
 }
 
-/// Connects what there is to connect, of both chains.
+/// Connects all pending blocks of both chains.
 fn settle(engine: &Engine) -> Result<(), Difference> {
     loop {
         let report = engine.connect(|| false).map_err(|error| format!("connect: {error}"))?;
@@ -96,7 +96,7 @@ fn settle(engine: &Engine) -> Result<(), Difference> {
     }
 }
 
-/// The tip is one of the best valid blocks that are linked.
+/// The tip is one of the best valid linked blocks.
 fn check_tip(engine: &Engine, universe: &Universe, known: &Known) -> Result<usize, Difference> {
     let tip = engine.tip();
     let linked = known.linked(universe);
@@ -118,7 +118,7 @@ fn check_tip(engine: &Engine, universe: &Universe, known: &Known) -> Result<usiz
     Ok(index)
 }
 
-/// No mark that the blocks do not bear, and none that is missing.
+/// All marks are correct, and none is missing.
 fn check_marks(
     engine: &Engine,
     universe: &Universe,
@@ -170,7 +170,7 @@ fn check_marks(
     Ok(())
 }
 
-/// Blocks below a snapshot are validated as far as they are there.
+/// All available blocks below a snapshot are validated.
 fn check_history(engine: &Engine, universe: &Universe, known: &Known) -> Result<(), Difference> {
     let Some(history) = engine.historical_chain() else { return Ok(()) };
     if !known.is_loaded {
@@ -188,5 +188,5 @@ fn check_history(engine: &Engine, universe: &Universe, known: &Known) -> Result<
     Ok(())
 }
 
-/// Blocks that pruning leaves below the tip.
+/// Blocks below the tip that pruning keeps.
 pub(crate) const PRUNE_KEEPS: u32 = 24;

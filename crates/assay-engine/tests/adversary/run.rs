@@ -1,4 +1,4 @@
-//! A run: an engine over a folder of its own, driven in steps until a difference is found.
+//! A run: an engine over its own folder, driven in steps until a difference is found.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -14,9 +14,9 @@ use crate::snapshot::Snapshot;
 use crate::step::{self, Step};
 use crate::universe::{BASE, Universe, base};
 
-/// Steps of a run: by then its chain is a few hundred blocks long.
+/// Steps of a run: at the end its chain has a few hundred blocks.
 const STEPS: usize = 48;
-/// Times that threads are made to wait in a step.
+/// Delays of threads per step.
 const DELAYS: u32 = 12;
 
 /// Steps of all runs so far.
@@ -31,7 +31,7 @@ pub(crate) struct Tally {
     pub(crate) snapshots: u64,
 }
 
-/// An engine, what it is given, and what it must be like.
+/// An engine with its inputs and its model.
 struct Run {
     rng: Random,
     universe: Universe,
@@ -40,18 +40,18 @@ struct Run {
     snapshot: Option<&'static Snapshot>,
     threads_max: usize,
     weights: [usize; step::OPS.len()],
-    /// Absent while the engine is opened again.
+    /// `None` while the engine is reopened.
     engine: Option<Engine>,
     tally: Tally,
-    /// What the last step did.
+    /// Log of the last step.
     log: Vec<String>,
     _dir: TempDir,
 }
 
-/// Everything that follows from a seed, but for what is left to threads and time.
+/// Runs everything determined by a seed, except for the order of threads and time.
 ///
 /// # Errors
-/// Where engine and model differ, with what was done last.
+/// A difference between engine and model, with the log of the last step.
 pub(crate) fn run(seed: u64, tally: &mut Tally) -> Result<(), Difference> {
     let mut run = Run::new(seed);
     let outcome = (0..STEPS).try_for_each(|number| {
@@ -97,7 +97,7 @@ impl Run {
         let snapshot = (rng.below(3) > 0).then_some(all);
         let engine = Engine::open(config.clone()).expect("the folder is new");
         let (model, tally, log) = (Model::default(), Tally::default(), Vec::new());
-        // The blocks whose scripts need signatures come while the chain below a snapshot is validated.
+        // The blocks with signatures arrive while the chain below a snapshot is validated.
         let run_up = 1..=if snapshot.is_some() { 100 } else { BASE as usize };
         for index in run_up.clone() {
             let offer = BlockOffer::requested(universe.blocks[index].raw.clone());
@@ -122,7 +122,7 @@ impl Run {
         }
     }
 
-    /// What the seed has chosen.
+    /// The settings chosen by the seed.
     fn settings(&self) -> String {
         let Config { threads, script_batch, exact_near_tip, flush_interval, .. } = &self.config;
         let (clock, prune) = (self.config.clock.set_to_s(), self.config.prune);
@@ -189,7 +189,7 @@ impl Run {
                 }
             }
             for worker in workers {
-                // A panic of a thread is one of the scope.
+                // The scope reports the panic of a thread.
                 let _ = worker.join();
             }
             is_over.store(true, Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Run {
         self.model.check(engine, &self.universe)
     }
 
-    /// Another engine over the same folder, after a clean end or as after a kill.
+    /// Reopens the engine over the same folder, after a clean shutdown or a kill.
     fn reopen(&mut self, is_clean: bool) -> Result<(), Difference> {
         self.log.push(format!("reopen, clean: {is_clean}"));
         self.tally.restarts += 1;
@@ -218,7 +218,7 @@ impl Run {
         if is_clean {
             engine.shutdown().map_err(|error| format!("shutdown: {error}"))?;
         } else {
-            // It goes on from the coins that were written last.
+            // It continues from the last flushed coins.
             self.model.known().tip = None;
         }
         drop(engine);
@@ -228,7 +228,7 @@ impl Run {
     }
 }
 
-/// A new folder: in memory, where there is such a place, since most of the time would go into syncing files.
+/// A new folder, in memory if possible, since most of the time would be spent on syncs.
 fn folder() -> TempDir {
     let in_memory = Path::new("/dev/shm");
     let folder = if in_memory.is_dir() && std::env::var_os("TMPDIR").is_none() {

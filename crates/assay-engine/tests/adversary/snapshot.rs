@@ -1,4 +1,4 @@
-//! The coins of the chain that all runs begin with, in a file.
+//! The coins of the common initial chain of all runs, in a file.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,17 +8,17 @@ use assay_wire::BlockHash;
 
 use crate::universe::base;
 
-/// Keys stay as they are.
+/// Keys are not converted.
 pub(crate) const KEYS: KeyForms = KeyForms { is_point: |_| false, expand: |_| None };
 
-/// A UTXO set, and parameters by which it may be loaded.
+/// A UTXO set, and parameters that allow it.
 pub(crate) struct Snapshot {
     pub(crate) file: Vec<u8>,
     pub(crate) params: Arc<ChainParams>,
 }
 
 impl Snapshot {
-    /// That of [`base`].
+    /// The UTXO set of [`base`].
     pub(crate) fn get() -> &'static Self {
         static SNAPSHOT: OnceLock<Snapshot> = OnceLock::new();
         SNAPSHOT.get_or_init(Self::new)

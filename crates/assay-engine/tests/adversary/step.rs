@@ -1,4 +1,4 @@
-//! What the threads of a step do, at random, and what they may be answered.
+//! Random operations of the threads of a step, and their allowed results.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::model::{Difference, Model};
 use crate::snapshot::{KEYS, Snapshot};
 use crate::universe::{BASE, Block, Fault, Universe};
 
-/// What threads share until they rest.
+/// State shared by the threads of a step.
 pub(crate) struct Step<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) universe: &'a Universe,
@@ -23,28 +23,28 @@ pub(crate) struct Step<'a> {
     pub(crate) snapshot: Option<&'a Snapshot>,
     pub(crate) may_prune: bool,
     pub(crate) weights: [usize; OPS.len()],
-    /// Whether no other thread does anything.
+    /// True if no other thread runs.
     pub(crate) is_alone: bool,
-    /// Blocks that were not archived when the step began, lowest first.
+    /// Blocks not archived at the start of the step, lowest first.
     pub(crate) open: Vec<usize>,
-    /// The engine is being shut down: whatever fails with that reason is right.
+    /// The engine is shutting down: errors with that reason are allowed.
     pub(crate) is_closing: AtomicBool,
-    /// Held by those whose order matters to the model.
+    /// Held by operations whose order matters to the model.
     pub(crate) control: Mutex<()>,
     pub(crate) ops: AtomicU64,
     pub(crate) log: Mutex<Vec<String>>,
     pub(crate) difference: Mutex<Option<Difference>>,
 }
 
-/// One thing that a thread does.
+/// One operation of a thread.
 pub(crate) type Op = fn(&Step<'_>, &mut Random) -> Result<(), Difference>;
 
-/// How often each is done; every run has its own weights, since some faults need few operations again and again.
+/// Weight of each operation; every run has its own, since some faults need few operations repeatedly.
 pub(crate) fn weights(rng: &mut Random) -> [usize; OPS.len()] {
     OPS.map(|(weight, _)| weight * [0, 1, 1, 4][rng.below(4)])
 }
 
-/// More of what meets the chain below a snapshot, which does not last long.
+/// Raises the weights of operations on the chain below a snapshot, which exists only briefly.
 pub(crate) fn favour_history(
     weights: &mut [usize; OPS.len()],
     is_loaded: bool,
@@ -60,7 +60,7 @@ pub(crate) fn favour_history(
     }
 }
 
-/// How often each is done, in the mean.
+/// Mean weights.
 pub(crate) const OPS: [(usize, Op); 15] = [
     (24, |step, rng| step.bring_branch(rng)),
     (12, |step, rng| step.bring_any(rng)),
@@ -102,7 +102,7 @@ impl Step<'_> {
         }
     }
 
-    /// Validates what is below a snapshot until the others rest.
+    /// Validates blocks below a snapshot until the other threads have finished.
     pub(crate) fn follow_history(&self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Relaxed) && !self.differs() {
             match self.engine.advance_historical() {
@@ -131,7 +131,7 @@ impl Step<'_> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
-    /// An error is right only while the engine is being shut down.
+    /// Errors are allowed only during a shutdown.
     fn failed(&self, what: &str, error: &dyn std::error::Error) -> Result<(), Difference> {
         let error = error.to_string();
         let is_end = error.contains("it is shut down") && self.is_closing.load(Ordering::SeqCst);
@@ -142,7 +142,7 @@ impl Step<'_> {
         &self.universe.blocks[index]
     }
 
-    /// Whether a block may be rejected for this reason.
+    /// Checks that a block may be rejected for this reason.
     fn check_reason(
         &self,
         index: usize,
@@ -238,7 +238,7 @@ impl Step<'_> {
         }
     }
 
-    /// Other bytes under the same header.
+    /// Submits other bytes under the same header.
     fn bring_mutated(&self, index: usize) -> Result<(), Difference> {
         let mut raw = self.block(index).raw.clone();
         let last = raw.len() - 1;
@@ -250,7 +250,7 @@ impl Step<'_> {
         }
     }
 
-    /// The headers of a branch, then its blocks in another order, by peers or by submission.
+    /// Submits the headers of a branch, then its blocks in another order, as from peers or by RPC.
     fn bring_branch(&self, rng: &mut Random) -> Result<(), Difference> {
         if self.open.is_empty() {
             return Ok(());
@@ -308,7 +308,7 @@ impl Step<'_> {
         self.bring(index, rng)
     }
 
-    /// The lowest blocks that are missing, as somebody does who follows a chain.
+    /// Submits the lowest missing blocks, as in a download.
     fn bring_history(&self, rng: &mut Random) -> Result<(), Difference> {
         let count = 1 + rng.below(8);
         let mut low: Vec<usize> = self.open.iter().take(count).copied().collect();
@@ -325,7 +325,7 @@ impl Step<'_> {
         }
     }
 
-    /// A block on trial, valid or not.
+    /// A trial block, valid or not.
     fn propose(&self, rng: &mut Random) -> Result<(), Difference> {
         let faults = [
             None,
@@ -360,7 +360,7 @@ impl Step<'_> {
         }
     }
 
-    /// From the mempool, or from given transactions as `generateblock` does.
+    /// From the mempool, or from given transactions as for `generateblock`.
     fn make_template(&self, rng: &mut Random) -> Result<(), Difference> {
         let tip = self.engine.tip().hash;
         let parent = self.universe.find(&tip).ok_or("an unknown tip")?;
@@ -378,7 +378,7 @@ impl Step<'_> {
             Ok(_) if fault.is_none() => Ok(()),
             Ok(_) => Err("a template with a failing script".to_owned()),
             Err(TemplateError::Invalid(_)) if fault.is_some() => Ok(()),
-            // What its transactions spend may be on another branch by now.
+            // The coins of its transactions may be on another branch now.
             Err(TemplateError::Invalid(_)) if matches!(&options.selection, Selection::These(txs) if !txs.is_empty()) => {
                 Ok(())
             }
@@ -426,7 +426,7 @@ impl Step<'_> {
         })
     }
 
-    /// Takes back the lowest of such declarations.
+    /// Reconsiders the lowest invalidated block.
     pub(crate) fn reconsider(&self, _: &mut Random) -> Result<(), Difference> {
         let _control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         let vetoes = self.model.known().vetoes.clone();
@@ -463,13 +463,13 @@ impl Step<'_> {
         }
     }
 
-    /// The coins are those of the tip at any time.
+    /// Coins are always those of the tip.
     fn read(&self, rng: &mut Random) -> Result<(), Difference> {
         if rng.below(2) == 0 {
             let near = self.universe.blocks.len() - 1 - rng.below(16);
             let Some(outpoint) = self.block(near).coins.any(rng) else { return Ok(()) };
             let coin = self.engine.coin(&outpoint, false).map_err(|error| error.to_string())?;
-            // One that is not there comes without the tip that it was looked up at.
+            // A missing coin is returned without its tip.
             let tip = match &coin {
                 Some((_, tip)) => *tip,
                 None if self.is_alone => self.engine.tip(),
@@ -491,7 +491,7 @@ impl Step<'_> {
         Err(format!("the coins of block {at} at {} ({:?})", block.height, block.fault))
     }
 
-    /// Transactions of a block that is yet to come.
+    /// Submits transactions of a future block.
     fn offer_txs(&self, rng: &mut Random) {
         let awaits_snapshot = self.snapshot.is_some() && !self.model.known().is_loaded;
         if self.open.is_empty() || awaits_snapshot {
@@ -499,7 +499,7 @@ impl Step<'_> {
         }
         let index = self.open[self.open.len() - 1 - rng.below(self.open.len().min(8))];
         for tx in &self.block(index).txs {
-            // It may be too much for its policy, or too early.
+            // It may break policy, or be premature.
             let _ = self.engine.submit_transaction(tx.bytes().to_vec(), None);
         }
     }

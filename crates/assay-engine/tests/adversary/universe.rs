@@ -1,4 +1,4 @@
-//! The blocks of a run: a tree of which it is known, block by block, whether it is valid and which coins it leaves.
+//! The blocks of a run: a tree with the known validity and coins of each block.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -13,31 +13,31 @@ use assay_testkit::random::Random;
 use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
 use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 
-/// Height of the block whose coins a snapshot holds. Blocks above it fork and may be invalid; those below it are valid.
+/// Height of the snapshot's base. Blocks above it fork and may be invalid; those below it are valid.
 pub(crate) const BASE: u32 = 150;
 
-/// What every coinbase claims, satoshi: less than the subsidy up to height 450.
+/// Value of every coinbase, satoshi: less than the subsidy up to height 450.
 const CLAIM_SAT: i64 = 100_000_000;
-/// What every transaction pays.
+/// Fee of every transaction, satoshi.
 const FEE_SAT: i64 = 2000;
-/// Signatures that a transaction holds at most.
+/// Maximum number of signatures in a transaction.
 const SIGNATURES_MAX: usize = 64;
 const KEYS: usize = 32;
 
-/// What must be shown to spend a coin.
+/// Condition to spend a coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lock {
-    /// Nothing.
+    /// None.
     True,
-    /// A signature of the key of this number.
+    /// A signature of the key with this number.
     Key(usize),
-    /// A signature that need not be right: whether it is decides nothing.
+    /// A signature with an ignored result.
     Dropped,
     Never,
 }
 
-/// A key with a signature that is right for every input without an output of its number: what `SIGHASH_SINGLE` signs there
-/// is the number 1 (Core `script/interpreter.cpp`, `SignatureHash`).
+/// A key with a signature that is valid for every input without an output of the same index: `SIGHASH_SINGLE` signs the number 1
+/// there (Core `script/interpreter.cpp`, `SignatureHash`).
 struct Key {
     script_pubkey: Vec<u8>,
     script_sig: Vec<u8>,
@@ -101,7 +101,7 @@ struct Coin {
 }
 
 impl Coin {
-    /// As the hash of the set covers it (Core `kernel/coinstats.cpp`, `TxOutSer`).
+    /// The serialisation in the hash of the set (Core `kernel/coinstats.cpp`, `TxOutSer`).
     fn bytes(&self) -> Vec<u8> {
         let mut out = self.outpoint.to_bytes().to_vec();
         out.extend((self.height << 1 | u32::from(self.is_coinbase)).to_le_bytes());
@@ -124,7 +124,7 @@ impl Coins {
         self.all.push(coin);
     }
 
-    /// Takes one that the block at `height` may spend.
+    /// Takes a coin that the block at `height` may spend.
     fn take(
         &mut self,
         rng: &mut Random,
@@ -154,21 +154,21 @@ impl Coins {
 pub(crate) enum Fault {
     /// A script without signatures fails.
     Script,
-    /// A signature is another's.
+    /// A signature belongs to another key.
     Signature,
-    /// The coinbase takes too much.
+    /// The coinbase claims too much.
     Amount,
-    /// It does, and a script fails.
+    /// The coinbase claims too much, and a script fails.
     AmountAndScript,
     Missing,
-    /// A transaction is not final: seen before coins move.
+    /// A transaction is not final, which is checked before coins move.
     NotFinal,
-    /// The coinbase names another height: likewise.
+    /// The coinbase has another height, which is checked before coins move.
     Height,
 }
 
 impl Fault {
-    /// Most often one that only scripts show.
+    /// Usually one that only scripts detect.
     fn any(rng: &mut Random) -> Self {
         match rng.below(10) {
             0..3 => Self::Script,
@@ -181,7 +181,7 @@ impl Fault {
         }
     }
 
-    /// Whether Core rejects it for this reason.
+    /// True if Core rejects it for this reason.
     pub(crate) fn has_reason(self, reason: &str) -> bool {
         match self {
             Self::Script | Self::Signature => reason.contains("script-verify-flag-failed"),
@@ -197,22 +197,22 @@ impl Fault {
     }
 }
 
-/// A block that is known to be valid or not.
+/// A block of known validity.
 #[derive(Clone)]
 pub(crate) struct Block {
     pub(crate) raw: Vec<u8>,
     pub(crate) hash: BlockHash,
     pub(crate) header: Header,
-    /// Its transactions, the coinbase apart.
+    /// Its transactions, without the coinbase.
     pub(crate) txs: Vec<Transaction>,
-    /// Index of the block below it; the genesis block is its own.
+    /// Index of its parent; the genesis block is its own.
     pub(crate) parent: usize,
     pub(crate) height: u32,
-    /// Which rule it breaks by itself.
+    /// The rule that it breaks itself.
     pub(crate) fault: Option<Fault>,
-    /// Whether it and all below it are valid.
+    /// True if it and all below it are valid.
     pub(crate) is_sound: bool,
-    /// Those it leaves; below the first invalid block where it is not sound.
+    /// Coins after it; on an invalid branch, those below the first invalid block.
     pub(crate) coins: Coins,
     muhash: OnceLock<[u8; 32]>,
 }
@@ -267,7 +267,7 @@ impl Universe {
         index
     }
 
-    /// The block and all below it, downwards; the genesis block is not among them.
+    /// The block and all below it, downwards, without the genesis block.
     pub(crate) fn branch(&self, of: usize) -> impl Iterator<Item = usize> + '_ {
         let up = |index: usize| (index != 0).then_some(index);
         std::iter::successors(up(of), move |index| up(self.blocks[*index].parent))
@@ -278,24 +278,24 @@ impl Universe {
         index == 0 || self.branch(tip).find(|at| self.blocks[*at].height <= height) == Some(index)
     }
 
-    /// The first of the highest sound blocks.
+    /// The first of the highest valid blocks.
     pub(crate) fn lead(&self) -> usize {
         let sound = (0..self.blocks.len()).rev().filter(|index| self.blocks[*index].is_sound);
         sound.max_by_key(|index| self.blocks[*index].height).expect("the genesis block is sound")
     }
 
-    /// Adds a few blocks: to the best branch, to one that leaves it, or to an invalid one.
+    /// Adds a few blocks: to the best branch, to a fork of it, or to an invalid one.
     pub(crate) fn grow(&mut self, rng: &mut Random) {
         let lead = self.lead();
         let (mut at, mut length) = match rng.below(20) {
             0..11 => (lead, 1 + rng.below(3)),
             11..17 => {
-                // A branch that overtakes the best one, or does not.
+                // A fork that may overtake the best branch.
                 let depth = 1 + rng.below(4);
                 (self.branch(lead).nth(depth).unwrap_or(0), depth + rng.below(3))
             }
             17 => {
-                // A short one, which the snapshot's branch leaves behind.
+                // A short one, which the snapshot's branch outgrows.
                 let low = self.build(BASE as usize - 3 - rng.below(6), None, 3, rng);
                 self.push(low);
                 return;
@@ -306,14 +306,14 @@ impl Universe {
             (at, length) = (lead, 2);
         }
         for left in (0..length).rev() {
-            // Most often the last one, so that there is something below it to be connected in the same go.
+            // Usually the last one, so that valid blocks below it are connected in the same pass.
             let is_faulty = rng.below(if left == 0 { 2 } else { 8 }) == 0;
             let fault = is_faulty.then(|| Fault::any(rng));
             at = self.push(self.build(at, fault, 6, rng));
         }
     }
 
-    /// A block that comes after `parent`, sound but for `fault`, with up to `txs_max` transactions besides those that it needs.
+    /// A block after `parent`, valid except for `fault`, with up to `txs_max` additional transactions.
     pub(crate) fn build(
         &self,
         parent: usize,
@@ -325,7 +325,7 @@ impl Universe {
         let height = below.height + 1;
         let mut coins = below.coins.clone();
         let bad = fault.and_then(|fault| bad_tx(&mut coins, fault, height, rng));
-        // There may be no coin for it to spend.
+        // There may be no coin to spend.
         let fault = fault.map(|fault| match bad {
             None if fault != Fault::Height => Fault::Amount,
             _ => fault,
@@ -375,7 +375,7 @@ fn header_of(raw: &[u8]) -> Header {
     *block.expect("a block that was put together parses").header()
 }
 
-/// The transaction that makes a block invalid; it spends what is there before the block, and nothing spends what it makes.
+/// The transaction that makes a block invalid; it spends older coins, and nothing spends its outputs.
 fn bad_tx(coins: &mut Coins, fault: Fault, height: u32, rng: &mut Random) -> Option<Transaction> {
     let coin = match fault {
         fault if fault.has_bad_script() => {
@@ -406,7 +406,7 @@ fn is_rich(coin: &Coin) -> bool {
     coin.lock == Lock::True && coin.value > 100 * FEE_SAT
 }
 
-/// Spends these coins to outputs with these locks, all of the same value.
+/// Spends these coins to outputs with these locks, all of equal value.
 fn spend(coins: &mut Coins, spent: &[Coin], locks: &[Lock], height: u32) -> Transaction {
     let sum: i64 = spent.iter().map(|coin| coin.value).sum();
     let value = (sum - FEE_SAT) / locks.len() as i64;
@@ -426,7 +426,7 @@ fn spend(coins: &mut Coins, spent: &[Coin], locks: &[Lock], height: u32) -> Tran
     tx
 }
 
-/// Makes coins of all kinds.
+/// Creates coins of all kinds.
 fn fan(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transaction> {
     let coin = coins.take(rng, height, is_rich)?;
     let mut locks = vec![Lock::True, Lock::True, Lock::Never, Lock::Dropped, Lock::Dropped];
@@ -434,7 +434,7 @@ fn fan(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transaction> 
     Some(spend(coins, &[coin], &locks, height))
 }
 
-/// Spends coins that need signatures. The first input takes the one output there is ([`Key`]).
+/// Spends coins that need signatures. The first input has the index of the only output ([`Key`]).
 fn signed(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transaction> {
     let mut spent =
         vec![coins.take(rng, height, |coin| coin.lock == Lock::True && coin.value > 3 * FEE_SAT)?];
@@ -445,7 +445,7 @@ fn signed(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transactio
     Some(spend(coins, &spent, &[Lock::True], height))
 }
 
-/// Spends coins that need none, likely some of the same block.
+/// Spends coins without signatures, some of them likely of the same block.
 fn plain(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transaction> {
     let coin = coins.take(rng, height, is_rich)?;
     Some(spend(coins, &[coin], &vec![Lock::True; 1 + rng.below(3)], height))
@@ -454,7 +454,7 @@ fn plain(coins: &mut Coins, height: u32, rng: &mut Random) -> Option<Transaction
 const OP_CHECKSIG: u8 = 0xac;
 const SIGHASH_SINGLE: u8 = 3;
 
-/// What all runs begin with.
+/// The common initial chain of all runs.
 pub(crate) fn base() -> Arc<Universe> {
     static BASE_UNIVERSE: OnceLock<Arc<Universe>> = OnceLock::new();
     Arc::clone(BASE_UNIVERSE.get_or_init(|| Arc::new(Universe::new())))

@@ -1,4 +1,4 @@
-//! The engine from outside, in one program: linking and the libraries below are paid for once.
+//! Integration tests of the engine in one program, so that linking is paid for once.
 
 mod faults;
 mod forged;

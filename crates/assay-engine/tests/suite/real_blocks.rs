@@ -1,6 +1,6 @@
-//! Real blocks with the outputs they spend: all are valid, and hardly a bit of them can change.
+//! Real blocks with their spent outputs: all are valid, and nearly every flipped bit makes them invalid.
 //!
-//! Needs the test data (`ASSAY_TEST_DATA`); says so where it is absent.
+//! Needs the test data (`ASSAY_TEST_DATA`); prints `skipped: …` without it.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use assay_testkit::random::Random;
 use assay_wire::{Block, TxOut, encode};
 use rayon::prelude::*;
 
-/// A block with what it spends.
+/// A block with its spent outputs.
 struct Case {
     name: String,
     params: ChainParams,
@@ -78,7 +78,7 @@ fn real_blocks_are_valid() {
     }
 }
 
-/// What a flipped bit belongs to.
+/// Owner of a flipped bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Signature,
@@ -98,17 +98,17 @@ const PARTS: [Part; 6] = [
     Part::OutputAmount,
 ];
 
-/// A byte that may be flipped.
+/// A byte to be flipped.
 #[derive(Clone, Copy, Debug)]
 struct Site {
     part: Part,
     tx_index: usize,
-    /// Offset in the block, or for what is spent in the file of spent outputs.
+    /// Offset in the block, or in the file of spent outputs.
     offset: usize,
     in_block: bool,
 }
 
-/// Everything in a block that a flip may hit, as ranges of bytes.
+/// All ranges of bytes in a block that a flip may hit.
 fn ranges(case: &Case, block: &Block) -> BTreeMap<Part, Vec<(usize, usize, usize)>> {
     let mut ranges: BTreeMap<Part, Vec<(usize, usize, usize)>> = BTreeMap::new();
     let base = block.bytes().as_ptr() as usize;
@@ -155,9 +155,9 @@ fn ranges(case: &Case, block: &Block) -> BTreeMap<Part, Vec<(usize, usize, usize
 }
 
 struct Verdict {
-    /// Of the scripts of its transaction alone, as if nothing committed to them.
+    /// Verdict on the scripts of its transaction alone, without any commitments.
     scripts: Result<u64, (usize, ScriptError)>,
-    /// Of the whole block.
+    /// Verdict on the whole block.
     whole: Result<(), VerifyBlockError>,
 }
 
@@ -170,7 +170,7 @@ fn judge(case: &Case, site: &Site, mask: u8) -> Verdict {
     let spent = parse_prevouts(&prevouts, verifier.input_count()).unwrap();
     let outputs: &[TxOut<'_>] = verifier.spent_by(&spent, site.tx_index);
     let scripts = verify_tx_scripts(block.tx(site.tx_index), outputs, case.flags());
-    // Many together must say the same, and name the same input.
+    // A batch must give the same result, with the same input.
     let neighbours = site.tx_index..block.tx_count().min(site.tx_index + 3);
     let verifier = verifier.with_script_batch(Some(500));
     match verifier.verify_scripts(&spent, neighbours) {
@@ -180,7 +180,7 @@ fn judge(case: &Case, site: &Site, mask: u8) -> Verdict {
         }
         verdict => assert!(scripts.is_ok() && verdict.is_ok(), "{verdict:?} {scripts:?}"),
     }
-    // All transactions but this one are as they were, so their scripts need not run again.
+    // All other transactions are unchanged, so their scripts need not run again.
     let whole = verifier
         .check_alone()
         .map_err(VerifyBlockError::from)
@@ -192,9 +192,9 @@ fn judge(case: &Case, site: &Site, mask: u8) -> Verdict {
     Verdict { scripts, whole }
 }
 
-/// Whether a flip may leave the block valid. Consensus ignores two sorts:
-/// - an amount that no signature commits to has grown, and with it the fee;
-/// - an output has become one that anyone may spend, as when a longer push swallows the opcode that would compare.
+/// True if a flip may leave the block valid. Consensus ignores two kinds:
+/// - an amount without a committing signature has grown, and with it the fee;
+/// - an output has become spendable by anyone, as when a longer push swallows the comparing opcode.
 fn may_be_ignored(case: &Case, site: &Site, mask: u8) -> bool {
     match site.part {
         Part::SpentAmount => {
@@ -267,7 +267,7 @@ fn every_flipped_bit_is_noticed() {
         row[2] += usize::from(verdict.whole.is_err());
         let name = &case.name;
         if site.in_block {
-            // Whatever scripts say, a header or a coinbase commits to every byte.
+            // Regardless of scripts, a header or a coinbase commits to every byte.
             let error = verdict.whole.as_ref().expect_err("committed to");
             let is_commitment = matches!(
                 error,

@@ -1,8 +1,8 @@
 //! BIP-0119: the hash of `OP_CHECKTEMPLATEVERIFY`, and whole transactions under the rule set `ctv`.
 //!
-//! The two files of transactions are in the format of Core's `tx_valid.json` and `tx_invalid.json`. The proposal's rule has
-//! the name of a flag there, `DEFAULT_CHECK_TEMPLATE_VERIFY_HASH`, and cases have a field more: which flags are part of every
-//! combination that is tried, or which flags go with the proposal's.
+//! The two files of transactions are in the format of Core's `tx_valid.json` and `tx_invalid.json`. The proposal's rule has the
+//! flag name `DEFAULT_CHECK_TEMPLATE_VERIFY_HASH` there. Cases have an additional field: the flags that are part of every
+//! combination, or the flags that depend on the proposal's.
 
 use assay_consensus::script::{Flags, RuleSet, TxContext};
 use assay_consensus::tx::check_transaction;
@@ -43,8 +43,8 @@ fn hashes(json: &Value, outcome: &mut Outcome) {
     }
 }
 
-/// A case as Core reads it: the opcode has a name that today's assembler does not know, and a txid that lacks digits is filled up
-/// with zeros at the front.
+/// A case as Core reads it: the opcode has a name that the current assembler lacks, and a short txid is padded with zeros at the
+/// front.
 fn read_case(fields: &[Value]) -> TxCase {
     let mut fields = fields.to_vec();
     for prevout in fields[0].as_array_mut().expect("prevouts") {
@@ -54,7 +54,7 @@ fn read_case(fields: &[Value]) -> TxCase {
     TxCase::parse(&fields).expect("a case")
 }
 
-/// Flags by name, and whether the proposal's is among them.
+/// Flags by name, and true if the proposal's is among them.
 fn split(names: &str) -> (Flags, bool) {
     let (proposed, others): (Vec<&str>, Vec<&str>) =
         names.split(',').partition(|name| *name == FLAG);
@@ -77,7 +77,7 @@ impl Rules {
     }
 }
 
-/// `[prevouts, transaction, flags left out, flags always there, whether the flags left out are not the fewest possible]`.
+/// `[prevouts, transaction, flags left out, flags always there, true if the flags left out are not minimal]`.
 fn tx_valid(json: &Value, outcome: &mut Outcome) {
     let (all, rules, mut dice) = (all_core_flags(), Rules::new(), FlagDice(0xc719));
     for fields in array(json).iter().map(array).filter(|case| case[0].is_array()) {
@@ -111,7 +111,7 @@ fn tx_valid(json: &Value, outcome: &mut Outcome) {
     }
 }
 
-/// `[prevouts, transaction, flags, what goes with which flag]`.
+/// `[prevouts, transaction, flags, dependent flags]`.
 fn tx_invalid(json: &Value, outcome: &mut Outcome) {
     let (rules, mut dice) = (Rules::new(), FlagDice(0xc71a));
     for fields in array(json).iter().map(array).filter(|case| case[0].is_array()) {

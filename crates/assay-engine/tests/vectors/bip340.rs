@@ -1,6 +1,6 @@
 //! BIP-0340's own table, all rows: valid and invalid signatures, and messages of any length.
 //!
-//! The file comes with the package `schnorr_fun`.
+//! The file is part of the package `schnorr_fun`.
 
 use assay_testkit::hex;
 
@@ -15,8 +15,8 @@ pub(crate) fn run(report: &mut Report) {
     report.file("BIP340 test-vectors.csv", file, |csv, outcome| verify_rows(csv, outcome));
 }
 
-/// Columns: index, secret key, public key, auxiliary randomness, message, signature, result,
-/// comment. There is nothing here that could sign, so the first four rows are verified as well.
+/// Columns: index, secret key, public key, auxiliary randomness, message, signature, result, comment. This program cannot sign,
+/// so the first four rows are verified as well.
 fn verify_rows(csv: &str, outcome: &mut Outcome) {
     for row in csv.lines().skip(1) {
         outcome.case(row, |log| {

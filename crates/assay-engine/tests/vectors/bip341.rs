@@ -51,7 +51,7 @@ fn wallet_script_pubkey(vector: &Value, log: &mut Case) {
     let parities =
         [false, true].map(|odd| ImmediateChecker.taproot_tweak(&internal, &tweak, &output, odd));
     log.check(parities[0] != parities[1], || "output key".into());
-    // Control blocks prove their scripts, and with one bit turned they do not.
+    // Control blocks prove their scripts, but not with a flipped bit.
     let script_pubkey = bytes(&vector["expected"]["scriptPubKey"]);
     let spent = [TxOut { value: 0, script_pubkey: &script_pubkey }];
     let controls = array(&vector["expected"]["scriptPathControlBlocks"]);

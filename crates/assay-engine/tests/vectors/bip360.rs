@@ -1,6 +1,6 @@
 //! BIP-0360 (P2MR): trees, control blocks and addresses; spends under the rule set `p2mr`.
 //!
-//! `p2mr_spending.json` is of pull request 2232 of `bitcoin/bips` (commit 3f59fd35). A P2MR output is built here from the words
+//! `p2mr_spending.json` is from pull request 2232 of `bitcoin/bips` (commit 3f59fd35). The test builds P2MR outputs from the text
 //! of the BIP, so that the interpreter is not its own oracle.
 
 use assay_consensus::script::{Flags, ScriptError, TapscriptPosition, TxContext, annex_hash};
@@ -24,13 +24,13 @@ pub(crate) fn run(report: &mut Report) {
     }
 }
 
-/// SHA-256 behind two hashes of a tag (BIP-0340), in one piece.
+/// SHA-256 after two hashes of a tag (BIP-0340), in one piece.
 fn tagged(tag: &str, message: &[u8]) -> [u8; 32] {
     let tag = sha256(tag.as_bytes());
     sha256(&[&tag[..], &tag, message].concat())
 }
 
-/// A leaf of a tree and its way up.
+/// A leaf of a tree and its path.
 struct Leaf {
     version: u8,
     script: Vec<u8>,
@@ -46,7 +46,7 @@ impl Leaf {
     }
 }
 
-/// The root of a tree; its leaves go to `leaves`. `None` for what is no tree.
+/// The root of a tree; appends its leaves to `leaves`. `None` for an invalid tree.
 fn build(tree: &Value, leaves: &mut Vec<Leaf>) -> Option<[u8; 32]> {
     let first = leaves.len();
     if let [left, right] = array(tree) {
@@ -66,7 +66,7 @@ fn build(tree: &Value, leaves: &mut Vec<Leaf>) -> Option<[u8; 32]> {
     }
     let script = bytes(tree.get("script")?);
     let version = u8::try_from(tree["leafVersion"].as_u64()?).ok()?;
-    // No script of the files is so long that its length takes more than one byte.
+    // All scripts of the files have a length of one byte.
     let length = u8::try_from(script.len()).ok().filter(|length| *length < 253)?;
     let hash = tagged("TapLeaf", &[&[version, length][..], &script].concat());
     leaves.push(Leaf { version, script, hash, path: Vec::new() });
@@ -99,7 +99,7 @@ fn construct(vector: &Value, root: [u8; 32], leaves: &[Leaf], log: &mut Case) {
     log.check(leaves.iter().map(|leaf| leaf.hash).eq(hashes), || "leaf hashes".into());
     let controls: Vec<_> = array(&expected["scriptPathControlBlocks"]).iter().map(bytes).collect();
     log.check(leaves.iter().map(Leaf::control).eq(controls), || "control blocks".into());
-    // Each control block proves its script, with any bit turned it does not.
+    // Each control block proves its script, but not with any bit flipped.
     let spent = [TxOut { value: 0, script_pubkey: &script_pubkey }];
     for leaf in leaves {
         let control = leaf.control();
@@ -122,7 +122,7 @@ fn construct(vector: &Value, root: [u8; 32], leaves: &[Leaf], log: &mut Case) {
     }
 }
 
-/// Version and program of an address (BIP-0350), if it is one of the main network.
+/// Version and program of a main network address (BIP-0350), if it is valid.
 fn decode_bech32m(address: &str) -> Option<(u8, Vec<u8>)> {
     const DIGITS: &[u8] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
     const GENERATOR: [u32; 5] = [0x3b6a_57b2, 0x2650_8e6d, 0x1ea1_19fa, 0x3d42_33dd, 0x2a14_62b3];

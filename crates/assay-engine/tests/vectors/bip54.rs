@@ -1,7 +1,7 @@
 //! BIP-0054: header chains, coinbases, transactions of about 64 bytes, and legacy signature operations.
 //!
-//! Every case is judged with the proposal in force from the first block on, and once more under today's rules, which all
-//! cases keep but those that the files name. `sigops.json` has 5 MB and is missing from some copies of the repository.
+//! Every case is checked with the proposal active from the first block on, and again under current rules, which all cases satisfy
+//! except those listed in the files. `sigops.json` has 5 MB and is missing from some copies of the repository.
 
 use assay_consensus::block::{BlockRules, check_block, contextual_check_block};
 use assay_consensus::chain::HeaderFacts;
@@ -31,14 +31,14 @@ pub(crate) fn run(report: &mut Report) {
     }
 }
 
-/// The main network, with the proposal from the first block on or without it.
+/// The main network, with the proposal from the first block on, or without it.
 fn main_chain(proposed: bool) -> ChainParams {
     let params = ChainParams::by_name("main").expect("main is known");
     let height = if proposed { 0 } else { u32::MAX };
     params.with_activation_height("bip54", height).expect("bip54 can be moved")
 }
 
-/// Headers on top of each other, and the first error of one under each set of rules.
+/// Consecutive headers, and the first error under each set of rules.
 #[derive(Clone)]
 struct Headers {
     facts: Vec<HeaderFacts>,
@@ -50,7 +50,7 @@ impl Headers {
     fn push(&mut self, params: [&ChainParams; 2], header: &Header) {
         let hash = header.hash();
         if !self.facts.is_empty() {
-            // No header of the files is too far in the future: they are judged by its own clock.
+            // No header of the files is too far in the future: each is checked with its own time as the clock.
             let check = |params: &ChainParams| {
                 check_header(params, header, &hash)?;
                 contextual_check_header(params, self.facts.as_slice(), header, header.time.into())
@@ -93,14 +93,14 @@ fn coinbases(json: &Value, outcome: &mut Outcome) {
             let reason = |proposed| connect(&main_chain(proposed), chain);
             let (today, proposed) = (reason(false), reason(true));
             log.check(proposed.is_empty() == valid, || format!("gave {proposed:?}"));
-            // One case has a lock time that today's rules ask for as well.
+            // One case has a lock time that current rules reject as well.
             let known = today.is_empty() || today == "bad-txns-nonfinal";
             log.check(known, || format!("today {today:?}"));
         });
     }
 }
 
-/// The reason for which a chain of blocks is not valid, empty when it is: every rule that needs no coins.
+/// The reject reason of a chain of blocks, empty if valid: every rule that needs no coins.
 fn connect(params: &ChainParams, chain: &[Value]) -> String {
     let mut facts: Vec<HeaderFacts> = Vec::new();
     for raw in chain {
@@ -127,7 +127,7 @@ fn connect(params: &ChainParams, chain: &[Value]) -> String {
     String::new()
 }
 
-/// Rules under which no lock time is open.
+/// Rules under which all lock times have passed.
 fn late_rules(proposed: bool) -> BlockRules {
     let params = main_chain(proposed);
     let genesis = HeaderFacts { hash: params.genesis_hash, time: 1_231_006_505, bits: 0x1d00_ffff };
@@ -150,7 +150,7 @@ fn sizes(json: &Value, outcome: &mut Outcome) {
     }
 }
 
-/// Transactions with what they spend. The proposal's rule, or else a script, rejects those that are invalid.
+/// Transactions with their spent outputs. Invalid ones are rejected by the proposal's rule, or by a script.
 fn sigops(json: &Value, outcome: &mut Outcome) {
     outcome.cases_in_parallel(
         array(json),

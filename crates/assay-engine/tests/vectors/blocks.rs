@@ -1,9 +1,8 @@
-//! Real blocks, judged by every rule that needs no more than the block, its height and the outputs
-//! it spends.
+//! Real blocks, checked by every rule that needs only the block, its height and its spent outputs.
 //!
-//! Block 702861 of the main network comes with the package `bitcoin-test-data`; the others are shared
-//! test data, and those that come with the outputs they spend have a case per input. What came before
-//! a block is unknown here, so the time of the block itself stands for the median time past.
+//! Block 702861 of the main network is part of the package `bitcoin-test-data`; the others are shared test data, and those with
+//! spent outputs have a case per input. The earlier chain is unknown here, so the time of the block itself replaces the median
+//! time past.
 
 use assay_consensus::block::{
     BlockRules, check_block, check_coinbase_height, check_order_and_locks, check_weight,
@@ -45,7 +44,7 @@ pub(crate) fn run(report: &mut Report) {
     }
 }
 
-/// The headers before a block, as far as they are known: that they are there.
+/// Unknown headers before a block, which only exist.
 struct Unknown {
     parent: u32,
     time: u32,
@@ -131,7 +130,7 @@ fn check_file(
     }
 }
 
-/// Whether header and coinbase still commit to all of the block.
+/// True if header and coinbase still commit to the whole block.
 fn unchanged(params: &ChainParams, rules: &BlockRules, raw: Vec<u8>) -> bool {
     let Ok(block) = Block::parse(raw, Encoding::Segwit) else { return false };
     let (txids, wtxids) = ids(&block);

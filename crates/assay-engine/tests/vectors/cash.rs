@@ -1,7 +1,7 @@
-//! Vectors of Bitcoin Cash Node: its `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; libauth's tests for the rules
-//! of May 2022, as BCHN carries them; and the runs that BCHN's generator of ASERT vectors prints.
+//! Vectors of Bitcoin Cash Node: its `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; libauth's tests for the rules of
+//! May 2022, as distributed with BCHN; and the runs printed by BCHN's generator of ASERT vectors.
 //!
-//! Where BCHN has no switch because an upgrade is always active, the cases run with it.
+//! If BCHN has no switch because an upgrade is always active, the cases run with it.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ pub(crate) fn run(report: &mut Report) {
     );
 }
 
-/// What BCHN does whatever the flags.
+/// Rules of BCHN that apply with any flags.
 fn always_active() -> Flags {
     Flags::BCH
         | Flags::MONOLITH_OPCODES
@@ -68,7 +68,7 @@ fn parse_flags(names: &str) -> Flags {
     flags.fold(always_active(), |all, flag| all | flag)
 }
 
-/// BCHN's words for opcodes; the ones of pushes and of reserved opcodes stand for the opcode alone.
+/// BCHN's opcode names; those of pushes and of reserved opcodes denote the opcode alone.
 fn assemble(words: &str) -> Option<Vec<u8>> {
     let known = words.split_ascii_whitespace().map(|word| match word.trim_start_matches("OP_") {
         "PUSHDATA1" => "0x4c",
@@ -123,7 +123,7 @@ fn transactions(json: &Value, valid: bool, outcome: &mut Outcome) {
             let tx = try_decode(text(&case[1]))
                 .and_then(|raw| Transaction::parse(raw, Encoding::Legacy).ok());
             let Some(tx) = tx else {
-                // A witness is no transaction there.
+                // A transaction with a witness is invalid there.
                 return log.check(!valid, || "cannot be read".to_owned());
             };
             let spent: Option<Vec<TxOut<'_>>> = tx
@@ -146,7 +146,7 @@ fn transactions(json: &Value, valid: bool, outcome: &mut Outcome) {
     }
 }
 
-/// Transactions with the outputs they spend: the verdict of a mempool and of a block.
+/// Transactions with their spent outputs: the verdicts of a mempool and of a block.
 fn machines(json: &Value, [standard, in_block]: [bool; 2], outcome: &mut Outcome) {
     let params = ChainParams::by_name("bch-regtest").expect("a known chain");
     let tip = HeaderFacts { hash: BlockHash::ZERO, time: 1_600_000_000, bits: 0x207f_ffff };
@@ -171,10 +171,10 @@ fn machines(json: &Value, [standard, in_block]: [bool; 2], outcome: &mut Outcome
 
 type Outputs = Vec<(i64, Vec<u8>)>;
 
-/// The transaction of a case and the outputs that it spends, which are a list as transactions serialise it.
+/// The transaction of a case and its spent outputs, which are serialised as a list in a transaction.
 fn machine(case: &[Value]) -> Option<(Transaction, Outputs)> {
     let tx = Transaction::parse(try_decode(text(&case[4]))?, Encoding::Legacy).ok()?;
-    // Read as the outputs of a transaction that spends one coin.
+    // Parsed as the outputs of a transaction that spends one coin.
     let mut raw = vec![1, 0, 0, 0, 1];
     raw.extend([0; 41]);
     raw.extend(try_decode(text(&case[5]))?);
@@ -213,7 +213,7 @@ fn judge(
     rules.check_tx_sigchecks(sigchecks).map_err(|error| error.reject_reason().to_owned())
 }
 
-/// Runs of `iteration height time target`, each below a head that names its anchor.
+/// Runs of `iteration height time target`, each below a header with its anchor.
 fn asert(bytes: &[u8], outcome: &mut Outcome) {
     let pow = ChainParams::by_name("main").expect("a known chain").pow;
     let whole = String::from_utf8_lossy(bytes);

@@ -1,8 +1,7 @@
-//! Where vectors lie: shared test data, packages of the Rust registry, modules of the Go proxy.
+//! Locations of vectors: shared test data, packages of the Rust registry, modules of the Go proxy.
 //!
-//! Nothing is downloaded and nothing is copied. Rust packages are dev-dependencies, so that they are
-//! wherever cargo has put them; Go modules are used when somebody has fetched them
-//! (`go mod download`, see `docs/testing.md`).
+//! Nothing is downloaded or copied. Rust packages are dev-dependencies, so cargo has stored them; Go modules are used if they
+//! have been fetched (`go mod download`, see `docs/testing.md`).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,13 +21,13 @@ pub(crate) fn bips(path: &str) -> Option<String> {
     String::from_utf8(shared(&format!("vectors/bips/{path}"))?).ok()
 }
 
-/// The same as JSON; a list may end in a comma, which JSON does not allow.
+/// [`bips`] as JSON; a list may end in a comma, which JSON does not allow.
 pub(crate) fn bips_json(path: &str) -> Option<Value> {
     let text = bips(path)?;
     let trimmed = text.trim_end();
     let list = trimmed.strip_suffix(']').map(str::trim_end).and_then(|it| it.strip_suffix(','));
     let text = list.map_or_else(|| trimmed.to_owned(), |list| format!("{list}]"));
-    // A tree of 128 levels is deeper than what is read without being asked for.
+    // A tree of 128 levels exceeds the default recursion limit.
     let mut reader = serde_json::Deserializer::from_str(&text);
     reader.disable_recursion_limit();
     let json = reader.into_iter().next().expect("the file is not empty");
@@ -70,14 +69,14 @@ pub(crate) fn go_module(module: &str) -> Option<PathBuf> {
     Some(cache.join(module)).filter(|folder| folder.is_dir())
 }
 
-/// A copy of one of Core's files that the Go module `btcd/txscript` carries.
+/// A copy of one of Core's files in the Go module `btcd/txscript`.
 pub(crate) fn txscript_json(name: &str) -> Option<Value> {
     let folder = go_module("github.com/btcsuite/btcd/txscript/v2@v2.0.0")?;
     let bytes = std::fs::read(folder.join("data").join(name)).ok()?;
     Some(serde_json::from_slice(&bytes).expect("the vectors are JSON"))
 }
 
-/// The elements of a JSON array; none when it is something else.
+/// The elements of a JSON array; empty for any other value.
 pub(crate) fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }

@@ -11,7 +11,7 @@ pub(crate) fn run(report: &mut Report) {
 }
 
 fn filters(json: &Value, outcome: &mut Outcome) {
-    // The first line names the columns.
+    // The first line has the column names.
     for vector in &array(json)[1..] {
         outcome.case(text(&vector[7]), |log| one(vector, log));
     }

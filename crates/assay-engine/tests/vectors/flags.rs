@@ -1,4 +1,4 @@
-//! Combinations of Core's script flags, as its own test readers make them.
+//! Combinations of Core's script flags, as in its own tests.
 
 use assay_consensus::script::Flags;
 
@@ -18,19 +18,19 @@ pub(crate) fn parse(text: &str) -> Flags {
     })
 }
 
-/// WITNESS needs P2SH and CLEANSTACK needs both; drops what lacks its base.
+/// WITNESS needs P2SH and CLEANSTACK needs both; drops flags without their base.
 pub(crate) fn trim(flags: Flags) -> Flags {
     let flags = if flags.contains(Flags::P2SH) { flags } else { flags.without(Flags::WITNESS) };
     if flags.contains(Flags::WITNESS) { flags } else { flags.without(Flags::CLEANSTACK) }
 }
 
-/// The same, adding the base.
+/// The counterpart of [`trim`], which adds the base.
 pub(crate) fn fill(flags: Flags) -> Flags {
     let flags = if flags.contains(Flags::CLEANSTACK) { flags | Flags::WITNESS } else { flags };
     if flags.contains(Flags::WITNESS) { flags | Flags::P2SH } else { flags }
 }
 
-/// Combinations that leave out one flag each, and with it what needs it.
+/// Combinations that leave out one flag each, with its dependents.
 pub(crate) fn without_each(flags: Flags) -> Vec<Flags> {
     let mut out: Vec<Flags> = core_flags()
         .into_iter()

@@ -1,18 +1,17 @@
-//! btcd's block tests (package `blockchain/fullblocktests`): whole blocks, valid and invalid in one
-//! way each, with branches and reorganisations, as its generator writes them.
+//! btcd's block tests (package `blockchain/fullblocktests`): whole blocks, valid or with one fault each, with branches and
+//! reorgs, as written by its generator.
 //!
-//! The generator is `peers/btcd`; it runs when there is a Go compiler and its modules have been
-//! fetched. Its blocks bear the present time, which is why they are not kept as a file.
+//! The generator is `peers/btcd`; it runs if there is a Go compiler and its modules have been fetched. Its blocks have the
+//! current time, so they are not stored as a file.
 //!
-//! A block that btcd rejects must be rejected for the same fault: [`reasons`] says what Bitcoin Core
-//! calls each. Two things differ by design, and are asked accordingly:
+//! A block that btcd rejects must be rejected for the same fault: [`reasons`] maps btcd's codes to Bitcoin Core's reasons. Two
+//! differences are by design:
 //!
-//! - btcd keeps blocks without parents and judges them with the parent. Here that is the caller's
-//!   task, so this module keeps them: a step's verdict is that of the block and all that waited for it.
-//! - Core, and so this engine, calls a block inconclusive when an earlier block of its branch turns out
-//!   wrong, and when it is on a shorter branch and only its coins could tell that it is wrong. btcd
-//!   rejects both. So an inconclusive block is preferred to the tip, which makes the engine try it,
-//!   and then must be known as invalid.
+//! - btcd stores blocks without parents and checks them with the parent. Here the caller must do that, so this module keeps them:
+//!   the verdict of a step covers the block and all blocks that waited for it.
+//! - Core, and so this engine, reports a block as inconclusive if an earlier block of its branch is invalid, and if it is on a
+//!   shorter branch and only its coins could show that it is invalid. btcd rejects both. So an inconclusive block is preferred to
+//!   the tip, which makes the engine try it, and then must be known as invalid.
 
 use std::path::Path;
 use std::process::Command;
@@ -30,7 +29,7 @@ pub(crate) fn run(report: &mut Report) {
     report.file("btcd: fullblocktests", generate, |steps, outcome| replay(steps, outcome));
 }
 
-/// What the generator writes; nothing is fetched.
+/// Output of the generator; nothing is fetched.
 fn generate() -> Option<Vec<Value>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../peers/btcd");
     let output = Command::new("go")
@@ -47,7 +46,7 @@ fn generate() -> Option<Vec<Value>> {
     Some(lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
 }
 
-/// Its chain: regression test, without the soft forks that were voted on.
+/// Its chain: regtest, without the soft forks activated by signals.
 fn params() -> ChainParams {
     let regtest = ChainParams::by_name("regtest").expect("a known chain");
     ["csv", "segwit"].into_iter().fold(regtest, |params, fork| {
@@ -55,7 +54,7 @@ fn params() -> ChainParams {
     })
 }
 
-/// What Bitcoin Core calls the fault that btcd names.
+/// Bitcoin Core's reject reasons for a fault of btcd.
 fn reasons(code: &str) -> &'static [&'static str] {
     match code {
         "ErrBadCoinbaseHeight" => &["bad-cb-height"],
@@ -63,7 +62,7 @@ fn reasons(code: &str) -> &'static [&'static str] {
         "ErrBadCoinbaseValue" => &["bad-cb-amount"],
         "ErrBadMerkleRoot" => &["bad-txnmrklroot"],
         "ErrBlockTooBig" | "ErrNoTransactions" => &["bad-blk-length"],
-        // Core sees a repeated transaction in the merkle tree or when its inputs are gone.
+        // Core detects a repeated transaction in the merkle tree or by its spent inputs.
         "ErrDuplicateTx" => &["bad-txns-duplicate", "bad-txns-inputs-missingorspent"],
         "ErrFirstTxNotCoinbase" => &["bad-cb-missing"],
         "ErrHighHash" => &["high-hash"],
@@ -76,21 +75,21 @@ fn reasons(code: &str) -> &'static [&'static str] {
         "ErrTimeTooNew" => &["time-too-new"],
         "ErrTimeTooOld" => &["time-too-old"],
         "ErrTooManySigOps" => &["bad-blk-sigops"],
-        // Core first asks whether the work meets the target that the header claims.
+        // Core first checks the work against the header's own target.
         "ErrUnexpectedDifficulty" => &["bad-diffbits", "high-hash"],
         "ErrUnfinalizedTx" => &["bad-txns-nonfinal"],
         _ => &[],
     }
 }
 
-/// An engine, and blocks whose parents it does not know yet.
+/// An engine, and blocks with unknown parents.
 struct Node {
     engine: Engine,
     waiting: Vec<Vec<u8>>,
 }
 
 impl Node {
-    /// Submits a block and then all that waited for it; gives every answer.
+    /// Submits a block and then all that waited for it; returns every result.
     fn submit(&mut self, raw: Vec<u8>) -> Vec<SubmitOutcome> {
         let mut answers = vec![self.engine.submit_block(raw.clone())];
         if is_orphan(&answers[0]) {
@@ -108,7 +107,7 @@ impl Node {
         answers
     }
 
-    /// Whether the block turns out invalid, at the latest when it is preferred.
+    /// True if the block is invalid, at the latest when it is preferred.
     fn fails_when_tried(&self, raw: &[u8]) -> bool {
         let hash = BlockHash(assay_hash::sha256d(&raw[..80]));
         self.engine.precious_block(&hash).expect("the block is known");
@@ -184,8 +183,7 @@ fn is_rejected(answer: &SubmitOutcome, code: &str) -> bool {
     }
 }
 
-/// An output right after a block has been taken off. Other branches are put aside, so that none takes
-/// its place.
+/// An output just after a block was disconnected. Other branches are invalidated, so that none takes its place.
 fn output(engine: &Engine, step: &Value, log: &mut Case) {
     let hash: BlockHash = text(&step["hash"]).parse().expect("a hash");
     let (txid, vout) = text(&step["output"]).split_once(':').expect("txid:index");
@@ -208,7 +206,7 @@ fn output(engine: &Engine, step: &Value, log: &mut Case) {
     let coin = engine.coin(&outpoint, false).expect("coins can be read");
     let unspent = step["unspent"] == true;
     log.check(below && coin.is_some() == unspent, || format!("{:?} {coin:?}", engine.tip()));
-    // Back in the same order: of branches with the same work the active one was seen first.
+    // Back in the same order: of branches with equal work the active one was seen first.
     for block in put_aside.iter().rev() {
         engine.reconsider_block(block).expect("the block is put back");
     }

@@ -1,5 +1,5 @@
-//! `siphash.json` (Core): SipHash-2-4. The column `siphash13uj` is of another function, which Core
-//! keys its coins cache with and which never leaves a node.
+//! `siphash.json` (Core): SipHash-2-4. The column `siphash13uj` has another function, for Core's coins cache, which is local to a
+//! node.
 
 use assay_hash::SipHash24;
 use serde_json::Value;

@@ -1,10 +1,9 @@
-//! Every published vector that the engine can be held to, as one table.
+//! Published test vectors for the engine, as one table.
 //!
-//! `cargo test -p assay-engine --test vectors [-- FILE…]` prints a line per file: cases, how many
-//! passed, and evaluations (a case is often run under many combinations of rules). It fails when one
-//! case fails. No case is left out and none is treated by name; a file that is not on this machine
-//! is listed as `absent`, which is not a pass. What each file asks is said in the module that runs
-//! it, where the files come from in `docs/testing.md`.
+//! `cargo test -p assay-engine --test vectors [-- FILE…]` prints a line per file: cases, passed cases, and evaluations (a case
+//! often runs under many combinations of rules). It fails if one case fails. No case is skipped or treated specially; a missing
+//! file is listed as `absent`, which is not a pass. The module of each file describes its cases; `docs/testing.md` has the
+//! sources of the files.
 
 #![expect(clippy::print_stdout, reason = "the table is what this program is for")]
 

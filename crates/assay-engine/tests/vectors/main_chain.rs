@@ -1,7 +1,7 @@
 //! The first 14,131 blocks of the main network through the whole engine.
 //!
-//! The file comes with the Go module `github.com/btcsuite/btcd`. In those blocks every reward was
-//! 50 coins and no fee was lost, so the coins at the end are known without any second program.
+//! The file is part of the Go module `github.com/btcsuite/btcd`. In those blocks every reward was 50 coins and no fee was lost,
+//! so the final coins are known without a second program.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(report: &mut Report) {
     report.file("btcd: blk_0_to_14131.dat", file, |file, outcome| feed(file, outcome));
 }
 
-/// The blocks of a file as nodes write them: magic, length, block; zeros to the end.
+/// The blocks of a file in a node's format: magic, length, block; zeros to the end.
 fn records(file: &[u8], magic: [u8; 4]) -> Vec<&[u8]> {
     let mut blocks = Vec::new();
     let mut rest = file;
@@ -52,7 +52,7 @@ fn feed(file: &[u8], outcome: &mut Outcome) {
         let stats = engine.utxo_stats(false).expect("statistics");
         let created = 50 * COIN as u64 * u64::from(last);
         log.check(stats.total_amount_sat == created, || format!("{} sat", stats.total_amount_sat));
-        // Every block stands for 2^32 + 2^16 + 1 hashes at the first difficulty.
+        // Every block represents 2^32 + 2^16 + 1 hashes at the first difficulty.
         let work = U256::from((u64::from(last) + 1) * 0x1_0001_0001);
         let mut claimed = engine.tip().chain_work;
         claimed.reverse();

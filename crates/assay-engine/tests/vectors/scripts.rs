@@ -54,7 +54,7 @@ pub(crate) fn single_leaf(script: &[u8]) -> (Vec<u8>, [u8; 32]) {
     (control, output.to_byte_array())
 }
 
-/// Reads a case; flags of that name are replaced before.
+/// Parses a case; flags of that name are replaced first.
 pub(crate) fn parse_script_case(
     case: &[Value],
     replace: impl Fn(&str) -> String,

@@ -22,7 +22,7 @@ fn sighashes(json: &Value, outcome: &mut Outcome) {
             let hash_type = case[3].as_i64().expect("a hash type") as i32 as u32;
             let spent = vec![TxOut { value: 0, script_pubkey: &[] }; tx.view().input_count()];
             let ctx = TxContext::new(tx.view(), &spent);
-            // Other inputs first: the shared prefix must not change any answer.
+            // Other inputs first: the shared prefix must not change any result.
             for order in [vec![input], (0..=input).collect(), (input..spent.len()).rev().collect()]
             {
                 let mut hash = [0; 32];

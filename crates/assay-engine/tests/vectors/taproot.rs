@@ -1,7 +1,7 @@
 //! Core's Taproot reference cases (`script_assets_test.json`, made by its `feature_taproot.py`), with
 //! the semantics of `script_assets_tests.cpp`.
 //!
-//! The Go module `github.com/btcsuite/btcd/txscript/v2` carries them, one case per file.
+//! The Go module `github.com/btcsuite/btcd/txscript/v2` has them, one case per file.
 
 use assay_consensus::script::{Flags, RuleSet, TxContext};
 use assay_wire::encode::{compact_size, var_bytes};
@@ -13,7 +13,7 @@ use crate::flags;
 use crate::outcome::{Case, Outcome, Report};
 use crate::verify::Verifier;
 
-/// A rule set that cases ask for by a name among their flags.
+/// A rule set that cases select by a name among their flags.
 pub(crate) struct Proposal {
     pub(crate) flag: &'static str,
     pub(crate) rules: RuleSet,
@@ -51,7 +51,7 @@ fn reference_cases(files: &[(String, String)], outcome: &mut Outcome) {
     );
 }
 
-/// Every combination of consensus flags in which none lacks the one it needs.
+/// Every combination of consensus flags with all their dependencies.
 pub(crate) fn consensus_combinations() -> Vec<Flags> {
     let single = [
         Flags::P2SH,

@@ -1,5 +1,5 @@
-//! Opcodes that proposals add to tapscript: BIP-0347 (`OP_CAT`), BIP-0348 (`OP_CHECKSIGFROMSTACK`), BIP-0446
-//! (`OP_TEMPLATEHASH`). BIP-0349 has no vectors; the unit tests of `assay-consensus` cover it.
+//! Tapscript opcodes of proposals: BIP-0347 (`OP_CAT`), BIP-0348 (`OP_CHECKSIGFROMSTACK`), BIP-0446 (`OP_TEMPLATEHASH`). BIP-0349
+//! has no vectors; the unit tests of `assay-consensus` cover it.
 
 use assay_consensus::script::{Flags, ScriptError, TxContext, asm};
 use assay_testkit::hex;
@@ -27,9 +27,8 @@ pub(crate) fn run(report: &mut Report) {
     report.file("BIP446 script_assets_test.json", assets, template_hash_assets);
 }
 
-/// The cases of Bitcoin Inquisition's file that name `OP_CAT`'s flags, which Core's file does not have. Its flag
-/// `DISCOURAGE_OP_CAT`, a rule of its mempool until activation, is what `DISCOURAGE_OP_SUCCESS` is here as long as the rule set
-/// is today's.
+/// The cases of Bitcoin Inquisition's file with `OP_CAT`'s flags, which Core's file lacks. Its flag `DISCOURAGE_OP_CAT`, a rule
+/// of its mempool until activation, corresponds to `DISCOURAGE_OP_SUCCESS` under the current rule set.
 fn cat(json: &Value, outcome: &mut Outcome) {
     let (today, proposed) = (rules("today"), rules("cat"));
     let of_cat = |case: &&[Value]| case.iter().any(|field| field.to_string().contains("CAT"));
@@ -88,7 +87,7 @@ fn check_sig_from_stack(csv: &str, outcome: &mut Outcome) {
     }
 }
 
-/// What `verify` says of a spend of a single tapscript.
+/// The result of `verify` for a spend of a single tapscript.
 fn spend<V>(
     script: &[u8],
     mut witness: Vec<Vec<u8>>,
@@ -101,7 +100,7 @@ fn spend<V>(
     verify(&tx, &[TxOut { value: 0, script_pubkey: &script_pubkey }])
 }
 
-/// One input each, valid or not; as today, every one of them is valid.
+/// One input each, valid or not; under current rules every one of them is valid.
 fn template_hash(json: &Value, outcome: &mut Outcome) {
     for case in array(json) {
         outcome.case(text(&case["comment"]), |log| {

@@ -1,8 +1,8 @@
 //! `tx_valid.json` and `tx_invalid.json` with the semantics of Core's `transaction_tests.cpp`.
 //!
-//! Besides the verdict under the flags written, every case is held to two laws: fewer rules never
-//! make a valid transaction invalid, more rules never make an invalid one valid. And the flags
-//! written must be the tightest: allowing one rule less makes the verdict turn.
+//! Besides the verdict under the given flags, every case must satisfy two laws: fewer rules never make a valid transaction
+//! invalid, more rules never make an invalid one valid. The given flags must also be the tightest: with one rule less the verdict
+//! changes.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ fn tx_valid(json: &Value, outcome: &mut Outcome) {
                 log.wrong(error.reject_reason());
             }
             let Some(spent) = case.spent() else { return log.wrong("lacks a prevout") };
-            // The file lists the rules the transaction breaks.
+            // The file lists the broken rules.
             let broken = flags::parse(&case.flags);
             let rules = all.without(broken);
             log.check(rules == fill(rules), || "the flags contradict each other".into());

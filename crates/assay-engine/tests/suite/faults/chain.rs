@@ -1,4 +1,4 @@
-//! A small tree of regtest blocks with coins on the move, branches that overtake each other, and a wrong block.
+//! A small tree of regtest blocks with coins, competing branches, and an invalid block.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -12,16 +12,16 @@ use super::disk::{Disk, Setup};
 /// Blocks below the branches: the coins of the first ones are mature.
 pub(crate) const BASE: u32 = 108;
 
-/// A coin that anyone may spend.
+/// A script that anyone can spend.
 const ANYONE: &[u8] = &[0x51];
 
-/// The base, and what is submitted on top of it.
+/// The base, and the blocks submitted on top of it.
 pub(crate) struct Story {
     pub(crate) params: Arc<ChainParams>,
-    /// A disk that holds the base, written out.
+    /// A disk with the flushed base.
     pub(crate) base: Disk,
     pub(crate) acts: Vec<Act>,
-    /// `MuHash` of the coins at each block that may be a tip.
+    /// `MuHash` of the coins at each possible tip.
     pub(crate) muhash: HashMap<BlockHash, [u8; 32]>,
     pub(crate) end: BlockHash,
     coinbases: Vec<Txid>,
@@ -50,13 +50,13 @@ struct Made {
 
 struct Builder {
     params: Arc<ChainParams>,
-    /// Coinbases of the base, whose four outputs are free to be spent once on each branch.
+    /// Coinbases of the base, each with four outputs that each branch may spend once.
     coinbases: Vec<Txid>,
     made: Vec<Made>,
 }
 
 impl Story {
-    /// Made once, told many times.
+    /// Created once and reused.
     pub(crate) fn get() -> &'static Self {
         static STORY: OnceLock<Story> = OnceLock::new();
         STORY.get_or_init(Self::new)
@@ -97,7 +97,7 @@ impl Story {
         Self { params, base, acts, muhash, end, coinbases: builder.coinbases }
     }
 
-    /// A block on top of the base, with a payment whose one output is of so many bytes.
+    /// A block on top of the base, with a payment whose only output has `bytes` bytes.
     pub(crate) fn long_block(&self, base: BlockHash, bytes: usize) -> Vec<u8> {
         let (params, coinbases) = (Arc::clone(&self.params), self.coinbases.clone());
         let mut builder = Builder { params, coinbases, made: Vec::new() };
@@ -113,7 +113,7 @@ impl Story {
 }
 
 impl Builder {
-    /// Branch A, overtaken by B, which A overtakes again; then B with a wrong block on top fails to; then A goes on.
+    /// Branch B overtakes A, A overtakes B; then B with an invalid block on top fails to; then A continues.
     fn acts(&mut self, base: BlockHash) -> (Vec<Act>, BlockHash) {
         let mut acts = Vec::new();
         let mut a = self.branch(&mut acts, base, BASE, 1, 2);
@@ -123,7 +123,7 @@ impl Builder {
         acts.extend([self.offer(1), Act::Flush, Act::SaveMempool]);
         a = self.branch(&mut acts, a, BASE + 3, 1, 2);
         let b = self.branch(&mut acts, b, BASE + 4, 2, 1);
-        // A coinbase that takes too much shows only when the block is connected.
+        // A coinbase that claims too much is detected only on connecting.
         let wrong = self.block(b, BASE + 6, 2, Vec::new(), 5_000_000_000);
         let hash = self.made.last().unwrap().hash;
         acts.push(Act::Submit { raw: wrong, hash, is_valid: false });
@@ -132,7 +132,7 @@ impl Builder {
         (acts, a)
     }
 
-    /// Spends what the branches leave alone.
+    /// Spends coins that no branch uses.
     fn offer(&self, index: usize) -> Act {
         let mut raw = 2i32.to_le_bytes().to_vec();
         raw.push(1);
@@ -158,7 +158,7 @@ impl Builder {
         for height in height + 1..=height + count {
             let coinbase = self.coinbases[(height - BASE - 1) as usize];
             let spent = |vout| OutPoint { txid: coinbase, vout };
-            // Two coins of the base become three; one of these dies in the same block; branches differ by amounts.
+            // Two coins of the base become three; one of them is spent in the same block; branches differ by amounts.
             let first = transaction(&[spent(0), spent(1)], 3, 100_000 + i64::from(branch));
             let first_txid =
                 Transaction::parse(first.clone(), Encoding::Segwit).unwrap().view().txid();
@@ -186,7 +186,7 @@ impl Builder {
         script.extend([8, branch]);
         encode::var_bytes(&mut coinbase, &script);
         coinbase.extend(u32::MAX.to_le_bytes());
-        // The first ones are spent, the others only have to exist.
+        // The first ones are spent, the others only need to exist.
         let outputs = if height <= 8 { 4 } else { 1 };
         coinbase.push(outputs);
         for vout in 0..outputs {
@@ -220,7 +220,7 @@ impl Builder {
     }
 }
 
-/// A block without transactions but its coinbase; `branch` makes it another one than those of other branches.
+/// A block with only a coinbase; `branch` makes it different from those of other branches.
 pub(crate) fn plain_block(
     params: &Arc<ChainParams>,
     parent: BlockHash,
@@ -231,7 +231,7 @@ pub(crate) fn plain_block(
     Builder { params, coinbases, made }.block(parent, height, branch, Vec::new(), 0)
 }
 
-/// Pays to the hash of [`ANYONE`], as the mempool wants it.
+/// Pays to the hash of [`ANYONE`], which is standard.
 fn anyone_by_hash() -> Vec<u8> {
     [&[0xa9, 20][..], &assay_hash::hash160(ANYONE), &[0x87]].concat()
 }
@@ -247,7 +247,7 @@ fn transaction(inputs: &[OutPoint], outputs: u8, value: i64) -> Vec<u8> {
     raw.push(outputs);
     for vout in 0..outputs {
         raw.extend((value + i64::from(vout)).to_le_bytes());
-        // Long enough that a transaction has the size that the rules ask for.
+        // Long enough for the minimum transaction size.
         encode::var_bytes(&mut raw, &[ANYONE, &[0x61; 20]].concat());
     }
     raw.extend([0; 4]);

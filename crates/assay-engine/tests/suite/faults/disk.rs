@@ -1,4 +1,4 @@
-//! A simulated disk: a file system and a coin tier that share one fate.
+//! A simulated disk: a file system and a coin tier that fail together.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use assay_store::io::{Io, Loss, SimIo};
 
 pub(crate) const DIR: &str = "/node";
 
-/// Blocks below the tip that are kept where old ones are removed: more than the branches of the story are long.
+/// Blocks below the tip that pruning keeps: more than the length of the branches.
 pub(crate) const KEPT: u32 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setup {
-    /// It flushes when it is asked to.
+    /// Flushes only on request.
     Calm,
-    /// It flushes after every block, also in the middle of a reorganisation.
+    /// Flushes after every block, also in the middle of a reorg.
     Hasty,
-    /// It removes every file that it may.
+    /// Prunes every file that it may.
     Pruning,
-    /// It begins without coins (`-reindex-chainstate`).
+    /// Starts without coins (`-reindex-chainstate`).
     Rebuilding,
 }
 

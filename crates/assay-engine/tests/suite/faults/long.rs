@@ -1,4 +1,4 @@
-//! A block that is long enough to be written by a thread of its own, while its coins move.
+//! A block large enough for its own write thread while its coins move.
 
 use assay_engine::SubmitOutcome;
 use assay_store::io::{Fault, Loss};
@@ -36,7 +36,7 @@ fn a_long_block_is_whole_or_not_there_wherever_its_submission_fails() {
                 "{case}: {outcome:?}"
             );
             if !was_accepted {
-                // It knows a block in memory that the disk may lack.
+                // Memory has a block that the disk may lack.
                 assert!(
                     matches!(engine.submit_block(raw.clone()), SubmitOutcome::Failed(_)),
                     "{case}"

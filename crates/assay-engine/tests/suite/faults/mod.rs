@@ -1,5 +1,5 @@
-//! The engine over a simulated disk: what is left when a step fails, when the process dies, when the power fails, and when
-//! bits rot. What is promised: `docs/formats.md`, "What survives what".
+//! The engine over a simulated disk: failures of a step, crashes, power cuts and bit rot. The guarantees: `docs/formats.md`,
+//! "What survives what".
 
 mod chain;
 mod disk;

@@ -1,4 +1,4 @@
-//! Random blocks, forks, removals and restarts, compared with a model: what should be there is there.
+//! Random blocks, forks, pruning and restarts against a model: all expected blocks exist.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use proptest::prelude::*;
 use super::chain::plain_block;
 use super::disk::{DIR, Disk, KEPT};
 
-/// What happens to the archive.
+/// An event of the archive.
 #[derive(Clone, Debug)]
 enum Event {
-    /// So many blocks come on top of the tip.
+    /// Extends the tip by this number of blocks.
     Extend(u8),
-    /// A branch leaves the active one so many blocks below the tip, with so many blocks.
+    /// A fork: the depth below the tip, and the number of blocks.
     Fork(u8, u8),
-    /// The owner asks for removal up to so many blocks below the tip.
+    /// Prunes up to this depth below the tip.
     Prune(u8),
-    /// A removed block comes again, chosen by this number.
+    /// Submits a pruned block again, chosen by this number.
     Again(u8),
     Restart,
-    /// It is killed and started.
+    /// A kill and a restart.
     Kill,
-    /// The power fails after a flush.
+    /// A power cut after a flush.
     PowerCut,
 }
 
@@ -46,9 +46,9 @@ fn event() -> impl Strategy<Value = Event> {
 struct Known {
     raw: Vec<u8>,
     height: u32,
-    /// Whether it may be missing: a removal covered its height, and it has not come again.
+    /// True if it may be missing: its height was pruned, and it was not submitted again.
     may_be_missing: bool,
-    /// Whether it has come again, so that it has no undo data.
+    /// True if it was submitted again, so that it has no undo data.
     came_again: bool,
 }
 
@@ -59,7 +59,7 @@ struct Run {
     blocks: HashMap<BlockHash, Known>,
     /// The active branch, genesis first.
     active: Vec<BlockHash>,
-    /// Makes every block another one.
+    /// Makes every block different.
     next_branch: u8,
 }
 
@@ -86,7 +86,7 @@ impl Run {
         self.active.len() as u32 - 1
     }
 
-    /// Submits so many blocks on top of the active block at `height`; the branch becomes active once it is longer.
+    /// Submits `count` blocks on top of the active block at `height`; the branch becomes active once it is longer.
     fn grow(&mut self, height: u32, count: u8) {
         self.next_branch = self.next_branch.wrapping_add(1);
         let mut branch = self.active[..=height as usize].to_vec();
@@ -115,7 +115,7 @@ impl Run {
         }
     }
 
-    /// Submits a removed block of the active branch.
+    /// Submits a pruned block of the active branch.
     fn again(&mut self, choice: u8) {
         let is_missing =
             |hash: &&BlockHash| self.engine.block_entry(hash).is_some_and(|entry| entry.is_pruned);
@@ -181,7 +181,7 @@ proptest! {
             run.perform(event);
             run.check();
         }
-        // Whatever was removed, the chain goes on.
+        // The chain can always continue.
         run.grow(run.tip_height(), 3);
         run.prune(run.tip_height());
         run.check();

@@ -1,4 +1,4 @@
-//! Coins and marks that do not follow from the blocks are found, and a start that builds the coins again mends both.
+//! Wrong coins and marks are found, and a rebuild of the coins repairs both.
 
 use assay_engine::{MarkFinding, SubmitOutcome};
 use assay_store::SimTier;
@@ -18,7 +18,7 @@ fn a_sound_folder_has_nothing_wrong() {
     let report = report(story, &disk_after(story));
     assert_eq!(report.tip.hash, story.end);
     assert!(report.coins > 0 && report.wrong_heights.is_empty(), "{report:?}");
-    // The story has an invalid block.
+    // The test data have an invalid block.
     let broken = |mark: &&assay_engine::MarkReport| matches!(mark.finding, MarkFinding::Broken(_));
     assert!(report.marks.iter().any(|mark| broken(&mark)), "{report:?}");
     assert!(report.marks.iter().all(|mark| mark.finding != MarkFinding::Unsupported), "{report:?}");
@@ -34,7 +34,7 @@ fn each_coin_that_is_missing_or_of_another_height_is_found() {
             let damaged = disk.killed();
             damaged.tier.disk().set(key, change.as_deref());
             let engine = damaged.open(&story.params, Setup::Calm).unwrap();
-            // A coin that cannot be decoded is an error of its own.
+            // An undecodable coin is reported as an error.
             if let Ok(report) = engine.verify_data(&|_| true) {
                 assert!(!report.wrong_heights.is_empty(), "{report:?}");
                 found += 1;
@@ -44,7 +44,7 @@ fn each_coin_that_is_missing_or_of_another_height_is_found() {
     assert!(found > 10, "{found} were found");
 }
 
-/// The height of a coin is at its beginning.
+/// The height of a coin is at its start.
 fn first_byte_changed(value: &[u8]) -> Vec<u8> {
     let mut value = value.to_vec();
     value[0] ^= 2;
@@ -68,7 +68,7 @@ fn marks_without_a_rule_are_found_and_a_rebuild_clears_them() {
     disk.tier = SimTier::new(&disk.io);
     let engine = disk.open(&story.params, Setup::Rebuilding).unwrap();
     assert_eq!((engine.tip().hash, muhash(&engine)), (story.end, story.muhash[&story.end]));
-    // What is invalid is marked again.
+    // Invalid blocks are marked again.
     for act in &story.acts {
         if let Act::Submit { raw, hash, is_valid: false } = act {
             assert_eq!(engine.block_status(hash), Some("duplicate-invalid"));
@@ -96,7 +96,7 @@ fn undo_data_of_a_wrong_coin_are_replaced_by_a_rebuild() {
         disk.tier.disk().set(key, Some(&first_byte_changed(value)));
     }
     let engine = disk.open(&params, Setup::Calm).unwrap();
-    // It spends a coin whose height is wrong.
+    // It spends a coin with a wrong height.
     submit(&engine, mint.block(1));
     assert!(!engine.verify_data(&|_| true).unwrap().wrong_heights.is_empty());
     engine.shutdown().unwrap();

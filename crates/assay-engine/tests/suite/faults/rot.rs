@@ -1,4 +1,4 @@
-//! Bits that flip on disk are noticed where they are read, and the message says where, and what to do.
+//! Flipped bits on disk are detected on reading, with the position and advice.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use assay_store::io::Io;
 use super::chain::{Act, Story, muhash};
 use super::disk::{DIR, Disk, Setup};
 
-/// A disk after the whole story and a clean end.
+/// A disk after all test data and a clean shutdown.
 pub(crate) fn disk_after(story: &Story) -> Disk {
     let disk = story.base.killed();
     let engine = disk.open(&story.params, Setup::Calm).unwrap();
@@ -54,7 +54,7 @@ fn a_flipped_byte_of_the_index_is_reported_or_harmless() {
     for at in (0..size).step_by(5).chain(size - 60..size) {
         match flipped(&disk, path, at).open(&story.params, Setup::Calm) {
             Ok(engine) => {
-                // The last checkpoint says nothing that a clean end needs.
+                // The last checkpoint is not needed after a clean shutdown.
                 assert_eq!(
                     (engine.tip().hash, muhash(&engine)),
                     (story.end, story.muhash[&story.end])
@@ -111,7 +111,7 @@ fn a_flipped_byte_of_a_block_or_of_undo_data_is_reported_when_it_is_read() {
 #[test]
 fn what_a_restart_needs_is_missed_before_anything_is_served() {
     let story = Story::get();
-    // The coins of the base, and archived blocks that lead on from there.
+    // The coins of the base, and archived blocks above it.
     let mut disk = disk_after(story);
     disk.tier = story.base.tier.restart(&disk.io);
     let opened = disk.killed().open(&story.params, Setup::Calm).unwrap();

@@ -1,4 +1,4 @@
-//! Every step of a run may fail or be the last.
+//! Faults and crashes at every step of a run.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,21 +13,21 @@ use super::disk::{DIR, Disk, KEPT, Setup};
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Blocks for which the caller was told that they are kept.
+    /// Blocks acknowledged to the caller.
     acknowledged: HashSet<BlockHash>,
-    /// Those of them that a later flush made safe from a power cut.
+    /// Acknowledged blocks that a later flush protects from a power cut.
     flushed: HashSet<BlockHash>,
-    /// The tip that was last told, and the tip that was last flushed.
+    /// The last acknowledged tip, and the last flushed one.
     tip: Option<BlockHash>,
     flushed_tip: Option<BlockHash>,
-    /// Unconfirmed transactions, those that were told to be saved, and those of which saving was tried.
+    /// Unconfirmed transactions: offered, saved, and possibly saved.
     offered: HashSet<Txid>,
     saved: HashSet<Txid>,
     saving: HashSet<Txid>,
     has_failed: bool,
 }
 
-/// Tells the story until something fails. What fails is tried once more, as a caller would whose disk was full.
+/// Plays the test data until a failure. Retries a failed step once, as after a full disk.
 fn run(story: &Story, disk: &Disk, setup: Setup) -> Progress {
     let mut progress = Progress::default();
     let Ok(engine) = disk.open(&story.params, setup) else {
@@ -84,7 +84,7 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
             }
             SubmitOutcome::Rejected { reason, .. } if !is_valid => reason == "bad-cb-amount",
             SubmitOutcome::DuplicateInvalid if !is_valid => true,
-            // A parent may be missing, because it was not kept.
+            // A parent may be missing, because it was not stored.
             SubmitOutcome::Rejected { .. } | SubmitOutcome::Failed(_) => {
                 progress.has_failed = true;
                 false
@@ -94,7 +94,7 @@ fn perform(engine: &Engine, act: &Act, progress: &mut Progress) -> bool {
     }
 }
 
-/// What every restart must find, and that it can go on to the same end.
+/// Checks the guarantees of every restart, and that it can reach the same final state.
 fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Loss, case: &str) {
     let engine = disk.open(&story.params, setup).unwrap_or_else(|e| panic!("{case}: {e}"));
     let (safe, safe_tip) = match loss {
@@ -112,7 +112,7 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
         safe_tip.is_none_or(|hash| work_of(&hash) <= Some(tip.chain_work)),
         "{case}: fell back"
     );
-    // Whatever the tip is, the coins are those of a node that went straight there.
+    // For any tip, the coins equal those of a node that went straight there.
     let expected =
         story.muhash.get(&tip.hash).unwrap_or_else(|| panic!("{case}: tip {}", tip.hash));
     assert_eq!(muhash(&engine), *expected, "{case}: coins at {}", tip.height);
@@ -120,13 +120,13 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
         let hash = engine.block_hash_at(height).expect("it is below the tip");
         assert!(engine.read_spent(&hash).is_ok_and(|spent| spent.is_some()), "{case}: undo data");
     }
-    // The mempool file is an old one or a new one, never a torn one.
+    // The mempool file is an old or a new one, never torn.
     let load = engine.load_mempool().unwrap_or_else(|e| panic!("{case}: {e}"));
     let found: HashSet<Txid> = engine.mempool_txids().into_iter().collect();
     assert!(load.damage.is_none() && progress.saved.is_subset(&found), "{case}: {load:?}");
     let unsaved = progress.offered.difference(&progress.saving);
     assert!(unsaved.into_iter().all(|txid| !found.contains(txid)), "{case}: {found:?}");
-    // Everything again, as peers would offer it.
+    // Everything again, as from peers.
     let mut again = Progress::default();
     for act in &story.acts {
         assert!(perform(&engine, act, &mut again), "{case}: {again:?}");
@@ -138,7 +138,7 @@ fn check(story: &Story, disk: &Disk, setup: Setup, progress: &Progress, loss: Lo
     assert_eq!(muhash(&engine), story.muhash[&story.end], "{case}: the end");
 }
 
-/// Where old blocks are removed, each is there as a whole or not at all, and no file is left that holds nothing.
+/// With pruning, each block is complete or absent, and no file without blocks remains.
 fn check_removals(engine: &Engine, disk: &Disk, case: &str) {
     engine.flush().unwrap_or_else(|e| panic!("{case}: {e}"));
     let mut lowest = None;
@@ -159,13 +159,13 @@ fn check_removals(engine: &Engine, disk: &Disk, case: &str) {
     assert!(!names.contains(&"rev00000.dat".to_owned()), "{case}: {names:?}");
 }
 
-/// The losses to look at after a run with `fault` at `step`: a kill, and power cuts.
+/// The losses to test after a run with `fault` at `step`: a kill, and power cuts.
 fn losses(fault: Fault, step: u64, seeds: u64) -> Vec<Loss> {
     let mut losses = vec![Loss::Nothing];
     if fault == Fault::Crash {
         losses.extend([Loss::Unsynced, Loss::Zeroed]);
     }
-    // Sectors, pages, and less, because the blocks of this story are smaller than a page.
+    // Sectors, pages, and less, because these blocks are smaller than a page.
     let units = [512, 64, 4096];
     losses.extend(
         (step..step + seeds)
@@ -176,7 +176,7 @@ fn losses(fault: Fault, step: u64, seeds: u64) -> Vec<Loss> {
 
 /// Returns a summary.
 fn sweep(setup: Setup) -> String {
-    // The count of random power cuts per step; more of them find rarer orders of writing.
+    // Random power cuts per step; more find rarer write orders.
     let seeds = std::env::var("ASSAY_FAULT_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let story = Story::get();
     let start = Instant::now();
@@ -197,7 +197,7 @@ fn sweep(setup: Setup) -> String {
                 let left = disk.after(loss);
                 check(story, &left, setup, &progress, loss, &case);
                 restarts += 1;
-                // Once in a while the restart dies too, and what it leaves is found by the next.
+                // Occasionally the restart dies too, and the next one continues.
                 if fault == Fault::Crash && loss != Loss::Zeroed {
                     recoveries += u64::from(die_again(story, &disk, setup, &progress, loss, step));
                 }
@@ -210,7 +210,7 @@ fn sweep(setup: Setup) -> String {
     )
 }
 
-/// Lets the restart after a crash die at one of its own steps; says whether it did.
+/// Lets the restart after a crash die at one of its steps; returns true if it did.
 fn die_again(
     story: &Story,
     disk: &Disk,

@@ -1,4 +1,4 @@
-//! Blocks that are wrong in one way each get the reference node's reason and change nothing.
+//! Blocks with a single fault have the reference node's reject reason and change nothing.
 
 use assay_consensus::params::ChainParams;
 use assay_engine::{Engine, SubmitOutcome};
@@ -17,7 +17,7 @@ fn before_last(recipe: &str, last: u32) -> (Forged, TempDir, Engine, Vec<u8>) {
     (forged, datadir, engine, raw)
 }
 
-/// `count` blocks with nothing but a coinbase on top of the block at `height`.
+/// `count` blocks with only a coinbase on top of the block at `height`.
 pub(crate) fn empty_branch(forged: &Forged, height: u32, count: u32) -> Vec<Vec<u8>> {
     let params = forged.params();
     let parent = Block::parse(forged.block(height), params.encoding).unwrap();
@@ -56,7 +56,7 @@ pub(crate) fn empty_branch(forged: &Forged, height: u32, count: u32) -> Vec<Vec<
     branch
 }
 
-/// The block with its transactions sorted by txid behind the coinbase.
+/// The block with its transactions sorted by txid after the coinbase.
 fn in_canonical_order(raw: &[u8], params: &ChainParams) -> Vec<u8> {
     let block = Block::parse(raw.to_vec(), params.encoding).unwrap();
     let mut txs: Vec<_> = block.txs().collect();
@@ -68,7 +68,7 @@ fn in_canonical_order(raw: &[u8], params: &ChainParams) -> Vec<u8> {
     out
 }
 
-/// Where the first transaction begins.
+/// Offset of the first transaction.
 fn txs_start(raw: &[u8]) -> usize {
     Header::SIZE + if raw[Header::SIZE] < 253 { 1 } else { 3 }
 }
@@ -78,14 +78,14 @@ fn a_flipped_signature_bit() {
     let (forged, _dir, engine, raw) = before_last("bch-scaling", 101);
     let params = forged.params();
     let block = Block::parse(raw.clone(), params.encoding).unwrap();
-    // A transaction that no other of the block spends, so that nothing else changes: the last of a chain.
+    // A transaction without a child in the block, so that nothing else changes: the last of a chain.
     let spent: Vec<_> =
         block.txs().flat_map(|tx| tx.inputs().map(|input| input.prevout.txid)).collect();
     let victim = block.txs().skip(1).find(|tx| !spent.contains(&tx.txid())).unwrap();
     let at = victim.offset() + 4 + 1 + 36 + 1 + 1 + 60;
     let mut bad = raw.clone();
     bad[at] ^= 1;
-    // The txid changes with the signature, so the transactions are put in order again.
+    // The txid changes with the signature, so the transactions are sorted again.
     let mut sorted = in_canonical_order(&bad, &params);
     repair(&mut sorted, &params);
     let found = reason(&engine, sorted);
@@ -140,7 +140,7 @@ fn a_double_spend_inside_a_block() {
     let (forged, _dir, engine, raw) = before_last("bitcoin-scaling", 113);
     let params = forged.params();
     let block = Block::parse(raw.clone(), params.encoding).unwrap();
-    // Put the outpoint of one transaction into another of the same form.
+    // Replace the outpoint of one transaction with that of another of the same form.
     let (first, second) = (block.tx(1), block.tx(2));
     let stolen = first.input(0).prevout.to_bytes();
     let at = second.offset() + if second.has_witness() { 6 } else { 4 } + 1;
@@ -171,8 +171,8 @@ fn a_coinbase_that_pays_itself_too_much() {
     forged.check_tip(&engine);
 }
 
-/// Found by the kernel comparison, class `bad-txns-BIP30`: the inputs of a repeated transaction are spent, which was reported
-/// although its outputs are not.
+/// Regression test of a difference to the kernel, class `bad-txns-BIP30`: missing inputs of a repeated transaction were reported
+/// although its outputs are unspent.
 #[test]
 fn a_repeated_transaction_overwrites_before_its_inputs_are_missed() {
     let datadir = tempfile::tempdir().unwrap();
@@ -185,7 +185,7 @@ fn a_repeated_transaction_overwrites_before_its_inputs_are_missed() {
     accept(&engine, mint.block_of(std::slice::from_ref(&tx)));
     let mut later = mint.clone();
     assert_eq!(reason(&engine, later.block_of(std::slice::from_ref(&tx))), "bad-txns-BIP30");
-    // With both outputs spent nothing is left to overwrite.
+    // With both outputs spent there is nothing to overwrite.
     let txid = tx.view().txid();
     let outputs = [0, 1].map(|vout| (assay_wire::OutPoint { txid, vout }, u32::MAX));
     let value = tx.view().output(0).value;

@@ -1,4 +1,4 @@
-//! Small forged chains and engines to feed them to.
+//! Small forged chains and engines for them.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use assay_forge::{ForgeOptions, Ledger, Recipe, forge};
 use assay_wire::{Block, BlockHash, Header};
 use tempfile::TempDir;
 
-/// A forged chain in a folder of its own.
+/// A forged chain in its own folder.
 pub(crate) struct Forged {
     dir: TempDir,
     pub(crate) ledger: Ledger,
 }
 
 impl Forged {
-    /// The smallest chain that still has every phase.
+    /// The smallest chain with every phase.
     pub(crate) fn new(recipe: &str, seed: u64, stop_height: Option<u32>) -> Self {
         let scale = if recipe == "bch-scaling" { 0.001 } else { 0.01 };
         let dir = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ impl Forged {
 
 /// A digest as RPC prints it: reversed.
 pub(crate) fn printed(digest: [u8; 32]) -> String {
-    // An identifier prints just so.
+    // An identifier prints in this form.
     BlockHash(digest).to_string()
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn accept(engine: &Engine, raw: Vec<u8>) {
     assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
 }
 
-/// The reason for which a block is refused.
+/// The reject reason of a block.
 pub(crate) fn reason(engine: &Engine, raw: Vec<u8>) -> String {
     match engine.submit_block(raw) {
         SubmitOutcome::Rejected { reason, .. } => reason,
@@ -110,7 +110,7 @@ pub(crate) fn reason(engine: &Engine, raw: Vec<u8>) -> String {
     }
 }
 
-/// Gives a changed block commitments that fit it, and proof of work.
+/// Fixes the commitments and the proof of work of a changed block.
 pub(crate) fn repair(raw: &mut [u8], params: &ChainParams) {
     repair_witness_commitment(raw, params);
     let block = Block::parse(raw.to_vec(), params.encoding).unwrap();
@@ -130,6 +130,6 @@ fn repair_witness_commitment(raw: &mut [u8], params: &ChainParams) {
     let reserved: [u8; 32] = coinbase.witness(0).iter().next().unwrap().try_into().unwrap();
     let script = coinbase.output(index).script_pubkey;
     let at = raw.windows(script.len()).position(|bytes| bytes == script).unwrap();
-    // Behind the opcode, the length and the four bytes that announce the commitment (BIP141).
+    // After the opcode, the length and the four bytes of the commitment header (BIP141).
     raw[at + 6..at + 38].copy_from_slice(&witness_commitment(&wtxids, &reserved));
 }

@@ -1,4 +1,4 @@
-//! Declaring blocks invalid, taking that back, preferring blocks, headers before blocks.
+//! Invalidating, reconsidering and preferring blocks; headers before blocks.
 
 use std::path::Path;
 
@@ -77,7 +77,7 @@ fn an_invalidated_branch_stays_so_until_it_is_reconsidered() {
     engine.invalidate_block(&branches.main_hash(107)).unwrap();
     assert_eq!(engine.tip().hash, side_tip);
     assert_eq!(tips(&engine), [(main_tip, 5, Invalid), (side_tip, 0, Active)]);
-    // What builds on it is refused.
+    // Its child is rejected.
     let next = engine.submit_block(branches.main[109].clone());
     assert!(matches!(next, SubmitOutcome::DuplicateInvalid), "{next:?}");
 
@@ -88,7 +88,7 @@ fn an_invalidated_branch_stays_so_until_it_is_reconsidered() {
         tips(&engine),
         [(main_tip, 4, Invalid), (side_tip, 3, Invalid), (branches.main_hash(106), 0, Active)]
     );
-    // Neither was written with the coins: a restart finds the old tip in them, and leaves it.
+    // Neither was flushed with the coins: a restart finds the old tip in them, and leaves it.
     drop(engine);
     let engine = open(dir.path(), CACHE_BYTES);
     assert_eq!(engine.tip().hash, branches.main_hash(106));
@@ -98,7 +98,7 @@ fn an_invalidated_branch_stays_so_until_it_is_reconsidered() {
     let engine = open(dir.path(), CACHE_BYTES);
     assert_eq!(engine.tip().hash, branches.main_hash(106));
 
-    // A block in the middle takes the mark off those below and above it.
+    // A block in the middle clears the marks below and above it.
     engine.reconsider_block(&branches.main_hash(109)).unwrap();
     assert_eq!(tips(&engine), [(main_tip, 0, Active), (side_tip, 3, Invalid)]);
     assert_eq!(engine.utxo_stats(true).unwrap().muhash, before.muhash);
@@ -151,7 +151,7 @@ fn of_equal_branches_the_preferred_one_is_active() {
     // Less work is never preferred.
     engine.precious_block(&branches.main_hash(109)).unwrap();
     assert_eq!(engine.tip().hash, side_tip);
-    // The tip is kept through a clean restart, though the preference is not.
+    // A clean restart keeps the tip, but not the preference.
     engine.shutdown().unwrap();
     drop(engine);
     let engine = open(dir.path(), CACHE_BYTES);

@@ -1,4 +1,4 @@
-//! Reorganisations of a thousand blocks, with memory for many coins and for few, and with restarts on the way.
+//! Reorgs of a thousand blocks, with memory for many and for few coins, and with restarts on the way.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use assay_wire::BlockHash;
 use super::chain::accept;
 use super::mint::{Mint, open, params};
 
-/// Blocks that both branches share: the first coinbases are spendable then.
+/// Blocks shared by both branches: the first coinbases are mature then.
 const COMMON: u32 = 105;
 const DEPTH: u32 = 1000;
 const TXS_PER_BLOCK: usize = 4;
-/// Memory for so few coins that they are written out some twenty times on the way.
+/// Memory for few coins, which are flushed about twenty times on the way.
 const SMALL_CACHE_BYTES: usize = 512 << 10;
 const LARGE_CACHE_BYTES: usize = 64 << 20;
 
-/// Two branches above a common one. The left one is one block shorter, and has two blocks more in reserve.
+/// Two branches above a common one. The left one is one block shorter, with two more blocks in reserve.
 struct Fork {
     common: Vec<Vec<u8>>,
     left: Vec<Vec<u8>>,
@@ -41,7 +41,7 @@ impl Fork {
     }
 }
 
-/// What of the statistics is the same on every disk.
+/// The statistics that do not depend on the disk.
 fn facts(stats: &UtxoStats) -> (u32, BlockHash, u64, u64, u64, Option<[u8; 32]>) {
     (
         stats.height,
@@ -53,7 +53,7 @@ fn facts(stats: &UtxoStats) -> (u32, BlockHash, u64, u64, u64, Option<[u8; 32]>)
     )
 }
 
-/// The coins after a run that saw nothing but this branch.
+/// The coins after a run with only this branch.
 fn straight(branch: &[&[Vec<u8>]]) -> UtxoStats {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path(), LARGE_CACHE_BYTES);
@@ -68,7 +68,7 @@ fn keep(engine: &Engine, raw: &[u8]) {
     assert!(matches!(outcome, SubmitOutcome::Inconclusive), "{outcome:?}");
 }
 
-/// There and back; `reopen` may replace the engine between any two blocks.
+/// Switches branches back and forth; `reopen` may replace the engine between any two blocks.
 fn there_and_back(
     fork: &Fork,
     dir: &Path,
@@ -115,7 +115,7 @@ fn a_thousand_blocks_and_back_with_memory_for_few_coins() {
     let fork = Fork::new(DEPTH);
     let dir = tempfile::tempdir().unwrap();
     there_and_back(&fork, dir.path(), SMALL_CACHE_BYTES, |_, engine| engine);
-    // The engine is gone without a clean end: what it last wrote lies on the way back.
+    // The engine is gone without a shutdown: its last flush is on the way back.
     let config = StoreConfig::new(dir.path(), params().disk_magic);
     let marker = Store::open(&config).unwrap().coins.tip().unwrap();
     assert!((COMMON + 1..=COMMON + DEPTH + 2).contains(&marker.height), "{marker:?}");

@@ -1,4 +1,4 @@
-//! A panic below the engine while coins are ahead of the tip: the process must end, whoever would catch it.
+//! A panic below the engine while coins are ahead of the tip: the process must end even if the panic is caught.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -13,7 +13,7 @@ use assay_wire::{Block, Encoding, Header, Txid};
 
 use super::mint::{Mint, params};
 
-/// Names the folder to the process that is to end.
+/// Passes the folder to the process that is to end.
 const FOLDER: &str = "ASSAY_TEST_DEFECT_DIR";
 const TEST: &str = "forged::defect::a_panic_below_the_engine_ends_the_process";
 
@@ -64,7 +64,7 @@ fn blocks() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     (base, mint.branch(3, 2))
 }
 
-/// Blocks 106 and 107 connect in one go, and the tier panics when 107 looks for its coinbase's output, so coins are two blocks
+/// Blocks 106 and 107 connect in one pass, and the tier panics when 107 looks up its coinbase's output, so coins are two blocks
 /// ahead of the tip.
 fn fail(dir: &Path) {
     let (_, next) = blocks();
@@ -74,7 +74,7 @@ fn fail(dir: &Path) {
     assert!(matches!(engine.submit_block(next[1].clone()), SubmitOutcome::Inconclusive));
     let coinbase = Block::parse(next[1].clone(), Encoding::Segwit).unwrap().tx(0).txid();
     *panic_at.lock().unwrap() = Some(coinbase);
-    // As a server does that answers a panic with an error.
+    // Like a server that turns a panic into an error.
     let _ = catch_unwind(AssertUnwindSafe(|| engine.submit_block(next[0].clone())));
 }
 
@@ -103,7 +103,7 @@ fn a_panic_below_the_engine_ends_the_process() {
     assert!(errors.contains("a defect in the storage engine"), "{errors}");
     assert!(errors.contains("a panic interrupted a change of the chain's state"), "{errors}");
 
-    // The start connects what was archived, as after a SIGKILL, and nothing is marked invalid.
+    // The start connects the archived blocks, as after a SIGKILL, and nothing is marked invalid.
     let (engine, _) = open(dir.path());
     assert_eq!(engine.tip().height, 107);
     assert!(engine.chain_tips().iter().all(|tip| tip.status != ChainTipStatus::Invalid));
@@ -114,7 +114,7 @@ fn a_panic_below_the_engine_ends_the_process() {
     engine.invalidate_block(&below).unwrap();
     assert_eq!((engine.tip().hash, engine.utxo_stats(true).unwrap().muhash), (hash, at_105));
 
-    // The coins are those of an engine that never failed.
+    // The coins equal those of an engine without the failure.
     let other = tempfile::tempdir().unwrap();
     let (engine, _) = open(other.path());
     for raw in base.iter().chain(&next) {

@@ -1,4 +1,4 @@
-//! An engine with coins to spend.
+//! An engine with spendable coins.
 
 use std::collections::HashSet;
 
@@ -33,7 +33,7 @@ impl Fixture {
         fixture
     }
 
-    /// Another engine over the same folder, in the place of one that is gone; `is_clean` says how it went.
+    /// Replaces the engine by another one over the same folder; `is_clean`: after a clean shutdown.
     pub(crate) fn reopen(self, is_clean: bool) -> Self {
         if is_clean {
             self.engine.shutdown().unwrap();
@@ -61,7 +61,7 @@ impl Fixture {
         OutPoint { txid: block.tx(0).txid(), vout: 0 }
     }
 
-    /// A transaction that spends it.
+    /// A transaction that spends that output.
     pub(crate) fn spend(&self, height: u32, value: i64) -> Transaction {
         tx(&[(self.coinbase(height), u32::MAX)], &[value], 0)
     }

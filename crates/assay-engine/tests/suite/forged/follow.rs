@@ -1,4 +1,4 @@
-//! Following the engine: blocks that are handed over, and changes of the mempool.
+//! Followers of the engine: connected blocks, and changes of the mempool.
 
 use std::collections::HashMap;
 use std::slice::from_ref;
@@ -12,7 +12,7 @@ use super::chain::{Forged, accept};
 use super::fixture::{Fixture, child, txid};
 use super::mint::tx;
 
-/// What a follower knows of the mempool.
+/// A follower's copy of the mempool.
 #[derive(Default)]
 struct Followed {
     sequence: Option<u64>,
@@ -20,7 +20,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// Takes the changes in, and checks that they lead to what is there.
+    /// Applies the changes, and compares the result with the mempool.
     fn catch_up(&mut self, engine: &Engine) -> MempoolDelta {
         let delta = engine.mempool_since(self.sequence).unwrap();
         assert_eq!(delta.tip, engine.tip());
@@ -67,7 +67,7 @@ fn every_block_is_handed_over_once_with_its_undo_data() {
             }
             followed.catch_up(&engine);
             accept(&engine, forged.block(height));
-            // Now and then several are taken together.
+            // Sometimes several are taken together.
             if height % 3 == 0 || height == forged.height() {
                 while let Some(block) = engine.take_connected(0, &at) {
                     at = block.block().hash();
@@ -126,7 +126,7 @@ fn news_wake_a_waiting_follower() {
         let waiting = scope.spawn(|| engine.wait_for_news((tip.hash, sequence), long));
         engine.submit_transaction(offer.bytes().to_vec(), None).unwrap();
         assert_eq!(waiting.join().unwrap(), (tip, sequence + 1));
-        // What has changed already is not waited for.
+        // A past change ends the wait at once.
         assert_eq!(engine.wait_for_news((tip.hash, sequence), long), (tip, sequence + 1));
         let waiting = scope.spawn(|| engine.wait_for_news((tip.hash, sequence + 1), long));
         engine.shutdown().unwrap();
@@ -167,7 +167,7 @@ fn the_chain_can_be_handed_on() {
         assert!(engine.read_archived(&block, block.size() - 10, &mut part).is_err());
         assert!(engine.read_archived(&block, u32::MAX, &mut part).is_err());
     }
-    // What is no longer on the active branch still has a place where it leaves it; what is invalid is not given.
+    // The headers after a stale block start at its fork point; an invalid block is not served.
     let (tip, below) = (hash(12), hash(11));
     engine.invalidate_block(&below).unwrap();
     assert!(engine.archived_block(&tip).is_none() && engine.archived_block(&below).is_none());

@@ -34,7 +34,7 @@ fn nine_tenths_of_a_bitcoin_chain_are_seen_first() {
     sync_with_seen("bitcoin-scaling", 0.9);
 }
 
-/// Verdicts on lists in which signatures are broken: the same however signatures are verified, and the same when asked again.
+/// Verdicts on lists with broken signatures are the same in every verification mode, and on repetition.
 #[test]
 fn batches_of_signatures_change_no_verdict() {
     for (recipe, seed) in [("bitcoin-scaling", 14), ("bch-scaling", 15)] {
@@ -90,7 +90,7 @@ fn refusals_say_why() {
     assert_eq!(orphan.code, TxRejectCode::MissingInputs);
     assert_eq!(orphan.reason, "bad-txns-inputs-missingorspent");
 
-    // One bit of the signature's S: still DER, no longer valid.
+    // One bit of the signature's S: still DER, but invalid.
     let mut forgery = offers[0].clone();
     forgery[4 + 1 + 36 + 1 + 1 + 60] ^= 1;
     let refused = reject(forgery.clone());
@@ -99,7 +99,7 @@ fn refusals_say_why() {
         "mandatory-script-verify-flag-failed (Signature must be zero for failed CHECK(MULTI)SIG operation)"
     );
 
-    // A forgery in a batch takes what builds on it along, and nothing else.
+    // An invalid signature in a batch removes its descendants, and nothing else.
     let verdicts = engine.submit_transactions(vec![forgery, offers[0].clone()], None);
     assert!(verdicts[0].is_err());
     assert_eq!(engine.mempool_info().size, usize::from(verdicts[1].is_ok()));
@@ -114,7 +114,7 @@ fn refusals_say_why() {
     for raw in &offers {
         engine.submit_transaction(raw.clone(), None).unwrap();
     }
-    // Offering again is no fault; spending the same again is.
+    // A repeated submission is no fault; a double spend is.
     engine.submit_transaction(offers[0].clone(), None).unwrap();
     let first = Transaction::parse(offers[0].clone(), Encoding::Legacy).unwrap();
     let prevout = first.view().input(0).prevout;

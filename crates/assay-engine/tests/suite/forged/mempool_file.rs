@@ -33,7 +33,7 @@ fn what_is_unconfirmed_at_the_end_is_so_at_the_next_start() {
     let parent = f.spend(1, 90_000_000);
     let next = child(&parent, 80_000_000);
     let lone = f.spend(2, 90_000_000);
-    // The parent comes into the mempool after its child, by way of a block that is taken back.
+    // The parent enters the mempool after its child, from a disconnected block.
     let block = f.mine(from_ref(&parent));
     f.offer(&next);
     f.offer(&lone);
@@ -60,7 +60,7 @@ fn what_is_unconfirmed_at_the_end_is_so_at_the_next_start() {
     let load = f.engine.import_mempool(&path, import(false)).unwrap();
     assert_eq!(load, MempoolLoad { known: 3, ..MempoolLoad::default() });
 
-    // An engine that never read the file leaves it alone, and so does one that must not.
+    // An engine that never loaded the file does not change it, nor does one without persistence.
     let saved = fs::read(&path).unwrap();
     let mut f = f.reopen(false).reopen(true);
     assert_eq!(fs::read(&path).unwrap(), saved);
@@ -94,7 +94,7 @@ fn old_spent_and_unreadable_things_are_left_out() {
     let expected = MempoolLoad { admitted: 1, refused: 1, expired: 1, ..MempoolLoad::default() };
     assert_eq!(load, expected);
     assert_eq!(f.mempool(), HashSet::from([txid(&fresh)]));
-    // As of now nothing is old.
+    // With the current time nothing has expired.
     let load = f.engine.import_mempool(&path, import(true)).unwrap();
     assert_eq!((load.admitted, load.known, load.refused), (1, 1, 1));
 

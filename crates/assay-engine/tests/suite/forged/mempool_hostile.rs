@@ -1,4 +1,4 @@
-//! Transactions that are made to cost much: tangled clusters, replacements that fail at the end, blocks that cut clusters up.
+//! Expensive transactions: tangled clusters, replacements that fail late, blocks that split clusters.
 
 use std::collections::HashSet;
 use std::slice::from_ref;
@@ -10,7 +10,7 @@ use super::chain::accept;
 use super::fixture::{Fixture, txid};
 use super::mint::tx;
 
-/// Value of each coin that is made here.
+/// Value of each coin created here.
 const VALUE: i64 = 100_000;
 
 fn out(of: &Transaction, vout: u32) -> OutPoint {
@@ -71,7 +71,7 @@ fn work_per_transaction_is_bounded_and_a_failed_replacement_costs_nothing_again(
         assert!(verdicts[0].is_ok(), "{verdicts:?}");
         most = most.max(work);
     }
-    // One cluster changes, and finding its order ends soon after the limit.
+    // One cluster changes, and its linearization ends soon after the limit.
     assert!((1..100_000).contains(&most), "{most}");
     let size = f.engine.mempool_info().size;
     assert_eq!(size, 640);
@@ -87,14 +87,14 @@ fn work_per_transaction_is_bounded_and_a_failed_replacement_costs_nothing_again(
     assert_eq!(reason, "replacement-failed");
     assert!((1..20 * 100_000).contains(&work), "{work}");
     assert_eq!(attempt(&replacement), (reason.clone(), 0), "it is known");
-    // A cluster has changed: it is looked at again.
+    // A cluster has changed, so the check is repeated.
     let block = f.mint.block_of(from_ref(&clusters[3][0]));
     accept(&f.engine, block);
     assert_eq!(f.engine.mempool_info().size, size - 1);
     let (again, work) = attempt(&replacement);
     assert!(again == reason && work > 0, "{again} {work}");
     assert_eq!(f.engine.mempool_info().size, size - 1);
-    // One that pays enough wins.
+    // One with a sufficient fee rate succeeds.
     let better = spend(&baits, &[10 * VALUE - 200_000]);
     f.offer(&better);
     assert_eq!(f.engine.mempool_info().size, size - 1 - 10 + 1);
@@ -110,7 +110,7 @@ fn a_block_takes_its_transactions_and_what_conflicts_out_of_many_clusters() {
     for tx in clusters.iter().flatten() {
         expected.insert(f.offer(tx));
     }
-    // Of some clusters a few parents, of others something else that spends a coin of theirs.
+    // A few parents of some clusters, and for others a conflicting transaction.
     let mut block = Vec::new();
     for (index, cluster) in clusters.iter().enumerate() {
         let parent = &cluster[index % 16];
@@ -119,7 +119,7 @@ fn a_block_takes_its_transactions_and_what_conflicts_out_of_many_clusters() {
             expected.remove(&txid(parent));
         } else if index % 3 == 1 {
             block.push(spend(&[coins[index * 17 + index % 16]], &[VALUE - 500]));
-            // The children that spend from it go too.
+            // Its children go too.
             expected.remove(&txid(parent));
             for child in &cluster[16..] {
                 if child.view().inputs().any(|input| input.prevout.txid == txid(parent)) {
@@ -130,7 +130,7 @@ fn a_block_takes_its_transactions_and_what_conflicts_out_of_many_clusters() {
     }
     f.mine(&block);
     assert_eq!(f.mempool(), expected);
-    // What is left is whole: everything can be confirmed.
+    // The rest is consistent: everything can be confirmed.
     let mut left: Vec<Transaction> =
         clusters.iter().flatten().filter(|tx| expected.contains(&txid(tx))).cloned().collect();
     let rest = left.split_off(left.len() / 2);
@@ -183,7 +183,7 @@ fn blocks_and_submissions_from_many_threads_leave_one_consistent_state() {
             assert!(is_there, "{:?}", input.prevout);
         }
     }
-    // No verdict is left over: everything that is left can be confirmed or goes.
+    // No stale result remains: all remaining transactions can be confirmed or are removed.
     for cluster in &clusters {
         f.mine(&cluster[8..]);
     }

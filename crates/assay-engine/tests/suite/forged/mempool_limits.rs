@@ -1,4 +1,4 @@
-//! Transactions that take the place of others: by conflict, or for want of room.
+//! Replacement by conflict and eviction for lack of room.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use super::mint::tx;
 
 const VALUE: i64 = 100_000_000;
 
-/// The reason for which a transaction is refused.
+/// The reject reason of a transaction.
 fn reason(f: &Fixture, tx: &Transaction) -> String {
     f.engine.submit_transaction(tx.bytes().to_vec(), None).unwrap_err().reason
 }
@@ -22,11 +22,11 @@ fn whoever_pays_more_takes_the_place() {
     f.offer(&first);
     f.offer(&follower);
     let both = HashSet::from([txid(&first), txid(&follower)]);
-    // It must pay what both pay, and its own way on top; its size is about a hundred bytes.
+    // It must pay the fees of both, and for its own relay; its size is about a hundred bytes.
     for fee in [2000, 2999, 3000, 3005] {
         assert_eq!(reason(&f, &f.spend(1, VALUE - fee)), "insufficient fee", "fee {fee}");
     }
-    // Pays enough in all, at a lower rate.
+    // The fee is sufficient, the rate is lower.
     let coin = f.coinbase(1);
     let wide = tx(&[(coin, u32::MAX)], &[VALUE / 20 - 250; 20], 0);
     assert_eq!(reason(&f, &wide), "replacement-failed");
@@ -52,7 +52,7 @@ fn whoever_pays_more_takes_the_place() {
     let info = f.engine.mempool_info();
     assert_eq!((info.size, info.total_fee_sat), (1, 3100));
 
-    // In one list the later ones win, and all verdicts are about the moment.
+    // In one list the later ones win, and all verdicts describe the time of their submission.
     let list: Vec<_> = (1..=3).map(|n| f.spend(3, VALUE - 1000 * n).bytes().to_vec()).collect();
     let verdicts = f.engine.submit_transactions(list.clone(), None);
     assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
@@ -70,7 +70,7 @@ fn a_full_mempool_gives_up_what_pays_least() {
         let out = OutPoint { txid: txid(&wide), vout };
         tx(&[(out, u32::MAX)], &[VALUE / 30 - fee], 0)
     };
-    // A parent that pays little is held by its child.
+    // A low-fee parent is kept by its child.
     let poor = spend(0, 50);
     let rich = child(&poor, VALUE / 30 - 50_000);
     f.offer(&poor);
@@ -86,7 +86,7 @@ fn a_full_mempool_gives_up_what_pays_least() {
     assert!(info.min_fee_sat_per_kvb > info.min_relay_fee_sat_per_kvb);
     let mempool = f.mempool();
     assert!(mempool.contains(&txid(&poor)) && mempool.contains(&txid(&rich)));
-    // Each was better than all before, so each got in, and the best are left.
+    // Each was better than all before, so each was admitted, and the best remain.
     assert!(offered.iter().all(|(_, verdict)| verdict.is_ok()));
     let is_left: Vec<bool> = offered.iter().map(|(tx, _)| mempool.contains(&txid(tx))).collect();
     assert!(is_left.is_sorted() && is_left[28] && !is_left[0], "{is_left:?}");
@@ -94,7 +94,7 @@ fn a_full_mempool_gives_up_what_pays_least() {
     assert_eq!(again.reason, "mempool min fee not met");
     let worst = spend(0, 60_000);
     assert!(f.engine.submit_transaction(worst.bytes().to_vec(), None).is_ok(), "replaces two");
-    // A list longer than the limit leaves as much as fits.
+    // A list longer than the limit leaves as many as fit.
     let mut f = f.reopen(false);
     f.config.mempool_bytes_max = 4000;
     let f = f.reopen(false);

@@ -1,4 +1,4 @@
-//! What the mempool makes of blocks that are disconnected.
+//! The mempool after disconnected blocks.
 
 use std::collections::HashSet;
 use std::slice::from_ref;
@@ -33,8 +33,8 @@ fn parents_return_and_children_stay() {
 fn what_a_lower_tip_forbids_leaves_with_its_descendants() {
     let mut f = Fixture::new(|_| ());
     let tip = f.mine(&[]);
-    // The next height is 107: the coinbase of 7 is just old enough, a lock time of 106 just over, and the output of a
-    // block five below the tip has just been buried long enough.
+    // The next height is 107: the coinbase of 7 is just mature, a lock time of 106 has just passed, and a relative lock on a
+    // block five below the tip is just satisfied.
     let young = tx(&[(f.coinbase(7), u32::MAX)], &[90_000_000], 0);
     let young_child = child(&young, 80_000_000);
     let locked = tx(&[(f.coinbase(1), 0)], &[90_000_000], 106);
@@ -81,7 +81,7 @@ fn of_a_deep_invalidation_only_the_last_ten_blocks_return() {
     f.offer(&orphan);
     f.engine.invalidate_block(&lowest.unwrap()).unwrap();
     assert_eq!(f.engine.tip().height, 105);
-    // Of the blocks 106 to 117, 108 and up return; the coinbases of 7 and up are too young for the next block.
+    // Of the blocks 106 to 117, 108 and up return; the coinbases of 7 and up are immature for the next block.
     let expected: HashSet<Txid> = txs[2..6].iter().map(txid).collect();
     assert_eq!(f.mempool(), expected);
 }

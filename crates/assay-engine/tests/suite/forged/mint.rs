@@ -1,4 +1,4 @@
-//! Long regtest branches with transactions that need no signatures: cheap to make, and every coin moves.
+//! Long regtest branches with transactions without signatures: fast to build, and every coin moves.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,11 +9,11 @@ use assay_engine::{Config, Engine};
 use assay_testkit::chain::{P2SH_TRUE, SPEND_P2SH_TRUE, TxBuilder, block_bytes, coinbase_with};
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction};
 
-/// Pays for any of the transactions here.
+/// Sufficient for any of the transactions here.
 const FEE_SAT: i64 = 1000;
-/// Coinbases claim this much of the subsidy, which halves every 150 blocks; nothing once it is less.
+/// Value of coinbases; below the subsidy, which halves every 150 blocks.
 const CLAIM_SAT: i64 = 100_000_000;
-/// Heights at which coinbases claim.
+/// Heights with coinbases of nonzero value.
 const CLAIMING_HEIGHTS: u32 = 450;
 
 pub(crate) fn params() -> Arc<ChainParams> {
@@ -27,22 +27,22 @@ pub(crate) fn open(dir: &Path, cache_bytes_max: usize) -> Engine {
     Engine::open(config).unwrap()
 }
 
-/// Grows one branch; a clone grows another one.
+/// Builds one branch; a clone builds another one.
 #[derive(Clone)]
 pub(crate) struct Mint {
     pub(crate) tip: BlockHash,
     pub(crate) height: u32,
     time: u32,
-    /// Tells branches apart.
+    /// Distinguishes branches.
     pub(crate) salt: u8,
-    /// Coinbase outputs with the height from which they may be spent.
+    /// Coinbase outputs with the height from which they are spendable.
     immature: VecDeque<(u32, OutPoint)>,
-    /// What can be spent, oldest first.
+    /// Spendable coins, oldest first.
     coins: VecDeque<(OutPoint, i64)>,
 }
 
 impl Mint {
-    /// At the genesis block.
+    /// Starts at the genesis block.
     pub(crate) fn new() -> Self {
         let params = params();
         Self {
@@ -55,8 +55,8 @@ impl Mint {
         }
     }
 
-    /// A transaction that spends the oldest coin to two outputs, the second of which is left for a later one; `None` when
-    /// there is none worth spending.
+    /// A transaction that spends the oldest coin to two outputs, the second of which is left for a later one; `None` if no coin
+    /// is worth spending.
     pub(crate) fn spend(&mut self) -> Option<Transaction> {
         let (outpoint, value) = self.coins.pop_front()?;
         let half = (value - FEE_SAT) / 2;
@@ -70,7 +70,7 @@ impl Mint {
         Some(tx)
     }
 
-    /// The oldest coin that can be spent, and its value in satoshi.
+    /// The oldest spendable coin, and its value in satoshi.
     #[allow(dead_code, reason = "of the tests that share this file, only some need it")]
     pub(crate) fn take_coin(&mut self) -> (OutPoint, i64) {
         self.coins.pop_front().expect("a coinbase has matured")
@@ -82,13 +82,13 @@ impl Mint {
         self.block_of(&spends)
     }
 
-    /// The next block with these transactions, and a coinbase that leaves their fees.
+    /// The next block with these transactions, and a coinbase that does not claim their fees.
     pub(crate) fn block_of(&mut self, txs: &[Transaction]) -> Vec<u8> {
         let claim = if self.height + 1 < CLAIMING_HEIGHTS { CLAIM_SAT } else { 0 };
         self.block_claiming(claim, txs)
     }
 
-    /// The same with a coinbase that claims this much.
+    /// [`Self::block_of`] with a coinbase of this value.
     pub(crate) fn block_claiming(&mut self, claim: i64, txs: &[Transaction]) -> Vec<u8> {
         self.height += 1;
         self.time += 60;

@@ -1,7 +1,7 @@
-//! The engine on forged chains: whole syncs, seen transactions, restarts, kills, reorganisations, bad blocks.
+//! The engine on forged chains: complete syncs, pre-relayed transactions, restarts, kills, reorgs, bad blocks.
 //!
-//! A forged chain is a differential test: libsecp256k1 signed it over hashes that the forge computed on its own, and the
-//! forge kept its own UTXO set, whose hash the engine must reach.
+//! A forged chain is a differential test: libsecp256k1 signed it over hashes that the forge computed itself, and the forge kept
+//! its own UTXO set, whose hash the engine must reach.
 
 mod bad_blocks;
 pub(crate) mod chain;

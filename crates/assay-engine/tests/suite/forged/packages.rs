@@ -1,4 +1,4 @@
-//! A child with its parents, version 3, and dust that is spent at once.
+//! A child with its parents, version 3, and ephemeral dust.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use super::mint::tx;
 
 const VALUE: i64 = 100_000_000;
 
-/// The same with version 3.
+/// The transaction with version 3.
 fn truc(tx: &Transaction) -> Transaction {
     let mut raw = tx.bytes().to_vec();
     raw[0] = 3;

@@ -1,4 +1,4 @@
-//! Two branches from genesis: the longer one wins, whichever came first.
+//! Two branches from genesis: the longer one wins in either order.
 
 use assay_engine::SubmitOutcome;
 
@@ -13,7 +13,7 @@ fn switch_branches(recipe: &str) {
     short.check_tip(&engine);
     for height in 1..=111 {
         let outcome = engine.submit_block(long.block(height));
-        // The chains may begin with the same blocks: those are known.
+        // The chains may share their first blocks.
         assert!(
             matches!(outcome, SubmitOutcome::Inconclusive | SubmitOutcome::Duplicate),
             "height {height}: {outcome:?}"

@@ -1,4 +1,4 @@
-//! UTXO sets from files: going on from them, and validating the blocks below them.
+//! UTXO snapshots: loading them, and validating the blocks below.
 
 use std::fs;
 use std::io::Write;
@@ -19,7 +19,7 @@ use super::mint::{Mint, params, tx};
 const BASE: u32 = 120;
 const KEYS: KeyForms = KeyForms { is_point: |_| false, expand: |_| None };
 
-/// A chain of a few blocks above and below a base whose coins are known.
+/// A chain of a few blocks above and below a base with known coins.
 struct Case {
     blocks: Vec<Vec<u8>>,
     file: Vec<u8>,
@@ -80,7 +80,7 @@ impl Case {
         engine.load_snapshot(reader, &|| true).map(|base| base.height)
     }
 
-    /// Blocks of these heights, in this order.
+    /// Submits the blocks of these heights, in this order.
     fn give(&self, engine: &Engine, heights: impl IntoIterator<Item = u32>) {
         for height in heights {
             let outcome = engine.submit_block(self.blocks[height as usize - 1].clone());
@@ -89,7 +89,7 @@ impl Case {
         }
     }
 
-    /// The coins of the tip are those of a node that never saw a snapshot.
+    /// The coins of the tip equal those of a node without a snapshot.
     fn check_tip(&self, engine: &Engine, height: u32) {
         let dir = tempfile::tempdir().unwrap();
         let plain = Engine::open(Config::new(dir.path(), params())).unwrap();
@@ -119,7 +119,7 @@ fn the_digest_of_a_file_is_the_hash_of_the_set() {
     assert_ne!(other.hash, digest.hash);
 }
 
-/// Where the damage of the case's file is.
+/// Position of the damage of the case's file.
 fn place(case: &Case, engine: &Engine) -> String {
     case.load(engine).unwrap_err().place().unwrap()
 }
@@ -128,7 +128,7 @@ fn header(raw: &[u8]) -> Header {
     *Block::parse(raw.to_vec(), Encoding::Segwit).unwrap().header()
 }
 
-/// Works until nothing is left to do.
+/// Works until nothing is left.
 fn advance(engine: &Engine) {
     while engine.advance_historical().unwrap() {}
 }
@@ -144,7 +144,7 @@ fn goes_on_from_a_snapshot_and_validates_what_is_below() {
     let engine = case.open(dir.path());
     case.headers(&engine);
     case.give(&engine, 1..=50);
-    // Archived before, and connected as soon as the coins are there.
+    // Archived before, and connected as soon as the coins are loaded.
     case.give(&engine, BASE + 1..=BASE + 2);
     assert_eq!(case.load(&engine).unwrap(), BASE);
     assert_eq!(heights(&engine), [(50, true), (BASE + 2, false)]);
@@ -164,7 +164,7 @@ fn goes_on_from_a_snapshot_and_validates_what_is_below() {
     assert!(matches!(case.load(&engine), Err(LoadError::Again)));
     case.give(&engine, BASE + 11..=BASE + 15);
     case.check_tip(&engine, BASE + 15);
-    // The active chain can be taken back below the base now.
+    // Now the active chain can be disconnected below the base.
     let below = engine.block_hash_at(BASE - 5).unwrap();
     engine.invalidate_block(&below).unwrap();
     assert_eq!(engine.tip().height, BASE - 6);
@@ -186,7 +186,7 @@ fn both_chains_survive_kills() {
     let mut engine = case.open(dir.path());
     case.headers(&engine);
     case.load(&engine).unwrap();
-    // Dropped without an end, as after a kill.
+    // Dropped without a shutdown, as after a kill.
     let reopen = |engine: Engine| {
         drop(engine);
         case.open(dir.path())
@@ -204,7 +204,7 @@ fn both_chains_survive_kills() {
         }
         if height % 10 == 7 {
             engine = reopen(engine);
-            // The chain goes on from where it was written last, by itself.
+            // The chain continues from its last flush, without further input.
             advance(&engine);
             assert_eq!(heights(&engine), [(height, true), (above, false)], "{height}");
         }
@@ -263,7 +263,7 @@ fn a_tip_on_another_branch_is_left_first() {
     case.check_tip(&engine, BASE);
 }
 
-/// A snapshot with a coin too many that the program takes for right.
+/// A snapshot with an extra coin that the program accepts.
 fn forge(case: &mut Case) {
     let mut reader = SnapshotReader::new(&case.file[..], KEYS).unwrap();
     let header = SnapshotHeader { coins: reader.header().coins + 1, ..*reader.header() };
@@ -294,7 +294,7 @@ fn a_wrong_snapshot_stops_the_engine_and_is_not_used_again() {
     case.headers(&engine);
     case.give(&engine, 1..=30);
     case.load(&engine).unwrap();
-    // A block that spends the coin that there is not: valid for the snapshot alone.
+    // A block that spends the extra coin: valid only with the snapshot.
     let mut mint = Mint::new();
     let tip = mint.branch(BASE, 3);
     assert_eq!(tip, case.blocks[..BASE as usize]);
@@ -317,7 +317,7 @@ fn a_wrong_snapshot_stops_the_engine_and_is_not_used_again() {
     drop(engine);
 
     let engine = case.open(dir.path());
-    // The block was connected once, but with coins that are worth nothing.
+    // The block was connected once, but with worthless coins.
     assert_eq!(heights(&engine), [(BASE, true)]);
     case.check_tip(&engine, BASE);
     case.give(&engine, [BASE + 1, BASE + 2]);
@@ -328,7 +328,7 @@ fn a_wrong_snapshot_stops_the_engine_and_is_not_used_again() {
 fn an_invalid_block_below_the_base_stops_the_engine() {
     let mut mint = Mint::new();
     let mut blocks = mint.branch(BASE, 3);
-    // The tenth last block spends what there is not; headers alone do not show it.
+    // The tenth last block spends a missing coin; headers alone do not show it.
     let mut bad = Mint::new();
     bad.branch(BASE - 10, 3);
     let missing = OutPoint { txid: Txid([0xff; 32]), vout: 0 };
@@ -422,7 +422,7 @@ fn what_cannot_be_loaded_says_why_and_changes_nothing() {
     case.file = [&whole[..code], &[0x84, 0x58], &whole[code + code_bytes..]].concat();
     check(&case, &population("Bad snapshot data after deserializing 0 coins"));
     assert_eq!(place(&case, &engine), format!("byte offset {code}"));
-    // The first txid above all others, and a byte of the last script, which nothing but the hash shows.
+    // The first txid above all others, and a byte of the last script, which only the hash detects.
     case.file = with(51, &[0xff; 32]);
     let error = case.load(&engine).unwrap_err();
     assert!(matches!(error, LoadError::Hash { unsorted: Some(_), .. }), "{error}");
@@ -491,7 +491,7 @@ fn old_blocks_are_removed_only_once_they_are_validated() {
     case.give(&engine, 1..=20);
     case.load(&engine).unwrap();
     case.give(&engine, BASE + 1..=BASE + 30);
-    // Right below the base, long before they can be connected.
+    // Just below the base, long before they can be connected.
     case.give(&engine, BASE - 20..=BASE);
     case.give(&engine, 21..=50);
     advance(&engine);
@@ -543,12 +543,12 @@ fn coins_of_unknown_blocks_are_not_opened_and_building_again_drops_them() {
         let engine = case.open(dir.path());
         case.headers(&engine);
         case.load(&engine).unwrap();
-        // Without the header below it a block in the files is not known.
+        // Without the header below it a block in the files is unknown.
         let tip = if reindex { BASE } else { BASE + 1 };
         assert_eq!(heights(&engine), [(40, true), (tip, false)]);
         drop(engine);
     }
-    // What a load left that was killed.
+    // Remains of a killed load.
     let half = dir.path().join("chainstate_snapshot");
     fs::remove_file(half.join("base_blockhash")).unwrap();
     fs::File::create(half.join("more")).unwrap().write_all(b"x").unwrap();

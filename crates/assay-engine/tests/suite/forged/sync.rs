@@ -1,4 +1,4 @@
-//! Whole syncs, with and without restarts.
+//! Complete syncs, with and without restarts.
 
 use assay_engine::SubmitOutcome;
 

@@ -1,4 +1,4 @@
-//! Blocks on trial leave nothing behind: what fails in them does not count for blocks that are kept.
+//! Trial blocks leave nothing behind: their failures do not affect other blocks.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use tempfile::TempDir;
 use super::chain::accept;
 use super::mint::{Mint, params};
 
-/// Pairs of a key and a form of signature, and scripts of 50 checks that are false and whose results are dropped.
+/// Pairs of a key and a form of signature, and scripts of 50 failing checks with dropped results.
 const SIGNED_OUTPUTS: u32 = 12;
 
-/// A DER signature of r = s = 1, and the base point as key: a push each.
+/// A push each of a DER signature of r = s = 1, and of the base point as key.
 const SIGNATURE_AND_KEY: &str =
     "09300602010102010101210279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798";
 
-/// A chain whose tip has outputs with many signature checks, and two that cannot be spent.
+/// A chain whose tip has outputs with many signature checks, and two unspendable ones.
 struct Case {
     _dir: TempDir,
     engine: Engine,
@@ -70,7 +70,7 @@ impl Case {
         TxBuilder::new(2).spend(self.output(vout), &[], u32::MAX).output(0, &[0x6a]).build()
     }
 
-    /// Judges a block with a script that fails and a coinbase that claims too much: the latter is looked at before scripts are.
+    /// Proposes a block with a failing script and a coinbase that claims too much: the latter is checked before scripts.
     fn propose_bad(&self) {
         let mut mint = self.mint.clone();
         mint.salt = 1;
@@ -83,7 +83,7 @@ impl Case {
     }
 }
 
-/// Two blocks are connected in one walk after a proposal at the height of the first: the second has a script that fails.
+/// Two blocks are connected in one pass after a proposal at the height of the first: the second has a failing script.
 #[test]
 fn scripts_of_real_blocks_are_verified_after_a_rejected_proposal() {
     for script_batch in [None, Some(8), Some(64), Some(4096)] {
@@ -105,7 +105,7 @@ fn scripts_of_real_blocks_are_verified_after_a_rejected_proposal() {
     }
 }
 
-/// A valid block after a proposal that fails is valid, and so is one after a template.
+/// A valid block after a failing proposal is valid, and so is one after a template.
 #[test]
 fn valid_blocks_are_accepted_after_rejected_proposals() {
     for script_batch in [None, Some(8), Some(4096)] {

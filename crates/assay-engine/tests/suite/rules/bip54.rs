@@ -1,4 +1,4 @@
-//! BIP-0054 in the engine: from the height given on, in Core's order, and never before.
+//! BIP-0054 in the engine: from the given height on, in Core's order, and never before.
 
 use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
@@ -11,8 +11,8 @@ use super::chain::{accept, coinbase, mature, open, outpoint, refuse, transaction
 const CHECKSIG: u8 = 0xac;
 const CHECKMULTISIG: u8 = 0xae;
 
-/// A chain of 103 blocks, of which the first has a mature coinbase and the last one outputs with many operations; the
-/// proposal is in force from block 104 on.
+/// A chain of 103 blocks, of which the first has a mature coinbase and the last one outputs with many operations; the proposal is
+/// active from block 104 on.
 fn engine() -> (TempDir, Engine, Transaction) {
     let params = ChainParams::by_name("regtest").expect("a known chain");
     let params = params.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved");
@@ -21,7 +21,7 @@ fn engine() -> (TempDir, Engine, Transaction) {
     let engine = open(folder.path(), &params);
     accept(&engine, &[&coinbase(1)]);
     mature(&engine, 1000);
-    // 2,501 operations in branches that are not taken.
+    // 2,501 operations in branches that are not executed.
     let script = |opcodes: &[u8]| [&[0, 0x63][..], opcodes, &[0x68, 0x51]].concat();
     let source = TxBuilder::new(1)
         .spend(outpoint(coinbase(1).view().txid()), &[], u32::MAX)
@@ -30,14 +30,14 @@ fn engine() -> (TempDir, Engine, Transaction) {
         .output(1000, &[0x51])
         .build();
     accept(&engine, &[&coinbase(2), &source]);
-    // Before the height any of this goes.
+    // Before that height all of them are valid.
     let early = of_size(&source, 64);
     accept(&engine, &[&coinbase(3), &early]);
     assert_eq!(engine.tip().height, 103);
     (folder, engine, source)
 }
 
-/// Spends output 2 with a transaction of so many bytes.
+/// Spends output 2 with a transaction of `bytes` bytes.
 fn of_size(source: &Transaction, bytes: usize) -> Transaction {
     let prevout = OutPoint { txid: source.view().txid(), vout: 2 };
     TxBuilder::new(1).spend(prevout, &[], 7).output(1, &vec![0x51; bytes - 60]).build()
@@ -69,21 +69,21 @@ fn the_rules_begin_at_their_height() {
     assert_eq!(reason(&[&coinbase_of(9, 103, u32::MAX)]), "bad-cb-sequence");
     let many = spending(&source, &[0, 1]);
     assert_eq!(reason(&[&good, &many]), "bad-txns-legacy-sigops");
-    // What coins say is asked first: amounts before operations.
+    // Coins are checked first: amounts before operations.
     let txid = source.view().txid();
     let greedy: [(OutPoint, &[u8]); 2] = [0, 1].map(|vout| (OutPoint { txid, vout }, &[][..]));
     assert_eq!(reason(&[&good, &transaction(&greedy, 5000)]), "bad-txns-in-belowout");
-    // Each by itself has no more than 2,500.
+    // Each alone has no more than 2,500.
     accept(&engine, &[&good, &spending(&source, &[0]), &spending(&source, &[1])]);
     let next = coinbase_of(10, 104, 0);
-    // Its size is asked before its coins, of which there are none.
+    // Its size is checked before its coins, which do not exist.
     let prevout = outpoint(coinbase(77).view().txid());
     let node = TxBuilder::new(1).spend(prevout, &[], 7).output(1, &[0x51; 4]).build();
     assert_eq!(reason(&[&next, &node]), "bad-txns-size");
     accept(&engine, &[&next]);
 }
 
-/// Blocks connected before stay valid when the engine is opened again.
+/// Blocks connected before stay valid when the engine is reopened.
 #[test]
 fn a_reopened_engine_keeps_its_chain() {
     let (folder, engine, source) = engine();

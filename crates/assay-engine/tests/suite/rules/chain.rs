@@ -1,4 +1,4 @@
-//! Blocks of a few transactions that anyone can spend.
+//! Blocks of a few transactions spendable by anyone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) fn open(folder: &Path, params: &ChainParams) -> Engine {
     Engine::open(config).expect("an engine")
 }
 
-/// A transaction with one output that anyone can spend.
+/// A transaction with one output spendable by anyone.
 pub(crate) fn transaction(inputs: &[(OutPoint, &[u8])], value: i64) -> Transaction {
     let spend = |tx: TxBuilder, (prevout, script_sig): &(OutPoint, &[u8])| {
         tx.spend(*prevout, script_sig, u32::MAX)
@@ -24,7 +24,7 @@ pub(crate) fn transaction(inputs: &[(OutPoint, &[u8])], value: i64) -> Transacti
     inputs.iter().fold(TxBuilder::new(1), spend).output(value, ANYONE).build()
 }
 
-/// A coinbase of 100 bytes: as large as Bitcoin Cash wants it, without a height.
+/// A coinbase of 100 bytes, the minimum of Bitcoin Cash, without a height.
 pub(crate) fn coinbase(name: u16) -> Transaction {
     let mut script_sig = name.to_le_bytes().to_vec();
     script_sig.extend([7; 37]);
@@ -59,7 +59,7 @@ pub(crate) fn accept(engine: &Engine, txs: &[&Transaction]) {
     assert!(matches!(outcome, SubmitOutcome::Accepted), "{outcome:?}");
 }
 
-/// Reason and debug message of a block that is refused.
+/// Reason and debug message of a rejected block.
 pub(crate) fn refuse(engine: &Engine, txs: &[&Transaction]) -> (String, String) {
     match engine.submit_block(block(engine, txs)) {
         SubmitOutcome::Rejected { reason, debug } => (reason, debug),
@@ -67,7 +67,7 @@ pub(crate) fn refuse(engine: &Engine, txs: &[&Transaction]) -> (String, String) 
     }
 }
 
-/// Empty blocks until a coinbase of now has matured; their coinbases begin with `series`.
+/// Empty blocks until a coinbase of now has matured; their coinbases start with `series`.
 pub(crate) fn mature(engine: &Engine, series: u16) {
     for number in 0..100 {
         accept(engine, &[&coinbase(series + number)]);

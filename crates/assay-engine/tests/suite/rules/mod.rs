@@ -1,4 +1,4 @@
-//! Rules that need a chain: what the engine makes of blocks built by hand, coinbase by coinbase.
+//! Rules that need a chain, tested with hand-built blocks.
 
 mod bip54;
 mod chain;

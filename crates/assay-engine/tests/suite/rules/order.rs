@@ -1,4 +1,4 @@
-//! Of several broken rules the reference node reports the one it checks first; the families differ.
+//! Of several broken rules the reference node reports the first it checks; Bitcoin and Bitcoin Cash differ.
 
 use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::chain::{accept, coinbase, mature, open, outpoint, refuse, spend, transaction};
 
-/// An engine with a mature coinbase, number 1, and a young one, number 2.
+/// An engine with a mature coinbase, number 1, and an immature one, number 2.
 fn engine(chain: &str) -> (TempDir, Engine) {
     let params = ChainParams::by_name(chain).expect("a known chain");
     let params = params.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved");
@@ -31,11 +31,11 @@ fn a_young_coin_and_a_missing_one() {
     let both = transaction(&[(young, &[]), (MISSING, &[])], 1);
     let reversed = transaction(&[(MISSING, &[]), (young, &[])], 1);
     let (_folder, bitcoin) = engine("regtest");
-    // Core asks whether all coins exist before it looks at any.
+    // Core checks that all coins exist before anything else about them.
     assert_eq!(reason(&bitcoin, &[&coinbase(3), &both]), "bad-txns-inputs-missingorspent");
     assert_eq!(reason(&bitcoin, &[&coinbase(3), &reversed]), "bad-txns-inputs-missingorspent");
     let (_folder, cash) = engine("bch-regtest");
-    // BCHN goes from input to input.
+    // BCHN checks input by input.
     assert_eq!(reason(&cash, &[&coinbase(3), &both]), "bad-txns-premature-spend-of-coinbase");
     assert_eq!(reason(&cash, &[&coinbase(3), &reversed]), "bad-txns-inputs-missingorspent");
 }

@@ -1,7 +1,6 @@
-//! BIP30: no transaction may come again while outputs of its first appearance are unspent.
+//! BIP30: no transaction may be repeated while outputs of its first occurrence are unspent.
 //!
-//! On a chain without heights in coinbases (before BIP34) a coinbase can be repeated at will, and
-//! after it everything that descends from it.
+//! On a chain without heights in coinbases (before BIP34) a coinbase can be repeated freely, and then all its descendants.
 
 use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
@@ -9,7 +8,7 @@ use assay_wire::{OutPoint, Transaction};
 
 use super::chain::{accept, coinbase, mature, open, refuse, spend, transaction};
 
-/// The regression-test chain with BIP34 out of reach.
+/// The regtest chain with BIP34 out of reach.
 fn params() -> ChainParams {
     let regtest = ChainParams::by_name("regtest").expect("a known chain");
     regtest.with_activation_height("bip34", u32::MAX).expect("BIP34 can be moved")
@@ -31,16 +30,16 @@ fn a_coinbase_may_come_again_only_when_it_is_spent() {
     mature(&engine, 1000);
     refuse_repeat(&engine, &[&twin, &child]);
     accept(&engine, &[&coinbase(2), &child]);
-    // Spent: the same transaction makes the same output once more.
+    // Spent: the same transaction creates the same output again.
     accept(&engine, &[&twin]);
     refuse_repeat(&engine, &[&twin]);
     mature(&engine, 2000);
-    // And its child could be repeated too, were not the first one unspent.
+    // And its child could be repeated too, if the first one were spent.
     refuse_repeat(&engine, &[&coinbase(3), &child]);
     engine.shutdown().expect("an orderly end");
     drop(engine);
 
-    // What has been repeated is known again after a restart.
+    // Repeats are known again after a restart.
     let engine = open(folder.path(), &params());
     refuse_repeat(&engine, &[&coinbase(5), &child]);
     let grandchild = spend(&child, 800_000);
@@ -58,7 +57,7 @@ fn an_ordinary_transaction_that_comes_again_overwrites_before_it_lacks_inputs() 
     accept(&engine, &[&root]);
     mature(&engine, 1000);
     accept(&engine, &[&coinbase(2), &child]);
-    // Its inputs are gone, but Core looks for its outputs before anything else.
+    // Its inputs are spent, but Core checks its outputs first.
     refuse_repeat(&engine, &[&coinbase(3), &child]);
     let grandchild = spend(&child, 800_000);
     accept(&engine, &[&coinbase(4), &grandchild]);
@@ -83,7 +82,7 @@ fn a_coinbase_that_comes_again_with_its_height_is_known_after_a_restart() {
     mature(&engine, 1000);
     accept(&engine, &[&coinbase(2), &child]);
     accept(&engine, &[&twin]);
-    // It could be repeated after another hundred blocks; its outputs are looked for first, in any case.
+    // It could be repeated after another hundred blocks; its outputs are always checked first.
     refuse_repeat(&engine, &[&with_height(104, 2), &child]);
     engine.shutdown().expect("an orderly end");
     drop(engine);

@@ -1,5 +1,5 @@
-//! Blocks of many outputs, whose scripts are verified before their coins move (Bitcoin Cash): what is wrong with coins comes
-//! first all the same, and everything is judged once.
+//! Blocks of many outputs, whose scripts are verified before their coins move (Bitcoin Cash): errors of coins still have
+//! priority, and everything is verified once.
 
 use assay_consensus::params::ChainParams;
 use assay_engine::Engine;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::chain::{accept, coinbase, mature, open, outpoint, refuse};
 
-/// Each output can be spent by anyone, but for the last, which fails.
+/// Anyone can spend each output, except for the last, which fails.
 const OUTPUTS: u32 = 9;
 
 fn engine() -> (TempDir, Engine) {
@@ -33,7 +33,7 @@ fn output(tx: &Transaction, vout: u32) -> OutPoint {
     OutPoint { txid: tx.view().txid(), vout }
 }
 
-/// The transactions behind a coinbase, in the order of a block.
+/// The transactions after a coinbase, in block order.
 fn in_order<'t>(coinbase: &'t Transaction, mut txs: Vec<&'t Transaction>) -> Vec<&'t Transaction> {
     txs.sort_by_key(|tx| tx.view().txid().0.iter().rev().copied().collect::<Vec<u8>>());
     txs.insert(0, coinbase);
@@ -61,13 +61,13 @@ fn the_lowest_script_that_fails_is_reported() {
     let parent = fan_out(outpoint(coinbase(1).view().txid()), 1, 1000);
     let bad: Vec<_> =
         (1..6).map(|version| fan_out(output(&parent, OUTPUTS - 1), version, 1)).collect();
-    // Each alone, then next to what is spent in order.
+    // Each alone, then together with one that is valid.
     for bad in &bad {
         let good = fan_out(output(&parent, 0), 1, 1);
         let (reason, debug) = refuse(&engine, &in_order(&next, vec![&parent, bad, &good]));
         assert!(reason.starts_with("blk-bad-inputs"), "{reason}");
         assert!(debug.contains(&bad.view().txid().to_string()), "{debug}");
-        // With a second one the first of the block counts.
+        // Of two failures the first of the block is reported.
         let worse = fan_out(output(&good, OUTPUTS - 1), 1, 0);
         let txs = in_order(&next, vec![&parent, bad, &good, &worse]);
         let debug = refuse(&engine, &txs).1;
@@ -92,6 +92,6 @@ fn coins_come_before_scripts() {
     assert_eq!(reason(vec![&parent, &bad, &generous]), "bad-txns-in-belowout");
     let beyond = fan_out(output(&parent, OUTPUTS), 1, 1);
     assert_eq!(reason(vec![&parent, &bad, &beyond]), "bad-txns-inputs-missingorspent");
-    // After all that the coins are as they were.
+    // After all that the coins are unchanged.
     accept(&engine, &in_order(&next, vec![&parent, &twice[0]]));
 }

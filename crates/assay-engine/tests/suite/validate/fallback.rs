@@ -1,6 +1,6 @@
-//! Falling back to other branches when blocks of the best one are invalid, and to other copies when one is damaged.
+//! Fallback to other branches when blocks of the best one are invalid, and to other copies when one is damaged.
 //!
-//! The oracle is an engine that gets the same blocks one by one and switches branches by itself.
+//! The oracle is an engine that receives the same blocks one by one and switches branches itself.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ use super::{End, Watch, muhash, run};
 use crate::forged::chain::{printed, repair};
 use crate::forged::mint::{Mint, open, params};
 
-/// The branches begin above blocks that make coins.
+/// The branches start above blocks that create coins.
 const BASE: u32 = 112;
 
 fn base() -> &'static (Mint, Vec<Vec<u8>>) {
@@ -47,7 +47,7 @@ impl Wrong {
     }
 }
 
-/// A block on top of a mint's, distinct from others there by its salt.
+/// A block on top of a mint's, with a salt to make it distinct.
 fn block_on(mint: &mut Mint, salt: u8, wrong: Option<Wrong>) -> Vec<u8> {
     mint.salt = salt;
     let mut raw = mint.block(2);
@@ -59,7 +59,7 @@ fn block_on(mint: &mut Mint, salt: u8, wrong: Option<Wrong>) -> Vec<u8> {
         let script = input.script_sig.as_ptr() as usize - start;
         let value = block.tx(0).output(0).script_pubkey.as_ptr() as usize - start - 9;
         match wrong {
-            // A redeem script that does not have the hash.
+            // A redeem script with another hash.
             Wrong::Script => raw[script + 1] ^= 3,
             Wrong::Amount => raw[value + 5] = 0x7f,
             // Length of the script, index, and the last byte of the txid.
@@ -79,13 +79,13 @@ fn hash(raw: &[u8]) -> BlockHash {
 struct Node {
     raw: Vec<u8>,
     hash: BlockHash,
-    /// The base has no nodes.
+    /// `None` for a child of the base.
     parent: Option<usize>,
     height: u32,
     mint: Mint,
-    /// Whether it was made to break a rule.
+    /// True if it breaks a rule itself.
     is_wrong: bool,
-    /// Whether a copy of it is whole in the files.
+    /// True if the files have an undamaged copy.
     is_there: bool,
 }
 
@@ -103,7 +103,7 @@ impl Tree {
         self.nodes.len() - 1
     }
 
-    /// Blocks one on top of the other; the first faulty one is `wrong`, counted from 0.
+    /// Consecutive blocks; number `wrong`, counted from 0, is faulty.
     fn branch(
         &mut self,
         parent: Option<usize>,
@@ -125,7 +125,7 @@ impl Tree {
         self.nodes.iter().map(|node| Part::Block(node.raw.clone())).collect()
     }
 
-    /// Whether `node` is `other` or builds on it.
+    /// True if `node` is `other` or a descendant.
     fn builds_on(&self, node: usize, other: &BlockHash) -> bool {
         std::iter::successors(Some(node), |at| self.nodes[*at].parent)
             .any(|at| self.nodes[at].hash == *other)
@@ -154,7 +154,7 @@ fn config(blocks: &Path, datadir: &Path) -> ValidateConfig {
     }
 }
 
-/// The tip and its coins that an engine comes to with the blocks in this order.
+/// Tip and coins of an engine with the blocks in this order.
 struct Oracle {
     engine: Engine,
     _datadir: tempfile::TempDir,
@@ -170,7 +170,7 @@ impl Oracle {
         Self { engine, _datadir: datadir }
     }
 
-    /// All headers, so that no order of the blocks matters, and then the blocks.
+    /// Submits all headers, so that no order of the blocks matters, and then the blocks.
     fn feed(&self, tree: &Tree, order: impl Iterator<Item = usize>) {
         for node in &tree.nodes {
             let block = Block::parse(node.raw.clone(), Encoding::Segwit).unwrap();
@@ -181,8 +181,8 @@ impl Oracle {
         }
     }
 
-    /// Whether the engine found it invalid, or never tried it: where a block of equal work came first, and what builds on this
-    /// one is damaged, only a validation that knows the header above has a reason to.
+    /// True if the engine found it invalid, or never tried it: if a block of equal work was first, and the child of this one is
+    /// damaged, only a validation that knows the header above tries it.
     fn has_failed(&self, node: &Node) -> bool {
         let known = self.engine.submit_block(node.raw.clone());
         matches!(known, SubmitOutcome::DuplicateInvalid | SubmitOutcome::DuplicateInconclusive)
@@ -200,7 +200,7 @@ impl Oracle {
             assert_eq!((block.height, block.is_damaged), (node.height, !node.is_there));
             assert!(!node.is_there || node.is_wrong && self.has_failed(node), "{block}");
         }
-        // Whatever has more work than the tip is invalid or builds on something that is.
+        // Everything with more work than the tip is invalid or has an invalid ancestor.
         for (index, node) in tree.nodes.iter().enumerate() {
             let is_known =
                 validation.invalid.iter().any(|block| tree.builds_on(index, &block.hash));
@@ -215,7 +215,7 @@ impl Oracle {
     }
 }
 
-/// Validates a tree whose blocks lie in the order in which they were made.
+/// Validates a tree with its blocks in creation order.
 fn check_tree(tree: &Tree) -> Validation {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), params().disk_magic, None, &[base_parts(), tree.parts()]);
@@ -233,7 +233,7 @@ fn check_tree(tree: &Tree) -> Validation {
         let validation = run(&config);
         oracle.check(tree, &validation);
         if is_lasting {
-            // Nothing new, so the way there and back again comes to the same.
+            // Nothing new, so the way there and back again has the same result.
             let again = run(&config);
             assert_eq!((again.start_height, again.height), (validation.height, validation.height));
             assert_eq!(again.invalid, validation.invalid);
@@ -250,7 +250,7 @@ fn a_shorter_branch_is_taken_when_the_best_is_invalid() {
     for wrong in [Wrong::Script, Wrong::Amount, Wrong::Input] {
         let mut tree = Tree::default();
         let stem = tree.branch(None, 2, None);
-        // Scripts of many later blocks are on their way when the bad one is found.
+        // Scripts of many later blocks are pending when the bad one is found.
         let best = tree.branch(Some(stem[1]), 30, Some((3, wrong)));
         let other = tree.branch(Some(stem[0]), 20, None);
         let validation = check_tree(&tree);
@@ -267,7 +267,7 @@ fn a_shorter_branch_is_taken_when_the_best_is_invalid() {
 fn nothing_better_leaves_what_is_below_the_invalid_block() {
     let mut tree = Tree::default();
     let best = tree.branch(None, 9, Some((6, Wrong::Script)));
-    // As much work as what is valid, but later.
+    // As much work as the valid branch, but later.
     tree.branch(Some(best[1]), 4, None);
     let validation = check_tree(&tree);
     assert_eq!(validation.hash, tree.nodes[best[5]].hash);
@@ -309,12 +309,12 @@ fn forks_upon_forks() {
     let e = tree.branch(None, 18, Some((17, Wrong::Script)));
     let validation = check_tree(&tree);
     let invalid: Vec<_> = validation.invalid.iter().map(|block| block.hash).collect();
-    // The branch that leaves low down has less work than what is valid: nobody looks at it.
+    // The branch with a low fork point has less work than the valid one, so it is not tried.
     let expected = [a[15], b[6], c[2], e[17]].map(|at| tree.nodes[at].hash);
     assert_eq!((validation.hash, &invalid[..]), (tree.nodes[b[5]].hash, &expected[..]));
 }
 
-/// A copy of a block as a file may hold it.
+/// A copy of a block in a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Copy {
     Good,
@@ -322,7 +322,7 @@ enum Copy {
     Long,
     /// The transactions are not those of the header.
     Altered,
-    /// The second half is missing, and the length of the record says so.
+    /// The second half is missing, and the length of the record is adjusted.
     Undecodable,
     /// A witness that the header does not commit to.
     Malleated,
@@ -346,7 +346,7 @@ impl Copy {
             }
             Self::Undecodable => raw.truncate(raw.len() / 2),
             Self::Malleated => {
-                // Marker and flag behind the version, and a witness before the lock time of the coinbase.
+                // Marker and flag after the version, and a witness before the lock time of the coinbase.
                 let block = Block::parse(raw.clone(), Encoding::Segwit).unwrap();
                 let end = block.tx(0).raw().as_ptr() as usize - block.bytes().as_ptr() as usize
                     + block.tx(0).total_size();
@@ -372,7 +372,7 @@ fn the_first_whole_copy_is_taken_in_every_order() {
         muhash(&run(&config(dir.path(), tempfile::tempdir().unwrap().path())))
     };
     let kinds = COPIES.len();
-    // One copy, two and three, of each kind in each place.
+    // One, two and three copies, of each kind in each place.
     for number in 0..kinds + kinds.pow(2) + kinds.pow(3) {
         let (count, code) = match number {
             _ if number < kinds => (1, number),
@@ -422,7 +422,7 @@ fn a_damaged_block_leads_to_another_branch_and_a_repaired_one_back() {
     let validation = run(&config(dir.path(), datadir.path()));
     assert_eq!(validation.hash, tree.nodes[other[4]].hash);
     assert!(validation.invalid[0].is_damaged);
-    // A damaged copy is no verdict: with a good one the same folder goes on, over the fork.
+    // A damaged copy is no verdict: with a good one the same folder continues, over the fork.
     write(dir.path(), params().disk_magic, None, &[base_parts(), tree.parts()]);
     let validation = run(&config(dir.path(), datadir.path()));
     assert_eq!(validation.start_height, BASE + 6);
@@ -448,7 +448,7 @@ fn a_stale_tip_of_an_earlier_run_is_left_for_a_better_branch() {
     oracle.feed(&tree, 0..tree.nodes.len());
     oracle.check(&tree, &validation);
 
-    // Without undo data there is no way back, and nothing is touched.
+    // Without undo data there is no way back, and nothing is changed.
     let undo = datadir.path().join("regtest/validate/undo.log");
     assert!(std::fs::metadata(&undo).unwrap().len() > 0);
     std::fs::write(&undo, b"").unwrap();
@@ -511,10 +511,10 @@ fn a_tip_below_the_minimum_chain_work_is_said_to_be() {
     }
 }
 
-/// How a random block comes about.
+/// Parameters of a random block.
 #[derive(Clone, Debug)]
 struct Plan {
-    /// Which of the blocks made before it is its parent; 0 is the base.
+    /// Index of its parent among earlier blocks; 0 is the base.
     parent: prop::sample::Index,
     wrong: Option<Wrong>,
     copies: Vec<usize>,
@@ -547,7 +547,7 @@ proptest! {
     ) {
         let mut tree = Tree::default();
         for plan in &plans {
-            // Rather high up than low down, for branches of some length.
+            // High rather than low, for branches of some length.
             let parent = plan.parent.index(tree.nodes.len() + 1).max(plan.parent.index(tree.nodes.len() / 2 + 1));
             let node = tree.add(parent.checked_sub(1), plan.wrong);
             tree.nodes[node].is_there = plan.copies.iter().any(|copy| COPIES[*copy].is_whole());
@@ -556,7 +556,7 @@ proptest! {
         let mut order: Vec<usize> = (0..plans.len()).collect();
         random.shuffle(&mut order);
         let key = obfuscated.then_some(super::KEY);
-        // Copies lie side by side, so that the order of what is whole is that of the headers.
+        // Copies are adjacent, so that undamaged blocks are in header order.
         let mut parts = base_parts();
         for index in &order {
             for copy in &plans[*index].copies {
@@ -578,7 +578,7 @@ proptest! {
         config.is_lasting = seed % 2 == 0;
         config.threads = 1 + (seed % 3) as usize;
         oracle.check(&tree, &run(&config));
-        // Interrupted, and taken up again.
+        // Interrupted and continued.
         let datadir = tempfile::tempdir().unwrap();
         config.datadir = datadir.path().to_path_buf();
         config.is_lasting = true;

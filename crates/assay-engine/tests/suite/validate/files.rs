@@ -6,11 +6,11 @@ use std::path::Path;
 pub(crate) enum Part {
     Block(Vec<u8>),
     Bytes(Vec<u8>),
-    /// Zeros on the disk, whatever the obfuscation.
+    /// Zeros on the disk, regardless of the obfuscation.
     Padding(usize),
 }
 
-/// Writes the files of a directory, obfuscated when there is a key; returns, by part in order, file and offset.
+/// Writes the files of a directory, obfuscated with `key`, if any; returns file and offset of each part, in order.
 pub(crate) fn write(
     dir: &Path,
     magic: [u8; 4],

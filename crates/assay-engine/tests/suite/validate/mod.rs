@@ -1,6 +1,6 @@
-//! Validating chains from block files: any order, obfuscation, damage, forks, interruptions.
+//! Validates chains from block files: any order, obfuscation, damage, forks, interruptions.
 //!
-//! The chains are forged, so their tip and the hash of their coins are known from another program.
+//! The chains are forged, so another program has computed their tip and the hash of their coins.
 
 mod fallback;
 pub(crate) mod files;
@@ -22,7 +22,7 @@ use crate::forged::chain::{Forged, accept, printed, repair};
 
 const KEY: [u8; 8] = [0x9c, 0x01, 0x77, 0x00, 0xfe, 0x42, 0x13, 0x58];
 
-/// Watches nothing, or sets a flag when a height is connected.
+/// Does nothing, or sets a flag when a height is connected.
 #[derive(Default)]
 struct Watch {
     stop_at: Option<u32>,
@@ -75,7 +75,7 @@ fn run(config: &ValidateConfig) -> Validation {
     validate(config, &watch.stop, &watch).unwrap()
 }
 
-/// Validates what lies in a directory, with coins in a folder of their own.
+/// Validates a directory, with coins in a separate folder.
 fn run_fresh(forged: &Forged, blocks: &Path) -> Validation {
     let datadir = tempfile::tempdir().unwrap();
     run(&config(forged, blocks, datadir.path()))
@@ -103,7 +103,7 @@ fn parts(forged: &Forged, heights: std::ops::RangeInclusive<u32>) -> Vec<Part> {
     heights.map(|height| Part::Block(forged.block(height))).collect()
 }
 
-/// The same block on another parent, with proof of work.
+/// The same block with another parent and valid proof of work.
 fn moved(raw: &[u8], parent: BlockHash, forged: &Forged) -> (Vec<u8>, BlockHash) {
     let params = forged.params();
     let mut header = *Block::parse(raw.to_vec(), params.encoding).unwrap().header();
@@ -180,7 +180,7 @@ fn any_order_and_everything_between() {
             raw.extend(&block[..block.len() / 2]);
             raw
         };
-        // First, because only the first places are named.
+        // First, because only the first positions are reported.
         files.insert(0, vec![Part::Bytes(cut)]);
         for key in [None, Some(KEY)] {
             let dir = tempfile::tempdir().unwrap();
@@ -254,12 +254,12 @@ fn one_flipped_byte_is_found_and_costs_nothing_below() {
 
         let validation = run_fresh(&forged, dir.path());
         if (-4..0).contains(&at) && validation.height == forged.height() {
-            // A record that claims to be longer than its block does no harm.
+            // A record with a length greater than its block's is harmless.
             check_whole(&forged, &validation);
             longer += 1;
             continue;
         }
-        // With another nonce, version or time it may be another valid block, which nothing builds on.
+        // With another nonce, version or time it may be another valid, childless block.
         let is_other = validation.height == height && validation.end == End::Complete;
         assert!(validation.height == height - 1 || is_other, "byte {at}: {:?}", validation.end);
         let expected = if is_other { &with_it } else { &before };
@@ -272,7 +272,7 @@ fn one_flipped_byte_is_found_and_costs_nothing_below() {
                 assert!(text.contains("at height 104: ") && text.contains("blk00000.dat offset "));
             }
             End::Complete => {
-                // The block is gone or is another one; what builds on it says so, and something says where it was.
+                // The block is missing or differs; its child is reported, and so is its position.
                 let scan = &validation.scan;
                 let expected = Block::parse(raw.clone(), forged.params().encoding).unwrap().hash();
                 assert!(scan.missing.iter().any(|gap| gap.hash == expected), "byte {at}: {scan:?}");
@@ -318,13 +318,13 @@ fn a_bad_signature_is_reported_with_its_block() {
     assert!(invalid.debug.contains(&format!("input {input} of ")), "{invalid}");
     assert_eq!(muhash(&validation), muhash_at(&forged, height - 1));
 
-    // The folder holds everything below, so that good files can follow.
+    // The folder has everything below, so that a run with good files can continue.
     config.blocks = forged.path().to_path_buf();
     let validation = run(&config);
     assert_eq!(validation.start_height, height - 1);
     check_whole(&forged, &validation);
 
-    // Whoever assumes the block to be valid does not see it.
+    // With assume-valid the error is not detected.
     config.blocks = dir.path().to_path_buf();
     let other = tempfile::tempdir().unwrap();
     config.datadir = other.path().to_path_buf();
@@ -355,7 +355,7 @@ fn interruptions_and_small_caches_change_nothing() {
         config.stop_height = None;
         let mut height = 50;
         for wait in [1, 1, 3, 5] {
-            // Coins move ahead of scripts, so it may end some blocks above the one that was waited for.
+            // Coins move ahead of scripts, so it may end some blocks above the stop height.
             let watch = Watch { stop_at: Some(height + wait), ..Watch::default() };
             let validation = validate(&config, &watch.stop, &watch).unwrap();
             assert_eq!((&validation.end, validation.start_height), (&End::Interrupted, height));
@@ -396,7 +396,7 @@ fn folders_of_another_chain_or_branch_are_refused() {
     config.blocks = dir.path().to_path_buf();
     assert!(matches!(refusal(&config), ValidateError::OtherBranch { height: 30, .. }));
 
-    // Chains have folders of their own; one that was renamed is noticed.
+    // Chains have separate folders; a renamed one is detected.
     let bitcoin = Forged::new("bitcoin-scaling", 37, Some(30));
     config.params = bitcoin.params();
     config.blocks = bitcoin.path().to_path_buf();

@@ -1,4 +1,4 @@
-//! Chains with several invalid blocks: whatever is found first, the lowest of them is reported and the coins are those below.
+//! Chains with several invalid blocks: in any order of detection, the lowest is reported and the coins are those below it.
 
 use assay_engine::{Config, Engine, SubmitOutcome};
 use assay_testkit::random::Random;
@@ -8,7 +8,8 @@ use super::files::{Part, write};
 use super::{End, ValidateConfig, config, magic, moved, muhash, printed, run};
 use crate::forged::chain::{Forged, repair};
 
-/// Breaks a signature, in a witness or in an input script; the latter changes the txid, so that what spends it is missing.
+/// Breaks a signature, in a witness or in an input script; the latter changes the txid, so that the inputs of its child are
+/// missing.
 fn break_signature(raw: &mut [u8], forged: &Forged, random: &mut Random) {
     let params = forged.params();
     let block = Block::parse(raw.to_vec(), params.encoding).unwrap();
@@ -28,10 +29,10 @@ fn break_signature(raw: &mut [u8], forged: &Forged, random: &mut Random) {
         let (place, bit) = (places[random.below(places.len())], 1 << random.below(7));
         raw[place] ^= bit;
         let block = Block::parse(raw.to_vec(), params.encoding).unwrap();
-        // As numbers, whose bytes are stored lowest first.
+        // As numbers, whose bytes are stored in little endian.
         let number = |txid: Txid| txid.0.iter().rev().copied().collect::<Vec<u8>>();
         let txids: Vec<_> = block.txs().skip(1).map(|tx| number(tx.txid())).collect();
-        // Bitcoin Cash wants transactions in the order of their ids: one that has to move is no test of scripts.
+        // Bitcoin Cash requires transactions ordered by txid: one that would have to move is no test of scripts.
         if params.cash.is_some() && !txids.is_sorted() {
             raw[place] ^= bit;
         } else {
@@ -69,7 +70,7 @@ fn engine_muhash(engine: &Engine) -> String {
     printed(engine.utxo_stats(true).unwrap().muhash.unwrap())
 }
 
-/// One block after the other, each signature as it comes.
+/// Block by block with immediate signatures: the reference.
 fn judge_step_by_step(forged: &Forged, chain: &[Vec<u8>]) -> Verdict {
     let datadir = tempfile::tempdir().unwrap();
     let mut config = Config::new(datadir.path(), forged.params());
@@ -116,7 +117,7 @@ fn check_engine(
     assert_eq!(engine_muhash(&engine), expected.muhash);
     let bad = &chain[expected.height as usize - 1];
     assert!(matches!(engine.submit_block(bad.clone()), SubmitOutcome::DuplicateInvalid));
-    // What it has written says the same, also after a start that has to connect all of it again.
+    // Its data on disk agree, also after a start that must connect everything again.
     drop(engine);
     let engine = Engine::open(config).unwrap();
     assert_eq!(engine.tip().hash, blocks[expected.height as usize - 2].hash());
