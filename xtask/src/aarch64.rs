@@ -40,10 +40,10 @@ const STARTS_ITSELF: &str = "it starts itself, and the kernel does not run a pro
 
 /// Tests that emulation cannot run, each with the reason.
 const LEFT_OUT: [(&str, &str); 6] = [
-    ("deferred::planted_tests::a_failing_self_test_stops_the_engine", STARTS_ITSELF),
-    ("deferred::planted_tests::a_planted_wrong_lane_stops_the_engine", STARTS_ITSELF),
-    ("deferred::planted_tests::near_the_tip_the_library_decides", STARTS_ITSELF),
-    ("deferred::planted_tests::without_a_sample_nobody_notices", STARTS_ITSELF),
+    ("deferred::fault_injection_tests::a_failing_self_test_stops_the_engine", STARTS_ITSELF),
+    ("deferred::fault_injection_tests::a_planted_wrong_lane_stops_the_engine", STARTS_ITSELF),
+    ("deferred::fault_injection_tests::near_the_tip_the_library_decides", STARTS_ITSELF),
+    ("deferred::fault_injection_tests::without_spot_checks_wrong_blocks_are_accepted", STARTS_ITSELF),
     ("defect::a_panic_below_the_engine_ends_the_process", STARTS_ITSELF),
     (
         "a_set_of_coins_larger_than_the_cache_stays_within_the_limit",

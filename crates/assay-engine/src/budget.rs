@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quarter_of_what_is_available_within_bounds() {
+    fn default_is_a_quarter_of_available_memory_within_bounds() {
         let meminfo = "MemTotal:       24607204 kB\nMemAvailable:    8388608 kB\nBuffers: 1 kB\n";
         assert_eq!(available_in_meminfo(meminfo), Some(8 << 30));
         assert_eq!(available_in_meminfo("MemTotal: 1 kB\n"), None);

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_stands_where_it_is_set() {
+    fn a_set_clock_stands_still() {
         let clock = Clock::default();
         assert!(clock.now_s() >= 1_700_000_000);
         clock.clone().set(5);

@@ -12,7 +12,7 @@ use crate::apply::{
 };
 use crate::error::EngineError;
 use crate::prepared::Prepared;
-use crate::scripts::{Ahead, BlockScripts, ScriptQueue};
+use crate::scripts::{BlockScripts, Lookahead, ScriptQueue};
 
 /// A block was not connected.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Connected {
 }
 
 /// Moves the coins of the block of `queue`, whose parent is their current block. `verify` receives each transaction with its
-/// spent coins once, to hand them to the queue: in block order, except for spends of the block's own outputs ([`Ahead`]).
+/// spent coins once, to hand them to the queue: in block order, except for spends of the block's own outputs ([`Lookahead`]).
 ///
 /// If the block breaks a rule, everything is left unchanged; the scripts are not verified yet.
 pub(crate) fn connect<A: Ancestors>(
@@ -67,7 +67,7 @@ pub(crate) fn connect<A: Ancestors>(
 ) -> Result<Connected, ConnectError> {
     let (prepared, rules) = queue.block();
     coinbases.connect(prepared.txids[0], rules.height_in_coinbase);
-    let ahead = Ahead::hand_over(&mut queue, &mut verify);
+    let ahead = Lookahead::hand_over(&mut queue, &mut verify);
     let moved = move_coins(
         (&prepared, &rules, read_threads),
         (coins, coinbases, ancestors),

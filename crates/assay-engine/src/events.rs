@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_says_once_that_events_were_lost() {
+    fn a_full_queue_reports_lost_events_once() {
         let events = Events::default();
         let count = QUEUE_BYTES_MAX / EVENT_BYTES;
         for sequence in 0..count as u64 + 5 {

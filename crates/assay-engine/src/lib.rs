@@ -30,25 +30,25 @@ mod engine;
 mod error;
 mod events;
 mod failure;
+mod fault_injection;
 mod files;
 mod flush;
 mod ibd;
-mod keeper;
 mod log;
 mod mempool;
 mod mining;
-mod news;
+mod notifier;
 mod package;
 mod pipeline;
-mod planted;
 mod prepared;
+mod prune_lock;
 mod scripts;
 mod shard;
-#[cfg(feature = "slowed")]
-mod slowed;
 mod snapshot_file;
 mod stats;
 mod sync;
+#[cfg(feature = "slowed")]
+mod test_slowdown;
 mod tree;
 mod types;
 mod validate;
@@ -90,7 +90,6 @@ pub use files::{
     FilePlace, FoundChain, InvalidBlock, MissingBlock, PlacedBlock, Stray, WholeBlock, find_blocks,
     read_copies,
 };
-pub use keeper::BlockKeeper;
 #[cfg(fuzzing)]
 pub use mempool::fuzzing;
 pub use mempool::{
@@ -98,10 +97,11 @@ pub use mempool::{
     UNCONFIRMED_HEIGHT, UnconfirmedTx, is_child_with_parents_tree,
 };
 pub use mining::{BlockTemplate, LastTemplate, Selection, TemplateOptions, TemplateTx};
-pub use news::{ConnectedBlock, FreshBlock};
+pub use notifier::{ConnectedBlock, FreshBlock};
 pub use package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict, fee_at,
 };
+pub use prune_lock::BlockKeeper;
 pub use shard::{
     Inputs, Merged, ParamsOf, Part, PartConfig, PartProgress, PartResult, PartTimer, PartTiming,
     Plan, PlanConfig, Rejection, STAGES, Salt, ShardError, ShardVerdict, StageClock, Unspent,

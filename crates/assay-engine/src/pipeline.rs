@@ -46,12 +46,12 @@ pub(crate) struct Passed<T> {
 }
 
 /// An invalid block and its descendants, lowest first; never empty.
-pub(crate) struct Refuted<T> {
+pub(crate) struct FailedBlocks<T> {
     error: BlockError,
     blocks: VecDeque<InFlight<T>>,
 }
 
-impl<T> Refuted<T> {
+impl<T> FailedBlocks<T> {
     /// The broken rule of the lowest block, and its note, if there are no coins to revert.
     pub(crate) fn into_error(mut self) -> (T, BlockError) {
         let lowest = self.blocks.pop_front().expect("there is an invalid block");
@@ -143,12 +143,12 @@ impl<T> Pipeline<T> {
     ///
     /// # Panics
     /// A block is left undecided though none below it is invalid, which is a defect.
-    pub(crate) fn drain(&mut self, passed: impl FnMut(Passed<T>)) -> Result<(), Refuted<T>> {
+    pub(crate) fn drain(&mut self, passed: impl FnMut(Passed<T>)) -> Result<(), FailedBlocks<T>> {
         self.verifier.drain();
         let error = self.advance(passed);
         let Self { blocks, .. } = std::mem::replace(self, Self::new(Arc::clone(&self.verifier)));
         if let Some(error) = error {
-            Err(Refuted { error, blocks })
+            Err(FailedBlocks { error, blocks })
         } else {
             assert!(blocks.is_empty(), "{} blocks are undecided after a drain", blocks.len());
             Ok(())

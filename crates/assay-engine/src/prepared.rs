@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_what_lies_in_the_block() {
+    fn facts_and_prevouts_match_the_block() {
         let tx = |n: u32| {
             let inputs = (0..n % 4).fold(TxBuilder::new(2), |tx, at| {
                 tx.input(

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_snapshot_is_removed_and_a_whole_one_is_opened() {
+    fn removes_an_incomplete_snapshot_and_opens_a_complete_one() {
         let dir = tempfile::tempdir().unwrap();
         drop(load(dir.path()));
         assert_eq!(heights(dir.path()), (Some(1), None));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_validated_replaces_the_rest_also_after_a_crash() {
+    fn validated_coins_replace_the_ordinary_ones_also_after_a_crash() {
         let dir = tempfile::tempdir().unwrap();
         drop(load(dir.path()).finish(&BASE).unwrap());
         mark_validated(dir.path()).unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_kept_aside() {
+    fn wrong_snapshot_coins_are_moved_aside() {
         let dir = tempfile::tempdir().unwrap();
         for _ in 0..2 {
             drop(load(dir.path()).finish(&BASE).unwrap());
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn building_coins_again_removes_both() {
+    fn rebuilding_the_coins_removes_both() {
         let dir = tempfile::tempdir().unwrap();
         drop(load(dir.path()).finish(&BASE).unwrap());
         let config = StoreConfig { discard_coins: true, ..config(dir.path()) };

@@ -10,8 +10,8 @@ mod fjall_tier;
 mod flush;
 mod hints;
 mod mem_tier;
+mod memory_budget;
 mod pages;
-mod room;
 mod sim_tier;
 mod snapshot;
 mod table;
@@ -31,7 +31,7 @@ pub use fjall_tier::FjallTier;
 pub use flush::FlushStats;
 pub use hints::prefetch_bytes;
 pub use mem_tier::MemTier;
-pub use room::{CoinUsage, Room};
+pub use memory_budget::{CoinUsage, Room};
 pub use sim_tier::SimTier;
 pub use snapshot::CoinSnapshot;
 pub use tier::{
@@ -43,7 +43,7 @@ use crate::defect::{Point, point};
 use ahead::Readers;
 use arena::{Arena, DIRTY, FRESH, LOADED, SPENT};
 use hints::prefetch;
-use room::{CACHE_BYTES_MAX, Pace};
+use memory_budget::{CACHE_BYTES_MAX, Pace};
 use table::Table;
 use tier::coin_key;
 

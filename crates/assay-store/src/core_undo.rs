@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn coins_without_a_height_are_refused_by_name() {
+    fn rejects_coins_without_a_height() {
         let (dir, parent) = (tempfile::tempdir().unwrap(), BlockHash([5; 32]));
         file(dir.path(), [0; 8], &[1, 1, 0, 9, 7, 0x51], &parent);
         let files = CoreUndoFiles::open(dir.path(), MAGIC).unwrap();

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_ends_well_ends_nothing() {
+    fn a_completed_change_does_not_end_the_process() {
         drop(Whole::begin("nothing"));
         let outcome = std::panic::catch_unwind(|| {
             let _tidy = Tidy;

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cached_is_what_is_read() {
+    fn cached_parts_equal_reads() {
         let folder = tempfile::tempdir().expect("a folder for a file");
         let real = RealIo.open(&folder.path().join("file"), true).expect("a file");
         let sim = SimIo::new();

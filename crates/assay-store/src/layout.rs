@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_the_present_name_is_the_right_one() {
+    fn the_current_name_takes_precedence() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir_all(dir.path().join("old/x")).unwrap();
         fs::create_dir(dir.path().join("new")).unwrap();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_there_counts_and_without_one_files_are_plain() {
+    fn an_existing_key_is_used_and_without_one_files_are_plain() {
         let dir = tempfile::tempdir().unwrap();
         let mut config = StoreConfig::new(dir.path(), [1, 2, 3, 4]);
         let path = dir.path().join("blocks/xor.dat");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_moved_away_is_missed_at_once() {
+    fn detects_a_moved_file_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&StoreConfig::new(dir.path(), [1, 2, 3, 4])).unwrap();
         let pos = store.blocks.append_block(&[7; 100]).unwrap();
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn databases_of_bitcoin_core_are_left_alone() {
+    fn databases_of_bitcoin_core_are_not_changed() {
         for path in ["chainstate", "blocks/index"] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join(path);

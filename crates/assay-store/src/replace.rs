@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_at_any_step_leaves_the_old_or_the_new_bytes() {
+    fn replacement_is_atomic_under_crashes() {
         let path = Path::new("dir/file");
         let io = SimIo::new();
         assert!(read_file(&io, path).unwrap().is_none());

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused() {
+    fn rejects_other_files() {
         let dir = tempfile::tempdir().unwrap();
         let error = SpentFiles::open(dir.path(), MAGIC).unwrap_err();
         assert!(error.to_string().contains("--write-spent"), "{error}");

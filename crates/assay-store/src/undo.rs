@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_false_count_is_refused_cheaply() {
+    fn rejects_a_false_count_without_allocation() {
         let mut bytes = Vec::new();
         codec::write_varint(&mut bytes, u64::MAX);
         let source = CodecError::Short;

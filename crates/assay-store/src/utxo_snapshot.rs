@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_whatever_order_indexes_came_in() {
+    fn reads_back_coins_with_indexes_in_any_order() {
         let coins = coins();
         let bytes = write(&coins);
         assert_eq!(read(&bytes).unwrap(), coins);
@@ -655,7 +655,7 @@ mod tests {
     }
 
     #[test]
-    fn a_txid_out_of_order_is_noticed() {
+    fn detects_a_txid_out_of_order() {
         let coins = coins();
         let bytes = write(&coins);
         // The second transaction starts at its txid.

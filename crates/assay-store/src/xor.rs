@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_byte_by_byte_at_every_offset() {
+    fn matches_the_bytewise_loop_at_every_offset() {
         let key = XorKey::new(KEY);
         let around = [0, 1, 7, 8, 9, 61, 511, 512, 513, 1029];
         check("chosen", |bytes, offset| key.apply(bytes, offset), &around);
@@ -145,7 +145,7 @@ mod tests {
 
     #[cfg(target_arch = "x86_64")]
     #[test]
-    fn every_width_agrees_with_byte_by_byte() {
+    fn every_width_matches_the_bytewise_loop() {
         let lengths = [0, 1, 63, 64, 65, 127, 129, 700];
         if has(CpuFeature::Avx2) {
             // SAFETY: the CPU has AVX2.

@@ -25,7 +25,7 @@ pub(crate) type Verdict = Option<Result<(), BlockError>>;
 /// A partly processed path from tip to tip.
 ///
 /// Coins move ahead of scripts ([`Pipeline`]); the tip is the last block with verified scripts.
-pub(crate) struct Way {
+pub(crate) struct ReorgPath {
     pipeline: Pipeline<NodeId>,
     /// Remaining blocks, highest first.
     path: Vec<NodeId>,
@@ -36,7 +36,7 @@ pub(crate) struct Way {
     start: NodeId,
 }
 
-impl Way {
+impl ReorgPath {
     /// Number of blocks whose scripts are being verified, and their bytes with the spent coins.
     pub(crate) fn unverified(&self) -> (usize, usize) {
         self.pipeline.size()
@@ -56,14 +56,14 @@ pub(crate) enum Step {
 
 /// Results of the blocks tried.
 #[derive(Default)]
-pub(crate) struct Judged {
+pub(crate) struct ConnectResult {
     /// Block whose verdict the caller requires.
     candidate: Option<NodeId>,
     has_passed: bool,
     rejected: Vec<(NodeId, BlockError)>,
 }
 
-impl Judged {
+impl ConnectResult {
     /// The blocks that broke a rule, with the rule.
     pub(crate) fn into_rejected(self, tree: &BlockTree) -> Vec<(BlockHash, BlockError)> {
         self.rejected.into_iter().map(|(id, error)| (tree.get(id).hash, error)).collect()
@@ -81,12 +81,12 @@ impl Judged {
 
 /// Blocks in memory that need not be read from the archive.
 #[derive(Default)]
-pub(crate) struct Ready {
+pub(crate) struct BlockCache {
     blocks: HashMap<NodeId, Arc<Prepared>>,
     bytes: usize,
 }
 
-impl Ready {
+impl BlockCache {
     /// Keeps a block until it is connected, if there is room. Returns true if it was kept.
     pub(crate) fn keep(&mut self, id: NodeId, block: Arc<Prepared>) -> bool {
         let bytes = block.memory_bytes();
@@ -128,7 +128,7 @@ impl Chainstate {
         offered: Option<(NodeId, Arc<Prepared>)>,
     ) -> Result<Verdict, EngineError> {
         let candidate = offered.as_ref().map(|(id, _)| *id);
-        let mut judged = Judged { candidate, ..Judged::default() };
+        let mut judged = ConnectResult { candidate, ..ConnectResult::default() };
         if let Some((id, block)) = offered
             && !state.ready.keep(id, block)
         {
@@ -148,8 +148,8 @@ impl Chainstate {
         let settled = self.settle_archive(state);
         let outcome = outcome.and_then(|()| state.poison(settled));
         #[cfg(feature = "slowed")]
-        crate::slowed::block_ends();
-        self.news.announce(&state.tree);
+        crate::test_slowdown::block_ends();
+        self.notifier.announce(&state.tree);
         outcome?;
         Ok(judged.verdict())
     }
@@ -158,7 +158,11 @@ impl Chainstate {
     ///
     /// # Errors
     /// As [`Chainstate::activate`].
-    pub(crate) fn step(&self, state: &mut State, judged: &mut Judged) -> Result<Step, EngineError> {
+    pub(crate) fn step(
+        &self,
+        state: &mut State,
+        judged: &mut ConnectResult,
+    ) -> Result<Step, EngineError> {
         state.check()?;
         let mut way = match state.way.take() {
             Some(way) => way,
@@ -193,7 +197,11 @@ impl Chainstate {
     ///
     /// # Errors
     /// As [`Chainstate::activate`].
-    pub(crate) fn settle(&self, state: &mut State, judged: &mut Judged) -> Result<(), EngineError> {
+    pub(crate) fn settle(
+        &self,
+        state: &mut State,
+        judged: &mut ConnectResult,
+    ) -> Result<(), EngineError> {
         let Some(mut way) = state.way.take() else { return Ok(()) };
         let outcome = self.settle_way(state, &mut way, judged);
         self.end(state, way, outcome.is_ok());
@@ -203,8 +211,8 @@ impl Chainstate {
     fn settle_way(
         &self,
         state: &mut State,
-        way: &mut Way,
-        judged: &mut Judged,
+        way: &mut ReorgPath,
+        judged: &mut ConnectResult,
     ) -> Result<(), EngineError> {
         while let Some(first) = self.drain(state, way, judged)? {
             way.path.clear();
@@ -218,9 +226,9 @@ impl Chainstate {
         Ok(())
     }
 
-    fn set_out(&self, state: &State) -> Way {
+    fn set_out(&self, state: &State) -> ReorgPath {
         let tip = state.tree.tip();
-        Way {
+        ReorgPath {
             pipeline: Pipeline::new(Arc::clone(&self.verifier)),
             path: Vec::new(),
             coins_at: tip,
@@ -231,29 +239,29 @@ impl Chainstate {
     }
 
     /// Ends the path: transactions that are no longer confirmed return to the mempool.
-    fn end(&self, state: &mut State, way: Way, is_sound: bool) {
+    fn end(&self, state: &mut State, way: ReorgPath, is_sound: bool) {
         if way.is_reorg {
             self.admission.readmit(&mut state.view(), way.disconnected, is_sound);
         }
         self.show_events(state, way.start);
         self.warn_of_invalid_branch(state);
-        self.news.announce(&state.tree);
+        self.notifier.announce(&state.tree);
     }
 
     /// Emits events for the connected blocks, and for the tip unless it is unchanged since `start`.
     fn show_events(&self, state: &mut State, start: NodeId) {
-        let Some(events) = self.news.events() else { return };
+        let Some(events) = self.notifier.events() else { return };
         state.mempool.settle_changes();
         let tip = state.tree.tip_facts();
         let is_new = state.tree.tip() != start;
-        events.settled((is_new && !self.news.download().goes_on(&tip)).then_some(tip.hash));
+        events.settled((is_new && !self.notifier.download().goes_on(&tip)).then_some(tip.hash));
     }
 
     fn walk(
         &self,
         state: &mut State,
-        way: &mut Way,
-        judged: &mut Judged,
+        way: &mut ReorgPath,
+        judged: &mut ConnectResult,
     ) -> Result<Step, EngineError> {
         if way.path.is_empty() && !self.look_ahead(state, way, judged)? {
             return Ok(Step::Open);
@@ -268,8 +276,8 @@ impl Chainstate {
     fn look_ahead(
         &self,
         state: &mut State,
-        way: &mut Way,
-        judged: &mut Judged,
+        way: &mut ReorgPath,
+        judged: &mut ConnectResult,
     ) -> Result<bool, EngineError> {
         let target = state.tree.best_candidate();
         let height = state.tree.get(way.coins_at).height;
@@ -299,8 +307,8 @@ impl Chainstate {
     fn connect(
         &self,
         state: &mut State,
-        way: &mut Way,
-        judged: &mut Judged,
+        way: &mut ReorgPath,
+        judged: &mut ConnectResult,
         id: NodeId,
     ) -> Result<(), EngineError> {
         let block = if let Some(block) = state.ready.take(id) {
@@ -339,8 +347,8 @@ impl Chainstate {
     fn drain(
         &self,
         state: &mut State,
-        way: &mut Way,
-        judged: &mut Judged,
+        way: &mut ReorgPath,
+        judged: &mut ConnectResult,
     ) -> Result<Option<(NodeId, BlockError)>, EngineError> {
         let mut passed = Vec::new();
         let drain = || way.pipeline.drain(|block| passed.push(block));
@@ -358,8 +366,8 @@ impl Chainstate {
     fn connect_tips(
         &self,
         state: &mut State,
-        way: &mut Way,
-        judged: &mut Judged,
+        way: &mut ReorgPath,
+        judged: &mut ConnectResult,
         blocks: Vec<Passed<NodeId>>,
     ) -> Result<(), EngineError> {
         for block in blocks {
@@ -370,7 +378,7 @@ impl Chainstate {
             way.disconnected.remove_block(&scripts.prepared().txids);
             // Threads that wait for blocks need not wait for the end of a long path.
             if state.tree.tip_node().chain_work > state.tree.get(way.start).chain_work {
-                self.news.announce(&state.tree);
+                self.notifier.announce(&state.tree);
             }
             if !way.is_reorg {
                 self.show_events(state, way.start);
@@ -384,7 +392,7 @@ impl Chainstate {
     fn reject(
         &self,
         state: &mut State,
-        judged: &mut Judged,
+        judged: &mut ConnectResult,
         (id, error): (NodeId, BlockError),
     ) -> Result<(), EngineError> {
         let node = state.tree.get(id);

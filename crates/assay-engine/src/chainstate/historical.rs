@@ -326,7 +326,7 @@ impl Chainstate {
         };
         let small = total / 20;
         let large = total - small;
-        let (active, other) = if self.news.download().goes_on(&state.tree.tip_facts()) {
+        let (active, other) = if self.notifier.download().goes_on(&state.tree.tip_facts()) {
             (large, small)
         } else {
             (small, large)

@@ -28,16 +28,16 @@ use crate::config::Config;
 use crate::error::EngineError;
 use crate::failure::Failure;
 use crate::flush::FlushPolicy;
-use crate::keeper::Keepers;
 use crate::log;
 use crate::mempool::{Admission, Mempool, View};
-use crate::news::News;
+use crate::notifier::Notifier;
 use crate::prepared::Prepared;
+use crate::prune_lock::PruneLocks;
 use crate::scripts::Verifier;
 use crate::tree::{BlockTree, NodeId};
 use crate::work::{Stage, Work};
 pub(crate) use accept::AcceptError;
-pub(crate) use activate::{Judged, Ready, Step, Way};
+pub(crate) use activate::{BlockCache, ConnectResult, ReorgPath, Step};
 pub(crate) use archive::{Archive, Archiving};
 pub(crate) use assume::Cause;
 pub(crate) use historical::{Historical, HistoricalStep};
@@ -57,7 +57,7 @@ pub(crate) struct State {
     pub(crate) coinbases: CoinbaseLog,
     pub(crate) flushes: FlushPolicy,
     /// Blocks that wait to be connected.
-    pub(crate) ready: Ready,
+    pub(crate) ready: BlockCache,
     /// The block being written to the archive.
     pub(crate) archiving: Option<Archiving>,
     /// True during a reindex: the contents of the block files are not known yet, and none is removed.
@@ -67,7 +67,7 @@ pub(crate) struct State {
     /// Reason of the last script verification; `None` at first.
     pub(crate) verify_cause: Option<Cause>,
     /// Path to the best branch in progress: the coins may be ahead of the tip.
-    pub(crate) way: Option<Way>,
+    pub(crate) way: Option<ReorgPath>,
     /// Soft forks unknown to this program.
     pub(crate) unknown_rules: UnknownRules,
     /// Greatest work of an invalid branch.
@@ -114,10 +114,10 @@ pub(crate) struct Chainstate {
     pub(crate) blocks: Arc<BlockStore>,
     pub(crate) index: BlockIndex,
     pub(crate) admission: Admission,
-    pub(crate) news: News,
+    pub(crate) notifier: Notifier,
     pub(crate) work: Work,
     /// Prune locks.
-    pub(crate) keepers: Keepers,
+    pub(crate) prune_locks: PruneLocks,
     /// Memory for coins of both chains, bytes.
     pub(crate) coin_cache_bytes: usize,
     /// Memory for the block cache of the coins on disk, bytes.

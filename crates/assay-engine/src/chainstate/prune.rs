@@ -55,7 +55,7 @@ impl Chainstate {
             return Ok(());
         }
         let mut margin_bytes = MARGIN_BYTES;
-        if self.news.download().goes_on(&tip) {
+        if self.notifier.download().goes_on(&tip) {
             // During IBD a flush per file would cost more than it saves.
             let best_height = state.tree.get(state.tree.best_header()).height;
             margin_bytes += u64::from(best_height.saturating_sub(tip.height)) * BLOCK_BYTES_MEAN;
@@ -105,7 +105,8 @@ impl Chainstate {
         let fork_height = |hash: &BlockHash| {
             tree.find(hash).map_or(0, |id| tree.get(tree.fork_with_active(id)).height)
         };
-        let height_max = height_max.min(self.keepers.limit(tree.tip_node().height, fork_height));
+        let height_max =
+            height_max.min(self.prune_locks.limit(tree.tip_node().height, fork_height));
         let needed = self.needed_by_historical(state);
         let removal = self.plan_removal(&state.tree, (height_max, needed), is_enough);
         if removal.blocks.is_empty() {

@@ -116,10 +116,10 @@ impl Chainstate {
         }
         state.tree.extend_active(id);
         point(Point::Connected);
-        self.news.hand_over(state.tree.get(id).height, scripts.prepared(), undo);
+        self.notifier.hand_over(state.tree.get(id).height, scripts.prepared(), undo);
         let now_s = self.config.clock.now_s();
         state.mempool.remove_confirmed(scripts.prepared(), &self.pool, now_s);
-        if let Some(events) = self.news.events() {
+        if let Some(events) = self.notifier.events() {
             state.mempool.settle_changes();
             events.connected(scripts.prepared());
         }
@@ -137,7 +137,7 @@ impl Chainstate {
         let block = self.disconnect_block(state);
         let block = block.map_err(|source| EngineError::Disconnect(Box::new(source)))?;
         let block = Arc::new(block);
-        if let Some(events) = self.news.events() {
+        if let Some(events) = self.notifier.events() {
             state.mempool.settle_changes();
             events.disconnected(&block);
         }
@@ -182,7 +182,7 @@ impl Chainstate {
         disconnect(&prepared, &undo, outputs_first, (&mut state.coins, &mut state.coinbases))?;
         point(Point::Disconnect);
         let height = state.tree.get(state.tree.tip()).height;
-        self.keepers.moved_back(height.saturating_sub(1));
+        self.prune_locks.moved_back(height.saturating_sub(1));
         state.tree.shrink_active();
         Ok(prepared)
     }

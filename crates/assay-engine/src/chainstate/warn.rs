@@ -2,7 +2,7 @@
 
 use super::{Chainstate, State};
 use crate::log;
-use crate::news::Warning;
+use crate::notifier::Warning;
 use crate::tree::NodeId;
 use assay_consensus::pow::block_work;
 
@@ -10,7 +10,7 @@ impl Chainstate {
     /// Warns of active soft forks that are unknown here. Returns the log text for those that will become active (Core
     /// `validation.cpp`, `UpdateTip`).
     pub(super) fn warn_of_unknown_rules(&self, state: &mut State) -> String {
-        if self.news.download().goes_on(&state.tree.tip_facts()) {
+        if self.notifier.download().goes_on(&state.tree.tip_facts()) {
             return String::new();
         }
         let State { tree, unknown_rules, .. } = state;
@@ -18,7 +18,7 @@ impl Chainstate {
         let text = |bit: u32| format!("Unknown new rules activated (versionbit {bit})");
         let of = |mask: u32| (0..u32::BITS).filter(move |bit| mask >> bit & 1 != 0);
         for bit in of(bits.active) {
-            self.news.warn(Warning::UnknownRules, text(bit));
+            self.notifier.warn(Warning::UnknownRules, text(bit));
         }
         of(bits.locked_in).map(text).collect::<Vec<_>>().join(", ")
     }
@@ -38,11 +38,11 @@ impl Chainstate {
         let block = block_work(tip.header.bits);
         let enough = (0..6).fold(tip.chain_work, |work, _| work.wrapping_add(block));
         if state.best_invalid_work.is_some_and(|work| work > enough) {
-            if self.news.warn(Warning::InvalidBranch, format!("Warning: {INVALID_BRANCH}")) {
+            if self.notifier.warn(Warning::InvalidBranch, format!("Warning: {INVALID_BRANCH}")) {
                 tracing::warn!("{INVALID_BRANCH}");
             }
         } else {
-            self.news.end_warning(Warning::InvalidBranch);
+            self.notifier.end_warning(Warning::InvalidBranch);
         }
     }
 }

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_is_one_line() {
+    fn the_machine_key_is_one_line() {
         let machine = machine();
         assert!(!machine.contains(['\t', '\n']), "{machine:?}");
         assert_eq!(machine, super::machine());

@@ -6,9 +6,9 @@ pub use assay_secp::Check;
 use assay_secp::{Backend, BatchVerifier, SampledVerifier};
 
 use super::backend::BACKEND;
-use super::evidence::{Evidence, stop_with_evidence};
-use super::second_look;
+use super::mismatch_report::{Evidence, stop_with_evidence};
 use super::settings::{self, Schnorr};
+use super::spot_check;
 
 /// Checks per batch. Thousands of checks amortise the costs of a batch; more would only wait longer and take more memory.
 const CHECKS_PER_BATCH: usize = 2048;
@@ -48,9 +48,9 @@ impl Default for Batches {
     fn default() -> Self {
         let verifier = BatchVerifier::with_backend(*BACKEND);
         #[cfg(any(test, feature = "planted"))]
-        let verifier = super::planted::spoil(verifier);
+        let verifier = super::fault_injection::spoil(verifier);
         let settings = settings::current();
-        let sample = second_look::sample(settings.sample_signatures);
+        let sample = spot_check::sample(settings.sample_signatures);
         let verifier = SampledVerifier::new(verifier, sample);
         Self { verifier, schnorr: settings.schnorr, proven: Vec::new() }
     }
@@ -65,7 +65,7 @@ impl Prove for Batches {
             answers.extend(proven.iter().map(|holds| Answer::of_library(*holds)));
             return;
         }
-        second_look::test_this_core(verifier.verifier());
+        spot_check::test_this_core(verifier.verifier());
         // Checks that vector code does not prove are almost always pairs of a CHECKMULTISIG that are irrelevant once others
         // match, so libsecp256k1 does not verify them here.
         let outcome = match schnorr {

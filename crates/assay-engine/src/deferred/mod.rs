@@ -16,17 +16,17 @@
 //! So no outcome ever depends on a wrong result. A prover may leave valid checks unproven: libsecp256k1 decides them. Pairs of a
 //! CHECKMULTISIG outside the matching need no verdict.
 
-mod answered;
 mod backend;
 mod check;
-mod evidence;
+#[cfg(any(test, feature = "planted"))]
+mod fault_injection;
+mod mismatch_report;
 mod multisig;
 mod near_tip;
-#[cfg(any(test, feature = "planted"))]
-mod planted;
 mod recorder;
-mod second_look;
+mod replay_checker;
 mod settings;
+mod spot_check;
 
 use assay_consensus::script::{
     Flags, InputStats, Interpreter, LongMessages, RuleSet, ScriptError, TxContext,
@@ -34,12 +34,12 @@ use assay_consensus::script::{
 use rayon::prelude::*;
 
 use crate::checker::ImmediateChecker;
-use answered::Answered;
 pub use backend::backend_name;
 pub use check::{Answer, Batches, Check, Prove, default_script_batch};
 pub use near_tip::EXACT_NEAR_TIP_DEFAULT;
 pub(crate) use near_tip::{Place, is_exact};
 use recorder::Recorder;
+use replay_checker::ReplayChecker;
 pub use settings::{SAMPLE_SIGNATURES_DEFAULT, Schnorr};
 pub(crate) use settings::{Settings, configure};
 
@@ -178,7 +178,7 @@ impl Again<'_> {
         input: usize,
         flags: Flags,
     ) -> Result<InputStats, ScriptError> {
-        let mut checker = Answered::new(self.known);
+        let mut checker = ReplayChecker::new(self.known);
         let messages = std::mem::take(&mut self.messages);
         self.interpreter.verify_input_again(context, input, flags, &mut checker, messages).or_else(
             |_| self.interpreter.verify_input(context, input, flags, &mut ImmediateChecker),
@@ -214,6 +214,6 @@ pub(crate) fn prove_all<'s, T: Copy + Sync + 's>(
 const SHARE_MIN: usize = 64;
 
 #[cfg(test)]
-mod planted_tests;
+mod fault_injection_tests;
 #[cfg(test)]
 mod tests;

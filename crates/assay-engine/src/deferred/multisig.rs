@@ -134,7 +134,7 @@ mod tests {
 
     /// Every table of fitting keys for up to four keys.
     #[test]
-    fn finds_what_trying_finds() {
+    fn matches_the_opcodes_algorithm() {
         for keys in 1..=4usize {
             for sigs in 1..=keys {
                 for table in 0..1u32 << (sigs * keys) {

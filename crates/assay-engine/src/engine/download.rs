@@ -96,13 +96,13 @@ impl Engine {
     /// true for a block in flight from any peer.
     pub fn plan_fetch(
         &self,
-        wish: &FetchWish,
+        request: &FetchWish,
         is_under_way: impl Fn(&BlockHash) -> bool,
     ) -> FetchPlan {
         let state = self.lock_tree();
         let tree = &state.tree;
-        let mut plan = FetchPlan { last_common: wish.last_common, ..FetchPlan::default() };
-        let Some(best) = tree.find(&wish.best) else { return plan };
+        let mut plan = FetchPlan { last_common: request.last_common, ..FetchPlan::default() };
+        let Some(best) = tree.find(&request.best) else { return plan };
         let best_node = tree.get(best);
         let minimum = self.chain.params().minimum_chain_work;
         if best_node.chain_work < tree.tip_node().chain_work || best_node.chain_work < minimum {
@@ -113,12 +113,12 @@ impl Engine {
         if base.is_some_and(|base| tree.ancestor_at(best, tree.get(base).height) != base) {
             return plan;
         }
-        let common = wish.last_common.and_then(|hash| tree.find(&hash));
+        let common = request.last_common.and_then(|hash| tree.find(&hash));
         let common = common.unwrap_or_else(|| tree.fork_with_active(best));
         let mut at = tree.common(common, best);
         at = base.filter(|base| tree.get(*base).height > tree.get(at).height).unwrap_or(at);
         plan.last_common = Some(tree.get(at).hash);
-        let window_end = tree.get(at).height.saturating_add(wish.window);
+        let window_end = tree.get(at).height.saturating_add(request.window);
         let mut first_under_way = None;
         let top = best_node.height.min(window_end.saturating_add(1));
         while tree.get(at).height < top {
@@ -140,9 +140,9 @@ impl Engine {
                 } else if node.height > window_end {
                     plan.held_up_by = first_under_way.filter(|_| plan.blocks.is_empty());
                     return plan;
-                } else if wish.depth_max.is_none_or(|max| best_node.height - node.height < max) {
+                } else if request.depth_max.is_none_or(|max| best_node.height - node.height < max) {
                     plan.blocks.push(Wanted { hash: node.hash, height: node.height });
-                    if plan.blocks.len() == wish.count {
+                    if plan.blocks.len() == request.count {
                         return plan;
                     }
                 }
@@ -156,7 +156,7 @@ impl Engine {
     /// `TryDownloadingHistoricalBlocks`).
     pub fn plan_historical(
         &self,
-        wish: &FetchWish,
+        request: &FetchWish,
         is_under_way: impl Fn(&BlockHash) -> bool,
     ) -> Vec<Wanted> {
         if self.historical_chain().is_none() {
@@ -164,7 +164,7 @@ impl Engine {
         }
         let state = self.lock_tree();
         let tree = &state.tree;
-        let (Some(historical), Some(best)) = (&state.historical, tree.find(&wish.best)) else {
+        let (Some(historical), Some(best)) = (&state.historical, tree.find(&request.best)) else {
             return Vec::new();
         };
         let (base, height) = (historical.base, tree.get(historical.base).height);
@@ -172,12 +172,12 @@ impl Engine {
             return Vec::new();
         }
         let from = tree.common(historical.tip, base);
-        let end = tree.get(from).height.saturating_add(wish.window).min(height);
+        let end = tree.get(from).height.saturating_add(request.window).min(height);
         let path = tree.path(from, tree.ancestor_at(base, end));
         let is_wanted = |node: &&Node| !node.has_data() && !is_under_way(&node.hash);
         let nodes = path.into_iter().rev().map(|id| tree.get(id)).filter(is_wanted);
         let wanted = nodes.map(|node| Wanted { hash: node.hash, height: node.height });
-        wanted.take(wish.count).collect()
+        wanted.take(request.count).collect()
     }
 
     /// True if the tip is recent enough to fetch announced blocks directly (Core `net_processing.cpp`, `CanDirectFetch`).

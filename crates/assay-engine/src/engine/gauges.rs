@@ -3,7 +3,7 @@
 use assay_store::CoinUsage;
 
 use super::Engine;
-use crate::chainstate::Way;
+use crate::chainstate::ReorgPath;
 use crate::types::{MempoolInfo, Tip};
 use crate::work::WorkDone;
 
@@ -38,7 +38,7 @@ impl Engine {
             mempool: self.chain.admission.info(&mut state.mempool, is_loaded),
             coins: state.coins.usage(),
             ready: state.ready.size(),
-            unverified: state.way.as_ref().map_or((0, 0), Way::unverified),
+            unverified: state.way.as_ref().map_or((0, 0), ReorgPath::unverified),
             archive_bytes: self.chain.blocks.bytes(),
             done: self.chain.work.done(),
         }

@@ -235,7 +235,7 @@ impl Engine {
         self.announce_historical(&state);
         drop(state);
         // Followers of validated blocks may continue to the tip.
-        self.chain.news.announce(&self.lock_tree().tree);
+        self.chain.notifier.announce(&self.lock_tree().tree);
         Ok(true)
     }
 

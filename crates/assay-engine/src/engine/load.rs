@@ -218,7 +218,7 @@ impl Engine {
         let log = self.chain.coinbase_log(state, base);
         state.coinbases = state.poison(log)?;
         self.begin_historical(state, (historical, coinbases), (tip, base));
-        self.chain.news.announce(&state.tree);
+        self.chain.notifier.announce(&state.tree);
         tracing::info!("[snapshot] successfully activated snapshot {}", known.block);
         Ok(state.tree.facts(base))
     }

@@ -12,7 +12,7 @@ use assay_store::{ReplaceError, read_file, replace_file};
 
 use super::Engine;
 use crate::mempool::{
-    Candidate, MempoolFileError, MempoolImport, MempoolLoad, Reader, Saved, Wish, write,
+    AcceptOptions, Candidate, MempoolFileError, MempoolImport, MempoolLoad, Reader, Saved, write,
 };
 
 /// Name of the file in the chain's folder.
@@ -115,7 +115,7 @@ impl Engine {
                 None => {}
             }
             if batch.len() == BATCH_TXS || is_end {
-                if self.chain.news.is_closing() {
+                if self.chain.notifier.is_closing() {
                     load.is_interrupted = true;
                     return;
                 }
@@ -151,8 +151,8 @@ impl Engine {
             let candidate = Candidate::new(Arc::new(tx), txid, wtxid).at(time as u64);
             candidates.push(candidate.checked(&self.chain.config));
         }
-        let wish = Wish { fee_sat_per_kvb_max: None, is_trial: false };
-        let (verdicts, _) = self.admit_in_turn(candidates, wish);
+        let options = AcceptOptions { fee_sat_per_kvb_max: None, is_trial: false };
+        let (verdicts, _) = self.admit_in_turn(candidates, options);
         let state = self.lock();
         for (txid, verdict) in txids.iter().zip(verdicts) {
             match verdict {

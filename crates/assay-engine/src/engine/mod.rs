@@ -2,6 +2,7 @@
 //!
 //! The modules below it do the work: the engine takes the locks and calls them. Its methods are all in the files of this folder.
 
+mod accept;
 mod check;
 mod control;
 mod download;
@@ -21,7 +22,6 @@ mod query;
 mod relay;
 mod serve;
 mod submit;
-mod take;
 mod transactions;
 mod verify_data;
 
@@ -38,22 +38,25 @@ use assay_store::{BlockRecord, CoinStore, CoinTier, Store, StoreConfig};
 use assay_wire::{Block, BlockHash};
 
 use crate::apply::CoinbaseLog;
-use crate::chainstate::{Chainstate, Judged, Ready, State, UnknownRules};
+use crate::chainstate::{BlockCache, Chainstate, ConnectResult, State, UnknownRules};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::deferred;
 use crate::error::{EngineError, OpenError};
 use crate::failure::Failure;
 use crate::flush::FlushPolicy;
-use crate::keeper::Keepers;
-use crate::mempool::{Admission, Mempool, Turns};
+use crate::mempool::{Admission, LockPriority, Mempool};
 use crate::mining::LastTemplate;
-use crate::news::News;
+use crate::notifier::Notifier;
+use crate::prune_lock::PruneLocks;
 use crate::scripts::Verifier;
 use crate::sync::{Mutex, MutexGuard};
 use crate::tree::{BlockTree, NodeId};
 use crate::types::Tip;
 use crate::work::Work;
+pub use accept::{
+    BlockFault, BlockOffer, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown,
+};
 pub use check::Checked;
 pub use download::{FetchPlan, FetchWish, HeaderPlace, Wanted};
 pub use dump::{CoinsAt, DumpError};
@@ -63,9 +66,6 @@ pub use import::Imported;
 pub use load::LoadError;
 pub use mining::{DeploymentInfo, TemplateError};
 pub use serve::ArchivedBlock;
-pub use take::{
-    BlockFault, BlockOffer, BranchStart, ConnectReport, FaultKind, HeadersError, Taken, WorkShown,
-};
 pub use verify_data::{DataReport, MarkFinding, MarkReport, VerifyDataError};
 
 /// A validating engine over one chain in one folder.
@@ -75,7 +75,7 @@ pub use verify_data::{DataReport, MarkFinding, MarkReport, VerifyDataError};
 pub struct Engine {
     chain: Chainstate,
     state: Mutex<State>,
-    turns: Turns,
+    turns: LockPriority,
     io: Arc<dyn Io>,
     mempool_loaded: AtomicBool,
     saving_mempool: Mutex<()>,
@@ -180,9 +180,9 @@ impl Engine {
             return Err(OpenError::Pruned);
         }
         let best_invalid_work = tree.best_failed_work();
-        let news = News::new(tree.tip_facts(), &config);
-        let signal = config.is_followed.then(|| Arc::clone(news.signal()));
-        let events = news.events().cloned();
+        let notifier = Notifier::new(tree.tip_facts(), &config);
+        let signal = config.is_followed.then(|| Arc::clone(notifier.signal()));
+        let events = notifier.events().cloned();
         let failure = Arc::<Failure>::default();
         let mempool = Mempool::new(config.cluster_count_max.is_some(), signal, events);
         let engine = Self {
@@ -194,7 +194,7 @@ impl Engine {
                 mempool,
                 coinbases: CoinbaseLog::default(),
                 flushes: FlushPolicy::new(Some(config.flush_interval)),
-                ready: Ready::default(),
+                ready: BlockCache::default(),
                 is_importing: store.recovery.is_reindexing,
                 pruned_at_bytes: 0,
                 verify_cause: None,
@@ -211,15 +211,15 @@ impl Engine {
                 blocks: Arc::new(store.blocks),
                 index: store.index,
                 admission: Admission::new(Arc::clone(&config), Arc::clone(&pool)),
-                news,
-                keepers: Keepers::default(),
+                notifier,
+                prune_locks: PruneLocks::default(),
                 pool,
                 work: Work::default(),
                 coin_cache_bytes: store_config(&config).cache_bytes_max,
                 tier_cache_bytes: store_config(&config).tier_cache_bytes,
                 config,
             },
-            turns: Turns::default(),
+            turns: LockPriority::default(),
             io,
             saving_mempool: Mutex::new(()),
             rejected: Mutex::default(),
@@ -239,7 +239,7 @@ impl Engine {
         engine.begin_files(&store.records)?;
         engine.check_at_start()?;
         engine.recover(&store.recovery.unindexed)?;
-        engine.chain.news.download().log_start(&engine.tip(), &params);
+        engine.chain.notifier.download().log_start(&engine.tip(), &params);
         Ok(engine)
     }
 
@@ -345,7 +345,7 @@ impl Engine {
     /// state.
     fn lock(&self) -> StateGuard<'_> {
         let mut state = self.lock_tree();
-        let mut judged = Judged::default();
+        let mut judged = ConnectResult::default();
         // After an error the engine rejects further work, so the caller sees it there.
         let _ = self.chain.settle(&mut state, &mut judged);
         let rejected = judged.into_rejected(&state.tree);
@@ -375,17 +375,17 @@ impl Engine {
 
     /// The tip; never waits for a block being connected.
     pub fn tip(&self) -> Tip {
-        self.chain.news.tip()
+        self.chain.notifier.tip()
     }
 
     /// Height of the valid header with the most work; never waits either.
     pub fn header_height(&self) -> u32 {
-        self.chain.news.header_height()
+        self.chain.notifier.header_height()
     }
 
     /// Waits until `is_reached` accepts the tip, the timeout expires, or the engine closes; returns the current tip.
     pub fn wait_for(&self, timeout: Option<Duration>, is_reached: impl Fn(&Tip) -> bool) -> Tip {
-        self.chain.news.wait_for(timeout, is_reached)
+        self.chain.notifier.wait_for(timeout, is_reached)
     }
 
     /// Waits for a tip of at least this height.
@@ -401,22 +401,22 @@ impl Engine {
     /// True during IBD: no tip since the start had the minimum chain work and was at most a day old (Core `validation.cpp`,
     /// `IsInitialBlockDownload`).
     pub fn is_initial_block_download(&self) -> bool {
-        self.chain.news.download().goes_on(&self.tip())
+        self.chain.notifier.download().goes_on(&self.tip())
     }
 
     /// True if the tip has less than the chain's minimum work, so that it may be on a branch of no other node.
     pub fn has_little_work(&self) -> bool {
-        self.chain.news.download().has_little_work(&self.tip())
+        self.chain.notifier.download().has_little_work(&self.tip())
     }
 
     /// Warnings for the operator, in Core's words.
     pub fn warnings(&self) -> Vec<String> {
-        self.chain.news.warnings()
+        self.chain.notifier.warnings()
     }
 
     /// Waits for the next new warning; `None` when the engine closes.
     pub fn next_alert(&self) -> Option<String> {
-        self.chain.news.next_alert()
+        self.chain.notifier.next_alert()
     }
 
     /// Waits until the engine fails, and returns the reason in Core's words; `None` when it closes.
@@ -449,7 +449,7 @@ impl Engine {
     /// # Errors
     /// As [`Engine::flush`].
     pub fn shutdown(&self) -> Result<(), EngineError> {
-        self.chain.news.close();
+        self.chain.notifier.close();
         self.failure.close();
         self.historical.close();
         self.save_mempool_at_shutdown();

@@ -298,16 +298,13 @@ fn explore(scheduler: impl Scheduler + 'static) -> usize {
     })
 }
 
-/// Two former defects (`src/planted.rs`), which the exploration must find: each in a separate process, which it ends.
+/// Two former defects (`src/fault_injection.rs`), which the exploration must find: each in a separate process, which it ends.
 #[test]
 fn planted_defects_are_found() {
     for defect in ["shared-failures", "uncounted-drain"] {
         let program = std::env::current_exe().expect("this program");
         let explored = std::process::Command::new(program)
-            .args([
-                "--exact",
-                "engine::model::threads_of_the_engine_in_any_order_leave_what_the_blocks_call_for",
-            ])
+            .args(["--exact", "engine::model::interleaved_threads_reach_the_state_of_the_blocks"])
             .env("ASSAY_PLANT", defect)
             .env("ASSAY_MODEL_RUNS", "2000")
             .output()
@@ -317,7 +314,7 @@ fn planted_defects_are_found() {
 }
 
 #[test]
-fn threads_of_the_engine_in_any_order_leave_what_the_blocks_call_for() {
+fn interleaved_threads_reach_the_state_of_the_blocks() {
     let seed = number("ASSAY_MODEL_SEED").unwrap_or_else(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is after 1970");
         now.as_nanos() as u64

@@ -1,7 +1,7 @@
 //! Package submission.
 
 use super::Engine;
-use crate::mempool::{Candidate, Wish, check_form, not_validated, trial_outcome};
+use crate::mempool::{AcceptOptions, Candidate, check_form, not_validated, trial_outcome};
 use crate::package::{PackageFault, PackageOutcome, PackageReject, PackageTx, PackageVerdict};
 use crate::types::TxReject;
 
@@ -17,7 +17,8 @@ impl Engine {
         raws: Vec<Vec<u8>>,
         fee_sat_per_kvb_max: Option<u64>,
     ) -> Result<PackageOutcome, TxReject> {
-        let outcome = self.judge_package(raws, Wish { fee_sat_per_kvb_max, is_trial: false })?;
+        let outcome =
+            self.judge_package(raws, AcceptOptions { fee_sat_per_kvb_max, is_trial: false })?;
         let is_new = |tx: &PackageTx| matches!(tx.verdict, PackageVerdict::Admitted(_));
         let txids: Vec<_> = outcome.txs.iter().map(|tx| (tx.txid, is_new(tx))).collect();
         self.note_handed_in(&txids);
@@ -29,7 +30,7 @@ impl Engine {
     /// # Errors
     /// The bytes of one are not a transaction.
     pub fn take_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
-        self.judge_package(raws, Wish { fee_sat_per_kvb_max: None, is_trial: false })
+        self.judge_package(raws, AcceptOptions { fee_sat_per_kvb_max: None, is_trial: false })
     }
 
     /// Tests transactions that may depend on each other, each by its own fee, without admission. The first failure ends the test,
@@ -38,9 +39,9 @@ impl Engine {
     /// # Errors
     /// The bytes of one are not a transaction.
     pub fn test_package(&self, raws: Vec<Vec<u8>>) -> Result<PackageOutcome, TxReject> {
-        let wish = Wish { fee_sat_per_kvb_max: None, is_trial: true };
+        let options = AcceptOptions { fee_sat_per_kvb_max: None, is_trial: true };
         if raws.len() > 1 && self.chain.config.params.cash.is_none() {
-            return self.judge_package(raws, wish);
+            return self.judge_package(raws, options);
         }
         let config = &self.chain.config;
         let package = self.decode(raws)?;
@@ -48,7 +49,7 @@ impl Engine {
             return Ok(not_validated(&package, reject));
         }
         let candidates = package.iter().map(|one| one.clone().checked(config));
-        let (verdicts, work) = self.admit_in_turn(candidates.collect(), wish);
+        let (verdicts, work) = self.admit_in_turn(candidates.collect(), options);
         Ok(PackageOutcome { work, ..trial_outcome(&package, verdicts) })
     }
 
@@ -57,7 +58,11 @@ impl Engine {
     }
 
     /// The four steps of `docs/mempool.md`.
-    fn judge_package(&self, raws: Vec<Vec<u8>>, wish: Wish) -> Result<PackageOutcome, TxReject> {
+    fn judge_package(
+        &self,
+        raws: Vec<Vec<u8>>,
+        options: AcceptOptions,
+    ) -> Result<PackageOutcome, TxReject> {
         let config = &self.chain.config;
         let package = self.decode(raws)?;
         if config.params.cash.is_some() {
@@ -67,10 +72,10 @@ impl Engine {
         let admission = &self.chain.admission;
         let turn = self.turns.policy();
         let work_before = admission.work();
-        let questions = admission.look_at_package(&mut self.lock().view(), &package, wish);
-        let ahead = admission.answer(questions, || turn.pause());
+        let pending = admission.look_at_package(&mut self.lock().view(), &package, options);
+        let ahead = admission.run_checks(pending, || turn.pause());
         turn.pause();
-        let outcome = admission.admit_package(&mut self.lock().view(), &package, wish, ahead);
+        let outcome = admission.admit_package(&mut self.lock().view(), &package, options, ahead);
         self.settle(&turn);
         Ok(PackageOutcome { work: admission.work() - work_before, ..outcome })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::error::EngineError;
-use crate::keeper::BlockKeeper;
+use crate::prune_lock::BlockKeeper;
 use crate::types::Tip;
 
 impl Engine {
@@ -25,7 +25,7 @@ impl Engine {
 
     /// Registers a prune lock: blocks that `keeper` needs are not removed.
     pub fn keep_blocks_for(&self, keeper: Arc<dyn BlockKeeper>) {
-        self.chain.keepers.add(keeper);
+        self.chain.prune_locks.add(keeper);
     }
 
     /// Height of the highest active block without data or undo data; `None` if there is none.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use assay_wire::{Transaction, Txid, Wtxid};
 
 use super::Engine;
-use crate::mempool::{Candidate, Entry, Mempool, Wish};
+use crate::mempool::{AcceptOptions, Candidate, Entry, Mempool};
 use crate::types::{RelayId, RelayTx, TxIds, TxReject};
 
 impl Engine {
@@ -18,8 +18,8 @@ impl Engine {
     pub fn take_transaction(&self, tx: Arc<Transaction>) -> Result<Txid, TxReject> {
         let (txid, wtxid) = (tx.view().txid(), tx.view().wtxid());
         let candidate = Candidate::new(tx, txid, wtxid).checked(&self.chain.admission.config);
-        let wish = Wish { fee_sat_per_kvb_max: None, is_trial: false };
-        let (mut verdicts, _) = self.admit_in_turn(vec![candidate], wish);
+        let options = AcceptOptions { fee_sat_per_kvb_max: None, is_trial: false };
+        let (mut verdicts, _) = self.admit_in_turn(vec![candidate], options);
         let verdict = verdicts.pop().expect("one transaction has one verdict");
         verdict.map(|admitted| admitted.txid)
     }

@@ -17,7 +17,7 @@ impl Engine {
     /// On return an accepted block survives the death of the process.
     pub fn submit_block(&self, raw: Vec<u8>) -> SubmitOutcome {
         #[cfg(feature = "slowed")]
-        crate::slowed::block_begins();
+        crate::test_slowdown::block_begins();
         let _turn = self.turns.block();
         let block = match Block::parse_prefix(raw, self.chain.params().encoding) {
             Ok(block) => block,
@@ -42,7 +42,7 @@ impl Engine {
         }
         let show = |state: &State, id| {
             if let Some(fresh) = self.fresh(state, id, &prepared) {
-                self.chain.news.show_fresh(fresh);
+                self.chain.notifier.show_fresh(fresh);
             }
         };
         let id = match self.chain.accept(&mut state, &prepared, pool, Archive::Meanwhile, show) {
@@ -72,7 +72,7 @@ impl Engine {
         }
         let accepted = self.chain.accept_header(&mut state, header, &hash).and_then(|id| {
             self.chain.put_records(&state, &[id])?;
-            self.chain.news.announce(&state.tree);
+            self.chain.notifier.announce(&state.tree);
             Ok(())
         });
         match accepted {

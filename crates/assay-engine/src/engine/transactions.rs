@@ -6,7 +6,7 @@ use assay_wire::{OutPoint, Transaction, Txid};
 
 use super::Engine;
 use crate::mempool::{
-    Admitted, Candidate, MiningChunk, PolicyTurn, SETTLING_ROUNDS, Wish, trial_verdict,
+    AcceptOptions, Admitted, Candidate, MiningChunk, PolicyTurn, SETTLING_ROUNDS, trial_verdict,
 };
 use crate::types::{MempoolEntryInfo, MempoolInfo, TestAccept, TxReject};
 
@@ -41,8 +41,8 @@ impl Engine {
         fee_sat_per_kvb_max: Option<u64>,
     ) -> (Vec<Result<Txid, TxReject>>, u64) {
         let candidates = self.chain.admission.parse_all(raws);
-        let wish = Wish { fee_sat_per_kvb_max, is_trial: false };
-        let (verdicts, work) = self.admit_in_turn(candidates, wish);
+        let options = AcceptOptions { fee_sat_per_kvb_max, is_trial: false };
+        let (verdicts, work) = self.admit_in_turn(candidates, options);
         let admitted = verdicts.iter().flatten();
         let admitted: Vec<_> = admitted.map(|admitted| (admitted.txid, admitted.is_new)).collect();
         self.note_handed_in(&admitted);
@@ -57,8 +57,8 @@ impl Engine {
         fee_sat_per_kvb_max: Option<u64>,
     ) -> Vec<TestAccept> {
         let candidates = self.chain.admission.parse_all(raws);
-        let wish = Wish { fee_sat_per_kvb_max, is_trial: true };
-        let (verdicts, _) = self.admit_in_turn(candidates, wish);
+        let options = AcceptOptions { fee_sat_per_kvb_max, is_trial: true };
+        let (verdicts, _) = self.admit_in_turn(candidates, options);
         verdicts.into_iter().map(trial_verdict).collect()
     }
 
@@ -67,15 +67,15 @@ impl Engine {
     pub(super) fn admit_in_turn(
         &self,
         candidates: Vec<Result<Candidate, TxReject>>,
-        wish: Wish,
+        options: AcceptOptions,
     ) -> (Vec<Result<Admitted, TxReject>>, u64) {
         let admission = &self.chain.admission;
         let turn = self.turns.policy();
         let work_before = admission.work();
-        let questions = admission.look_ahead(&mut self.lock().view(), &candidates, wish);
-        let ahead = admission.answer(questions, || turn.pause());
+        let pending = admission.look_ahead(&mut self.lock().view(), &candidates, options);
+        let ahead = admission.run_checks(pending, || turn.pause());
         turn.pause();
-        let verdicts = admission.admit_with(&mut self.lock().view(), candidates, wish, ahead);
+        let verdicts = admission.admit_with(&mut self.lock().view(), candidates, options, ahead);
         self.settle(&turn);
         (verdicts, admission.work() - work_before)
     }

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_block_ends_the_chain_and_is_named() {
+    fn a_missing_block_ends_the_chain_and_is_reported() {
         let blocks = [entry(1, genesis(), 1), entry(3, hash(2), 3), entry(4, hash(3), 4)];
         with(&blocks, |branches| {
             let chain = branches.best();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_header_leaves_the_next_best_branch() {
+    fn a_bad_header_selects_the_next_best_branch() {
         let blocks = [
             entry(1, genesis(), 1),
             entry(2, hash(1), 2),

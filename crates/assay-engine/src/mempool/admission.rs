@@ -15,10 +15,10 @@ use assay_wire::Txid;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::ahead::Ahead;
 use super::candidate::{Admitted, Candidate, ScriptFailureOrLimit, Staged};
 use super::checks::Checked;
 use super::pool::{Entry, Mempool};
+use super::precheck::Precheck;
 use super::replace::Replacement;
 use super::truc::is_truc;
 use super::verdicts::Verdicts;
@@ -67,7 +67,7 @@ pub(super) struct Rules {
     /// True for a trial without admission.
     pub(super) is_trial: bool,
     /// Results computed earlier.
-    pub(super) ahead: Ahead,
+    pub(super) ahead: Precheck,
 }
 
 impl Rules {
@@ -159,7 +159,7 @@ impl Admission {
             bypass_limits,
             replacement,
             is_trial,
-            ahead: Ahead::default(),
+            ahead: Precheck::default(),
         }
     }
 

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn on_any_number_of_threads_what_goes_one_by_one_goes() {
+    fn removal_on_threads_matches_sequential_removal() {
         let params = ChainParams::by_name("bch-regtest").unwrap();
         let mut random = Random(7);
         for round in 0..12 {

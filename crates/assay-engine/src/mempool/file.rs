@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn reads_back_written_coins() {
         let plain = file(3, None);
         assert_eq!(plain.len(), 8 + 8 + 3 * (tx(0).bytes().len() + 16) + 1);
         assert_eq!(plain[..16], [1, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn fee_deltas_and_what_nobody_has_fetched_are_kept() {
+    fn keeps_fee_deltas_and_unbroadcast_transactions() {
         for key in [None, Some([9; 8])] {
             for count in [0u8, 1, 3] {
                 let deltas: Vec<_> =

@@ -8,7 +8,7 @@ use assay_wire::{Coin, Transaction, Txid};
 
 use super::{Mempool, UNCONFIRMED_HEIGHT};
 use crate::error::EngineError;
-use crate::news::Signal;
+use crate::notifier::Signal;
 use crate::types::Tip;
 
 #[derive(Clone, Debug)]

@@ -3,7 +3,6 @@
 //! [`Mempool`] is the set, [`Admission`] validates and changes it, over a [`View`] of the chain that the owner supplies.
 
 mod admission;
-mod ahead;
 mod candidate;
 mod changes;
 mod checks;
@@ -24,6 +23,7 @@ mod graph;
 mod journal;
 mod limit;
 mod linearize;
+mod lock_priority;
 mod mining;
 mod package;
 mod package_form;
@@ -31,30 +31,30 @@ mod package_replace;
 mod package_rules;
 mod policy;
 mod pool;
+mod precheck;
 mod reorg;
 mod replace;
 mod shards;
 mod trim;
 mod truc;
-mod turns;
 mod verdicts;
 
 use assay_wire::Txid;
 
 use crate::types::{MempoolEntryInfo, MempoolInfo};
 pub(crate) use admission::{Admission, View};
-pub(crate) use ahead::{SETTLING_ROUNDS, Wish};
 pub(crate) use candidate::{Admitted, Candidate, trial_verdict};
 pub(crate) use disconnected::DisconnectedTxs;
 pub(crate) use ephemeral::has_dust;
 pub use file::{MempoolFileDamage, MempoolFileError, MempoolImport, MempoolLoad};
 pub(crate) use file::{Reader, Saved, write};
 pub use journal::{MempoolDelta, UnconfirmedTx};
+pub(crate) use lock_priority::{LockPriority, PolicyTurn};
 pub use mining::MiningChunk;
 pub(crate) use package::{check_form, not_validated, trial_outcome};
 pub use package_form::is_child_with_parents_tree;
 pub(crate) use pool::{Entry, Mempool};
-pub(crate) use turns::{PolicyTurn, Turns};
+pub(crate) use precheck::{AcceptOptions, SETTLING_ROUNDS};
 
 /// Height of the coins of unconfirmed transactions in Core (`MEMPOOL_HEIGHT`).
 pub const UNCONFIRMED_HEIGHT: u32 = 0x7fff_ffff;

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use super::admission::{Admission, Rules, Scope, View};
-use super::ahead::{Ahead, Question, Questions, Wish, note_diagrams};
 use super::candidate::{Admitted, Candidate, trial_verdict};
 use super::package_form;
 use super::package_rules::{Earlier, Judged};
+use super::precheck::{AcceptOptions, PendingCheck, PendingChecks, Precheck, note_diagrams};
 use super::replace::Replacement;
 use crate::package::{
     PackageFault, PackageFees, PackageOutcome, PackageReject, PackageTx, PackageVerdict,
@@ -21,11 +21,11 @@ enum Single {
 }
 
 impl Admission {
-    fn package_rules(&self, view: &View<'_>, wish: Wish) -> Rules {
-        let mut rules = self.rules(view, wish.fee_sat_per_kvb_max);
-        rules.is_trial = wish.is_trial;
+    fn package_rules(&self, view: &View<'_>, options: AcceptOptions) -> Rules {
+        let mut rules = self.rules(view, options.fee_sat_per_kvb_max);
+        rules.is_trial = options.is_trial;
         rules.scope = Scope::Together;
-        if wish.is_trial {
+        if options.is_trial {
             rules.scope = Scope::TogetherOnTrial;
             rules.replacement = Replacement::Disallowed;
         }
@@ -37,25 +37,25 @@ impl Admission {
         &self,
         view: &mut View<'_>,
         package: &[Candidate],
-        wish: Wish,
-    ) -> Questions {
-        let mut rules = self.package_rules(view, wish);
+        options: AcceptOptions,
+    ) -> PendingChecks {
+        let mut rules = self.package_rules(view, options);
         let all: Vec<&Candidate> = package.iter().collect();
-        let mut questions = Vec::new();
-        if check_topology(package, wish.is_trial).is_ok() {
+        let mut pending = Vec::new();
+        if check_topology(package, options.is_trial).is_ok() {
             self.load_coins(view, all.iter().copied());
-            let (left, earlier) = if wish.is_trial {
+            let (left, earlier) = if options.is_trial {
                 (all, Earlier::new())
             } else {
                 rules.scope = Scope::Part;
-                self.look_at_each(view, &rules, &all, &mut questions)
+                self.look_at_each(view, &rules, &all, &mut pending)
             };
-            rules.scope = self.package_rules(view, wish).scope;
+            rules.scope = self.package_rules(view, options).scope;
             if !left.is_empty() {
-                questions.extend(self.question_of_all(view, &rules, &left, earlier));
+                pending.extend(self.pending_check_of_all(view, &rules, &left, earlier));
             }
         }
-        Questions { rules, questions }
+        PendingChecks { rules, pending }
     }
 
     /// Determines the checks of those that pass individually; returns those that may pass together, and the others.
@@ -64,7 +64,7 @@ impl Admission {
         view: &mut View<'_>,
         rules: &Rules,
         all: &[&'a Candidate],
-        questions: &mut Vec<Question>,
+        pending: &mut Vec<PendingCheck>,
     ) -> (Vec<&'a Candidate>, Earlier) {
         let (mut left, mut earlier): (Vec<&Candidate>, Earlier) = Default::default();
         for candidate in all.iter().copied() {
@@ -73,8 +73,8 @@ impl Admission {
             }
             let needs_another = left.iter().any(|one| candidate.spends(&one.txid()));
             let checked = candidate.clone().checked(&self.config);
-            match checked.and_then(|one| self.question(view, rules, &one, &earlier)) {
-                Ok(question) if !needs_another => questions.push(question),
+            match checked.and_then(|one| self.pending_check(view, rules, &one, &earlier)) {
+                Ok(pending_check) if !needs_another => pending.push(pending_check),
                 Err(reject) if !needs_another && !may_pass_together(&reject) => {
                     return (Vec::new(), earlier);
                 }
@@ -86,17 +86,17 @@ impl Admission {
     }
 
     /// The required checks of those that may pass together.
-    fn question_of_all(
+    fn pending_check_of_all(
         &self,
         view: &mut View<'_>,
         rules: &Rules,
         left: &[&Candidate],
         earlier: Earlier,
-    ) -> Option<Question> {
+    ) -> Option<PendingCheck> {
         let together = self.judge_together(view, rules, left, earlier).ok()?;
         self.check_together_last(view, &together).ok()?;
         let (staged, plan) = together.into_parts();
-        Some(Question::of(view, rules, staged, plan))
+        Some(PendingCheck::of(view, rules, staged, plan))
     }
 
     /// Step 3, with the lock: admits or tests a package.
@@ -104,18 +104,18 @@ impl Admission {
         &self,
         view: &mut View<'_>,
         package: &[Candidate],
-        wish: Wish,
-        mut ahead: Ahead,
+        options: AcceptOptions,
+        mut ahead: Precheck,
     ) -> PackageOutcome {
         let all: Vec<&Candidate> = package.iter().collect();
-        if let Err(reject) = check_topology(package, wish.is_trial) {
+        if let Err(reject) = check_topology(package, options.is_trial) {
             return not_validated(package, reject);
         }
-        let mut rules = self.package_rules(view, wish);
+        let mut rules = self.package_rules(view, options);
         note_diagrams(view, &mut ahead);
         rules.ahead = ahead;
         self.load_coins(view, all.iter().copied());
-        let judged = if wish.is_trial {
+        let judged = if options.is_trial {
             self.admit_together(view, &rules, &all)
         } else {
             self.admit_with_parents(view, &mut rules, &all)

@@ -22,7 +22,7 @@ use super::replace::DiagramVerdicts;
 use super::shards::Shards;
 use super::verdicts::{Verdicts, covers};
 use crate::events::Events;
-use crate::news::Signal;
+use crate::notifier::Signal;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {

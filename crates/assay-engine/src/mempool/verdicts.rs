@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_the_latest_and_only_what_was_asked_of_them() {
+    fn caches_the_latest_and_checks_their_flags() {
         let mut verdicts = Verdicts { count_max: 2, ..Verdicts::default() };
         let wtxid = |byte| Wtxid([byte; 32]);
         let (few, many) = (Flags::BITCOIN_BLOCK, Flags::BITCOIN_STANDARD);

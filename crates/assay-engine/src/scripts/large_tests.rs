@@ -248,7 +248,7 @@ const WAYS: [(usize, Option<usize>, u64); 10] = [
 ];
 
 #[test]
-fn parts_come_to_the_verdict_of_the_whole() {
+fn parts_have_the_verdict_of_the_whole() {
     let mut random = Random(7);
     let (mut valid, mut failed) = (0, 0);
     for faults in [0, 0, 1, 1, 1, 2, 2, 3, 5, 8, 20, 60] {
@@ -403,7 +403,7 @@ fn large_transactions_alone_and_in_a_block() {
 
 /// Parts cover all inputs, each once, in order; as many as threads can use, with at least as many inputs as lanes.
 #[test]
-fn cuts_leave_nothing_out() {
+fn parts_cover_all_inputs() {
     let tx = |inputs: usize| serialise(1, &vec![(vec![0; 107], Vec::new()); inputs]);
     for inputs in [1, 2, 3, 31, 32, 33, 100, 1000, 5000] {
         let tx = tx(inputs);

@@ -9,8 +9,8 @@
 //! chain and the blocks below a snapshot cannot affect each other. A block with a skipped input stays undecided; only
 //! [`BlockVerdict::Valid`] yields the [`ScriptsPassed`] that making a block the tip requires (`docs/block-states.md`).
 
-mod ahead;
 mod collector;
+mod lookahead;
 mod many;
 mod parts;
 mod runs;
@@ -24,11 +24,11 @@ use assay_consensus::script::{ScriptError, TxContext};
 use assay_consensus::tx::TxError;
 use assay_wire::{Coin, Tx, TxOut};
 
-use crate::planted::is_planted;
+use crate::fault_injection::is_planted;
 use crate::prepared::Prepared;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-pub(crate) use ahead::Ahead;
+pub(crate) use lookahead::Lookahead;
 pub(crate) use many::verify_many;
 use parts::LargeTx;
 pub(crate) use parts::{PART_COST, cut};

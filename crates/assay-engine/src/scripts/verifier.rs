@@ -14,7 +14,7 @@ use super::collector::Collector;
 use super::runs::verify_run;
 use super::{Batch, PART_COST, cut};
 use crate::deferred::prove_all;
-use crate::planted::is_planted;
+use crate::fault_injection::is_planted;
 use crate::sync;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Condvar, Mutex, MutexGuard};

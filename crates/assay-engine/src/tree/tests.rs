@@ -68,7 +68,7 @@ fn of_equal_branches_the_first_with_data_wins_and_more_work_beats_it() {
 }
 
 #[test]
-fn a_later_snapshot_does_not_confirm_what_rests_on_a_rejected_one() {
+fn a_later_snapshot_does_not_confirm_blocks_of_a_rejected_one() {
     let mut tree = new_tree();
     let genesis = tree.tip();
     let [checked, assumed, later] = [1, 2, 3].map(|nonce| add(&mut tree, genesis, nonce));

@@ -17,7 +17,7 @@ use crate::config::READ_THREADS;
 use crate::connect::{ConnectError, Connected, connect};
 use crate::files::{Chain, Fault, Refused};
 use crate::flush::{FlushPolicy, VALIDATE_INTERVAL};
-use crate::pipeline::{InFlight, Passed, Pipeline, Refuted};
+use crate::pipeline::{FailedBlocks, InFlight, Passed, Pipeline};
 use crate::scripts::{ScriptQueue, Verifier};
 use crate::types::UtxoStats;
 
@@ -177,7 +177,7 @@ impl<'a> Connector<'a> {
             let mut passed = |Passed { scripts, note, .. }: Passed<Moved>| {
                 #[cfg(feature = "slowed")]
                 {
-                    crate::slowed::spin(since.elapsed());
+                    crate::test_slowdown::spin(since.elapsed());
                     since = Instant::now();
                 }
                 let Moved { totals, cache_bytes, .. } = note;
@@ -235,7 +235,7 @@ impl<'a> Connector<'a> {
         (assumed_height, last): (u32, u32),
         mut passed: impl FnMut(Passed<Moved>),
         (stop, progress): (&AtomicBool, &dyn ValidateProgress),
-    ) -> Result<Result<Option<Refused>, Refuted<Moved>>, ValidateError> {
+    ) -> Result<Result<Option<Refused>, FailedBlocks<Moved>>, ValidateError> {
         let mut window = Window::default();
         while self.height < last && !stop.load(Ordering::Relaxed) && !pipeline.has_failure() {
             let is_assumed = self.height < assumed_height;
@@ -268,7 +268,7 @@ impl<'a> Connector<'a> {
     }
 
     /// Disconnects an invalid block and those above it, which ends this branch.
-    fn refute(&mut self, refuted: Refuted<Moved>) -> Result<End, ValidateError> {
+    fn refute(&mut self, refuted: FailedBlocks<Moved>) -> Result<End, ValidateError> {
         let (note, error) = refuted.unwind(&mut self.coins, &mut self.coinbases)?;
         self.totals = note.totals_before;
         self.height = note.height_before;

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_something_else_is_refused() {
+    fn rejects_a_folder_with_other_contents() {
         let params = ChainParams::by_name("regtest").unwrap();
         let root = tempfile::tempdir().unwrap();
         let open = || Datadir::open(root.path(), &params, 1 << 20).map(|_| ());

@@ -10,7 +10,7 @@ use super::connect::{Connector, Moved, no_thread};
 use super::datadir::DatadirError;
 use super::{ValidateError, ValidateProgress, WriteSpent};
 use crate::connect::Connected;
-use crate::pipeline::{InFlight, Passed, Pipeline, Refuted};
+use crate::pipeline::{FailedBlocks, InFlight, Passed, Pipeline};
 use crate::snapshot_file::{WriteCoinsError, write_coins};
 use crate::stats::snapshot_stats;
 use crate::types::UtxoStats;
@@ -28,7 +28,7 @@ impl Connector<'_> {
         passed: impl FnMut(Passed<Moved>),
         is_last: bool,
         progress: &dyn ValidateProgress,
-    ) -> Result<Result<(), Refuted<Moved>>, ValidateError> {
+    ) -> Result<Result<(), FailedBlocks<Moved>>, ValidateError> {
         if !is_last {
             return Ok(pipeline.drain(passed));
         }

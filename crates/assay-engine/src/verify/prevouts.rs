@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_how_much_is_missing_or_left() {
+    fn reports_missing_and_extra_bytes() {
         let bytes = two();
         let short = |index, offset, needed, left| {
             Err(PrevoutsError::Short { inputs: 2, index, offset, needed, left })

@@ -43,7 +43,7 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn nothing_that_threads_do_makes_it_wrong() {
+fn random_operations_of_threads_match_the_model() {
     let limit = Duration::from_secs(setting("ASSAY_ADVERSARY_S").unwrap_or(20));
     let fresh = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs());
     // The first seed is always the same.

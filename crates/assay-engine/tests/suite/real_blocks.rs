@@ -231,7 +231,7 @@ fn may_be_ignored(case: &Case, site: &Site, mask: u8) -> bool {
 const FLIPS_PER_PART: usize = 60;
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn detects_every_flipped_bit() {
     let cases = cases();
     if cases.is_empty() {
         println!("skipped: no real blocks in the test data");

@@ -199,7 +199,7 @@ fn files_are_found_by_name_and_in_order() {
 }
 
 #[test]
-fn a_file_that_shrank_is_told_from_a_failing_disk() {
+fn a_shrunken_file_is_not_an_io_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("blk00000.dat");
     fs::write(&path, frame(&block(1, 100))).unwrap();
@@ -210,7 +210,7 @@ fn a_file_that_shrank_is_told_from_a_failing_disk() {
 }
 
 #[test]
-fn a_length_that_no_block_has_is_passed_over() {
+fn skips_impossible_block_lengths() {
     let a = frame(&block(1, 100));
     let mut long = frame(&block(2, 100_001));
     let kind = Some(StrayKind::BadLength);

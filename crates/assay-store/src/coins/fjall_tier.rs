@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_creation_that_was_killed_begins_again() {
+    fn an_interrupted_creation_starts_again() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let dir = root.path().join("coins");
         let leave = |files: &[&str]| {
@@ -277,7 +277,7 @@ mod tests {
     type Change = fn(&Path) -> io::Result<()>;
 
     #[test]
-    fn what_is_missing_or_foreign_is_named_and_nothing_is_removed() {
+    fn reports_missing_or_foreign_files_and_removes_nothing() {
         let root = tempfile::tempdir().expect("a temporary directory");
         let whole = root.path().join("whole");
         let tier = FjallTier::open(&whole, 1 << 20).expect("the tier opens");
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_in_use_is_refused() {
+    fn rejects_a_directory_in_use() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let _first = FjallTier::open(dir.path(), 1 << 20).expect("the tier opens");
         let error = FjallTier::open(dir.path(), 1 << 20).err().expect("the directory is locked");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_without_debug_text() {
+    fn errors_have_no_debug_text() {
         use fjall::{Error, LsmError};
         let full = || io::Error::from_raw_os_error(24);
         let errors = [

@@ -206,7 +206,7 @@ proptest! {
 }
 
 #[test]
-fn what_lives_between_flushes_never_reaches_the_disk() {
+fn short_lived_coins_are_never_written() {
     let tier = MemTier::new();
     let mut store = CoinStore::open(Box::new(tier.clone()), 0).expect("the store opens");
     store.add(outpoint(1), coin(1, 1, &[1]), false).expect("it is absent");
@@ -277,7 +277,7 @@ fn clean_coins_go_before_a_flush_is_due() {
 }
 
 #[test]
-fn what_was_loaded_lately_is_spared_once() {
+fn recently_loaded_coins_are_spared_once() {
     let mut store = CoinStore::open(Box::new(MemTier::new()), 2 << 20).expect("the store opens");
     let old = || (0..100).map(numbered);
     let cached = |store: &CoinStore| {
@@ -308,7 +308,7 @@ fn what_was_loaded_lately_is_spared_once() {
 }
 
 #[test]
-fn out_of_range_coins_are_refused_and_change_nothing() {
+fn rejects_out_of_range_coins_without_changes() {
     let mut store = CoinStore::open(Box::new(MemTier::new()), 0).expect("the store opens");
     let long = vec![0u8; SCRIPT_BYTES_MAX + 1];
     let too_long = store.add(outpoint(1), coin(1, 1, &long), false);
@@ -349,7 +349,7 @@ fn foreign_entries_on_disk_are_reported() {
 }
 
 #[test]
-fn what_was_read_ahead_never_comes_back_after_its_spend() {
+fn a_spent_coin_is_not_restored_from_read_ahead() {
     let flushes: [&[u32]; 3] = [&[], &[3], &[3, 4]];
     for later_flushes in flushes {
         let mut store = CoinStore::open(Box::new(MemTier::new()), 0).expect("the store opens");

@@ -148,7 +148,7 @@ fn check(io: &SimIo, tier: &MemTier, progress: &Progress, loss: Loss) {
 }
 
 #[test]
-fn every_step_may_be_the_last() {
+fn recovers_from_a_fault_at_every_step() {
     let io = SimIo::new();
     run(&io, &MemTier::new(), &mut Progress::default()).expect("nothing fails");
     let steps = io.steps();
@@ -251,7 +251,7 @@ fn a_torn_block_is_never_taken_for_data() {
 }
 
 #[test]
-fn damage_is_noticed_wherever_it_is() {
+fn detects_damage_anywhere() {
     let (io, tier) = (SimIo::new(), MemTier::new());
     let store = open(&io, &tier).expect("an empty store opens");
     let hash = BlockHash([5; 32]);
@@ -359,7 +359,7 @@ fn a_stale_index_is_rewritten() {
 }
 
 #[test]
-fn foreign_files_are_refused() {
+fn rejects_foreign_files() {
     let (io, tier) = (SimIo::new(), MemTier::new());
     drop(open(&io, &tier).expect("an empty store opens"));
     let other = StoreConfig { magic: *b"main", ..config() };

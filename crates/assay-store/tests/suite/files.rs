@@ -85,7 +85,7 @@ fn a_store_is_found_again_and_its_files_have_cores_framing() {
 }
 
 #[test]
-fn a_directory_in_use_is_refused() {
+fn rejects_a_directory_in_use() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let config = StoreConfig::new(dir.path(), MAGIC);
     let _first = Store::open(&config).expect("the store opens");
@@ -178,7 +178,7 @@ fn undo_files_rotate_whatever_the_block_file() {
 }
 
 #[test]
-fn a_limit_that_offsets_cannot_reach_is_refused() {
+fn rejects_a_limit_beyond_the_offsets() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let open = |limit| {
         let config =

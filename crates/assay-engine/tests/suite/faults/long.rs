@@ -10,7 +10,7 @@ use super::disk::Setup;
 const BYTES: usize = 600_000;
 
 #[test]
-fn a_long_block_is_whole_or_not_there_wherever_its_submission_fails() {
+fn a_long_block_is_complete_or_absent_after_any_fault() {
     let story = Story::get();
     let whole = story.base.killed();
     let engine = whole.open(&story.params, Setup::Calm).unwrap();

@@ -174,7 +174,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn what_should_be_there_is_there(events in prop::collection::vec(event(), 1..24)) {
+    fn the_archive_matches_the_model(events in prop::collection::vec(event(), 1..24)) {
         let mut run = Run::new();
         run.grow(0, 30);
         for event in &events {

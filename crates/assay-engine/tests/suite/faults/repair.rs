@@ -13,7 +13,7 @@ fn report(story: &Story, disk: &Disk) -> assay_engine::DataReport {
 }
 
 #[test]
-fn a_sound_folder_has_nothing_wrong() {
+fn an_intact_folder_has_no_errors() {
     let story = Story::get();
     let report = report(story, &disk_after(story));
     assert_eq!(report.tip.hash, story.end);
@@ -52,7 +52,7 @@ fn first_byte_changed(value: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn marks_without_a_rule_are_found_and_a_rebuild_clears_them() {
+fn finds_unsupported_marks_and_a_rebuild_clears_them() {
     let story = Story::get();
     let disk = disk_after(story);
     let engine = disk.open(&story.params, Setup::Calm).unwrap();

@@ -109,7 +109,7 @@ fn a_flipped_byte_of_a_block_or_of_undo_data_is_reported_when_it_is_read() {
 }
 
 #[test]
-fn what_a_restart_needs_is_missed_before_anything_is_served() {
+fn a_start_detects_missing_blocks_before_serving() {
     let story = Story::get();
     // The coins of the base, and archived blocks above it.
     let mut disk = disk_after(story);
@@ -126,7 +126,7 @@ fn what_a_restart_needs_is_missed_before_anything_is_served() {
 }
 
 #[test]
-fn coins_are_made_again_from_the_archived_blocks() {
+fn rebuilds_the_coins_from_archived_blocks() {
     let story = Story::get();
     let mut disk = disk_after(story);
     for (key, value) in disk.tier.disk().entries().iter().skip(1).step_by(11) {

@@ -231,16 +231,16 @@ fn die_again(
 }
 
 #[test]
-fn every_step_may_be_the_last() {
+fn recovers_from_a_fault_at_every_step() {
     println!("{}", sweep(Setup::Calm));
 }
 
 #[test]
-fn every_step_may_be_the_last_while_old_blocks_are_removed() {
+fn recovers_from_a_fault_at_every_step_while_pruning() {
     println!("{}", sweep(Setup::Pruning));
 }
 
 #[test]
-fn every_step_may_be_the_last_with_a_flush_after_every_block() {
+fn recovers_from_a_fault_at_every_step_with_a_flush_after_every_block() {
     println!("{}", sweep(Setup::Hasty));
 }

@@ -174,7 +174,7 @@ fn a_coinbase_that_pays_itself_too_much() {
 /// Regression test of a difference to the kernel, class `bad-txns-BIP30`: missing inputs of a repeated transaction were reported
 /// although its outputs are unspent.
 #[test]
-fn a_repeated_transaction_overwrites_before_its_inputs_are_missed() {
+fn a_repeated_transaction_fails_for_its_outputs_before_its_inputs() {
     let datadir = tempfile::tempdir().unwrap();
     let engine = super::mint::open(datadir.path(), 16 << 20);
     let mut mint = super::mint::Mint::new();

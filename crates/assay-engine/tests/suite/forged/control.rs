@@ -197,7 +197,7 @@ fn headers_may_come_first_and_blocks_in_any_order() {
 }
 
 #[test]
-fn ten_thousand_bad_blocks_are_no_burden() {
+fn ten_thousand_bad_blocks_are_cheap() {
     let mut mint = Mint::new();
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path(), CACHE_BYTES);

@@ -169,7 +169,7 @@ fn a_branch_that_fails_near_its_end_is_left_again() {
 }
 
 #[test]
-fn nobody_sees_the_tip_go_down() {
+fn the_published_tip_never_loses_work() {
     let fork = Fork::new(30);
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path(), SMALL_CACHE_BYTES);

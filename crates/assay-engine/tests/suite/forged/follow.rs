@@ -116,7 +116,7 @@ fn the_mempool_can_be_followed_through_reorganisations() {
 }
 
 #[test]
-fn news_wake_a_waiting_follower() {
+fn changes_wake_a_waiting_follower() {
     let f = Fixture::new(|config| config.is_followed = true);
     let offer = tx(&[(f.coinbase(1), u32::MAX)], &[90_000_000], 0);
     let (tip, sequence) = f.engine.moment();
@@ -136,7 +136,7 @@ fn news_wake_a_waiting_follower() {
 }
 
 #[test]
-fn the_chain_can_be_handed_on() {
+fn the_chain_can_be_served() {
     let forged = Forged::new("bch-scaling", 21, Some(12));
     let datadir = tempfile::tempdir().unwrap();
     let engine = Engine::open(Config::new(datadir.path(), forged.params())).unwrap();

@@ -77,7 +77,7 @@ fn batches_of_signatures_change_no_verdict() {
 }
 
 #[test]
-fn refusals_say_why() {
+fn rejections_have_reasons() {
     let forged = Forged::new("bch-scaling", 12, Some(101));
     let datadir = tempfile::tempdir().unwrap();
     let engine = forged.open(datadir.path());

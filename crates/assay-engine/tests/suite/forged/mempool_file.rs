@@ -28,7 +28,7 @@ fn plain_file(txs: &[(&Transaction, i64)]) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_unconfirmed_at_the_end_is_so_at_the_next_start() {
+fn the_mempool_survives_a_restart() {
     let mut f = Fixture::new(|_| ());
     let parent = f.spend(1, 90_000_000);
     let next = child(&parent, 80_000_000);
@@ -75,7 +75,7 @@ fn what_is_unconfirmed_at_the_end_is_so_at_the_next_start() {
 }
 
 #[test]
-fn old_spent_and_unreadable_things_are_left_out() {
+fn skips_expired_spent_and_unreadable_transactions() {
     let mut f = Fixture::new(|_| ());
     let path = f.engine.mempool_path();
     let fresh = f.spend(1, 90_000_000);

@@ -15,7 +15,7 @@ fn reason(f: &Fixture, tx: &Transaction) -> String {
 }
 
 #[test]
-fn whoever_pays_more_takes_the_place() {
+fn the_higher_fee_replaces() {
     let f = Fixture::new(|_| ());
     let first = f.spend(1, VALUE - 1000);
     let follower = child(&first, VALUE - 3000);
@@ -61,7 +61,7 @@ fn whoever_pays_more_takes_the_place() {
 }
 
 #[test]
-fn a_full_mempool_gives_up_what_pays_least() {
+fn a_full_mempool_evicts_the_lowest_fee_rate() {
     let bytes_max = 12_000;
     let mut f = Fixture::new(|config| config.mempool_bytes_max = bytes_max);
     let wide = tx(&[(f.coinbase(1), u32::MAX)], &[VALUE / 30; 30], 0);

@@ -30,7 +30,7 @@ fn parents_return_and_children_stay() {
 }
 
 #[test]
-fn what_a_lower_tip_forbids_leaves_with_its_descendants() {
+fn transactions_invalid_at_a_lower_tip_are_removed_with_descendants() {
     let mut f = Fixture::new(|_| ());
     let tip = f.mine(&[]);
     // The next height is 107: the coinbase of 7 is just mature, a lock time of 106 has just passed, and a relative lock on a

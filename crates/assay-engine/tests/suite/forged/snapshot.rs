@@ -216,7 +216,7 @@ fn both_chains_survive_kills() {
 }
 
 #[test]
-fn what_is_below_is_validated_on_a_thread_of_its_own() {
+fn blocks_below_the_base_are_validated_on_a_separate_thread() {
     let case = Case::new();
     let dir = tempfile::tempdir().unwrap();
     let engine = case.open_with(dir.path(), |config| config.cache_bytes_max = 512 << 10);
@@ -361,7 +361,7 @@ fn an_invalid_block_below_the_base_stops_the_engine() {
 }
 
 #[test]
-fn what_cannot_be_loaded_says_why_and_changes_nothing() {
+fn an_invalid_snapshot_is_rejected_without_changes() {
     let mut case = Case::new();
     let dir = tempfile::tempdir().unwrap();
     let engine = case.open(dir.path());
@@ -515,7 +515,7 @@ fn old_blocks_are_removed_only_once_they_are_validated() {
 }
 
 #[test]
-fn coins_of_unknown_blocks_are_not_opened_and_building_again_drops_them() {
+fn coins_of_unknown_blocks_are_not_opened_and_a_rebuild_drops_them() {
     let mut case = Case::new();
     let dir = tempfile::tempdir().unwrap();
     let engine = case.open(dir.path());

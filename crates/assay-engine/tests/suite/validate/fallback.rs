@@ -264,7 +264,7 @@ fn a_shorter_branch_is_taken_when_the_best_is_invalid() {
 }
 
 #[test]
-fn nothing_better_leaves_what_is_below_the_invalid_block() {
+fn without_a_better_branch_the_tip_is_below_the_invalid_block() {
     let mut tree = Tree::default();
     let best = tree.branch(None, 9, Some((6, Wrong::Script)));
     // As much work as the valid branch, but later.
@@ -497,7 +497,7 @@ fn interruptions_in_the_middle_of_a_fallback_change_nothing() {
 }
 
 #[test]
-fn a_tip_below_the_minimum_chain_work_is_said_to_be() {
+fn reports_a_tip_below_the_minimum_chain_work() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), params().disk_magic, None, &[base_parts()]);
     let datadir = tempfile::tempdir().unwrap();

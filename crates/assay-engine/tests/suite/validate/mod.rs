@@ -132,7 +132,7 @@ fn branch(forged: &Forged, heights: std::ops::RangeInclusive<u32>) -> Vec<Vec<u8
 }
 
 #[test]
-fn a_forged_directory_as_it_is() {
+fn validates_a_forged_directory() {
     let forged = Forged::new("bch-scaling", 31, None);
     let validation = run_fresh(&forged, forged.path());
     check_whole(&forged, &validation);
@@ -229,7 +229,7 @@ fn muhash_at(forged: &Forged, height: u32) -> String {
 }
 
 #[test]
-fn one_flipped_byte_is_found_and_costs_nothing_below() {
+fn a_flipped_byte_is_found_and_lower_blocks_are_kept() {
     let forged = Forged::new("bitcoin-scaling", 34, None);
     let height = 104;
     let (before, with_it) = (muhash_at(&forged, height - 1), muhash_at(&forged, height));

@@ -125,7 +125,7 @@ fn check_engine(
 }
 
 #[test]
-fn the_lowest_invalid_block_is_reported_whatever_is_found_first() {
+fn the_lowest_invalid_block_is_reported_in_any_order() {
     let mut random = Random(41);
     for (recipe, seed) in [("bitcoin-scaling", 41), ("bitcoin-scaling", 42), ("bch-scaling", 43)] {
         let forged = Forged::new(recipe, seed, None);

@@ -16,9 +16,9 @@ use assay_wire::{Block, BlockHash, Header, ParseError};
 use rayon::ThreadPool;
 
 use super::Engine;
-use crate::chainstate::{AcceptError, Archive, Judged, State, Step};
+use crate::chainstate::{AcceptError, Archive, ConnectResult, State, Step};
 use crate::error::EngineError;
-use crate::news::FreshBlock;
+use crate::notifier::FreshBlock;
 use crate::prepared::Prepared;
 use crate::tree::NodeId;
 use crate::types::{SubmitOutcome, TxIds, big_endian};
@@ -235,7 +235,7 @@ impl Engine {
         }
         let kept = self.chain.put_records(&state, &added);
         state.poison(kept)?;
-        self.chain.news.announce(&state.tree);
+        self.chain.notifier.announce(&state.tree);
         outcome.map_err(|error| match error {
             Ok(fault) => HeadersError::Refused(fault),
             Err(error) => HeadersError::Failed(error),
@@ -249,7 +249,7 @@ impl Engine {
     /// # Errors
     /// The engine fails.
     pub fn connect(&self, mut wait: impl FnMut() -> bool) -> Result<ConnectReport, EngineError> {
-        let mut judged = Judged::default();
+        let mut judged = ConnectResult::default();
         let _turn = self.turns.block();
         let deadline = Instant::now() + CONNECT_AT_MOST;
         let outcome = loop {
@@ -278,7 +278,7 @@ impl Engine {
         };
         let mut rejected = std::mem::take(&mut *self.rejected.lock());
         rejected.extend(judged.into_rejected(&self.lock_tree().tree));
-        self.chain.news.announce(&self.lock_tree().tree);
+        self.chain.notifier.announce(&self.lock_tree().tree);
         let faults = rejected.iter().map(|(hash, error)| BlockFault::of(*hash, error)).collect();
         Ok(ConnectReport { is_done: outcome?, faults })
     }

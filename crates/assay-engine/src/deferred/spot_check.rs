@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use assay_secp::{BatchVerifier, Sample};
 
-use super::evidence::{Evidence, stop_with_evidence};
+use super::mismatch_report::{Evidence, stop_with_evidence};
 
 /// Maximum time between two self-tests on a core that proves.
 const SELF_TEST_INTERVAL: Duration = Duration::from_mins(5);
@@ -77,7 +77,7 @@ pub(super) fn test_this_core(verifier: &BatchVerifier) {
 
 fn passes(verifier: &BatchVerifier) -> bool {
     #[cfg(any(test, feature = "planted"))]
-    if super::planted::fails_self_test() {
+    if super::fault_injection::fails_self_test() {
         return false;
     }
     verifier.repeat_self_test()

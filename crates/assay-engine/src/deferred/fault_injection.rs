@@ -1,9 +1,9 @@
-//! Planted defects of signature verification (`src/planted.rs`): with `ASSAY_PLANT=wrong-proof:N` vector code accepts one of
+//! Planted defects of signature verification (`src/fault_injection.rs`): with `ASSAY_PLANT=wrong-proof:N` vector code accepts one of
 //! every N invalid signatures, with `ASSAY_PLANT=self-test` every repeated self-test fails.
 
 use assay_secp::BatchVerifier;
 
-use crate::planted::{PLANT, is_planted};
+use crate::fault_injection::{PLANT, is_planted};
 
 /// Plants the requested wrong proofs in a verifier.
 pub(super) fn spoil(mut verifier: BatchVerifier) -> BatchVerifier {

@@ -16,9 +16,9 @@ const OUTPUTS_PER_INPUT_MIN: usize = 4;
 const VOUTS_MAX: usize = 128;
 
 /// For each transaction of a block, true if it was handed over.
-pub(crate) struct Ahead(Vec<bool>);
+pub(crate) struct Lookahead(Vec<bool>);
 
-impl Ahead {
+impl Lookahead {
     /// Hands over transactions that spend only outputs of the block. `verify` receives each with its spent coins.
     pub(crate) fn hand_over(
         queue: &mut ScriptQueue<'_>,

@@ -20,9 +20,9 @@ pub trait BlockKeeper: Send + Sync {
 }
 
 #[derive(Default)]
-pub(crate) struct Keepers(Mutex<Vec<Arc<dyn BlockKeeper>>>);
+pub(crate) struct PruneLocks(Mutex<Vec<Arc<dyn BlockKeeper>>>);
 
-impl Keepers {
+impl PruneLocks {
     pub(crate) fn add(&self, keeper: Arc<dyn BlockKeeper>) {
         self.0.lock().push(keeper);
     }
@@ -90,7 +90,7 @@ mod tests {
         // Both blocks are at height 100; the branch of the second forks off the active one at 60.
         let fork_height = |hash: &BlockHash| if *hash == active { 100 } else { 60 };
         for (hash, expected) in [(active, 89), (left, 49)] {
-            let keepers = Keepers::default();
+            let keepers = PruneLocks::default();
             keepers.add(Arc::new(At(hash)));
             assert_eq!(keepers.limit(400, fork_height), expected);
         }

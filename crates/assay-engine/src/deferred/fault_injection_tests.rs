@@ -163,7 +163,12 @@ fn run(kind: &str, plant: &str) -> Ended {
     let datadir = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "deferred::planted_tests::child", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "deferred::fault_injection_tests::child",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("ASSAY_PLANTED_CHILD", kind)
         .env("ASSAY_PLANTED_DATADIR", datadir.path())
         .env("ASSAY_PLANT", plant);
@@ -210,7 +215,7 @@ fn a_planted_wrong_lane_stops_the_engine() {
 
 /// Without spot checks: all wrong blocks are accepted, so no other check finds them.
 #[test]
-fn without_a_sample_nobody_notices() {
+fn without_spot_checks_wrong_blocks_are_accepted() {
     let ended = run("no sample", "wrong-proof:1");
     assert!(ended.output.status.success(), "{}", ended.text);
     assert!(ended.text.contains(&format!("{BLOCKS} accepted in all")), "{}", ended.text);
@@ -225,7 +230,7 @@ fn near_the_tip_the_library_decides() {
 }
 
 #[test]
-fn without_a_plant_the_first_wrong_block_is_rejected() {
+fn without_fault_injection_the_first_wrong_block_is_rejected() {
     let datadir = tempfile::tempdir().unwrap();
     assert_eq!(accepted(datadir.path(), 256, false), 0);
 }

@@ -151,7 +151,7 @@ struct Announced {
 }
 
 /// The state for waiting threads and followers.
-pub(crate) struct News {
+pub(crate) struct Notifier {
     announced: Mutex<Announced>,
     changed: Condvar,
     download: InitialDownload,
@@ -162,7 +162,7 @@ pub(crate) struct News {
     handovers: Vec<Mutex<Handover>>,
 }
 
-impl News {
+impl Notifier {
     /// Announcements of a chain with this tip.
     pub(crate) fn new(tip: Tip, config: &Config) -> Self {
         Self {

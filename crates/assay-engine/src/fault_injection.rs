@@ -1,7 +1,7 @@
 //! Fault injection: deliberate defects that tests must detect. Only in builds with the feature `planted`, and in tests of this
 //! crate.
 //!
-//! `ASSAY_PLANT` selects one: `wrong-proof:N` and `self-test` (`deferred/planted.rs`); `shared-failures` makes all blocks share
+//! `ASSAY_PLANT` selects one: `wrong-proof:N` and `self-test` (`deferred/fault_injection.rs`); `shared-failures` makes all blocks share
 //! one lowest failure and counts skipped inputs as verified; `uncounted-drain` lets a second thread that waits for scripts
 //! continue while the first is concluding them.
 

@@ -8,7 +8,7 @@ use assay_secp::{Backend, Disagreement};
 use assay_store::defect;
 use faster_hex::hex_string;
 
-use super::{second_look, settings};
+use super::{settings, spot_check};
 use crate::clock::unix_time_s;
 
 /// A defect of the vector code or of the machine.
@@ -33,7 +33,7 @@ impl Evidence {
         for (name, bytes) in &found.operands {
             fields.push((name, hex_string(bytes)));
         }
-        Self::new(found.to_string(), second_look::current_core(), fields)
+        Self::new(found.to_string(), spot_check::current_core(), fields)
     }
 
     /// A self-test that failed on a core after the first one had passed.

@@ -10,14 +10,14 @@ use crate::checker::ImmediateChecker;
 /// Scripts need not require a valid signature (`OP_CHECKSIG OP_DROP`), and a transaction may have thousands of checks that fail.
 /// The repeated run requests the same checks in the same order up to the end, or up to the point where the first run, which
 /// assumed every check to hold, took another branch. A check that is not the next one goes to libsecp256k1.
-pub(crate) struct Answered<'a> {
+pub(crate) struct ReplayChecker<'a> {
     checks: &'a [(Check<'a>, bool)],
     /// The check before `checks`, if it was requested; it may be requested again.
     last: Option<(Check<'a>, bool)>,
     immediate: ImmediateChecker,
 }
 
-impl<'a> Answered<'a> {
+impl<'a> ReplayChecker<'a> {
     pub(super) fn new(checks: &'a [(Check<'a>, bool)]) -> Self {
         Self { checks, last: None, immediate: ImmediateChecker }
     }
@@ -33,7 +33,7 @@ impl<'a> Answered<'a> {
     }
 }
 
-impl SignatureChecker for Answered<'_> {
+impl SignatureChecker for ReplayChecker<'_> {
     fn ecdsa(&mut self, pubkey: &[u8], der_sig: &[u8], msg: &[u8; 32]) -> bool {
         let known = self.next(&Check::Ecdsa { pubkey, der_sig, msg });
         known.unwrap_or_else(|| self.immediate.ecdsa(pubkey, der_sig, msg))
@@ -79,12 +79,12 @@ mod tests {
 
     /// Results that differ from libsecp256k1's show the source of each result.
     #[test]
-    fn only_the_next_question_is_known() {
+    fn only_the_next_check_is_known() {
         let (key, msg) = ([2; 33], [7; 32]);
         let other = [8; 32];
         let ask = |msg| Check::Ecdsa { pubkey: &key, der_sig: &[1], msg };
         let known = [(ask(&msg), true), (ask(&other), true)];
-        let mut checker = Answered::new(&known);
+        let mut checker = ReplayChecker::new(&known);
         assert!(!checker.ecdsa(&key, &[1], &other), "not the next one");
         assert!(checker.ecdsa(&key, &[1], &msg));
         assert!(checker.ecdsa(&key, &[1], &msg), "again");

@@ -27,7 +27,7 @@ const SETTLED_AT_ONCE: usize = 16;
 pub(crate) const SETTLING_ROUNDS: usize = 8;
 
 #[derive(Clone, Copy)]
-pub(crate) struct Wish {
+pub(crate) struct AcceptOptions {
     /// Maximum fee rate allowed by the caller.
     pub(crate) fee_sat_per_kvb_max: Option<u64>,
     /// True for a trial without admission.
@@ -35,14 +35,14 @@ pub(crate) struct Wish {
 }
 
 #[derive(Default)]
-pub(crate) struct Ahead {
+pub(crate) struct Precheck {
     flags: Option<Flags>,
     /// Executed signature checks, or the failure.
     scripts: HashMap<Wtxid, Result<u64, Cause>>,
     diagrams: Vec<(Newcomers, Vec<ClusterId>, bool)>,
 }
 
-impl Ahead {
+impl Precheck {
     /// The script result of a transaction under these flags.
     pub(super) fn scripts(&self, wtxid: &Wtxid, flags: Flags) -> Option<Result<u64, Cause>> {
         if self.flags == Some(flags) { self.scripts.get(wtxid).cloned() } else { None }
@@ -50,22 +50,22 @@ impl Ahead {
 }
 
 /// Checks required before the admission of transactions.
-pub(crate) struct Questions {
+pub(crate) struct PendingChecks {
     pub(super) rules: Rules,
-    pub(super) questions: Vec<Question>,
+    pub(super) pending: Vec<PendingCheck>,
 }
 
 /// Transactions with required checks: one, or those of a package that only pass together.
-pub(super) struct Question {
+pub(super) struct PendingCheck {
     unverified: Vec<Staged>,
     plan: Option<Plan>,
 }
 
 impl Admission {
-    fn rules_of(&self, view: &View<'_>, wish: Wish, count: usize) -> Rules {
-        let mut rules = self.rules(view, wish.fee_sat_per_kvb_max);
-        rules.is_trial = wish.is_trial;
-        if wish.is_trial && rules.replacement == Replacement::Allowed {
+    fn rules_of(&self, view: &View<'_>, options: AcceptOptions, count: usize) -> Rules {
+        let mut rules = self.rules(view, options.fee_sat_per_kvb_max);
+        rules.is_trial = options.is_trial;
+        if options.is_trial && rules.replacement == Replacement::Allowed {
             rules.replacement =
                 if count == 1 { Replacement::Trial } else { Replacement::Disallowed };
         }
@@ -77,31 +77,31 @@ impl Admission {
         &self,
         view: &mut View<'_>,
         candidates: &[Result<Candidate, TxReject>],
-        wish: Wish,
-    ) -> Questions {
-        let rules = self.rules_of(view, wish, candidates.len());
+        options: AcceptOptions,
+    ) -> PendingChecks {
+        let rules = self.rules_of(view, options, candidates.len());
         self.load_coins(view, candidates.iter().flatten());
         let mut earlier = HashMap::new();
-        let mut questions = Vec::new();
+        let mut pending = Vec::new();
         for candidate in candidates.iter().flatten() {
-            questions.extend(self.question(view, &rules, candidate, &earlier).ok());
+            pending.extend(self.pending_check(view, &rules, candidate, &earlier).ok());
             if candidates.len() > 1 {
                 earlier.insert(candidate.txid(), Arc::clone(candidate.tx()));
             }
         }
-        Questions { rules, questions }
+        PendingChecks { rules, pending }
     }
 
     /// The required checks of a transaction that passes all others in the current state.
-    pub(super) fn question(
+    pub(super) fn pending_check(
         &self,
         view: &mut View<'_>,
         rules: &Rules,
         candidate: &Candidate,
         earlier: &HashMap<Txid, Arc<Transaction>>,
-    ) -> Result<Question, TxReject> {
+    ) -> Result<PendingCheck, TxReject> {
         let Some(checked) = self.pre_check(view, rules, candidate, earlier)? else {
-            return Ok(Question { unverified: Vec::new(), plan: None });
+            return Ok(PendingCheck { unverified: Vec::new(), plan: None });
         };
         let plan = if checked.conflicts.is_empty() {
             self.check_room(view.mempool, candidate, checked.entry.adjusted_weight)?;
@@ -112,22 +112,22 @@ impl Admission {
             Some(plan)
         };
         self.check_last(view, rules, &checked, earlier)?;
-        Ok(Question::of(view, rules, vec![checked.staged], plan))
+        Ok(PendingCheck::of(view, rules, vec![checked.staged], plan))
     }
 
     /// Step 2, without the lock: runs the checks; calls `pause` between expensive steps.
-    pub(crate) fn answer(&self, questions: Questions, pause: impl Fn()) -> Ahead {
-        let Questions { rules, mut questions } = questions;
-        let mut ahead = Ahead { flags: Some(rules.flags), ..Ahead::default() };
+    pub(crate) fn run_checks(&self, pending: PendingChecks, pause: impl Fn()) -> Precheck {
+        let PendingChecks { rules, mut pending } = pending;
+        let mut ahead = Precheck { flags: Some(rules.flags), ..Precheck::default() };
         // Skip the scripts of transactions that fail other checks here.
-        questions.retain(|question| {
-            let Some(plan) = &question.plan else { return true };
+        pending.retain(|pending_check| {
+            let Some(plan) = &pending_check.plan else { return true };
             let (is_better, cost) = plan.judge(&pause);
             self.note_work(cost);
             ahead.diagrams.push((plan.names(), plan.cluster_ids(), is_better));
             is_better
         });
-        let unverified = questions.iter().flat_map(|question| &question.unverified);
+        let unverified = pending.iter().flat_map(|pending_check| &pending_check.unverified);
         let unverified: Vec<&Staged> = unverified.collect();
         pause();
         let outcomes = self.run_scripts(&rules, &unverified);
@@ -141,15 +141,15 @@ impl Admission {
         &self,
         view: &mut View<'_>,
         candidates: Vec<Result<Candidate, TxReject>>,
-        wish: Wish,
-        mut ahead: Ahead,
+        options: AcceptOptions,
+        mut ahead: Precheck,
     ) -> Vec<Result<Admitted, TxReject>> {
-        let mut rules = self.rules_of(view, wish, candidates.len());
+        let mut rules = self.rules_of(view, options, candidates.len());
         note_diagrams(view, &mut ahead);
         rules.ahead = ahead;
         let updates = view.mempool.updates();
         let verdicts = self.admit(view, &rules, candidates);
-        if wish.is_trial {
+        if options.is_trial {
             let new = verdicts.iter().flatten().filter(|admitted| admitted.is_new);
             let tried: Vec<Txid> = new.map(|admitted| admitted.txid).rev().collect();
             view.mempool.remove_all(&tried);
@@ -178,13 +178,13 @@ fn check_known_verdict(pool: &Mempool, candidate: &Candidate, plan: &Plan) -> Re
 }
 
 /// Stores diagram results for the admission.
-pub(super) fn note_diagrams(view: &mut View<'_>, ahead: &mut Ahead) {
+pub(super) fn note_diagrams(view: &mut View<'_>, ahead: &mut Precheck) {
     for (names, ids, is_better) in std::mem::take(&mut ahead.diagrams) {
         view.mempool.diagram_verdicts.put(names, ids, is_better);
     }
 }
 
-impl Question {
+impl PendingCheck {
     /// The required checks of transactions, and perhaps of their replacement, without known results.
     pub(super) fn of(
         view: &View<'_>,
@@ -236,13 +236,13 @@ mod tests {
     fn an_answer_is_for_one_transaction_under_the_same_flags() {
         let (wtxid, flags) = (Wtxid([7; 32]), Flags::BITCOIN_STANDARD);
         let scripts = HashMap::from([(wtxid, Ok(2))]);
-        let ahead = Ahead { flags: Some(flags), scripts, diagrams: Vec::new() };
+        let ahead = Precheck { flags: Some(flags), scripts, diagrams: Vec::new() };
         assert_eq!(ahead.scripts(&wtxid, flags), Some(Ok(2)));
         assert_eq!(ahead.scripts(&Wtxid([8; 32]), flags), None);
         for (name, flag) in Flags::NAMED {
             let other = if flags.contains(*flag) { flags.without(*flag) } else { flags | *flag };
             assert_eq!(ahead.scripts(&wtxid, other), None, "{name}");
         }
-        assert_eq!(Ahead::default().scripts(&wtxid, flags), None);
+        assert_eq!(Precheck::default().scripts(&wtxid, flags), None);
     }
 }

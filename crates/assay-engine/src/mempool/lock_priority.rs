@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 const WAIT_MAX: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct LockPriority {
     /// Blocks being validated, or waiting for the engine's lock.
     blocks: AtomicUsize,
     waiting: Mutex<()>,
@@ -21,16 +21,16 @@ pub(crate) struct Turns {
 }
 
 /// The turn of a block.
-pub(crate) struct BlockTurn<'a>(&'a Turns);
+pub(crate) struct BlockTurn<'a>(&'a LockPriority);
 
 /// The turn of a submission of transactions.
 pub(crate) struct PolicyTurn<'a> {
-    turns: &'a Turns,
+    turns: &'a LockPriority,
     deadline: Instant,
     _one_at_a_time: MutexGuard<'a, ()>,
 }
 
-impl Turns {
+impl LockPriority {
     /// Starts a block at once.
     pub(crate) fn block(&self) -> BlockTurn<'_> {
         self.blocks.fetch_add(1, Ordering::SeqCst);
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn submissions_wait_for_blocks_and_for_each_other() {
-        let turns = Turns::default();
+        let turns = LockPriority::default();
         let is_judged = AtomicBool::new(false);
         let inside = AtomicUsize::new(0);
         let (first, second) = (turns.block(), turns.block());
