@@ -1,7 +1,7 @@
-//! Builds everything for aarch64 and runs tests under user-mode emulation, on a machine of another kind.
+//! Builds everything for aarch64 and runs tests under user-mode emulation on another architecture.
 //!
-//! Needs what Debian calls `gcc-aarch64-linux-gnu` (with `libc6-dev-arm64-cross`) and `qemu-user`, and
-//! Rust's standard library for the target; what is missing is listed with the command that installs it.
+//! Needs Debian's `gcc-aarch64-linux-gnu` (with `libc6-dev-arm64-cross`) and `qemu-user`, and Rust's standard library for the
+//! target; missing ones are listed with the command that installs them.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ const TARGET: &str = "aarch64-unknown-linux-gnu";
 /// Also compiles the C parts of libsecp256k1 and others, where the `cc` crate finds it by its name.
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 
-/// Where Debian puts the target's C library.
+/// Debian's folder of the target's C library.
 const SYSROOT: &str = "/usr/aarch64-linux-gnu";
 
 const EMULATORS: [&str; 2] = ["qemu-aarch64", "qemu-aarch64-static"];
@@ -38,7 +38,7 @@ const TESTED: [&str; 11] = [
 
 const STARTS_ITSELF: &str = "it starts itself, and the kernel does not run a program of another processor without the emulator";
 
-/// Tests that emulation cannot run, each with the reason.
+/// Tests that emulation cannot run, with reasons.
 const LEFT_OUT: [(&str, &str); 6] = [
     ("deferred::fault_injection_tests::a_failing_self_test_stops_the_engine", STARTS_ITSELF),
     ("deferred::fault_injection_tests::a_planted_wrong_lane_stops_the_engine", STARTS_ITSELF),
@@ -108,12 +108,12 @@ fn run_one(test: &TestProgram, emulator: &str) -> anyhow::Result<()> {
     println!("aarch64: {}", test.executable.display());
     let mut command = Command::new(emulator);
     command.args(["-L", SYSROOT]).arg(&test.executable).arg("--quiet");
-    // One word each: tests with a `main` of their own take every other word for a name of what to run.
+    // One word each: tests with a custom `main` treat every other word as a filter.
     command.args(LEFT_OUT.map(|(test, _)| format!("--skip={test}")));
     crate::command::finish(with_tools(&mut command, emulator).current_dir(&test.folder))
 }
 
-/// Tells cargo, and the test that compiles C, which linker and emulator to use.
+/// Configures linker and emulator for cargo and for the test that compiles C.
 fn with_tools<'a>(command: &'a mut Command, emulator: &str) -> &'a mut Command {
     let variable = TARGET.to_uppercase().replace('-', "_");
     command
@@ -121,7 +121,7 @@ fn with_tools<'a>(command: &'a mut Command, emulator: &str) -> &'a mut Command {
         .env(format!("CARGO_TARGET_{variable}_RUNNER"), format!("{emulator} -L {SYSROOT}"))
 }
 
-/// The emulator, when all tools are there.
+/// The emulator, if all tools are installed.
 fn tools() -> anyhow::Result<&'static str> {
     let mut missing = Vec::new();
     if !is_target_installed() {
@@ -142,7 +142,7 @@ fn tools() -> anyhow::Result<&'static str> {
     }
 }
 
-/// Whether rustc finds the target's libraries where it looks for them.
+/// True if rustc finds the target's libraries.
 fn is_target_installed() -> bool {
     let output =
         Command::new("rustc").args(["--print", "target-libdir", "--target", TARGET]).output();

@@ -1,4 +1,4 @@
-//! Tests of what chooses a backend by processor features, as older processors would run them: features hidden one after the other.
+//! Runs the tests of backend selection as on older processors: with CPU features hidden step by step.
 
 use std::process::Command;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use crate::command::finish;
 use crate::test_programs;
 
-/// What is hidden in each round, with the name that Linux gives to its first feature: rounds that hide nothing are left out.
+/// Features hidden in each round, with Linux's name of the first one. Rounds that hide nothing are skipped.
 const ROUNDS: [(&str, &str); 3] =
     [("avx512ifma", "avx512ifma"), ("avx512f", "avx512f"), ("avx2,sha", "avx2")];
 

@@ -1,4 +1,4 @@
-//! What CI runs, in the order in which a failure is cheapest to learn of.
+//! CI stages, ordered by the cost of a failure.
 
 use std::process::Command;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::command::finish;
 use crate::test_programs::{CURVES, WORKSPACES};
 use crate::test_times;
 
-/// Runs the stages of these names, or all that are not optional; stops at the first that fails.
+/// Runs the named stages, or all that are not optional; stops at the first failure.
 pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
     let all = || STAGES.iter().chain(&OPTIONAL);
     if let Some(unknown) = names.iter().find(|name| all().all(|(known, _)| known != name)) {
@@ -30,7 +30,6 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A stage's name and its work.
 type Stage = (&'static str, fn() -> anyhow::Result<()>);
 
 const STAGES: [Stage; 6] = [
@@ -53,7 +52,7 @@ const OPTIONAL: [Stage; 7] = [
     ("cluster", crate::cluster::run),
 ];
 
-/// The engine's threads under shuttle, which chooses their order (`crates/assay-engine/src/engine/model.rs`).
+/// The engine's threads under shuttle, which randomises their schedule (`crates/assay-engine/src/engine/model.rs`).
 fn interleavings() -> anyhow::Result<()> {
     let features = ["--features", "model", "--lib", "engine::model", "--", "--nocapture"];
     let arguments = [&["test", "--locked", "-p", "assay-engine"], &features[..]].concat();
@@ -96,7 +95,8 @@ fn each(before: &[&str], after: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The thread pool's models, in which loom tries every interleaving; in a folder of its own, since the flag is every crate's.
+/// The thread pool's models under loom, which explores all interleavings; in a separate target folder, since the flag applies to
+/// every crate.
 fn models() -> anyhow::Result<()> {
     let mut command = Command::new("cargo");
     command.args(["test", "--locked", "--release", "--lib", "-p", "assay-pool"]);
@@ -105,8 +105,8 @@ fn models() -> anyhow::Result<()> {
     finish(&mut command)
 }
 
-/// The crates for others as they would be published, built from what is in the packages alone. The one that depends on the
-/// other is built with it from a registry that cargo makes for the moment.
+/// Builds the published crates from their packages alone. The dependent crate is built against the other one in a temporary
+/// registry.
 fn package() -> anyhow::Result<()> {
     cargo(&["package", "--locked", "--allow-dirty", "-p", "assay-hash", "-p", "assay-secp"])
 }
@@ -115,7 +115,7 @@ fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     finish(Command::new("cargo").args(arguments))
 }
 
-/// `cargo-deny` is a tool, not a dependency: where it is missing the stage says so and passes, and `.ci/run` installs it.
+/// `cargo-deny` is an external tool: if it is missing, the stage prints this and passes; `.ci/run` installs it.
 fn deny() -> anyhow::Result<()> {
     let is_installed = Command::new("cargo")
         .args(["deny", "--version"])
@@ -125,7 +125,7 @@ fn deny() -> anyhow::Result<()> {
         println!("skipped: cargo-deny is not installed (cargo install cargo-deny --locked)");
         return Ok(());
     }
-    // A build fetches the crates of its own platform alone; the policy speaks of several.
+    // A build fetches only the crates of its own platform; the policy covers several.
     cargo(&["fetch", "--locked"])?;
     cargo(&["deny", "--offline", "check", "bans", "licenses", "sources"])
 }

@@ -1,7 +1,7 @@
-//! Clients of other projects, unchanged, from their registries, against our node on regtest.
+//! Unmodified clients of other projects, from their registries, against our node on regtest.
 //!
-//! Each has a program in `xtask/clients` that starts a node, drives the client, checks what came of it and prints in its last
-//! line what the client did. A client that cannot be installed is reported as not run.
+//! Each has a program in `xtask/clients` that starts a node, drives the client, checks the results and prints a summary in its
+//! last line. A client that cannot be installed is reported as not run.
 
 use std::env;
 use std::fs::{self, File};
@@ -18,14 +18,14 @@ use crate::core_tests::{absolute, build};
 struct Client {
     name: &'static str,
     version: &'static str,
-    /// Its program's name in `xtask/clients`, without `.py`.
+    /// Program name in `xtask/clients`, without `.py`.
     program: &'static str,
     source: Source,
 }
 
-/// Where a client is installed from.
+/// Installation source of a client.
 enum Source {
-    /// Packages of `PyPI`.
+    /// `PyPI` packages.
     Pip(&'static [&'static str]),
     /// Programs of a Go module at the client's version, with build tags.
     Go { module: &'static str, tags: &'static str, programs: &'static [&'static str] },
@@ -64,7 +64,7 @@ const CLIENTS: &[Client] = &[
     },
 ];
 
-/// Tries the clients whose programs are named, or all; an error when one did not do what it should.
+/// Tests the clients with the named programs, or all; an error if one fails.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let mut profile = "release";
     let mut program = None;
@@ -107,7 +107,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 }
 
 impl Client {
-    /// Installs the client and tries it: the result, and what it did or why it did not.
+    /// Installs and tests a client: the result, and a summary or the reason of a failure.
     fn attempt(
         &self,
         root: &Path,
@@ -122,7 +122,7 @@ impl Client {
             Ok(python) => python,
             Err(error) => return Ok(("not run", format!("{error:#}"))),
         };
-        // The name decides which command line our program has.
+        // The executable's name selects the command line interface.
         let link = folder.join("bitcoind");
         let state = folder.join("state");
         let _ = fs::remove_file(&link);
@@ -144,7 +144,7 @@ impl Client {
         }
     }
 
-    /// Gives the interpreter for the trial's program; the client's programs are in `folder/bin`.
+    /// Returns the interpreter for the test program; the client's programs are in `folder/bin`.
     fn install(&self, root: &Path, folder: &Path, log: &File) -> anyhow::Result<PathBuf> {
         let does = |command: &mut Command, what: &str| {
             forget_xtask(command);
@@ -166,7 +166,7 @@ impl Client {
                 return Ok(environment.join("bin/python3"));
             }
             Source::Go { module, tags, programs } => {
-                // `go install` takes no module that replaces others.
+                // `go install` rejects modules with replace directives.
                 let module = format!("{module}@{}", self.version);
                 let output =
                     Command::new("go").args(["mod", "download", "-json", &module]).output();

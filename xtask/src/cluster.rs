@@ -1,4 +1,4 @@
-//! Tests of `python/assay-cluster` on Ray, in an environment of their own, against the program that is built.
+//! Tests of `python/assay-cluster` on Ray, in a separate environment, with the built program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::fuzz::host_triple;
 
 const PACKAGE: &str = "python/assay-cluster";
 
-/// The stage of `cargo xtask ci`. Where Python or the packages cannot be had it says so and passes.
+/// The stage of `cargo xtask ci`. If Python or the packages are unavailable, it prints this and passes.
 pub(crate) fn run() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     let program = program(root)?;
@@ -36,7 +36,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     in_package("python", &["-m", "unittest", "discover", "-v", "-t", ".", "-s", "tests"])
 }
 
-/// `ASSAY`, or what was built last.
+/// `ASSAY`, or the last build.
 fn program(root: &Path) -> anyhow::Result<PathBuf> {
     if let Some(given) = std::env::var_os("ASSAY") {
         return Ok(given.into());
@@ -48,7 +48,7 @@ fn program(root: &Path) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Makes the environment; says what is missing.
+/// Creates the environment, or returns the missing part.
 fn make(root: &Path, environment: &Path) -> Option<&'static str> {
     let works = |command: &mut Command| {
         command.stdin(Stdio::null()).status().is_ok_and(|status| status.success())

@@ -1,11 +1,11 @@
-//! Starting other programs.
+//! Runs other programs.
 
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Removes from the environment what `cargo xtask` says about itself: build scripts that read it (ring's) would run again, and
-/// all that needs them be built again, when cargo is called directly next.
+/// Removes cargo's variables for `cargo xtask` from the environment. Otherwise build scripts that read them (ring's) and their
+/// dependents would be rebuilt when cargo is next called directly.
 pub(crate) fn forget_xtask(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
@@ -15,7 +15,7 @@ pub(crate) fn forget_xtask(command: &mut Command) {
     }
 }
 
-/// Runs a command to its end, which must be a success.
+/// Runs a command; fails unless it succeeds.
 pub(crate) fn finish(command: &mut Command) -> anyhow::Result<()> {
     forget_xtask(command);
     let status = command.status().with_context(|| format!("cannot start {command:?}"))?;

@@ -1,5 +1,4 @@
-//! A bounded run of every fuzz target: built with coverage counters on the ordinary compiler, fed with
-//! seeds from forged chains.
+//! A bounded run of every fuzz target: built with coverage counters on the ordinary compiler, with seeds from forged chains.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use anyhow::{Context, bail};
 
 use crate::command::finish;
 
-/// What `cargo fuzz run --sanitizer none` passes as well: counters and comparisons for libFuzzer.
+/// The flags of `cargo fuzz run --sanitizer none`: counters and comparisons for libFuzzer.
 const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
@@ -21,13 +20,13 @@ const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
 /// Longest input, bytes.
 const INPUT_BYTES_MAX: u32 = 1 << 15;
 
-/// Runs the targets called `names`, or all, for `seconds` each.
+/// Runs the named targets, or all, for `seconds` each.
 pub(crate) fn run(seconds: u32, names: &[String]) -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has a parent")?;
     let fuzz = root.join("fuzz");
     let targets = targets(&fuzz, names)?;
     let host = host_triple()?;
-    // The seeds' program too: with flags of its own it would need everything built once more.
+    // With the same flags for the seeds' program too; otherwise everything would be built twice.
     let mut command = Command::new("cargo");
     command.args(["build", "--quiet", "--release", "--target", &host, "--example", "seeds"]);
     command.arg("--manifest-path").arg(fuzz.join("Cargo.toml"));
@@ -53,7 +52,7 @@ pub(crate) fn run(seconds: u32, names: &[String]) -> anyhow::Result<()> {
     bail!("findings in {}: the inputs are in fuzz/artifacts", failed.join(", "))
 }
 
-/// The targets there are, of those asked for.
+/// The existing targets among `names`, or all.
 fn targets(fuzz: &Path, names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(fuzz.join("fuzz_targets")).context("no fuzz targets")? {
@@ -70,7 +69,7 @@ fn targets(fuzz: &Path, names: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(all)
 }
 
-/// Runs one target; whether it found nothing.
+/// Runs one target; returns true if it found nothing.
 fn run_one(fuzz: &Path, binary: &Path, target: &str, seconds: u32) -> anyhow::Result<bool> {
     let folder = |kind: &str| -> anyhow::Result<PathBuf> {
         let path = fuzz.join(kind).join(target);
@@ -89,11 +88,11 @@ fn run_one(fuzz: &Path, binary: &Path, target: &str, seconds: u32) -> anyhow::Re
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {}", binary.display()))?;
-    // `assay_fuzz::folder`: libFuzzer ends the process without a chance to remove it.
+    // `assay_fuzz::folder`: libFuzzer ends the process without removing it.
     let left = format!("assay-fuzz-{}", child.id());
     let output = child.wait_with_output().context("cannot read what it prints")?;
     for parent in [PathBuf::from("/dev/shm"), std::env::temp_dir()] {
-        // Most targets make none.
+        // Most targets have none.
         let _ = fs::remove_dir_all(parent.join(&left));
     }
     let log = String::from_utf8_lossy(&output.stderr);

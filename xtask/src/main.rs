@@ -1,4 +1,4 @@
-//! Automation in one place: `cargo xtask ci` is what CI runs, `cargo xtask tidy` checks what no compiler checks.
+//! Project automation: `cargo xtask ci` runs CI, `cargo xtask tidy` runs checks beyond the compiler's.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this program talks to a terminal")]
 
 mod aarch64;
@@ -75,7 +75,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Seconds for each target, and which targets.
+/// Seconds per target, and the target names.
 fn fuzz_arguments(arguments: &[String]) -> Option<(u32, &[String])> {
     match arguments {
         [flag, seconds, targets @ ..] if flag == "--seconds" => {

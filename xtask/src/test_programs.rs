@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use crate::command::forget_xtask;
 
-/// A program of tests.
+/// A test executable.
 pub(crate) struct TestProgram {
     pub(crate) executable: PathBuf,
-    /// The package's, where cargo would start it.
+    /// Package folder: the working directory under cargo.
     pub(crate) folder: PathBuf,
-    /// `lib`, or what follows `--test` for cargo.
+    /// `lib`, or the argument of `--test`.
     pub(crate) target: String,
 }
 
 impl TestProgram {
-    /// What a message of cargo announces, if it announces a program of tests.
+    /// The test executable in a cargo message, if any.
     fn announced(message: &Value) -> Option<Self> {
         if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
             return None;
@@ -33,7 +33,7 @@ impl TestProgram {
         })
     }
 
-    /// Whether it is of the package of this name.
+    /// True if it belongs to the package.
     pub(crate) fn is_of(&self, package: &str) -> bool {
         self.folder.ends_with(package)
     }

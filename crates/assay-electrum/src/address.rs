@@ -1,18 +1,18 @@
-//! Ranges of internet addresses, and which of them count as one client.
+//! IP address ranges, and the grouping of addresses by client.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
-/// A range of addresses: those that agree with `address` in the first `prefix` bits.
+/// An IP range in CIDR form: all addresses that share the first `prefix` bits with `address`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subnet {
     address: IpAddr,
     prefix: u8,
 }
 
-/// The address that stands for all those which one customer of a provider has: an IPv4 address for itself, an IPv6 address for its
-/// /64. An IPv4 address mapped into IPv6 counts as IPv4.
+/// The address that identifies one client: an IPv4 address itself, or the /64 of an IPv6 address. An IPv4-mapped IPv6 address
+/// counts as IPv4.
 pub fn customer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -20,24 +20,22 @@ pub fn customer(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Why a text is no [`Subnet`].
+/// The text is not a valid [`Subnet`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid subnet {text:?}: expected an address such as 10.0.0.7, or a range such as 10.0.0.0/8 or fd00::/8"
 )]
 pub struct SubnetParseError {
-    /// The text as given.
     pub text: String,
 }
 
 impl Subnet {
-    /// One address.
     pub fn one(address: IpAddr) -> Self {
         let prefix = if address.is_ipv4() { 32 } else { 128 };
         Self { address, prefix }
     }
 
-    /// Whether `address` lies in the range. An IPv4 address mapped into IPv6 counts as IPv4.
+    /// True if `address` is in the range. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let bits = |ip: IpAddr| match ip.to_canonical() {
             IpAddr::V4(ip) => (u128::from(ip.to_bits()) << 96, 32),

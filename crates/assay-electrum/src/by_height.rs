@@ -1,9 +1,9 @@
-//! Records of one length, one for each block of the active chain, and those of blocks that were taken back.
+//! Fixed-length records, one per block of the active chain, and the records of disconnected blocks.
 //!
-//! What an index of one fact for each block is kept in. `heights.dat` has the records of the active chain, `stale.dat` those
-//! of blocks that a reorganisation took back, in the order in which it did: they are found by their hash. `data.dat` has what
-//! is not of one length, one after the other; a record says where. The manifest says how far all of it counts; what lies
-//! behind was not written out, and is made again. Layout: `docs/formats.md`.
+//! Storage of an index that holds one fact per block. `heights.dat` has the records of the active chain. `stale.dat` has the
+//! records of blocks that a reorg disconnected, in the order of disconnection, looked up by hash. `data.dat` has the
+//! variable-length data, referenced by offset from the records. The manifest holds the valid length of each file; bytes beyond it
+//! were not committed and are rebuilt. Layout: `docs/formats.md`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -18,61 +18,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::Tip;
 
-/// Why records cannot be read or written.
+/// Records cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordsError {
-    /// The system refuses.
+    /// A system call failed.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     /// The manifest cannot be read or written.
     #[error(transparent)]
     Replace(#[from] ReplaceError),
-    /// A file is damaged.
     #[error("{} is damaged ({what}); remove the folder, and the index is built anew", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        what: &'static str,
-    },
-    /// The folder is of something else: another chain, another index or another version.
+    Damaged { path: PathBuf, what: &'static str },
+    /// The folder belongs to another chain, index or format version.
     #[error("{} is an index of another chain, kind or version; remove the folder, and the index is built anew", path.display())]
-    Other {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// The block does not follow the tip.
+    Other { path: PathBuf },
     #[error("block {hash} does not follow the tip of the index")]
-    NotNext {
-        /// The block.
-        hash: BlockHash,
-    },
-    /// What was computed of a block, or read of it, does not fit together.
+    NotNext { hash: BlockHash },
+    /// The data computed or read for a block is inconsistent.
     #[error("block {hash}: {what}")]
-    Block {
-        /// The block.
-        hash: BlockHash,
-        /// What is wrong.
-        what: &'static str,
-    },
+    Block { hash: BlockHash, what: &'static str },
 }
 
-/// What is kept of a block.
+/// The record of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) hash: BlockHash,
     pub(crate) fields: Vec<u8>,
 }
 
-/// See the module. Methods may be called from any thread.
+/// The files and their state. Thread-safe.
 pub(crate) struct ByHeight {
     dir: PathBuf,
-    /// Name and version of what the fields are.
+    /// Name and version of the field layout.
     kind: &'static str,
     genesis: BlockHash,
     fields_bytes: usize,
@@ -86,14 +63,14 @@ pub(crate) struct ByHeight {
 struct State {
     tip: Option<Tip>,
     data_bytes: u64,
-    /// The records of blocks that were taken back, by number.
+    /// Record numbers of disconnected blocks.
     stale: HashMap<BlockHash, u64>,
     stale_count: u64,
-    /// What the manifest on disk says.
+    /// Tip in the manifest on disk.
     committed: Option<Tip>,
 }
 
-/// Everything that is not in the other files.
+/// Contents of the manifest file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
@@ -106,7 +83,7 @@ struct Manifest {
 }
 
 impl ByHeight {
-    /// Opens a folder, or begins one, whose records have `fields_bytes` bytes of fields.
+    /// Opens or creates a folder whose records have `fields_bytes` bytes of fields.
     pub(crate) fn open(
         dir: &Path,
         kind: &'static str,
@@ -166,18 +143,16 @@ impl ByHeight {
         Ok(())
     }
 
-    /// The highest block.
     pub(crate) fn tip(&self) -> Option<Tip> {
         self.state.read().tip
     }
 
-    /// The highest block that would survive a crash.
+    /// Highest block that survives a crash.
     pub(crate) fn committed(&self) -> Option<Tip> {
         self.state.read().committed
     }
 
-    /// Adds the block after `previous`, which is the tip, with data of its own; `fields` are made once it is known where
-    /// these lie.
+    /// Appends the block after `previous`, which must be the tip, and its data. `fields` is called with the offset of the data.
     pub(crate) fn append(
         &self,
         (hash, previous): (BlockHash, BlockHash),
@@ -201,7 +176,6 @@ impl ByHeight {
         Ok(tip)
     }
 
-    /// The record of the active block at `height`.
     pub(crate) fn at(&self, height: u32) -> Result<Option<Record>, RecordsError> {
         let state = self.state.read();
         if state.tip.is_none_or(|tip| tip.height < height) {
@@ -210,7 +184,7 @@ impl ByHeight {
         self.heights.record(u64::from(height), self.fields_bytes).map(Some)
     }
 
-    /// The record of a block that may be active at `height`, or have been taken back.
+    /// The record of a block at `height`, active or disconnected.
     pub(crate) fn of(&self, hash: &BlockHash, height: u32) -> Result<Option<Record>, RecordsError> {
         if let Some(record) = self.at(height)?
             && record.hash == *hash
@@ -222,12 +196,12 @@ impl ByHeight {
         self.stale.record(*number, self.fields_bytes).map(Some)
     }
 
-    /// `length` bytes of data from `offset` on.
+    /// `length` bytes of `data.dat` from `offset` on.
     pub(crate) fn data(&self, offset: u64, length: usize) -> Result<Vec<u8>, RecordsError> {
         self.data.read(offset, length)
     }
 
-    /// Takes all blocks above `height` back; their records are kept by hash.
+    /// Disconnects all blocks above `height`; their records stay available by hash.
     pub(crate) fn rewind(&self, height: u32) -> Result<(), RecordsError> {
         let _whole = Whole::begin("an index");
         let mut state = self.state.write();
@@ -244,11 +218,11 @@ impl ByHeight {
         }
         let hash = self.heights.record(u64::from(height), self.fields_bytes)?.hash;
         state.tip = Some(Tip { height, hash });
-        // Records are overwritten next, so the manifest must not count them any more.
+        // Records are overwritten next, so the manifest on disk must exclude them first.
         self.write_out(&mut state)
     }
 
-    /// Writes everything out; when this returns it survives a power cut.
+    /// Commits all changes; on return they survive a power cut.
     pub(crate) fn commit(&self) -> Result<(), RecordsError> {
         let mut state = self.state.write();
         if state.tip == state.committed { Ok(()) } else { self.write_out(&mut state) }
@@ -301,7 +275,7 @@ impl File {
         }
     }
 
-    /// A record: hash, fields, and a CRC-32 of both and the record's number.
+    /// Writes a record: hash, fields, and a CRC-32 of both and of the record number.
     fn put(&self, number: u64, record: &Record) -> Result<(), RecordsError> {
         let mut bytes = record.hash.0.to_vec();
         bytes.extend_from_slice(&record.fields);
@@ -340,7 +314,7 @@ fn record_sum(bytes: &[u8], number: u64) -> [u8; SUM_BYTES] {
 }
 
 const MANIFEST: &str = "manifest.json";
-/// Version of the files that this version reads and writes.
+/// File format version.
 const FORMAT: u32 = 1;
 const HASH_BYTES: usize = 32;
 const SUM_BYTES: usize = 4;
@@ -362,7 +336,7 @@ mod tests {
         ByHeight::open(Path::new("/index"), "test", hash(0, 0), 9, Arc::new(io.clone())).unwrap()
     }
 
-    /// Fields are the branch and where the data lie; data are as many bytes as the height.
+    /// Fields are the branch and the data offset; the data length equals the height.
     fn extend(records: &ByHeight, branch: u8, to: u32) {
         while records.tip().is_none_or(|tip| tip.height < to) {
             let height = records.tip().map_or(0, |tip| tip.height + 1);
@@ -377,7 +351,7 @@ mod tests {
         let record = records.of(&hash(branch, height), height).unwrap().expect("a record");
         let offset = u64::from_le_bytes(record.fields[1..].try_into().unwrap());
         let data = records.data(offset, height as usize).unwrap();
-        // What both branches have was written by the first.
+        // The first branch wrote the blocks that both share.
         let branch = if height < 3 { 1 } else { branch };
         assert_eq!(data, vec![branch ^ height as u8; height as usize]);
     }
@@ -398,7 +372,7 @@ mod tests {
         assert_eq!(records.tip().unwrap().hash, hash(2, 12));
         assert_eq!(records.at(13).unwrap(), None);
         assert_eq!(records.of(&hash(3, 5), 5).unwrap(), None);
-        // What was not committed is gone, what was taken back stays.
+        // Uncommitted records are gone; records of disconnected blocks remain.
         drop(records);
         let records = open(&io);
         assert_eq!(records.tip().unwrap().hash, hash(0, 2));
@@ -412,7 +386,7 @@ mod tests {
         drop(records);
         let records = open(&io);
         check(&records, 2, 5);
-        // Back to the first branch and once more to the second: nothing is kept twice.
+        // Back to the first branch and again to the second: no record is stored twice.
         records.rewind(2).unwrap();
         extend(&records, 1, 9);
         records.rewind(2).unwrap();

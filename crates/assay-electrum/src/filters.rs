@@ -12,19 +12,18 @@ use crate::by_height::{ByHeight, Record, RecordsError};
 use crate::chain::Tip;
 use crate::follow::{FollowError, Follows};
 
-/// See the module. Methods may be called from any thread.
+/// Filter index on disk. Thread-safe.
 pub struct FilterIndex {
     records: ByHeight,
 }
 
-/// What the index has of a block.
+/// Filter index record of one block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterEntry {
-    /// The block.
     pub block: BlockHash,
-    /// The hash of the filter's bytes.
+    /// Hash of the serialised filter.
     pub filter_hash: [u8; 32],
-    /// Commits to this filter and all before it.
+    /// Filter header: commits to this filter and to all before it.
     pub header: [u8; 32],
     offset: u64,
     length: u32,
@@ -48,7 +47,7 @@ impl FilterEntry {
     }
 }
 
-/// The filter of a block, not yet chained to those before it.
+/// The filter of a block, not yet chained to its predecessors.
 pub struct MadeFilter {
     block: BlockHash,
     previous: BlockHash,
@@ -56,23 +55,23 @@ pub struct MadeFilter {
 }
 
 impl FilterIndex {
-    /// Opens the index in a folder, or begins one.
+    /// Opens or creates the index in a folder.
     ///
     /// # Errors
-    /// When files cannot be used, are damaged, or belong to another chain or version.
+    /// If files cannot be used, are damaged, or belong to another chain or version.
     pub fn open(dir: &Path, genesis: BlockHash, io: Arc<dyn Io>) -> Result<Self, RecordsError> {
         ByHeight::open(dir, KIND, genesis, FIELDS_BYTES, io).map(|records| Self { records })
     }
 
-    /// The highest block that would survive a crash: what follows it must stay in the archive.
+    /// Highest block that survives a crash. Blocks above it must stay in the archive.
     pub fn committed(&self) -> Option<Tip> {
         self.records.committed()
     }
 
-    /// What there is of a block at `height`, which may be active or have been once.
+    /// The record of a block at `height`, active or disconnected.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the record cannot be read.
     pub fn entry(
         &self,
         hash: &BlockHash,
@@ -81,10 +80,8 @@ impl FilterIndex {
         Ok(self.records.of(hash, height)?.as_ref().map(FilterEntry::read))
     }
 
-    /// The bytes of a filter.
-    ///
     /// # Errors
-    /// When they cannot be read, or are not those that were written.
+    /// If the filter cannot be read, or its bytes do not match the record.
     pub fn filter(&self, entry: &FilterEntry) -> Result<Vec<u8>, RecordsError> {
         let bytes = self.records.data(entry.offset, entry.length as usize)?;
         if filter_hash(&bytes) != entry.filter_hash {
@@ -158,7 +155,7 @@ impl Follows for FilterIndex {
     }
 }
 
-/// Core's name (`index/blockfilterindex.cpp`), which `getindexinfo` shows.
+/// Core's name of the index (`index/blockfilterindex.cpp`), shown by `getindexinfo`.
 pub const NAME: &str = "basic block filter index";
 const KIND: &str = "basic block filters";
 const FIELDS_BYTES: usize = 32 + 32 + 8 + 4;

@@ -1,9 +1,9 @@
-//! The follower: brings the index to where the chain is, and keeps it there.
+//! Index follower: syncs indexes with the active chain.
 //!
-//! It goes by the chain alone: back to where index and active chain part, then block by block forward. Blocks come from
-//! memory where the node still has them, and from its archive otherwise, so that nothing depends on seeing every event; a
-//! crash, a reorganisation while nobody looked, or an index that is switched on later are all the same case. What is built is a
-//! [`Follows`]: the index of scripts, which follows the mempool too, and those of records by height.
+//! The follower works from the chain alone: it disconnects blocks down to the fork with the active chain, then connects block by
+//! block. Recent blocks come from the node's memory and all others from its archive, so correctness does not depend on receiving
+//! every event. A crash, a reorg while the follower was off, and an index enabled later are the same case. A [`Follows`] is an
+//! index under construction: the script index, which follows the mempool too, or an index of records by height.
 
 mod way;
 
@@ -22,51 +22,50 @@ use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, Vie
 pub use way::Follows;
 use way::Way;
 
-/// Somebody who wants to know what the follower has done.
+/// Receives the follower's updates.
 pub trait Listener: Send + Sync {
-    /// Whether changes of the mempool are wanted.
+    /// True if the listener needs mempool changes.
     fn wants_mempool(&self) -> bool {
         false
     }
 
-    /// Whether it should be told when this script is touched. Asked for every output and input of every block, from several
-    /// threads.
+    /// True if the listener watches this script. Called for every output and input of every block, from several threads.
     fn is_watched(&self, _script: &ScriptHash) -> bool {
         false
     }
 
-    /// Appends the outputs that the transaction makes or spends and somebody wants to hear of. Asked for every transaction of
-    /// every block, from several threads.
+    /// Appends the watched outputs that the transaction creates or spends. Called for every transaction of every block, from
+    /// several threads.
     fn add_watched_outputs(&self, _txid: &Txid, _tx: &Tx<'_>, _found: &mut Vec<OutPoint>) {}
 
-    /// A block has become part of the index.
+    /// A block was indexed.
     fn connected(&self, _height: u32, _counts: &Counts) {}
 
-    /// Index and mempool have reached another moment.
+    /// Index and mempool have reached a new state.
     fn publish(&self, _update: Update) {}
 }
 
-/// Nobody wants to know.
+/// A listener that ignores all updates.
 impl Listener for () {}
 
-/// What has changed since the update before.
+/// Changes since the previous update.
 pub struct Update {
-    /// The index now.
+    /// The index after these changes.
     pub view: View,
-    /// Changes of the mempool up to the same moment; `None` while blocks are still being caught up with.
+    /// Mempool changes up to the same state; `None` during initial sync of the index.
     pub mempool: Option<MempoolChanges>,
-    /// What blocks did to what is watched.
+    /// Watched items that blocks affected.
     pub touched: Touched,
-    /// The height down to which blocks were taken back, if some were.
+    /// Height of the fork if blocks were disconnected.
     pub reorganised_to: Option<u32>,
 }
 
-/// What somebody watches and blocks changed, in no particular order; some may come several times.
+/// Watched items that blocks affected, unordered and possibly with duplicates.
 #[derive(Debug, Default)]
 pub struct Touched {
     /// Scripts that were paid to or spent from.
     pub scripts: Vec<ScriptHash>,
-    /// Outputs that were made or spent.
+    /// Outputs that were created or spent.
     pub outpoints: Vec<OutPoint>,
 }
 
@@ -77,46 +76,36 @@ impl Touched {
     }
 }
 
-/// Why the follower did not get on.
+/// The follower cannot continue.
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    /// The node failed.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// The index failed.
     #[error(transparent)]
     Index(#[from] UpdateError),
-    /// The node lacks a block of its active chain, or what it spent.
+    /// The node lacks a block of its active chain or its undo data.
     #[error("the node has no {what} for block {hash}")]
-    Missing {
-        /// The block.
-        hash: BlockHash,
-        /// What is missing.
-        what: &'static str,
-    },
-    /// An index of records by height failed.
+    Missing { hash: BlockHash, what: &'static str },
     #[error(transparent)]
     Records(#[from] RecordsError),
-    /// The node does not have the blocks that the index has: it is of another chain.
+    /// The index and the node share no block: they belong to different chains.
     #[error("index and node agree on no block, not even genesis")]
     NoCommonBlock,
-    /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// Threads that follow a chain; they end when the node stops.
+/// Threads that keep an index at the tip; they end when the node stops.
 pub struct Follower {
     following: JoinHandle<()>,
     merging: Option<JoinHandle<()>>,
 }
 
 impl Follower {
-    /// Starts to follow: one thread for the chain, `threads` more while there is much to catch up with, and one that merges
-    /// runs.
+    /// Starts following: one thread for the chain, `threads` more during initial sync, and one that merges runs.
     ///
     /// # Errors
-    /// When threads cannot be started.
+    /// If threads cannot be started.
     pub fn start(
         index: Arc<Index>,
         chain: Arc<dyn Chain>,
@@ -148,11 +137,10 @@ impl Follower {
         Ok(Self { following, merging: Some(merging) })
     }
 
-    /// Starts to build something along the chain that follows blocks alone: one thread, and `threads` more while there is much
-    /// to catch up with.
+    /// Starts following for an index that needs blocks only: one thread, and `threads` more during initial sync.
     ///
     /// # Errors
-    /// When threads cannot be started.
+    /// If threads cannot be started.
     pub fn start_blocks<F: Follows + 'static>(
         target: Arc<F>,
         chain: Arc<dyn Chain>,
@@ -168,7 +156,7 @@ impl Follower {
         Ok(Self { following, merging: None })
     }
 
-    /// Waits until the threads have ended, which they do when the node stops: then everything is written out.
+    /// Waits until the threads have ended, which happens when the node stops. All changes are committed then.
     pub fn join(self) {
         for thread in [Some(self.following), self.merging].into_iter().flatten() {
             if thread.join().is_err() {
@@ -178,10 +166,10 @@ impl Follower {
     }
 }
 
-/// Brings an index to the tip of a chain and writes it out, then returns: for a chain that nobody extends meanwhile.
+/// Syncs an index to the tip and commits it, for a chain that does not grow meanwhile.
 ///
 /// # Errors
-/// When node or index fail; what was written out before stays.
+/// If node or index fail; committed blocks remain.
 pub fn build(
     index: &Index,
     chain: &dyn Chain,
@@ -255,14 +243,14 @@ fn keep_up_with_blocks<F: Follows>(target: &F, chain: &dyn Chain, pool: &rayon::
             commit();
             committed = Instant::now();
         }
-        // The mempool's number may be another each time: then this thread looks once more, and no more.
+        // The mempool number may differ each time; the cost is one extra check per wake-up.
         let tip = target.tip().unwrap_or(before);
         chain.wait_for_tip(&tip, COMMIT_INTERVAL);
     }
     commit();
 }
 
-/// The index of scripts and those who want to know of it.
+/// The script index and its listener.
 struct Scripts<'a> {
     index: &'a Index,
     chain: &'a dyn Chain,
@@ -270,7 +258,7 @@ struct Scripts<'a> {
     noted: Mutex<Noted>,
 }
 
-/// What has happened since the last update.
+/// Events since the last update.
 #[derive(Default)]
 struct Noted {
     touched: Touched,
@@ -365,14 +353,14 @@ impl Scripts<'_> {
     }
 }
 
-/// The index of scripts on its way along one chain and its mempool.
+/// The script index following one chain and its mempool.
 struct Companion<'a> {
     scripts: &'a Scripts<'a>,
     way: Way<'a, Scripts<'a>>,
-    /// Number of the last change of the mempool that was published.
+    /// Number of the last published mempool change.
     mempool: Option<u64>,
     seen: Option<Moment>,
-    /// Number of the last change of the mempool when the node last woke us.
+    /// Number of the last mempool change when the node last woke this thread.
     woken_at: u64,
     committed: Instant,
 }
@@ -389,7 +377,7 @@ impl<'a> Companion<'a> {
         }
     }
 
-    /// Goes along with what is new, and waits for more.
+    /// Applies new blocks and mempool changes until the node stops.
     fn keep_up(&mut self) {
         let Scripts { index, chain, .. } = *self.scripts;
         if let Err(error) = self.way.catch_up().and_then(|()| self.publish_with_mempool()) {
@@ -406,14 +394,14 @@ impl<'a> Companion<'a> {
         if let Some(seen) = self.seen {
             let now = chain.wait(&seen, COMMIT_INTERVAL);
             if now.tip == seen.tip && !chain.is_stopping() {
-                // Transactions come by the thousand: several are taken together.
+                // Transactions arrive by the thousand: batch them.
                 thread::sleep(MEMPOOL_INTERVAL);
             }
             self.woken_at = now.mempool;
         }
     }
 
-    /// Publishes index and mempool as of one moment.
+    /// Publishes index and mempool as one consistent state.
     fn publish_with_mempool(&mut self) -> Result<(), FollowError> {
         let Scripts { index, chain, listener, .. } = *self.scripts;
         if !listener.wants_mempool() {
@@ -429,14 +417,14 @@ impl<'a> Companion<'a> {
                 self.scripts.publish(Some(changes));
                 return Ok(());
             }
-            // A block came in between: the index goes there first.
+            // A block arrived meanwhile: index it first.
             self.way.catch_up()?;
         }
         Ok(())
     }
 }
 
-/// Says now and then how far a long way has come.
+/// Logs the progress of a long sync at intervals.
 struct Progress {
     since: Instant,
     counts: Counts,
@@ -457,7 +445,7 @@ impl Progress {
         }
         let seconds = elapsed.as_secs_f64();
         let tip = chain.tip();
-        // Of the last stretch alone: a node at the tip says nothing but that a block came now and then.
+        // Rate over the last interval. At the tip only the blocks are logged.
         tracing::info!(
             "index: height {height} of {}, {:.0} inputs/s, {:.0} outputs/s",
             tip.height,
@@ -468,7 +456,7 @@ impl Progress {
     }
 }
 
-/// Wakes the thread that merges runs.
+/// Wakes the merge thread.
 #[derive(Default)]
 struct Wake {
     lock: Mutex<()>,
@@ -485,7 +473,7 @@ impl Wake {
     }
 }
 
-/// An index that was not written out after a crash is made again from archived blocks, faster than it was made first.
+/// After a crash the uncommitted part is rebuilt from archived blocks, faster than the first time.
 const COMMIT_INTERVAL: Duration = Duration::from_mins(5);
 const MEMPOOL_INTERVAL: Duration = Duration::from_millis(5);
 const MERGE_INTERVAL: Duration = Duration::from_millis(500);

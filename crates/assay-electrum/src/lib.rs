@@ -1,18 +1,18 @@
-//! Indexes script hashes and speaks the Electrum protocol.
+//! Script hash index and Electrum protocol server.
 //!
-//! Its parts:
+//! Modules:
 //!
-//! - [`address`]: ranges of internet addresses, and which of them count as one client;
-//! - [`index`]: an [`Index`] on disk of script hashes, txids, spenders and headers, read through unchanging [`View`]s;
-//! - [`filters`]: an index of basic block filters, a record for each block;
-//! - [`chain`]: what index and server ask of the node behind them, the [`Chain`];
-//! - [`follow`]: brings the index to where the chain is, and keeps it there;
+//! - [`address`]: IP address ranges, and the grouping of addresses by client;
+//! - [`index`]: an [`Index`] on disk of script hashes, txids, spenders and headers, read through immutable [`View`]s;
+//! - [`filters`]: an index of basic block filters, one record per block;
+//! - [`chain`]: the interface to the node, [`Chain`];
+//! - [`follow`]: syncs indexes with the active chain;
 //! - [`mempool`]: unconfirmed transactions by script and outpoint;
-//! - [`places`]: places for connections, shared by address;
+//! - [`places`]: connection slots, limited by address;
 //! - [`server`]: the protocol over TCP and TLS;
-//! - [`prometheus`]: metrics as text, and the HTTP server for them.
+//! - [`prometheus`]: metrics in text format, and their HTTP server.
 //!
-//! Deliberately absent: validation. What is indexed has been found valid by whoever implements [`Chain`].
+//! Deliberately absent: validation. The [`Chain`] must supply valid blocks only.
 
 pub mod address;
 mod by_height;

@@ -1,4 +1,4 @@
-//! Places for connections, shared by address, so that one address never takes them all.
+//! Connection slots, limited per address so that one address cannot take all of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 
 use crate::address::customer;
 
-/// A number of places. An address (IPv6: a /64) gets another one only while it holds no more than are free: a single one gets
-/// half of them, and the next finds half of the rest.
+/// A pool of slots. An address (IPv6: a /64) gets another one only while it holds no more than are free: a single address gets
+/// half of them, and the next one half of the rest.
 #[derive(Debug)]
 pub struct Places {
     max: usize,
@@ -22,7 +22,7 @@ struct Taken {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A place; dropping it gives it back.
+/// A slot; freed on drop.
 #[derive(Debug)]
 pub struct Place {
     places: Arc<Places>,
@@ -30,12 +30,11 @@ pub struct Place {
 }
 
 impl Places {
-    /// `max` places, all free.
     pub fn new(max: usize) -> Arc<Self> {
         Arc::new(Self { max, taken: Mutex::default() })
     }
 
-    /// A place for a connection of `peer`, if one is free and its address has not got its share.
+    /// A slot for a connection of `peer`, if one is free and its address is within its share.
     pub fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
         let address = customer(peer);
         let mut taken = self.taken.lock();

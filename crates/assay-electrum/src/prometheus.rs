@@ -1,4 +1,4 @@
-//! Metrics in Prometheus' text format, and the HTTP server that gives them.
+//! Metrics in Prometheus' text format, and their HTTP server.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -17,36 +17,35 @@ use tokio::time::{sleep, timeout};
 
 use crate::places::Places;
 
-/// Metrics as text; all their names begin alike.
+/// Metrics as text, with a common name prefix.
 pub struct Text {
     prefix: &'static str,
     text: String,
 }
 
 impl Text {
-    /// Nothing yet; names begin with `prefix` and `_`.
+    /// Empty; names begin with `prefix` and `_`.
     pub fn new(prefix: &'static str) -> Self {
         Self { prefix, text: String::with_capacity(16 << 10) }
     }
 
-    /// All that was appended.
     pub fn into_string(self) -> String {
         self.text
     }
 
-    /// What precedes the values of a metric: its kind is `counter`, `gauge` or `histogram`.
+    /// Appends the header of a metric; `kind` is `counter`, `gauge` or `histogram`.
     pub fn head(&mut self, name: &str, kind: &str, help: &str) {
         let prefix = self.prefix;
         self.add(format_args!("# HELP {prefix}_{name} {help}\n# TYPE {prefix}_{name} {kind}\n"));
     }
 
-    /// One value; `labels` are in braces, or empty.
+    /// Appends one value; `labels` are in braces, or empty.
     pub fn line(&mut self, name: &str, labels: &str, value: impl std::fmt::Display) {
         let prefix = self.prefix;
         self.add(format_args!("{prefix}_{name}{labels} {value}\n"));
     }
 
-    /// A metric with one value.
+    /// Appends a metric with one value.
     pub fn one(&mut self, name: &str, kind: &str, help: &str, value: impl std::fmt::Display) {
         self.head(name, kind, help);
         self.line(name, "", value);
@@ -57,10 +56,10 @@ impl Text {
     }
 }
 
-/// Makes the text that is served. It may wait for locks: it runs on a thread for such work.
+/// Renders the response text. May block on locks: it runs on a blocking thread.
 pub type Render = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Answers `GET /metrics` until `stop`.
+/// Serves `GET /metrics` until `stop`.
 pub async fn serve(listener: TcpListener, render: Render, mut stop: watch::Receiver<bool>) {
     let mut tasks = JoinSet::new();
     let places = Places::new(REQUESTS_MAX);
@@ -71,7 +70,7 @@ pub async fn serve(listener: TcpListener, render: Render, mut stop: watch::Recei
         };
         while tasks.try_join_next().is_some() {}
         let Ok((stream, peer)) = accepted else {
-            // Out of descriptors, most likely: retrying at once would only spin.
+            // Probably out of file descriptors: an immediate retry would spin.
             sleep(ACCEPT_PAUSE).await;
             continue;
         };
@@ -84,7 +83,7 @@ pub async fn serve(listener: TcpListener, render: Render, mut stop: watch::Recei
             });
             let mut http = hyper::server::conn::http1::Builder::new();
             http.timer(TokioTimer::new()).keep_alive(false).title_case_headers(true);
-            // A client that did not wait for the response needs none.
+            // A failed write means that the client disconnected.
             let _ =
                 timeout(REQUEST_TIME, http.serve_connection(TokioIo::new(stream), service)).await;
             drop(place);
@@ -108,7 +107,7 @@ async fn answer(request: &Request<Incoming>, render: Render) -> Response<Full<By
     response
 }
 
-/// Time for a request, and how many at once.
+/// Timeout of a request, and maximum concurrent requests.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 const REQUESTS_MAX: usize = 16;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! A chain made of lists, for tests: blocks of hand-made transactions, and the questions of the index answered by looking through all of them.
+//! A test chain of lists: blocks of synthetic transactions, with index queries answered by linear scans.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use crate::index::{
 };
 use crate::server::Confirmed;
 
-/// A transaction that spends `inputs` and pays `outputs`; `tag` makes it unlike others.
+/// A transaction that spends `inputs` and pays `outputs`; `tag` makes it unique.
 pub(crate) fn tx(inputs: &[OutPoint], outputs: &[(i64, &[u8])], tag: u32) -> Transaction {
     let tag = tag.to_le_bytes();
     let spend = |tx: TxBuilder, input: &OutPoint| tx.spend(*input, &tag, u32::MAX);
@@ -26,7 +26,6 @@ pub(crate) fn tx(inputs: &[OutPoint], outputs: &[(i64, &[u8])], tag: u32) -> Tra
     outputs.iter().fold(tx, |tx, (value, script)| tx.output(*value, script)).build()
 }
 
-/// A coinbase that pays `outputs`.
 pub(crate) fn coinbase(outputs: &[(i64, &[u8])], tag: u32) -> Transaction {
     tx(&[OutPoint::NULL], outputs, tag)
 }
@@ -36,7 +35,7 @@ pub(crate) fn out(tx: &Transaction, vout: u32) -> OutPoint {
     OutPoint { txid: tx.view().txid(), vout }
 }
 
-/// What the mempool says of a transaction that spends coins of `spent`.
+/// The mempool entry of a transaction that spends coins `spent`.
 pub(crate) fn unconfirmed(tx: &Transaction, spent: &[(i64, &[u8])], fee_sat: i64) -> MempoolTx {
     let coin = |(value, script): &(i64, &[u8])| Coin {
         value: *value,
@@ -53,13 +52,12 @@ pub(crate) fn unconfirmed(tx: &Transaction, spent: &[(i64, &[u8])], fee_sat: i64
     }
 }
 
-/// Changes that lead nowhere in particular.
+/// Changes with an arbitrary final state.
 pub(crate) fn changes(from_scratch: bool, changes: Vec<MempoolChange>) -> MempoolChanges {
     let tip = Tip { height: 0, hash: BlockHash::ZERO };
     MempoolChanges { moment: Moment { tip, mempool: 0 }, from_scratch, changes }
 }
 
-/// A block of a [`Ledger`].
 #[derive(Debug)]
 pub(crate) struct LedgerBlock {
     pub(crate) bytes: Vec<u8>,
@@ -88,7 +86,7 @@ impl LedgerBlock {
     }
 }
 
-/// A list of blocks that answers what an index answers. Cheap to clone.
+/// A list of blocks with the queries of an index. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) blocks: Arc<Vec<Arc<LedgerBlock>>>,
@@ -248,16 +246,15 @@ impl Confirmed for Ledger {
     }
 }
 
-/// A node that stores what it is told.
+/// A node that stores broadcast transactions.
 #[derive(Debug, Default)]
 pub(crate) struct FakeChain {
     pub(crate) blocks: Mutex<HashMap<BlockHash, Arc<LedgerBlock>>>,
-    /// Transactions that were broadcast.
     pub(crate) sent: Mutex<Vec<Txid>>,
 }
 
 impl FakeChain {
-    /// Admits whatever is a transaction, unless it spends the null outpoint.
+    /// Admits every well-formed transaction, unless it spends the null outpoint.
     fn verdict(raw: &[u8]) -> Result<Transaction, Refusal> {
         let refusal = |reason: &str, debug: &str| Refusal {
             reason: reason.to_owned(),

@@ -1,4 +1,4 @@
-//! Puts signed transactions into a block: coinbase, order, merkle root, proof of work.
+//! Assembles signed transactions into a block: coinbase, order, merkle root, proof of work.
 
 use assay_hash::{merkle_root, sha256d};
 use assay_wire::encode::compact_size;
@@ -9,22 +9,21 @@ use crate::{
     sighash::{LOCK_TIME, SEQUENCE, VERSION},
 };
 
-/// A coinbase transaction.
 pub(crate) struct Coinbase {
     pub(crate) bytes: Vec<u8>,
     pub(crate) txid: [u8; 32],
     pub(crate) weight: u64,
 }
 
-/// What a coinbase is made from.
+/// Inputs of a coinbase.
 pub(crate) struct CoinbaseParts<'a> {
-    /// Whether the block commits to witnesses (BIP141).
+    /// True if the block commits to witnesses (BIP141).
     pub(crate) commits: bool,
     pub(crate) height: u32,
     pub(crate) seed: u64,
     pub(crate) amount: u64,
     pub(crate) script: &'a [u8],
-    /// Root of the witness merkle tree (ignored where blocks do not commit to it).
+    /// Root of the witness merkle tree (ignored if the block does not commit to it).
     pub(crate) witness_root: [u8; 32],
 }
 
@@ -54,7 +53,7 @@ impl Coinbase {
         let base = [&VERSION[..], &body, &LOCK_TIME].concat();
         let txid = sha256d(&base);
         let base_len = base.len() as u64;
-        // Bitcoin Cash refused transactions below 100 bytes when it took up canonical order.
+        // Bitcoin Cash rejected transactions below 100 bytes when it introduced canonical order.
         assert!(base_len >= 100, "height, tag and seed make the coinbase long enough");
         if !segwit {
             return Self { bytes: base, txid, weight: 4 * base_len };
@@ -67,7 +66,7 @@ impl Coinbase {
     }
 }
 
-/// The height as BIP34 wants it, a tag, and the seed, so that chains of different seeds share no block.
+/// The height (BIP34), a tag, and the seed, so that chains of different seeds share no block.
 fn script_sig(height: u32, seed: u64) -> Vec<u8> {
     let mut script = Vec::with_capacity(32);
     if height <= 16 {
@@ -87,7 +86,7 @@ fn script_sig(height: u32, seed: u64) -> Vec<u8> {
     script
 }
 
-/// Transactions in the order of the block: by txid on Bitcoin Cash (canonical order, as numbers), else as generated.
+/// Transactions in block order: by txid on Bitcoin Cash (canonical order, as numbers), else as generated.
 pub(crate) fn block_order(network: Network, txids: &[[u8; 32]], threads: &ThreadPool) -> Vec<u32> {
     let generated = 0..txids.len() as u32;
     if network != Network::BchRegtest {
@@ -110,7 +109,7 @@ pub(crate) fn block_order(network: Network, txids: &[[u8; 32]], threads: &Thread
     std::iter::once(0).chain(keyed.into_iter().map(|(_, tx)| tx)).collect()
 }
 
-/// Merkle root of `hashes` taken in `order`.
+/// Merkle root of `hashes` in `order`.
 pub(crate) fn root(hashes: &[[u8; 32]], order: &[u32]) -> [u8; 32] {
     let leaves = order.iter().map(|tx| hashes[*tx as usize]).collect();
     let (root, mutated) = merkle_root(leaves);
@@ -124,9 +123,9 @@ pub(crate) struct Mined {
     pub(crate) hash: [u8; 32],
 }
 
-/// Finds the lowest nonce whose hash meets the target of regtest: on average the second.
+/// Finds the lowest nonce whose hash meets the regtest target: on average the second.
 pub(crate) fn mine(network: Network, previous: &[u8; 32], root: &[u8; 32], time: u32) -> Mined {
-    // No retargeting on regtest: every block has the target of the first.
+    // Regtest has no retargeting: every block has the initial target.
     let bits = network.params().genesis.bits;
     let mut bytes = [0u8; 80];
     bytes[..4].copy_from_slice(&BLOCK_VERSION.to_le_bytes());
@@ -137,7 +136,7 @@ pub(crate) fn mine(network: Network, previous: &[u8; 32], root: &[u8; 32], time:
     for nonce in 0..=u32::MAX {
         bytes[76..].copy_from_slice(&nonce.to_le_bytes());
         let hash = sha256d(&bytes);
-        // The target is 7fffff00…00: compare the three leading bytes of the number, and no hash ends in 29 zero bytes.
+        // The target is 7fffff00…00: it suffices to compare the three leading bytes, since no hash ends in 29 zero bytes.
         let lead = u32::from_be_bytes([0, hash[31], hash[30], hash[29]]);
         if lead < bits & 0x00ff_ffff {
             return Mined { bytes, hash };
@@ -146,14 +145,13 @@ pub(crate) fn mine(network: Network, previous: &[u8; 32], root: &[u8; 32], time:
     unreachable!("half of all hashes meet the target of regtest")
 }
 
-/// The transaction count of a block.
 pub(crate) fn count_bytes(count: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(9);
     compact_size(&mut bytes, count);
     bytes
 }
 
-/// BIP9 version bits with none set.
+/// BIP9 version bits, all clear.
 const BLOCK_VERSION: u32 = 0x2000_0000;
 const TAG: &[u8] = b"/assay forge/";
 

@@ -1,8 +1,8 @@
-//! What the forge remembers of the chain it has made: identifiers, amounts and script kinds, nothing that can be derived again.
+//! Outputs of the chain so far: identifiers, amounts and script kinds. Derivable data is not stored.
 
 use crate::{outputs::Outputs, writer::Spend};
 
-/// An output by its place: block, transaction in generation order (coinbase: 0) and index.
+/// Position of an output: block, transaction in generation order (coinbase: 0) and index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct CoinRef {
     pub(crate) height: u32,
@@ -10,11 +10,11 @@ pub(crate) struct CoinRef {
     pub(crate) vout: u32,
 }
 
-/// A block that was made: its outputs, and which of them are spent.
+/// Outputs of a finished block, with spent flags.
 pub(crate) struct BlockCoins {
     pub(crate) outputs: Outputs,
     pub(crate) txids: Vec<[u8; 32]>,
-    /// Transactions in the order of the block.
+    /// Transactions in block order.
     pub(crate) order: Vec<u32>,
     /// The first transaction that is neither coinbase nor split.
     pub(crate) first_ordinary: u32,
@@ -22,7 +22,7 @@ pub(crate) struct BlockCoins {
 }
 
 impl BlockCoins {
-    /// Nothing is spent yet.
+    /// With all outputs unspent.
     pub(crate) fn new(
         outputs: Outputs,
         first_ordinary: u32,
@@ -55,7 +55,7 @@ pub(crate) struct Coins {
 }
 
 impl Coins {
-    /// The block at `height`, which must have been made.
+    /// The finished block at `height`.
     pub(crate) fn block(&self, height: u32) -> &BlockCoins {
         &self.blocks[height as usize - 1]
     }
@@ -64,7 +64,6 @@ impl Coins {
         &self.blocks
     }
 
-    /// Height of the next block.
     pub(crate) fn next_height(&self) -> u32 {
         self.blocks.len() as u32 + 1
     }
@@ -74,7 +73,7 @@ impl Coins {
         self.blocks.push(block);
     }
 
-    /// Marks an output spent; spending twice would be the forge's own mistake.
+    /// Marks an output as spent. A double spend is a bug and panics.
     pub(crate) fn spend(&mut self, coin: CoinRef) {
         let block = &mut self.blocks[coin.height as usize - 1];
         let at = block.outputs.at(coin.tx, coin.vout);
@@ -83,7 +82,7 @@ impl Coins {
         *word |= bit;
     }
 
-    /// Everything that an input needs.
+    /// All data for an input that spends `coin`.
     pub(crate) fn spend_of(&self, distinct: bool, coin: CoinRef) -> Spend {
         let block = self.block(coin.height);
         block.outputs.spend(distinct, block.txids[coin.tx as usize], coin.tx, coin.vout)

@@ -1,24 +1,17 @@
-//! Why a chain could not be forged.
+//! Errors of the forge.
 
 use thiserror::Error;
 
 use crate::{options::OptionsError, output::OutputError};
 
-/// Why a chain could not be forged.
+/// Forging a chain failed.
 #[derive(Debug, Error)]
 pub enum ForgeError {
-    /// The options do not suit the recipe.
+    /// The options do not fit the recipe.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// The chain directory could not be written.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The threads could not be started.
     #[error("cannot start {threads} threads")]
-    Threads {
-        /// How many.
-        threads: usize,
-        /// Why.
-        source: rayon::ThreadPoolBuildError,
-    },
+    Threads { threads: usize, source: rayon::ThreadPoolBuildError },
 }

@@ -1,4 +1,4 @@
-//! The forge itself: goes through the phases, signs, writes, and closes the ledger.
+//! The forge: runs the phases, signs, writes, and finishes the ledger.
 
 use std::{collections::BTreeMap, path::Path, time::Instant};
 
@@ -22,24 +22,24 @@ use crate::{
     works::{Tail, Works},
 };
 
-/// What [`forge`] would make, roughly.
+/// Approximate size of the chain that [`forge`] would make.
 ///
 /// # Errors
 ///
-/// If the options do not suit the recipe.
+/// If the options do not fit the recipe.
 pub fn estimate(recipe: &Recipe, options: &ForgeOptions) -> Result<Estimate, OptionsError> {
     Making::new(recipe, options).map(|making| making.estimate())
 }
 
-/// Forges a chain into `dir`, which must be new, empty, or left by an interrupted forge: a history goes on where that ended, every other
-/// chain begins anew.
+/// Forges a chain into `dir`, which must be new, empty, or left by an interrupted forge. A history resumes where it was
+/// interrupted; any other chain starts again.
 ///
-/// The same recipe, seed, scale, variant and key rule give the same files for any number of threads. The ledger gets its final name last:
-/// a directory without it is incomplete.
+/// The same recipe, seed, scale, variant and key rule yield the same files for any number of threads. The ledger gets its final
+/// name last: a directory without it is incomplete.
 ///
 /// # Errors
 ///
-/// If the options do not suit the recipe, or the directory cannot be written.
+/// If the options do not fit the recipe, or the directory cannot be written.
 pub fn forge(
     recipe: &Recipe,
     options: &ForgeOptions,
@@ -98,7 +98,7 @@ pub fn forge(
     })
 }
 
-/// Closes the ledger of a history.
+/// Finishes the ledger of a history.
 fn finish_history(
     made: Made,
     chain: ChainLine,
@@ -123,7 +123,7 @@ fn finish_history(
     })
 }
 
-/// What is to be made, in concrete numbers.
+/// The chain's kind with its concrete parameters.
 enum Making {
     Scaling(Box<Shape>),
     Widths(WidthShape),

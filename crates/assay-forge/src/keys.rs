@@ -1,15 +1,15 @@
-//! Key derivation: every secret key is a number that anyone can compute from the output it locks.
+//! Key derivation: every secret key is computed from public properties of its output.
 //!
-//! Because keys are sums of small numbers times powers of two, their points are sums of points from short tables, which
-//! costs a quarter of a multiplication by the generator.
+//! Keys are sums of small numbers times powers of two, so their points are sums of points from short tables. This costs a quarter
+//! of a multiplication by the generator.
 
 use secp256k1::PublicKey;
 
 use crate::raw::Signer;
 
-/// What the keys of one output are derived from.
+/// Inputs of the key derivation for one output.
 ///
-/// A secret key is a number that anyone can compute from the output it locks, big endian:
+/// A secret key is a public function of its output, big endian:
 ///
 /// ```text
 /// byte  0           1..4  4..12              12..16            16..24           24..32
@@ -17,18 +17,18 @@ use crate::raw::Signer;
 ///       u8                u64                u32               output, u64      u64
 /// ```
 ///
-/// Without `distinct_keys` both indices are zero, and this is the published formula of the BCH scaling chain: 16 zero bytes, height,
-/// amount. With it, the index of the transaction within its block in generation order (coinbase: 0) and the index of the output are
-/// added, so that no key repeats. The key number is 0, except for the further keys of one script: 1 and 2 for the other keys of a
-/// 2-of-3, and 1 for the leaf key of a taproot script.
+/// Without `distinct_keys` both indices are zero, and this is the published formula of the BCH scaling chain: 16 zero bytes,
+/// height, amount. With it, the transaction's index in generation order (coinbase: 0) and the output's index are added, so that
+/// no key repeats. The key number is 0, except for further keys of one script: 1 and 2 for the other keys of a 2-of-3, and 1 for
+/// the leaf key of a taproot script.
 ///
-/// Exceptions, as published, without `distinct_keys` on the BCH chain: the outputs of the transaction that splits a coinbase for a fan-out block and
-/// the change (last) outputs of that block's transactions pay the key of that coinbase.
+/// Exceptions, as published, without `distinct_keys` on the BCH chain: the outputs of the transaction that splits a coinbase for
+/// a fan-out block and the change (last) outputs of that block's transactions pay the key of that coinbase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId {
-    /// Height of the block that holds the output.
+    /// Height of the block that contains the output.
     pub height: u32,
-    /// Amount of the output in satoshi.
+    /// In satoshi.
     pub amount: u64,
     /// Index of its transaction in generation order; 0 unless keys are distinct.
     pub index: u32,
@@ -37,12 +37,12 @@ pub struct KeyId {
 }
 
 impl KeyId {
-    /// The published derivation, by height and amount alone.
+    /// The published derivation, from height and amount alone.
     pub fn published(height: u32, amount: u64) -> Self {
         Self { height, amount, index: 0, vout: 0 }
     }
 
-    /// Secret key number `number` (0, 1 or 2) of this output, big endian.
+    /// Secret key `number` (0, 1 or 2) of this output, big endian.
     pub fn secret(&self, number: u8) -> [u8; 32] {
         let mut key = [0u8; 32];
         key[0] = number;
@@ -54,7 +54,7 @@ impl KeyId {
     }
 }
 
-/// Tables of points from which public keys are summed.
+/// Point tables; public keys are sums of their entries.
 pub(crate) struct Points {
     signer: Signer,
     numbers: Digits,
@@ -65,7 +65,7 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    /// Builds the tables; the ones for distinct keys only if asked for.
+    /// Builds the tables; those for distinct keys only on request.
     pub(crate) fn new(height_max: u32, distinct: bool) -> Self {
         let signer = Signer::new();
         let digits =
@@ -92,12 +92,12 @@ impl Points {
         &self.signer
     }
 
-    /// Public key number `number` of an output.
+    /// Public key `number` of an output.
     pub(crate) fn public_key(&self, id: &KeyId, number: u8) -> PublicKey {
         self.sum(id, number).unwrap_or_else(|| self.signer.public_key(&id.secret(number)))
     }
 
-    /// None where a part is beyond its table.
+    /// `None` if a part is beyond its table.
     fn sum(&self, id: &KeyId, number: u8) -> Option<PublicKey> {
         let index = u64::from(id.index);
         let parts = [
@@ -120,13 +120,13 @@ impl Points {
     }
 }
 
-/// The multiples 1, 2, 3 … of the generator times a power of two.
+/// The multiples 1, 2, 3, … of a power of two times the generator.
 struct Digits {
     multiples: Vec<PublicKey>,
 }
 
 impl Digits {
-    /// `byte` and `shift` place the unit: bit `shift` of big-endian byte `byte`.
+    /// `byte` and `shift` define the unit: bit `shift` of big-endian byte `byte`.
     fn new(signer: &Signer, byte: usize, shift: u32, count: usize) -> Self {
         let mut unit = [0u8; 32];
         unit[byte] = 1 << shift;
@@ -141,7 +141,7 @@ impl Digits {
         Self { multiples }
     }
 
-    /// The point of a digit: none for zero, which adds nothing. `None` where the table ends.
+    /// The point of a digit: empty for zero. `None` beyond the table.
     fn get(&self, digit: u64) -> Option<&[PublicKey]> {
         match digit as usize {
             0 => Some(&[]),
@@ -150,10 +150,10 @@ impl Digits {
     }
 }
 
-/// Low bits of an amount that the first table covers; the next 8 are the second one's, and 12 more the third one's, which only
-/// distinct keys have.
+/// Low bits of an amount, covered by the first table; the second covers the next 8, and the third, for distinct keys only, 12
+/// more.
 const AMOUNT_BITS: u32 = 12;
-/// Low bits of a transaction index that one table covers; the next 12 are the other table's.
+/// Low bits of a transaction index, covered by one table; the other covers the next 12.
 const INDEX_BITS: u32 = 10;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Script kinds: what a forged output is locked with, and what its spending may cost at most.
+//! Script kinds of forged outputs, with size and cost bounds of spending them.
 
-/// How an output is locked. The discriminants are stored, one byte per coin.
+/// Script kind of an output. The discriminants are stored, one byte per coin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
@@ -16,18 +16,18 @@ pub enum Kind {
     P2trKey = 4,
     /// Taproot, spent by a one-leaf script `<key> CHECKSIG` (BIP342), Schnorr.
     P2trScript = 5,
-    /// Pay to an uncompressed public key, ECDSA: what miners and the first wallets used.
+    /// Pay to an uncompressed public key, ECDSA: used by miners and the first wallets.
     P2pk = 6,
     /// Pay to script hash (BIP16): 2-of-3 CHECKMULTISIG, ECDSA.
     P2shMulti = 7,
     /// Bare 1-of-2 CHECKMULTISIG, ECDSA.
     Multi = 8,
-    /// `OP_RETURN` with 20 bytes: never spent, and in no coin set.
+    /// `OP_RETURN` with 20 bytes: unspendable, never in the UTXO set.
     OpReturn = 9,
 }
 
 impl Kind {
-    /// All kinds, in the order of their discriminants.
+    /// In the order of the discriminants.
     pub const ALL: [Self; 10] = [
         Self::P2pkh,
         Self::P2shP2wpkh,
@@ -41,7 +41,7 @@ impl Kind {
         Self::OpReturn,
     ];
 
-    /// The name as recipes and ledgers write it.
+    /// Name in recipes and ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::P2pkh => "p2pkh",
@@ -81,7 +81,7 @@ impl Kind {
         }
     }
 
-    /// Upper bound of the bytes of its witness, the item count included.
+    /// Upper bound of the bytes of its witness, including the item count.
     pub fn witness_bytes_max(self) -> u64 {
         match self {
             Self::P2pkh | Self::P2pk | Self::P2shMulti | Self::Multi | Self::OpReturn => 1,
@@ -101,7 +101,7 @@ impl Kind {
         }
     }
 
-    /// Signature-operation cost that spending adds (Core, `GetTransactionSigOpCost`).
+    /// Signature-operation cost of spending (Core, `GetTransactionSigOpCost`).
     pub fn input_sigops_cost(self) -> u64 {
         match self {
             Self::P2shP2wpkh | Self::P2wpkh => 1,
@@ -117,7 +117,7 @@ impl Kind {
         }
     }
 
-    /// Signature-operation cost that creating adds: a bare CHECKSIG counts four times (BIP141), a bare CHECKMULTISIG as 20 of them.
+    /// Signature-operation cost of creating: a bare CHECKSIG counts four times (BIP141), a bare CHECKMULTISIG as 20 of them.
     pub fn output_sigops_cost(self) -> u64 {
         match self {
             Self::P2pkh | Self::P2pk => 4,
@@ -130,7 +130,7 @@ impl Kind {
         self.is_taproot() || matches!(self, Self::P2shP2wpkh | Self::P2wpkh | Self::P2wsh)
     }
 
-    /// What is spent with a signature over the original signature hash, which covers the whole transaction for every input.
+    /// True if spending uses the original signature hash, which covers the whole transaction for every input.
     pub(crate) fn is_legacy(self) -> bool {
         !self.has_witness() && self != Self::OpReturn
     }
@@ -145,11 +145,11 @@ impl Kind {
     }
 }
 
-/// Flag beside a stored kind: this output pays the key of the coinbase that funded its block, not a key of its own
-/// (the published generator pays split and change outputs so).
+/// Flag in the byte of a stored kind: this output pays the key of the coinbase that funded its block instead of its own (split
+/// and change outputs of the published generator).
 pub(crate) const FUNDING: u8 = 0x80;
 
-/// The size bound of a transaction that is being planned.
+/// Size bound of a transaction being planned.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bound {
     inputs: u64,
@@ -181,14 +181,14 @@ impl Bound {
         self.sigops_cost += kind.output_sigops_cost();
     }
 
-    /// Upper bound of the weight; without witnesses that is four times the size.
+    /// Upper bound of the weight; four times the size without witnesses.
     pub(crate) fn weight(&self) -> u64 {
         let counts = compact_len(self.inputs) + compact_len(self.outputs);
         let witness = if self.any_witness { self.witness + 2 } else { 0 };
         4 * (self.base + counts + 8) + witness
     }
 
-    /// Upper bound of the virtual size (BIP141), on which fees are paid.
+    /// Upper bound of the virtual size (BIP141), which determines the fee.
     pub(crate) fn vsize(&self) -> u64 {
         self.weight().div_ceil(4)
     }

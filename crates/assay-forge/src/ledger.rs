@@ -1,4 +1,4 @@
-//! The ledger: exact counts of everything in a forged chain, as JSON lines.
+//! The ledger: exact counts for a forged chain, as JSON lines.
 
 use std::{
     collections::BTreeMap,
@@ -12,22 +12,22 @@ use thiserror::Error;
 
 use crate::kind::Kind;
 
-/// A phase of a chain. Ledgers hold its name.
+/// A phase of a chain, by name in ledgers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Coinbases only.
     Maturity,
     /// Blocks of main-chain size, before the large ones: one input, two outputs, in chains.
     Baseline,
-    /// One input, many outputs; of the scaling chains, in chains.
+    /// One input, many outputs; in chains on the scaling chains.
     FanOut,
-    /// All blocks of [`Phase::Placed`]; blocks themselves have that one.
+    /// All blocks of [`Phase::Placed`], which is the phase of the blocks themselves.
     Placement,
-    /// Many inputs, two outputs, by which outputs are spent.
+    /// Many inputs, two outputs, classified by the spent outputs.
     Placed {
-        /// How old they are.
+        /// Age of the spent outputs.
         age: Age,
-        /// Where they lie.
+        /// Placement of the spent outputs.
         order: SpendOrder,
     },
     /// Many inputs, two outputs.
@@ -38,41 +38,35 @@ pub enum Phase {
     Steady2,
     /// Two inputs, two outputs.
     Steady3,
-    /// An era of a history, from 1.
+    /// An era of a history.
     Era {
-        /// Its number.
+        /// From 1.
         number: u8,
     },
-    /// Some heights of a chain from block files.
-    Heights {
-        /// The first one.
-        first: u32,
-        /// The last one.
-        last: u32,
-    },
-    /// Transactions of one width: so many inputs of one kind, one output.
+    /// A range of heights of a chain from block files.
+    Heights { first: u32, last: u32 },
+    /// Transactions with a fixed number of inputs of one kind, and one output.
     Width {
-        /// What the inputs spend.
+        /// Kind of the spent outputs.
         series: Series,
-        /// Inputs of a transaction.
+        /// Inputs per transaction.
         inputs: u32,
     },
 }
 
-/// How old the outputs are that a block spends.
+/// Age of the outputs that a block spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Age {
-    /// Of the earlier half of the fan-out blocks.
+    /// From the earlier half of the fan-out blocks.
     Old,
-    /// Of the later half.
+    /// From the later half.
     Recent,
 }
 
 impl Age {
-    /// Both of them.
     pub const ALL: [Self; 2] = [Self::Old, Self::Recent];
 
-    /// The name as ledgers write it.
+    /// Name in ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Old => "old",
@@ -81,20 +75,19 @@ impl Age {
     }
 }
 
-/// Where the outputs lie that a block spends.
+/// Placement of the outputs that a block spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SpendOrder {
-    /// Neighbours: all outputs of a transaction, and of transactions whose ids follow each other.
+    /// Adjacent: all outputs of a transaction, and of transactions with consecutive ids.
     Clustered,
-    /// Drawn from everywhere.
+    /// Uniformly random.
     Scattered,
 }
 
 impl SpendOrder {
-    /// Both of them.
     pub const ALL: [Self; 2] = [Self::Clustered, Self::Scattered];
 
-    /// The name as ledgers write it.
+    /// Name in ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clustered => "clustered",
@@ -103,7 +96,7 @@ impl SpendOrder {
     }
 }
 
-/// What the inputs of a transaction spend, by the signature hash that this takes.
+/// Kind of the spent outputs, by signature hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Series {
@@ -116,10 +109,9 @@ pub enum Series {
 }
 
 impl Series {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Legacy, Self::Segwit, Self::Taproot];
 
-    /// The name as recipes and ledgers write it.
+    /// Name in recipes and ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Legacy => "legacy",
@@ -128,7 +120,7 @@ impl Series {
         }
     }
 
-    /// How the outputs are locked.
+    /// Script kind of the outputs.
     pub fn kind(self) -> Kind {
         match self {
             Self::Legacy => Kind::P2pkh,
@@ -165,7 +157,7 @@ impl FromStr for Phase {
             let series = Series::ALL.into_iter().find(|known| known.name() == series)?;
             let inputs = inputs.parse().ok()?;
             let phase = Self::Width { series, inputs };
-            // One spelling for each: no signs, no leading zeros.
+            // One canonical spelling: no signs, no leading zeros.
             (phase.to_string() == name).then_some(phase)
         };
         let era = || {
@@ -189,11 +181,10 @@ impl FromStr for Phase {
     }
 }
 
-/// A name that no phase has.
+/// Not the name of a phase.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no phase {name:?}")]
 pub struct UnknownPhase {
-    /// The name.
     pub name: String,
 }
 
@@ -210,7 +201,7 @@ impl<'de> Deserialize<'de> for Phase {
     }
 }
 
-/// The phases that have one name each.
+/// Phases with a fixed name.
 const FIXED: [(Phase, &str); 8] = [
     (Phase::Maturity, "maturity"),
     (Phase::Baseline, "baseline"),
@@ -222,146 +213,137 @@ const FIXED: [(Phase, &str); 8] = [
     (Phase::Steady3, "steady-3"),
 ];
 
-/// First line: what was forged.
+/// First line: parameters of the chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChainLine {
-    /// Version of this format: 1.
+    /// Format version: 1.
     pub format: u32,
-    /// Name of the recipe.
     pub recipe: String,
-    /// Name of the chain.
     pub chain: String,
-    /// Seed of all random choices.
     pub seed: u64,
-    /// Scale asked for.
+    /// Requested scale.
     pub scale: f64,
     /// `intended` or `faithful`.
     pub variant: String,
-    /// Whether no key repeats.
+    /// True if no key repeats.
     pub distinct_keys: bool,
-    /// The last height, where the forge was told to stop early.
+    /// Last height, if the forge was set to stop early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_height: Option<u32>,
-    /// Of a history: the factor on the transactions of its blocks.
+    /// For a history: factor on the number of transactions per block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte_scale: Option<f64>,
-    /// Height from which each soft fork is active, where the recipe chooses it: what programs of the Bitcoin Core family take as
-    /// `-testactivationheight=NAME@HEIGHT`. The blocks are also valid where these forks are active from the start.
+    /// Activation height of each soft fork, if the recipe sets it: `-testactivationheight=NAME@HEIGHT` for programs of the
+    /// Bitcoin Core family. The blocks are also valid if these forks are active from the start.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub activation: BTreeMap<String, u32>,
     /// Time of the last block of the whole recipe.
     pub end_time: u32,
-    /// The four bytes in front of each block, in hex.
+    /// The four bytes before each block, in hex.
     pub magic: String,
-    /// Version of the forge.
     pub assay_version: String,
-    /// SHA-256 of the recipe's text; empty where nothing was forged.
+    /// SHA-256 of the recipe's text; empty for a chain from block files.
     pub recipe_sha256: String,
-    /// The block files of another program, where the chain is theirs.
+    /// Block files of another program, for a chain that was not forged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Box<FilesLine>>,
 }
 
-/// Block files that a ledger was made of: blocks lie there, and nothing was forged.
+/// Block files of a ledger for a chain that was not forged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesLine {
-    /// Their folder, or the one file, absolute. Names of files are relative to the folder.
+    /// Absolute path of their folder or of the single file. File names are relative to the folder.
     pub path: PathBuf,
-    /// The key that they are obfuscated with, in hex; absent where they are not.
+    /// Obfuscation key in hex; absent if they are not obfuscated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xor_key: Option<String>,
-    /// The first block of the chain, which the ledger does not list, in hex.
+    /// Genesis block in hex; the ledger does not list it.
     pub genesis: String,
-    /// How many there are.
+    /// Number of files.
     pub count: usize,
-    /// Their length.
+    /// Total size.
     pub bytes: u64,
-    /// SHA-256 over their names, lengths and times of change.
+    /// SHA-256 over their names, sizes and modification times.
     pub listing_sha256: String,
     /// SHA-256 over the 80-byte headers from height 0 to the last block of the ledger.
     pub headers_sha256: String,
-    /// Height of the branch with the most work in them.
+    /// Height of the branch with the most work.
     pub best_height: u32,
-    /// Its last block.
+    /// Tip of that branch.
     pub best_hash: String,
-    /// Blocks on other branches.
+    /// Number of blocks on other branches.
     pub stale: usize,
 }
 
-/// One block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockLine {
-    /// Height; genesis, height 0, is not listed.
+    /// Genesis, height 0, is not listed.
     pub height: u32,
-    /// Hash, as nodes print it.
+    /// Hash in display order.
     pub hash: String,
-    /// Phase it belongs to.
     pub phase: Phase,
     /// Block file, relative to the ledger.
     pub file: String,
-    /// Where the raw block begins in that file.
+    /// Offset of the raw block in that file.
     pub offset: u64,
-    /// Its length.
+    /// Size of the raw block.
     pub bytes: u64,
-    /// Its weight; four times the length where there are no witnesses.
+    /// Four times the size on chains without witnesses.
     pub weight: u64,
-    /// Transactions, with the coinbase.
+    /// Number of transactions, with the coinbase.
     pub txs: u64,
-    /// Inputs, without the coinbase's.
+    /// Number of inputs, without the coinbase's.
     pub inputs: u64,
-    /// Outputs, with the coinbase's (and its witness commitment where there is one).
+    /// Number of outputs, with the coinbase's (and its witness commitment if any).
     pub outputs: u64,
-    /// Valid signatures to verify.
+    /// Number of valid signatures to verify.
     pub signatures: u64,
-    /// Time in the header.
+    /// Header time.
     pub time: u32,
 }
 
-/// What a range of heights has, of a history.
+/// Totals of a range of heights, of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeLine {
-    /// Its first height.
     pub first: u32,
-    /// Its last height.
     pub last: u32,
-    /// Transactions, coinbases left out, as everywhere below.
+    /// Number of transactions, here and below without coinbases.
     pub txs: u64,
-    /// Their inputs.
     pub inputs: u64,
-    /// Their outputs.
     pub outputs: u64,
-    /// Transactions that have a witness.
+    /// Transactions with a witness.
     pub segwit_txs: u64,
     /// Transactions that spend a taproot output.
     pub taproot_txs: u64,
-    /// Transactions of more than 50 inputs.
+    /// Transactions with more than 50 inputs.
     pub many_input_txs: u64,
-    /// Those of them without a witness, whose signature hashes grow with the square of the inputs.
+    /// Many-input transactions without a witness, with a signature-hash cost quadratic in the inputs.
     pub many_input_legacy_txs: u64,
-    /// Transactions of five or more inputs and one output.
+    /// Transactions with five or more inputs and one output.
     pub consolidations: u64,
-    /// Outputs made, by kind.
+    /// Created outputs, by kind.
     pub made: BTreeMap<String, u64>,
-    /// Outputs spent, by kind.
+    /// Spent outputs, by kind.
     pub spent: BTreeMap<String, u64>,
-    /// Outputs spent by age in blocks: of the same block, of 1, of 2 to 3, of 4 to 7 and so on.
+    /// Spent outputs by age in blocks: 0, 1, 2 to 3, 4 to 7 and so on.
     pub ages: Vec<u64>,
-    /// Coins in the set after its last block.
+    /// Size of the UTXO set after the last block.
     pub coins: u64,
 }
 
-/// Last line: where the chain ends.
+/// Last line: the tip and totals.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TipLine {
     /// Height of the last block.
     pub height: u32,
-    /// Its hash, as nodes print it.
+    /// Hash in display order.
     pub hash: String,
-    /// Unspent outputs (unspendable ones and genesis' not counted). Of block files nobody has counted them: 0, as the next.
+    /// Size of the UTXO set (without unspendable outputs and genesis'). 0 for block files, where it is not computed; the same
+    /// holds for the amount.
     pub utxo_count: u64,
-    /// Their sum in satoshi.
+    /// Sum of the unspent amounts in satoshi.
     pub utxo_amount: u64,
-    /// Their MuHash, as `gettxoutsetinfo muhash` prints it; empty where nobody has counted them.
+    /// MuHash of the UTXO set, as in `gettxoutsetinfo muhash`; empty if not computed.
     pub utxo_muhash: String,
     /// Sum of the blocks' `txs`.
     pub txs: u64,
@@ -375,30 +357,25 @@ pub struct TipLine {
     pub signatures: u64,
 }
 
-/// A line of `ledger.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Line {
-    /// First line.
     Chain(ChainLine),
-    /// One for each block.
+    /// One per block.
     Block(BlockLine),
-    /// One behind the last block of each range.
+    /// One after the last block of each range.
     Range(RangeLine),
-    /// Last line.
     Tip(TipLine),
 }
 
-/// A whole ledger.
+/// A parsed ledger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ledger {
-    /// What was forged.
     pub chain: ChainLine,
-    /// The blocks from height 1 on.
+    /// From height 1 on.
     pub blocks: Vec<BlockLine>,
-    /// What ranges of heights have; empty but for a history.
+    /// Empty except for a history.
     pub ranges: Vec<RangeLine>,
-    /// Where the chain ends.
     pub tip: TipLine,
 }
 
@@ -407,7 +384,7 @@ impl Ledger {
     ///
     /// # Errors
     ///
-    /// If there is none, if it does not read, or if the forge did not finish.
+    /// If it is missing or malformed, or if the forge did not finish.
     pub fn read(dir: &Path) -> Result<Self, LedgerError> {
         let path = dir.join(LEDGER);
         let text = match fs::read_to_string(&path) {
@@ -438,38 +415,26 @@ impl Ledger {
     }
 }
 
-/// Why a ledger cannot be used.
+/// A ledger cannot be used.
 #[derive(Debug, Error)]
 pub enum LedgerError {
-    /// The file cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The ledger.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A line is not one of a ledger.
+    Read { path: PathBuf, source: io::Error },
+    /// A line is malformed.
     #[error("{} line {line} is not a ledger line", path.display())]
     Syntax {
-        /// The ledger.
         path: PathBuf,
-        /// Its line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Why.
         source: serde_json::Error,
     },
-    /// The forge was interrupted.
     #[error("{} has no tip line: the forge did not finish; forge again", path.display())]
-    Incomplete {
-        /// The ledger.
-        path: PathBuf,
-    },
+    Incomplete { path: PathBuf },
 }
 
 /// File name of a finished ledger.
 pub const LEDGER: &str = "ledger.jsonl";
-/// File name of a ledger while the forge is at work.
+/// File name of an unfinished ledger.
 pub const LEDGER_PART: &str = "ledger.jsonl.part";
 
 #[cfg(test)]

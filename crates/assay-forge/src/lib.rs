@@ -1,7 +1,8 @@
-//! Makes deterministic chains from a recipe and a seed.
+//! Generates deterministic chains from a recipe and a seed.
 //!
-//! A recipe says what a chain consists of; the forge writes it out as a node would accept it: real signatures, valid blocks, trivial proof
-//! of work. The same recipe, seed and scale give the same bytes on any machine and for any number of threads.
+//! A recipe describes the contents of a chain. The forge writes the chain as a node would accept it: real signatures, valid
+//! blocks, trivial proof of work. The same recipe, seed and scale yield the same bytes on any machine and for any number of
+//! threads.
 //!
 //! ```
 //! use assay_forge::{ForgeOptions, Recipe, forge};
@@ -13,11 +14,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A chain directory holds `blocks/blk*.dat` in Bitcoin Core's framing, `order/<height>.bin` with the transactions of each block as they were
-//! generated (parents before children), and `ledger.jsonl` with exact counts ([`Ledger`]).
+//! A chain directory contains `blocks/blk*.dat` in Bitcoin Core's framing, `order/<height>.bin` with the transactions of each
+//! block in generation order (parents before children), and `ledger.jsonl` with exact counts ([`Ledger`]).
 //!
-//! Signatures are made by libsecp256k1 over hashes computed here, apart from the interpreter that will verify them, so each
-//! chain is also a differential test. Deliberately absent: validation, and sending anything anywhere.
+//! libsecp256k1 makes the signatures over hashes computed here. The hashing code is independent of the interpreter that verifies
+//! them, so each chain is also a differential test. Deliberately absent: validation and networking.
 
 mod block;
 mod coins;

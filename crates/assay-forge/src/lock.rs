@@ -1,4 +1,4 @@
-//! Locks: the script of an output together with what spending it needs, made from its key and kept while it may be asked for again.
+//! Locks: an output script with the data needed to spend it, derived from its key and cached for reuse.
 
 use std::collections::HashMap;
 
@@ -12,22 +12,22 @@ use crate::{
     raw::{self, Signer},
 };
 
-/// An output script and the public half of its spending.
+/// An output script and the public data to spend it.
 pub(crate) struct Lock {
     script: [u8; SCRIPT_MAX],
     script_len: u8,
     pub(crate) unlock: Unlock,
 }
 
-/// What an input that spends the lock is made from, beside secret keys that [`KeyId`] gives.
+/// Public data of an input that spends the lock; [`KeyId`] yields the secret keys.
 pub(crate) enum Unlock {
     /// One ECDSA key behind its hash.
     Hash { public_key: [u8; 33], key_hash: [u8; 20] },
     /// The witness or redeem script of a 2-of-3.
     Multi(Box<[u8; 105]>),
-    /// A signature of key 0 over a script that holds it, with what stands before the signature.
+    /// A signature of key 0 over a script that contains it, preceded by a dummy element if `dummy`.
     Bare { dummy: bool },
-    /// Nothing spends it.
+    /// Unspendable.
     Never,
     /// The key pair of a taproot output.
     Key(Box<Keypair>),
@@ -72,7 +72,8 @@ impl Lock {
                 Self::from_parts(&[0x6a, 20], data, &[], Unlock::Never)
             }
             Kind::P2trKey => {
-                // The derived key is the output key: BIP341 advises wallets to tweak it, but a key path shows nothing of that.
+                // The derived key is the output key: BIP341 advises wallets to tweak it, but a key path spend does not reveal
+                // this.
                 let output = points.public_key(id, 0);
                 let unlock = Unlock::Key(Box::new(raw::keypair(secret_key(id, 0), &output)));
                 Self::from_parts(&[0x51, 0x20], &x_only(&output), &[], unlock)
@@ -81,7 +82,6 @@ impl Lock {
         }
     }
 
-    /// The output script.
     pub(crate) fn script(&self) -> &[u8] {
         &self.script[..usize::from(self.script_len)]
     }
@@ -171,8 +171,8 @@ const SCRIPT_MAX: usize = 71;
 /// Leaf version of tapscript (BIP342).
 const LEAF_VERSION: u8 = 0xc0;
 
-/// Finds locks by key. With published keys the same few thousand locks return again and again and are kept; distinct keys are derived
-/// each time they are needed.
+/// Cache of locks by key. Published keys repeat the same few thousand locks, which are cached; distinct keys are derived on each
+/// use.
 pub(crate) struct LockBook {
     points: Points,
     distinct: bool,
@@ -182,10 +182,10 @@ pub(crate) struct LockBook {
 #[derive(Default)]
 struct HeightLocks {
     locks: Vec<Lock>,
-    /// For amounts below [`SMALL_AMOUNTS`]: number of the lock plus one, by kind.
+    /// For amounts below [`SMALL_AMOUNTS`]: index of the lock plus one, by kind.
     small: [Vec<u32>; Kind::ALL.len()],
     large: HashMap<(u64, Kind), u32>,
-    /// Numbered but not made yet.
+    /// Numbered but not derived yet.
     pending: Vec<(Kind, u64)>,
 }
 
@@ -200,7 +200,7 @@ impl LockBook {
         self.points.signer()
     }
 
-    /// Announces that a lock will be asked for; [`prepare`](Self::prepare) makes it.
+    /// Requests a lock; [`prepare`](Self::prepare) derives it.
     pub(crate) fn want(&mut self, kind: Kind, id: &KeyId) {
         if self.distinct {
             return;
@@ -227,7 +227,7 @@ impl LockBook {
         book.pending.push((kind, id.amount));
     }
 
-    /// Makes every wanted lock.
+    /// Derives every requested lock.
     pub(crate) fn prepare(&mut self, threads: &ThreadPool) {
         let points = &self.points;
         for (height, book) in self.heights.iter_mut().enumerate() {
@@ -244,7 +244,7 @@ impl LockBook {
         }
     }
 
-    /// Lends the lock of this kind and key to `f`.
+    /// Calls `f` with the lock of this kind and key.
     pub(crate) fn with<R>(&self, kind: Kind, id: &KeyId, f: impl FnOnce(&Lock) -> R) -> R {
         if self.distinct {
             return f(&Lock::new(&self.points, kind, id));
@@ -259,5 +259,5 @@ impl LockBook {
     }
 }
 
-/// Amounts found by direct index; fan-out outputs, the bulk, are below.
+/// Amounts below this are looked up by index; fan-out outputs, the majority, are.
 const SMALL_AMOUNTS: u64 = 2048;

@@ -1,14 +1,14 @@
-//! The chains that the forge writes for: both are regression-test networks, where proof of work is trivial.
+//! Networks of forged chains: regression-test networks with trivial proof of work.
 
 use std::sync::LazyLock;
 
 use assay_consensus::{params::ChainParams, subsidy::block_subsidy};
 use serde::{Deserialize, Serialize};
 
-/// A chain of the family, by the rules that a forged block has to follow.
+/// Network whose rules a forged chain follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// Bitcoin Core's regtest: segregated witness and taproot active, blocks up to 4,000,000 weight units.
+    /// Bitcoin Core's regtest: segwit and taproot active, blocks up to 4,000,000 weight units.
     #[serde(rename = "regtest")]
     Regtest,
     /// BCHN's regtest: FORKID signature hashes, canonical transaction order, large blocks.
@@ -17,7 +17,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// The name as recipes and ledgers write it.
+    /// Name in recipes and ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Regtest => "regtest",
@@ -25,7 +25,7 @@ impl Network {
         }
     }
 
-    /// The rules that blocks of this chain are verified under.
+    /// Consensus parameters of the network.
     pub(crate) fn params(self) -> &'static ChainParams {
         static PARAMS: [LazyLock<ChainParams>; 2] = [
             LazyLock::new(|| by_name(Network::Regtest)),
@@ -34,12 +34,12 @@ impl Network {
         &PARAMS[self as usize]
     }
 
-    /// Block subsidy in satoshi.
+    /// In satoshi.
     pub(crate) fn subsidy(self, height: u32) -> u64 {
         block_subsidy(self.params(), height) as u64
     }
 
-    /// True where transactions carry witnesses and blocks commit to them.
+    /// True if transactions have witnesses and blocks commit to them.
     pub(crate) fn segwit(self) -> bool {
         self == Self::Regtest
     }

@@ -1,4 +1,4 @@
-//! What the caller chooses.
+//! Options of the caller.
 
 use std::num::NonZero;
 
@@ -6,18 +6,19 @@ use thiserror::Error;
 
 use crate::network::Network;
 
-/// Which generator to copy where report and published program differ.
+/// Behaviour where the published report and generator differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Variant {
-    /// What the report says the chain contains.
+    /// As described in the report.
     #[default]
     Intended,
-    /// What the published generator made: steady-1 blocks that draw on the first fan-out blocks only, and small steady-2 blocks.
+    /// As produced by the published generator: steady-1 blocks that draw on the first fan-out blocks only, and small steady-2
+    /// blocks.
     Faithful,
 }
 
 impl Variant {
-    /// The name as ledgers write it.
+    /// Name in ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Intended => "intended",
@@ -26,22 +27,20 @@ impl Variant {
     }
 }
 
-/// Choices for one forge.
+/// Options of one forge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForgeOptions {
-    /// Seed of all random choices.
     pub seed: u64,
-    /// Size: 1 is the recipe's. Of a history, the number of blocks.
+    /// Size: 1 is the recipe's. For a history, the number of blocks.
     pub scale: f64,
-    /// Of a history: factor on the transactions of its blocks; 1 elsewhere.
+    /// For a history: factor on the number of transactions per block; 1 otherwise.
     pub byte_scale: f64,
-    /// Which generator to copy.
     pub variant: Variant,
-    /// Derive keys from transaction and output index too, so that none repeats.
+    /// Include transaction and output index in the key derivation, so that no key repeats.
     pub distinct_keys: bool,
-    /// Threads that sign; 0 takes one for each core.
+    /// Signing threads; 0 uses one per core.
     pub threads: usize,
-    /// Stop after this height; the blocks up to there are those of the whole chain.
+    /// Stop after this height; blocks up to it are those of the whole chain.
     pub stop_height: Option<u32>,
     /// Time of the last block of the whole recipe, in seconds since 1970, instead of the recipe's.
     pub end_time: Option<u32>,
@@ -62,82 +61,76 @@ impl Default for ForgeOptions {
     }
 }
 
-/// Why options cannot be followed.
+/// Invalid options.
 #[derive(Debug, Error)]
 pub enum OptionsError {
-    /// A scale at which a block cannot hold its transactions, or beyond the coins there are.
+    /// The scale is too small for a block to hold its transactions, or too large for the available coins.
     #[error("scale {scale} is impossible for {chain}: choose {min} to {max}")]
     Scale {
-        /// What was asked for.
+        /// Requested value.
         scale: f64,
-        /// Name of the chain.
         chain: &'static str,
-        /// Smallest possible.
+        /// Minimum.
         min: f64,
-        /// Largest possible.
+        /// Maximum.
         max: f64,
     },
-    /// A scale that spends coinbases which are worth too little after halvings.
+    /// The scale needs coinbases that are worth too little after halvings.
     #[error(
         "scale {scale} needs the coinbases of {coinbases} blocks, but only {available} are worth enough, as halvings go on; choose a smaller scale or fewer fan-out and steady-3 blocks"
     )]
     Coinbases {
-        /// What was asked for.
+        /// Requested value.
         scale: f64,
-        /// Coinbases needed.
+        /// Number of coinbases needed.
         coinbases: u32,
-        /// Coinbases there are.
+        /// Number of coinbases available.
         available: u32,
     },
-    /// A factor on the transactions of a block at which blocks would be too large, or none at all.
+    /// Byte scale at which blocks would be empty or too large.
     #[error(
         "byte scale {byte_scale} is impossible for {recipe}: choose more than 0, at most {max}"
     )]
     ByteScale {
-        /// What was asked for.
+        /// Requested value.
         byte_scale: f64,
-        /// Name of the recipe.
         recipe: String,
-        /// Largest possible.
+        /// Maximum.
         max: f64,
     },
-    /// A factor on the transactions of a block where the recipe has no such thing.
+    /// A byte scale for a recipe without this parameter.
     #[error(
         "a byte scale means nothing to {recipe}: its scale sets the size of blocks; leave it out"
     )]
-    NoByteScale {
-        /// Name of the recipe.
-        recipe: String,
-    },
-    /// A height that the chain does not reach.
+    NoByteScale { recipe: String },
+    /// Stop height beyond the chain.
     #[error("stop height {height} is impossible: this chain has heights 1 to {last}")]
     StopHeight {
-        /// What was asked for.
+        /// Requested value.
         height: u32,
-        /// The last height.
         last: u32,
     },
-    /// An end so early that the first block would be older than genesis.
+    /// End time so early that the first block would not be younger than genesis.
     #[error(
         "end time {end_time} is impossible: the first block would not be younger than genesis; choose {min} or later"
     )]
     EndTime {
-        /// What was asked for.
+        /// Requested value.
         end_time: u32,
-        /// The earliest possible.
+        /// Minimum.
         min: u64,
     },
-    /// More threads than make sense.
+    /// Too many threads.
     #[error("{threads} threads are impossible: choose 0 (one for each core) to {max}")]
     Threads {
-        /// What was asked for.
+        /// Requested value.
         threads: usize,
-        /// The most.
+        /// Maximum.
         max: usize,
     },
 }
 
-/// The height to stop at, within the chain.
+/// The stop height, limited to the chain.
 pub(crate) fn check_stop(stop_height: Option<u32>, last: u32) -> Result<u32, OptionsError> {
     let height = stop_height.unwrap_or(last);
     if (1..=last).contains(&height) {

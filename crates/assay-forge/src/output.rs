@@ -10,39 +10,25 @@ use thiserror::Error;
 
 use crate::ledger::{BlockLine, LEDGER, LEDGER_PART, Line};
 
-/// Why the chain directory could not be written.
+/// Writing the chain directory failed.
 #[derive(Debug, Error)]
 pub enum OutputError {
-    /// The directory holds a finished chain.
+    /// The directory contains a finished chain.
     #[error("{} already holds a forged chain; choose another directory or remove this one", path.display())]
-    Finished {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The directory holds something that is not a forge's.
+    Finished { path: PathBuf },
+    /// The directory contains files that are not from a forge.
     #[error("{} holds files that no forge wrote, such as {}; choose an empty directory", path.display(), entry.display())]
     Foreign {
-        /// The directory.
         path: PathBuf,
-        /// The entry met.
+        /// The foreign entry.
         entry: PathBuf,
     },
-    /// No space is left.
+    /// The disk is full.
     #[error("the disk is full: cannot write {}; free space or choose another directory, then forge again", path.display())]
-    DiskFull {
-        /// The file being written.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Anything else.
+    DiskFull { path: PathBuf, source: io::Error },
+    /// Any other I/O error.
     #[error("cannot write {}: {source}", path.display())]
-    Write {
-        /// The file or directory.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
 }
 
 impl OutputError {
@@ -57,7 +43,7 @@ impl OutputError {
     }
 }
 
-/// Where a block was put.
+/// Position of a written block.
 pub(crate) struct BlockPlace {
     pub(crate) file: String,
     pub(crate) offset: u64,
@@ -73,10 +59,10 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Whether an interrupted forge was at work in the directory, which is made if it is missing.
+    /// True if the directory contains an interrupted forge. Creates the directory if missing.
     ///
     /// # Errors
-    /// If it holds a finished chain, or something that no forge wrote.
+    /// If it contains a finished chain or foreign files.
     pub(crate) fn is_interrupted(dir: &Path) -> Result<bool, OutputError> {
         let fail = |path: &Path, source| OutputError::new(path, source);
         fs::create_dir_all(dir).map_err(|e| fail(dir, e))?;
@@ -94,7 +80,7 @@ impl Output {
         Ok(interrupted)
     }
 
-    /// Starts a chain directory; what an interrupted forge left there is removed.
+    /// Starts a chain directory; removes the files of an interrupted forge.
     pub(crate) fn create(dir: &Path, magic: [u8; 4]) -> Result<Self, OutputError> {
         let fail = |path: &Path, source| OutputError::new(path, source);
         Self::is_interrupted(dir)?;
@@ -108,7 +94,7 @@ impl Output {
         if txids.exists() {
             fs::remove_file(&txids).map_err(|e| fail(&txids, e))?;
         }
-        // The ledger comes first: it marks the rest as a forge's.
+        // The ledger comes first: it marks the directory as a forge's.
         let ledger = Sink::create(dir.join(LEDGER_PART))?;
         for sub in [BLOCKS, ORDER] {
             let sub = dir.join(sub);
@@ -117,7 +103,7 @@ impl Output {
         Ok(Self { dir: dir.to_owned(), magic, ledger, blocks: None, block_files: 0 })
     }
 
-    /// Goes on behind the block `last`, whose ledger line ends at `ledger_end`; what comes after both is removed.
+    /// Resumes after the block `last`, whose ledger line ends at `ledger_end`; truncates the rest.
     pub(crate) fn resume(
         dir: &Path,
         magic: [u8; 4],
@@ -142,7 +128,7 @@ impl Output {
         Ok(Self { dir: dir.to_owned(), magic, ledger, blocks: Some(blocks), block_files })
     }
 
-    /// Appends a block of `bytes` bytes, given in pieces.
+    /// Appends a block of `bytes` bytes, passed in pieces.
     pub(crate) fn block<'a>(
         &mut self,
         bytes: u64,
@@ -170,13 +156,11 @@ impl Output {
         Ok(BlockPlace { file: format!("{BLOCKS}/{name}"), offset })
     }
 
-    /// Writes the generation order of a block.
     pub(crate) fn order(&self, height: u32, records: &[u8]) -> Result<(), OutputError> {
         let path = order_path(&self.dir, height);
         fs::write(&path, records).map_err(|e| OutputError::new(&path, e))
     }
 
-    /// Appends a line to the ledger.
     pub(crate) fn line(&mut self, line: &Line) -> Result<(), OutputError> {
         let mut text =
             serde_json::to_vec(line).expect("ledger lines have string keys and finite numbers");
@@ -184,7 +168,7 @@ impl Output {
         self.ledger.write(&text)
     }
 
-    /// Hands what is buffered to the system: blocks first, so that the ledger names none that is not there.
+    /// Flushes the buffers: blocks first, so that the ledger lists only written blocks.
     pub(crate) fn flush(&mut self) -> Result<(), OutputError> {
         if let Some(file) = &mut self.blocks {
             file.flush()?;
@@ -192,7 +176,7 @@ impl Output {
         self.ledger.flush()
     }
 
-    /// Makes everything durable and gives the ledger its final name.
+    /// Syncs everything to disk and gives the ledger its final name.
     pub(crate) fn finish(mut self) -> Result<(), OutputError> {
         if let Some(file) = self.blocks.take() {
             file.close()?;
@@ -203,7 +187,7 @@ impl Output {
     }
 }
 
-/// A file written from front to end.
+/// A file written sequentially.
 struct Sink {
     path: PathBuf,
     file: BufWriter<File>,
@@ -216,7 +200,7 @@ impl Sink {
         Ok(Self { path, file: BufWriter::with_capacity(1 << 20, file), written: 0 })
     }
 
-    /// A file that is there, cut to its first `len` bytes.
+    /// Opens an existing file and truncates it to `len` bytes.
     fn reopen(path: PathBuf, len: u64) -> Result<Self, OutputError> {
         let open = || {
             let mut file = OpenOptions::new().write(true).open(&path)?;
@@ -244,7 +228,7 @@ impl Sink {
     }
 }
 
-/// The file with the generation order of a block.
+/// Path of the generation order of a block.
 pub(crate) fn order_path(dir: &Path, height: u32) -> PathBuf {
     dir.join(ORDER).join(format!("{height:06}.bin"))
 }
@@ -255,7 +239,7 @@ fn block_file_name(number: u32) -> String {
 
 const BLOCKS: &str = "blocks";
 const ORDER: &str = "order";
-/// Of a history in the making: the transaction ids of all blocks.
+/// Temporary file of a history with the txids of all blocks.
 pub(crate) const TXIDS: &str = "txids.part";
 /// Bitcoin Core starts a new block file at this size (`MAX_BLOCKFILE_SIZE`).
 const BLOCK_FILE_MAX: u64 = 128 << 20;

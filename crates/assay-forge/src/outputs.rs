@@ -1,4 +1,4 @@
-//! What the transactions of one block pay, in flat tables: shared by blocks that are planned and blocks that are made.
+//! Outputs of one block's transactions in flat tables, for planned and finished blocks.
 
 use crate::{
     keys::KeyId,
@@ -6,24 +6,24 @@ use crate::{
     writer::{Pay, Spend},
 };
 
-/// The outputs of one block: transactions in generation order, the coinbase first.
+/// Outputs of one block: transactions in generation order, the coinbase first.
 pub(crate) struct Outputs {
     pub(crate) height: u32,
     /// Key of the coinbase that funds the block, for outputs flagged [`FUNDING`].
     funding: KeyId,
-    /// Where the outputs of each transaction begin, and where the last one's end.
+    /// Start of each transaction's outputs, plus the end of the last one's.
     first: Vec<u32>,
     amounts: Vec<u64>,
     kinds: Vec<u8>,
 }
 
 impl Outputs {
-    /// No transactions. Flagged outputs will pay the key of `funding`.
+    /// Without transactions. Flagged outputs will pay the key of `funding`.
     pub(crate) fn new(height: u32, funding: KeyId) -> Self {
         Self { height, funding, first: vec![0], amounts: Vec::new(), kinds: Vec::new() }
     }
 
-    /// Adds an output to the transaction being planned.
+    /// Adds an output to the current transaction.
     pub(crate) fn push(&mut self, amount: u64, kind: Kind) {
         self.amounts.push(amount);
         self.kinds.push(kind as u8);
@@ -35,41 +35,40 @@ impl Outputs {
         self.kinds.push(kind as u8 | FUNDING);
     }
 
-    /// Changes the amount of an output.
     pub(crate) fn set_amount(&mut self, tx: u32, vout: u32, amount: u64) {
         let at = self.at(tx, vout);
         self.amounts[at] = amount;
     }
 
-    /// Ends the transaction being planned.
+    /// Ends the current transaction.
     pub(crate) fn end_tx(&mut self) {
         self.first.push(self.amounts.len() as u32);
     }
 
-    /// Takes the outputs of the last transaction out again.
+    /// Removes the outputs of the last transaction.
     pub(crate) fn take_last(&mut self) -> HeldOutputs {
         self.first.pop();
         let start = *self.first.last().expect("the coinbase stays") as usize;
         HeldOutputs { amounts: self.amounts.split_off(start), kinds: self.kinds.split_off(start) }
     }
 
-    /// Adds the outputs that [`take_last`](Self::take_last) took to the transaction being planned.
+    /// Adds outputs from [`take_last`](Self::take_last) to the current transaction.
     pub(crate) fn put_back(&mut self, held: HeldOutputs) {
         self.amounts.extend(held.amounts);
         self.kinds.extend(held.kinds);
     }
 
-    /// Outputs of all transactions.
+    /// Number of outputs of all transactions.
     pub(crate) fn len(&self) -> usize {
         self.amounts.len()
     }
 
-    /// Outputs of transaction `tx`.
+    /// Number of outputs of transaction `tx`.
     pub(crate) fn count(&self, tx: u32) -> u32 {
         self.first[tx as usize + 1] - self.first[tx as usize]
     }
 
-    /// Index of an output among those of the block.
+    /// Index of an output within the block.
     pub(crate) fn at(&self, tx: u32, vout: u32) -> usize {
         debug_assert!(vout < self.count(tx));
         (self.first[tx as usize] + vout) as usize
@@ -83,12 +82,12 @@ impl Outputs {
         Kind::from_stored(self.kinds[self.at(tx, vout)])
     }
 
-    /// True where the output pays the key of the coinbase that funded the block.
+    /// True if the output pays the key of the coinbase that funded the block.
     pub(crate) fn is_funding(&self, tx: u32, vout: u32) -> bool {
         self.kinds[self.at(tx, vout)] & FUNDING != 0
     }
 
-    /// Whose key an output pays.
+    /// Key of an output.
     pub(crate) fn key(&self, distinct: bool, tx: u32, vout: u32) -> KeyId {
         let amount = self.amount(tx, vout);
         if distinct {
@@ -100,7 +99,7 @@ impl Outputs {
         }
     }
 
-    /// What output `vout` of transaction `tx` pays.
+    /// Output `vout` of transaction `tx`, as [`Pay`].
     pub(crate) fn pay(&self, distinct: bool, tx: u32, vout: u32) -> Pay {
         Pay {
             amount: self.amount(tx, vout),
@@ -115,7 +114,7 @@ impl Outputs {
         pays.extend((0..self.count(tx)).map(|vout| self.pay(distinct, tx, vout)));
     }
 
-    /// Everything that an input needs which spends output `vout` of transaction `tx`.
+    /// All data for an input that spends output `vout` of transaction `tx`.
     pub(crate) fn spend(&self, distinct: bool, txid: [u8; 32], tx: u32, vout: u32) -> Spend {
         let Pay { amount, kind, key } = self.pay(distinct, tx, vout);
         Spend { txid, vout, amount, kind, key }
@@ -127,7 +126,7 @@ impl Outputs {
     }
 }
 
-/// The outputs of a planned transaction that did not fit yet.
+/// Outputs of a planned transaction that did not fit yet.
 pub(crate) struct HeldOutputs {
     amounts: Vec<u64>,
     kinds: Vec<u8>,

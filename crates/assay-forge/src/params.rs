@@ -1,8 +1,7 @@
-//! What every chain has, whatever its phases.
+//! Parameters common to all chains.
 
 use crate::network::Network;
 
-/// The parameters of one chain.
 #[derive(Clone, Debug)]
 pub(crate) struct Params {
     pub(crate) network: Network,

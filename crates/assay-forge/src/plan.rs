@@ -1,4 +1,4 @@
-//! A block before it is signed: which outputs each transaction spends and what it pays.
+//! An unsigned block: inputs and outputs of each transaction.
 
 use crate::{
     coins::{CoinRef, Coins},
@@ -13,12 +13,12 @@ pub(crate) struct Plan {
     /// The first transaction that is neither coinbase nor split.
     pub(crate) first_ordinary: u32,
     first_input: Vec<u32>,
-    /// What all transactions spend, one after another.
+    /// Inputs of all transactions, concatenated.
     pub(crate) inputs: Vec<CoinRef>,
 }
 
 impl Plan {
-    /// A plan with a coinbase of `subsidy` to P2PKH. Flagged outputs will pay the key of `funding`.
+    /// A plan with a coinbase that pays `subsidy` to P2PKH. Flagged outputs will pay the key of `funding`.
     pub(crate) fn new(height: u32, subsidy: u64, funding: KeyId) -> Self {
         let mut plan = Self {
             outputs: Outputs::new(height, funding),
@@ -31,44 +31,44 @@ impl Plan {
         plan
     }
 
-    /// Adds an input to the transaction being planned.
+    /// Adds an input to the current transaction.
     pub(crate) fn input(&mut self, coin: CoinRef) {
         self.inputs.push(coin);
     }
 
-    /// Ends the transaction being planned and returns its index.
+    /// Ends the current transaction and returns its index.
     pub(crate) fn end_tx(&mut self) -> u32 {
         self.first_input.push(self.inputs.len() as u32);
         self.outputs.end_tx();
         self.len() - 1
     }
 
-    /// Takes the last transaction out again.
+    /// Removes the last transaction.
     pub(crate) fn take_last(&mut self) -> Held {
         self.first_input.pop();
         let input = *self.first_input.last().expect("the coinbase stays") as usize;
         Held { inputs: self.inputs.split_off(input), outputs: self.outputs.take_last() }
     }
 
-    /// Puts a transaction back that [`take_last`](Self::take_last) took.
+    /// Adds a transaction removed by [`take_last`](Self::take_last).
     pub(crate) fn put_back(&mut self, held: Held) {
         self.inputs.extend(held.inputs);
         self.outputs.put_back(held.outputs);
         self.end_tx();
     }
 
-    /// Transactions, with the coinbase.
+    /// Number of transactions, with the coinbase.
     pub(crate) fn len(&self) -> u32 {
         self.first_input.len() as u32 - 1
     }
 
-    /// What transaction `tx` spends.
+    /// Inputs of transaction `tx`.
     pub(crate) fn inputs_of(&self, tx: u32) -> &[CoinRef] {
         let tx = tx as usize;
         &self.inputs[self.first_input[tx] as usize..self.first_input[tx + 1] as usize]
     }
 
-    /// Size bound of a transaction whose inputs are all of earlier blocks.
+    /// Size bound of a transaction whose inputs are all from earlier blocks.
     pub(crate) fn bound(&self, coins: &Coins, tx: u32) -> Bound {
         let mut bound = Bound::default();
         for coin in self.inputs_of(tx) {

@@ -1,4 +1,4 @@
-//! Random choices: one stream for each (height, chain), so that no choice depends on the order of the work.
+//! Random choices: one stream per (height, chain), so that no choice depends on the order of execution.
 
 use assay_hash::Sha256;
 use rand_chacha::{
@@ -11,12 +11,12 @@ use crate::{kind::Kind, recipe::Scripts};
 /// A stream of random numbers and script kinds.
 pub(crate) struct Stream {
     rng: ChaCha8Rng,
-    /// Cumulated weights of the kinds; empty where every output is P2PKH.
+    /// Cumulative weights of the kinds; empty if every output is P2PKH.
     mix: Vec<u32>,
 }
 
 impl Stream {
-    /// A stream whose kinds are drawn by the weights of `scripts`.
+    /// A stream that draws kinds by the weights of `scripts`.
     pub(crate) fn new(seed: u64, scripts: Option<Scripts>, height: u32, chain: u32) -> Self {
         let mut total = 0;
         let mix = scripts.map_or(Vec::new(), |scripts| {
@@ -29,7 +29,7 @@ impl Stream {
         Self { mix, ..Self::plain(seed, height, chain) }
     }
 
-    /// A stream where every output is P2PKH, or kinds are not drawn.
+    /// A stream without random kinds: every output is P2PKH, or the caller chooses.
     pub(crate) fn plain(seed: u64, height: u32, chain: u32) -> Self {
         let mut hash = Sha256::new();
         hash.update(b"assay forge stream");
@@ -39,7 +39,7 @@ impl Stream {
         Self { rng: ChaCha8Rng::from_seed(hash.finalize()), mix: Vec::new() }
     }
 
-    /// A number below `end`, by multiplication: the bias is below 2^-12 for the spans in use.
+    /// A number below `end`, by multiplication: the bias is below 2^-12 for the ranges in use.
     pub(crate) fn below(&mut self, end: u32) -> u32 {
         ((u64::from(self.rng.next_u32()) * u64::from(end)) >> 32) as u32
     }
@@ -54,5 +54,5 @@ impl Stream {
     }
 }
 
-/// The stream of choices that belong to a block rather than to one of its chains.
+/// Stream number of choices for a whole block rather than for one of its chains.
 pub(crate) const BLOCK_STREAM: u32 = u32::MAX;

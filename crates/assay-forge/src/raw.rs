@@ -1,7 +1,7 @@
 //! Signing through libsecp256k1's C interface.
 //!
-//! The safe wrappers of the `secp256k1` crate re-blind their context after every signature, which costs one more
-//! multiplication by the generator and protects secrets that a forge does not have: its keys are public by construction.
+//! The safe wrappers of the `secp256k1` crate re-randomise their context after every signature. This costs one more
+//! multiplication by the generator, and the forge has no secrets to protect: its keys are public by construction.
 
 #![expect(unsafe_code, reason = "calls libsecp256k1 without re-blinding, see above")]
 
@@ -19,7 +19,7 @@ impl Signer {
         Self { context: Secp256k1::new() }
     }
 
-    /// ECDSA with the nonce of RFC 6979 and no grinding; low S.
+    /// Deterministic ECDSA (RFC 6979) without grinding; low S.
     pub(crate) fn ecdsa(&self, message: &[u8; 32], secret: &[u8; 32]) -> ecdsa::Signature {
         // SAFETY: the zeroed value is only a place to write to, and is not read before it was written.
         let mut signature = unsafe { ffi::Signature::new() };
@@ -57,7 +57,6 @@ impl Signer {
         signature
     }
 
-    /// The public key of `secret`.
     pub(crate) fn public_key(&self, secret: &[u8; 32]) -> PublicKey {
         // SAFETY: as for the signature above.
         let mut key = unsafe { ffi::PublicKey::new() };
@@ -74,9 +73,9 @@ impl Signer {
     }
 }
 
-/// Joins a secret key and the public key that the caller derived from it by other means.
+/// Combines a secret key with its public key, which the caller derived by other means.
 ///
-/// `public` must be the public key of `secret`; every signature of the test suite would fail otherwise.
+/// `public` must be the public key of `secret`; otherwise every signature of the test suite fails.
 pub(crate) fn keypair(secret: SecretKey, public: &PublicKey) -> Keypair {
     let (x_only, parity): (XOnlyPublicKey, _) = public.x_only_public_key();
     let secret = if parity == secp256k1::Parity::Odd { secret.negate() } else { secret };

@@ -1,4 +1,4 @@
-//! What libsecp256k1 does on one thread of this machine: the measure beside which a forge's or a node's rate is shown.
+//! Single-thread rates of libsecp256k1 on this machine: the reference for the rates of a forge or a node.
 
 use std::{hint::black_box, time::Instant};
 
@@ -15,7 +15,7 @@ pub struct Rates {
     pub schnorr_per_s: f64,
 }
 
-/// The rate of signing: the C library's functions alone, without re-blinding, on distinct keys and messages.
+/// Signing rate: the C library's functions alone, without re-randomisation, on distinct keys and messages.
 ///
 /// Short rounds of both algorithms alternate; each rate is the median of its rounds. Takes about a quarter of a second.
 pub fn sign_rate() -> Rates {
@@ -35,7 +35,7 @@ pub fn sign_rate() -> Rates {
     )
 }
 
-/// The rate of verifying one signature: parsing the public key and the signature, and the equation.
+/// Verification rate per signature: parsing the public key and the signature, and the verification equation.
 ///
 /// Measured like [`sign_rate`].
 pub fn verify_rate() -> Rates {

@@ -24,7 +24,7 @@ use crate::{
     writer::Spend,
 };
 
-/// A scaling chain in the making.
+/// A scaling chain in progress.
 pub(crate) struct Scaling<'a, 'p> {
     pub(crate) shape: &'a Shape,
     pub(crate) works: &'a mut Works<'p>,
@@ -84,8 +84,8 @@ impl Scaling<'_, '_> {
         Ok(times)
     }
 
-    /// Makes blocks without transactions. Where chains are short, the last of them confirms the first split; the plans of the fan-out
-    /// blocks, which the split follows from, are returned.
+    /// Makes blocks without transactions. If chains are short, the last block confirms the first split; then this returns the
+    /// plans of the fan-out blocks, which determine the split.
     fn maturity(&mut self, blocks: u32) -> Result<Option<Vec<FanOutPlan>>, ForgeError> {
         let mut short = None;
         for height in 1..=blocks {
@@ -108,7 +108,7 @@ impl Scaling<'_, '_> {
     }
 
     fn fan_out(&mut self, blocks: u32, short: Option<Vec<FanOutPlan>>) -> Result<(), ForgeError> {
-        // Strands are sequential, so more blocks at once keep more threads busy; memory bounds how many.
+        // Strands are sequential, so grouping more blocks keeps more threads busy; memory limits the group.
         let in_memory = (GROUP_BYTES_MAX / (self.shape.weight_max / 4).max(1)).max(1) as usize;
         let group = self.shape.threads.min(in_memory);
         let mut short = short.map(Vec::into_iter);
@@ -127,7 +127,7 @@ impl Scaling<'_, '_> {
         Ok(())
     }
 
-    /// Signs consecutive fan-out blocks together and writes them.
+    /// Signs and writes consecutive fan-out blocks as a group.
     fn fan_out_group(&mut self, phase: Phase, group: Vec<FanOutPlan>) -> Result<(), ForgeError> {
         let begun = Instant::now();
         let (plans, strands): (Vec<_>, Vec<_>) =
@@ -161,7 +161,7 @@ impl Scaling<'_, '_> {
         Ok(())
     }
 
-    /// What the first transaction of a strand spends: an output of a split, in this group of plans or in a finished block.
+    /// The coin that starts a strand: an output of a split, in this group of plans or in a finished block.
     fn strand_start(&self, plans: &[Plan], signed: &[Signed], number: usize, first: u32) -> Spend {
         let coin = plans[number].inputs_of(first)[0];
         let distinct = self.shape.distinct;
@@ -174,10 +174,10 @@ impl Scaling<'_, '_> {
         }
     }
 
-    /// Makes a block of as many transactions of `source` as fit.
+    /// Makes a block with as many transactions of `source` as fit.
     ///
-    /// Sizes are known only up to a bound before signing, so the block is filled in rounds: each plans what is sure to fit in the room
-    /// that the signed transactions left.
+    /// Before signing, sizes are known only as upper bounds. The block is therefore filled in rounds: each plans as many
+    /// transactions as certainly fit into the room left by the signed ones.
     fn fill(&mut self, phase: Phase, mut source: impl Source) -> Result<(), ForgeError> {
         let mut plan = self.works.new_plan();
         let mut signed = Signed::new();
@@ -224,5 +224,5 @@ impl Scaling<'_, '_> {
     }
 }
 
-/// Most bytes of fan-out blocks signed together.
+/// Maximum bytes of fan-out blocks signed together.
 const GROUP_BYTES_MAX: u64 = 1 << 30;

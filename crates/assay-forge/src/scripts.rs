@@ -1,9 +1,9 @@
-//! The script ledger: what happened to every script of a forged chain, in the words of the Electrum protocol.
+//! The script ledger: the history of every script of a forged chain, in terms of the Electrum protocol.
 //!
-//! This is the slow and simple oracle of an index. It reads the block files once, from front to back, with maps in memory and
-//! nothing on disk, and knows neither an index nor a node. Of a large chain it keeps a sample: the scripts whose keyed hash is
-//! smallest. Which these are is known only at the end, but a script of the final sample was among the smallest at all times, so
-//! what was dropped on the way is never missed, and one pass with bounded memory is enough.
+//! A slow and simple oracle for an index. It reads the block files once, in order, with maps in memory and nothing on disk,
+//! independently of any index or node. Of a large chain it keeps a sample: the scripts with the smallest keyed hashes. The sample
+//! is known only at the end, but each script of the final sample was among the smallest at all times. Dropped scripts are
+//! therefore never needed again, and one pass with bounded memory suffices.
 
 use std::{
     collections::HashMap,
@@ -21,15 +21,15 @@ use thiserror::Error;
 
 use crate::ledger::{BlockLine, Ledger, LedgerError};
 
-/// Which scripts are kept.
+/// Selection of scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptChoice {
-    /// Scripts kept at most.
+    /// Maximum number of scripts kept.
     pub scripts_max: usize,
-    /// History entries and outputs kept at most, over all scripts: what bounds the memory where few scripts receive most
-    /// outputs. One entry takes about 50 bytes.
+    /// Maximum history entries and outputs over all scripts: bounds the memory if few scripts receive most outputs. An entry
+    /// takes about 50 bytes.
     pub entries_max: usize,
-    /// Seed of the keyed hash that chooses, where not all are kept.
+    /// Seed of the keyed hash that selects the sample.
     pub seed: u64,
 }
 
@@ -39,44 +39,30 @@ impl Default for ScriptChoice {
     }
 }
 
-/// Why there is no script ledger.
+/// Building the script ledger failed.
 #[derive(Debug, Error)]
 pub enum ScriptLedgerError {
     /// The chain's own ledger cannot be used.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// A block file cannot be read.
     #[error("cannot read block {height} in {}", path.display())]
-    Read {
-        /// The block file.
-        path: PathBuf,
-        /// The block.
-        height: u32,
-        /// Why.
-        source: io::Error,
-    },
-    /// A block is none.
+    Read { path: PathBuf, height: u32, source: io::Error },
+    /// A block is malformed.
     #[error("block {height} does not parse")]
-    Parse {
-        /// The block.
-        height: u32,
-        /// Why.
-        source: ParseError,
-    },
-    /// A block is not the one that the ledger names.
+    Parse { height: u32, source: ParseError },
+    /// A block differs from the ledger's.
     #[error("block {height} is {found}, the ledger says {expected}")]
     OtherBlock {
-        /// Its height.
         height: u32,
         /// Hash in the ledger.
         expected: String,
-        /// Hash of what is in the file.
+        /// Hash of the block in the file.
         found: BlockHash,
     },
-    /// The caller ended it.
+    /// The caller cancelled.
     #[error("interrupted at block {height}")]
     Interrupted {
-        /// The block that would have been next.
+        /// Height of the next block.
         height: u32,
     },
 }
@@ -84,48 +70,44 @@ pub enum ScriptLedgerError {
 /// A confirmed transaction that touches a script, or an output that pays to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptTx {
-    /// Height of the block.
     pub height: u32,
-    /// The transaction.
     pub txid: Txid,
 }
 
-/// An output that paid to a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptCoin {
-    /// The transaction that made it.
+    /// Its transaction.
     pub tx: ScriptTx,
-    /// Its place there.
     pub vout: u32,
-    /// Satoshi.
+    /// In satoshi.
     pub value: u64,
-    /// Height of the block that spends it.
+    /// Height of the spending block.
     pub spent: Option<u32>,
 }
 
-/// All that happened to one script.
+/// The history of one script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptRecord {
-    /// SHA-256 of the script, as the hash function gives it; the protocol prints it reversed.
+    /// SHA-256 of the script in hash output order; the protocol prints it reversed.
     pub script_hash: [u8; 32],
-    /// Transactions that pay to it or spend from it, each once, in the order of the chain.
+    /// Transactions that pay to it or spend from it, each once, in chain order.
     pub history: Vec<ScriptTx>,
-    /// Outputs that paid to it, in the order of the chain.
+    /// Outputs that paid to it, in chain order.
     pub coins: Vec<ScriptCoin>,
 }
 
 impl ScriptRecord {
-    /// Its unspent outputs at the tip, in the order of the chain.
+    /// Its unspent outputs at the tip, in chain order.
     pub fn unspent(&self) -> impl Iterator<Item = &ScriptCoin> {
         self.coins.iter().filter(|coin| coin.spent.is_none())
     }
 
-    /// Satoshi that it holds at the tip.
+    /// Balance at the tip in satoshi.
     pub fn balance(&self) -> u64 {
         self.unspent().map(|coin| coin.value).sum()
     }
 
-    /// Status as the Electrum protocol defines it: SHA-256 of `txid:height:` of all history, as the hash function gives it.
+    /// Script status of the Electrum protocol: SHA-256 of `txid:height:` over the history, in hash output order.
     pub fn status(&self) -> Option<[u8; 32]> {
         let mut text = String::with_capacity(self.history.len() * 72);
         for tx in &self.history {
@@ -136,25 +118,23 @@ impl ScriptRecord {
     }
 }
 
-/// What happened to the scripts of a chain; see the module.
+/// Histories of the scripts of a chain; see the module.
 #[derive(Debug)]
 pub struct ScriptLedger {
-    /// Height of the tip.
     pub tip_height: u32,
-    /// Hash of the tip, as nodes print it.
+    /// Hash of the tip in display order.
     pub tip_hash: String,
-    /// Header of the tip.
     pub tip_header: [u8; 80],
-    /// Scripts that the chain has: exact where all are kept, an estimate from the sample otherwise.
+    /// Number of scripts of the chain: exact without sampling, else estimated from the sample.
     pub scripts_total: u64,
-    /// Whether scripts were left out.
+    /// True if scripts were omitted.
     pub is_sample: bool,
     choice: ScriptChoice,
     txs: Vec<ScriptTx>,
     slots: Vec<Slot>,
 }
 
-/// A script being kept.
+/// A script in the sample.
 #[derive(Debug)]
 struct Slot {
     script_hash: [u8; 32],
@@ -163,24 +143,24 @@ struct Slot {
     coins: Vec<SlotCoin>,
 }
 
-/// An output; its transaction is a place in the list of transactions.
+/// An output; its transaction is an index into the list of transactions.
 #[derive(Clone, Copy, Debug)]
 struct SlotCoin {
     tx: u32,
     vout: u32,
     value: u64,
-    /// Zero while unspent: genesis spends nothing.
+    /// Height of the spending block; zero while unspent, since genesis spends nothing.
     spent: u32,
 }
 
 impl ScriptLedger {
-    /// Reads a forged chain. `progress` gets the blocks done and their number, and says whether to go on.
+    /// Reads a forged chain. `progress` is called with the blocks done and the total, and returns false to cancel.
     ///
-    /// Outputs that nobody can ever spend (`OP_RETURN`, scripts of more than 10,000 bytes) belong to no history, as in all
-    /// Electrum servers. The genesis block is not in the block files, so its output is not here.
+    /// Unspendable outputs (`OP_RETURN`, scripts of more than 10,000 bytes) are in no history, as in all Electrum servers. The
+    /// genesis block is not in the block files, so its output is missing.
     ///
     /// # Errors
-    /// When the chain is incomplete, cannot be read, or does not hold the blocks that its ledger names.
+    /// If the chain is incomplete, unreadable, or its blocks differ from the ledger.
     pub fn read(
         dir: &Path,
         choice: ScriptChoice,
@@ -215,33 +195,31 @@ impl ScriptLedger {
         })
     }
 
-    /// Scripts kept.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// History entries of all kept scripts.
+    /// Number of history entries of all kept scripts.
     pub fn history_len(&self) -> u64 {
         self.slots.iter().map(|slot| slot.history.len() as u64).sum()
     }
 
-    /// Unspent outputs of all kept scripts.
+    /// Number of unspent outputs of all kept scripts.
     pub fn unspent_len(&self) -> u64 {
         let unspent = |slot: &Slot| slot.coins.iter().filter(|coin| coin.spent == 0).count();
         self.slots.iter().map(|slot| unspent(slot) as u64).sum()
     }
 
-    /// Seed of the sample, where scripts were left out.
+    /// Seed of the sample; `None` without sampling.
     pub fn sample_seed(&self) -> Option<u64> {
         self.is_sample.then_some(self.choice.seed)
     }
 
-    /// The scripts, in the order of their keyed hashes.
+    /// The scripts in the order of their keyed hashes.
     pub fn scripts(&self) -> impl ExactSizeIterator<Item = ScriptRecord> + '_ {
         self.slots.iter().map(|slot| self.record(slot))
     }
@@ -260,11 +238,11 @@ impl ScriptLedger {
         }
     }
 
-    /// Writes the ledger as JSON lines (docs/formats.md), with the spent outputs if wanted: with them it says what an index must
-    /// answer at any height.
+    /// Writes the ledger as JSON lines (docs/formats.md), with the spent outputs if requested: then it contains the expected
+    /// results of an index at any height.
     ///
     /// # Errors
-    /// What `out` says.
+    /// Errors of `out`.
     pub fn write(&self, with_spent: bool, out: &mut dyn Write) -> io::Result<()> {
         let first = FirstLine {
             kind: "scripts",
@@ -304,7 +282,6 @@ struct FirstLine<'a> {
     unspent: u64,
 }
 
-/// One script.
 #[derive(Serialize)]
 struct ScriptLine {
     kind: &'static str,
@@ -314,7 +291,6 @@ struct ScriptLine {
     coins: Vec<CoinEntry>,
 }
 
-/// One output.
 #[derive(Serialize)]
 struct CoinEntry {
     height: u32,
@@ -334,7 +310,7 @@ impl ScriptLine {
             value: coin.value,
             spent: coin.spent,
         };
-        // As the Electrum protocol prints it.
+        // In the byte order of the Electrum protocol.
         let mut script_hash = script.script_hash;
         script_hash.reverse();
         Self {
@@ -372,16 +348,16 @@ fn read_block(
     Ok(block)
 }
 
-/// The one pass over the chain.
+/// State of the pass over the chain.
 struct Pass {
     choice: ScriptChoice,
     chooser: SipHash13,
-    /// Scripts with a key above this one are not kept; it only ever falls.
+    /// Only scripts with a key up to this are kept; it only decreases.
     threshold: u64,
     txs: Vec<ScriptTx>,
     slots: Vec<Slot>,
     slot_of: HashMap<[u8; 32], u32>,
-    /// Unspent outputs of kept scripts: slot, and place among its coins.
+    /// Unspent outputs of kept scripts: slot, and index among its coins.
     unspent: HashMap<OutPoint, (u32, u32)>,
     entries: usize,
 }
@@ -400,8 +376,8 @@ impl Pass {
         }
     }
 
-    /// Takes a block: all its outputs, then all its inputs, since a block of canonical order may spend before it pays. What
-    /// was touched is put into histories in the order of the block.
+    /// Processes a block: all outputs, then all inputs, since a block in canonical order may spend before it pays. Histories
+    /// follow block order.
     fn block(&mut self, block: &Block, height: u32) {
         let txids = block.txids(0..block.tx_count());
         let mut touched: Vec<(u32, u32)> = Vec::new();
@@ -411,7 +387,7 @@ impl Pass {
                 touched.push((index as u32, slot));
                 let coins = &mut self.slots[slot as usize].coins;
                 let place = (slot, coins.len() as u32);
-                // The transaction's place in the list is put in below; until then it is its place in the block.
+                // Until the transaction's index in the list is known, it is its index in the block.
                 let value = output.value as u64;
                 coins.push(SlotCoin { tx: index as u32, vout: vout as u32, value, spent: 0 });
                 let outpoint = OutPoint { txid: txids[index], vout: vout as u32 };
@@ -438,7 +414,7 @@ impl Pass {
         }
     }
 
-    /// Puts the touched scripts' transactions into their histories.
+    /// Appends transactions to the histories of the touched scripts.
     fn note(
         &mut self,
         touched: &mut Vec<(u32, u32)>,
@@ -467,7 +443,7 @@ impl Pass {
         }
     }
 
-    /// The slot of a script; `None` when it is not kept.
+    /// The slot of a script; `None` if it is not kept.
     fn slot(&mut self, script: &[u8]) -> Option<u32> {
         if script.first() == Some(&OP_RETURN) || script.len() > SCRIPT_BYTES_MAX {
             return None;
@@ -484,7 +460,7 @@ impl Pass {
         }))
     }
 
-    /// Keeps the `count` scripts of the smallest keys, and of everything else only what they need.
+    /// Keeps the `count` scripts with the smallest keys, and only the data that they need.
     fn cut(&mut self, count: usize) {
         let mut slots = std::mem::take(&mut self.slots);
         slots.sort_unstable_by_key(|slot| (slot.key, slot.script_hash));
@@ -518,7 +494,7 @@ impl Pass {
         }
     }
 
-    /// How many scripts there are: the smallest keys are as dense as all of them.
+    /// Estimated number of scripts: the smallest keys are as dense as all of them.
     fn estimate(&self) -> u64 {
         if self.threshold == u64::MAX {
             return self.slots.len() as u64;
@@ -529,7 +505,7 @@ impl Pass {
     }
 }
 
-/// Version of the file.
+/// Version of the file format.
 const FORMAT: u32 = 1;
 const OP_RETURN: u8 = 0x6a;
 /// Longer scripts cannot be spent (`MAX_SCRIPT_SIZE` of Bitcoin Core's script.h).

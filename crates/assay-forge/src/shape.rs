@@ -1,4 +1,4 @@
-//! The concrete numbers of a scaling chain, which follow from its recipe and the options.
+//! Concrete parameters of a scaling chain, from its recipe and the options.
 
 use assay_consensus::params::MAX_BLOCK_SIGOPS_COST;
 
@@ -14,7 +14,7 @@ use crate::{
     recipe::ScalingFile,
 };
 
-/// Recipe and options in concrete numbers.
+/// Recipe and options as concrete numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) recipe: ScalingFile,
@@ -26,15 +26,14 @@ pub(crate) struct Shape {
     pub(crate) maturity: u32,
     pub(crate) baseline: u32,
     pub(crate) fan_out: u32,
-    /// Blocks of the placement.
     pub(crate) placement: u32,
     pub(crate) steady_1: u32,
     pub(crate) fan_in: u32,
     pub(crate) steady_2: u32,
     pub(crate) steady_3: u32,
-    /// Largest weight of a block.
+    /// Maximum weight of a block.
     pub(crate) weight_max: u64,
-    /// Largest signature-operation cost of a block.
+    /// Maximum signature-operation cost of a block.
     pub(crate) sigops_max: u64,
     pub(crate) stop_height: u32,
     pub(crate) end_time: u32,
@@ -91,7 +90,7 @@ impl Shape {
         check_end(self.end_time, self.network(), last, self.recipe.block_interval_s)
     }
 
-    /// Height of the last coinbase that pays for a block's chains, and for the outputs of a block of steady 3.
+    /// Height of the last coinbase that can fund a block's chains and the outputs of a steady-3 block.
     fn coinbases_that_pay(&self) -> u32 {
         let halving = self.network().params().subsidy_halving_interval;
         let Some(depth) = self.recipe.fan_out.chain_depth else { return halving - 1 };
@@ -101,7 +100,6 @@ impl Shape {
         (periods as u32 * halving).saturating_sub(1)
     }
 
-    /// Height of the last block of the whole recipe.
     pub(crate) fn last_height(&self) -> u32 {
         PHASES.iter().map(|phase| self.blocks(*phase)).sum()
     }
@@ -123,13 +121,12 @@ impl Shape {
         }
     }
 
-    /// Blocks of a phase that are made before the stop height.
+    /// Blocks of a phase up to the stop height.
     pub(crate) fn blocks_made(&self, phase: Phase) -> u32 {
         let made = (self.stop_height + 1).saturating_sub(self.first_height(phase));
         self.blocks(phase).min(made)
     }
 
-    /// Height of the first block of a phase.
     pub(crate) fn first_height(&self, phase: Phase) -> u32 {
         let before = PHASES.iter().take_while(|other| **other != phase);
         1 + before.map(|other| self.blocks(*other)).sum::<u32>()
@@ -139,7 +136,7 @@ impl Shape {
         self.recipe.chain
     }
 
-    /// What it has in common with every other chain.
+    /// The parameters common to all chains.
     pub(crate) fn params(&self) -> Params {
         Params {
             network: self.network(),
@@ -153,33 +150,32 @@ impl Shape {
         }
     }
 
-    /// The random choices of one chain of a block, or of the block itself.
+    /// The random stream of one chain of a block, or of the block itself.
     pub(crate) fn stream(&self, height: u32, chain: u32) -> Stream {
         Stream::new(self.seed, self.recipe.scripts, height, chain)
     }
 
-    /// Fee of a transaction of this size.
     pub(crate) fn fee(&self, bound: &Bound) -> u64 {
         (bound.vsize() * self.recipe.fee_sat_per_kb).div_ceil(1_000)
     }
 
-    /// The height of the coinbase that a fan-out block splits; the baseline took those before.
+    /// Height of the coinbase that a fan-out block splits; the baseline used those before.
     pub(crate) fn fan_out_coinbase(&self, block: u32) -> u32 {
         self.baseline + 1 + block
     }
 
-    /// The height of the coinbase that a steady-3 block splits; the fan-out phase took those before.
+    /// Height of the coinbase that a steady-3 block splits; the fan-out phase used those before.
     pub(crate) fn steady_3_coinbase(&self, block: u32) -> u32 {
         self.baseline + self.fan_out + 2 + block
     }
 
-    /// Largest weight of a block of the baseline.
+    /// Maximum weight of a baseline block.
     pub(crate) fn baseline_weight_max(&self) -> u64 {
         let bytes = self.recipe.baseline.map_or(0, |baseline| baseline.block_bytes);
         self.weight_max.min(4 * bytes)
     }
 
-    /// What will be made, roughly.
+    /// Approximate size of the chain.
     pub(crate) fn estimate(&self) -> Estimate {
         let recipe = &self.recipe;
         let segwit = self.network().segwit();
@@ -231,7 +227,6 @@ impl Shape {
 /// Kinds of blocks in a placement: two ages, two orders.
 const PLACED_KINDS: u32 = 4;
 
-/// The phases in order.
 pub(crate) const PHASES: [Phase; 8] = [
     Phase::Maturity,
     Phase::Baseline,
@@ -243,7 +238,7 @@ pub(crate) const PHASES: [Phase; 8] = [
     Phase::Steady3,
 ];
 
-/// The scale below which a block cannot hold one transaction of each phase, or a chain cannot pay its first.
+/// The smallest scale at which a block can hold one transaction of each phase and a chain can pay its first.
 fn scale_min(recipe: &ScalingFile, full: u64) -> f64 {
     let outputs = u64::from(recipe.fan_out.outputs);
     let chains = u64::from(recipe.fan_out.chains.unwrap_or(1));
@@ -253,9 +248,9 @@ fn scale_min(recipe: &ScalingFile, full: u64) -> f64 {
     let steady_1 = 100 + 149 * outputs;
     let fan_in = 60 + 149 * u64::from(recipe.fan_in.inputs);
     let steady_3 = 170 + 43 * u64::from(recipe.steady_3.coinbase_outputs);
-    // Steady blocks take equal parts of the fan-out blocks: each part should have a transaction.
+    // Steady blocks use equal parts of the fan-out blocks: each part must have a transaction.
     let parts = 2 * u64::from(recipe.steady_1.blocks.max(recipe.steady_2.blocks)).max(1) - 1;
-    // A round of the placement takes four transactions of the fan-out, of two ages.
+    // A placement round uses four transactions of the fan-out, of two ages.
     let rounds = u64::from(recipe.placement.map_or(0, |placement| placement.rounds));
     let parts = parts.max((4 * rounds).div_ceil(u64::from(recipe.fan_out.blocks)) + 1);
     let shared = parts * (57 + 36 * (outputs + 1));
@@ -275,7 +270,7 @@ fn scale_min(recipe: &ScalingFile, full: u64) -> f64 {
 
 /// The smallest scale is rounded up to a multiple of one hundred-thousandth.
 const SCALE_STEPS: f64 = 100_000.0;
-/// A chain of 1.6 GiB. Coinbases would pay for a little more.
+/// A chain of 1.6 GiB. The coinbases would suffice for a little more.
 const BITCOIN_SCALE_MAX: f64 = 40.0;
-/// What an output of a coinbase's split gets at least, with its part of the fee, in satoshi.
+/// Minimum amount of an output of a coinbase split, with its share of the fee, in satoshi.
 const OUTPUT_PAID: u64 = 10_000;

@@ -1,31 +1,29 @@
-//! Signature hashes for transactions whose inputs all sign everything.
+//! Signature hashes of type `SIGHASH_ALL` for all inputs.
 //!
-//! The forge knows the shape of what it signs (version 2, no lock time, final sequences), so it computes its own hashes from the
-//! pieces it writes. Nothing is shared with the interpreter that verifies them: a forged chain is a test of both.
+//! Forged transactions have a fixed form (version 2, no lock time, final sequences), so the hashes are computed from the
+//! serialised pieces. The code is independent of the interpreter that verifies them: a forged chain tests both.
 
 use std::sync::LazyLock;
 
 use assay_hash::{Sha256, TaggedHasher, sha256};
 
-/// Transaction version of everything forged.
+/// Transaction version.
 pub(crate) const VERSION: [u8; 4] = 2u32.to_le_bytes();
-/// Lock time of everything forged.
 pub(crate) const LOCK_TIME: [u8; 4] = [0; 4];
-/// Sequence number of every input.
 pub(crate) const SEQUENCE: [u8; 4] = [0xff; 4];
 /// `SIGHASH_ALL`.
 pub(crate) const ALL: u8 = 0x01;
 /// `SIGHASH_ALL | SIGHASH_FORKID` of Bitcoin Cash.
 pub(crate) const ALL_FORKID: u8 = 0x41;
 
-/// The parts of one transaction that its signature hashes cover, as serialised bytes.
+/// The parts of one transaction that its signature hashes cover, serialised.
 #[derive(Default)]
 pub(crate) struct Parts {
-    /// 36 bytes for each input.
+    /// 36 bytes per input.
     pub(crate) outpoints: Vec<u8>,
     /// Serialised outputs without their count.
     pub(crate) outputs: Vec<u8>,
-    /// Spent amounts, 8 bytes for each input (taproot only).
+    /// Spent amounts, 8 bytes per input (taproot only).
     pub(crate) amounts: Vec<u8>,
     /// Spent scripts with their lengths (taproot only).
     pub(crate) scripts: Vec<u8>,
@@ -33,7 +31,7 @@ pub(crate) struct Parts {
     pub(crate) output_count: usize,
 }
 
-/// BIP143, and the same digest under the FORKID hash type: the parts shared by all inputs hashed once.
+/// BIP143, and the same digest with the FORKID hash type; the parts shared by all inputs are hashed once.
 pub(crate) struct Bip143 {
     head: Sha256,
     tail: [u8; 40],
@@ -52,7 +50,7 @@ impl Bip143 {
         Self { head, tail }
     }
 
-    /// `script_code` comes with its length.
+    /// `script_code` includes its length.
     pub(crate) fn digest(&self, outpoint: &[u8], script_code: &[u8], amount: u64) -> [u8; 32] {
         let mut hasher = self.head.clone();
         hasher.update(outpoint);
@@ -96,13 +94,13 @@ impl Bip341 {
     }
 }
 
-/// The original signature hash of P2PKH inputs, `SIGHASH_ALL`: the transaction with the script of one input only. What stands before
-/// that input is the same for all later ones and hashed once, which is half of the work for many inputs.
+/// The original signature hash of P2PKH inputs, `SIGHASH_ALL`: the transaction with the script of one input only. The prefix
+/// before that input is the same for all later ones and hashed once, which halves the work for many inputs.
 pub(crate) struct Legacy {
     head: Sha256,
-    /// Inputs that `head` covers.
+    /// Inputs covered by `head`.
     done: usize,
-    /// All inputs without scripts, and everything after them.
+    /// All inputs without scripts, and the rest of the transaction.
     blank: Vec<u8>,
 }
 
@@ -126,7 +124,7 @@ impl Legacy {
         Self { head, done: 0, blank }
     }
 
-    /// Inputs are asked for in order. `script_code` comes with its length.
+    /// Must be called in input order. `script_code` includes its length.
     pub(crate) fn digest(&mut self, input: usize, script_code: &[u8]) -> [u8; 32] {
         let at = BLANK * input;
         self.head.update(&self.blank[BLANK * self.done..at]);
@@ -155,7 +153,7 @@ fn sequences_hash(count: usize) -> [u8; 32] {
     hasher.finalize()
 }
 
-/// The tag of BIP341, hashed once.
+/// The tag hash of BIP341, precomputed.
 static TAP_SIGHASH: LazyLock<TaggedHasher> = LazyLock::new(|| TaggedHasher::new("TapSighash"));
-/// Sixty-four final sequence numbers in a row.
+/// Sixty-four final sequence numbers.
 const FINAL_SEQUENCES: [u8; 256] = [0xff; 256];

@@ -1,4 +1,4 @@
-//! Signs planned transactions on all threads; what comes out does not depend on how many there are.
+//! Signs planned transactions on all threads; the result does not depend on their number.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::{
     writer::{Pay, Spend, TxWriter, Written},
 };
 
-/// What signing needs to look at.
+/// Read-only context of signing.
 #[derive(Clone, Copy)]
 pub(crate) struct Desk<'a> {
     pub(crate) threads: &'a ThreadPool,
@@ -24,7 +24,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) coins: &'a Coins,
 }
 
-/// Where a transaction lies among the chunks of its block.
+/// Position of a transaction among the chunks of its block.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Place {
     pub(crate) chunk: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Place {
     pub(crate) bytes: u32,
 }
 
-/// The signed transactions of a block by their index in the plan; index 0, the coinbase, is left empty.
+/// The signed transactions of a block by their index in the plan; index 0, the coinbase, is empty.
 pub(crate) struct Signed {
     pub(crate) chunks: Vec<Vec<u8>>,
     pub(crate) places: Vec<Place>,
@@ -56,13 +56,12 @@ impl Signed {
         }
     }
 
-    /// The bytes of transaction `tx`.
     pub(crate) fn tx(&self, tx: u32) -> &[u8] {
         let place = self.places[tx as usize];
         &self.chunks[place.chunk as usize][place.offset as usize..][..place.bytes as usize]
     }
 
-    /// Takes over what a chunk holds.
+    /// Takes over the contents of a chunk.
     pub(crate) fn absorb(&mut self, chunk: Chunk) {
         let number = self.chunks.len() as u32;
         let len = chunk.written.iter().map(|(tx, _)| *tx as usize + 1).max().unwrap_or(0);
@@ -86,7 +85,7 @@ impl Signed {
     }
 }
 
-/// Some transactions in the order in which one thread wrote them.
+/// Transactions in the order in which one thread wrote them.
 #[derive(Default)]
 pub(crate) struct Chunk {
     bytes: Vec<u8>,
@@ -114,7 +113,7 @@ pub(crate) fn sign_range(
     }
 }
 
-/// Cuts a range of transactions into pieces of about `inputs_max` inputs.
+/// Splits a range of transactions into pieces of about `inputs_max` inputs.
 fn cut_at(
     range: Range<u32>,
     inputs_max: usize,
@@ -156,21 +155,21 @@ fn sign_chunk(desk: Desk<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
     chunk
 }
 
-/// Transactions whose inputs are known in full, to be signed on all threads.
+/// Transactions with known inputs, to be signed on all threads.
 #[derive(Clone, Copy)]
 pub(crate) struct SpendJob<'a> {
     pub(crate) threads: &'a ThreadPool,
     pub(crate) network: Network,
     pub(crate) locks: &'a LockBook,
     pub(crate) outputs: &'a Outputs,
-    /// Where the inputs of each transaction begin among `spends`, and where the last one's end.
+    /// Start of each transaction's inputs in `spends`, plus the end of the last one's.
     pub(crate) first_input: &'a [u32],
-    /// The inputs of at least the transactions that are signed, from the first of the block on.
+    /// Inputs of at least the signed transactions, from the first of the block on.
     pub(crate) spends: &'a [Spend],
 }
 
 impl SpendJob<'_> {
-    /// Signs the transactions `range`, every output with a key of its own, and adds them to `signed`.
+    /// Signs the transactions `range`, where every output has a key of its own, and adds them to `signed`.
     pub(crate) fn sign(self, range: Range<u32>, signed: &mut Signed, progress: &mut dyn Progress) {
         let cuts = cut_at(range, SMALL_CHUNK_INPUTS, |tx| self.inputs(tx).len());
         let chunks: Vec<Chunk> = self
@@ -201,15 +200,15 @@ impl SpendJob<'_> {
     }
 }
 
-/// A chain of transactions inside one block: each spends an output of the one before, so one thread must write them in order.
+/// A chain of transactions within one block: each spends an output of its predecessor, so one thread must write them in order.
 pub(crate) struct Strand {
-    /// Which plan the transactions belong to.
+    /// Index of their plan.
     pub(crate) plan: usize,
-    /// Their indices there.
+    /// Their indices in the plan.
     pub(crate) txs: Vec<u32>,
-    /// What the first of them spends.
+    /// Input of the first one.
     pub(crate) start: Spend,
-    /// Which output of each is spent by the next.
+    /// Index of the output that the next one spends.
     pub(crate) link: u32,
     next: usize,
     chunk: Chunk,
@@ -243,7 +242,7 @@ impl Strand {
     }
 }
 
-/// Signs strands side by side, some transactions of each at a time, and adds them to the blocks of their plans.
+/// Signs strands in parallel, some transactions of each at a time, and adds them to the blocks of their plans.
 pub(crate) fn sign_strands(
     desk: Desk<'_>,
     plans: &[Plan],
@@ -262,11 +261,11 @@ pub(crate) fn sign_strands(
     }
 }
 
-/// Inputs of one unit of work, about two milliseconds.
+/// Inputs per unit of work, about two milliseconds.
 const CHUNK_INPUTS: usize = 128;
-/// The same where a block has few: so many that threads find work, and taking it costs little.
+/// The same for blocks with few inputs: small enough to occupy all threads, large enough for low overhead.
 const SMALL_CHUNK_INPUTS: usize = 12;
-/// Units between two reports of progress.
+/// Units between progress reports.
 const CHUNKS_PER_STEP: usize = 512;
-/// Transactions of a strand between two reports of progress.
+/// Transactions of a strand between progress reports.
 const STRAND_STEP: usize = 2048;

@@ -1,4 +1,4 @@
-//! The UTXO set at the tip: count, amount and MuHash as `gettxoutsetinfo muhash` has them.
+//! The UTXO set at the tip: count, amount and MuHash as in `gettxoutsetinfo muhash`.
 
 use std::ops::Range;
 
@@ -11,11 +11,10 @@ use crate::{
     progress::Progress,
 };
 
-/// What is unspent at the tip.
 pub(crate) struct UtxoSet {
     pub(crate) count: u64,
     pub(crate) amount: u64,
-    /// In the order in which nodes print it.
+    /// In display order.
     pub(crate) muhash: [u8; 32],
 }
 
@@ -46,7 +45,7 @@ pub(crate) fn summarise(
     set.finish()
 }
 
-/// Pieces of a block of about [`CUT_OUTPUTS`] outputs.
+/// Splits a block into pieces of about [`CUT_OUTPUTS`] outputs.
 fn cut(block: &BlockCoins) -> impl Iterator<Item = Range<u32>> + '_ {
     let mut start = 0;
     std::iter::from_fn(move || {
@@ -60,7 +59,7 @@ fn cut(block: &BlockCoins) -> impl Iterator<Item = Range<u32>> + '_ {
     })
 }
 
-/// Some of the unspent outputs.
+/// Partial result over some of the unspent outputs.
 pub(crate) struct Partial {
     hash: MuHash3072,
     pub(crate) count: u64,
@@ -72,7 +71,7 @@ impl Partial {
         Self { hash: MuHash3072::new(), count: 0, amount: 0 }
     }
 
-    /// Adds the output `vout` of `txid`, made at a height by a coinbase or not (Bitcoin Core, kernel/coinstats.cpp, `TxOutSer`).
+    /// Adds output `vout` of `txid`, created at a height by a coinbase or not (Bitcoin Core, kernel/coinstats.cpp, `TxOutSer`).
     pub(crate) fn add(
         &mut self,
         (txid, vout): (&[u8; 32], u32),
@@ -117,7 +116,7 @@ impl Partial {
         part
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "the shape that `reduce` wants")]
+    #[expect(clippy::needless_pass_by_value, reason = "the signature that `reduce` requires")]
     pub(crate) fn join(mut self, other: Self) -> Self {
         self.hash.combine(&other.hash);
         self.count += other.count;

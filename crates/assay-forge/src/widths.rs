@@ -1,7 +1,7 @@
-//! Transactions of few to many inputs: one phase for each kind of input and each width.
+//! Transactions with few to many inputs: one phase per kind of input and width.
 //!
-//! All outputs are made first, thousands in one transaction, and spent in the order in which they were made. A phase differs from another
-//! of its kind only in how many inputs a transaction has; a block of either spends the same number.
+//! All outputs are created first, thousands per transaction, and spent in order of creation. Phases of the same kind differ only
+//! in the number of inputs per transaction; their blocks spend the same number of outputs.
 
 use std::time::Instant;
 
@@ -21,13 +21,13 @@ use crate::{
     works::{Works, desk, want},
 };
 
-/// Recipe and options in concrete numbers.
+/// Recipe and options as concrete numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct WidthShape {
     pub(crate) params: Params,
     recipe: WidthsFile,
     stop_height: u32,
-    /// Blocks of each phase with its own width.
+    /// Blocks per phase, with its width.
     blocks: u32,
     fan_out: u32,
 }
@@ -37,7 +37,7 @@ impl WidthShape {
         let network = file.chain;
         let per_block = u64::from(file.widths.inputs_per_block);
         let phases = (file.widths.series.len() * file.widths.inputs.len()) as u64;
-        // Each fan-out block spends a coinbase of before the first halving.
+        // Each fan-out block spends a coinbase from before the first halving.
         let outputs_max = u64::from(network.params().subsidy_halving_interval - 1)
             * u64::from(file.fan_out.outputs);
         let full = f64::from(file.widths.blocks);
@@ -71,7 +71,7 @@ impl WidthShape {
         })
     }
 
-    /// The phases in order, with their blocks.
+    /// The phases in order, with their numbers of blocks.
     fn phases(&self) -> Vec<(Phase, u32)> {
         let widths = &self.recipe.widths;
         let mut phases =
@@ -96,7 +96,7 @@ impl WidthShape {
         made
     }
 
-    /// What will be made: signatures exact, bytes by their upper bound.
+    /// Size of the chain: signatures exact, bytes as an upper bound.
     pub(crate) fn estimate(&self) -> Estimate {
         let per_block = u64::from(self.recipe.widths.inputs_per_block);
         let (mut signatures, mut bytes) = (0, 0);
@@ -121,7 +121,7 @@ impl WidthShape {
         Estimate { blocks: self.stop_height, signatures, bytes }
     }
 
-    /// What output `at` of all that the phases spend is locked with: phases take them in order.
+    /// Script kind of output `at` of all outputs that the phases spend, in order.
     fn kind(&self, at: u64) -> Option<Kind> {
         let widths = &self.recipe.widths;
         let of_series = u64::from(self.blocks)
@@ -130,7 +130,7 @@ impl WidthShape {
         widths.series.get((at / of_series) as usize).map(|series| series.kind())
     }
 
-    /// Where output `at` of all that the phases spend is.
+    /// Position of output `at` of all outputs that the phases spend.
     fn coin(&self, at: u64) -> CoinRef {
         let outputs = u64::from(self.recipe.fan_out.outputs);
         let height = self.recipe.maturity.blocks + 1 + (at / outputs) as u32;
@@ -138,7 +138,7 @@ impl WidthShape {
     }
 }
 
-/// A chain of such phases in the making.
+/// A chain of such phases in progress.
 pub(crate) struct WidthWorks<'a, 'p> {
     pub(crate) shape: &'a WidthShape,
     pub(crate) works: &'a mut Works<'p>,
@@ -179,7 +179,7 @@ impl WidthWorks<'_, '_> {
         Ok(times)
     }
 
-    /// Turns a coinbase into outputs; what they do not need is change.
+    /// Splits a coinbase into outputs and change.
     fn fan_out(&self, block: u32) -> Plan {
         let fan_out = &self.shape.recipe.fan_out;
         let mut plan = self.works.new_plan();

@@ -1,4 +1,4 @@
-//! What every forge does alike, whatever its chain holds: signs planned blocks, completes and writes them, and keeps what is unspent.
+//! Common steps of all chains: sign planned blocks, complete and write them, and track unspent outputs.
 
 use assay_wire::BlockHash;
 use faster_hex::hex_string;
@@ -20,7 +20,7 @@ use crate::{
     utxo::{self, UtxoSet},
 };
 
-/// Everything at hand while forging.
+/// State of a forge.
 pub(crate) struct Works<'p> {
     pub(crate) params: Params,
     pub(crate) threads: ThreadPool,
@@ -31,7 +31,7 @@ pub(crate) struct Works<'p> {
     pub(crate) progress: &'p mut dyn Progress,
 }
 
-/// The end of the chain on disk, to which blocks are appended.
+/// The chain directory and its tip, to which blocks are appended.
 pub(crate) struct Tail {
     pub(crate) output: Output,
     pub(crate) previous: [u8; 32],
@@ -39,23 +39,23 @@ pub(crate) struct Tail {
     pub(crate) schnorr: u64,
 }
 
-/// A block whose transactions are signed.
+/// A block with signed transactions.
 pub(crate) struct Ready<'a> {
     pub(crate) network: Network,
     pub(crate) height: u32,
     pub(crate) phase: Phase,
     pub(crate) time: u32,
-    /// Transactions in the order of the block.
+    /// Transactions in block order.
     pub(crate) order: &'a [u32],
     pub(crate) coinbase: &'a Coinbase,
-    /// With the coinbase's identifier.
+    /// With the coinbase's txid.
     pub(crate) signed: &'a Signed,
     pub(crate) inputs: u64,
     pub(crate) outputs: u64,
 }
 
 impl Tail {
-    /// Completes a signed block and writes it, its order and its ledger line.
+    /// Completes a signed block and writes it, with its order and its ledger line.
     pub(crate) fn append(
         &mut self,
         ready: &Ready<'_>,
@@ -99,7 +99,6 @@ impl Tail {
         Ok(())
     }
 
-    /// The last line of the ledger.
     pub(crate) fn tip(&self, set: &UtxoSet) -> TipLine {
         let last = self.blocks.last().expect("there is at least one block");
         let sum = |count: fn(&BlockLine) -> u64| self.blocks.iter().map(count).sum();
@@ -119,20 +118,19 @@ impl Tail {
 }
 
 impl Works<'_> {
-    /// A block without transactions.
     pub(crate) fn empty_block(&mut self, phase: Phase) -> Result<(), ForgeError> {
         let plan = self.new_plan();
         self.finish_block(phase, plan, Signed::new())
     }
 
-    /// The next block, with nothing but its coinbase yet.
+    /// A plan for the next block, with only its coinbase.
     pub(crate) fn new_plan(&self) -> Plan {
         let height = self.coins.next_height();
         let subsidy = self.params.network.subsidy(height);
         Plan::new(height, subsidy, KeyId::published(height, subsidy))
     }
 
-    /// Completes a signed block and writes it, its order and its ledger line.
+    /// Completes a signed block and writes it, with its order and its ledger line.
     pub(crate) fn finish_block(
         &mut self,
         phase: Phase,
@@ -166,7 +164,7 @@ impl Works<'_> {
         let pay = plan.outputs.pay(self.params.distinct, 0, 0);
         self.locks.want(pay.kind, &pay.key);
         self.locks.prepare(&self.threads);
-        // BIP141 takes the coinbase's own identifier as zero, as it is in `signed`.
+        // BIP141 uses zero as the coinbase's own wtxid, as in `signed`.
         let witness_root =
             if network.segwit() { block::root(&signed.wtxids, order) } else { [0; 32] };
         self.locks.with(pay.kind, &pay.key, |lock| {
@@ -181,7 +179,7 @@ impl Works<'_> {
         })
     }
 
-    /// Keeps the block's outputs and marks what it spent.
+    /// Stores the block's outputs and marks the spent ones.
     fn remember(&mut self, plan: Plan, txids: Vec<[u8; 32]>, order: Vec<u32>) {
         self.coins.push(BlockCoins::new(plan.outputs, plan.first_ordinary, txids, order));
         for coin in plan.inputs {
@@ -210,7 +208,7 @@ pub(crate) fn desk<'a>(
     Desk { threads, network: params.network, distinct: params.distinct, locks, coins }
 }
 
-/// Announces the locks of all outputs from transaction `from` on.
+/// Requests the locks of all outputs from transaction `from` on.
 pub(crate) fn want(locks: &mut LockBook, distinct: bool, plan: &Plan, from: u32) {
     let mut pays = Vec::new();
     for tx in from..plan.len() {
@@ -221,7 +219,7 @@ pub(crate) fn want(locks: &mut LockBook, distinct: bool, plan: &Plan, from: u32)
     }
 }
 
-/// The generation order as the laboratory reads it: txid, offset in the raw block, length.
+/// The generation order in file format: txid, offset in the raw block, length.
 fn order_records(signed: &Signed, offsets: &[u32]) -> Vec<u8> {
     let mut records = Vec::with_capacity(40 * (offsets.len() - 1));
     for ((txid, offset), place) in signed.txids.iter().zip(offsets).zip(&signed.places).skip(1) {

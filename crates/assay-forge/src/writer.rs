@@ -1,4 +1,4 @@
-//! Writes and signs one transaction after another, reusing its buffers.
+//! Serialises and signs transactions one by one with reused buffers.
 
 use assay_hash::{Sha256, sha256d};
 use assay_wire::encode::compact_size;
@@ -12,7 +12,7 @@ use crate::{
     sighash::{self, Bip143, Bip341, Legacy, Parts},
 };
 
-/// An output about to be spent.
+/// An output to spend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spend {
     pub(crate) txid: [u8; 32],
@@ -22,7 +22,7 @@ pub(crate) struct Spend {
     pub(crate) key: KeyId,
 }
 
-/// An output about to be made.
+/// An output to create.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pay {
     pub(crate) amount: u64,
@@ -30,25 +30,25 @@ pub(crate) struct Pay {
     pub(crate) key: KeyId,
 }
 
-/// What was written.
+/// Result of writing a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub(crate) txid: [u8; 32],
-    /// Equal to `txid` where there is no witness.
+    /// Equal to `txid` without a witness.
     pub(crate) wtxid: [u8; 32],
     pub(crate) bytes: u32,
     pub(crate) weight: u32,
     pub(crate) signatures: u32,
-    /// Those of them that are Schnorr signatures.
+    /// Schnorr signatures among them.
     pub(crate) schnorr: u32,
 }
 
-/// The writer of one thread.
+/// Transaction writer of one thread.
 pub(crate) struct TxWriter<'a> {
     network: Network,
     locks: &'a LockBook,
     parts: Parts,
-    /// Everything of an input but its outpoint and sequence: the script with its length.
+    /// All of an input except outpoint and sequence: the script with its length.
     script_sigs: Vec<u8>,
     script_sig_ends: Vec<usize>,
     witnesses: Vec<u8>,
@@ -66,7 +66,6 @@ impl<'a> TxWriter<'a> {
         }
     }
 
-    /// Appends the signed transaction to `out`.
     pub(crate) fn write(&mut self, spends: &[Spend], pays: &[Pay], out: &mut Vec<u8>) -> Written {
         self.lay_out(spends, pays);
         let signatures = self.sign(spends);
@@ -85,7 +84,7 @@ impl<'a> TxWriter<'a> {
         }
     }
 
-    /// Fills the parts that signatures cover.
+    /// Serialises the parts that signatures cover.
     fn lay_out(&mut self, spends: &[Spend], pays: &[Pay]) {
         let Self { locks, parts, .. } = self;
         parts.outpoints.clear();
@@ -202,7 +201,6 @@ impl<'a> TxWriter<'a> {
         signatures
     }
 
-    /// The serialisation without witnesses.
     fn emit_base(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&sighash::VERSION);
         self.emit_body(out);
@@ -227,7 +225,7 @@ impl<'a> TxWriter<'a> {
         Written { txid: base.finalize_double(), wtxid, bytes, weight, signatures: 0, schnorr: 0 }
     }
 
-    /// Inputs and outputs with their counts.
+    /// Writes inputs and outputs with their counts.
     fn emit_body(&self, out: &mut Vec<u8>) {
         compact_size(out, self.parts.input_count as u64);
         let mut script_start = 0;
@@ -242,15 +240,14 @@ impl<'a> TxWriter<'a> {
     }
 }
 
-/// Appends a length and the bytes. Everything written so has less than 253 bytes, where script pushes up to 75 bytes and
-/// compact sizes agree.
+/// Appends a length and the bytes. All data has less than 253 bytes, where compact sizes match script pushes of up to 75 bytes.
 fn push(out: &mut Vec<u8>, bytes: &[u8]) {
     debug_assert!(bytes.len() < 253);
     out.push(bytes.len() as u8);
     out.extend_from_slice(bytes);
 }
 
-/// The two signatures of two-of-three scripts.
+/// The two signatures of a 2-of-3.
 fn two_signatures(
     out: &mut Vec<u8>,
     signer: &Signer,
@@ -263,7 +260,7 @@ fn two_signatures(
     }
 }
 
-/// The input script of a key hash with a witness: its program where it is nested in P2SH (BIP141).
+/// The input script of a key hash with a witness: its program if nested in P2SH (BIP141).
 fn nesting(script_sigs: &mut Vec<u8>, kind: Kind, key_hash: &[u8; 20]) {
     if kind == Kind::P2shP2wpkh {
         script_sigs.push(23);
@@ -296,7 +293,7 @@ fn multi_code(script: &[u8; 105]) -> [u8; 106] {
     code
 }
 
-/// Which two of the three keys sign, in the order of the script: all three pairs occur.
+/// The two of three keys that sign, in script order: all three pairs occur.
 fn signing_pair(amount: u64) -> [u8; 2] {
     [[0, 1], [0, 2], [1, 2]][(amount % 3) as usize]
 }

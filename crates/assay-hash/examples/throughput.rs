@@ -1,9 +1,8 @@
 //! Measures every function on every backend of this machine.
 //!
-//! Rounds of all cases are interleaved, so that a slow moment of the machine hits all of them; the
-//! figure is the median over rounds, with the range of the middle half beside it. Each case also
-//! yields a number that must not depend on the backend: a benchmark that computes something else
-//! fails instead of looking fast.
+//! Rounds of all cases are interleaved, so that noise affects all of them; the figure is the median over rounds, with its
+//! interquartile range. Each case also yields a number that must not depend on the backend, so a wrong computation fails instead
+//! of appearing fast.
 //!
 //! `cargo run --release -p assay-hash --example throughput [rounds [part of a name]]`
 
@@ -20,13 +19,13 @@ use assay_hash::{
     sha1, sha256_compress_many_with, sha256d_64_many_with, sha256d_many_with,
 };
 
-/// Something to measure.
+/// A benchmark case.
 struct Case {
     name: &'static str,
     backend: &'static str,
     /// Operations per call of `run`.
     operations: usize,
-    /// Message bytes per operation; zero where a figure per byte means nothing.
+    /// Message bytes per operation; zero if a figure per byte is meaningless.
     bytes: usize,
     run: Box<dyn Fn() -> u64>,
     elapsed_ns: Vec<f64>,
@@ -92,7 +91,7 @@ fn single_cases() -> Vec<Case> {
 /// Functions that exist once per backend.
 fn backend_cases(backend: Backend) -> Vec<Case> {
     let name = backend.name();
-    // A round stays far below a scheduler's time slice, so that few rounds are interrupted.
+    // A round is far shorter than a scheduler's time slice, so that few rounds are interrupted.
     let bytes = pattern(1 << 16);
     let long = bytes.clone();
     let transactions = bytes.clone();
@@ -157,7 +156,7 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
             let mut set = MuHash3072::with_backend(backend);
             let coins: Vec<&[u8]> = (0..1024).map(|i| &elements[31 * i..31 * i + 75]).collect();
             set.insert_many(black_box(&coins));
-            // Equal products may be written differently.
+            // Equal products may have different representations.
             word(&set.finalize())
         }),
         Case::new("MuHash finalize", name, 1, 0, move || {
@@ -166,7 +165,7 @@ fn backend_cases(backend: Backend) -> Vec<Case> {
     ]
 }
 
-/// What hash-based signatures need, once per backend.
+/// Functions of hash-based signatures, once per backend.
 fn chain_cases(backend: Backend) -> Vec<Case> {
     let name = backend.name();
     let values = pattern(1 << 14);
@@ -221,7 +220,7 @@ impl Case {
     }
 }
 
-/// Cases of one name must agree whatever their backend.
+/// Cases with the same name must agree on all backends.
 fn check_answers(cases: &[Case]) {
     let mut answers = BTreeMap::new();
     for case in cases {
@@ -250,7 +249,7 @@ fn print_case(case: &mut Case) {
     );
 }
 
-/// Bytes without structure, the same in every run.
+/// Pseudorandom bytes, the same in every run.
 fn pattern(length: usize) -> Vec<u8> {
     let mut state = 1u64;
     let mut next = || {

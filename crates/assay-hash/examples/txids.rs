@@ -1,4 +1,4 @@
-//! Hashes the transactions of a block one at a time and all at once, and their merkle root.
+//! Hashes the transactions of a block one at a time and in a batch, and their merkle root.
 //!
 //! `cargo run --release -p assay-hash --example txids`
 
@@ -9,7 +9,7 @@ use std::time::Instant;
 use assay_hash::{Backend, merkle_root, sha256d, sha256d_many_with};
 
 fn main() {
-    // Lengths as of transactions with one to eight inputs; the bytes do not matter.
+    // Lengths of transactions with one to eight inputs; the contents do not matter.
     let txs: Vec<Vec<u8>> =
         (0..4000usize).map(|index| index.to_le_bytes().repeat(14 + 18 * (index % 8))).collect();
     let txs: Vec<&[u8]> = txs.iter().map(Vec::as_slice).collect();

@@ -1,14 +1,13 @@
-//! SHA-256 as hash-based signatures use it: compressions from given states, and hash chains.
+//! SHA-256 for hash-based signatures: compressions from given states, and hash chains.
 //!
-//! The tweakable hashes of FIPS 205, section 11.2, begin with a block that depends on the key
-//! alone. Its state is computed once; a short message is then one compression. A chain (FIPS 205,
-//! algorithm 5) applies such a hash to its own result again and again.
+//! The tweakable hashes of FIPS 205, section 11.2, begin with a block that depends on the key alone. Its state is computed once;
+//! a short message is then one compression. A chain (FIPS 205, algorithm 5) iterates such a hash.
 
 use crate::backend::{Backend, Chain, TreePath};
 
 /// One compression of SHA-256 in each of many states: `states[i]` absorbs `blocks[i]`.
 ///
-/// Padding is the caller's.
+/// The caller adds the padding.
 ///
 /// # Panics
 ///
@@ -30,10 +29,10 @@ pub fn sha256_compress_many_with(backend: Backend, states: &mut [[u32; 8]], bloc
     }
 }
 
-/// Runs each chain from its first step up to and without step `end`.
+/// Runs each chain from its first step up to, but excluding, step `end`.
 ///
-/// A chain that starts at or after `end` stays as it is. Chains of about the same length share the
-/// lanes of a vector, in whatever order they are given.
+/// A chain that starts at or after `end` is unchanged. Chains of similar length share the lanes of a vector, independent of their
+/// order.
 pub fn run_chains<const N: usize>(chains: &mut [Chain<'_, N>], end: u8) {
     run_chains_with(Backend::detect(), chains, end);
 }
@@ -58,7 +57,7 @@ pub fn run_chains_with<const N: usize>(backend: Backend, chains: &mut [Chain<'_,
     }
 }
 
-/// Walks each path `height` rows up, from a node of row zero.
+/// Climbs each path by `height` rows, from a node of row zero.
 ///
 /// # Panics
 ///
@@ -81,7 +80,7 @@ pub fn climb_paths_with(backend: Backend, paths: &mut [TreePath<'_>], height: u3
     }
 }
 
-/// Indices of the chains that have steps to do, the longest first.
+/// Indices of the chains with steps to run, the longest first.
 fn by_start<const N: usize>(chains: &[Chain<'_, N>], end: u8) -> Vec<usize> {
     let mut starts = [0; 257];
     for chain in chains {

@@ -1,20 +1,19 @@
-//! Which features of the CPU kernels may use.
+//! Detection of the CPU features available to kernels.
 //!
-//! Every kernel of the workspace asks [`has`], so that one switch, the environment variable
-//! [`HIDE_VARIABLE`], makes this machine one that lacks a feature: tests and users then run what a
-//! lesser machine runs. It only ever takes features away. Third-party libraries detect for
-//! themselves and do not heed it.
+//! Every kernel of the workspace calls [`has`], so that one switch, the environment variable [`HIDE_VARIABLE`], emulates a CPU
+//! without a feature: tests and users then run the code for older machines. The variable can only remove features. Third-party
+//! libraries detect features themselves and ignore it.
 
 use core::fmt;
 use std::sync::OnceLock;
 
-/// The environment variable with the names of features to hide, separated by commas.
+/// Environment variable with a comma-separated list of features to hide.
 pub const HIDE_VARIABLE: &str = "ASSAY_HIDE_CPU_FEATURES";
 
-/// A feature that some kernel needs.
+/// A CPU feature used by some kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuFeature {
-    /// Shuffles of bytes in 128-bit vectors.
+    /// Byte shuffles in 128-bit vectors.
     Ssse3,
     /// Blends in 128-bit vectors.
     Sse41,
@@ -22,9 +21,9 @@ pub enum CpuFeature {
     Sha,
     /// 256-bit vectors of integers.
     Avx2,
-    /// BMI1 and BMI2: rotations that leave their operands alone.
+    /// BMI1 and BMI2: rotations that do not overwrite their operands.
     Bmi2,
-    /// Additions with two carries side by side, and the multiplication of BMI2 that leaves both alone.
+    /// Additions with two independent carry chains, and BMI2's multiplication, which preserves both.
     Adx,
     /// Fused multiply-add of doubles.
     Fma,
@@ -34,7 +33,7 @@ pub enum CpuFeature {
     Avx512f,
     /// Bytes in 512-bit vectors.
     Avx512bw,
-    /// What 512-bit vectors have, in 256-bit vectors.
+    /// The 512-bit instructions for 256-bit vectors.
     Avx512vl,
     /// The 52-bit multiply and add in 512-bit vectors.
     Avx512ifma,
@@ -46,13 +45,13 @@ use CpuFeature::{
     Adx, Avx2, Avx512bw, Avx512f, Avx512ifma, Avx512vl, Avxifma, Bmi2, Fma, Sha, Sha2, Sse41, Ssse3,
 };
 
-/// All, each after those it builds on.
+/// All features, each after its prerequisites.
 const ALL: [CpuFeature; 13] = [
     Ssse3, Sse41, Sha, Avx2, Bmi2, Adx, Fma, Avxifma, Avx512f, Avx512bw, Avx512vl, Avx512ifma, Sha2,
 ];
 
 impl CpuFeature {
-    /// The name that the switch takes; the Rust compiler's and Linux's are the same but for dots.
+    /// The name in [`HIDE_VARIABLE`]; the same as in the Rust compiler and Linux, except for dots.
     pub fn name(self) -> &'static str {
         match self {
             Ssse3 => "ssse3",
@@ -71,7 +70,7 @@ impl CpuFeature {
         }
     }
 
-    /// The feature without which no CPU has this one, and without which it is hidden too.
+    /// The prerequisite of this feature on every CPU; hiding it hides this feature too.
     fn base(self) -> Option<Self> {
         match self {
             Ssse3 | Sha2 => None,
@@ -120,10 +119,10 @@ impl CpuFeature {
     }
 }
 
-/// A name in [`HIDE_VARIABLE`] that is no feature's.
+/// A name in [`HIDE_VARIABLE`] is not a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownFeature {
-    /// The name.
+    /// The unknown name.
     pub name: String,
 }
 
@@ -136,11 +135,11 @@ impl fmt::Display for UnknownFeature {
 
 impl std::error::Error for UnknownFeature {}
 
-/// Whether the CPU has the feature and nobody hides it.
+/// True if the CPU has the feature and it is not hidden.
 ///
 /// # Panics
-/// When [`HIDE_VARIABLE`] names no feature: whoever sets it must not believe something hidden that
-/// is not. Programs ask [`hidden`] first, which gives an error instead.
+/// When [`HIDE_VARIABLE`] contains an unknown name: the user must not assume that a feature is hidden when it is not. Programs
+/// call [`hidden`] first, which returns an error instead.
 #[inline]
 pub fn has(feature: CpuFeature) -> bool {
     static USABLE: OnceLock<u16> = OnceLock::new();
@@ -151,10 +150,10 @@ pub fn has(feature: CpuFeature) -> bool {
     usable & feature.bit() != 0
 }
 
-/// What the environment hides, with all that builds on it.
+/// The features hidden by the environment, and all that depend on them.
 ///
 /// # Errors
-/// When it names no feature.
+/// When the variable contains an unknown name.
 pub fn hidden() -> Result<Vec<CpuFeature>, UnknownFeature> {
     let list = std::env::var_os(HIDE_VARIABLE).unwrap_or_default();
     parse(&list.to_string_lossy())

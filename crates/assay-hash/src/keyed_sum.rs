@@ -2,10 +2,10 @@
 
 use crate::sha256::Sha256;
 
-/// A hash function of one key: SHA-256 of a block that holds the key, then the message.
+/// A keyed hash function: SHA-256 of a block that contains the key, followed by the message.
 ///
-/// Under a secret, uniform key it is taken to be a pseudorandom function. Messages must be prefix-free
-/// (no message begins another one), as the cascade construction asks.
+/// With a secret, uniform key it is assumed to be a pseudorandom function. Messages must be prefix-free (no message is a prefix
+/// of another), as required by the cascade construction.
 #[derive(Clone, Debug)]
 pub struct KeyedHash {
     /// The state after the block with the key.
@@ -32,10 +32,9 @@ impl KeyedHash {
 
 /// A sum of hashes modulo 2^256; hashes are little-endian numbers.
 ///
-/// Addition, not exclusive or, which sees parity alone: three equal hashes would pass for one.
-/// For sums of which whoever chooses the messages does not know the key, a difference between two
-/// multisets stays unseen with probability 2^-224 at most while no message occurs 2^32 times. With a
-/// known key the generalised birthday attack takes about 2^32 steps.
+/// Addition instead of exclusive or, which sees only parity: three equal hashes would pass for one. If the messages are chosen
+/// without knowledge of the key, a difference between two multisets stays undetected with probability at most 2^-224, provided
+/// that no message occurs 2^32 times. With a known key the generalised birthday attack takes about 2^32 steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum256([u64; 4]);
 
@@ -45,7 +44,7 @@ impl Sum256 {
         self.add_sum(&Self::from_bytes(hash));
     }
 
-    /// Adds all that another sum has.
+    /// Adds another sum.
     pub fn add_sum(&mut self, other: &Self) {
         let mut carry = false;
         for (limb, other) in self.0.iter_mut().zip(other.0) {

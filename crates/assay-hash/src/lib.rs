@@ -1,16 +1,13 @@
-//! Hash functions of the Bitcoin family, one message and many at a time.
+//! Hash functions of the Bitcoin family, for single messages and batches.
 //!
-//! Every function is pure: bytes in, bytes out. The README follows; its examples are compiled and
-//! run as tests.
+//! Every function is pure: bytes in, bytes out. The README follows; its examples are compiled and run as tests.
 //!
-//! The kernels behind the functions are chosen once per process; [`backend`] names the choice,
-//! [`Backend::select`] changes it, and the `*_with` variants take one for a single call, which is
-//! how tests compare them. The portable kernels are the oracle of the others.
+//! The kernels are selected once per process; [`backend`] returns the selection, [`Backend::select`] changes it, and the `*_with`
+//! variants use a given backend, so that tests can compare them. The portable kernels are the oracle of the others.
 //!
-//! Deliberately absent: secrets and constant time (all inputs here are public), HMAC and other
-//! hashes that neither consensus rules nor addresses of peers need, the environment but for [`cpu`] (a caller who wants to force
-//! a backend passes or selects a [`Backend`]), threads (callers split the work and [`MuHash3072::combine`]
-//! it), and kernels for CPUs other than x86-64 and aarch64.
+//! Deliberately absent: secrets and constant time (all inputs are public), HMAC and other hashes that neither consensus rules nor
+//! peer addresses need, the environment except for [`cpu`] (to force a backend, pass or select a [`Backend`]), threads (callers
+//! split the work and [`MuHash3072::combine`] it), and kernels for CPUs other than x86-64 and aarch64.
 //!
 #![doc = include_str!("../README.md")]
 

@@ -1,8 +1,7 @@
 //! Hashes of many messages of different lengths: the txids of a block, the keys of its inputs.
 //!
-//! Messages are sorted by their number of 64-byte blocks, and neighbours share the lanes of a
-//! vector or the idle slots of the SHA unit. Lanes that finish early idle until the longest of
-//! their group is done, which the sorting keeps rare.
+//! Messages are sorted by their number of 64-byte blocks, and neighbours share the lanes of a vector or the idle slots of the SHA
+//! unit. Finished lanes idle until the longest message of their group is done; sorting makes this rare.
 
 use core::cmp::Reverse;
 
@@ -15,8 +14,8 @@ const BUCKETS: usize = 64;
 
 /// Double SHA-256 of each of many messages.
 ///
-/// `digests[i]` receives the hash of `messages[i]`. Faster than one call of
-/// [`sha256d`](crate::sha256d) per message, from two messages on.
+/// `digests[i]` receives the hash of `messages[i]`. Faster than one call of [`sha256d`](crate::sha256d) per message, from two
+/// messages on.
 ///
 /// # Panics
 ///
@@ -94,7 +93,7 @@ pub fn ripemd160_32_many_with(backend: Backend, messages: &[[u8; 32]], digests: 
     assert_eq!(messages.len(), digests.len(), "one digest per message");
     let groups = messages.chunks(Backend::GROUP_MAX);
     for (messages, digests) in groups.zip(digests.chunks_mut(Backend::GROUP_MAX)) {
-        // One message in many lanes takes longer than by itself, two are faster.
+        // A single message is slower in lanes than by itself, two are faster.
         if messages.len() > 1 && backend.ripemd160_32(messages, digests) {
             continue;
         }
@@ -128,7 +127,7 @@ pub(crate) fn hash_many<const TWICE: bool>(
     }
 }
 
-/// Indices of `messages`, those with the most blocks first.
+/// Indices of `messages`, sorted by descending number of blocks.
 fn by_blocks(messages: &[&[u8]]) -> Vec<usize> {
     let bucket = |message: &[u8]| BUCKETS - Padded::count(message.len()).min(BUCKETS);
     let mut starts = [0; BUCKETS + 1];

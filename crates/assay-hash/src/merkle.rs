@@ -2,12 +2,11 @@
 
 use crate::backend::Backend;
 
-/// The merkle root of `leaves` and whether the tree is ambiguous.
+/// The merkle root of `leaves`, and true if the tree is ambiguous.
 ///
-/// A level of odd length repeats its last node, so different leaf lists can share a root
-/// (CVE-2012-2459). The flag is `true` when two sibling nodes at any level are equal before that
-/// repetition; such a block must be rejected without marking its hash as invalid, since the
-/// unmutated block has the same hash (Bitcoin Core `consensus/merkle.cpp`).
+/// A level of odd length repeats its last node, so different leaf lists can share a root (CVE-2012-2459). The flag is `true` if
+/// two sibling nodes at any level are equal before that repetition; such a block must be rejected without marking its hash as
+/// invalid, since the unmutated block has the same hash (Bitcoin Core `consensus/merkle.cpp`).
 ///
 /// An empty list has the all-zero root.
 pub fn merkle_root(leaves: Vec<[u8; 32]>) -> ([u8; 32], bool) {

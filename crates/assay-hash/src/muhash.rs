@@ -1,4 +1,4 @@
-//! `MuHash3072`: a hash of a set that grows and shrinks one element at a time.
+//! `MuHash3072`: a hash of a set with incremental insertion and removal.
 
 use crate::backend::Backend;
 use crate::many::hash_many;
@@ -7,15 +7,14 @@ use crate::sha256::Sha256;
 
 /// A multiset hash: the product of its elements modulo 2^3072 - 1103717.
 ///
-/// Elements may be inserted and removed in any order, and hashes of disjoint parts combined;
-/// the result depends only on the final multiset. Element derivation and encoding are those of
-/// Bitcoin Core (`crypto/muhash.h`), so [`finalize`](Self::finalize) over the coins gives what its
-/// `gettxoutsetinfo muhash` prints, in reversed byte order.
+/// Elements may be inserted and removed in any order, and hashes of disjoint parts combined; the result depends only on the final
+/// multiset. Element derivation and encoding are those of Bitcoin Core (`crypto/muhash.h`), so [`finalize`](Self::finalize) over
+/// the coins equals the output of `gettxoutsetinfo muhash` in reversed byte order.
 #[derive(Clone, Debug)]
 pub struct MuHash3072 {
     /// Product of the inserted elements.
     numerator: Num3072,
-    /// Product of the removed ones; one division at the end pays for all of them.
+    /// Product of the removed elements; a single division is done at the end.
     denominator: Num3072,
     backend: Backend,
 }
@@ -46,11 +45,11 @@ impl MuHash3072 {
         self.numerator = self.backend.mul(&self.numerator, &element);
     }
 
-    /// Adds many elements; faster than one by one where vectors multiply, from 32 elements on.
+    /// Adds many elements; with vector multiplication faster than one by one, from 32 elements on.
     pub fn insert_many(&mut self, elements: &[&[u8]]) {
         let at_once = self.backend.elements_at_once();
         let mut one_by_one = elements;
-        // Fewer are not worth a kernel of their own.
+        // Fewer elements do not justify the batch kernel.
         if at_once > 1 && elements.len() >= 2 * at_once {
             let (many, rest) = elements.split_at(elements.len() - elements.len() % at_once);
             let mut keys = vec![[0; 32]; many.len()];
@@ -63,13 +62,13 @@ impl MuHash3072 {
         }
     }
 
-    /// Removes the element `data`; it may be removed before it is inserted.
+    /// Removes the element `data`; the removal may precede the insertion.
     pub fn remove(&mut self, data: &[u8]) {
         let element = self.element(data);
         self.denominator = self.backend.mul(&self.denominator, &element);
     }
 
-    /// Adds all that `other` added and removes all that it removed.
+    /// Applies all insertions and removals of `other`.
     pub fn combine(&mut self, other: &Self) {
         self.numerator = self.backend.mul(&self.numerator, &other.numerator);
         self.denominator = self.backend.mul(&self.denominator, &other.denominator);
@@ -83,8 +82,8 @@ impl MuHash3072 {
         hasher.finalize()
     }
 
-    /// The running state, to be continued later: numerator then denominator, each 384 bytes
-    /// little endian, as Bitcoin Core serialises it.
+    /// The running state for later continuation: numerator then denominator, each 384 bytes little endian, as in Bitcoin Core's
+    /// serialisation.
     ///
     /// Equal sets may have different states; only [`finalize`](Self::finalize) is canonical.
     pub fn to_bytes(&self) -> [u8; Self::SIZE] {
@@ -97,7 +96,7 @@ impl MuHash3072 {
 
     /// Continues from a state written by [`to_bytes`](Self::to_bytes).
     ///
-    /// Any bytes are accepted; numbers above the modulus stand for their residues.
+    /// Any bytes are accepted; numbers above the modulus are reduced.
     pub fn from_bytes(bytes: &[u8; Self::SIZE]) -> Self {
         Self::from_bytes_with(Backend::detect(), bytes)
     }

@@ -1,5 +1,5 @@
-//! `MurmurHash3` (x86, 32 bits) by Austin Appleby, which the Bloom filters of BIP37 use. Not for secrets or hash tables: whoever
-//! chooses the input chooses the hash.
+//! `MurmurHash3` (x86, 32 bits) by Austin Appleby, used by the Bloom filters of BIP37. Not for secrets or hash tables: collisions
+//! are easy to construct.
 
 /// The hash of `data` under `seed`.
 ///
@@ -14,7 +14,7 @@ pub fn murmur3(seed: u32, data: &[u8]) -> u32 {
         hash = hash.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
     }
     let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
-    // Of nothing this is 0, which changes nothing.
+    // For an empty rest this is 0, which has no effect.
     hash ^= mix(last);
     hash ^= data.len() as u32;
     hash ^= hash >> 16;

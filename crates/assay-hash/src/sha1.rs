@@ -4,7 +4,7 @@ use crate::backend::Backend;
 
 /// SHA-1 of `data`.
 ///
-/// Broken as a collision-resistant hash; scripts may still ask for it.
+/// Broken as a collision-resistant hash, but still available to scripts.
 pub fn sha1(data: &[u8]) -> [u8; 20] {
     sha1_with(Backend::detect(), data)
 }

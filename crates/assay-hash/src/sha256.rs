@@ -1,17 +1,16 @@
-//! SHA-256 (FIPS 180-4), one message, streaming, double, and many 64-byte messages at a time.
+//! SHA-256 (FIPS 180-4): one-shot, streaming, double, and batches of 64-byte messages.
 
 use crate::backend::Backend;
 use crate::backend::portable::sha256::{INITIAL, to_bytes};
 
 /// An incremental SHA-256 computation.
 ///
-/// Bytes may arrive in pieces of any length; whole 64-byte blocks inside a piece are compressed in
-/// place without being copied.
+/// Pieces may have any length; whole 64-byte blocks inside a piece are compressed in place without being copied.
 #[derive(Clone)]
 pub struct Sha256 {
     state: [u32; 8],
     buffer: [u8; 64],
-    /// Total message bytes so far; `bytes % 64` of them wait in `buffer`.
+    /// Total message bytes so far; the last `bytes % 64` of them are in `buffer`.
     bytes: u64,
     backend: Backend,
 }
@@ -80,10 +79,10 @@ impl Sha256 {
         self.buffer[..rest.len()].copy_from_slice(rest);
     }
 
-    /// Absorbs the same `data` into each of `hashers`, faster than one by one when all have absorbed
-    /// the same number of bytes so far, modulo 64.
+    /// Absorbs the same `data` into each of `hashers`, faster than one by one if all have absorbed the same number of bytes so
+    /// far, modulo 64.
     ///
-    /// What belongs to a block alone, its schedule, is then computed once for all.
+    /// The schedule, which depends on the block alone, is then computed once for all.
     pub fn update_all(hashers: &mut [Self], data: &[u8]) {
         let Some(first) = hashers.first() else { return };
         let (used, backend) = (first.bytes % 64, first.backend);
@@ -148,8 +147,8 @@ pub fn sha256d(data: &[u8]) -> [u8; 32] {
 
 /// Double SHA-256 of each of many 64-byte messages.
 ///
-/// `input` holds `n` messages of 64 bytes one after another, `output` receives `n` digests of 32
-/// bytes in the same order. This is what the inner nodes of a merkle tree need.
+/// `input` is `n` concatenated messages of 64 bytes, `output` receives `n` digests of 32 bytes in the same order, as for the
+/// inner nodes of a merkle tree.
 ///
 /// # Panics
 ///

@@ -1,5 +1,4 @@
-//! SHA3-256 (FIPS 202) and Keccak-256, which Ethereum uses. No consensus rule needs them; addresses of Tor carry a checksum made
-//! with the first.
+//! SHA3-256 (FIPS 202), used in the checksums of Tor addresses, and Keccak-256, used by Ethereum. No consensus rule needs them.
 
 /// SHA3-256 of `data`.
 pub fn sha3_256(data: &[u8]) -> [u8; 32] {
@@ -7,7 +6,7 @@ pub fn sha3_256(data: &[u8]) -> [u8; 32] {
     sponge(data, 0x06)
 }
 
-/// Keccak-256 of `data`: as SHA3-256 was before the standard added a suffix.
+/// Keccak-256 of `data`: SHA3-256 without the suffix that the standard added.
 pub fn keccak_256(data: &[u8]) -> [u8; 32] {
     sponge(data, 0x01)
 }
@@ -53,7 +52,7 @@ fn round(state: &mut [u64; 25], constant: u64) {
     moved[0] = state[0];
     let (mut x, mut y) = (1, 0);
     for step in 0u32..24 {
-        // The offsets of rho are the triangular numbers along the way of pi.
+        // The offsets of rho are the triangular numbers along the path of pi.
         let offset = (step + 1) * (step + 2) / 2 % 64;
         let lane = state[5 * y + x].rotate_left(offset);
         (x, y) = (y, (2 * x + 3 * y) % 5);
@@ -68,7 +67,7 @@ fn round(state: &mut [u64; 25], constant: u64) {
     state[0] ^= constant;
 }
 
-/// Bytes that are absorbed between two permutations: 1600 bits less twice the length of the hash.
+/// Bytes absorbed per permutation: 1600 bits less twice the length of the hash.
 const RATE: usize = 136;
 /// FIPS 202, section 3.2.5.
 const ROUND_CONSTANTS: [u64; 24] = [

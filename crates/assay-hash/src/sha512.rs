@@ -1,6 +1,6 @@
-//! SHA-512 (FIPS 180-4), one message at a time, in plain Rust.
+//! SHA-512 (FIPS 180-4), one message at a time, in portable Rust.
 //!
-//! The larger parameter sets of FIPS 205 hash tree nodes with it.
+//! The larger parameter sets of FIPS 205 use it for tree nodes.
 
 /// An incremental SHA-512 computation.
 ///
@@ -9,7 +9,7 @@
 pub struct Sha512 {
     state: [u64; 8],
     buffer: [u8; 128],
-    /// Total message bytes so far; `bytes % 128` of them wait in `buffer`.
+    /// Total message bytes so far; the last `bytes % 128` of them are in `buffer`.
     bytes: u64,
 }
 
@@ -111,7 +111,7 @@ fn round(vars: &mut [u64; 8], kw: u64) {
     *vars = [t1.wrapping_add(t2), a, b, c, d.wrapping_add(t1), e, f, g];
 }
 
-/// The schedule word that takes the place of word `i` of the sixteen before it.
+/// The schedule word that replaces word `i` of the previous sixteen.
 #[inline(always)]
 fn next_word(w: &[u64; 16], i: usize) -> u64 {
     let (x, y) = (w[(i + 1) % 16], w[(i + 14) % 16]);

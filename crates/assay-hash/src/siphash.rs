@@ -7,10 +7,10 @@ pub struct SipHash<const C: usize, const D: usize> {
     k1: u64,
 }
 
-/// SipHash-1-3: for tables of our own, where the key is secret and collisions only cost time.
+/// SipHash-1-3: for internal tables, where the key is secret and collisions only cost time.
 pub type SipHash13 = SipHash<1, 3>;
 
-/// SipHash-2-4: what BIP-152 and BIP-158 prescribe.
+/// SipHash-2-4, prescribed by BIP-152 and BIP-158.
 pub type SipHash24 = SipHash<2, 4>;
 
 impl<const C: usize, const D: usize> SipHash<C, D> {
@@ -29,7 +29,7 @@ impl<const C: usize, const D: usize> SipHash<C, D> {
             state.absorb::<C>(u64::from_le_bytes(*word));
         }
         let last = match data.last_chunk() {
-            // One load and a shift; the shift is in two parts because 64 would be too far.
+            // One load and a shift, in two parts because a shift by 64 would overflow.
             Some(end) => u64::from_le_bytes(*end) >> 8 >> (56 - 8 * rest.len()),
             None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
         };

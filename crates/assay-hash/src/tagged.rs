@@ -8,9 +8,9 @@ pub fn tagged_hash(tag: &str, data: &[&[u8]]) -> [u8; 32] {
     TaggedHasher::new(tag).hash(data)
 }
 
-/// The state after the 64 bytes a tag contributes, so that each message pays only for itself.
+/// The state after the 64 bytes of a tag, computed once per tag.
 ///
-/// The tags of consensus are constants, computed at compile time.
+/// Consensus tags are constants, computed at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaggedHasher {
     state: [u32; 8],
@@ -70,7 +70,7 @@ impl TaggedHasher {
         Self::of_digest(digest)
     }
 
-    /// The state after a block that holds the digest twice.
+    /// The state after a block with the digest twice.
     const fn of_digest(digest: [u32; 8]) -> Self {
         let mut words = [0; 16];
         let mut i = 0;

@@ -1,10 +1,10 @@
 //! Writes JSON straight into a byte buffer.
 //!
-//! A response may be gigabytes (a block of 256 MB with its transactions), so no tree of values is built. Members appear in
-//! the order written; amounts are exact decimals and never pass through a float.
+//! A response may be gigabytes (a block of 256 MB with its transactions), so no value tree is built. Members appear in the order
+//! written; amounts are exact decimals and never pass through a float.
 //!
-//! Two ways to put values together: [`Json`] is the place of one value and cannot be left without one or get commas
-//! wrong; [`Out`] takes the text between values from the caller, for answers of a fixed form.
+//! Two interfaces: [`Json`] is the position of one value, which must be filled, and places the commas; [`Out`] gets the text
+//! between values from the caller, for responses of a fixed form.
 //!
 //! ```
 //! let mut out = Vec::new();
@@ -18,7 +18,7 @@
 //! assert_eq!(out.into_bytes(), br#"{"height":7,"raw":"ab"}"#);
 //! ```
 //!
-//! Deliberately absent: reading, which is `serde_json`'s.
+//! Deliberately absent: parsing, for which `serde_json` is used.
 
 mod out;
 mod place;

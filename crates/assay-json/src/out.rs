@@ -1,96 +1,90 @@
-//! Text that grows from its pieces.
+//! Append-only JSON text.
 
 use crate::value;
 
-/// JSON text that grows from its pieces: what stands between the values is written as text.
+/// JSON text; the caller appends punctuation as raw text.
 #[derive(Debug, Default)]
 pub struct Out {
     bytes: Vec<u8>,
 }
 
 impl Out {
-    /// Nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether nothing was written.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Bytes so far.
+    /// Length in bytes.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Takes back what was written beyond `length` bytes.
+    /// Truncates the text to `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
 
-    /// The text.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Text that is JSON already.
+    /// Appends text that is valid JSON.
     pub fn raw(&mut self, text: &str) -> &mut Self {
         self.bytes.extend_from_slice(text.as_bytes());
         self
     }
 
-    /// Likewise, as bytes.
+    /// The same for bytes.
     pub fn raw_bytes(&mut self, text: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(text);
         self
     }
 
-    /// An integer.
     pub fn int(&mut self, value: impl Into<i128>) -> &mut Self {
         value::push_int(&mut self.bytes, value.into());
         self
     }
 
-    /// `true` or `false`.
     pub fn bool(&mut self, value: bool) -> &mut Self {
         value::bool(&mut self.bytes, value);
         self
     }
 
-    /// A string with what JSON wants escaped.
+    /// Appends a string with JSON escapes.
     pub fn string(&mut self, text: &str) -> &mut Self {
         value::string(&mut self.bytes, text);
         self
     }
 
-    /// Bytes as a string of hexadecimal digits.
+    /// Appends bytes as a hex string.
     pub fn hex(&mut self, bytes: &[u8]) -> &mut Self {
         value::hex(&mut self.bytes, bytes);
         self
     }
 
-    /// Digits without quotation marks.
+    /// Appends hex digits without quotation marks.
     pub fn hex_digits(&mut self, bytes: &[u8]) -> &mut Self {
         value::push_hex(&mut self.bytes, bytes);
         self
     }
 
-    /// A hash as the protocol prints it: last byte first.
+    /// Appends a hash as a hex string in display order: last byte first.
     pub fn hash(&mut self, hash: &[u8; 32]) -> &mut Self {
         let mut reversed = *hash;
         reversed.reverse();
         self.hex(&reversed)
     }
 
-    /// Hashes as an array.
     pub fn hashes(&mut self, hashes: &[[u8; 32]]) -> &mut Self {
         self.array(hashes, |out, hash| {
             out.hash(hash);
         })
     }
 
-    /// An array of what `each` writes.
+    /// Appends an array of the values that `each` writes.
     pub fn array<T>(
         &mut self,
         items: impl IntoIterator<Item = T>,
@@ -107,11 +101,11 @@ impl Out {
         self
     }
 
-    /// Satoshi as coins: an exact decimal without superfluous zeros.
+    /// Appends satoshi in coins: an exact decimal without trailing zeros.
     pub fn coins(&mut self, satoshi: u64) -> &mut Self {
         let text = format!("{}.{:08}", satoshi / 100_000_000, satoshi % 100_000_000);
         let text = text.trim_end_matches('0');
-        // "1." is no number.
+        // "1." is not a valid number.
         let dot = if text.ends_with('.') { "0" } else { "" };
         self.raw(text).raw(dot)
     }

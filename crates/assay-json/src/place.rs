@@ -1,10 +1,10 @@
-//! Members and elements, with the commas between them.
+//! Objects and arrays, with the commas between their values.
 
 use std::fmt::Display;
 
 use crate::value;
 
-/// The place of one value; each method writes that value and uses the place up.
+/// The position of one value; each method writes the value and consumes the position.
 #[derive(Debug)]
 #[must_use = "a place without a value is malformed JSON"]
 pub struct Json<'a> {
@@ -12,27 +12,23 @@ pub struct Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// The value goes to the end of `out`.
+    /// Appends the value to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self { out }
     }
 
-    /// Writes `null`.
     pub fn null(self) {
         self.out.extend_from_slice(b"null");
     }
 
-    /// Writes `true` or `false`.
     pub fn bool(self, value: bool) {
         value::bool(self.out, value);
     }
 
-    /// Writes an integer.
     pub fn int(self, value: impl Into<i128>) {
         value::push_int(self.out, value.into());
     }
 
-    /// Writes a size or a count.
     pub fn count(self, value: usize) {
         value::push_int(self.out, value as i128);
     }
@@ -42,40 +38,38 @@ impl<'a> Json<'a> {
         value::real(self.out, value);
     }
 
-    /// Writes an amount of satoshis in coins: eight digits after the point, always.
+    /// Writes an amount of satoshis in coins, always with eight decimals.
     pub fn amount(self, sat: i64) {
         value::amount(self.out, sat);
     }
 
-    /// Writes a string, escaping what JSON requires.
+    /// Writes a string with JSON escapes.
     pub fn string(self, value: &str) {
         value::string(self.out, value);
     }
 
-    /// Writes the text of `value`, which must need no escaping (hashes, numbers in hexadecimal).
+    /// Writes `value` as a string; its text must need no escapes (hashes, hex numbers).
     pub fn text(self, value: impl Display) {
         self.out.push(b'"');
         value::display(self.out, value);
         self.out.push(b'"');
     }
 
-    /// Writes bytes as a string of lower-case hexadecimal digits.
+    /// Writes bytes as a string of lower-case hex digits.
     pub fn hex(self, bytes: &[u8]) {
         value::hex(self.out, bytes);
     }
 
-    /// Writes JSON text made elsewhere.
+    /// Writes existing JSON text.
     pub fn raw(self, json: &str) {
         self.out.extend_from_slice(json.as_bytes());
     }
 
-    /// Opens an object.
     pub fn object(self) -> Object<'a> {
         self.out.push(b'{');
         Object { out: self.out, empty: true }
     }
 
-    /// Opens an array.
     pub fn array(self) -> Array<'a> {
         self.out.push(b'[');
         Array { out: self.out, empty: true }
@@ -91,7 +85,7 @@ pub struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// The place of the value of the member `name` (which must need no escaping).
+    /// The position of the value of member `name` (which must need no escapes).
     pub fn key(&mut self, name: impl Display) -> Json<'_> {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');
@@ -102,7 +96,6 @@ impl Object<'_> {
         Json { out: self.out }
     }
 
-    /// Closes the object.
     pub fn end(self) {
         self.out.push(b'}');
     }
@@ -117,7 +110,7 @@ pub struct Array<'a> {
 }
 
 impl Array<'_> {
-    /// The place of the next element.
+    /// The position of the next element.
     pub fn item(&mut self) -> Json<'_> {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');
@@ -125,7 +118,6 @@ impl Array<'_> {
         Json { out: self.out }
     }
 
-    /// Closes the array.
     pub fn end(self) {
         self.out.push(b']');
     }

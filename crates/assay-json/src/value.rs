@@ -1,4 +1,4 @@
-//! How each kind of value is written.
+//! Formats of values.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -11,12 +11,12 @@ pub(crate) fn display(out: &mut Vec<u8>, value: impl Display) {
     write!(out, "{value}").expect("writing to a vector does not fail");
 }
 
-/// Appends a whole number.
+/// Appends an integer.
 pub fn push_int(out: &mut Vec<u8>, value: i128) {
     if value < 0 {
         out.push(b'-');
     }
-    // The digits of 64 bits are found several times faster than those of 128.
+    // 64-bit arithmetic computes the digits several times faster than 128-bit arithmetic.
     let Ok(mut rest) = u64::try_from(value.unsigned_abs()) else {
         return display(out, value.unsigned_abs());
     };
@@ -37,7 +37,7 @@ pub(crate) fn real(out: &mut Vec<u8>, value: f64) {
     out.extend_from_slice(format_g16(value).as_bytes());
 }
 
-/// Satoshis as coins, with eight digits after the point.
+/// Satoshis in coins, with eight decimals.
 pub(crate) fn amount(out: &mut Vec<u8>, sat: i64) {
     const COIN: u64 = 100_000_000;
     let (sign, abs) = (if sat < 0 { "-" } else { "" }, sat.unsigned_abs());
@@ -67,7 +67,7 @@ pub(crate) fn string(out: &mut Vec<u8>, value: &str) {
     out.push(b'"');
 }
 
-/// Bytes as a string of lower-case hexadecimal digits.
+/// Bytes as a string of lower-case hex digits.
 pub(crate) fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(bytes.len() * 2 + 2);
     out.push(b'"');
@@ -75,7 +75,7 @@ pub(crate) fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends `bytes` in hexadecimal, without quotation marks.
+/// Appends `bytes` in hex, without quotation marks.
 pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
     let start = out.len();
     out.resize(start + bytes.len() * 2, 0);
@@ -83,13 +83,13 @@ pub fn push_hex(out: &mut Vec<u8>, bytes: &[u8]) {
         .expect("the destination is twice as long as the source");
 }
 
-/// C's `%.16g`: the form in which Bitcoin Core prints difficulty and progress.
+/// C's `%.16g`: Bitcoin Core's format of difficulty and progress.
 fn format_g16(value: f64) -> String {
     const DIGITS: i32 = 16;
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();
     }
-    // Scientific notation rounds to 16 digits first: the exponent after rounding picks the form.
+    // Scientific notation first rounds to 16 digits: the exponent after rounding selects the format.
     let scientific = format!("{value:.15e}");
     let (mantissa, exponent) =
         scientific.split_once('e').expect("scientific notation has an exponent");

@@ -1,10 +1,10 @@
-//! Signatures by the crate `slh-dsa`, and single-bit flips of them, verified by every backend, by the
-//! standard's text and by that crate. Any disagreement ends the program with status 1.
+//! Signatures by the crate `slh-dsa` and single-bit flips of them, verified by every backend, by the serial implementation and by
+//! that crate. Any disagreement ends the program with status 1.
 //!
 //! `cargo run --release -p assay-pq --example differential [signatures [flips [seed]]]`
 //!
-//! Most signatures are of 128f, which is signed fastest; most flips are of 128s. Without numbers it
-//! is 10,000 signatures and 100,000 flips, seed 1: some 15 minutes of one core.
+//! Most signatures are 128f, the fastest to sign; most flips are of 128s. The default is 10,000 signatures and 100,000 flips with
+//! seed 1: some 15 minutes of one core.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the counts are its output")]
 
@@ -19,8 +19,7 @@ use signer::{Random, Signed, Signer};
 #[path = "../tests/suite/signer.rs"]
 mod signer;
 
-/// Of a thousand signatures, and of a thousand flips, those of each set in the order of
-/// [`ParameterSet::ALL`].
+/// Signatures and flips per parameter set, per thousand, in the order of [`ParameterSet::ALL`].
 const SHARES: [[usize; 2]; 6] = [[20, 600], [910, 200], [1, 50], [40, 80], [1, 20], [28, 50]];
 
 fn main() -> ExitCode {
@@ -78,7 +77,7 @@ fn sign(
     signed
 }
 
-/// Copies with one bit changed anywhere: signature, key, message or context.
+/// Copies with one random bit changed: in signature, key, message or context.
 fn flip_some(signed: &[Signed], count: usize, random: &mut Random) -> Vec<Signed> {
     (0..count)
         .map(|_| {
@@ -116,7 +115,7 @@ impl Counts {
     }
 }
 
-/// Every verdict against what the crate says; an untouched signature must also be valid.
+/// Compares every verdict with the crate's; an unmodified signature must also be valid.
 fn compare(signer: &Signer, signed: &[Signed]) -> Counts {
     let set: &ParameterSet = &signer.set;
     let checks: Vec<Check<'_>> = signed.iter().map(Signed::check).collect();
@@ -137,7 +136,7 @@ fn compare(signer: &Signer, signed: &[Signed]) -> Counts {
         }
     };
     for backend in Backend::available() {
-        // Plain code and the oracle are slow: a sixteenth of the flips.
+        // Portable code and the oracle are slow: a sixteenth of the flips.
         let checks = match backend {
             Backend::PORTABLE => &checks[..checks.len().div_ceil(16)],
             _ => &checks[..],

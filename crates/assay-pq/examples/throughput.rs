@@ -1,9 +1,8 @@
-//! Time of a verification of SLH-DSA on every backend of this machine and by the crate `slh-dsa`,
-//! interleaved.
+//! Verification time of SLH-DSA on every backend of this machine and in the crate `slh-dsa`, interleaved.
 //!
 //! `cargo run --release -p assay-pq --example throughput [parameter set [rounds [signatures]]]`
 //!
-//! Also prints how many hash values a verification computes on average. Signing takes a while first.
+//! Also prints the mean number of hash computations per verification. Signing takes a while first.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is its output")]
 
@@ -18,7 +17,7 @@ use signer::{Random, Signed, Signer};
 #[path = "../tests/suite/signer.rs"]
 mod signer;
 
-/// Signatures that are really made; more are copies.
+/// Number of distinct signatures; the rest are copies.
 const DISTINCT: usize = 16;
 
 fn main() -> ExitCode {
@@ -51,7 +50,7 @@ fn main() -> ExitCode {
         subjects.map(|subject| (subject, Vec::new())).collect();
     for _ in 0..rounds {
         for (subject, elapsed) in &mut elapsed {
-            // Plain code and the crate take as long as all others together.
+            // Portable code and the crate take as long as all others together.
             let count = match *subject {
                 None | Some(Backend::PORTABLE) => checks.len().div_ceil(16),
                 Some(_) => checks.len(),

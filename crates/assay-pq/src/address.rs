@@ -1,9 +1,9 @@
-//! Addresses of hashes, in the compressed form of SHA2: FIPS 205, section 11.2.
+//! Hash addresses in the compressed form for SHA2: FIPS 205, section 11.2.
 
 /// An address without its last two words: layer, tree, type, key pair.
 pub(crate) type Place = [u8; 14];
 
-/// What a hash is for, FIPS 205 table 1.
+/// Address types, FIPS 205 table 1.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     WotsHash = 0,
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     ForsRoots = 4,
 }
 
-/// A place; `key_pair` is zero for nodes of trees.
+/// `key_pair` is zero for tree nodes.
 pub(crate) fn place(layer: usize, tree: u64, kind: Kind, key_pair: u32) -> Place {
     let mut place = [0; 14];
     place[0] = layer as u8;
@@ -23,7 +23,7 @@ pub(crate) fn place(layer: usize, tree: u64, kind: Kind, key_pair: u32) -> Place
     place
 }
 
-/// The whole address: chain and hash number, or height and index, or zeros.
+/// The whole address; `words` are chain and hash number, or height and index, or zeros.
 pub(crate) fn address(place: &Place, words: [u32; 2]) -> [u8; 22] {
     let mut address = [0; 22];
     address[..14].copy_from_slice(place);

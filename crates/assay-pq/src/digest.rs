@@ -1,23 +1,23 @@
-//! The message digest, and what it chooses.
+//! The message digest, and the leaves that it selects.
 
 use assay_hash::{Backend, Sha512, sha256_many_with};
 
 use crate::check::Check;
 use crate::params::ParameterSet;
 
-/// The leaves that a signature uses, FIPS 205 algorithm 20 lines 6 to 12.
+/// The leaves of a signature, FIPS 205 algorithm 20 lines 6 to 12.
 #[derive(Clone, Debug)]
 pub(crate) struct Indices {
-    /// One leaf of each FORS tree, as bits one after the other.
+    /// One leaf per FORS tree, as concatenated bits.
     fors: [u8; ParameterSet::FORS_BYTES_MAX],
-    /// The tree of the lowest layer.
+    /// Tree index in the lowest layer.
     pub(crate) tree: u64,
-    /// The leaf of that tree.
+    /// Leaf index in that tree.
     pub(crate) leaf: u32,
 }
 
 impl Indices {
-    /// Cuts a message digest, which has [`digest_bytes`](ParameterSet::digest_bytes).
+    /// Splits a message digest of [`digest_bytes`](ParameterSet::digest_bytes) bytes.
     pub(crate) fn new(set: &ParameterSet, digest: &[u8]) -> Self {
         let (md, rest) = digest.split_at(set.fors_bytes());
         let (tree, leaf) = rest.split_at(set.tree_bits().div_ceil(8));
@@ -27,9 +27,9 @@ impl Indices {
         Self { fors, tree, leaf: number(leaf) as u32 & ((1 << set.tree_height()) - 1) }
     }
 
-    /// The tree and the leaf of a layer of the hypertree, FIPS 205 algorithm 13 lines 6 to 8.
+    /// Tree and leaf of a layer of the hypertree, FIPS 205 algorithm 13 lines 6 to 8.
     pub(crate) fn of_layer(&self, layer: usize, tree_height: usize) -> (u64, u32) {
-        // All bits are used up where the highest tree has no number.
+        // The highest layer has a single tree and uses all bits.
         let above =
             |layers: usize| self.tree.checked_shr((layers * tree_height) as u32).unwrap_or(0);
         let leaf = match layer {
@@ -39,7 +39,7 @@ impl Indices {
         (above(layer), leaf)
     }
 
-    /// The leaf of FORS tree `i`, FIPS 205 algorithm 4 with the first bit the highest.
+    /// Leaf of FORS tree `i`, FIPS 205 algorithm 4 with the first bit the highest.
     pub(crate) fn fors_leaf(&self, set: &ParameterSet, i: usize) -> u32 {
         let first = i * set.fors_height();
         (first..first + set.fors_height())
@@ -47,12 +47,12 @@ impl Indices {
     }
 }
 
-/// A number of at most eight bytes, the highest first.
+/// A big-endian number of at most eight bytes.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// `H_msg` of FIPS 205 section 11.2 for each check; all are well formed.
+/// `H_msg` of FIPS 205 section 11.2 for each check; all must be well formed.
 pub(crate) fn indices_of(
     backend: Backend,
     set: &ParameterSet,
@@ -68,7 +68,7 @@ pub(crate) fn indices_of(
 type Digest = [u8; 64];
 const _: () = assert!(ParameterSet::DIGEST_BYTES_MAX <= 64);
 
-/// MGF1 over SHA-256, whose seed ends with a hash of everything.
+/// MGF1 over SHA-256; its seed ends with a hash of the whole message.
 fn digests_256(backend: Backend, set: &ParameterSet, checks: &[Check<'_>]) -> Vec<Digest> {
     let n = set.n();
     let mut bytes = Vec::new();
@@ -114,7 +114,7 @@ fn hash_parts(backend: Backend, bytes: &[u8], ends: &[usize]) -> Vec<[u8; 32]> {
     digests
 }
 
-/// MGF1 over SHA-512, of which the first block is enough.
+/// MGF1 over SHA-512; the first block suffices.
 fn digest_512(set: &ParameterSet, check: &Check<'_>) -> Digest {
     let n = set.n();
     let mut prefix = [0; 2];

@@ -1,8 +1,8 @@
-//! Many signatures, stage by stage.
+//! Batch verification, stage by stage.
 //!
-//! All of a group do the same at once: the leaves and paths of their FORS trees, then for each
-//! layer of the hypertree the chains of WOTS+, their compression, and the path. What waits within a
-//! signature then has company from the others.
+//! All signatures of a group pass each stage together: the leaves and paths of their FORS trees, then for each layer of the
+//! hypertree the WOTS+ chains, their compression, and the path. Steps that are sequential within one signature thus fill the
+//! lanes across signatures.
 
 use assay_hash::{Backend, Chain, run_chains_with};
 
@@ -12,16 +12,15 @@ use crate::digest::{Indices, indices_of};
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
 use crate::tweak::{Path, Seed, chain, climb, compress_values, hash_leaves, seeds};
 
-/// Signatures that go through the stages together: enough to fill sixteen lanes with chains of
-/// equal length, few enough that their work stays in the second level cache.
+/// Signatures per group: enough to fill sixteen lanes with chains of equal length, and few enough for the second-level cache.
 const GROUP: usize = 64;
 
-/// Whether the signature is valid, on the fastest backend of this machine.
+/// True if the signature is valid, on the fastest backend of this machine.
 pub fn verify(set: &ParameterSet, check: &Check<'_>) -> bool {
     verify_many(set, core::slice::from_ref(check)) == [true]
 }
 
-/// Whether each signature is valid; the keys may all be different.
+/// Verdict per signature; the keys may all differ.
 pub fn verify_many(set: &ParameterSet, checks: &[Check<'_>]) -> Vec<bool> {
     verify_many_with(Backend::detect(), set, checks)
 }
@@ -45,7 +44,7 @@ pub fn verify_many_with(backend: Backend, set: &ParameterSet, checks: &[Check<'_
     valid
 }
 
-/// All are well formed, and `N` is the set's.
+/// All must be well formed, and `N` must be the set's.
 fn verify_group<const N: usize>(
     backend: Backend,
     set: &ParameterSet,
@@ -71,7 +70,7 @@ fn verify_group<const N: usize>(
     nodes.iter().zip(checks).map(|(node, check)| node[..] == check.key[N..]).collect()
 }
 
-/// A signature on its way.
+/// A signature in progress.
 struct Job<'a> {
     seed: &'a Seed,
     indices: Indices,
@@ -111,8 +110,8 @@ impl Group<'_> {
         compress_values(self.backend, &items, &roots)
     }
 
-    /// One layer of FIPS 205 algorithm 13: `nodes` are the messages of the layer's WOTS+ signatures
-    /// before and the roots of its trees after.
+    /// One layer of FIPS 205 algorithm 13: on entry `nodes` are the messages of the layer's WOTS+ signatures, on return the roots
+    /// of its trees.
     fn layer<const N: usize>(&self, layer: usize, nodes: &mut [[u8; N]]) {
         let (height, count) = (self.set.tree_height(), self.set.chains());
         let bytes = (count + height) * N;

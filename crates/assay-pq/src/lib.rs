@@ -1,5 +1,5 @@
-//! Verifies SLH-DSA-SHA2 signatures (FIPS 205), many at a time in vector lanes, ML-DSA-44 ([`ml_dsa`]),
-//! and the part without state of SHRINCS ([`shrincs`]).
+//! Verifies SLH-DSA-SHA2 signatures (FIPS 205) in batches with vector lanes, ML-DSA-44 ([`ml_dsa`]), and stateless SHRINCS
+//! ([`shrincs`]).
 //!
 //! ```
 //! use assay_pq::{Check, Message, ParameterSet, verify, verify_many};
@@ -12,19 +12,15 @@
 //! assert_eq!(verify_many(set, &[check, check]), [false, false]);
 //! ```
 //!
-//! A signature of 128s is some 2,200 compressions of SHA-256, nearly all in short chains that do not
-//! wait for each other. [`verify_many`] takes each stage of all signatures together, so sixteen or
-//! eight chains, trees or paths share the lanes of a vector whatever a single signature looks like
-//! (`docs/kernels/slh-dsa.md`). [`serial`] is the standard's text, one hash after the other: the
-//! oracle.
+//! A 128s signature needs some 2,200 SHA-256 compressions, nearly all in short, independent chains. [`verify_many`] processes
+//! each stage of all signatures together, so eight or sixteen chains, trees or paths share the lanes of a vector, whatever the
+//! form of a single signature (`docs/kernels/slh-dsa.md`). [`serial`] follows the standard's text hash by hash: the oracle.
 //!
-//! A key, signature or context of a wrong length makes a check false, never a panic. Everything is
-//! pure: no files, threads, clocks or environment (but for `assay_hash::cpu`, which says what kernels
-//! may use). Nothing is secret, nothing is constant time.
+//! A key, signature or context of a wrong length makes a check false, never a panic. Everything is pure: no files, threads,
+//! clocks or environment (except `assay_hash::cpu`, which selects the kernels). Nothing is secret, nothing is constant time.
 //!
-//! Deliberately absent: signing with keys that protect something, the SHAKE parameter sets, and
-//! hashing a message beforehand ("HashSLH-DSA"), which a caller does and passes as
-//! [`Message::Internal`]. [`TestKey`] makes valid signatures for tests and measurements.
+//! Deliberately absent: secure signing, the SHAKE parameter sets, and prehashing ("HashSLH-DSA"), for which a caller passes
+//! [`Message::Internal`]. [`TestKey`] makes valid signatures for tests and benchmarks.
 #![deny(unsafe_code)]
 
 mod address;

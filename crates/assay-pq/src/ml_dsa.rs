@@ -1,17 +1,15 @@
-//! ML-DSA-44 (FIPS 204), by the library `libcrux-ml-dsa`: with AVX2 where the processor has it, in plain code elsewhere.
+//! ML-DSA-44 (FIPS 204) through the library `libcrux-ml-dsa`: with AVX2 if the processor has it, otherwise in portable code.
 
 use libcrux_ml_dsa::ml_dsa_44::{
     MLDSA44KeyPair, MLDSA44Signature, MLDSA44VerificationKey, generate_key_pair, sign,
     verify as verify_44,
 };
 
-/// Bytes of a public key.
 pub const KEY_BYTES: usize = 1312;
-/// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 2420;
 
-/// Whether the signature is valid for the message and a context of at most 255 bytes: `ML-DSA.Verify`, FIPS 204 algorithm 3. A wrong
-/// length makes it false.
+/// True if the signature is valid for the message and a context of at most 255 bytes: `ML-DSA.Verify`, FIPS 204 algorithm 3. A
+/// wrong length yields false.
 ///
 /// ```
 /// use assay_pq::ml_dsa::{TestKey, verify};
@@ -27,16 +25,14 @@ pub fn verify(key: &[u8], message: &[u8], context: &[u8], signature: &[u8]) -> b
     verify_44(&key, message, context, &signature).is_ok()
 }
 
-/// A key for tests and measurements; nothing of it is kept secret.
+/// A key for tests and benchmarks; it is not protected.
 pub struct TestKey(MLDSA44KeyPair);
 
 impl TestKey {
-    /// The key of this seed.
     pub fn new(seed: [u8; 32]) -> Self {
         Self(generate_key_pair(seed))
     }
 
-    /// The public key.
     pub fn public(&self) -> &[u8] {
         self.0.verification_key.as_slice()
     }
@@ -44,7 +40,7 @@ impl TestKey {
     /// The deterministic signature of a message.
     ///
     /// # Panics
-    /// When the context has more than 255 bytes.
+    /// If the context has more than 255 bytes.
     pub fn sign(&self, message: &[u8], context: &[u8]) -> Vec<u8> {
         let signature = sign(&self.0.signing_key, message, context, [0; 32]);
         signature.expect("a context of at most 255 bytes").as_slice().to_vec()

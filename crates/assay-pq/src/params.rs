@@ -1,4 +1,4 @@
-//! The parameters of FIPS 205, table 2, with SHA2.
+//! Parameters of FIPS 205, table 2, with SHA2.
 
 /// A parameter set: the size of hash values and the shape of the trees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub struct ParameterSet {
     n: usize,
     /// Height of the hypertree.
     h: usize,
-    /// Layers of the hypertree, each a tree of height `h / d`.
+    /// Number of layers of the hypertree, each a tree of height `h / d`.
     d: usize,
     /// Height of a FORS tree.
     a: usize,
@@ -30,11 +30,11 @@ impl ParameterSet {
     /// SLH-DSA-SHA2-256f: signatures of 49,856 bytes.
     pub const SHA2_256F: Self = Self::new("SLH-DSA-SHA2-256f", 32, [68, 17, 9, 35]);
 
-    /// The stateless part of SHRINCS (draft of August 2026): FIPS 205 with other parameters, for 2^40
-    /// signatures a key. Signatures of 5,776 bytes; see [`shrincs`](crate::shrincs).
+    /// The stateless part of SHRINCS (draft of August 2026): FIPS 205 with other parameters, for 2^40 signatures per key.
+    /// Signatures of 5,776 bytes; see [`shrincs`](crate::shrincs).
     pub const SHRINCS_STATELESS: Self = Self::new("SHRINCS-stateless", 16, [45, 5, 13, 10]);
 
-    /// All of FIPS 205, the smaller security categories first.
+    /// All sets of FIPS 205, lower security categories first.
     pub const ALL: [Self; 6] = [
         Self::SHA2_128S,
         Self::SHA2_128F,
@@ -44,7 +44,7 @@ impl ParameterSet {
         Self::SHA2_256F,
     ];
 
-    /// `h`, `d`, `a` and `k` in this order, as the table has them.
+    /// `h`, `d`, `a` and `k` in the table's order.
     const fn new(name: &'static str, n: usize, [h, d, a, k]: [usize; 4]) -> Self {
         assert!(n == 16 || n == 24 || n == 32, "the SHA2 instantiations have three sizes");
         assert!(h.is_multiple_of(d) && h - h / d <= 64, "tree indices fit 64 bits");
@@ -57,22 +57,21 @@ impl ParameterSet {
         Self::ALL.into_iter().find(|set| set.name == name)
     }
 
-    /// The name, as FIPS 205 spells it.
+    /// The name, spelled as in FIPS 205.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Bytes of a public key: `PK.seed`, then `PK.root`.
+    /// Size of a public key: `PK.seed`, then `PK.root`.
     pub const fn key_bytes(&self) -> usize {
         2 * self.n
     }
 
-    /// Bytes of a signature.
     pub const fn signature_bytes(&self) -> usize {
         self.n * (1 + self.k * (self.a + 1) + self.h + self.d * self.chains())
     }
 
-    /// Bytes of a hash value.
+    /// Bytes per hash value.
     pub(crate) const fn n(&self) -> usize {
         self.n
     }
@@ -81,12 +80,12 @@ impl ParameterSet {
         self.d
     }
 
-    /// The height of one tree of the hypertree.
+    /// Height of one tree of the hypertree.
     pub(crate) const fn tree_height(&self) -> usize {
         self.h / self.d
     }
 
-    /// The bits that choose a tree of the lowest layer.
+    /// Number of bits that select a tree of the lowest layer.
     pub(crate) const fn tree_bits(&self) -> usize {
         self.h - self.tree_height()
     }
@@ -99,37 +98,36 @@ impl ParameterSet {
         self.k
     }
 
-    /// The bytes of the message digest that choose the FORS leaves.
+    /// Number of digest bytes that select the FORS leaves.
     pub(crate) const fn fors_bytes(&self) -> usize {
         (self.k * self.a).div_ceil(8)
     }
 
-    /// Bytes of the message digest.
     pub(crate) const fn digest_bytes(&self) -> usize {
         self.fors_bytes() + self.tree_bits().div_ceil(8) + self.tree_height().div_ceil(8)
     }
 
-    /// WOTS+ chains of a layer: a digit of four bits each, and three of the checksum.
+    /// WOTS+ chains per layer: one per digit of four bits, and three for the checksum.
     pub(crate) const fn chains(&self) -> usize {
         2 * self.n + CHECKSUM_DIGITS
     }
 
-    /// The most that [`fors_bytes`](Self::fors_bytes) is.
+    /// Maximum of [`fors_bytes`](Self::fors_bytes).
     pub(crate) const FORS_BYTES_MAX: usize = 40;
-    /// The most that [`digest_bytes`](Self::digest_bytes) is.
+    /// Maximum of [`digest_bytes`](Self::digest_bytes).
     pub(crate) const DIGEST_BYTES_MAX: usize = 49;
-    /// The most that [`chains`](Self::chains) is.
+    /// Maximum of [`chains`](Self::chains).
     pub(crate) const CHAINS_MAX: usize = 67;
 }
 
 /// Digits of the checksum of WOTS+ for all three sizes, FIPS 205 equation 5.3.
 const CHECKSUM_DIGITS: usize = 3;
 
-/// The last value of a digit: chains end there.
+/// Maximum digit: the end of a chain.
 pub(crate) const CHAIN_END: u8 = 15;
 
-/// The digits of a value and of its checksum, FIPS 205 algorithm 8 lines 2 to 7: the step at which
-/// each chain of a WOTS+ signature starts.
+/// The digits of a value and of its checksum, FIPS 205 algorithm 8 lines 2 to 7: the start step of each chain of a WOTS+
+/// signature.
 pub(crate) fn wots_digits(value: &[u8]) -> [u8; ParameterSet::CHAINS_MAX] {
     let mut digits = [0; ParameterSet::CHAINS_MAX];
     let mut checksum = 0u16;
@@ -171,7 +169,7 @@ mod tests {
         assert_eq!((shrincs.key_bytes(), shrincs.signature_bytes()), (32, 5776));
     }
 
-    /// A digit that grows makes the checksum fall: no signature can be advanced along all chains.
+    /// Increasing a digit decreases the checksum: no signature can be advanced along all chains.
     #[test]
     fn digits() {
         let digits = wots_digits(&[0x0f; 16]);

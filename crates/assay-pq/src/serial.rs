@@ -1,6 +1,6 @@
-//! The text of FIPS 205, one hash after the other on plain code: the oracle of the lanes.
+//! FIPS 205 as written, hash by hash in portable code: the oracle of the lanes.
 //!
-//! Every hash is computed from its whole message, the block of `PK.seed` included.
+//! Every hash is computed from its whole message, including the block of `PK.seed`.
 
 use std::ops::Range;
 
@@ -11,12 +11,12 @@ use crate::check::Check;
 use crate::digest::Indices;
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
 
-/// Whether the signature is valid: `slh_verify_internal`, FIPS 205 algorithm 20.
+/// True if the signature is valid: `slh_verify_internal`, FIPS 205 algorithm 20.
 pub fn verify(set: &ParameterSet, check: &Check<'_>) -> bool {
     count_hashes(set, check).is_some_and(|(valid, _)| valid)
 }
 
-/// The same, and how many hash values were computed: [`Hashes`]. Nothing where a length is wrong.
+/// The same, with the number of hash computations. `None` if a length is wrong.
 pub fn count_hashes(set: &ParameterSet, check: &Check<'_>) -> Option<(bool, Hashes)> {
     if !check.is_well_formed(set) {
         return None;
@@ -32,7 +32,7 @@ pub fn count_hashes(set: &ParameterSet, check: &Check<'_>) -> Option<(bool, Hash
     Some((node == root, verifier.hashes))
 }
 
-/// How many values of each kind a verification computes.
+/// Number of hash computations of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hashes {
     /// Leaves of FORS trees and steps of chains: `F`.
@@ -43,7 +43,7 @@ pub struct Hashes {
     pub t: u64,
 }
 
-/// What the message digest chooses.
+/// Indices selected by the message digest.
 pub(crate) fn indices(set: &ParameterSet, check: &Check<'_>, randomizer: &[u8]) -> Indices {
     Indices::new(set, &message_digest(set, check, randomizer))
 }
@@ -65,7 +65,7 @@ fn message_digest(set: &ParameterSet, check: &Check<'_>, randomizer: &[u8]) -> V
     digest
 }
 
-/// The functions that signing and verifying share.
+/// Functions common to signing and verification.
 pub(crate) struct Verifier<'a> {
     set: &'a ParameterSet,
     seed: &'a [u8],
@@ -122,7 +122,7 @@ impl<'a> Verifier<'a> {
         self.wots_key_from([layer, tree], leaf, wots, |i| digits[i])
     }
 
-    /// The WOTS+ key of chains that have come to these steps.
+    /// The WOTS+ key from chains at the given steps.
     pub(crate) fn wots_key_from(
         &mut self,
         [layer, tree]: [u64; 2],
@@ -149,7 +149,7 @@ impl<'a> Verifier<'a> {
         steps.fold(value.to_vec(), |value, step| self.f(place, [i as u32, step.into()], &value))
     }
 
-    /// The root over a node of which these are the siblings, the lowest first; `index` becomes its.
+    /// Root computed from a node and its siblings, the lowest first; `index` becomes the root's.
     pub(crate) fn climb(
         &mut self,
         place: &Place,
@@ -190,7 +190,7 @@ impl<'a> Verifier<'a> {
         self.tweaked(self.set.n() > 16, &[&address(place, [0, 0]), values])
     }
 
-    /// A tweakable hash of section 11.2: a block with the seed, an address, and values.
+    /// Tweakable hash of section 11.2: a block with the seed, an address, and values.
     fn tweaked(&self, wide: bool, parts: &[&[u8]]) -> Vec<u8> {
         let mut block = vec![0; if wide { 128 } else { 64 }];
         block[..self.seed.len()].copy_from_slice(self.seed);
@@ -202,7 +202,7 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// The hash function of messages: SHA-256 in category 1, SHA-512 above.
+/// Hash function of messages: SHA-256 in category 1, SHA-512 above.
 fn hash(set: &ParameterSet, parts: &[&[u8]]) -> Vec<u8> {
     if set.n() > 16 { sha512(parts) } else { sha256(parts) }
 }

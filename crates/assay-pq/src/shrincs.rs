@@ -1,23 +1,23 @@
-//! SHRINCS, the part without state, of the draft of August 2026 (`SHRINCS.md` of SHRINCS/shrincs-bip).
+//! Stateless SHRINCS, from the draft of August 2026 (`SHRINCS.md` of SHRINCS/shrincs-bip).
 //!
-//! A key has a second root, of a tree whose leaves must not be used twice. A signature that says 255 does
-//! without it: it is one of SLH-DSA with other parameters, over that root and the message. Signatures with
-//! state are deliberately absent, since the draft still changes them.
+//! A key has a second root, of a tree with one-time leaves. A signature whose first byte is 255 does not use it: it is an SLH-DSA
+//! signature with other parameters, over that root and the message. Stateful signatures are deliberately absent, since the draft
+//! still changes them.
 
 use crate::check::{Check, Message};
 use crate::lanes::verify;
 use crate::params::ParameterSet;
 
-/// Bytes of a public key: seed, root without state, root with state.
+/// Seed, stateless root, stateful root.
 pub const KEY_BYTES: usize = 48;
-/// Bytes of a signature without state.
+/// Length of a stateless signature.
 pub const STATELESS_BYTES: usize = 1 + ParameterSet::SHRINCS_STATELESS.signature_bytes();
 
-/// The first byte of a signature without state, in the place of a leaf's height.
+/// First byte of a stateless signature, in place of a leaf's height.
 const STATELESS: u8 = 255;
 
-/// Whether this is a valid signature without state; the context has at most 255 bytes. False for one
-/// with state, which is not looked at, and for wrong lengths.
+/// True for a valid stateless signature; the context has at most 255 bytes. False for a stateful one, which is not checked, and
+/// for wrong lengths.
 pub fn verify_stateless(key: &[u8], message: &[u8], context: &[u8], signature: &[u8]) -> bool {
     let Some((&STATELESS, signature)) = signature.split_first() else { return false };
     let Some((key, root)) = key.split_first_chunk::<32>().filter(|(_, root)| root.len() == 16)

@@ -1,9 +1,8 @@
-//! Valid signatures for tests and measurements, each at the cost of about one verification.
+//! Valid signatures for tests and benchmarks, each at the cost of about one verification.
 //!
-//! A verifier sees one leaf of every tree. Of a test key only the highest tree exists. What lies beneath
-//! it is made up for each signature: values and siblings are arbitrary, and the highest layer signs the
-//! root that they lead to, as FIPS 205 has it. Two signatures may so disagree about a place in a tree,
-//! which no verifier sees and which leaves nothing of the security: such a key protects nothing.
+//! A verifier sees one leaf of every tree. A test key contains only the highest tree. The lower layers are synthetic: values and
+//! siblings are arbitrary for each signature, and the highest layer signs their root as in FIPS 205. Two signatures may therefore
+//! disagree about a node. No verifier detects this, but such a key is insecure.
 
 use assay_hash::sha256;
 
@@ -12,7 +11,7 @@ use crate::check::{Check, Message};
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
 use crate::serial::{Verifier, indices};
 
-/// A key for tests and measurements.
+/// A key for tests and benchmarks.
 ///
 /// ```
 /// use assay_pq::{Check, Message, ParameterSet, TestKey, verify};
@@ -33,7 +32,7 @@ pub struct TestKey {
 }
 
 impl TestKey {
-    /// The key with this number; the same number gives the same key.
+    /// Derives the key from `number`.
     pub fn new(set: ParameterSet, number: u64) -> Self {
         let mut seed = vec![0; set.n()];
         fill(&mut seed, &sha256(&[&b"seed"[..], &number.to_be_bytes()].concat()));
@@ -64,19 +63,19 @@ impl TestKey {
         &self.public
     }
 
-    /// A signature of this message; the same message gets the same one.
+    /// Deterministic signature of a message.
     ///
     /// # Panics
-    /// When the context has more than 255 bytes.
+    /// If the context has more than 255 bytes.
     pub fn sign(&self, message: &Message<'_>) -> Vec<u8> {
         self.sign_with_long_chains(message, 0)
     }
 
-    /// A signature that takes longer to verify: so often another sibling is tried in each layer, and the
-    /// one kept after which the chains of the next layer have the most steps left.
+    /// A signature that takes longer to verify: tries `trials` siblings in each layer, and keeps the one that leaves the most
+    /// chain steps in the next layer.
     ///
     /// # Panics
-    /// When the context has more than 255 bytes.
+    /// If the context has more than 255 bytes.
     pub fn sign_with_long_chains(&self, message: &Message<'_>, trials: u32) -> Vec<u8> {
         assert!(message.is_well_formed(), "a context of at most 255 bytes");
         let (set, n) = (&self.set, self.set.n());
@@ -129,19 +128,19 @@ impl TestKey {
         part
     }
 
-    /// What chain `i` of a leaf of the highest tree begins with.
+    /// Start value of chain `i` of a leaf of the highest tree.
     fn secret(&self, leaf: u32, i: usize) -> Vec<u8> {
         let place = [&self.number.to_be_bytes()[..], &leaf.to_be_bytes(), &[i as u8]].concat();
         sha256(&place)[..self.set.n()].to_vec()
     }
 }
 
-/// Steps that verifying the signature of a node takes.
+/// Chain steps needed to verify the signature of a node.
 fn steps_left(set: &ParameterSet, node: &[u8]) -> u32 {
     wots_digits(node)[..set.chains()].iter().map(|digit| u32::from(CHAIN_END - digit)).sum()
 }
 
-/// Bytes that look random and follow from a seed.
+/// Fills `bytes` pseudorandomly from a seed.
 fn fill(bytes: &mut [u8], seed: &[u8; 32]) {
     for (number, chunk) in bytes.chunks_mut(32).enumerate() {
         let block = sha256(&[&seed[..], &(number as u32).to_be_bytes()].concat());
@@ -175,7 +174,7 @@ mod tests {
             let other_key = TestKey::new(set, 8);
             let foreign = Check { key: other_key.public(), ..checks[0] };
             assert_eq!(verify_many(&set, &[other, foreign]), [false; 2], "{}", set.name());
-            // Every part is looked at.
+            // Flips a bit in every part.
             for place in (0..signatures[0].len()).step_by(signatures[0].len() / 40) {
                 let mut flipped = signatures[0].clone();
                 flipped[place] ^= 1;

@@ -1,6 +1,6 @@
-//! The tweakable hashes of FIPS 205 section 11.2, many at a time.
+//! Tweakable hashes of FIPS 205 section 11.2, in batches.
 //!
-//! Each begins with a block of `PK.seed` and zeros, whose state is computed once for a signature.
+//! Each starts with a block of `PK.seed` and zeros; its state is computed once per signature.
 
 use assay_hash::{
     Backend, Chain, Sha256, Sha512, TreePath, climb_paths_with, sha256_compress_many_with,
@@ -8,16 +8,16 @@ use assay_hash::{
 
 use crate::address::{Place, address};
 
-/// The states after the block of `PK.seed`.
+/// Hash states after the block of `PK.seed`.
 #[derive(Clone, Debug)]
 pub(crate) struct Seed {
     /// SHA-256: `F`, and in category 1 all others.
     narrow: [u32; 8],
-    /// SHA-512: `H` and `T_l` above category 1, unused in it.
+    /// SHA-512: `H` and `T_l` above category 1; unused in category 1.
     wide: Sha512,
 }
 
-/// The states for each of `seeds`, which have `N` bytes.
+/// The states for each of `seeds` of `N` bytes.
 pub(crate) fn seeds<'a, const N: usize>(
     backend: Backend,
     seeds: impl Iterator<Item = &'a [u8]>,
@@ -42,7 +42,7 @@ pub(crate) fn seeds<'a, const N: usize>(
     states.into_iter().zip(&blocks).map(with_wide).collect()
 }
 
-/// A chain that starts with `value` at step `start`; `F` with chain number `number`.
+/// A chain from `value` at step `start`; `F` with chain number `number`.
 pub(crate) fn chain<'a, const N: usize>(
     seed: &'a Seed,
     place: &Place,
@@ -54,27 +54,26 @@ pub(crate) fn chain<'a, const N: usize>(
     Chain { state: &seed.narrow, prefix, start, value: value.try_into().expect("N bytes") }
 }
 
-/// A walk from a node of a tree to the root.
+/// A path from a tree node to the root.
 pub(crate) struct Path<'a, const N: usize> {
     pub(crate) seed: &'a Seed,
-    /// The tree.
     pub(crate) place: Place,
-    /// The node's index in its row.
+    /// Index of the node in its row.
     pub(crate) index: u32,
     pub(crate) node: [u8; N],
-    /// The sibling of each node on the way, the lowest first.
+    /// Sibling of each node on the path, the lowest first.
     pub(crate) siblings: &'a [u8],
 }
 
 impl<'a, const N: usize> Path<'a, N> {
-    /// The path as the lanes take it, in category 1.
+    /// The path in the form of the lanes, in category 1.
     fn narrow(&self) -> TreePath<'a> {
         let Self { place, index, node, siblings, .. } = *self;
         let node = *node.first_chunk().expect("N is at least 16");
         TreePath { state: &self.seed.narrow, prefix: place, index, node, siblings }
     }
 
-    /// The address of the parent at `height`, and the children.
+    /// Address and children of the parent at `height`.
     fn step(&self, height: usize) -> ([u8; 22], [&[u8]; 2]) {
         let sibling = &self.siblings[(height - 1) * N..height * N];
         let node = &self.node[..];
@@ -83,7 +82,7 @@ impl<'a, const N: usize> Path<'a, N> {
     }
 }
 
-/// Replaces the secret that each node is by the leaf it stands for: `F` in row zero.
+/// Replaces the secret in each node by its leaf: `F` in row zero.
 pub(crate) fn hash_leaves<const N: usize>(backend: Backend, paths: &mut [Path<'_, N>]) {
     let mut states: Vec<[u32; 8]> = paths.iter().map(|path| path.seed.narrow).collect();
     let block = |path: &Path<'_, N>| {
@@ -101,7 +100,7 @@ pub(crate) fn hash_leaves<const N: usize>(backend: Backend, paths: &mut [Path<'_
     }
 }
 
-/// Walks `height` rows up, from row zero.
+/// Climbs `height` rows from row zero.
 pub(crate) fn climb<const N: usize>(backend: Backend, paths: &mut [Path<'_, N>], height: usize) {
     if N > 16 {
         (1..=height).for_each(|row| climb_wide(paths, row));
@@ -114,7 +113,7 @@ pub(crate) fn climb<const N: usize>(backend: Backend, paths: &mut [Path<'_, N>],
     }
 }
 
-/// One row, with SHA-512.
+/// Climbs one row with SHA-512.
 fn climb_wide<const N: usize>(paths: &mut [Path<'_, N>], row: usize) {
     for path in paths {
         let (address, [left, right]) = path.step(row);
@@ -127,9 +126,9 @@ fn climb_wide<const N: usize>(paths: &mut [Path<'_, N>], row: usize) {
     }
 }
 
-/// `T_l` for each item: the address is `place` with zeros, the values come one after the other.
+/// `T_l` for each item: the address is `place` with zeros, the values are concatenated.
 ///
-/// All items have as many values, at least one; `values` holds them item after item.
+/// All items have the same number of values, at least one; `values` contains them item by item.
 pub(crate) fn compress_values<const N: usize>(
     backend: Backend,
     items: &[(&Seed, Place)],
@@ -169,7 +168,7 @@ fn wide_values<const N: usize>((seed, place): &(&Seed, Place), values: &[[u8; N]
     *hasher.finalize().first_chunk().expect("N is at most 32")
 }
 
-/// The first bytes of the digest that a state stands for.
+/// Truncated digest of a state.
 fn truncated<const N: usize>(state: &[u32; 8]) -> [u8; N] {
     let mut value = [0; N];
     for (bytes, word) in value.as_chunks_mut::<4>().0.iter_mut().zip(state) {

@@ -3,7 +3,7 @@
  * Made by cbindgen from crates/assay-secp-c/src; `cargo test -p assay-secp-c` compares it.
  *
  * Link with libassay_secp_c.a, and on Linux with -lpthread -ldl -lm; crates/assay-secp-c/README.md.
- * What the results are, and what is exact, is documented in crates/assay-secp/README.md.
+ * The results and their exactness are documented in crates/assay-secp/README.md.
  */
 
 #ifndef ASSAY_SECP_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What a function returns. Only `ASSAY_SECP_STATUS_OK` means that results were written.
+// Return value of a function. Only `ASSAY_SECP_STATUS_OK` means that results were written.
 typedef enum assay_secp_status {
     // Done.
     ASSAY_SECP_STATUS_OK = 0,
@@ -42,7 +42,7 @@ typedef enum assay_secp_status {
     ASSAY_SECP_STATUS_DEFECT = 12,
 } assay_secp_status;
 
-// What is verified, and what the operands of a check are then.
+// Kind of a check, and its operands.
 typedef enum assay_secp_kind {
     // ECDSA as Bitcoin Core's `CPubKey::Verify`; a high S is accepted.
     //
@@ -57,7 +57,7 @@ typedef enum assay_secp_kind {
     //
     // key: as of ECDSA. sig: 64 bytes. msg: 32 bytes.
     ASSAY_SECP_KIND_BCH_SCHNORR = 2,
-    // Whether internal key + tweak G is the output key (BIP341).
+    // Verifies that internal key + tweak G is the output key (BIP341).
     //
     // key: x coordinate of the internal key. sig: the tweak. msg: x coordinate of the output key.
     // 32 bytes each; `parity` is that of the output key's y coordinate.
@@ -95,7 +95,7 @@ extern "C" {
 // The version of this library, such as "0.1.0".
 const char *assay_secp_version(void);
 
-// What a status means, in English; never null.
+// Description of a status, in English; never null.
 const char *assay_secp_status_text(int status);
 
 // Makes a verifier and stores it in `*verifier`, or null there if there is none.
@@ -129,7 +129,7 @@ const char *assay_secp_verifier_backend(const struct assay_secp_verifier *verifi
 // As `assay_secp_verifier_backend`.
 int assay_secp_verifier_has_failed_self_test(const struct assay_secp_verifier *verifier);
 
-// Whether a check is one that `assay_secp_verify` takes: `ASSAY_SECP_STATUS_OK`, or the status that
+// Validity of a check for `assay_secp_verify`: `ASSAY_SECP_STATUS_OK`, or the status that
 // a batch with it would end with. This finds the check that a batch was rejected for.
 //
 // # Safety
@@ -139,7 +139,7 @@ enum assay_secp_status assay_secp_check_status(const struct assay_secp_check *ch
 // Verifies `count` checks and sets each of `results` to 1 if its check is valid and to 0 if not.
 //
 // Exact: each result is that of libsecp256k1. Any other status than `ASSAY_SECP_STATUS_OK` sets all
-// results to 0, as far as `results` and `count` allow it, and says nothing about the checks.
+// results to 0, as far as `results` and `count` allow it, and the checks are undecided.
 //
 // # Safety
 // `verifier` is null or from `assay_secp_verifier_new` and has not been freed. `checks` is null or

@@ -1,7 +1,7 @@
-//! The functions that C calls, and all unsafe code of this crate.
+//! The exported C functions, with all unsafe code of this crate.
 //!
-//! Each function checks what it can of its arguments before it follows a pointer, and works inside
-//! `caught`, because unwinding into C is undefined.
+//! Each function checks its arguments as far as possible before it dereferences a pointer, and runs inside `caught`, because
+//! unwinding into C is undefined.
 
 #![expect(unsafe_code, reason = "pointers from C, exported names")]
 
@@ -22,13 +22,13 @@ type Method = fn(&mut BatchVerifier, &[Asked<'_>], &mut Vec<bool>);
 /// Verifies batches and keeps memory from one to the next. One thread at a time may use it; any may.
 #[derive(Debug)]
 pub struct Verifier {
-    /// Poisoned by a panic, and then unusable.
+    /// Poisoned by a panic, and unusable afterwards.
     batch: Mutex<BatchVerifier>,
     backend: CString,
     has_failed_self_test: bool,
 }
 
-// C moves verifiers between threads.
+// C may move verifiers between threads.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Verifier>();
@@ -41,7 +41,7 @@ impl Verifier {
         Ok(Self { batch: Mutex::new(batch), backend, has_failed_self_test })
     }
 
-    /// Runs `work` unless another thread is at it or an earlier panic left the verifier unusable.
+    /// Runs `work` unless another thread uses the verifier or an earlier panic poisoned it.
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&mut BatchVerifier) -> Result<T, Status>,
@@ -56,9 +56,9 @@ impl Verifier {
 
 /// Turns a panic into [`Status::Defect`].
 pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T, Status>) -> Result<T, Status> {
-    // What a panic may leave half done is behind the verifier's lock, which it poisons.
+    // Any inconsistent state is behind the verifier's lock, which the panic poisons.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
-        // To drop it could panic again.
+        // Dropping it could panic again.
         core::mem::forget(payload);
         Err(Status::Defect)
     })
@@ -79,7 +79,7 @@ pub extern "C" fn assay_secp_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// What a status means, in English; never null.
+/// Description of a status, in English; never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn assay_secp_status_text(status: c_int) -> *const c_char {
     let status = u32::try_from(status).ok().and_then(Status::of_number);
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn assay_secp_verifier_new(
         let backend = if backend.is_null() {
             None
         } else {
-            // SAFETY: the caller promises a string with its zero byte.
+            // SAFETY: the caller guarantees a zero-terminated string.
             Some(unsafe { CStr::from_ptr(backend) })
         };
         make(backend).map(Box::new)
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn assay_secp_verifier_new(
         Ok(made) => (Box::into_raw(made), Status::Ok),
         Err(status) => (core::ptr::null_mut(), status),
     };
-    // SAFETY: not null and aligned, and the caller promises that it may be written to.
+    // SAFETY: not null and aligned, and the caller guarantees that it is writable.
     unsafe { verifier.write(made) };
     status
 }
@@ -142,9 +142,9 @@ fn make(name: Option<&CStr>) -> Result<Verifier, Status> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn assay_secp_verifier_free(verifier: *mut Verifier) {
     if pointer_is_good(verifier).is_ok() {
-        // SAFETY: made by `Box::into_raw`, and the caller gives it up.
+        // SAFETY: made by `Box::into_raw`, and the caller transfers ownership.
         let verifier = unsafe { Box::from_raw(verifier) };
-        // Nothing is left to report a failure to.
+        // A failure cannot be reported.
         let _ = caught(|| {
             drop(verifier);
             Ok(())
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn assay_secp_verifier_free(verifier: *mut Verifier) {
 /// `verifier` is null or from `assay_secp_verifier_new` and has not been freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn assay_secp_verifier_backend(verifier: *const Verifier) -> *const c_char {
-    // SAFETY: the caller promises that it is null or a verifier.
+    // SAFETY: the caller guarantees that it is null or a verifier.
     match unsafe { shared(verifier) } {
         Ok(verifier) => verifier.backend.as_ptr(),
         Err(_) => core::ptr::null(),
@@ -174,11 +174,11 @@ pub unsafe extern "C" fn assay_secp_verifier_backend(verifier: *const Verifier) 
 pub unsafe extern "C" fn assay_secp_verifier_has_failed_self_test(
     verifier: *const Verifier,
 ) -> c_int {
-    // SAFETY: the caller promises that it is null or a verifier.
+    // SAFETY: the caller guarantees that it is null or a verifier.
     unsafe { shared(verifier) }.is_ok_and(|verifier| verifier.has_failed_self_test).into()
 }
 
-/// Whether a check is one that `assay_secp_verify` takes: `ASSAY_SECP_STATUS_OK`, or the status that
+/// Validity of a check for `assay_secp_verify`: `ASSAY_SECP_STATUS_OK`, or the status that
 /// a batch with it would end with. This finds the check that a batch was rejected for.
 ///
 /// # Safety
@@ -186,9 +186,9 @@ pub unsafe extern "C" fn assay_secp_verifier_has_failed_self_test(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn assay_secp_check_status(check: *const Check) -> Status {
     status(caught(|| {
-        // SAFETY: the caller promises that it is null or a check.
+        // SAFETY: the caller guarantees that it is null or a check.
         let check = unsafe { shared(check) }?;
-        // SAFETY: and that its operands may be read.
+        // SAFETY: the caller guarantees that its operands are readable.
         unsafe { asked(check) }.map(drop)
     }))
 }
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn assay_secp_check_status(check: *const Check) -> Status 
 /// Verifies `count` checks and sets each of `results` to 1 if its check is valid and to 0 if not.
 ///
 /// Exact: each result is that of libsecp256k1. Any other status than `ASSAY_SECP_STATUS_OK` sets all
-/// results to 0, as far as `results` and `count` allow it, and says nothing about the checks.
+/// results to 0, as far as `results` and `count` allow it, and the checks are undecided.
 ///
 /// # Safety
 /// `verifier` is null or from `assay_secp_verifier_new` and has not been freed. `checks` is null or
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn assay_secp_verify(
     count: usize,
     results: *mut u8,
 ) -> Status {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller's guarantees.
     unsafe { verify_by(BatchVerifier::verify, verifier, checks, count, results) }
 }
 
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn assay_secp_verify_weighted(
     count: usize,
     results: *mut u8,
 ) -> Status {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller's guarantees.
     unsafe { verify_by(BatchVerifier::verify_weighted, verifier, checks, count, results) }
 }
 
@@ -240,9 +240,9 @@ unsafe fn verify_by(
     count: usize,
     results: *mut u8,
 ) -> Status {
-    // SAFETY: the caller's promises.
+    // SAFETY: the caller's guarantees.
     let valid = caught(|| unsafe { valid_by(method, verifier, checks, count) });
-    // The reads are over: not even results that overlap checks are undefined now.
+    // All reads are done, so even results that overlap checks are sound now.
     if results.is_null() {
         return Status::NullPointer;
     }
@@ -276,7 +276,7 @@ unsafe fn valid_by(
     checks: *const Check,
     count: usize,
 ) -> Result<Vec<bool>, Status> {
-    // SAFETY: the caller promises that it is null or a verifier.
+    // SAFETY: the caller guarantees that it is null or a verifier.
     let verifier = unsafe { shared(verifier) }?;
     pointer_is_good(checks.cast_mut())?;
     if count == 0 {
@@ -285,14 +285,13 @@ unsafe fn valid_by(
     if count > COUNT_MAX {
         return Err(Status::TooLarge);
     }
-    // SAFETY: not null, aligned, not larger than an address space, and the caller promises that
-    // there are as many.
+    // SAFETY: not null, aligned, not larger than an address space, and the caller guarantees this number of checks.
     let checks = unsafe { core::slice::from_raw_parts(checks, count) };
     let (mut batch, mut valid) = (Vec::new(), Vec::new());
     batch.try_reserve_exact(count).map_err(|_| Status::OutOfMemory)?;
     valid.try_reserve_exact(count).map_err(|_| Status::OutOfMemory)?;
     for check in checks {
-        // SAFETY: the caller promises that operands may be read.
+        // SAFETY: the caller guarantees that operands are readable.
         batch.push(unsafe { asked(check) }?);
     }
     verifier.with(|verifier| {
@@ -301,17 +300,17 @@ unsafe fn valid_by(
     })
 }
 
-/// The check that C means.
+/// Converts a C check.
 ///
 /// # Safety
-/// The operands may be read for as long as the check.
+/// The operands must be readable for as long as the check.
 unsafe fn asked(check: &Check) -> Result<Asked<'_>, Status> {
     let kind = Kind::of_number(check.kind).ok_or(Status::BadKind)?;
     let is_parity = matches!(kind, Kind::TaprootTweak);
     if check.parity > u32::from(is_parity) {
         return Err(Status::BadKind);
     }
-    // SAFETY: the caller promises that operands may be read.
+    // SAFETY: the caller guarantees that operands are readable.
     let key = unsafe { operand(check.key, check.key_len) }?;
     // SAFETY: likewise.
     let sig = unsafe { operand(check.sig, check.sig_len) }?;
@@ -335,22 +334,22 @@ fn fixed<const N: usize>(bytes: &[u8]) -> Result<&[u8; N], Status> {
 }
 
 /// # Safety
-/// `data` may be read for `'a`, as many bytes as `length` says.
+/// `data` must be readable for `length` bytes during `'a`.
 unsafe fn operand<'a>(data: *const u8, length: usize) -> Result<&'a [u8], Status> {
     match (data.is_null(), length) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Status::NullPointer),
         (false, _) if length > isize::MAX as usize => Err(Status::TooLarge),
-        // SAFETY: not null, not larger than an address space, and the caller promises the rest.
+        // SAFETY: not null, not larger than an address space, and the caller guarantees the rest.
         (false, _) => Ok(unsafe { core::slice::from_raw_parts(data, length) }),
     }
 }
 
 /// # Safety
-/// `pointer` is null, misaligned or may be read for `'a`.
+/// `pointer` must be null, misaligned or readable during `'a`.
 unsafe fn shared<'a, T>(pointer: *const T) -> Result<&'a T, Status> {
     pointer_is_good(pointer.cast_mut())?;
-    // SAFETY: not null and aligned, and the caller promises the rest.
+    // SAFETY: not null and aligned, and the caller guarantees the rest.
     Ok(unsafe { &*pointer })
 }
 

@@ -1,7 +1,7 @@
-//! C interface of `assay-secp`: batches of signatures from C and whatever calls C.
+//! C interface of `assay-secp`: batch verification for C and any language with a C interface.
 //!
-//! The functions and types are those of `include/assay_secp.h`, which cbindgen makes from this
-//! source; a test compares the two. Rust programs use `assay-secp` itself:
+//! The functions and types are those of `include/assay_secp.h`, which cbindgen generates from this source; a test compares the
+//! two. Rust programs use `assay-secp` itself:
 //!
 //! ```
 //! use assay_secp_c::{Check, Kind, Status, assay_secp_check_status};
@@ -24,10 +24,9 @@
 //! assert_eq!(status, Status::BadLength);
 //! ```
 //!
-//! What C cannot promise is checked where it can be: null and misaligned pointers, lengths, counts,
-//! kinds, two threads in one verifier. A panic never crosses the boundary; it makes the verifier
-//! unusable. Deliberately absent: signing, single checks without a batch, and the sample of
-//! `assay_secp::SampledVerifier`.
+//! Guarantees that C cannot express are checked if possible: null and misaligned pointers, lengths, counts, kinds, concurrent use
+//! of a verifier. A panic never crosses the boundary; it makes the verifier unusable. Deliberately absent: signing, single checks
+//! without a batch, and the sample of `assay_secp::SampledVerifier`.
 
 mod calls;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The functions as C calls them: results, and every argument that can be wrong.
+//! The functions called as from C: results, and every invalid argument.
 
 #![expect(unsafe_code, reason = "calls functions that take pointers")]
 
@@ -44,8 +44,7 @@ fn hex(text: &str) -> Vec<u8> {
     text.as_bytes().as_chunks::<2>().0.iter().map(|[a, b]| digit(*a) << 4 | digit(*b)).collect()
 }
 
-/// A valid statement, another one for each seed. BCH signatures are of published vectors, because
-/// libsecp256k1 does not make them.
+/// A valid check, a different one per seed. BCH signatures are published vectors, because libsecp256k1 cannot make them.
 fn valid(kind: Kind, seed: u32) -> Operands {
     let mut bytes = [7; 32];
     bytes[..4].copy_from_slice(&seed.to_le_bytes());
@@ -83,8 +82,7 @@ fn valid(kind: Kind, seed: u32) -> Operands {
     }
 }
 
-/// Key, message, signature; from the Schnorr module that Bitcoin Cash nodes ship
-/// (`modules/schnorr/tests_impl.h`).
+/// Key, message, signature; from the Schnorr module in Bitcoin Cash nodes (`modules/schnorr/tests_impl.h`).
 const BCH_SCHNORR: [[&str; 3]; 2] = [
     [
         "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798",
@@ -100,14 +98,14 @@ const BCH_SCHNORR: [[&str; 3]; 2] = [
 
 const KINDS: [Kind; 4] = [Kind::Ecdsa, Kind::Bip340, Kind::BchSchnorr, Kind::TaprootTweak];
 
-/// A verifier that frees itself.
+/// A verifier that is freed on drop.
 struct Handle(*mut Verifier);
 
 impl Handle {
     fn new(name: Option<&CStr>) -> Result<Self, Status> {
         let mut verifier = null_mut();
         let name = name.map_or(null(), CStr::as_ptr);
-        // SAFETY: a string or null, and a variable of ours.
+        // SAFETY: a string or null, and a local variable.
         match unsafe { assay_secp_verifier_new(name, &raw mut verifier) } {
             Status::Ok => Ok(Self(verifier)),
             status => {
@@ -120,7 +118,7 @@ impl Handle {
     fn verify(&self, checks: &[Check], is_weighted: bool) -> (Status, Vec<u8>) {
         let call = if is_weighted { assay_secp_verify_weighted } else { assay_secp_verify };
         let mut results = vec![9; checks.len()];
-        // SAFETY: slices of ours, whose operands live in the caller.
+        // SAFETY: slices whose operands live in the caller.
         let status = unsafe { call(self.0, checks.as_ptr(), checks.len(), results.as_mut_ptr()) };
         (status, results)
     }
@@ -128,19 +126,19 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: made by `new` and used by nobody else.
+        // SAFETY: made by `new` and used nowhere else.
         unsafe { assay_secp_verifier_free(self.0) };
     }
 }
 
 fn text<'a>(pointer: *const c_char) -> &'a str {
     assert!(!pointer.is_null());
-    // SAFETY: from a function of this crate that gives strings.
+    // SAFETY: from a function of this crate that returns strings.
     unsafe { CStr::from_ptr(pointer) }.to_str().expect("ASCII")
 }
 
 fn status_of(check: &Check) -> Status {
-    // SAFETY: tests pass pointers with as many bytes behind them as the lengths say.
+    // SAFETY: tests pass pointers to as many bytes as the lengths state.
     unsafe { assay_secp_check_status(check) }
 }
 
@@ -148,7 +146,7 @@ fn status_of(check: &Check) -> Status {
 fn results_are_those_of_each_check() {
     let mut operands: Vec<Operands> =
         (0..400).map(|seed| valid(KINDS[seed as usize % 4], seed)).collect();
-    // Enough for a sum.
+    // Enough for a weighted sum.
     operands.extend((400..700).map(|seed| valid(Kind::Bip340, seed)));
     let changed = [3, 64, 65, 66, 67, 350, 699];
     for (number, index) in changed.into_iter().enumerate() {
@@ -158,7 +156,7 @@ fn results_are_those_of_each_check() {
         bytes[number % 3][place] ^= 1;
     }
     operands[103].parity ^= 1;
-    // No key at all is an invalid signature, not an error.
+    // An empty key is an invalid signature, not an error.
     operands[4].key.clear();
     let checks: Vec<Check> = operands.iter().map(Operands::check).collect();
     assert!(checks.iter().all(|check| status_of(check) == Status::Ok));
@@ -220,7 +218,7 @@ fn wrong_operands_are_statuses() {
             reject(&operands, &|check| check.key_len = 31, Status::BadLength);
         }
     }
-    // A message of BIP340 may be empty, and then null.
+    // A BIP340 message may be empty, and then null.
     let mut check = valid(Kind::Bip340, 3).check();
     (check.msg, check.msg_len) = (null(), 0);
     assert_eq!(status_of(&check), Status::Ok);
@@ -236,7 +234,7 @@ fn wrong_arguments_are_statuses() {
     for call in [assay_secp_verify, assay_secp_verify_weighted] {
         let mut results = [9; 2];
         let place = results.as_mut_ptr();
-        // SAFETY: what is wrong here must be noticed before it is followed.
+        // SAFETY: the invalid argument must be detected before it is dereferenced.
         unsafe {
             assert_eq!(call(null_mut(), pointer, 2, place), Status::NullPointer);
             assert_eq!(call(verifier.wrapping_byte_add(1), pointer, 2, place), Status::Misaligned);
@@ -250,7 +248,7 @@ fn wrong_arguments_are_statuses() {
             assert_eq!(results, [1; 2]);
         }
     }
-    // SAFETY: null is allowed where it does nothing, and noticed elsewhere.
+    // SAFETY: null is either allowed and ignored, or detected.
     unsafe {
         assay_secp_verifier_free(null_mut());
         assert_eq!(assay_secp_verifier_new(null(), null_mut()), Status::NullPointer);
@@ -299,7 +297,7 @@ fn a_panic_is_a_status_and_ends_the_verifier() {
             "a verifier in an unknown state must not be used"
         );
     }
-    // Others are not concerned.
+    // Other verifiers are unaffected.
     let other = Handle::new(Some(c"libsecp256k1")).expect("every processor runs it");
     assert_eq!(other.verify(&[operands.check()], false), (Status::Ok, vec![1]));
 }

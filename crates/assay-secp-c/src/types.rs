@@ -1,8 +1,8 @@
-//! What C and Rust both see. Layouts are C's; nothing here follows a pointer.
+//! Types shared by C and Rust, with C layout; no code here dereferences a pointer.
 
 use core::ffi::CStr;
 
-/// What a function returns. Only `ASSAY_SECP_STATUS_OK` means that results were written.
+/// Return value of a function. Only `ASSAY_SECP_STATUS_OK` means that results were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Status {
@@ -51,7 +51,7 @@ impl Status {
         Self::Defect,
     ];
 
-    /// The status of this number. C may pass any.
+    /// The status with this number. C may pass any number.
     pub(crate) fn of_number(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|status| *status as u32 == number)
     }
@@ -75,7 +75,7 @@ impl Status {
     }
 }
 
-/// What is verified, and what the operands of a check are then.
+/// Kind of a check, and its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub enum Kind {
@@ -92,7 +92,7 @@ pub enum Kind {
     ///
     /// key: as of ECDSA. sig: 64 bytes. msg: 32 bytes.
     BchSchnorr = 2,
-    /// Whether internal key + tweak G is the output key (BIP341).
+    /// Verifies that internal key + tweak G is the output key (BIP341).
     ///
     /// key: x coordinate of the internal key. sig: the tweak. msg: x coordinate of the output key.
     /// 32 bytes each; `parity` is that of the output key's y coordinate.
@@ -100,7 +100,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of this number. C may pass any.
+    /// The kind with this number. C may pass any number.
     pub(crate) fn of_number(number: u32) -> Option<Self> {
         [Self::Ecdsa, Self::Bip340, Self::BchSchnorr, Self::TaprootTweak]
             .into_iter()

@@ -1,4 +1,4 @@
-//! Finds one bad signature among thousands, on every backend that this processor runs.
+//! Finds one invalid signature among thousands, on every backend of this processor.
 //!
 //! `cargo run --release -p assay-secp --example batch [signatures]`
 
@@ -9,7 +9,7 @@ use std::time::Instant;
 use assay_secp::{Backend, BatchVerifier, Check};
 use secp256k1::{Keypair, Message, SecretKey, ecdsa, schnorr};
 
-/// What a check borrows from.
+/// Owned operands of a check.
 struct Signed {
     pubkey: [u8; 33],
     xonly: [u8; 32],
@@ -54,7 +54,7 @@ fn main() {
     }
 }
 
-/// Signatures of both kinds by a key of its own.
+/// Signatures of both kinds by a key derived from `index`.
 fn sign(index: usize) -> Signed {
     let hash = |tag: &[u8]| assay_hash::sha256(&[tag, &index.to_le_bytes()].concat());
     let secret = SecretKey::from_secret_bytes(hash(b"key"))

@@ -1,4 +1,4 @@
-//! Verifies with a sample: one of every 256 proven checks is verified again by libsecp256k1.
+//! Verifies with spot checks: libsecp256k1 verifies one of every 256 proven checks again.
 //!
 //! `cargo run --release -p assay-secp --example sampled`
 
@@ -11,7 +11,7 @@ use assay_secp::{BatchVerifier, Check, Sample, SampledVerifier};
 use secp256k1::{Keypair, SecretKey, schnorr};
 
 fn main() -> ExitCode {
-    // Nobody else may know the key. The operating system seeds `RandomState`.
+    // The key must be secret. The operating system seeds `RandomState`.
     let key = [0u8, 1].map(|half| RandomState::new().hash_one(half));
     let sample = Sample::new(256, key);
 
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             println!("{}: {count} of {} valid", verifier.backend().name(), checks.len());
             ExitCode::SUCCESS
         }
-        // Nothing that this process has verified with vectors can be relied on.
+        // All results of this process from vectors are unreliable.
         Err(disagreement) => {
             println!("{disagreement}: {:?}", disagreement.operands);
             ExitCode::FAILURE

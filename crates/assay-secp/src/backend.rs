@@ -1,4 +1,4 @@
-//! Vectors of lanes, and the entries of the arithmetic on each.
+//! Vectors of lanes, and the entry points of their arithmetic.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -21,24 +21,24 @@ use crate::lanes::small_groups::Formulas;
 #[cfg(test)]
 pub(crate) use portable::{Portable, PortableRounded};
 
-/// The arithmetic compiled for one kind of vector.
+/// The arithmetic compiled for one type of vector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernels {
-    /// Answers groups: sets `proven`.
+    /// Processes groups: sets `proven`.
     pub(crate) answer: fn(Question, &mut [Group], &[Line]),
-    /// Sums up a batch. `false` where the sum cannot tell.
+    /// Sums up a batch. `false` if the sum is inconclusive.
     pub(crate) weighted_sum: fn(&mut Work, &[Line]) -> bool,
-    /// The formulas for tests of their own.
+    /// The formulas, for separate tests.
     #[cfg(test)]
     pub(crate) formulas: Formulas,
 }
 
-/// Vectors that there is arithmetic for.
+/// Vector types with arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vectors {
-    /// Eight lanes in plain Rust.
+    /// Eight lanes in portable Rust.
     Portable,
-    /// Four lanes in plain Rust, with a multiplier that rounds.
+    /// Four lanes in portable Rust, with a multiplier that rounds.
     PortableRounded,
     /// Eight lanes of AVX-512 with IFMA.
     Ifma,
@@ -53,7 +53,7 @@ pub(crate) enum Vectors {
 }
 
 impl Vectors {
-    /// The arithmetic, where this CPU runs it.
+    /// The arithmetic, if this CPU can run it.
     pub(crate) fn kernels(self) -> Option<Kernels> {
         match self {
             Self::Portable => Some(portable::EIGHT),

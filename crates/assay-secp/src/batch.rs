@@ -1,4 +1,4 @@
-//! Many independent checks at once.
+//! Batches of independent checks.
 
 #[cfg(test)]
 mod differential;
@@ -21,7 +21,7 @@ pub use sample::{Disagreement, Proof, Sample, SampledVerifier};
 use crate::backend::{Kernels, Vectors};
 use crate::{taproot_tweak_ok, verify_ecdsa, verify_schnorr, verify_schnorr_bch};
 
-/// One question with a yes or no answer. Each variant has the meaning of the function of its name.
+/// One check with a boolean result. Each variant corresponds to the function of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check<'a> {
     /// [`verify_ecdsa`].
@@ -59,7 +59,7 @@ pub enum Check<'a> {
         tweak: &'a [u8; 32],
         /// The x coordinate of the output key.
         output: &'a [u8; 32],
-        /// Whether the y coordinate of the output key is odd.
+        /// True if the y coordinate of the output key is odd.
         parity: bool,
     },
 }
@@ -75,7 +75,7 @@ impl Check<'_> {
         }
     }
 
-    /// The answer by libsecp256k1.
+    /// Result of libsecp256k1.
     pub fn verify(&self) -> bool {
         match *self {
             Self::Ecdsa { pubkey, der_sig, msg } => verify_ecdsa(pubkey, der_sig, msg),
@@ -88,7 +88,7 @@ impl Check<'_> {
     }
 }
 
-/// What does the arithmetic of a batch.
+/// Arithmetic of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
@@ -104,10 +104,9 @@ pub enum Backend {
     Avx512,
     /// Four lanes of AVX2 that multiply doubles.
     Avx2,
-    /// Eight lanes in plain Rust: much slower than libsecp256k1, and the oracle of the others that cut
-    /// products below.
+    /// Eight lanes in portable Rust: much slower than libsecp256k1, and the oracle of the other backends that truncate products.
     Portable,
-    /// Four lanes in plain Rust: the oracle of [`Backend::Avx2`], whose products are rounded.
+    /// Four lanes in portable Rust: the oracle of [`Backend::Avx2`], which rounds products.
     PortableRounded,
 }
 
@@ -123,23 +122,23 @@ impl Backend {
         (Self::PortableRounded, "portable-rounded", Some(Vectors::PortableRounded)),
     ];
 
-    /// Every backend there is, on any CPU.
+    /// Every backend, whatever the CPU.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().map(|(backend, _, _)| backend)
     }
 
-    /// The one that should be the fastest of those this CPU runs. [`Backend::measure`] finds out.
+    /// The presumably fastest backend of this CPU. [`Backend::measure`] measures it.
     pub fn detect() -> Self {
         let order = [Self::Ifma, Self::AvxIfma, Self::Avx512, Self::Avx2];
         order.into_iter().find(|backend| backend.available()).unwrap_or(Self::Libsecp)
     }
 
-    /// Whether this CPU runs it.
+    /// True if this CPU can run it.
     pub fn available(self) -> bool {
         self == Self::Libsecp || self.kernels().is_some()
     }
 
-    /// The name that [`Backend::by_name`] takes.
+    /// The name for [`Backend::by_name`].
     pub fn name(self) -> &'static str {
         Self::ALL[self as usize].1
     }
@@ -149,12 +148,12 @@ impl Backend {
         Self::all().find(|backend| backend.name() == name)
     }
 
-    /// Its arithmetic, if it has lanes and this CPU runs it.
+    /// Its arithmetic; `None` without lanes or CPU support.
     pub(crate) fn kernels(self) -> Option<Kernels> {
         Self::ALL[self as usize].2.and_then(Vectors::kernels)
     }
 
-    /// Whether the known answers come out right. Asked once per backend and process.
+    /// True if the self-test passes. Runs once per backend and process.
     pub(crate) fn passes_self_test(self) -> bool {
         static PASSES: [OnceLock<bool>; Backend::ALL.len()] =
             [const { OnceLock::new() }; Backend::ALL.len()];
@@ -166,16 +165,17 @@ impl Backend {
     }
 }
 
-/// Answers checks in batches; keeps its memory from one batch to the next.
+/// Verifies checks in batches; reuses its memory between batches.
 ///
-/// Every check that vectors do not prove true is decided by libsecp256k1, so the answers are the library's, and a false one costs
-/// more than a true one. Who can do with less asks [`BatchVerifier::is_refuted`] after [`BatchVerifier::prove`].
+/// libsecp256k1 decides every check that vectors do not prove true, so the results are the library's, and a false check costs
+/// more than a true one. Callers that do not need certainty can call [`BatchVerifier::is_refuted`] after
+/// [`BatchVerifier::prove`].
 #[derive(Debug)]
 pub struct BatchVerifier {
     backend: Backend,
     has_failed_self_test: bool,
     prover: Option<Prover>,
-    /// One of so many checks that are not proven is said to be; 0 is none.
+    /// One of this many unproven checks is reported as proven; 0 is none.
     #[cfg(any(test, feature = "planted"))]
     planted: u32,
 }
@@ -186,8 +186,7 @@ impl BatchVerifier {
         Self::with_backend(Backend::fastest())
     }
 
-    /// A verifier with this backend, or libsecp256k1 where the CPU does not run it or where it fails
-    /// its self-test.
+    /// A verifier with this backend, or libsecp256k1 if the CPU cannot run it or its self-test fails.
     pub fn with_backend(backend: Backend) -> Self {
         let has_failed_self_test = !backend.passes_self_test();
         let is_usable = backend.available() && !has_failed_self_test;
@@ -195,7 +194,7 @@ impl BatchVerifier {
         Self { has_failed_self_test, ..Self::without_self_test(backend) }
     }
 
-    /// A verifier whose answers are not to be believed yet.
+    /// A verifier whose results are not trusted yet.
     pub(crate) fn without_self_test(backend: Backend) -> Self {
         let prover = backend.kernels().map(Prover::new);
         Self {
@@ -207,41 +206,40 @@ impl BatchVerifier {
         }
     }
 
-    /// The backend in use.
+    /// The current backend.
     pub fn backend(&self) -> Backend {
         self.backend
     }
 
-    /// Whether the wanted backend gave a wrong answer when it was tried, and was set aside for that.
+    /// True if the requested backend failed its self-test and was replaced.
     pub fn has_failed_self_test(&self) -> bool {
         self.has_failed_self_test
     }
 
-    /// Runs the self-test of the backend again, here and now: another core may compute otherwise than
-    /// the one that ran the first. True for a backend without lanes.
+    /// Repeats the self-test of the backend on the current core: another core may compute differently than that of the first run.
+    /// True for a backend without lanes.
     pub fn repeat_self_test(&self) -> bool {
         self.backend.passes_self_test_now()
     }
 
-    /// Replaces the contents of `out` by one answer per check, in order.
+    /// Replaces the contents of `out` by one result per check, in order.
     pub fn verify(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
         self.prove(checks, out);
         decide_unproven(checks, out);
     }
 
-    /// As [`BatchVerifier::verify`], but a few hundred BIP-0340 signatures and more are verified as
-    /// one sum with weights from a hash of all of them (BIP-0340, "Batch Verification").
+    /// As [`BatchVerifier::verify`], but from a few hundred BIP-0340 signatures on, these are verified as one sum with weights
+    /// from a hash of all of them (BIP-0340, "Batch Verification").
     ///
-    /// An invalid signature is accepted with a probability below 2^-127, and nobody can raise it but
-    /// by trying that many batches. A batch with an invalid signature costs several times one
-    /// without. Keys that occur several times are worked on once.
+    /// An invalid signature is accepted with a probability below 2^-127, which an attacker can only raise by as many attempts. A
+    /// batch with an invalid signature costs several times one without. Repeated keys are processed once.
     pub fn verify_weighted(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
         self.prove_weighted(checks, out);
         decide_unproven(checks, out);
     }
 
-    /// Replaces the contents of `out` by which checks the vectors prove true. The others may hold as
-    /// well; libsecp256k1 alone proves none.
+    /// Replaces the contents of `out` by flags for the checks proven true by vectors. Unproven checks may hold too; libsecp256k1
+    /// alone proves none.
     pub fn prove(&mut self, checks: &[Check<'_>], out: &mut Vec<bool>) {
         self.prove_by(checks, false, out);
     }
@@ -261,27 +259,26 @@ impl BatchVerifier {
         }
     }
 
-    /// Whether the vectors found the check of this index false in the last batch: an ECDSA signature by a key on the curve. Not said of
-    /// every check that is false; where a plant says that it is proven, both are said.
+    /// True if the vectors found the check of this index false in the last batch: an ECDSA signature by a key on the curve. Not
+    /// every false check is refuted; with a planted error a check may be both proven and refuted.
     pub fn is_refuted(&self, index: usize) -> bool {
         self.prover.as_ref().is_some_and(|prover| prover.is_refuted(index))
     }
 
-    /// How the check of this index was proven in the last batch, if it was.
+    /// The method by which the check of this index was proven in the last batch.
     fn proof(&self, index: usize, check: &Check<'_>) -> Proof {
         let is_summed = self.prover.as_ref().is_some_and(|prover| prover.is_summed(index));
         if is_summed && matches!(check, Check::Schnorr { .. }) { Proof::Sum } else { Proof::Lane }
     }
 
-    /// From now on says of one of so many checks that are not proven that they are; 0 is none. A defect
-    /// on purpose, to see whether it is found.
+    /// Reports one of this many unproven checks as proven; 0 is none. A deliberate fault for testing the spot checks.
     #[cfg(any(test, feature = "planted"))]
     pub fn plant_wrong_proofs(&mut self, one_of: u32) {
         self.planted = one_of;
     }
 }
 
-/// Has libsecp256k1 answer what is not proven.
+/// Decides unproven checks with libsecp256k1.
 fn decide_unproven(checks: &[Check<'_>], out: &mut [bool]) {
     for (check, answer) in checks.iter().zip(out) {
         *answer = *answer || check.verify();

@@ -1,9 +1,8 @@
 //! Schnorr signatures of Bitcoin Cash (upgrade of May 2019).
 //!
-//! A signature `(r, s)` of `m` by `P` is valid when `R = s*G - e*P` is not infinity, has the x
-//! coordinate `r`, and a y coordinate that is a square, with
-//! `e = SHA-256(r || compressed P || m) mod n`. Unlike BIP-0340 the challenge has no tag and covers
-//! the whole key, and R is picked by squareness, not by parity.
+//! A signature `(r, s)` of `m` by `P` is valid if `R = s*G - e*P` is not infinity, has the x coordinate `r`, and a y coordinate
+//! that is a square, with `e = SHA-256(r || compressed P || m) mod n`. Unlike in BIP-0340 the challenge has no tag and covers the
+//! whole key, and R is selected by squareness, not by parity.
 
 use assay_hash::Sha256;
 use secp256k1::constants::{CURVE_ORDER, GENERATOR_X, GENERATOR_Y};
@@ -28,7 +27,7 @@ pub fn verify_schnorr_bch(pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool
     hasher.update(msg);
     let Some(point) = nonce_point(key, hasher.finalize(), &s) else { return false };
 
-    // Coordinates come out below the field prime, so an r at or above it matches nothing.
+    // Coordinates are below the field prime, so an r at or above it matches nothing.
     let point = point.serialize_uncompressed();
     let mut y = [0; 32];
     y.copy_from_slice(&point[33..]);
@@ -39,7 +38,7 @@ pub fn verify_schnorr_bch(pubkey: &[u8], sig: &[u8; 64], msg: &[u8; 32]) -> bool
 fn nonce_point(key: PublicKey, e: [u8; 32], s: &Scalar) -> Option<PublicKey> {
     match negate(e) {
         Some(minus_e) => key.mul_tweak(&minus_e).ok()?.add_exp_tweak(s).ok(),
-        // The library has no infinity to add to. No hash is known that leads here.
+        // The library cannot add to infinity. No known hash leads here.
         None => generator()?.mul_tweak(s).ok(),
     }
 }
@@ -98,7 +97,7 @@ mod tests {
         );
     }
 
-    /// The branch no hash reaches must agree with the general one.
+    /// The branch that no hash reaches must agree with the general one.
     #[test]
     fn zero_challenge_gives_the_generator_multiple() {
         let mut seven = [0; 32];

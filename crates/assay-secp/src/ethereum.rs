@@ -1,4 +1,5 @@
-//! ECRECOVER, the precompile at address 1 of the Ethereum virtual machine (Yellow Paper, appendix E): which address signed.
+//! ECRECOVER, the precompile at address 1 of the Ethereum virtual machine (Yellow Paper, appendix E): recovers the signer's
+//! address.
 //!
 //! ```
 //! use assay_secp::ethereum::ecrecover;
@@ -12,7 +13,7 @@ use crate::{Recoverer, Signed};
 /// Gas of [`ecrecover`].
 pub const ECRECOVER_GAS: u64 = 3_000;
 
-/// Bytes of an input that matter: hash, v, r and s.
+/// Relevant input bytes: hash, v, r and s.
 const INPUT_BYTES: usize = 128;
 
 /// Coordinates of a key to the address of its account: the last 20 bytes of their Keccak-256.
@@ -22,15 +23,15 @@ pub fn address(key: &[u8; 64]) -> [u8; 20] {
     address
 }
 
-/// Address 1: the address whose key signed the hash, with twelve zeros before it. Input is cut or padded to 128 bytes: hash, v,
-/// r and s. None, for an output of no bytes, where v is not 27 or 28, r or s is zero or not below the group order, or there is
-/// no such key. A high s is allowed, and x of R is r itself.
+/// Precompile at address 1: the address of the hash's signer, preceded by twelve zero bytes. The input is truncated or
+/// zero-padded to 128 bytes: hash, v, r and s. `None`, for empty output, if v is not 27 or 28, r or s is zero or not below the
+/// group order, or there is no such key. A high s is allowed, and x of R is r itself.
 pub fn ecrecover(input: &[u8]) -> Option<[u8; 32]> {
     let input = padded(input);
     Some(word(&signed(&input)?.recover()?))
 }
 
-/// As [`ecrecover`] of each input, in lanes.
+/// [`ecrecover`] of each input, in lanes.
 pub fn ecrecover_all(recoverer: &mut Recoverer, inputs: &[&[u8]]) -> Vec<Option<[u8; 32]>> {
     let inputs: Vec<[u8; INPUT_BYTES]> = inputs.iter().map(|input| padded(input)).collect();
     let mut places = Vec::with_capacity(inputs.len());
@@ -57,7 +58,7 @@ fn padded(input: &[u8]) -> [u8; INPUT_BYTES] {
     bytes
 }
 
-/// None where v is neither 27 nor 28, in all of its 32 bytes.
+/// `None` if v, in all of its 32 bytes, is neither 27 nor 28.
 fn signed(input: &[u8; INPUT_BYTES]) -> Option<Signed<'_>> {
     let [msg, v, r, s] = input.as_chunks::<32>().0 else { return None };
     let (last, zeros) = v.split_last()?;

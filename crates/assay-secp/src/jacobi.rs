@@ -1,15 +1,15 @@
-//! Whether a field element is a square.
+//! Squareness of field elements.
 //!
-//! The Jacobi symbol `(a / p)` by the binary algorithm: halving and subtraction, with a sign that
-//! follows quadratic reciprocity (Handbook of Applied Cryptography, 2.149, and the rule for factors
-//! of two). `p` is prime, so the symbol is 1 exactly for the squares other than zero.
+//! The Jacobi symbol `(a / p)` by the binary algorithm: halving and subtraction, with a sign that follows quadratic reciprocity
+//! (Handbook of Applied Cryptography, 2.149, and the rule for factors of two). `p` is prime, so the symbol is 1 exactly for
+//! nonzero squares.
 
 type Limbs = [u64; 4];
 
 /// 2^256 - 2^32 - 977, least significant limb first.
 const PRIME: Limbs = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
 
-/// Whether the big endian number is a nonzero square modulo the field prime.
+/// True if the big endian number is a nonzero square modulo the field prime.
 ///
 /// The number must be below the prime.
 pub(crate) fn is_square(value: &[u8; 32]) -> bool {
@@ -31,7 +31,7 @@ fn jacobi(mut a: Limbs, mut n: Limbs) -> i32 {
         let twos = halve(&mut a);
         negative ^= twos & 1 == 1 && matches!(n[0] & 7, 3 | 5);
         if less(&a, &n) {
-            // Reciprocity for odd numbers: the sign turns when both are 3 modulo 4.
+            // Reciprocity for odd numbers: the sign changes if both are 3 modulo 4.
             negative ^= a[0] & n[0] & 3 == 3;
             std::mem::swap(&mut a, &mut n);
         }
@@ -43,7 +43,7 @@ fn jacobi(mut a: Limbs, mut n: Limbs) -> i32 {
     if negative { -1 } else { 1 }
 }
 
-/// Divides out all factors of two and returns how many there were; `a` must not be zero.
+/// Divides out all factors of two and returns their number; `a` must not be zero.
 fn halve(a: &mut Limbs) -> u32 {
     let mut total = 0;
     while a[0] == 0 {
@@ -80,7 +80,7 @@ fn subtract(a: &mut Limbs, b: &Limbs) {
 mod tests {
     use super::*;
 
-    /// `a * b` modulo the field prime by shift and add: slow and plain.
+    /// `a * b` modulo the field prime by shift and add: a slow reference.
     fn multiply(a: &Limbs, b: &Limbs) -> Limbs {
         let mut product = [0; 4];
         for bit in (0..256).rev() {
@@ -131,7 +131,7 @@ mod tests {
         };
         for round in 0..300 {
             let mut a = [next(), next(), next(), next() >> 1];
-            // Short numbers and numbers with many factors of two as well.
+            // Includes short numbers and numbers with many factors of two.
             if round % 3 == 1 {
                 a[3] = 0;
                 a[2] = 0;

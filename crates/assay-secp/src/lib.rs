@@ -1,8 +1,7 @@
 //! Verifies secp256k1 ECDSA and Schnorr signatures, one by one and in batches, and recovers keys.
 //!
-//! The README follows; its example is compiled and run as a test.
-//! One by one, nothing is allocated and no context is made per call (each thread makes one when it
-//! first verifies). Deliberately absent: secret keys, signing, and any knowledge of scripts or
+//! The README follows; its example is compiled and run as a test. Single verification allocates nothing and creates no context
+//! per call (each thread creates one on first use). Deliberately absent: secret keys, signing, and any knowledge of scripts or
 //! transactions.
 //!
 #![doc = include_str!("../README.md")]
@@ -25,10 +24,10 @@ pub use measure::Speed;
 
 use secp256k1::{Message, Parity, PublicKey, Scalar, XOnlyPublicKey, ecdsa, schnorr};
 
-/// Verifies an ECDSA signature as Bitcoin's oldest blocks need it.
+/// Verifies an ECDSA signature with the rules of Bitcoin's oldest blocks.
 ///
-/// `der` is without hash type and may be any "lax" DER; a high S counts as its negation; `pubkey` is
-/// compressed, uncompressed or hybrid (Core `CPubKey::Verify`). Stricter rules are the caller's.
+/// `der` excludes the hash type and may be any "lax" DER; a high S counts as its negation; `pubkey` is compressed, uncompressed
+/// or hybrid (Core `CPubKey::Verify`). The caller enforces stricter rules.
 #[inline]
 pub fn verify_ecdsa(pubkey: &[u8], der: &[u8], msg: &[u8; 32]) -> bool {
     let Ok(key) = PublicKey::from_slice(pubkey) else { return false };
@@ -37,15 +36,15 @@ pub fn verify_ecdsa(pubkey: &[u8], der: &[u8], msg: &[u8; 32]) -> bool {
     ecdsa::verify(&sig, Message::from_digest(*msg), &key).is_ok()
 }
 
-/// Verifies a Schnorr signature by BIP-0340. Bitcoin only ever signs messages of 32 bytes.
+/// Verifies a Schnorr signature by BIP-0340. Bitcoin only signs messages of 32 bytes.
 #[inline]
 pub fn verify_schnorr(xonly: &[u8; 32], sig: &[u8; 64], msg: &[u8]) -> bool {
     let Ok(key) = XOnlyPublicKey::from_byte_array(*xonly) else { return false };
     schnorr::verify(&schnorr::Signature::from_byte_array(*sig), msg, &key).is_ok()
 }
 
-/// Whether `internal + tweak * G` has the x coordinate `output` and a y coordinate of the given
-/// parity (`true` is odd), as BIP-0341 asks of a Taproot output key.
+/// True if `internal + tweak * G` has the x coordinate `output` and a y coordinate of the given parity (`true` is odd), as
+/// BIP-0341 requires of a Taproot output key.
 #[inline]
 pub fn taproot_tweak_ok(
     internal: &[u8; 32],

@@ -1,9 +1,8 @@
-//! Which backend is the fastest on this machine, found by trying.
+//! Measures the fastest backend of this machine.
 //!
-//! The features of a CPU do not tell: some cores split wide vectors, some hosts lower the clock for
-//! them, and then code without vectors pays as well. So a round is a batch of signatures as programs
-//! verify it, with all that is done without vectors, and a few signatures by libsecp256k1 after it; and
-//! it runs on as many threads at once as will do so later.
+//! CPU features do not determine it: some cores split wide vectors, and some hosts lower the clock for them, which slows code
+//! without vectors too. A round is therefore a batch of signatures as in real use, scalar work included, followed by a few
+//! signatures by libsecp256k1. It runs on as many threads at once as later use will.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -13,33 +12,33 @@ use secp256k1::{Message, PublicKey, SecretKey, ecdsa};
 
 use crate::{Backend, BatchVerifier, Check};
 
-/// Signatures of a batch.
+/// Signatures per batch.
 const BATCH: usize = 64;
 
-/// Signatures that libsecp256k1 verifies after a batch.
+/// Signatures verified by libsecp256k1 after a batch.
 const AFTERWARDS: usize = 4;
 
-/// Rounds of a backend take at least this long, so that a clock that is lowered for it has been.
+/// Minimum time per backend, so that a lower clock takes effect.
 const TIME_PER_BACKEND: Duration = Duration::from_millis(2);
 
-/// Rounds of a backend at least; the first does not count.
+/// Minimum rounds per backend; the first is discarded.
 const ROUNDS_MIN: usize = 4;
 
-/// What a signature takes with a backend.
+/// Verification time with a backend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
     /// The backend.
     pub backend: Backend,
-    /// The time of one ECDSA verification in a batch of 64 with distinct keys, all of its parsing
-    /// included, nanoseconds: the shortest of some rounds, the median of all threads that ran at once.
+    /// Time of one ECDSA verification in a batch of 64 with distinct keys, parsing included, in nanoseconds: the minimum over
+    /// rounds, and the median over all threads.
     pub ns_per_signature: f64,
-    /// Of a whole round, with what libsecp256k1 verifies after the batch: this is compared.
+    /// Time of a whole round, with libsecp256k1's verifications after the batch: the criterion of the comparison.
     round_ns: f64,
 }
 
 impl Backend {
-    /// Times every backend that this CPU runs, but those in plain Rust, on so many threads at once;
-    /// the fastest comes first. Takes some 5 milliseconds per backend, and as long again to begin with.
+    /// Times every backend of this CPU, except those in portable Rust, on `threads` threads at once, and sorts them by speed.
+    /// Takes some 5 milliseconds per backend, plus as much for preparation.
     pub fn measure(threads: usize) -> Vec<Speed> {
         let signatures: Vec<Signature> = (0..BATCH as u8).filter_map(Signature::new).collect();
         let checks: Vec<Check<'_>> = signatures.iter().map(Signature::check).collect();
@@ -52,8 +51,8 @@ impl Backend {
         speeds
     }
 
-    /// The fastest backend on this machine that passes its self-test, found by [`Backend::measure`] on
-    /// all cores when first asked for in a process.
+    /// The fastest backend of this machine that passes its self-test, measured by [`Backend::measure`] on all cores on first use
+    /// in a process.
     pub fn fastest() -> Self {
         static FASTEST: OnceLock<Backend> = OnceLock::new();
         *FASTEST.get_or_init(|| {
@@ -69,7 +68,7 @@ impl Backend {
 fn time_on_threads(backend: Backend, checks: &[Check<'_>], threads: usize) -> Speed {
     let run = || time(BatchVerifier::without_self_test(backend), checks);
     let mut times: Vec<Round> = std::thread::scope(|scope| {
-        // Where the system refuses a thread, others and this one will do.
+        // If the system rejects a thread, fewer suffice.
         let others: Vec<_> = (1..threads)
             .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok())
             .collect();
@@ -89,7 +88,7 @@ struct Round {
     total_ns: f64,
 }
 
-/// The shortest round of one thread: what else runs on the machine only lengthens some, and must not choose.
+/// The fastest round of one thread: interference only lengthens rounds, and must not affect the choice.
 fn time(mut verifier: BatchVerifier, checks: &[Check<'_>]) -> Round {
     let (mut rounds, mut answers) = (Vec::new(), Vec::new());
     let begin = Instant::now();
@@ -103,18 +102,18 @@ fn time(mut verifier: BatchVerifier, checks: &[Check<'_>]) -> Round {
         let ns = |duration: Duration| duration.as_secs_f64() * 1e9;
         rounds.push(Round { batch_ns: ns(batch), total_ns: ns(start.elapsed()) });
     }
-    // The first has the caches to fill, and the clock to wait for.
+    // The first round includes cold caches and clock changes.
     let by_total = |a: &&Round, b: &&Round| a.total_ns.total_cmp(&b.total_ns);
     rounds[1..].iter().min_by(by_total).copied().unwrap_or(rounds[0])
 }
 
-/// The round in the middle by its total time, of one or more.
+/// The median round by total time, of one or more.
 fn median(rounds: &mut [Round]) -> Round {
     rounds.sort_by(|a, b| a.total_ns.total_cmp(&b.total_ns));
     rounds[rounds.len() / 2]
 }
 
-/// Operands of a check that holds.
+/// Operands of a valid check.
 pub(crate) struct Signature {
     pubkey: [u8; 33],
     der_sig: Vec<u8>,

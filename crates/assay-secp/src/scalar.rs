@@ -18,13 +18,13 @@ pub(crate) fn words(bytes: &[u8; 32]) -> [u64; 4] {
     [d, c, b, a].map(|chunk| u64::from_be_bytes(*chunk))
 }
 
-/// Whether `a < b`.
+/// True if `a < b`.
 #[inline]
 pub(crate) fn is_below(a: &[u64; 4], b: &[u64; 4]) -> bool {
     subtract(a, b).1
 }
 
-/// `a - b` modulo 2^256, and whether it borrowed.
+/// `a - b` modulo 2^256, and true if it borrowed.
 #[inline]
 fn subtract(a: &[u64; 4], b: &[u64; 4]) -> ([u64; 4], bool) {
     let mut difference = [0; 4];
@@ -116,7 +116,7 @@ impl Scalar {
         bytes
     }
 
-    /// Product modulo the order: 2^256 is congruent to a number of 129 bits, so three folds do.
+    /// Product modulo the order: 2^256 is congruent to a number of 129 bits, so three folds suffice.
     #[inline]
     pub(crate) fn mul(self, other: Self) -> Self {
         let [a, b, c, d, e, f, g, h] = wide_product::<4, 4, 8>(&self.0, &other.0);
@@ -130,7 +130,7 @@ impl Scalar {
         let folded = wide_product::<1, 3, 4>(&[e], &COMPLEMENT);
         let [a, b, c, d, e] = wide_sum(&[a, b, c, d, 0], &folded);
         if e != 0 {
-            // 2^256 is the order plus its complement, and what is left of it is small.
+            // 2^256 is the order plus its complement, and the rest is small.
             let [x, y, z] = COMPLEMENT;
             return Self(wide_sum(&[a, b, c, d], &[x, y, z]));
         }
@@ -156,12 +156,11 @@ impl Scalar {
         self.halves().map(Digits::of_odd)
     }
 
-    /// Halves k1 and k2 in two's complement, odd and below 2^129 in magnitude, with `k1 + k2 lambda` congruent to this.
+    /// Halves k1 and k2 in two's complement, odd and below 2^129 in magnitude, with `k1 + k2 lambda` congruent to this scalar.
     ///
-    /// The lattice of (k1, k2) congruent to zero has the short basis (a1, b1), (a2, b2) of Guide to
-    /// Elliptic Curve Cryptography, 3.5; this subtracts the vector that rounding finds nearest, as
-    /// libsecp256k1's `scalar_split_lambda`. The parities of the basis are (1, 1) and (0, 1), so
-    /// adding each at most once makes both halves odd, and digits need no correction.
+    /// The lattice of (k1, k2) congruent to zero has the short basis (a1, b1), (a2, b2) of Guide to Elliptic Curve Cryptography,
+    /// 3.5; this subtracts the nearest vector found by rounding, as libsecp256k1's `scalar_split_lambda`. The parities of the
+    /// basis are (1, 1) and (0, 1), so adding each at most once makes both halves odd, and digits need no correction.
     #[inline]
     pub(crate) fn halves(self) -> [[u64; 3]; 2] {
         const G1: [u64; 4] = [
@@ -241,8 +240,8 @@ impl Digits {
     /// The bits of all windows.
     pub(crate) const BITS: usize = 130;
 
-    /// The same number for windows that have `bits` bits together, at least [`Digits::BITS`]: with
-    /// `B = (k + 2^bits - 1) / 2` in the place of B.
+    /// The same number for windows with `bits` bits in total, at least [`Digits::BITS`]: with `B = (k + 2^bits - 1) / 2` in place
+    /// of B.
     #[inline(always)]
     pub(crate) fn of_bits(self, bits: usize) -> Self {
         let [low, middle, high] = self.0;
@@ -253,7 +252,7 @@ impl Digits {
     #[inline(always)]
     pub(crate) fn window_of(&self, width: usize, index: usize) -> u64 {
         let (word, shift) = (width * index / 64, width * index % 64);
-        // One word more where there is one; shifted twice because a shift by 64 is none.
+        // One more word if present; shifted twice because a shift by 64 overflows.
         let above = self.0[(word + 1).min(2)] << 1 << (63 - shift);
         (self.0[word] >> shift | above) & ((1 << width) - 1)
     }

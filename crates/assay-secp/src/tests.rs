@@ -9,8 +9,8 @@ fn hex<const N: usize>(text: &str) -> [u8; N] {
     std::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).expect("hex"))
 }
 
-/// The vectors of the Schnorr module that Bitcoin Cash nodes ship (their libsecp256k1's
-/// `modules/schnorr/tests_impl.h`): key, message, signature, validity.
+/// The vectors of the Schnorr module in Bitcoin Cash nodes (their libsecp256k1's `modules/schnorr/tests_impl.h`): key, message,
+/// signature, validity.
 const BCH_SCHNORR: &[(&str, &str, &str, bool)] = &[
     (
         "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798",
@@ -113,7 +113,7 @@ fn bch_schnorr_challenge_covers_the_compressed_key() {
     assert!(!verify_schnorr_bch(&uncompressed, &hex(sig), &hex(msg)), "hybrid, wrong parity");
 }
 
-/// Signs as the specification says, with public operations only: `s = k + e*x`.
+/// Signs per the specification, with public operations only: `s = k + e*x`.
 fn sign_bch(secret: &SecretKey, nonce: &SecretKey, msg: &[u8; 32]) -> [u8; 64] {
     let key = PublicKey::from_secret_key(secret).serialize();
     let point = PublicKey::from_secret_key(nonce).serialize_uncompressed();
@@ -168,7 +168,7 @@ fn ecdsa_takes_lax_encodings_high_s_and_hybrid_keys() {
     hybrid[0] ^= 1;
     assert!(!verify_ecdsa(&hybrid, &der, &msg));
 
-    // n - s instead of s, with a needless zero before it: two violations of strictness.
+    // n - s instead of s, with a superfluous leading zero: two violations of strictness.
     let compact = sig.serialize_compact();
     let mut s = [0; 32];
     s.copy_from_slice(&compact[32..]);

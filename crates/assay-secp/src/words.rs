@@ -1,7 +1,7 @@
-//! One recovery at a time in 64-bit words, variable time: what lanes cannot share among eight.
+//! Single recoveries in 64-bit words, variable time: for recoveries without a result in lanes.
 //!
-//! Formulas are complete: additions of equal and opposite points are found and done. The sum is Straus's method with digits in
-//! non-adjacent form over both halves of both scalars (`lambda (x, y) = (beta x, y)`), so there are half the doublings.
+//! Formulas are complete: they handle additions of equal and opposite points. The sum uses Straus's method with digits in
+//! non-adjacent form over both halves of both scalars (`lambda (x, y) = (beta x, y)`), which halves the number of doublings.
 
 mod field;
 mod inverse;
@@ -19,7 +19,7 @@ const PRIME_FIELD: Modulus = Modulus::new(field::PRIME);
 
 const GROUP_ORDER: Modulus = Modulus::new(ORDER);
 
-/// Words of `x` and `y` of `u1 G + u2 R`, for the point R with the x coordinate and parity; None if there is no R or the sum is
+/// Words of `x` and `y` of `u1 G + u2 R`, for the point R with the x coordinate and parity; `None` if there is no R or the sum is
 /// infinity. `table` has the odd multiples of G from 1 on.
 pub(crate) fn combine(
     x: &[u64; 4],
@@ -62,14 +62,14 @@ pub(crate) fn inverse(scalar: Scalar) -> Scalar {
     Scalar(GROUP_ORDER.inverse(&scalar.0))
 }
 
-/// Halves of scalars are below 2^130, and a digit may carry out of them.
+/// Halves of scalars are below 2^130, plus a carry of the digits.
 const PLACES: usize = 131;
 
 /// A half of a scalar as odd digits and zeros.
 struct Naf([i16; PLACES]);
 
 impl Naf {
-    /// For digits with so many odd magnitudes.
+    /// For digits with this number of odd magnitudes.
     fn new(half: [u64; 3], magnitudes: usize) -> Self {
         let is_negative = (half[2] as i64) < 0;
         let mut number = if is_negative { negated(half) } else { half };
@@ -105,7 +105,7 @@ impl Naf {
         Self(digits)
     }
 
-    /// The place in a table of odd multiples of the digit, and whether it is negative.
+    /// Index of the digit in a table of odd multiples, and true if it is negative.
     #[inline(always)]
     fn at(&self, place: usize) -> Option<(usize, bool)> {
         let digit = self.0[place];

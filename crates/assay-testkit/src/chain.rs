@@ -1,17 +1,17 @@
-//! Transactions and blocks that need no signatures.
+//! Transactions and blocks without signatures.
 
 use assay_wire::{Block, BlockHash, Encoding, Header, OutPoint, Transaction, Txid, Wtxid, encode};
 
-/// Pays to the hash of a script that is just true, which relay policy accepts.
+/// Pays to the hash of the script `OP_TRUE`, which relay policy accepts.
 pub const P2SH_TRUE: [u8; 23] = [
     0xa9, 20, 0xda, 0x17, 0x45, 0xe9, 0xb5, 0x49, 0xbd, 0x0b, 0xfa, 0x1a, 0x56, 0x99, 0x71, 0xc7,
     0x7e, 0xba, 0x30, 0xcd, 0x5a, 0x4b, 0x87,
 ];
 
-/// What spends [`P2SH_TRUE`].
+/// The input script that spends [`P2SH_TRUE`].
 pub const SPEND_P2SH_TRUE: [u8; 2] = [1, 0x51];
 
-/// Puts a transaction together from its parts.
+/// Builds a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct TxBuilder {
     version: i32,
@@ -33,28 +33,26 @@ impl TxBuilder {
         self.spend(OutPoint { txid: Txid([txid; 32]), vout }, script_sig, sequence)
     }
 
-    /// Spends `prevout`.
     #[must_use]
     pub fn spend(mut self, prevout: OutPoint, script_sig: &[u8], sequence: u32) -> Self {
         self.inputs.push((prevout, script_sig.to_vec(), sequence));
         self
     }
 
-    /// Pays `value` satoshi.
+    /// Adds an output of `value` satoshi.
     #[must_use]
     pub fn output(mut self, value: i64, script_pubkey: &[u8]) -> Self {
         self.outputs.push((value, script_pubkey.to_vec()));
         self
     }
 
-    /// The witness of the next input that has none yet.
+    /// Sets the witness of the next input without one.
     #[must_use]
     pub fn witness(mut self, items: &[&[u8]]) -> Self {
         self.witnesses.push(items.iter().map(|item| item.to_vec()).collect());
         self
     }
 
-    /// Height or time before which it is not final.
     #[must_use]
     pub fn lock_time(mut self, lock_time: u32) -> Self {
         self.lock_time = lock_time;
@@ -92,14 +90,13 @@ impl TxBuilder {
         out
     }
 
-    /// Parsed.
     pub fn build(&self) -> Transaction {
         let encoding = if self.inputs.is_empty() { Encoding::Legacy } else { Encoding::Segwit };
         Transaction::parse(self.bytes(), encoding).expect("the builder writes what parses")
     }
 }
 
-/// The start of a coinbase: it spends nothing, and `script_sig` makes it unlike others.
+/// A coinbase without outputs; `script_sig` makes it unique.
 pub fn coinbase_with(script_sig: &[u8]) -> TxBuilder {
     TxBuilder::new(1).spend(OutPoint::NULL, script_sig, u32::MAX)
 }
@@ -112,7 +109,7 @@ pub fn coinbase(height: u16, value: i64) -> TxBuilder {
     coinbase_with(&script_sig).output(value, &[0x51])
 }
 
-/// A serialised block of these transactions, with the right merkle root in place of that of `header`.
+/// A serialised block of these transactions, with the correct merkle root instead of that of `header`.
 pub fn block_bytes<'a>(
     header: Header,
     txs: impl IntoIterator<Item = &'a Transaction, IntoIter: Clone + ExactSizeIterator>,
@@ -128,7 +125,7 @@ pub fn block_bytes<'a>(
     bytes
 }
 
-/// The same, with proof of work for the target of regtest, which is below half of all hashes.
+/// The same, with proof of work for the regtest target, which half of all hashes meet.
 pub fn mined_block_bytes<'a>(
     header: Header,
     txs: impl IntoIterator<Item = &'a Transaction, IntoIter: Clone + ExactSizeIterator>,
@@ -143,7 +140,7 @@ pub fn mined_block_bytes<'a>(
     bytes
 }
 
-/// A block of these transactions without work.
+/// A block of these transactions without proof of work.
 pub fn block_of(txs: &[Vec<u8>], encoding: Encoding) -> Block {
     let txs: Vec<_> = txs
         .iter()
@@ -160,12 +157,10 @@ pub fn block_of(txs: &[Vec<u8>], encoding: Encoding) -> Block {
     Block::parse(block_bytes(header, &txs), encoding).expect("a test block parses")
 }
 
-/// The txids of a block.
 pub fn txids(block: &Block) -> Vec<Txid> {
     block.txs().map(|tx| tx.txid()).collect()
 }
 
-/// The wtxids of a block.
 pub fn wtxids(block: &Block) -> Vec<Wtxid> {
     block.txs().map(|tx| tx.wtxid()).collect()
 }

@@ -1,14 +1,14 @@
-//! Test data that is not part of the repository.
+//! Test data outside the repository.
 
 use std::path::PathBuf;
 
-/// The folder that `ASSAY_TEST_DATA` names, if it names one.
+/// The folder in `ASSAY_TEST_DATA`, if set.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os("ASSAY_TEST_DATA").map(PathBuf::from)
 }
 
-/// A file of it; where it is missing, the output of the test says that something was skipped.
-#[expect(clippy::print_stdout, reason = "what a test skips is in its output")]
+/// A file of that folder; if it is missing, prints that the test was skipped.
+#[expect(clippy::print_stdout, reason = "skipped tests are noted in the output")]
 pub fn read(name: &str) -> Option<Vec<u8>> {
     let bytes = folder().and_then(|folder| std::fs::read(folder.join(name)).ok());
     if bytes.is_none() {

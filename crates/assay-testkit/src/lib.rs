@@ -1,7 +1,7 @@
-//! What only tests need: transactions and blocks, seeded choices, hexadecimal text, the test data folder.
+//! Test helpers: transactions and blocks, seeded choices, hex text, the test data folder.
 //!
-//! A dev-dependency of other crates and never more: `cargo xtask tidy` checks it. Everything panics on input that is not
-//! as it should be, because that input is part of a test.
+//! Only a dev-dependency of other crates: `cargo xtask tidy` checks it. Everything panics on unexpected input, because that input
+//! is part of a test.
 //!
 //! ```
 //! use assay_testkit::chain::{TxBuilder, coinbase};
@@ -10,8 +10,8 @@
 //! assert_eq!(spent.output(1_000, &[0x51]).build().view().output(0).value, 1_000);
 //! ```
 //!
-//! Deliberately absent: anything that knows the rules. `assay-hash` and `assay-secp` do not use it: their packages carry
-//! their tests and stand alone.
+//! Deliberately absent: consensus rules. `assay-hash` and `assay-secp` do not use this crate, so that their packages with their
+//! tests are self-contained.
 
 pub mod chain;
 pub mod data;

@@ -1,11 +1,10 @@
-//! Choices that repeat with their seed.
+//! Reproducible random choices.
 
-/// Numbers that look random: `SplitMix64` (Steele, Lea and Flood, 2014), begun at the seed that it holds.
+/// `SplitMix64` (Steele, Lea and Flood, 2014), with its seed as initial state.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
     #[expect(clippy::should_implement_trait, reason = "it has no end")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -15,12 +14,11 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// A number below `limit`, which is small: the bias does not matter to tests.
+    /// A number below `limit`, which must be small: the bias is negligible for tests.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit as u64) as usize
     }
 
-    /// Puts `items` into another order.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

@@ -1,5 +1,4 @@
-//! Measures how long a block takes to parse and its transactions to be named, one by one and many
-//! at a time, on every backend of this machine.
+//! Measures the time to parse a block and to compute its txids, one by one and batched, on every backend of this machine.
 //!
 //! `cargo run --release -p assay-wire --example identifiers <file with one raw block> [rounds]`
 

@@ -1,4 +1,4 @@
-//! A block that owns its bytes and knows where everything in them lies.
+//! A block that owns its bytes, with the offsets of its parts.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ impl Block {
     /// Parses exactly one block.
     ///
     /// # Errors
-    /// When the bytes are not one block, or go on after it.
+    /// When the bytes are not exactly one block.
     pub fn parse(bytes: Vec<u8>, encoding: Encoding) -> Result<Self, ParseError> {
         let length = bytes.len();
         let block = Self::parse_prefix(bytes, encoding)?;
@@ -36,11 +36,11 @@ impl Block {
         Ok(block)
     }
 
-    /// Parses the block that `bytes` begins with and drops what follows it, as Core does with blocks that users hand over
-    /// (`core_io.cpp`, `DecodeHexBlk`).
+    /// Parses the block at the start of `bytes` and drops the rest, as Core does with blocks submitted by users (`core_io.cpp`,
+    /// `DecodeHexBlk`).
     ///
     /// # Errors
-    /// When the bytes do not begin with a block.
+    /// When the bytes do not start with a block.
     pub fn parse_prefix(mut bytes: Vec<u8>, encoding: Encoding) -> Result<Self, ParseError> {
         check_length(&bytes)?;
         let mut reader = Reader::new(&bytes, 0);
@@ -62,7 +62,7 @@ impl Block {
         &self.header
     }
 
-    /// The hash of the header; computed at every call.
+    /// The hash of the header; computed on every call.
     pub fn hash(&self) -> BlockHash {
         self.header.hash()
     }
@@ -76,7 +76,7 @@ impl Block {
     /// The transaction at `index`; 0 is the coinbase.
     ///
     /// # Panics
-    /// When there is no such transaction.
+    /// When `index` is out of range.
     #[inline]
     pub fn tx(&self, index: usize) -> Tx<'_> {
         Tx::new(&self.bytes, &self.txs[index], &self.offsets)
@@ -119,10 +119,10 @@ impl Block {
         self.stripped_size() * 3 + self.bytes.len()
     }
 
-    /// The txids of the transactions in `range`; computed at every call, many at a time.
+    /// The txids of the transactions in `range`; computed on every call, in batches.
     ///
     /// # Panics
-    /// When the range goes beyond the block.
+    /// When the range exceeds the block.
     pub fn txids(&self, range: Range<usize>) -> Vec<Txid> {
         let mut txids = Vec::with_capacity(range.len());
         let mut stripped = Vec::new();
@@ -146,11 +146,11 @@ impl Block {
         txids
     }
 
-    /// The wtxids of the transactions in `range`, whose txids are given: those without a witness have the txid for it.
-    /// Computed at every call, many at a time.
+    /// The wtxids of the transactions in `range`, from their txids: without a witness the two are equal. Computed on every call,
+    /// in batches.
     ///
     /// # Panics
-    /// When the range goes beyond the block, or `txids` are not one per transaction in it.
+    /// When the range exceeds the block, or the length of `txids` differs from it.
     pub fn wtxids(&self, range: Range<usize>, txids: &[Txid]) -> Vec<Wtxid> {
         assert_eq!(range.len(), txids.len(), "one txid per transaction");
         let mut wtxids: Vec<Wtxid> = txids.iter().map(|txid| Wtxid(txid.0)).collect();
@@ -169,7 +169,7 @@ impl Block {
         wtxids
     }
 
-    /// Whether any transaction carries a witness: without, the wtxids are the txids.
+    /// True if any transaction has a witness; otherwise the wtxids equal the txids.
     #[inline]
     pub fn has_witness(&self) -> bool {
         self.txs.iter().any(TxLayout::has_witness)
@@ -181,13 +181,13 @@ impl Block {
         &self.bytes
     }
 
-    /// Gives the serialised block back.
+    /// Returns the serialised block.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 }
 
-/// Transactions that are hashed together: enough for groups of equal length, and what they are made of stays in the cache.
+/// Transactions hashed per batch: enough for groups of equal length, and few enough for the cache.
 const HASHED_AT_ONCE: usize = 1024;
 
 fn hash_into<T>(messages: &[&[u8]], ids: &mut Vec<T>, id: fn([u8; 32]) -> T) {
@@ -196,8 +196,7 @@ fn hash_into<T>(messages: &[&[u8]], ids: &mut Vec<T>, id: fn([u8; 32]) -> T) {
     ids.extend(digests.into_iter().map(id));
 }
 
-/// The txid of the first transaction of a serialised block, of which only the beginning may be given; `None` when that
-/// transaction is not whole in it.
+/// The txid of the first transaction of a serialised block, which may be truncated; `None` if that transaction is incomplete.
 pub fn first_tx(prefix: &[u8], encoding: Encoding) -> Option<Txid> {
     let mut reader = Reader::new(prefix, 0);
     reader.skip(Header::SIZE).ok()?;

@@ -1,4 +1,4 @@
-//! An unspent output with what the rules need to know of its origin.
+//! An unspent output with the data that consensus rules need.
 
 use crate::script::Script;
 use crate::transaction::TxOut;
@@ -6,18 +6,18 @@ use crate::transaction::TxOut;
 /// An unspent output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coin {
-    /// Satoshi.
+    /// In satoshi.
     pub value: i64,
     /// Height of the block that created it.
     pub height: u32,
-    /// Whether a coinbase created it, so that it must mature.
+    /// True for a coinbase output, which must mature.
     pub coinbase: bool,
-    /// The script that locks it.
+    /// The locking script.
     pub script_pubkey: Script,
 }
 
 impl Coin {
-    /// The output alone.
+    /// The output without its origin.
     #[inline]
     pub fn as_tx_out(&self) -> TxOut<'_> {
         TxOut { value: self.value, script_pubkey: &self.script_pubkey }

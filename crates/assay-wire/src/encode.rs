@@ -1,4 +1,4 @@
-//! Writing the variable-length parts of the wire format.
+//! Encoders of the variable-length parts of the wire format.
 
 /// Appends `n` as a compact size in its shortest form.
 pub fn compact_size(out: &mut Vec<u8>, n: u64) {
@@ -16,7 +16,7 @@ pub fn compact_size(out: &mut Vec<u8>, n: u64) {
     }
 }
 
-/// How many bytes [`compact_size`] writes for `n`.
+/// Number of bytes that [`compact_size`] appends for `n`.
 pub fn compact_size_len(n: u64) -> usize {
     match n {
         0..253 => 1,
@@ -26,7 +26,7 @@ pub fn compact_size_len(n: u64) -> usize {
     }
 }
 
-/// Appends `bytes` behind their length.
+/// Appends `bytes`, preceded by their length.
 pub fn var_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     compact_size(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

@@ -1,16 +1,16 @@
-//! Why bytes are not a transaction, a block or a message.
+//! Parse errors of transactions, blocks and messages.
 
-/// What was wrong and where.
+/// A parse error and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
 pub struct ParseError {
     /// Position in the parsed bytes.
     pub offset: usize,
-    /// The rule that was broken.
+    /// The violated rule.
     pub kind: ParseErrorKind,
 }
 
-/// The ways in which bytes fail to be a transaction, a block or a message.
+/// Rules of the format that a transaction, a block or a message violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseErrorKind {
     /// The bytes end inside a field.
@@ -19,13 +19,13 @@ pub enum ParseErrorKind {
     /// Bytes remain after the last field.
     #[error("there are bytes after the end")]
     TrailingBytes,
-    /// A compact size that a shorter form could express (Core `serialize.h`, `ReadCompactSize`).
+    /// A compact size with a shorter encoding (Core `serialize.h`, `ReadCompactSize`).
     #[error("a compact size is not in its shortest form")]
     NonCanonicalSize,
     /// A compact size above 32 MiB (Core `serialize.h`, `MAX_SIZE`).
     #[error("a compact size is above the limit")]
     OversizedCount,
-    /// The witness flag is set, yet every witness is empty.
+    /// The witness flag is set, but every witness is empty.
     #[error("a witness is announced but every one is empty")]
     SuperfluousWitness,
     /// A flag byte other than 1 after the witness marker.
@@ -37,32 +37,32 @@ pub enum ParseErrorKind {
     /// A list in a message with more entries than the protocol allows.
     #[error("{count} entries are more than the protocol allows")]
     TooMany {
-        /// How many there are.
+        /// Number of entries in the message.
         count: usize,
     },
     /// More addresses in a message than the protocol allows.
     #[error("{count} addresses are more than the protocol allows")]
     TooManyAddresses {
-        /// How many there are.
+        /// Number of addresses in the message.
         count: usize,
     },
-    /// An address longer than any network's may be (BIP155); the words are Core's (`netaddress.h`).
+    /// An address longer than the limit for any network (BIP155); Core's error text (`netaddress.h`).
     #[error("Address too long: {length} > 512")]
     AddressTooLong {
-        /// Its length, bytes.
+        /// Length of the address in bytes.
         length: u64,
     },
-    /// An address whose length is not that of its network's (BIP155); the words are Core's (`netaddress.cpp`).
+    /// An address with a wrong length for its network (BIP155); Core's error text (`netaddress.cpp`).
     #[error("BIP155 {network} address with length {length} (should be {expected})")]
     AddressLength {
-        /// What the network is called.
+        /// Core's name of the network.
         network: &'static str,
-        /// The length, bytes.
+        /// Actual length in bytes.
         length: u64,
-        /// What it would have to be.
+        /// Expected length in bytes.
         expected: u64,
     },
-    /// A header in a message with a count of transactions other than 0.
+    /// A header in a message with a transaction count other than 0.
     #[error("transactions are announced after a header")]
     HeaderWithTransactions,
 }

@@ -1,7 +1,7 @@
-//! Compact block filters (BIP158): which scripts a block touches, as a Golomb-coded set.
+//! Compact block filters (BIP158): the scripts that a block touches, as a Golomb-coded set.
 //!
-//! A filter is a count and the sorted hashes of its elements, as differences in Golomb-Rice code. Whoever looks for a script
-//! decodes the filter once and merges; one in 784,931 scripts that are not there is found all the same.
+//! A filter is a count and the differences of the sorted element hashes in Golomb-Rice code. A query decodes the filter once and
+//! merges it with the scripts; the false positive rate is one in 784,931.
 //!
 //! ```
 //! use assay_wire::{BlockHash, filter};
@@ -22,18 +22,18 @@ use crate::error::ParseError;
 use crate::id::BlockHash;
 use crate::reader::Reader;
 
-/// Bits of a remainder in basic filters (Core `blockfilter.h`, `BASIC_FILTER_P`).
+/// Remainder bits in basic filters (Core `blockfilter.h`, `BASIC_FILTER_P`).
 pub const BASIC_P: u32 = 19;
-/// One in so many elements that are not in a basic filter matches (Core `blockfilter.h`, `BASIC_FILTER_M`).
+/// Inverse false positive rate of basic filters (Core `blockfilter.h`, `BASIC_FILTER_M`).
 pub const BASIC_M: u64 = 784_931;
 
-/// Why bytes are not a filter.
+/// The bytes are not a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// The count is not readable.
+    /// The count is malformed.
     #[error(transparent)]
     Count(#[from] ParseError),
-    /// There are more elements than a filter may have.
+    /// More elements than a filter may have.
     #[error("N must be <2^32")]
     TooMany,
     /// The bits end before the last element.
@@ -44,7 +44,7 @@ pub enum FilterError {
     Excess,
 }
 
-/// A whole filter; all its elements are there.
+/// A validated filter; all its elements are present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter<'a> {
     count: u32,
@@ -52,10 +52,10 @@ pub struct Filter<'a> {
 }
 
 impl<'a> Filter<'a> {
-    /// Reads a filter to its end, as Core does with one from elsewhere (`blockfilter.cpp`, `GCSFilter`).
+    /// Parses and validates a filter, as Core does with received ones (`blockfilter.cpp`, `GCSFilter`).
     ///
     /// # Errors
-    /// The count does not read, or the bytes end too early or too late.
+    /// When the count is malformed, or the bytes are too short or too long.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FilterError> {
         let mut reader = Reader::new(bytes, 0);
         let count = u32::try_from(reader.compact_size()?).map_err(|_| FilterError::TooMany)?;
@@ -70,17 +70,17 @@ impl<'a> Filter<'a> {
         Ok(Self { count, bits })
     }
 
-    /// How many elements it was made of.
+    /// Number of elements.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The hashes of its elements, ascending.
+    /// The element hashes in ascending order.
     pub fn values(&self) -> impl Iterator<Item = u64> + use<'a> {
         Values { bits: BitReader::new(self.bits), left: self.count, last: 0 }
     }
 
-    /// Whether the filter, which is of block `hash`, has one of the elements; it may say so by chance.
+    /// True if the filter, which is of block `hash`, matches one of the elements; may be a false positive.
     pub fn matches_any<E: AsRef<[u8]>>(
         &self,
         hash: &BlockHash,
@@ -98,7 +98,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// The values of a filter one by one; ends early where the bits do.
+/// Iterator over the values of a filter; ends early if the bits end.
 struct Values<'a> {
     bits: BitReader<'a>,
     left: u32,
@@ -111,13 +111,13 @@ impl Iterator for Values<'_> {
     fn next(&mut self) -> Option<u64> {
         self.left = self.left.checked_sub(1)?;
         let difference = self.bits.golomb_rice()?;
-        // Core adds the same way, and wraps where nothing but nonsense can be read.
+        // Core adds in the same way, and wraps on malformed data only.
         self.last = self.last.wrapping_add(difference);
         Some(self.last)
     }
 }
 
-/// Makes the filter of a block from its elements, of which the same one may come several times.
+/// Builds the filter of a block from its elements; duplicates are allowed.
 ///
 /// # Panics
 /// With 2^32 elements or more, which no block has.
@@ -140,9 +140,9 @@ pub fn encode<E: AsRef<[u8]> + Ord>(hash: &BlockHash, mut elements: Vec<E>) -> V
     bits.finish()
 }
 
-/// Makes the basic filter of a block, which spent outputs with these scripts (Core `blockfilter.cpp`,
-/// `BasicFilterElements`): scripts of outputs that are not empty and do not begin with `OP_RETURN`, and scripts of spent
-/// outputs that are not empty.
+/// Builds the basic filter of a block; `spent` are the scripts of its spent outputs (Core `blockfilter.cpp`,
+/// `BasicFilterElements`). Elements are output scripts that are not empty and do not begin with `OP_RETURN`, and spent scripts
+/// that are not empty.
 pub fn basic<'a>(block: &'a Block, spent: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let outputs =
         block.txs().flat_map(super::transaction::Tx::outputs).map(|output| output.script_pubkey);
@@ -151,12 +151,12 @@ pub fn basic<'a>(block: &'a Block, spent: impl Iterator<Item = &'a [u8]>) -> Vec
     encode(&block.hash(), elements)
 }
 
-/// The hash of a filter's bytes, which `cfheaders` gives.
+/// The hash of a filter's bytes, as in `cfheaders`.
 pub fn filter_hash(filter: &[u8]) -> [u8; 32] {
     sha256d(filter)
 }
 
-/// The filter header (BIP157): it commits to the filter and all before it. That before the first is all zeros.
+/// The filter header (BIP157): it commits to the filter and all before it. The header before the first is all zeros.
 pub fn filter_header(filter_hash: &[u8; 32], previous: &[u8; 32]) -> [u8; 32] {
     let mut bytes = [0; 64];
     bytes[..32].copy_from_slice(filter_hash);
@@ -174,13 +174,13 @@ fn key(hash: &BlockHash) -> SipHash24 {
     SipHash24::new(half(0), half(8))
 }
 
-/// A number from 0 to `count * M`, by multiplication instead of a remainder (BIP158).
+/// Maps an element to a number from 0 to `count * M`, by multiplication instead of a remainder (BIP158).
 fn hash_into_range(key: &SipHash24, element: &[u8], count: u32) -> u64 {
     let range = u64::from(count) * BASIC_M;
     ((u128::from(key.hash(element)) * u128::from(range)) >> 64) as u64
 }
 
-/// Bits, the highest of each byte first.
+/// Reads bits, most significant first.
 struct BitReader<'a> {
     bytes: &'a [u8],
     /// In bits.
@@ -192,7 +192,7 @@ impl<'a> BitReader<'a> {
         Self { bytes, position: 0 }
     }
 
-    /// The next 64 bits, zeros after the end, and how many of them count: 57 at least, unless the end is near.
+    /// The next 64 bits, with zeros after the end, and the number of valid ones: at least 57, except near the end.
     fn window(&self) -> (u64, u64) {
         let at = (self.position / 8) as usize;
         let rest = &self.bytes[at.min(self.bytes.len())..];
@@ -208,7 +208,7 @@ impl<'a> BitReader<'a> {
         (word << skipped, bits)
     }
 
-    /// Ones up to a zero, then [`BASIC_P`] bits; `None` where the bits end first.
+    /// Reads ones up to a zero, then [`BASIC_P`] bits; `None` if the bits end first.
     fn golomb_rice(&mut self) -> Option<u64> {
         let mut quotient = 0u64;
         loop {
@@ -235,7 +235,7 @@ impl<'a> BitReader<'a> {
 
 struct BitWriter {
     out: Vec<u8>,
-    /// Bits of `last` that are written.
+    /// Bits of `last` in use.
     filled: u32,
     last: u8,
 }
@@ -252,7 +252,7 @@ impl BitWriter {
         self.write(value, BASIC_P);
     }
 
-    /// Writes the `count` lowest bits.
+    /// Appends the `count` lowest bits.
     fn write(&mut self, bits: u64, count: u32) {
         let mut left = count;
         while left > 0 {

@@ -4,20 +4,20 @@ use assay_hash::sha256d;
 
 use crate::id::BlockHash;
 
-/// The 80 bytes that a block's hash covers.
+/// The 80 bytes covered by the block hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Version, with BIP9 signal bits.
     pub version: i32,
-    /// The block this one builds on.
+    /// Hash of the previous block.
     pub prev_block: BlockHash,
-    /// Root of the tree over the txids.
+    /// Merkle root of the txids.
     pub merkle_root: [u8; 32],
-    /// Seconds since 1970.
+    /// In seconds since 1970.
     pub time: u32,
     /// The target in compact form.
     pub bits: u32,
-    /// The number that miners vary.
+    /// Varied by miners to meet the target.
     pub nonce: u32,
 }
 
@@ -25,7 +25,7 @@ impl Header {
     /// Serialised length.
     pub const SIZE: usize = 80;
 
-    /// Decodes a header; every 80 bytes are one.
+    /// Decodes a header; any 80 bytes are valid.
     #[inline]
     pub fn parse(bytes: &[u8; 80]) -> Self {
         let u32_at = |at: usize| {
@@ -59,7 +59,7 @@ impl Header {
         out
     }
 
-    /// The block hash.
+    /// The block hash; computed on every call.
     pub fn hash(&self) -> BlockHash {
         BlockHash(sha256d(&self.to_bytes()))
     }

@@ -1,15 +1,15 @@
-//! Identifiers: hashes that name things, and the outpoint.
+//! Hash identifiers, and the outpoint.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Why a hexadecimal identifier was refused.
+/// A hex identifier is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdParseError {
     /// Not 64 characters long.
     #[error("an identifier has 64 hexadecimal digits, this one has {length}")]
     Length {
-        /// Number of bytes found.
+        /// Length in bytes.
         length: usize,
     },
     /// A character outside `0-9a-fA-F`.
@@ -20,7 +20,7 @@ pub enum IdParseError {
     },
 }
 
-/// Parses 64 hex digits in the order RPC prints them: last byte first.
+/// Parses 64 hex digits in RPC display order: last byte first.
 fn parse_reversed(text: &str) -> Result<[u8; 32], IdParseError> {
     let digits = text.as_bytes();
     if digits.len() != 64 {
@@ -54,12 +54,12 @@ macro_rules! identifier {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         ///
-        /// Stored in the order the hash function produced it; printed and parsed reversed, as RPC does.
+        /// Stored in hash output order; printed and parsed reversed, as in RPC.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
         pub struct $name(pub [u8; 32]);
 
         impl $name {
-            /// The all-zero value, which names nothing.
+            /// All zeros, which identifies nothing.
             pub const ZERO: Self = Self([0; 32]);
         }
 
@@ -97,20 +97,20 @@ identifier! {
     BlockHash
 }
 
-/// Names one output of one transaction.
+/// Identifies one output of one transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OutPoint {
-    /// The transaction.
+    /// The transaction that contains the output.
     pub txid: Txid,
-    /// The index of the output in it.
+    /// Index of the output in the transaction.
     pub vout: u32,
 }
 
 impl OutPoint {
-    /// What a coinbase input names: no transaction, index 2^32 - 1.
+    /// The prevout of a coinbase input: zero txid, index 2^32 - 1.
     pub const NULL: Self = Self { txid: Txid::ZERO, vout: u32::MAX };
 
-    /// Whether this is [`OutPoint::NULL`].
+    /// True for [`OutPoint::NULL`].
     #[inline]
     pub fn is_null(&self) -> bool {
         *self == Self::NULL

@@ -1,4 +1,4 @@
-//! The one parsing pass: where every piece of a transaction begins.
+//! The single parsing pass, which records the offsets of all parts of a transaction.
 
 use crate::Encoding;
 use crate::error::{ParseError, ParseErrorKind};
@@ -11,19 +11,19 @@ pub(crate) const OUTPUT_BYTES_MIN: usize = 9;
 /// Smallest transaction: version, two counts, lock time.
 pub(crate) const TX_BYTES_MIN: usize = 10;
 
-/// Offsets of one transaction; all are positions in the bytes that were parsed.
+/// Offsets of one transaction, relative to the parsed bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TxLayout {
     pub(crate) start: u32,
     /// One past the last byte.
     pub(crate) end: u32,
-    /// Where the input count begins: `start + 4`, or `start + 6` behind a witness marker.
+    /// Offset of the input count: `start + 4`, or `start + 6` after a witness marker.
     pub(crate) body: u32,
-    /// Where the output count begins.
+    /// Offset of the output count.
     pub(crate) output_count_at: u32,
     /// One past the last output: the witnesses, if there are any, else the lock time.
     pub(crate) body_end: u32,
-    /// Index of the first input in [`Offsets::inputs`], and how many there are.
+    /// Index of the first input in [`Offsets::inputs`], and the number of inputs.
     pub(crate) first_input: u32,
     pub(crate) input_count: u32,
     pub(crate) first_output: u32,
@@ -39,7 +39,7 @@ impl TxLayout {
     }
 }
 
-/// Where the inputs, outputs and witnesses of all parsed transactions begin.
+/// Start offsets of the inputs, outputs and witnesses of all parsed transactions.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offsets {
     pub(crate) inputs: Vec<u32>,
@@ -48,14 +48,14 @@ pub(crate) struct Offsets {
 }
 
 impl Offsets {
-    /// Room for what a block of ordinary transactions with so many bytes has: about a tenth of their memory.
+    /// Capacity for a typical block of `bytes` bytes: about a tenth of their memory.
     pub(crate) fn for_block(bytes: usize) -> Self {
         let room = || Vec::with_capacity(bytes / BYTES_PER_OFFSET);
         Self { inputs: room(), outputs: room(), witnesses: room() }
     }
 }
 
-/// An input takes some 150 bytes with its witness, and each has one output or two.
+/// An input takes some 150 bytes with its witness, and transactions have one or two outputs per input.
 const BYTES_PER_OFFSET: usize = 128;
 
 /// Parses one transaction at the reader's position and appends its offsets.
@@ -74,7 +74,7 @@ pub(crate) fn parse_tx(
     if input_count == 0 && encoding == Encoding::Segwit {
         flag = reader.take::<1>()?[0];
         if flag == 0 {
-            // No inputs and, as the byte just read says, no outputs.
+            // No inputs and, from the byte just read, no outputs.
             is_bare = true;
         } else {
             body = reader.position();

@@ -1,8 +1,8 @@
 //! Transactions, blocks, headers and P2P messages as views over their bytes.
 //!
-//! A block is parsed in one pass that copies nothing: the parser walks the bytes once, checks every length against what is
-//! left, and records where each transaction, input, output and witness begins. Everything else ([`Tx`], [`TxIn`],
-//! [`TxOut`], [`Witness`]) is a `Copy` view that decodes a field when it is asked for.
+//! A block is parsed in one pass without copies: the parser walks the bytes once, checks every length against the remaining
+//! bytes, and records the offset of each transaction, input, output and witness. Everything else ([`Tx`], [`TxIn`], [`TxOut`],
+//! [`Witness`]) is a `Copy` view that decodes fields on demand.
 //!
 //! ```
 //! use assay_wire::{Encoding, Transaction};
@@ -17,7 +17,7 @@
 //! # Ok::<(), assay_wire::ParseError>(())
 //! ```
 //!
-//! Deliberately absent: consensus rules (a view may hold nonsense amounts), and any I/O.
+//! Deliberately absent: consensus rules (amounts in a view may be invalid), and any I/O.
 
 mod block;
 mod coin;
@@ -42,11 +42,11 @@ pub use script::Script;
 pub use transaction::{Transaction, Tx, TxIn, TxOut};
 pub use witness::{Witness, WitnessItems};
 
-/// How transactions are laid out on this chain.
+/// Serialisation of transactions on a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Bitcoin since BIP144: an empty input vector followed by a non-zero flag announces witnesses.
     Segwit,
-    /// The original layout, as Bitcoin Cash keeps it: an empty input vector is just that.
+    /// The original format, still used by Bitcoin Cash: an empty input vector has no special meaning.
     Legacy,
 }

@@ -1,8 +1,8 @@
-//! A cursor over bytes that never reads past the end.
+//! A bounds-checked cursor over bytes.
 
 use crate::error::{ParseError, ParseErrorKind};
 
-/// Largest count or length that the format admits (Core `serialize.h`, `MAX_SIZE`).
+/// Maximum count or length (Core `serialize.h`, `MAX_SIZE`).
 pub(crate) const COMPACT_SIZE_MAX: u64 = 0x0200_0000;
 
 pub(crate) struct Reader<'a> {
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A number in the form of a compact size that counts nothing, and so may be anything.
+    /// A number in compact size form that is not a count, so any value is valid.
     pub(crate) fn number(&mut self) -> Result<u64, ParseError> {
         let first = self.take::<1>()?[0];
         if first < 253 { Ok(u64::from(first)) } else { self.long_number(first) }
@@ -91,15 +91,15 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A compact size followed by that many bytes, which are skipped.
+    /// Skips a compact size and that number of bytes.
     #[inline]
     pub(crate) fn skip_var_bytes(&mut self) -> Result<(), ParseError> {
         let length = self.compact_size()?;
         self.skip(length as usize)
     }
 
-    /// A count of items that each take at least `item_bytes_min` bytes; refused when they cannot fit in what is left,
-    /// so that no count read from the data can make us reserve memory the data does not pay for.
+    /// A count of items with at least `item_bytes_min` bytes each. A count that cannot fit into the remaining bytes is rejected,
+    /// so that memory reservations are bounded by the size of the data.
     #[inline]
     pub(crate) fn count(&mut self, item_bytes_min: usize) -> Result<usize, ParseError> {
         let start = self.position;
@@ -111,14 +111,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Decodes a compact size whose bounds the layout pass has already checked: (value, encoded length).
+/// Decodes a compact size already checked by the layout pass: (value, encoded length).
 #[inline]
 pub(crate) fn checked_compact_size(bytes: &[u8]) -> (usize, usize) {
     let first = bytes[0];
     if first < 253 { (usize::from(first), 1) } else { checked_long_compact_size(bytes) }
 }
 
-/// Apart from the common case, so that that one is inlined.
+/// Out of line, so that the common case is inlined.
 #[cold]
 fn checked_long_compact_size(bytes: &[u8]) -> (usize, usize) {
     match bytes[0] {

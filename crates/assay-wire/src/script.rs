@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::Deref;
 
-/// Longest script that is kept without allocation: every standard output fits, P2PK with a compressed key as the longest.
+/// Maximum length without allocation: fits every standard output; P2PK with a compressed key is the longest.
 const INLINE_MAX: usize = 35;
 
-/// An owned script; short ones live inline.
+/// An owned script; short ones are stored inline.
 #[derive(Clone)]
 pub struct Script(Repr);
 
@@ -20,7 +20,7 @@ impl Script {
     /// The empty script.
     pub const EMPTY: Self = Self(Repr::Inline { length: 0, bytes: [0; INLINE_MAX] });
 
-    /// Bytes held outside the value itself.
+    /// Heap memory in bytes.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Repr::Inline { .. } => 0,

@@ -1,4 +1,4 @@
-//! Transactions: an owned one, and the view that both it and a block hand out.
+//! Transactions: owned, and as a view shared with blocks.
 
 use assay_hash::{Sha256, sha256d};
 
@@ -21,7 +21,7 @@ impl Transaction {
     /// Parses exactly one transaction.
     ///
     /// # Errors
-    /// When the bytes are not one transaction, or go on after it.
+    /// When the bytes are not exactly one transaction.
     pub fn parse(bytes: impl Into<Box<[u8]>>, encoding: Encoding) -> Result<Self, ParseError> {
         let bytes = bytes.into();
         check_length(&bytes)?;
@@ -34,12 +34,12 @@ impl Transaction {
         Ok(Self { bytes, layout, offsets })
     }
 
-    /// Parses the transaction that `bytes` begin with and copies it; [`Tx::total_size`] tells where it ends.
+    /// Parses and copies the transaction at the start of `bytes`; [`Tx::total_size`] is its length.
     ///
     /// # Errors
     /// When the bytes do not begin with a whole transaction.
     pub fn parse_first(bytes: &[u8], encoding: Encoding) -> Result<Self, ParseError> {
-        // Offsets are 32 bits wide; no transaction comes near that.
+        // Offsets are 32 bits wide; no transaction is nearly as long.
         let bytes = &bytes[..bytes.len().min(u32::MAX as usize)];
         let mut reader = Reader::new(bytes, 0);
         let mut offsets = Offsets::default();
@@ -47,7 +47,7 @@ impl Transaction {
         Ok(Self { bytes: bytes[..reader.position()].into(), layout, offsets })
     }
 
-    /// The view through which everything is read.
+    /// The view for reading the transaction.
     #[inline]
     pub fn view(&self) -> Tx<'_> {
         Tx::new(&self.bytes, &self.layout, &self.offsets)
@@ -60,7 +60,7 @@ impl Transaction {
     }
 }
 
-/// A transaction inside some bytes.
+/// A view of a serialised transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Tx<'a> {
     bytes: &'a [u8],
@@ -70,28 +70,28 @@ pub struct Tx<'a> {
     witnesses: &'a [u32],
 }
 
-/// An input, decoded.
+/// A decoded input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxIn<'a> {
-    /// The output it spends.
+    /// The spent output.
     pub prevout: OutPoint,
-    /// The script that unlocks it.
+    /// The unlocking script.
     pub script_sig: &'a [u8],
-    /// Sequence number: BIP68 and lock-time finality.
+    /// Sequence number (BIP68, and finality of the lock time).
     pub sequence: u32,
 }
 
-/// An output, decoded.
+/// A decoded output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxOut<'a> {
-    /// Satoshi; unchecked, so it may be negative or absurd.
+    /// In satoshi; unchecked, may be negative or out of range.
     pub value: i64,
-    /// The script that locks it.
+    /// The locking script.
     pub script_pubkey: &'a [u8],
 }
 
 impl TxOut<'_> {
-    /// A copy of the locking script that lives on its own.
+    /// An owned copy of the locking script.
     pub fn to_script(&self) -> Script {
         Script::from(self.script_pubkey)
     }
@@ -126,13 +126,13 @@ impl<'a> Tx<'a> {
         ])
     }
 
-    /// The version as the signed number that rules compare.
+    /// The version as a signed number, as consensus rules compare it.
     #[inline]
     pub fn version(&self) -> i32 {
         self.i32_at(self.layout.start)
     }
 
-    /// The lock time: a height below 500,000,000, a time from there on.
+    /// The lock time: a height below 500,000,000, otherwise a time.
     #[inline]
     pub fn lock_time(&self) -> u32 {
         self.i32_at(self.layout.end - 4) as u32
@@ -153,7 +153,7 @@ impl<'a> Tx<'a> {
     /// The input at `index`.
     ///
     /// # Panics
-    /// When there is no such input.
+    /// When `index` is out of range.
     #[inline]
     pub fn input(&self, index: usize) -> TxIn<'a> {
         let at = self.inputs[index] as usize;
@@ -178,7 +178,7 @@ impl<'a> Tx<'a> {
     /// The output at `index`.
     ///
     /// # Panics
-    /// When there is no such output.
+    /// When `index` is out of range.
     #[inline]
     pub fn output(&self, index: usize) -> TxOut<'a> {
         let at = self.outputs[index] as usize;
@@ -205,7 +205,7 @@ impl<'a> Tx<'a> {
         (0..self.outputs.len()).map(move |index| self.output(index))
     }
 
-    /// The witness of the input at `index`; empty when the transaction has none.
+    /// The witness of the input at `index`; empty if the transaction has none.
     #[inline]
     pub fn witness(&self, index: usize) -> Witness<'a> {
         match self.witnesses.get(index) {
@@ -214,7 +214,7 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// Whether the serialisation carries witnesses.
+    /// True if the serialisation includes witnesses.
     #[inline]
     pub fn has_witness(&self) -> bool {
         self.layout.has_witness()
@@ -226,7 +226,7 @@ impl<'a> Tx<'a> {
         &self.bytes[self.layout.start as usize..self.layout.end as usize]
     }
 
-    /// Where the transaction begins in the bytes that were parsed.
+    /// Offset of the transaction in the parsed bytes.
     #[inline]
     pub fn offset(&self) -> usize {
         self.layout.start as usize
@@ -250,7 +250,7 @@ impl<'a> Tx<'a> {
         self.stripped_size() * 3 + self.total_size()
     }
 
-    /// Three slices that, put together, are the serialisation without witnesses.
+    /// Three slices whose concatenation is the serialisation without witnesses.
     #[inline]
     pub fn stripped_parts(&self) -> [&'a [u8]; 3] {
         let layout = self.layout;
@@ -261,7 +261,7 @@ impl<'a> Tx<'a> {
         ]
     }
 
-    /// The serialised outputs, without their count: what `hashOutputs` covers (BIP143).
+    /// The serialised outputs without their count: the data of `hashOutputs` (BIP143).
     #[inline]
     pub fn outputs_raw(&self) -> &'a [u8] {
         match self.outputs.first() {
@@ -270,19 +270,19 @@ impl<'a> Tx<'a> {
         }
     }
 
-    /// The outputs with their count, as legacy signature hashes serialise them.
+    /// The serialised outputs with their count, as in legacy signature hashes.
     #[inline]
     pub fn outputs_with_count_raw(&self) -> &'a [u8] {
         &self.bytes[self.layout.output_count_at as usize..self.layout.body_end as usize]
     }
 
-    /// Whether the serialisation is the one without witnesses.
+    /// True if the serialisation has no witnesses.
     #[inline]
     pub(crate) fn is_stripped(&self) -> bool {
         !self.has_witness() && self.layout.body == self.layout.start + 4
     }
 
-    /// Hash without witnesses; computed at every call. [`Block::txids`](crate::Block::txids) is faster for many.
+    /// Hash without witnesses; computed on every call. [`Block::txids`](crate::Block::txids) is faster for many.
     pub fn txid(&self) -> Txid {
         if self.is_stripped() {
             return Txid(sha256d(self.raw()));
@@ -294,18 +294,18 @@ impl<'a> Tx<'a> {
         Txid(hasher.finalize_double())
     }
 
-    /// Hash with witnesses; computed at every call.
+    /// Hash with witnesses; computed on every call.
     pub fn wtxid(&self) -> Wtxid {
         if self.has_witness() { Wtxid(sha256d(self.raw())) } else { Wtxid(self.txid().0) }
     }
 
-    /// Whether this is a coinbase: one input, which spends nothing.
+    /// True for a coinbase: a single input with a null prevout.
     #[inline]
     pub fn is_coinbase(&self) -> bool {
         self.inputs.len() == 1 && self.input(0).prevout.is_null()
     }
 
-    /// A copy that owns its bytes.
+    /// An owned copy.
     pub fn to_owned_transaction(&self) -> Transaction {
         let start = self.layout.start;
         let shift = |offsets: &[u32]| offsets.iter().map(|at| at - start).collect();

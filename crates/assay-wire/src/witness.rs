@@ -5,7 +5,7 @@ use crate::reader::checked_compact_size;
 /// The witness stack of one input.
 #[derive(Clone, Copy, Debug)]
 pub struct Witness<'a> {
-    /// From the item count onwards; runs past the end of this witness.
+    /// From the item count on; extends past the end of this witness.
     bytes: &'a [u8],
 }
 
@@ -24,7 +24,7 @@ impl<'a> Witness<'a> {
         checked_compact_size(self.bytes).0
     }
 
-    /// Whether the stack is empty.
+    /// True if the stack is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,4 +1,4 @@
-//! One of Core's test programs, run to its end.
+//! Runs one of Core's test programs.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -14,12 +14,12 @@ use anyhow::{Context, ensure};
 use super::Options;
 use crate::command::forget_xtask;
 
-/// How a test ended.
+/// Result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Passed,
     Failed,
-    /// It found that it does not apply.
+    /// The test skipped itself.
     Skipped,
 }
 
@@ -40,23 +40,23 @@ pub(super) struct Run {
     pub(super) seconds: f64,
 }
 
-/// What tests of one program need.
+/// Environment of the test programs.
 pub(super) struct Framework {
     /// Folder of Core's tests.
     tests: PathBuf,
-    /// Where configuration, cache and the remains of failed tests are.
+    /// Folder of configuration, cache and the files of failed tests.
     folder: PathBuf,
-    /// Runs as `bitcoind`.
+    /// Used as `bitcoind`.
     program: PathBuf,
-    /// A `bitcoin-cli`.
+    /// Used as `bitcoin-cli`.
     cli: PathBuf,
-    /// Core's own program, for tests in which both meet.
+    /// Core's own program, for interoperability tests.
     core: Option<PathBuf>,
     timeout_factor: String,
 }
 
 impl Framework {
-    /// Makes `folder` afresh, and in it what the tests look for.
+    /// Recreates `folder` with the files that the tests need.
     pub(super) fn new(
         folder: &Path,
         options: &Options,
@@ -67,12 +67,12 @@ impl Framework {
         let tests = source.join("test/functional");
         ensure!(tests.is_dir(), "there are no functional tests in {}", source.display());
         if folder.exists() {
-            // A chain in the cache was made by another build, which nothing checks.
+            // Another build made the cached chain, and nothing checks this.
             fs::remove_dir_all(folder)
                 .with_context(|| format!("cannot remove {}", folder.display()))?;
         }
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        // The name decides which command line our program has.
+        // The executable's name selects the command line interface.
         let link = folder.join("bitcoind");
         symlink(program, &link).with_context(|| format!("cannot make {}", link.display()))?;
         let framework = Self {
@@ -86,7 +86,7 @@ impl Framework {
         let config = config(source, client, options.cli.is_some())?;
         fs::write(framework.config(), config)
             .with_context(|| format!("cannot write {}", framework.config().display()))?;
-        // Several tests at once would all make the chain that most of them begin with.
+        // Parallel tests would each make the initial chain that most of them use.
         framework.run("create_cache", 0);
         Ok(framework)
     }
@@ -95,7 +95,7 @@ impl Framework {
         self.folder.join("config.ini")
     }
 
-    /// Runs a test. Its log and the folders of its nodes stay when it fails.
+    /// Runs a test. Its log and the folders of its nodes are kept if it fails.
     pub(super) fn run(&self, name: &str, port_seed: u32) -> Run {
         let start = Instant::now();
         let outcome = match self.start(name, port_seed).and_then(|mut child| wait(&mut child)) {
@@ -139,12 +139,12 @@ impl Framework {
             .arg(format!("--timeout-factor={}", self.timeout_factor))
             .env("BITCOIND", &self.program)
             .env("BITCOINCLI", &self.cli)
-            // Where our own tests find the framework.
+            // Path of the framework for our own tests.
             .env("PYTHONPATH", &self.tests)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .stdout(log.try_clone()?)
             .stderr(log)
-            // With the nodes it starts in a group of its own, it can be ended as a whole.
+            // In a process group with its nodes, so that all can be killed together.
             .process_group(0);
         if let Some(core) = &self.core {
             command.env("BITCOIND_CORE", core);
@@ -153,7 +153,7 @@ impl Framework {
     }
 }
 
-/// Waits for the end of a test, which is forced when it takes too long.
+/// Waits for the end of a test, and kills it on timeout.
 fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
     let start = Instant::now();
     loop {
@@ -168,8 +168,8 @@ fn wait(child: &mut Child) -> anyhow::Result<ExitStatus> {
     }
 }
 
-/// `test/config.ini` as Core's build would write it. Every component that the template names is there, since tests end with
-/// an error at one that is not; tests of those that are off skip themselves.
+/// `test/config.ini` in the form written by Core's build. It contains every component of the template, since tests fail on a
+/// missing one; tests of disabled components skip themselves.
 fn config(source: &Path, client: &str, has_cli: bool) -> anyhow::Result<String> {
     let template = source.join("test/config.ini.in");
     let template = fs::read_to_string(&template)
@@ -190,7 +190,7 @@ fn config(source: &Path, client: &str, has_cli: bool) -> anyhow::Result<String> 
     Ok(config)
 }
 
-/// Names of the components in a template, `NAME=@…@` or, before `CMake`, `@…@NAME=true`.
+/// Component names in a template, `NAME=@…@` or, before `CMake`, `@…@NAME=true`.
 fn components(template: &str) -> impl Iterator<Item = &str> {
     let lines = template.lines().skip_while(|line| line.trim() != "[components]").skip(1);
     lines.filter(|line| !line.starts_with('#')).filter_map(|line| {
@@ -199,9 +199,9 @@ fn components(template: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Tests of ours.
+/// Folder of our own tests.
 const OWN_TESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/functional");
-/// Calls a node by RPC where a test does so with `bitcoin-cli`, and none is given.
+/// Minimal `bitcoin-cli` that calls a node by RPC, used if no other is given.
 const OWN_CLI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/functional/bitcoin-cli");
 /// The longest of the listed tests takes a few minutes.
 const TIME_MAX: Duration = Duration::from_mins(40);

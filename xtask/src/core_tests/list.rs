@@ -1,4 +1,4 @@
-//! Which of Core's tests there are, and which our node must pass: `xtask/core-tests.toml`.
+//! The list of Core's tests with the expected results for our node: `xtask/core-tests.toml`.
 
 use std::fs;
 use std::path::Path;
@@ -6,17 +6,17 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// A test of Core's, or of ours in Core's framework.
+/// A test from Core, or one of ours in Core's framework.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Test {
-    /// Its file's name without `.py`.
+    /// File name without `.py`.
     pub(super) name: String,
-    /// Whether our node must pass it.
+    /// True if our node must pass it.
     pub(super) must_pass: bool,
-    /// Why not, where it need not.
+    /// Reason if it need not pass.
     pub(super) reason: Option<String>,
-    /// Whether it is one of ours, in `xtask/functional`, where our node meets Core's own program.
+    /// True for our own tests, in `xtask/functional`, between our node and Core's program.
     #[serde(default)]
     pub(super) with_core: bool,
 }
@@ -27,8 +27,8 @@ struct List {
     test: Vec<Test>,
 }
 
-/// The tests of these names, or without names those that must pass, or all of the list. Names that the list lacks may be
-/// tried too. Tests with Core's own program are left out where it is not given.
+/// The named tests; without names those that must pass, or all. Names outside the list are allowed. Tests with Core's program are
+/// omitted without one.
 pub(super) fn chosen(names: &[String], all: bool, has_core: bool) -> anyhow::Result<Vec<Test>> {
     let List { test: mut tests } =
         toml::from_str(LIST).context("cannot read xtask/core-tests.toml")?;
@@ -52,7 +52,7 @@ pub(super) fn chosen(names: &[String], all: bool, has_core: bool) -> anyhow::Res
     }
 }
 
-/// Tests of a folder of Core's that the list lacks; those of the wallet are not for us.
+/// Core tests in a folder that are missing in the list; wallet tests are excluded.
 pub(super) fn unlisted(folder: &Path) -> anyhow::Result<Vec<String>> {
     let listed = chosen(&[], true, true)?;
     let mut names = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn unlisted(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Programs beside the tests.
+/// Programs in the folder that are not tests.
 const PROGRAMS: [&str; 3] = ["combine_logs", "create_cache", "test_runner"];
 
 const LIST: &str = include_str!("../../core-tests.toml");

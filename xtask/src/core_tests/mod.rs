@@ -1,8 +1,8 @@
-//! Bitcoin Core's functional tests, unchanged, with our node as `bitcoind`.
+//! Bitcoin Core's functional tests, unmodified, with our node as `bitcoind`.
 //!
-//! A few tests are our own, in the same framework: our node meets Core's program there (`xtask/functional`).
-//! Core's test framework starts whatever program `BITCOIND` names, with Core's command line, and speaks RPC and the
-//! peer-to-peer protocol with it. [`list`] says which tests there are and which must pass; [`framework`] runs one.
+//! A few tests of our own use the same framework to test our node with Core's program (`xtask/functional`). Core's test framework
+//! starts the program in `BITCOIND` with Core's command line and uses RPC and the peer-to-peer protocol. [`list`] has the tests
+//! and those that must pass; [`framework`] runs one.
 
 mod framework;
 mod list;
@@ -19,14 +19,14 @@ use self::framework::{Framework, Outcome, Run};
 use self::list::Test;
 use crate::command::finish;
 
-/// What was asked for.
+/// Command line options.
 struct Options {
     /// A checkout of Bitcoin Core.
     source: PathBuf,
-    /// Core's own program, to compare with.
+    /// Core's own program, for comparison.
     core: Option<PathBuf>,
     cli: Option<PathBuf>,
-    /// Ours, where it is not to be built.
+    /// Our program, if it need not be built.
     program: Option<PathBuf>,
     profile: String,
     jobs: usize,
@@ -36,7 +36,7 @@ struct Options {
     names: Vec<String>,
 }
 
-/// Runs the tests; an error when one that must pass does not.
+/// Runs the tests; an error if a required one fails.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let options = Options::parse(arguments)?;
     let tests = list::chosen(&options.names, options.all, options.core.is_some())?;
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs tests, `jobs` at a time; gives the names of those that should have passed.
+/// Runs tests, `jobs` at a time; returns the names of unexpected failures.
 fn run_all(
     tests: &[Test],
     options: &Options,
@@ -86,7 +86,7 @@ fn run_all(
                     let Some((index, test)) = next else { return };
                     let seed = options.port_seed + 2 * index;
                     let our_run = ours.run(&test.name, seed);
-                    // Where both meet there is nothing to compare.
+                    // Interoperability tests are not compared.
                     let core = core.filter(|_| !test.with_core);
                     let core_run = core.map(|core| core.run(&test.name, seed + 1));
                     row(test, &our_run, core_run.as_ref());
@@ -118,7 +118,6 @@ fn row(test: &Test, ours: &Run, core: Option<&Run>) {
     println!("{:<40}{:<9}{:>7.1}{core}{note}", test.name, ours.outcome.name(), ours.seconds);
 }
 
-/// Builds our program.
 pub(crate) fn build(root: &Path, profile: &str) -> anyhow::Result<PathBuf> {
     let cargo_profile = if profile == "debug" { "dev" } else { profile };
     finish(Command::new("cargo").current_dir(root).args([

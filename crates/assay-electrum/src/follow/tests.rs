@@ -1,4 +1,4 @@
-//! The follower beside chains that grow and reorganise, in big steps and in small ones.
+//! The follower on growing and reorganising chains, in large and small steps.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,10 +10,10 @@ use crate::chain::{Connected, ConnectedBlock, Refusal, Relay, TestVerdict};
 use crate::index::IndexConfig;
 use crate::index::made::{Made, Random, branches};
 
-/// A node that has blocks and nothing else.
+/// A node with blocks only: no mempool.
 struct Blocks {
     active: Mutex<Vec<Made>>,
-    /// Blocks that are still in memory.
+    /// Blocks still in memory.
     fresh: Mutex<Vec<Made>>,
     changed: Condvar,
     is_stopping: AtomicBool,
@@ -169,7 +169,7 @@ fn blocks_in_memory_are_not_read_and_stale_ones_do_no_harm() {
     let chain = Blocks::new(&branches[0]);
     let index = index(&branches[0][0]);
     for branch in &branches {
-        // All that ever was, in no order: also blocks that are not of this branch any more.
+        // All blocks ever created, unordered and including stale branches.
         *chain.fresh.lock() = branches.iter().flatten().cloned().collect();
         chain.set(branch);
         build(&index, &chain, &(), 2).unwrap();
@@ -178,7 +178,7 @@ fn blocks_in_memory_are_not_read_and_stale_ones_do_no_harm() {
     assert!(chain.reads.load(Ordering::Relaxed) < branches.iter().map(Vec::len).sum());
 }
 
-/// Notes what it is told.
+/// Records all updates.
 struct Noted {
     updates: Mutex<Vec<(Tip, bool, Option<u32>)>>,
     changed: Condvar,
@@ -242,6 +242,6 @@ fn a_running_follower_reaches_every_tip_and_ends_with_the_node() {
     chain.changed.notify_all();
     follower.join();
     model.check(&index.view());
-    // What has ended is on disk.
+    // After the end everything is on disk.
     assert_eq!(index.usage().rows_in_memory, 0);
 }

@@ -1,4 +1,4 @@
-//! Along a chain: back to where it parted, then forward block by block, for whatever is built.
+//! Chain sync of an index: disconnects to the fork, then connects block by block.
 
 use assay_wire::{Block, BlockHash, Txid};
 use rayon::prelude::*;
@@ -7,30 +7,30 @@ use super::FollowError;
 use crate::chain::{Chain, Tip};
 use crate::index::UpdateError;
 
-/// Something that is built along a chain, block by block.
+/// An index built block by block.
 pub trait Follows: Send + Sync {
-    /// What one block contributes: all that can be computed from it alone, by several threads at once.
+    /// The contribution of one block, computed from that block alone by several threads in parallel.
     type Made: Send;
 
-    /// What it is called in the log.
+    /// Name in log messages.
     fn name(&self) -> &'static str;
 
-    /// Whether a block is not enough, and the coins that it spent are needed too.
+    /// True if a block's undo data is needed too.
     fn needs_undo(&self) -> bool;
 
-    /// The block it has reached.
+    /// Highest indexed block.
     fn tip(&self) -> Option<Tip>;
 
-    /// The block it has at this height.
+    /// Hash of the indexed block at `height`.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn hash_at(&self, height: u32) -> Result<Option<BlockHash>, FollowError>;
 
-    /// Computes what a block contributes.
+    /// Computes the contribution of a block.
     ///
     /// # Errors
-    /// When block and undo data do not belong together.
+    /// If block and undo data do not match.
     fn make(
         &self,
         block: &Block,
@@ -38,29 +38,29 @@ pub trait Follows: Send + Sync {
         undo: Option<&[u8]>,
     ) -> Result<Self::Made, FollowError>;
 
-    /// Adds the block after the tip.
+    /// Appends the block after the tip.
     ///
     /// # Errors
-    /// When it does not follow the tip, or cannot be written.
+    /// If it does not follow the tip, or cannot be written.
     fn connect(&self, made: Self::Made) -> Result<(), FollowError>;
 
-    /// Takes all blocks above `height` back.
+    /// Disconnects all blocks above `height`.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// If the change cannot be written.
     fn rewind(&self, height: u32) -> Result<(), FollowError>;
 
-    /// Writes everything out, so that it survives a power cut.
+    /// Commits all changes; on return they survive a power cut.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// If a write fails.
     fn commit(&self) -> Result<(), FollowError>;
 
-    /// Some blocks were added.
+    /// Blocks were added.
     fn advanced(&self) {}
 }
 
-/// What is built, and the chain it follows.
+/// An index and the chain it follows.
 pub(super) struct Way<'a, F> {
     pub(super) target: &'a F,
     pub(super) chain: &'a dyn Chain,
@@ -68,11 +68,11 @@ pub(super) struct Way<'a, F> {
 }
 
 impl<F: Follows> Way<'_, F> {
-    /// Gets to the tip.
+    /// Syncs the index to the tip.
     pub(super) fn catch_up(&self) -> Result<(), FollowError> {
         let (target, chain) = (self.target, self.chain);
         while !chain.is_stopping() {
-            // What has just been connected comes first: no question to the node is needed, which may be at the next block.
+            // Freshly connected blocks first: taking them does not wait for the node, which may be connecting the next block.
             if let Some(tip) = target.tip()
                 && let Some(block) = chain.take_connected(&tip.hash)
             {
@@ -105,7 +105,7 @@ impl<F: Follows> Way<'_, F> {
         Ok(())
     }
 
-    /// Goes back to the highest block that the active chain has too.
+    /// Disconnects blocks down to the fork with the active chain.
     fn step_back(&self, ours: Tip) -> Result<(), FollowError> {
         for height in (0..ours.height).rev() {
             let hash = self.target.hash_at(height)?;
@@ -118,7 +118,7 @@ impl<F: Follows> Way<'_, F> {
         Err(FollowError::NoCommonBlock)
     }
 
-    /// Adds archived blocks: while some are added, what the next contribute is computed.
+    /// Connects archived blocks; the contributions of the next blocks are computed in parallel.
     fn extend(&self, hashes: &[BlockHash]) -> Result<(), FollowError> {
         let mut made: Vec<Result<F::Made, FollowError>> = Vec::new();
         let mut rest = hashes;
@@ -138,7 +138,7 @@ impl<F: Follows> Way<'_, F> {
         }
     }
 
-    /// Reads an archived block and computes what it contributes.
+    /// Reads an archived block and computes its contribution.
     fn load(&self, hash: &BlockHash) -> Result<F::Made, FollowError> {
         let missing = |what| FollowError::Missing { hash: *hash, what };
         let raw = self.chain.block(hash)?.ok_or_else(|| missing("data"))?;
@@ -154,7 +154,7 @@ impl<F: Follows> Way<'_, F> {
     }
 }
 
-/// Blocks that are worked on at once: few, since a block may have 256 MB.
+/// Blocks processed in parallel: few, since a block may have 256 MB.
 const BLOCKS_AT_ONCE: usize = 4;
-/// Heights that are asked for at once.
+/// Heights per batch.
 const HEIGHTS_AT_ONCE: u32 = 4096;

@@ -1,39 +1,38 @@
-//! What was read lately of the index's files, checked once.
+//! Cache of verified parts of the index files.
 //!
-//! The system's page cache holds files too, but asking it costs a system call, a copy and a checksum each time, and a history
-//! has a txid in another place for each of its lines. Places hold parts of files that do not change, so nothing is ever
-//! invalidated: a run never changes, and records of a flat file stay the same until the next reorganisation, whose number is
-//! part of their key.
+//! The system's page cache holds the files too, but each read costs a system call, a copy and a checksum, and the txids of a
+//! history are scattered. Slots hold immutable parts of files, so no invalidation is needed: a run never changes, and the records
+//! of a flat file are constant until the next reorg, whose number is part of their key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-/// Which part of which file.
+/// Identifies a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PartKey {
     pub(crate) file: FileKey,
-    /// Offset of its first byte.
+    /// Offset of the first byte.
     pub(crate) offset: u64,
 }
 
-/// A file, as far as it does not change.
+/// A file in an immutable state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileKey {
-    /// A run, by the number that [`Cache::number`] gave it.
+    /// A run, by its number from [`Cache::number`].
     Run(u64),
-    /// `txs.dat` after so many reorganisations.
+    /// `txs.dat`, and the number of reorgs so far.
     Txs(u64),
-    /// `heights.dat` after so many reorganisations.
+    /// `heights.dat`, and the number of reorgs so far.
     Heights(u64),
 }
 
-/// A bounded number of parts, at most [`PART_BYTES_MAX`] each. Each part has one set of places; where that is full, the part
-/// goes that has not been used for longest, roughly.
+/// A set-associative cache of parts of at most [`PART_BYTES_MAX`] bytes. A full set evicts with the clock algorithm, an
+/// approximation of least recently used.
 pub(crate) struct Cache {
     sets: Vec<Mutex<Set>>,
-    /// 64 less the binary logarithm of the number of sets.
+    /// 64 minus the binary logarithm of the number of sets.
     shift: u32,
     numbers: AtomicU64,
 }
@@ -41,19 +40,19 @@ pub(crate) struct Cache {
 #[derive(Default)]
 struct Set {
     places: [Option<Place>; PLACES],
-    /// Where the search for the next place to be given up begins.
+    /// Clock hand: start of the search for an evictable slot.
     hand: usize,
 }
 
 struct Place {
     key: PartKey,
     bytes: Arc<[u8]>,
-    /// Since the hand last passed.
+    /// Used since the hand last passed.
     is_used: bool,
 }
 
 impl Cache {
-    /// At most `bytes_max` bytes of parts, but at least one set of them.
+    /// A cache of at most `bytes_max` bytes of parts, but at least one set.
     pub(crate) fn new(bytes_max: usize) -> Self {
         let sets = (bytes_max / (PLACES * PART_BYTES_MAX)).max(1);
         let log = sets.ilog2();
@@ -61,7 +60,7 @@ impl Cache {
         Self { sets, shift: 64 - log, numbers: AtomicU64::new(0) }
     }
 
-    /// A number for a run, which no other has.
+    /// A unique number for a run.
     pub(crate) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
@@ -76,7 +75,7 @@ impl Cache {
     pub(crate) fn insert(&self, key: PartKey, bytes: Arc<[u8]>) {
         debug_assert!(bytes.len() <= PART_BYTES_MAX);
         let mut set = self.set(&key).lock();
-        // Another thread may have read the same.
+        // Another thread may have read the same part.
         if set.places.iter().flatten().any(|place| place.key == key) {
             return;
         }
@@ -97,7 +96,7 @@ impl Cache {
 }
 
 impl Set {
-    /// A place that is empty or can be given up.
+    /// An empty or evictable slot.
     fn free(&mut self) -> usize {
         if let Some(empty) = self.places.iter().position(Option::is_none) {
             return empty;
@@ -113,9 +112,9 @@ impl Set {
     }
 }
 
-/// The longest part: a page of a run.
+/// Longest part: a page of a run.
 pub(crate) const PART_BYTES_MAX: usize = super::page::PAGE_BYTES;
-/// Places of a set.
+/// Slots per set.
 const PLACES: usize = 8;
 /// 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,4 +1,4 @@
-//! Two files of records of one length: heights, and transactions.
+//! Two files of fixed-length records: heights and transactions.
 //!
 //! `heights.dat` has 96 bytes for each height: the header (80), the number of its first transaction (8), the block's length
 //! (4). `txs.dat` has 40 bytes for each transaction: the txid (32), its offset in the block (4). Each record ends with a
@@ -16,7 +16,7 @@ use super::reader::Reader;
 use super::row::TxNumber;
 use super::types::QueryError;
 
-/// What is kept of a height.
+/// Record of a height.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeightRecord {
     pub(crate) header: [u8; HEADER_BYTES],
@@ -41,11 +41,11 @@ impl HeightRecord {
     }
 }
 
-/// What is kept of a transaction.
+/// Record of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TxRecord {
     pub(crate) txid: Txid,
-    /// Offset of its first byte in the serialised block.
+    /// Offset of the first byte in the serialised block.
     pub(crate) offset: u32,
 }
 
@@ -57,14 +57,14 @@ impl TxRecord {
     }
 }
 
-/// The two files. Records are only added and, in a reorganisation, overwritten; who reads meanwhile must ask afterwards
-/// whether that happened.
+/// The two files. Records are appended and, in a reorg, overwritten. A concurrent reader must check afterwards that no reorg
+/// happened.
 pub(crate) struct Files {
     heights: File,
     txs: File,
-    /// For each height, the number of its first transaction.
+    /// First transaction number of each height.
     first_txs: RwLock<Vec<TxNumber>>,
-    /// Of these files and of the runs.
+    /// Shared with the runs.
     pub(crate) cache: Cache,
 }
 
@@ -74,7 +74,7 @@ struct File {
 }
 
 impl Files {
-    /// Opens the files and checks the first `heights` records, of which `txs` transactions follow.
+    /// Opens the files and checks the first `heights` records and their `txs` transactions.
     pub(crate) fn open(
         io: &dyn Io,
         dir: &Path,
@@ -99,14 +99,14 @@ impl Files {
             return Err(files.heights.damaged(0, "transaction numbers do not ascend"));
         }
         if let Some(last) = txs.checked_sub(1) {
-            // That it is there at all; each record is checked when it is read.
+            // Only existence is checked here; each record is checked when it is read.
             files.txs(last, 1)?;
         }
         *files.first_txs.write() = first_txs;
         Ok(files)
     }
 
-    /// Adds a block after `height - 1`, whose transactions begin with number `first_tx`.
+    /// Appends a block after `height - 1`, whose transactions begin with number `first_tx`.
     pub(crate) fn append(
         &self,
         height: u32,
@@ -134,12 +134,12 @@ impl Files {
         Ok(())
     }
 
-    /// Forgets all heights from `heights` on; their records are overwritten later.
+    /// Removes all heights from `heights` on; their records are overwritten later.
     pub(crate) fn truncate(&self, heights: u32) {
         self.first_txs.write().truncate(heights as usize);
     }
 
-    /// Makes everything that was added survive a power cut, the files' names apart.
+    /// Syncs all appended records to disk, but not the file names.
     pub(crate) fn sync(&self) -> Result<(), QueryError> {
         for file in [&self.txs, &self.heights] {
             file.handle.sync_data().map_err(|source| file.failed(source))?;
@@ -147,12 +147,12 @@ impl Files {
         Ok(())
     }
 
-    /// The number of the first transaction of a height.
+    /// First transaction number of a height.
     pub(crate) fn first_tx(&self, height: u32) -> Option<TxNumber> {
         self.first_txs.read().get(height as usize).copied()
     }
 
-    /// The height of a transaction, and the number of the first transaction above it, as far as there is one.
+    /// The height of a transaction, and the first transaction number of the next height, if any.
     pub(crate) fn height_of(&self, tx: TxNumber) -> (u32, TxNumber) {
         let first_txs = self.first_txs.read();
         let above = first_txs.partition_point(|&first| first <= tx);
@@ -166,12 +166,12 @@ impl Files {
         Ok(records.iter().map(HeightRecord::parse).collect())
     }
 
-    /// Reads records of transactions for one question.
+    /// A reader of transaction records for one query.
     pub(crate) fn tx_reader<'a>(&'a self, reader: &'a Reader<'a>, view: Extent) -> TxReader<'a> {
         TxReader { file: &self.txs, reader, view, part: None }
     }
 
-    /// The record of a height, which the view that asks has.
+    /// The record of a height within the view.
     pub(crate) fn height(
         &self,
         reader: &Reader<'_>,
@@ -191,41 +191,40 @@ impl Files {
     }
 }
 
-/// How much of the files a view may see.
+/// The part of the files that a view covers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Reorganisations before it: records that it sees stay the same until the next one.
+    /// Number of reorgs before it: the records it covers are constant until the next one.
     pub(crate) epoch: u64,
     pub(crate) heights: u64,
     pub(crate) txs: TxNumber,
 }
 
-/// Records of a file that follow one another.
+/// Consecutive records of a file.
 struct Part {
-    /// Number of the first.
+    /// Number of the first record.
     first: u64,
     bytes: Arc<[u8]>,
 }
 
 impl Part {
-    /// Whether record `number` is in it.
     fn has<const BYTES: usize>(&self, number: u64) -> bool {
         let end = self.first + (self.bytes.len() / BYTES) as u64;
         (self.first..end).contains(&number)
     }
 }
 
-/// Reads records of transactions for one question.
+/// Reads transaction records for one query.
 pub(crate) struct TxReader<'a> {
     file: &'a File,
     reader: &'a Reader<'a>,
     view: Extent,
-    /// Where the last one was.
+    /// The part of the last record read.
     part: Option<Part>,
 }
 
 impl TxReader<'_> {
-    /// The record of a transaction that the view has.
+    /// The record of a transaction within the view.
     pub(crate) fn record(&mut self, tx: TxNumber) -> Result<TxRecord, QueryError> {
         let last = self.part.take().filter(|part| part.has::<TX_BYTES>(tx));
         let part = last.map_or_else(|| self.part_of(tx), Ok)?;
@@ -238,7 +237,7 @@ impl TxReader<'_> {
         self.file.part::<TX_BYTES>(self.reader, key, (tx, self.view.txs))
     }
 
-    /// The txid of a transaction that the view has.
+    /// The txid of a transaction within the view.
     pub(crate) fn txid(&mut self, tx: TxNumber) -> Result<Txid, QueryError> {
         Ok(self.record(tx)?.txid)
     }
@@ -276,8 +275,8 @@ impl File {
         Ok(bytes.as_chunks().0.to_vec())
     }
 
-    /// The part of the file in which record `number` is, of which the view that asks has those before `end`. It is kept for
-    /// later questions if the view has all of its records.
+    /// The part of the file that contains record `number`; the view covers the records before `end`. The part is cached if the
+    /// view covers all its records.
     fn part<const BYTES: usize>(
         &self,
         reader: &Reader<'_>,
@@ -304,7 +303,7 @@ impl File {
         Ok(Part { first, bytes })
     }
 
-    /// A record of a part, whose checksum is compared: most records of a part are never asked for.
+    /// A record of a part, with its checksum verified here: most records of a part are never read.
     fn record<'p, const BYTES: usize>(
         &self,
         part: &'p Part,

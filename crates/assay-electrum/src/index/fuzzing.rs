@@ -1,4 +1,4 @@
-//! A door to the readers of the index's files, for the target in `fuzz/`.
+//! Entry points for the fuzz target of the index file readers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::row::Table;
 use super::run::Run;
 use super::{Index, IndexConfig, Limits, ScriptHash};
 
-/// Reads bytes as a page, as a run, and as each file of an index.
+/// Parses bytes as a page, as a run, and as each index file.
 pub fn files(bytes: &[u8]) {
     page(bytes);
     let io = SimIo::new();
@@ -34,7 +34,7 @@ pub fn files(bytes: &[u8]) {
     }
 }
 
-/// Reads bytes, given the checksum they lack, as a page of each table.
+/// Parses bytes, with the checksum prepended, as a page of each table.
 fn page(bytes: &[u8]) {
     let mut page = bytes[..bytes.len().min(PAGE_BYTES)].to_vec();
     let Some((sum, rest)) = page.split_first_chunk_mut::<4>() else { return };

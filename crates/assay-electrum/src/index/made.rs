@@ -1,4 +1,4 @@
-//! Chains for tests, with a plain map that knows all answers.
+//! Test chains with a plain map as oracle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::*;
 
 pub(crate) const LIMITS: Limits = Limits { entries_max: 100_000 };
 
-/// A block, what it spends, and what a plain map knows after it.
+/// A block, its spent coins, and the oracle's state after it.
 #[derive(Clone)]
 pub(crate) struct Made {
     pub(crate) raw: Vec<u8>,
@@ -25,7 +25,7 @@ impl Made {
     }
 }
 
-/// The oracle: lists in the order of the chain.
+/// The oracle: lists in chain order.
 #[derive(Clone, Default)]
 pub(crate) struct Model {
     blocks: Vec<(BlockHash, Vec<Txid>)>,
@@ -47,7 +47,7 @@ fn script(random: &mut Random) -> Vec<u8> {
 }
 
 impl Model {
-    /// A block with random transactions on top. With `ctor` they are ordered by txid.
+    /// Builds a block of random transactions on top. With `ctor` they are ordered by txid.
     pub(crate) fn grow(&self, random: &mut Random, ctor: bool) -> Made {
         let mut after = self.clone();
         let height = self.blocks.len() as u32;
@@ -93,7 +93,8 @@ impl Model {
         Made { raw, undo, after: Arc::new(after) }
     }
 
-    /// Plainly: all outputs come in, then all inputs go out, as Bitcoin Cash orders them; histories follow the block.
+    /// Reference implementation: all outputs are added first, then all inputs spent, as in Bitcoin Cash's order; histories follow
+    /// block order.
     fn connect(&mut self, block: &Block, height: u32) -> Vec<u8> {
         let txids = block.txids(0..block.tx_count());
         let hash = block.hash();
@@ -187,7 +188,7 @@ impl Model {
 }
 
 impl Model {
-    /// What a view answers at once is right; `must_answer` says whether it has to answer.
+    /// Checks results of a non-blocking view; with `must_answer` it must return one.
     pub(crate) fn check_at_once(&self, view: &View, must_answer: bool) {
         let view = view.at_once();
         for (height, (hash, txids)) in (0..).zip(&self.blocks) {
@@ -253,7 +254,6 @@ fn transaction(
     (Txid(assay_hash::sha256d(&raw)), raw)
 }
 
-/// A genesis block.
 pub(crate) fn genesis(random: &mut Random) -> Made {
     Model::default().grow(random, false)
 }

@@ -1,4 +1,4 @@
-//! The manifest: which files make up the index, and how far it goes.
+//! The manifest: the index files and the tip.
 
 use std::path::{Path, PathBuf};
 
@@ -9,27 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::Tip;
 
-/// Everything about an index that is not in its other files; replaced as a whole.
+/// All index metadata; replaced atomically.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
     /// Version of all files: [`FORMAT`].
     pub(crate) format: u32,
-    /// Hash of the genesis block.
     pub(crate) genesis: String,
-    /// Key of all hashed keys.
+    /// Secret of the key hash.
     pub(crate) secret: [u64; 2],
-    /// The highest block; none in a new index.
+    /// Highest block; `None` in a new index.
     pub(crate) tip: Option<TipLine>,
-    /// Transactions up to the tip.
+    /// Number of transactions up to the tip.
     pub(crate) tx_count: u64,
-    /// The runs, in the order of the chain.
+    /// In chain order.
     pub(crate) runs: Vec<RunLine>,
-    /// Number of the next run's file.
+    /// File number of the next run.
     pub(crate) next_run: u64,
-    /// Bytes written since the index was begun.
+    /// Bytes written since the index was created.
     pub(crate) bytes_written: u64,
-    /// Whether the tables of scripts and spenders are left empty; absent in an index of everything.
+    /// True if the tables of scripts and spenders are empty; absent in a full index.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) txids_only: bool,
 }
@@ -44,13 +43,13 @@ pub(crate) struct TipLine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunLine {
-    /// Number of its file.
+    /// File number.
     pub(crate) id: u64,
-    /// The transaction from which on its rows are void.
+    /// Rows from this transaction on are void.
     pub(crate) end_tx: u64,
 }
 
-/// Why an index could not be opened.
+/// The index cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder or the manifest cannot be read or written.
@@ -58,52 +57,26 @@ pub enum OpenError {
     Replace(#[from] ReplaceError),
     /// The folder cannot be used.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// The manifest does not read.
+    Io { path: PathBuf, source: std::io::Error },
+    /// The manifest is malformed.
     #[error("{} is damaged ({what}); remove the folder, and the index is built anew", path.display())]
-    Manifest {
-        /// The manifest.
-        path: PathBuf,
-        /// What is wrong.
-        what: String,
-    },
-    /// Another version wrote it.
+    Manifest { path: PathBuf, what: String },
+    /// Another format version.
     #[error("{} has format {found}, this version reads {FORMAT}; remove the folder, and the index is built anew", path.display())]
-    Format {
-        /// The manifest.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
-    /// It is of another chain.
+    Format { path: PathBuf, found: u32 },
+    /// The index belongs to another chain.
     #[error("{} is an index of the chain with genesis block {found}, not {expected}", path.display())]
-    OtherChain {
-        /// The manifest.
-        path: PathBuf,
-        /// Genesis block of the index.
-        found: String,
-        /// Genesis block of the chain.
-        expected: BlockHash,
-    },
-    /// It was begun for other questions.
+    OtherChain { path: PathBuf, found: String, expected: BlockHash },
+    /// The index was created with another scope.
     #[error("{} is an index of another kind; remove the folder, and the index is built anew", path.display())]
-    OtherScope {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// A file that the manifest names is damaged or missing.
+    OtherScope { path: PathBuf },
+    /// A file named in the manifest is damaged or missing.
     #[error("{source}; remove the folder, and the index is built anew")]
     File {
-        /// Which, and what is wrong.
         #[from]
         source: super::types::QueryError,
     },
-    /// No secret could be drawn.
+    /// The random number generator failed.
     #[error("no random numbers: {0}")]
     Random(String),
 }
@@ -123,7 +96,7 @@ impl Manifest {
         }
     }
 
-    /// Reads the manifest of a folder, if it has one.
+    /// Reads the manifest of a folder, if present.
     pub(crate) fn read(
         io: &dyn Io,
         dir: &Path,
@@ -157,14 +130,14 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Puts the manifest in the place of the one before; when this returns it survives a power cut.
+    /// Replaces the manifest; on return the new one survives a power cut.
     pub(crate) fn write(&self, io: &dyn Io, dir: &Path) -> Result<u64, ReplaceError> {
         let json = serde_json::to_string(self).expect("a manifest has nothing that JSON lacks");
         let text = format!("{json}\n{}\n", sum_line(&json));
         replace_file(io, &dir.join(NAME), std::iter::once(text.into_bytes()))
     }
 
-    /// The tip; `None` also where the hash does not read.
+    /// `None` if the index is new or the hash is malformed.
     pub(crate) fn tip(&self) -> Option<Tip> {
         let line = self.tip.as_ref()?;
         Some(Tip { height: line.height, hash: line.hash.parse().ok()? })
@@ -186,6 +159,6 @@ fn sum_line(json: &str) -> String {
     format!("crc32 {:08x}", crc32fast::hash(json.as_bytes()))
 }
 
-/// Version of the files that this version reads and writes.
+/// File format version.
 pub(crate) const FORMAT: u32 = 1;
 const NAME: &str = "manifest.json";

@@ -1,4 +1,4 @@
-//! Rows that are not on disk yet: sorted runs in memory.
+//! Rows not on disk yet: sorted runs in memory.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ pub(crate) struct MemoryRun {
 }
 
 impl MemoryRun {
-    /// Takes over sorted tables.
+    /// From sorted tables.
     pub(crate) fn new(range: (TxNumber, TxNumber), tables: Tables) -> Self {
         Self { first_tx: range.0, end_tx: range.1, tables }
     }
@@ -43,14 +43,14 @@ impl MemoryRun {
         rows[first..].iter().take_while(|row| row.order < to).try_for_each(|&row| visit(row))
     }
 
-    /// Two runs that follow one another as one.
+    /// Merges two adjacent runs.
     pub(crate) fn merge(&self, next: &Self) -> Self {
         debug_assert_eq!(self.end_tx, next.first_tx);
         let tables = Table::ALL.map(|table| merge_sorted(self.rows(table), next.rows(table)));
         Self { first_tx: self.first_tx, end_tx: next.end_tx, tables }
     }
 
-    /// What is left of the run when all transactions from `end_tx` on are gone.
+    /// The run without the transactions from `end_tx` on.
     pub(crate) fn cut(&self, end_tx: TxNumber) -> Self {
         let below =
             |table| self.rows(table).iter().filter(|row| row.tx() < end_tx).copied().collect();

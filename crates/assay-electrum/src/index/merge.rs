@@ -1,4 +1,4 @@
-//! Many sorted sequences as one.
+//! Merge of sorted sequences.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,7 +6,7 @@ use std::collections::binary_heap::PeekMut;
 
 use super::row::Row;
 
-/// Merges sequences that are each in order; an error ends the result.
+/// Merges sorted sequences; ends after the first error.
 pub(crate) struct Merge<I> {
     sources: Vec<I>,
     heads: BinaryHeap<Reverse<(Row, usize)>>,
@@ -57,7 +57,7 @@ where
     }
 }
 
-/// Two sorted slices as one.
+/// Merges two sorted slices.
 pub(crate) fn merge_sorted(mut a: &[Row], mut b: &[Row]) -> Vec<Row> {
     let mut out = Vec::with_capacity(a.len() + b.len());
     while let (Some((first_a, rest_a)), Some((first_b, rest_b))) =

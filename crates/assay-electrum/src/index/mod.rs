@@ -1,10 +1,10 @@
-//! The index: what has happened to every script, transaction and output of the active chain.
+//! The index: history of every script, transaction and output of the active chain.
 //!
-//! Blocks come in with the coins that they spent, so nothing is ever looked up to index them. Each becomes sorted rows in
-//! memory; when these are many they are written as one sorted run, and runs of like size are merged later. A row says which
-//! transaction it is about, so taking blocks back means to leave out all rows from a transaction on, and no undo data is
-//! kept. The whole index is a function of the chain: after a crash it is what its manifest says, and the blocks above are
-//! indexed again. Byte layouts: `docs/formats.md`; why this and no database: `docs/adr/0010-index-of-sorted-runs.md`.
+//! Blocks arrive with their spent coins, so indexing needs no lookups. Each block becomes sorted rows in memory; when enough have
+//! accumulated they are written as one sorted run, and runs of similar size are merged later. Each row contains its transaction
+//! number, so disconnecting blocks drops all rows from a transaction on, and no undo data is kept. The whole index is a function
+//! of the chain: after a crash the manifest defines its state, and the blocks above are indexed again. Byte layouts:
+//! `docs/formats.md`; rationale: `docs/adr/0010-index-of-sorted-runs.md`.
 
 mod cache;
 mod files;

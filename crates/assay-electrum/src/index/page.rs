@@ -1,25 +1,23 @@
 //! Sorted rows packed into pages of 4 KiB.
 //!
-//! A page stands alone: its first row is written whole, each further one as the difference from the row before. Layout, all
-//! numbers LEB128 unless said otherwise: the CRC-32 of what follows (4 bytes, little endian), the count of rows (2 bytes),
-//! the rows, zeros. A row: key minus the previous key; then, where that is not zero, the transaction number minus that of
-//! the run's first transaction, else minus the previous row's; then `n`; value; tag (4 bytes, little endian), as far as
-//! the table has them.
+//! A page is self-contained: its first row is stored in full, each further one as the difference from its predecessor. Layout,
+//! all numbers LEB128 except where noted: CRC-32 of the rest (4 bytes, little endian), row count (2 bytes), rows, zero padding. A
+//! row: key minus the previous key; then, if that is not zero, the transaction number minus that of the run's first transaction,
+//! else minus the previous row's; then `n`; value; tag (4 bytes, little endian), as far as the table has them.
 
 use super::row::{Row, Table};
 
-/// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
 const HEAD_BYTES: usize = 6;
-/// The longest row: 11 bytes of key, 5 of transaction number, 3 of index, 10 of value, 4 of tag.
+/// Longest row: 11 bytes of key, 5 of transaction number, 3 of index, 10 of value, 4 of tag.
 const ROW_BYTES_MAX: usize = 33;
 
-/// Why a page was refused.
+/// A page is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BadPage(pub(crate) &'static str);
 
-/// Packs rows of one table, in order.
+/// Packs sorted rows of one table.
 pub(crate) struct PageWriter {
     table: Table,
     base_tx: u64,
@@ -29,14 +27,14 @@ pub(crate) struct PageWriter {
 }
 
 impl PageWriter {
-    /// For rows whose transactions come from `base_tx` on.
+    /// For rows with transactions from `base_tx` on.
     pub(crate) fn new(table: Table, base_tx: u64) -> Self {
         let mut bytes = Vec::with_capacity(PAGE_BYTES);
         bytes.resize(HEAD_BYTES, 0);
         Self { table, base_tx, bytes, count: 0, previous: None }
     }
 
-    /// Whether [`PageWriter::take`] must come before the next row.
+    /// True if [`PageWriter::take`] must be called before the next row.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes.len() + ROW_BYTES_MAX > PAGE_BYTES
     }
@@ -45,7 +43,7 @@ impl PageWriter {
         self.count == 0
     }
 
-    /// Adds a row that does not sort before the previous one.
+    /// Appends a row, which must not sort before the previous one.
     pub(crate) fn push(&mut self, row: Row) {
         let out = &mut self.bytes;
         let key = row.key_bits();
@@ -71,7 +69,7 @@ impl PageWriter {
         self.previous = Some(row);
     }
 
-    /// Appends the finished page to `out` and begins the next.
+    /// Appends the finished page to `out` and starts the next.
     pub(crate) fn take(&mut self, out: &mut Vec<u8>) {
         self.bytes[4..HEAD_BYTES].copy_from_slice(&self.count.to_le_bytes());
         self.bytes.resize(PAGE_BYTES, 0);
@@ -83,7 +81,7 @@ impl PageWriter {
     }
 }
 
-/// Reads the rows of a page, in order.
+/// Iterates over the rows of a page, in order.
 pub(crate) struct PageReader<'a> {
     table: Table,
     base_tx: u64,
@@ -92,7 +90,7 @@ pub(crate) struct PageReader<'a> {
     previous: Option<Row>,
 }
 
-/// Checks a page's sum.
+/// Verifies a page's checksum.
 pub(crate) fn check(page: &[u8]) -> Result<(), BadPage> {
     let Some((sum, rest)) = page.split_first_chunk::<4>() else {
         return Err(BadPage("the page is cut off"));
@@ -105,13 +103,13 @@ pub(crate) fn check(page: &[u8]) -> Result<(), BadPage> {
 }
 
 impl<'a> PageReader<'a> {
-    /// Checks the page's sum.
+    /// Verifies the page's checksum.
     pub(crate) fn new(table: Table, base_tx: u64, page: &'a [u8]) -> Result<Self, BadPage> {
         check(page)?;
         Self::of_checked(table, base_tx, page)
     }
 
-    /// For a page that has passed [`check`].
+    /// For a page already verified by [`check`].
     pub(crate) fn of_checked(table: Table, base_tx: u64, page: &'a [u8]) -> Result<Self, BadPage> {
         let Some((head, rest)) = page.split_first_chunk::<HEAD_BYTES>() else {
             return Err(BadPage("the page is cut off"));

@@ -1,4 +1,4 @@
-//! From a block and the coins it spent to rows: all that indexing computes, and nothing is looked up.
+//! Rows of a block, computed from the block and its spent coins alone.
 
 use assay_store::{UndoError, UndoReader};
 use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
@@ -7,7 +7,7 @@ use super::files::TxRecord;
 use super::row::{Keys, N_MAX, Row, Table, Tables};
 use super::types::ScriptHash;
 
-/// The rows of one block, its first transaction having number 0.
+/// The rows of one block, with transactions numbered from 0.
 pub struct BlockRows {
     pub(crate) hash: BlockHash,
     pub(crate) prev_block: BlockHash,
@@ -19,34 +19,30 @@ pub struct BlockRows {
 }
 
 impl BlockRows {
-    /// Hash of the block.
     pub fn hash(&self) -> BlockHash {
         self.hash
     }
 
-    /// Hash of the block before it.
     pub fn prev_block(&self) -> BlockHash {
         self.prev_block
     }
 
-    /// How much there is in the block.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 }
 
-/// How much has been indexed.
+/// Indexed amounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counts {
-    /// Blocks.
     pub blocks: u64,
-    /// Transactions, with coinbases.
+    /// With coinbases.
     pub txs: u64,
-    /// Inputs, without those of coinbases.
+    /// Without those of coinbases.
     pub inputs: u64,
-    /// Outputs, unspendable ones too.
+    /// With unspendable ones.
     pub outputs: u64,
-    /// Bytes of blocks.
+    /// Serialised size of the blocks.
     pub bytes: u64,
 }
 
@@ -60,32 +56,21 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// Why a block could not be prepared: it and its undo data do not belong together.
+/// A block and its undo data do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrepareError {
-    /// The undo data does not read.
+    /// The undo data is malformed.
     #[error("undo data of block {hash}: {source}")]
-    Undo {
-        /// The block.
-        hash: BlockHash,
-        /// What is wrong.
-        source: UndoError,
-    },
-    /// There are more or fewer spent coins than inputs.
+    Undo { hash: BlockHash, source: UndoError },
+    /// The numbers of spent coins and inputs differ.
     #[error("the undo data of block {hash} does not have one coin for each input")]
-    Mismatch {
-        /// The block.
-        hash: BlockHash,
-    },
-    /// A transaction with more inputs or outputs than any valid one has.
+    Mismatch { hash: BlockHash },
+    /// A transaction has more inputs or outputs than any valid one.
     #[error("transaction {txid} has {N_MAX} inputs or outputs or more")]
-    TooMany {
-        /// The transaction.
-        txid: Txid,
-    },
+    TooMany { txid: Txid },
 }
 
-/// Makes the rows of a block for an index of transactions alone.
+/// Computes the rows of a block for an index of transactions alone.
 pub(crate) fn prepare_txids(keys: &Keys, block: &Block, txids: &[Txid]) -> BlockRows {
     let mut tables = Tables::default();
     let mut txs = Vec::with_capacity(txids.len());
@@ -94,11 +79,11 @@ pub(crate) fn prepare_txids(keys: &Keys, block: &Block, txids: &[Txid]) -> Block
         tables[Table::Txids as usize].push(Row::new(keys.txid(txid), number, 0, 0, 0));
     }
     tables[Table::Txids as usize].sort_unstable();
-    // Inputs and outputs are not looked at.
+    // Inputs and outputs are not indexed.
     rows_of(block, txs, tables, (0, 0))
 }
 
-/// Makes the rows of a block; `touched` gets the script of every output and of every spent output.
+/// Computes the rows of a block; appends the script of every output and of every spent output to `touched`.
 pub(crate) fn prepare(
     keys: &Keys,
     block: &Block,
@@ -188,8 +173,7 @@ fn add_outputs(
     }
 }
 
-/// Outputs that nobody can spend are in nobody's history, as in `ElectrumX`; the same that Core keeps out of its coins
-/// (`script/script.h`, `IsUnspendable`).
+/// Unspendable outputs are in no history, as in `ElectrumX`. Same rule as Core's for coins (`script/script.h`, `IsUnspendable`).
 pub(crate) fn is_unspendable(script_pubkey: &[u8]) -> bool {
     const OP_RETURN: u8 = 0x6a;
     const SCRIPT_BYTES_MAX: usize = 10_000;

@@ -1,4 +1,4 @@
-//! Reads the index's files for one question.
+//! Reads index files for one query.
 
 use std::cell::Cell;
 use std::io;
@@ -10,22 +10,22 @@ use assay_store::io::IoFile;
 use super::cache::{Cache, PartKey};
 use super::types::QueryError;
 
-/// How far a question may go.
+/// Read limits of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
-    /// It waits for the disk.
+    /// Disk reads are allowed.
     Any,
-    /// It takes what is in memory, within [`READS_MAX`] and [`ROWS_MAX`], and ends with [`QueryError::NotAtOnce`] otherwise.
+    /// Only reads from memory, within [`READS_MAX`] and [`ROWS_MAX`]; otherwise [`QueryError::NotAtOnce`].
     AtOnce,
 }
 
-/// Reads for one question, through the cache.
+/// Cached reads for one query.
 pub(crate) struct Reader<'a> {
     cache: &'a Cache,
     reads: Reads,
-    /// Reads that the question has left.
+    /// Remaining reads of the query.
     reads_left: Cell<u32>,
-    /// Parts that it may still put into the cache: a long history must not displace everything else.
+    /// Parts that the query may still add to the cache: a long history must not evict everything else.
     parts_left: Cell<u32>,
 }
 
@@ -40,12 +40,12 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Rows that the question may visit.
+    /// Maximum rows that the query may visit.
     pub(crate) fn rows_max(&self) -> usize {
         if self.reads == Reads::AtOnce { ROWS_MAX } else { usize::MAX }
     }
 
-    /// Fills `buffer`; [`io::ErrorKind::WouldBlock`] where that takes too long ([`QueryError::of_read`]).
+    /// Fills `buffer`. [`io::ErrorKind::WouldBlock`] if that would exceed the limits ([`QueryError::of_read`]).
     pub(crate) fn fill(&self, file: &dyn IoFile, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if self.reads == Reads::Any {
             return file.read_exact_at(buffer, offset);
@@ -58,12 +58,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A part that was read before.
     pub(crate) fn cached(&self, key: &PartKey) -> Option<Arc<[u8]>> {
         self.cache.get(key)
     }
 
-    /// Keeps a part that has been checked for later questions.
+    /// Caches a verified part.
     pub(crate) fn keep(&self, key: PartKey, bytes: impl Into<Arc<[u8]>>) {
         if let Some(left) = self.parts_left.get().checked_sub(1) {
             self.parts_left.set(left);
@@ -73,7 +72,7 @@ impl<'a> Reader<'a> {
 }
 
 impl QueryError {
-    /// What a failed [`Reader::fill`] says of the file at `path`.
+    /// Maps an error of [`Reader::fill`] on the file at `path`.
     pub(crate) fn of_read(source: io::Error, path: &Path, offset: u64) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
@@ -86,9 +85,9 @@ impl QueryError {
     }
 }
 
-/// Reads from the system's cache at once: about a tenth of a millisecond.
+/// Reads from the page cache per non-blocking query: about a tenth of a millisecond.
 const READS_MAX: u32 = 128;
-/// Rows at once: some ten microseconds.
+/// Rows per non-blocking query: some ten microseconds.
 const ROWS_MAX: usize = 2048;
-/// Four mebibytes.
+/// Four MiB.
 const KEPT_PARTS_MAX: u32 = 1024;

@@ -1,41 +1,40 @@
-//! What the tables are made of.
+//! Rows of the index tables.
 //!
-//! Three tables, one kind of row. A row is a hashed key, the number of the transaction it is about, and little else:
+//! Three tables share one row type. A row has a hashed key, a transaction number, and few other fields:
 //!
 //! | table | key | `n` | `value` | `tag` |
 //! |---|---|---|---|---|
-//! | scripts | script hash | index of the output or input | satoshi, and whether it is spent here | the outpoint, hashed |
+//! | scripts | script hash | index of the output or input | satoshi, and a flag for spent | the outpoint, hashed |
 //! | spenders | outpoint | index of the spending input | 0 | 0 |
 //! | txids | txid | 0 | 0 | 0 |
 //!
-//! A transaction number counts all transactions of the active chain from genesis on, so rows sort by key, then in the order
-//! of the chain; and a reorganisation is undone by leaving out all rows from a number on.
+//! Transactions of the active chain are numbered from genesis on, so rows sort by key, then in chain order, and a reorg drops all
+//! rows from a number on.
 
 use assay_hash::SipHash13;
 use assay_wire::{OutPoint, Txid};
 
 use super::types::ScriptHash;
 
-/// Number of a transaction in the active chain, genesis' coinbase being 0.
+/// Position of a transaction in the active chain; genesis' coinbase is 0.
 pub(crate) type TxNumber = u64;
 
-/// One row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
-    /// Key, transaction number, index: most significant first, so that rows sort by this number.
+    /// Key, transaction number and index, most significant first: the sort key.
     pub(crate) order: u128,
-    /// Satoshi times two, plus one where they are spent.
+    /// Satoshi times two, plus one if the row spends.
     pub(crate) value: u64,
-    /// Low bits of the outpoint's hash: shows which output an input of the same script spends.
+    /// Low bits of the outpoint's hash: matches an input to the output of the same script that it spends.
     pub(crate) tag: u32,
 }
 
-/// The upper bits of [`Row::order`].
+/// Upper bits of [`Row::order`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key(u128);
 
 impl Key {
-    /// The least row of this key from transaction `tx` on.
+    /// Lowest row of this key from transaction `tx` on.
     pub(crate) fn at(self, tx: TxNumber) -> u128 {
         self.0 << KEY_SHIFT | u128::from(tx) << TX_SHIFT
     }
@@ -59,13 +58,13 @@ impl Row {
         Key(self.order >> KEY_SHIFT)
     }
 
-    /// The key as a number, less than 2^77.
+    /// The key as a number below 2^77.
     #[inline]
     pub(crate) fn key_bits(&self) -> u128 {
         self.order >> KEY_SHIFT
     }
 
-    /// The row with these fields; `None` when one is out of range.
+    /// `None` if a field is out of range.
     #[inline]
     pub(crate) fn from_parts(
         key: u128,
@@ -91,7 +90,7 @@ impl Row {
         self.order as u32 & (N_MAX - 1)
     }
 
-    /// The same row with its transaction `by` numbers later.
+    /// The same row with its transaction number increased by `by`.
     #[inline]
     pub(crate) fn shifted(self, by: TxNumber) -> Self {
         Self { order: self.order + (u128::from(by) << TX_SHIFT), ..self }
@@ -108,9 +107,9 @@ impl Row {
     }
 }
 
-/// Makes keys. The secret keeps others from choosing scripts or outpoints that collide.
+/// Hashes keys. The secret prevents others from choosing scripts or outpoints that collide.
 ///
-/// A key has 77 bits, 64 of them secret: with a billion scripts the chance that any two share a key is one in 300,000.
+/// A key has 77 bits, 64 of them secret: with a billion scripts the chance that any two collide is one in 300,000.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
     hash: SipHash13,
@@ -131,7 +130,6 @@ impl Keys {
         Key::new(self.hash.hash(&txid.0), &txid.0)
     }
 
-    /// Key and tag of an outpoint.
     #[inline]
     pub(crate) fn outpoint(&self, outpoint: &OutPoint) -> (Key, u32) {
         let hash = self.hash.hash_outpoint(&outpoint.txid.0, outpoint.vout);
@@ -139,7 +137,7 @@ impl Keys {
     }
 }
 
-/// The tables, in the order in which they are stored.
+/// In storage order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     Scripts,
@@ -150,24 +148,23 @@ pub(crate) enum Table {
 impl Table {
     pub(crate) const ALL: [Self; 3] = [Self::Scripts, Self::Spenders, Self::Txids];
 
-    /// Whether rows have a value and a tag.
+    /// True if rows have a value and a tag.
     pub(crate) fn has_value(self) -> bool {
         self == Self::Scripts
     }
 
-    /// Whether rows have an index.
+    /// True if rows have an index.
     pub(crate) fn has_n(self) -> bool {
         self != Self::Txids
     }
 }
 
-/// Rows of all tables.
 pub(crate) type Tables = [Vec<Row>; 3];
 
 /// 17 billion transactions.
 pub(crate) const TX_NUMBER_MAX: u64 = 1 << 34;
-/// No transaction that fits into a block has as many inputs or outputs: an output takes 9 bytes, and a transaction
-/// without its witnesses at most a million.
+/// Upper bound of inputs or outputs per transaction in a block: an output has at least 9 bytes, and a transaction without its
+/// witnesses at most a million.
 pub(crate) const N_MAX: u32 = 1 << TX_SHIFT;
 
 const TX_SHIFT: u32 = 17;

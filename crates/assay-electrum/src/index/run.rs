@@ -1,8 +1,8 @@
-//! Sorted runs: the rows of a range of transactions, all three tables, in one file that never changes.
+//! Sorted runs: immutable files with all three tables for a range of transactions.
 //!
-//! A run is written once, front to back, and read at random. Each table is a row of groups; a group is up to 255 pages of
-//! rows ([`super::page`]) and then one page of fences: the first row of each of these pages, so that a lookup reads one
-//! fence page and one page of rows. The first rows of all groups are in memory. Layout: `docs/formats.md`.
+//! A run is written once, sequentially, and read at random. Each table is a sequence of groups. A group is up to 255 pages of
+//! rows ([`super::page`]) followed by one page of fences, the first row of each of these pages, so that a lookup reads one fence
+//! page and one page of rows. The first rows of all groups are in memory. Layout: `docs/formats.md`.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ use super::reader::{Reader, Reads};
 use super::row::{Row, Table, TxNumber};
 use super::types::QueryError;
 
-/// Gets rows, and may end a scan.
+/// Row callback; may end a scan.
 pub(crate) type Visit<'v> = dyn FnMut(Row) -> ControlFlow<()> + 'v;
 
-/// Where a table is in its file.
+/// Position of a table in its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Section {
-    /// Offset of its first page.
+    /// Offset of the first page.
     start: u64,
-    /// Pages of rows.
+    /// Number of row pages.
     pages: u64,
     rows: u64,
     /// First row of each group.
     tops: Vec<u128>,
 }
 
-/// Whether a scan goes on after a page.
+/// Continues or ends a scan after a page.
 enum Scan {
     Next,
-    /// What it returns.
+    /// With its result.
     Over(ControlFlow<()>),
 }
 
@@ -42,9 +42,9 @@ enum Scan {
 pub(crate) struct Run {
     path: PathBuf,
     file: Arc<dyn IoFile>,
-    /// Its number in the cache.
+    /// Run number in the cache.
     number: u64,
-    /// Transactions that the rows are about: from `first_tx` to before `end_tx`.
+    /// Rows are about the transactions from `first_tx` to before `end_tx`.
     pub(crate) first_tx: TxNumber,
     pub(crate) end_tx: TxNumber,
     pub(crate) bytes: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Rows of a table.
+    /// Number of rows of a table.
     pub(crate) fn rows(&self, table: Table) -> u64 {
         self.sections[table as usize].rows
     }
@@ -97,8 +97,8 @@ impl Run {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The page in which rows from `from` on begin. Equal rows may stand on both sides of a page's end, so it is one whose
-    /// first row is less for certain, if there is one.
+    /// The page where the rows from `from` on begin. Equal rows may span a page boundary, so this page's first row is strictly
+    /// less than `from`, if any is.
     fn first_page(
         &self,
         reader: &Reader<'_>,
@@ -121,7 +121,7 @@ impl Run {
         Ok(group * GROUP_PAGES + fences.partition_point(is_before).saturating_sub(1) as u64)
     }
 
-    /// Visits the rows of a page that has been checked.
+    /// Visits the rows of a verified page.
     fn scan_page(
         &self,
         table: Table,
@@ -143,12 +143,11 @@ impl Run {
         Ok(Scan::Next)
     }
 
-    /// All rows of a table, in order.
     pub(crate) fn stream(self: &Arc<Self>, table: Table) -> RunStream {
         RunStream { run: Arc::clone(self), table, page: 0, rows: Vec::new().into_iter() }
     }
 
-    /// Opens a finished run and checks its end.
+    /// Opens a finished run and verifies its tail.
     pub(crate) fn open(io: &dyn Io, path: &Path, cache: &Cache) -> Result<Self, QueryError> {
         let failed = |source| QueryError::Io { path: path.to_path_buf(), source };
         let file = io.open(path, false).map_err(failed)?;
@@ -195,7 +194,7 @@ impl Run {
         PartKey { file: FileKey::Run(self.number), offset }
     }
 
-    /// The bytes of `count` numbers of 16 bytes, which their CRC-32 follows.
+    /// Reads `count` numbers of 16 bytes, followed by their CRC-32.
     fn read_sums(
         &self,
         reader: &Reader<'_>,
@@ -238,7 +237,7 @@ fn page_offset(section: &Section, page: u64) -> u64 {
         + (page / GROUP_PAGES * (GROUP_PAGES + 1) + page % GROUP_PAGES) * PAGE_BYTES as u64
 }
 
-/// The rows of a table, read a group at a time.
+/// Iterator over the rows of a table that reads several pages at a time.
 pub(crate) struct RunStream {
     run: Arc<Run>,
     table: Table,
@@ -247,7 +246,7 @@ pub(crate) struct RunStream {
 }
 
 impl RunStream {
-    /// Pages read at once: merging many runs reads here and there.
+    /// Pages per read: merging many runs seeks between them.
     const PAGES: u64 = 51;
 
     fn refill(&mut self) -> Result<(), QueryError> {
@@ -290,14 +289,14 @@ impl Iterator for RunStream {
     }
 }
 
-/// Writes a run: the tables one after the other, each in order.
+/// Writes a run: table by table, each in order.
 pub(crate) struct RunWriter {
     path: PathBuf,
     file: Arc<dyn IoFile>,
-    /// That of the run in the cache.
+    /// Run number in the cache.
     number: u64,
     range: (TxNumber, TxNumber),
-    /// What has not been written yet, and where it goes.
+    /// Unwritten bytes, and their offset.
     buffer: Vec<u8>,
     written: u64,
     sections: [Section; 3],
@@ -305,7 +304,7 @@ pub(crate) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Begins a run over the transactions from `range.0` to before `range.1`.
+    /// Creates a run over the transactions from `range.0` to before `range.1`.
     pub(crate) fn create(
         io: &dyn Io,
         path: &Path,
@@ -314,7 +313,7 @@ impl RunWriter {
     ) -> Result<Self, QueryError> {
         let failed = |source| QueryError::Io { path: path.to_path_buf(), source };
         let file = io.open(path, true).map_err(failed)?;
-        // A crash may have left one.
+        // A crash may have left a partial file.
         file.set_size(0).map_err(failed)?;
         Ok(Self {
             path: path.to_path_buf(),
@@ -328,7 +327,6 @@ impl RunWriter {
         })
     }
 
-    /// Writes a whole table.
     pub(crate) fn table(
         &mut self,
         table: Table,
@@ -360,7 +358,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Ends the run; when this returns it survives a power cut, its name apart.
+    /// Finishes the run; on return its contents, but not its file name, survive a power cut.
     pub(crate) fn finish(mut self) -> Result<Run, QueryError> {
         let tops_at = self.offset();
         let mut fields = MAGIC.to_vec();
@@ -421,12 +419,12 @@ fn push_sums(out: &mut Vec<u8>, numbers: &[u128]) {
     out.extend_from_slice(&crc.to_le_bytes());
 }
 
-/// Pages of rows in a group: with their fences 1 MiB.
+/// Row pages per group: 1 MiB with the fences.
 const GROUP_PAGES: u64 = 255;
 const BUFFER_BYTES: usize = 1 << 20;
-/// Ends every run; the last byte is the version.
+/// Trailer of every run; the last byte is the version.
 const MAGIC: [u8; 8] = *b"assayrn\x01";
-/// Sum, magic, range, place of the tops, and three numbers for each table.
+/// CRC, magic, range, offset of the tops, and three numbers per table.
 const TAIL_BYTES: usize = 4 + 8 + 8 * (3 + 3 * 3);
 
 #[cfg(test)]
@@ -435,7 +433,7 @@ mod tests {
     use crate::index::row::N_MAX;
     use assay_store::io::SimIo;
 
-    /// Rows of many keys, some with many rows, some equal.
+    /// Rows of many keys: some with many rows, some equal.
     fn rows(table: Table, count: u64) -> Vec<Row> {
         let mut rows: Vec<Row> = (0..count)
             .map(|index| {
@@ -461,7 +459,7 @@ mod tests {
     fn every_range_is_found_before_and_after_opening() {
         let io = SimIo::new();
         let path = Path::new("run");
-        // More pages than a group has, none, and one.
+        // More pages than one group, none, and one.
         let counts = [(Table::Scripts, 120_000), (Table::Spenders, 0), (Table::Txids, 10)];
         let tables = counts.map(|(table, count)| rows(table, count));
         let written = Arc::new(write(&io, path, &tables).unwrap());

@@ -1,4 +1,4 @@
-//! The index as a whole: taking blocks in and back, writing them out, merging what was written.
+//! The index: connects and disconnects blocks, commits, and merges runs.
 
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
@@ -22,85 +22,66 @@ use super::types::{QueryError, ScriptHash};
 use super::view::{Part, Source, View};
 use crate::chain::Tip;
 
-/// How an index is set up.
+/// Index settings.
 #[derive(Clone, Debug)]
 pub struct IndexConfig {
-    /// Its folder; made when missing.
+    /// Created if missing.
     pub dir: PathBuf,
     /// Genesis block of the chain.
     pub genesis: BlockHash,
-    /// Rows that wait in memory before they are written out, bytes. A single block may go beyond.
+    /// Limit of uncommitted rows in memory, bytes. A single block may exceed it.
     pub memory_bytes_max: usize,
-    /// What is kept of the files in memory to answer questions, bytes.
+    /// Limit of the read cache, bytes.
     pub cache_bytes_max: usize,
-    /// What is looked up in it. An index that was begun with the other is rejected.
+    /// Tables to fill. Opening an index of another scope is an error.
     pub scope: Scope,
 }
 
-/// What an index holds.
+/// Tables that an index fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Scripts, spenders and transactions.
     All,
-    /// Transactions alone: it needs no undo data, and scripts have no history.
+    /// Transactions alone: needs no undo data, and scripts have no history.
     Txids,
 }
 
 impl IndexConfig {
-    /// The default: 256 MiB, eight million rows; and 64 MiB of cache.
+    /// Defaults: 256 MiB of rows (eight million) and 64 MiB of cache.
     pub fn new(dir: impl Into<PathBuf>, genesis: BlockHash) -> Self {
         let (memory_bytes_max, cache_bytes_max) = (256 << 20, 64 << 20);
         Self { dir: dir.into(), genesis, memory_bytes_max, cache_bytes_max, scope: Scope::All }
     }
 }
 
-/// Why the index did not change.
+/// An update failed; the index is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
-    /// The block does not follow the tip.
     #[error("block {hash} does not follow the tip of the index")]
-    NotNext {
-        /// The block.
-        hash: BlockHash,
-    },
-    /// There is no such height to go back to.
+    NotNext { hash: BlockHash },
     #[error("the index has no height {height} to go back to")]
-    NoHeight {
-        /// The height.
-        height: u32,
-    },
-    /// More transactions than numbers for them.
+    NoHeight { height: u32 },
+    /// Transaction numbers are exhausted.
     #[error("the index is full")]
     Full,
-    /// The block and its undo data do not belong together.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// A file of the index failed.
     #[error(transparent)]
     File(#[from] QueryError),
-    /// The manifest was not written.
     #[error(transparent)]
     Manifest(#[from] assay_store::ReplaceError),
-    /// The node failed.
     #[error(transparent)]
     Chain(#[from] crate::chain::ChainError),
-    /// A block that the node has does not read.
     #[error("stored block {hash}: {source}")]
-    Block {
-        /// The block.
-        hash: BlockHash,
-        /// What is wrong.
-        source: assay_wire::ParseError,
-    },
+    Block { hash: BlockHash, source: assay_wire::ParseError },
 }
 
-/// An index in a folder of its own. All methods may be called from any thread; blocks come from one.
+/// An index in a folder of its own. All methods are thread-safe; one thread adds blocks.
 pub struct Index {
     config: IndexConfig,
     io: Arc<dyn Io>,
     keys: Keys,
     files: Arc<Files>,
-    /// Counts reorganisations.
+    /// Number of reorgs.
     epoch: Arc<AtomicU64>,
     state: Mutex<State>,
     view: RwLock<View>,
@@ -112,10 +93,10 @@ struct State {
     tx_count: TxNumber,
     runs: Vec<WrittenRun>,
     memory: Vec<Arc<MemoryRun>>,
-    /// Bytes of flat files written since the last commit.
+    /// Bytes written to flat files since the last commit.
     records_written: u64,
     is_merging: bool,
-    /// The manifest on disk names blocks that have been taken back.
+    /// The manifest on disk names disconnected blocks.
     is_cut_unwritten: bool,
 }
 
@@ -123,11 +104,11 @@ struct State {
 struct WrittenRun {
     id: u64,
     run: Arc<Run>,
-    /// The transaction from which on its rows are void.
+    /// Rows from this transaction on are void.
     end_tx: TxNumber,
 }
 
-/// The state, locked. Fields are dropped in order: a panic ends the process before anybody else gets the lock.
+/// Lock guard of the state. Field order matters: a panic aborts the process before another thread acquires the lock.
 struct StateGuard<'a> {
     _whole: Whole,
     state: MutexGuard<'a, State>,
@@ -147,30 +128,26 @@ impl DerefMut for StateGuard<'_> {
     }
 }
 
-/// What the index takes.
+/// Size of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {
-    /// Transactions indexed.
     pub txs: u64,
     /// Rows on disk: of scripts, spenders, txids.
     pub rows: [u64; 3],
-    /// Rows in memory.
     pub rows_in_memory: u64,
-    /// Runs on disk.
     pub runs: u64,
-    /// Bytes of runs on disk.
     pub run_bytes: u64,
     /// Bytes of headers, txids and positions on disk.
     pub record_bytes: u64,
-    /// Bytes written since the index was begun, merges included.
+    /// Bytes written since the index was created, merges included.
     pub bytes_written: u64,
 }
 
 impl Index {
-    /// Opens the index, or begins one.
+    /// Opens or creates the index.
     ///
     /// # Errors
-    /// When files cannot be used, are damaged, or belong to another chain or version.
+    /// If files cannot be used, are damaged, or belong to another chain or version.
     pub fn open(config: IndexConfig, io: Arc<dyn Io>) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Io { path: config.dir.clone(), source };
         io.create_dir_all(&config.dir).map_err(failed)?;
@@ -219,32 +196,31 @@ impl Index {
         Ok(Self { config, io, keys, files, epoch, state: Mutex::new(state), view })
     }
 
-    /// The state. A panic while it is held ends the process: files and what is known of them belong together.
+    /// Locks the state. A panic while it is held aborts the process, since files and state must stay consistent.
     fn lock(&self) -> StateGuard<'_> {
         StateGuard { _whole: Whole::begin("the index"), state: self.state.lock() }
     }
 
-    /// The index as it is now.
+    /// A snapshot of the index.
     pub fn view(&self) -> View {
         self.view.read().clone()
     }
 
-    /// The highest block indexed; `None` before genesis is.
+    /// Highest indexed block; `None` in an empty index.
     pub fn tip(&self) -> Option<Tip> {
         self.lock().tip
     }
 
-    /// What it holds.
     pub fn scope(&self) -> Scope {
         self.config.scope
     }
 
-    /// Does all the work on a block that needs nothing but the block, its txids and the coins it spent (none for genesis),
-    /// encoded as [`assay_store::UndoReader`] reads them. `touched` gets the script of every output and of every spent
-    /// output, many of them repeatedly. Any number of threads may do this at once.
+    /// Computes the rows of a block from the block, its txids and its spent coins (none for genesis), encoded as for
+    /// [`assay_store::UndoReader`]. Appends the script of every output and of every spent output to `touched`, with duplicates.
+    /// May run in any number of threads.
     ///
     /// # Errors
-    /// The parts do not belong together.
+    /// If the parts do not match.
     pub fn prepare(
         &self,
         block: &Block,
@@ -258,10 +234,10 @@ impl Index {
         }
     }
 
-    /// Adds the block after the tip. It is part of views taken afterwards, and on disk after the next [`Index::commit`].
+    /// Connects the block after the tip. Later views contain it; it is on disk after the next [`Index::commit`].
     ///
     /// # Errors
-    /// It does not follow the tip, or the disk refuses. What [`Index::tip`] says then holds.
+    /// If it does not follow the tip, or a write fails. [`Index::tip`] is still valid then.
     pub fn connect(&self, block: BlockRows) -> Result<(), UpdateError> {
         let mut state = self.lock();
         let height = match state.tip {
@@ -295,10 +271,10 @@ impl Index {
         Ok(())
     }
 
-    /// Takes all blocks above `height` back.
+    /// Disconnects all blocks above `height`.
     ///
     /// # Errors
-    /// There is no such height, or the disk refuses.
+    /// If the height does not exist, or a write fails.
     pub fn rewind(&self, height: u32) -> Result<(), UpdateError> {
         let mut state = self.lock();
         let tip = state.tip.ok_or(UpdateError::NoHeight { height })?;
@@ -311,7 +287,7 @@ impl Index {
         }
         let end_tx = self.files.first_tx(height + 1).ok_or(UpdateError::NoHeight { height })?;
         let hash = self.files.heights(height, 1)?[0].hash();
-        // From here on, who reads with an older view finds out.
+        // From here on, readers of older views detect the reorg.
         self.epoch.fetch_add(1, Ordering::SeqCst);
         self.files.truncate(height + 1);
         state.memory.retain(|run| run.first_tx < end_tx);
@@ -332,15 +308,15 @@ impl Index {
         self.write_cut(&mut state)
     }
 
-    /// Records of blocks taken back are overwritten next, so the manifest on disk must not name these blocks any more.
+    /// Records of disconnected blocks are overwritten next, so the manifest on disk must exclude these blocks first.
     fn write_cut(&self, state: &mut State) -> Result<(), UpdateError> {
         if state.is_cut_unwritten { self.write_manifest(state) } else { Ok(()) }
     }
 
-    /// Writes everything out; when this returns it survives a power cut.
+    /// Commits all changes; on return they survive a power cut.
     ///
     /// # Errors
-    /// When the disk refuses; what was committed before is still there.
+    /// If a write fails; the last commit remains.
     pub fn commit(&self) -> Result<(), UpdateError> {
         let mut state = self.lock();
         self.write_out(&mut state)?;
@@ -348,10 +324,10 @@ impl Index {
         Ok(())
     }
 
-    /// Merges runs where that is due; gives whether it did. Blocks may come meanwhile.
+    /// Merges runs if due; returns true if it did. Blocks may be connected meanwhile.
     ///
     /// # Errors
-    /// When a run is damaged or the disk refuses; the index is as before.
+    /// If a run is damaged or a write fails; the index is unchanged.
     pub fn merge_once(&self) -> Result<bool, UpdateError> {
         let (old, id) = {
             let mut state = self.lock();
@@ -376,7 +352,7 @@ impl Index {
             .windows(old.len())
             .position(|window| window.iter().zip(&old).all(|(run, old)| is_same(run, old)));
         let Some(at) = at else {
-            // A reorganisation took rows back that the new run still has.
+            // A reorg disconnected rows that the new run still contains.
             drop(state);
             self.remove_runs(&[id]);
             return Ok(true);
@@ -387,12 +363,11 @@ impl Index {
         self.write_manifest(&mut state)?;
         self.publish(&state);
         drop(state);
-        // Views that still read them have them open.
+        // Views that still read them hold open handles.
         self.remove_runs(&old.iter().map(|run| run.id).collect::<Vec<_>>());
         Ok(true)
     }
 
-    /// What the index takes.
     pub fn usage(&self) -> Usage {
         let state = self.lock();
         let rows = Table::ALL.map(|table| state.runs.iter().map(|run| run.run.rows(table)).sum());
@@ -452,14 +427,14 @@ impl Index {
     }
 
     fn write_manifest(&self, state: &mut State) -> Result<(), UpdateError> {
-        // The names of new runs must be durable before the manifest that names them.
+        // New file names must be durable before the manifest that refers to them.
         let failed = |source| QueryError::Io { path: self.config.dir.clone(), source };
         self.io.sync_dir(&self.config.dir).map_err(failed)?;
         let durable_end = state.runs.last().map_or(0, |run| run.end_tx);
         let manifest = &mut state.manifest;
         manifest.runs =
             state.runs.iter().map(|run| RunLine { id: run.id, end_tx: run.end_tx }).collect();
-        // Else only runs have changed, and what is in memory stays out.
+        // Otherwise only runs have changed, and the rows in memory stay uncommitted.
         if durable_end == state.tx_count {
             (manifest.tip, manifest.tx_count) = (state.tip.map(Into::into), durable_end);
         }
@@ -487,7 +462,7 @@ impl Index {
     fn remove_runs(&self, ids: &[u64]) {
         for id in ids {
             let path = self.config.dir.join(run_name(*id));
-            // The next opening removes what is left.
+            // The next start removes leftovers.
             if let Err(error) = self.io.remove(&path) {
                 tracing::warn!("cannot remove {}: {error}", path.display());
             }
@@ -513,8 +488,8 @@ fn view_of(state: &State, keys: Keys, files: &Arc<Files>, epoch: &Arc<AtomicU64>
     View::new(keys, (state.tip, state.tx_count), parts, Arc::clone(files), Arc::clone(epoch))
 }
 
-/// Merges neighbours in memory until each run has at least twice the rows of the next one: so a row is moved a few times,
-/// and there are few runs to look into.
+/// Merges adjacent runs in memory until each has at least twice the rows of the next: each row moves a few times, and lookups
+/// visit few runs.
 fn consolidate(memory: &mut Vec<Arc<MemoryRun>>) {
     while let [.., a, b] = &memory[..]
         && a.row_count() < 2 * b.row_count()
@@ -526,7 +501,7 @@ fn consolidate(memory: &mut Vec<Arc<MemoryRun>>) {
     }
 }
 
-/// The runs to merge next: at least [`MERGED_AT_ONCE`] neighbours of the same size class or smaller.
+/// The next runs to merge: at least [`MERGED_AT_ONCE`] adjacent runs of the same size class or smaller.
 fn due(runs: &[WrittenRun]) -> Option<std::ops::Range<usize>> {
     let class = |run: &WrittenRun| (run.run.bytes / CLASS_BYTES).max(1).ilog(MERGED_AT_ONCE as u64);
     let highest = runs.iter().map(class).max()?;
@@ -556,12 +531,12 @@ fn secret() -> Result<[u64; 2], OpenError> {
 }
 
 const RUN_PREFIX: &str = "run-";
-/// Bytes of a record in `txs.dat` and in `heights.dat`.
+/// Bytes per record in `txs.dat` and in `heights.dat`.
 const RECORD_BYTES: u64 = 40;
 const HEIGHT_BYTES: u64 = 96;
-/// Runs that are merged into one. More write each row less often, and make a lookup look into more runs.
+/// Runs merged into one. A higher number writes each row less often but makes lookups visit more runs.
 const MERGED_AT_ONCE: usize = 8;
-/// Runs below this size are all of the lowest class.
+/// Smaller runs form the lowest class.
 const CLASS_BYTES: u64 = 16 << 20;
-/// Larger runs in memory are left to the disk.
+/// Larger runs in memory are left for the commit.
 const CONSOLIDATED_ROWS_MAX: usize = 1 << 21;

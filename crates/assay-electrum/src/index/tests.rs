@@ -1,4 +1,4 @@
-//! The index beside a plain map, over chains that reorganise, files that fail, and processes that die.
+//! The index against a plain map: reorgs, I/O failures and crashes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn add(index: &Index, made: &Made) -> Result<(), UpdateError> {
     index.connect(rows)
 }
 
-/// Brings an index from wherever it is to the end of `chain`, as a follower does.
+/// Brings an index from any state to the end of `chain`, like a follower.
 fn follow(index: &Index, chain: &[Made]) -> Result<(), UpdateError> {
     loop {
         let Some(tip) = index.tip() else {
@@ -49,7 +49,7 @@ fn answers_equal_those_of_a_plain_map() {
         let mut random = Random(seed);
         let branches = branches(&mut random, 25, seed % 2 == 1);
         let io = SimIo::new();
-        // From a run for each block to one that never comes.
+        // From one run per block to none at all.
         let memory = [0, 3000, 40_000, 1 << 30][seed as usize % 4];
         let mut index = open(&io, &branches[0][0], memory).unwrap();
         for chain in &branches {
@@ -68,10 +68,10 @@ fn answers_equal_those_of_a_plain_map() {
             let (is_cached, view) = (random.below(2) == 0, index.view());
             io.set_cached(is_cached);
             let expected = &chain.last().unwrap().after;
-            // With few runs, so that no question reads more than is allowed at once.
+            // With few runs, so that no query exceeds the limits of non-blocking reads.
             expected.check_at_once(&view, is_cached && index.usage().runs < 20);
             expected.check(&view);
-            // An older view either still knows what it knew or says that it does not.
+            // An older view either returns its old results or reports the reorg.
             let height = before.tip().map_or(0, |tip| tip.height);
             match before.block_txs(height) {
                 Ok(Some(txs)) => assert!(before.tip().is_some_and(|tip| tip.hash == txs.hash)),

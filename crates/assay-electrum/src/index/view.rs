@@ -1,4 +1,4 @@
-//! The index at one moment, and the questions that it answers.
+//! Snapshots of the index, and their queries.
 
 use std::collections::HashMap;
 use std::ops::{ControlFlow, Deref};
@@ -17,9 +17,9 @@ use super::types::{
 };
 use crate::chain::Tip;
 
-/// The index as it was at one moment: cheap to clone, unaffected by blocks that come later.
+/// A snapshot of the index: cheap to clone, unaffected by later blocks.
 ///
-/// When the chain is reorganised below the view's tip, questions end with [`QueryError::Reorganised`]: take a new view.
+/// After a reorg below the view's tip, queries fail with [`QueryError::Reorganised`]; use a new view.
 #[derive(Clone)]
 pub struct View {
     inner: Arc<Inner>,
@@ -30,7 +30,7 @@ struct Inner {
     keys: Keys,
     tip: Option<Tip>,
     tx_count: TxNumber,
-    /// In the order of the chain.
+    /// In chain order.
     parts: Vec<Part>,
     files: Arc<Files>,
     epoch: Arc<AtomicU64>,
@@ -40,11 +40,11 @@ struct Inner {
 /// Rows of a range of transactions.
 pub(crate) struct Part {
     pub(crate) source: Source,
-    /// The transaction from which on its rows are void.
+    /// Rows from this transaction on are void.
     pub(crate) end_tx: TxNumber,
 }
 
-/// Where rows are.
+/// Storage of rows.
 pub(crate) enum Source {
     Disk(Arc<Run>),
     Memory(Arc<MemoryRun>),
@@ -63,19 +63,18 @@ impl View {
         Self { inner: Arc::new(inner), reads: Reads::Any }
     }
 
-    /// The same view for threads that must not wait: a question ends with [`QueryError::NotAtOnce`] where it would need a read
-    /// from a disk or more than about a tenth of a millisecond.
+    /// The same view for threads that must not block: a query fails with [`QueryError::NotAtOnce`] if it needs a disk read or
+    /// more than about a tenth of a millisecond.
     #[must_use]
     pub fn at_once(&self) -> Self {
         Self { inner: Arc::clone(&self.inner), reads: Reads::AtOnce }
     }
 
-    /// The highest block indexed; `None` before genesis is.
+    /// Highest indexed block; `None` in an empty index.
     pub fn tip(&self) -> Option<Tip> {
         self.inner.tip
     }
 
-    /// Transactions indexed.
     pub fn tx_count(&self) -> u64 {
         self.inner.tx_count
     }
@@ -83,7 +82,7 @@ impl View {
     /// The 80 bytes of the header at `height`.
     ///
     /// # Errors
-    /// A file of the index cannot be read or is damaged, or the chain was reorganised.
+    /// If an index file cannot be read or is damaged, or after a reorg.
     pub fn header(&self, height: u32) -> Result<Option<[u8; 80]>, QueryError> {
         if !self.has_height(height) {
             return Ok(None);
@@ -91,7 +90,7 @@ impl View {
         self.answer(|question| Ok(Some(question.height(height)?.header)))
     }
 
-    /// Up to `count` headers from `start` on, one after the other.
+    /// Up to `count` headers from `start` on, concatenated.
     ///
     /// # Errors
     /// As [`View::header`].
@@ -114,8 +113,6 @@ impl View {
         })
     }
 
-    /// Hash of the block at `height`.
-    ///
     /// # Errors
     /// As [`View::header`].
     pub fn block_hash(&self, height: u32) -> Result<Option<BlockHash>, QueryError> {
@@ -125,7 +122,7 @@ impl View {
         self.answer(|question| Ok(Some(question.height(height)?.hash())))
     }
 
-    /// Confirmed transactions that touch a script, from height `from` on, in the order of the chain.
+    /// Confirmed transactions that touch a script, from height `from` on, in chain order.
     ///
     /// # Errors
     /// As [`View::header`]; and [`QueryError::TooLarge`].
@@ -143,11 +140,11 @@ impl View {
         Ok(entries)
     }
 
-    /// Visits what [`View::history`] lists, with memory that does not grow with it. `visit` may end it. After an error what was
-    /// visited is void.
+    /// Visits the entries of [`View::history`] in constant memory. `visit` may end it. After an error the visited entries are
+    /// void.
     ///
     /// # Errors
-    /// As [`View::history`]; that it is too large is found before more than a small part of it was visited.
+    /// As [`View::history`]. The size limit is checked before more than a small part was visited.
     pub fn visit_history(
         &self,
         script: &ScriptHash,
@@ -175,7 +172,7 @@ impl View {
         })
     }
 
-    /// Satoshi that a script holds; costs one pass over its rows and no memory.
+    /// Confirmed balance of a script in satoshi; one pass over its rows, constant memory.
     ///
     /// # Errors
     /// As [`View::header`].
@@ -187,14 +184,14 @@ impl View {
                 *sum = sum.wrapping_add(row.satoshi());
                 ControlFlow::Continue(())
             })?;
-            // The sums of a script that is used again and again may go beyond 64 bits; their difference cannot.
+            // The sums of a heavily used script may overflow 64 bits; their difference cannot.
             Ok(paid.wrapping_sub(spent))
         })
     }
 
-    /// Confirmed unspent outputs of a script, in the order of the chain.
+    /// Confirmed unspent outputs of a script, in chain order.
     ///
-    /// Costs one pass over the script's rows, and memory for what is unspent on the way, up to four times the limit.
+    /// One pass over the script's rows; memory for outputs unspent so far, up to four times the limit.
     ///
     /// # Errors
     /// As [`View::header`]; and [`QueryError::TooLarge`].
@@ -210,8 +207,6 @@ impl View {
         })
     }
 
-    /// Where a transaction is.
-    ///
     /// # Errors
     /// As [`View::header`].
     pub fn position(&self, txid: &Txid) -> Result<Option<TxPosition>, QueryError> {
@@ -224,7 +219,7 @@ impl View {
     /// All txids of the block at `height`.
     ///
     /// # Errors
-    /// As [`View::header`]; always [`QueryError::NotAtOnce`] at once.
+    /// As [`View::header`]; always [`QueryError::NotAtOnce`] on a non-blocking view.
     pub fn block_txs(&self, height: u32) -> Result<Option<BlockTxs>, QueryError> {
         if !self.has_height(height) {
             return Ok(None);
@@ -240,7 +235,7 @@ impl View {
         })
     }
 
-    /// The txid at a place of a block.
+    /// The txid at a position in a block.
     ///
     /// # Errors
     /// As [`View::header`].
@@ -255,7 +250,7 @@ impl View {
         })
     }
 
-    /// What spends an output.
+    /// The confirmed spender of an output.
     ///
     /// # Errors
     /// As [`View::header`].
@@ -271,8 +266,8 @@ impl View {
         self.inner.tip.is_some_and(|tip| height <= tip.height)
     }
 
-    /// Files are shared with later views: what was read counts only when no reorganisation came in between, and what looks
-    /// like damage may be one.
+    /// Files are shared with later views: a result is valid only if no reorg happened meanwhile, and apparent damage may be a
+    /// reorg.
     fn answer<T>(
         &self,
         ask: impl FnOnce(&Question<'_>) -> Result<T, QueryError>,
@@ -285,7 +280,7 @@ impl View {
     }
 }
 
-/// A question that is being answered.
+/// A query in progress.
 struct Question<'a> {
     inner: &'a Inner,
     reads: Reads,
@@ -301,7 +296,7 @@ impl Deref for Question<'_> {
 }
 
 impl Question<'_> {
-    /// Visits the rows of a key from a transaction on, in the order of the chain.
+    /// Visits the rows of a key from a transaction on, in chain order.
     fn rows(
         &self,
         table: Table,
@@ -331,7 +326,6 @@ impl Question<'_> {
         if left == 0 { Err(QueryError::NotAtOnce) } else { Ok(()) }
     }
 
-    /// Reads records of transactions.
     fn txs(&self) -> TxReader<'_> {
         self.files.tx_reader(&self.reader, self.extent())
     }
@@ -345,7 +339,7 @@ impl Question<'_> {
         Extent { epoch: self.epoch_seen, heights, txs: self.tx_count }
     }
 
-    /// Whether a script has at most as many transactions from `first_tx` on as an answer may have.
+    /// Fails if a script has more transactions from `first_tx` on than the limit.
     fn count_txs(&self, key: Key, first_tx: TxNumber, limits: Limits) -> Result<(), QueryError> {
         let (mut count, mut last) = (0, None);
         self.rows(Table::Scripts, key, first_tx, &mut |row| {
@@ -361,9 +355,9 @@ impl Question<'_> {
         if count > max { Err(QueryError::TooLarge { max }) } else { Ok(()) }
     }
 
-    /// The rows of a script's outputs that no input spends.
+    /// The rows of a script's unspent outputs.
     ///
-    /// Inputs are matched with outputs by tag. Where tags of several outputs agree and only some are spent, the table of
+    /// Inputs are matched to outputs by tag. If the tags of several outputs collide and only some are spent, the table of
     /// spenders decides.
     fn unspent_rows(&self, key: Key, limits: Limits) -> Result<Vec<Row>, QueryError> {
         let mut open = OpenOutputs::default();
@@ -402,7 +396,7 @@ impl Question<'_> {
         Ok(found)
     }
 
-    /// The last transaction with this txid: two coinbases of 2010 came twice (BIP30).
+    /// The last transaction with this txid: two coinbases of 2010 are duplicates (BIP30).
     fn tx_number(&self, txid: &Txid) -> Result<Option<TxNumber>, QueryError> {
         let mut candidates = Vec::new();
         self.rows(Table::Txids, self.keys.txid(txid), 0, &mut |row| {
@@ -429,7 +423,7 @@ impl Question<'_> {
         Ok(TxPosition { height, block: block.hash(), index, offset, length })
     }
 
-    /// The transactions of a height of this view: from the first to before the second.
+    /// Transaction numbers of a height in this view, as a half-open range.
     fn tx_range(&self, height: u32) -> Result<(TxNumber, TxNumber), QueryError> {
         let first = self.files.first_tx(height).ok_or(QueryError::Reorganised)?;
         let is_tip = self.tip.is_some_and(|tip| tip.height == height);
@@ -439,11 +433,11 @@ impl Question<'_> {
     }
 }
 
-/// Heights and txids of transactions in ascending order.
+/// Resolves transaction numbers in ascending order to heights and txids.
 struct Entries<'a> {
     files: &'a Files,
     txs: TxReader<'a>,
-    /// The last one's height, and where it ends.
+    /// Height of the last transaction, and the end of that height.
     height: (u32, TxNumber),
 }
 
@@ -460,12 +454,12 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// A history on its way: transactions are gathered in pieces, so that the rows of a piece are read before its txids.
+/// A history in progress: transactions are collected in chunks, and the rows of a chunk are read before its txids.
 struct History<'a> {
     entries: Entries<'a>,
     entries_max: usize,
     piece: Vec<TxNumber>,
-    /// Whether a piece was visited: then the history is within the limit.
+    /// True after the first chunk: the history is within the limit then.
     is_counted: bool,
     visit: &'a mut dyn FnMut(HistoryEntry) -> ControlFlow<()>,
 }
@@ -480,8 +474,8 @@ impl<'a> History<'a> {
         Self { entries, entries_max, piece: Vec::new(), is_counted: false, visit }
     }
 
-    /// Adds a transaction that may be the last one again. Before the first piece of several is visited, `count` makes sure that
-    /// the rest is within the limit, so that a history beyond it costs little.
+    /// Adds a transaction, which may repeat the last one. Before the first of several chunks is visited, `count` checks the rest
+    /// against the limit, so that an oversized history costs little.
     fn add(
         &mut self,
         tx: TxNumber,
@@ -506,7 +500,7 @@ impl<'a> History<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Visits the piece. Draining leaves nothing to visit after the end.
+    /// Visits the chunk. Draining leaves it empty.
     fn flush(&mut self) -> Result<ControlFlow<()>, QueryError> {
         for tx in self.piece.drain(..) {
             if (self.visit)(self.entries.of(tx)?).is_break() {
@@ -517,10 +511,10 @@ impl<'a> History<'a> {
     }
 }
 
-/// Outputs of one script while its rows go by.
+/// Outputs of one script during the scan of its rows.
 #[derive(Default)]
 struct OpenOutputs {
-    /// By tag: outputs that may be unspent, and how many inputs have spent outputs of that tag.
+    /// By tag: outputs that may be unspent, and the number of inputs that spent outputs of that tag.
     by_tag: HashMap<u32, (Vec<Row>, usize)>,
     len: usize,
 }
@@ -538,14 +532,14 @@ impl OpenOutputs {
             outputs.push(row);
             self.len += 1;
         }
-        // In a block that is ordered by txid an input may come before the output that it spends.
+        // In a block ordered by txid an input may precede the output that it spends.
         if outputs.len() == *spends {
             self.len -= outputs.len();
             self.by_tag.remove(&row.tag);
         }
     }
 
-    /// What is left, each with whether it is unspent for certain.
+    /// The remaining outputs, each with a flag that is true if certainly unspent.
     fn finish(self) -> impl Iterator<Item = (Row, bool)> {
         self.by_tag
             .into_values()
@@ -553,5 +547,5 @@ impl OpenOutputs {
     }
 }
 
-/// Transactions of a history whose txids are read together.
+/// Transactions of a history whose txids are read in one batch.
 const PIECE_TXS: usize = if cfg!(test) { 16 } else { 4096 };

@@ -1,4 +1,4 @@
-//! Changes made ready outside of any lock.
+//! Mempool changes, preprocessed without a lock.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,25 +8,25 @@ use rayon::prelude::*;
 use crate::chain::{MempoolChange, MempoolChanges, MempoolTx};
 use crate::index::{ScriptHash, is_unspendable};
 
-/// Transactions to hash per task: smaller lists are not worth a second thread.
+/// Transactions per hashing task: shorter lists do not justify a second thread.
 const PARALLEL_MIN: usize = 256;
 
-/// What a list of changes amounts to, with the hashing done.
+/// Net effect of a list of changes, with scripts already hashed.
 ///
-/// Only the last word on each transaction counts: one that came and went within the list never was.
+/// Only the last change of each transaction matters: a transaction added and removed within the list is absent.
 #[derive(Debug, Default)]
 pub struct Batch {
     pub(super) from_scratch: bool,
-    /// Taken from the front.
+    /// Consumed from the front.
     pub(super) added: VecDeque<Incoming>,
     pub(super) removed: Vec<Txid>,
 }
 
-/// A transaction with what it does to scripts.
+/// A new transaction and its effect on scripts.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub(super) tx: MempoolTx,
-    /// Scripts that it pays to or spends from, each once, with what it adds to their balance.
+    /// Scripts that it pays to or spends from, without duplicates, with the change of their balance.
     pub(super) touches: Vec<(ScriptHash, i64)>,
 }
 
@@ -56,12 +56,11 @@ impl Batch {
         Self { from_scratch: changes.from_scratch, added, removed }
     }
 
-    /// Whether the mempool begins anew with this batch.
+    /// True if this batch replaces the whole mempool.
     pub fn is_from_scratch(&self) -> bool {
         self.from_scratch
     }
 
-    /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         !self.from_scratch && self.added.is_empty() && self.removed.is_empty()
     }

@@ -1,15 +1,15 @@
-//! What unconfirmed transactions pay.
+//! Fee rates of unconfirmed transactions.
 
 use std::collections::BTreeMap;
 
-/// Least virtual size of the first bin of a compact histogram; every further bin is a tenth larger. `ElectrumX`'s values.
+/// Minimum virtual size of the first bin of a compact histogram; each further bin is a tenth larger. `ElectrumX`'s values.
 const BIN_VSIZE: f64 = 100_000.0;
 const BIN_GROWTH: f64 = 1.1;
 
-/// Virtual size by fee rate, in steps of a tenth of a satoshi per virtual byte, kept up to date transaction by transaction.
+/// Virtual size by fee rate, in steps of a tenth of a satoshi per virtual byte, updated incrementally.
 #[derive(Clone, Debug, Default)]
 pub struct FeeHistogram {
-    /// Tenths of a satoshi per virtual byte, rounded down, to virtual bytes.
+    /// Fee rate in tenths of a satoshi per virtual byte, rounded down, to virtual bytes.
     rates: BTreeMap<u64, u64>,
     vsize: u64,
 }
@@ -31,16 +31,16 @@ impl FeeHistogram {
         self.vsize = self.vsize.saturating_sub(u64::from(vsize));
     }
 
-    /// Virtual size of all transactions together.
+    /// Total virtual size.
     pub fn vsize(&self) -> u64 {
         self.vsize
     }
 
-    /// Pairs of fee rate (tenths of a satoshi per virtual byte) and the virtual size that pays it or more but less than the
-    /// pair before, highest first.
+    /// Pairs of fee rate (tenths of a satoshi per virtual byte) and the virtual size that pays at least this rate but less than
+    /// the previous one, highest rate first.
     ///
-    /// The bins are those of `ElectrumX`: each holds at least 100,000 virtual bytes, a tenth more than the one before; a lump at a
-    /// single rate ends the bin above it; what is left below the last full bin is not listed.
+    /// `ElectrumX`'s bins: each holds at least 100,000 virtual bytes, a tenth more than the previous; a large amount at a single
+    /// rate ends the bin above it; the rest below the last full bin is omitted.
     pub fn compact(&self) -> Vec<(u64, u64)> {
         let mut bins = Vec::new();
         let mut least = BIN_VSIZE;
@@ -66,9 +66,9 @@ impl FeeHistogram {
         bins
     }
 
-    /// The rate, in satoshi per 1,000 virtual bytes, that a transaction must beat to be among the first `blocks` blocks of
-    /// `block_vsize` virtual bytes if nothing else came: that of the last transaction which fits, or `floor` where all fit. `None`
-    /// while the mempool is empty, since then nothing is known.
+    /// The fee rate, in satoshi per 1,000 virtual bytes, needed to be among the first `blocks` blocks of `block_vsize` virtual
+    /// bytes, assuming no new transactions: that of the last transaction that fits, or `floor` if all fit. `None` for an empty
+    /// mempool.
     pub fn estimate(&self, blocks: u64, block_vsize: u64, floor: u64) -> Option<u64> {
         if self.rates.is_empty() {
             return None;
@@ -78,7 +78,7 @@ impl FeeHistogram {
         for (&rate, &vsize) in self.rates.iter().rev() {
             taken = taken.saturating_add(vsize);
             if taken > room {
-                // The bin's rate was rounded down by up to a tenth: beat all of it.
+                // The bin's rate was rounded down by up to a tenth: exceed the whole bin.
                 return Some(rate.saturating_add(1).saturating_mul(100).max(floor));
             }
         }

@@ -1,12 +1,12 @@
-//! The mempool as the Electrum protocol asks for it: by script and by outpoint.
+//! The mempool, indexed by script and outpoint for Electrum queries.
 //!
-//! [`Mempool`] is fed with [`crate::chain::MempoolChanges`] through a [`Batch`] and answers from hash maps; nothing walks over ancestors
-//! or descendants, so a chain of 44,000 unconfirmed transactions costs as much as 44,000 lone ones. Transactions are shared
-//! with the node, not copied.
+//! [`Mempool`] applies [`crate::chain::MempoolChanges`] through a [`Batch`] and serves queries from hash maps. No query walks
+//! ancestors or descendants, so a chain of 44,000 unconfirmed transactions costs the same as 44,000 independent ones.
+//! Transactions are shared with the node, not copied.
 //!
-//! Changes become visible all at once although they are made in small steps: every transaction carries the *epoch* in which it
-//! came and the one in which it went, readers see the transactions of the current epoch, and [`Mempool::turn`] moves on to the
-//! next. A lock around a [`Mempool`] is therefore never held for long, however much a block confirms.
+//! Changes are staged in small steps and become visible at once: every transaction has the *epoch* of its arrival and of its
+//! removal, readers see the transactions of the current epoch, and [`Mempool::turn`] advances it. A lock around a [`Mempool`] is
+//! therefore never held for long, even when a block confirms many transactions.
 
 mod batch;
 mod fees;

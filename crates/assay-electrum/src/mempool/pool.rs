@@ -1,4 +1,4 @@
-//! The maps and how they change.
+//! The mempool maps and their updates.
 
 use std::collections::hash_map;
 use std::collections::{HashMap, VecDeque};
@@ -11,19 +11,20 @@ use super::fees::FeeHistogram;
 use super::slab::Slab;
 use crate::index::ScriptHash;
 
-/// No place.
+/// No slot.
 const NONE: u32 = u32::MAX;
-/// Not yet.
+/// No epoch.
 const NEVER: u64 = u64::MAX;
-/// How many of the latest arrivals are remembered. Some will have left when somebody asks for the last ten.
+/// Size of the list of latest arrivals. Some will have left when the last ten are requested.
 const RECENT_MAX: usize = 64;
 
-/// Who wants to know what a change of the mempool affects.
+/// Receives the scripts and transactions that a mempool change affects.
 pub trait Affected {
-    /// The history of this script differs.
+    /// The history of this script changed.
     fn script(&mut self, script: &ScriptHash);
 
-    /// This transaction came or went, or its height differs: so may the state of every output that it makes or spends.
+    /// This transaction was added or removed, or its height changed; the state of every output that it creates or spends may have
+    /// changed too.
     fn transaction(&mut self, _txid: &Txid, _tx: &Transaction) {}
 }
 
@@ -33,10 +34,10 @@ impl<F: FnMut(&ScriptHash)> Affected for F {
     }
 }
 
-/// Unconfirmed transactions by id, by script and by what they spend.
+/// Unconfirmed transactions by txid, script and spent outpoint.
 #[derive(Debug, Default)]
 pub struct Mempool {
-    /// What readers see.
+    /// Epoch visible to readers.
     pub(super) epoch: u64,
     pub(super) txs: Slab<Entry>,
     pub(super) by_txid: HashMap<Txid, u32>,
@@ -46,18 +47,17 @@ pub struct Mempool {
     pub(super) fees: FeeHistogram,
     /// Latest arrivals, oldest first.
     pub(super) recent: VecDeque<Txid>,
-    /// Transactions that readers of the next epoch no longer see.
+    /// Transactions invisible from the next epoch on.
     leaving: Vec<u32>,
 }
 
-/// An unconfirmed transaction.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) txid: Txid,
     pub(super) tx: Arc<Transaction>,
     pub(super) fee_sat: i64,
     pub(super) vsize: u32,
-    /// Epochs from which on it is and is no longer visible.
+    /// Epochs of arrival and removal.
     added: u64,
     removed: u64,
     pub(super) touches: Box<[Touch]>,
@@ -77,12 +77,12 @@ pub(super) struct Touch {
     at: u32,
 }
 
-/// What is unconfirmed of a script.
+/// Unconfirmed state of a script.
 #[derive(Debug)]
 pub(super) struct Script {
     hash: ScriptHash,
     pub(super) txs: Vec<Member>,
-    /// What unconfirmed transactions add to its balance, before and from the epoch of the latest change.
+    /// Effect of unconfirmed transactions on its balance, before and from the epoch of the last change.
     delta_before: i64,
     delta_after: i64,
     changed: u64,
@@ -115,11 +115,11 @@ pub(super) struct Member {
     pub(super) tx: u32,
     /// Index of the script in the transaction's list.
     at: u32,
-    /// What it adds to the script's balance.
+    /// Change of the script's balance.
     delta: i64,
 }
 
-/// Who spends an output. Between two epochs there may be two: one that leaves and one that comes.
+/// Spender of an output. Between two epochs there may be two: the old one and its replacement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spend {
     pub(super) newest: u32,
@@ -127,12 +127,12 @@ pub(super) struct Spend {
 }
 
 impl Mempool {
-    /// The epoch that readers see. It changes with [`Mempool::turn`] alone.
+    /// Current epoch. Only [`Mempool::turn`] changes it.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// A mempool that holds what `batch` adds, at an epoch after `previous`: for batches from scratch.
+    /// A mempool built from `batch`, at an epoch after `previous`: for batches from scratch.
     pub fn rebuilt(batch: Batch, previous: u64) -> Self {
         let mut pool = Self { epoch: previous, ..Self::default() };
         for incoming in batch.added {
@@ -142,15 +142,14 @@ impl Mempool {
         pool
     }
 
-    /// Makes up to `steps` transactions of `batch` come or go in the next epoch, and returns whether there is more to do. Readers notice
-    /// nothing. `affected` is given every script and transaction
-    /// whose answers may differ then, possibly several times.
+    /// Stages up to `steps` additions and removals of `batch` for the next epoch; returns true if more remain. Readers are
+    /// unaffected. Passes every script and transaction whose state may change to `affected`, possibly several times.
     pub fn stage(&mut self, batch: &mut Batch, steps: usize, affected: &mut dyn Affected) -> bool {
         for _ in 0..steps {
             if let Some(txid) = batch.removed.pop() {
                 self.withdraw(&txid, affected);
             } else {
-                // Those that come are taken in the order in which they came, after all that go.
+                // Removals first, then additions in order of arrival.
                 let count = steps.min(batch.added.len());
                 for incoming in batch.added.drain(..count) {
                     self.insert(incoming, affected);
@@ -161,12 +160,12 @@ impl Mempool {
         !(batch.removed.is_empty() && batch.added.is_empty())
     }
 
-    /// Goes on to the next epoch: what was staged is now what readers see.
+    /// Advances the epoch: staged changes become visible.
     pub fn turn(&mut self) {
         self.epoch += 1;
     }
 
-    /// Forgets up to `steps` transactions that no reader sees any more, and returns whether there are more.
+    /// Frees up to `steps` transactions that no reader sees; returns true if more remain.
     pub fn purge(&mut self, steps: usize) -> bool {
         for _ in 0..steps {
             let Some(number) = self.leaving.pop() else { break };
@@ -226,7 +225,7 @@ impl Mempool {
         }
         self.recent.push_back(txid);
         self.report(number, affected);
-        // After a reorganisation a parent may come when its children are here already.
+        // After a reorg a parent may arrive after its children.
         self.report_children(number, affected);
     }
 
@@ -263,7 +262,7 @@ impl Mempool {
         self.fees.remove(entry.fee_sat, entry.vsize);
     }
 
-    /// Takes a transaction out of a script's list; the last of the list takes its place, and is told so.
+    /// Removes a transaction from a script's list by swapping in the last one and updating that one's index.
     fn leave(&mut self, touch: Touch) {
         let Some(script) = self.scripts.get_mut(touch.script) else { return };
         script.txs.swap_remove(touch.at as usize);
@@ -287,7 +286,7 @@ impl Mempool {
         }
     }
 
-    /// Whether a transaction has unconfirmed parents is part of the status of its scripts, so its children are affected too.
+    /// The script status depends on unconfirmed parents, so children are affected too.
     fn report_children(&self, number: u32, affected: &mut dyn Affected) {
         let Some(entry) = self.txs.get(number) else { return };
         for vout in 0..entry.tx.view().output_count() as u32 {

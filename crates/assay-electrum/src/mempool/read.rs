@@ -1,4 +1,4 @@
-//! What can be asked of the mempool.
+//! Mempool queries.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,64 +12,57 @@ use crate::index::ScriptHash;
 /// An unconfirmed transaction of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unconfirmed {
-    /// The transaction.
     pub txid: Txid,
-    /// Its fee in satoshi.
     pub fee_sat: i64,
-    /// Whether it spends an output that is unconfirmed itself: height -1 in the protocol, otherwise 0.
+    /// True if it spends an unconfirmed output: height -1 in the protocol, otherwise 0.
     pub unconfirmed_parents: bool,
 }
 
 impl Unconfirmed {
-    /// The height that the protocol gives it.
+    /// Height in the Electrum protocol.
     pub fn height(&self) -> i32 {
         -i32::from(self.unconfirmed_parents)
     }
 }
 
-/// An unconfirmed output that nothing spends.
+/// An unconfirmed, unspent output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Created {
-    /// The output.
     pub outpoint: OutPoint,
-    /// Satoshi.
+    /// In satoshi.
     pub value: i64,
 }
 
-/// What unconfirmed transactions do to the outputs of a script.
+/// Effect of unconfirmed transactions on the outputs of a script.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptMempool {
-    /// Outputs that they make and nothing spends.
+    /// New unspent outputs.
     pub created: Vec<Created>,
-    /// Everything that they spend, of this script or of others: enough to say which confirmed outputs of this one are gone.
+    /// All outpoints spent, of this script or of others: a superset of the spent confirmed outputs of this one.
     pub spent: HashSet<OutPoint>,
 }
 
-/// A script has more unconfirmed transactions than an answer may have.
+/// A script has more unconfirmed transactions than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("history too large: more than {max} unconfirmed transactions")]
 pub struct TooMany {
-    /// The limit.
     pub max: usize,
 }
 
-/// A transaction that came lately.
+/// A recently arrived transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecentTx {
-    /// The transaction.
     pub txid: Txid,
-    /// Its fee in satoshi.
     pub fee_sat: i64,
-    /// Its virtual size.
     pub vsize: u32,
 }
 
-/// Unconfirmed transactions of a script in no particular order.
+/// Unconfirmed transactions of a script, unordered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unordered(Vec<Unconfirmed>);
 
 impl Unordered {
-    /// In the order of protocol 1.6: those with confirmed inputs only first, then by txid as it is printed.
+    /// In the order of protocol 1.6: those with only confirmed inputs first, then by txid as printed.
     pub fn sorted(mut self) -> Vec<Unconfirmed> {
         self.0.sort_unstable_by(|left, right| {
             let order = left.unconfirmed_parents.cmp(&right.unconfirmed_parents);
@@ -80,7 +73,7 @@ impl Unordered {
 }
 
 impl ScriptMempool {
-    /// What `txs`, which are all that touch the script, do to its outputs.
+    /// `txs` must be all transactions that touch the script.
     pub fn new(hash: &ScriptHash, txs: &[(Txid, Arc<Transaction>)]) -> Self {
         let mut outputs = Self::default();
         for (_, tx) in txs {
@@ -89,7 +82,7 @@ impl ScriptMempool {
         for (txid, tx) in txs {
             for (vout, output) in tx.view().outputs().enumerate() {
                 let outpoint = OutPoint { txid: *txid, vout: vout as u32 };
-                // Whatever spends an output of the script touches it, and so is among `txs`.
+                // Every spender of the script's outputs touches the script, and so is in `txs`.
                 if !outputs.spent.contains(&outpoint)
                     && ScriptHash::of(output.script_pubkey) == *hash
                 {
@@ -103,50 +96,47 @@ impl ScriptMempool {
 }
 
 impl Mempool {
-    /// Number of transactions, counting for a moment those that leave.
+    /// Number of transactions. Between two epochs it includes those being removed.
     pub fn len(&self) -> usize {
         self.by_txid.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.by_txid.is_empty()
     }
 
-    /// Whether a transaction is there.
     pub fn contains(&self, txid: &Txid) -> bool {
         self.entry(txid).is_some()
     }
 
-    /// Sizes by fee rate.
+    /// Virtual size by fee rate.
     pub fn fees(&self) -> &FeeHistogram {
         &self.fees
     }
 
-    /// A transaction.
     pub fn transaction(&self, txid: &Txid) -> Option<Arc<Transaction>> {
         self.entry(txid).map(|entry| Arc::clone(&entry.tx))
     }
 
-    /// Transactions that touch a script, at most `max`. To be put in order when the lock around the mempool has been given back.
+    /// Transactions that touch a script, at most `max`. Sort them after releasing the mempool lock.
     ///
     /// # Errors
-    /// When there are more.
+    /// If there are more.
     pub fn history(&self, script: &ScriptHash, max: usize) -> Result<Unordered, TooMany> {
         let Some(script) = self.script(script, max)? else { return Ok(Unordered::default()) };
         Ok(Unordered(self.entries(script).map(|entry| self.summary(entry)).collect()))
     }
 
-    /// What a script's balance changes by when all is confirmed.
+    /// Change of a script's balance once all transactions are confirmed, in satoshi.
     pub fn balance_delta(&self, script: &ScriptHash) -> i64 {
         let script = self.by_script.get(script).and_then(|&number| self.scripts.get(number));
         script.map_or(0, |script| script.delta(self.epoch))
     }
 
-    /// The transactions themselves, for [`ScriptMempool::new`], when the lock has been given back.
+    /// The transactions themselves, for [`ScriptMempool::new`] after releasing the lock.
     ///
     /// # Errors
-    /// When more than `max` touch the script.
+    /// If more than `max` touch the script.
     pub fn touching(
         &self,
         script: &ScriptHash,
@@ -156,12 +146,11 @@ impl Mempool {
         Ok(self.entries(script).map(|entry| (entry.txid, Arc::clone(&entry.tx))).collect())
     }
 
-    /// The transaction `txid`, as the protocol lists it.
+    /// Transaction `txid` in the form of the protocol.
     pub fn unconfirmed(&self, txid: &Txid) -> Option<Unconfirmed> {
         self.entry(txid).map(|entry| self.summary(entry))
     }
 
-    /// The transaction that spends an output.
     pub fn spender(&self, outpoint: &OutPoint) -> Option<Unconfirmed> {
         let spend = self.spends.get(outpoint)?;
         [spend.newest, spend.other]
@@ -171,7 +160,7 @@ impl Mempool {
             .map(|entry| self.summary(entry))
     }
 
-    /// Up to `count` of the latest arrivals, the newest first.
+    /// Up to `count` latest arrivals, newest first.
     pub fn recent(&self, count: usize) -> Vec<RecentTx> {
         let newest = self.recent.iter().rev().filter_map(|txid| self.entry(txid));
         newest
@@ -201,7 +190,7 @@ impl Mempool {
     fn summary(&self, entry: &Entry) -> Unconfirmed {
         let mut previous = None;
         let unconfirmed_parents = entry.tx.view().inputs().any(|input| {
-            // Inputs from the same parent mostly stand together.
+            // Inputs from the same parent are mostly adjacent.
             let parent = Some(input.prevout.txid);
             std::mem::replace(&mut previous, parent) != parent
                 && self.entry(&input.prevout.txid).is_some()

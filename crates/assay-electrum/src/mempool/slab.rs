@@ -1,6 +1,6 @@
-//! Numbered places that are used again.
+//! A slab: numbered, reusable slots.
 
-/// Values with numbers that stay theirs until they are taken out.
+/// Values with indices that stay valid until removal.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     places: Vec<Option<T>>,

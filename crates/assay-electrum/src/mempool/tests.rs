@@ -22,7 +22,7 @@ fn added(list: &[&MempoolTx]) -> Vec<MempoolChange> {
     list.iter().map(|tx| MempoolChange::Added((*tx).clone())).collect()
 }
 
-/// Does all at once what a publisher does in steps; returns what was touched.
+/// Applies at once the steps of a publisher; returns the touched scripts.
 fn apply(pool: &mut Mempool, list: Vec<MempoolChange>) -> HashSet<ScriptHash> {
     let mut batch = Batch::new(changes(false, list));
     let mut touched = HashSet::new();
@@ -101,7 +101,7 @@ fn readers_see_all_of_a_change_or_nothing() {
     let (first_in, second_in) =
         (unconfirmed(&first, &[(11, A)], 1), unconfirmed(&second, &[(11, A)], 2));
     apply(&mut pool, added(&[&first_in]));
-    // The second replaces the first: both are there while it is staged, one of them to be seen.
+    // The second replaces the first: while staged, both are present and one is visible.
     let mut replaced = added(&[&second_in]);
     replaced.insert(0, MempoolChange::Removed(first_in.txid));
     let mut batch = Batch::new(changes(false, replaced));
@@ -133,7 +133,7 @@ fn what_comes_and_goes_within_a_batch_never_was() {
     assert_eq!(apply(&mut pool, list), HashSet::new());
     assert!(pool.is_empty());
     apply(&mut pool, added(&[&gone]));
-    // Out and in again is in.
+    // Removed and added again is present.
     let mut list = vec![MempoolChange::Removed(gone.txid)];
     list.extend(added(&[&gone]));
     apply(&mut pool, list);
@@ -157,7 +157,7 @@ fn the_histogram_is_that_of_electrumx() {
     for (rate, vsize) in [(50, 60_000), (40, 60_000), (30, 300_000), (20, 10_000), (1, 150_000)] {
         fees.add(i64::from(vsize) * rate, vsize);
     }
-    // 50 and 40 fill the first bin; 30 is a lump of its own; 20 joins 1.
+    // 50 and 40 fill the first bin; 30 is a bin of its own; 20 joins 1.
     assert_eq!(fees.compact(), [(400, 120_000), (300, 300_000), (10, 160_000)]);
     assert_eq!(fees.estimate(1, 200_000, 100), Some(30_100));
     assert_eq!(fees.estimate(2, 200_000, 100), Some(30_100));
@@ -185,11 +185,11 @@ fn a_long_chain_of_transactions_costs_no_more_than_lone_ones() {
     assert_eq!(outputs(&pool, A).created.len(), 1);
     apply(&mut pool, list.iter().map(|tx| MempoolChange::Removed(tx.txid)).collect());
     assert!(pool.is_empty());
-    // A second on the slowest machine; walking over ancestors would take minutes.
+    // Takes a second on the slowest machine; walking ancestors would take minutes.
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
-/// What a list of transactions says about a script.
+/// Reference result for a script, from a list of transactions.
 fn model(list: &[MempoolTx], script: &[u8]) -> (HashSet<(Txid, i32)>, i64) {
     let known: HashSet<Txid> = list.iter().map(|tx| tx.txid).collect();
     let mut history = HashSet::new();
@@ -212,7 +212,7 @@ fn model(list: &[MempoolTx], script: &[u8]) -> (HashSet<(Txid, i32)>, i64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Transactions that come and go at random, a few at a time, in steps of any size.
+    /// Random additions and removals, a few at a time, in steps of any size.
     #[test]
     fn answers_are_those_of_a_list(steps in prop::collection::vec((0u8..3, any::<u16>()), 1..120)) {
         let scripts: Vec<Vec<u8>> = (0..4u8).map(|n| vec![n; 3]).collect();

@@ -1,4 +1,4 @@
-//! How a server is set up, and how much memory that may take.
+//! Server configuration, and the memory that it bounds.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -6,34 +6,32 @@ use std::time::Duration;
 
 use crate::address::Subnet;
 
-/// Everything a server needs to know before it starts.
+/// Server configuration.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Addresses to serve TCP on.
+    /// Listening addresses for TCP.
     pub tcp: Vec<SocketAddr>,
-    /// Addresses to serve TLS on.
+    /// Listening addresses for TLS.
     pub tls: Vec<SocketAddr>,
-    /// Certificate and key for TLS.
     pub certificate: Certificate,
-    /// Where to serve metrics over HTTP; loopback unless [`Config::expose`] says otherwise.
+    /// Listening address of the metrics endpoint (HTTP); loopback only, unless [`Config::expose`] is set.
     pub metrics: Option<SocketAddr>,
-    /// Whether addresses that other machines reach are allowed.
+    /// Permits addresses that are reachable from other machines.
     pub expose: bool,
-    /// What `server.banner` answers.
+    /// Response of `server.banner`.
     pub banner: String,
-    /// What `server.donation_address` answers.
+    /// Response of `server.donation_address`.
     pub donation_address: String,
-    /// Names or addresses under which `server.features` says that this server can be reached.
+    /// Public host names or addresses for `server.features`.
     pub hosts: Vec<Host>,
-    /// Virtual size of a block, for fee estimates.
+    /// For fee estimates.
     pub block_vsize: u64,
-    /// Addresses that many users share, such as those of a Tor daemon, a TLS proxy or a provider
-    /// that has few: connections from there are each an address of their own to the limits. By
-    /// default 127.0.0.1 and `::1`.
+    /// Addresses shared by many users, such as a Tor daemon, a TLS proxy or a NAT. Limits treat each connection from them as an
+    /// address of its own. Default: 127.0.0.1 and `::1`.
     pub proxies: Vec<Subnet>,
-    /// Threads that answer questions which read from disk.
+    /// Threads for requests that read from disk.
     pub workers: usize,
-    /// What clients may use.
+    /// Limits of clients.
     pub limits: Limits,
 }
 
@@ -58,77 +56,64 @@ impl Default for Config {
     }
 }
 
-/// Where certificate and key come from. Both are PEM files.
+/// Source of certificate and key, both PEM files.
 #[derive(Clone, Debug)]
 pub enum Certificate {
-    /// Files that somebody else made.
+    /// Existing files.
     Files {
-        /// The chain of certificates, the server's own first.
+        /// Certificate chain, the server's own first.
         certificate: PathBuf,
-        /// Its private key.
         key: PathBuf,
     },
-    /// `electrum-cert.pem` and `electrum-key.pem` in a directory; made at the first start, signed
-    /// by itself.
-    Own {
-        /// The directory.
-        directory: PathBuf,
-    },
+    /// `electrum-cert.pem` and `electrum-key.pem` in a directory; self-signed, generated at the first start.
+    Own { directory: PathBuf },
 }
 
-/// A name under which a server can be reached.
+/// A public name of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// Host name or address.
     pub name: String,
-    /// Port for TCP.
     pub tcp_port: Option<u16>,
-    /// Port for TLS.
     pub ssl_port: Option<u16>,
 }
 
-/// What clients may use. `docs/electrum.md` lists the defaults with their reasons.
+/// Limits of clients. `docs/electrum.md` lists the defaults and their rationale.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
-    /// Open connections.
     pub connections_max: usize,
-    /// Open connections of one IPv4 address or one /64 of IPv6. [`Config::proxies`] are exempt.
+    /// Open connections per IPv4 address or IPv6 /64. [`Config::proxies`] are exempt.
     pub connections_per_ip_max: usize,
-    /// Bytes of a line from a client.
+    /// Bytes per request line.
     pub request_bytes_max: usize,
-    /// Bytes of lines longer than 16 KiB that are received at once, all clients together.
+    /// Bytes of lines longer than 16 KiB in reception, over all clients.
     pub request_bytes_total_max: usize,
-    /// Bytes of an answer; of a batch, all answers together.
+    /// Bytes per response; for a batch, of all responses together.
     pub response_bytes_max: usize,
-    /// Bytes that wait to be sent, all clients together.
+    /// Bytes queued for sending, over all clients.
     pub output_bytes_total_max: usize,
-    /// Entries of a history or of a list of unspent outputs.
+    /// Entries per history or list of unspent outputs.
     pub entries_max: usize,
-    /// Requests in a batch.
     pub batch_max: usize,
-    /// Subscriptions of a client: scripts and outpoints.
+    /// Script and outpoint subscriptions per client.
     pub subscriptions_max: usize,
-    /// Subscriptions of one IPv4 address or one /64 of IPv6, over all its connections.
+    /// Subscriptions per IPv4 address or IPv6 /64, over all its connections.
     pub subscriptions_per_ip_max: usize,
-    /// Subscriptions of all clients.
+    /// Subscriptions over all clients.
     pub subscriptions_total_max: usize,
-    /// What an address may use per second in the long run, over all its connections, in units: one
-    /// per request, one per 100 µs of work, one per 4 KiB received or sent. 0 switches the budget
-    /// off.
+    /// Rate limit per address, over all its connections, in units per second: one unit per request, per 100 µs of work, and per 4
+    /// KiB received or sent. 0 disables the rate limit.
     pub units_per_second: u32,
-    /// What an address may use at once.
+    /// Burst per address, in units.
     pub units_burst: u32,
-    /// How long a client that is over its budget is kept waiting at most; after that it gets
-    /// errors.
+    /// Maximum delay of a client over its rate limit; beyond it requests get errors.
     pub throttle_max: Duration,
-    /// Errors of that kind, and lines that are no requests, in a row before the connection is
-    /// closed.
+    /// Consecutive rejected or malformed requests before the server disconnects the client.
     pub refusals_max: u32,
-    /// Time from the connection to the first request, the TLS handshake included.
+    /// Timeout from connection to first request, including the TLS handshake.
     pub first_request: Duration,
-    /// Time without any request, after which the connection is closed.
+    /// Idle timeout.
     pub idle: Duration,
-    /// Time in which a client must take 64 KiB that wait for it.
+    /// Timeout for a client to read 64 KiB of queued output.
     pub write_stall: Duration,
 }
 
@@ -158,7 +143,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Bytes that may wait for one client: two answers of the largest size.
+    /// Maximum bytes queued for one client: two responses of maximum size.
     pub(super) fn output_bytes_max(&self) -> usize {
         2 * self.response_bytes_max + (64 << 10)
     }

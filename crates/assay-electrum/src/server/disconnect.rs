@@ -1,31 +1,28 @@
-//! Why connections end.
+//! Disconnect reasons.
 
-/// Why a connection ends. The names are labels of a metric.
+/// Disconnect reason. The names are labels of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::server) enum DisconnectReason {
-    /// The client disconnected.
+    /// The client closed the connection.
     Left,
-    /// The server stops.
+    /// Server shutdown.
     Stopping,
     /// The client does not read responses.
     SlowReader,
-    /// Too much is queued for all clients together, and most of it for the address of this one.
+    /// The send memory of all clients is exhausted, and this client's address uses the most.
     OutputFull,
-    /// Line too long.
     Oversize,
-    /// No request for too long.
+    /// Idle timeout.
     Idle,
-    /// No first request.
+    /// Timeout of the first request.
     NoRequest,
-    /// Too many rejected requests in a row.
+    /// Too many consecutive rejected requests.
     Refused,
-    /// No protocol version in common.
     Version,
-    /// The TLS handshake failed.
     Handshake,
-    /// No memory for its long line.
+    /// No memory for a long line.
     InputFull,
-    /// A defect of ours.
+    /// Internal error.
     Defect,
 }
 

@@ -1,5 +1,5 @@
-//! A door to the parser of requests, for the target in `fuzz/`. Built under `--cfg fuzzing` and for
-//! tests alone, so that nothing here is part of the crate for anyone else.
+//! Entry point for the fuzz target of the request parser. Built only under `--cfg fuzzing` and for tests, so it is not part of
+//! the public API.
 
 use serde::de::IgnoredAny;
 
@@ -8,11 +8,10 @@ use super::protocol::request::{self, Message, Request};
 use super::protocol::version::Offer;
 use super::protocol::{Out, Params};
 
-/// Takes a line apart and reads the parameters of every request as those of every method and as
-/// every type.
+/// Parses a line, and the parameters of every request as those of every method and as every type.
 ///
 /// # Panics
-/// When a part of a request is not the JSON that it was taken for.
+/// If a part of a request is not valid JSON of the parsed type.
 pub fn line(bytes: &[u8]) {
     let requests = match request::parse(bytes, 100) {
         Message::Single(request) => vec![request],
@@ -67,7 +66,7 @@ fn read_as_everything(params: &Params<'_>, at: usize) {
     let _ = params.raw(at).and_then(Offer::read);
 }
 
-/// Lines that are nearly right, by the thousand: what the fuzzer does at length.
+/// Thousands of almost valid lines: a short version of the fuzz run.
 #[cfg(test)]
 mod tests {
     const LINES: [&[u8]; 3] = [

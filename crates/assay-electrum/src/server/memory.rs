@@ -1,26 +1,24 @@
-//! The bound on the memory that clients can make the server use.
+//! Bound on the server memory that clients can use.
 
 use super::config::Limits;
 use super::limits::accounts::{ABSENT_BYTES, ABSENT_MAX};
 use super::net::send_queue::ALWAYS_ALLOWED;
 use super::snapshot::merkle::CACHE_BYTES_MAX;
 
-/// Buffers of a connection of light use: a reading buffer, a few answers, the session, and what TLS
-/// keeps.
+/// Buffers of a light connection: read buffer, a few responses, session, and TLS state.
 const IDLE_CONNECTION_BYTES: usize = (64 << 10) + ALWAYS_ALLOWED;
-/// A subscription: its place with the client, with the script and in the set of watched scripts,
-/// each with the unused part of a hash map.
+/// A subscription: its entries in the client's map, the script's list and the set of watched scripts, with the spare capacity of
+/// the hash maps.
 const SUBSCRIPTION_BYTES: usize = 768;
-/// What a worker holds while it answers, per entry: the entry itself and its place in a list or
-/// set.
+/// Memory of a worker per entry of a response: the entry itself and its slot in a list or set.
 const ENTRY_BYTES: usize = 128;
 
 impl Limits {
-    /// The most memory that clients can make a server with `workers` threads use, in bytes; index
-    /// and mempool aside, which do not depend on clients.
+    /// Maximum memory that clients can use on a server with `workers` threads, in bytes. Index and mempool are not included,
+    /// since they do not depend on clients.
     pub fn memory_bytes_max(&self, workers: usize) -> usize {
-        // A worker, and one more for light clients, holds at most one answer in the making, and
-        // twice that while its buffer grows.
+        // Each worker, and one more for light clients, holds at most one partial response, and twice its size while the buffer
+        // grows.
         let answer = 2 * self.response_bytes_max + ENTRY_BYTES * self.entries_max;
         let parts = [
             self.connections_max.saturating_mul(IDLE_CONNECTION_BYTES),

@@ -1,4 +1,4 @@
-//! Counters.
+//! Metrics counters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::disconnect::DisconnectReason;
 use super::protocol::methods::{METHODS, Method};
 use crate::prometheus::Text;
 
-/// Upper ends of the latency buckets, microseconds.
+/// Upper bounds of the latency buckets, microseconds.
 const BUCKETS_US: [u64; 14] =
     [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 100_000, 500_000, 2_000_000];
 
@@ -19,7 +19,6 @@ struct MethodMetrics {
     buckets: [AtomicU64; BUCKETS_US.len()],
 }
 
-/// All counters.
 #[derive(Debug)]
 pub(super) struct Metrics {
     methods: Vec<MethodMetrics>,
@@ -58,7 +57,7 @@ fn read(counter: &AtomicU64) -> u64 {
 }
 
 impl Metrics {
-    /// A call of the method at `number` of [`METHODS`] was answered.
+    /// Counts a call of the method at index `number` of [`METHODS`].
     pub(super) fn request(&self, number: usize, time: Duration, good: bool) {
         let method = &self.methods[number];
         let elapsed_us = time.as_micros() as u64;
@@ -104,7 +103,7 @@ impl Metrics {
         count(&self.sent, bytes as u64);
     }
 
-    /// Appends all counters in Prometheus' text format.
+    /// Appends all metrics in Prometheus' text format.
     pub(super) fn render(&self, text: &mut Text) {
         render_methods(self, text);
         for (name, help, counter) in [
@@ -143,7 +142,7 @@ fn render_methods(metrics: &Metrics, text: &mut Text) {
     let used =
         || METHODS.iter().zip(&metrics.methods).filter(|(_, method)| read(&method.count) > 0);
     let label = |at: usize| {
-        // A method that two versions call differently is distinguished by the first of them.
+        // A method renamed between versions is labelled with its first name.
         let method = &METHODS[at];
         format!("method=\"{}\",since=\"{}\"", method.name, method.since)
     };

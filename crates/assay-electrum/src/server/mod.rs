@@ -1,13 +1,11 @@
-//! The Electrum protocol over TCP and TLS.
+//! Electrum protocol server over TCP and TLS.
 //!
-//! [`Server::start`] listens; [`Publisher`] is how the thread that follows the chain says what is
-//! new; everything else is between server and clients. Sockets are served by two small asynchronous
-//! runtimes (`runtimes`), questions that read from disk by a bounded number of threads
-//! ([`Config::workers`]), notifications by one thread more. A client can make none of them wait:
-//! answers and notifications are put into a queue of bounded size that only the client's own task
-//! empties.
+//! [`Server::start`] listens. The follower thread publishes new state through [`Publisher`]. Sockets are served by two small
+//! asynchronous runtimes (`runtimes`), requests that read from disk by a bounded number of threads ([`Config::workers`]), and
+//! notifications by one more thread. No client can make any of them wait: responses and notifications go to a bounded queue that
+//! only the client's own task drains.
 //!
-//! Methods, versions, limits and what is absent: `docs/electrum.md`.
+//! Methods, versions, limits and omissions: `docs/electrum.md`.
 
 mod config;
 mod connection;
@@ -64,37 +62,25 @@ use snapshot::merkle;
 use snapshot::published::Published;
 use subscriptions::registry::Subscriptions;
 
-/// Files that a node has open besides connections, generously.
+/// Upper bound of the node's other open files.
 const OTHER_FILES: usize = 1024;
-/// How long a stop waits for clients to take their last answers.
+/// Timeout on shutdown for sending queued output.
 const STOP_TIME: Duration = Duration::from_secs(10);
 
-/// A server could not be started.
+/// The server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Other machines reach the address, and that was not asked for.
+    /// The address is reachable from other machines without [`Config::expose`].
     #[error("{address} can be reached from other machines; say so explicitly if that is wanted")]
-    Exposed {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// An address cannot be listened on.
+    Exposed { address: SocketAddr },
+    /// Binding a listening address failed.
     #[error("cannot listen on {address} for Electrum clients: {source}")]
-    Bind {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// TLS cannot be set up.
+    Bind { address: SocketAddr, source: io::Error },
     #[error("cannot serve TLS: {0}")]
     Tls(#[from] TlsError),
-    /// The system has no more threads.
+    /// A thread could not be started.
     #[error("cannot start a thread: {source}")]
-    Thread {
-        /// What the system said.
-        source: io::Error,
-    },
+    Thread { source: io::Error },
 }
 
 /// A running server.
@@ -104,28 +90,24 @@ pub struct Server {
     addresses: Addresses,
     stop: signal::Sender<bool>,
     tasks: Vec<Task<()>>,
-    /// Notifies clients, and removes the subscriptions of those that disconnected.
+    /// Notification thread, and the thread that removes subscriptions of disconnected clients.
     subscription_threads: Vec<JoinHandle<()>>,
     runtimes: Runtimes,
 }
 
-/// Where a server can be reached; ports that were given as 0 are resolved.
+/// Bound addresses, with the actual ports for port 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// TCP.
     pub tcp: Vec<SocketAddr>,
-    /// TLS.
     pub tls: Vec<SocketAddr>,
-    /// Metrics over HTTP.
     pub metrics: Option<SocketAddr>,
 }
 
 impl Server {
-    /// Listens on the configured addresses and answers. Until something is published, questions
-    /// about the chain get an error.
+    /// Binds the configured addresses and serves them. Until the first publication, requests about the chain get an error.
     ///
     /// # Errors
-    /// When an address may not or cannot be listened on, or TLS or threads cannot be set up.
+    /// If an address must not be exposed or cannot be bound, or TLS or threads cannot be set up.
     pub fn start(config: Config, chain: Arc<dyn Chain>) -> Result<Self, StartError> {
         refuse_exposure(&config)?;
         raise_file_limit(config.limits.connections_max);
@@ -186,36 +168,35 @@ impl Server {
         Ok(server)
     }
 
-    /// Where clients can connect.
     pub fn addresses(&self) -> &Addresses {
         &self.addresses
     }
 
-    /// Publishes what is new to the server.
+    /// Handle for publishing new state.
     pub fn publisher(&self) -> Arc<Publisher> {
         Arc::clone(&self.publisher)
     }
 
-    /// The metrics as text, as they are served over HTTP.
+    /// The response of the metrics endpoint.
     pub fn metrics(&self) -> String {
         metrics_endpoint::render(&self.shared)
     }
 
-    /// Takes no more clients, sends what is queued, and ends.
+    /// Stops accepting clients, sends queued output, and ends.
     pub fn stop(self) {
         drop(self);
     }
 
     fn shut_down(&mut self) {
         let Some(network) = self.runtimes.take() else { return };
-        // Without receiver if no address is served.
+        // There is no receiver if no address is served.
         let _ = self.stop.send(true);
         self.shared.subscriptions.stop();
         let tasks = std::mem::take(&mut self.tasks);
         network.block_on(async {
             let all = async {
                 for task in tasks {
-                    // A panic was reported when it happened.
+                    // The panic handler reported a panic already.
                     let _ = task.await;
                 }
             };
@@ -268,7 +249,7 @@ fn share(
     })
 }
 
-/// Electrum has no passwords: other machines are let in on request only.
+/// Electrum has no authentication: exposure to other machines must be enabled explicitly.
 fn refuse_exposure(config: &Config) -> Result<(), StartError> {
     let all = config.tcp.iter().chain(&config.tls).chain(&config.metrics);
     match all.into_iter().find(|address| !address.ip().to_canonical().is_loopback()) {
@@ -277,14 +258,13 @@ fn refuse_exposure(config: &Config) -> Result<(), StartError> {
     }
 }
 
-/// Runs a thread over what clients share: a panic in it ends the process.
+/// Runs a thread over shared state: a panic in it aborts the process.
 fn whole(work: impl FnOnce()) {
     let _whole = Whole::begin("subscriptions of Electrum clients");
     work();
 }
 
-/// Every connection is an open file: takes as many as the system allows this process, and says when
-/// that is not enough.
+/// Every connection is an open file: raises the limit of the process as far as permitted, and logs a warning if it is too low.
 fn raise_file_limit(connections_max: usize) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let wanted = (connections_max + OTHER_FILES) as u64;

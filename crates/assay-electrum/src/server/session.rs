@@ -1,4 +1,4 @@
-//! A client: what it negotiated, subscribed to and used.
+//! Session state of a client: version, subscriptions and usage.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -22,10 +22,10 @@ use super::subscriptions::removal::Removal;
 use super::subscriptions::subscribers::Subscriber;
 use crate::index::ScriptHash;
 
-/// A connection's state, apart from its socket.
+/// State of a connection, without its socket.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// Its number.
+    /// Client number.
     pub(super) client: u64,
     pub(super) peer: SocketAddr,
     pub(super) send_queue: Arc<SendQueue>,
@@ -35,18 +35,18 @@ pub(super) struct Session {
 
 #[derive(Debug)]
 struct State {
-    /// The version agreed on, once it is.
+    /// Negotiated version.
     version: Option<Version>,
-    /// The name that the client sent.
+    /// Client name from `server.version`.
     name: String,
     scripts: HashSet<ScriptHash>,
     outpoints: HashSet<OutPoint>,
     headers: bool,
-    /// Rejected requests in a row.
+    /// Consecutive rejected requests.
     rejections: u32,
-    /// Why the connection ends after the current response.
+    /// Reason to disconnect after the current response.
     disconnect: Option<DisconnectReason>,
-    /// Whether the connection has ended; a worker may still be processing a request.
+    /// True once the connection has ended; a worker may still be processing a request.
     disconnected: bool,
 }
 
@@ -74,12 +74,12 @@ impl Session {
         }
     }
 
-    /// The version spoken; the oldest before one is agreed on.
+    /// Negotiated version, or the oldest before negotiation.
     pub(super) fn version(&self) -> Version {
         self.state.lock().version.unwrap_or(Version::MIN)
     }
 
-    /// Sets the version, unless that was done before; says whether it was not.
+    /// Sets the version once; returns false if it was set before.
     pub(super) fn negotiate(&self, version: Version, name: String) -> bool {
         let mut state = self.state.lock();
         if state.version.is_some() {
@@ -91,32 +91,32 @@ impl Session {
         true
     }
 
-    /// Ends the connection after the current response.
+    /// Disconnects after the current response.
     pub(super) fn disconnect_after_response(&self, reason: DisconnectReason) {
         self.state.lock().disconnect.get_or_insert(reason);
     }
 
-    /// Why the connection ends after the current response, if it does.
+    /// Reason to disconnect after the current response, if any.
     pub(super) fn disconnect(&self) -> Option<DisconnectReason> {
         self.state.lock().disconnect
     }
 
-    /// Whether and when the next line is answered.
+    /// Rate limit decision for the next line.
     pub(super) fn admit(&self, throttle_max: Duration) -> Admission {
         self.account().admit(throttle_max)
     }
 
-    /// Time until the client counts as light, if it sends nothing until then.
+    /// Time until the client counts as light, assuming that it sends nothing.
     pub(super) fn light_in(&self) -> Duration {
         self.account().light_in()
     }
 
-    /// Charges what a line has used.
+    /// Charges the cost of a line.
     pub(super) fn spend(&self, units: f64) {
         self.account().spend(units);
     }
 
-    /// Counts a rejected request, and ends the connection at `max` in a row.
+    /// Counts a rejected request, and disconnects after `max` consecutive ones.
     pub(super) fn count_rejection(&self, max: u32) {
         let mut state = self.state.lock();
         state.rejections += 1;
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// A request was understood.
+    /// Resets the count of rejected requests.
     pub(super) fn clear_rejections(&self) {
         self.state.lock().rejections = 0;
     }
@@ -217,7 +217,7 @@ impl Session {
         had
     }
 
-    /// Marks the connection as ended and removes all subscriptions, in the background.
+    /// Marks the connection as ended and removes its subscriptions in the background.
     pub(super) fn end(&self, shared: &Shared) {
         let (scripts, outpoints) = {
             let mut state = self.state.lock();
@@ -258,7 +258,7 @@ impl Session {
 }
 
 impl State {
-    /// An error after the connection has ended: a subscription would outlast it.
+    /// Fails after the connection has ended: a subscription would outlive it.
     fn check_connected(&self) -> Result<(), RpcError> {
         if self.disconnected {
             Err(RpcError::new(Code::Excessive, "the connection has ended"))

@@ -1,4 +1,4 @@
-//! What all connections share.
+//! State shared by all connections.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -32,8 +32,7 @@ pub(super) struct Shared {
     pub(super) long_lines: Arc<Semaphore>,
     pub(super) send_memory: Arc<SendMemory>,
     pub(super) accounts: Arc<Accounts>,
-    /// Clients that disconnected and whose subscriptions are still being removed.
+    /// Disconnected clients whose subscriptions are still being removed.
     pub(super) removals: Arc<Removals>,
-    /// Number of the next client.
     pub(super) next_client: AtomicU64,
 }

@@ -1,10 +1,11 @@
-//! Random whole numbers of which every doubling is equally likely, the same on every machine.
+//! Log-uniform random integers, identical on every machine.
 
 use crate::random::Stream;
 
-/// A number from `least` to `most`, logarithmically uniform.
+/// A log-uniform number from `least` to `most`.
 ///
-/// Roots are rounded alike everywhere (IEEE 754), powers and logarithms are not: so the power is built from roots, bit by bit.
+/// Square roots are correctly rounded everywhere (IEEE 754), powers and logarithms are not. The power is therefore computed from
+/// roots, bit by bit.
 pub(crate) fn log_uniform(least: f64, most: f64, stream: &mut Stream) -> f64 {
     let drawn = stream.below(1 << BITS);
     let (mut root, mut value) = (most / least, least);
@@ -17,7 +18,7 @@ pub(crate) fn log_uniform(least: f64, most: f64, stream: &mut Stream) -> f64 {
     value
 }
 
-/// The same in whole numbers, both ends included.
+/// The same for integers, both ends included.
 pub(crate) fn between([least, most]: [u32; 2], stream: &mut Stream) -> u32 {
     (log_uniform(f64::from(least), f64::from(most) + 1.0, stream) as u32).clamp(least, most)
 }

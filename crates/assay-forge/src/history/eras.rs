@@ -1,4 +1,4 @@
-//! The concrete numbers of a history: which blocks an era has, and what they are to hold.
+//! Concrete parameters of a history: the blocks of each era and their contents.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     recipe::{EraFile, HistoryFile, Shapes, outputs_of_tx},
 };
 
-/// Recipe and options in concrete numbers.
+/// Recipe and options as concrete numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct HistoryShape {
     pub(crate) eras: Vec<Era>,
@@ -26,41 +26,40 @@ pub(crate) struct HistoryShape {
     pub(crate) params: Params,
 }
 
-/// One era.
 #[derive(Clone, Debug)]
 pub(crate) struct Era {
     pub(crate) number: u8,
-    /// Its first and last block.
+    /// First and last block.
     pub(crate) first: u32,
     pub(crate) last: u32,
-    /// Transactions of a block, coinbase left out.
+    /// Transactions per block, without the coinbase.
     pub(crate) txs: f64,
-    /// Inputs of a transaction.
+    /// Mean inputs per transaction.
     pub(crate) inputs: f64,
-    /// Outputs of a transaction.
+    /// Mean outputs per transaction.
     pub(crate) outputs: f64,
-    /// Consolidations, transactions of many inputs and batches, as shares of the transactions.
+    /// Shares of consolidations, many-input transactions and batches among the transactions.
     pub(crate) special: [f64; 3],
     /// Shares of the outputs in the order of [`Kind::ALL`].
     pub(crate) mix: [f64; Kind::ALL.len()],
     pub(crate) coinbase: Kind,
-    /// The soft fork that its first block activates.
+    /// Soft fork activated by its first block.
     pub(crate) fork: Option<&'static str>,
 }
 
-/// Spends whose age in blocks is from `first` to `last`, as a share.
+/// Share of spends with an age, in blocks, from `first` to `last`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Age {
     pub(crate) share: f64,
-    /// Ages in heights of the main chain: above the first, up to the second; 0 and 0 for the same block.
+    /// Ages in heights of the main chain: above `above`, up to `until`; 0 and 0 for the same block.
     pub(crate) above: u32,
     pub(crate) until: u32,
-    /// Blocks over heights.
+    /// Blocks per main-chain height.
     pub(crate) factor: f64,
 }
 
 impl Age {
-    /// The age in blocks of an age in heights.
+    /// Converts an age in heights to blocks.
     pub(crate) fn blocks(&self, heights: f64) -> u32 {
         if heights < 1.0 { 0 } else { ((heights * self.factor + 0.5) as u32).max(1) }
     }
@@ -90,7 +89,7 @@ impl HistoryShape {
             network: file.chain,
             seed: options.seed,
             scale,
-            // Keys of a height and an amount alone would be kept for later: more than memory holds.
+            // Keys derived from height and amount alone would be cached, which exceeds the memory.
             distinct: true,
             threads: threads(options.threads)?,
             last_height: blocks,
@@ -117,22 +116,21 @@ impl HistoryShape {
         })
     }
 
-    /// The era of a block.
     pub(crate) fn era(&self, height: u32) -> &Era {
         &self.eras[self.eras.partition_point(|era| era.last < height)]
     }
 
-    /// Height from which each soft fork is active.
+    /// Activation height of each soft fork.
     pub(crate) fn activation(&self) -> BTreeMap<String, u32> {
         self.eras.iter().filter_map(|era| Some((era.fork?.to_owned(), era.first))).collect()
     }
 
-    /// Height from which blocks may have witnesses; none if no era activates them.
+    /// First height with segwit active; `None` if no era activates it.
     pub(crate) fn segwit(&self) -> Option<u32> {
         self.eras.iter().find(|era| era.fork == Some("segwit")).map(|era| era.first)
     }
 
-    /// Number and last block of the range that a block belongs to.
+    /// Number and last block of the range that contains a block.
     pub(crate) fn range(&self, height: u32) -> (u32, u32) {
         let (ranges, blocks) = (u64::from(self.ranges), u64::from(self.params.last_height));
         let number = (u64::from(height - 1) * ranges / blocks) as u32;
@@ -144,7 +142,7 @@ impl HistoryShape {
         (bound.vsize() * self.fee_sat_per_kb).div_ceil(1_000)
     }
 
-    /// The eras with their blocks up to the stop height.
+    /// The eras up to the stop height, with their numbers of blocks.
     pub(crate) fn phases_made(&self) -> impl Iterator<Item = (Phase, u32)> + '_ {
         self.eras.iter().take_while(|era| era.first <= self.stop_height).map(|era| {
             let last = era.last.min(self.stop_height);
@@ -152,7 +150,7 @@ impl HistoryShape {
         })
     }
 
-    /// What will be made, roughly.
+    /// Approximate size of the chain.
     pub(crate) fn estimate(&self) -> Estimate {
         let (mut signatures, mut bytes) = (0.0, 0.0);
         for era in &self.eras {
@@ -169,7 +167,7 @@ impl HistoryShape {
 }
 
 impl Era {
-    /// Mean over what is spent, taken to be as what is made.
+    /// Mean over the spent outputs, assuming the same distribution as for created ones.
     fn mean_spent(&self, of: impl Fn(Kind) -> f64) -> f64 {
         let spent = 1.0 - self.mix[Kind::OpReturn as usize];
         let share = |kind: Kind| self.mix[kind as usize] / spent;
@@ -179,7 +177,7 @@ impl Era {
 
     /// Mean bytes of a transaction: without its witness, and of the witness.
     fn tx_parts(&self) -> (f64, f64) {
-        // Signatures are a byte or two below their bound.
+        // Signatures are a byte or two shorter than their bound.
         let input = self.mean_spent(|kind| kind.input_bytes_max() as f64 - 1.2);
         let witness = self.mean_spent(|kind| {
             if kind.has_witness() { kind.witness_bytes_max() as f64 - 1.2 } else { 0.0 }
@@ -200,7 +198,7 @@ impl Era {
     }
 }
 
-/// The block that stands for a height of the main chain.
+/// The block that corresponds to a main-chain height.
 fn block(height: u32, factor: f64) -> u32 {
     (f64::from(height) * factor).round() as u32
 }
@@ -226,7 +224,7 @@ fn eras(file: &HistoryFile, factor: f64, bytes: f64) -> Vec<Era> {
     made
 }
 
-/// The scale below which an era has no block, or the first ends before a coin can be spent.
+/// The smallest scale at which every era has a block and the first era lasts until coins can be spent.
 fn scale_min(file: &HistoryFile, heights: u32) -> f64 {
     let lengths = |eras: &[EraFile]| {
         let before = [0].into_iter().chain(eras.iter().map(|era| era.until));
@@ -240,7 +238,7 @@ fn scale_min(file: &HistoryFile, heights: u32) -> f64 {
 
 /// The smallest scale is rounded up to a multiple of one thousandth.
 const SCALE_STEPS: f64 = 1_000.0;
-/// Beyond this the table of keys by height is larger than it is worth.
+/// Beyond this the table of keys by height would be too large.
 const BLOCKS_MAX: u32 = 1_000_000;
-/// The mean block of an era is at most this part of the largest one: blocks differ.
+/// Maximum mean block size of an era, relative to the block limit: block sizes vary.
 const FULL: f64 = 0.7;

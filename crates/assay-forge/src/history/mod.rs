@@ -1,7 +1,7 @@
-//! Chains with a history: blocks as the main chain had them, era by era.
+//! Chains that model the history of the main chain, era by era.
 //!
-//! Memory holds 16 bytes for each unspent coin (up to 64 while a block's coins are being spent, see [`wallet`]), 8 for each block, and
-//! the block at hand; transaction ids are on disk. Everything is planned by one thread and signed by all of them.
+//! Memory: 16 bytes per unspent coin (up to 64 while a block's coins are being spent, see [`wallet`]), 8 per block, and the
+//! current block; txids are on disk. One thread plans, all threads sign.
 
 mod draw;
 mod eras;
@@ -40,7 +40,7 @@ use crate::{
     writer::Spend,
 };
 
-/// A history in the making.
+/// A history in progress.
 struct HistoryWorks<'a, 'p> {
     shape: &'a HistoryShape,
     threads: &'a rayon::ThreadPool,
@@ -54,7 +54,7 @@ struct HistoryWorks<'a, 'p> {
     txids: Txids,
 }
 
-/// What a history is made from.
+/// Inputs of a history.
 pub(crate) struct Start<'a, 'p> {
     pub(crate) shape: &'a HistoryShape,
     pub(crate) threads: &'a rayon::ThreadPool,
@@ -63,7 +63,7 @@ pub(crate) struct Start<'a, 'p> {
     pub(crate) progress: &'p mut dyn Progress,
 }
 
-/// Makes the chain, or the rest of one that an interrupted forge began in the same folder.
+/// Makes the chain, or the rest of one from an interrupted forge in the same folder.
 pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
     let Start { shape, threads, chain, dir, progress } = start;
     let network = shape.params.network;
@@ -100,7 +100,7 @@ pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
     works.finish(phases)
 }
 
-/// A chain whose ledger lacks its last line.
+/// A chain whose ledger lacks only its last line.
 pub(crate) struct Made {
     pub(crate) tail: Tail,
     pub(crate) ranges: Vec<RangeLine>,
@@ -111,7 +111,7 @@ pub(crate) struct Made {
 }
 
 impl HistoryWorks<'_, '_> {
-    /// Makes all blocks; of those that are there already it makes the plans alone.
+    /// Makes all blocks; existing ones are only planned.
     fn phases(&mut self, kept: Kept) -> Result<Vec<PhaseTime>, ForgeError> {
         let mut times = Vec::new();
         let mut height = 0;
@@ -146,7 +146,7 @@ impl HistoryWorks<'_, '_> {
         Ok(times)
     }
 
-    /// Writes what the range has, where one ends; the line of a range that ended before the last kept block is there already.
+    /// Writes the summary line of a range at its end, unless a previous forge has written it.
     fn end_range(&mut self, height: u32, is_new: bool) -> Result<(), OutputError> {
         if height != self.shape.range(height).1 {
             return Ok(());
@@ -184,7 +184,7 @@ impl HistoryWorks<'_, '_> {
         self.write(phase, height, planned, signed)
     }
 
-    /// Everything that an input needs.
+    /// All data of an input.
     fn spend(
         &mut self,
         height: u32,
@@ -241,7 +241,7 @@ impl HistoryWorks<'_, '_> {
         Ok(())
     }
 
-    /// Hashes what is unspent, and removes what only the forge needs.
+    /// Hashes the unspent coins, and removes the forge's temporary files.
     fn finish(mut self, phases: Vec<PhaseTime>) -> Result<Made, ForgeError> {
         let begun = Instant::now();
         let total = self.planner.wallet.total();
@@ -275,12 +275,12 @@ impl HistoryWorks<'_, '_> {
     }
 }
 
-/// Whose key an output pays.
+/// The key of an output.
 fn key(made: u32, coin: &Coin) -> KeyId {
     KeyId { height: made, amount: coin.amount, index: coin.tx, vout: u32::from(coin.vout) }
 }
 
-/// Coins of a block with the ids of its transactions.
+/// Height, txids and coins of a block.
 type BlockCoins = (u32, Vec<[u8; 32]>, Vec<Coin>);
 
 fn hash(threads: &rayon::ThreadPool, locks: &LockBook, blocks: &[BlockCoins]) -> Partial {
@@ -301,7 +301,7 @@ fn hash(threads: &rayon::ThreadPool, locks: &LockBook, blocks: &[BlockCoins]) ->
     })
 }
 
-/// Blocks that a kill may cost.
+/// Maximum blocks lost when the process is killed.
 const FLUSHED_TOGETHER: u32 = 32;
-/// Coins whose blocks are hashed together.
+/// Coins hashed per batch.
 const HASHED_TOGETHER: usize = 1 << 16;

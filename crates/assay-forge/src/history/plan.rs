@@ -1,7 +1,7 @@
-//! Plans the blocks of a history one after another: which coins each transaction spends and what it pays.
+//! Plans the blocks of a history sequentially: the coins that each transaction spends, and its outputs.
 //!
-//! A plan depends on the recipe, the seed and the plans before, and on no signature: so an interrupted forge plans again what it has
-//! already made, which takes a hundredth of the time, and goes on.
+//! A plan depends only on the recipe, the seed and the previous plans, not on signatures. An interrupted forge therefore plans
+//! the existing blocks again, which takes a hundredth of the time, and continues.
 
 use assay_consensus::params::{MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT};
 
@@ -20,31 +20,31 @@ use crate::{
     random::{BLOCK_STREAM, Stream},
 };
 
-/// A block before it is signed.
+/// An unsigned block.
 pub(crate) struct Planned {
     /// Of all transactions, the coinbase first.
     pub(crate) outputs: Outputs,
-    /// What all transactions spend, one after another, with the heights of the coins.
+    /// Inputs of all transactions, concatenated, with the heights of the coins.
     pub(crate) inputs: Vec<(u32, Coin)>,
     pub(crate) first_input: Vec<u32>,
-    /// The first transaction that may spend outputs of this very block: of those before it.
+    /// First transaction of the second wave, which may spend outputs of earlier transactions in the same block.
     pub(crate) second_wave: u32,
 }
 
 impl Planned {
-    /// Transactions, with the coinbase.
+    /// Number of transactions, with the coinbase.
     pub(crate) fn len(&self) -> u32 {
         self.first_input.len() as u32 - 1
     }
 
-    /// What transaction `tx` spends.
+    /// Inputs of transaction `tx`.
     pub(crate) fn inputs_of(&self, tx: u32) -> &[(u32, Coin)] {
         let tx = tx as usize;
         &self.inputs[self.first_input[tx] as usize..self.first_input[tx + 1] as usize]
     }
 }
 
-/// What planning remembers.
+/// State of the planner.
 pub(crate) struct Planner<'a> {
     shape: &'a HistoryShape,
     pub(crate) wallet: Wallet,
@@ -59,7 +59,7 @@ struct Draft {
     height: u32,
     stream: Stream,
     planned: Planned,
-    /// Outputs of this block that it may spend itself, and those it may not.
+    /// Outputs of this block that it may spend itself, and the others.
     fresh: Vec<Coin>,
     late: Vec<Coin>,
     fees: u64,
@@ -81,7 +81,6 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Plans the next block.
     pub(crate) fn block(&mut self, height: u32) -> Planned {
         let shape = self.shape;
         let era = shape.era(height);
@@ -121,7 +120,7 @@ impl<'a> Planner<'a> {
         self.close(draft, era.coinbase)
     }
 
-    /// Leaves out transactions for which there are not enough coins.
+    /// Omits transactions for which there are not enough coins.
     fn fit(&self, txs: &mut Vec<TxShape>) {
         let mut left = self.wallet.spendable();
         txs.retain(|tx| {
@@ -131,7 +130,7 @@ impl<'a> Planner<'a> {
         });
     }
 
-    /// The band of ages of every input; only transactions of the second wave get the first band where that is the same block.
+    /// Age band of every input; only transactions of the second wave may have the first band if that is the same block.
     fn ages(&mut self, txs: &[TxShape], second: usize, stream: &mut Stream) -> Vec<u8> {
         let inputs = |txs: &[TxShape]| txs.iter().map(|tx| tx.inputs).sum::<u32>();
         let (all, early) = (inputs(txs), inputs(&txs[..second]));
@@ -139,7 +138,7 @@ impl<'a> Planner<'a> {
         if self.shape.ages[0].until != 0 {
             return bands;
         }
-        // Those of the first wave change places with others of the second.
+        // Inputs of the first wave swap bands with inputs of the second.
         let (first, rest) = bands.split_at_mut(early as usize);
         let mut at = 0;
         for band in first.iter_mut().filter(|band| **band == 0) {
@@ -148,7 +147,7 @@ impl<'a> Planner<'a> {
             }
             match rest.get_mut(at) {
                 Some(other) => std::mem::swap(band, other),
-                // No room in the same block: the block before is next to it.
+                // No input of the second wave is left: use the block before.
                 None => *band = 1.min(self.shape.ages.len() as u8 - 1),
             }
         }
@@ -156,7 +155,7 @@ impl<'a> Planner<'a> {
         bands
     }
 
-    /// Takes the coins that a transaction spends.
+    /// Selects the coins that a transaction spends.
     fn inputs(&mut self, draft: &mut Draft, tx: TxShape, bands: &[u8]) -> Vec<(u32, Coin)> {
         let mut spent: Vec<(u32, Coin)> = Vec::with_capacity(bands.len());
         for band in bands {
@@ -171,7 +170,7 @@ impl<'a> Planner<'a> {
         spent
     }
 
-    /// A coin of an age in the band, or near it.
+    /// A coin with an age in the band, or near it.
     fn coin(&mut self, draft: &mut Draft, band: &Age, wish: Wish) -> Option<(u32, Coin)> {
         let Draft { height, stream, fresh, .. } = draft;
         if band.until == 0
@@ -185,7 +184,7 @@ impl<'a> Planner<'a> {
         self.wallet.take(height.saturating_sub(age).max(1), wish, stream)
     }
 
-    /// Gives the coinbase its amount, and the block's outputs to the wallet.
+    /// Sets the coinbase amount, and moves the block's outputs to the wallet.
     fn close(&mut self, draft: Draft, coinbase: Kind) -> Planned {
         let Draft { height, mut planned, mut fresh, late, fees, .. } = draft;
         let amount = self.shape.params.network.subsidy(height) + fees;
@@ -218,19 +217,19 @@ impl Draft {
         }
     }
 
-    /// Whether a transaction fits, whatever it spends and pays. The options keep the mean block below the limits, so that a
-    /// transaction is left out only where chance put many large ones into one block.
+    /// True if a transaction fits for any choice of inputs and outputs. The options keep the mean block below the limits, so a
+    /// transaction is omitted only if many large ones fall into one block by chance.
     fn has_room(&self, tx: TxShape) -> bool {
         let mut bound = Bound::default();
         (0..tx.inputs).for_each(|_| bound.input(Kind::P2shMulti));
         (0..tx.outputs).for_each(|_| bound.output(Kind::Multi));
-        // The dearest input by weight is legacy, so what a witness adds is a few units each.
+        // Legacy inputs have the highest weight, so a witness adds only a few units each.
         let witness = 2 + u64::from(tx.inputs);
         self.weight + bound.weight() + witness <= MAX_BLOCK_WEIGHT
             && self.sigops + bound.sigops_cost() <= MAX_BLOCK_SIGOPS_COST
     }
 
-    /// Adds a transaction that spends `spent` and shares it out among outputs of `kinds`.
+    /// Adds a transaction that spends `spent` and distributes the amount among outputs of `kinds`.
     fn finish_tx(
         &mut self,
         shape: &HistoryShape,
@@ -267,7 +266,7 @@ impl Draft {
         self.planned.outputs.end_tx();
     }
 
-    /// Random parts of `left` for outputs that can be spent; what rounding leaves goes to the first.
+    /// Random shares of `left` for the spendable outputs; the rounding remainder goes to the first.
     fn amounts(&mut self, kinds: &[Kind], left: u64) -> Vec<u64> {
         let mut weight = |kind: &Kind| match kind {
             Kind::OpReturn => 0,
@@ -284,7 +283,7 @@ impl Draft {
     }
 }
 
-/// Brings a kind that can be spent to the front, if there is one left: a transaction pays somebody.
+/// Moves a spendable kind to the front, if there is one: every transaction needs a spendable output.
 fn spendable_first(kinds: &mut [u8]) {
     let never = Kind::OpReturn as u8;
     if kinds.first() == Some(&never)
@@ -294,7 +293,7 @@ fn spendable_first(kinds: &mut [u8]) {
     }
 }
 
-/// Two thirds of the transactions come first; the others may spend what those pay.
+/// Two thirds of the transactions form the first wave; the others may spend their outputs.
 fn first_of_second_wave(txs: usize) -> usize {
     (2 * txs).div_ceil(3)
 }

@@ -1,7 +1,7 @@
-//! What an interrupted forge left that is whole: the next one goes on behind it.
+//! Recovers the intact blocks of an interrupted forge.
 //!
-//! Nothing is believed: every block is read again and its hash compared with the ledger, so that a loss of power, after which parts of
-//! files may be missing, costs only what is missing.
+//! Every block is read and its hash compared with the ledger, so after a power failure, when parts of files may be missing, only
+//! the missing blocks are lost.
 
 use std::{
     fs::File,
@@ -19,19 +19,19 @@ use crate::{
     progress::Progress,
 };
 
-/// The blocks that are there, from height 1 on, with their hashes.
+/// The existing blocks from height 1 on, with their hashes.
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) blocks: Vec<(BlockLine, [u8; 32])>,
-    /// Where the ledger line of the last one ends.
+    /// End of the last block's ledger line.
     pub(crate) ledger_end: u64,
 }
 
-/// The blocks in `dir` that belong to the chain `wanted`, up to the first that is missing or damaged; none if another chain, or no
-/// forge at all, was at work there. Their transaction ids go to `txids`.
+/// The blocks in `dir` that belong to the chain `wanted`, up to the first missing or damaged one; none if the directory belongs
+/// to another chain or has no forge output. Appends their txids to `txids`.
 ///
 /// # Errors
-/// If the ids cannot be written. What cannot be read is missing.
+/// If the txids cannot be written. Unreadable blocks count as missing.
 pub(crate) fn kept(
     dir: &Path,
     wanted: &ChainLine,
@@ -69,14 +69,14 @@ pub(crate) fn kept(
     Ok(kept)
 }
 
-/// The block files, the last of them open.
+/// The block files; the last one used is open.
 struct Files<'a> {
     dir: &'a Path,
     open: Option<(String, File)>,
 }
 
 impl Files<'_> {
-    /// Hash and transaction ids of a block, if it is whole and the ledger's.
+    /// Hash and txids of a block, if it is intact and matches the ledger.
     fn check(
         &mut self,
         line: &BlockLine,
@@ -109,8 +109,8 @@ impl Files<'_> {
     }
 }
 
-/// Hash of a block and its transaction ids.
+/// Hash and txids of a block.
 type Checked = ([u8; 32], Vec<[u8; 32]>);
 
-/// More than a block can have.
+/// Above the size of any block.
 const BLOCK_MAX: u64 = 4_000_000;

@@ -1,4 +1,4 @@
-//! How many inputs and outputs the transactions of a block have.
+//! Numbers of inputs and outputs of a block's transactions.
 
 use super::{
     draw::between,
@@ -7,18 +7,17 @@ use super::{
 };
 use crate::{random::Stream, recipe::Shapes};
 
-/// Inputs and outputs of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TxShape {
     pub(crate) inputs: u32,
     pub(crate) outputs: u32,
 }
 
-/// What an era is still to have, over its blocks.
+/// Remaining inputs and outputs of an era.
 pub(crate) struct EraShapes {
     txs: Owed,
     kinds: Shares,
-    /// Inputs and outputs that the mean demands, less those given.
+    /// Difference between the target and the inputs and outputs so far.
     inputs_due: f64,
     outputs_due: f64,
 }
@@ -70,8 +69,8 @@ impl EraShapes {
     }
 }
 
-/// Adds what is due to the ordinary transactions, one by one at random, or takes it away; nothing gets less than one, nor more than
-/// an ordinary transaction has. Returns what was added.
+/// Adds the remainder to random ordinary transactions, or removes it; each keeps at least one and at most [`ORDINARY_MAX`].
+/// Returns the total added.
 fn spread(
     txs: &mut [TxShape],
     due: f64,
@@ -80,7 +79,7 @@ fn spread(
 ) -> f64 {
     let mut given = 0.0;
     let mut tries = 0;
-    // After so many tries without result the rest waits for the next block.
+    // After this many failed attempts the rest moves to the next block.
     while (due - given).abs() >= 1.0 && tries < 8 * txs.len() {
         let number = of(&mut txs[stream.below(txs.len() as u32) as usize]);
         if due > given && *number < ORDINARY_MAX {
@@ -98,5 +97,5 @@ fn spread(
 
 /// A payment and its change.
 const ORDINARY_OUTPUTS: u32 = 2;
-/// More is a shape of its own.
+/// Larger transactions are special shapes.
 const ORDINARY_MAX: u32 = 20;

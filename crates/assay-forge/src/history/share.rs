@@ -1,8 +1,8 @@
-//! Whole numbers by shares: exact over the whole, so that what a chain has is what its recipe says.
+//! Proportional integer allocation without cumulative error, so that the chain's totals match the recipe.
 
 use crate::random::Stream;
 
-/// Hands out things of several kinds by share, and remembers what it gave.
+/// Allocates items of several kinds by share, and tracks the remainders.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
     shares: Vec<f64>,
@@ -14,7 +14,7 @@ impl Shares {
         Self { shares: shares.to_vec(), made: vec![0; shares.len()] }
     }
 
-    /// How many of each kind are among the next `count`: so many that no kind is ever more than one away from its share of all.
+    /// Number of each kind among the next `count`, such that no kind ever deviates from its share of the total by more than one.
     pub(crate) fn next(&mut self, count: u64) -> Vec<u64> {
         let total = (self.made.iter().sum::<u64>() + count) as f64;
         let missing = |made: u64, share: f64| share * total - made as f64;
@@ -32,7 +32,7 @@ impl Shares {
             let can =
                 |at: &usize| if sum > count { given[*at] > 0 } else { self.shares[*at] > 0.0 };
             let best = (0..given.len()).filter(can).max_by(|a, b| {
-                // The first of equals: `max_by` takes the last.
+                // The first of equals: `max_by` returns the last.
                 rest(*a).total_cmp(&rest(*b)).then(b.cmp(a))
             });
             let best = best.expect("shares add up to one, so one is positive");
@@ -54,17 +54,17 @@ impl Shares {
     }
 }
 
-/// What is missing, and what is too much.
+/// Deficits and surpluses.
 const SIGN: [f64; 2] = [1.0, -1.0];
 
-/// A mean per step, in whole numbers: their sum never is a whole one away from the mean's.
+/// Integer steps of a fractional mean: their sum deviates from the mean's by less than one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Owed {
     due: f64,
 }
 
 impl Owed {
-    /// Adds what is due, and takes the whole part.
+    /// Adds the fraction `more`, and returns the integer part of the total.
     pub(crate) fn take(&mut self, more: f64) -> u64 {
         self.due += more;
         let whole = self.due.floor().max(0.0);
@@ -73,7 +73,7 @@ impl Owed {
     }
 }
 
-/// Puts a list into random order (Fisher and Yates).
+/// Shuffles a list (Fisher and Yates).
 pub(crate) fn shuffle<T>(list: &mut [T], stream: &mut Stream) {
     for at in (1..list.len()).rev() {
         list.swap(at, stream.below(at as u32 + 1) as usize);

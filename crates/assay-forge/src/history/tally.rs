@@ -1,11 +1,11 @@
-//! What ranges of heights have, counted as blocks are planned.
+//! Counts per range of heights, collected while blocks are planned.
 
 use std::collections::BTreeMap;
 
 use super::plan::Planned;
 use crate::{kind::Kind, ledger::RangeLine};
 
-/// The range being counted.
+/// The current range.
 #[derive(Default)]
 pub(crate) struct Tally {
     line: RangeLine,
@@ -48,7 +48,7 @@ impl Tally {
         }
     }
 
-    /// The line of the range, which ends here with `coins` in the set; counting begins anew.
+    /// The line of the finished range, with `coins` in the UTXO set; resets the counts.
     pub(crate) fn take(&mut self, coins: u64) -> RangeLine {
         let named = |counts: &[u64]| -> BTreeMap<String, u64> {
             let named = Kind::ALL.iter().zip(counts).filter(|(_, count)| **count > 0);
@@ -60,7 +60,7 @@ impl Tally {
     }
 }
 
-/// Transactions of more inputs are the many-input ones of Lopp's charts.
+/// Transactions with more inputs count as many-input transactions, as in Lopp's charts.
 const MANY: usize = 50;
-/// Inputs from which a transaction with one output is a consolidation.
+/// Minimum inputs of a consolidation, which has one output.
 const CONSOLIDATION: usize = 5;

@@ -1,4 +1,4 @@
-//! Transaction ids of all blocks, in a file: 32 bytes each, so that memory holds only the coins.
+//! Txids of all blocks in a file, 32 bytes each, so that memory holds only the coins.
 
 use std::{
     collections::VecDeque,
@@ -9,17 +9,16 @@ use std::{
 
 use crate::output::{OutputError, TXIDS};
 
-/// The file, and the latest blocks in memory: most of what is spent is young.
+/// The file, and a cache of the latest blocks: most spent coins are young.
 pub(crate) struct Txids {
     path: PathBuf,
     file: File,
-    /// Where the ids of each block begin, in ids; and where the last one's end.
+    /// Start index of each block's txids, plus the end of the last one's.
     first: Vec<u64>,
     recent: VecDeque<Vec<[u8; 32]>>,
 }
 
 impl Txids {
-    /// An empty file.
     pub(crate) fn create(dir: &Path) -> Result<Self, OutputError> {
         let path = dir.join(TXIDS);
         let mut options = OpenOptions::new();
@@ -28,7 +27,7 @@ impl Txids {
         Ok(Self { path, file, first: vec![0], recent: VecDeque::new() })
     }
 
-    /// Adds the ids of the next block.
+    /// Appends the txids of the next block.
     pub(crate) fn push(&mut self, txids: Vec<[u8; 32]>) -> Result<(), OutputError> {
         let write = |file: &mut File| {
             file.seek(SeekFrom::End(0))?;
@@ -44,7 +43,7 @@ impl Txids {
         Ok(())
     }
 
-    /// The id of a transaction of an earlier block.
+    /// The txid of a transaction of an earlier block.
     pub(crate) fn get(&mut self, height: u32, tx: u32) -> Result<[u8; 32], OutputError> {
         let blocks = self.first.len() - 1;
         let (at, kept) = (height as usize - 1, self.recent.len());
@@ -56,7 +55,7 @@ impl Txids {
         Ok(id)
     }
 
-    /// The ids of all transactions of a block.
+    /// The txids of a block.
     pub(crate) fn block(&mut self, height: u32) -> Result<Vec<[u8; 32]>, OutputError> {
         let at = height as usize - 1;
         let mut ids = vec![[0; 32]; (self.first[at + 1] - self.first[at]) as usize];
@@ -72,12 +71,12 @@ impl Txids {
         read().map_err(|e| OutputError::new(&self.path, e))
     }
 
-    /// Removes the file, which only the forge needs.
+    /// Deletes the temporary file.
     pub(crate) fn remove(self) -> Result<(), OutputError> {
         drop(self.file);
         fs::remove_file(&self.path).map_err(|e| OutputError::new(&self.path, e))
     }
 }
 
-/// Blocks whose ids stay in memory.
+/// Blocks whose txids are cached.
 const RECENT: usize = 256;

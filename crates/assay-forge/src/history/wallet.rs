@@ -1,4 +1,4 @@
-//! The coins that may be spent, in 16 bytes each: their transaction ids are on disk.
+//! Spendable coins, 16 bytes each: their txids are on disk.
 
 use std::collections::VecDeque;
 
@@ -6,51 +6,51 @@ use assay_consensus::params::COINBASE_MATURITY;
 
 use crate::{kind::Kind, random::Stream};
 
-/// An unspent output; its height is that of the block it is kept under.
+/// An unspent output, stored under the height of its block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Coin {
     pub(crate) amount: u64,
-    /// Transaction in its block; 0 is the coinbase.
+    /// Transaction index in its block; 0 is the coinbase.
     pub(crate) tx: u32,
     pub(crate) vout: u16,
     pub(crate) kind: Kind,
 }
 
-/// Which of several coins of one block is taken.
+/// Selection rule among several coins of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wish {
-    /// A rich one: it is to be split.
+    /// A large one, to be split.
     Rich,
-    /// A poor one: it is to be merged.
+    /// A small one, to be merged.
     Poor,
-    /// One of this kind, as wallets have.
+    /// One of this kind, as wallets spend.
     Like(Kind),
 }
 
-/// All unspent outputs by block.
+/// Unspent outputs by block.
 #[derive(Default)]
 pub(crate) struct Wallet {
     blocks: Vec<Vec<Coin>>,
-    /// Of a block whose coins are gone for good, where to look next; a block's own height otherwise. Paths are shortened as they are
-    /// walked, so that finding the next coin takes about one step.
+    /// Union-find links: for an exhausted block a later block to continue the search, otherwise the block's own height. Paths are
+    /// compressed on lookup, so finding the next coin takes about one step.
     next: Vec<u32>,
-    /// Coinbases too young to be spent, with their heights.
+    /// Immature coinbases, with their heights.
     immature: VecDeque<(u32, Coin)>,
     spendable: u64,
 }
 
 impl Wallet {
-    /// Coins that the next block may spend.
+    /// Number of coins that the next block may spend.
     pub(crate) fn spendable(&self) -> u64 {
         self.spendable
     }
 
-    /// All coins of the set.
+    /// Number of all coins.
     pub(crate) fn total(&self) -> u64 {
         self.spendable + self.immature.len() as u64
     }
 
-    /// Adds what block `height` made. The coinbase's coin can be spent in the hundredth block from then on.
+    /// Adds the outputs of block `height`. The coinbase can be spent from the hundredth block after it.
     pub(crate) fn add(&mut self, height: u32, coinbase: Coin, coins: Vec<Coin>) {
         assert_eq!(self.blocks.len() + 1, height as usize, "blocks are made in order");
         self.spendable += coins.len() as u64;
@@ -66,7 +66,8 @@ impl Wallet {
         }
     }
 
-    /// Takes a coin of the block at `height`, or of the nearest one above that has any, or else below. None if there is none at all.
+    /// Takes a coin of the block at `height`, else of the nearest block above with coins, else of one below. `None` if there are
+    /// no coins.
     pub(crate) fn take(
         &mut self,
         height: u32,
@@ -85,7 +86,7 @@ impl Wallet {
     /// The lowest block from `height` on that has a coin.
     fn at_or_above(&mut self, height: u32) -> Option<u32> {
         let last = self.blocks.len() as u32;
-        // Younger blocks may still get the coin of their coinbase.
+        // Younger blocks may still receive their matured coinbase.
         let settled = last.saturating_sub(COINBASE_MATURITY);
         let (start, mut at) = (height, height);
         while at <= last && self.blocks[at as usize - 1].is_empty() {
@@ -94,14 +95,14 @@ impl Wallet {
         let mut walked = start;
         while walked < at.min(settled + 1) {
             let next = self.next[walked as usize - 1].max(walked + 1);
-            // A shortcut leads over settled blocks only.
+            // Links cover only settled blocks.
             self.next[walked as usize - 1] = at.min(settled + 1);
             walked = next;
         }
         (at <= last).then_some(at)
     }
 
-    /// Every coin, block by block, with those that are too young.
+    /// All coins by block, immature ones included.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = (u32, Vec<Coin>)> + '_ {
         let immature = |height: u32| {
             let found = self.immature.iter().find(|(made, _)| *made == height);
@@ -116,7 +117,7 @@ impl Wallet {
     }
 }
 
-/// Takes a coin out of a list; the choice is among a few drawn ones.
+/// Removes a coin from a list, chosen among a few random ones.
 pub(crate) fn take_from(coins: &mut Vec<Coin>, wish: Wish, stream: &mut Stream) -> Option<Coin> {
     if coins.is_empty() {
         return None;
@@ -142,7 +143,7 @@ pub(crate) fn take_from(coins: &mut Vec<Coin>, wish: Wish, stream: &mut Stream) 
     Some(coin)
 }
 
-/// Coins that are drawn for one choice.
+/// Random candidates per choice.
 const DRAWN: usize = 4;
 
 #[cfg(test)]
@@ -158,7 +159,7 @@ mod tests {
         assert_eq!(size_of::<Coin>(), 16);
     }
 
-    /// Against a plain list: the nearest block with a coin, and no coin twice.
+    /// Against a plain list: always the nearest block with a coin, and no coin twice.
     #[test]
     fn the_nearest_block_is_found_until_nothing_is_left() {
         let mut wallet = Wallet::default();
@@ -176,7 +177,7 @@ mod tests {
             plain.push(made.iter().map(|coin| coin.amount).collect());
             wallet.add(height, Coin { tx: 0, ..coin(amount) }, made);
             if height > 99 {
-                // What `add` has let mature by now.
+                // Coins matured by `add`.
                 plain[height as usize - 99].push(coinbase_of(&wallet, height - 99));
             }
             let spends = if height > 700 { 8 } else { 1 };

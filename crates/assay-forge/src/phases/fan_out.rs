@@ -1,10 +1,10 @@
-//! Fan-out: chains of transactions with one input and many outputs, grown from a split coinbase.
+//! Fan-out: chains of transactions with one input and many outputs, starting from a split coinbase.
 //!
-//! On the BCH chain the split is in the same block and a chain goes on until its coin (at scale 1), or the scale's share of it, is
-//! spent. On Bitcoin the split is confirmed one block earlier and chains are short, because a mempool limits how many
-//! unconfirmed transactions may hang together; there are as many chains as the block takes.
+//! On the BCH chain the split is in the same block, and a chain continues until its coin (at scale 1), or the scale's share of
+//! it, is spent. On Bitcoin the split is confirmed one block earlier and chains are short, because mempools limit unconfirmed
+//! descendants; the number of chains is limited by the block size.
 //!
-//! The blocks of the baseline are such chains as well, with two outputs and within main-chain size.
+//! The blocks of the baseline are such chains too, with two outputs and main-chain block size.
 
 use crate::{
     coins::CoinRef,
@@ -20,17 +20,17 @@ use crate::{
 
 /// The random choices of one chain.
 pub(crate) struct Draw {
-    /// Satoshi at the start.
+    /// In satoshi, at the start.
     start: u64,
     start_kind: Kind,
-    /// `outputs` for each transaction.
+    /// `outputs` per transaction.
     amounts: Vec<u32>,
-    /// The kinds of its outputs and of its change.
+    /// Kinds of its outputs and of its change.
     kinds: Vec<Kind>,
     fees: Vec<u64>,
 }
 
-/// What a block of short chains may still take.
+/// Remaining capacity of a block of short chains.
 #[derive(Clone, Copy)]
 struct Left {
     weight: u64,
@@ -48,13 +48,13 @@ impl Left {
     }
 }
 
-/// A planned fan-out block: its strands are lists of transactions, one for each chain.
+/// A planned fan-out block: its strands are lists of transactions, one per chain.
 pub(crate) struct FanOutPlan {
     pub(crate) plan: Plan,
     pub(crate) strands: Vec<Vec<u32>>,
 }
 
-/// Height of the fan-out block `block`, counted from 0.
+/// Height of fan-out block `block`, counted from 0.
 fn height(shape: &Shape, block: u32) -> u32 {
     shape.first_height(Phase::FanOut) + block
 }
@@ -90,19 +90,19 @@ pub(crate) fn plan_baseline(shape: &Shape, block: u32) -> FanOutPlan {
     )
 }
 
-/// Outputs of a transaction of the baseline, apart from its change.
+/// Outputs per transaction of the baseline, without change.
 pub(crate) const BASELINE_OUTPUTS: u32 = 1;
 
-/// A block of chains that grow from a coinbase which the block itself splits.
+/// A block of chains that start from a coinbase split in the block itself.
 struct Chains {
     height: u32,
     /// Height of the coinbase.
     coinbase: u32,
     count: u32,
-    /// Outputs of a transaction, apart from its change.
+    /// Outputs per transaction, without change.
     outputs: u32,
     weight_max: u64,
-    /// Of each chain's coin, so much is spent at most.
+    /// Maximum spent share of each chain's coin.
     share: f64,
 }
 
@@ -178,7 +178,7 @@ fn amount(shape: &Shape, stream: &mut Stream) -> u32 {
 pub(crate) fn plan_short_chains(shape: &Shape) -> Vec<FanOutPlan> {
     let mut plans = Vec::new();
     let mut splits: Option<Vec<Draw>> = None;
-    // A block holds the split for the next one, whose size follows from the next one's chains: so the last comes first.
+    // A block contains the split for the next one, whose size follows from the next one's chains: plan from last to first.
     for block in (0..shape.fan_out).rev() {
         let split = splits.map(|draws| (block + 1, draws));
         let (plan, draws) = plan_short_block(shape, Some(block), split.as_ref());
@@ -191,7 +191,7 @@ pub(crate) fn plan_short_chains(shape: &Shape) -> Vec<FanOutPlan> {
     plans
 }
 
-/// One block: the split for the next block, if there is one, and the chains of fan-out block `block`, if it is one.
+/// One block: the split for the next block and the chains of fan-out block `block`, if they exist.
 fn plan_short_block(
     shape: &Shape,
     block: Option<u32>,
@@ -230,7 +230,7 @@ fn plan_short_block(
     (FanOutPlan { plan, strands }, draws)
 }
 
-/// Plans the transaction that spends a coinbase for the chains of fan-out block `block`; what they do not need is change.
+/// Plans the transaction that splits a coinbase for the chains of fan-out block `block`; the rest is change.
 fn plan_split(shape: &Shape, plan: &mut Plan, block: u32, draws: &[Draw]) -> Bound {
     let coinbase = block + 1;
     plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
@@ -253,7 +253,7 @@ fn plan_split(shape: &Shape, plan: &mut Plan, block: u32, draws: &[Draw]) -> Bou
     bound
 }
 
-/// A chain of the recipe's depth, or shorter where the block is full (the second value).
+/// A chain of the recipe's depth, or a shorter one if the block is full (second value true).
 fn draw_short(shape: &Shape, stream: &mut Stream, left: &mut Left) -> (Draw, bool) {
     let fan_out = &shape.recipe.fan_out;
     let start_kind = stream.kind();
@@ -284,7 +284,7 @@ fn draw_short(shape: &Shape, stream: &mut Stream, left: &mut Left) -> (Draw, boo
     (draw, false)
 }
 
-/// Adds the transactions of all chains to the plan, one of each chain in turn.
+/// Adds the transactions of all chains to the plan, round robin.
 fn interleave(
     outputs: u32,
     plan: &mut Plan,
@@ -321,7 +321,7 @@ fn interleave(
     strands
 }
 
-/// True where chains are short and their splits confirmed before.
+/// True if chains are short and their splits confirmed earlier.
 pub(crate) fn short_chains(network: Network) -> bool {
     network == Network::Regtest
 }

@@ -1,4 +1,4 @@
-//! The phases: each plans the transactions of its blocks; signing and writing are the same for all.
+//! The phases: each plans the transactions of its blocks; signing and writing are common.
 
 pub(crate) mod fan_in;
 pub(crate) mod fan_out;
@@ -16,21 +16,21 @@ use crate::{
     shape::Shape,
 };
 
-/// What planning looks at.
+/// Read-only context of planning.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) coins: &'a Coins,
 }
 
-/// Plans the transactions of one block, as many as the block takes.
+/// Plans the transactions of one block up to its capacity.
 pub(crate) trait Source {
-    /// Adds one transaction to the end of `plan`; false if nothing is left to spend.
+    /// Appends one transaction to `plan`; false if nothing is left to spend.
     fn next(&mut self, view: View<'_>, plan: &mut Plan) -> bool;
 }
 
-/// Adds a transaction that spends `inputs` and pays what is left after the fee in equal shares, the remainder to the first.
-/// False, with `plan` unchanged, if a share would be less than `least`.
+/// Adds a transaction that spends `inputs` and pays the amount less the fee in equal shares, the remainder to the first. False,
+/// with `plan` unchanged, if a share would be less than `least`.
 pub(crate) fn pay_evenly(
     view: View<'_>,
     plan: &mut Plan,
@@ -66,8 +66,7 @@ pub(crate) fn pay_evenly(
     true
 }
 
-/// Adds a transaction that spends `inputs` and pays half of them to its first output, and the other half, less the fee, to its
-/// second.
+/// Adds a transaction that spends `inputs` and pays half to its first output, and the other half less the fee to its second.
 pub(crate) fn pay_halves(
     view: View<'_>,
     plan: &mut Plan,
@@ -86,13 +85,13 @@ pub(crate) fn pay_halves(
     bound.outputs(&kinds);
     let half = total / 2;
     plan.outputs.push(half, kinds[0]);
-    // The recipe was checked to leave more than dust here.
+    // The recipe check guarantees more than dust here.
     plan.outputs.push(total - half - view.shape.fee(&bound), kinds[1]);
     plan.end_tx();
 }
 
-/// The transactions of some blocks in block order, restricted to a part of each block: the first and last position of the part,
-/// as fractions of the block's transaction count.
+/// The transactions of some blocks in block order, restricted to a part of each block: first and last position as fractions of
+/// the block's transaction count.
 pub(crate) struct Walk {
     parts: Vec<Part>,
     next: usize,
@@ -106,8 +105,7 @@ struct Part {
 }
 
 impl Walk {
-    /// Part `part` of `parts` equal parts of each of `heights`; either one transaction of each block in turn (`evenly`), or one
-    /// block after another.
+    /// Part `part` of `parts` equal parts of each of `heights`; either round robin over the blocks (`evenly`), or block by block.
     pub(crate) fn new(
         coins: &Coins,
         heights: std::ops::Range<u32>,
@@ -118,7 +116,7 @@ impl Walk {
         let parts = heights
             .map(|height| {
                 let block = coins.block(height);
-                // The published ranges are of the whole block; a split that leads it is nobody's.
+                // The published ranges refer to the whole block; a leading split is in none.
                 let split = block.order[1..].iter().take_while(|tx| **tx < block.first_ordinary);
                 let base = split.count() as u64;
                 let count = u64::from(block.tx_count()) - base;

@@ -1,10 +1,10 @@
-//! Placement: the same transactions as in steady 1, and equally many in each block, but blocks differ in which outputs they spend:
-//! old or recent ones, and neighbours or such as lie scattered.
+//! Placement: the same transactions as in steady 1, the same number in each block, but blocks differ in the outputs that they
+//! spend: old or recent, clustered or scattered.
 //!
-//! Transactions of the fan-out are sorted by id, as databases of coins are (Core `txdb.cpp`, the key of a coin). Neighbours are all outputs
-//! of one after the other in the first half; scattered ones are a seeded shuffle of all outputs of the second half. So no block takes
-//! what another one would spend. A round has a block of each kind, and every other round has them in reverse, so that what changes along the chain meets
-//! all kinds alike.
+//! Fan-out transactions are sorted by id, as in coin databases (Core `txdb.cpp`, the key of a coin). Clustered blocks spend all
+//! outputs of consecutive transactions in the first half; scattered blocks spend a seeded shuffle of all outputs of the second
+//! half. So no block spends another one's outputs. A round has one block of each kind, in reverse order in every other round, so
+//! that trends along the chain affect all kinds equally.
 
 use super::{Source, View, pay_halves};
 use crate::{
@@ -16,10 +16,10 @@ use crate::{
     random::{BLOCK_STREAM, Stream},
 };
 
-/// What the blocks spend, by age.
+/// Available outputs, by age.
 pub(crate) struct Pools {
     by_age: [Pool; 2],
-    /// Transactions of a block.
+    /// Transactions per block.
     txs: u32,
 }
 
@@ -29,7 +29,6 @@ struct Pool {
     scattered: std::vec::IntoIter<CoinRef>,
 }
 
-/// One block.
 pub(crate) struct Placed<'a> {
     pool: &'a mut Pool,
     order: SpendOrder,
@@ -90,7 +89,7 @@ impl Pool {
         Self { clustered: txs.into_iter(), scattered: scattered.into_iter() }
     }
 
-    /// What the next transaction spends; nothing where too little is left.
+    /// Inputs of the next transaction; empty if too little is left.
     fn inputs(&mut self, view: View<'_>, order: SpendOrder) -> Vec<CoinRef> {
         let outputs = view.shape.recipe.fan_out.outputs;
         match order {
@@ -117,7 +116,7 @@ impl Source for Placed<'_> {
     }
 }
 
-/// The largest weight of a transaction that spends and makes outputs of the kinds in these pools.
+/// The largest weight of a transaction with inputs and outputs of the kinds in these pools.
 fn weight_max(view: View<'_>, pools: &[Pool; 2]) -> u64 {
     let coins = pools.iter().flat_map(|pool| pool.scattered.as_slice());
     let kinds = coins.map(|coin| view.coins.block(coin.height).outputs.kind(coin.tx, coin.vout));
@@ -137,5 +136,5 @@ const KINDS: [(Age, SpendOrder); 4] = [
     (Age::Recent, SpendOrder::Scattered),
     (Age::Recent, SpendOrder::Clustered),
 ];
-/// In place of a height, which no block has.
+/// Stream number in place of a height; no block has it.
 const SHUFFLE: u32 = u32::MAX;

@@ -1,7 +1,7 @@
 //! Steady 1: each transaction spends all derivable outputs of one fan-out transaction and pays two.
 //!
-//! Block k takes the k-th part of the first half of every fan-out block. The intended chain takes a transaction of each block in turn; the
-//! published generator offers the first block's transactions first, and the block is full before it comes to the later ones.
+//! Block k uses the k-th part of the first half of every fan-out block. The intended chain alternates between the blocks; the
+//! published generator uses the first block's transactions first, and the block is full before it reaches the later ones.
 
 use super::{Source, View, Walk, pay_halves};
 use crate::{

@@ -1,8 +1,8 @@
 //! Steady 2: one input, two outputs.
 //!
-//! The report says that these blocks spend outputs of the fan-in, fan-out and earlier steady blocks. The published generator's loop over the
-//! second half of the fan-out blocks never runs, so its blocks spend one output of each transaction of two blocks before and hold
-//! some 2,000 transactions. `Intended` fills the block as the report has it, `Faithful` copies the program.
+//! According to the report these blocks spend outputs of the fan-in, fan-out and earlier steady blocks. The published generator's
+//! loop over the second half of the fan-out blocks never runs, so its blocks spend one output per transaction of the two previous
+//! blocks and have some 2,000 transactions. `Intended` fills the block as in the report, `Faithful` copies the program.
 
 use super::{Source, View, Walk, pay_evenly};
 use crate::{
@@ -17,9 +17,9 @@ use crate::{
 pub(crate) struct Steady2 {
     /// Outputs of recent blocks.
     recent: std::vec::IntoIter<CoinRef>,
-    /// Fan-out transactions of this block's part of the second halves; none for the faithful variant.
+    /// Fan-out transactions of this block's part of the second halves; `None` for the faithful variant.
     walk: Option<Walk>,
-    /// The fan-out transaction at hand and its next output.
+    /// The current fan-out transaction and its next output.
     at: Option<(u32, u32, u32)>,
     turn: bool,
     kinds: Stream,
@@ -95,7 +95,7 @@ fn is_change(view: View<'_>, block: &BlockCoins, coin: &CoinRef) -> bool {
 impl Source for Steady2 {
     fn next(&mut self, view: View<'_>, plan: &mut Plan) -> bool {
         loop {
-            // Recent and old outputs take turns while there are both.
+            // Recent and old outputs alternate while both are available.
             self.turn = !self.turn;
             let coin = if self.turn {
                 self.recent.next().or_else(|| self.old(view))
@@ -104,7 +104,7 @@ impl Source for Steady2 {
             };
             let Some(coin) = coin else { return false };
             let amount = view.coins.block(coin.height).outputs.amount(coin.tx, coin.vout);
-            // Most fan-out outputs are too small to split; this spares the closer look.
+            // Most fan-out outputs are too small to split: skip them early.
             if amount >= 2 * DUST && pay_evenly(view, plan, &mut self.kinds, &[coin], 2, 0) {
                 return true;
             }

@@ -1,7 +1,7 @@
-//! Steady 3: two inputs, two outputs, drawn from the whole chain, and in each block one coinbase split into many outputs.
+//! Steady 3: two inputs, two outputs, drawn from the whole chain, plus one coinbase per block split into many outputs.
 //!
-//! The pool is every unspent output of the earlier phases that pays a key of its own, in the published order: last byte of
-//! the transaction id (as printed) plus index times amount. That spreads each block's inputs over the whole UTXO set.
+//! The pool contains every unspent output of the earlier phases that pays a key of its own, in the published order: last byte of
+//! the txid (as printed) plus index times amount. This spreads each block's inputs over the whole UTXO set.
 
 use rayon::{ThreadPool, slice::ParallelSliceMut as _};
 
@@ -15,7 +15,7 @@ use crate::{
     random::{BLOCK_STREAM, Stream},
 };
 
-/// The unspent outputs in the order in which they will be spent.
+/// Unspent outputs in spending order.
 pub(crate) struct Pool {
     coins: Vec<PoolCoin>,
     next: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Pool {
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PoolCoin {
-    /// The published sort key above the first bytes of the transaction id, so that equal keys are spread too.
+    /// The published sort key above the first bytes of the txid, so that equal keys are spread too.
     key: u64,
     tx: u32,
     height: u16,
@@ -66,7 +66,7 @@ impl Pool {
 pub(crate) struct Steady3<'a> {
     pool: &'a mut Pool,
     kinds: Stream,
-    /// Height of the coinbase to split, until it is.
+    /// Height of the coinbase to split; `None` once done.
     coinbase: Option<u32>,
 }
 
@@ -98,13 +98,13 @@ impl Source for Steady3<'_> {
             {
                 return true;
             }
-            // The larger one waits for a better partner, the smaller one stays unspent.
+            // Keep the larger one for a better partner; the smaller one stays unspent.
             held = Some(if amount(first) >= amount(second) { first } else { second });
         }
     }
 }
 
-/// Half of the sum less 220 satoshi to each output, as published, or less where the fee asks for more.
+/// Half of the sum less 220 satoshi per output, as published, or less if the fee is higher.
 fn pay_pair(
     view: View<'_>,
     plan: &mut Plan,
@@ -132,5 +132,5 @@ fn pay_pair(
     true
 }
 
-/// What each of the two outputs pays towards the fee.
+/// Fee contribution of each of the two outputs.
 const FEE_SHARE: u64 = 220;

@@ -1,17 +1,17 @@
-//! Recipes that extend a built-in history: what they give replaces its keys, and their eras follow its own.
+//! Recipes that extend a built-in history: their keys override its keys, and their eras follow its eras.
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{BUILTIN, HistoryFile, Recipe, RecipeError, RecipeKind};
 
-/// The key that names the recipe which is extended.
+/// The key with the name of the extended recipe.
 pub(super) const EXTENDS: &str = "extends";
 
-/// Tables of a list that are added instead of replacing the others.
+/// The table array that is appended to instead of replaced.
 const ADDED: &str = "era";
 
-/// The recipe of `text`, which reads as `own`.
+/// The recipe of `text`, parsed as `own`.
 pub(super) fn recipe(text: &str, mut own: Table) -> Result<Recipe, RecipeError> {
     let name = own.remove(EXTENDS).unwrap_or(Value::Boolean(false));
     let base = name.as_str().and_then(base);
@@ -28,7 +28,7 @@ pub(super) fn recipe(text: &str, mut own: Table) -> Result<Recipe, RecipeError> 
     Ok(Recipe { kind: RecipeKind::History(Box::new(file)), sha256 })
 }
 
-/// The text of a built-in history that extends no other.
+/// The text of a built-in history that does not extend another one.
 fn base(name: &str) -> Option<&'static str> {
     let (_, text) = BUILTIN.iter().find(|(builtin, _)| *builtin == name)?;
     let tables: Table = toml::from_str(text).ok()?;

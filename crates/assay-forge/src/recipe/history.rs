@@ -1,4 +1,4 @@
-//! The recipe of a chain with a history: eras of the main chain as data.
+//! Recipe of a history chain: eras of the main chain as data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,15 +25,15 @@ pub(crate) struct HistoryFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Size {
-    /// Blocks at scale 1.
+    /// Number of blocks at scale 1.
     pub(crate) blocks: u32,
-    /// Share of the main chain's transactions that a block has.
+    /// Transactions per block, relative to the main chain.
     pub(crate) bytes: f64,
-    /// Ranges of heights that the ledger sums up.
+    /// Number of height ranges summed up in the ledger.
     pub(crate) ranges: u32,
 }
 
-/// Least and most inputs or outputs of the transactions that have more than usual.
+/// Minimum and maximum inputs or outputs of the special transactions.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shapes {
@@ -42,7 +42,7 @@ pub(crate) struct Shapes {
     pub(crate) batch_outputs: [u32; 2],
 }
 
-/// Spends of outputs up to an age, in heights of the main chain.
+/// Share of spends of outputs up to an age, in heights of the main chain.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AgeBand {
@@ -54,17 +54,17 @@ pub(crate) struct AgeBand {
 #[serde(deny_unknown_fields)]
 pub(crate) struct EraFile {
     pub(crate) title: String,
-    /// Last height of the main chain.
+    /// Last height on the main chain.
     pub(crate) until: u32,
-    /// Soft fork that the first block activates.
+    /// Soft fork activated by the first block.
     pub(crate) fork: Option<Fork>,
-    /// Transactions of a block, coinbase left out.
+    /// Transactions per block, without the coinbase.
     pub(crate) txs: f64,
-    /// Inputs of a transaction.
+    /// Mean inputs per transaction.
     pub(crate) inputs: f64,
-    /// Coins at the end.
+    /// Size of the UTXO set at the end.
     pub(crate) coins: u64,
-    /// Mean bytes of a block of the main chain; nothing follows from it.
+    /// Mean block size of the main chain in bytes; unused.
     #[serde(rename = "block_bytes")]
     _block_bytes: u64,
     pub(crate) consolidations: f64,
@@ -74,7 +74,7 @@ pub(crate) struct EraFile {
     outputs: BTreeMap<String, f64>,
 }
 
-/// Soft forks whose height a test chain may choose (Bitcoin Core, `-testactivationheight`).
+/// Soft forks with a configurable height on test chains (Bitcoin Core, `-testactivationheight`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Fork {
@@ -86,7 +86,7 @@ pub(crate) enum Fork {
 }
 
 impl Fork {
-    /// The name as programs of the Bitcoin Core family write it.
+    /// Name in the `-testactivationheight` option.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Bip34 => "bip34",
@@ -99,12 +99,12 @@ impl Fork {
 }
 
 impl EraFile {
-    /// What coinbases pay to. The recipe was checked.
+    /// Script kind of coinbase outputs. The recipe must be checked.
     pub(crate) fn coinbase(&self) -> Kind {
         kind(&self.coinbase).expect("checked with the recipe")
     }
 
-    /// Shares of the outputs in the order of [`Kind::ALL`]. The recipe was checked.
+    /// Shares of the outputs in the order of [`Kind::ALL`]. The recipe must be checked.
     pub(crate) fn mix(&self) -> [f64; Kind::ALL.len()] {
         Kind::ALL.map(|kind| self.outputs.get(kind.name()).copied().unwrap_or(0.0))
     }
@@ -250,8 +250,8 @@ impl HistoryFile {
     }
 }
 
-/// Outputs of a transaction, those that nothing spends included, by which the set grows over `heights` from `coins` to what it is at
-/// the end of the era. Every coinbase leaves one.
+/// Outputs per transaction, unspendable ones included, by which the UTXO set grows over `heights` from `coins` to its size at the
+/// end of the era. Every coinbase adds one.
 pub(crate) fn outputs_of_tx(era: &EraFile, heights: u32, coins: u64) -> f64 {
     let growth = (era.coins as f64 - coins as f64) / f64::from(heights) - 1.0;
     (era.inputs + growth / era.txs) / (1.0 - era.mix()[Kind::OpReturn as usize])
@@ -269,5 +269,5 @@ fn list(key: &'static str, value: &impl ToString, rule: &'static str) -> RecipeE
     RecipeError::List { key, value: value.to_string(), rule }
 }
 
-/// A thousand times what the main chain grows in a week: heights stay far from the limits of their type.
+/// A thousand times the weekly growth of the main chain: heights stay far from the limits of their type.
 const HEIGHT_MAX: u32 = 10_000_000;

@@ -1,4 +1,4 @@
-//! Recipes: what a chain is made of, as TOML.
+//! Recipes: descriptions of chains in TOML.
 
 mod extended;
 mod history;
@@ -16,30 +16,29 @@ pub(crate) use self::scaling::{ScalingFile, Scripts};
 pub(crate) use self::widths::{WidthsFile, bound};
 use crate::network::Network;
 
-/// A checked recipe.
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub(crate) kind: RecipeKind,
     sha256: [u8; 32],
 }
 
-/// Recipes by what they make.
+/// Recipes by type of chain.
 #[derive(Clone, Debug)]
 pub(crate) enum RecipeKind {
     /// Fan-out, steady state, fan-in.
     Scaling(Box<ScalingFile>),
-    /// Transactions of few to many inputs.
+    /// Transactions with few to many inputs.
     Widths(Box<WidthsFile>),
     /// Eras of the main chain.
     History(Box<HistoryFile>),
 }
 
 impl Recipe {
-    /// A recipe that comes with the program.
+    /// A built-in recipe.
     ///
     /// # Errors
     ///
-    /// [`RecipeError::Unknown`] if there is none of this name.
+    /// [`RecipeError::Unknown`] if there is none with this name.
     pub fn builtin(name: &str) -> Result<Self, RecipeError> {
         match BUILTIN.iter().find(|(builtin, _)| *builtin == name) {
             Some((_, text)) => Self::from_toml(text),
@@ -47,21 +46,20 @@ impl Recipe {
         }
     }
 
-    /// Names of the recipes that come with the program.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// The text of a recipe that comes with the program: a commented start for one's own.
+    /// The text of a built-in recipe: a commented template for custom ones.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }
 
-    /// Reads and checks a recipe.
+    /// Parses and checks a recipe.
     ///
     /// # Errors
     ///
-    /// What is wrong, where, and what would be right.
+    /// If the recipe is malformed or impossible; the error names key, value and rule.
     pub fn from_toml(text: &str) -> Result<Self, RecipeError> {
         let tables: toml::Table = toml::from_str(text).map_err(RecipeError::Syntax)?;
         if tables.contains_key(EXTENDS) {
@@ -83,7 +81,6 @@ impl Recipe {
         Ok(Self { kind, sha256: assay_hash::sha256(text.as_bytes()) })
     }
 
-    /// The recipe's own name.
     pub fn name(&self) -> &str {
         match &self.kind {
             RecipeKind::Scaling(file) => &file.name,
@@ -92,7 +89,7 @@ impl Recipe {
         }
     }
 
-    /// The scale of a first look: seconds of work.
+    /// Scale for a quick run: seconds of work.
     pub fn scale_by_default(&self) -> f64 {
         match &self.kind {
             RecipeKind::History(_) => 0.05,
@@ -100,7 +97,6 @@ impl Recipe {
         }
     }
 
-    /// The chain it is for.
     pub fn network(&self) -> Network {
         match &self.kind {
             RecipeKind::Scaling(file) => file.chain,
@@ -115,100 +111,92 @@ impl Recipe {
     }
 }
 
-/// Why a recipe cannot be followed.
+/// A recipe is invalid.
 #[derive(Debug, Error)]
 pub enum RecipeError {
-    /// There is no such recipe in the program.
+    /// There is no such built-in recipe.
     #[error(
         "there is no built-in recipe {name:?}; there are bch-scaling, bitcoin-placement, bitcoin-scaling, history, history-settled, sighash-scaling and wide-set, or give the path of a TOML file"
     )]
     Unknown {
-        /// The name asked for.
+        /// Requested name.
         name: String,
     },
-    /// Not TOML, an unknown or missing key, or a value of the wrong type.
     #[error("the recipe does not read: {0}")]
     Syntax(#[source] toml::de::Error),
-    /// It extends what cannot be extended.
+    /// The extended recipe is not an extensible built-in one.
     #[error("extends = {base:?} is impossible: name a built-in recipe that is a history: history")]
     Extends {
-        /// What it names.
+        /// Name of the extended recipe.
         base: String,
     },
-    /// A number outside of what can be forged.
+    /// A number is out of range.
     #[error("{key} = {value} is impossible: {reason}; choose {min} to {max}")]
     Range {
-        /// Where: the key with its table.
+        /// Key, with its table.
         key: &'static str,
-        /// What was given.
+        /// Value in the recipe.
         value: u64,
-        /// Smallest possible value.
+        /// Minimum.
         min: u64,
-        /// Largest possible value.
+        /// Maximum.
         max: u64,
-        /// What the bound protects.
+        /// Reason for the bound.
         reason: &'static str,
     },
-    /// A key that this chain needs is absent.
+    /// A required key is missing for this chain.
     #[error("{key} is missing: a recipe for {chain} needs it; add it")]
     Missing {
-        /// The key with its table.
+        /// Key, with its table.
         key: &'static str,
-        /// Name of the chain.
         chain: &'static str,
     },
-    /// A key that means nothing on this chain.
+    /// A key does not apply to this chain.
     #[error("{key} means nothing on {chain}: {reason}; remove it")]
     NotForChain {
-        /// The key with its table.
+        /// Key, with its table.
         key: &'static str,
-        /// Name of the chain.
         chain: &'static str,
-        /// Why.
         reason: &'static str,
     },
-    /// Numbers that are possible alone but not together.
+    /// Values are valid separately but not together.
     #[error("{keys} do not go together: {have} {unit}, but {need} {unit} are needed {reason}")]
     Together {
-        /// The keys concerned.
         keys: &'static str,
-        /// What they give.
+        /// Resulting amount.
         have: u64,
-        /// What is needed.
+        /// Required amount.
         need: u64,
         /// Unit of both numbers.
         unit: &'static str,
-        /// For what, and what to change.
+        /// Purpose, and a remedy.
         reason: &'static str,
     },
-    /// A list that cannot be followed.
+    /// A list is invalid.
     #[error("{key} = {value} is impossible: {rule}")]
     List {
-        /// The key with its table.
+        /// Key, with its table.
         key: &'static str,
-        /// What was given.
+        /// Value in the recipe.
         value: String,
-        /// The rule it breaks.
+        /// Violated rule.
         rule: &'static str,
     },
-    /// An era that cannot be followed.
+    /// An era is invalid.
     #[error("era {era:?}: {key} = {value} is impossible: {rule}")]
     Era {
-        /// Its title.
+        /// Title of the era.
         era: String,
-        /// The key in its table.
+        /// Key in its table.
         key: &'static str,
-        /// What was given.
+        /// Value in the recipe.
         value: String,
-        /// The rule it breaks.
+        /// Violated rule.
         rule: &'static str,
     },
-    /// A name that cannot stand in a ledger.
+    /// A name is not usable in a ledger.
     #[error("name = {name:?} is impossible: use 1 to 64 letters, digits, dots and hyphens")]
-    Name {
-        /// The name given.
-        name: String,
-    },
+    Name { name: String },
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -217,7 +205,7 @@ pub(crate) struct Blocks {
     pub(crate) blocks: u32,
 }
 
-/// What every recipe begins with.
+/// Checks the common head of every recipe.
 fn check_head(
     format: u64,
     name: &str,

@@ -1,4 +1,4 @@
-//! The recipe of a scaling chain: fan-out, steady state, fan-in.
+//! Recipe of a scaling chain: fan-out, steady state, fan-in.
 
 use assay_consensus::params::{COINBASE_MATURITY, MAX_BLOCK_WEIGHT};
 use serde::Deserialize;
@@ -88,7 +88,7 @@ pub(crate) struct Scripts {
 }
 
 impl Scripts {
-    /// Weights in the order of the first of [`Kind::ALL`]: these chains have no others.
+    /// Weights of the first kinds of [`Kind::ALL`]; these chains use no others.
     pub(crate) fn weights(&self) -> [u32; 6] {
         [
             self.p2pkh,
@@ -169,7 +169,7 @@ impl ScalingFile {
         Ok(())
     }
 
-    /// The placement takes the coins that the first two steady states would.
+    /// The placement uses the coins of the first two steady phases.
     fn check_placement(&self, placement: Rounds) -> Result<(), RecipeError> {
         range("placement.rounds", placement.rounds.into(), 1..=100, "each has four blocks")?;
         range(
@@ -201,7 +201,7 @@ impl ScalingFile {
             1..=1_000_000,
             "the span of amounts starts at one value",
         )?;
-        // One steady-1 transaction of P2PKH inputs, the dearest: its two outputs must not be dust.
+        // A steady-1 transaction of P2PKH inputs, the largest kind: its two outputs must not be dust.
         let outputs = u64::from(fan_out.outputs);
         let fee = ((outputs * 149 + 90) * self.fee_sat_per_kb).div_ceil(1_000);
         let (have, need) = (outputs * fan_out.amount_min, fee + 2 * DUST);
@@ -338,18 +338,18 @@ impl ScalingFile {
         Ok(())
     }
 
-    /// Weight of the lightest fan-out transaction: a taproot input, P2WPKH outputs.
+    /// Weight of the smallest fan-out transaction: a taproot input, P2WPKH outputs.
     fn fan_out_lightest(&self) -> u64 {
         4 * (57 + 31 * (u64::from(self.fan_out.outputs) + 1))
     }
 
-    /// The most that all chains of a fan-out block of this weight spend, in satoshi.
+    /// Maximum amount that all chains of a fan-out block of this weight spend, in satoshi.
     pub(crate) fn split_max(&self, weight: u64, depth: u64) -> u64 {
         let txs = weight / self.fan_out_lightest() + 1;
         txs * self.fan_out_tx_max() + (txs / depth + 1) * CHAIN_REST
     }
 
-    /// The most that a fan-out transaction spends beside its change: every amount at its largest, and the fee on P2PKH.
+    /// Maximum amount that a fan-out transaction spends, without its change: every amount at its maximum, and the fee on P2PKH.
     pub(crate) fn fan_out_tx_max(&self) -> u64 {
         let outputs = u64::from(self.fan_out.outputs);
         let amount = self.fan_out.amount_min + u64::from(self.fan_out.amount_span);

@@ -1,4 +1,4 @@
-//! The recipe of a chain of transactions of few to many inputs.
+//! Recipe of a chain of transactions with few to many inputs.
 
 use assay_consensus::params::{COINBASE_MATURITY, MAX_BLOCK_SIGOPS_COST, MAX_BLOCK_WEIGHT};
 use serde::Deserialize;
@@ -123,7 +123,7 @@ impl WidthsFile {
             1..=1_000_000,
             "the span of amounts starts at one value",
         )?;
-        // The narrowest transaction has the least to pay its fee from.
+        // The transaction with the fewest inputs has the smallest amount for its fee.
         let width = self.widths.inputs.first().copied().unwrap_or(1);
         let dearest = bound(Series::Legacy, width);
         let (have, need) = (u64::from(width) * fan_out.amount_min, self.fee(&dearest) + DUST);

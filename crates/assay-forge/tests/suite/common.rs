@@ -1,4 +1,4 @@
-//! Reads chain directories back and verifies them without any code of the forge.
+//! Reads chain directories back and verifies them without the forge's code.
 
 use std::{collections::HashMap, fs, path::Path};
 
@@ -11,7 +11,7 @@ use assay_wire::{Block, BlockHash, Coin, Encoding, OutPoint, Transaction, Tx, Tx
 use faster_hex::hex_string;
 use secp256k1::{Message, PublicKey, Scalar, XOnlyPublicKey, ecdsa, schnorr};
 
-/// What mempools demand beyond consensus of the scripts that are forged for Bitcoin.
+/// Mempool policy for the script kinds forged for Bitcoin.
 pub(crate) const STANDARD: Flags = Flags::BITCOIN_STANDARD;
 
 pub(crate) fn bch() -> Recipe {
@@ -22,7 +22,7 @@ pub(crate) fn bitcoin() -> Recipe {
     Recipe::builtin("bitcoin-scaling").expect("built in")
 }
 
-/// The built-in recipe with few inputs in a block.
+/// The built-in recipe with few inputs per block.
 pub(crate) fn sighash() -> Recipe {
     let text = Recipe::builtin_text("sighash-scaling").expect("built in");
     let text = text
@@ -33,7 +33,7 @@ pub(crate) fn sighash() -> Recipe {
     Recipe::from_toml(&text).expect("a small one")
 }
 
-/// A chain directory that lives as long as this.
+/// A temporary chain directory, deleted on drop.
 pub(crate) struct Chain {
     dir: tempfile::TempDir,
     pub(crate) ledger: Ledger,
@@ -66,7 +66,7 @@ impl Chain {
         Block::parse(bytes, self.encoding()).expect("the block parses")
     }
 
-    /// Identifier and bytes of each transaction, in generation order.
+    /// Txid and bytes of each transaction, in generation order.
     pub(crate) fn order<'b>(&self, height: u32, block: &'b Block) -> Vec<(Txid, &'b [u8])> {
         let file = self.path().join(format!("order/{height:06}.bin"));
         let records = fs::read(file).expect("the order is there");
@@ -93,7 +93,7 @@ pub(crate) fn genesis(params: &ChainParams) -> BlockHash {
 #[derive(Default)]
 pub(crate) struct Coins {
     pub(crate) unspent: HashMap<OutPoint, Coin>,
-    /// Whether transactions are within consensus only, not the rules of mempools.
+    /// True if transactions follow consensus rules only, not mempool policy.
     pub(crate) consensus_only: bool,
 }
 
@@ -165,17 +165,17 @@ impl Coins {
     }
 }
 
-/// What nodes relay.
+/// Relay policy.
 fn check_relay(height: u32, tx: Tx<'_>, fee: i64) {
     let vsize = tx.weight().div_ceil(4) as i64;
     assert!(fee >= vsize, "height {height}: fee {fee} for {vsize} bytes");
-    // Relay rules: 65 bytes on Bitcoin, once 100 on Bitcoin Cash.
+    // Relay rules: 65 bytes on Bitcoin, formerly 100 on Bitcoin Cash.
     let least = if tx.has_witness() { 65 } else { 100 };
     assert!(tx.weight() <= 400_000 && tx.stripped_size() >= least, "height {height}");
     assert!(tx.outputs().all(|out| out.value >= 546), "height {height}: dust");
 }
 
-/// libsecp256k1, strictly; counts what it found valid.
+/// Strict verification by libsecp256k1; counts valid signatures.
 #[derive(Default)]
 pub(crate) struct SecpChecker {
     pub(crate) valid: u64,

@@ -1,4 +1,4 @@
-//! Chain directories: the same bytes for any number of threads, and no half-made chain that looks whole.
+//! Chain directories: the same bytes for any number of threads, and no incomplete chain that appears complete.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -7,7 +7,7 @@ use assay_forge::{
     ForgeError, ForgeOptions, Ledger, LedgerError, OutputError, Recipe, forge, ledger,
 };
 
-/// Every file below `dir` with the hash of its content.
+/// Every file below `dir` with its content hash.
 fn files(dir: &Path) -> BTreeMap<String, [u8; 32]> {
     let mut found = BTreeMap::new();
     let mut left = vec![dir.to_owned()];
@@ -82,7 +82,7 @@ fn an_interrupted_forge_is_recognised_and_replaced() {
     let options = ForgeOptions { stop_height: Some(102), ..options(&recipe) };
     let whole = forged(&recipe, &options);
     let dir = tempfile::tempdir().expect("a directory for tests");
-    // What a forge leaves that was killed: a ledger under its temporary name, and some blocks.
+    // Leftovers of a killed forge: a ledger under its temporary name, and some blocks.
     let ledger = fs::read_to_string(whole.path().join(ledger::LEDGER)).expect("a ledger");
     let lines: Vec<_> = ledger.lines().take(40).collect();
     fs::write(dir.path().join(ledger::LEDGER_PART), lines.join("\n")).expect("written");
@@ -92,7 +92,7 @@ fn an_interrupted_forge_is_recognised_and_replaced() {
     assert!(matches!(error, LedgerError::Incomplete { .. }), "{error}");
     forge(&recipe, &options, dir.path(), &mut ()).expect("it is replaced");
     assert_eq!(files(dir.path()), files(whole.path()));
-    // A ledger without its last line, however it came about, is no ledger.
+    // A ledger without its last line is invalid.
     fs::write(dir.path().join(ledger::LEDGER), lines.join("\n")).expect("written");
     let error = Ledger::read(dir.path()).expect_err("it is incomplete");
     assert!(matches!(error, LedgerError::Incomplete { .. }), "{error}");

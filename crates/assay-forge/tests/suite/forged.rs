@@ -1,4 +1,4 @@
-//! Forged chains under the rules: everything is parsed, checked and verified again from the files alone.
+//! Consensus checks of forged chains: everything is parsed, checked and verified again from the files alone.
 
 use std::collections::{HashMap, HashSet};
 
@@ -111,7 +111,7 @@ fn bch_chain_is_valid() {
     ] {
         assert_eq!(phase(height), expected, "height {height}");
     }
-    // A steady block is full: what is left would not hold one more of its transactions.
+    // A steady block is full: the remaining room is too small for another transaction.
     for line in chain.ledger.blocks.iter().filter(|line| line.phase == Phase::Steady2) {
         assert!(line.bytes <= 128_000 && line.bytes > 128_000 - 800, "{line:?}");
     }
@@ -129,7 +129,7 @@ fn bitcoin_chain_is_valid_and_within_policy() {
         let mut depth = HashMap::new();
         let mut cluster: HashMap<_, u32> = HashMap::new();
         for tx in block.txs().skip(1) {
-            // Unconfirmed ancestors and clusters, all before the block confirms them.
+            // Unconfirmed ancestors and clusters, before the block confirms them.
             let parents = tx.inputs().filter_map(|input| depth.get(&input.prevout.txid).copied());
             let (root, above) = parents.max_by_key(|(_, above)| *above).unwrap_or((tx.txid(), 0));
             depth.insert(tx.txid(), (root, above + 1));
@@ -201,7 +201,7 @@ fn the_baseline_has_blocks_of_main_chain_size_of_payments() {
     let chain = forged(&bch(), &options);
     check(&chain);
     for line in chain.ledger.blocks.iter().filter(|line| line.phase == Phase::Baseline) {
-        // Each chain ends when it has no room for one more of its transactions, and a coinbase is split for all of them.
+        // Each chain ends when it has no room for another transaction, and a coinbase is split for all of them.
         assert!(line.bytes <= 1_000_000 && line.bytes > 1_000_000 - 20 * 400, "{line:?}");
         let block = chain.block(line);
         let payments = block.txs().skip(1).filter(|tx| tx.output_count() == 2);
@@ -279,7 +279,7 @@ fn widths_differ_in_nothing_but_the_width() {
             .chain(Series::ALL.into_iter().flat_map(widths))
             .collect();
         assert_eq!(phases, expected);
-        // 7,200 outputs in parts of 1,000, with the change of each; two blocks of each width.
+        // 7,200 outputs in parts of 1,000, with the change of each; two blocks per width.
         assert_eq!(chain.ledger.tip.height, 101 + 8 + 2 * 12);
         for line in &chain.ledger.blocks {
             let Phase::Width { series, inputs } = line.phase else { continue };

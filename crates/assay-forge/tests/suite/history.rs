@@ -1,4 +1,4 @@
-//! Chains with a history: valid era by era, as the recipe's data says, and the same after an interruption.
+//! History chains: valid era by era, consistent with the recipe, and identical after an interruption.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -12,7 +12,7 @@ use assay_consensus::params::ChainParams;
 use assay_forge::{ForgeOptions, Ledger, Phase, Recipe, forge, ledger};
 use assay_hash::MuHash3072;
 
-/// The built-in recipe with smaller large transactions: few coins are enough for them.
+/// The built-in recipe with smaller special transactions, which need fewer coins.
 fn history() -> Recipe {
     let text = Recipe::builtin_text("history").expect("built in");
     let text = text
@@ -21,12 +21,12 @@ fn history() -> Recipe {
     Recipe::from_toml(&text).expect("a small one")
 }
 
-/// Eight hundred blocks in small: every era, every kind of script.
+/// Eight hundred small blocks: every era, every kind of script.
 fn options() -> ForgeOptions {
     ForgeOptions { scale: 0.04, byte_scale: 0.12, seed: 3, ..ForgeOptions::default() }
 }
 
-/// The kind of an output, as far as its script shows it.
+/// The kind of an output, as far as visible in its script.
 fn shown(script: &[u8]) -> &'static str {
     match (script.len(), script[0]) {
         (67, 65) => "p2pk",
@@ -41,7 +41,7 @@ fn shown(script: &[u8]) -> &'static str {
     }
 }
 
-/// What the ledger calls it.
+/// The visible kind of a ledger kind.
 fn shown_of(kind: &str) -> &'static str {
     match kind {
         "p2pk" => "p2pk",
@@ -56,7 +56,7 @@ fn shown_of(kind: &str) -> &'static str {
     }
 }
 
-/// The rules of regtest with the soft forks where the ledger says.
+/// Regtest rules with the soft fork heights of the ledger.
 fn params(chain: &Chain) -> ChainParams {
     let regtest = ChainParams::by_name("regtest").expect("it is known");
     chain.ledger.chain.activation.iter().fold(regtest, |params, (fork, height)| {
@@ -109,7 +109,7 @@ fn a_history_is_valid_and_its_ledger_says_what_is_in_it() {
                 tx.inputs().filter(|input| here(made.get(&input.prevout.txid))).count() as u64;
             made.insert(tx.txid(), height);
         }
-        // The flags of the height: programs that cannot move the forks are tried below.
+        // The flags of the height; programs with fixed fork heights are tested below.
         let flags = params.block_script_flags(height, &previous);
         let signatures = coins.connect(&block, height, flags, &mut checker);
         assert_eq!(signatures, line.signatures, "block {height}");
@@ -174,13 +174,13 @@ fn every_era_has_what_the_data_says() {
                 }
             }
         }
-        // In small the first eras have few coins, and few transactions.
+        // At small scale the first eras have few coins and few transactions.
         if number_of_era <= 3 {
             continue;
         }
         let wanted = blocks * number(era, "txs") * bytes;
         assert!((txs - wanted).abs() <= 1.0, "era {number_of_era}: {txs} of {wanted} transactions");
-        // One of the large transactions may be due, or one too many be made.
+        // One special transaction may be missing or surplus.
         let wanted = number(era, "inputs") * txs;
         assert!((inputs - wanted).abs() <= 60.0_f64.max(0.02 * wanted), "{inputs} of {wanted}");
         let outputs: f64 = made.values().sum();
@@ -200,7 +200,7 @@ fn every_era_has_what_the_data_says() {
 fn what_is_spent_is_as_old_as_the_data_says() {
     let chain = forged(&history(), &options());
     let blocks = f64::from(chain.ledger.tip.height);
-    // Late ranges: there are coins of every age.
+    // Late ranges have coins of every age.
     let late = chain.ledger.ranges.iter().filter(|range| f64::from(range.first) > 0.6 * blocks);
     let mut spent: Vec<f64> = Vec::new();
     for range in late {
@@ -211,7 +211,7 @@ fn what_is_spent_is_as_old_as_the_data_says() {
     let tables = tables();
     let ages = tables["age"].as_array().expect("ages");
     let heights = number(tables["era"].as_array().expect("eras").last().expect("one"), "until");
-    // Share of spends of at most this age in heights; logarithmically uniform within a band.
+    // Share of spends up to this age in heights; log-uniform within a band.
     let at_most = |age: f64| {
         let (mut sum, mut above) = (0.0, 0.0);
         for band in ages {
@@ -231,12 +231,12 @@ fn what_is_spent_is_as_old_as_the_data_says() {
     let mut up_to = 0.0;
     for (bucket, count) in spent.iter().enumerate().take(6) {
         up_to += count / total;
-        // Bucket 0 is the same block, bucket n ends with 2^n - 1 blocks; ages are rounded.
+        // Bucket 0 is the same block, bucket n ends at 2^n - 1 blocks; ages are rounded.
         let blocks_of_age = f64::from(1u32 << bucket) - 0.5;
         let heights_of_age =
             if bucket == 0 { 0.0 } else { (blocks_of_age * heights / blocks).floor() };
         let expected = at_most(heights_of_age);
-        // So many spends fall on the block before that it often has no coin left, and an older one is taken: never a younger one.
+        // The previous block often has no coin left, since many spends use it; then an older coin is used, never a younger one.
         let missing = expected - up_to;
         assert!((-0.02..0.06).contains(&missing), "bucket {bucket}: {up_to}, not {expected}");
     }
@@ -281,7 +281,7 @@ fn a_stopped_history_is_the_start_of_the_whole_one() {
     }
 }
 
-/// Copies what a forge of `whole` may have left that was killed: so many lines of the ledger, and a part of the block file.
+/// Copies the state of an interrupted forge of `whole`: the first `lines` of the ledger, and a part of the block file.
 fn interrupted(whole: &Chain, lines: usize, cut: impl Fn(&Path)) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory for tests");
     for sub in ["blocks", "order"] {
@@ -301,7 +301,7 @@ fn interrupted(whole: &Chain, lines: usize, cut: impl Fn(&Path)) -> tempfile::Te
     dir
 }
 
-/// What an interruption leaves of a folder.
+/// Damages the folder of an interrupted forge.
 type Damage<'a> = Box<dyn Fn(&Path) + 'a>;
 
 #[test]
@@ -356,7 +356,7 @@ fn what_another_chain_left_is_replaced() {
     let fresh = forged(&history(), &other);
     assert_eq!(made.ledger, fresh.ledger);
     assert_eq!(files(dir.path()), files(fresh.path()));
-    // Files that no forge wrote are left alone.
+    // Foreign files are left alone.
     let dir = interrupted(&whole, 300, |_| ());
     let mut file = fs::File::create(dir.path().join("thesis.txt")).expect("made");
     file.write_all(b"mine").expect("written");

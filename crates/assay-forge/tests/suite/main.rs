@@ -1,4 +1,4 @@
-//! The forge from outside: chains, files and recipes.
+//! Integration tests of the forge: chains, files and recipes.
 
 mod common;
 mod files;

@@ -1,10 +1,10 @@
-//! Recipes and options that cannot be followed, with what the user is told.
+//! Invalid recipes and options, with their error messages.
 
 use std::fmt::Write as _;
 
 use assay_forge::{ForgeOptions, Phase, Recipe, estimate};
 
-/// The built-in recipe with one text replaced by another.
+/// The built-in recipe with a text replacement.
 fn changed(name: &str, from: &str, to: &str) -> String {
     let text = Recipe::builtin_text(name).expect("built in");
     assert!(text.contains(from), "{name} contains {from}");

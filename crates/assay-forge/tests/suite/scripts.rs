@@ -1,4 +1,4 @@
-//! The script ledger against another way of making it, its samples, and its file.
+//! The script ledger against an independent implementation, its samples, and its file.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -20,10 +20,11 @@ fn by_hash(ledger: &ScriptLedger) -> BTreeMap<[u8; 32], ScriptRecord> {
     ledger.scripts().map(|script| (script.script_hash, script)).collect()
 }
 
-/// History as height, place in the block and txid; unspent outputs.
+/// History as (height, index in the block, txid), and unspent outputs.
 type Plain = (BTreeSet<(u32, usize, Txid)>, BTreeSet<(OutPoint, u64)>);
 
-/// Histories as sets of (height, place in the block, txid), and unspent outputs, from whole blocks and a plain UTXO set.
+/// Reference result: histories as sets of (height, index in the block, txid), and unspent outputs, from whole blocks and a plain
+/// UTXO set.
 fn plainly(chain: &Chain) -> BTreeMap<[u8; 32], Plain> {
     let mut scripts: BTreeMap<[u8; 32], Plain> = BTreeMap::new();
     let mut made: HashMap<OutPoint, ([u8; 32], u64)> = HashMap::new();
@@ -102,12 +103,12 @@ fn samples_are_parts_of_the_whole() {
         }
         let (estimate, exact) = (sample.scripts_total as f64, whole.len() as f64);
         assert!((estimate / exact - 1.0).abs() < 0.25, "{estimate} of {exact}");
-        // A smaller sample of the same seed is a part of the larger one.
+        // A smaller sample with the same seed is a subset of the larger one.
         let larger = by_hash(&sample);
         assert!(by_hash(&of(100, usize::MAX, seed)).keys().all(|hash| larger.contains_key(hash)));
     }
     assert_ne!(by_hash(&of(500, usize::MAX, 1)), by_hash(&of(500, usize::MAX, 2)));
-    // Bounded by entries, whole scripts are left out.
+    // With the entry limit, whole scripts are omitted.
     let bounded = of(usize::MAX / 4, 3000, 1);
     assert!(bounded.is_sample && !bounded.is_empty());
     let entries: usize =

@@ -1,5 +1,4 @@
-//! Eight 32-bit or four 64-bit lanes of AVX2: hashes of eight messages at once, MuHash in four
-//! products.
+//! Eight 32-bit or four 64-bit lanes of AVX2: hashes of eight messages at once, MuHash in four products.
 
 #![expect(unsafe_code, reason = "intrinsics, entry into target-feature functions")]
 
@@ -18,7 +17,7 @@ use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};
 use crate::num3072::Num3072;
 
-/// Whether this CPU has what the kernels need.
+/// True if this CPU has the features of the kernels.
 pub(super) fn available() -> bool {
     has(CpuFeature::Avx2)
 }
@@ -57,7 +56,7 @@ impl Lanes {
         Self(intrinsic!(_mm256_or_si256(self.0, other.0)))
     }
 
-    /// The bytes of each word in the order that the bytes of `order` give.
+    /// Permutes the bytes of each word as in `order`.
     #[inline(always)]
     fn shuffle(self, order: i32) -> Self {
         let [a, b, c, d] = [0, 0x04040404, 0x08080808, 0x0c0c0c0c].map(|first| first + order);

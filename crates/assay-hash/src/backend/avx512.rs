@@ -1,8 +1,8 @@
 //! Sixteen 32-bit or eight 64-bit lanes of AVX-512: hashes of sixteen messages at once, MuHash in
 //! eight products.
 //!
-//! A rotation is one instruction and so is every three-input function, which brings a round of
-//! SHA-256 down to about 28 instructions for sixteen messages.
+//! Rotations and three-input functions are single instructions, so a round of SHA-256 has about 28 instructions for sixteen
+//! messages.
 
 #![expect(unsafe_code, reason = "intrinsics, entry into target-feature functions")]
 
@@ -22,7 +22,7 @@ use super::muhash::{self, Limbs, Wide, muhash_entries};
 use crate::cpu::{CpuFeature, has};
 use crate::num3072::Num3072;
 
-/// Whether this CPU has what the kernels need.
+/// True if this CPU has the features of the kernels.
 pub(super) fn available() -> bool {
     has(CpuFeature::Avx512f) && has(CpuFeature::Avx512bw)
 }

@@ -1,5 +1,5 @@
-//! SHA-256 of one message on CPUs without a SHA unit: rounds in general registers with BMI2, whose
-//! rotations leave their operands alone, and the schedule in vectors, four words at a time.
+//! SHA-256 of one message on CPUs without a SHA unit: rounds in general registers with BMI2, whose rotations do not overwrite
+//! their operands, and the schedule in vectors, four words at a time.
 
 #![expect(unsafe_code, reason = "vector loads and stores, entry into a target-feature function")]
 
@@ -12,20 +12,19 @@ use core::arch::x86_64::{
 use super::portable::sha256::{INITIAL, K, step, to_bytes};
 use crate::cpu::{CpuFeature, has};
 
-/// Whether this CPU has what the kernels need.
+/// True if this CPU has the features of the kernels.
 pub(super) fn available() -> bool {
     has(CpuFeature::Avx2) && has(CpuFeature::Bmi2)
 }
 
-/// Absorbs whole blocks into `state`. The caller has seen [`available`] return true.
+/// Absorbs whole blocks into `state`. [`available`] must be true.
 #[inline]
 pub(super) fn compress(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
     // SAFETY: `Backend` calls this module only on CPUs for which `available` is true.
     unsafe { compress_kernel(state, blocks) }
 }
 
-/// The SHA-256 of the digest that `state` stands for. The caller has seen [`available`] return
-/// true.
+/// Hashes the digest of `state`. [`available`] must be true.
 pub(super) fn rehash(state: &[u32; 8]) -> [u8; 32] {
     // FIPS 180-4 padding of a 32-byte message: one bit, zeros, length 256.
     let mut block = [0; 64];
@@ -48,8 +47,8 @@ fn compress_kernel(state: &mut [u32; 8], blocks: &[[u8; 64]]) {
         }
         let mut vars = *state;
         for k in &k[1..] {
-            // The words of a later round are made between the rounds that do not wait for them. A
-            // macro, because constant indices let the variables live in registers.
+            // The words of a later round are computed between rounds that do not depend on them. A macro, because constant
+            // indices let the variables live in registers.
             macro_rules! four_rounds {
                 ($($index:literal)*) => {$(
                     let next = [w[($index + 1) % 4], w[($index + 2) % 4], w[($index + 3) % 4]];
@@ -96,7 +95,7 @@ fn next_words(w0: __m128i, [w4, w8, w12]: [__m128i; 3]) -> __m128i {
     let by_18 = _mm_or_si128(_mm_srli_epi32::<18>(x), _mm_slli_epi32::<14>(x));
     let sigma0 = _mm_xor_si128(_mm_xor_si128(by_7, by_18), _mm_srli_epi32::<3>(x));
     let sum = _mm_add_epi32(_mm_add_epi32(w0, _mm_alignr_epi8::<4>(w12, w8)), sigma0);
-    // The last two words need the first two.
+    // The last two words depend on the first two.
     let low = sigma1(_mm_shuffle_epi32::<0xfa>(w12));
     let low = _mm_blend_epi32::<0b0011>(_mm_setzero_si128(), _mm_shuffle_epi32::<0x08>(low));
     let sum = _mm_add_epi32(sum, low);
@@ -105,8 +104,8 @@ fn next_words(w0: __m128i, [w4, w8, w12]: [__m128i; 3]) -> __m128i {
     _mm_add_epi32(sum, high)
 }
 
-/// Of two words, each of which is in both halves of a 64-bit lane: a shift of such a lane is a
-/// rotation. The results are in lanes 0 and 2.
+/// Input: two words, each in both halves of a 64-bit lane, so that a shift of the lane is a rotation. The results are in lanes 0
+/// and 2.
 #[inline]
 #[target_feature(enable = "bmi1,bmi2,avx2")]
 fn sigma1(y: __m128i) -> __m128i {

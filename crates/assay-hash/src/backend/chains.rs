@@ -1,9 +1,8 @@
-//! Hash chains, and SHA-256 from given states: in lanes, written once over a word type.
+//! Hash chains, and SHA-256 from given states: in lanes, generic over a word type.
 //!
-//! A chain's block is all but constant. Its first five words do not change from step to step, so
-//! five rounds and some words of the schedule are computed once for all steps; six to two words are
-//! zero or padding. The functions are unrolled and inlined so that the compiler sees it: on
-//! sixteen lanes a step has a tenth fewer instructions than a compression.
+//! A chain's block is nearly constant. Its first five words are the same in every step, so five rounds and some words of the
+//! schedule are computed once for all steps; six to two words are zero or padding. The functions are unrolled and inlined so that
+//! the compiler can use this: on sixteen lanes a step has a tenth fewer instructions than a compression.
 
 #![cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -23,11 +22,11 @@ use super::portable::sha256::K;
 pub struct Chain<'a, const N: usize> {
     /// The state before the block of each step.
     pub state: &'a [u32; 8],
-    /// What the block begins with.
+    /// Start of the block.
     pub prefix: [u8; 20],
     /// The number of the first step.
     pub start: u8,
-    /// What the next step hashes.
+    /// Input of the next step.
     pub value: [u8; N],
 }
 
@@ -45,11 +44,11 @@ impl<const N: usize> Chain<'_, N> {
         block
     }
 
-    /// The length of the hashed message in bits: the block behind `state`, and what `block` has.
+    /// Length of the hashed message in bits: the block before `state`, and the contents of `block`.
     pub(crate) const BITS: u16 = 8 * (64 + 22 + N as u16);
 }
 
-/// A path from a node of a binary hash tree to the root, nodes of 16 bytes.
+/// A path from a node of a binary hash tree to the root, with nodes of 16 bytes.
 ///
 /// A parent is the first 16 bytes of the state that follows `state` after a block of `prefix`, the
 /// parent's row as four bytes in big-endian order, its index likewise, its left child, its right
@@ -58,13 +57,13 @@ impl<const N: usize> Chain<'_, N> {
 pub struct TreePath<'a> {
     /// The state before the block of each parent.
     pub state: &'a [u32; 8],
-    /// What each block begins with.
+    /// Start of each block.
     pub prefix: [u8; 14],
     /// The node's index in its row.
     pub index: u32,
     /// The node.
     pub node: [u8; 16],
-    /// The sibling of each node on the way, the lowest first.
+    /// Sibling of each node on the path, the lowest first.
     pub siblings: &'a [u8],
 }
 
@@ -89,12 +88,11 @@ impl TreePath<'_> {
     const BITS: u16 = 8 * (64 + 22 + 32);
 }
 
-/// Writes the functions that enter the kernels of a word type, which are safe to call for whoever
-/// has seen the module's `available` return true.
+/// Generates the entry functions of the kernels of a word type. They are safe to call if the module's `available` is true.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! chain_entries {
     ($words:ty, $features:literal) => {
-        /// Absorbs a block into each state, as many as there are lanes at a time.
+        /// Absorbs one block into each state, one state per lane.
         #[inline]
         pub(super) fn compress_each(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
             #[target_feature(enable = $features)]
@@ -119,7 +117,7 @@ macro_rules! chain_entries {
             unsafe { kernel(chains, end) }
         }
 
-        /// Walks at most one path per lane up to row `height`.
+        /// Climbs at most one path per lane up to row `height`.
         #[inline]
         pub(super) fn climb(paths: &mut [TreePath<'_>], height: u32) {
             #[target_feature(enable = $features)]
@@ -134,7 +132,7 @@ macro_rules! chain_entries {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use chain_entries;
 
-/// Absorbs a block into each of at most as many states as there are lanes.
+/// Absorbs one block into each state, at most one state per lane.
 #[inline(always)]
 pub(super) fn compress_each<W: Words>(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
     let mut rows = [&blocks[0]; LANES_MAX];
@@ -161,7 +159,7 @@ pub(super) fn iterate<W: Words, const N: usize>(chains: &mut [Chain<'_, N>], end
     let mut after_prefix = state;
     let (k, _) = K.as_chunks::<16>();
     sixteen!(I => sha256_step::<W, I>(&mut after_prefix, words[I].add(W::splat(k[0][I]))); 0 1 2 3 4);
-    // Halves of words in the order in which a block has them, which begins them in the middle.
+    // Halves of words in block order, since the value starts in the middle of a word.
     let mut value = [W::splat(0); 8];
     for (half, word) in value.iter_mut().zip(&words[5..5 + N / 4]) {
         *half = word.rotate_left(16);
@@ -188,8 +186,8 @@ pub(super) fn iterate<W: Words, const N: usize>(chains: &mut [Chain<'_, N>], end
     }
 }
 
-/// The state after the block of a step; `value` has the hashed words rotated by sixteen bits, and
-/// `after_prefix` the variables after the five words of the prefix.
+/// The state after the block of a step; `value` has the hashed words rotated by sixteen bits, and `after_prefix` the variables
+/// after the five words of the prefix.
 #[inline(always)]
 fn one_step<W: Words, const N: usize>(
     state: &[W; 8],
@@ -211,7 +209,7 @@ fn one_step<W: Words, const N: usize>(
     finish_block(state, after_prefix, words)
 }
 
-/// Walks at most one path per lane up to row `height`.
+/// Climbs at most one path per lane up to row `height`.
 #[inline(always)]
 pub(super) fn climb<W: Words>(paths: &mut [TreePath<'_>], height: u32) {
     let mut states = [[0; 8]; LANES_MAX];
@@ -229,7 +227,7 @@ pub(super) fn climb<W: Words>(paths: &mut [TreePath<'_>], height: u32) {
     let (k, _) = K.as_chunks::<16>();
     sixteen!(I => sha256_step::<W, I>(&mut after_prefix, words[I].add(W::splat(k[0][I]))); 0 1 2 3);
     let upper = W::splat(0xffff_0000);
-    // Halves of words in the order in which a block has them, which begins them in the middle.
+    // Halves of words in block order, since the node starts in the middle of a word.
     let mut node = [words[5], words[6], words[7], words[8]];
     for word in &mut node {
         *word = word.rotate_left(16);
@@ -276,7 +274,7 @@ pub(super) fn climb<W: Words>(paths: &mut [TreePath<'_>], height: u32) {
     }
 }
 
-/// The siblings below row `row`, their words rotated by half of one.
+/// The siblings below row `row`, with words rotated by half a word.
 #[inline(always)]
 fn load_siblings<W: Words>(paths: &[TreePath<'_>], row: u32) -> [W; 4] {
     let mut rows = [[0; 32]; LANES_MAX];
@@ -298,7 +296,7 @@ fn finish_block<W: Words>(state: &[W; 8], vars: &[W; 8], mut words: [W; 16]) -> 
     let (k, _) = K.as_chunks::<16>();
     sixteen!(I => sha256_step::<W, I>(&mut vars, words[I].add(W::splat(k[0][I])));
         5 6 7 8 9 10 11 12 13 14 15);
-    // Three times the same, not in a loop: each has other constants.
+    // Three copies, not a loop: each has different constants.
     macro_rules! expand {
         ($($group:literal)*) => {$(
             sixteen!(I => {
@@ -313,7 +311,7 @@ fn finish_block<W: Words>(state: &[W; 8], vars: &[W; 8], mut words: [W; 16]) -> 
     vars
 }
 
-/// The schedule word sixteen places after `w0`; what changes least is added first.
+/// The schedule word sixteen places after `w0`; the least variable terms are added first.
 #[inline(always)]
 fn next_word<W: Words>(w0: W, w1: W, w9: W, w14: W) -> W {
     let sigma0 = w1.rotate_left(25).xor3(w1.rotate_left(14), w1.shift_right(3));

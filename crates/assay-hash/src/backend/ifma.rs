@@ -31,26 +31,25 @@ const LIMBS_52: usize = 60;
 /// Vectors of eight product columns.
 const COLUMN_VECTORS: usize = 2 * LIMBS_52 / 8;
 
-/// Zeros around a factor, so that vectors may reach past its ends.
+/// Zeros around a factor, so that vectors may extend past its ends.
 const PAD: usize = 16;
 
 /// A factor in 52-bit limbs with zeros on both sides.
 type Padded = [u64; PAD + 64 + PAD];
 
-/// Whether this CPU has what the kernels need.
+/// True if this CPU has the features of the kernels.
 pub(super) fn available() -> bool {
     has(CpuFeature::Avx512f) && has(CpuFeature::Avx512ifma)
 }
 
-/// The double-width product of two numbers. The caller has seen [`available`] return true.
+/// The double-width product of two numbers. [`available`] must be true.
 #[inline]
 pub(super) fn mul_wide(a: &[u64; LIMBS], b: &[u64; LIMBS]) -> [u64; 2 * LIMBS] {
     // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
     unsafe { mul_wide_kernel(a, b) }
 }
 
-/// The first 384 bytes of the `ChaCha20` key stream with nonce and counter zero. The caller has
-/// seen [`available`] return true.
+/// The first 384 bytes of the `ChaCha20` key stream with nonce and counter zero. [`available`] must be true.
 #[inline]
 pub(super) fn keystream(key: &[u8; 32]) -> [u8; 384] {
     // SAFETY: `Backend` selects this module only on CPUs for which `available` is true.
@@ -70,8 +69,8 @@ fn mul_wide_kernel(a: &[u64; LIMBS], b: &[u64; LIMBS]) -> [u64; 2 * LIMBS] {
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn multiply(a: &Padded, b: &Padded) -> [__m512i; COLUMN_VECTORS + 1] {
     let mut columns = [_mm512_setzero_si512(); COLUMN_VECTORS + 1];
-    // Two vectors of columns at a time, low and high sums apart and alternating over two sets:
-    // eight independent chains cover the latency of four cycles at two instructions per cycle.
+    // Two vectors of columns at a time, with separate low and high sums that alternate over two sets: eight independent chains
+    // cover the latency of four cycles at two instructions per cycle.
     for pair in 0..COLUMN_VECTORS.div_ceil(2) {
         let first = 16 * pair;
         let from = (first + 1).saturating_sub(LIMBS_52) & !1;
@@ -102,7 +101,7 @@ fn multiply(a: &Padded, b: &Padded) -> [__m512i; COLUMN_VECTORS + 1] {
     columns
 }
 
-/// Turns columns below 2^63 into limbs below 2^52; the number has 6144 bits, so nothing is lost.
+/// Reduces columns below 2^63 to limbs below 2^52; the number has 6144 bits, so nothing is lost.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn resolve_carries(columns: &mut [__m512i; COLUMN_VECTORS + 1]) {
@@ -171,15 +170,14 @@ fn join(columns: &[__m512i; COLUMN_VECTORS + 1]) -> [u64; 2 * LIMBS] {
     out
 }
 
-/// For eight results: the source words each is put together from, relative to the first one
-/// loaded, and how far each is shifted, the first down and the others up. A shift of 64 or more
-/// leaves nothing.
+/// For eight results: source words of each, relative to the first one loaded, and their shifts, the first down and the others up.
+/// A shift of 64 or more yields zero.
 struct Plan<const N: usize> {
     index: [u64; N],
     shift: [u64; N],
 }
 
-/// How [`split`] makes each vector.
+/// Source of each vector in [`split`].
 const SPLIT: [Plan<16>; 8] = {
     let mut plans = [const { Plan { index: [0; 16], shift: [0; 16] } }; 8];
     let mut limb = 0;
@@ -197,7 +195,7 @@ const SPLIT: [Plan<16>; 8] = {
     plans
 };
 
-/// How [`join`] makes each vector.
+/// Source of each vector in [`join`].
 const JOIN: [Plan<24>; 12] = {
     let mut plans = [const { Plan { index: [0; 24], shift: [0; 24] } }; 12];
     let mut word = 0;
@@ -265,7 +263,7 @@ fn keystream_kernel(key: &[u8; 32]) -> [u8; 384] {
     out
 }
 
-/// The last row of each block: counter and zero nonce. The last two lanes go unused.
+/// The last row of each block: counter and zero nonce. The last two lanes are unused.
 const COUNTERS: [[u32; 16]; 2] = [
     [0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0],
     [4, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -294,7 +292,7 @@ fn load(from: &[u64], at: usize) -> __m512i {
     unsafe { _mm512_loadu_si512(words.as_ptr().cast()) }
 }
 
-/// Puts eight words into `to` starting at `at`.
+/// Stores eight words to `to` starting at `at`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn store(to: &mut [u64], at: usize, value: __m512i) {

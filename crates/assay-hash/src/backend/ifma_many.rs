@@ -18,11 +18,11 @@ const BITS: u32 = 48;
 /// The low bits of a limb.
 const MASK: u64 = (1 << BITS) - 1;
 
-/// Makes limbs that may be as low as -2^13 factors.
+/// Compensates negative limbs, which are at least -2^13 factors.
 const BIAS: u64 = 1 << 14;
 
-/// Limb by limb, a representation of zero modulo p, less what [`BIAS`] adds to the limb: the sum of
-/// `2^48 - 1` over all limbs is `2^3072 - 1`, which is `FOLD - 1`.
+/// Limb by limb, a representation of zero modulo p, less the contribution of [`BIAS`]: the sum of `2^48 - 1` over all limbs is
+/// `2^3072 - 1`, which is `FOLD - 1`.
 const CORRECTION: u64 = MASK - FOLD * BIAS;
 
 muhash_entries!(Lanes48, "avx512f,avx512bw,avx512ifma");
@@ -51,8 +51,7 @@ impl Limbs for Lanes48 {
         }
     }
 
-    /// Four columns at a time: low and high halves apart are eight sums that do not wait for each
-    /// other.
+    /// Four columns at a time: with separate low and high halves there are eight independent sums.
     #[inline(always)]
     fn base(a: &[Lanes], b: &[Lanes], out: &mut [Lanes]) {
         let (a, b): (&[_; 16], &[_; 16]) = (a.try_into().expect("16"), b.try_into().expect("16"));
@@ -93,21 +92,19 @@ impl Limbs for Lanes48 {
         let (low, rest) = columns.split_at_mut(Self::LIMBS);
         let high = &mut rest[..Self::LIMBS];
 
-        // One pass of carries, no carry waiting for another; what is left of a limb is between
-        // -2^13 and 2^48 + 2^13. The top limb keeps everything.
+        // One pass of independent carries; the rest of a limb is between -2^13 and 2^48 + 2^13. The top limb keeps everything.
         let carry = pass_carries(low, zero);
         let carry = pass_carries(high, carry);
         let top = &mut high[Self::LIMBS - 1];
         *top = top.add_64(carry.shift_left_64(BITS));
 
-        // The upper half is worth what 2^3072 is modulo p. The lowest limb of the representation of
-        // zero differs from the others.
+        // The upper half counts 2^3072 modulo p. The lowest limb of the representation of zero differs from the others.
         let mut from_below = Lanes::splat_64(1u64.wrapping_sub(FOLD));
         let mut carry = zero;
         for ((out, low), high) in out.iter_mut().zip(low).zip(high) {
             let high = high.add_64(bias);
             let sum = add_low(low.add_64(correction).add_64(from_below), factor, high);
-            // The high half of the product is worth 2^52, four bits more than the next limb.
+            // The high half of the product has weight 2^52, four bits more than the next limb.
             from_below = add_high(zero, factor, high).shift_left_64(4);
             *out = sum.and(mask).add_64(carry);
             carry = sum.shift_right_64(BITS);
@@ -116,8 +113,7 @@ impl Limbs for Lanes48 {
     }
 }
 
-/// Leaves 48 bits of each column and adds what the column below had more; gives what the last one
-/// had more.
+/// Keeps 48 bits of each column and adds the excess of the column below; returns the excess of the last.
 #[inline(always)]
 fn pass_carries(columns: &mut [Lanes], mut carry: Lanes) -> Lanes {
     let mask = Lanes::splat_64(MASK);
@@ -157,9 +153,9 @@ impl Sums {
         self.add(3, a, b[3]);
     }
 
-    /// Writes four columns, given the high half of the one before; gives that of the last.
+    /// Writes four columns, given the high half of the one before; returns that of the last.
     ///
-    /// A high half is worth 2^52, four bits more than the next column.
+    /// A high half has weight 2^52, four bits more than the next column.
     #[inline(always)]
     fn finish(&self, out: &mut [Lanes], before: Lanes) -> Lanes {
         let out: &mut [Lanes; 4] = out.first_chunk_mut().expect("four columns follow");

@@ -1,9 +1,8 @@
-//! SHA-256 and RIPEMD-160 written once over a word type: a `u32` for one message, or a vector with
-//! the same word of several messages side by side.
+//! SHA-256 and RIPEMD-160, generic over a word type: a `u32` for one message, or a vector with the same word of several messages.
 //!
-//! Everything here is inlined into the kernels, the functions that enable the target features of
-//! the vectors; [`entries`] writes those for a word type. So there are loops but no closures around
-//! vectors: those would be functions of their own, without the features.
+//! All code here is inlined into the kernels, the functions that enable the target features of the vectors; [`entries`] generates
+//! those for a word type. The code therefore uses loops but no closures around vectors, which would be separate functions without
+//! the features.
 
 #![cfg_attr(
     not(any(target_arch = "x86_64", target_arch = "aarch64")),
@@ -15,12 +14,12 @@ use super::portable::sha256::{INITIAL, K, PADDING_64, place};
 use super::ripemd160::{self, LEFT_ADD, LEFT_ROTATE, LEFT_WORD};
 use super::ripemd160::{RIGHT_ADD, RIGHT_ROTATE, RIGHT_WORD};
 
-/// The most lanes of any word type.
+/// Maximum lanes of any word type.
 pub(super) const LANES_MAX: usize = 16;
 
-/// One word of each of several messages.
+/// One word of several messages.
 pub(crate) trait Words: Copy {
-    /// How many messages.
+    /// Number of messages.
     const LANES: usize;
 
     fn splat(word: u32) -> Self;
@@ -30,20 +29,20 @@ pub(crate) trait Words: Copy {
     fn shift_right(self, bits: u32) -> Self;
     fn xor(self, other: Self) -> Self;
     fn xor3(self, y: Self, z: Self) -> Self;
-    /// The bits of `y` where this is set, else those of `z`.
+    /// The bits of `y` where `self` is set, else those of `z`.
     fn choose(self, y: Self, z: Self) -> Self;
-    /// The bits that at least two have.
+    /// The bits set in at least two of the three.
     fn majority(self, y: Self, z: Self) -> Self;
     /// `(self | !y) ^ z`
     fn or_not_xor(self, y: Self, z: Self) -> Self;
     fn swap_bytes(self) -> Self;
-    /// The lanes of `new` whose bit is set in `lanes`, and this one's others.
+    /// The lanes of `new` whose bit is set in `lanes`, else those of `self`.
     fn replace(self, new: Self, lanes: u32) -> Self;
-    /// Word `i`, little endian, of the rows from byte `at` on, in result `i`; one row per lane.
+    /// Result `i` is word `i`, little endian, of the rows from byte `at` on; one row per lane.
     fn load<const ROW: usize>(rows: &[&[u8; ROW]; LANES_MAX], at: usize) -> [Self; 8];
-    /// The inverse arrangement.
+    /// The inverse of `load`.
     fn store(words: &[Self; 8], rows: &mut [[u8; 32]; LANES_MAX]);
-    /// What the lanes hold.
+    /// The lanes as an array.
     fn lanes(self) -> [u32; LANES_MAX];
 }
 
@@ -124,7 +123,7 @@ impl Words for u32 {
     }
 }
 
-/// Repeats a statement with the constants 0 to 15 for an index, so that arrays live in registers.
+/// Repeats a statement with a constant index from 0 to 15, so that arrays live in registers.
 macro_rules! sixteen {
     ($index:ident => $body:expr) => {
         sixteen!($index => $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
@@ -137,13 +136,12 @@ macro_rules! sixteen {
 
 pub(super) use sixteen;
 
-/// Writes the functions that enter the kernels of a word type, which are safe to call for whoever
-/// has seen the module's `available` return true.
+/// Generates the entry functions of the kernels of a word type. They are safe to call if the module's `available` is true.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! entries {
     ($words:ty, $features:literal) => {
-        /// Double SHA-256 of the first messages: all, or those that fill all lanes if no more than
-        /// `break_even` would be left. Returns how many.
+        /// Double SHA-256 of the first messages: all, or as many as fill all lanes if at most `break_even` would be left. Returns
+        /// the number hashed.
         #[inline]
         pub(super) fn double_64(
             messages: &[[u8; 64]],
@@ -161,9 +159,9 @@ macro_rules! entries {
             done
         }
 
-        /// SHA-256, double if `TWICE`, of as many of the first messages as there are lanes, those
-        /// with the most blocks first; returns how many, or 0 if one message after the other takes
-        /// less time. That hashes `break_even` blocks in the time of a block in every lane.
+        /// SHA-256, double if `TWICE`, of the first messages, one per lane, sorted by descending number of blocks. Returns the
+        /// number hashed, or 0 if sequential hashing is faster: it hashes `break_even` blocks in the time of one block in every
+        /// lane.
         #[inline]
         pub(super) fn group<const TWICE: bool>(
             messages: &[&[u8]],
@@ -214,10 +212,10 @@ macro_rules! entries {
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 pub(super) use entries;
 
-/// Whether lanes take less time for all messages, the longest first, than one after the other.
+/// True if lanes are faster for all messages, the longest first, than sequential hashing.
 pub(super) fn pays<const TWICE: bool>(messages: &[&[u8]], break_even: usize) -> bool {
     let blocks = |message: &&[u8]| Padded::count(message.len()) + usize::from(TWICE);
-    // Every lane takes as long as the longest.
+    // Every lane takes the time of the longest.
     blocks(&messages[0]) * break_even <= messages.iter().map(blocks).sum()
 }
 
@@ -250,7 +248,7 @@ pub(super) fn group<W: Words, const TWICE: bool>(messages: &[&[u8]], digests: &m
     store_digests(&state, &mut digests[..messages.len()]);
 }
 
-/// The SHA-256 state after each message; at most one per lane, lanes without one hold nothing.
+/// The SHA-256 state after each message; at most one message per lane, the other lanes are unspecified.
 #[inline(always)]
 fn sha256_states<W: Words>(messages: &[Padded<'_>]) -> [W; 8] {
     let (mut shortest, mut longest) = (usize::MAX, 0);
@@ -281,8 +279,8 @@ fn sha256_states<W: Words>(messages: &[Padded<'_>]) -> [W; 8] {
 
 /// Absorbs the same blocks into SHA-256 states, at most one per lane.
 ///
-/// The schedule depends on the block alone. It is expanded for as many blocks as there are lanes, a
-/// block in each, and then each of its words is added to all states.
+/// The schedule depends on the block alone. It is computed for as many blocks as there are lanes, one per lane, and then each of
+/// its words is added to all states.
 #[inline(always)]
 pub(super) fn sha256_shared<W: Words>(states: &mut [[u32; 8]], blocks: &[[u8; 64]]) {
     let mut state = load_states::<W>(states);
@@ -315,7 +313,7 @@ pub(super) fn load_states<W: Words>(states: &[[u32; 8]]) -> [W; 8] {
     W::load(&rows.each_ref(), 0)
 }
 
-/// The inverse arrangement.
+/// The inverse of [`load_states`].
 #[inline(always)]
 pub(super) fn store_states<W: Words>(words: &[W; 8], states: &mut [[u32; 8]]) {
     let mut rows = [[0; 32]; LANES_MAX];
@@ -346,7 +344,7 @@ fn sha256_schedule<W: Words>(blocks: &[&[u8; 64]; LANES_MAX]) -> [[u32; LANES_MA
     schedule
 }
 
-/// The SHA-256 states of the digests that states stand for.
+/// Hashes the digests of the states.
 #[inline(always)]
 fn sha256_again<W: Words>(state: &[W; 8]) -> [W; 8] {
     // A message of 32 bytes with its padding, FIPS 180-4 section 5.1.1.
@@ -359,7 +357,7 @@ fn sha256_again<W: Words>(state: &[W; 8]) -> [W; 8] {
     outer
 }
 
-/// The digests that states stand for, at most one per lane.
+/// The digests of the states, at most one per lane.
 #[inline(always)]
 fn store_digests<W: Words>(state: &[W; 8], digests: &mut [[u8; 32]]) {
     let mut words = *state;
@@ -416,7 +414,7 @@ pub(super) fn load_block<W: Words>(rows: &[&[u8; 64]; LANES_MAX]) -> [W; 16] {
     words
 }
 
-/// SHA-256's compression of one block per message; leaves `words` spent.
+/// SHA-256's compression of one block per message; overwrites `words`.
 #[inline(always)]
 pub(super) fn sha256_absorb<W: Words>(state: &mut [W; 8], words: &mut [W; 16]) {
     let start = *state;
@@ -432,7 +430,7 @@ pub(super) fn sha256_absorb<W: Words>(state: &mut [W; 8], words: &mut [W; 16]) {
     add(state, &start);
 }
 
-/// The same where all messages have the same block; `kw` is its schedule plus constants.
+/// The same if all messages have the same block; `kw` is its schedule plus constants.
 #[inline(always)]
 fn sha256_absorb_scheduled<W: Words>(state: &mut [W; 8], kw: &[u32; 64]) {
     let start = *state;
@@ -484,7 +482,7 @@ pub(crate) fn ripemd160_absorb<W: Words>(state: &mut [W; 5], words: &[W; 16]) {
     }
 }
 
-/// Sixteen steps of both lines, which do not wait for each other.
+/// Sixteen steps of both lines, which are independent.
 #[inline(always)]
 fn ripemd160_round<W: Words, const ROUND: usize>(
     left: &mut [W; 5],

@@ -1,7 +1,7 @@
-//! Chooses the kernels once per process; the kernels live in the modules below.
+//! Selects the kernels once per process.
 //!
-//! The portable kernels are the oracle: `tests/suite/backends.rs` runs one body over every backend of
-//! the machine. Only the submodules contain `unsafe`.
+//! The portable kernels are the oracle: `tests/suite/backends.rs` runs the same tests on every backend of the machine. Only the
+//! submodules contain `unsafe`.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -44,12 +44,12 @@ use sha2_arm as unit;
 
 /// A set of kernels; all sets compute the same functions.
 ///
-/// A value always names kernels this machine can run: beside the portable set, only functions
-/// that have asked the CPU hand values out.
+/// Every value is a set that this machine can run: except for the portable set, values come only from functions that check the
+/// CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backend(Kernels);
 
-/// What a [`Backend`] stands for; private, so that holding one proves the CPU has it.
+/// The kernels of a [`Backend`]; private, so that every value is proof of CPU support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kernels {
     Portable,
@@ -63,7 +63,7 @@ enum Kernels {
     /// Four messages in NEON lanes; a single message is hashed in plain Rust.
     #[cfg(target_arch = "aarch64")]
     Neon,
-    /// SHA instructions, one message or two interleaved; the rest as `Avx2` where there is AVX2, and as `Neon`.
+    /// SHA instructions, one message or two interleaved; the rest like `Avx2` if available, or like `Neon`.
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     ShaUnit,
     /// As `ShaUnit`, with sixteen messages in AVX-512 lanes and MuHash on 52-bit multipliers.
@@ -71,7 +71,7 @@ enum Kernels {
     Avx512,
 }
 
-/// Index into [`ALL`] of the backend in use plus one; zero before the first detection.
+/// Index into [`ALL`] of the current backend plus one; zero before the first detection.
 static IN_USE: AtomicU8 = AtomicU8::new(0);
 
 /// Every backend of this architecture, slowest first.
@@ -84,8 +84,8 @@ const ALL: &[Backend] = &[
     Backend(Kernels::Avx512),
 ];
 
-/// Blocks of SHA-256 that are hashed one after the other in the time of a block in each of eight
-/// lanes, without a SHA unit: 2.8 with BMI2, 1.9 without.
+/// SHA-256 blocks hashed sequentially in the time of one block in each of eight lanes, without a SHA unit: 2.8 with BMI2, 1.9
+/// without.
 #[cfg(target_arch = "x86_64")]
 const AVX2_BREAK_EVEN: usize = 3;
 
@@ -93,12 +93,11 @@ const AVX2_BREAK_EVEN: usize = 3;
 #[cfg(target_arch = "x86_64")]
 const AVX512F_BREAK_EVEN: usize = 3;
 
-/// The same for four lanes of NEON, by counting instructions.
+/// The same for four lanes of NEON, from instruction counts.
 #[cfg(target_arch = "aarch64")]
 const NEON_BREAK_EVEN: usize = 2;
 
-/// Blocks that the SHA unit hashes, two messages interleaved, in the time of a block in each of
-/// sixteen lanes.
+/// Blocks hashed by the SHA unit, two messages interleaved, in the time of one block in each of sixteen lanes.
 #[cfg(target_arch = "x86_64")]
 const AVX512_BREAK_EVEN: usize = 9;
 
@@ -111,11 +110,10 @@ const ALL: &[Backend] = &[Backend::PORTABLE, Backend(Kernels::Neon), Backend(Ker
 const ALL: &[Backend] = &[Backend::PORTABLE];
 
 impl Backend {
-    /// Plain Rust; runs everywhere and is the oracle for the others.
+    /// Portable Rust; runs everywhere and is the oracle of the others.
     pub const PORTABLE: Self = Self(Kernels::Portable);
 
-    /// The backend of all functions that take none: the fastest of this machine, found once per
-    /// process, or the one [`select`](Self::select)ed.
+    /// The default backend: the fastest of this machine, detected once per process, or the one [`select`](Self::select)ed.
     #[inline]
     pub fn detect() -> Self {
         // Relaxed suffices: any value read is a backend that runs here.
@@ -130,7 +128,7 @@ impl Backend {
         ALL.iter().copied().filter(|backend| backend.runs_here()).collect()
     }
 
-    /// The backend called `name` if this machine can run it.
+    /// The backend `name` if this machine can run it.
     pub fn by_name(name: &str) -> Option<Self> {
         Self::available().into_iter().find(|backend| backend.name() == name)
     }
@@ -155,9 +153,9 @@ impl Backend {
         }
     }
 
-    /// Makes this the backend of all functions that take none, from now on and for all threads.
+    /// Makes this the default backend for all threads.
     ///
-    /// Results do not depend on it, only speed does; for measuring and for ruling a backend out.
+    /// Results do not depend on the backend; for benchmarks and for excluding a backend.
     pub fn select(self) {
         let index = ALL.iter().position(|&backend| backend == self).unwrap_or(0);
         IN_USE.store(index as u8 + 1, Ordering::Relaxed);
@@ -187,7 +185,7 @@ impl Backend {
         }
     }
 
-    /// Whether one message goes to the SHA unit of the CPU.
+    /// True if single messages use the SHA unit.
     #[inline]
     fn has_unit(self) -> bool {
         match self.0 {
@@ -199,7 +197,7 @@ impl Backend {
         }
     }
 
-    /// Whether one message goes to the kernel for BMI2, if not to a SHA unit.
+    /// True if single messages use the BMI2 kernel, in the absence of a SHA unit.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     fn has_bmi2(self) -> bool {
@@ -219,8 +217,7 @@ impl Backend {
         portable::sha256::compress(state, blocks);
     }
 
-    /// Absorbs the `used` last bytes of a message of `bytes`, which wait in `buffer` before zeros, and
-    /// the padding.
+    /// Absorbs the padding and the last `used` bytes of a message of `bytes` bytes; these are in `buffer`, followed by zeros.
     #[inline]
     pub(crate) fn pad(self, state: &mut [u32; 8], buffer: &mut [u8; 64], used: usize, bytes: u64) {
         buffer[used] = 0x80;
@@ -260,7 +257,7 @@ impl Backend {
         portable::sha1::compress(state, blocks);
     }
 
-    /// The SHA-256 of the digest that `state` stands for: the outer half of a double hash.
+    /// Hashes the digest of `state`: the outer half of a double hash.
     #[inline]
     pub(crate) fn rehash(self, state: &[u32; 8]) -> [u8; 32] {
         if self.has_unit() {
@@ -302,10 +299,10 @@ impl Backend {
         portable::sha256::double_64(messages, digests);
     }
 
-    /// The most messages that the kernels for groups take.
+    /// Maximum messages per group.
     pub(crate) const GROUP_MAX: usize = 16;
 
-    /// SHA-256, double if `TWICE`, of some of the first messages; returns how many, at least one.
+    /// SHA-256, double if `TWICE`, of some of the first messages; returns their number, at least one.
     ///
     /// `messages` has 1 to [`GROUP_MAX`](Self::GROUP_MAX) entries, those with the most blocks
     /// first, and `digests` has as many.
@@ -387,7 +384,7 @@ impl Backend {
         }
     }
 
-    /// How many chains [`iterate`](Self::iterate) takes.
+    /// Maximum chains per call of [`iterate`](Self::iterate).
     pub(crate) fn chains_at_once(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -396,13 +393,12 @@ impl Backend {
             Kernels::Avx2 => 8,
             #[cfg(target_arch = "aarch64")]
             Kernels::Neon => 4,
-            // Two is what a SHA unit interleaves.
+            // A SHA unit interleaves two.
             _ => 2,
         }
     }
 
-    /// Runs chains, the longest first, up to step `end`; at least one and at most
-    /// [`chains_at_once`](Self::chains_at_once).
+    /// Runs chains, the longest first, up to step `end`; at least one and at most [`chains_at_once`](Self::chains_at_once).
     pub(crate) fn iterate<const N: usize>(self, chains: &mut [Chain<'_, N>], end: u8) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -417,7 +413,7 @@ impl Backend {
         }
     }
 
-    /// The same without vectors; those that are shorter join when their first step comes.
+    /// The same without vectors; shorter chains join at their first step.
     fn iterate_in_blocks<const N: usize>(self, chains: &mut [Chain<'_, N>], end: u8) {
         let mut states = [[0; 8]; Self::GROUP_MAX];
         let mut blocks = [[0; 64]; Self::GROUP_MAX];
@@ -441,7 +437,7 @@ impl Backend {
         }
     }
 
-    /// Walks up to [`GROUP_MAX`](Self::GROUP_MAX) paths, at least one, up to row `height`.
+    /// Climbs up to [`GROUP_MAX`](Self::GROUP_MAX) paths, at least one, up to row `height`.
     pub(crate) fn climb(self, paths: &mut [TreePath<'_>], height: u32) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -461,7 +457,7 @@ impl Backend {
         }
     }
 
-    /// The same block by block, which is what a SHA unit takes.
+    /// The same block by block, for a SHA unit.
     fn climb_in_blocks(self, paths: &mut [TreePath<'_>], height: u32) {
         let mut states = [[0; 8]; Self::GROUP_MAX];
         let mut blocks = [[0; 64]; Self::GROUP_MAX];
@@ -478,8 +474,7 @@ impl Backend {
         }
     }
 
-    /// RIPEMD-160 of each of up to [`GROUP_MAX`](Self::GROUP_MAX) messages, where there is a kernel
-    /// for many; returns whether there is.
+    /// RIPEMD-160 of each of up to [`GROUP_MAX`](Self::GROUP_MAX) messages; returns false if there is no kernel for it.
     #[inline]
     pub(crate) fn ripemd160_32(self, messages: &[[u8; 32]], digests: &mut [[u8; 20]]) -> bool {
         match self.0 {
@@ -521,7 +516,7 @@ impl Backend {
         Num3072::from_wide(&self.mul_wide(&a.0, &b.0))
     }
 
-    /// How many MuHash elements are multiplied at once; one where there is no kernel for many.
+    /// Number of MuHash elements multiplied at once; one without a batch kernel.
     pub(crate) fn elements_at_once(self) -> usize {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
@@ -532,8 +527,8 @@ impl Backend {
         }
     }
 
-    /// Multiplies `product` by the MuHash elements of these keys, a multiple of
-    /// [`elements_at_once`](Self::elements_at_once), which is more than one.
+    /// Multiplies `product` by the MuHash elements of these keys. Their number must be a multiple of
+    /// [`elements_at_once`](Self::elements_at_once), which must exceed one.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn multiply_elements(self, product: &mut Num3072, keys: &[[u8; 32]]) {
         let mut factors = [const { Num3072::ONE }; muhash::PRODUCTS_MAX];
@@ -550,14 +545,14 @@ impl Backend {
         }
     }
 
-    /// Never called: there is no kernel for many.
+    /// Unreachable: there is no batch kernel.
     #[cfg(not(target_arch = "x86_64"))]
     pub(crate) fn multiply_elements(self, _: &mut Num3072, _: &[[u8; 32]]) {
         unreachable!("{} multiplies one element at a time", self.name());
     }
 }
 
-/// The SHA unit of a CPU whose unit we do not know: never asked, as no backend has it.
+/// Unreachable placeholder for architectures without a SHA unit kernel.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod unit {
     pub(super) use super::portable::sha256::{compress, double_64, rehash};

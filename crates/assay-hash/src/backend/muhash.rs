@@ -1,19 +1,18 @@
-//! MuHash of many elements, written once over vectors: an element is derived per 32-bit lane, and a
-//! product grows per 64-bit lane.
+//! MuHash of many elements, generic over vectors: one element is derived per 32-bit lane, and one product accumulates per 64-bit
+//! lane.
 //!
-//! A product may be taken in any order, so each lane multiplies its share of the elements and the
-//! lanes meet at the end. With one number per lane no word ever moves between lanes, and
-//! Karatsuba's method costs additions only. As in [`lanes`](super::lanes) all is inlined into the
-//! kernels. Bounds: `docs/kernels/hashes.md`.
+//! Multiplication is commutative, so each lane multiplies its share of the elements, and the lanes are combined at the end. With
+//! one number per lane no word moves between lanes, and Karatsuba's method costs additions only. As in [`lanes`](super::lanes)
+//! all code is inlined into the kernels. Bounds: `docs/kernels/hashes.md`.
 
 use super::lanes::{LANES_MAX, Words, sixteen};
 use super::portable::chacha20::initial_state;
 use crate::num3072::{FOLD, LIMBS, Num3072};
 
-/// The most products that grow side by side.
+/// Maximum number of parallel products.
 pub(super) const PRODUCTS_MAX: usize = LANES_MAX / 2;
 
-/// The most limbs of a number.
+/// Maximum limbs of a number.
 const LIMBS_MAX: usize = 112;
 
 /// A number per 64-bit lane, limb by limb.
@@ -22,7 +21,7 @@ pub(super) type Numbers<V> = [V; LIMBS_MAX];
 /// The columns of a product per 64-bit lane.
 pub(super) type Columns<V> = [V; 2 * LIMBS_MAX];
 
-/// The 64-bit words of a number per lane, and a zero behind them.
+/// The 64-bit words of one number per lane, followed by a zero.
 pub(super) type NumberWords<V> = [V; LIMBS + 1];
 
 /// The same vectors in 64-bit lanes.
@@ -35,27 +34,26 @@ pub(super) trait Wide: Words {
     fn shift_right_64(self, bits: u32) -> Self;
     /// The product of the lower halves of each 64-bit lane.
     fn multiply(self, other: Self) -> Self;
-    /// Pairs each 32-bit lane with the upper half `high`; which lanes come first is of no
-    /// importance.
+    /// Pairs each 32-bit lane with the upper half `high`; the order of lanes is arbitrary.
     fn interleave(self, high: Self) -> [Self; 2];
 }
 
-/// How numbers are cut into limbs, and their multiplication modulo p.
+/// Limb format of numbers, and their multiplication modulo p.
 ///
-/// What is given here is for 32-bit multipliers: a sum of eight limbs of 28 bits still fits one.
+/// The defaults are for 32-bit multipliers: a sum of eight limbs of 28 bits still fits.
 pub(super) trait Limbs {
     type Vector: Wide;
 
     /// Bits per limb.
     const BITS: u32 = 28;
 
-    /// Limbs of a factor: the least that hold a number, halved until [`BASE`](Self::BASE) are left.
+    /// Limbs of a factor: the minimum for a number that yields [`BASE`](Self::BASE) after repeated halving.
     const LIMBS: usize = 112;
 
     /// Limbs of the numbers that [`base`](Self::base) multiplies.
     const BASE: usize = 14;
 
-    /// [`karatsuba`] compiled with the features of the vectors: the place of its recursion.
+    /// [`karatsuba`] compiled with the vector features, for its recursion.
     fn product(
         a: &[Self::Vector],
         b: &[Self::Vector],
@@ -63,7 +61,7 @@ pub(super) trait Limbs {
         scratch: &mut [Self::Vector],
     );
 
-    /// Cuts words into limbs.
+    /// Splits words into limbs.
     #[inline(always)]
     fn split(words: &NumberWords<Self::Vector>, out: &mut Numbers<Self::Vector>) {
         split_28(words, out);
@@ -76,19 +74,18 @@ pub(super) trait Limbs {
         product_14(a.expect("14 limbs"), b.expect("14 limbs"), out);
     }
 
-    /// Reduces a product modulo p to limbs that are a factor again.
+    /// Reduces a product modulo p to limbs of a factor.
     #[inline(always)]
     fn reduce(columns: &mut Columns<Self::Vector>, out: &mut Numbers<Self::Vector>) {
         reduce_28(columns, out);
     }
 }
 
-/// Writes the functions that enter the kernels of numbers in limbs, which are safe to call for
-/// whoever has seen the module's `available` return true.
+/// Generates the entry functions of the kernels for a limb format. They are safe to call if the module's `available` is true.
 macro_rules! muhash_entries {
     ($limbs:ty, $features:literal) => {
-        /// The products of the elements under `keys`, a multiple of the 32-bit lanes, in the first
-        /// entries of `out`: one per 64-bit lane.
+        /// The products of the elements of `keys`, one per 64-bit lane, in the first entries of `out`. The number of keys must be
+        /// a multiple of the 32-bit lanes.
         pub(super) fn products(keys: &[[u8; 32]], out: &mut [Num3072; muhash::PRODUCTS_MAX]) {
             #[target_feature(enable = $features)]
             fn kernel(keys: &[[u8; 32]], out: &mut [Num3072; muhash::PRODUCTS_MAX]) {
@@ -113,21 +110,20 @@ macro_rules! muhash_entries {
             ) {
                 muhash::karatsuba::<$limbs>(a, b, out, scratch);
             }
-            // SAFETY: only kernels of this module, which run on CPUs for which `available` is true,
-            // have vectors.
+            // SAFETY: only kernels of this module, which run on CPUs for which `available` is true, have vectors.
             unsafe { kernel(a, b, out, scratch) }
         }
     };
 }
 pub(super) use muhash_entries;
 
-/// The products of the elements under `keys`, a multiple of the 32-bit lanes.
+/// The products of the elements of `keys`, whose number must be a multiple of the 32-bit lanes.
 #[inline(always)]
 pub(super) fn products<L: Limbs>(keys: &[[u8; 32]], out: &mut [Num3072; PRODUCTS_MAX]) {
     let zero = L::Vector::splat(0);
     let mut product = [zero; LIMBS_MAX];
     product[0] = L::Vector::splat_64(1);
-    // Results go to where they are needed: numbers are up to 7 KiB long and copying them shows.
+    // Results are written in place: numbers are up to 7 KiB long, and copies are expensive.
     let mut elements = [[zero; LIMBS_MAX]; 2];
     let mut columns = [zero; 2 * LIMBS_MAX];
     let mut scratch = [zero; 2 * LIMBS_MAX];
@@ -162,7 +158,7 @@ fn number<L: Limbs>(limbs: &[[u32; LANES_MAX]; LIMBS_MAX], lane: usize) -> Num30
     Num3072::from_limbs(L::BITS, limbs[..L::LIMBS].iter().map(limb))
 }
 
-/// The elements under the keys, one per 32-bit lane: their `ChaCha20` key streams.
+/// The elements of the keys, one per 32-bit lane: their `ChaCha20` key streams.
 #[inline(always)]
 fn derive<L: Limbs>(keys: &[[u8; 32]], elements: &mut [Numbers<L::Vector>; 2]) {
     let mut rows = [&keys[0]; LANES_MAX];
@@ -184,7 +180,7 @@ fn derive<L: Limbs>(keys: &[[u8; 32]], elements: &mut [Numbers<L::Vector>; 2]) {
     }
 }
 
-/// A block of the key stream with nonce zero (RFC 8439) of each lane.
+/// A block of the key stream with nonce zero (RFC 8439) in each lane.
 #[inline(always)]
 fn chacha_block<W: Words>(key: &[W; 8], counter: u32) -> [W; 16] {
     let mut start = [W::splat(0); 16];
@@ -240,7 +236,7 @@ pub(super) fn karatsuba<L: Limbs>(
     let ((a0, a1), (b0, b1)) = (a.split_at(half), b.split_at(half));
     let (low, high) = out.split_at_mut(2 * half);
     let (cross, scratch) = scratch.split_at_mut(2 * half);
-    // The sums wait where a result will be.
+    // The sums are stored temporarily in the place of a result.
     let (a_sum, b_sum) = low.split_at_mut(half);
     add(a0, a1, a_sum);
     add(b0, b1, b_sum);
@@ -267,16 +263,16 @@ fn add<V: Wide>(a: &[V], b: &[V], out: &mut [V]) {
     }
 }
 
-/// The low bits of a limb of 28.
+/// The low 28 bits.
 const MASK_28: u64 = (1 << 28) - 1;
 
-/// Limbs of 28 bits that hold a number: 3080 bits. The two more that a factor has are zero.
+/// Limbs of 28 bits for a number: 3080 bits. The two further limbs of a factor are zero.
 const LIMBS_28: usize = 110;
 
 /// 2^3080 modulo p.
 const FOLD_28: u64 = FOLD << (28 * LIMBS_28 - 64 * LIMBS);
 
-/// Cuts words into limbs: seven words are sixteen limbs.
+/// Splits words into limbs: seven words are sixteen limbs.
 #[inline(always)]
 fn split_28<V: Wide>(words: &NumberWords<V>, out: &mut Numbers<V>) {
     let mask = V::splat_64(MASK_28);
@@ -299,15 +295,14 @@ fn reduce_28<V: Wide>(columns: &Columns<V>, out: &mut Numbers<V>) {
     let (mask, factor) = (V::splat_64(MASK_28), V::splat_64(FOLD_28));
     let zero = V::splat(0);
     let (low, high) = columns.split_at(LIMBS_28);
-    // Two passes of carries over the upper half, no carry waiting for another, leave what the
-    // multiplier takes; two more over the sums leave limbs.
+    // Two passes of independent carries over the upper half reduce it for the multiplier; two more over the sums yield limbs.
     let (mut high_carry, mut carry) = ([zero; 2], [zero; 2]);
     for ((out, low), high) in out[..LIMBS_28].iter_mut().zip(low).zip(high) {
         let high = pass(pass(*high, &mut high_carry[0]), &mut high_carry[1]);
         let sum = low.add_64(high.multiply(factor));
         *out = pass(pass(sum, &mut carry[0]), &mut carry[1]);
     }
-    // What left the top: the last high limb is tiny, the sum has up to 35 bits.
+    // Overflow of the top: the last high limb is tiny, the sum has up to 35 bits.
     let top = carry[0].add_64(carry[1]).add_64(high_carry[1].multiply(factor));
     let mut rest = zero;
     for (out, top) in out.iter_mut().zip([top.and(mask), top.shift_right_64(28), zero]) {
@@ -318,7 +313,7 @@ fn reduce_28<V: Wide>(columns: &Columns<V>, out: &mut Numbers<V>) {
     out[3] = out[3].add_64(rest);
 }
 
-/// Leaves 28 bits of a column and adds what the one before it had more.
+/// Keeps 28 bits of a column and adds the excess of the previous one.
 #[inline(always)]
 fn pass<V: Wide>(column: V, carry: &mut V) -> V {
     let limb = column.and(V::splat_64(MASK_28)).add_64(*carry);
@@ -326,7 +321,7 @@ fn pass<V: Wide>(column: V, carry: &mut V) -> V {
     limb
 }
 
-/// Repeats a statement with the constants 0 to 6 for an index, so that arrays live in registers.
+/// Repeats a statement with a constant index from 0 to 6, so that arrays live in registers.
 macro_rules! seven {
     ($index:ident => $body:expr) => {
         seven!($index => $body; 0 1 2 3 4 5 6)
@@ -380,7 +375,7 @@ mod tests {
     use super::*;
     use crate::backend::{Backend, avx2, avx512, ifma_many};
 
-    /// The product of two numbers given as limbs, and the largest limb of it.
+    /// The product of two numbers in limbs, and its largest limb.
     fn multiply<L: Limbs>(a: &[u64], b: &[u64]) -> (Num3072, u64) {
         let zero = L::Vector::splat(0);
         let [mut x, mut y] = [[zero; LIMBS_MAX]; 2];
@@ -398,8 +393,7 @@ mod tests {
         (products[0].clone(), limbs.iter().map(limb).max().expect("limbs"))
     }
 
-    /// Limbs at the ends of their range, what random elements never have: the `used` lowest, each
-    /// below 2^BITS + 2^`slack`.
+    /// Limbs at the ends of their range, which random elements never have: the `used` lowest, each below 2^BITS + 2^`slack`.
     fn extreme_limbs<L: Limbs>(used: usize, slack: u32) {
         let full = (1 << L::BITS) - 1;
         let most = full + (1 << slack);

@@ -28,13 +28,13 @@ macro_rules! intrinsic {
 }
 
 impl Lanes {
-    /// By a constant once it is inlined; to the right by a negative number.
+    /// Shifts by a constant after inlining; a negative number shifts right.
     #[inline(always)]
     fn shift(self, bits: i32) -> Self {
         Self(intrinsic!(vshlq_u32(self.0, vdupq_n_s32(bits))))
     }
 
-    /// Which lanes have their bit in `lanes`.
+    /// A mask of the lanes with a bit in `lanes`.
     #[inline(always)]
     fn mask(lanes: u32) -> Self {
         let bits = [1, 2, 4, 8_u32];
@@ -92,7 +92,7 @@ impl Words for Lanes {
 
     #[inline(always)]
     fn majority(self, y: Self, z: Self) -> Self {
-        // Where this and z agree, theirs; else y decides.
+        // Where `self` and `z` agree, their bit; else that of `y`.
         self.xor(z).choose(y, z)
     }
 

@@ -1,16 +1,16 @@
-//! Messages as the kernels take them: whole blocks.
+//! Padded messages as whole blocks.
 
-/// A message cut into blocks and padded, FIPS 180-4 section 5.1.1.
+/// A message split into blocks and padded, FIPS 180-4 section 5.1.1.
 pub(crate) struct Padded<'a> {
     /// The blocks without padding.
     whole: &'a [[u8; 64]],
-    /// The last bytes and the padding, in the first or in both.
+    /// The last bytes and the padding, in the first block or in both.
     tail: [[u8; 64]; 2],
     blocks: usize,
 }
 
 impl<'a> Padded<'a> {
-    /// No message.
+    /// An empty slot.
     pub(crate) const NONE: Self = Self { whole: &[], tail: [[0; 64]; 2], blocks: 0 };
 
     #[inline]
@@ -27,17 +27,17 @@ impl<'a> Padded<'a> {
     /// Blocks of a message of `length` bytes.
     #[inline]
     pub(crate) fn count(length: usize) -> usize {
-        // One byte of 0x80 and eight of length must fit behind the message.
+        // One byte of 0x80 and eight of length must fit after the message.
         length / 64 + 1 + usize::from(length % 64 >= 56)
     }
 
-    /// How many blocks there are; at least one.
+    /// At least one.
     #[inline]
     pub(crate) fn blocks(&self) -> usize {
         self.blocks
     }
 
-    /// Block `index`; past the end some block, for lanes that are done.
+    /// Block `index`; past the end an arbitrary block, for finished lanes.
     #[inline]
     pub(crate) fn block(&self, index: usize) -> &[u8; 64] {
         match self.whole.get(index) {

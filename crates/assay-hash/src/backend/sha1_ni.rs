@@ -8,7 +8,7 @@ use core::arch::x86_64::{
     _mm_shuffle_epi32, _mm_storeu_si128, _mm_xor_si128,
 };
 
-/// Absorbs whole blocks into `state`. The caller has seen `sha_ni::available` return true.
+/// Absorbs whole blocks into `state`. `sha_ni::available` must be true.
 #[inline]
 pub(super) fn compress(state: &mut [u32; 5], blocks: &[[u8; 64]]) {
     // SAFETY: `Backend` selects this module only on CPUs for which `sha_ni::available` is true.
@@ -20,7 +20,7 @@ pub(super) fn compress(state: &mut [u32; 5], blocks: &[[u8; 64]]) {
 struct Vars {
     /// a, b, c, d from the highest lane down.
     abcd: __m128i,
-    /// The same before the last group, from whose a the next e comes.
+    /// The same before the last group; its a yields the next e.
     before: __m128i,
 }
 
@@ -32,7 +32,7 @@ fn compress_kernel(state: &mut [u32; 5], blocks: &[[u8; 64]]) {
     let mut e = _mm_set_epi32(state[4].cast_signed(), 0, 0, 0);
     for block in blocks {
         let mut message = load(block);
-        // The first group takes e as it is, the others from the a of the group before.
+        // The first group uses e directly, the others the a of the previous group.
         let first = _mm_add_epi32(e, message[0]);
         let mut vars = Vars { abcd: _mm_sha1rnds4_epu32::<0>(abcd, first), before: abcd };
         group::<0>(&mut vars, message[1]);
@@ -54,7 +54,7 @@ fn compress_kernel(state: &mut [u32; 5], blocks: &[[u8; 64]]) {
     *state = [words[3], words[2], words[1], words[0], last[3]];
 }
 
-/// The words of a block in fours, the first one highest.
+/// The words of a block in groups of four, the first one highest.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn load(block: &[u8; 64]) -> [__m128i; 4] {
@@ -69,7 +69,7 @@ fn load(block: &[u8; 64]) -> [__m128i; 4] {
     message
 }
 
-/// The next four words of the schedule, which take the place of the oldest four, at `at`.
+/// The next four words of the schedule, which replace the oldest four at `at`.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn expand(message: &mut [__m128i; 4], at: usize) -> __m128i {
@@ -89,7 +89,7 @@ fn group<const QUARTER: i32>(vars: &mut Vars, message: __m128i) {
     vars.abcd = _mm_sha1rnds4_epu32::<QUARTER>(vars.abcd, e);
 }
 
-/// Twenty steps, which share their constant and mixing function; the oldest words are at `at`.
+/// Twenty steps with a common constant and mixing function; the oldest words are at `at`.
 #[inline]
 #[target_feature(enable = "sha,ssse3,sse4.1")]
 fn quarter<const QUARTER: i32>(vars: &mut Vars, message: &mut [__m128i; 4], at: usize) {

@@ -15,7 +15,7 @@ use core::arch::aarch64::{
 use super::sha_unit::{self, Unit, entries};
 use crate::cpu::{CpuFeature, has};
 
-/// Whether this CPU has what the kernels need.
+/// True if this CPU has the features of the kernels.
 pub(super) fn available() -> bool {
     has(CpuFeature::Sha2)
 }

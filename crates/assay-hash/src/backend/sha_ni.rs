@@ -11,15 +11,14 @@ use core::arch::x86_64::{
 use super::sha_unit::{self, Unit, entries};
 use crate::cpu::{CpuFeature, has};
 
-/// Whether this CPU has what the kernels need.
+/// True if this CPU has the features of the kernels.
 pub(super) fn available() -> bool {
     has(CpuFeature::Sha) && has(CpuFeature::Ssse3) && has(CpuFeature::Sse41)
 }
 
 entries!(State, "sha,ssse3,sse4.1");
 
-/// The working variables of one message, arranged as `sha256rnds2` wants them; values exist only
-/// inside the kernels.
+/// The working variables of one message in the layout of `sha256rnds2`; values exist only inside the kernels.
 #[derive(Clone, Copy)]
 struct State {
     /// a, b, e, f from the highest lane down.

@@ -1,9 +1,7 @@
-//! SHA-256 on the SHA-256 instructions of a CPU, written once over them: one message, and two
-//! independent messages interleaved.
+//! SHA-256 on a CPU's SHA-256 instructions, generic over them: one message, or two independent messages interleaved.
 //!
-//! The instructions take about twice as long as until the next can start, so a single message leaves
-//! half of the unit idle; two interleaved messages fill it. As in [`lanes`](super::lanes) all is
-//! inlined into the kernels, which [`entries`] writes.
+//! The latency of the instructions is about twice their issue interval, so a single message leaves half of the unit idle; two
+//! interleaved messages fill it. As in [`lanes`](super::lanes) all code is inlined into the kernels, which [`entries`] generates.
 
 use super::padded::Padded;
 use super::portable::sha256::{INITIAL, K, PADDING_64};
@@ -28,8 +26,7 @@ pub(super) trait Unit: Copy {
     fn next_words(w: [Self::Four; 4]) -> Self::Four;
 }
 
-/// Writes the functions that enter the kernels, which are safe to call for whoever has seen the
-/// module's `available` return true.
+/// Generates the entry functions of the kernels. They are safe to call if the module's `available` is true.
 macro_rules! entries {
     ($unit:ty, $features:literal) => {
         /// Absorbs whole blocks into `state`.
@@ -89,7 +86,7 @@ macro_rules! entries {
             unsafe { kernel(messages, digests) }
         }
 
-        /// SHA-256, double if `TWICE`, of two messages, the first one of no fewer blocks.
+        /// SHA-256, double if `TWICE`, of two messages; the first must have at least as many blocks.
         #[inline]
         pub(super) fn pair<const TWICE: bool>(messages: &[&[u8]; 2], digests: &mut [[u8; 32]; 2]) {
             #[target_feature(enable = $features)]
@@ -100,7 +97,7 @@ macro_rules! entries {
             unsafe { kernel::<TWICE>(messages, digests) }
         }
 
-        /// The SHA-256 of the digest that `state` stands for.
+        /// Hashes the digest of `state`.
         #[inline]
         pub(super) fn rehash(state: &[u32; 8]) -> [u8; 32] {
             #[target_feature(enable = $features)]
@@ -180,7 +177,7 @@ fn double_64_of<U: Unit, const N: usize>(messages: &[[u8; 64]; N], digests: &mut
     second_hash(&states, digests);
 }
 
-/// SHA-256, double if `TWICE`, of two messages, the first one of no fewer blocks.
+/// SHA-256, double if `TWICE`, of two messages; the first must have at least as many blocks.
 #[inline(always)]
 pub(super) fn pair<U: Unit, const TWICE: bool>(
     [longer, shorter]: &[&[u8]; 2],
@@ -203,7 +200,7 @@ pub(super) fn pair<U: Unit, const TWICE: bool>(
     }
 }
 
-/// The SHA-256 of the digest that the state stands for.
+/// Hashes the digest of the state.
 #[inline(always)]
 pub(super) fn rehash<U: Unit>(words: &[u32; 8]) -> [u8; 32] {
     let mut digest = [0; 32];
@@ -211,7 +208,7 @@ pub(super) fn rehash<U: Unit>(words: &[u32; 8]) -> [u8; 32] {
     digest
 }
 
-/// The SHA-256 of the digest each state stands for.
+/// Hashes the digest of each state.
 #[inline(always)]
 fn second_hash<U: Unit, const N: usize>(states: &[U; N], digests: &mut [[u8; 32]; N]) {
     // FIPS 180-4 padding of a 32-byte message: one bit, zeros, length 256.
@@ -225,7 +222,7 @@ fn second_hash<U: Unit, const N: usize>(states: &[U; N], digests: &mut [[u8; 32]
     store_digests(&outer, digests);
 }
 
-/// The digests that states stand for.
+/// The digests of the states.
 #[inline(always)]
 fn store_digests<U: Unit, const N: usize>(states: &[U; N], digests: &mut [[u8; 32]; N]) {
     for (digest, state) in digests.iter_mut().zip(states) {
@@ -262,7 +259,7 @@ fn message<U: Unit>(block: &[u8; 64]) -> [U::Four; 4] {
 #[inline(always)]
 fn absorb<U: Unit, const N: usize>(states: &mut [U; N], mut words: [[U::Four; 4]; N]) {
     let start = *states;
-    // A macro, because the slot number must be a constant for `words` to live in registers.
+    // A macro, because `words` live in registers only with a constant slot number.
     macro_rules! group {
         ($($index:literal)*) => {$(
             let k = U::load(&K.as_chunks().0[$index]);

@@ -1,18 +1,17 @@
 //! The inverse modulo p by division steps (Bernstein and Yang, "Fast constant-time gcd
 //! computation and modular inversion", 2019), in variable time: nothing here is secret.
 //!
-//! A division step maps `(delta, f, g)`, f odd, to
-//! `(1 - delta, g, (g - f) / 2)` if `delta > 0` and g is odd, else to
-//! `(1 + delta, f, (g + (g mod 2) f) / 2)`. Which branch is taken for the next 62 steps depends
-//! only on the low 62 bits of f and g, so [`jump`] runs them on single words and collects a matrix,
-//! and [`apply`] and [`apply_modular`] use the matrix once on the long numbers.
+//! A division step maps `(delta, f, g)`, f odd, to `(1 - delta, g, (g - f) / 2)` if `delta > 0` and g is odd, else to `(1 +
+//! delta, f, (g + (g mod 2) f) / 2)`. The branches of the next 62 steps depend only on the low 62 bits of f and g, so [`jump`]
+//! runs them on single words and collects a matrix, and [`apply`] and [`apply_modular`] apply the matrix once to the long
+//! numbers.
 //!
-//! Beside f and g we keep d and e with `f = d x` and `g = e x` modulo p. At the end g is 0, f is
-//! the greatest common divisor 1 or -1, and d or -d is the inverse.
+//! In addition to f and g, d and e are maintained with `f = d x` and `g = e x` modulo p. At the end g is 0, f is the greatest
+//! common divisor 1 or -1, and d or -d is the inverse.
 //!
-//! Bernstein and Yang bound the steps by (49 * 3072 + 57) / 17 < 8 859, so by 143 jumps. Each
-//! jump adds at most p / 2 to the magnitude of d and e (see [`apply_modular`]), which therefore
-//! stays below 73 p; the 28 spare bits of 50 limbs of 62 bits hold that with room to spare.
+//! Bernstein and Yang bound the steps by (49 * 3072 + 57) / 17 < 8 859, so by 143 jumps. Each jump adds at most p / 2 to the
+//! magnitude of d and e (see [`apply_modular`]), which therefore stays below 73 p; the 28 spare bits of 50 limbs of 62 bits are
+//! more than sufficient.
 
 use super::{FOLD, LIMBS, Num3072};
 
@@ -25,7 +24,7 @@ const LONG: usize = 50;
 /// The low bits of a limb.
 const MASK: i64 = (1 << BITS) - 1;
 
-/// Where bit 3072 lies: limb 49, bit 34.
+/// Position of bit 3072: limb 49, bit 34.
 const TOP_BIT: u32 = 3072 - 49 * BITS;
 
 /// 1 / p modulo 2^62.
@@ -73,7 +72,7 @@ impl Num3072 {
             apply_modular(&matrix, &mut d, &mut e);
             length = shrink(&mut f, &mut g, length);
         }
-        // The sign of f sits in its top limb in use.
+        // The sign of f is in its highest used limb.
         if f[length - 1] < 0 {
             for limb in &mut d {
                 *limb = -*limb;
@@ -184,7 +183,7 @@ fn shrink(f: &mut Long, g: &mut Long, mut length: usize) -> usize {
         if !matches!(top_f, 0 | -1) || !matches!(top_g, 0 | -1) {
             break;
         }
-        // Below the top, limbs are unsigned; the new top one takes the sign over.
+        // Below the top, limbs are unsigned; the new top limb inherits the sign.
         f[length - 2] |= top_f << BITS;
         g[length - 2] |= top_g << BITS;
         length -= 1;
@@ -192,7 +191,7 @@ fn shrink(f: &mut Long, g: &mut Long, mut length: usize) -> usize {
     length
 }
 
-/// Brings all limbs but the top one into `0..2^62`.
+/// Reduces all limbs but the top one to `0..2^62`.
 fn carry(x: &mut Long) {
     for i in 0..LONG - 1 {
         x[i + 1] += x[i] >> BITS;

@@ -5,7 +5,7 @@ mod inverse;
 /// Limbs of a number, 64 bits each.
 pub(crate) const LIMBS: usize = 48;
 
-/// 2^3072 - p: what a carry out of the top is worth at the bottom.
+/// 2^3072 - p: the value of a carry out of the top limb.
 pub(crate) const FOLD: u64 = 1_103_717;
 
 /// A residue modulo p, least significant limb first.
@@ -34,8 +34,8 @@ impl Num3072 {
         Self(limbs)
     }
 
-    /// Reads limbs of `bits` bits, least significant first; they may be somewhat larger, and the
-    /// number may exceed 3072 bits by a few.
+    /// Reads limbs of `bits` bits, least significant first; they may be slightly larger, and the number may exceed 3072 bits by a
+    /// few.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn from_limbs(bits: u32, limbs_in: impl Iterator<Item = u64>) -> Self {
         let mut limbs = [0; LIMBS];
@@ -53,7 +53,7 @@ impl Num3072 {
             }
         }
         debug_assert!(free.len() == 0 && waiting < 1 << 40, "3072 bits and little more");
-        // As in `reduce`: a second carry out of the top leaves no room for a third.
+        // As in `reduce`: after a second carry out of the top no third is possible.
         if add_small(&mut limbs, waiting as u64 * FOLD) {
             add_small(&mut limbs, FOLD);
         }
@@ -71,7 +71,7 @@ impl Num3072 {
 
     /// The representation below p.
     pub(crate) fn normalised(&self) -> Self {
-        // x >= p exactly when x + FOLD carries out of 3072 bits, and then the rest is x - p.
+        // x >= p exactly if x + FOLD carries out of 3072 bits, and then the rest is x - p.
         let mut limbs = self.0;
         if add_small(&mut limbs, FOLD) { Self(limbs) } else { self.clone() }
     }
@@ -92,15 +92,15 @@ fn reduce(wide: &[u64; 2 * LIMBS]) -> [u64; LIMBS] {
         *limb = sum as u64;
         carry = (sum >> 64) as u64;
     }
-    // carry <= FOLD, so carry * FOLD fits. If this addition overflows, what is left is below
-    // FOLD squared and adding FOLD once more cannot overflow.
+    // carry <= FOLD, so carry * FOLD fits. If this addition overflows, the rest is below FOLD squared, and adding FOLD once more
+    // cannot overflow.
     if add_small(&mut limbs, carry * FOLD) {
         add_small(&mut limbs, FOLD);
     }
     limbs
 }
 
-/// Adds `value` and returns whether a carry left the top limb.
+/// Adds `value`; returns true if a carry left the top limb.
 pub(crate) fn add_small(limbs: &mut [u64; LIMBS], value: u64) -> bool {
     let mut carry = value;
     for limb in limbs {

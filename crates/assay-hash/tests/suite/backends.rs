@@ -1,4 +1,4 @@
-//! One body over every backend of the machine, against the portable one.
+//! The same tests on every backend of the machine, against the portable one.
 
 use assay_hash::{
     Backend, Chain, MuHash3072, Sha256, TreePath, climb_paths, climb_paths_with, hash160,
@@ -10,7 +10,7 @@ use assay_hash::{
 use proptest::collection::vec;
 use proptest::prelude::{any, proptest};
 
-/// Bytes without structure.
+/// Pseudorandom bytes.
 fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = || {
@@ -20,7 +20,7 @@ fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// Hashes `data` in the pieces that `cuts` give.
+/// Hashes `data` in pieces with the given cuts.
 fn streamed(backend: Backend, data: &[u8], cuts: &[usize]) -> Sha256 {
     let mut hasher = Sha256::with_backend(backend);
     let mut rest = data;
@@ -58,7 +58,7 @@ fn names() {
     }
     assert_eq!(Backend::detect(), fastest);
     assert_eq!(Backend::by_name("abacus"), None);
-    // The tests below run over those that are available.
+    // The tests below run on the available ones.
     for name in ["portable", "avx2", "avx512f", "sha-ni", "avx512", "neon", "sha2"] {
         if Backend::by_name(name).is_none() {
             println!("skipped: this CPU does not run {name}");
@@ -167,7 +167,7 @@ fn ripemd160_many() {
     }
 }
 
-/// Says which backends the tests above could not run here.
+/// Prints the backends that the tests above could not run here.
 #[test]
 fn missing_backends() {
     for name in ["portable", "avx2", "avx512f", "sha-ni", "avx512", "neon", "sha2"] {
@@ -257,7 +257,7 @@ fn the_same_data_for_many() {
     }
 }
 
-/// Whole groups, what is left of one, and a group with a message too long for its lane.
+/// Whole groups, a partial group, and a group with a message too long for its lane.
 #[test]
 fn muhash_many() {
     let data = pattern(30_000);
@@ -279,7 +279,7 @@ fn muhash_many() {
     }
 }
 
-/// Absorbs a block into each state.
+/// Absorbs one block into each state.
 type Compress<'a> = dyn Fn(&mut [[u32; 8]], &[[u8; 64]]) + 'a;
 
 /// A message of whole blocks, absorbed block by block into its own state, is that message's hash.

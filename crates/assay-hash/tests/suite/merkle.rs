@@ -58,7 +58,7 @@ fn mutations_are_seen() {
     check(&[1, 2, 3, 4, 5, 6], &[1, 2, 3, 4, 5, 6, 5, 6]);
     check(&[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5, 5, 5, 5]);
     check(&[1, 2, 3, 4, 5, 6, 7, 8, 9], &[1, 2, 3, 4, 5, 6, 7, 8, 9, 9]);
-    // Equal neighbours that are not siblings are no mutation.
+    // Equal neighbours that are not siblings are not a mutation.
     assert!(!merkle_root(leaves(&[1, 2, 2, 3])).1);
     assert!(merkle_root(leaves(&[1, 1])).1);
 }

@@ -15,7 +15,7 @@ const FOLD: u64 = 1_103_717;
 
 type Number = [u8; SIZE];
 
-/// Core's `FromInt`: 32 bytes, the first one given.
+/// Core's `FromInt`: 32 bytes, starting with `first`.
 fn element(first: u8) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes[0] = first;
@@ -51,7 +51,7 @@ fn oracle_product(a: &Number, b: &Number) -> Number {
             wide[i + j] += u64::from(x) * u64::from(y);
         }
     }
-    // Fold what lies above 3072 bits until nothing does.
+    // Fold the bits above 3072 until there are none.
     loop {
         let mut carry = 0;
         for digit in &mut wide {
@@ -127,7 +127,7 @@ fn core_vectors() {
     );
 }
 
-/// What `gettxoutsetinfo muhash` prints for a set without coins.
+/// Core's `gettxoutsetinfo muhash` of an empty set.
 #[test]
 fn empty_set() {
     let printed = "dd5ad2a105c2d29495f577245c357409002329b9f4d6182c0af3dc2f462555c8";
@@ -163,7 +163,7 @@ fn edge_products() {
     }
 }
 
-/// Zero has no inverse; as in Core the quotient is then zero, and nothing hangs.
+/// Zero has no inverse; as in Core the quotient is then zero, and the loop terminates.
 #[test]
 fn zero_denominator() {
     for zero in [small(0), below_top(FOLD)] {
@@ -182,7 +182,7 @@ fn states_continue() {
     assert_eq!(whole.finalize(), resumed.finalize());
 }
 
-/// Numbers with long runs of equal bits, which is where carries go wrong.
+/// Numbers with long runs of equal bits, which stress carries.
 fn runs() -> impl Strategy<Value = Number> {
     vec((any::<u8>(), 1usize..100), 1..40).prop_map(|runs| {
         let bytes = runs.into_iter().flat_map(|(byte, length)| {
@@ -216,7 +216,7 @@ proptest! {
         check_product(&a, &b);
     }
 
-    /// A set is what remains, in whatever order and in however many parts it was built.
+    /// The hash depends on the remaining elements only, not on order and partition.
     #[test]
     fn order_and_parts(steps in vec((any::<bool>(), 0u8..6), 0..24), cut in 0usize..24) {
         let apply = |set: &mut MuHash3072, steps: &[(bool, u8)]| {

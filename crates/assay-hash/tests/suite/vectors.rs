@@ -59,7 +59,7 @@ fn sha512_nist() {
     }
 }
 
-/// Every length around the padding, in one piece and in two; the hash of all digests is Python's.
+/// Every length around the padding, in one piece and in two; the hash of all digests is from Python.
 #[test]
 fn sha512_of_every_length() {
     let counting: Vec<u8> = (0..400u32).map(|number| (number % 251) as u8).collect();
@@ -102,8 +102,8 @@ fn sha3_nist() {
     }
 }
 
-/// The hash of nothing (Yellow Paper, appendix B, as the code hash of accounts without code), and the signature of a function
-/// (Solidity's ABI specification: selector `cdcd77c0`).
+/// The hash of the empty string (Yellow Paper, appendix B, as the code hash of accounts without code), and of a function
+/// signature (Solidity's ABI specification: selector `cdcd77c0`).
 #[test]
 fn keccak_of_ethereum() {
     check(keccak_256, b"", "c5d2460186f7233c927e7db2dcc703c0e500b653ca82273b7bfad8045d85a470");
@@ -166,7 +166,7 @@ fn sha256d_of_the_genesis_header() {
     assert_eq!(sha256d(&header), hex::decode_reversed(hash));
 }
 
-/// The constants computed at compile time are what the definition gives at run time.
+/// Compile-time constants equal the definition computed at run time.
 #[test]
 fn tags() {
     let table = [

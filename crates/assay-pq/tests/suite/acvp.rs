@@ -1,7 +1,7 @@
-//! NIST's ACVP vectors of SLH-DSA, as the Go module `github.com/cloudflare/circl` has them.
+//! NIST's ACVP vectors of SLH-DSA, from the Go module `github.com/cloudflare/circl`.
 //!
-//! All cases with SHA2 are run: verification of pure, prehashed and internal messages, and the
-//! signatures that the generation vectors expect.
+//! Runs all SHA2 cases: verification of pure, prehashed and internal messages, and the expected signatures of the generation
+//! vectors.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use sha3::digest::{ExtendableOutput, Update, XofReader};
 
 const MODULE: &str = "github.com/cloudflare/circl@v1.6.5";
 
-/// The folder with the files, if the module is in Go's cache.
+/// The folder of the files, if the module is in Go's cache.
 fn folder() -> Option<PathBuf> {
     let output = Command::new("go").args(["env", "GOMODCACHE"]).output().ok()?;
     let cache = String::from_utf8(output.stdout).ok()?;
@@ -32,7 +32,7 @@ fn read(path: &Path) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The bytes of a field in hexadecimal digits; none where the field is absent.
+/// The bytes of a hex field; empty if it is absent.
 fn bytes(value: &Value, field: &str) -> Vec<u8> {
     let text = value[field].as_str().unwrap_or_default().as_bytes();
     let digit = |byte: u8| (byte as char).to_digit(16).expect("hexadecimal") as u8;
@@ -57,7 +57,7 @@ fn groups(folder: &Path, prompt: &str, results: &str) -> Vec<(Value, Vec<(Value,
         .collect()
 }
 
-/// What `slh_verify_internal` gets, FIPS 205 algorithms 24 and 25.
+/// The input of `slh_verify_internal`, FIPS 205 algorithms 24 and 25.
 fn internal_message(group: &Value, test: &Value) -> Vec<u8> {
     let message = bytes(test, "message");
     if group["signatureInterface"] == "internal" {
@@ -148,7 +148,7 @@ fn verification() {
     assert_eq!(passed, 18 * 14);
 }
 
-/// Signatures that the vectors expect of a signer are valid.
+/// Expected signatures of the generation vectors are valid.
 #[test]
 fn generation() {
     let Some(folder) = folder() else {

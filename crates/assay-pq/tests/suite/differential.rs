@@ -1,4 +1,4 @@
-//! Lanes against the standard's text and against the crate `slh-dsa`, on valid and damaged input.
+//! Lanes against the serial oracle and the crate `slh-dsa`, on valid and damaged input.
 
 use assay_hash::Backend;
 use assay_pq::{Check, Message, ParameterSet, serial, verify, verify_many, verify_many_with};
@@ -24,7 +24,7 @@ fn check_all(signer: &Signer, signed: &[Signed], expected: &[bool]) {
 fn all_sets() {
     let mut random = Random::new(1);
     for signer in &Signer::ALL {
-        // Signing with a small hypertree of tall trees takes seconds.
+        // Signing with few tall trees takes seconds.
         let count = if signer.set.name().ends_with('f') { 3 } else { 1 };
         let mut signed: Vec<Signed> = (0..count).map(|_| (signer.sign)(&mut random)).collect();
         let mut expected = vec![true; signed.len()];
@@ -37,7 +37,7 @@ fn all_sets() {
     }
 }
 
-/// Numbers of signatures around those of lanes and groups, valid and damaged ones mixed.
+/// Batch sizes around those of lanes and groups, with valid and damaged signatures mixed.
 #[test]
 fn any_number() {
     let mut random = Random::new(2);
@@ -58,7 +58,7 @@ fn any_number() {
     }
 }
 
-/// Every byte of a signature counts.
+/// Every byte of a signature matters.
 #[test]
 fn every_byte() {
     let mut random = Random::new(3);
@@ -78,7 +78,7 @@ fn every_byte() {
     assert!(verify(&signer.set, &signed.check()));
 }
 
-/// Wrong lengths are invalid signatures, among valid ones too.
+/// Wrong lengths are invalid signatures, also among valid ones.
 #[test]
 fn lengths() {
     let mut random = Random::new(4);
@@ -114,8 +114,8 @@ fn lengths() {
     assert_eq!(ones, [5]);
 }
 
-/// A signature of a message with a context is none of the message alone or of raw bytes, but the
-/// standard's message format makes it one.
+/// A signature of a message with a context is invalid for the message alone and for raw bytes, but valid for the standard's
+/// encoding as raw bytes.
 #[test]
 fn message_formats() {
     let mut random = Random::new(5);

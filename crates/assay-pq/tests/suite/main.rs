@@ -1,4 +1,4 @@
-//! Tests from outside.
+//! Integration tests.
 
 mod acvp;
 mod differential;

@@ -1,4 +1,4 @@
-//! The library that verifies ML-DSA-44 against another one, on valid and damaged input.
+//! Differential test of ML-DSA-44 against another library, on valid and damaged input.
 
 use assay_pq::ml_dsa::{KEY_BYTES, SIGNATURE_BYTES, TestKey, verify};
 use ml_dsa::{MlDsa44, Signature, VerifyingKey};
@@ -43,6 +43,6 @@ fn two_libraries_agree() {
         assert!(!verify(&key.public()[1..], &message, &context, &signature));
         assert!(!verify(key.public(), &message, &context, &signature[1..]));
     }
-    // A flipped bit leaves none valid: signatures are strongly unforgeable.
+    // No flipped bit leaves a signature valid: strong unforgeability.
     assert_eq!(counts, [40 * 49, 40]);
 }

@@ -1,11 +1,11 @@
-//! Signatures without state that the draft's own program made: docs/testing.md says how.
+//! Stateless signatures made by the draft's own program: see docs/testing.md.
 //!
 //! `ASSAY_SHRINCS_KAT=…/kat.json cargo test -p assay-pq shrincs`
 
 use assay_pq::shrincs::verify_stateless;
 use serde_json::Value;
 
-/// The bytes of a field in hexadecimal digits; none where the field is absent.
+/// The bytes of a hex field; empty if it is absent.
 fn bytes(value: &Value) -> Vec<u8> {
     let text = value.as_str().unwrap_or_default().as_bytes();
     let digit = |byte: u8| (byte as char).to_digit(16).expect("hexadecimal") as u8;

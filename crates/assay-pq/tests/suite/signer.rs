@@ -8,7 +8,7 @@ use slh_dsa::{
     Signature, SigningKey, VerifyingKey,
 };
 
-/// A stream of bytes from a seed.
+/// A seeded byte stream.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -50,7 +50,7 @@ impl Signed {
         Check { key: &self.key, message, signature: &self.signature }
     }
 
-    /// Changes a bit of the signature, the key, the message or the context.
+    /// Flips a bit of the signature, the key, the message or the context.
     pub(crate) fn flip(&mut self, random: &mut Random) {
         self.is_flipped = true;
         let Self { key, context, message, signature, .. } = self;
@@ -65,7 +65,7 @@ impl Signed {
     }
 }
 
-/// What the crate does with one parameter set.
+/// The crate with one parameter set.
 pub(crate) struct Signer {
     pub(crate) set: ParameterSet,
     pub(crate) sign: fn(&mut Random) -> Signed,

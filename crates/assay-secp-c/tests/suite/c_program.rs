@@ -1,24 +1,20 @@
-//! A C program, compiled against the header and linked with the static library, finds the one bad
-//! signature of a batch.
+//! A C program, compiled against the header and linked with the static library, finds the one invalid signature of a batch.
 
-#![expect(
-    clippy::print_stdout,
-    reason = "says what was skipped, and shows what the program printed"
-)]
+#![expect(clippy::print_stdout, reason = "prints skipped parts and the output of the program")]
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::SystemTime;
 
-/// What the static library needs of the system, as `rustc --print native-static-libs` lists it.
+/// System libraries of the static library, from `rustc --print native-static-libs`.
 const SYSTEM_LIBRARIES: &[&str] = if cfg!(target_os = "macos") {
     &["-lSystem", "-lc", "-lm"]
 } else {
     &["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]
 };
 
-/// The C compiler for the target of this test: `CC`, what cargo links with, or `cc`.
+/// The C compiler for the target of this test: `CC`, cargo's linker, or `cc`.
 fn compiler() -> OsString {
     std::env::var_os("CC").or_else(|| cargo_setting("LINKER")).unwrap_or_else(|| "cc".into())
 }
@@ -29,8 +25,7 @@ fn cargo_setting(name: &str) -> Option<OsString> {
     std::env::var_os(format!("CARGO_TARGET_{architecture}_UNKNOWN_LINUX_GNU_{name}"))
 }
 
-/// The static library that cargo built with this test: the newest, for cargo has just built or
-/// confirmed it, and every change of the source makes a newer one.
+/// The static library that cargo built with this test: the newest one, since cargo has just built or confirmed it.
 fn static_library() -> PathBuf {
     let this = std::env::current_exe().expect("this program has a path");
     let folder = this.parent().expect("in a folder");
@@ -53,7 +48,7 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
-/// Whether there is such a compiler.
+/// True if the compiler exists.
 fn exists(compiler: &OsString) -> bool {
     let is_there = Command::new(compiler).arg("--version").output().is_ok();
     if !is_there {
@@ -82,7 +77,7 @@ fn c_program_finds_the_bad_signature() {
         .expect("the compiler can be started");
     assert!(compiled.status.success(), "{}", text(&compiled));
 
-    // Under emulation the program needs the emulator as well.
+    // Under emulation the program needs the emulator too.
     let runner = cargo_setting("RUNNER").map(|runner| runner.to_string_lossy().into_owned());
     let mut words = runner.iter().flat_map(|runner| runner.split_whitespace());
     let mut command = match words.next() {

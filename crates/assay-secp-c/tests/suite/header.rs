@@ -1,6 +1,6 @@
-//! The header in `include/` is what cbindgen makes of this source.
+//! The header in `include/` equals cbindgen's output for this source.
 //!
-//! `ASSAY_UPDATE_HEADER=1 cargo test -p assay-secp-c header` writes it anew.
+//! `ASSAY_UPDATE_HEADER=1 cargo test -p assay-secp-c header` regenerates it.
 
 use std::fs;
 use std::path::Path;

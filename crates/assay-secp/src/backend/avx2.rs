@@ -15,7 +15,7 @@ use super::multiplier::{Multiplier, multiplied_by};
 use super::x86::intrinsic;
 use crate::lanes::{LANES, Lanes, Line};
 
-/// Four lanes and how they are multiplied.
+/// Four lanes with their multiplier.
 #[derive(Clone, Copy)]
 pub(super) struct Quad<M>(__m256i, PhantomData<M>);
 
@@ -81,7 +81,7 @@ impl<M: Multiplier<__m256i>> Lanes for Quad<M> {
 
     #[inline(always)]
     fn shr<const BITS: u32>(self) -> Self {
-        // Of the two intrinsics this one takes any count; the compiler makes it a constant.
+        // Of the two shift intrinsics this one accepts any count; the compiler makes it a constant.
         let count = intrinsic!(_mm_cvtsi32_si128(BITS as i32));
         quad(intrinsic!(_mm256_srl_epi64(self.0, count)))
     }

@@ -15,7 +15,7 @@ use super::multiplier::{Multiplier, multiplied_by};
 use super::x86::intrinsic;
 use crate::lanes::{LANES, Lanes, Line};
 
-/// Eight lanes and how they are multiplied.
+/// Eight lanes with their multiplier.
 #[derive(Clone, Copy)]
 pub(super) struct Octet<M>(__m512i, PhantomData<M>);
 

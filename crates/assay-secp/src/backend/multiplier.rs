@@ -1,12 +1,11 @@
-//! Ways to multiply 52 bits by 52 bits in every lane, and to add parts of the product to a lane.
+//! Multipliers of 52 by 52 bits in every lane, which add parts of the product to a lane.
 //!
-//! Doubles: for integers a and b below 2^52 the fused multiply-add `fma(a, b, 2^104)` is 2^104 plus the
-//! product cut at a multiple h of 2^52, for between 2^104 and 2^105 there are no other doubles. Its bits, as an
-//! integer, are those of 2^104 plus h. `2^104 - 2^52 h` is exact, and `fma(a, b, that + c)` is the rest of
-//! the product plus c, which is exact as well, and whose bits are those of c plus the rest as long as c plus any
-//! rest stays between 2^52 and 2^53. Cut below, the rest is between 0 and 2^52, and c is 2^52; cut at the
-//! nearest, it is between -2^51 and 2^51, and c is 1.5 * 2^52. (N. Emmart, F. Zheng and C. Weems, "Faster
-//! Modular Exponentiation using Double Precision Floating Point Arithmetic on the GPU", ARITH 2018.)
+//! Doubles: for integers a and b below 2^52 the fused multiply-add `fma(a, b, 2^104)` is 2^104 plus the product rounded to a
+//! multiple h of 2^52, since there are no other doubles between 2^104 and 2^105. Its bits, as an integer, are those of 2^104 plus
+//! h. `2^104 - 2^52 h` is exact, and `fma(a, b, that + c)` is the rest of the product plus c, which is exact too. Its bits are
+//! those of c plus the rest as long as c plus any rest stays between 2^52 and 2^53. With truncation the rest is between 0 and
+//! 2^52, and c is 2^52; with rounding to nearest it is between -2^51 and 2^51, and c is 1.5 * 2^52. (N. Emmart, F. Zheng and C.
+//! Weems, "Faster Modular Exponentiation using Double Precision Floating Point Arithmetic on the GPU", ARITH 2018.)
 
 #![expect(unsafe_code, reason = "intrinsics")]
 
@@ -39,7 +38,7 @@ pub(super) trait Multiplier<V>: Copy {
     fn run<O: Operation>(operation: O, result: &mut O::Result);
 }
 
-/// The part of [`Lanes`] that is the multiplier's, for a vector that `$wrap` makes of a register.
+/// The multiplier's methods of [`Lanes`], for a vector that `$wrap` makes of a register.
 macro_rules! multiplied_by {
     ($multiplier:ident, $wrap:ident) => {
         const LOW_OFFSET: u64 = $multiplier::LOW_OFFSET;
@@ -86,7 +85,7 @@ macro_rules! multiplied_by {
 }
 pub(super) use multiplied_by;
 
-/// Operations with the target features of the kernels that call them, as functions or as part of those: the compiler decides.
+/// Operations with the target features of the calling kernels, inlined or not at the compiler's choice.
 macro_rules! run {
     ($features:literal) => {
         #[inline(always)]
@@ -100,8 +99,8 @@ macro_rules! run {
     };
 }
 
-/// The same as functions of their own. Rust 1.95 does not hand `inline(never)` on for functions with target features, but they
-/// cannot be inlined into the one that stands between.
+/// The same as separate functions. Rust 1.95 ignores `inline(never)` on functions with target features, but they cannot be
+/// inlined into the intermediate one.
 macro_rules! run_apart {
     ($features:literal) => {
         #[inline(never)]
@@ -109,7 +108,7 @@ macro_rules! run_apart {
             #[target_feature(enable = $features)]
             fn apart<O: Operation>(operation: O, result: &mut O::Result) {
                 let aligned = Aligned;
-                // SAFETY: there is no instruction in it.
+                // SAFETY: it contains no instruction.
                 unsafe {
                     core::arch::asm!("/* {0} */", in(reg) &raw const aligned, options(nostack, preserves_flags));
                 }
@@ -120,8 +119,8 @@ macro_rules! run_apart {
     };
 }
 
-/// A variable with this alignment gives it to its function's part of the stack. Without it the compiler would keep vectors
-/// across cache lines, and where the stack happens to be so across pages, at three quarters of the speed.
+/// A variable of this type aligns its function's stack frame. Otherwise the compiler would place vectors across cache lines, and
+/// sometimes across pages, at three quarters of the speed.
 #[repr(align(64))]
 struct Aligned;
 
@@ -129,12 +128,12 @@ struct Aligned;
 #[derive(Clone, Copy)]
 pub(super) struct Ifma;
 
-/// The same of AVX-IFMA, in four lanes.
+/// The same for AVX-IFMA, in four lanes.
 #[derive(Clone, Copy)]
 pub(super) struct AvxIfma;
 
-/// Doubles and their fused multiply-add. In eight lanes each instruction names its rounding, toward zero; in
-/// four lanes they round as MXCSR says, which must be to the nearest.
+/// Doubles and their fused multiply-add. In eight lanes each instruction specifies rounding toward zero; in four lanes MXCSR
+/// determines the rounding, which must be to nearest.
 #[derive(Clone, Copy)]
 pub(super) struct Doubles;
 
@@ -212,7 +211,7 @@ const MASK_52: i64 = (1 << 52) - 1;
 /// 2^52, whose bits plus an integer below 2^52 are those of 2^52 plus that integer.
 const UNIT: f64 = (1u64 << 52) as f64;
 
-/// What products are added to for their high parts.
+/// Addend of products for their high parts.
 const HIGH: f64 = UNIT * UNIT;
 
 /// Bits of a constant in every lane.
@@ -279,12 +278,12 @@ impl Multiplier<__m512i> for Doubles {
     }
 }
 
-/// The sum, computed here. The compiler would otherwise add up all products of a column at the end, and keep them in
-/// memory until then. (With the sixteen registers of AVX2 it has to keep some there anyway, and was faster so.)
+/// Forces the sum to be computed here. Otherwise the compiler would add all products of a column at the end, and keep them in
+/// memory until then. (With the sixteen registers of AVX2 some must be in memory anyway, and that version was faster.)
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn settled(mut sum: __m512i) -> __m512i {
-    // SAFETY: there is no instruction in it.
+    // SAFETY: it contains no instruction.
     unsafe {
         core::arch::asm!("/* {0} */", inout(zmm_reg) sum, options(nomem, nostack, preserves_flags));
     }
@@ -337,7 +336,7 @@ impl Multiplier<__m256i> for Doubles {
         intrinsic!(_mm256_castpd_si256(_mm256_add_pd(factor, factor)))
     }
 
-    /// 2^104 plus 1.5 * 2^52 is no double, so it takes two steps to get from one to the other.
+    /// 2^104 plus 1.5 * 2^52 is not a double, so two steps are needed from one to the other.
     #[inline(always)]
     fn add_mul_low(sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
         let constant = constant!(_mm256_set1_epi64x, HIGH);

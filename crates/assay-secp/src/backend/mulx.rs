@@ -1,5 +1,5 @@
-//! Products of single elements modulo 2^256 - c with MULX and ADX: two chains of carries at once, one for the low halves of word products and
-//! one for the high ones. `words/field.rs` is the oracle.
+//! Products of single elements modulo 2^256 - c with MULX and ADX: two parallel carry chains, one for the low halves of word
+//! products and one for the high ones. `words/field.rs` is the oracle.
 
 #![expect(unsafe_code, reason = "inline assembly")]
 
@@ -7,13 +7,13 @@ use std::arch::asm;
 
 use assay_hash::cpu::{CpuFeature, has};
 
-/// Whether this CPU has the instructions.
+/// True if this CPU has the instructions.
 #[inline(always)]
 pub(crate) fn is_available() -> bool {
     has(CpuFeature::Adx)
 }
 
-/// Adds the word in rdx times four words in memory to a sum of four, whose word above is new.
+/// Adds the word in rdx times four words in memory to a sum of four words, with a new word above.
 macro_rules! add_row {
     ($($sum:literal $above:literal $at:literal),+; $top:literal) => {
         concat!(
@@ -29,7 +29,7 @@ macro_rules! add_row {
     };
 }
 
-/// Adds c times the upper four words to the lower four, and c times what is above them then. After a last carry the sum is small, and c
+/// Adds c times the upper four words to the lower four, and then c times the overflow. After a last carry the sum is small, and c
 /// fits into its lowest word.
 macro_rules! fold {
     () => {
@@ -53,7 +53,7 @@ macro_rules! fold {
             "mulx {hi}, {lo}, {hi}\n",
             "add {t0}, {lo}\n",
             "adc {t1}, {hi}\n",
-            // Once in 2^60 times: a branch that is never taken does not wait for the carries.
+            // Taken once in 2^60 times: a predicted branch does not wait for the carries.
             "jnc 2f\n",
             "adc {t2}, 0\n",
             "adc {t3}, 0\n",
@@ -66,11 +66,11 @@ macro_rules! fold {
 
 /// The product of numbers modulo 2^256 - c, below 2^256, for c below 2^34.
 ///
-/// The caller has seen [`is_available`] return true.
+/// [`is_available`] must be true.
 #[inline(always)]
 pub(crate) fn product<const C: u64>(a: &[u64; 4], b: &[u64; 4]) -> [u64; 4] {
     let (t0, t1, t2, t3);
-    // SAFETY: reads the words of both arrays, and writes registers alone; the caller has seen that the CPU has the instructions.
+    // SAFETY: reads the words of both arrays and writes registers only; `is_available` is true, so the CPU has the instructions.
     unsafe {
         asm!(
             "mov rdx, [{a}]",
@@ -90,7 +90,7 @@ pub(crate) fn product<const C: u64>(a: &[u64; 4], b: &[u64; 4]) -> [u64; 4] {
             add_row!("{t3}" "{t4}" 0, "{t4}" "{t5}" 8, "{t5}" "{t6}" 16, "{t6}" "{t7}" 24; "{t7}"),
             fold!(),
             a = in(reg) a,
-            // Not needed any more when the last word is new.
+            // No longer needed when the last word is written.
             b = in(reg) b,
             t7 = out(reg) _,
             c = const C,
@@ -110,9 +110,9 @@ pub(crate) fn product<const C: u64>(a: &[u64; 4], b: &[u64; 4]) -> [u64; 4] {
     [t0, t1, t2, t3]
 }
 
-/// The square, as [`product`].
+/// The square, like [`product`].
 ///
-/// The caller has seen [`is_available`] return true.
+/// [`is_available`] must be true.
 #[inline(always)]
 pub(crate) fn square<const C: u64>(a: &[u64; 4]) -> [u64; 4] {
     let (t0, t1, t2, t3);
@@ -140,7 +140,7 @@ pub(crate) fn square<const C: u64>(a: &[u64; 4]) -> [u64; 4] {
             "mulx {t6}, {lo}, [{a} + 24]",
             "add {t5}, {lo}",
             "adc {t6}, 0",
-            // Doubled in one chain, and squares added in the other.
+            // Doubled in one chain, with squares added in the other.
             "xor {t7:e}, {t7:e}",
             "mov rdx, [{a}]",
             "mulx {hi}, {t0}, rdx",

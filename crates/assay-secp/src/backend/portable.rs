@@ -1,7 +1,6 @@
-//! Lanes in plain Rust. They run anywhere, check every bound in debug builds, and are the oracle of
-//! the vector instructions: eight lanes with a multiplier as AVX-512 has it, four with one that rounds
-//! as doubles on AVX2 do. Their operations stay functions: written out eight times each, they took as long to compile as all
-//! vector instructions together.
+//! Lanes in portable Rust. They run anywhere, check every bound in debug builds, and are the oracle of the vector instructions:
+//! eight lanes with a multiplier like AVX-512's, four with one that rounds like doubles on AVX2. Their operations stay functions:
+//! unrolled eight times each, they took as long to compile as all vector instructions together.
 
 use std::array::from_fn;
 
@@ -34,7 +33,7 @@ fn product(a: u64, b: u64) -> u128 {
     u128::from(a & MASK_52) * u128::from(b & MASK_52)
 }
 
-/// The high part of a product: cut below, or at the nearest multiple, of two the even one.
+/// The high part of a product: truncated, or rounded to the nearest multiple, with ties to even.
 #[inline(always)]
 fn high(product: u128, rounds: bool) -> u64 {
     let (floor, rest) = ((product >> 52) as u64, product as u64 & MASK_52);
@@ -45,12 +44,12 @@ fn high(product: u128, rounds: bool) -> u64 {
 impl<const WIDTH: usize, const ROUNDS: bool> Lanes for Plain<WIDTH, ROUNDS> {
     const WIDTH: usize = WIDTH;
     const ZERO: Self = Self([0; WIDTH]);
-    // As doubles have them, so that what takes them out again is checked here too.
+    // The offsets of doubles, so that their removal is tested here too.
     const LOW_OFFSET: u64 = (1.5 * (1u64 << 52) as f64).to_bits();
     const HIGH_OFFSET: u64 = ((1u128 << 104) as f64).to_bits();
     const ROUNDS: bool = ROUNDS;
     const REDUCES_AT_ONCE: bool = ROUNDS;
-    // Both ways are checked: one with each way to cut a product.
+    // Both settings are tested: one with each rounding.
     const CARRIES: bool = ROUNDS;
 
     #[inline(always)]

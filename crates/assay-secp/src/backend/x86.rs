@@ -1,8 +1,7 @@
-//! The kernels: the only functions that enable target features, and what they need of the CPU.
+//! The kernels: the only functions that enable target features, with their CPU requirements.
 //!
-//! The methods of vectors are inlined into the kernels; outside of them they are never called. Code
-//! over [`Lanes`](crate::lanes::Lanes) keeps to loops for that: a closure given to the standard library
-//! is a function of its own, without the features.
+//! Vector methods are inlined into the kernels and never called elsewhere. Code over [`Lanes`](crate::lanes::Lanes) therefore
+//! uses only loops: a closure passed to the standard library is a separate function without the features.
 
 #![expect(unsafe_code, reason = "entry into target-feature functions, reading MXCSR")]
 
@@ -32,7 +31,7 @@ macro_rules! intrinsic {
 }
 pub(super) use intrinsic;
 
-/// The kernels for these vectors, where this CPU has what they need.
+/// The kernels for these vectors, if this CPU has the features.
 pub(super) fn kernels(vectors: Vectors) -> Option<Kernels> {
     let (needs, kernels): (&[CpuFeature], Kernels) = match vectors {
         Vectors::Ifma => (&[Avx512f, Avx512ifma], ifma::KERNELS),
@@ -45,7 +44,7 @@ pub(super) fn kernels(vectors: Vectors) -> Option<Kernels> {
     needs.iter().all(|feature| has(*feature)).then_some(kernels)
 }
 
-/// A module of kernels over some vectors. Nothing is computed where `is_possible` says no.
+/// A module of kernels over some vectors. Nothing is computed if `is_possible` is false.
 macro_rules! kernels {
     ($name:ident, $features:literal, $lanes:ty, $is_possible:expr) => {
         mod $name {
@@ -54,7 +53,7 @@ macro_rules! kernels {
             pub(super) const KERNELS: Kernels = Kernels {
                 answer: |question, groups, table| {
                     if $is_possible {
-                        // SAFETY: `super::kernels` gives this only to CPUs with the features.
+                        // SAFETY: `super::kernels` returns this only on CPUs with the features.
                         unsafe { answer(question, groups, table) }
                     } else {
                         for group in groups {
@@ -123,16 +122,15 @@ kernels!(avx_ifma, "avx2,avxifma", Quad<AvxIfma>, true);
 kernels!(avx512, "avx512f", Octet<Doubles>, true);
 kernels!(avx2, "avx2,fma", Quad<Doubles>, rounds_to_nearest());
 
-/// Whether doubles round to the nearest on this thread and inexact results raise no signal, as Rust
-/// assumes. A library in the same process may have changed it, and then products in four lanes would be
-/// wrong: nothing is proven there.
+/// True if doubles round to nearest on this thread and inexact results raise no signal, as Rust assumes. A library in the same
+/// process may have changed this; products in four lanes would then be wrong, so nothing is proven.
 fn rounds_to_nearest() -> bool {
     const INEXACT_IS_MASKED: u32 = 1 << 12;
     const ROUNDING: u32 = 3 << 13;
     mxcsr() & (INEXACT_IS_MASKED | ROUNDING) == INEXACT_IS_MASKED
 }
 
-/// The control and status register of vectors of doubles.
+/// The MXCSR register: control and status of floating-point vectors.
 fn mxcsr() -> u32 {
     let mut value = 0u32;
     // SAFETY: the instruction writes four bytes, and every x86-64 CPU has it.
@@ -149,14 +147,14 @@ mod tests {
     use crate::{Backend, BatchVerifier, Check};
 
     fn set_mxcsr(value: u32) {
-        // SAFETY: the instruction reads four bytes; no reserved bit is set. Only what the test is about
-        // computes with doubles until the old value is back.
+        // SAFETY: the instruction reads four bytes; no reserved bit is set. Only the tested code computes with doubles until the
+        // old value is restored.
         unsafe {
             core::arch::asm!("ldmxcsr [{}]", in(reg) &raw const value, options(nostack));
         }
     }
 
-    /// What is proven of checks with MXCSR changed.
+    /// Results of `prove` with MXCSR changed.
     fn prove(verifier: &mut BatchVerifier, checks: &[Check<'_>], change: u32) -> Vec<bool> {
         let mut proven = Vec::with_capacity(checks.len());
         let before = mxcsr();
@@ -166,8 +164,8 @@ mod tests {
         proven
     }
 
-    /// Rounding down, up and toward zero, denormals flushed and read as zero, inexact results raising
-    /// a signal: nothing false is proven, and nothing at all where products would be wrong.
+    /// Rounding down, up and toward zero, denormals flushed and read as zero, inexact results raising a signal: no false check is
+    /// proven, and no check at all if products would be wrong.
     #[test]
     fn no_mode_of_doubles_proves_anything_wrong() {
         const DENORMALS: u32 = 1 << 15 | 1 << 6;
@@ -196,7 +194,7 @@ mod tests {
                 let proven = prove(&mut verifier, &checks, change);
                 assert_eq!(proven, expected, "{backend:?}, {change:x}");
             }
-            // The portable lanes convert no doubles either, but what prints and allocates might.
+            // The portable lanes convert no doubles either, but printing and allocation might.
             if matches!(backend, Backend::Avx512 | Backend::Avx2) {
                 let proven = prove(&mut verifier, &checks, INEXACT);
                 assert_eq!(proven.contains(&true), backend == Backend::Avx512);

@@ -1,8 +1,7 @@
-//! From the bytes of a check to numbers.
+//! Parses the bytes of checks into numbers.
 //!
-//! Whatever is out of the ordinary becomes `None` and is left to libsecp256k1: numbers out of range,
-//! encodings that are not plain DER, keys that do not parse. So nothing here has to agree with the
-//! library about more than the plain cases.
+//! Unusual operands become `None` and are left to libsecp256k1: numbers out of range, encodings other than plain DER, keys that
+//! do not parse. This code therefore needs to agree with the library on the plain cases only.
 
 use assay_hash::{Sha256, TaggedHasher};
 use secp256k1::PublicKey;
@@ -15,16 +14,16 @@ use crate::scalar::{Scalar, is_below, words};
 /// The field prime in words.
 const PRIME: [u64; 4] = [0xffff_fffe_ffff_fc2f, u64::MAX, u64::MAX, u64::MAX];
 
-/// A check as the question whether `u1 G + u2 Q` has the x coordinate r.
+/// A check in the form: does `u1 G + u2 Q` have the x coordinate r?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Job {
-    /// Place of the check in the batch.
+    /// Index of the check in the batch.
     pub(super) index: usize,
     /// Q.
     pub(super) key: Key,
     /// Below the prime.
     pub(super) r: [u64; 4],
-    /// Whether the y coordinate must be odd, where it matters.
+    /// Required parity of the y coordinate, if relevant.
     pub(super) is_r_odd: bool,
     /// For ECDSA the message, until the batch has been multiplied by the inverses of s.
     pub(super) u1: Scalar,
@@ -32,7 +31,7 @@ pub(super) struct Job {
     pub(super) u2: Scalar,
 }
 
-/// What to ask for a check, or `None` to leave it to libsecp256k1.
+/// Prepares a check; `None` to leave it to libsecp256k1.
 #[inline]
 pub(super) fn prepare(index: usize, check: &Check<'_>) -> Option<(Question, Job)> {
     match *check {
@@ -43,7 +42,7 @@ pub(super) fn prepare(index: usize, check: &Check<'_>) -> Option<(Question, Job)
             if r.is_zero() || s.is_zero() {
                 return None;
             }
-            // The verdict is the same for s and -s, so a high S needs no attention.
+            // The result is the same for s and -s, so a high S needs no special case.
             let job = Job { index, key, r: r.0, is_r_odd: false, u1: Scalar::reduced(msg), u2: s };
             Some((Question::Ecdsa, job))
         }
@@ -117,7 +116,7 @@ fn key(bytes: &[u8]) -> Option<Key> {
             let x = coordinate(x.try_into().ok()?)?;
             Some(Key { x, is_odd: bytes[0] & 1 == 1 })
         }
-        // Both coordinates are there, so the library has no square root to take.
+        // Both coordinates are present, so the library needs no square root.
         [4 | 6 | 7, ..] => {
             let (x, y) = coordinates(&PublicKey::from_slice(bytes).ok()?);
             Some(Key { x, is_odd: y[0] & 1 == 1 })
@@ -126,8 +125,8 @@ fn key(bytes: &[u8]) -> Option<Key> {
     }
 }
 
-/// r and s of a signature with lengths of one byte each and nothing around them. Read as Core's lax
-/// parser does: leading zeros and the sign bit mean nothing.
+/// r and s of a signature with one-byte lengths and no extra bytes. Parsed as by Core's lax parser: leading zeros and the sign
+/// bit are ignored.
 #[inline]
 fn plain_der(sig: &[u8]) -> Option<([u8; 32], [u8; 32])> {
     let [0x30, total, 2, r_len, rest @ ..] = sig else { return None };

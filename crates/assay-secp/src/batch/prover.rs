@@ -1,4 +1,4 @@
-//! Runs the checks of a batch through groups of eight.
+//! Processes the checks of a batch in groups of eight.
 
 use super::prepare::{Job, prepare};
 use super::weighted;
@@ -10,40 +10,38 @@ use crate::lanes::group::{Group, Question};
 use crate::lanes::msm::Work;
 use crate::scalar::Scalar;
 
-/// Checks that go through together: enough to share inversions, little enough for the second level
-/// cache.
+/// Checks per round: enough to share inversions, and few enough for the second-level cache.
 const CHECKS_AT_ONCE: usize = 1024;
 
-/// BIP-0340 signatures below this number are faster one by one than as a sum.
+/// Fewer BIP-0340 signatures are faster one by one than as a sum.
 const WEIGHTED_MIN: usize = 256;
 
-/// Most signatures of one sum.
+/// Maximum signatures per sum.
 const WEIGHTED_MAX: usize = 8192;
 
-/// Jobs below this number are faster one by one than as a group.
+/// Fewer jobs are faster one by one than as a group.
 const JOBS_MIN: usize = 2;
 
 const QUESTIONS: [Question; 4] =
     [Question::Ecdsa, Question::Schnorr, Question::SchnorrBch, Question::Tweak];
 
-/// Proves checks true, and finds ECDSA checks false; what is neither is unknown.
+/// Proves checks true, and ECDSA checks false; all others are unknown.
 #[derive(Debug)]
 pub(super) struct Prover {
     kernels: Kernels,
     /// Jobs by question.
     jobs: [Vec<Job>; QUESTIONS.len()],
     octets: Octets,
-    /// Products of s over the jobs before.
+    /// Prefix products of s over the jobs.
     prefixes: Vec<Scalar>,
     work: Work,
     /// Signatures for one sum.
     weighted: Vec<Job>,
-    /// First and last index of the members of sums that came out; between them are no other BIP-0340
-    /// signatures that are proven.
+    /// First and last index of the members of successful sums; all proven BIP-0340 signatures in between are members.
     summed: Vec<(usize, usize)>,
-    /// Which checks of the last batch were found false.
+    /// Checks of the last batch found false.
     refuted: Vec<bool>,
-    /// Checks that were not proven, of all batches.
+    /// Number of unproven checks over all batches.
     #[cfg(any(test, feature = "planted"))]
     unproven: u64,
 }
@@ -64,8 +62,8 @@ impl Prover {
         }
     }
 
-    /// Sets the entries of `proven`, one per check, of the checks it proves. With `is_weighted`,
-    /// BIP-0340 signatures are proven by weighted sums where there are enough.
+    /// Sets the entries of `proven`, one per check, for the checks that it proves. With `is_weighted`, BIP-0340 signatures are
+    /// proven by weighted sums if there are enough.
     pub(super) fn prove(&mut self, checks: &[Check<'_>], is_weighted: bool, proven: &mut [bool]) {
         self.summed.clear();
         self.refuted.clear();
@@ -102,8 +100,7 @@ impl Prover {
         self.weighted = jobs;
     }
 
-    /// Proves signatures by sums. A sum that does not come out is split, down to where single proofs
-    /// are cheaper.
+    /// Proves signatures by sums. A failed sum is split, down to the size below which single proofs are cheaper.
     fn prove_sum(&mut self, jobs: &[Job], proven: &mut [bool]) {
         if jobs.len() < WEIGHTED_MIN {
             return;
@@ -120,22 +117,22 @@ impl Prover {
                 self.prove_sum(first, proven);
                 self.prove_sum(second, proven);
             }
-            // What made this sum impossible would do the same to others.
+            // The cause of an exceptional sum would affect the others too.
             None => {}
         }
     }
 
-    /// Whether a BIP-0340 signature of the last batch that is proven was proven by a sum.
+    /// True if a proven BIP-0340 signature of the last batch was proven by a sum.
     pub(super) fn is_summed(&self, index: usize) -> bool {
         self.summed.iter().any(|(first, last)| (*first..=*last).contains(&index))
     }
 
-    /// Whether the check of this index was found false in the last batch.
+    /// True if the check of this index was found false in the last batch.
     pub(super) fn is_refuted(&self, index: usize) -> bool {
         self.refuted.get(index).is_some_and(|refuted| *refuted)
     }
 
-    /// Sets one of so many entries that are not set.
+    /// Sets one of this many entries that are unset.
     #[cfg(any(test, feature = "planted"))]
     pub(super) fn plant_wrong_proofs(&mut self, one_of: u32, proven: &mut [bool]) {
         if one_of == 0 {
@@ -147,7 +144,7 @@ impl Prover {
         }
     }
 
-    /// Answers all jobs of one question.
+    /// Processes all jobs of one question.
     fn run(&mut self, question: Question, table: &[Line], proven: &mut [bool]) {
         let jobs = &self.jobs[question as usize];
         for (job, group, lane) in self.octets.answer(&self.kernels, question, jobs, table) {
@@ -157,12 +154,12 @@ impl Prover {
     }
 }
 
-/// The groups that jobs are put into; keeps their memory.
+/// Groups for the jobs; reuses their memory.
 #[derive(Debug, Default)]
 pub(super) struct Octets(Vec<Group>);
 
 impl Octets {
-    /// Answers jobs; returns each with its group and lane. A last one that would be alone in a group is left out.
+    /// Processes jobs; returns each with its group and lane. A last job that would be alone in a group is skipped.
     pub(super) fn answer<'a>(
         &'a mut self,
         kernels: &Kernels,
@@ -188,7 +185,7 @@ impl Octets {
     }
 }
 
-/// Sets every lane of a group; lanes without a job of their own repeat the last one.
+/// Sets every lane of a group; unused lanes repeat the last job.
 pub(super) fn fill(question: Question, group: &mut Group, jobs: &[Job]) {
     let Some(last) = jobs.last() else { return };
     for lane in 0..LANES {
@@ -201,8 +198,7 @@ pub(super) fn fill(question: Question, group: &mut Group, jobs: &[Job]) {
     }
 }
 
-/// Turns message and s into `u1 = m / s` and `u2 = r / s`, with one inversion (Montgomery's trick).
-/// No s is zero.
+/// Converts message and s to `u1 = m / s` and `u2 = r / s`, with one inversion (Montgomery's trick). No s may be zero.
 pub(super) fn divide_by_s(jobs: &mut [Job], prefixes: &mut Vec<Scalar>) {
     prefixes.clear();
     let mut product = Scalar::ONE;
@@ -214,7 +210,7 @@ pub(super) fn divide_by_s(jobs: &mut [Job], prefixes: &mut Vec<Scalar>) {
     for (job, prefix) in jobs.iter_mut().zip(&*prefixes).rev() {
         let inverse = suffix.mul(*prefix);
         suffix = suffix.mul(job.u2);
-        // r is below the order: `prepare` saw to it.
+        // `prepare` ensures that r is below the order.
         job.u1 = job.u1.mul(inverse);
         job.u2 = Scalar(job.r).mul(inverse);
     }

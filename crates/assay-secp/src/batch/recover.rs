@@ -1,7 +1,7 @@
-//! Keys from signatures (SEC 1, 4.1.6), one by one and many at once.
+//! Public key recovery (SEC 1, 4.1.6), single and in batches.
 //!
-//! `Q = (s / r) R - (m / r) G`, where r is the x coordinate of R. As in verification a lane is only right or without an answer
-//! (`docs/kernels/secp-lanes.md`), and what lanes leave is done in words.
+//! `Q = (s / r) R - (m / r) G`, where r is the x coordinate of R. As in verification a lane is either correct or has no result
+//! (`docs/kernels/secp-lanes.md`); recoveries without a result are repeated in words.
 
 use super::Backend;
 use super::prepare::Job;
@@ -12,27 +12,27 @@ use crate::lanes::group::{Key, Question};
 use crate::scalar::Scalar;
 use crate::words;
 
-/// Signatures that go through together: they share inversions.
+/// Signatures per round, which share inversions.
 const AT_ONCE: usize = 1024;
 
-/// An ECDSA signature whose key is asked for.
+/// An ECDSA signature for key recovery.
 ///
-/// x of R is r itself, never r plus the group order; a high s is taken as it is.
+/// x of R is r itself, never r plus the group order; a high s is used unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Signed<'a> {
-    /// The hash that was signed, big-endian.
+    /// The signed hash, big-endian.
     pub msg: &'a [u8; 32],
-    /// Big-endian.
+    /// Big-endian, from 1 to the group order minus 1.
     pub r: &'a [u8; 32],
-    /// Big-endian.
+    /// Big-endian, from 1 to the group order minus 1.
     pub s: &'a [u8; 32],
-    /// Whether the y coordinate of R is odd.
+    /// True if the y coordinate of R is odd.
     pub is_y_odd: bool,
 }
 
 impl Signed<'_> {
-    /// The coordinates of the key. None where r or s is zero or not below the group order, where no point has
-    /// the x coordinate r, or where the key would be infinity.
+    /// The coordinates of the key. `None` if r or s is zero or not below the group order, if no point has the x coordinate r, or
+    /// if the key would be infinity.
     pub fn recover(&self) -> Option<[u8; 64]> {
         let Job { key, r: s, u1, u2: r, .. } = self.job(0)?;
         let inverse = words::inverse(r);
@@ -42,7 +42,7 @@ impl Signed<'_> {
         words::combine(&key.x, key.is_odd, u1, u2, table).map(to_bytes)
     }
 
-    /// u1 and u2 are to be divided by r yet, which is in the place of u2, and s in that of r. None where there is no key.
+    /// Before the division by r, which is stored in u2; s is stored in r. `None` if there is no key.
     fn job(&self, index: usize) -> Option<Job> {
         let [r, s] = [self.r, self.s].map(Scalar::from_bytes);
         let (r, s) = (r.filter(|r| !r.is_zero())?, s.filter(|s| !s.is_zero())?);
@@ -53,7 +53,7 @@ impl Signed<'_> {
     }
 }
 
-/// Recovers keys of many signatures at once; keeps its memory from one batch to the next.
+/// Recovers keys in batches; reuses its memory between batches.
 #[derive(Debug)]
 pub struct Recoverer {
     backend: Option<Backend>,
@@ -64,12 +64,12 @@ pub struct Recoverer {
 }
 
 impl Recoverer {
-    /// One with the fastest backend ([`Backend::fastest`]).
+    /// A recoverer with the fastest backend ([`Backend::fastest`]).
     pub fn new() -> Self {
         Self::with_backend(Backend::fastest())
     }
 
-    /// One with this backend, or none where the CPU does not run it or where it fails its self-test.
+    /// A recoverer with this backend, or none if the CPU cannot run it or its self-test fails.
     pub fn with_backend(backend: Backend) -> Self {
         let kernels = backend.kernels().filter(|_| backend.passes_self_test());
         Self {
@@ -81,12 +81,12 @@ impl Recoverer {
         }
     }
 
-    /// The backend whose lanes are used; without one all is done one by one.
+    /// The backend in use; `None` if all recoveries are done one by one.
     pub fn backend(&self) -> Option<Backend> {
         self.backend
     }
 
-    /// Replaces the contents of `out` by what [`Signed::recover`] returns for each.
+    /// Replaces the contents of `out` by the result of [`Signed::recover`] for each.
     pub fn recover(&mut self, signed: &[Signed<'_>], out: &mut Vec<Option<[u8; 64]>>) {
         out.clear();
         out.resize(signed.len(), None);
@@ -103,7 +103,7 @@ impl Recoverer {
         }
     }
 
-    /// Answers the jobs, but for what no lane has.
+    /// Processes the jobs, except those without a result in lanes.
     fn in_lanes(&mut self, kernels: &Kernels, out: &mut [Option<[u8; 64]>]) {
         let table = generator_multiples();
         if table.is_empty() {

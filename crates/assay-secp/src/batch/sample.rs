@@ -1,10 +1,8 @@
-//! A second look at a sample of what lanes have proven.
+//! Spot checks: verifies a sample of the lanes' proofs again with libsecp256k1.
 //!
-//! That lanes prove nothing false is shown on paper and by tests, for the code as written and a CPU
-//! that computes as specified. A kernel compiled wrongly, a core that miscomputes or a flipped bit
-//! is outside of that. So a secret sample of the proven checks is asked again of libsecp256k1, which
-//! shares no arithmetic with the lanes. One difference says that nothing this process has proven can
-//! be relied on.
+//! A proof on paper and tests show that lanes prove no false check, assuming the code as written and a correct CPU. They do not
+//! cover a miscompiled kernel, a faulty core or a flipped bit. Therefore libsecp256k1, which shares no arithmetic with the lanes,
+//! verifies a secret sample of the proven checks. A single disagreement makes all proofs of this process unreliable.
 
 use core::fmt;
 
@@ -12,40 +10,39 @@ use assay_hash::SipHash13;
 
 use super::{Backend, BatchVerifier, Check, decide_unproven};
 
-/// Chooses which proven checks are asked again: one of each so many in a row.
+/// Selects proven checks for verification: one of each `one_of` consecutive ones.
 ///
-/// Every check is chosen with the same probability. Which one of a row it is follows from the key, so
-/// whoever does not know it cannot tell beforehand; proving something false k times in a row goes
-/// unnoticed with a probability below `(1 - 1 / one_of)^k`, rounding apart.
+/// Every check is selected with the same probability. The position in a row depends on the secret key and is unpredictable
+/// without it; k consecutive false proofs stay undetected with a probability below `(1 - 1 / one_of)^k`, rounding apart.
 #[derive(Clone)]
 pub struct Sample {
     hash: SipHash13,
     one_of: u32,
-    /// Rows begun.
+    /// Number of rows started.
     rows: u64,
-    /// Proven checks left of this row.
+    /// Remaining proven checks of this row.
     left: u32,
-    /// How many are left when the chosen one comes.
+    /// Value of `left` at the selected check.
     chosen: u32,
 }
 
 impl Sample {
-    /// One of every `one_of` checks, by a key that nobody else knows; `None` for 0, no check at all.
+    /// Selects one of every `one_of` checks by a secret key; `None` for 0, no check at all.
     ///
-    /// Two samples with one key choose alike, so every verifier needs its own.
+    /// Two samples with the same key select alike, so every verifier needs its own.
     pub fn new(one_of: u32, key: [u64; 2]) -> Option<Self> {
         let hash = SipHash13::new(key[0], key[1]);
         (one_of > 0).then_some(Self { hash, one_of, rows: 0, left: 0, chosen: 0 })
     }
 
-    /// Whether the next one is chosen.
+    /// True if the next check is selected.
     #[inline]
     fn takes_next(&mut self) -> bool {
         if self.left == 0 {
             let random = self.hash.hash(&self.rows.to_le_bytes());
             self.rows += 1;
             self.left = self.one_of;
-            // A number from 1 to `one_of`, each as likely as the others but for one in 2^32.
+            // A number from 1 to `one_of`, uniform up to a bias of 2^-32.
             self.chosen = 1 + ((u128::from(random) * u128::from(self.one_of)) >> 64) as u32;
         }
         let is_chosen = self.left == self.chosen;
@@ -55,20 +52,20 @@ impl Sample {
 }
 
 impl fmt::Debug for Sample {
-    /// Without the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sample").field("one_of", &self.one_of).finish_non_exhaustive()
     }
 }
 
-/// How a check was decided.
+/// Method by which a check was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// By itself, in a lane.
+    /// In a lane of its own.
     Lane,
     /// As a member of a weighted sum.
     Sum,
-    /// Found false, by itself in a lane.
+    /// Found false in a lane of its own.
     Refuted,
 }
 
@@ -83,20 +80,20 @@ impl Proof {
     }
 }
 
-/// Lanes have decided otherwise than libsecp256k1: the evidence.
+/// A disagreement between lanes and libsecp256k1, with its evidence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disagreement {
-    /// Whose lanes.
+    /// Backend of the lanes.
     pub backend: Backend,
-    /// How they decided.
+    /// Their method.
     pub proof: Proof,
-    /// Whether they prove it again, alone in a batch; a fault that comes and goes may not.
+    /// True if they prove it again, alone in a batch; an intermittent fault may not.
     pub is_proven_again: bool,
-    /// What libsecp256k1 says when asked once more.
+    /// Result of libsecp256k1 when repeated.
     pub library_again: bool,
     /// `"ecdsa"`, `"schnorr"`, `"schnorr-bch"` or `"taproot-tweak"`.
     pub kind: &'static str,
-    /// Names and bytes of what was verified.
+    /// Names and bytes of the operands.
     pub operands: Vec<(&'static str, Vec<u8>)>,
 }
 
@@ -144,7 +141,7 @@ impl fmt::Display for Disagreement {
 
 impl std::error::Error for Disagreement {}
 
-/// A [`BatchVerifier`] whose proofs are sampled.
+/// A [`BatchVerifier`] with spot checks.
 #[derive(Debug)]
 pub struct SampledVerifier {
     verifier: BatchVerifier,
@@ -152,22 +149,22 @@ pub struct SampledVerifier {
 }
 
 impl SampledVerifier {
-    /// Without a sample nothing is asked again.
+    /// Without a sample nothing is verified again.
     pub fn new(verifier: BatchVerifier, sample: Option<Sample>) -> Self {
         Self { verifier, sample }
     }
 
-    /// The verifier without the sample.
+    /// The verifier without spot checks.
     pub fn verifier(&mut self) -> &mut BatchVerifier {
         &mut self.verifier
     }
 
-    /// As [`BatchVerifier::is_refuted`]; these are sampled as well.
+    /// As [`BatchVerifier::is_refuted`]; refutations are sampled too.
     pub fn is_refuted(&self, index: usize) -> bool {
         self.verifier.is_refuted(index)
     }
 
-    /// The backend in use.
+    /// The current backend.
     pub fn backend(&self) -> Backend {
         self.verifier.backend()
     }
@@ -198,7 +195,7 @@ impl SampledVerifier {
         self.ask_again(checks, out)
     }
 
-    /// As [`BatchVerifier::verify`], with a sample of what lanes prove asked again.
+    /// As [`BatchVerifier::verify`], with a sample of the lanes' proofs verified again.
     ///
     /// # Errors
     /// As [`SampledVerifier::prove`].
@@ -212,7 +209,7 @@ impl SampledVerifier {
         Ok(())
     }
 
-    /// As [`BatchVerifier::verify_weighted`], likewise.
+    /// As [`BatchVerifier::verify_weighted`], with spot checks.
     ///
     /// # Errors
     /// As [`SampledVerifier::prove`].
@@ -226,7 +223,7 @@ impl SampledVerifier {
         Ok(())
     }
 
-    /// Compares a sample of what has just been proven.
+    /// Verifies a sample of the latest proofs.
     fn ask_again(
         &mut self,
         checks: &[Check<'_>],
@@ -256,7 +253,7 @@ mod tests {
         Sample::new(one_of, key).expect("not 0")
     }
 
-    /// Exactly one of each row, and every place of a row as often as the others.
+    /// Exactly one of each row, with all positions equally frequent.
     #[test]
     fn the_rate_is_what_it_says() {
         for one_of in [1, 2, 3, 256] {
@@ -281,7 +278,7 @@ mod tests {
         }
     }
 
-    /// Two verifiers meet in a place of a row as often as chance has it.
+    /// Two verifiers select the same position as often as by chance.
     #[test]
     fn verifiers_choose_differently() {
         let (one_of, rows) = (256, 4096);
@@ -294,7 +291,7 @@ mod tests {
         for key in [[7, 8], [8, 7], [0, 0]] {
             let other = choice(key);
             let same = first.iter().zip(&other).filter(|(a, b)| a == b).count();
-            // 16 are expected.
+            // The expected number is 16.
             assert!(same < 45, "{same} of {rows}");
         }
     }
@@ -308,8 +305,8 @@ mod tests {
         assert_eq!(debug, "Sample { one_of: 256, .. }");
     }
 
-    /// Every wrong proof counts as one of `one_of`, so on average it takes as many to find one; the
-    /// longest row takes less than twice as many.
+    /// A wrong proof is detected with probability 1 in `one_of`, so detection takes `one_of` wrong proofs on average and at most
+    /// twice as many.
     #[test]
     fn planted_wrong_proofs_are_found() {
         let msg = [3; 32];

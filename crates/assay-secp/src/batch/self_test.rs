@@ -1,4 +1,4 @@
-//! Known answers, asked before a backend is trusted.
+//! Known-answer tests, run before a backend is trusted.
 
 use secp256k1::Scalar as Tweak;
 
@@ -14,7 +14,7 @@ use crate::lanes::group::{Group, Key, Question};
 use crate::lanes::msm::Work;
 use crate::scalar::{Scalar, words};
 
-/// Whether the backend proves eight true statements of every kind, and none that is changed, which it refutes where it is ECDSA, and
+/// True if the backend proves eight valid statements of every kind and no changed one, refutes changed ECDSA statements, and
 /// likewise for a weighted sum.
 pub(super) fn passes(kernels: &Kernels) -> bool {
     [Question::Ecdsa, Question::Schnorr, Question::SchnorrBch, Question::Tweak]
@@ -24,7 +24,7 @@ pub(super) fn passes(kernels: &Kernels) -> bool {
         && passes_recovery(kernels).unwrap_or(false)
 }
 
-/// The sums of statements are found themselves.
+/// Recovers the sums of the statements.
 fn passes_recovery(kernels: &Kernels) -> Option<bool> {
     let mut groups = [Group::new()];
     let (mut jobs, mut sums) = (Vec::with_capacity(LANES), Vec::with_capacity(LANES));
@@ -46,7 +46,7 @@ fn passes_weighted(kernels: &Kernels) -> Option<bool> {
     let mut jobs = Vec::new();
     for seed in 0..32 {
         let (job, _) = statement(Question::Schnorr, seed)?;
-        // The sum takes both y coordinates as even.
+        // The sum assumes that both y coordinates are even.
         if !job.key.is_odd && !job.is_r_odd {
             jobs.push(job);
         }
@@ -64,7 +64,7 @@ fn passes_question(kernels: &Kernels, question: Question) -> Option<bool> {
             break;
         }
         let (job, is_y_square) = statement(question, seed)?;
-        // For BCH only every other point has the right y.
+        // For BCH only half of the points have the required y.
         if is_y_square || question != Question::SchnorrBch {
             jobs.push(job);
         }
@@ -95,7 +95,7 @@ fn passes_question(kernels: &Kernels, question: Question) -> Option<bool> {
     Some(is_right)
 }
 
-/// The true statement of a seed, and whether the y coordinate of its R is a square.
+/// The valid statement of a seed, and true if the y coordinate of its R is a square.
 fn statement(question: Question, seed: u8) -> Option<(Job, bool)> {
     let hash = |tag: u8| assay_hash::sha256(&[seed, tag]);
     let tweak = |bytes: [u8; 32]| Tweak::from_be_bytes(bytes).ok();

@@ -9,10 +9,9 @@ use crate::lanes::Line;
 use crate::lanes::group::G_MULTIPLES;
 use crate::scalar::words;
 
-/// G, 3G, 5G, up to 8191G; made by libsecp256k1 in a few milliseconds when first asked for.
+/// G, 3G, 5G, up to 8191G; computed by libsecp256k1 in a few milliseconds on first use.
 ///
-/// Empty if the library refuses, which nothing explains but broken hardware; callers must then not
-/// use it.
+/// Empty if the library fails, which only broken hardware can cause; callers must not use it then.
 pub(super) fn generator_multiples() -> &'static [Line] {
     static TABLE: OnceLock<Vec<Line>> = OnceLock::new();
     TABLE.get_or_init(|| build().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Scalars against their definitions, and operands made to meet every exceptional addition.
+//! Scalars against their definitions, and operands that reach every exceptional addition.
 
 use secp256k1::PublicKey;
 use secp256k1::Scalar as Tweak;
@@ -21,8 +21,7 @@ const LAMBDA: Scalar = Scalar([
     0x5363_ad4c_c05c_30e0,
 ]);
 
-/// The backends with lanes that this CPU runs, never none: the others are libsecp256k1 under another
-/// name, which proves nothing.
+/// The backends with lanes on this CPU, never none: the others are libsecp256k1 under another name, and prove nothing.
 pub(super) fn proving_backends() -> Vec<Backend> {
     Backend::all()
         .filter(|backend| *backend != Backend::Libsecp)
@@ -150,7 +149,7 @@ fn job(u1: Scalar, u2: Scalar, key: &PublicKey, r: &PublicKey) -> Job {
     Job { index: 0, key, r, is_r_odd: y[0] & 1 == 1, u1, u2 }
 }
 
-/// A signature that is valid because of how its message was chosen.
+/// A signature that is valid by its choice of message.
 pub(super) struct Forged {
     pubkey: Vec<u8>,
     der_sig: Vec<u8>,
@@ -186,14 +185,14 @@ impl Forged {
     }
 }
 
-/// What the ladder is about to do: the sum so far as `a + b q` times G, and the addend likewise.
+/// A step of the ladder: the sum so far as `a + b q` times G, and the addend likewise.
 struct Addition {
     name: String,
     sum: (Scalar, Scalar),
     addend: (Scalar, Scalar),
 }
 
-/// Follows `lanes::curve::multiply` with scalars in the place of points.
+/// Follows `lanes::curve::multiply` with scalars instead of points.
 fn additions(u1: Scalar, u2: Scalar) -> Vec<Addition> {
     let (u1, u2) = (u1.split(), u2.split());
     let factors = [Scalar::ONE, LAMBDA];
@@ -233,8 +232,7 @@ fn exceptional_key(addition: &Addition, cancels: bool) -> Option<Scalar> {
     (!q.is_zero() && !b.is_zero()).then_some(q)
 }
 
-/// Signatures with keys that make additions exceptional: every addition that can be, doubling and
-/// cancelling.
+/// Signatures with keys that make additions exceptional: every possible one, doubling and cancelling.
 pub(super) fn exceptional(seed: u32) -> Vec<Forged> {
     let generator = generator().expect("on the curve");
     let mut forged = Vec::new();
@@ -250,8 +248,8 @@ pub(super) fn exceptional(seed: u32) -> Vec<Forged> {
     forged
 }
 
-/// For every addition of the ladder there are keys that make it add a point to itself or to its
-/// negation. Such a lane must not be proven, its neighbours must, and the verdict must be right.
+/// For every addition of the ladder there are keys that make it add a point to itself or to its negation. Such a lane must not be
+/// proven, its neighbours must be, and the result must be correct.
 #[test]
 fn every_exceptional_addition_is_noticed() {
     let generator = generator().expect("on the curve");
@@ -276,7 +274,7 @@ fn every_exceptional_addition_is_noticed() {
                 })
                 .map(|forged| forged.expect("not infinity"))
                 .collect();
-            // The very last addition cancels only where the whole sum is infinity.
+            // The very last addition cancels only if the whole sum is infinity.
             let Some(exceptional) = forge(u1, u2, &key) else {
                 assert!(cancels && index + 1 == count, "{}", addition.name);
                 continue;
@@ -296,7 +294,7 @@ fn every_exceptional_addition_is_noticed() {
         }
     }
     println!("{cases} exceptional additions");
-    // All but those among multiples of the key alone, before the generator has its first digit.
+    // All except those among multiples of the key alone, before the generator's first digit.
     assert!(cases > 130, "only {cases}");
 }
 
@@ -367,7 +365,7 @@ fn r_plus_order_below_the_prime() {
     }
 }
 
-/// A tweak that meets its own key: infinity, and a doubling.
+/// A tweak equal or opposite to its key: infinity, and a doubling.
 #[test]
 fn exceptional_tweaks() {
     let generator = generator().expect("on the curve");
@@ -392,14 +390,14 @@ fn exceptional_tweaks() {
     }
 }
 
-/// A key that is on no curve of ours must not be proven, whatever the sum comes to.
+/// A key off the curve must not be proven, whatever the sum.
 #[test]
 fn keys_off_the_curve_are_not_proven() {
     let mut groups = [Group::new()];
     let ordinary = multiple(&generator().expect("on the curve"), hashed(1, 1)).expect("finite");
     let r = sum(hashed(2, 1), hashed(2, 2), &ordinary).expect("finite");
     let mut jobs = vec![job(hashed(2, 1), hashed(2, 2), &ordinary, &r); LANES];
-    // Five is no x coordinate.
+    // 5 is not an x coordinate.
     jobs[3].key.x = [5, 0, 0, 0];
     for question in [Question::Ecdsa, Question::Schnorr] {
         fill(question, &mut groups[0], &jobs);
@@ -412,8 +410,7 @@ fn keys_off_the_curve_are_not_proven() {
     assert_eq!(words(&[0; 32]), [0; 4]);
 }
 
-/// The sum itself must come out for true statements (else it would only be slow), and must not for
-/// one false.
+/// The sum must verify for valid statements (otherwise it would only be slow), and must fail for an invalid one.
 #[test]
 fn weighted_sums_come_out() {
     let generator = generator().expect("on the curve");
@@ -448,7 +445,7 @@ fn weighted_sums_come_out() {
     }
 }
 
-/// A batch with few keys has a sum too.
+/// A batch with few keys is verified by a sum too.
 #[test]
 fn weighted_sums_merge_keys() {
     let generator = generator().expect("on the curve");

@@ -1,8 +1,8 @@
 //! BIP-0340 signatures of a batch as one equation.
 //!
-//! With weights a that nobody could know before the signatures were fixed, the sum over the batch of
-//! `a (s G - e P - R)` is zero when all signatures are valid, and otherwise with a probability below
-//! 2^-127 (BIP-0340, "Batch Verification"). Weights come from a hash of all operands.
+//! The weights a must be unpredictable before the signatures are fixed. The sum over the batch of `a (s G - e P - R)` is zero if
+//! all signatures are valid, and otherwise with a probability below 2^-127 (BIP-0340, "Batch Verification"). The weights are
+//! derived from a hash of all operands.
 
 use assay_hash::{Sha256, TaggedHasher};
 use secp256k1::{PublicKey, Scalar as Tweak};
@@ -14,16 +14,16 @@ use crate::lanes::msm::{Shape, Work};
 use crate::lanes::{LANES, Line};
 use crate::scalar::{Digits, Scalar};
 
-/// Computes the sums of [`Work`]: the entry of a backend.
+/// Computes the sums of [`Work`]: entry point of a backend.
 pub(super) type WeightedSum = fn(&mut Work, &[Line]) -> bool;
 
-/// Whether all signatures are valid. Without an answer where the sum cannot tell: a coordinate belongs
-/// to no point, or an addition was exceptional.
+/// True if all signatures are valid. `None` if the sum is inconclusive: a coordinate belongs to no point, or an addition was
+/// exceptional.
 pub(super) fn all_valid(jobs: &[Job], weighted_sum: WeightedSum, work: &mut Work) -> Option<bool> {
     all_valid_in(Shape::for_points(3 * jobs.len()), jobs, weighted_sum, work)
 }
 
-/// As [`all_valid`], with scalars cut like this.
+/// As [`all_valid`], with this digit shape.
 pub(super) fn all_valid_in(
     shape: Shape,
     jobs: &[Job],
@@ -37,7 +37,7 @@ pub(super) fn all_valid_in(
     is_multiple(&work.sums, expected)
 }
 
-/// Fills the operands and returns which multiple of the generator the sum must be.
+/// Fills the operands and returns the expected multiple of the generator.
 fn prepare(shape: Shape, jobs: &[Job], work: &mut Work) -> Scalar {
     let mut weights = Weights::new(jobs);
     let mut keys = Keys::with_capacity(jobs.len());
@@ -64,11 +64,11 @@ fn prepare(shape: Shape, jobs: &[Job], work: &mut Work) -> Scalar {
     generators(shape).add(total.negate())
 }
 
-/// Keys and their factors, each key once.
+/// Keys and their factors, without duplicates.
 struct Keys {
     list: Vec<([u64; 4], Scalar)>,
-    /// One more than the place in the list, at some place after that of the hash; 0 is free. A power
-    /// of two, at least twice as long as the list can become.
+    /// Open-addressing hash table of list indexes plus one; 0 is free. The size is a power of two, at least twice the maximum
+    /// length of the list.
     slots: Vec<u32>,
 }
 
@@ -78,11 +78,10 @@ impl Keys {
         Self { list: Vec::with_capacity(capacity), slots }
     }
 
-    /// Adds a factor of a key. Keys that are made to share a slot cost comparisons, at most as many as
-    /// there are pairs of keys.
+    /// Adds a factor of a key. Keys chosen to collide cost at most one comparison per pair of keys.
     fn add(&mut self, x: &[u64; 4], factor: Scalar) {
         let mask = self.slots.len() - 1;
-        // x is as good as random, so some bits of it are a hash.
+        // x is practically random, so some of its bits serve as a hash.
         let mut slot = x[1] as usize & mask;
         loop {
             let entry = &mut self.slots[slot];
@@ -101,7 +100,7 @@ impl Keys {
     }
 }
 
-/// Words of each lane, the last group filled up with the last one.
+/// Words of each lane, with the last group padded by its last element.
 fn transpose<T>(of: &[T], x: impl Fn(&T) -> [u64; 4], out: &mut Vec<[[u64; LANES]; 4]>) {
     out.clear();
     for of in of.chunks(LANES) {
@@ -116,8 +115,8 @@ fn transpose<T>(of: &[T], x: impl Fn(&T) -> [u64; 4], out: &mut Vec<[[u64; LANES
     }
 }
 
-/// What the generators add that rows and columns begin with: row i with `(2i + 1) G` counts
-/// `2 columns i` times, column j with the multiple after those of the rows `2j + 1` times.
+/// Contribution of the initial generator points of rows and columns: row i with `(2i + 1) G` counts `2 columns i` times, column j
+/// with the multiple after those of the rows `2j + 1` times.
 fn generators(shape: Shape) -> Scalar {
     let (rows, columns) = (shape.rows() as u64, shape.columns() as u64);
     let of_rows: u64 = (0..rows).map(|i| 2 * columns * i * (2 * i + 1)).sum();
@@ -130,7 +129,7 @@ fn generators(shape: Shape) -> Scalar {
     sum
 }
 
-/// Whether the points add up to a multiple of the generator; `None` at infinity.
+/// True if the points add up to the multiple of the generator; `None` at infinity.
 fn is_multiple(points: &[Line], factor: Scalar) -> Option<bool> {
     let mut keys = Vec::with_capacity(points.len());
     for line in points {
@@ -148,7 +147,7 @@ fn is_multiple(points: &[Line], factor: Scalar) -> Option<bool> {
     Some(sum == expected)
 }
 
-/// Weights from a hash of the batch and a counter, two from each digest.
+/// Weights from a hash of the batch and a counter, two per digest.
 struct Weights {
     seed: [u8; 32],
     digest: [u8; 32],
@@ -156,7 +155,7 @@ struct Weights {
 }
 
 impl Weights {
-    /// Of each signature e and s are hashed. They fix the others: e is itself a hash of key and r.
+    /// Hashes e and s of each signature. They determine the rest: e is itself a hash of key and r.
     fn new(jobs: &[Job]) -> Self {
         let mut hasher: Sha256 = TaggedHasher::new("assay/weights").start();
         for job in jobs {
@@ -170,7 +169,7 @@ impl Weights {
         Self { seed: hasher.finalize(), digest: [0; 32], counter: 0 }
     }
 
-    /// Odd, as digits need it, with 128 bits above.
+    /// Odd, as required by the digits, with 128 bits above.
     fn next(&mut self) -> Scalar {
         let half = self.counter as usize % 2;
         if half == 0 {

@@ -22,12 +22,12 @@ fn a_published_case_and_changes_of_it() {
     let address = hex("000000000000000000000000a94f5374fce5edbc8e2a8697c15331677e6ebf0b");
     let valid = valid();
     assert_eq!(ecrecover(&valid), Some(address));
-    // What is behind 128 bytes is ignored, what is missing is zero.
+    // Bytes after the first 128 are ignored, missing ones are zero.
     assert_eq!(ecrecover(&[&valid[..], &[7; 9]].concat()), Some(address));
     for length in [0, 1, 32, 63, 64, 96, 97, 127] {
         assert_eq!(ecrecover(&valid[..length]), ecrecover(&padded(&valid[..length])));
     }
-    // The other parity is another key; any other v is none.
+    // The other parity yields another key; any other v yields none.
     let with_v = |place: usize, v: u8| {
         let mut input = valid;
         input[32 + place] = v;
@@ -59,7 +59,7 @@ fn many_at_once_are_each_alone() {
     }
 }
 
-/// The account of the secret 1, whose key is the generator.
+/// The account of the secret key 1, whose public key is the generator.
 #[test]
 fn the_address_of_the_generator() {
     let key = hex(concat!(

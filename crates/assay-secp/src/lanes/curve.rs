@@ -1,8 +1,7 @@
-//! Points of y^2 = x^3 + 7, one in each lane, and sums of two multiples.
+//! Points of y^2 = x^3 + 7, one per lane, and sums of two multiples.
 //!
-//! The formulas are incomplete: an addition of a point to itself or to its negation gives Z = 0, and
-//! Z = 0 stays through every later step. No formula uses the 7, so they hold on the isomorphic curves
-//! y^2 = x^3 + 7 z^6 as well.
+//! The formulas are incomplete: adding a point to itself or to its negation gives Z = 0, and Z = 0 persists through every later
+//! step. No formula uses the 7, so they hold on the isomorphic curves y^2 = x^3 + 7 z^6 too.
 
 #![expect(clippy::needless_range_loop, reason = "vectors in step go by one index")]
 
@@ -14,7 +13,7 @@ use super::steps::{
 };
 use super::{LANES, Lanes, Line};
 
-/// A cube root of one: multiplies x where the point is multiplied by [`crate::scalar`]'s lambda.
+/// A cube root of one: multiplying x by it multiplies the point by [`crate::scalar`]'s lambda.
 pub(super) const BETA: [u64; 5] = [
     0x9_6c28_7195_01ee,
     0x7_512f_5899_5c13,
@@ -23,7 +22,7 @@ pub(super) const BETA: [u64; 5] = [
     0x0_7ae9_6a2b_657c,
 ];
 
-/// Odd multiples of the key that a table holds, 1 to 31.
+/// Odd multiples of the key in a table, 1 to 31.
 const Q_MULTIPLES: usize = 16;
 
 /// (X / Z^2, Y / Z^3), all weak. Z is zero for infinity and after an exceptional addition.
@@ -34,14 +33,14 @@ pub(crate) struct Jacobian<L> {
     pub(crate) z: Factor<L>,
 }
 
-/// Coordinates that are carried; x and y of tables are weak.
+/// Carried coordinates; x and y of tables are weak.
 #[derive(Clone, Copy)]
 pub(crate) struct Affine<L> {
     pub(crate) x: Fe<L>,
     pub(crate) y: Fe<L>,
 }
 
-/// The value for each of `N` vectors.
+/// An array of the value for each of `N` vectors.
 macro_rules! in_step {
     ($k:ident => $value:expr) => {{
         let first = {
@@ -58,7 +57,7 @@ macro_rules! in_step {
 pub(super) use in_step;
 
 impl<L: Lanes> Affine<L> {
-    /// The negation in the lanes of the mask.
+    /// Negates in the lanes of the mask.
     #[inline(always)]
     fn negate_where(self, mask: u8) -> Self {
         Self { x: self.x, y: self.y.negate_where(mask) }
@@ -66,7 +65,7 @@ impl<L: Lanes> Affine<L> {
 }
 
 impl<L: Lanes> Jacobian<L> {
-    /// The point whose Z is one.
+    /// With Z = 1.
     #[inline(always)]
     pub(crate) fn from_affine(point: &Affine<L>) -> Self {
         Self { x: point.x, y: point.y.factor(), z: Fe::one().factor() }
@@ -89,8 +88,7 @@ impl<L: Lanes> Jacobian<L> {
         points[0]
     }
 
-    /// Adds a point in Jacobian coordinates: X and Y scaled by its Z make it one that is affine
-    /// relative to the own Z.
+    /// Adds a point in Jacobian coordinates: scaling X and Y by its Z makes it affine relative to this point's Z.
     #[inline(always)]
     pub(crate) fn add_jacobian(&self, other: &Self) -> Self {
         let zz = other.z.sqr();
@@ -145,8 +143,8 @@ pub(crate) fn double<L: Lanes, const N: usize>(points: &mut [Jacobian<L>; N]) {
     in_steps!(columns, points[k].y, k => DoubleY(&m[k], &v[k], &points[k].x, &yy[k]) => ToFactor);
 }
 
-/// Adds points whose coordinates are relative to `scales`: they are (x, y) where these points are
-/// (X / scale^2, Y / scale^3). Returns H, for Z' = ZH.
+/// Adds points whose coordinates are relative to `scales`: the points (x, y) correspond to (X / scale^2, Y / scale^3). Returns H,
+/// for Z' = ZH.
 ///
 /// H = x scale^2 - X, R = y scale^3 - Y, V = XH^2, X' = R^2 - H^3 - 2V, Y' = R(V - X') - YH^3.
 #[inline(always)]
@@ -194,15 +192,15 @@ pub(super) fn load_xs<'l, L: Lanes>(line: impl Fn(usize) -> &'l Line) -> Fe<L> {
     Fe::from_words(L::load_columns::<0>(&line))
 }
 
-/// The odd multiples 1 to 31 of a key of each lane, all relative to one scale.
+/// The odd multiples 1 to 31 of one key per lane, all relative to one scale.
 #[derive(Clone, Copy)]
 struct KeyTable {
     lines: [[Line; Q_MULTIPLES]; LANES],
 }
 
 impl KeyTable {
-    /// Fills tables and returns their scales: entries are affine on the isomorphic curve with
-    /// that scale as z (Meloni's co-Z trick as libsecp256k1's `ecmult_odd_multiples_table` has it).
+    /// Fills tables and returns their scales: entries are affine on the isomorphic curve with that scale as z (Meloni's co-Z
+    /// trick, as in libsecp256k1's `ecmult_odd_multiples_table`).
     #[inline(always)]
     fn fill<L: Lanes, const N: usize>(
         tables: &mut [Self; N],
@@ -244,7 +242,7 @@ impl KeyTable {
         in_step!(k => point[k].z.mul(twice[k].z))
     }
 
-    /// Reads the multiples that the digits of the lanes from `first` on name.
+    /// Reads the multiples selected by the digits of the lanes from `first` on.
     #[inline(always)]
     fn load<L: Lanes>(&self, digit: &Digit<u8>, first: usize) -> Affine<L> {
         load_points(|lane| &self.lines[lane][usize::from(digit.index[first + lane] & 15)])
@@ -252,7 +250,7 @@ impl KeyTable {
     }
 }
 
-/// Reads the multiples of the generator that digits at `place` name, of the first or second halves.
+/// Reads the generator multiples selected by the digits at `place`, of the first or second halves.
 #[inline(always)]
 fn load_generators<L: Lanes, const N: usize>(
     table: &[Line],
@@ -270,7 +268,7 @@ fn load_generators<L: Lanes, const N: usize>(
     points
 }
 
-/// Multiplies by lambda what is for second halves.
+/// Multiplies points of second halves by lambda.
 #[inline(always)]
 fn to_half<L: Lanes, const N: usize>(points: &mut [Affine<L>; N], half: usize) {
     if half == 1 {
@@ -280,10 +278,10 @@ fn to_half<L: Lanes, const N: usize>(points: &mut [Affine<L>; N], half: usize) {
     }
 }
 
-/// Sums that begin with these points.
+/// Sums that start with these points.
 #[inline(always)]
 fn begin<L: Lanes, const N: usize>(points: &[Affine<L>; N]) -> [Jacobian<L>; N] {
-    // A product, so that y is weak.
+    // Multiplied by one, so that y is weak.
     in_step!(k => Jacobian {
         x: points[k].x,
         y: points[k].y.factor().mul(&Fe::one()),

@@ -1,17 +1,17 @@
-//! The field of 2^256 - 2^32 - 977 elements, one element in each lane.
+//! The field modulo 2^256 - 2^32 - 977, one element per lane.
 //!
-//! An element is five limbs of 52 bits. These states occur, and comments name them:
+//! An element has five limbs of 52 bits. Comments name these states:
 //! - *carried*: every limb is below 2^52, so the value is below 2^260.
-//! - *weak*: carried, and the top limb below 2^48 + 2^10. What multiplication gives.
-//! - A [`Factor`] is carried but for bits above the 52 of each limb, which count for nothing.
-//! - A [`Sum`] may have larger limbs. It can be added to others, and is no factor.
+//! - *weak*: carried, and the top limb below 2^48 + 2^10. The result of multiplication.
+//! - A [`Factor`] is carried except for bits above the 52 of each limb, which are ignored.
+//! - A [`Sum`] may have larger limbs. It can be added to others, but is not a factor.
 //!
-//! The multiplier takes the low 52 bits of a limb and silently drops the rest ([`Lanes::factor`]). So
-//! a limb whose carry went to the next one need not be masked to be a factor, and a limb that still
-//! holds its carry would be a wrong product: only carrying makes a [`Factor`].
+//! The multiplier uses the low 52 bits of a limb and silently drops the rest ([`Lanes::factor`]). A limb whose carry was added to
+//! the next one therefore needs no mask to be a factor, but a limb that still contains its carry would yield a wrong product:
+//! only carrying makes a [`Factor`].
 //!
-//! Where the multiplier rounds, low parts of products may be negative, and so may columns. A multiple
-//! of the prime makes them positive before their bits are read ([`POSITIVE`]).
+//! If the multiplier rounds, low parts of products may be negative, and so may columns. A multiple of the prime makes them
+//! positive before their bits are read ([`POSITIVE`]).
 
 #![expect(clippy::needless_range_loop, reason = "limbs of several elements go by one index")]
 
@@ -38,8 +38,8 @@ const MASK_48: u64 = (1 << 48) - 1;
 /// 2^256 modulo the prime.
 const FOLD_256: u64 = 0x1_0000_03d1;
 
-/// A multiple of the prime with limbs above 2^60, but for the top one, which is above 2^51: 16p with
-/// 2^8 of each limb moved to the one below.
+/// A multiple of the prime with limbs above 2^60, except for the top one, which is above 2^51: 16p with 2^8 of each limb moved to
+/// the one below.
 const FAR_PRIMES: [u64; LIMBS] = [
     16 * PRIME[0] + (1 << 60),
     16 * PRIME[1] + (1 << 60) - (1 << 8),
@@ -48,7 +48,7 @@ const FAR_PRIMES: [u64; LIMBS] = [
     16 * PRIME[4] - (1 << 8),
 ];
 
-/// What makes columns of 2^60, the last of 2^50, a multiple of the prime.
+/// Makes columns of 2^60, the last of 2^50, a multiple of the prime.
 const FAR_COLUMNS: [u64; LIMBS] = [
     0xe_077e_fc1e_c3ef,
     0xf_efff_ffbe_eeff,
@@ -72,16 +72,16 @@ const POSITIVE: [u64; 2 * LIMBS] = {
 /// 2^260 modulo the prime.
 const FOLD_260: u64 = FOLD_256 << 4;
 
-/// A field element in each lane.
+/// One field element per lane.
 #[derive(Clone, Copy)]
 pub(crate) struct Fe<L>(pub(crate) [L; LIMBS]);
 
-/// Elements that are only multiplied, in the form that the multiplier takes: the low 52 bits of each
-/// limb are those of a carried element, and the top limb is all of it.
+/// Elements that are only multiplied, in the multiplier's form: the low 52 bits of each limb are those of a carried element, and
+/// the top limb is complete.
 #[derive(Clone, Copy)]
 pub(crate) struct Factor<L>([L; LIMBS]);
 
-/// Five limbs that may exceed 52 bits: a sum on its way into a reduction.
+/// Five limbs that may exceed 52 bits: a sum before reduction.
 #[derive(Clone, Copy)]
 pub(crate) struct Sum<L>([L; LIMBS]);
 
@@ -90,7 +90,6 @@ pub(crate) struct Sum<L>([L; LIMBS]);
 pub(crate) struct Columns<L>([L; 2 * LIMBS]);
 
 impl<L: Lanes> Sum<L> {
-    /// Zero.
     pub(super) const ZERO: Self = Self([L::ZERO; LIMBS]);
 
     /// `multiple` times the prime, limb by limb.
@@ -166,13 +165,13 @@ impl<L: Lanes> Sum<L> {
         Fe(mask_low_limbs(self.carry_limbs()))
     }
 
-    /// As [`Sum::carry`], where the result is only multiplied.
+    /// As [`Sum::carry`], for a result that is only multiplied.
     #[inline(always)]
     pub(crate) fn carry_to_factor(self) -> Factor<L> {
         Factor(to_factors(self.carry_limbs()))
     }
 
-    /// Takes the carries to the next limbs, and leaves them where they were as well.
+    /// Adds the carries to the next limbs without clearing them in their own.
     #[inline(always)]
     fn carry_limbs(self) -> [L; LIMBS] {
         let mut limbs = self.0;
@@ -195,7 +194,7 @@ impl<L: Lanes> Sum<L> {
     }
 }
 
-/// Work for each limb, written out.
+/// Unrolls code over the limbs.
 macro_rules! for_limbs {
     ($i:ident => $work:block) => {
         for_limbs!($i => $work, 0 1 2 3 4)
@@ -209,7 +208,7 @@ macro_rules! for_limbs {
 }
 
 impl<L: Lanes> Columns<L> {
-    /// Takes the constants of the multiplier out of a product.
+    /// Subtracts the constants of the multiplier from a product.
     const PRODUCT_OFFSETS: [u64; 2 * LIMBS] = {
         let mut columns = [0u64; 2 * LIMBS];
         let mut pair = 0;
@@ -222,8 +221,7 @@ impl<L: Lanes> Columns<L> {
         columns
     };
 
-    /// The same for a square, where products off the diagonal, but for those with the top limb, are
-    /// taken once and doubled.
+    /// The same for a square, where off-diagonal products, except those with the top limb, are computed once and doubled.
     const SQUARE_OFFSETS: [u64; 2 * LIMBS] = {
         let mut columns = [0u64; 2 * LIMBS];
         let mut pair = 0;
@@ -281,8 +279,8 @@ impl<L: Lanes> Columns<L> {
         Self(columns).plus_constants(Self::PRODUCT_OFFSETS)
     }
 
-    /// `sum + a^2` for weak `a`: the products off the diagonal once, then doubled; those with the top
-    /// limb, which has room, by its double.
+    /// `sum + a^2` for weak `a`: off-diagonal products once, then doubled; those with the top limb, which has room, use its
+    /// double.
     #[inline(always)]
     pub(crate) fn square(sum: Option<Sum<L>>, a: impl Operand<L>) -> Self {
         const TOP: usize = LIMBS - 1;
@@ -317,8 +315,8 @@ impl<L: Lanes> Columns<L> {
 
     /// Adds the upper five columns, times 2^260 modulo the prime, to the lower five, and returns six.
     ///
-    /// What a column holds above its 52 bits, which the multiplier drops, is carried to the next one, or
-    /// folded by a product of its own, so that no carry has to travel.
+    /// The multiplier drops a column's bits above 52. They are carried to the next column, or folded by a separate product, so
+    /// that no carry propagates.
     #[inline(always)]
     fn fold(self) -> ([L; LIMBS], L) {
         const LAST: usize = 2 * LIMBS - 1;
@@ -356,14 +354,14 @@ impl<L: Lanes> Columns<L> {
         self.reduce_to_sum().carry()
     }
 
-    /// As [`Columns::reduce`], where the result is only multiplied.
+    /// As [`Columns::reduce`], for a result that is only multiplied.
     #[inline(always)]
     pub(crate) fn reduce_to_factor(self) -> Factor<L> {
         self.reduce_to_sum().carry_to_factor()
     }
 
-    /// The value modulo the prime, with limbs below 2^56 for at most one product; saves the carries
-    /// where the result is no factor.
+    /// The value modulo the prime, with limbs below 2^56 for at most one product; saves the carries if the result is not a
+    /// factor.
     #[inline(always)]
     pub(crate) fn reduce_to_sum(self) -> Sum<L> {
         let (low, top) = self.fold();
@@ -430,7 +428,7 @@ fn fold_top<L: Lanes>(mut low: [L; LIMBS], top: L) -> [L; LIMBS] {
     low
 }
 
-/// Drops from the lower limbs what the next ones got.
+/// Clears the carried bits of the lower limbs.
 #[inline(always)]
 fn mask_low_limbs<L: Lanes>(mut limbs: [L; LIMBS]) -> [L; LIMBS] {
     let mask = L::splat(MASK_52);
@@ -448,8 +446,8 @@ fn to_factors<L: Lanes>(mut limbs: [L; LIMBS]) -> [L; LIMBS] {
     limbs
 }
 
-/// What can be multiplied. A trait of our own because the methods of `Into` are functions without the
-/// target features of the kernel, in which instructions of vectors become calls.
+/// A multiplication operand. A separate trait because the methods of `Into` are functions without the kernel's target features,
+/// in which vector instructions become calls.
 pub(crate) trait Operand<L> {
     fn operand(self) -> Factor<L>;
 }
@@ -479,7 +477,6 @@ impl<L: Lanes> Operand<L> for Factor<L> {
 }
 
 impl<L: Lanes> Factor<L> {
-    /// Zero.
     pub(super) const ZERO: Self = Self([L::ZERO; LIMBS]);
 
     /// The element itself.
@@ -492,7 +489,7 @@ impl<L: Lanes> Factor<L> {
         Fe(mask_low_limbs(limbs))
     }
 
-    /// From memory that [`Factor::store`] wrote.
+    /// Reads memory written by [`Factor::store`].
     #[inline(always)]
     pub(crate) fn load(limbs: &[[u64; LANES]; LIMBS], first: usize) -> Self {
         Self(Fe::load(limbs, first).0)
@@ -522,17 +519,16 @@ impl<L: Lanes> Factor<L> {
 }
 
 impl<L: Lanes> Fe<L> {
-    /// Zero.
     pub(super) const ZERO: Self = Self([L::ZERO; LIMBS]);
 
-    /// The same constant in every lane, given in limbs.
+    /// The same constant in every lane, in limbs.
     #[inline(always)]
     pub(crate) fn constant(limbs: [u64; LIMBS]) -> Self {
         let [a, b, c, d, e] = limbs;
         Self([L::splat(a), L::splat(b), L::splat(c), L::splat(d), L::splat(e)])
     }
 
-    /// The element to multiply by.
+    /// The element as a factor.
     #[inline(always)]
     pub(crate) fn factor(&self) -> Factor<L> {
         self.operand()
@@ -557,14 +553,13 @@ impl<L: Lanes> Fe<L> {
         ])
     }
 
-    /// To four words of 64 bits, for a weak element; the words need not be below the prime.
+    /// To four words of 64 bits, for a weak element; the words may exceed the prime.
     #[inline(always)]
     pub(crate) fn to_words(self) -> [L; 4] {
         self.below_2_256().pack()
     }
 
-    /// As [`Fe::to_words`], but sets bits of `excess` in lanes of 2^256 or more, whose words are
-    /// wrong.
+    /// As [`Fe::to_words`], but sets bits of `excess` in lanes of 2^256 or more, whose words are wrong.
     #[inline(always)]
     pub(crate) fn to_words_or_excess(self, excess: &mut L) -> [L; 4] {
         *excess = excess.or(self.0[LIMBS - 1].shr::<48>());
@@ -612,7 +607,7 @@ impl<L: Lanes> Fe<L> {
         reduced(Square(&self.factor()), ToFe)
     }
 
-    /// The negation in the lanes of the mask, for a weak element; carried.
+    /// Negates a weak element in the lanes of the mask; the result is carried.
     #[inline(always)]
     pub(crate) fn negate_where(&self, mask: u8) -> Self {
         self.negate_where_to_sum(mask).carry()
@@ -638,8 +633,7 @@ impl<L: Lanes> Fe<L> {
         Self(limbs)
     }
 
-    /// The same residue below 2^256, for a weak element: after one fold of an excess of at most one,
-    /// what is left is far below 2^256.
+    /// The same residue below 2^256, for a weak element: after one fold of an excess of at most one, the rest is far below 2^256.
     #[inline(always)]
     fn below_2_256(self) -> Self {
         self.0[LIMBS - 1].expect_below(49);
@@ -659,7 +653,7 @@ impl<L: Lanes> Fe<L> {
     #[inline(always)]
     pub(crate) fn normalize(self) -> Self {
         let folded = self.below_2_256();
-        // Adding 2^256 - p carries into bit 256 exactly for what is at least p.
+        // Adding 2^256 - p carries into bit 256 exactly if the value is at least p.
         let mut limbs = folded.0;
         limbs[0] = limbs[0].add(L::splat(FOLD_256));
         let mut reduced = Sum(limbs).carry().0;
@@ -690,8 +684,7 @@ impl<L: Lanes> Fe<L> {
     }
 }
 
-/// A step of an addition chain for exponents: square `from` some times, multiply by `by`, keep as
-/// `to`.
+/// A step of an addition chain for exponents: squares `from` repeatedly, multiplies by `by`, stores the result in `to`.
 struct Step {
     from: usize,
     squarings: u32,
@@ -716,11 +709,11 @@ const CHAIN: [Step; 12] = [
     step(8, 88, 8, 9),
     step(9, 44, 7, 10),
     step(10, 3, 2, 11),
-    // Both exponents go on with 0 and 22 ones.
+    // Both exponents continue with 0 and 22 ones.
     step(11, 23, 6, 12),
 ];
 
-/// After [`CHAIN`]: `(p + 1) / 4` but for two squarings.
+/// After [`CHAIN`]: `(p + 1) / 4` except for two squarings.
 const TO_SQUARE_ROOT: [Step; 1] = [step(12, 6, 1, 12)];
 
 /// After [`CHAIN`]: `p - 2`.
@@ -743,8 +736,8 @@ fn power<L: Lanes, const N: usize>(base: &[Factor<L>; N], tail: &[Step]) -> [Fac
     slots[12]
 }
 
-/// The square roots of weak elements, or something else where there is none. Several vectors at a
-/// time, for one chain of squarings leaves the multiplier idle.
+/// The square roots of weak elements; unspecified for non-squares. Processes several vectors at a time, since a single chain of
+/// squarings leaves the multiplier idle.
 #[inline(always)]
 pub(crate) fn square_roots<L: Lanes, const N: usize>(of: &[Fe<L>; N]) -> [Fe<L>; N] {
     let mut base = [of[0].factor(); N];

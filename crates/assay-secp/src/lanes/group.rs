@@ -1,67 +1,67 @@
-//! Eight checks of one kind, from operands to verdicts.
+//! Eight checks of one kind, from operands to results.
 
 use super::curve::{self, Affine, Jacobian, in_step};
 use super::field::{self, Columns, Fe, LIMBS, Sum};
 use super::{LANES, Lanes, Line, firsts};
 use crate::scalar::Digits;
 
-/// Windows of 5 bits of half a scalar.
+/// 5-bit windows of half a scalar.
 pub(crate) const Q_WINDOWS: usize = 26;
 
-/// Windows of 13 bits of half a scalar.
+/// 13-bit windows of half a scalar.
 pub(crate) const G_WINDOWS: usize = 10;
 
-/// Halves of a scalar that multiplies the key.
+/// Halves of a scalar for the key.
 pub(crate) const Q_HALVES: usize = 2;
 
-/// Halves of a scalar that multiplies the generator.
+/// Halves of a scalar for the generator.
 pub(crate) const G_HALVES: usize = 2;
 
-/// Odd multiples of the generator that a table holds, 1 to 8191.
+/// Odd multiples of the generator in the table, 1 to 8191.
 pub(crate) const G_MULTIPLES: usize = 4096;
 
-/// What the eight checks ask of `R = u1 G + u2 Q`.
+/// Condition of the eight checks on `R = u1 G + u2 Q`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
     /// Its x coordinate is r modulo the group order. Only r itself is tried.
     Ecdsa,
-    /// Its x coordinate is r and its y coordinate has the wanted parity.
+    /// Its x coordinate is r and its y coordinate has the required parity.
     Schnorr,
     /// Its x coordinate is r and its y coordinate is a square.
     SchnorrBch,
     /// As `Schnorr` for `R = u1 G + Q`.
     Tweak,
-    /// Which point it is: where it is proven, [`Group::sum`] has it. There is no r.
+    /// Computes the point itself: if proven, it is in [`Group::sum`]. There is no r.
     Recover,
 }
 
-/// One digit of each lane.
+/// One digit per lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Digit<T> {
-    /// Place in the table of odd multiples.
+    /// Index in the table of odd multiples.
     pub(crate) index: [T; LANES],
-    /// The lanes that subtract.
+    /// Mask of the lanes that subtract.
     pub(crate) negative: u8,
 }
 
-/// Operands and verdicts of eight lanes.
+/// Operands and results of eight lanes.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     /// The x coordinate of the key in words, below the prime.
     pub(crate) key_x: [[u64; LANES]; 4],
-    /// The lanes whose key has an odd y coordinate.
+    /// Mask of the lanes whose key has an odd y coordinate.
     pub(crate) key_odd: u8,
-    /// The x coordinate that R must have, below the prime.
+    /// The required x coordinate of R, below the prime.
     pub(crate) r: [[u64; LANES]; 4],
-    /// The lanes in which the y coordinate of R must be odd.
+    /// Mask of the lanes in which the y coordinate of R must be odd.
     pub(crate) r_odd: u8,
-    /// Digits of u2, lowest window first, both halves of a window together.
+    /// Digits of u2, lowest window first, with both halves of a window adjacent.
     pub(crate) q_digits: [Digit<u8>; Q_HALVES * Q_WINDOWS],
     /// Digits of u1.
     pub(crate) g_digits: [Digit<u16>; G_HALVES * G_WINDOWS],
-    /// The lanes that were proven true.
+    /// Mask of the lanes proven true.
     pub(crate) proven: u8,
-    /// The lanes that were found false. Lanes in neither mask are unknown.
+    /// Mask of the lanes found false. Lanes in neither mask are unknown.
     pub(crate) refuted: u8,
     key_y: [[u64; LANES]; LIMBS],
     y: [[u64; LANES]; LIMBS],
@@ -70,7 +70,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Operands that are nothing in particular yet; every lane must be set.
+    /// Placeholder operands; every lane must be set.
     pub(crate) fn new() -> Self {
         Self {
             key_x: [[0; LANES]; 4],
@@ -88,7 +88,7 @@ impl Group {
         }
     }
 
-    /// Sets the key and the x coordinate to find.
+    /// Sets the key and the required x coordinate.
     pub(crate) fn set_points(&mut self, lane: usize, key: &Key, r: &[u64; 4], is_r_odd: bool) {
         for (lanes, word) in self.key_x.iter_mut().zip(key.x) {
             lanes[lane] = word;
@@ -129,29 +129,29 @@ impl Group {
 }
 
 impl Group {
-    /// The point that a lane of [`Question::Recover`] was answered with: words of x and y, below the prime. It is in the place
-    /// of the key and of r, which are of no use any more.
+    /// The result of a lane of [`Question::Recover`]: words of x and y, below the prime. It overwrites key and r, which are no
+    /// longer needed.
     pub(crate) fn sum(&self, lane: usize) -> [[u64; 4]; 2] {
         [&self.key_x, &self.r].map(|words| words.map(|lanes| lanes[lane]))
     }
 
-    /// Of the lanes from `first` on, proves none but those of the mask.
+    /// Clears `proven` outside the mask, for the lanes from `first` on.
     #[inline(always)]
     fn keep<L: Lanes>(&mut self, first: usize, mask: u8) {
         self.proven &= !(L::ALL << first) | mask << first;
     }
 }
 
-/// A key that is not decompressed yet.
+/// A compressed key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     /// Words of the x coordinate, below the prime.
     pub(crate) x: [u64; 4],
-    /// Whether the y coordinate is odd.
+    /// True if the y coordinate is odd.
     pub(crate) is_odd: bool,
 }
 
-/// As many lanes of a group as a vector has, from the `first` on.
+/// One vector of lanes of a group, from `first` on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'g> {
     pub(crate) group: &'g Group,
@@ -182,7 +182,7 @@ fn store_words<L: Lanes>(element: Fe<L>, words: &mut [[u64; LANES]; 4], first: u
     }
 }
 
-/// Answers all groups: sets `proven`.
+/// Processes all groups: sets `proven`.
 #[inline(always)]
 pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: &[Line]) {
     for pair in groups.chunks_mut(2) {
@@ -204,7 +204,7 @@ pub(crate) fn answer<L: Lanes>(question: Question, groups: &mut [Group], table: 
     }
 }
 
-/// Answers `N` parts of groups from one on, but for the parity of y.
+/// Processes `N` parts of consecutive groups, except for the parity of y.
 #[inline(always)]
 fn multiply_and_compare<L: Lanes, const N: usize>(
     question: Question,
@@ -241,7 +241,7 @@ const ORDER: [u64; LIMBS] = [
     0xffff_ffff_ffff,
 ];
 
-/// Finds the y coordinates of the keys of up to two groups; `proven` has the lanes on the curve.
+/// Computes the y coordinates of the keys of up to two groups; `proven` is set for the lanes on the curve.
 #[inline(always)]
 fn decompress<L: Lanes>(groups: &mut [Group], first: usize) {
     let seven = Fe::<L>::constant([7, 0, 0, 0, 0]);
@@ -260,25 +260,25 @@ fn decompress<L: Lanes>(groups: &mut [Group], first: usize) {
     }
 }
 
-/// Keeps the lanes whose Z is not zero and, but for recovery, whose x coordinate is r, and what decides about y. ECDSA is refuted
-/// where R is a point of the curve that was reached by generic steps and has neither x coordinate.
+/// Keeps the lanes whose Z is not zero and, except in recovery, whose x coordinate is r, and stores the data for the decision
+/// about y. ECDSA is refuted if R is a point of the curve, reached without exceptional additions, that has neither x coordinate.
 #[inline(always)]
 fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &Jacobian<L>) {
-    // Z is zero for infinity and after an exceptional addition, and then nothing is known.
+    // Z is zero for infinity and after an exceptional addition, and then the lane is unknown.
     let is_known = group.proven >> first & !sum.z.fe().zeros();
     let r = load_words::<L>(&group.r, first);
     let is_match = r.mul(sum.z.sqr()).equals(&sum.x);
     if question == Question::Recover {
         group.keep::<L>(first, is_known);
-        // The y coordinate of the key is not needed any more.
+        // The y coordinate of the key is no longer needed.
         sum.x.store(&mut group.key_y, first);
     } else {
         group.keep::<L>(first, is_known & is_match);
     }
     match question {
         Question::Ecdsa => {
-            // An x coordinate above the order is r as well once the order is taken off; where r plus the order is above the prime,
-            // a lane is unknown that need not be.
+            // An x coordinate above the order also equals r after subtracting the order. If r plus the order is above the prime,
+            // the lane is left unknown unnecessarily.
             let order = Fe::constant(ORDER);
             let r = Sum::primes(0).plus(&r).plus(&order).carry().mul(&Fe::one());
             let is_other = r.mul(sum.z.sqr()).equals(&sum.x);
@@ -297,12 +297,12 @@ fn compare<L: Lanes>(question: Question, group: &mut Group, first: usize, sum: &
     }
 }
 
-/// Keeps the lanes whose y coordinate has the wanted parity, or stores the points; with one inversion for all groups.
+/// Keeps the lanes whose y coordinate has the required parity, or stores the points; with one inversion for all groups.
 #[inline(always)]
 fn to_affine<L: Lanes>(question: Question, groups: &mut [Group], first: usize) {
     let mut product = Fe::<L>::one();
     for group in &mut *groups {
-        // A zero would spoil the lane in every other group, and its verdict is known.
+        // A zero would corrupt the lane in every other group, and its result is already known.
         let z = Fe::load(&group.z, first);
         let z = Fe::select(group.proven >> first, &z, &Fe::one());
         z.store(&mut group.z, first);

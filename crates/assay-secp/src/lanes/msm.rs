@@ -1,11 +1,9 @@
-//! One sum of many multiples: Pippenger's buckets, filled by affine additions that share inversions.
+//! Multi-scalar multiplication: Pippenger's buckets, filled by affine additions with shared inversions.
 //!
-//! Scalars are sums of odd digits, as everywhere here, so bucket b collects the points whose digit is
-//! `2b + 1` or its negation. What is in a bucket, and then what is in a row and in a column of the
-//! buckets laid out as a rectangle, is a list of points to be summed up ([`lists`]). Rows and columns
-//! begin with a multiple of the generator, so none is empty; the caller subtracts what that adds.
-//! Exceptional additions are noticed, and then there is no result: nothing is decided by this module
-//! alone.
+//! Scalars are sums of odd digits, as everywhere here, so bucket b collects the points whose digit is `2b + 1` or its negation.
+//! Each bucket, and then each row and column of the buckets laid out as a rectangle, is a list of points to sum up ([`lists`]).
+//! Rows and columns start with a multiple of the generator, so none is empty; the caller subtracts these multiples. Exceptional
+//! additions are detected and yield no result: this module alone decides nothing.
 
 mod lists;
 
@@ -15,17 +13,16 @@ use super::{LANES, Lanes, Line};
 use crate::scalar::Digits;
 use lists::{Lists, NEGATIVE, Nodes};
 
-/// References that are sorted and summed at a time: several windows share the inversions, and their
-/// sums stay in the second level cache.
+/// References sorted and summed at a time: several windows share the inversions, and their sums stay in the second-level cache.
 const REFS_AT_ONCE: usize = 1 << 14;
 
-/// Square roots that are taken in step.
+/// Square roots computed in step.
 const ROOTS_AT_ONCE: usize = 4;
 
-/// Marks a bucket with nothing in it.
+/// Marks an empty bucket.
 const EMPTY: u32 = u32::MAX;
 
-/// How scalars are cut.
+/// Digit shape of scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Bits of a window.
@@ -33,7 +30,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// For sums of about so many points. Wider windows are fewer, but each has twice the buckets.
+    /// For sums of about `points` points. Wider windows are fewer, but each has twice the buckets.
     pub(crate) fn for_points(points: usize) -> Self {
         let width = match points {
             ..600 => 7,
@@ -45,7 +42,6 @@ impl Shape {
         Self { width }
     }
 
-    /// Bits of a window.
     pub(crate) fn width(self) -> usize {
         self.width
     }
@@ -55,12 +51,12 @@ impl Shape {
         Digits::BITS.div_ceil(self.width)
     }
 
-    /// Bits that all windows have together.
+    /// Total bits of all windows.
     pub(crate) fn bits(self) -> usize {
         self.width * self.windows()
     }
 
-    /// Buckets of a window: the odd numbers below 2^width.
+    /// Buckets per window: the odd numbers below 2^width.
     fn buckets(self) -> usize {
         1 << (self.width - 1)
     }
@@ -79,7 +75,7 @@ impl Shape {
 /// Operands, memory and result of a sum.
 #[derive(Debug)]
 pub(crate) struct Work {
-    /// How scalars are cut; digits are for this.
+    /// Digit shape; `digits` must match.
     pub(crate) shape: Shape,
     /// x coordinates of keys in groups of eight, all lanes set.
     pub(crate) keys: Vec<[[u64; LANES]; 4]>,
@@ -95,7 +91,7 @@ pub(crate) struct Work {
     lists: Lists,
     /// Bucket and sign of each digit.
     places: Vec<u32>,
-    /// Where the next reference of each bucket goes.
+    /// Position of each bucket's next reference.
     ends: Vec<u32>,
     /// References to the sums of all buckets of all windows.
     buckets: Vec<u32>,
@@ -118,9 +114,8 @@ impl Default for Work {
     }
 }
 
-/// Sets `sums` for keys with even y times their factors, minus nonces with even y times theirs, plus
-/// the generator multiples of rows and columns. `false` if a coordinate belongs to no point or an
-/// addition was exceptional.
+/// Sets `sums` to the keys with even y times their factors, minus the nonces with even y times theirs, plus the generator
+/// multiples of rows and columns. `false` if a coordinate belongs to no point or an addition was exceptional.
 #[inline(always)]
 pub(crate) fn sum<L: Lanes>(work: &mut Work, table: &[Line]) -> bool {
     work.nodes.truncate(0);
@@ -137,7 +132,7 @@ pub(crate) fn sum<L: Lanes>(work: &mut Work, table: &[Line]) -> bool {
     fill_buckets::<L>(work) && sum_rectangles::<L>(work, generators as u32) && reduce::<L>(work)
 }
 
-/// Decompresses x coordinates to points whose y is odd in the lanes of the mask.
+/// Decompresses x coordinates to points with odd y in the lanes of the mask.
 #[inline(always)]
 fn push_points<L: Lanes>(groups: &[[[u64; LANES]; 4]], odd: u8, nodes: &mut Nodes) -> bool {
     let seven = Fe::<L>::constant([7, 0, 0, 0, 0]);
@@ -171,7 +166,7 @@ fn push_points<L: Lanes>(groups: &[[[u64; LANES]; 4]], odd: u8, nodes: &mut Node
     true
 }
 
-/// Sets one line per lane; both elements are weak.
+/// Stores one line per lane; both elements are weak.
 #[inline(always)]
 fn store_lines<L: Lanes>(x: &Fe<L>, y: &Fe<L>, lines: &mut [Line]) {
     let [a, b, c, d] = x.to_words();
@@ -202,7 +197,7 @@ fn fill_buckets<L: Lanes>(work: &mut Work) -> bool {
     work.buckets.clear();
     let per_window: usize = work.digits.iter().map(Vec::len).sum();
     let at_once = (REFS_AT_ONCE / per_window.max(1)).clamp(1, windows);
-    // As even as possible.
+    // As evenly as possible.
     let rounds = windows.div_ceil(at_once);
     for round in 0..rounds {
         sort(work, windows * round / rounds..windows * (round + 1) / rounds);
@@ -228,7 +223,7 @@ fn fill_buckets<L: Lanes>(work: &mut Work) -> bool {
     true
 }
 
-/// Makes the lists of all buckets of some windows.
+/// Builds the bucket lists of some windows.
 #[inline(always)]
 fn sort(work: &mut Work, windows: std::ops::Range<usize>) {
     let Work { shape, digits, lists, places, ends, .. } = work;
@@ -277,7 +272,7 @@ fn sort(work: &mut Work, windows: std::ops::Range<usize>) {
     }
 }
 
-/// Sums up all rows but the first, then the columns, of every window.
+/// Sums up all rows except the first, then the columns, of every window.
 #[inline(always)]
 fn sum_rectangles<L: Lanes>(work: &mut Work, generators: u32) -> bool {
     let (rows, columns) = (work.shape.rows(), work.shape.columns());
@@ -304,8 +299,8 @@ fn sum_rectangles<L: Lanes>(work: &mut Work, generators: u32) -> bool {
     lists.sum::<L>(&mut work.nodes)
 }
 
-/// From rows and columns to `sums`, one window per lane: the sum of (2b + 1) times bucket b, which is
-/// the sum of `2 columns i` times row i and of (2j + 1) times column j, doubled to its weight.
+/// Combines rows and columns into `sums`, one window per lane: the sum of (2b + 1) times bucket b, which is the sum of `2 columns
+/// i` times row i and of (2j + 1) times column j, doubled to its weight.
 #[inline(always)]
 fn reduce<L: Lanes>(work: &mut Work) -> bool {
     let (rows, columns, windows) = (work.shape.rows(), work.shape.columns(), work.shape.windows());
@@ -316,7 +311,7 @@ fn reduce<L: Lanes>(work: &mut Work) -> bool {
         let load = |line: usize| {
             let line = |lane: usize| {
                 let reference = work.lists.refs[(rows + columns - 1) * window(lane) + line - 1];
-                // A sum or a generator, neither of which is negated.
+                // A sum or a generator; neither is negated.
                 debug_assert!(reference & NEGATIVE == 0);
                 &nodes[reference as usize]
             };
@@ -338,7 +333,7 @@ fn reduce<L: Lanes>(work: &mut Work) -> bool {
             suffix = suffix.add(&load(column));
             total = total.add_jacobian(&suffix);
         }
-        // The total has (j + 1) times column j.
+        // The total contains (j + 1) times column j.
         suffix.y = suffix.y.fe().negate_where(u8::MAX).mul(&Fe::one()).factor();
         sum = sum.add_jacobian(&total.double().add_jacobian(&suffix));
         for step in 0..work.shape.width * (windows - 1) {

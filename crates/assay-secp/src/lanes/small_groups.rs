@@ -1,9 +1,8 @@
-//! The point formulas on small groups, exhaustively.
+//! Exhaustive tests of the point formulas on small groups.
 //!
-//! They do not contain the 7 of y^2 = x^3 + 7, so they hold on every curve y^2 = x^3 + b over the same
-//! field, and some of these have subgroups of 7, 13 and 199 points: those of libsecp256k1's
-//! `tests_exhaustive.c`. There, every pair of points can be added, and exceptional additions are the
-//! rule. Each result must be right or have Z = 0.
+//! The formulas do not contain the 7 of y^2 = x^3 + 7, so they hold on every curve y^2 = x^3 + b over the same field, and some of
+//! these have subgroups of 7, 13 and 199 points: those of libsecp256k1's `tests_exhaustive.c`. There, every pair of points can be
+//! added, and exceptional additions are frequent. Each result must be correct or have Z = 0.
 
 use super::curve::{self, Affine, BETA, Jacobian};
 use super::field::{Fe, LIMBS};
@@ -16,7 +15,7 @@ use crate::backend::{Portable, PortableRounded};
 /// x and y below the prime.
 type Point = (Words, Words);
 
-/// All points of a cyclic group but infinity: number k is k + 1 times the generator.
+/// All points of a cyclic group except infinity: entry k is k + 1 times the generator.
 struct SmallGroup {
     points: Vec<Point>,
 }
@@ -98,7 +97,7 @@ fn slow_sub(a: &Words, b: &Words) -> Words {
     slow_add(a, &negated)
 }
 
-/// The sum of points, the slow way; `None` is infinity.
+/// Reference sum of points; `None` is infinity.
 fn slow_sum(a: &Point, b: &Point) -> Option<Point> {
     let slope = if a.0 != b.0 {
         slow_mul(&slow_sub(&b.1, &a.1), &slow_inverse(&slow_sub(&b.0, &a.0)))
@@ -132,12 +131,12 @@ impl SmallGroup {
         self.points.len() + 1
     }
 
-    /// A multiple of the generator that is not infinity.
+    /// A multiple of the generator other than infinity.
     fn point(&self, multiple: usize) -> &Point {
         &self.points[multiple % self.order() - 1]
     }
 
-    /// Which multiple of the generator has beta times its x, if the group has that point.
+    /// The multiple of the generator with beta times its x, if the group has that point.
     fn lambda(&self) -> Option<usize> {
         let [beta, ..] = read(Fe::<Portable>::constant(BETA));
         let (x, y) = self.points[0];
@@ -146,10 +145,10 @@ impl SmallGroup {
     }
 }
 
-/// X, Y and Z of eight points in memory, where code with and without vectors can meet.
+/// X, Y and Z of eight points in memory, shared by code with and without vectors.
 pub(crate) type Raw = [[[u64; LANES]; LIMBS]; 3];
 
-/// What is tested. An affine point is one with any Z.
+/// The tested formulas. An affine point may have any Z.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Formulas {
     pub(crate) double: fn(&Raw) -> Raw,
@@ -268,8 +267,7 @@ fn scaled(group: &SmallGroup, multiples: &[usize; LANES], seed: Option<u64>) -> 
     raw
 }
 
-/// Compares with multiples of the generator, of which 0 is infinity. Returns the lanes with Z = 0;
-/// all others must be right.
+/// Compares with multiples of the generator; 0 is infinity. Returns the lanes with Z = 0; all others must be correct.
 fn check(group: &SmallGroup, raw: &Raw, expected: &[usize; LANES]) -> u8 {
     let point = load::<Portable>(raw, 0);
     let flagged = point.z.fe().zeros();
@@ -287,7 +285,7 @@ fn check(group: &SmallGroup, raw: &Raw, expected: &[usize; LANES]) -> u8 {
     flagged
 }
 
-/// All doublings and additions.
+/// Tests all doublings and additions.
 fn test_formulas(formulas: &Formulas, group: &SmallGroup) {
     let order = group.order();
     let pairs = (order - 1) * (order - 1);
@@ -303,12 +301,12 @@ fn test_formulas(formulas: &Formulas, group: &SmallGroup) {
         assert_eq!(check(group, &p, &a), 0);
         assert_eq!(check(group, &(formulas.double)(&p), &a.map(|a| 2 * a)), 0);
         let sum = (formulas.add)(&p, &q);
-        // Neither less nor more than the exceptional additions are flagged.
+        // Exactly the exceptional additions are flagged.
         assert_eq!(check(group, &sum, &sums), exceptional);
         let q = scaled(group, &b, Some(!first as u64));
         let other = (formulas.add_jacobian)(&p, &q);
         assert_eq!(check(group, &other, &sums), exceptional);
-        // Zero stays.
+        // Zero persists.
         let zeros = |raw: &Raw| load::<Portable>(raw, 0).z.fe().zeros() & exceptional;
         assert_eq!(zeros(&(formulas.double)(&sum)), exceptional);
         assert_eq!(zeros(&(formulas.add)(&sum, &scaled(group, &a, None))), exceptional);
@@ -317,12 +315,12 @@ fn test_formulas(formulas: &Formulas, group: &SmallGroup) {
     }
 }
 
-/// The ladders with every point as the key and every `step`-th as the generator, under digits of all
-/// windows at random. Says how many lanes were right, and how many flagged.
+/// The ladders with every point as the key and every `step`-th as the generator, with random digits in all windows. Prints the
+/// numbers of correct and flagged lanes.
 fn test_ladders(formulas: &Formulas, group: &SmallGroup, step: usize) {
     let order = group.order();
-    // Without it halves cannot be added up. The table of the key has multiples to 31, so in the small
-    // ones of the groups one of them is infinity and every check is flagged.
+    // Without lambda the halves cannot be combined. The key's table has multiples to 31, so in the smallest groups one of them is
+    // infinity and every check is flagged.
     let Some(lambda) = group.lambda() else { return };
     let mut seed = 88_172_645_463_325_252u64;
     let (mut right, mut flagged) = ([0; 2], [0; 2]);
@@ -348,7 +346,7 @@ fn test_ladders(formulas: &Formulas, group: &SmallGroup, step: usize) {
     assert!(right[1] > 0 && flagged[0] > 0);
 }
 
-/// Odd multiples of a point, with another in the place of infinity.
+/// Odd multiples of a point, with another point in place of infinity.
 fn table(group: &SmallGroup, point: usize) -> Vec<Line> {
     let line = |index: usize| {
         let multiple = (2 * index + 1) * point % group.order();
@@ -358,8 +356,7 @@ fn table(group: &SmallGroup, point: usize) -> Vec<Line> {
     (0..G_MULTIPLES).map(line).collect()
 }
 
-/// Sets digits at random, but none that is a multiple of the order for the generator; returns the
-/// numbers modulo the order.
+/// Sets random digits, for the generator none that is a multiple of the order; returns the numbers modulo the order.
 fn set_digits(
     group: &mut Group,
     order: usize,
@@ -415,7 +412,7 @@ fn parts_of_products() {
         1 => next() % 3,
         2 => 1 << (next() % 52),
         3 => (1 << (next() % 53)) - 1,
-        // Bits above the 52 mean nothing.
+        // Bits above 52 are ignored.
         _ => next(),
     };
     for _ in 0..20_000 {

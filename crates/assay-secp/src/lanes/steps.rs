@@ -1,19 +1,19 @@
-//! The steps of formulas: a product of some operands, and the reduction of its columns.
+//! Steps of formulas: products of operands, and the reductions of their columns.
 //!
-//! Each is a function of its own where products are long ([`Lanes::run`]), which reads its operands where they are and writes its result where it
-//! stays. Formulas do a step for several vectors before the next one. A reduction is a long chain of instructions that wait
-//! for each other, so that of one vector fills the gaps of the other's.
+//! If products are long ([`Lanes::run`]), each is a separate function that reads its operands in place and writes its result in
+//! place. Formulas do each step for several vectors before the next one. A reduction is a long chain of dependent instructions,
+//! so the reductions of several vectors fill each other's gaps.
 
 use super::Lanes;
 use super::field::{Columns, Factor, Fe, Sum};
 
-/// What [`Lanes::run`] computes, with its operands.
+/// An operation for [`Lanes::run`], with its operands.
 pub(crate) trait Operation {
     type Result;
     fn result(self) -> Self::Result;
 }
 
-/// Products of formulas, over operands that stay where they are.
+/// Products in formulas, with operands in place.
 macro_rules! product {
     ($name:ident($($operand:ident: $type:ident),*) $value:block) => {
         pub(crate) struct $name<'o, L>($(pub(super) &'o $type<L>),*);
@@ -34,7 +34,7 @@ pub(super) use product;
 product!(Product(a: Factor, b: Factor) { Columns::zero().plus_product(a, b) });
 product!(Square(a: Factor) { Columns::square(None, a) });
 
-/// What columns are reduced to.
+/// Target of a reduction of columns.
 pub(crate) trait Reduction<L> {
     type Result: Copy;
     const ZERO: Self::Result;
@@ -64,7 +64,7 @@ reduction!(ToTwice, Factor, reduce_twice);
 reduction!(ToThrice, Factor, reduce_thrice);
 reduction!(ToNegated, Fe, reduce_negated);
 
-/// Columns reduced.
+/// Columns to reduce.
 pub(super) struct Reduced<'o, L, R>(pub(super) &'o Columns<L>, pub(super) R);
 
 impl<L: Lanes, R: Reduction<L>> Operation for Reduced<'_, L, R> {
@@ -129,7 +129,7 @@ macro_rules! in_steps {
     };
     ($columns:ident, $value:expr, $k:ident => $product:expr => $reduction:ident) => {
         if const { L::REDUCES_AT_ONCE } {
-            // What is replaced is an operand too.
+            // The replaced value is an operand too.
             for $k in 0..N {
                 let mut value = <$reduction as Reduction<L>>::ZERO;
                 L::run(ProductReduced($product, $reduction), &mut value);

@@ -1,4 +1,4 @@
-//! The field against slow arithmetic, and the scalars' digits against their definition.
+//! The field against reference arithmetic, and the scalars' digits against their definition.
 
 use super::field::{self, Columns, Fe, Sum};
 use super::{LANES, Lanes};

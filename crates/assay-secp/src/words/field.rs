@@ -23,7 +23,7 @@ impl Fe {
 
     /// The residue below the prime.
     pub(super) fn to_words(self) -> [u64; 4] {
-        // What is at least the prime carries when the complement is added.
+        // Values of at least the prime carry when the complement is added.
         let (above, carry) = add_small(self.0, COMPLEMENT);
         if carry { above } else { self.0 }
     }
@@ -107,8 +107,8 @@ impl Fe {
         let (b, carry) = b.carrying_add(high, carry);
         let (c, carry) = c.carrying_add(0, carry);
         let (d, carry) = d.carrying_add(0, carry);
-        // After a carry the rest is below 2^67, and its lowest word takes the complement: the words that were added to are all
-        // ones above it, so what wrapped is below the multiple itself.
+        // After a carry the rest is below 2^67, and the complement is added to its lowest word. The words above were all ones, so
+        // the wrapped value is below the multiple itself.
         let (sum, _) = add_small([a, b, c, d], if carry { COMPLEMENT } else { 0 });
         Self(sum)
     }
@@ -122,7 +122,7 @@ impl Fe {
         }
         let (low, carry) = sum[0].overflowing_add(u64::from(carry).wrapping_neg() & COMPLEMENT);
         sum[0] = low;
-        // Once in 2^31 times: a branch that is never taken does not wait for the carries.
+        // Taken once in 2^31 times: a predicted branch does not wait for the carries.
         if carry {
             return Self(carried(sum));
         }
@@ -150,14 +150,14 @@ impl Fe {
         Self(difference)
     }
 
-    /// Half: of the number itself or, where it is odd, of it and the prime.
+    /// Half of the number if even, else of its sum with the prime.
     #[inline(always)]
     pub(super) fn half(&self) -> Self {
         let [a, b, c, d] = self.0;
         let is_odd = (a & 1).wrapping_neg();
-        // The number and 2^256 are halved, and c with it: (number + 2^256 - c) / 2.
+        // The number, 2^256 and c are halved: (number + 2^256 - c) / 2.
         let halved = [a >> 1 | b << 63, b >> 1 | c << 63, c >> 1 | d << 63, d >> 1 | is_odd << 63];
-        // c is odd as well: (c - 1) / 2 is subtracted, since the shift rounded the number down.
+        // c is odd too: (c - 1) / 2 is subtracted, since the shift rounded the number down.
         let (low, borrow) = halved[0].overflowing_sub(is_odd & (COMPLEMENT >> 1));
         let halved = [low, halved[1], halved[2], halved[3]];
         if borrow {
@@ -177,7 +177,7 @@ impl Fe {
         self
     }
 
-    /// The square root, or something else where there is none: the power `(p + 1) / 4`, whose bits are 223 ones, a zero, 22
+    /// The square root, or an unspecified value for non-squares: the power `(p + 1) / 4`, whose bits are 223 ones, a zero, 22
     /// ones, four zeros, two ones and two zeros.
     pub(super) fn square_root(&self) -> Self {
         let x2 = self.square().mul(self);
@@ -195,23 +195,23 @@ impl Fe {
     }
 }
 
-/// The sum whose lowest word has overflowed.
+/// The sum after an overflow of the lowest word.
 #[cold]
 fn carried([a, b, c, d]: [u64; 4]) -> [u64; 4] {
     let (b, carry) = b.overflowing_add(1);
     let (c, carry) = c.overflowing_add(u64::from(carry));
     let (d, carry) = d.overflowing_add(u64::from(carry));
-    // Then what is left is below the complement.
+    // The rest is below the complement then.
     [a.wrapping_add(if carry { COMPLEMENT } else { 0 }), b, c, d]
 }
 
-/// The difference whose lowest word has borrowed.
+/// The difference after a borrow of the lowest word.
 #[cold]
 fn borrowed([a, b, c, d]: [u64; 4]) -> [u64; 4] {
     let (b, borrow) = b.overflowing_sub(1);
     let (c, borrow) = c.overflowing_sub(u64::from(borrow));
     let (d, borrow) = d.overflowing_sub(u64::from(borrow));
-    // Then what is left is above 2^256 less the complement.
+    // The rest is above 2^256 less the complement then.
     [a.wrapping_sub(if borrow { COMPLEMENT } else { 0 }), b, c, d]
 }
 

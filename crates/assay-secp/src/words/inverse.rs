@@ -1,5 +1,6 @@
-//! Inverses modulo odd numbers by Bernstein and Yang's division steps (2019), variable time: 62 steps on the lowest words make a matrix, which
-//! is then applied to the whole numbers. Steps are counted as libsecp256k1's `modinv64` does (`doc/safegcd_implementation.md`).
+//! Inverses modulo odd numbers by Bernstein and Yang's division steps (2019), variable time: 62 steps on the lowest words yield a
+//! matrix, which is then applied to the whole numbers. Steps are counted as in libsecp256k1's `modinv64`
+//! (`doc/safegcd_implementation.md`).
 
 /// Bits of a limb.
 const BITS: u32 = 62;
@@ -12,7 +13,7 @@ type Signed = [i64; LIMBS];
 /// An odd modulus below 2^256.
 pub(super) struct Modulus {
     limbs: Signed,
-    /// Of the modulus, modulo 2^62.
+    /// Inverse of the modulus, modulo 2^62.
     inverse: u64,
 }
 
@@ -28,7 +29,7 @@ impl Modulus {
     pub(super) const fn new(words: [u64; 4]) -> Self {
         let mut inverse = 1u64;
         let mut step = 0;
-        // Newton's iteration doubles the bits that are right: 1, 2, 4, … 64.
+        // Newton's iteration doubles the correct bits: 1, 2, 4, … 64.
         while step < 6 {
             inverse = inverse.wrapping_mul(2u64.wrapping_sub(words[0].wrapping_mul(inverse)));
             step += 1;
@@ -36,13 +37,13 @@ impl Modulus {
         Self { limbs: to_limbs(words), inverse: inverse & MASK }
     }
 
-    /// The inverse of a number below the modulus that has no factor in common with it, and zero for zero.
+    /// The inverse of a number below the modulus and coprime to it; zero for zero.
     pub(super) fn inverse(&self, number: &[u64; 4]) -> [u64; 4] {
         let (mut d, mut e) = ([0; LIMBS], [0; LIMBS]);
         e[0] = 1;
         let (mut f, mut g) = (self.limbs, to_limbs(*number));
         let mut eta = -1;
-        // d = f / number and e = g / number modulo the modulus, up to powers of two that the matrices take out.
+        // d = f / number and e = g / number modulo the modulus, up to powers of two removed by the matrices.
         while g != [0; LIMBS] {
             let matrix = steps(&mut eta, f[0] as u64, g[0] as u64);
             self.update_quotients(&mut d, &mut e, &matrix);
@@ -55,7 +56,7 @@ impl Modulus {
     fn update_quotients(&self, d: &mut Signed, e: &mut Signed, matrix: &Matrix) {
         let Matrix { u, v, q, r } = *matrix;
         let (sign_d, sign_e) = (d[LIMBS - 1] >> 63, e[LIMBS - 1] >> 63);
-        // How often to add the modulus: once for each negative number, and until the low 62 bits are zero.
+        // Multiple of the modulus to add: one for each negative number, and enough to clear the low 62 bits.
         let multiple = |x: i64, y: i64, low: i128| -> i64 {
             let by_sign = (x & sign_d) + (y & sign_e);
             let to_zero = self.inverse.wrapping_mul(low as u64).wrapping_add(by_sign as u64) & MASK;
@@ -84,7 +85,7 @@ impl Modulus {
         (*d, *e) = (next_d, next_e);
     }
 
-    /// A number above minus twice the modulus and below it, or its negation, as what it is below the modulus.
+    /// Reduces a number above minus twice the modulus and below it, or its negation, to the residue below the modulus.
     fn normalized(&self, mut number: Signed, is_negated: bool) -> [u64; 4] {
         if number[LIMBS - 1] < 0 {
             number = carried(core::array::from_fn(|k| number[k] + self.limbs[k]));
@@ -120,7 +121,7 @@ fn steps(eta: &mut i64, mut f: u64, mut g: u64) -> Matrix {
     let (mut u, mut v, mut q, mut r) = (1u64, 0u64, 0u64, 1u64);
     let mut left = BITS;
     loop {
-        // The bits above those that are left are ones, so that no more are counted.
+        // The bits above the remaining ones are set, so that no more are counted.
         let zeros = (g | u64::MAX << left).trailing_zeros();
         g >>= zeros;
         u <<= zeros;
@@ -136,7 +137,7 @@ fn steps(eta: &mut i64, mut f: u64, mut g: u64) -> Matrix {
             (f, g) = (g, f.wrapping_neg());
             (u, q) = (q, u.wrapping_neg());
             (v, r) = (r, v.wrapping_neg());
-            // Up to six bits of g become zero at once: `f (f^2 - 2)` is -1 / f modulo 64.
+            // Clears up to six bits of g at once: `f (f^2 - 2)` is -1 / f modulo 64.
             factor = f.wrapping_mul(g).wrapping_mul(f.wrapping_mul(f).wrapping_sub(2))
                 & cancelled(*eta, left, 63);
         } else {
@@ -151,7 +152,7 @@ fn steps(eta: &mut i64, mut f: u64, mut g: u64) -> Matrix {
     Matrix { u: u as i64, v: v as i64, q: q as i64, r: r as i64 }
 }
 
-/// The mask of the bits of g that may become zero before f and g change places again.
+/// Mask of the bits of g that may be cleared before f and g are swapped again.
 fn cancelled(eta: i64, left: u32, most: u64) -> u64 {
     let count = (eta + 1).min(i64::from(left)) as u32;
     u64::MAX >> (64 - count) & most

@@ -1,4 +1,4 @@
-//! Points of y^2 = x^3 + 7. No formula uses the 7, so they hold on isomorphic curves as well.
+//! Points of y^2 = x^3 + 7. No formula uses the 7, so they hold on isomorphic curves too.
 
 use super::field::Fe;
 
@@ -27,7 +27,7 @@ impl Affine {
         Self { x: Fe::from_words([a, b, c, d]), y: Fe::from_words([e, f, g, h]) }
     }
 
-    /// None where no point has this x coordinate.
+    /// `None` if no point has this x coordinate.
     pub(super) fn decompress(x: Fe, is_y_odd: bool) -> Option<Self> {
         let square = x.square().mul(&x).add(&Fe::from_words([7, 0, 0, 0]));
         let y = square.square_root();
@@ -58,8 +58,8 @@ pub(super) struct Point {
 impl Point {
     pub(super) const INFINITY: Self = Self { x: Fe::ONE, y: Fe::ONE, z: Fe::ZERO };
 
-    /// M = 3X^2/2, V = XY^2, X' = M^2 - 2V, Y' = M(V - X') - Y^4, Z' = YZ, as libsecp256k1's `gej_double`: with a half the chain has the fewest
-    /// sums. Infinity stays, and no point has Y = 0.
+    /// M = 3X^2/2, V = XY^2, X' = M^2 - 2V, Y' = M(V - X') - Y^4, Z' = YZ, as in libsecp256k1's `gej_double`: the halving
+    /// minimises the number of additions in the chain. Infinity is preserved, and no point has Y = 0.
     #[inline(always)]
     pub(super) fn double(&self) -> Self {
         let yy = self.y.square();
@@ -71,8 +71,8 @@ impl Point {
         Self { x, y, z: self.y.mul(&self.z) }
     }
 
-    /// The sum with a point of the same curve or, with a ratio, of the one that this one is isomorphic to: there (x, y) is
-    /// (x ratio^2, y ratio^3) here.
+    /// The sum with a point of the same curve or, with a ratio, of the isomorphic curve: a point (x, y) there is (x ratio^2, y
+    /// ratio^3) here.
     #[inline(always)]
     pub(super) fn add(&self, other: &Affine, ratio: Option<&Fe>) -> Self {
         let scale = ratio.map_or(self.z, |ratio| self.z.mul(ratio));
@@ -96,7 +96,7 @@ impl Point {
         Self { x, y, z: self.z.mul(h) }
     }
 
-    /// This point is infinity, or it has the same x coordinate.
+    /// One point is infinity, or both have the same x coordinate.
     #[cold]
     fn add_exceptional(&self, other: &Affine, ratio: Option<&Fe>, r: &Fe) -> Self {
         if self.z.is_zero() {
@@ -109,19 +109,19 @@ impl Point {
     }
 }
 
-/// Odd multiples of a point on an isomorphic curve, on which they are all affine: there a point (x, y) is
-/// (x scale^2, y scale^3).
+/// Odd multiples of a point on an isomorphic curve, on which they are all affine: a point (x, y) there is (x scale^2, y scale^3)
+/// here.
 pub(super) struct Multiples {
     pub(super) points: [Affine; MULTIPLES],
     pub(super) scale: Fe,
 }
 
 impl Multiples {
-    /// Meloni's co-Z trick as libsecp256k1's `ecmult_odd_multiples_table` has it. The order of the group is a large prime, so that no
+    /// Meloni's co-Z trick, as in libsecp256k1's `ecmult_odd_multiples_table`. The order of the group is a large prime, so no
     /// addition here is exceptional.
     pub(super) fn new(point: &Affine) -> Self {
         let twice = Point { x: point.x, y: point.y, z: Fe::ONE }.double();
-        // On the curve scaled by Z of the double the double is affine, and so is the point after scaling.
+        // On the curve scaled by the double's Z, the double is affine, and after scaling the point is too.
         let square = twice.z.square();
         let (x, y) = (point.x.mul(&square), point.y.mul(&square.mul(&twice.z)));
         let step = Affine { x: twice.x, y: twice.y };

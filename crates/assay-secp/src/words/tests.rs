@@ -1,10 +1,10 @@
-//! Words against shift-and-add arithmetic, and assembly against plain words.
+//! Words against shift-and-add arithmetic, and assembly against portable words.
 
 use super::field::{Fe, PRIME};
 use super::*;
 use crate::scalar::is_below;
 
-/// Numbers whose words are zeros, ones, or next to the prime and the complement, and random ones.
+/// Numbers with words of all zeros or ones, or next to the prime and the complement, and random ones.
 fn numbers() -> Vec<[u64; 4]> {
     let edges = [0, 1, 2, u64::MAX, u64::MAX - 1, 1 << 63, 0x1_0000_03d1, PRIME[0], PRIME[0] + 1];
     let mut numbers = Vec::new();
@@ -96,7 +96,7 @@ fn inverses() {
     }
 }
 
-/// Digits are odd or zero, far enough apart, and add up to the number.
+/// Digits are odd or zero, sufficiently spaced, and add up to the number.
 #[test]
 fn digits() {
     for number in numbers() {

@@ -1,7 +1,7 @@
-//! Published signatures in batches: every backend must agree with libsecp256k1 one by one. That the
-//! library's own verdicts are the published ones is a test of the engine's.
+//! Batches of published signatures: every backend must agree with single verification by libsecp256k1. The engine's tests compare
+//! the library's results with the published ones.
 
-#![expect(clippy::print_stdout, reason = "the counts are what a reader of the log wants")]
+#![expect(clippy::print_stdout, reason = "the counts belong in the test log")]
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -56,7 +56,7 @@ fn wycheproof_ecdsa() {
 /// Key, signature and message.
 type Row = ([u8; 32], [u8; 64], Vec<u8>);
 
-/// The folder of a package that this workspace depends on.
+/// The folder of a dependency of this workspace.
 fn package(name: &str) -> Option<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

@@ -1,4 +1,4 @@
-//! Compact blocks (BIP152): a block by its header and short names of its transactions, and the exchange of those that are missing.
+//! Compact blocks (BIP152): a block as its header and short transaction ids, and the exchange of missing transactions.
 
 use assay_hash::{SipHash24, sha256};
 
@@ -15,16 +15,16 @@ use crate::reader::Reader;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ShortId(u64);
 
-/// What a short name is computed with: other in every compact block.
+/// Key of the short ids: different in every compact block.
 #[derive(Clone, Copy, Debug)]
 pub struct ShortIdKey(SipHash24);
 
-/// A transaction that stands in a compact block as a whole.
+/// A full transaction in a compact block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefilled<'a> {
-    /// Its place in the block.
+    /// Index in the block.
     pub index: u32,
-    /// Its bytes.
+    /// The serialised transaction.
     pub raw: &'a [u8],
 }
 
@@ -33,34 +33,34 @@ pub struct Prefilled<'a> {
 pub struct CompactBlock<'a> {
     /// The block's header.
     pub header: Header,
-    /// Makes the short names other ones.
+    /// Randomises the short ids.
     pub nonce: u64,
-    /// The transactions that are not prefilled, in the order of the block.
+    /// Short ids of the other transactions, in block order.
     pub short_ids: Items<'a, ShortId>,
-    /// By their places.
+    /// Full transactions, in index order.
     pub prefilled: Vec<Prefilled<'a>>,
 }
 
 /// `getblocktxn`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockTxsRequest {
-    /// Of this block.
+    /// Hash of the block.
     pub block: BlockHash,
-    /// The transactions at these places, in ascending order.
+    /// Indexes of the requested transactions, ascending.
     pub indexes: Vec<u32>,
 }
 
 /// `blocktxn`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockTxs<'a> {
-    /// Of this block.
+    /// Hash of the block.
     pub block: BlockHash,
-    /// Their bytes, in the order in which they were asked for.
+    /// The serialised transactions, in the order of the request.
     pub txs: Vec<&'a [u8]>,
 }
 
 impl ShortIdKey {
-    /// That of a block's compact form.
+    /// The key of a block's compact form.
     pub fn new(header: &Header, nonce: u64) -> Self {
         let mut data = header.to_bytes().to_vec();
         data.extend_from_slice(&nonce.to_le_bytes());
@@ -69,7 +69,7 @@ impl ShortIdKey {
         Self(SipHash24::new(u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])))
     }
 
-    /// The short name of a transaction.
+    /// The short id of a transaction.
     #[inline]
     pub fn short_id(&self, wtxid: &Wtxid) -> ShortId {
         ShortId(self.0.hash(&wtxid.0) & 0xffff_ffff_ffff)
@@ -91,10 +91,10 @@ impl Item for ShortId {
 }
 
 impl<'a> CompactBlock<'a> {
-    /// Reads a payload with at most `txs_max` transactions, counted by name or whole.
+    /// Parses a payload with at most `txs_max` transactions, short ids and prefilled together.
     ///
     /// # Errors
-    /// When it is none. Places may still lie outside of the block: [`CompactBlock::is_whole`].
+    /// When the payload is malformed. Indexes may still be outside the block: see [`CompactBlock::is_whole`].
     pub fn parse(
         payload: &'a [u8],
         encoding: Encoding,
@@ -125,14 +125,14 @@ impl<'a> CompactBlock<'a> {
         self.short_ids.len() + self.prefilled.len()
     }
 
-    /// Whether there are transactions, and each place below the last has a name or a transaction.
+    /// True if there are transactions, and every index up to the last has a short id or a transaction.
     pub fn is_whole(&self) -> bool {
         let names = self.short_ids.len();
         let has_room = |(before, tx): (usize, &Prefilled<'_>)| tx.index as usize <= names + before;
         self.tx_count() > 0 && self.prefilled.iter().enumerate().all(has_room)
     }
 
-    /// Appends the payload.
+    /// Appends the encoded payload.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.header.to_bytes());
         out.extend_from_slice(&self.nonce.to_le_bytes());
@@ -148,10 +148,10 @@ impl<'a> CompactBlock<'a> {
 }
 
 impl BlockTxsRequest {
-    /// Reads a payload with places below `txs_max`.
+    /// Parses a payload with indexes below `txs_max`.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the payload is malformed.
     pub fn parse(payload: &[u8], txs_max: usize) -> Result<Self, ParseError> {
         let mut reader = Reader::new(payload, 0);
         let block = BlockHash(*reader.take()?);
@@ -162,7 +162,7 @@ impl BlockTxsRequest {
         Ok(Self { block, indexes })
     }
 
-    /// Appends the payload.
+    /// Appends the encoded payload.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.block.0);
         compact_size(out, self.indexes.len() as u64);
@@ -175,10 +175,10 @@ impl BlockTxsRequest {
 }
 
 impl<'a> BlockTxs<'a> {
-    /// Reads a payload.
+    /// Parses a payload.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the payload is malformed.
     pub fn parse(payload: &'a [u8], encoding: Encoding) -> Result<Self, ParseError> {
         let mut reader = Reader::new(payload, 0);
         let block = BlockHash(*reader.take()?);
@@ -188,7 +188,7 @@ impl<'a> BlockTxs<'a> {
         Ok(Self { block, txs })
     }
 
-    /// Appends the payload.
+    /// Appends the encoded payload.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.block.0);
         compact_size(out, self.txs.len() as u64);
@@ -196,7 +196,8 @@ impl<'a> BlockTxs<'a> {
     }
 }
 
-/// A place, given as the distance from the one after the last (Core `blockencodings.h`, `DifferenceFormatter`); at most `max`.
+/// An index, encoded as the difference from the previous one plus one (Core `blockencodings.h`, `DifferenceFormatter`); at most
+/// `max`.
 fn differential(reader: &mut Reader<'_>, next: &mut u64, max: u64) -> Result<u32, ParseError> {
     let offset = reader.position();
     let index = *next + reader.compact_size()?;
@@ -216,8 +217,7 @@ fn raw_tx<'a>(
     Ok(&payload[start..reader.position()])
 }
 
-/// Transactions of a block that compact blocks can name where blocks are bounded by weight (Core `blockencodings.h`: places
-/// take 16 bits).
+/// Maximum transactions of a block in compact form on chains with a weight limit (Core `blockencodings.h`: indexes have 16 bits).
 pub const COMPACT_TXS_MAX: usize = u16::MAX as usize;
 
 #[cfg(test)]

@@ -6,63 +6,63 @@ use crate::error::ParseError;
 use crate::id::BlockHash;
 use crate::reader::Reader;
 
-/// Filters in answer to one request, at most (Core `net_processing.cpp`, `MAX_GETCFILTERS_SIZE`).
+/// Maximum filters per request (Core `net_processing.cpp`, `MAX_GETCFILTERS_SIZE`).
 pub const FILTERS_MAX: u32 = 1000;
-/// Hashes of filters in a message, at most (Core `net_processing.cpp`, `MAX_GETCFHEADERS_SIZE`).
+/// Maximum filter hashes per message (Core `net_processing.cpp`, `MAX_GETCFHEADERS_SIZE`).
 pub const FILTER_HASHES_MAX: u32 = 2000;
-/// Blocks from one filter header of `cfcheckpt` to the next (Core `index/blockfilterindex.h`, `CFCHECKPT_INTERVAL`).
+/// Distance of the filter headers in `cfcheckpt`, in blocks (Core `index/blockfilterindex.h`, `CFCHECKPT_INTERVAL`).
 pub const FILTER_CHECKPOINT_INTERVAL: u32 = 1000;
 
-/// What kind of filter (BIP158).
+/// Filter type (BIP158).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterKind(pub u8);
 
 impl FilterKind {
-    /// The one kind that there is.
+    /// The only filter type defined.
     pub const BASIC: Self = Self(0);
 }
 
-/// Which filters, or hashes of them, are asked for: those of a branch.
+/// A request for filters, or for their hashes, on a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterRange {
-    /// Their kind.
+    /// Filter type.
     pub kind: FilterKind,
     /// Height of the first block.
     pub start_height: u32,
-    /// The last block.
+    /// Hash of the last block.
     pub stop: BlockHash,
 }
 
 /// The filter of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFilter<'a> {
-    /// Its kind.
+    /// Filter type.
     pub kind: FilterKind,
-    /// The block.
+    /// Hash of the block.
     pub block: BlockHash,
     /// The filter: see [`Filter::parse`](crate::filter::Filter::parse).
     pub filter: &'a [u8],
 }
 
-/// Hashes of filters, from which their headers follow.
+/// Filter hashes, from which the filter headers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterHashes<'a> {
-    /// Their kind.
+    /// Filter type.
     pub kind: FilterKind,
-    /// The last block.
+    /// Hash of the last block.
     pub stop: BlockHash,
     /// The filter header before the first.
     pub previous: [u8; 32],
-    /// One for each block.
+    /// One per block.
     pub hashes: Items<'a, [u8; 32]>,
 }
 
 /// Every thousandth filter header of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterCheckpoints<'a> {
-    /// Their kind.
+    /// Filter type.
     pub kind: FilterKind,
-    /// The last block of the branch.
+    /// Hash of the last block of the branch.
     pub stop: BlockHash,
     /// From height 1000 on.
     pub headers: Items<'a, [u8; 32]>,
@@ -98,7 +98,7 @@ impl<'a> BlockFilter<'a> {
         Ok(Self { kind, block, filter: reader.bytes(length)? })
     }
 
-    /// Appends the payload, which REST gives as well.
+    /// Appends the encoded payload, which REST responses use too.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(self.kind.0);
         out.extend_from_slice(&self.block.0);

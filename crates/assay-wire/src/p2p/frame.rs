@@ -1,15 +1,15 @@
-//! The 24 bytes in front of every message.
+//! The 24-byte header of every message.
 
 use std::fmt;
 
 use assay_hash::{Sha256, sha256d};
 
-/// What a message is called: up to twelve printable characters, padded with zeros.
+/// Message type: up to twelve printable characters, padded with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Command([u8; 12]);
 
 impl Command {
-    /// The command called `name`.
+    /// The command `name`.
     ///
     /// # Panics
     /// When the name is longer than twelve characters or not printable: names are constants of the program.
@@ -26,7 +26,7 @@ impl Command {
         Self(bytes)
     }
 
-    /// Reads a command: printable characters, then nothing but zeros (Core `protocol.cpp`, `IsMessageTypeValid`).
+    /// Parses a command: printable characters, then only zeros (Core `protocol.cpp`, `IsMessageTypeValid`).
     pub fn parse(bytes: &[u8; 12]) -> Option<Self> {
         let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(12);
         let (name, padding) = bytes.split_at(length);
@@ -40,7 +40,7 @@ impl Command {
         self.0
     }
 
-    /// The name.
+    /// The name without padding.
     pub fn as_str(&self) -> &str {
         let length = self.0.iter().position(|byte| *byte == 0).unwrap_or(12);
         str::from_utf8(&self.0[..length]).expect("printable characters are ASCII")
@@ -63,53 +63,53 @@ impl fmt::Debug for Command {
     }
 }
 
-/// What stands in front of a payload.
+/// The header that precedes a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Tells the chains apart.
+    /// Magic bytes of the chain.
     pub magic: [u8; 4],
-    /// The kind of message.
+    /// Message type.
     pub command: Command,
-    /// Bytes of the payload.
+    /// Length of the payload in bytes.
     pub length: u32,
     /// First bytes of the payload's double SHA-256.
     pub checksum: [u8; 4],
 }
 
-/// Why bytes are not a message of this chain.
+/// The bytes are not a message of this chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// Another chain, another protocol, or out of step.
+    /// Wrong magic: another chain or protocol, or a lost message boundary.
     #[error("magic {:08x} instead of {:08x}", u32::from_be_bytes(*found), u32::from_be_bytes(*expected))]
     Magic {
-        /// What was there.
+        /// Magic in the message.
         found: [u8; 4],
-        /// What the chain has.
+        /// Magic of the chain.
         expected: [u8; 4],
     },
-    /// The command is not printable, or something follows its padding.
+    /// The command is not printable, or its padding is not zero.
     #[error("the name of a message is not printable")]
     Command,
-    /// The message is longer than the reader takes.
+    /// The message exceeds the reader's limit.
     #[error("a message {command} of {length} bytes, more than {length_max}")]
     TooLong {
-        /// What it is called.
+        /// Message type.
         command: Command,
-        /// How long it says it is.
+        /// Announced length in bytes.
         length: u32,
-        /// What is taken.
+        /// Maximum length in bytes.
         length_max: u32,
     },
-    /// The payload is not what the sender hashed.
+    /// The payload does not match the checksum.
     #[error("the checksum of a message {command} is wrong")]
     Checksum {
-        /// What it is called.
+        /// Message type.
         command: Command,
     },
 }
 
 impl FrameError {
-    /// Where in the message the fault is, bytes from its beginning.
+    /// Offset of the fault in the message, in bytes.
     pub fn offset(&self) -> usize {
         match self {
             Self::Magic { .. } => 0,
@@ -127,16 +127,16 @@ impl FrameHeader {
     /// The header of a message with this payload.
     ///
     /// # Panics
-    /// When the payload is longer than 4 GiB, which no block can be.
+    /// When the payload is longer than 4 GiB; no block is.
     pub fn of(magic: [u8; 4], command: Command, payload: &[u8]) -> Self {
         let length = u32::try_from(payload.len()).expect("a payload is shorter than 4 GiB");
         Self { magic, command, length, checksum: checksum(payload) }
     }
 
-    /// Reads a header of the chain with `magic`, for a payload of at most `length_max` bytes.
+    /// Parses a header of the chain with `magic`, for a payload of at most `length_max` bytes.
     ///
     /// # Errors
-    /// When it belongs to another chain, is malformed, or announces too much.
+    /// When it belongs to another chain, is malformed, or announces a longer payload.
     pub fn parse(bytes: &[u8; 24], magic: [u8; 4], length_max: u32) -> Result<Self, FrameError> {
         let four = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         if four(0) != magic {
@@ -162,7 +162,7 @@ impl FrameHeader {
         out
     }
 
-    /// Compares the payload's hash with what the header says.
+    /// Compares the payload's hash with the checksum.
     ///
     /// # Errors
     /// When they differ.
@@ -170,7 +170,7 @@ impl FrameHeader {
         self.check_hash(&sha256d(payload))
     }
 
-    /// [`FrameHeader::check`] for a payload that was hashed piece by piece.
+    /// [`FrameHeader::check`] for a payload hashed incrementally.
     ///
     /// # Errors
     /// When hash and header differ.
@@ -186,7 +186,7 @@ pub fn checksum(payload: &[u8]) -> [u8; 4] {
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
-/// Hashes a payload that comes or goes in pieces.
+/// Hashes a payload that is processed in pieces.
 #[derive(Clone, Debug, Default)]
 pub struct PayloadHasher(Sha256);
 
@@ -196,7 +196,7 @@ impl PayloadHasher {
         self.0.update(piece);
     }
 
-    /// The double SHA-256 of all of it, whose first four bytes are the checksum.
+    /// The double SHA-256 of the payload; its first four bytes are the checksum.
     pub fn finish(self) -> [u8; 32] {
         self.0.finalize_double()
     }

@@ -1,4 +1,4 @@
-//! Lists of things of one size, over the bytes of a message or over values.
+//! Lists of fixed-size items, over the bytes of a message or over values.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use crate::header::Header;
 use crate::id::BlockHash;
 use crate::reader::Reader;
 
-/// Something that takes the same number of bytes wherever it stands.
+/// An item with a fixed-size encoding.
 pub trait Item: Copy {
-    /// How many.
+    /// Encoded size in bytes.
     const SIZE: usize;
-    /// Decodes it; every `SIZE` bytes are one.
+    /// Decodes an item; any `SIZE` bytes are valid.
     ///
     /// # Panics
-    /// When there are fewer.
+    /// When there are fewer bytes.
     fn read(bytes: &[u8]) -> Self;
-    /// Appends its bytes.
+    /// Appends the encoding.
     fn write(&self, out: &mut Vec<u8>);
-    /// Where, in `SIZE` bytes, something stands that the format does not allow, and what.
+    /// Offset and kind of a format violation in `SIZE` bytes, if any.
     fn fault(_bytes: &[u8]) -> Option<(usize, ParseErrorKind)> {
         None
     }
@@ -44,12 +44,12 @@ impl<'a, T: Item> Items<'a, T> {
         }
     }
 
-    /// Whether there are none.
+    /// True if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The item at `index`.
+    /// The item at `index`; `None` beyond the end.
     pub fn get(&self, index: usize) -> Option<T> {
         match self.0 {
             Repr::Bytes(bytes) => {
@@ -141,7 +141,7 @@ impl Item for BlockHash {
     }
 }
 
-/// In a message, a count of transactions follows a header; it is always 0.
+/// In a message, a transaction count follows each header; it is always 0.
 impl Item for Header {
     const SIZE: usize = 81;
 
@@ -159,11 +159,11 @@ impl Item for Header {
     }
 }
 
-/// What kind of thing an inventory entry names.
+/// Type of an inventory entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InventoryKind(pub u32);
 
-/// As Core's log calls it (`protocol.cpp`, `CInv::GetMessageType`).
+/// Core's name in logs (`protocol.cpp`, `CInv::GetMessageType`).
 impl fmt::Display for InventoryKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match *self {
@@ -184,7 +184,7 @@ impl InventoryKind {
     pub const TX: Self = Self(1);
     /// A block, without witnesses.
     pub const BLOCK: Self = Self(2);
-    /// A block and the part of its merkle tree that a filter picks (BIP37).
+    /// A block and the part of its merkle tree that matches a filter (BIP37).
     pub const FILTERED_BLOCK: Self = Self(3);
     /// A compact block (BIP152).
     pub const COMPACT_BLOCK: Self = Self(4);
@@ -199,9 +199,9 @@ impl InventoryKind {
 /// One entry of `inv`, `getdata` and `notfound`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Inventory {
-    /// What it is.
+    /// Type of the object.
     pub kind: InventoryKind,
-    /// Its hash.
+    /// Hash of the object.
     pub hash: [u8; 32],
 }
 
@@ -219,14 +219,14 @@ impl Item for Inventory {
     }
 }
 
-/// Where a node can be reached and what it offers.
+/// Address and services of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NetAddress {
-    /// Services, bit by bit.
+    /// Service bits.
     pub services: u64,
     /// An IPv6 address; IPv4 ones are mapped into `::ffff:0:0/96`.
     pub ip: [u8; 16],
-    /// The port.
+    /// The TCP port.
     pub port: u16,
 }
 
@@ -251,9 +251,9 @@ impl Item for NetAddress {
 /// An entry of `addr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimedAddress {
-    /// When the node was last seen, seconds since 1970.
+    /// Time when the node was last seen, in seconds since 1970.
     pub time: u32,
-    /// Where it is.
+    /// The node's address and services.
     pub address: NetAddress,
 }
 

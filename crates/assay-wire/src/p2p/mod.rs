@@ -1,6 +1,6 @@
 //! Messages of the peer-to-peer protocol, version 1 of its transport.
 //!
-//! A message is a [`FrameHeader`] and a payload. [`Message::parse`] reads a payload without copying it, lists included;
+//! A message is a [`FrameHeader`] and a payload. [`Message::parse`] parses a payload without copying it, lists included;
 //! [`Message::encode`] writes one, from views or from values.
 //!
 //! ```
@@ -14,8 +14,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What follows the known fields of a payload is left alone, as Core does: later versions may add to a message. Deliberately
-//! absent: sketches of transactions (BIP330); such messages are [`Message::Other`].
+//! Bytes after the known fields of a payload are ignored, as in Core: later versions may extend a message. Deliberately absent:
+//! transaction sketches (BIP330); such messages are [`Message::Other`].
 
 mod address;
 mod compact;
@@ -40,65 +40,65 @@ use crate::header::Header;
 use crate::id::BlockHash;
 use crate::reader::Reader;
 
-/// Largest message where blocks are bounded by weight, bytes (Core `net.h`, `MAX_PROTOCOL_MESSAGE_LENGTH`).
+/// Maximum message size in bytes on chains with a weight limit (Core `net.h`, `MAX_PROTOCOL_MESSAGE_LENGTH`).
 pub const MESSAGE_BYTES_MAX: u32 = 4_000_000;
-/// Largest message that is not a block where blocks are larger, bytes.
+/// Maximum size in bytes of messages other than blocks on chains with larger blocks.
 pub const LARGE_MESSAGE_BYTES_MAX: u32 = 32 << 20;
-/// Headers in a message (Core `net_processing.h`, `MAX_HEADERS_RESULTS`).
+/// Maximum headers per message (Core `net_processing.h`, `MAX_HEADERS_RESULTS`).
 pub const HEADERS_MAX: usize = 2000;
-/// Entries of `inv`, `getdata` and `notfound` (Core `net_processing.cpp`, `MAX_INV_SZ`).
+/// Maximum entries of `inv`, `getdata` and `notfound` (Core `net_processing.cpp`, `MAX_INV_SZ`).
 pub const INVENTORY_MAX: usize = 50_000;
-/// Hashes in a locator (Core `net_processing.cpp`, `MAX_LOCATOR_SZ`).
+/// Maximum hashes in a locator (Core `net_processing.cpp`, `MAX_LOCATOR_SZ`).
 pub const LOCATOR_MAX: usize = 101;
-/// Entries of `addr` and `addrv2` (Core `net_processing.cpp`, `MAX_ADDR_TO_SEND`).
+/// Maximum entries of `addr` and `addrv2` (Core `net_processing.cpp`, `MAX_ADDR_TO_SEND`).
 pub const ADDRESSES_MAX: usize = 1000;
-/// Length of a user agent (Core `net.h`, `MAX_SUBVERSION_LENGTH`).
+/// Maximum length of a user agent (Core `net.h`, `MAX_SUBVERSION_LENGTH`).
 pub const USER_AGENT_BYTES_MAX: usize = 256;
 
-/// What a node says of itself first.
+/// The first message of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version<'a> {
-    /// The newest version of the protocol it speaks.
+    /// Newest supported protocol version.
     pub version: i32,
-    /// Its services, bit by bit.
+    /// Service bits of the sender.
     pub services: u64,
-    /// Its clock, seconds since 1970.
+    /// Clock of the sender, in seconds since 1970.
     pub time: i64,
-    /// Whom it believes to talk to.
+    /// Address of the receiver, as known to the sender.
     pub receiver: NetAddress,
-    /// Itself.
+    /// Address of the sender.
     pub sender: NetAddress,
-    /// Random; shows a node that it talks to itself.
+    /// Random; detects connections of a node to itself.
     pub nonce: u64,
     /// Name and version of the program.
     pub user_agent: &'a [u8],
-    /// Height of its chain.
+    /// Height of the sender's chain.
     pub start_height: i32,
-    /// Whether it wants to hear of transactions (BIP37); older nodes do not say.
+    /// False to suppress transaction announcements (BIP37); `None` from older nodes.
     pub relay: Option<bool>,
 }
 
-/// Where a chain is known to, and how far it is wanted.
+/// Known blocks of a chain, and the end of the requested range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Locator<'a> {
-    /// Version of the protocol; nobody looks at it.
+    /// Protocol version; ignored.
     pub version: u32,
     /// Known blocks, highest first.
     pub hashes: Items<'a, BlockHash>,
-    /// The last one wanted; zero for as many as possible.
+    /// Hash of the last requested block; zero for the maximum.
     pub stop: BlockHash,
 }
 
 /// A Bloom filter (BIP37).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilterLoad<'a> {
-    /// Its bits, the lowest of each byte first; the protocol allows 36,000 bytes.
+    /// Filter bits, least significant first; at most 36,000 bytes in the protocol.
     pub bits: &'a [u8],
-    /// Hash functions; the protocol allows 50.
+    /// Number of hash functions; at most 50 in the protocol.
     pub functions: u32,
-    /// Added to the seed of each.
+    /// Added to the seed of each hash function.
     pub tweak: u32,
-    /// What becomes of outputs that match.
+    /// Update rule for matching outputs.
     pub flags: u8,
 }
 
@@ -127,7 +127,7 @@ pub enum Message<'a> {
     FeeFilter(u64),
     /// `sendcmpct` (BIP152)
     SendCompact {
-        /// 1 where new blocks are wanted as compact blocks, unasked, 0 where not; nothing else is allowed.
+        /// 1 to request new blocks as compact blocks without an announcement, 0 otherwise; no other value is valid.
         announce: u8,
         /// Version of compact blocks.
         version: u64,
@@ -160,7 +160,7 @@ pub enum Message<'a> {
     BlockTxs(&'a [u8]),
     /// `filterload` (BIP37)
     FilterLoad(FilterLoad<'a>),
-    /// `filteradd` (BIP37): what the filter is to match as well
+    /// `filteradd` (BIP37): element to add to the filter
     FilterAdd(&'a [u8]),
     /// `filterclear` (BIP37)
     FilterClear,
@@ -176,27 +176,27 @@ pub enum Message<'a> {
     FilterHashes(FilterHashes<'a>),
     /// `getcfcheckpt` (BIP157)
     GetFilterCheckpoints {
-        /// Their kind.
+        /// Filter type.
         kind: FilterKind,
-        /// The last block of the branch.
+        /// Hash of the last block of the branch.
         stop: BlockHash,
     },
     /// `cfcheckpt` (BIP157)
     FilterCheckpoints(FilterCheckpoints<'a>),
-    /// Anything else.
+    /// A message of any other type.
     Other {
-        /// What it is called.
+        /// Message type.
         command: Command,
-        /// What is in it.
+        /// Raw payload.
         payload: &'a [u8],
     },
 }
 
 impl<'a> Message<'a> {
-    /// Reads the payload of a message called `command`.
+    /// Parses the payload of a message of type `command`.
     ///
     /// # Errors
-    /// When the payload is not one; the offset counts from its beginning.
+    /// When the payload is malformed; the offset is relative to its start.
     pub fn parse(command: Command, payload: &'a [u8]) -> Result<Self, ParseError> {
         let mut reader = Reader::new(payload, 0);
         let reader = &mut reader;
@@ -256,7 +256,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// What the message is called.
+    /// The message type.
     pub fn command(&self) -> Command {
         Command::new(match self {
             Self::Version(_) => "version",
@@ -297,7 +297,7 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// Appends the payload.
+    /// Appends the encoded payload.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Verack

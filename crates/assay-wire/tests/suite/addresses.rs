@@ -1,4 +1,4 @@
-//! Addresses of peers: texts, bytes, and what can be reached from where.
+//! Peer addresses: text, encoding, and routability.
 
 use assay_wire::p2p::{ADDRESSES_MAX, Command, Endpoint, Host, Message, NetworkKind, PeerAddress};
 use assay_wire::{ParseErrorKind, encode};

@@ -1,4 +1,4 @@
-//! Block filters against a slow version of the same, written from BIP158 with bits as text.
+//! Block filters against a slow implementation of BIP158 with bits as text.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use assay_wire::BlockHash;
 use assay_wire::filter::{BASIC_M, BASIC_P, Filter, FilterError, encode};
 use proptest::prelude::*;
 
-/// The filter of a set of elements, a bit being a character.
+/// Reference encoder of a set of elements; a bit is a character.
 fn slow_encode(hash: &BlockHash, elements: &BTreeSet<Vec<u8>>) -> Vec<u8> {
     let values = slow_values(hash, elements);
     let mut bits = String::new();
@@ -64,7 +64,7 @@ proptest! {
         for element in &set {
             prop_assert!(filter.matches_any(&hash, [element]));
         }
-        // All at once is each by itself, and what is not there by luck is what the slow version has by luck.
+        // Matching all at once equals matching one by one, with the same false positives as the slow version.
         let single = others.iter().map(|one| filter.matches_any(&hash, [one])).collect::<Vec<_>>();
         prop_assert_eq!(filter.matches_any(&hash, &others), single.contains(&true));
     }
@@ -79,7 +79,7 @@ proptest! {
 
 #[test]
 fn long_runs_of_ones_cross_the_window() {
-    // Two elements far apart: the quotient of the second is large in a small set, now and then.
+    // Two distant elements: in a small set the second one's quotient is sometimes large.
     let mut random = Random(7);
     for _ in 0..2000 {
         let hash = BlockHash(std::array::from_fn(|_| random.next() as u8));
@@ -116,6 +116,6 @@ fn damaged_filters_are_rejected() {
     assert_eq!(encode(&hash, Vec::<Vec<u8>>::new()), [0]);
     assert_eq!(Filter::parse(&[0]).unwrap().count(), 0);
     assert!(!Filter::parse(&[0]).unwrap().matches_any(&hash, [[1u8]]));
-    // Many elements, and no bits: nothing is reserved for them.
+    // A large count without bits must not reserve memory.
     assert_eq!(Filter::parse(&[0xfe, 0, 0, 0, 2]), Err(FilterError::Truncated));
 }

@@ -1,4 +1,4 @@
-//! Transactions, blocks and messages of peers from outside.
+//! Integration tests: transactions, blocks and messages.
 
 mod addresses;
 mod filter;

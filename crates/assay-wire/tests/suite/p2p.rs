@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const MAGIC: [u8; 4] = [0xf9, 0xbe, 0xb4, 0xd9];
 
-/// Frames a message, takes it apart again and compares.
+/// Frames a message, parses it and compares.
 fn check(message: &Message<'_>) {
     let bytes = message.to_bytes(MAGIC);
     let (head, payload) = bytes.split_first_chunk::<24>().expect("a header comes first");
@@ -109,7 +109,7 @@ proptest! {
         let read = Host::parse(&host.to_string());
         match host {
             Host::Internal(_) => prop_assert_eq!(read, None),
-            // Its text does not say which network it is of.
+            // Its text does not identify the network.
             Host::Cjdns(ip) => prop_assert_eq!(read, Some(Host::from_v1(ip))),
             _ => prop_assert_eq!(read, Some(host)),
         }
@@ -191,7 +191,7 @@ const NAMES: [&str; 21] = [
     "tx",
 ];
 
-/// The example that the protocol's documentation has given since 2012: version 60002, user agent `/Satoshi:0.7.2/`.
+/// The example from the protocol documentation of 2012: version 60002, user agent `/Satoshi:0.7.2/`.
 #[test]
 fn a_version_of_2012() {
     let payload: Vec<u8> = [
@@ -253,7 +253,7 @@ fn lists_that_are_too_long() {
         (error.kind, error.offset),
         (ParseErrorKind::TooMany { count: INVENTORY_MAX + 1 }, 0)
     );
-    // A count that the bytes do not pay for reserves nothing.
+    // A count beyond the remaining bytes must not reserve memory.
     let error = Message::parse(Command::new("inv"), &[0xfd, 0x50, 0xc3]).expect_err("no entries");
     assert_eq!((error.kind, error.offset), (ParseErrorKind::Truncated, 0));
     let mut headers = vec![1];

@@ -1,4 +1,4 @@
-//! Round trips, refusals and hostile bytes for transactions and blocks.
+//! Round trips, rejections and hostile bytes for transactions and blocks.
 
 use assay_wire::{
     Block, Encoding, Header, OutPoint, ParseErrorKind, Transaction, Txid, Witness, encode,
@@ -78,7 +78,7 @@ proptest! {
         prop_assert_eq!(view.weight(), stripped.len() * 3 + raw.len());
         prop_assert_eq!(view.txid(), Txid(assay_hash::sha256d(&stripped)));
         prop_assert_eq!(view.wtxid().0, assay_hash::sha256d(&raw));
-        // A copy taken out of a block equals the original.
+        // A copy of a transaction in a block equals the original.
         let mut block = vec![0u8; 80];
         block.push(2);
         block.extend_from_slice(&raw);
@@ -164,7 +164,7 @@ fn refusals_name_the_rule() {
 
 #[test]
 fn a_transaction_without_inputs_parses_in_both_encodings() {
-    // Core reads "no inputs" followed by flag 0 as a transaction with neither inputs nor outputs.
+    // Core parses "no inputs" followed by flag 0 as a transaction with neither inputs nor outputs.
     let raw = [2, 0, 0, 0, 0, 0, 9, 0, 0, 0];
     for encoding in [Encoding::Segwit, Encoding::Legacy] {
         let tx = Transaction::parse(raw.as_slice(), encoding).unwrap();

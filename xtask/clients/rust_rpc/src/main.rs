@@ -1,7 +1,7 @@
-//! Calls the node by two RPC crates, which take replies apart by the types that they have for them: every method must be answered
-//! with what its type needs. Arguments: address, user, password, and a signed transaction to send.
+//! Calls the node through two RPC crates, which parse responses into their own types: every response must match its type.
+//! Arguments: address, user, password, and a signed transaction to send.
 
-// It names a crate to use instead of it in each call.
+// Every call would be reported, with the crate that replaces it.
 #![allow(deprecated)]
 
 use bitcoincore_rpc::RpcApi;
@@ -10,7 +10,7 @@ use bitcoincore_rpc::bitcoin::{Address, Network, Transaction};
 use corepc_client::client_sync::Auth;
 use corepc_client::client_sync::v31::Client;
 
-/// The replies that a crate cannot read, and how many it could.
+/// The number of parsed responses, and the calls whose responses a crate could not parse.
 #[derive(Default)]
 struct Calls {
     ok: usize,
@@ -32,7 +32,7 @@ impl Calls {
     }
 }
 
-/// Calls methods of a client, without what they return.
+/// Calls methods of a client and ignores the results.
 macro_rules! call {
     ($calls:ident, $client:ident: $($method:ident($($argument:expr),*)),* $(,)?) => {
         $($calls.add(concat!(stringify!($client), ".", stringify!($method)), $client.$method($($argument),*));)*

@@ -1,4 +1,4 @@
-//! Accepts the connections of clients.
+//! Accepts client connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use crate::server::schedule::retry::ACCEPT_PAUSE;
 use crate::server::session::Session;
 use crate::server::shared::Shared;
 
-/// Accepts clients until `stop`; then waits until those that are connected are disconnected.
+/// Accepts clients until `stop`, then waits until all clients are disconnected.
 pub(in crate::server) async fn clients(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -27,7 +27,7 @@ pub(in crate::server) async fn clients(
 ) {
     let mut tasks = JoinSet::new();
     while let Some(accepted) = accept(&listener, &mut stop).await {
-        // Without this the set grows with every connection ever made.
+        // Otherwise the set would keep every past connection.
         while tasks.try_join_next().is_some() {}
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -75,7 +75,7 @@ impl Client {
     async fn serve(self, shared: Arc<Shared>, tls: Option<TlsAcceptor>) {
         let Self { stream, peer, slot, stop } = self;
         let deadline = Instant::now() + shared.config.limits.first_request;
-        // Responses are small and clients wait for each: Nagle's algorithm would only delay them.
+        // Responses are small and clients wait for each: Nagle's algorithm would only add latency.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("Cannot set TCP_NODELAY for {peer}: {error}");
         }

@@ -1,4 +1,4 @@
-//! Answers a line, in steps short enough that other clients are served in between.
+//! Processes a request line in steps short enough to serve other clients in between.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -19,13 +19,12 @@ use crate::server::schedule::retry::{REQUEST_PAUSE, REQUEST_TRIES};
 use crate::server::session::Session;
 use crate::server::shared::Shared;
 
-/// Lines up to this length may be answered on the thread that received them.
+/// Maximum length of lines processed on the receiving thread.
 const IMMEDIATE_LINE_MAX: usize = 4096;
-/// What a line costs that is no request, in addition to what any costs.
+/// Extra cost of a malformed request.
 const BAD_REQUEST_UNITS: f64 = 20.0;
 
-/// Runs the first of `tasks` and then the next for a slice of time; those that are done are
-/// removed.
+/// Runs the tasks in order for one time slice and removes the finished ones.
 pub(in crate::server) fn run_slice(
     tasks: &mut VecDeque<LineTask>,
     shared: &Shared,
@@ -45,15 +44,15 @@ pub(in crate::server) fn run_slice(
     }
 }
 
-/// A line with the part of the response that is written.
+/// A request line and its partial response.
 pub(in crate::server) struct LineTask {
     line: Vec<u8>,
-    /// Its share of the memory for long lines.
+    /// Permit for the memory of long lines.
     _memory: Option<OwnedSemaphorePermit>,
     requests: Option<Requests>,
     next: usize,
     out: Out,
-    /// Whether all requests get an error because the client is over its budget.
+    /// True if all requests get an error because the client exceeded its rate limit.
     rejected: bool,
     pace: Pace,
 }
@@ -80,8 +79,8 @@ impl LineTask {
         }
     }
 
-    /// Answers the line on the thread that received it, if it is a request that takes neither long
-    /// nor a wait; says whether it did. Otherwise it is as before.
+    /// Processes the line on the receiving thread if it is a request that is short and does not block; returns true if it did.
+    /// Otherwise the task is unchanged.
     pub(in crate::server) fn try_here(&mut self, shared: &Shared, session: &Session) -> bool {
         if self.line.len() > IMMEDIATE_LINE_MAX {
             return false;
@@ -94,7 +93,7 @@ impl LineTask {
         if requests.batch || place == Place::Worker {
             return false;
         }
-        // A panic may leave half changed what requests share.
+        // A panic may leave shared state inconsistent.
         let whole = Whole::begin("what the Electrum server shares");
         if place == Place::HereIfAtOnce {
             self.pace = Pace::AtOnce;
@@ -105,8 +104,7 @@ impl LineTask {
         is_answered
     }
 
-    /// Answers requests for a slice of time, and returns whether all are answered and the response
-    /// is queued.
+    /// Processes requests for one time slice; returns true once the whole response is queued.
     pub(in crate::server) fn step(&mut self, shared: &Shared, session: &Session) -> bool {
         let start = Instant::now();
         let begun = (self.next, self.out.len());
@@ -160,7 +158,7 @@ impl LineTask {
         })
     }
 
-    /// Writes the response to a request; `false` if that is impossible at once.
+    /// Writes the response to a request; `false` if that would block.
     fn answer(
         &mut self,
         shared: &Shared,
@@ -169,10 +167,10 @@ impl LineTask {
         batch: bool,
     ) -> bool {
         let error = match &request.method {
-            // A notification: the only one with a meaning, `server.ping`, asks for nothing.
+            // A notification: the only meaningful one, `server.ping`, needs no action.
             Ok(_) if request.id.is_none() => return true,
             Ok(name) => match self.call(shared, session, request, name, batch) {
-                // A worker finds out whether it is one.
+                // A worker checks it in full.
                 Err(_) if self.pace == Pace::AtOnce => return false,
                 result => result.err(),
             },
@@ -280,7 +278,7 @@ impl LineTask {
     }
 }
 
-/// Begins a response up to its result or error.
+/// Writes a response up to its result or error.
 fn write_begin(out: &mut Out, line: &[u8], request: &Request, batch: bool) {
     if batch {
         out.raw(if out.is_empty() { "[" } else { "," });
@@ -293,7 +291,7 @@ fn write_begin(out: &mut Out, line: &[u8], request: &Request, batch: bool) {
     out.raw(",");
 }
 
-/// Responds to a line that is too long to be received.
+/// Error response to an oversized line.
 pub(in crate::server) fn oversize(session: &Session, max: usize) -> DisconnectReason {
     let mut out = Out::new();
     out.raw("{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":").int(Code::Excessive.number());

@@ -1,4 +1,4 @@
-//! All metrics of a server as text.
+//! Server metrics in text format.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

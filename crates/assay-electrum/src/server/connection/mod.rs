@@ -1,4 +1,4 @@
-//! A client from its connection to its end.
+//! Life cycle of a client connection.
 
 pub(in crate::server) mod accept;
 pub(in crate::server) mod line_task;

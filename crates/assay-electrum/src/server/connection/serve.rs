@@ -1,4 +1,4 @@
-//! Reads the lines of a client and has them answered, until the connection ends.
+//! Reads a client's lines and dispatches them until the connection ends.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -19,21 +19,19 @@ use crate::server::schedule::Priority;
 use crate::server::session::Session;
 use crate::server::shared::Shared;
 
-/// A client with more than this queued is not read until it has read: less while send memory is
-/// half used.
+/// Reading pauses while more than this is queued for the client. The limit is lower while send memory is half used.
 const OUTPUT_LOW: usize = 1 << 20;
 const OUTPUT_LOW_HALF_USED: usize = 64 << 10;
-/// Longer lines never have priority.
+/// Longer lines never get priority.
 const HIGH_PRIORITY_LINE_MAX: usize = 64 << 10;
-/// A thread that reads sockets answers lines of one client for about this long.
+/// Time budget for one client's lines on a socket thread.
 const HERE_MAX: Duration = Duration::from_micros(200);
-/// Time to send what is queued when the connection ends.
+/// Timeout for sending queued output when the connection ends.
 const DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// Serves a client until the connection ends; `deadline` is for its first request.
+/// Serves a client until the connection ends; `deadline` applies to its first request.
 ///
-/// The socket is with the runtime for the client's priority
-/// ([`crate::server::schedule::runtimes`]).
+/// The socket is registered with the runtime for the client's priority ([`crate::server::schedule::runtimes`]).
 pub(in crate::server) async fn serve<S: Stream>(
     mut stream: S,
     session: Arc<Session>,
@@ -57,7 +55,7 @@ pub(in crate::server) async fn serve<S: Stream>(
             Ok(Some(moved)) => (client, stream) = moved,
             Ok(None) => return,
             Err(_) => {
-                // The task panicked or was cancelled: a defect of ours, or the end of the process.
+                // The task panicked or was cancelled: a bug, or process shutdown.
                 session.send_queue.close(DisconnectReason::Defect);
                 session.end(&shared);
                 return shared.metrics.ended(DisconnectReason::Defect);
@@ -71,23 +69,22 @@ pub(in crate::server) async fn serve<S: Stream>(
 struct Client {
     session: Arc<Session>,
     shared: Arc<Shared>,
-    /// For the first request.
+    /// Of the first request.
     deadline: Option<Instant>,
     stop: watch::Receiver<bool>,
     lines: LineReader,
     writer: Writer,
 }
 
-/// Why a runtime stops serving a client.
+/// Reason for a runtime to stop serving a client.
 enum Exit {
-    /// The other runtime takes over.
+    /// The client moves to the other runtime.
     Move,
-    /// The connection ends.
     Disconnect(DisconnectReason),
 }
 
 impl Client {
-    /// Serves the client with `priority`; returns it when the other runtime is to take over.
+    /// Serves the client with `priority`; returns it to be moved to the other runtime.
     async fn run<S: Stream>(mut self, mut stream: S, priority: Priority) -> Option<(Self, S)> {
         let joined = stream.socket().join();
         let (mut reader, mut sink) = split(stream);
@@ -100,7 +97,7 @@ impl Client {
                 Exit::Disconnect(DisconnectReason::Left)
             } else {
                 tokio::select! {
-                    // What has been answered is written before the task sleeps.
+                    // Finished responses are written before the task sleeps.
                     biased;
                     exit = read((&mut reader, lines), priority, &session, shared, deadline) => exit,
                     reason = session.send_queue.wait_closed() => Exit::Disconnect(reason),
@@ -126,13 +123,13 @@ impl Client {
             return None;
         }
         let mut stream = reader.unsplit(sink);
-        // A socket that cannot move is closed there.
+        // If this fails, the socket is closed there.
         let _ = stream.socket().part();
         Some((self, stream))
     }
 }
 
-/// Ends a connection; says whether what is queued is still to be sent.
+/// Ends a connection; returns true if queued output must still be sent.
 fn end(reason: DisconnectReason, session: &Session, shared: &Shared) -> bool {
     session.send_queue.close(reason);
     let reason = session.send_queue.closed().unwrap_or(reason);
@@ -141,7 +138,7 @@ fn end(reason: DisconnectReason, session: &Session, shared: &Shared) -> bool {
     !matches!(reason, DisconnectReason::SlowReader | DisconnectReason::OutputFull)
 }
 
-/// Reads and answers until the connection ends or the other runtime is to take over.
+/// Reads and processes lines until the connection ends or moves.
 async fn read<R: AsyncRead + Unpin>(
     (reader, lines): (&mut R, &mut LineReader),
     priority: Priority,
@@ -186,7 +183,7 @@ async fn read<R: AsyncRead + Unpin>(
     }
 }
 
-/// Answers lines. Those that the client sends meanwhile wait in its socket.
+/// Processes lines. Lines that arrive meanwhile stay in the socket buffer.
 async fn answer(
     group: Vec<Line>,
     session: &Arc<Session>,
@@ -204,7 +201,7 @@ async fn answer(
     let mut tasks = VecDeque::new();
     for line in group {
         if line.bytes.iter().all(u8::is_ascii_whitespace) {
-            // Some clients keep a connection alive with empty lines.
+            // Some clients use empty lines as keep-alive.
             session.spend(1.0);
         } else {
             tasks.push_back(LineTask::new(line.bytes, line.memory, admission == Admission::Reject));
@@ -214,7 +211,7 @@ async fn answer(
         return session.disconnect();
     }
     loop {
-        // A batch may have used up what was left in the meantime.
+        // A batch may have consumed the remaining budget meanwhile.
         let is_high = session.admit(Duration::ZERO) == Admission::Now(Priority::High) && !is_long;
         let priority = if is_high { Priority::High } else { Priority::Normal };
         let (session_, shared_) = (Arc::clone(session), Arc::clone(shared));
@@ -232,8 +229,7 @@ async fn answer(
     }
 }
 
-/// Answers lines on this thread as long as that takes neither long nor a wait; says whether none is
-/// left, or the connection is to end.
+/// Processes lines on this thread while they are short and do not block; returns true if none is left or the connection must end.
 fn answer_here(tasks: &mut VecDeque<LineTask>, shared: &Shared, session: &Session) -> bool {
     let start = std::time::Instant::now();
     while let Some(task) = tasks.front_mut() {

@@ -1,9 +1,8 @@
-//! What each address uses, over all its connections and across reconnects.
+//! Resource usage of each address, over all its connections and across reconnects.
 //!
-//! After its last connection an address keeps its account until its budget is full again. Accounts
-//! of addresses without a connection are limited in number; beyond that the one closest to full is
-//! dropped first, so that a large debt cannot be erased by briefly connecting from many other
-//! addresses.
+//! After its last connection an address keeps its account until its budget is full again. The number of accounts without a
+//! connection is limited. Beyond the limit the account closest to full is dropped first, so a large debt cannot be erased by
+//! brief connections from many other addresses.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -18,25 +17,25 @@ use super::rate_limit::{Admission, RateLimit};
 use crate::address::{Subnet, customer};
 use crate::server::config::{Config, Limits};
 
-/// Accounts that are kept of addresses without a connection.
+/// Maximum accounts without a connection.
 pub(in crate::server) const ABSENT_MAX: usize = 65_536;
-/// What such an account takes, with its places in a map and a set.
+/// Memory per such account, with its map and set entries.
 pub(in crate::server) const ABSENT_BYTES: usize = 512;
-/// TLS handshakes of an address at once: they cost more than anything else that any client can cause. Addresses do not share
-/// this number, or one that begins handshakes and does not go on would keep all others out.
+/// Concurrent TLS handshakes per address: the most expensive operation that a client can cause. The limit is per address, since
+/// with a global one a single address could block all others with stalled handshakes.
 const HANDSHAKES_MAX: usize = 4;
-/// What a connection costs, apart from its requests.
+/// Cost of a connection, without its requests.
 const CONNECTION_UNITS: f64 = 2.0;
 
-/// What an address uses, or a single connection of an address that many users share.
+/// Usage of an address, or of a single connection from a shared address.
 #[derive(Debug)]
 pub(in crate::server) struct Account {
     address: Option<IpAddr>,
     budget: Mutex<RateLimit>,
     subscriptions: AtomicUsize,
-    /// Bytes that are queued to be sent.
+    /// Bytes queued for sending.
     output_bytes: AtomicUsize,
-    /// TLS handshakes that may begin.
+    /// Permits for TLS handshakes.
     pub(in crate::server) handshakes: Semaphore,
 }
 
@@ -51,17 +50,17 @@ impl Account {
         }
     }
 
-    /// Whether and when the next line is answered.
+    /// Rate limit decision for the next line.
     pub(in crate::server) fn admit(&self, throttle_max: Duration) -> Admission {
         self.budget.lock().admit(throttle_max, Instant::now())
     }
 
-    /// Time until it counts as light, if nothing is charged until then.
+    /// Time until the client counts as light, assuming no further charges.
     pub(in crate::server) fn light_in(&self) -> Duration {
         self.budget.lock().light_in(Instant::now())
     }
 
-    /// Charges what a line has used.
+    /// Charges the cost of a line.
     pub(in crate::server) fn spend(&self, units: f64) {
         self.budget.lock().spend(units, Instant::now());
     }
@@ -70,7 +69,7 @@ impl Account {
         self.subscriptions.load(Ordering::Relaxed)
     }
 
-    /// Counts one more subscription, unless there are `max`.
+    /// Counts one more subscription, up to `max`.
     pub(in crate::server) fn reserve_subscription(&self, max: usize) -> bool {
         let more = |count: usize| (count < max).then_some(count + 1);
         self.subscriptions.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -93,21 +92,19 @@ impl Account {
     }
 }
 
-/// Why a connection is rejected.
+/// A connection is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in crate::server) enum ConnectError {
-    /// Too many connections.
     #[error("too many connections")]
     Server,
-    /// Too many from one address.
     #[error("too many connections from its address")]
     Address,
-    /// The address has used so much that nothing would be answered.
+    /// The address has exceeded its rate limit so far that every request would be rejected.
     #[error("its address has used up its budget")]
     Budget,
 }
 
-/// An open connection; dropping it allows another.
+/// An open connection; counted until dropped.
 #[derive(Debug)]
 pub(in crate::server) struct ConnectionSlot {
     accounts: Arc<Accounts>,
@@ -115,7 +112,6 @@ pub(in crate::server) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// The account of its address.
     pub(in crate::server) fn account(&self) -> &Arc<Account> {
         &self.account
     }
@@ -127,14 +123,14 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// All accounts, and the number of connections.
+/// All accounts and the connection count.
 #[derive(Debug)]
 pub(in crate::server) struct Accounts {
     connections_max: usize,
     per_address_max: usize,
     throttle_max: Duration,
     limits: Limits,
-    /// Addresses that many users share.
+    /// Shared addresses.
     proxies: Vec<Subnet>,
     connections: AtomicUsize,
     table: Mutex<Table>,
@@ -143,7 +139,7 @@ pub(in crate::server) struct Accounts {
 #[derive(Debug, Default)]
 struct Table {
     by_address: HashMap<IpAddr, Entry>,
-    /// Those without a connection, by the time when their budget is full.
+    /// Accounts without a connection, by the time when their budget is full.
     absent: BTreeSet<(Instant, IpAddr)>,
 }
 
@@ -151,7 +147,7 @@ struct Table {
 struct Entry {
     account: Arc<Account>,
     connections: usize,
-    /// Its key among those without a connection.
+    /// Its key in `absent`.
     full_at: Instant,
 }
 
@@ -169,17 +165,16 @@ impl Accounts {
         }
     }
 
-    /// Open connections.
     pub(in crate::server) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Addresses with an account.
+    /// Number of addresses with an account.
     pub(in crate::server) fn len(&self) -> usize {
         self.table.lock().by_address.len()
     }
 
-    /// Admits a connection of `peer`, unless a limit is reached.
+    /// Admits a connection of `peer`, within all limits.
     pub(in crate::server) fn connect(
         self: &Arc<Self>,
         peer: IpAddr,
@@ -188,7 +183,7 @@ impl Accounts {
         Ok(ConnectionSlot { accounts: Arc::clone(self), account })
     }
 
-    /// Counts a connection; [`Accounts::leave`] is to be called with what is returned.
+    /// Counts a connection; pass the result to [`Accounts::leave`].
     fn enter(&self, peer: IpAddr, now: Instant) -> Result<Arc<Account>, ConnectError> {
         if self.connections.fetch_add(1, Ordering::Relaxed) >= self.connections_max {
             self.connections.fetch_sub(1, Ordering::Relaxed);
@@ -230,7 +225,7 @@ impl Accounts {
         Ok(Arc::clone(&entry.account))
     }
 
-    /// A connection has ended.
+    /// Releases a connection.
     fn leave(&self, account: &Account, now: Instant) {
         self.connections.fetch_sub(1, Ordering::Relaxed);
         let Some(address) = account.address else { return };
@@ -294,7 +289,7 @@ mod tests {
         accounts.leave(&account, now);
         assert_eq!(accounts.enter(ip("203.0.113.9"), now).unwrap_err(), ConnectError::Budget);
         assert!(accounts.enter(ip("203.0.113.8"), now).is_ok(), "others are not concerned");
-        // Five seconds are the longest wait: at 500 below zero it may reconnect, and is delayed.
+        // The longest wait is five seconds: at -500 units it may reconnect, and is delayed.
         let later = now + Duration::from_secs(3);
         let same = accounts.enter(ip("203.0.113.9"), later).unwrap();
         assert!(Arc::ptr_eq(&same, &account));
@@ -310,7 +305,7 @@ mod tests {
         let account = accounts.enter(ip("203.0.113.9"), now).unwrap();
         let other = accounts.enter(ip("203.0.113.8"), now).unwrap();
         account.budget.lock().spend(700.0, now);
-        // 98 and 798 of 1,000 are there: the rest takes nine seconds and two.
+        // 98 and 798 of 1,000 units remain: refilling takes nine seconds and two.
         accounts.leave(&account, now);
         accounts.leave(&other, now);
         assert_eq!(accounts.len(), 2);
@@ -350,7 +345,7 @@ mod tests {
             accounts.leave(account, now);
         }
         assert_eq!(accounts.connections(), 0);
-        // Other addresses of loopback are as any other.
+        // Other loopback addresses have no exemption.
         let account = accounts.enter(ip("127.66.0.1"), now).unwrap();
         assert_eq!((account.address, accounts.len()), (Some(ip("127.66.0.1")), 1));
     }

@@ -1,4 +1,4 @@
-//! What an address may use.
+//! Per-address limits.
 
 pub(in crate::server) mod accounts;
 pub(in crate::server) mod rate_limit;

@@ -1,28 +1,28 @@
-//! A token bucket per account, and what follows from its level.
+//! A token bucket per account, and the admission decisions based on it.
 
 use std::time::{Duration, Instant};
 
 use crate::server::config::Limits;
 use crate::server::schedule::Priority;
 
-/// A client within this many units of its full budget counts as light and is served before others.
+/// A client within this many units of its full budget counts as light and has priority.
 const LIGHT_UNITS: f64 = 300.0;
 
-/// Debt is limited to what this many seconds refill, however long one request took.
+/// Debt is capped at the refill of this many seconds, however long one request took.
 const DEBT_SECONDS_MAX: f64 = 60.0;
 
-/// Of these, what a new client starts with.
+/// Initial level of a new client, of the light units.
 const NEW_CLIENT_UNITS: f64 = 100.0;
 
-/// The share of these that has to be there before a client counts as light again.
+/// Share of the light units needed before a client counts as light again.
 const RETURN_SHARE: f64 = 2.0 / 3.0;
 
-/// How many units a light client may be below a full budget of `burst`.
+/// Number of units that a light client may be below a full budget of `burst`.
 fn light_units(burst: f64) -> f64 {
     LIGHT_UNITS.min(burst / 2.0)
 }
 
-/// A bucket of units that fills with time and is emptied by requests.
+/// A token bucket: refilled over time, drained by requests.
 #[derive(Debug)]
 pub(in crate::server) struct RateLimit {
     level: f64,
@@ -31,14 +31,14 @@ pub(in crate::server) struct RateLimit {
     at: Instant,
 }
 
-/// Whether and when the next request is answered.
+/// Admission decision for the next request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::server) enum Admission {
-    /// At once, with this priority.
+    /// Process now, with this priority.
     Now(Priority),
-    /// After this time.
+    /// Process after this delay.
     Delay(Duration),
-    /// With an error.
+    /// Respond with an error.
     Reject,
 }
 
@@ -50,14 +50,13 @@ impl RateLimit {
         Self { level, burst, per_second: f64::from(limits.units_per_second), at: now }
     }
 
-    /// Charges what a request has used.
+    /// Charges the cost of a request.
     pub(in crate::server) fn spend(&mut self, units: f64, now: Instant) {
         self.fill(now);
         self.level = (self.level - units).max(-DEBT_SECONDS_MAX * self.per_second.max(1.0));
     }
 
-    /// Whether and when the next request is answered; beyond a delay of `throttle_max` it is
-    /// rejected.
+    /// Admission decision for the next request; rejects it if the delay would exceed `throttle_max`.
     pub(in crate::server) fn admit(&mut self, throttle_max: Duration, now: Instant) -> Admission {
         if self.per_second <= 0.0 {
             return Admission::Now(Priority::High);
@@ -77,8 +76,8 @@ impl RateLimit {
         }
     }
 
-    /// Time until the client counts as light again. That takes a higher level than staying light,
-    /// so that no client alternates all the time.
+    /// Time until the client counts as light again. The threshold is higher than for staying light (hysteresis), so that no
+    /// client alternates all the time.
     pub(in crate::server) fn light_in(&mut self, now: Instant) -> Duration {
         if self.per_second <= 0.0 {
             return Duration::ZERO;
@@ -88,7 +87,6 @@ impl RateLimit {
         Duration::from_secs_f64((missing / self.per_second).max(0.0))
     }
 
-    /// Time until the budget is full.
     pub(in crate::server) fn full_in(&mut self, now: Instant) -> Duration {
         if self.per_second <= 0.0 {
             return Duration::ZERO;
@@ -104,7 +102,7 @@ impl RateLimit {
     }
 }
 
-/// What requests cost: themselves, the time that they took, and the bytes that they moved.
+/// Cost of requests: a fixed part, processing time, and bytes transferred.
 pub(in crate::server) fn units(requests: usize, work: Duration, bytes: usize) -> f64 {
     requests as f64 + work.as_secs_f64() * 10_000.0 + bytes as f64 / 4096.0
 }
@@ -120,7 +118,7 @@ mod tests {
         let most = Duration::from_secs(2);
         let mut budget = RateLimit::new(&limits, start);
         assert_eq!(budget.admit(most, start), Admission::Now(Priority::High));
-        // It began with 800 of 1,000.
+        // The initial level was 800 of 1,000.
         budget.spend(500.0, start);
         assert_eq!(budget.admit(most, start), Admission::Now(Priority::Normal));
         budget.spend(400.0, start);
@@ -135,7 +133,7 @@ mod tests {
             budget.admit(most, start + Duration::from_mins(1)),
             Admission::Now(Priority::High)
         );
-        // Nothing is saved up beyond the burst.
+        // The level never exceeds the burst.
         budget.spend(1001.0, start + Duration::from_mins(10));
         assert!(matches!(budget.admit(most, start + Duration::from_mins(10)), Admission::Delay(_)));
     }

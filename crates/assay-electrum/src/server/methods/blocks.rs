@@ -1,4 +1,4 @@
-//! Headers.
+//! Header methods.
 
 use super::Call;
 use crate::server::protocol::error::CallError;
@@ -6,9 +6,9 @@ use crate::server::protocol::{Out, RpcError, Version};
 use crate::server::snapshot::merkle::HeaderProof;
 use crate::server::snapshot::published::{Snapshot, write_tip};
 
-/// Headers in one answer: a difficulty period, which clients ask for.
+/// Headers per response: a difficulty period, the usual request of clients.
 const HEADERS_MAX: u32 = 2016;
-/// Headers that are read at once.
+/// Headers per non-blocking call.
 const HEADERS_AT_ONCE_MAX: u32 = 128;
 
 /// `blockchain.block.header`
@@ -66,7 +66,7 @@ pub(super) fn headers(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
 
 /// `blockchain.headers.subscribe`
 pub(super) fn subscribe(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
-    // Subscribed first: the tip may be sent twice, but none is missed.
+    // Subscribe first: the tip may be sent twice, but never missed.
     call.session.subscribe_headers(call.shared);
     write_tip(out, &*call.snapshot()?);
     Ok(())
@@ -78,7 +78,7 @@ fn proof(
     height: u32,
     cp_height: u32,
 ) -> Result<HeaderProof, CallError> {
-    // The tree may have to catch up with the chain first.
+    // The tree may have to catch up with the chain.
     call.may_wait()?;
     let proof = call.shared.header_tree.proof(&*snapshot.view, height, cp_height)?;
     proof.ok_or_else(|| {

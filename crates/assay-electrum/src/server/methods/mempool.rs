@@ -1,21 +1,20 @@
-//! Fees and what came lately.
+//! Fee methods and recent transactions.
 
 use super::{Call, Pace};
 use crate::chain::Relay;
 use crate::server::protocol::error::CallError;
 use crate::server::protocol::{Out, RpcError};
 
-/// Transactions that `mempool.recent` lists.
+/// Length of the list of `mempool.recent`.
 const RECENT: usize = 10;
-/// The furthest target of an estimate, as with Bitcoin Core's `estimatesmartfee`.
+/// Maximum confirmation target, as in Bitcoin Core's `estimatesmartfee`.
 const TARGET_MAX: u32 = 1008;
 
-/// The least that gets a transaction into the mempool as full as it is.
+/// Minimum fee rate for entering the mempool at its current size.
 fn floor(relay: &Relay) -> u64 {
     relay.min_relay_fee_sat_per_kvb.max(relay.mempool_min_fee_sat_per_kvb)
 }
 
-/// Fees and limits of the node's mempool.
 fn relay(call: &Call<'_>) -> Result<Relay, CallError> {
     match call.pace {
         Pace::Any => Ok(call.shared.chain.relay()),
@@ -27,7 +26,7 @@ fn relay(call: &Call<'_>) -> Result<Relay, CallError> {
 pub(super) fn estimate_fee(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let blocks = call.params.number(0, "number")?;
     if call.params.raw(1).is_some() {
-        // Accepted in any letters, like Bitcoin Core's argument; there is one way to estimate here.
+        // Case-insensitive, as in Bitcoin Core; there is one estimator here.
         let mode = call.params.text(1, "mode")?.to_ascii_lowercase();
         if !matches!(mode.as_str(), "unset" | "economical" | "conservative") {
             return Err(RpcError::bad("mode should be ECONOMICAL or CONSERVATIVE").into());

@@ -1,4 +1,4 @@
-//! The responses of the methods.
+//! Method implementations.
 
 mod blocks;
 mod mempool;
@@ -16,35 +16,35 @@ use super::shared::Shared;
 use super::snapshot::published::Snapshot;
 use crate::mempool::Mempool;
 
-/// A call with what it needs to be answered.
+/// A call and its context.
 pub(super) struct Call<'a> {
     pub(super) shared: &'a Shared,
     pub(super) session: &'a Session,
     pub(super) version: Version,
     pub(super) params: Params<'a>,
-    /// Whether it must not wait.
+    /// Blocking or non-blocking.
     pub(super) pace: Pace,
 }
 
-/// Whether a call may wait for the disk, for the node or for other threads, and take long.
+/// Blocking behaviour of a call: waiting for disk, node or other threads, and long work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// It may.
+    /// The call may block.
     Any,
-    /// It ends with [`CallError::NotAtOnce`] where it would.
+    /// The call fails with [`CallError::NotAtOnce`] instead of blocking.
     AtOnce,
 }
 
-/// Entries of the mempool that a call visits at once.
+/// Mempool entries per non-blocking call.
 const ENTRIES_AT_ONCE_MAX: usize = 256;
 
 impl Call<'_> {
-    /// The confirmed part of what clients see now.
+    /// Confirmed part of the published state.
     fn snapshot(&self) -> Result<Arc<Snapshot>, CallError> {
         self.read(|snapshot, _| Arc::clone(snapshot))
     }
 
-    /// Reads mempool and index of the same time ([`Published::read`]).
+    /// Reads mempool and index of the same state ([`Published::read`]).
     fn read<R>(&self, read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R) -> Result<R, CallError> {
         match self.pace {
             Pace::Any => self.shared.published.read(read).ok_or_else(|| not_ready().into()),
@@ -52,13 +52,13 @@ impl Call<'_> {
         }
     }
 
-    /// Entries that a history or list of outputs may have.
+    /// Maximum entries of a history or list of outputs.
     fn entries_max(&self) -> usize {
         let max = self.shared.config.limits.entries_max;
         if self.pace == Pace::AtOnce { max.min(ENTRIES_AT_ONCE_MAX) } else { max }
     }
 
-    /// Ends a call that must not wait.
+    /// Fails a call that must not block.
     fn may_wait(&self) -> Result<(), CallError> {
         if self.pace == Pace::AtOnce { Err(CallError::NotAtOnce) } else { Ok(()) }
     }
@@ -68,8 +68,7 @@ fn not_ready() -> RpcError {
     RpcError::daemon("the index is not ready yet")
 }
 
-/// Reads the parameters of a call to `method` and writes its result. What was written is worthless
-/// after an error.
+/// Parses the parameters of a call to `method` and writes its result. After an error the output is invalid.
 pub(super) fn answer(
     (shared, session): (&Shared, &Session),
     pace: Pace,
@@ -82,7 +81,7 @@ pub(super) fn answer(
     let call = Call { shared, session, version, params, pace };
     let start = out.len();
     dispatch(&call, method.kind, out).map_err(|error| match error {
-        // The number is new in 1.7; before, ElectrumX and others said this.
+        // This error code is new in 1.7; earlier, ElectrumX and others used this one.
         CallError::Rpc(error)
             if error.code == Code::HistoryTooLarge && version < Version(1, 7, 0) =>
         {

@@ -1,4 +1,4 @@
-//! Scripts and outputs.
+//! Script and outpoint methods.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::server::protocol::{Out, RpcError, Version};
 use crate::server::snapshot::outpoint_status;
 use crate::server::snapshot::script_status::write_status;
 
-/// The script of a call, by its hash or, in protocol 1.7, as it is.
+/// The script of a call: by hash or, in protocol 1.7, as hex.
 fn script(call: &Call<'_>) -> Result<ScriptHash, RpcError> {
     if by_script(call) { call.params.script(0) } else { call.params.script_hash(0) }
 }
@@ -22,7 +22,7 @@ fn by_script(call: &Call<'_>) -> bool {
     call.version >= Version(1, 7, 0)
 }
 
-/// Writes a list: alone, or as the member `name` of an object as protocol 1.7 has it.
+/// Writes a list: bare, or as the member `name` of an object in protocol 1.7.
 fn wrapped(
     call: &Call<'_>,
     name: &str,
@@ -57,7 +57,7 @@ pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
         call.read(|snapshot, pool| (Arc::clone(snapshot), pool.history(&script, entries_max)))?;
     let unconfirmed = unconfirmed?.sorted();
     let limits = Limits { entries_max: entries_max - unconfirmed.len() };
-    // Whoever called sees that it is too long, and writes an error instead.
+    // The caller detects the excess and writes an error instead.
     let end = out.len() + call.shared.config.limits.response_bytes_max;
     wrapped(call, "history", out, |out| {
         let mut list = List::begin(out);
@@ -73,7 +73,7 @@ pub(super) fn history(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     })
 }
 
-/// A list that is written as it is read.
+/// A list written while it is read.
 struct List<'a> {
     out: &'a mut Out,
     is_empty: bool,
@@ -85,7 +85,7 @@ impl<'a> List<'a> {
         Self { out, is_empty: true }
     }
 
-    /// Where the next entry goes.
+    /// Output position of the next entry.
     fn next(&mut self) -> &mut Out {
         if !std::mem::replace(&mut self.is_empty, false) {
             self.out.raw(",");
@@ -173,7 +173,7 @@ fn outpoint(call: &Call<'_>) -> Result<OutPoint, RpcError> {
     Ok(OutPoint { txid: call.params.txid(0)?, vout: call.params.number(1, "txout_idx")? })
 }
 
-/// Whether the script that a client says an output has is one. Outputs are found without it.
+/// Checks the script hint of a call for validity. The lookup does not use it.
 fn check_hint(call: &Call<'_>) -> Result<(), RpcError> {
     call.params.raw(2).map_or(Ok(()), |_| call.params.hex(2, "spk_hint").map(drop))
 }

@@ -1,4 +1,4 @@
-//! The server about itself.
+//! Server methods.
 
 use super::Call;
 use crate::server::disconnect::DisconnectReason;
@@ -6,10 +6,10 @@ use crate::server::protocol::error::CallError;
 use crate::server::protocol::version::Offer;
 use crate::server::protocol::{Out, RpcError, SOFTWARE, Version};
 
-/// Bytes of a client's name that are kept.
+/// Maximum bytes of a client name.
 const NAME_BYTES_MAX: usize = 100;
 
-/// The longest answer to a ping: enough to look like any other.
+/// Maximum ping response: large enough to resemble any other response.
 const PONG_BYTES_MAX: usize = 1 << 20;
 
 /// `server.version`
@@ -61,7 +61,7 @@ pub(super) fn features(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> 
     if let Some(genesis) = genesis {
         out.raw(",\"genesis_hash\":").hash(&genesis.0);
     }
-    // Protocol 1.7 has no other kind of hash to name.
+    // Protocol 1.7 has no other hash function.
     if call.version < Version(1, 7, 0) {
         out.raw(",\"hash_function\":\"sha256\"");
     }
@@ -79,12 +79,12 @@ pub(super) fn donation_address(call: &Call<'_>, out: &mut Out) {
     out.string(&call.shared.config.donation_address);
 }
 
-/// `server.peers.subscribe`: none are known, since none are looked for.
+/// `server.peers.subscribe`: always empty, since there is no peer discovery.
 pub(super) fn peers(out: &mut Out) {
     out.raw("[]");
 }
 
-/// `server.add_peer`: not accepted, for the same reason.
+/// `server.add_peer`: always rejected, for the same reason.
 pub(super) fn add_peer(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     if !call.params.raw(0).is_some_and(|features| features.get().starts_with('{')) {
         return Err(RpcError::bad("features should be an object").into());

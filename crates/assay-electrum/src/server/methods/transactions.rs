@@ -1,4 +1,4 @@
-//! Transactions: fetching, proving, sending.
+//! Transaction methods: get, merkle proof, broadcast.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::server::snapshot::merkle::Tree;
 use crate::server::snapshot::published::Snapshot;
 use crate::server::snapshot::transaction::{confirmed_bytes, confirmed_transaction};
 
-/// Transactions in a package, as with Bitcoin Core (`policy/packages.h`).
+/// Maximum package size, as in Bitcoin Core (`policy/packages.h`).
 const PACKAGE_MAX: usize = 25;
-/// The longest transaction that is read at once.
+/// Maximum transaction size for a non-blocking call.
 const BYTES_AT_ONCE_MAX: u32 = 64 << 10;
-/// Longest wait until a transaction that was sent is indexed. It takes milliseconds, unless blocks are being indexed.
+/// Timeout for indexing a broadcast transaction. It takes milliseconds, unless blocks are being indexed.
 const INDEXED_WITHIN: Duration = Duration::from_secs(2);
-/// What nodes say of a transaction that they have.
+/// Reject reasons of known transactions.
 const KNOWN: [&str; 2] = ["txn-already-in-mempool", "txn-already-known"];
 
 /// `blockchain.transaction.get`
@@ -57,7 +57,6 @@ pub(super) fn get(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Bytes of a confirmed transaction.
 fn bytes(call: &Call<'_>, position: &TxPosition) -> Result<Vec<u8>, CallError> {
     let chain = &*call.shared.chain;
     if call.pace == Pace::Any {
@@ -70,15 +69,15 @@ fn bytes(call: &Call<'_>, position: &TxPosition) -> Result<Vec<u8>, CallError> {
     bytes.ok_or(CallError::NotAtOnce)
 }
 
-/// Where a transaction is confirmed.
+/// Confirmation of a transaction.
 struct Place {
     position: TxPosition,
     time: u32,
     confirmations: u32,
 }
 
-/// Writes a transaction as a node's `getrawtransaction` does, apart from what needs a disassembler:
-/// `asm`, `type` and `address`.
+/// Writes a transaction in the format of `getrawtransaction`, without the fields that need a disassembler: `asm`, `type` and
+/// `address`.
 fn describe(tx: &Transaction, place: Option<&Place>, out: &mut Out) {
     let view = tx.view();
     out.raw("{\"txid\":").hash(&view.txid().0).raw(",\"hash\":").hash(&view.wtxid().0);
@@ -133,7 +132,7 @@ pub(super) fn merkle(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     Ok(())
 }
 
-/// The tree over the transactions of a block.
+/// Merkle tree of a block.
 fn tree(call: &Call<'_>, snapshot: &Snapshot, height: u32) -> Result<Arc<Tree>, CallError> {
     let trees = &call.shared.block_trees;
     match call.pace {
@@ -179,7 +178,7 @@ pub(super) fn broadcast(call: &Call<'_>, out: &mut Out) -> Result<(), CallError>
     }
 }
 
-/// Waits until clients see what the mempool holds by now: who sends a transaction looks for it as soon as that is answered.
+/// Waits until the current mempool is published: wallets look up a transaction right after broadcasting it.
 fn wait_until_seen(call: &Call<'_>) {
     let chain = &call.shared.chain;
     let unseen = Moment { tip: Tip { height: 0, hash: BlockHash::ZERO }, mempool: 0 };
@@ -197,8 +196,7 @@ fn reason(refusal: &Refusal) -> String {
 
 /// `blockchain.transaction.broadcast_package`
 ///
-/// Each transaction has to be good enough for the mempool by itself: the engine has no rule by
-/// which a child pays for its parents.
+/// Each transaction must meet the mempool's fee rate by itself: the engine has no child-pays-for-parent package rule.
 pub(super) fn broadcast_package(call: &Call<'_>, out: &mut Out) -> Result<(), CallError> {
     let raws = call.params.hexes(0, "raw_txs", PACKAGE_MAX)?;
     let verbose = call.params.flag(1, "verbose")?;
@@ -229,8 +227,8 @@ pub(super) fn broadcast_package(call: &Call<'_>, out: &mut Out) -> Result<(), Ca
     Ok(())
 }
 
-/// Reads a child with its parents: sorted, no parent spends another, the child spends them all
-/// (`IsChildWithParents` in Bitcoin Core's `policy/packages.cpp`).
+/// Parses a child with its parents: sorted, no parent spends another, the child spends them all (`IsChildWithParents` in Bitcoin
+/// Core's `policy/packages.cpp`).
 fn read_package(raws: &[Vec<u8>], encoding: Encoding) -> Result<Vec<Transaction>, &'static str> {
     let parsed: Result<Vec<_>, _> =
         raws.iter().map(|raw| Transaction::parse(raw.as_slice(), encoding)).collect();
@@ -256,7 +254,7 @@ fn read_package(raws: &[Vec<u8>], encoding: Encoding) -> Result<Vec<Transaction>
     Ok(package)
 }
 
-/// Writes what Bitcoin Core's `submitpackage` would.
+/// Writes the result in the format of Bitcoin Core's `submitpackage`.
 fn write_package(
     package: &[Transaction],
     verdicts: &[TestVerdict],

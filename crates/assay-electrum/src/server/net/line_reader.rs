@@ -1,4 +1,4 @@
-//! Cuts what a client sends into lines.
+//! Splits a client's byte stream into lines.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,45 +9,43 @@ use tokio::time::timeout;
 
 use crate::server::disconnect::DisconnectReason;
 
-/// Unit in which memory for long lines is counted, bytes.
+/// Unit of the memory limit for long lines, bytes.
 pub(in crate::server) const LONG_LINE_UNIT: usize = 1024;
-/// Bytes that are read at once, and the length of a line that needs no share of the memory for long
-/// lines.
+/// Read buffer size, and maximum length of a line that needs no permit of long-line memory.
 const READ: usize = 16 << 10;
-/// Lines that are answered in one go.
+/// Lines processed as a group.
 const GROUP_LINES_MAX: usize = 64;
-/// How long a line waits for such memory.
+/// Timeout of acquiring long-line memory.
 const MEMORY_WAIT: Duration = Duration::from_secs(10);
 
-/// A line without its end.
+/// A line without its terminator.
 #[derive(Debug)]
 pub(in crate::server) struct Line {
     pub(in crate::server) bytes: Vec<u8>,
-    /// Its share of the memory for long lines.
+    /// Permit of long-line memory.
     pub(in crate::server) memory: Option<OwnedSemaphorePermit>,
 }
 
-/// What was read.
+/// Result of a read.
 #[derive(Debug)]
 pub(in crate::server) enum Read {
-    /// A line.
     Line(Line),
-    /// A line that is not at its end and already long.
+    /// A partial line that is already long.
     Long,
-    /// The client sends no more.
+    /// End of stream.
     End,
 }
 
-/// Cuts what is read into lines.
+/// Line splitter.
 #[derive(Debug)]
 pub(in crate::server) struct LineReader {
     buffer: Vec<u8>,
-    /// Where the next line begins.
+    /// Start of the next line.
     start: usize,
-    /// Up to where there is no end of it.
+    /// End of the bytes searched for a terminator.
     searched: usize,
     max: usize,
-    /// Memory for long lines that all clients share, in units of [`LONG_LINE_UNIT`].
+    /// Memory for long lines of all clients, in units of [`LONG_LINE_UNIT`].
     long_lines: Arc<Semaphore>,
     memory: Option<OwnedSemaphorePermit>,
 }
@@ -57,13 +55,12 @@ impl LineReader {
         Self { buffer: Vec::new(), start: 0, searched: 0, max, long_lines, memory: None }
     }
 
-    /// Whether what has been received of the next line is long.
+    /// True if the partial line is long.
     pub(in crate::server) fn is_long(&self) -> bool {
         self.buffer.len() - self.start > READ
     }
 
-    /// The next line, or that it is long where `stop_at_long` is set. It may be cancelled and
-    /// called again.
+    /// The next line, or [`Read::Long`] if `stop_at_long` is set. Cancel safe.
     pub(in crate::server) async fn next(
         &mut self,
         reader: &mut (impl AsyncRead + Unpin),
@@ -92,8 +89,7 @@ impl LineReader {
         }
     }
 
-    /// A line with those after it that have been received, as far as they are short: they are
-    /// answered in one go.
+    /// A line and the short lines received after it, to be processed as a group.
     pub(in crate::server) fn group(&mut self, first: Line) -> Vec<Line> {
         let mut bytes = first.bytes.len();
         let mut group = vec![first];
@@ -121,7 +117,7 @@ impl LineReader {
         Line { bytes, memory: self.memory.take() }
     }
 
-    /// Makes space for more bytes in the buffer; long lines of all clients share a limit.
+    /// Grows the buffer; long lines of all clients share a limit.
     async fn reserve(&mut self) -> Result<(), DisconnectReason> {
         if self.start > 0 {
             self.buffer.drain(..self.start);

@@ -1,5 +1,4 @@
-//! Bytes: TLS, sockets, line framing, and the bounded queue of what is to be sent. Nothing here
-//! knows what a request is.
+//! Byte transport: TLS, sockets, line framing, and the bounded send queue. Independent of the request format.
 
 pub(in crate::server) mod line_reader;
 pub(in crate::server) mod send_memory;

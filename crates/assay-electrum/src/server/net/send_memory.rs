@@ -1,7 +1,7 @@
-//! The limit on what is queued for all clients together.
+//! Limit of queued output over all clients.
 //!
-//! When it is reached, the connection that ends is the largest of the address that has most queued,
-//! not the one that happens to be served next.
+//! At the limit, the server disconnects the largest connection of the address with the most queued output, not the connection
+//! that needs memory next.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::send_queue::SendQueue;
 use crate::server::limits::accounts::Account;
 
-/// Bytes that are queued for all clients, and their queues.
+/// Bytes queued for all clients, and their queues.
 #[derive(Debug)]
 pub(in crate::server) struct SendMemory {
     bytes: AtomicUsize,
@@ -27,9 +27,9 @@ struct Registered {
     queue: Weak<SendQueue>,
 }
 
-/// Whose connection ends.
+/// The connection to end.
 pub(in crate::server) enum Victim {
-    /// That of the client that needs more.
+    /// The requesting client's own.
     Requester,
     Other(Arc<SendQueue>),
 }
@@ -43,12 +43,12 @@ impl SendMemory {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Whether more than half of it is used: time to be strict with clients that do not read.
+    /// True if more than half is used: slow readers get a shorter timeout then.
     pub(in crate::server) fn is_half_used(&self) -> bool {
         self.bytes() > self.max / 2
     }
 
-    /// Adds `bytes`; says whether that is within the limit.
+    /// Adds `bytes`; returns true if the total is within the limit.
     pub(in crate::server) fn add(&self, bytes: usize) -> bool {
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.max
     }
@@ -57,7 +57,7 @@ impl SendMemory {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Makes a queue known, which may be evicted from now on.
+    /// Registers a queue as a candidate for eviction.
     pub(in crate::server) fn register(
         &self,
         client: u64,
@@ -73,8 +73,8 @@ impl SendMemory {
         self.queues.lock().remove(&client);
     }
 
-    /// Whose connection is to end so that `requester` can queue `bytes` more: the largest
-    /// connection of the account that would have most with them.
+    /// Selects the connection to end so that `requester` can queue `bytes` more: the largest connection of the account that would
+    /// have the most queued.
     pub(in crate::server) fn victim(
         &self,
         requester: u64,
@@ -99,7 +99,7 @@ impl SendMemory {
             if let Some(queue) = registered.queue.upgrade() {
                 return Victim::Other(queue);
             }
-            // It is being dropped, and returns its memory itself.
+            // It is being dropped, and releases its memory itself.
             queues.remove(&client);
         }
     }

@@ -1,4 +1,4 @@
-//! The bounded queue of what is to be sent to a client. Adding to it never blocks.
+//! Bounded send queue of a client. Adding to it never blocks.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,11 +12,10 @@ use super::send_memory::{SendMemory, Victim};
 use crate::server::disconnect::DisconnectReason;
 use crate::server::limits::accounts::Account;
 
-/// Bytes that a client may always have queued: light use does not suffer from clients that exhaust
-/// the memory of all.
+/// Bytes that a client may always queue, so that light use works even when others exhaust the shared memory.
 pub(in crate::server) const ALWAYS_ALLOWED: usize = 16 << 10;
 
-/// Text that is sent: a response, or a notification that many clients get.
+/// Output: a response, or a notification shared by many clients.
 #[derive(Clone, Debug)]
 pub(in crate::server) enum Chunk {
     Own(Vec<u8>),
@@ -32,20 +31,18 @@ impl AsRef<[u8]> for Chunk {
     }
 }
 
-/// The queue of one client.
 #[derive(Debug)]
 pub(in crate::server) struct SendQueue {
-    /// Number of the client.
     client: u64,
     account: Arc<Account>,
     state: Mutex<State>,
-    /// Bytes that are queued, as [`SendMemory`] sees them.
+    /// Queued bytes, shared with [`SendMemory`].
     queued_bytes: Arc<AtomicUsize>,
-    /// Something to send, or the connection is to end.
+    /// Signals new output or the end of the connection.
     filled: Notify,
-    /// Something was sent, or the connection is to end.
+    /// Signals sent output or the end of the connection.
     drained: Notify,
-    /// The connection is to end.
+    /// Signals the end of the connection.
     closed: Notify,
     max: usize,
     memory: Arc<SendMemory>,
@@ -55,8 +52,7 @@ pub(in crate::server) struct SendQueue {
 struct State {
     queue: VecDeque<Chunk>,
     bytes: usize,
-    /// Notifications that wait until the response to a subscription is queued: an older status must
-    /// not follow a newer one.
+    /// Notifications held until the response to a subscription is queued: an older status must not follow a newer one.
     held: Vec<Chunk>,
     holding: bool,
     closed: Option<DisconnectReason>,
@@ -91,7 +87,7 @@ impl SendQueue {
         self.push(bytes.len(), |state| state.queue.push_back(Chunk::Own(bytes)));
     }
 
-    /// Queues a notification, behind the response to a subscription that is being answered.
+    /// Queues a notification, behind the response to a subscription in progress.
     pub(in crate::server) fn notify(&self, bytes: Arc<[u8]>) {
         point(Point::ElectrumNotify);
         self.push(bytes.len(), |state| {
@@ -100,8 +96,7 @@ impl SendQueue {
         });
     }
 
-    /// Queues `bytes` more with `push`, or ends the largest connection of the address that has most
-    /// queued.
+    /// Queues `bytes` more with `push`, or evicts the largest connection of the address with the most queued.
     fn push(&self, bytes: usize, push: impl FnOnce(&mut State)) {
         loop {
             {
@@ -124,8 +119,7 @@ impl SendQueue {
         }
     }
 
-    /// Ends the connection and drops what is queued, whose memory others need. What was taken to be
-    /// sent is dropped with the connection's task.
+    /// Ends the connection and drops the queue to free its memory. Chunks already taken are dropped with the connection's task.
     fn evict(&self) {
         let mut state = self.state.lock();
         state.closed.get_or_insert(DisconnectReason::OutputFull);
@@ -137,19 +131,18 @@ impl SendQueue {
         drop(chunks);
     }
 
-    /// Returns memory to the shared limit.
     fn release_memory(&self, bytes: usize) {
         self.queued_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.account.remove_output(bytes);
         self.memory.remove(bytes);
     }
 
-    /// Holds notifications back until [`SendQueue::release_notifications`].
+    /// Holds notifications until [`SendQueue::release_notifications`].
     pub(in crate::server) fn hold_notifications(&self) {
         self.state.lock().holding = true;
     }
 
-    /// Queues the notifications that were held back.
+    /// Queues the held notifications.
     pub(in crate::server) fn release_notifications(&self) {
         let mut state = self.state.lock();
         state.holding = false;
@@ -160,7 +153,7 @@ impl SendQueue {
         }
     }
 
-    /// Ends the connection when what is in the queue has been sent; the first reason stands.
+    /// Ends the connection once the queue is sent; the first reason stands.
     pub(in crate::server) fn close(&self, reason: DisconnectReason) {
         let mut state = self.state.lock();
         state.closed.get_or_insert(reason);
@@ -172,7 +165,7 @@ impl SendQueue {
         self.state.lock().closed
     }
 
-    /// Waits until the connection is to end. For one task alone.
+    /// Waits for the end of the connection. For one task only.
     pub(in crate::server) async fn wait_closed(&self) -> DisconnectReason {
         loop {
             if let Some(reason) = self.closed() {
@@ -182,19 +175,16 @@ impl SendQueue {
         }
     }
 
-    /// The limit that the queues of all clients share.
     pub(in crate::server) fn memory(&self) -> &SendMemory {
         &self.memory
     }
 
-    /// Queued bytes.
     #[cfg(test)]
     pub(in crate::server) fn bytes(&self) -> usize {
         self.state.lock().bytes
     }
 
-    /// Waits for something to send, and takes all that is queued; `None` once the connection is to
-    /// end and nothing is left.
+    /// Waits for output and takes all of it; `None` once the connection must end and the queue is empty.
     pub(in crate::server) async fn take(&self) -> Option<Vec<Chunk>> {
         loop {
             {
@@ -210,10 +200,10 @@ impl SendQueue {
         }
     }
 
-    /// Bytes that were taken have been sent.
+    /// Reports that taken bytes were sent.
     pub(in crate::server) fn sent(&self, bytes: usize) {
         let mut state = self.state.lock();
-        // An eviction may have returned their memory already.
+        // An eviction may have released their memory already.
         let bytes = bytes.min(state.bytes);
         state.bytes -= bytes;
         self.release_memory(bytes);
@@ -221,7 +211,7 @@ impl SendQueue {
         self.drained.notify_one();
     }
 
-    /// Waits until fewer than `bytes` are queued, or the connection is to end.
+    /// Waits until fewer than `bytes` are queued, or the connection must end.
     pub(in crate::server) async fn wait_below(&self, bytes: usize) {
         loop {
             {
@@ -234,8 +224,8 @@ impl SendQueue {
         }
     }
 
-    /// Accounts for `bytes` more, or ends the connection of a client that reads too slowly; says
-    /// which. `None` if all clients together have too much queued.
+    /// Accounts for `bytes` more, and returns true if that succeeded or false if it ends the connection of a slow reader. `None`
+    /// if the shared limit is exceeded.
     fn admit(&self, state: &mut State, bytes: usize) -> Option<bool> {
         if state.closed.is_some() {
             return Some(false);
@@ -349,10 +339,10 @@ mod tests {
             (honest.output_bytes(), greedy.output_bytes()),
             (4 * ALWAYS_ALLOWED, 15 * ALWAYS_ALLOWED)
         );
-        // What its task had taken may be sent after all, and is not given back twice.
+        // Chunks that its task had taken may be sent after all, and must not be released twice.
         all[4].sent(ALWAYS_ALLOWED);
         assert_eq!(memory.bytes(), 19 * ALWAYS_ALLOWED);
-        // A client that would have more than all others is evicted itself.
+        // A client that would exceed all others is evicted itself.
         mine.respond(vec![0; 13 * ALWAYS_ALLOWED]);
         assert_eq!(mine.closed(), Some(DisconnectReason::OutputFull));
         drop((all, mine));

@@ -1,4 +1,4 @@
-//! Sockets that can go from one runtime to another.
+//! Sockets that can move between runtimes.
 
 use std::io;
 use std::pin::Pin;
@@ -8,27 +8,27 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-/// A connected socket; bytes move only while it is with a runtime.
+/// A connected socket; I/O works only while it is registered with a runtime.
 #[derive(Debug)]
 pub(in crate::server) struct Socket(Place);
 
 #[derive(Debug)]
 enum Place {
-    /// Known to the runtime that it was given to.
+    /// Registered with a runtime.
     With(TcpStream),
-    /// Known to none.
+    /// Registered with none.
     Between(std::net::TcpStream),
-    /// It could not be given to another.
+    /// Registration failed.
     Lost,
 }
 
 impl Socket {
-    /// A socket that is with the runtime which accepted it.
+    /// A socket registered with the runtime that accepted it.
     pub(in crate::server) fn new(stream: TcpStream) -> Self {
         Self(Place::With(stream))
     }
 
-    /// Takes it from the runtime that it is with.
+    /// Deregisters it from its runtime.
     pub(in crate::server) fn part(&mut self) -> io::Result<()> {
         if let Place::With(stream) = std::mem::replace(&mut self.0, Place::Lost) {
             self.0 = Place::Between(stream.into_std()?);
@@ -36,7 +36,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Gives it to the runtime in which this is called.
+    /// Registers it with the current runtime.
     pub(in crate::server) fn join(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.0, Place::Lost) {
             Place::Between(stream) => self.0 = Place::With(TcpStream::from_std(stream)?),
@@ -89,11 +89,10 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Something that ends in a socket.
+/// A stream on top of a socket.
 pub(in crate::server) trait Stream:
     AsyncRead + AsyncWrite + Unpin + Send + 'static
 {
-    /// The socket.
     fn socket(&mut self) -> &mut Socket;
 }
 

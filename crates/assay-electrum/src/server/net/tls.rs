@@ -1,4 +1,4 @@
-//! Certificates and keys.
+//! TLS certificates and keys.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,42 +17,34 @@ use crate::server::config::{Certificate, Config};
 const CERTIFICATE_FILE: &str = "electrum-cert.pem";
 const KEY_FILE: &str = "electrum-key.pem";
 
-/// TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file is missing, unreadable, or cannot be written.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file does not hold what it should.
+    File { path: PathBuf, source: io::Error },
+    /// Unexpected contents of a PEM file.
     #[error("{} does not hold {what} in PEM: {source}", path.display())]
     Pem {
-        /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// Expected contents.
         what: &'static str,
-        /// What is wrong.
         source: pem::Error,
     },
-    /// One of the two files is there without the other.
+    /// Only one of the two files exists.
     #[error("{} is missing, but its counterpart is there; remove that to have both made anew", path.display())]
     Half {
-        /// The file that is missing.
+        /// The missing file.
         path: PathBuf,
     },
-    /// No certificate could be made.
+    /// Generating a certificate failed.
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
-    /// Certificate and key cannot be used.
+    /// Certificate and key are invalid.
     #[error("cannot use certificate and key: {0}")]
     Use(#[from] rustls::Error),
 }
 
-/// What accepts TLS connections, with certificate and key as configured; they are made if need be.
+/// A TLS acceptor with the configured certificate and key, which are generated if necessary.
 pub(in crate::server) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsError> {
     let (certificate, key) = match &config.certificate {
         Certificate::Files { certificate, key } => (certificate.clone(), key.clone()),
@@ -78,8 +70,8 @@ pub(in crate::server) fn acceptor(config: &Config) -> Result<TlsAcceptor, TlsErr
     Ok(TlsAcceptor::from(Arc::new(server)))
 }
 
-/// Our own files; made at the first start. Clients remember a certificate that signs itself, so it
-/// is kept and does not expire.
+/// The server's own files, generated at the first start. Clients pin a self-signed certificate, so it is kept and does not
+/// expire.
 fn own(directory: &Path, config: &Config) -> Result<(PathBuf, PathBuf), TlsError> {
     let certificate = directory.join(CERTIFICATE_FILE);
     let key = directory.join(KEY_FILE);
@@ -96,14 +88,14 @@ fn own(directory: &Path, config: &Config) -> Result<(PathBuf, PathBuf), TlsError
     params.distinguished_name.push(DnType::CommonName, "assay electrum");
     let pair = KeyPair::generate()?;
     let made = params.self_signed(&pair)?;
-    // The key first: a certificate without a key would be of no use to anybody.
+    // The key first: a certificate without its key is useless.
     write(&key, 0o600, pair.serialize_pem().as_bytes())?;
     write(&certificate, 0o644, made.pem().as_bytes())?;
     tracing::info!("Made a TLS certificate: {}", certificate.display());
     Ok((certificate, key))
 }
 
-/// Writes a file that is either there as a whole or not at all.
+/// Writes a file atomically.
 fn write(path: &Path, mode: u32, text: &[u8]) -> Result<(), TlsError> {
     let temporary = path.with_extension("pem.new");
     let written = || -> io::Result<()> {

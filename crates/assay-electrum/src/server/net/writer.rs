@@ -11,23 +11,21 @@ use super::send_queue::{Chunk, SendQueue};
 use crate::server::disconnect::DisconnectReason;
 use crate::server::metrics::Metrics;
 
-/// Bytes that are written at once.
+/// Bytes per write.
 const WRITE: usize = 64 << 10;
-/// Steps into which the time is divided that a client has for reading. While send memory is half
-/// used it has one step.
+/// Number of steps of the read timeout. While send memory is half used, only one step is granted.
 const STALL_STEPS: u32 = 10;
 
-/// Chunks taken from a client's queue that are not sent yet. Writing can be cancelled at any time
-/// and continued later.
+/// Chunks taken from a client's queue but not sent yet. Writing is cancel safe.
 #[derive(Debug)]
 pub(in crate::server) struct Writer {
-    /// Time in which a client must take [`WRITE`] bytes.
+    /// Timeout for a client to read [`WRITE`] bytes.
     stall: Duration,
     chunks: VecDeque<Chunk>,
-    /// What is being written, and how much of it has been.
+    /// Current chunk, and the number of its bytes written.
     piece: Option<Chunk>,
     written: usize,
-    /// How much of that the queue knows of.
+    /// Bytes of it reported to the queue.
     reported: usize,
 }
 
@@ -36,7 +34,7 @@ impl Writer {
         Self { stall, chunks: VecDeque::new(), piece: None, written: 0, reported: 0 }
     }
 
-    /// Writes until the connection is to end and the queue is empty, or the client does not read.
+    /// Writes until the connection must end and the queue is empty, or the client does not read.
     pub(in crate::server) async fn run<W: AsyncWrite + Unpin>(
         &mut self,
         socket: &mut W,
@@ -57,7 +55,7 @@ impl Writer {
         let _ = timeout(self.stall, socket.shutdown()).await;
     }
 
-    /// Reports what was sent.
+    /// Reports sent bytes.
     fn report(&mut self, queue: &SendQueue, metrics: &Metrics) {
         let Some(piece) = &self.piece else { return };
         let count = self.written - self.reported;
@@ -69,7 +67,7 @@ impl Writer {
         }
     }
 
-    /// Writes the next [`WRITE`] bytes; says whether there was anything.
+    /// Writes the next [`WRITE`] bytes; returns true if there were any.
     async fn step<W: AsyncWrite + Unpin>(
         &mut self,
         socket: &mut W,
@@ -95,7 +93,7 @@ impl Writer {
     }
 }
 
-/// Writes what is missing of `all`. Nothing is lost or written twice when this is cancelled.
+/// Writes the rest of `all`. Cancel safe: no byte is lost or written twice.
 async fn write_to<W: AsyncWrite + Unpin>(
     socket: &mut W,
     all: &[u8],
@@ -111,7 +109,7 @@ async fn write_to<W: AsyncWrite + Unpin>(
     socket.flush().await
 }
 
-/// What is to be written next: small chunks go together, in one packet or one TLS record.
+/// The next output: small chunks are joined into one packet or TLS record.
 fn next_piece(chunks: &mut VecDeque<Chunk>) -> Option<Chunk> {
     let first = chunks.pop_front()?;
     let fits = |bytes: usize, chunk: &Chunk| bytes + chunk.as_ref().len() <= WRITE;

@@ -1,28 +1,28 @@
-//! Errors as clients see them.
+//! Protocol errors.
 
 use crate::index::QueryError;
 use crate::mempool::TooMany;
 
-/// The numbers in use: JSON-RPC's own, then those of `ElectrumX`, which clients know.
+/// Error codes: those of JSON-RPC, then those of `ElectrumX`, known to clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Code {
     /// Not JSON.
     Parse,
     /// JSON, but not a request.
     InvalidRequest,
-    /// No such method in the protocol version spoken.
+    /// The method does not exist in the negotiated protocol version.
     MethodNotFound,
     /// Too few, too many or unknown parameters.
     InvalidParams,
-    /// Our own fault.
+    /// Internal error.
     Internal,
-    /// The client used more than its share.
+    /// The client exceeded its rate limit.
     Excessive,
-    /// A parameter has the wrong type or value, or the question has no answer.
+    /// A parameter has the wrong type or value, or there is no result.
     BadRequest,
-    /// The node could not do it.
+    /// The node failed.
     Daemon,
-    /// More entries than an answer may have (protocol 1.7).
+    /// The result exceeds the limit of entries (protocol 1.7).
     HistoryTooLarge,
 }
 
@@ -42,13 +42,13 @@ impl Code {
     }
 }
 
-/// Why a request gets no result.
+/// Error response to a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub(in crate::server) struct RpcError {
     pub(in crate::server) code: Code,
     pub(in crate::server) message: String,
-    /// Whether the connection ends with this answer.
+    /// True if the connection ends with this response.
     pub(in crate::server) fatal: bool,
 }
 
@@ -70,16 +70,15 @@ impl RpcError {
     }
 }
 
-/// Why a call could not be answered: what the client did wrong, or that the index has to be asked
-/// again.
+/// A call failed: a client error, or a condition that requires a retry.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::server) enum CallError {
     #[error(transparent)]
     Rpc(#[from] RpcError),
-    /// The chain was reorganised below the view.
+    /// A reorg below the view happened: retry.
     #[error("the chain was reorganised meanwhile")]
     Again,
-    /// It cannot be answered without waiting.
+    /// The call would block.
     #[error("the answer takes longer than at once")]
     NotAtOnce,
 }
@@ -94,7 +93,7 @@ impl From<QueryError> for CallError {
             }
             QueryError::Chain(error) => Self::from(error),
             error => {
-                // Paths of this machine are for its log.
+                // Local paths belong in the log only.
                 tracing::error!("The index cannot be read: {error}");
                 Self::Rpc(RpcError::new(Code::Internal, "the index cannot be read"))
             }

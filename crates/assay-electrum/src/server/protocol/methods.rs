@@ -1,8 +1,8 @@
-//! Which methods there are, in which versions, with which parameters.
+//! Table of methods, with their versions and parameters.
 
 use super::Version;
 
-/// What a method does.
+/// Implementation of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in crate::server) enum Kind {
     BlockHeader,
@@ -38,7 +38,7 @@ pub(in crate::server) enum Kind {
 }
 
 impl Kind {
-    /// Where it is answered for a light client.
+    /// Thread for requests of a light client.
     pub(in crate::server) fn place(self) -> Place {
         if self.is_immediate() {
             Place::Here
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Whether it reads what mostly is in memory, and never changes anything.
+    /// True if it mostly reads from memory and changes nothing.
     fn may_be_immediate(self) -> bool {
         matches!(
             self,
@@ -69,7 +69,7 @@ impl Kind {
         )
     }
 
-    /// Whether it can be answered without reading from disk or waiting for the node.
+    /// True if it never reads from disk or waits for the node.
     fn is_immediate(self) -> bool {
         matches!(
             self,
@@ -87,20 +87,19 @@ impl Kind {
         )
     }
 
-    /// Whether notifications may follow, which must not overtake the answer.
+    /// True if notifications may follow, which must not overtake the response.
     pub(in crate::server) fn subscribes(self) -> bool {
         matches!(self, Self::HeadersSubscribe | Self::ScriptSubscribe | Self::OutpointSubscribe)
     }
 }
 
-/// Which thread answers.
+/// Thread that processes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Place {
-    /// The one that received the request.
+    /// The receiving thread.
     Here,
-    /// Likewise, if that neither waits nor takes long; otherwise a worker.
+    /// The receiving thread if the call is short and does not block; otherwise a worker.
     HereIfAtOnce,
-    /// A worker.
     Worker,
 }
 
@@ -109,11 +108,11 @@ pub(in crate::server) enum Place {
 pub(in crate::server) struct Method {
     pub(in crate::server) name: &'static str,
     pub(in crate::server) kind: Kind,
-    /// Names of the parameters.
+    /// Parameter names.
     pub(in crate::server) params: &'static [&'static str],
-    /// How many of them must be given.
+    /// Number of required parameters.
     pub(in crate::server) required: usize,
-    /// The first version with it, and the first without it again.
+    /// First version with the method, and first version without it again.
     pub(in crate::server) since: Version,
     pub(in crate::server) until: Option<Version>,
 }
@@ -136,12 +135,12 @@ impl Method {
         Self { until: Some(until), ..self }
     }
 
-    /// Whether extra parameters are ignored.
+    /// True if extra parameters are ignored.
     pub(in crate::server) fn is_open(&self) -> bool {
         self.kind == Kind::Version
     }
 
-    /// Whether a client that speaks `version` can call it.
+    /// True if available in `version`.
     pub(in crate::server) fn is_in(&self, version: Version) -> bool {
         version >= self.since && self.until.is_none_or(|until| version < until)
     }
@@ -151,7 +150,7 @@ const V1_4_2: Version = Version(1, 4, 2);
 const V1_6: Version = Version(1, 6, 0);
 const V1_7: Version = Version(1, 7, 0);
 
-/// All methods, by name. A name may stand here twice with different versions.
+/// All methods, sorted by name. A name may occur twice with different versions.
 pub(in crate::server) static METHODS: &[Method] = &[
     Method::new("blockchain.block.header", Kind::BlockHeader, &["height", "cp_height"], 1),
     Method::new(
@@ -256,7 +255,7 @@ pub(in crate::server) static METHODS: &[Method] = &[
     Method::new("server.version", Kind::Version, &["client_name", "protocol_version"], 0),
 ];
 
-/// The place of the method `name` in [`METHODS`], as a client sees it that speaks `version`.
+/// Index of the method `name` in [`METHODS`] for protocol `version`.
 pub(in crate::server) fn lookup(name: &str, version: Version) -> Option<usize> {
     METHODS.iter().position(|method| method.name == name && method.is_in(version))
 }

@@ -1,4 +1,4 @@
-//! Lines of JSON-RPC, methods, versions, errors.
+//! JSON-RPC lines, methods, versions, errors.
 
 pub(super) mod error;
 pub(super) mod methods;
@@ -11,5 +11,5 @@ pub(super) use error::{Code, RpcError};
 pub(super) use params::Params;
 pub(super) use version::Version;
 
-/// The name of this server in the protocol.
+/// Software name in the protocol.
 pub(super) const SOFTWARE: &str = concat!("Assay ", env!("CARGO_PKG_VERSION"));

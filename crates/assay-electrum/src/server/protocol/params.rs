@@ -1,4 +1,4 @@
-//! Parameters by place or by name, and what they are read as.
+//! Positional or named parameters, and their types.
 
 use std::collections::HashMap;
 
@@ -8,18 +8,18 @@ use serde_json::value::RawValue;
 use super::error::{Code, RpcError};
 use crate::index::ScriptHash;
 
-/// The most parameters that are looked at. No method has as many.
+/// Maximum parsed parameters; more than any method has.
 const PARAMS_MAX: usize = 16;
 
-/// The parameters of a call, in the order of the method's description.
+/// The parameters of a call, in the order of [`super::methods::Method::params`].
 #[derive(Debug)]
 pub(in crate::server) struct Params<'a> {
     values: Vec<Option<&'a RawValue>>,
 }
 
 impl<'a> Params<'a> {
-    /// Reads `text`, the member `params`, for a method with the parameters `names`, of which the
-    /// first `required` must be given. `open` methods ignore what they do not know.
+    /// Parses `text`, the member `params`, for a method with the parameters `names`, of which the first `required` are mandatory.
+    /// `open` methods ignore unknown ones.
     pub(in crate::server) fn read(
         text: Option<&'a str>,
         names: &[&str],
@@ -59,7 +59,7 @@ impl<'a> Params<'a> {
         Ok(Self { values })
     }
 
-    /// The parameter at `at`, if it is given and not null.
+    /// The parameter at `at`, if present and not null.
     pub(in crate::server) fn raw(&self, at: usize) -> Option<&'a RawValue> {
         self.values.get(at).copied().flatten().filter(|value| value.get() != "null")
     }
@@ -68,7 +68,7 @@ impl<'a> Params<'a> {
         self.raw(at).ok_or_else(|| RpcError::bad(format!("{what} is needed")))
     }
 
-    /// A whole number of at least 0 that fits 32 bits: a height, a count, an index.
+    /// An integer from 0 to 2^32 - 1: a height, a count, an index.
     pub(in crate::server) fn number(&self, at: usize, what: &str) -> Result<u32, RpcError> {
         let raw = self.required(at, what)?;
         raw.get()
@@ -86,7 +86,7 @@ impl<'a> Params<'a> {
         if self.raw(at).is_some() { self.number(at, what) } else { Ok(default) }
     }
 
-    /// A truth value, as JSON or as 0 and 1; false where it is not given.
+    /// A boolean, as JSON or as 0 and 1; defaults to false.
     pub(in crate::server) fn flag(&self, at: usize, what: &str) -> Result<bool, RpcError> {
         match self.raw(at).map(RawValue::get) {
             None | Some("false" | "0") => Ok(false),
@@ -95,19 +95,18 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A string.
     pub(in crate::server) fn text(&self, at: usize, what: &str) -> Result<String, RpcError> {
         let raw = self.required(at, what)?;
         serde_json::from_str(raw.get())
             .map_err(|_| RpcError::bad(format!("{what} should be a string")))
     }
 
-    /// Bytes in hexadecimal digits.
+    /// Hex-encoded bytes.
     pub(in crate::server) fn hex(&self, at: usize, what: &str) -> Result<Vec<u8>, RpcError> {
         hex(self.required(at, what)?, what)
     }
 
-    /// An array of the same, at most `max` of them and at least one.
+    /// An array of 1 to `max` hex strings.
     pub(in crate::server) fn hexes(
         &self,
         at: usize,
@@ -123,19 +122,17 @@ impl<'a> Params<'a> {
         items.into_iter().map(|item| hex(item, what)).collect()
     }
 
-    /// A transaction id.
     pub(in crate::server) fn txid(&self, at: usize) -> Result<Txid, RpcError> {
         let wrong = || RpcError::bad("tx_hash should be a transaction hash");
         self.text(at, "tx_hash").map_err(|_| wrong())?.parse().map_err(|_| wrong())
     }
 
-    /// A script hash.
     pub(in crate::server) fn script_hash(&self, at: usize) -> Result<ScriptHash, RpcError> {
         let wrong = || RpcError::bad("scripthash is not a valid script hash");
         self.text(at, "scripthash").map_err(|_| wrong())?.parse().map_err(|_| wrong())
     }
 
-    /// A script in hexadecimal digits, as its hash.
+    /// A hex-encoded script, as its hash.
     pub(in crate::server) fn script(&self, at: usize) -> Result<ScriptHash, RpcError> {
         Ok(ScriptHash::of(&self.hex(at, "scriptpubkey")?))
     }
@@ -143,7 +140,7 @@ impl<'a> Params<'a> {
 
 fn hex(raw: &RawValue, what: &str) -> Result<Vec<u8>, RpcError> {
     let wrong = || RpcError::bad(format!("{what} should be a hex string"));
-    // Digits need no escapes: what stands between the quotation marks is the text.
+    // Hex digits need no escapes, so the text between the quotation marks can be used directly.
     let digits = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     let digits = digits.ok_or_else(wrong)?.as_bytes();
     if digits.len() % 2 != 0 {

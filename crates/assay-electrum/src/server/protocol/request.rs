@@ -1,4 +1,4 @@
-//! Lines from clients, parsed: one request or a batch of them.
+//! Parser of request lines: one request or a batch.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,36 +11,34 @@ use serde_json::value::RawValue;
 
 use super::error::{Code, RpcError};
 
-/// Longest name that any method could have. Longer ones are not kept.
+/// Maximum length of a method name. Longer ones are dropped.
 const METHOD_BYTES_MAX: usize = 64;
-/// Longest id that is echoed.
+/// Maximum length of an echoed id.
 const ID_BYTES_MAX: usize = 256;
-/// The longest batch that is taken apart at all; what a client may send is less.
+/// Maximum batch that is parsed; the limit for clients is lower.
 const BATCH_MAX: usize = 10_000;
 
-/// What a line says.
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::server) enum Message {
-    /// One request.
     Single(Request),
-    /// Several; what is no request among them stands as the error it is answered with.
+    /// A batch; malformed items are represented by their error.
     Batch(Vec<Request>),
-    /// Nothing that can be answered other than with an error.
+    /// A malformed line, answered with an error.
     Bad(RpcError),
 }
 
-/// A request. Places are byte ranges of the line.
+/// A request. Fields are byte ranges of the line.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::server) struct Request {
-    /// What the answer repeats; `None` for notifications, which get none.
+    /// Echoed in the response; `None` for notifications, which get no response.
     pub(in crate::server) id: Option<Range<usize>>,
-    /// The method, or what is wrong.
+    /// The method name, or an error.
     pub(in crate::server) method: Result<String, RpcError>,
-    /// The parameters.
     pub(in crate::server) params: Option<Range<usize>>,
 }
 
-/// The members of a request that mean something.
+/// The known members of a request.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default)]
@@ -51,7 +49,7 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
 }
 
-/// The items of a batch, as many as are taken apart, and how many there are.
+/// Parsed items of a batch, and their total number.
 struct Items<'a> {
     items: Vec<&'a RawValue>,
     count: usize,
@@ -84,7 +82,7 @@ impl<'de> Deserialize<'de> for Items<'de> {
     }
 }
 
-/// Takes `line` apart; a batch may have `batch_max` requests.
+/// Parses `line`; a batch may have `batch_max` requests.
 pub(in crate::server) fn parse(line: &[u8], batch_max: usize) -> Message {
     let first = line.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'[') {
@@ -120,8 +118,7 @@ fn request(line: &[u8], raw: &RawValue) -> Request {
             return Request { id: None, method: Err(refusal(&error)), params: None };
         }
     };
-    // `"id": null` is read as absent by the derived code; JSON-RPC 2.0 discourages it, and a
-    // notification is the safe reading.
+    // The derived code reads `"id": null` as absent; JSON-RPC 2.0 discourages it, and treating it as a notification is safe.
     let id = match envelope.id {
         Some(id) if is_id(id.get()) => Some(place(line, id.get())),
         Some(_) => return wrong("the id must be a short string, a number or null"),
@@ -141,7 +138,7 @@ fn is_id(text: &str) -> bool {
         && text.bytes().next().is_some_and(|first| first == b'"' || number(first))
 }
 
-/// Where `part`, a piece of `line`, stands in it.
+/// Byte range of `part`, a slice of `line`.
 fn place(line: &[u8], part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - line.as_ptr() as usize;
     start..start + part.len()

@@ -13,12 +13,12 @@ pub(in crate::server) struct Version(
 );
 
 impl Version {
-    /// The oldest that is spoken, and the one that is assumed before a client names another.
+    /// Oldest supported version, assumed before negotiation.
     pub(in crate::server) const MIN: Self = Self(1, 4, 0);
-    /// The newest that is spoken.
+    /// Newest supported version.
     pub(in crate::server) const MAX: Self = Self(1, 7, 0);
 
-    /// Reads `1.4` or `1.4.2`: one to three numbers.
+    /// Parses `1.4` or `1.4.2`: one to three numbers.
     pub(in crate::server) fn parse(text: &str) -> Option<Self> {
         let mut numbers = [0u16; 3];
         for (place, part) in text.split('.').enumerate() {
@@ -42,7 +42,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What a client offers: a version, or an array of lowest and highest.
+/// Version offer of a client: a version, or an array of lowest and highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) struct Offer {
     pub(in crate::server) min: Version,
@@ -50,7 +50,7 @@ pub(in crate::server) struct Offer {
 }
 
 impl Offer {
-    /// Reads the second argument of `server.version`.
+    /// Parses the second argument of `server.version`.
     pub(in crate::server) fn read(raw: &RawValue) -> Option<Self> {
         if let Ok(text) = serde_json::from_str::<String>(raw.get()) {
             let only = Version::parse(&text)?;
@@ -60,7 +60,7 @@ impl Offer {
         Some(Self { min: Version::parse(&min)?, max: Version::parse(&max)? })
     }
 
-    /// The highest version that both sides speak; ours are [`Version::MIN`] to `max`.
+    /// Highest common version; ours are [`Version::MIN`] to `max`.
     pub(in crate::server) fn choose(self, max: Version) -> Option<Version> {
         let chosen = self.max.min(max);
         (chosen >= self.min.max(Version::MIN)).then_some(chosen)

@@ -1,4 +1,4 @@
-//! Which thread serves a client, in which order, and for how long at a time.
+//! Scheduling: threads, queues and time slices of clients.
 
 pub(in crate::server) mod retry;
 pub(in crate::server) mod runtimes;
@@ -7,21 +7,20 @@ pub(in crate::server) mod workers;
 
 use std::time::Duration;
 
-/// After this much time a thread lets other work go first: a batch other requests, notifications
-/// the changes that came meanwhile.
+/// Time slice: afterwards a thread serves other work, such as other requests or newer changes.
 pub(in crate::server) const SLICE: Duration = Duration::from_millis(2);
 
-/// How soon a client is served.
+/// Scheduling priority of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::server) enum Priority {
-    /// Clients whose use is light.
+    /// Light clients.
     High,
-    /// The others.
+    /// All others.
     Normal,
 }
 
 impl Priority {
-    /// Not this one.
+    /// The opposite priority.
     pub(in crate::server) fn other(self) -> Self {
         match self {
             Self::High => Self::Normal,

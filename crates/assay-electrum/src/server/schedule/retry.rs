@@ -1,12 +1,11 @@
-//! How often, and after which pause, what failed is tried again.
+//! Retry limits and pauses.
 
 use std::time::Duration;
 
-/// How often a request is tried that a reorganisation interrupts, and the pause in between.
+/// Attempts per request that reorgs interrupt, and the pause between them.
 pub(in crate::server) const REQUEST_TRIES: u32 = 50;
 pub(in crate::server) const REQUEST_PAUSE: Duration = Duration::from_millis(20);
-/// Pause before something watched is looked up again that a reorganisation interrupted, unless
-/// there are changes before.
+/// Pause before a status lookup that a reorg interrupted is retried, unless new changes arrive first.
 pub(in crate::server) const NOTIFY_PAUSE: Duration = Duration::from_millis(50);
-/// Pause after a failure to accept a connection, most likely for want of file descriptors.
+/// Pause after a failed accept, probably for lack of file descriptors.
 pub(in crate::server) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

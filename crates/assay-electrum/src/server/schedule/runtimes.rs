@@ -1,9 +1,8 @@
-//! Two asynchronous runtimes, whose threads read and write sockets.
+//! Two asynchronous runtimes for socket I/O.
 //!
-//! A client that sends much keeps the thread busy that receives it, and delays every other client
-//! of that thread. So light clients have threads of their own, which are never busy for long. A
-//! connection starts on the runtime of the others, moves to that of the light clients after a short
-//! time of light use, and back as soon as its use is not light. What that is worth:
+//! A client with heavy traffic keeps its receiving thread busy and delays every other client of that thread. Light clients
+//! therefore have threads of their own, which are never busy for long. A connection starts on the runtime for others, moves to
+//! that for light clients after a short time of light use, and back as soon as its use is not light. Measurements:
 //! `docs/adr/0028`.
 
 use std::io;
@@ -42,7 +41,7 @@ impl Runtimes {
         Ok((Self { light: Some(light), others: Some(others), is_stopping: false }, handles))
     }
 
-    /// A handle for the work of a shutdown; only the first call returns one.
+    /// A handle for shutdown; only the first call returns one.
     pub(in crate::server) fn take(&mut self) -> Option<Handle> {
         if std::mem::replace(&mut self.is_stopping, true) {
             return None;
@@ -50,7 +49,7 @@ impl Runtimes {
         self.light.as_ref().map(|runtime| runtime.handle().clone())
     }
 
-    /// Shuts both down; what still runs there has `time`.
+    /// Shuts both down; running tasks get `time`.
     pub(in crate::server) fn stop(&mut self, time: Duration) {
         for runtime in [self.others.take(), self.light.take()].into_iter().flatten() {
             runtime.shutdown_timeout(time);
@@ -66,7 +65,6 @@ pub(in crate::server) struct RuntimeHandles {
 }
 
 impl RuntimeHandles {
-    /// The runtime for clients of a priority.
     pub(in crate::server) fn of(&self, priority: Priority) -> &Handle {
         match priority {
             Priority::High => &self.light,

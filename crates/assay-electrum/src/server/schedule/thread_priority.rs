@@ -1,15 +1,14 @@
-//! Which threads the system prefers.
+//! Thread priorities.
 #![cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "no library sets the slice of a thread: sched_setattr(2)")
 )]
 
-/// Has the calling thread run soon after it is woken, instead of the thread that has its core: it
-/// works for a short time and sleeps again.
+/// Reduces the wake-up latency of the calling thread, which preempts the running thread: for threads that work briefly and sleep
+/// again.
 ///
-/// Linux (6.12 and later) lets a woken thread take the place of one that runs if it asks for a
-/// shorter slice of time; it gets no larger share by that, and needs no privilege
-/// (`Documentation/scheduler/sched-eevdf.rst`). Elsewhere nothing happens.
+/// Linux (6.12 and later) lets a woken thread preempt the running one if it has requested a shorter time slice. Its CPU share
+/// stays the same, and no privilege is needed (`Documentation/scheduler/sched-eevdf.rst`). No effect elsewhere.
 pub(in crate::server) fn wake_soon() {
     #[cfg(target_os = "linux")]
     linux::ask_for_short_slices();
@@ -20,7 +19,7 @@ pub(in crate::server) fn yield_to_others() {
     #[cfg(target_os = "linux")]
     {
         const NICE: i32 = 10;
-        // On Linux this is the thread's own; elsewhere it would be the whole process's.
+        // On Linux this applies to the thread; elsewhere it would apply to the whole process.
         let thread = rustix::thread::gettid();
         if let Err(error) = rustix::process::setpriority_process(Some(thread), NICE) {
             tracing::debug!("The priority of a thread stays as it is: {error}");
@@ -30,7 +29,7 @@ pub(in crate::server) fn yield_to_others() {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    /// The shortest slice that the system gives.
+    /// The minimum slice of the scheduler.
     const SLICE_NS: u64 = 100_000;
 
     /// `struct sched_attr` of `linux/sched/types.h`, first version.
@@ -62,8 +61,7 @@ mod linux {
         let of_this_thread: libc::pid_t = 0;
         let flags: libc::c_uint = 0;
         let pointer = std::ptr::from_ref(&attributes);
-        // SAFETY: the structure is that of the system call, has its size in its first field, and
-        // outlives the call.
+        // SAFETY: the structure is that of the system call, has its size in its first field, and outlives the call.
         let result =
             unsafe { libc::syscall(libc::SYS_sched_setattr, of_this_thread, pointer, flags) };
         if result != 0 {
@@ -77,7 +75,7 @@ mod linux {
 
 #[cfg(test)]
 mod tests {
-    /// Whatever the system allows, neither may fail.
+    /// Neither call may fail, whatever the system permits.
     #[test]
     fn priorities_are_a_wish() {
         std::thread::spawn(|| {

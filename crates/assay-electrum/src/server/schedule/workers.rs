@@ -1,10 +1,8 @@
-//! The worker pool, which answers requests, and its two queues.
+//! Worker pool for requests, with two queues.
 //!
-//! A client has at most one job here at a time, and a job that is not done within its time slice
-//! goes to the end of its queue: jobs are served round robin. Light clients have a priority queue
-//! and one thread of their own, so that no long request of a heavy client delays them. The other
-//! threads run at a lower priority, so that on few cores they delay neither the node nor that
-//! thread.
+//! A client has at most one job here at a time. A job that is unfinished after its time slice goes to the end of its queue: round
+//! robin. Light clients have a priority queue and a dedicated thread, so that no long request of a heavy client delays them. The
+//! other threads run at a lower priority, so that on few cores they delay neither the node nor that thread.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +15,7 @@ use tokio::sync::oneshot;
 use super::Priority;
 use super::thread_priority::{wake_soon, yield_to_others};
 
-/// Of this many jobs in a row, at least one is taken from the normal queue if there is one, so that
-/// it does not starve.
+/// Of this many consecutive jobs at least one comes from the normal queue, to prevent starvation.
 const NORMAL_EVERY: u32 = 8;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -33,9 +30,9 @@ pub(in crate::server) struct Workers {
 #[derive(Debug, Default)]
 struct Shared {
     queues: Mutex<Queues>,
-    /// A job for any thread.
+    /// Signals a job for any thread.
     filled: Condvar,
-    /// A job for the thread that serves the priority queue alone.
+    /// Signals a job for the dedicated priority thread.
     high_filled: Condvar,
 }
 
@@ -44,7 +41,7 @@ struct Queues {
     high: VecDeque<Job>,
     normal: VecDeque<Job>,
     high_in_a_row: u32,
-    /// Whether the thread that serves the priority queue alone sleeps, and nothing has woken it.
+    /// True if the dedicated priority thread sleeps and has not been woken.
     is_high_idle: bool,
     stopping: bool,
 }
@@ -77,7 +74,7 @@ impl Workers {
         Ok(Self { shared, threads: Mutex::new(threads) })
     }
 
-    /// Runs `job`; `None` when the workers stop.
+    /// Runs `job`; `None` on shutdown.
     pub(in crate::server) async fn run<T: Send + 'static>(
         &self,
         priority: Priority,
@@ -85,10 +82,10 @@ impl Workers {
     ) -> Option<T> {
         let (sender, receiver) = oneshot::channel();
         let job: Job = Box::new(move || {
-            // Without receiver if the connection has ended.
+            // There is no receiver if the connection has ended.
             let _ = sender.send(job());
         });
-        // One thread is woken for one job.
+        // Wake one thread per job.
         let filled = {
             let mut queues = self.shared.queues.lock();
             if queues.stopping {
@@ -125,7 +122,7 @@ impl Workers {
         self.shared.filled.notify_all();
         self.shared.high_filled.notify_all();
         for thread in self.threads.lock().drain(..) {
-            // A panic there has ended the process.
+            // A panic there has aborted the process.
             let _ = thread.join();
         }
     }
@@ -140,7 +137,7 @@ impl Drop for Workers {
 impl Shared {
     fn work(&self, priority: Priority) {
         while let Some(job) = self.next(priority) {
-            // A panic may leave half changed what requests share.
+            // A panic may leave shared state inconsistent.
             let whole = Whole::begin("what the Electrum server shares");
             point(Point::ElectrumCall);
             job();

@@ -1,5 +1,4 @@
-//! What the server asks of the index: the queries of [`View`], as a trait so that tests can answer
-//! them from a list of blocks.
+//! Index queries of the server: those of [`View`], as a trait so that tests can use a list of blocks.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,11 +10,7 @@ use crate::index::{
     BlockTxs, HistoryEntry, Limits, QueryError, ScriptHash, Spender, TxPosition, Unspent, View,
 };
 
-/// The confirmed part of the chain at one time. See [`View`] for what each query means.
-#[expect(
-    missing_docs,
-    reason = "each is the method of the same name of `View`, which is documented"
-)]
+/// The confirmed part of the chain. See [`View`] for each query.
 #[expect(clippy::missing_errors_doc, reason = "as those of `View`")]
 pub trait Confirmed: Send + Sync + 'static {
     fn at_once(&self) -> Arc<dyn Confirmed>;

@@ -1,4 +1,4 @@
-//! Proofs that a transaction is in a block, and that a header is in the chain.
+//! Merkle proofs of transactions in blocks, and of headers in the chain.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,11 +10,10 @@ use parking_lot::Mutex;
 use super::confirmed::Confirmed;
 use crate::index::QueryError;
 
-/// Bytes of trees of blocks that are kept for the next question about the same block.
+/// Cache limit for merkle trees of blocks.
 pub(in crate::server) const CACHE_BYTES_MAX: usize = 64 << 20;
 
-/// All hashes of a merkle tree. The last hash of a level with an odd number of them is its own
-/// neighbour.
+/// All hashes of a merkle tree. The last hash of a level with an odd number of them is paired with itself.
 #[derive(Debug)]
 pub(in crate::server) struct Tree {
     /// From the leaves to the root.
@@ -22,7 +21,7 @@ pub(in crate::server) struct Tree {
 }
 
 impl Tree {
-    /// The tree over `leaves`, of which there is at least one.
+    /// The tree over `leaves`, which must not be empty.
     pub(in crate::server) fn new(leaves: Vec<[u8; 32]>) -> Self {
         let mut levels = vec![leaves];
         while let Some(level) = levels.last().filter(|level| level.len() > 1) {
@@ -32,7 +31,7 @@ impl Tree {
         Self { levels }
     }
 
-    /// The hashes that the one at `index` is paired with on its way to the root.
+    /// Merkle branch of the leaf at `index`.
     pub(in crate::server) fn branch(&self, mut index: usize) -> Vec<[u8; 32]> {
         let mut branch = Vec::with_capacity(self.levels.len());
         for level in self.levels.iter().take(self.levels.len() - 1) {
@@ -51,7 +50,7 @@ impl Tree {
     }
 }
 
-/// One level from the one below it.
+/// Computes a level from the one below it.
 fn pairs(level: &[[u8; 32]]) -> Vec<[u8; 32]> {
     let mut input = level.concat();
     if level.len() % 2 == 1 {
@@ -69,7 +68,7 @@ fn pair(left: &[u8; 32], right: &[u8; 32]) -> [u8; 32] {
     sha256d(&both)
 }
 
-/// Trees of blocks that were asked about lately.
+/// Cache of merkle trees of blocks.
 #[derive(Debug, Default)]
 pub(in crate::server) struct BlockTrees {
     state: Mutex<Trees>,
@@ -78,13 +77,13 @@ pub(in crate::server) struct BlockTrees {
 #[derive(Debug, Default)]
 struct Trees {
     by_block: HashMap<BlockHash, Arc<Tree>>,
-    /// In the order in which they were made.
+    /// In order of creation.
     order: VecDeque<BlockHash>,
     bytes: usize,
 }
 
 impl BlockTrees {
-    /// The tree of the block at `height` if it is there already.
+    /// The tree of the block at `height`, if cached.
     pub(in crate::server) fn known(
         &self,
         view: &dyn Confirmed,
@@ -94,7 +93,7 @@ impl BlockTrees {
         Ok(self.state.lock().by_block.get(&hash).map(Arc::clone))
     }
 
-    /// The tree of the block at `height`, if there is one, with the block's hash.
+    /// The tree and the hash of the block at `height`, if it exists.
     pub(in crate::server) fn get(
         &self,
         view: &dyn Confirmed,
@@ -123,18 +122,17 @@ impl BlockTrees {
     }
 }
 
-/// Headers under one kept node: 2^5.
+/// Headers per stored node: 2^5.
 const GROUP_LEVEL: usize = 5;
 const GROUP: usize = 1 << GROUP_LEVEL;
-/// Headers read at once when the tree grows.
+/// Headers per read when the tree grows.
 const READ: usize = 64 * GROUP;
 
-/// The merkle tree over the hashes of all headers of the chain, which the protocol's `cp_height`
-/// asks for.
+/// Merkle tree over the hashes of all headers, for the protocol's `cp_height`.
 ///
-/// Only complete nodes are kept, from the level of 32 headers upwards: two million bytes for a
-/// million headers. They never change while the chain grows. A proof reads the 32 headers next to
-/// its own and those at the right edge, and hashes along two paths.
+/// Only complete nodes are stored, from the level of 32 headers upwards: two million bytes for a million headers. They are
+/// constant while the chain grows. A proof reads the 32 headers of its own group and those at the right edge, and hashes along
+/// two paths.
 #[derive(Debug, Default)]
 pub(in crate::server) struct HeaderTree {
     state: Mutex<Groups>,
@@ -144,11 +142,11 @@ pub(in crate::server) struct HeaderTree {
 struct Groups {
     /// `levels[k][i]` covers the headers from `i << (5 + k)` on.
     levels: Vec<Vec<[u8; 32]>>,
-    /// Hash of the last header of each group: by it a reorganisation is noticed.
+    /// Hash of the last header of each group, to detect reorgs.
     ends: Vec<BlockHash>,
 }
 
-/// A header's way to the root.
+/// Merkle proof of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::server) struct HeaderProof {
     pub(in crate::server) branch: Vec<[u8; 32]>,
@@ -156,8 +154,8 @@ pub(in crate::server) struct HeaderProof {
 }
 
 impl HeaderTree {
-    /// The proof that the header at `height` is among the first `cp_height + 1`; `None` where the
-    /// view has fewer, or `height` is above `cp_height`.
+    /// Proof that the header at `height` is among the first `cp_height + 1`; `None` if the view has fewer, or `height` is above
+    /// `cp_height`.
     pub(in crate::server) fn proof(
         &self,
         view: &dyn Confirmed,
@@ -176,7 +174,7 @@ impl HeaderTree {
 }
 
 impl Groups {
-    /// Drops groups that are no longer in the chain, and makes new ones until there are `wanted`.
+    /// Drops groups that a reorg disconnected, and adds new ones up to `wanted`.
     fn follow(&mut self, view: &dyn Confirmed, wanted: usize) -> Result<(), QueryError> {
         while let Some(end) = self.ends.last() {
             let height = self.ends.len() * GROUP - 1;
@@ -232,7 +230,7 @@ impl Groups {
             let tree = Tree::new(edge);
             return Ok(Some(HeaderProof { branch: tree.branch(height), root: tree.root() }));
         }
-        // Inside the group of the header, complete or not.
+        // Inside the header's group, complete or not.
         let beside = if height / GROUP == groups {
             edge.clone()
         } else {
@@ -243,7 +241,7 @@ impl Groups {
             let at = (height % GROUP) >> k;
             branch.push(level[(at ^ 1).min(level.len() - 1)]);
         });
-        // Above: kept nodes, and at the right edge possibly one that is not complete.
+        // Above: stored nodes, and at the right edge possibly an incomplete one.
         let mut last = (!edge.is_empty()).then(|| climb(edge, |_, _| {}));
         let mut size = groups + usize::from(last.is_some());
         let mut index = height / GROUP;
@@ -256,7 +254,7 @@ impl Groups {
             branch.push(node((index ^ 1).min(size - 1)));
             let end = node(size - 1);
             last = match (last, size % 2) {
-                // Two complete nodes: what is above them is kept.
+                // Two complete nodes: the nodes above are stored.
                 (None, 0) => None,
                 (Some(_), 0) => Some(pair(&node(size - 2), &end)),
                 _ => Some(pair(&end, &end)),
@@ -269,8 +267,8 @@ impl Groups {
     }
 }
 
-/// Hashes a group up to its one node, which `visit` sees level by level. A group at the edge of a
-/// larger tree may have fewer hashes than others, but has as many levels.
+/// Hashes a group up to its single node; passes each level to `visit`. A group at the edge of a larger tree may have fewer hashes
+/// than others, but has the same number of levels.
 fn climb(mut level: Vec<[u8; 32]>, mut visit: impl FnMut(&[[u8; 32]], usize)) -> [u8; 32] {
     for k in 0..GROUP_LEVEL {
         visit(&level, k);

@@ -1,4 +1,4 @@
-//! What clients see: index and mempool at one time, and what is computed from them.
+//! Published state: index and mempool of the same time, and values derived from them.
 
 pub(in crate::server) mod confirmed;
 pub(in crate::server) mod merkle;

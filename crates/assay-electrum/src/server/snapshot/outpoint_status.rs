@@ -1,4 +1,4 @@
-//! What has become of an output: the transaction that makes it, and the one that spends it.
+//! Status of an output: its funding and spending transactions.
 
 use std::sync::Arc;
 
@@ -10,12 +10,11 @@ use crate::chain::Chain;
 use crate::server::protocol::Out;
 use crate::server::protocol::error::CallError;
 
-/// What has become of an output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::server) struct OutpointStatus {
-    /// Height of the transaction that makes it: 0 or -1 in the mempool.
+    /// Height of the funding transaction: 0 or -1 in the mempool.
     pub(in crate::server) funder: Option<i64>,
-    /// The transaction that spends it, with its height.
+    /// The spending transaction and its height.
     pub(in crate::server) spender: Option<(Txid, i64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What clients see: index and mempool together, at one time.
+//! Published state: index and mempool of the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,24 @@ use crate::chain::Tip;
 use crate::mempool::{Affected, Batch, Mempool};
 use crate::server::protocol::Out;
 
-/// Transactions that come or go while readers are kept out: well below a millisecond of work unless
-/// they are huge.
+/// Mempool changes per write lock: well below a millisecond of work unless transactions are huge.
 const STEPS: usize = 128;
 
-/// The confirmed part of what clients see.
+/// Confirmed part of the published state.
 pub(in crate::server) struct Snapshot {
     pub(in crate::server) view: Arc<dyn Confirmed>,
     pub(in crate::server) tip: Tip,
     /// Header of the tip.
     pub(in crate::server) header: [u8; 80],
-    /// How often the chain was reorganised: what was computed under another number is invalid.
+    /// Number of reorgs: values computed under another number are invalid.
     pub(in crate::server) reorganisations: u64,
 }
 
-/// The current snapshot and the mempool that belongs to it.
+/// The current snapshot and its mempool.
 #[derive(Default)]
 pub(in crate::server) struct Published {
     state: RwLock<State>,
-    /// Number of the last change of the node's mempool that clients see.
+    /// Number of the last published change of the node's mempool.
     mempool: Mutex<u64>,
     mempool_moved: Condvar,
 }
@@ -37,7 +36,7 @@ pub(in crate::server) struct Published {
 #[derive(Default)]
 struct State {
     snapshot: Option<Arc<Snapshot>>,
-    /// The same for threads that must not wait.
+    /// The same for threads that must not block.
     at_once: Option<Arc<Snapshot>>,
     pool: Mempool,
 }
@@ -49,20 +48,20 @@ impl State {
 }
 
 impl Snapshot {
-    /// The same, whose view ends a question with [`crate::index::QueryError::NotAtOnce`] rather than wait.
+    /// The same with a non-blocking view ([`crate::index::QueryError::NotAtOnce`]).
     fn at_once(&self) -> Self {
         Self { view: self.view.at_once(), ..*self }
     }
 }
 
 impl Published {
-    /// The current snapshot; `None` before the first.
+    /// `None` before the first publication.
     pub(in crate::server) fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.state.read().snapshot.clone()
     }
 
-    /// Reads mempool and index of the same time. `read` keeps the next snapshot from being
-    /// published: it should only collect what it needs of the mempool.
+    /// Reads mempool and index of the same state. `read` blocks the next publication: it should only collect data from the
+    /// mempool.
     pub(in crate::server) fn read<R>(
         &self,
         read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R,
@@ -72,7 +71,7 @@ impl Published {
         Some(read(snapshot, &state.pool))
     }
 
-    /// [`Published::read`] with a view that does not wait; `None` also while that lock is not free.
+    /// [`Published::read`] with a non-blocking view; `None` also if the lock is held.
     pub(in crate::server) fn read_at_once<R>(
         &self,
         read: impl FnOnce(&Arc<Snapshot>, &Mempool) -> R,
@@ -82,19 +81,18 @@ impl Published {
         Some(read(snapshot, &state.pool))
     }
 
-    /// Clients see the node's mempool as of this number from now on.
+    /// Publishes the number of the last mempool change.
     pub(in crate::server) fn set_mempool(&self, number: u64) {
         *self.mempool.lock() = number;
         self.mempool_moved.notify_all();
     }
 
-    /// Waits until clients see the node's mempool as of this number, or `timeout` is over.
+    /// Waits until the mempool change `number` is published, or for `timeout`.
     pub(in crate::server) fn wait_for_mempool(&self, number: u64, timeout: Duration) {
         let mut seen = self.mempool.lock();
         self.mempool_moved.wait_while_for(&mut seen, |seen| *seen < number, timeout);
     }
 
-    /// Whether there are no unconfirmed transactions.
     pub(in crate::server) fn pool_is_empty(&self) -> bool {
         self.state.read().pool.is_empty()
     }
@@ -114,12 +112,11 @@ impl Published {
         state.set_snapshot(snapshot, at_once);
         let old = std::mem::replace(&mut state.pool, pool);
         drop(state);
-        // Freeing a large mempool takes its time: not while readers wait.
+        // Freeing a large mempool is slow: do it after releasing the lock.
         drop(old);
     }
 
-    /// Publishes `snapshot` with the present mempool changed by `batch`; `affected` learns what
-    /// that concerns.
+    /// Publishes `snapshot` with the current mempool changed by `batch`; reports affected items to `affected`.
     pub(in crate::server) fn change(
         &self,
         mut batch: Batch,
@@ -149,7 +146,7 @@ impl Published {
     }
 }
 
-/// Writes the tip as `blockchain.headers.subscribe` shows it.
+/// Writes the tip in the format of `blockchain.headers.subscribe`.
 pub(in crate::server) fn write_tip(out: &mut Out, snapshot: &Snapshot) {
     out.raw("{\"height\":").int(snapshot.tip.height);
     out.raw(",\"hex\":").hex(&snapshot.header).raw("}");

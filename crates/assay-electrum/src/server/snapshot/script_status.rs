@@ -1,4 +1,4 @@
-//! The status of a script: a hash over its history.
+//! Script status: a hash over the script's history.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,18 +13,17 @@ use crate::index::{Limits, QueryError, ScriptHash};
 use crate::server::protocol::Out;
 use crate::server::protocol::error::CallError;
 
-/// The status of a script: the hash of its history, none where there is none.
+/// Script status: the hash of the history; `None` for an empty history.
 pub(in crate::server) type Status = Option<[u8; 32]>;
 
-/// The hash over the confirmed history of a script, as far as it goes: new blocks add to it,
-/// nothing is hashed twice.
+/// Incremental hash over the confirmed history of a script: no block is hashed twice.
 #[derive(Clone, Debug)]
 pub(in crate::server) struct StatusHasher {
     hasher: Sha256,
     empty: bool,
-    /// Height from which on blocks have not been hashed.
+    /// Height of the next block to hash.
     next: u32,
-    /// Number of reorganisations that this was computed under.
+    /// Number of reorgs when this was computed.
     reorganisations: u64,
 }
 
@@ -35,7 +34,7 @@ impl Default for StatusHasher {
 }
 
 impl StatusHasher {
-    /// The status now: hashes the blocks that were added since the last call, and the mempool.
+    /// Current status: hashes the blocks added since the last call, and the mempool.
     pub(in crate::server) fn status(
         &mut self,
         published: &Published,
@@ -80,7 +79,7 @@ impl StatusHasher {
     }
 }
 
-/// Writes a status: digits in the order of the hash function, or null.
+/// Writes a status: hex in hash output order, or null.
 pub(in crate::server) fn write_status(out: &mut Out, status: &Status) {
     match status {
         Some(status) => out.hex(status),
@@ -95,7 +94,7 @@ pub(in crate::server) fn hash_lines(hasher: &mut Sha256, lines: impl Iterator<It
     *hasher = all.finish();
 }
 
-/// Lines that are hashed some at a time.
+/// A buffer of lines, hashed in batches.
 struct Lines {
     hasher: Sha256,
     text: Vec<u8>,

@@ -6,7 +6,6 @@ use crate::chain::Chain;
 use crate::index::TxPosition;
 use crate::server::protocol::error::{CallError, RpcError};
 
-/// Bytes of a confirmed transaction.
 pub(in crate::server) fn confirmed_bytes(
     chain: &dyn Chain,
     position: &TxPosition,
@@ -15,7 +14,6 @@ pub(in crate::server) fn confirmed_bytes(
     bytes.ok_or_else(|| RpcError::daemon("the block of this transaction is not stored").into())
 }
 
-/// A confirmed transaction.
 pub(in crate::server) fn confirmed_transaction(
     chain: &dyn Chain,
     position: &TxPosition,

@@ -1,4 +1,4 @@
-//! What clients subscribed to, and the notifications that follow from changes.
+//! Client subscriptions and notifications.
 
 pub(in crate::server) mod notify_queue;
 pub(in crate::server) mod outpoints;

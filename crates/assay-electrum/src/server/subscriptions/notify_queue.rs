@@ -1,9 +1,8 @@
-//! What is to be looked up because it may have changed, in the order in which clients are notified.
+//! Queue of watched items to look up again, in the order of notification.
 //!
-//! Clients that watch little are notified first: an item waits in a class by the number of
-//! subscriptions of the address that has the fewest of those that watch it. A change that concerns
-//! fifty thousand subscriptions of one client is processed in short slices behind what concerns
-//! others.
+//! Clients with few subscriptions are notified first: an item's class is the number of subscriptions of the address that has the
+//! fewest among its watchers. A change that affects fifty thousand subscriptions of one client is processed in short slices after
+//! the others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,13 +13,13 @@ use super::outpoints::OutpointRecord;
 use super::scripts::ScriptRecord;
 use crate::server::schedule::SLICE;
 
-/// Subscriptions of those in the first class; each class has twice as many as the one before.
+/// Upper bound of the first class; each class has twice the bound of the previous one.
 const FEW: usize = 128;
 const CLASSES: usize = 14;
-/// Of this many in a row, one is taken from the last class, so that it does not starve.
+/// One of this many consecutive items comes from the last class, to prevent starvation.
 const LAST_EVERY: u32 = 16;
 
-/// Something that is watched.
+/// A watched item.
 #[derive(Debug)]
 pub(in crate::server) enum Item {
     Script(Arc<ScriptRecord>),
@@ -43,7 +42,7 @@ impl Item {
     }
 }
 
-/// Items in classes. Nothing is in it twice, so that it never holds more than is watched.
+/// Items in classes, without duplicates, so its size is bounded by the number of watched items.
 #[derive(Debug, Default)]
 pub(in crate::server) struct NotifyQueue {
     classes: [VecDeque<Item>; CLASSES],
@@ -55,19 +54,19 @@ impl NotifyQueue {
         self.classes.iter().map(VecDeque::len).sum()
     }
 
-    /// Adds what is not there yet.
+    /// Adds an item unless it is queued.
     pub(in crate::server) fn add(&mut self, item: Item) {
         if !item.is_queued().swap(true, Ordering::Relaxed) {
             self.classes[class(item.weight())].push_back(item);
         }
     }
 
-    /// Hands items to `refresh` for a slice of time. An item for which it returns `false` is queued
-    /// again and ends the slice, which is reported by `false`.
+    /// Passes items to `refresh` for one time slice. If it returns `false`, the item is queued again and the slice ends with
+    /// `false`.
     pub(in crate::server) fn run_slice(&mut self, mut refresh: impl FnMut(&Item) -> bool) -> bool {
         let start = Instant::now();
         while let Some(item) = self.next() {
-            // First: a change from now on queues it again.
+            // First: any later change queues it again.
             item.is_queued().store(false, Ordering::Release);
             if !refresh(&item) {
                 self.add(item);

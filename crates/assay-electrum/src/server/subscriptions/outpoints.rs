@@ -1,7 +1,7 @@
-//! Outputs that clients subscribed to, with the state of each.
+//! Subscribed outputs, with the status of each.
 //!
-//! They are found by the transactions that a change names: what becomes of an output depends on the
-//! transaction that makes it and on those that spend it, and on nothing else.
+//! Changes name transactions, and outputs are looked up by them: the status of an output depends only on its funding transaction
+//! and on those that spend it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -14,12 +14,12 @@ use parking_lot::{Mutex, RwLock};
 use super::subscribers::{Subscribers, WEIGHT_UNKNOWN};
 use crate::server::snapshot::outpoint_status::OutpointStatus;
 
-/// An output that somebody subscribed to.
+/// A subscribed output.
 #[derive(Debug)]
 pub(in crate::server) struct OutpointRecord {
     pub(in crate::server) outpoint: OutPoint,
     pub(in crate::server) state: Mutex<OutpointState>,
-    /// Whether it is in the queue of what is to be looked up.
+    /// True while it is in the notification queue.
     pub(in crate::server) is_queued: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl OutpointRecord {
         Self { outpoint, state: Mutex::default(), is_queued: AtomicBool::new(false) }
     }
 
-    /// Subscriptions of the address that has the fewest.
+    /// Subscriptions of the watching address that has the fewest.
     pub(in crate::server) fn weight(&self) -> usize {
         self.state.try_lock().map_or(WEIGHT_UNKNOWN, |state| state.subscribers.weight())
     }
@@ -36,27 +36,26 @@ impl OutpointRecord {
 
 #[derive(Debug, Default)]
 pub(in crate::server) struct OutpointState {
-    /// The status that subscribers have.
+    /// Last status sent to subscribers.
     pub(in crate::server) status: Option<OutpointStatus>,
     pub(in crate::server) subscribers: Subscribers,
-    /// Whether the record is no longer in the set.
+    /// True once the record has been removed from the set.
     pub(in crate::server) dead: bool,
 }
 
-/// Locks that the set is spread over.
+/// Lock shards of the set.
 const SHARDS: usize = 64;
 
 type Shard = BTreeMap<OutPoint, Arc<OutpointRecord>>;
 
-/// The outputs that somebody subscribed to, sorted, so that those of one transaction are found
-/// together.
+/// Subscribed outputs, sorted so that those of one transaction are adjacent.
 #[derive(Debug)]
 pub(in crate::server) struct Outpoints {
     shards: Vec<RwLock<Shard>>,
     count: AtomicUsize,
-    /// Outputs that were added since the last [`Outpoints::take_new`] and not removed.
+    /// Outputs added since the last [`Outpoints::take_new`] and not removed.
     new: Mutex<HashSet<OutPoint>>,
-    /// Keeps clients from choosing who shares a lock.
+    /// Randomised, so that clients cannot choose the shard of an output.
     hasher: RandomState,
 }
 
@@ -72,7 +71,6 @@ impl Default for Outpoints {
 }
 
 impl Outpoints {
-    /// Number of outputs.
     pub(in crate::server) fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
@@ -85,22 +83,21 @@ impl Outpoints {
         self.shard(&outpoint.txid).read().get(outpoint).map(Arc::clone)
     }
 
-    /// The record of an output, created if there is none. It may be removed before it is locked:
-    /// then call again.
+    /// The record of an output, created if missing. It may be removed before the caller locks it: call again then.
     pub(in crate::server) fn enter(&self, outpoint: &OutPoint) -> Arc<OutpointRecord> {
         let mut shard = self.shard(&outpoint.txid).write();
         if let Some(record) = shard.get(outpoint) {
             return Arc::clone(record);
         }
         let record = Arc::new(OutpointRecord::new(*outpoint));
-        // Counted before it is in the set, so that a reader of the count never misses it.
+        // Counted before insertion, so that a reader of the count never misses it.
         self.count.fetch_add(1, Ordering::Release);
         self.new.lock().insert(*outpoint);
         shard.insert(*outpoint, Arc::clone(&record));
         record
     }
 
-    /// Removes a record without subscribers; `state` is what it is locked with.
+    /// Removes a record without subscribers; `state` is its lock guard.
     pub(in crate::server) fn remove_unused(
         &self,
         record: &OutpointRecord,
@@ -111,21 +108,20 @@ impl Outpoints {
             let outpoint = &record.outpoint;
             let mut shard = self.shard(&outpoint.txid).write();
             shard.remove(outpoint);
-            // Under the same lock: an entry from now on is new again.
+            // Under the same lock: a later subscription counts as new again.
             self.new.lock().remove(outpoint);
             self.count.fetch_sub(1, Ordering::Release);
         }
     }
 
-    /// Appends the outputs of the set that a transaction makes or spends. Cheap where there are
-    /// none.
+    /// Appends the subscribed outputs that a transaction creates or spends. Cheap if there are none.
     pub(in crate::server) fn add_named(&self, txid: &Txid, tx: &Tx<'_>, found: &mut Vec<OutPoint>) {
         if self.len() == 0 {
             return;
         }
         let outputs = tx.output_count() as u32;
         if let Some(last) = outputs.checked_sub(1) {
-            // No other output of it will ever exist, so none can change.
+            // It has no other outputs.
             let made = OutPoint { txid: *txid, vout: 0 }..=OutPoint { txid: *txid, vout: last };
             found.extend(self.shard(txid).read().range(made).map(|(outpoint, _)| *outpoint));
         }
@@ -139,12 +135,12 @@ impl Outpoints {
         self.new.lock().insert(*outpoint);
     }
 
-    /// The outputs that were added since the last call.
+    /// Outputs added since the last call.
     pub(in crate::server) fn take_new(&self) -> Vec<OutPoint> {
         std::mem::take(&mut *self.new.lock()).into_iter().collect()
     }
 
-    /// Every output, a part at a time.
+    /// Every output, shard by shard.
     pub(in crate::server) fn all(&self) -> impl Iterator<Item = Vec<Arc<OutpointRecord>>> {
         self.shards.iter().map(|shard| shard.read().values().map(Arc::clone).collect())
     }

@@ -1,4 +1,4 @@
-//! Publishes what is new to clients, and has those notified whom it concerns.
+//! Publishes new state to clients and triggers notifications.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,16 +16,14 @@ use crate::mempool::{Affected, Batch};
 use crate::server::snapshot::confirmed::Confirmed;
 use crate::server::snapshot::published::{Published, Snapshot};
 
-/// How the thread that follows the chain publishes what is new: the follower's [`Listener`].
+/// Publishing interface for the thread that follows the chain: the follower's [`Listener`].
 ///
-/// One call of [`Publisher::publish`] is one change of what clients see. In between, nothing
-/// changes: a transaction that moves from the mempool into a block is always in exactly one of
-/// them.
+/// One call of [`Publisher::publish`] is one atomic change of the published state: a transaction that moves from the mempool into
+/// a block is always in exactly one of them.
 pub struct Publisher {
     published: Arc<Published>,
     subscriptions: Arc<Subscriptions>,
-    /// What was passed but not published yet. Its lock also serialises callers, although there
-    /// should only be one.
+    /// Received but unpublished changes. Its lock also serialises callers, although there should be only one.
     pending: Mutex<Pending>,
 }
 
@@ -36,13 +34,12 @@ struct Pending {
     scripts: HashSet<ScriptHash>,
     outpoints: HashSet<OutPoint>,
     reorganised: bool,
-    /// What was new to us at the call before: blocks may be looked through for what is watched
-    /// while others are added.
+    /// New subscriptions at the previous call: blocks may be searched for watched items while others are added.
     new_scripts: Vec<ScriptHash>,
     new_outpoints: Vec<OutPoint>,
 }
 
-/// Collects what is watched of that which a change of the mempool affects.
+/// Collects watched items that a mempool change affects.
 struct Collector<'a> {
     watched: &'a Watched,
     outpoints: &'a Outpoints,
@@ -71,28 +68,23 @@ impl Publisher {
         Self { published, subscriptions, pending: Mutex::default() }
     }
 
-    /// The scripts that clients subscribed to.
+    /// The subscribed scripts.
     pub fn watched(&self) -> &Arc<Watched> {
         self.subscriptions.watched()
     }
 
-    /// Makes `view` and the mempool after `mempool` what clients see from now on, and has
-    /// subscribers of what has changed notified.
+    /// Publishes `view` and the mempool after `mempool`, and notifies subscribers of changes.
     ///
-    /// - `mempool`: the changes that lead to the time of `view`, or `None` where those are not
-    ///   known yet: then what the new blocks hold leaves the mempool, and the rest stays. A view
-    ///   without them that has lost blocks is not shown: what was in those would be nowhere.
-    /// - `touched`: scripts and outputs with transactions in blocks that were added since the last
-    ///   call; unwatched scripts are ignored.
-    /// - `reorganised`: whether blocks were taken away since the last call. Everything watched is
-    ///   looked up again then.
+    /// - `mempool`: the changes up to the state of `view`, or `None` if unknown: then transactions of the new blocks leave the
+    ///   mempool, and the rest stays. A view without known changes that lost blocks is not published: the transactions of those
+    ///   blocks would be missing from both.
+    /// - `touched`: scripts and outputs with transactions in blocks connected since the last call; unwatched scripts are ignored.
+    /// - `reorganised`: true if blocks were disconnected since the last call. Every watched item is looked up again then.
     ///
-    /// Another thread notifies clients; this one continues at once. A view without blocks changes
-    /// nothing.
+    /// Another thread notifies clients; this one returns at once. A view without blocks changes nothing.
     ///
     /// # Errors
-    /// When headers or txids of new blocks cannot be read. Nothing has changed then, and the next
-    /// call makes up for it.
+    /// If headers or txids of new blocks cannot be read. Nothing has changed then, and the next call retries.
     pub fn publish(
         &self,
         view: impl Confirmed,
@@ -156,8 +148,7 @@ impl Publisher {
         if let Some(number) = number {
             self.published.set_mempool(number);
         }
-        // A subscription that came while blocks were looked through may have been missed there:
-        // look those up as well.
+        // A subscription added during the block search may have been missed there: look it up as well.
         changes.scripts.extend(pending.new_scripts.drain(..));
         pending.new_scripts = watched.take_new();
         changes.scripts.extend(&pending.new_scripts);
@@ -168,7 +159,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// The transactions of the mempool that blocks from height `from` to `to` hold.
+    /// The mempool transactions that blocks from height `from` to `to` confirm.
     fn confirmed(
         &self,
         view: &impl Confirmed,

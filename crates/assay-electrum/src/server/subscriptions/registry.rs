@@ -1,9 +1,7 @@
-//! Subscriptions, and notifying those who have them.
+//! Subscription registry and notifications.
 //!
-//! Locks are taken in this order: the record of a script or an outpoint; the part of the set that
-//! it is in; its list of new entries; a send queue; the list of all send queues. Two of a kind are
-//! never held at once, and none while something is read from disk, except the record that it is
-//! read for.
+//! Lock order: the record of a script or an outpoint; its shard of the set; the list of new entries; a send queue; the list of
+//! all send queues. Two of a kind are never held at once. No lock is held during a disk read, except the record being refreshed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,41 +25,39 @@ use crate::server::snapshot::outpoint_status::{self, OutpointStatus};
 use crate::server::snapshot::published::{Published, Snapshot, write_tip};
 use crate::server::snapshot::script_status::{Status, write_status};
 
-/// What has changed.
+/// A published change.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Changes {
-    /// There is a new tip.
     pub(in crate::server) tip: bool,
-    /// Everything watched may have changed.
+    /// Every watched item may have changed.
     pub(in crate::server) all: bool,
-    /// These scripts may have changed.
+    /// Scripts that may have changed.
     pub(in crate::server) scripts: HashSet<ScriptHash>,
-    /// These outputs may have: a transaction that makes or spends them came, went, was confirmed,
-    /// or has another height.
+    /// Outputs that may have changed: a transaction that creates or spends them was added, removed or confirmed, or its height
+    /// changed.
     pub(in crate::server) outpoints: HashSet<OutPoint>,
 }
 
-/// All subscriptions.
 pub(in crate::server) struct Subscriptions {
     published: Arc<Published>,
     chain: Arc<dyn Chain>,
     entries_max: usize,
     watched: Arc<Watched>,
     outpoints: Outpoints,
-    /// Clients that subscribed to headers.
+    /// Clients subscribed to headers.
     headers: Mutex<HashMap<u64, Arc<SendQueue>>>,
-    /// Subscriptions to scripts and outpoints, of all clients.
+    /// Script and outpoint subscriptions of all clients.
     pub(in crate::server) count: AtomicUsize,
     pub(in crate::server) notifications: AtomicUsize,
-    /// How often a script or an outpoint was looked up because something changed.
+    /// Number of status lookups caused by changes.
     pub(in crate::server) lookups: AtomicUsize,
-    /// Scripts and outpoints that are still to be looked up.
+    /// Number of scripts and outpoints still to be looked up.
     pub(in crate::server) backlog: AtomicUsize,
     inbox: Mutex<Inbox>,
     arrived: Condvar,
 }
 
-/// Changes that the notifying thread has not taken up.
+/// Changes not yet processed by the notification thread.
 #[derive(Default)]
 struct Inbox {
     changes: Option<Changes>,
@@ -98,8 +94,7 @@ impl Subscriptions {
         &self.outpoints
     }
 
-    /// Leaves `changes` to the thread that notifies clients; what that has not taken up yet is
-    /// merged with them.
+    /// Passes `changes` to the notification thread, merged with its unprocessed ones.
     pub(in crate::server) fn enqueue(&self, changes: Changes) {
         let mut inbox = self.inbox.lock();
         match &mut inbox.changes {
@@ -114,7 +109,7 @@ impl Subscriptions {
         self.arrived.notify_one();
     }
 
-    /// Notifies clients of what is new until [`Subscriptions::stop`].
+    /// Notifies clients until [`Subscriptions::stop`].
     pub(in crate::server) fn run(&self) {
         let mut queue = NotifyQueue::default();
         let mut last_tip = None;
@@ -146,7 +141,7 @@ impl Subscriptions {
         }
     }
 
-    /// Whether all notifications are queued.
+    /// True if all notifications are queued.
     #[cfg(test)]
     pub(in crate::server) fn is_idle(&self) -> bool {
         let inbox = self.inbox.lock();
@@ -159,8 +154,7 @@ impl Subscriptions {
         self.arrived.notify_all();
     }
 
-    /// Notifies of a new tip, and queues what is to be looked up. Nothing is read from disk for
-    /// that.
+    /// Notifies of a new tip, and queues status lookups. Reads nothing from disk.
     fn schedule(
         &self,
         changes: &Changes,
@@ -168,8 +162,8 @@ impl Subscriptions {
         queue: &mut NotifyQueue,
     ) {
         let Some(snapshot) = self.published.snapshot() else { return };
-        // A change may be looked at only after the next one: its tip is notified of once. Who subscribed in between has it in
-        // the reply.
+        // A change may be processed only after the next one: its tip is notified once. Clients that subscribed in between have it
+        // in the response.
         if changes.tip && last_tip.replace(snapshot.tip.hash) != Some(snapshot.tip.hash) {
             self.notify_tip(&snapshot);
         }
@@ -189,8 +183,7 @@ impl Subscriptions {
             .for_each(|item| queue.add(item));
     }
 
-    /// Computes the status of something that may have changed, and notifies its subscribers if it
-    /// has; `false` if a reorganisation interrupted it.
+    /// Computes the status of an item and notifies its subscribers of a change; `false` if a reorg interrupted it.
     fn refresh_item(&self, item: &Item) -> bool {
         self.lookups.fetch_add(1, Ordering::Relaxed);
         match item {
@@ -203,7 +196,7 @@ impl Subscriptions {
                     Ok(_) => {}
                     Err(CallError::Again | CallError::NotAtOnce) => return false,
                     Err(CallError::Rpc(error)) => {
-                        // Subscribers keep the last status; the next change tries again.
+                        // Subscribers keep the last status; the next change retries.
                         let script = record.script;
                         tracing::warn!("The status of script {script} cannot be computed: {error}");
                         self.watched.retry_later(&script);
@@ -234,8 +227,7 @@ impl Subscriptions {
         write_tip(&mut out, snapshot);
         out.raw("]}\n");
         let text: Arc<[u8]> = out.into_bytes().into();
-        // Copied, so that subscribing and disconnecting do not wait until all have their
-        // notification.
+        // Copied, so that subscribing and disconnecting do not wait for all notifications.
         let clients: Vec<_> = self.headers.lock().values().map(Arc::clone).collect();
         self.notifications.fetch_add(clients.len(), Ordering::Relaxed);
         for send_queue in clients {
@@ -243,7 +235,7 @@ impl Subscriptions {
         }
     }
 
-    /// Brings a script's status up to date, and notifies subscribers if it has changed.
+    /// Updates a script's status, and notifies subscribers of a change.
     fn refresh_script(
         &self,
         record: &ScriptRecord,
@@ -262,7 +254,7 @@ impl Subscriptions {
         Ok(status)
     }
 
-    /// Sends what `write` writes, made once per name of the notification, to the subscribers.
+    /// Sends the output of `write`, generated once per notification name, to the subscribers.
     fn notify(&self, subscribers: &[Subscriber], write: impl Fn(bool, &mut Out)) {
         self.notifications.fetch_add(subscribers.len(), Ordering::Relaxed);
         let mut texts: [Option<Arc<[u8]>>; 2] = [None, None];
@@ -276,13 +268,12 @@ impl Subscriptions {
         }
     }
 
-    /// Subscriptions of an address have ended.
+    /// Releases subscriptions of an address.
     pub(in crate::server) fn release(&self, account: &Account, count: usize) {
         account.release_subscriptions(count);
         self.count.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// Subscribes to headers.
     pub(in crate::server) fn subscribe_headers(&self, client: u64, send_queue: &Arc<SendQueue>) {
         self.headers.lock().insert(client, Arc::clone(send_queue));
     }
@@ -291,12 +282,12 @@ impl Subscriptions {
         self.headers.lock().remove(&client);
     }
 
-    /// Number of clients that subscribed to headers, and of outpoints with a subscription.
+    /// Number of clients subscribed to headers, and of subscribed outpoints.
     pub(in crate::server) fn counts(&self) -> (usize, usize) {
         (self.headers.lock().len(), self.outpoints.len())
     }
 
-    /// Subscribes to a script and returns its status. Subscribing twice is as good as once.
+    /// Subscribes to a script and returns its status. Idempotent.
     pub(in crate::server) fn subscribe_script(
         &self,
         script: &ScriptHash,
@@ -317,7 +308,6 @@ impl Subscriptions {
         }
     }
 
-    /// Ends a subscription to a script.
     pub(in crate::server) fn unsubscribe_script(&self, script: &ScriptHash, client: u64) {
         if let Some(record) = self.watched.get(script) {
             let mut state = record.state.lock();
@@ -333,7 +323,7 @@ impl Subscriptions {
         subscriber: Subscriber,
     ) -> Result<OutpointStatus, CallError> {
         loop {
-            // First in the set, then the response: no change is missed in between.
+            // Insert first, then respond: no change is missed in between.
             let record = self.outpoints.enter(outpoint);
             let mut state = record.state.lock();
             if state.dead {
@@ -348,7 +338,6 @@ impl Subscriptions {
         }
     }
 
-    /// Ends a subscription to an output.
     pub(in crate::server) fn unsubscribe_outpoint(&self, outpoint: &OutPoint, client: u64) {
         if let Some(record) = self.outpoints.get(outpoint) {
             let mut state = record.state.lock();
@@ -357,7 +346,7 @@ impl Subscriptions {
         }
     }
 
-    /// Brings an output's state up to date, and notifies subscribers if it has changed.
+    /// Updates an output's status, and notifies subscribers of a change.
     fn refresh_outpoint(
         &self,
         record: &OutpointRecord,

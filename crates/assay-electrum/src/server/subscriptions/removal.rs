@@ -1,9 +1,8 @@
-//! Removes the subscriptions of clients that disconnected, on a thread of its own.
+//! Removes the subscriptions of disconnected clients on a separate thread.
 //!
-//! A client may have tens of thousands of subscriptions. They are removed a few at a time, client
-//! by client, with a pause in between, so that neither locks nor cores are kept from the others.
-//! The connection counts as open until all are removed: an address that connects and disconnects
-//! with many subscriptions cannot exceed its limits by those that are still being removed.
+//! A client may have tens of thousands of subscriptions. They are removed in small steps, client by client, with pauses in
+//! between, so that other threads get locks and cores. The connection counts as open until all are removed, so an address cannot
+//! exceed its limits by reconnecting during removal.
 
 use std::collections::{VecDeque, hash_set};
 use std::sync::Arc;
@@ -16,11 +15,11 @@ use super::registry::Subscriptions;
 use crate::index::ScriptHash;
 use crate::server::limits::accounts::ConnectionSlot;
 
-/// Subscriptions that are removed at once, and the pause afterwards.
+/// Subscriptions removed per step, and the pause afterwards.
 const STEP: usize = 64;
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// The subscriptions of a client that disconnected.
+/// The subscriptions of a disconnected client.
 pub(in crate::server) struct Removal {
     pub(in crate::server) client: u64,
     pub(in crate::server) scripts: hash_set::IntoIter<ScriptHash>,
@@ -30,7 +29,7 @@ pub(in crate::server) struct Removal {
 }
 
 impl Removal {
-    /// Removes some; says whether there are more.
+    /// Removes some; returns true if more remain.
     pub(in crate::server) fn step(&mut self, subscriptions: &Subscriptions) -> bool {
         let mut count = 0;
         for script in self.scripts.by_ref().take(STEP) {
@@ -46,7 +45,7 @@ impl Removal {
     }
 }
 
-/// Clients that disconnected; never more than connections are allowed.
+/// Disconnected clients; bounded by the connection limit.
 #[derive(Default)]
 pub(in crate::server) struct Removals {
     queue: Mutex<Queue>,
@@ -60,7 +59,7 @@ struct Queue {
 }
 
 impl Removals {
-    /// Queues `removal`, unless the server stops.
+    /// Queues `removal`, except during shutdown.
     pub(in crate::server) fn add(&self, removal: Removal) {
         let mut queue = self.queue.lock();
         if !queue.stopping {
@@ -69,7 +68,7 @@ impl Removals {
         }
     }
 
-    /// Removes until [`Removals::stop`].
+    /// Runs until [`Removals::stop`].
     pub(in crate::server) fn run(&self, subscriptions: &Subscriptions) {
         loop {
             let mut removal = {
@@ -91,7 +90,7 @@ impl Removals {
         }
     }
 
-    /// Ends [`Removals::run`]. What remains is dropped.
+    /// Ends [`Removals::run`]. Remaining entries are dropped.
     pub(in crate::server) fn stop(&self) {
         let mut queue = self.queue.lock();
         queue.stopping = true;

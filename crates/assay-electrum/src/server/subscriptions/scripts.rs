@@ -1,4 +1,4 @@
-//! Scripts that clients subscribed to, with the status of each.
+//! Subscribed scripts, with the status of each.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use crate::server::protocol::error::CallError;
 use crate::server::snapshot::published::Published;
 use crate::server::snapshot::script_status::{Status, StatusHasher};
 
-/// Locks that the set is spread over. The follower asks for every script of a block.
+/// Lock shards of the set. The follower queries every script of a block.
 const SHARDS: usize = 64;
 
-/// The scripts that somebody subscribed to; the status of each is computed once for all of them.
+/// Subscribed scripts; the status of each is computed once for all subscribers.
 #[derive(Debug)]
 pub struct Watched {
     shards: Vec<RwLock<HashMap<ScriptHash, Arc<ScriptRecord>>>>,
     count: AtomicUsize,
-    /// Scripts that were added since the last [`Watched::take_new`] and not removed.
+    /// Scripts added since the last [`Watched::take_new`] and not removed.
     new: Mutex<HashSet<ScriptHash>>,
 }
 
@@ -35,17 +35,15 @@ impl Default for Watched {
 }
 
 impl Watched {
-    /// Whether a client subscribed to `script`. Cheap, and for any thread.
+    /// True if a client subscribed to `script`. Cheap and thread-safe.
     pub fn is_watched(&self, script: &ScriptHash) -> bool {
         !self.is_empty() && self.shard(script).read().contains_key(script)
     }
 
-    /// Number of scripts.
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -54,15 +52,14 @@ impl Watched {
         &self.shards[usize::from(script.0[0]) % SHARDS]
     }
 
-    /// The record of a script, created if there is none. It may be removed before it is locked:
-    /// then call again.
+    /// The record of a script, created if missing. It may be removed before the caller locks it: call again then.
     pub(in crate::server) fn enter(&self, script: &ScriptHash) -> Arc<ScriptRecord> {
         let mut shard = self.shard(script).write();
         if let Some(record) = shard.get(script) {
             return Arc::clone(record);
         }
         let record = Arc::new(ScriptRecord::new(*script));
-        // Counted before it is in the set, so that `is_watched` never misses it.
+        // Counted before insertion, so that `is_watched` never misses it.
         self.count.fetch_add(1, Ordering::Release);
         self.new.lock().insert(*script);
         shard.insert(*script, Arc::clone(&record));
@@ -73,7 +70,7 @@ impl Watched {
         self.shard(script).read().get(script).map(Arc::clone)
     }
 
-    /// Every script, a part at a time.
+    /// Every script, shard by shard.
     pub(in crate::server) fn all(&self) -> impl Iterator<Item = Vec<Arc<ScriptRecord>>> {
         self.shards.iter().map(|shard| shard.read().values().map(Arc::clone).collect())
     }
@@ -83,18 +80,18 @@ impl Watched {
         self.new.lock().insert(*script);
     }
 
-    /// The scripts that were added since the last call.
+    /// Scripts added since the last call.
     pub(in crate::server) fn take_new(&self) -> Vec<ScriptHash> {
         std::mem::take(&mut *self.new.lock()).into_iter().collect()
     }
 
-    /// Removes a record without subscribers; `state` is what it is locked with.
+    /// Removes a record without subscribers; `state` is its lock guard.
     pub(in crate::server) fn remove_unused(&self, record: &ScriptRecord, state: &mut ScriptState) {
         if state.subscribers.is_empty() && !state.dead {
             state.dead = true;
             let mut shard = self.shard(&record.script).write();
             shard.remove(&record.script);
-            // Under the same lock: an entry from now on is new again.
+            // Under the same lock: a later subscription counts as new again.
             self.new.lock().remove(&record.script);
             self.count.fetch_sub(1, Ordering::Release);
         }
@@ -106,7 +103,7 @@ impl Watched {
 pub(in crate::server) struct ScriptRecord {
     pub(in crate::server) script: ScriptHash,
     pub(in crate::server) state: Mutex<ScriptState>,
-    /// Whether it is in the queue of what is to be looked up.
+    /// True while it is in the notification queue.
     pub(in crate::server) is_queued: AtomicBool,
 }
 
@@ -115,25 +112,25 @@ impl ScriptRecord {
         Self { script, state: Mutex::default(), is_queued: AtomicBool::new(false) }
     }
 
-    /// Subscriptions of the address that has the fewest.
+    /// Subscriptions of the watching address that has the fewest.
     pub(in crate::server) fn weight(&self) -> usize {
         self.state.try_lock().map_or(WEIGHT_UNKNOWN, |state| state.subscribers.weight())
     }
 }
 
-/// What is known of a watched script.
+/// State of a watched script.
 #[derive(Debug, Default)]
 pub(in crate::server) struct ScriptState {
     hasher: StatusHasher,
-    /// The status that subscribers have; `None` before anything was computed.
+    /// Last status sent to subscribers; `None` before the first computation.
     pub(in crate::server) status: Option<Status>,
     pub(in crate::server) subscribers: Subscribers,
-    /// Whether the record is no longer in the set.
+    /// True once the record has been removed from the set.
     pub(in crate::server) dead: bool,
 }
 
 impl ScriptState {
-    /// The status now.
+    /// Computes the current status.
     pub(in crate::server) fn compute(
         &mut self,
         published: &Published,

@@ -1,30 +1,26 @@
-//! The clients that subscribed to one script or one output.
+//! Subscribers of one script or output.
 
 use std::sync::Arc;
 
 use crate::server::limits::accounts::Account;
 use crate::server::net::send_queue::SendQueue;
 
-/// A client that subscribed to something.
 #[derive(Clone, Debug)]
 pub(in crate::server) struct Subscriber {
-    /// Its number.
     pub(in crate::server) client: u64,
     pub(in crate::server) send_queue: Arc<SendQueue>,
-    /// What its address uses.
+    /// Account of its address.
     pub(in crate::server) account: Arc<Account>,
-    /// Whether it speaks protocol 1.7 or later, where notifications about scripts have another
-    /// name.
+    /// True for protocol 1.7 or later, where script notifications have another name.
     pub(in crate::server) by_script: bool,
 }
 
-/// Of this many subscribers the one with the fewest subscriptions is looked for.
+/// Number of subscribers searched for the one with the fewest subscriptions.
 const WEIGHED: usize = 16;
-/// What a record weighs that somebody is at work on.
+/// Weight of a record that is locked.
 pub(in crate::server) const WEIGHT_UNKNOWN: usize = 0;
 
-/// Those who subscribed to something, sorted by number. Most have one, some have every client there
-/// is.
+/// Subscribers, sorted by client number. Most items have one, some have every client.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Subscribers(Vec<Subscriber>);
 
@@ -37,7 +33,7 @@ impl Subscribers {
         &self.0
     }
 
-    /// Subscribing twice is as good as once.
+    /// Idempotent.
     pub(in crate::server) fn add(&mut self, new: Subscriber) {
         if let Err(at) = self.find(new.client) {
             if self.0.is_empty() {

@@ -1,4 +1,4 @@
-//! Clients that mean no good.
+//! Hostile clients.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,8 +14,8 @@ fn limited(limits: Limits) -> Node {
     Node::with(Config { limits, ..config() })
 }
 
-/// A budget that some large answers use up and no test lives to see filled. A thread that waits for a
-/// processor is charged for it: it holds a tenth of a second.
+/// A budget that some large responses exhaust, with a refill time longer than any test. A thread that waits for a processor is
+/// charged for the time: it holds a tenth of a second.
 fn tight() -> Limits {
     Limits {
         units_per_second: 1,
@@ -25,7 +25,7 @@ fn tight() -> Limits {
     }
 }
 
-/// Asks for large answers until the first is refused.
+/// Requests large responses until the first rejection.
 fn use_up<S: Read + Write>(client: &mut Client<S>) {
     client.call("server.ping", &json!([400_000]));
     for _ in 0..20 {
@@ -38,7 +38,7 @@ fn use_up<S: Read + Write>(client: &mut Client<S>) {
     panic!("nothing is refused");
 }
 
-/// Waits until the metrics say so.
+/// Waits until the metrics contain `line`.
 fn wait_for(node: &Node, line: &str) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !node.server.metrics().contains(line) {
@@ -55,7 +55,7 @@ fn garbage_gets_errors_and_then_the_door() {
         client.send(line);
         assert_eq!(client.line()["error"]["code"], code);
     }
-    // One good request, and the count begins anew.
+    // One valid request resets the count.
     client.call("server.ping", &json!([]));
     client.send("");
     client.send("   ");
@@ -80,7 +80,7 @@ fn bytes_of_all_kinds_do_no_harm() {
                 (state >> 56) as u8
             })
             .collect();
-        // It may be thrown out before it has said everything.
+        // The server may disconnect it before all bytes are sent.
         let _ = stream.write_all(&bytes);
     }
     node.client_of("1.6").call("server.banner", &json!([]));
@@ -90,7 +90,7 @@ fn bytes_of_all_kinds_do_no_harm() {
 fn lines_that_are_too_long_end_the_connection() {
     let node = limited(Limits { request_bytes_max: 100_000, ..Limits::default() });
     let mut client = node.client_of("1.6");
-    // As long as may be, and received in pieces.
+    // Maximum length, received in pieces.
     let fill = " ".repeat(99_900);
     client.send(&format!("{fill}{{\"id\":1,\"method\":\"server.ping\"}}"));
     assert_eq!(client.line()["id"], 1);
@@ -114,7 +114,7 @@ fn who_does_not_read_is_disconnected_and_others_do_not_notice() {
     let ask = json!({"id": 1, "method": "server.ping", "params": [90_000]}).to_string() + "\n";
     let stream = slow.stream.get_mut();
     stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
-    // Until neither side's buffers take more.
+    // Until both sides' buffers are full.
     for _ in 0..2000 {
         if stream.write_all(ask.as_bytes()).is_err() {
             break;
@@ -146,7 +146,8 @@ fn who_asks_a_little_too_much_only_waits() {
     let limits = Limits {
         units_per_second: 20,
         units_burst: 40,
-        // A thread that waits for a processor is charged for it: more than any debt, so that none is refused.
+        // A thread that waits for a processor is charged for the time: the delay limit exceeds any debt, so that none is
+        // rejected.
         throttle_max: Duration::from_mins(2),
         ..Limits::default()
     };
@@ -160,7 +161,7 @@ fn who_asks_a_little_too_much_only_waits() {
     assert!(!node.server.metrics().contains("throttled_total 0\n"));
 }
 
-/// What an address owes it still owes over another connection.
+/// An address keeps its debt across reconnects.
 #[test]
 #[cfg(target_os = "linux")]
 fn coming_back_does_not_fill_the_budget() {
@@ -171,7 +172,7 @@ fn coming_back_does_not_fill_the_budget() {
     drop(client);
     assert!(node.client_from([127, 0, 0, 9]).is_closed());
     node.client_from([127, 0, 0, 8]).call("server.ping", &json!([]));
-    // Behind a proxy there are many, and each connection begins anew.
+    // Behind a proxy each connection has its own budget.
     for _ in 0..3 {
         use_up(&mut node.client_of("1.7"));
     }
@@ -207,7 +208,7 @@ fn a_flood_does_not_keep_others_waiting() {
                 let mut client = Client::new(TcpStream::connect(address).unwrap());
                 let ask = json!({"id": 1, "method": "blockchain.block.headers", "params": [0, 10]});
                 let many = (ask.to_string() + "\n").repeat(2000);
-                // Answers are read by nobody: the connection ends or is held up, both are well.
+                // Nobody reads responses: the connection either ends or stalls.
                 client.stream.get_mut().set_write_timeout(Some(Duration::from_secs(3))).unwrap();
                 let _ = client.stream.get_mut().write_all(many.as_bytes());
             })
@@ -317,7 +318,7 @@ fn a_stop_ends_all_connections() {
 fn memory_is_bounded_by_what_is_configured() {
     let limits = Limits::default();
     let bound = limits.memory_bytes_max(2);
-    // What docs/electrum.md says of the defaults with two workers.
+    // The value in docs/electrum.md for the defaults with two workers.
     assert_eq!(bound >> 20, 2_095);
     let half = Limits { connections_max: limits.connections_max / 2, ..limits };
     assert!(half.memory_bytes_max(2) < bound);

@@ -1,4 +1,4 @@
-//! What every method answers, and how it answers wrong calls.
+//! Results of every method, and errors of wrong calls.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn versions_are_negotiated() {
         assert_eq!(client.error("server.version", &offer), 1);
         assert!(client.is_closed(), "{offer}");
     }
-    // A client that does not say speaks the oldest.
+    // Without negotiation a client speaks the oldest version.
     let mut client = node.client();
     assert!(client.call("blockchain.block.headers", &json!([0, 1]))["hex"].is_string());
     assert_eq!(client.error("mempool.get_info", &json!([])), -32601);
@@ -59,7 +59,7 @@ fn methods_exist_in_their_versions_only() {
     }
 }
 
-/// For every method: calls that it must refuse, with the number of the error.
+/// For every method: calls that it must reject, with the error code.
 #[expect(clippy::too_many_lines, reason = "a table")]
 fn wrong_calls() -> Vec<(&'static str, Vec<(Value, i64)>)> {
     let id = || json!("00".repeat(32));
@@ -263,7 +263,7 @@ fn wrong_calls_are_answered_with_the_protocols_errors() {
                 node.client_of(version)
             };
             for (params, code) in wrong {
-                // Before 1.7 a ping takes nothing.
+                // Before 1.7 a ping has no parameters.
                 let code =
                     if method.name == "server.ping" && version != "1.7" { -32602 } else { *code };
                 assert_eq!(
@@ -273,7 +273,7 @@ fn wrong_calls_are_answered_with_the_protocols_errors() {
                     method.name
                 );
             }
-            // After all that, the connection is as good as new.
+            // Afterwards the connection still works.
             client.call("server.banner", &json!([]));
         }
     }
@@ -374,7 +374,7 @@ fn internal(txid: &str) -> [u8; 32] {
     txid.parse::<assay_wire::Txid>().unwrap().0
 }
 
-/// Asks about Bob by hash and by script; the latter wraps lists.
+/// Queries Bob's script by hash and by script; the latter wraps lists.
 fn check(
     clients: &mut [Client<std::net::TcpStream>; 2],
     method: &str,
@@ -496,7 +496,7 @@ fn the_mempool_is_summed_up() {
     let recent = client.call("mempool.recent", &json!([]));
     assert_eq!(recent[0]["txid"], small.view().txid().to_string());
     assert_eq!((&recent[0]["fee"], &recent[1]["vsize"]), (&json!(7), &json!(size)));
-    // All fits into a block: the floor of the mempool.
+    // Everything fits into a block: the floor of the mempool.
     assert_eq!(client.call("blockchain.estimatefee", &json!([1])), 0.00001234);
     assert_eq!(client.call("blockchain.estimatefee", &json!([1, "Economical"])), 0.00001234);
     assert_eq!(client.error("blockchain.estimatefee", &json!([1, "cheap"])), 1);
@@ -531,7 +531,7 @@ fn the_server_tells_about_itself() {
     assert!(new.call("server.features", &json!([])).get("hash_function").is_none());
     assert_eq!(new.call("server.ping", &json!([])), json!({"data": ""}));
     assert_eq!(new.call("server.ping", &json!([3, "abc"])), json!({"data": "000"}));
-    // As a notification it is not answered.
+    // A notification gets no response.
     new.send(r#"{"jsonrpc":"2.0","method":"server.ping","params":["00"]}"#);
     assert_eq!(new.call("server.ping", &json!([1])), json!({"data": "0"}));
 }
@@ -553,7 +553,7 @@ fn batches_are_answered_in_order() {
     assert_eq!((&items[1]["id"], &items[1]["error"]["code"]), (&json!("b"), &json!(-32601)));
     assert_eq!((&items[2]["id"], &items[2]["error"]["code"]), (&Value::Null, &json!(-32600)));
     assert_eq!(items[3]["result"], hex(&node.ledger.blocks[0].header.to_bytes()));
-    // Only notifications: no answer at all.
+    // Only notifications: no response at all.
     client.send(r#"[{"method":"server.ping"},{"method":"nope"}]"#);
     client.call("server.ping", &json!([]));
     client.send("[]");
@@ -603,7 +603,7 @@ fn a_worker_answers_as_the_thread_that_received_the_request() {
             }
             method => method.to_owned(),
         };
-        // A batch always goes to a worker.
+        // Batches always go to a worker.
         let request = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
         for _ in 0..2 {
             client.send(&request.to_string());

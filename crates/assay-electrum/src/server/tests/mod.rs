@@ -1,4 +1,4 @@
-//! The server as its clients see it, in front of a chain made of lists.
+//! The server from a client's perspective, with a chain of lists as backend.
 
 mod hostile;
 mod methods;

@@ -1,4 +1,4 @@
-//! A chain, a mempool, a server, and clients of it.
+//! Test node: chain, mempool, server and clients.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write};
@@ -15,19 +15,17 @@ use crate::index::ScriptHash;
 use crate::server::{Config, Publisher, Server};
 use crate::testing::{FakeChain, Ledger, LedgerBlock, changes, coinbase, out, tx, unconfirmed};
 
-/// Scripts of three people.
+/// Scripts of three users.
 pub(super) const ALICE: &[u8] = b"alice";
 pub(super) const BOB: &[u8] = b"bob";
 pub(super) const CAROL: &[u8] = b"carol";
 
-/// The script hash of a script, as the protocol writes it.
 pub(super) fn hash(script: &[u8]) -> String {
     ScriptHash::of(script).to_string()
 }
 
 pub(super) use faster_hex::hex_string as hex;
 
-/// A node with a server.
 pub(super) struct Node {
     pub(super) chain: Arc<FakeChain>,
     pub(super) ledger: Ledger,
@@ -37,7 +35,7 @@ pub(super) struct Node {
     tag: u32,
 }
 
-/// Listening on one TCP port of this machine.
+/// Listens on one TCP port of loopback.
 pub(super) fn config() -> Config {
     Config {
         tcp: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
@@ -78,7 +76,7 @@ impl Node {
         Client::new(TcpStream::connect(self.address()).unwrap())
     }
 
-    /// A client that has agreed on a protocol version.
+    /// A client with a negotiated protocol version.
     pub(super) fn client_of(&self, version: &str) -> Client<TcpStream> {
         let mut client = self.client();
         let agreed = client.call("server.version", &json!(["test", version]));
@@ -86,13 +84,11 @@ impl Node {
         client
     }
 
-    /// The coinbase of the block at `height`.
     pub(super) fn coinbase(&self, height: usize) -> Transaction {
         self.ledger.blocks[height].txs[0].clone()
     }
 
-    /// Puts a block on top that clients do not see yet; returns what it touches, as the follower
-    /// would.
+    /// Adds an unpublished block; returns the touched items, as the follower would.
     pub(super) fn extend(&mut self, txs: Vec<Transaction>) -> Touched {
         self.tag += 1;
         let first = coinbase(&[(50, ALICE)], self.tag);
@@ -119,7 +115,7 @@ impl Node {
         touched
     }
 
-    /// A block with `txs`, which leave the mempool, for clients to see.
+    /// Publishes a block with `txs`, which leave the mempool.
     pub(super) fn mine(&mut self, txs: Vec<Transaction>) {
         let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
         let touched = self.extend(txs);
@@ -129,7 +125,7 @@ impl Node {
         self.publisher.publish(view, Some(changes(false, gone)), touched, false).unwrap();
     }
 
-    /// A block with `txs`, published before the mempool that belongs to it is known.
+    /// Publishes a block with `txs` before its mempool changes are known.
     pub(super) fn mine_unknown(&mut self, txs: Vec<Transaction>) {
         let ids: Vec<_> = txs.iter().map(|tx| tx.view().txid()).collect();
         let touched = self.extend(txs);
@@ -137,7 +133,7 @@ impl Node {
         self.publisher.publish(self.ledger.clone(), None, touched, false).unwrap();
     }
 
-    /// Takes `count` blocks away and puts one more with `txs` in their place.
+    /// Replaces the last `count` blocks by one with `txs`.
     pub(super) fn reorganise(&mut self, count: usize, txs: Vec<Transaction>) {
         let kept = self.ledger.blocks.len() - count;
         self.ledger.blocks = Arc::new(self.ledger.blocks[..kept].to_vec());
@@ -149,12 +145,11 @@ impl Node {
         self.publisher.publish(view, Some(changes(false, Vec::new())), touched, true).unwrap();
     }
 
-    /// The transactions of the mempool.
     pub(super) fn pool(&self) -> impl Iterator<Item = &Transaction> {
         self.pool.iter().map(|tx| &*tx.tx)
     }
 
-    /// Throws a transaction out of the mempool, with those that spend it.
+    /// Removes a transaction and its descendants from the mempool.
     pub(super) fn evict(&mut self, tx: &Transaction) {
         let mut gone = vec![tx.view().txid()];
         let mut at = 0;
@@ -169,20 +164,20 @@ impl Node {
         self.change(gone.into_iter().rev().map(MempoolChange::Removed).collect());
     }
 
-    /// A client from another address of this machine.
+    /// A client from another loopback address.
     #[cfg(target_os = "linux")]
     pub(super) fn client_from(&self, source: [u8; 4]) -> Client<TcpStream> {
         Client::new(connect_from(source, self.address()))
     }
 
-    /// Waits until everybody has been notified of everything.
+    /// Waits until all notifications are sent.
     pub(super) fn settle(&self) {
         while !self.server.shared.subscriptions.is_idle() {
             std::thread::yield_now();
         }
     }
 
-    /// Lets a transaction into the mempool.
+    /// Adds a transaction to the mempool.
     pub(super) fn accept(&mut self, tx: &Transaction, fee_sat: i64) {
         let spent: Vec<(i64, Vec<u8>)> = tx
             .view()
@@ -199,7 +194,7 @@ impl Node {
         self.change(vec![MempoolChange::Added(admitted)]);
     }
 
-    /// Publishes a change of the mempool.
+    /// Publishes a mempool change.
     pub(super) fn change(&self, list: Vec<MempoolChange>) {
         self.publisher
             .publish(self.ledger.clone(), Some(changes(false, list)), Touched::default(), false)
@@ -226,7 +221,7 @@ impl Node {
         self.coin(outpoint).map(|coin| coin.script_pubkey.to_vec())
     }
 
-    /// The status of a script by the letter of the specification.
+    /// Reference script status, computed per the protocol specification.
     pub(super) fn status(&self, script: &[u8]) -> Value {
         let hash = ScriptHash::of(script);
         let limits = crate::index::Limits { entries_max: 1000 };
@@ -258,7 +253,7 @@ impl Node {
     }
 }
 
-/// Connects from another address of this machine.
+/// Connects from another loopback address.
 #[cfg(target_os = "linux")]
 pub(super) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -272,12 +267,12 @@ pub(super) fn connect_from(source: [u8; 4], address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// A transaction that moves the coinbase of the block at `height` to `script`.
+/// A transaction that spends the coinbase of the block at `height`.
 pub(super) fn pay(node: &Node, height: usize, outputs: &[(i64, &[u8])]) -> Transaction {
     tx(&[out(&node.coinbase(height), 0)], outputs, 0)
 }
 
-/// A client, and what it was told without having asked.
+/// A client and its received notifications.
 pub(super) struct Client<S: Read + Write> {
     pub(super) stream: BufReader<S>,
     next: u64,
@@ -291,8 +286,7 @@ impl Client<TcpStream> {
         Self::over(stream)
     }
 
-    /// Whether nothing comes for a short time. Only says something after an exchange that what
-    /// might come would have preceded.
+    /// True if nothing arrives for a short time. Meaningful only after an exchange that any pending message would have preceded.
     pub(super) fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         match self.stream.read_to_end(&mut rest) {
@@ -312,7 +306,6 @@ impl<S: Read + Write> Client<S> {
         self.stream.get_mut().write_all(line.as_bytes()).unwrap();
     }
 
-    /// The next line.
     pub(super) fn line(&mut self) -> Value {
         let mut line = String::new();
         self.stream.read_line(&mut line).unwrap();
@@ -320,7 +313,7 @@ impl<S: Read + Write> Client<S> {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// What a call is answered with: `result` or `error` and all.
+    /// The full response to a call, with `result` or `error`.
     pub(super) fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.next += 1;
         let id = self.next;
@@ -339,14 +332,13 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// The result of a call.
     pub(super) fn call(&mut self, method: &str, params: &Value) -> Value {
         let mut answer = self.ask(method, params);
         assert!(answer.get("error").is_none(), "{method}{params}: {answer}");
         answer["result"].take()
     }
 
-    /// The number of the error that a call gets.
+    /// The error code of a call.
     pub(super) fn error(&mut self, method: &str, params: &Value) -> i64 {
         let answer = self.ask(method, params);
         assert!(answer.get("result").is_none(), "{method}{params}: {answer}");
@@ -354,7 +346,6 @@ impl<S: Read + Write> Client<S> {
         answer["error"]["code"].as_i64().unwrap()
     }
 
-    /// The next notification.
     pub(super) fn notification(&mut self) -> Value {
         if self.notifications.is_empty() { self.line() } else { self.notifications.remove(0) }
     }

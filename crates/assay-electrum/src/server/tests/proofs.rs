@@ -1,4 +1,4 @@
-//! Merkle proofs, checked by hashing up from the leaf.
+//! Merkle proofs, verified by hashing up from the leaf.
 
 use assay_hash::sha256d;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::server::Confirmed as _;
 use crate::server::snapshot::merkle::{BlockTrees, HeaderTree, Tree};
 use crate::testing::{coinbase, tx};
 
-/// Root that a branch leads to, with hashes as the protocol prints them.
+/// Root computed from a branch, with hashes in protocol byte order.
 fn climb(leaf: &str, branch: &Value, mut index: usize) -> String {
     let bytes = |text: &str| {
         let mut bytes: Vec<u8> =
@@ -27,7 +27,7 @@ fn climb(leaf: &str, branch: &Value, mut index: usize) -> String {
     super::node::hex(&hash)
 }
 
-/// Root of a list by the definition.
+/// Root of a list, by definition.
 fn root(mut level: Vec<[u8; 32]>) -> [u8; 32] {
     while level.len() > 1 {
         if level.len() % 2 == 1 {
@@ -87,8 +87,7 @@ fn transactions_are_proved_to_be_in_their_block() {
 fn headers_are_proved_at_every_checkpoint() {
     let mut node = Node::empty(config());
     let tree = HeaderTree::default();
-    // Past two levels above the groups of 32, so that complete and incomplete nodes of all kinds
-    // occur.
+    // Beyond two levels above the groups of 32, so that complete and incomplete nodes of all kinds occur.
     for count in 1..=200u32 {
         node.extend(Vec::new());
         let leaves: Vec<[u8; 32]> = node.ledger.blocks.iter().map(|block| block.hash.0).collect();
@@ -106,7 +105,7 @@ fn headers_are_proved_at_every_checkpoint() {
             );
         }
     }
-    // Earlier checkpoints, out of the full tree.
+    // Earlier checkpoints, from the full tree.
     for cp_height in [0u32, 1, 30, 31, 32, 33, 62, 63, 64, 95, 127, 128, 150] {
         let leaves = node.ledger.blocks[..=cp_height as usize].iter().map(|b| b.hash.0).collect();
         let proof = tree.proof(&node.ledger, cp_height / 2, cp_height).unwrap().unwrap();
@@ -114,7 +113,7 @@ fn headers_are_proved_at_every_checkpoint() {
     }
     assert_eq!(tree.proof(&node.ledger, 5, 4).unwrap(), None);
     assert_eq!(tree.proof(&node.ledger, 5, 200).unwrap(), None);
-    // After a reorganisation the tree is right again.
+    // After a reorg the tree is correct again.
     node.reorganise(70, vec![coinbase(&[(1, b"y")], 77)]);
     let leaves = node.ledger.blocks.iter().map(|block| block.hash.0).collect();
     let tip = node.ledger.tip().unwrap().height;

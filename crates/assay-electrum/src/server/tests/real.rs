@@ -1,4 +1,4 @@
-//! The server over a real index that grows and reorganises.
+//! The server on a real index that grows and reorganises.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::index::{Index, IndexConfig, ScriptHash};
 use crate::server::{Publisher, Server};
 use crate::testing::{FakeChain, changes};
 
-/// Brings the index to the end of `chain` and publishes in between as the follower does.
+/// Brings the index to the end of `chain` and publishes in between like the follower.
 fn follow(index: &Index, chain: &[Made], publisher: &Publisher) {
     let mut reorganised = false;
     let mut touched = Touched::default();
@@ -56,7 +56,7 @@ fn follow(index: &Index, chain: &[Made], publisher: &Publisher) {
         .unwrap();
 }
 
-/// The status of every script, by the letter of the specification.
+/// Reference status of every script, computed per the protocol specification.
 fn statuses(chain: &[Made]) -> HashMap<String, Value> {
     let history = &chain.last().unwrap().after.history;
     let status = |script: &ScriptHash| {
@@ -103,7 +103,7 @@ fn subscribers_end_with_the_truth_whatever_the_chain_does() {
                 told.insert(script.clone(), status);
             }
         }
-        // Scripts of branches that are gone have no history.
+        // Scripts of disconnected branches have no history.
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
             client.call("server.ping", &json!([]));
@@ -122,7 +122,7 @@ fn subscribers_end_with_the_truth_whatever_the_chain_does() {
             }
             assert!(Instant::now() < deadline, "{wrong} of {} are wrong", told.len());
         }
-        // A client that comes later hears the same, and histories fit.
+        // A later client gets the same statuses, and histories match.
         let mut other = connect();
         for (script, status) in expected.iter().take(20) {
             let fresh = other.call("blockchain.scripthash.subscribe", &json!([script]));

@@ -1,4 +1,4 @@
-//! Who is told what, and when.
+//! Notifications: recipients and order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +31,7 @@ fn statuses_are_those_of_the_specification() {
     node.accept(&second, 1);
     assert_eq!(client.notification()["params"], json!([hash(BOB), node.status(BOB)]));
     assert_eq!(client.call(subscribe, &json!([hash(CAROL)])), node.status(CAROL));
-    // The first is confirmed: the height of the second goes from -1 to 0, which concerns Carol too.
+    // The first is confirmed: the height of the second changes from -1 to 0, which affects Carol too.
     node.mine(vec![first]);
     let told: Vec<Value> = (0..3).map(|_| client.notification()["params"].take()).collect();
     for script in [ALICE, BOB, CAROL] {
@@ -68,7 +68,7 @@ fn a_reorganisation_is_told() {
     assert!(client.call("blockchain.scripthash.unsubscribe", &json!([hash(BOB)])) == true);
     assert!(client.call("blockchain.scripthash.unsubscribe", &json!([hash(BOB)])) == false);
     assert!(node.publisher.watched().is_empty());
-    // Only the header is told now.
+    // Now only the header is notified.
     let paid = pay(&node, 1, &[(30, BOB)]);
     node.mine(vec![paid]);
     assert_eq!(client.notification()["params"][0]["height"], 12);
@@ -84,7 +84,7 @@ fn outpoints_are_followed_from_nothing_to_their_spender() {
     let second = tx(&[out(&first, 0)], &[(29, CAROL)], 1);
     let (a, b) = (first.view().txid().to_string(), second.view().txid().to_string());
     let subscribe = "blockchain.outpoint.subscribe";
-    // One with its script, one that has no transaction and no script to go by.
+    // One with a script hint, one without transaction and script.
     assert_eq!(client.call(subscribe, &json!([a, 0, hex(BOB)])), json!({}));
     assert_eq!(client.call(subscribe, &json!([b, 0])), json!({}));
     node.accept(&first, 20);
@@ -117,7 +117,7 @@ fn outpoints_are_followed_from_nothing_to_their_spender() {
     assert!(node.publisher.watched().is_empty());
 }
 
-/// While blocks are caught up with, the mempool that belongs to them is not known yet.
+/// During initial sync the mempool of a view is not known yet.
 #[test]
 fn a_view_without_its_mempool_has_its_transactions_once() {
     let mut node = Node::new();
@@ -135,7 +135,7 @@ fn a_view_without_its_mempool_has_its_transactions_once() {
     assert_eq!(heights(&mut client), [10, 0]);
     let unspent = client.call("blockchain.scripthash.listunspent", &json!([hash(BOB)]));
     assert_eq!(unspent.as_array().unwrap().len(), 2);
-    // A block less, and where its transactions went is not known: what was shown stays.
+    // One block less, and the fate of its transactions is unknown: the published state stays.
     node.ledger.blocks = Arc::new(node.ledger.blocks[..10].to_vec());
     node.publisher.publish(node.ledger.clone(), None, Touched::default(), true).unwrap();
     assert_eq!(heights(&mut client), [10, 0]);
@@ -192,8 +192,8 @@ fn subscriptions_have_limits() {
     two.call(subscribe, &json!([hash(b"2")]));
 }
 
-/// Clients subscribe and leave while payments come; those that stay end with the status that the
-/// last answer or notification said.
+/// Clients subscribe and disconnect while payments arrive; the final status of the remaining ones matches their last response or
+/// notification.
 #[test]
 fn the_last_word_is_the_truth_whatever_overlaps() {
     let mut node = Node::new();
@@ -221,7 +221,7 @@ fn the_last_word_is_the_truth_whatever_overlaps() {
                 while !done.load(Ordering::Acquire) {
                     thread::yield_now();
                 }
-                // Everything that was told by now comes before the answer to this.
+                // All notifications sent so far precede this response.
                 client.call("server.ping", &json!([]));
                 match client.notifications.split_off(before).pop() {
                     Some(mut line) => line["params"][1].take(),
@@ -237,7 +237,7 @@ fn the_last_word_is_the_truth_whatever_overlaps() {
             node.mine(vec![paid]);
         }
     }
-    // Changes are told in turns. When Carol hears of the third, everybody has heard of the second.
+    // Changes are processed in order: after Carol's third notification all clients have the second.
     let mut watcher = node.client_of("1.6");
     watcher.call("blockchain.scripthash.subscribe", &json!([hash(CAROL)]));
     let paid = pay(&node, 9, &[(1, CAROL), (1, BOB)]);
@@ -263,7 +263,7 @@ fn a_thousand_clients_with_a_hundred_subscriptions_each_are_told() {
     for (number, client) in all.iter_mut().enumerate() {
         let requests: Vec<Value> = (0..EACH)
             .map(|n| {
-                // One script that all have, others that few have.
+                // One script common to all, others watched by few.
                 let script = if n == 0 {
                     hash(BOB)
                 } else {
@@ -288,7 +288,7 @@ fn a_thousand_clients_with_a_hundred_subscriptions_each_are_told() {
     assert!(start.elapsed() < Duration::from_secs(30));
 }
 
-/// How many files this process may have open.
+/// Open file limit of this process.
 fn descriptors() -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let line = limits.lines().find(|line| line.starts_with("Max open files"));

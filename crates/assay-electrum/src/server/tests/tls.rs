@@ -65,18 +65,18 @@ fn a_certificate_is_made_once_and_kept() {
     assert_eq!(std::fs::read(&certificate).unwrap(), first);
     let mut client = connect(node.server.addresses().tls[0], &certificate);
     client.call("server.ping", &json!([]));
-    // Files given by name are the same thing.
+    // The same files, given by name.
     let files = Certificate::Files { certificate: certificate.clone(), key };
     let node = Node::with(Config { certificate: files, ..with_tls(folder.path()) });
     connect(node.server.addresses().tls[0], &certificate).call("server.ping", &json!([]));
-    // Somebody who speaks no TLS is not understood, and harms nobody.
+    // A client without TLS gets no response and affects no other client.
     let mut plain = Client::new(TcpStream::connect(node.server.addresses().tls[0]).unwrap());
     plain.send(r#"{"id":1,"method":"server.ping"}"#);
     assert!(plain.is_closed());
     connect(node.server.addresses().tls[0], &certificate).call("server.ping", &json!([]));
 }
 
-/// An address that begins handshakes and does not go on keeps no other one out.
+/// An address with stalled handshakes does not block other addresses.
 #[test]
 #[cfg(target_os = "linux")]
 fn handshakes_that_stall_are_of_one_address_alone() {

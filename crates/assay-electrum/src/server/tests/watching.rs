@@ -1,5 +1,4 @@
-//! Outputs that clients watch: that they hear of every change and of nothing else, and what it
-//! costs others.
+//! Outpoint subscriptions: notifications of every change and of nothing else, and their cost for others.
 
 use std::collections::HashMap;
 use std::net::TcpStream;
@@ -42,7 +41,7 @@ fn watch_nothing(
     }
 }
 
-/// A change costs what it concerns, however many outputs somebody else waits for.
+/// The cost of a change depends on the affected outputs, not on the number of subscriptions.
 #[test]
 fn a_change_looks_at_what_it_names_alone() {
     for hint in [None, Some(BOB)] {
@@ -55,7 +54,7 @@ fn a_change_looks_at_what_it_names_alone() {
             honest.call("blockchain.scriptpubkey.subscribe", &json!([hex(BOB)]));
             let paid = pay(&node, 1, &[(30, BOB)]);
             honest.call(SUBSCRIBE, &json!([paid.view().txid().to_string(), 0]));
-            // What is new is looked at with the next two changes, in case one was on its way.
+            // New outputs are looked up with the next two changes, in case one was in progress.
             for height in [7, 8] {
                 let other = pay(&node, height, &[(1, b"dave")]);
                 node.accept(&other, 1);
@@ -76,7 +75,7 @@ fn a_change_looks_at_what_it_names_alone() {
     }
 }
 
-/// Nobody waits for a client that leaves with many subscriptions, and all of them end.
+/// Disconnecting with many subscriptions delays nobody, and all of them are removed.
 #[test]
 fn leaving_takes_no_longer_than_what_was_subscribed() {
     const EACH: usize = 20_000;
@@ -105,7 +104,7 @@ fn leaving_takes_no_longer_than_what_was_subscribed() {
     assert!(subscriptions.outpoints().take_new().is_empty(), "what has gone is not new");
 }
 
-/// What came and went between two changes is remembered by nobody.
+/// Transactions added and removed between two changes leave no trace.
 #[test]
 fn coming_and_going_leaves_nothing_behind() {
     let node = Node::with(unlimited());
@@ -118,7 +117,7 @@ fn coming_and_going_leaves_nothing_behind() {
     assert!(node.publisher.watched().take_new().is_empty());
 }
 
-/// Whoever watches little is notified before whoever watches much, whoever was there first.
+/// Clients with few subscriptions are notified before clients with many, whatever the order of subscription.
 #[test]
 fn after_a_reorganisation_everybody_hears_of_it() {
     let mut node = Node::with(unlimited());
@@ -140,7 +139,7 @@ fn after_a_reorganisation_everybody_hears_of_it() {
     assert_eq!(lookups, 3_002, "each once");
 }
 
-/// A client, the outputs it watches, and what it knows of them.
+/// A client, its subscribed outputs, and their last known status.
 struct Watcher {
     client: Client<TcpStream>,
     known: HashMap<OutPoint, Value>,
@@ -159,8 +158,7 @@ impl Watcher {
         assert_eq!(self.client.call("blockchain.outpoint.unsubscribe", &params), true);
     }
 
-    /// Everything that was notified is what has changed, once, and everything that has changed was
-    /// notified: the oracle looks every output up.
+    /// Notifications match the oracle's changes exactly; the oracle looks up every output.
     fn check(&mut self, seed: u64) {
         self.client.call("server.ping", &json!([]));
         let mut notified = HashMap::new();
@@ -192,7 +190,7 @@ impl Watcher {
     }
 }
 
-/// Outputs that exist and nobody spends.
+/// Existing unspent outputs.
 fn coins(node: &Node) -> Vec<OutPoint> {
     let confirmed = node.ledger.blocks.iter().flat_map(|block| &block.txs);
     let all: Vec<&Transaction> = confirmed.chain(node.pool()).collect();
@@ -204,13 +202,13 @@ fn coins(node: &Node) -> Vec<OutPoint> {
     outputs.filter(|outpoint| !is_spent(outpoint)).collect()
 }
 
-/// One thing happens.
+/// Applies a random event.
 fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, tag: u32) {
     let coins = coins(node);
     let is_possible =
         |tx: &Transaction| tx.view().inputs().all(|input| coins.contains(&input.prevout));
     match random.below(10) {
-        // Transactions that are heard of, and such that come with a block alone.
+        // Transactions that enter the mempool, and others that appear in a block only.
         0..4 => {
             if let Some(at) = planned.iter().position(is_possible) {
                 let next = planned.remove(at);
@@ -233,7 +231,7 @@ fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, 
             }
         }
         7 => {
-            // Back one or two blocks; some of what was in them is in the new ones.
+            // Disconnects one or two blocks; the new ones contain some of their transactions.
             let count = 1 + random.below(2);
             let tip = node.ledger.blocks.len();
             let mut again: Vec<_> = node.ledger.blocks[tip - count..]
@@ -245,7 +243,7 @@ fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, 
             node.publish_from_scratch();
         }
         8 => {
-            // Blocks without the mempool that belongs to them.
+            // Blocks without known mempool changes.
             let block: Vec<_> = node.pool().take(2).cloned().collect();
             node.mine_unknown(block);
         }
@@ -259,8 +257,7 @@ fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, 
     }
 }
 
-/// Random histories of mempool, blocks and reorganisations, against an oracle that looks everything
-/// up after every change.
+/// Random histories of mempool, blocks and reorgs, against an oracle that looks up every output after every change.
 #[test]
 fn notifications_are_those_of_looking_everything_up() {
     let mut notifications = 0;
@@ -271,7 +268,7 @@ fn notifications_are_those_of_looking_everything_up() {
         let mut planned: Vec<Transaction> = Vec::new();
         for step in 0..250 {
             for _ in 0..random.below(3) {
-                // Outputs that are, may come to be, and never will.
+                // Outputs that exist, may exist later, and never will.
                 let next = planned.iter().chain(node.pool());
                 let confirmed = node.ledger.blocks.iter().flat_map(|block| &block.txs);
                 let all: Vec<_> = if random.below(2) == 0 {
@@ -301,7 +298,7 @@ fn notifications_are_those_of_looking_everything_up() {
     assert!(notifications > 300, "{notifications}: little happened");
 }
 
-/// An output whose block was looked through before somebody subscribed to it is looked at again.
+/// An output subscribed after its block was searched is looked up again.
 #[test]
 fn who_subscribes_while_a_block_comes_hears_of_it() {
     let mut node = Node::with(unlimited());

@@ -14,7 +14,7 @@ pub(crate) fn keystream(key: &[u8; 32]) -> [u8; 384] {
         let mut start = start;
         start[12] = counter as u32;
         let mut rows: [Row; 4] = core::array::from_fn(|i| start.as_chunks::<4>().0[i]);
-        // Whole rows at a time, which compiles to vector instructions of any baseline.
+        // Operates on whole rows, which compiles to vector instructions on any baseline.
         for _ in 0..10 {
             round(&mut rows);
             rows = [rows[0], turn::<1>(rows[1]), turn::<2>(rows[2]), turn::<3>(rows[3])];

@@ -1,4 +1,4 @@
-//! Plain Rust kernels: the oracles of the other backends.
+//! Portable Rust kernels: the oracles of the other backends.
 
 pub(crate) mod chacha20;
 pub(crate) mod mul3072;

@@ -30,7 +30,7 @@ fn karatsuba<const HALF: usize, const N: usize, const WIDE: usize>(
     let cross = multiply(&a_difference, &b_difference);
 
     let mut middle = low;
-    // The true middle is never negative and has at most one bit more than N limbs.
+    // The middle part is never negative and has at most N limbs plus one bit.
     let mut top = u64::from(add(&mut middle, &high));
     if a_negative == b_negative {
         top -= u64::from(subtract(&mut middle, &cross));
@@ -66,7 +66,7 @@ fn schoolbook<const N: usize, const WIDE: usize>(a: &[u64; N], b: &[u64; N]) -> 
     out
 }
 
-/// `|a - b|` and whether `a < b`.
+/// `|a - b|`, and true if `a < b`.
 #[inline]
 fn difference<const N: usize>(a: &[u64; N], b: &[u64; N]) -> ([u64; N], bool) {
     let mut out = *a;

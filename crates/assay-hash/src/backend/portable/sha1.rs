@@ -1,4 +1,4 @@
-//! SHA-1 compression in plain Rust: the oracle of the other backends.
+//! SHA-1 compression in portable Rust: the oracle of the other backends.
 
 /// Absorbs whole blocks into `state`.
 pub(crate) fn compress(state: &mut [u32; 5], blocks: &[[u8; 64]]) {

@@ -1,4 +1,4 @@
-//! SHA-256 compression in plain Rust: the oracle of the other backends.
+//! SHA-256 compression in portable Rust: the oracle of the other backends.
 
 /// The state before any block, FIPS 180-4 section 5.3.3.
 pub(crate) const INITIAL: [u32; 8] = [
@@ -76,7 +76,7 @@ pub(crate) fn double_64(messages: &[[u8; 64]], digests: &mut [[u8; 32]]) {
     }
 }
 
-/// The SHA-256 of the digest that `state` stands for.
+/// Hashes the digest of `state`.
 pub(crate) fn rehash(state: &[u32; 8]) -> [u8; 32] {
     let mut words = [0u32; 16];
     words[..8].copy_from_slice(state);
@@ -92,8 +92,8 @@ pub(crate) fn rehash(state: &[u32; 8]) -> [u8; 32] {
 pub(crate) const fn compress_words(state: &mut [u32; 8], mut w: [u32; 16]) {
     let mut vars = *state;
     let (k, _) = K.as_chunks::<16>();
-    // A macro, because constant indices let the variables live in registers. Each schedule word is
-    // made just before its round: all sixteen at once would keep the rounds waiting.
+    // A macro, because constant indices let the variables live in registers. Each schedule word is computed just before its
+    // round: computing all sixteen at once would stall the rounds.
     macro_rules! steps {
         ($k:expr, $expand:literal, $($index:literal)*) => {$(
             if $expand {
@@ -115,7 +115,7 @@ pub(crate) const fn compress_words(state: &mut [u32; 8], mut w: [u32; 16]) {
     }
 }
 
-/// The same for a block whose schedule plus constants is `kw`.
+/// The same for a block with schedule plus constants `kw`.
 #[inline]
 fn compress_scheduled(state: &mut [u32; 8], kw: &[u32; 64]) {
     let mut vars = *state;
@@ -150,19 +150,19 @@ pub(crate) const fn step<const I: usize>(vars: &mut [u32; 8], kw: u32) {
     let choose = (e & f) ^ (!e & g);
     let t1 = vars[place(I, 7)].wrapping_add(kw).wrapping_add(choose).wrapping_add(sigma1);
     let sigma0 = a.rotate_right(2) ^ a.rotate_right(13) ^ a.rotate_right(22);
-    // The last factor is the first one of the round before.
+    // The last factor is the first one of the previous round.
     let majority = b ^ ((a ^ b) & (b ^ c));
     vars[place(I, 3)] = vars[place(I, 3)].wrapping_add(t1);
     vars[place(I, 7)] = t1.wrapping_add(sigma0).wrapping_add(majority);
 }
 
-/// Where the variable that started at `variable` lies in round `round`.
+/// Index in round `round` of the variable that started at `variable`.
 #[inline(always)]
 pub(crate) const fn place(round: usize, variable: usize) -> usize {
     (variable + 8 - round % 8) % 8
 }
 
-/// The schedule word that takes the place of word `i` of the sixteen before it.
+/// The schedule word that replaces word `i` of the previous sixteen.
 #[inline(always)]
 const fn next_word(w: &[u32; 16], i: usize) -> u32 {
     let (x, y) = (w[(i + 1) % 16], w[(i + 14) % 16]);

@@ -1,12 +1,11 @@
 //! Lanes against libsecp256k1.
 //!
-//! A lane costs a seventh of what the library takes for its answer, so each check is answered by the
-//! library once, and then put into many batches: at random places, beside random others, which is
-//! what could matter to a vector. A new set of checks is made for every [`LANES_PER_SET`] lanes.
+//! A lane takes a seventh of the library's time per check. Each check is therefore decided by the library once, and then used in
+//! many batches at random positions among random others, which could affect a vector. A new set of checks is made for every
+//! [`LANES_PER_SET`] lanes.
 //!
-//! `ASSAY_DIFF_BACKEND` names one backend, `ASSAY_DIFF_LANES` is the number of lanes (portable ones get
-//! a sixty-fourth part), `ASSAY_DIFF_SEED` the seed and `ASSAY_DIFF_THREADS` the number of threads; the output has
-//! them all, and counts by class.
+//! `ASSAY_DIFF_BACKEND` selects one backend, `ASSAY_DIFF_LANES` is the number of lanes (a sixty-fourth of it for portable ones),
+//! `ASSAY_DIFF_SEED` the seed and `ASSAY_DIFF_THREADS` the number of threads; the output contains them, and counts by class.
 
 mod operands;
 
@@ -16,13 +15,13 @@ use crate::{Backend, BatchVerifier, Check, Proof, Sample, SampledVerifier};
 
 const LANES_DEFAULT: usize = 12_000;
 
-/// Lanes for which one set of checks is used.
+/// Lanes per set of checks.
 const LANES_PER_SET: usize = 1 << 20;
 
-/// Keys of a set, for a long run.
+/// Keys per set, in a long run.
 const SIGNERS: usize = 1500;
 
-/// What came up, by class.
+/// Results of one class.
 #[derive(Clone, Copy, Default)]
 struct Count {
     distinct: usize,
@@ -34,9 +33,9 @@ struct Count {
 #[derive(Clone, Copy, Default)]
 struct Counts {
     classes: [Count; Class::ALL.len()],
-    /// Lanes that went through weighted sums, which are counted in their classes as well.
+    /// Lanes in weighted sums, which are counted in their classes too.
     weighted: usize,
-    /// Lanes that were found false without the library.
+    /// Lanes found false without the library.
     refuted: usize,
     differences: usize,
 }
@@ -110,14 +109,14 @@ impl Worker {
         }
     }
 
-    /// Checks at random, also such a number that the last group is not full.
+    /// A random batch; its size often leaves the last group partial.
     fn batch(&mut self, set: &[Operand]) {
         let count = 1 + self.random.below(700);
         let operands: Vec<&Operand> =
             (0..count).map(|_| &set[self.random.below(set.len())]).collect();
         let checks: Vec<Check<'_>> = operands.iter().map(|operand| operand.owned.check()).collect();
         self.verifier.prove(&checks, &mut self.answers);
-        // What is not proven is decided by the library, as it has been; a proven lane is final.
+        // The library decides unproven checks, as tested; a proven lane is final.
         self.compare(&operands, |proven, operand| proven && !operand.is_valid);
         for (index, operand) in operands.iter().enumerate() {
             if self.verifier.is_refuted(index) {
@@ -125,7 +124,7 @@ impl Worker {
                 assert!(!operand.is_valid, "seed {}: refuted {:?}", self.seed, operand.owned);
             }
         }
-        // One of each kind can be left over after full groups.
+        // One check of each kind may be left over after full groups.
         let is_missed =
             |(proven, operand): (&bool, &&Operand)| !proven && operand.class == Class::Signed;
         let missed = self.answers.iter().zip(&operands).filter(|pair| is_missed(*pair)).count();
@@ -136,7 +135,7 @@ impl Worker {
         }
     }
 
-    /// Signatures of BIP-0340 for one sum, sometimes with an invalid one.
+    /// BIP-0340 signatures for one sum, sometimes with an invalid one.
     fn weighted_batch(&mut self, set: &[Operand]) {
         let is_schnorr = |operand: &&Operand| matches!(operand.owned, Owned::Schnorr { .. });
         let (valid, invalid): (Vec<&Operand>, Vec<&Operand>) =
@@ -144,7 +143,7 @@ impl Worker {
         if valid.len() < 2 || invalid.is_empty() {
             return;
         }
-        // No more than once each: equal nonces make a sum impossible.
+        // No more than once each: equal nonces make the sum exceptional.
         let first = self.random.below(valid.len());
         let count = 1 + self.random.below(valid.len());
         let mut operands: Vec<&Operand> =
@@ -226,8 +225,7 @@ fn lanes_agree_with_the_library() {
     }
 }
 
-/// With every proof asked again: nothing is found where all hold; a wrong member of a sum is found,
-/// and whether it was one is reported.
+/// Spot checks of every proof: no disagreement if all checks hold; an invalid member of a sum is detected and reported as a sum.
 fn check_samples(backend: Backend, valid: &[&Operand], invalid: &[&Operand]) {
     let mut checks: Vec<Check<'_>> = valid[..300].iter().map(|one| one.owned.check()).collect();
     let mut out = Vec::new();
@@ -274,7 +272,7 @@ fn weighted_sums_agree_with_single_checks() {
             }
         }
         check_samples(backend, &valid, &invalid);
-        // The same nonces again and again.
+        // The same nonces repeatedly.
         let checks: Vec<Check<'_>> = (0..520).map(|k| valid[k % 3].owned.check()).collect();
         verifier.verify_weighted(&checks, &mut answers);
         assert_eq!(answers, vec![true; 520]);

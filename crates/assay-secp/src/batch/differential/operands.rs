@@ -1,4 +1,4 @@
-//! True, damaged and strange checks, with the answers of libsecp256k1.
+//! Valid, damaged and unusual checks, with the results of libsecp256k1.
 
 use secp256k1::constants::CURVE_ORDER;
 use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa, schnorr};
@@ -6,17 +6,17 @@ use secp256k1::{Keypair, Message, Parity, PublicKey, Scalar, SecretKey, ecdsa, s
 use super::super::tests::{above_order, exceptional, related};
 use crate::{Check, verify_schnorr_bch};
 
-/// Where a check comes from.
+/// Origin of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// Signed, or tweaked, by libsecp256k1.
     Signed,
-    /// As signed, with a bit flipped.
+    /// Signed, with a bit flipped.
     Flipped,
-    /// As signed, with a number replaced by one at which comparisons and reductions turn: scalars
-    /// around zero, half the order and the order, coordinates around the prime; also a high S.
+    /// Signed, with a number replaced by a boundary value of comparisons and reductions: scalars around zero, half the order and
+    /// the order, coordinates around the prime; also a high S.
     Edge,
-    /// As signed with an uncompressed key whose tag or coordinates are changed.
+    /// Signed with an uncompressed key whose tag or coordinates are changed.
     Hybrid,
     /// r is the x coordinate minus the order.
     AboveOrder,
@@ -50,7 +50,7 @@ impl Class {
     }
 }
 
-/// A check and what libsecp256k1 says of it.
+/// A check and the result of libsecp256k1.
 pub(super) struct Operand {
     pub(super) owned: Owned,
     pub(super) class: Class,
@@ -65,8 +65,7 @@ impl Operand {
     }
 }
 
-/// Operands of all classes: `signers` keys, each with six checks and six damaged ones, and the
-/// degenerate cases of a seed.
+/// Operands of all classes: `signers` keys, each with six valid and six damaged checks, and the degenerate cases of a seed.
 pub(super) fn make(random: &mut Random, signers: usize) -> Vec<Operand> {
     let mut operands = Vec::new();
     for _ in 0..signers {
@@ -94,7 +93,7 @@ pub(super) fn make(random: &mut Random, signers: usize) -> Vec<Operand> {
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    /// The generator known as `SplitMix64`.
+    /// The `SplitMix64` generator.
     pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
@@ -139,7 +138,7 @@ impl Owned {
     }
 }
 
-/// True checks of one key: one of each kind, ECDSA under three encodings of the key.
+/// Valid checks of one key: one of each kind, ECDSA under three encodings of the key.
 fn true_checks(random: &mut Random) -> Vec<Owned> {
     let secret = SecretKey::from_secret_bytes(random.bytes()).expect("below the order");
     let keypair = Keypair::from_secret_key(&secret);
@@ -198,7 +197,7 @@ fn sign_bch(secret: &SecretKey, random: &mut Random, msg: &[u8; 32]) -> [u8; 64]
     sig
 }
 
-/// Numbers at which comparisons and reductions turn.
+/// Boundary values of comparisons and reductions.
 fn edge(random: &mut Random) -> [u8; 32] {
     let mut number = match random.below(5) {
         0 => [0; 32],
@@ -223,7 +222,7 @@ fn edge(random: &mut Random) -> [u8; 32] {
     number
 }
 
-/// Puts a number into 32 bytes of a slice.
+/// Writes a boundary value into 32 bytes of a slice.
 fn put_edge(random: &mut Random, bytes: &mut [u8]) {
     let Some(numbers) = bytes.len().checked_div(32).filter(|&numbers| numbers > 0) else { return };
     let at = random.below(numbers) * 32 + bytes.len() % 32;
@@ -245,7 +244,7 @@ fn replace_number(random: &mut Random, der: &[u8]) -> Vec<u8> {
         put_edge(random, &mut numbers);
     } else if let Ok(s) = SecretKey::from_secret_bytes(numbers[32..].try_into().expect("32 bytes"))
     {
-        // A high S is as good.
+        // A high S is equally valid.
         numbers[32..].copy_from_slice(&s.negate().to_secret_bytes());
     }
     let (r, s) = numbers.split_at(32);
@@ -259,7 +258,7 @@ fn replace_number(random: &mut Random, der: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A changed check, and what was done to it.
+/// A modified check, and its class.
 fn mutate(random: &mut Random, owned: &Owned) -> (Owned, Class) {
     let mut check = owned.clone();
     let class = match random.below(3) {
@@ -273,7 +272,7 @@ fn mutate(random: &mut Random, owned: &Owned) -> (Owned, Class) {
             return (check, class);
         }
         if pubkey.len() == 65 && which == 0 {
-            // The tag, its parity bit, or anything in the coordinates.
+            // The tag, its parity bit, or a bit of the coordinates.
             match random.below(3) {
                 0 => pubkey[0] = random.below(9) as u8,
                 1 => pubkey[0] ^= 1,

@@ -1,4 +1,4 @@
-//! Lanes and words against libsecp256k1, and against the keys that signed.
+//! Lanes and words against libsecp256k1, and against the signing keys.
 
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, PublicKey, Scalar as Tweak, SecretKey};
@@ -26,7 +26,7 @@ fn hash(seed: u32, tag: u8) -> [u8; 32] {
     assay_hash::sha256(&[a, b, c, d, tag])
 }
 
-/// A signature, and the key that made it.
+/// A signature, and its key.
 fn made(seed: u32) -> (Owned, [u8; 64]) {
     let secret = SecretKey::from_secret_bytes(hash(seed, 1)).expect("a key");
     let msg = hash(seed, 2);
@@ -41,7 +41,7 @@ fn made(seed: u32) -> (Owned, [u8; 64]) {
     (owned, key[1..].try_into().expect("64 bytes follow"))
 }
 
-/// What libsecp256k1 recovers.
+/// The result of libsecp256k1.
 fn right(one: &Owned) -> Option<[u8; 64]> {
     let id = if one.is_y_odd { RecoveryId::One } else { RecoveryId::Zero };
     let signature = RecoverableSignature::from_compact(&[one.r, one.s].concat(), id).ok()?;
@@ -77,7 +77,7 @@ fn the_key_that_signed() {
         }
         check(&all);
     }
-    // More than share an inversion.
+    // More signatures than share an inversion.
     if Backend::detect() != Backend::Libsecp {
         let all: Vec<Owned> = (0..AT_ONCE as u32 + 3).map(|seed| made(seed).0).collect();
         let signed: Vec<Signed<'_>> = all.iter().map(Owned::signed).collect();
@@ -87,7 +87,7 @@ fn the_key_that_signed() {
     }
 }
 
-/// Numbers at the ends of their ranges, r that is no coordinate, the other parity, each among others.
+/// Numbers at the ends of their ranges, r that is not a coordinate, the other parity, each among others.
 #[test]
 fn edges() {
     const ORDER: [u8; 32] = secp256k1::constants::CURVE_ORDER;
@@ -113,8 +113,8 @@ fn edges() {
     check(&all);
 }
 
-/// R is a small multiple of G or of its endomorphism's image, so that sums meet points that are equal or opposite, and the key
-/// is infinity or a small multiple as well.
+/// R is a small multiple of G or of its image under the endomorphism, so that sums encounter equal or opposite points, and the
+/// key is infinity or a small multiple too.
 #[test]
 fn exceptional_additions() {
     let generator = generator().expect("on the curve");

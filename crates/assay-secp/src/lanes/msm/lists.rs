@@ -1,4 +1,4 @@
-//! Sums of lists of points, in pairs, and pairs of pairs, by affine additions that share inversions.
+//! Sums of point lists by pairwise affine additions with shared inversions.
 
 #![expect(clippy::needless_range_loop, reason = "groups of a step go by one index")]
 
@@ -9,22 +9,22 @@ use super::super::{LANES, Lanes, Line};
 /// Marks a reference to the negation of a node.
 pub(super) const NEGATIVE: u32 = 1 << 31;
 
-/// Vectors of additions that go through in step: what one of them waits for, the other does.
+/// Vectors of additions processed in step, to hide latencies.
 const STEP: usize = 2;
 
-/// Pairs are filled up to a multiple of this.
+/// Pairs are padded to a multiple of this.
 const PAIRS: usize = STEP * LANES;
 
-/// Pairs that are copied at a time.
+/// Pairs copied at a time.
 const BLOCK: usize = 8;
 
 /// Two references.
 type Pair = [u32; 2];
 
-/// Products of as many vectors as eight lanes hold.
+/// Prefix products, as many vectors as fit eight lanes.
 type Prefix = [[u64; LANES]; LIMBS];
 
-/// Lists of references to points, one after the other.
+/// Lists of references to points, concatenated.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     pub(super) refs: Vec<u32>,
@@ -35,7 +35,7 @@ pub(super) struct Lists {
     prefixes: Vec<Prefix>,
 }
 
-/// Points in memory that is kept: what is past the end is there, and of no meaning.
+/// Points in reused memory: entries past the end are allocated but meaningless.
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     lines: Vec<Line>,
@@ -51,7 +51,7 @@ impl Nodes {
         self.len = self.len.min(len);
     }
 
-    /// All there are, and so many more to be set.
+    /// All points, and `count` further ones to be set.
     #[inline(always)]
     pub(super) fn extend(&mut self, count: usize) -> (&[Line], &mut [Line]) {
         let first = self.len;
@@ -63,7 +63,7 @@ impl Nodes {
         (before, &mut after[..count])
     }
 
-    /// All there are.
+    /// All points.
     #[inline(always)]
     pub(super) fn get(&mut self) -> &mut [Line] {
         &mut self.lines[..self.len]
@@ -71,8 +71,8 @@ impl Nodes {
 }
 
 impl Lists {
-    /// Replaces each list by its sum, which is appended to the nodes, or leaves it if it has less
-    /// than two points. `false` if an addition was exceptional.
+    /// Replaces each list of at least two points by its sum, which is appended to the nodes. `false` if an addition was
+    /// exceptional.
     #[inline(always)]
     pub(super) fn sum<L: Lanes>(&mut self, nodes: &mut Nodes) -> bool {
         while self.pair(nodes.len() as u32) {
@@ -83,11 +83,10 @@ impl Lists {
         true
     }
 
-    /// Replaces pairs within lists by references to nodes from `first` on, and says whether there
-    /// were any.
+    /// Replaces pairs within lists by references to nodes from `first` on; returns true if there were any.
     ///
-    /// Lengths of lists are as good as random, so branches on them would be mispredicted. Copying goes
-    /// by blocks instead, and what is too much is written over.
+    /// List lengths are practically random, so branches on them would be mispredicted. Blocks are copied instead, and excess data
+    /// is overwritten.
     #[inline(always)]
     fn pair(&mut self, first: u32) -> bool {
         let Self { refs, sizes, next, pairs, .. } = self;
@@ -131,14 +130,14 @@ impl Lists {
 
 /// Appends the sum of every pair, or fails if two x coordinates are equal.
 ///
-/// With slope `s = (Yb - Ya) / (Xb - Xa)`: `X = s^2 - Xa - Xb`, `Y = s (Xa - X) - Ya`. The differences
-/// of x are inverted together by Montgomery's trick.
+/// With slope `s = (Yb - Ya) / (Xb - Xa)`: `X = s^2 - Xa - Xb`, `Y = s (Xa - X) - Ya`. The differences of x are inverted together
+/// by Montgomery's trick.
 #[inline(always)]
 fn add_pairs<L: Lanes>(nodes: &mut Nodes, pairs: &[Pair], prefixes: &mut Vec<Prefix>) -> bool {
     let steps = pairs.len() / (STEP * L::WIDTH);
     let (points, sums) = nodes.extend(pairs.len());
     prefixes.resize(pairs.len().div_ceil(LANES), [[0; LANES]; LIMBS]);
-    // The vector of this number: where its pairs and sums begin, and where its product is kept.
+    // Start of the pairs and sums of a vector, and position of its product.
     let place = |vector: usize| (vector * L::WIDTH / LANES, vector * L::WIDTH % LANES);
     let vector_of = |vector: usize| &pairs[vector * L::WIDTH..][..L::WIDTH];
     let one = Fe::<L>::one().factor();
@@ -201,11 +200,11 @@ fn add_pairs<L: Lanes>(nodes: &mut Nodes, pairs: &[Pair], prefixes: &mut Vec<Pre
             }
         }
     }
-    // A coordinate of 2^256 or more does not come up in the lifetime of a machine.
+    // A coordinate of 2^256 or more practically never occurs.
     excess.zeros() == L::ALL
 }
 
-/// Finds one of the points of the pair of a lane.
+/// One of the points of a lane's pair.
 #[inline(always)]
 fn lines<'n>(nodes: &'n [Line], pairs: &'n [Pair], side: usize) -> impl Fn(usize) -> &'n Line {
     move |lane| &nodes[(pairs[lane][side] & !NEGATIVE) as usize]
@@ -218,7 +217,7 @@ fn load_dx<L: Lanes>(nodes: &[Line], pairs: &[Pair]) -> Factor<L> {
     Sum::primes(2).plus(&b).minus(&a).carry_to_factor()
 }
 
-/// A point on its way into an addition.
+/// An operand of an addition.
 #[derive(Clone, Copy)]
 struct Operand<L> {
     x: Fe<L>,

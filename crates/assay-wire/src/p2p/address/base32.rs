@@ -1,6 +1,5 @@
-//! Base32 as RFC 4648 has it, in small letters and without padding.
+//! Base32 (RFC 4648) in lower case without padding.
 
-/// The text of `bytes`.
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(5) * 8);
     let (mut held, mut bits) = (0u32, 0);
@@ -18,7 +17,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a text that holds `N` of them; `None` where it holds others, or bits behind them that are not zero.
+/// Decodes exactly `N` bytes; `None` for other lengths, invalid digits, or non-zero trailing bits.
 pub(super) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     if text.len() != (N * 8).div_ceil(5) {
         return None;

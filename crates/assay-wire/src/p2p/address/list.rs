@@ -1,4 +1,4 @@
-//! The payload of `addrv2` (BIP155): entries of different lengths.
+//! The payload of `addrv2` (BIP155): entries of variable length.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl<'a> AddressesV2<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// True if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -46,7 +46,7 @@ impl<'a> AddressesV2<'a> {
         read.chain(values.iter().copied())
     }
 
-    /// A count, then that many entries; all are read before a count above 1,000 is an error, as in Core.
+    /// A count, then that number of entries. As in Core, all entries are read before a count above 1,000 is rejected.
     pub(crate) fn parse(reader: &mut Reader<'a>, payload: &'a [u8]) -> Result<Self, ParseError> {
         let offset = reader.position();
         let count = reader.count(ENTRY_BYTES_MIN)?;

@@ -1,4 +1,4 @@
-//! Addresses of nodes on every network that BIP155 knows, and their bytes in `addr`, `addrv2` and on disk.
+//! Node addresses on every network of BIP155, and their encodings in `addr`, `addrv2` and on disk.
 
 mod base32;
 mod list;
@@ -13,49 +13,49 @@ use crate::encode::{compact_size, var_bytes};
 use crate::error::{ParseError, ParseErrorKind};
 use crate::reader::Reader;
 
-/// Where a node is, without its port (Core `netaddress.h`, `CNetAddr`). The order is Core's: by network, then by bytes.
+/// A node address without its port (Core `netaddress.h`, `CNetAddr`). Ordered as in Core: by network, then by bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Host {
     /// An IPv4 address.
     V4([u8; 4]),
-    /// An IPv6 address that stands for nothing else; all zeros for a host that is unknown.
+    /// A native IPv6 address; all zeros for an unknown host.
     V6([u8; 16]),
-    /// The public key of a Tor service of version 3.
+    /// The public key of a Tor v3 onion service.
     Onion([u8; 32]),
     /// The hash of an I2P destination.
     I2p([u8; 32]),
-    /// An address of the CJDNS network, which begins with `fc`.
+    /// A CJDNS address, which begins with `fc`.
     Cjdns([u8; 16]),
-    /// The hash of a name, such as a DNS seed's: it says where addresses came from and is never connected to.
+    /// The hash of a name, such as a DNS seed's: records the source of addresses, never connected to.
     Internal([u8; 10]),
 }
 
 /// A host and a port (Core `netaddress.h`, `CService`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Endpoint {
-    /// The host.
+    /// The node address.
     pub host: Host,
-    /// The port.
+    /// The TCP port.
     pub port: u16,
 }
 
-/// What is known of a node's address (Core `protocol.h`, `CAddress`).
+/// A node address with metadata (Core `protocol.h`, `CAddress`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerAddress {
-    /// When the node was last seen, seconds since 1970.
+    /// Time when the node was last seen, in seconds since 1970.
     pub time: u32,
-    /// Services that it offers, bit by bit.
+    /// Service bits.
     pub services: u64,
-    /// Where it is.
+    /// The node's host and port.
     pub endpoint: Endpoint,
 }
 
 impl Host {
-    /// The host that is unknown, and valid nowhere.
+    /// The unknown host, invalid on every network.
     pub const NONE: Self = Self::V6([0; 16]);
 
-    /// The host behind an IPv6 address as the older messages carry it: IPv4 addresses are mapped into it. Old Tor addresses
-    /// are none any more and become [`Host::NONE`] (Core `SetLegacyIPv6`).
+    /// The host in an IPv6 address of the older messages, where IPv4 addresses are mapped. Tor v2 addresses are obsolete and
+    /// become [`Host::NONE`] (Core `SetLegacyIPv6`).
     pub fn from_v1(ip: [u8; 16]) -> Self {
         if let Some(v4) = ip.strip_prefix(&V4_IN_V6).and_then(|rest| rest.first_chunk()) {
             return Self::V4(*v4);
@@ -69,7 +69,7 @@ impl Host {
         }
     }
 
-    /// The IPv6 address for the older messages; all zeros where there is none.
+    /// The IPv6 address for the older messages; all zeros if there is none.
     pub fn to_v1(self) -> [u8; 16] {
         let mut ip = [0; 16];
         match self {
@@ -87,12 +87,12 @@ impl Host {
         ip
     }
 
-    /// Whether the older messages can carry it.
+    /// True if the older messages can carry the host.
     pub fn fits_v1(&self) -> bool {
         matches!(self, Self::V4(_) | Self::V6(_) | Self::Internal(_))
     }
 
-    /// What stands for a name as a source of addresses (Core `SetInternal`).
+    /// The internal address of a name, as a source of addresses (Core `SetInternal`).
     pub fn of_name(name: &str) -> Self {
         let hash = assay_hash::sha256(name.as_bytes());
         let mut start = [0; 10];
@@ -100,7 +100,7 @@ impl Host {
         Self::Internal(start)
     }
 
-    /// The bytes that hashes take for the host: as in the older messages where it fits them.
+    /// Hash input for the host: the form of the older messages if they can carry it.
     pub fn key(&self) -> Vec<u8> {
         match self {
             Self::Onion(key) | Self::I2p(key) => key.to_vec(),
@@ -109,18 +109,18 @@ impl Host {
         }
     }
 
-    /// Reads a host from the start of `bytes` as BIP155 lays it out; returns how many bytes it takes as well. A host of a
-    /// network that is not known is [`Host::NONE`].
+    /// Decodes a BIP155 host from the start of `bytes`; also returns the number of bytes read. A host of an unknown network is
+    /// [`Host::NONE`].
     ///
     /// # Errors
-    /// When the bytes end early, or a length is not the network's or above 512 bytes.
+    /// When the bytes end early, or a length differs from the network's or exceeds 512 bytes.
     pub fn decode(bytes: &[u8]) -> Result<(Self, usize), ParseError> {
         let mut reader = Reader::new(bytes, 0);
         let host = Self::read(&mut reader)?;
         Ok((host, reader.position()))
     }
 
-    /// Appends the host as BIP155 lays it out. Names of sources go inside an IPv6 address, which is for files alone.
+    /// Appends the host in BIP155 encoding. Internal addresses are embedded in IPv6, for files only.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let (id, bytes): (u8, &[u8]) = match self {
             Self::V4(ip) => (1, ip),
@@ -153,7 +153,7 @@ impl Host {
         Ok(match id {
             1 => Self::V4(*reader.take()?),
             2 => match Self::from_v1(*reader.take()?) {
-                // What stands for something else has no place here.
+                // Embedded addresses are invalid here.
                 Self::V4(_) => Self::NONE,
                 host => host,
             },
@@ -169,7 +169,7 @@ impl Host {
 }
 
 impl Endpoint {
-    /// The bytes that hashes take for it (Core `CService::GetKey`).
+    /// Hash input for the endpoint (Core `CService::GetKey`).
     pub fn key(&self) -> Vec<u8> {
         let mut key = self.host.key();
         key.extend_from_slice(&self.port.to_be_bytes());
@@ -178,7 +178,7 @@ impl Endpoint {
 }
 
 impl PeerAddress {
-    /// Reads an entry of `addrv2` from the start of `bytes`; returns how many bytes it takes as well.
+    /// Decodes an `addrv2` entry from the start of `bytes`; also returns the number of bytes read.
     ///
     /// # Errors
     /// As [`Host::decode`].
@@ -226,7 +226,7 @@ impl From<std::net::SocketAddr> for Endpoint {
     }
 }
 
-/// Name and length of a network, by its number (BIP155; Core `SetNetFromBIP155Network`).
+/// Name and address length of a network by its number (BIP155; Core `SetNetFromBIP155Network`).
 fn network_of(id: u8) -> Option<(&'static str, u64)> {
     Some(match id {
         1 => ("IPv4", 4),

@@ -1,15 +1,15 @@
-//! Which addresses can be reached from where (Core `netaddress.cpp`).
+//! Classification of addresses: networks, routability and groups (Core `netaddress.cpp`).
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::Host;
 
-/// Networks, in Core's order and by its numbers (`netaddress.h`, `Network`).
+/// Networks, in the order and with the numbers of Core (`netaddress.h`, `Network`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum NetworkKind {
-    /// Reachable from nowhere, or from inside alone.
+    /// Not routable, or only within a local network.
     Unroutable = 0,
     /// IPv4.
     Ipv4 = 1,
@@ -21,15 +21,15 @@ pub enum NetworkKind {
     I2p = 4,
     /// CJDNS.
     Cjdns = 5,
-    /// Names of sources.
+    /// Internal addresses of names.
     Internal = 6,
 }
 
 impl NetworkKind {
-    /// Those that nodes can be on.
+    /// The networks of nodes.
     pub const ALL: [Self; 5] = [Self::Ipv4, Self::Ipv6, Self::Onion, Self::I2p, Self::Cjdns];
 
-    /// As Core names it (`netbase.cpp`, `GetNetworkName`).
+    /// Core's name of the network (`netbase.cpp`, `GetNetworkName`).
     pub fn name(self) -> &'static str {
         match self {
             Self::Unroutable => "not_publicly_routable",
@@ -49,12 +49,12 @@ impl fmt::Display for NetworkKind {
     }
 }
 
-/// A text that names no network.
+/// The text is not the name of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown network")]
 pub struct UnknownNetwork;
 
-/// Names are read in any case (Core `netbase.cpp`, `ParseNetwork`).
+/// Case-insensitive (Core `netbase.cpp`, `ParseNetwork`).
 impl FromStr for NetworkKind {
     type Err = UnknownNetwork;
 
@@ -65,11 +65,11 @@ impl FromStr for NetworkKind {
 }
 
 impl Host {
-    /// Whether it could be a host's address at all (Core `IsValid`).
+    /// True if a host can have this address (Core `IsValid`).
     pub fn is_valid(&self) -> bool {
         match *self {
             Self::V4(ip) => ip != [0; 4] && ip != [255; 4],
-            // The second range is for documents (RFC 3849).
+            // The second range is for documentation (RFC 3849).
             Self::V6(ip) => ip != [0; 16] && !ip.starts_with(&[0x20, 0x01, 0x0d, 0xb8]),
             Self::Cjdns(ip) => ip[0] == 0xfc,
             Self::Onion(_) | Self::I2p(_) => true,
@@ -77,7 +77,7 @@ impl Host {
         }
     }
 
-    /// Whether it is this machine (Core `IsLocal`).
+    /// True for the local machine (Core `IsLocal`).
     pub fn is_local(&self) -> bool {
         match self {
             Self::V4(ip) => matches!(ip[0], 0 | 127),
@@ -86,7 +86,7 @@ impl Host {
         }
     }
 
-    /// Whether everybody on its network can reach it (Core `IsRoutable`).
+    /// True if reachable from its whole network (Core `IsRoutable`).
     pub fn is_routable(&self) -> bool {
         let is_inside = match *self {
             // RFC 1918, 3927, 2544, 5737, 6598; 4862, 4193, 4843, 7343.
@@ -108,7 +108,7 @@ impl Host {
         self.is_valid() && !is_inside && !self.is_local()
     }
 
-    /// The network it is on, or why it is on none (Core `GetNetwork`).
+    /// The network, or [`NetworkKind::Unroutable`] or [`NetworkKind::Internal`] (Core `GetNetwork`).
     pub fn network(&self) -> NetworkKind {
         match self {
             Self::Internal(_) => NetworkKind::Internal,
@@ -121,7 +121,7 @@ impl Host {
         }
     }
 
-    /// The same, where an IPv6 address that stands for one of IPv4 counts as that (Core `GetNetClass`).
+    /// The same, but an IPv6 address that embeds an IPv4 one counts as IPv4 (Core `GetNetClass`).
     pub fn network_class(&self) -> NetworkKind {
         match self.network() {
             NetworkKind::Ipv6 if self.linked_v4().is_some() => NetworkKind::Ipv4,
@@ -129,10 +129,10 @@ impl Host {
         }
     }
 
-    /// The IPv4 address that a routable address is or stands for (Core `GetLinkedIPv4`).
+    /// The IPv4 address itself, or the one that a routable address embeds (Core `GetLinkedIPv4`).
     pub fn linked_v4(&self) -> Option<[u8; 4]> {
         let linked = match *self {
-            // Of the IPv6 addresses: RFC 6052, RFC 6145, 6to4 (RFC 3964).
+            // IPv6 addresses that embed IPv4: RFC 6052, RFC 6145, 6to4 (RFC 3964).
             Self::V4([a, b, c, d])
             | Self::V6(
                 [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
@@ -146,8 +146,8 @@ impl Host {
         self.is_routable().then_some(linked)
     }
 
-    /// The first bytes of its network's part: addresses of one group are likely in one hand (Core `netgroup.cpp`, `GetGroup`,
-    /// without a map of autonomous systems).
+    /// Prefix that identifies the address group, which probably has a single operator (Core `netgroup.cpp`, `GetGroup`, without a
+    /// map of autonomous systems).
     pub fn group(&self) -> Vec<u8> {
         let class = self.network_class() as u8;
         if let Self::Internal(name) = self {
@@ -161,9 +161,9 @@ impl Host {
         }
         let bits = match self {
             Self::Onion(_) | Self::I2p(_) => 4,
-            // The first byte is the same in all of them.
+            // The first byte is constant.
             Self::Cjdns(_) => 12,
-            // Hurricane Electric gives its customers parts of one /32.
+            // Hurricane Electric assigns parts of one /32 to its customers.
             Self::V6([0x20, 0x01, 0x04, 0x70, ..]) => 36,
             _ => 32,
         };

@@ -1,4 +1,4 @@
-//! Addresses as Core writes and reads them (`netaddress.cpp`, `ToStringAddr`, `SetSpecial`).
+//! Text form of addresses as in Core (`netaddress.cpp`, `ToStringAddr`, `SetSpecial`).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::{Endpoint, Host, base32};
 
 impl Host {
-    /// Reads an IPv4 or IPv6 address, or one of Tor (`….onion`, version 3) or I2P (`….b32.i2p`). No name is looked up. An
-    /// address of CJDNS reads as one of IPv6: see [`Host::or_cjdns`].
+    /// Parses an IPv4, IPv6, Tor (`….onion`, version 3) or I2P (`….b32.i2p`) address, without name lookup. A CJDNS address is
+    /// parsed as IPv6: see [`Host::or_cjdns`].
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(name) = text.strip_suffix(".onion") {
             let bytes: [u8; 35] = base32::decode(name)?;
@@ -23,7 +23,7 @@ impl Host {
         text.parse::<IpAddr>().ok().map(Self::from)
     }
 
-    /// The same, where an IPv6 address that begins with `fc` is one of CJDNS (Core `MaybeFlipIPv6toCJDNS`).
+    /// The same host, but as CJDNS if it is an IPv6 address that begins with `fc` (Core `MaybeFlipIPv6toCJDNS`).
     #[must_use]
     pub fn or_cjdns(self) -> Self {
         match self {
@@ -32,7 +32,7 @@ impl Host {
         }
     }
 
-    /// The address for a socket, where there is one.
+    /// The socket address; `None` for other networks.
     pub fn ip(&self) -> Option<IpAddr> {
         match *self {
             Self::V4(ip) => Some(Ipv4Addr::from(ip).into()),
@@ -43,7 +43,7 @@ impl Host {
 }
 
 impl Endpoint {
-    /// The address for a socket, where there is one.
+    /// The socket address; `None` for other networks.
     pub fn socket(&self) -> Option<SocketAddr> {
         self.host.ip().map(|ip| SocketAddr::new(ip, self.port))
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::V4(ip) => write!(f, "{}", Ipv4Addr::from(*ip)),
-            // Core writes groups alone, also where an IPv4 address could be seen in them.
+            // Core always prints plain groups, also for embedded IPv4 addresses.
             Self::V6(ip) | Self::Cjdns(ip) => write_v6(*ip, f),
             Self::Onion(key) => {
                 let bytes = [key.as_slice(), &onion_checksum(key), &[ONION_VERSION]].concat();
@@ -65,7 +65,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// As Core's `CService::ToStringAddrPort`.
+/// Like Core's `CService::ToStringAddrPort`.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.host {
@@ -80,7 +80,7 @@ impl fmt::Display for Endpoint {
 fn write_v6(ip: [u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let ip = Ipv6Addr::from(ip);
     match ip.segments() {
-        // The standard library would write ::ffff:1.2.3.4 here.
+        // The standard library would print ::ffff:1.2.3.4 here.
         [0, 0, 0, 0, 0, 0xffff, a, b] => write!(f, "::ffff:{a:x}:{b:x}"),
         _ => write!(f, "{ip}"),
     }
