@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn customers_have_an_ipv4_address_or_a_64th() {
+    fn clients_are_ipv4_addresses_or_ipv6_subnets() {
         for (address, expected) in [
             ("203.0.113.9", "203.0.113.9"),
             ("::ffff:203.0.113.9", "203.0.113.9"),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_ranges_are_refused() {
+    fn rejects_bad_ranges() {
         for text in ["", "10.0.0", "10.0.0.0/33", "::/129", "10.0.0.0/x", "10.0.0.0/-1", "host"] {
             assert_eq!(text.parse::<Subnet>().unwrap_err().text, text);
         }

@@ -8,13 +8,13 @@ use assay_store::io::Io;
 use assay_wire::filter::{basic, filter_hash, filter_header};
 use assay_wire::{Block, BlockHash, Txid};
 
-use crate::by_height::{ByHeight, Record, RecordsError};
 use crate::chain::Tip;
 use crate::follow::{FollowError, Follows};
+use crate::height_index::{HeightIndex, Record, RecordsError};
 
 /// Filter index on disk. Thread-safe.
 pub struct FilterIndex {
-    records: ByHeight,
+    records: HeightIndex,
 }
 
 /// Filter index record of one block.
@@ -60,7 +60,7 @@ impl FilterIndex {
     /// # Errors
     /// If files cannot be used, are damaged, or belong to another chain or version.
     pub fn open(dir: &Path, genesis: BlockHash, io: Arc<dyn Io>) -> Result<Self, RecordsError> {
-        ByHeight::open(dir, KIND, genesis, FIELDS_BYTES, io).map(|records| Self { records })
+        HeightIndex::open(dir, KIND, genesis, FIELDS_BYTES, io).map(|records| Self { records })
     }
 
     /// Highest block that survives a crash. Blocks above it must stay in the archive.

@@ -5,7 +5,7 @@
 //! every event. A crash, a reorg while the follower was off, and an index enabled later are the same case. A [`Follows`] is an
 //! index under construction: the script index, which follows the mempool too, or an index of records by height.
 
-mod way;
+mod chain_sync;
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -15,12 +15,12 @@ use assay_store::defect::{Point, Whole, point};
 use assay_wire::{Block, BlockHash, OutPoint, Tx, Txid};
 use parking_lot::{Condvar, Mutex};
 
-use crate::by_height::RecordsError;
 use crate::chain::{Chain, ChainError, MempoolChanges, Moment, Tip};
+use crate::height_index::RecordsError;
 use crate::index::{BlockRows, Counts, Index, Scope, ScriptHash, UpdateError, View};
 
-pub use way::Follows;
-use way::Way;
+use chain_sync::ChainSync;
+pub use chain_sync::Follows;
 
 /// Receives the follower's updates.
 pub trait Listener: Send + Sync {
@@ -123,9 +123,9 @@ impl Follower {
         let follow = move || {
             let _whole = Whole::begin("what follows the chain");
             let scripts = Scripts::new(&index, &*chain, &*listener);
-            let mut companion = Companion::new(&scripts, &pool);
+            let mut follower = IndexFollower::new(&scripts, &pool);
             while !chain.is_stopping() {
-                companion.keep_up();
+                follower.keep_up();
                 wake.signal();
             }
             if let Err(error) = index.commit() {
@@ -195,8 +195,8 @@ pub fn build(
             }
         };
         merger.spawn_scoped(scope, merge).map_err(FollowError::Thread)?;
-        let way = Way { target: &scripts, chain, pool: &pool };
-        let caught_up = way.catch_up().and_then(|()| Ok(index.commit()?));
+        let sync = ChainSync { target: &scripts, chain, pool: &pool };
+        let caught_up = sync.catch_up().and_then(|()| Ok(index.commit()?));
         *is_done.lock() = true;
         wake.signal();
         caught_up
@@ -225,7 +225,7 @@ fn merge_runs(index: &Index, chain: &dyn Chain, wake: &Wake) {
 }
 
 fn keep_up_with_blocks<F: Follows>(target: &F, chain: &dyn Chain, pool: &rayon::ThreadPool) {
-    let way = Way { target, chain, pool };
+    let sync = ChainSync { target, chain, pool };
     let mut committed = Instant::now();
     let commit = || {
         if let Err(error) = target.commit() {
@@ -234,7 +234,7 @@ fn keep_up_with_blocks<F: Follows>(target: &F, chain: &dyn Chain, pool: &rayon::
     };
     while !chain.is_stopping() {
         let before = chain.tip();
-        if let Err(error) = way.catch_up() {
+        if let Err(error) = sync.catch_up() {
             tracing::error!("{} does not get on: {error}", target.name());
             thread::sleep(RETRY_INTERVAL);
             continue;
@@ -255,12 +255,12 @@ struct Scripts<'a> {
     index: &'a Index,
     chain: &'a dyn Chain,
     listener: &'a dyn Listener,
-    noted: Mutex<Noted>,
+    pending: Mutex<PendingEvents>,
 }
 
 /// Events since the last update.
 #[derive(Default)]
-struct Noted {
+struct PendingEvents {
     touched: Touched,
     reorganised_to: Option<u32>,
     progress: Progress,
@@ -268,7 +268,7 @@ struct Noted {
 
 impl<'a> Scripts<'a> {
     fn new(index: &'a Index, chain: &'a dyn Chain, listener: &'a dyn Listener) -> Self {
-        Self { index, chain, listener, noted: Mutex::default() }
+        Self { index, chain, listener, pending: Mutex::default() }
     }
 }
 
@@ -316,17 +316,17 @@ impl Follows for Scripts<'_> {
         self.index.connect(rows)?;
         let height = self.index.tip().map_or(0, |tip| tip.height);
         self.listener.connected(height, &counts);
-        let mut noted = self.noted.lock();
-        noted.touched.append(touched);
-        noted.progress.add(&counts, height, self.chain);
+        let mut pending = self.pending.lock();
+        pending.touched.append(touched);
+        pending.progress.add(&counts, height, self.chain);
         Ok(())
     }
 
     fn rewind(&self, height: u32) -> Result<(), FollowError> {
         self.index.rewind(height)?;
-        let mut noted = self.noted.lock();
-        let lowest = noted.reorganised_to.map_or(height, |before| before.min(height));
-        noted.reorganised_to = Some(lowest);
+        let mut pending = self.pending.lock();
+        let lowest = pending.reorganised_to.map_or(height, |before| before.min(height));
+        pending.reorganised_to = Some(lowest);
         Ok(())
     }
 
@@ -346,17 +346,17 @@ impl Scripts<'_> {
             return;
         }
         let (touched, reorganised_to) = {
-            let mut noted = self.noted.lock();
-            (std::mem::take(&mut noted.touched), noted.reorganised_to.take())
+            let mut pending = self.pending.lock();
+            (std::mem::take(&mut pending.touched), pending.reorganised_to.take())
         };
         self.listener.publish(Update { view, mempool, touched, reorganised_to });
     }
 }
 
 /// The script index following one chain and its mempool.
-struct Companion<'a> {
+struct IndexFollower<'a> {
     scripts: &'a Scripts<'a>,
-    way: Way<'a, Scripts<'a>>,
+    sync: ChainSync<'a, Scripts<'a>>,
     /// Number of the last published mempool change.
     mempool: Option<u64>,
     seen: Option<Moment>,
@@ -365,11 +365,11 @@ struct Companion<'a> {
     committed: Instant,
 }
 
-impl<'a> Companion<'a> {
+impl<'a> IndexFollower<'a> {
     fn new(scripts: &'a Scripts<'a>, pool: &'a rayon::ThreadPool) -> Self {
         Self {
             scripts,
-            way: Way { target: scripts, chain: scripts.chain, pool },
+            sync: ChainSync { target: scripts, chain: scripts.chain, pool },
             mempool: None,
             seen: None,
             woken_at: 0,
@@ -380,7 +380,7 @@ impl<'a> Companion<'a> {
     /// Applies new blocks and mempool changes until the node stops.
     fn keep_up(&mut self) {
         let Scripts { index, chain, .. } = *self.scripts;
-        if let Err(error) = self.way.catch_up().and_then(|()| self.publish_with_mempool()) {
+        if let Err(error) = self.sync.catch_up().and_then(|()| self.publish_with_mempool()) {
             tracing::error!("the index does not get on: {error}");
             thread::sleep(RETRY_INTERVAL);
             return;
@@ -418,7 +418,7 @@ impl<'a> Companion<'a> {
                 return Ok(());
             }
             // A block arrived meanwhile: index it first.
-            self.way.catch_up()?;
+            self.sync.catch_up()?;
         }
         Ok(())
     }

@@ -15,10 +15,10 @@
 //! Deliberately absent: validation. The [`Chain`] must supply valid blocks only.
 
 pub mod address;
-mod by_height;
 pub mod chain;
 pub mod filters;
 pub mod follow;
+mod height_index;
 pub mod index;
 pub mod mempool;
 pub mod places;
@@ -28,8 +28,8 @@ pub mod server;
 mod testing;
 
 pub use assay_store::io::{Io, RealIo};
-pub use by_height::RecordsError;
 pub use chain::Chain;
 pub use filters::FilterIndex;
+pub use height_index::RecordsError;
 pub use index::{Index, ScriptHash, View};
 pub use server::Server;

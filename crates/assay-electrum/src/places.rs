@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_address_leaves_places_to_the_next() {
+    fn one_address_cannot_take_all_slots() {
         let places = Places::new(256);
         let peers = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "10.0.0.4"];
         let held = peers.map(|peer| all(&places, peer));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_never_more_than_all() {
+    fn never_exceeds_the_maximum() {
         for max in 0..20 {
             let places = Places::new(max);
             let held: Vec<_> = (1..=64).map(|n| all(&places, &format!("10.0.0.{n}"))).collect();

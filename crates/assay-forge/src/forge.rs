@@ -7,9 +7,10 @@ use faster_hex::hex_string;
 use crate::{
     coins::Coins,
     error::ForgeError,
+    forge_state::{ForgeState, Tail},
     history::{self, HistoryShape, Made, Start},
     ledger::{ChainLine, Ledger, Line},
-    lock::LockBook,
+    lock::ScriptCache,
     options::{ForgeOptions, OptionsError},
     output::Output,
     params::Params,
@@ -18,8 +19,7 @@ use crate::{
     scaling::Scaling,
     shape::Shape,
     summary::Summary,
-    widths::{WidthShape, WidthWorks},
-    works::{Tail, Works},
+    widths::{WidthForge, WidthShape},
 };
 
 /// Approximate size of the chain that [`forge`] would make.
@@ -28,7 +28,7 @@ use crate::{
 ///
 /// If the options do not fit the recipe.
 pub fn estimate(recipe: &Recipe, options: &ForgeOptions) -> Result<Estimate, OptionsError> {
-    Making::new(recipe, options).map(|making| making.estimate())
+    ChainKind::new(recipe, options).map(|kind| kind.estimate())
 }
 
 /// Forges a chain into `dir`, which must be new, empty, or left by an interrupted forge. A history resumes where it was
@@ -47,24 +47,24 @@ pub fn forge(
     progress: &mut dyn Progress,
 ) -> Result<Summary, ForgeError> {
     let begun = Instant::now();
-    let making = Making::new(recipe, options)?;
-    let params = making.params();
+    let kind = ChainKind::new(recipe, options)?;
+    let params = kind.params();
     let threads = rayon::ThreadPoolBuilder::new()
         .num_threads(params.threads)
         .thread_name(|number| format!("forge-{number}"))
         .build()
         .map_err(|source| ForgeError::Threads { threads: params.threads, source })?;
-    progress.start(&making.estimate());
-    let chain = chain_line(recipe, &params, options, &making);
-    if let Making::History(shape) = &making {
+    progress.start(&kind.estimate());
+    let chain = chain_line(recipe, &params, options, &kind);
+    if let ChainKind::History(shape) = &kind {
         let start = Start { shape, threads: &threads, chain: &chain, dir, progress };
         return finish_history(history::make(start)?, chain, params.threads, begun);
     }
     let mut output = Output::create(dir, params.network.params().disk_magic)?;
     output.line(&Line::Chain(chain.clone()))?;
-    let locks = LockBook::new(params.last_height, params.distinct);
+    let locks = ScriptCache::new(params.last_height, params.distinct);
     let previous = params.network.params().genesis_hash.0;
-    let mut works = Works {
+    let mut state = ForgeState {
         params,
         threads,
         locks,
@@ -73,24 +73,24 @@ pub fn forge(
         signing_seconds: 0.0,
         progress,
     };
-    let phases = match &making {
-        Making::Scaling(shape) => Scaling { shape, works: &mut works }.phases()?,
-        Making::Widths(shape) => WidthWorks { shape, works: &mut works }.phases()?,
-        Making::History(_) => unreachable!("it was made above"),
+    let phases = match &kind {
+        ChainKind::Scaling(shape) => Scaling { shape, state: &mut state }.phases()?,
+        ChainKind::Widths(shape) => WidthForge { shape, state: &mut state }.phases()?,
+        ChainKind::History(_) => unreachable!("it was made above"),
     };
     let making_seconds = begun.elapsed().as_secs_f64();
     let hashing = Instant::now();
-    let tip = works.tip();
+    let tip = state.tip();
     let utxo_seconds = hashing.elapsed().as_secs_f64();
-    let mut tail = works.tail;
+    let mut tail = state.tail;
     tail.output.line(&Line::Tip(tip.clone()))?;
     tail.output.finish()?;
     Ok(Summary {
-        threads: works.params.threads,
+        threads: state.params.threads,
         signatures: tip.signatures,
         schnorr_signatures: tail.schnorr,
         making_seconds,
-        signing_seconds: works.signing_seconds,
+        signing_seconds: state.signing_seconds,
         utxo_seconds,
         wall_seconds: begun.elapsed().as_secs_f64(),
         phases,
@@ -124,13 +124,13 @@ fn finish_history(
 }
 
 /// The chain's kind with its concrete parameters.
-enum Making {
+enum ChainKind {
     Scaling(Box<Shape>),
     Widths(WidthShape),
     History(Box<HistoryShape>),
 }
 
-impl Making {
+impl ChainKind {
     fn new(recipe: &Recipe, options: &ForgeOptions) -> Result<Self, OptionsError> {
         let is_history = matches!(recipe.kind, RecipeKind::History(_));
         if options.byte_scale.to_bits() != 1.0_f64.to_bits() && !is_history {
@@ -164,10 +164,10 @@ fn chain_line(
     recipe: &Recipe,
     params: &Params,
     options: &ForgeOptions,
-    making: &Making,
+    kind: &ChainKind,
 ) -> ChainLine {
-    let (byte_scale, activation) = match making {
-        Making::History(shape) => (Some(shape.byte_scale), shape.activation()),
+    let (byte_scale, activation) = match kind {
+        ChainKind::History(shape) => (Some(shape.byte_scale), shape.activation()),
         _ => (None, BTreeMap::new()),
     };
     ChainLine {

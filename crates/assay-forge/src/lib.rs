@@ -24,6 +24,7 @@ mod block;
 mod coins;
 mod error;
 mod forge;
+mod forge_state;
 mod history;
 mod keys;
 mod kind;
@@ -50,7 +51,6 @@ mod sign;
 mod summary;
 mod utxo;
 mod widths;
-mod works;
 mod writer;
 
 pub use error::ForgeError;

@@ -173,7 +173,7 @@ const LEAF_VERSION: u8 = 0xc0;
 
 /// Cache of locks by key. Published keys repeat the same few thousand locks, which are cached; distinct keys are derived on each
 /// use.
-pub(crate) struct LockBook {
+pub(crate) struct ScriptCache {
     points: Points,
     distinct: bool,
     heights: Vec<HeightLocks>,
@@ -189,7 +189,7 @@ struct HeightLocks {
     pending: Vec<(Kind, u64)>,
 }
 
-impl LockBook {
+impl ScriptCache {
     pub(crate) fn new(height_max: u32, distinct: bool) -> Self {
         let mut heights = Vec::new();
         heights.resize_with(height_max as usize + 1, HeightLocks::default);
@@ -201,7 +201,7 @@ impl LockBook {
     }
 
     /// Requests a lock; [`prepare`](Self::prepare) derives it.
-    pub(crate) fn want(&mut self, kind: Kind, id: &KeyId) {
+    pub(crate) fn request(&mut self, kind: Kind, id: &KeyId) {
         if self.distinct {
             return;
         }

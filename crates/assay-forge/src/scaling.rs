@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use crate::{
     error::ForgeError,
+    forge_state::{ForgeState, request_locks, signing_context},
     kind::{Bound, Kind},
     ledger::Phase,
     limits::BLOCK_OVERHEAD_WEIGHT,
@@ -18,16 +19,15 @@ use crate::{
     },
     plan::Plan,
     shape::{PHASES, Shape},
-    sign::{Signed, Strand, sign_range, sign_strands},
+    sign::{Signed, TxChain, sign_range, sign_tx_chains},
     summary::PhaseTime,
-    works::{Works, desk, want},
     writer::Spend,
 };
 
 /// A scaling chain in progress.
 pub(crate) struct Scaling<'a, 'p> {
     pub(crate) shape: &'a Shape,
-    pub(crate) works: &'a mut Works<'p>,
+    pub(crate) state: &'a mut ForgeState<'p>,
 }
 
 impl Scaling<'_, '_> {
@@ -41,8 +41,8 @@ impl Scaling<'_, '_> {
                 continue;
             }
             let begun = Instant::now();
-            let before = self.works.tail.blocks.len();
-            self.works.progress.phase(phase, blocks);
+            let before = self.state.tail.blocks.len();
+            self.state.progress.phase(phase, blocks);
             match phase {
                 Phase::Maturity => short = self.maturity(blocks)?,
                 Phase::Baseline => self.baseline(blocks)?,
@@ -55,7 +55,7 @@ impl Scaling<'_, '_> {
                     }
                 }
                 Phase::Steady3 => {
-                    let mut pool = Pool::new(self.view(), &self.works.threads);
+                    let mut pool = Pool::new(self.view(), &self.state.threads);
                     for block in 0..blocks {
                         let source = Steady3::new(self.view(), block, &mut pool);
                         self.fill(phase, source)?;
@@ -74,7 +74,7 @@ impl Scaling<'_, '_> {
             times.push(PhaseTime {
                 phase,
                 blocks,
-                signatures: self.works.tail.blocks[before..]
+                signatures: self.state.tail.blocks[before..]
                     .iter()
                     .map(|line| line.signatures)
                     .sum(),
@@ -96,7 +96,7 @@ impl Scaling<'_, '_> {
                 self.fan_out_group(Phase::Maturity, vec![first])?;
                 short = Some(rest);
             } else {
-                self.works.empty_block(Phase::Maturity)?;
+                self.state.empty_block(Phase::Maturity)?;
             }
         }
         Ok(short)
@@ -108,7 +108,7 @@ impl Scaling<'_, '_> {
     }
 
     fn fan_out(&mut self, blocks: u32, short: Option<Vec<FanOutPlan>>) -> Result<(), ForgeError> {
-        // Strands are sequential, so grouping more blocks keeps more threads busy; memory limits the group.
+        // Transaction chains are sequential, so grouping more blocks keeps more threads busy; memory limits the group.
         let in_memory = (GROUP_BYTES_MAX / (self.shape.weight_max / 4).max(1)).max(1) as usize;
         let group = self.shape.threads.min(in_memory);
         let mut short = short.map(Vec::into_iter);
@@ -130,43 +130,53 @@ impl Scaling<'_, '_> {
     /// Signs and writes consecutive fan-out blocks as a group.
     fn fan_out_group(&mut self, phase: Phase, group: Vec<FanOutPlan>) -> Result<(), ForgeError> {
         let begun = Instant::now();
-        let (plans, strands): (Vec<_>, Vec<_>) =
-            group.into_iter().map(|planned| (planned.plan, planned.strands)).unzip();
+        let (plans, tx_chains): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|planned| (planned.plan, planned.tx_chains)).unzip();
         for plan in &plans {
-            want(&mut self.works.locks, self.shape.distinct, plan, 0);
+            request_locks(&mut self.state.locks, self.shape.distinct, plan, 0);
         }
-        self.works.locks.prepare(&self.works.threads);
+        self.state.locks.prepare(&self.state.threads);
         let mut signed: Vec<_> = plans.iter().map(|_| Signed::new()).collect();
-        let desk =
-            desk(&self.works.params, &self.works.threads, &self.works.locks, &self.works.coins);
+        let context = signing_context(
+            &self.state.params,
+            &self.state.threads,
+            &self.state.locks,
+            &self.state.coins,
+        );
         for (plan, signed) in plans.iter().zip(&mut signed) {
-            sign_range(desk, plan, 1..plan.first_ordinary, signed, self.works.progress);
+            sign_range(context, plan, 1..plan.first_ordinary, signed, self.state.progress);
         }
         let mut ready = Vec::new();
-        for (number, strands) in strands.into_iter().enumerate() {
-            for txs in strands {
-                let start = self.strand_start(&plans, &signed, number, txs[0]);
+        for (number, tx_chains) in tx_chains.into_iter().enumerate() {
+            for txs in tx_chains {
+                let start = self.tx_chain_start(&plans, &signed, number, txs[0]);
                 let outputs = match phase {
                     Phase::Baseline => BASELINE_OUTPUTS,
                     _ => self.shape.recipe.fan_out.outputs,
                 };
-                ready.push(Strand::new(number, txs, start, outputs));
+                ready.push(TxChain::new(number, txs, start, outputs));
             }
         }
-        sign_strands(desk, &plans, ready, &mut signed, self.works.progress);
-        self.works.signing_seconds += begun.elapsed().as_secs_f64();
+        sign_tx_chains(context, &plans, ready, &mut signed, self.state.progress);
+        self.state.signing_seconds += begun.elapsed().as_secs_f64();
         for (plan, signed) in plans.into_iter().zip(signed) {
-            self.works.finish_block(phase, plan, signed)?;
+            self.state.finish_block(phase, plan, signed)?;
         }
         Ok(())
     }
 
-    /// The coin that starts a strand: an output of a split, in this group of plans or in a finished block.
-    fn strand_start(&self, plans: &[Plan], signed: &[Signed], number: usize, first: u32) -> Spend {
+    /// The coin that starts a transaction chain: an output of a split, in this group of plans or in a finished block.
+    fn tx_chain_start(
+        &self,
+        plans: &[Plan],
+        signed: &[Signed],
+        number: usize,
+        first: u32,
+    ) -> Spend {
         let coin = plans[number].inputs_of(first)[0];
         let distinct = self.shape.distinct;
         match plans.iter().position(|plan| plan.outputs.height == coin.height) {
-            None => self.works.coins.spend_of(distinct, coin),
+            None => self.state.coins.spend_of(distinct, coin),
             Some(at) => {
                 let txid = signed[at].txids[coin.tx as usize];
                 plans[at].outputs.spend(distinct, txid, coin.tx, coin.vout)
@@ -179,7 +189,7 @@ impl Scaling<'_, '_> {
     /// Before signing, sizes are known only as upper bounds. The block is therefore filled in rounds: each plans as many
     /// transactions as certainly fit into the room left by the signed ones.
     fn fill(&mut self, phase: Phase, mut source: impl Source) -> Result<(), ForgeError> {
-        let mut plan = self.works.new_plan();
+        let mut plan = self.state.new_plan();
         let mut signed = Signed::new();
         let room = self.shape.weight_max - BLOCK_OVERHEAD_WEIGHT;
         let mut sigops = self.shape.sigops_max - Kind::P2pkh.output_sigops_cost();
@@ -197,7 +207,7 @@ impl Scaling<'_, '_> {
                     }
                     None => {}
                 }
-                let bound: Bound = plan.bound(&self.works.coins, plan.len() - 1);
+                let bound: Bound = plan.bound(&self.state.coins, plan.len() - 1);
                 if bound.weight() > left || bound.sigops_cost() > sigops {
                     held = Some(plan.take_last());
                     break;
@@ -209,18 +219,22 @@ impl Scaling<'_, '_> {
                 break;
             }
             let begun = Instant::now();
-            want(&mut self.works.locks, self.shape.distinct, &plan, from);
-            self.works.locks.prepare(&self.works.threads);
-            let desk =
-                desk(&self.works.params, &self.works.threads, &self.works.locks, &self.works.coins);
-            sign_range(desk, &plan, from..plan.len(), &mut signed, self.works.progress);
-            self.works.signing_seconds += begun.elapsed().as_secs_f64();
+            request_locks(&mut self.state.locks, self.shape.distinct, &plan, from);
+            self.state.locks.prepare(&self.state.threads);
+            let context = signing_context(
+                &self.state.params,
+                &self.state.threads,
+                &self.state.locks,
+                &self.state.coins,
+            );
+            sign_range(context, &plan, from..plan.len(), &mut signed, self.state.progress);
+            self.state.signing_seconds += begun.elapsed().as_secs_f64();
         }
-        self.works.finish_block(phase, plan, signed)
+        self.state.finish_block(phase, plan, signed)
     }
 
     fn view(&self) -> View<'_> {
-        View { shape: self.shape, coins: &self.works.coins }
+        View { shape: self.shape, coins: &self.state.coins }
     }
 }
 

@@ -6,7 +6,7 @@ use rayon::{ThreadPool, prelude::*};
 
 use crate::{
     coins::Coins,
-    lock::LockBook,
+    lock::ScriptCache,
     network::Network,
     outputs::Outputs,
     plan::Plan,
@@ -16,11 +16,11 @@ use crate::{
 
 /// Read-only context of signing.
 #[derive(Clone, Copy)]
-pub(crate) struct Desk<'a> {
+pub(crate) struct SigningContext<'a> {
     pub(crate) threads: &'a ThreadPool,
     pub(crate) network: Network,
     pub(crate) distinct: bool,
-    pub(crate) locks: &'a LockBook,
+    pub(crate) locks: &'a ScriptCache,
     pub(crate) coins: &'a Coins,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Chunk {
 
 /// Signs the transactions `range` of a plan, whose inputs must all be in earlier blocks, and adds them to `signed`.
 pub(crate) fn sign_range(
-    desk: Desk<'_>,
+    context: SigningContext<'_>,
     plan: &Plan,
     range: Range<u32>,
     signed: &mut Signed,
@@ -102,8 +102,8 @@ pub(crate) fn sign_range(
 ) {
     let cuts = cut_at(range, CHUNK_INPUTS, |tx| plan.inputs_of(tx).len());
     for step in cuts.chunks(CHUNKS_PER_STEP) {
-        let chunks: Vec<Chunk> = desk.threads.install(|| {
-            step.par_iter().map(|range| sign_chunk(desk, plan, range.clone())).collect()
+        let chunks: Vec<Chunk> = context.threads.install(|| {
+            step.par_iter().map(|range| sign_chunk(context, plan, range.clone())).collect()
         });
         let before = signed.signatures;
         for chunk in chunks {
@@ -134,10 +134,10 @@ fn cut_at(
     cuts
 }
 
-fn sign_chunk(desk: Desk<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
-    let mut writer = TxWriter::new(desk.network, desk.locks);
+fn sign_chunk(context: SigningContext<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
+    let mut writer = TxWriter::new(context.network, context.locks);
     let (mut spends, mut pays): (Vec<Spend>, Vec<Pay>) = (Vec::new(), Vec::new());
-    let weight: u64 = range.clone().map(|tx| plan.bound(desk.coins, tx).vsize()).sum();
+    let weight: u64 = range.clone().map(|tx| plan.bound(context.coins, tx).vsize()).sum();
     let mut chunk = Chunk {
         bytes: Vec::with_capacity(weight as usize),
         written: Vec::with_capacity(range.len()),
@@ -145,11 +145,11 @@ fn sign_chunk(desk: Desk<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
     for tx in range {
         spends.clear();
         spends.extend(
-            plan.inputs_of(tx).iter().map(|coin| desk.coins.spend_of(desk.distinct, *coin)),
+            plan.inputs_of(tx).iter().map(|coin| context.coins.spend_of(context.distinct, *coin)),
         );
-        plan.outputs.pays(desk.distinct, tx, &mut pays);
+        plan.outputs.pays(context.distinct, tx, &mut pays);
         let written = writer.write(&spends, &pays, &mut chunk.bytes);
-        debug_assert!(u64::from(written.weight) <= plan.bound(desk.coins, tx).weight());
+        debug_assert!(u64::from(written.weight) <= plan.bound(context.coins, tx).weight());
         chunk.written.push((tx, written));
     }
     chunk
@@ -160,7 +160,7 @@ fn sign_chunk(desk: Desk<'_>, plan: &Plan, range: Range<u32>) -> Chunk {
 pub(crate) struct SpendJob<'a> {
     pub(crate) threads: &'a ThreadPool,
     pub(crate) network: Network,
-    pub(crate) locks: &'a LockBook,
+    pub(crate) locks: &'a ScriptCache,
     pub(crate) outputs: &'a Outputs,
     /// Start of each transaction's inputs in `spends`, plus the end of the last one's.
     pub(crate) first_input: &'a [u32],
@@ -201,7 +201,7 @@ impl SpendJob<'_> {
 }
 
 /// A chain of transactions within one block: each spends an output of its predecessor, so one thread must write them in order.
-pub(crate) struct Strand {
+pub(crate) struct TxChain {
     /// Index of their plan.
     pub(crate) plan: usize,
     /// Their indices in the plan.
@@ -214,25 +214,25 @@ pub(crate) struct Strand {
     chunk: Chunk,
 }
 
-impl Strand {
+impl TxChain {
     pub(crate) fn new(plan: usize, txs: Vec<u32>, start: Spend, link: u32) -> Self {
         Self { plan, txs, start, link, next: 0, chunk: Chunk::default() }
     }
 
-    fn advance(&mut self, desk: Desk<'_>, plan: &Plan) -> u64 {
-        let mut writer = TxWriter::new(desk.network, desk.locks);
+    fn advance(&mut self, context: SigningContext<'_>, plan: &Plan) -> u64 {
+        let mut writer = TxWriter::new(context.network, context.locks);
         let mut pays = Vec::new();
         let mut signatures = 0;
-        let end = self.txs.len().min(self.next + STRAND_STEP);
+        let end = self.txs.len().min(self.next + TX_CHAIN_STEP);
         for at in self.next..end {
             let tx = self.txs[at];
             let spend = match self.chunk.written.last() {
                 None => self.start,
                 Some((parent, written)) => {
-                    plan.outputs.spend(desk.distinct, written.txid, *parent, self.link)
+                    plan.outputs.spend(context.distinct, written.txid, *parent, self.link)
                 }
             };
-            plan.outputs.pays(desk.distinct, tx, &mut pays);
+            plan.outputs.pays(context.distinct, tx, &mut pays);
             let written = writer.write(&[spend], &pays, &mut self.chunk.bytes);
             signatures += u64::from(written.signatures);
             self.chunk.written.push((tx, written));
@@ -242,22 +242,25 @@ impl Strand {
     }
 }
 
-/// Signs strands in parallel, some transactions of each at a time, and adds them to the blocks of their plans.
-pub(crate) fn sign_strands(
-    desk: Desk<'_>,
+/// Signs transaction chains in parallel, some transactions of each at a time, and adds them to the blocks of their plans.
+pub(crate) fn sign_tx_chains(
+    context: SigningContext<'_>,
     plans: &[Plan],
-    mut strands: Vec<Strand>,
+    mut tx_chains: Vec<TxChain>,
     signed: &mut [Signed],
     progress: &mut dyn Progress,
 ) {
-    while strands.iter().any(|strand| strand.next < strand.txs.len()) {
-        let made: u64 = desk.threads.install(|| {
-            strands.par_iter_mut().map(|strand| strand.advance(desk, &plans[strand.plan])).sum()
+    while tx_chains.iter().any(|tx_chain| tx_chain.next < tx_chain.txs.len()) {
+        let made: u64 = context.threads.install(|| {
+            tx_chains
+                .par_iter_mut()
+                .map(|tx_chain| tx_chain.advance(context, &plans[tx_chain.plan]))
+                .sum()
         });
         progress.signed(made);
     }
-    for strand in strands {
-        signed[strand.plan].absorb(strand.chunk);
+    for tx_chain in tx_chains {
+        signed[tx_chain.plan].absorb(tx_chain.chunk);
     }
 }
 
@@ -267,5 +270,5 @@ const CHUNK_INPUTS: usize = 128;
 const SMALL_CHUNK_INPUTS: usize = 12;
 /// Units between progress reports.
 const CHUNKS_PER_STEP: usize = 512;
-/// Transactions of a strand between progress reports.
-const STRAND_STEP: usize = 2048;
+/// Transactions per chain between progress reports.
+const TX_CHAIN_STEP: usize = 2048;

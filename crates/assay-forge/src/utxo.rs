@@ -7,7 +7,7 @@ use rayon::{ThreadPool, prelude::*};
 
 use crate::{
     coins::{BlockCoins, Coins},
-    lock::LockBook,
+    lock::ScriptCache,
     progress::Progress,
 };
 
@@ -21,7 +21,7 @@ pub(crate) struct UtxoSet {
 /// Hashes all unspent outputs, on all threads.
 pub(crate) fn summarise(
     coins: &Coins,
-    locks: &LockBook,
+    locks: &ScriptCache,
     distinct: bool,
     threads: &ThreadPool,
     progress: &mut dyn Progress,
@@ -97,7 +97,7 @@ impl Partial {
         UtxoSet { count: self.count, amount: self.amount, muhash }
     }
 
-    fn of(block: &BlockCoins, txs: Range<u32>, locks: &LockBook, distinct: bool) -> Self {
+    fn of(block: &BlockCoins, txs: Range<u32>, locks: &ScriptCache, distinct: bool) -> Self {
         let mut part = Self::new();
         for tx in txs {
             let txid = &block.txids[tx as usize];

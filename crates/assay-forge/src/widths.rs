@@ -8,6 +8,7 @@ use std::time::Instant;
 use crate::{
     coins::CoinRef,
     error::ForgeError,
+    forge_state::{ForgeState, request_locks, signing_context},
     kind::{Bound, Kind},
     ledger::{Phase, Series},
     options::{ForgeOptions, OptionsError, check_end, check_stop, threads},
@@ -18,7 +19,6 @@ use crate::{
     recipe::{WidthsFile, bound},
     sign::{Signed, sign_range},
     summary::PhaseTime,
-    works::{Works, desk, want},
 };
 
 /// Recipe and options as concrete numbers.
@@ -139,20 +139,20 @@ impl WidthShape {
 }
 
 /// A chain of such phases in progress.
-pub(crate) struct WidthWorks<'a, 'p> {
+pub(crate) struct WidthForge<'a, 'p> {
     pub(crate) shape: &'a WidthShape,
-    pub(crate) works: &'a mut Works<'p>,
+    pub(crate) state: &'a mut ForgeState<'p>,
 }
 
-impl WidthWorks<'_, '_> {
+impl WidthForge<'_, '_> {
     /// Makes all blocks.
     pub(crate) fn phases(&mut self) -> Result<Vec<PhaseTime>, ForgeError> {
         let mut times = Vec::new();
         let mut spent = 0;
         for (phase, blocks) in self.shape.phases_made() {
             let begun = Instant::now();
-            let before = self.works.tail.blocks.len();
-            self.works.progress.phase(phase, blocks);
+            let before = self.state.tail.blocks.len();
+            self.state.progress.phase(phase, blocks);
             for block in 0..blocks {
                 match phase {
                     Phase::FanOut => {
@@ -163,13 +163,13 @@ impl WidthWorks<'_, '_> {
                         let plan = self.block(series, inputs, &mut spent);
                         self.sign(phase, plan)?;
                     }
-                    _ => self.works.empty_block(phase)?,
+                    _ => self.state.empty_block(phase)?,
                 }
             }
             times.push(PhaseTime {
                 phase,
                 blocks,
-                signatures: self.works.tail.blocks[before..]
+                signatures: self.state.tail.blocks[before..]
                     .iter()
                     .map(|line| line.signatures)
                     .sum(),
@@ -182,14 +182,14 @@ impl WidthWorks<'_, '_> {
     /// Splits a coinbase into outputs and change.
     fn fan_out(&self, block: u32) -> Plan {
         let fan_out = &self.shape.recipe.fan_out;
-        let mut plan = self.works.new_plan();
+        let mut plan = self.state.new_plan();
         let mut amounts = Stream::plain(self.shape.params.seed, plan.outputs.height, BLOCK_STREAM);
         let coinbase = block + 1;
         plan.input(CoinRef { height: coinbase, tx: 0, vout: 0 });
         let mut bound = Bound::default();
         bound.input(Kind::P2pkh);
         let first = u64::from(block) * u64::from(fan_out.outputs);
-        let mut left = self.works.params.network.subsidy(coinbase);
+        let mut left = self.state.params.network.subsidy(coinbase);
         for at in first..first + u64::from(fan_out.outputs) {
             let Some(kind) = self.shape.kind(at) else { break };
             let amount = fan_out.amount_min + u64::from(amounts.below(fan_out.amount_span));
@@ -205,13 +205,13 @@ impl WidthWorks<'_, '_> {
 
     /// A block of transactions of one width, from output `spent` on.
     fn block(&self, series: Series, width: u32, spent: &mut u64) -> Plan {
-        let mut plan = self.works.new_plan();
+        let mut plan = self.state.new_plan();
         let fee = self.shape.recipe.fee(&bound(series, width));
         for _ in 0..self.shape.recipe.widths.inputs_per_block / width {
             let mut total = 0;
             for at in *spent..*spent + u64::from(width) {
                 let coin = self.shape.coin(at);
-                total += self.works.coins.block(coin.height).outputs.amount(coin.tx, coin.vout);
+                total += self.state.coins.block(coin.height).outputs.amount(coin.tx, coin.vout);
                 plan.input(coin);
             }
             *spent += u64::from(width);
@@ -223,13 +223,13 @@ impl WidthWorks<'_, '_> {
 
     fn sign(&mut self, phase: Phase, plan: Plan) -> Result<(), ForgeError> {
         let begun = Instant::now();
-        let works = &mut *self.works;
-        want(&mut works.locks, works.params.distinct, &plan, 1);
-        works.locks.prepare(&works.threads);
+        let state = &mut *self.state;
+        request_locks(&mut state.locks, state.params.distinct, &plan, 1);
+        state.locks.prepare(&state.threads);
         let mut signed = Signed::new();
-        let desk = desk(&works.params, &works.threads, &works.locks, &works.coins);
-        sign_range(desk, &plan, 1..plan.len(), &mut signed, works.progress);
-        works.signing_seconds += begun.elapsed().as_secs_f64();
-        works.finish_block(phase, plan, signed)
+        let context = signing_context(&state.params, &state.threads, &state.locks, &state.coins);
+        sign_range(context, &plan, 1..plan.len(), &mut signed, state.progress);
+        state.signing_seconds += begun.elapsed().as_secs_f64();
+        state.finish_block(phase, plan, signed)
     }
 }

@@ -6,7 +6,7 @@ use assay_wire::encode::compact_size;
 use crate::{
     keys::KeyId,
     kind::Kind,
-    lock::{LockBook, Unlock, p2wpkh_program},
+    lock::{ScriptCache, Unlock, p2wpkh_program},
     network::Network,
     raw::Signer,
     sighash::{self, Bip143, Bip341, Legacy, Parts},
@@ -46,7 +46,7 @@ pub(crate) struct Written {
 /// Transaction writer of one thread.
 pub(crate) struct TxWriter<'a> {
     network: Network,
-    locks: &'a LockBook,
+    locks: &'a ScriptCache,
     parts: Parts,
     /// All of an input except outpoint and sequence: the script with its length.
     script_sigs: Vec<u8>,
@@ -55,7 +55,7 @@ pub(crate) struct TxWriter<'a> {
 }
 
 impl<'a> TxWriter<'a> {
-    pub(crate) fn new(network: Network, locks: &'a LockBook) -> Self {
+    pub(crate) fn new(network: Network, locks: &'a ScriptCache) -> Self {
         Self {
             network,
             locks,

@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hides_what_builds_on_it() {
+    fn hides_dependent_features() {
         for (list, hidden) in [
             ("", &[][..]),
             (" , ", &[]),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_features_are_not_had() {
+    fn hidden_features_are_absent() {
         let hidden = hidden().expect("tests run with names that exist");
         for feature in ALL {
             assert_eq!(has(feature), feature.is_detected() && !hidden.contains(&feature));

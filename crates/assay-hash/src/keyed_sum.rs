@@ -77,7 +77,7 @@ mod tests {
     use crate::sha256;
 
     #[test]
-    fn the_key_stands_in_a_block_of_its_own() {
+    fn key_fills_a_block() {
         let key: [u8; 32] = core::array::from_fn(|at| at as u8);
         for length in [0, 1, 55, 56, 63, 64, 65, 200] {
             let message = vec![7; length];

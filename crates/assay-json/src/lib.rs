@@ -20,10 +20,10 @@
 //!
 //! Deliberately absent: parsing, for which `serde_json` is used.
 
+mod builder;
 mod out;
-mod place;
 mod value;
 
+pub use builder::{Array, Json, Object};
 pub use out::Out;
-pub use place::{Array, Json, Object};
 pub use value::{push_hex, push_int};

@@ -6,7 +6,7 @@
 
 use assay_hash::{Backend, Chain, run_chains_with};
 
-use crate::address::{Kind, place};
+use crate::address::{Kind, address_prefix};
 use crate::check::Check;
 use crate::digest::{Indices, indices_of};
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
@@ -90,7 +90,7 @@ impl Group<'_> {
         let (a, k) = (self.set.fors_height(), self.set.fors_trees());
         let mut paths: Vec<Path<'_, N>> = Vec::with_capacity(k * self.jobs.len());
         for Job { seed, indices, fors, .. } in &self.jobs {
-            let place = place(0, indices.tree, Kind::ForsTree, indices.leaf);
+            let place = address_prefix(0, indices.tree, Kind::ForsTree, indices.leaf);
             for (i, part) in fors.chunks((a + 1) * N).enumerate() {
                 let (secret, siblings) = part.split_first_chunk().expect("longer than a value");
                 let index = (i << a) as u32 + indices.fors_leaf(self.set, i);
@@ -104,7 +104,7 @@ impl Group<'_> {
             .jobs
             .iter()
             .map(|Job { seed, indices, .. }| {
-                (*seed, place(0, indices.tree, Kind::ForsRoots, indices.leaf))
+                (*seed, address_prefix(0, indices.tree, Kind::ForsRoots, indices.leaf))
             })
             .collect();
         compress_values(self.backend, &items, &roots)
@@ -121,13 +121,13 @@ impl Group<'_> {
         for (Job { seed, indices, hypertree, .. }, node) in self.jobs.iter().zip(&*nodes) {
             let (tree, leaf) = indices.of_layer(layer, height);
             let (wots, siblings) = hypertree[layer * bytes..][..bytes].split_at(count * N);
-            let place_of_chains = place(layer, tree, Kind::WotsHash, leaf);
+            let place_of_chains = address_prefix(layer, tree, Kind::WotsHash, leaf);
             let digits = wots_digits(node);
             for (i, value) in wots.chunks(N).enumerate() {
                 chains.push(chain(seed, &place_of_chains, i as u32, digits[i], value));
             }
-            items.push((*seed, place(layer, tree, Kind::WotsKey, leaf)));
-            let place = place(layer, tree, Kind::Tree, 0);
+            items.push((*seed, address_prefix(layer, tree, Kind::WotsKey, leaf)));
+            let place = address_prefix(layer, tree, Kind::Tree, 0);
             paths.push(Path { seed, place, index: leaf, node: [0; N], siblings });
         }
         run_chains_with(self.backend, &mut chains, CHAIN_END);

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use assay_hash::{Backend, Sha256, Sha512};
 
-use crate::address::{Kind, Place, address, place};
+use crate::address::{AddressPrefix, Kind, address, address_prefix};
 use crate::check::Check;
 use crate::digest::Indices;
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
@@ -80,7 +80,7 @@ impl<'a> Verifier<'a> {
     /// `fors_pkFromSig`, algorithm 17.
     pub(crate) fn fors_key(&mut self, indices: &Indices, signature: &[u8]) -> Vec<u8> {
         let (n, a) = (self.set.n(), self.set.fors_height());
-        let tree = place(0, indices.tree, Kind::ForsTree, indices.leaf);
+        let tree = address_prefix(0, indices.tree, Kind::ForsTree, indices.leaf);
         let mut roots = Vec::new();
         for (i, part) in signature.chunks((a + 1) * n).enumerate() {
             let mut index = (i << a) as u32 + indices.fors_leaf(self.set, i);
@@ -88,7 +88,7 @@ impl<'a> Verifier<'a> {
             let leaf = self.f(&tree, [0, index], secret);
             roots.extend(self.climb(&tree, &mut index, leaf, path));
         }
-        self.t(&place(0, indices.tree, Kind::ForsRoots, indices.leaf), &roots)
+        self.t(&address_prefix(0, indices.tree, Kind::ForsRoots, indices.leaf), &roots)
     }
 
     /// `ht_verify`, algorithm 13, without the comparison.
@@ -103,7 +103,7 @@ impl<'a> Verifier<'a> {
         for (layer, part) in signature.chunks((self.set.chains() + height) * n).enumerate() {
             let (wots, path) = part.split_at(self.set.chains() * n);
             node = self.wots_key([layer as u64, tree], leaf, wots, &node);
-            node = self.climb(&place(layer, tree, Kind::Tree, 0), &mut leaf, node, path);
+            node = self.climb(&address_prefix(layer, tree, Kind::Tree, 0), &mut leaf, node, path);
             leaf = (tree & ((1 << height) - 1)) as u32;
             tree >>= height;
         }
@@ -130,18 +130,18 @@ impl<'a> Verifier<'a> {
         values: &[u8],
         step_of: impl Fn(usize) -> u8,
     ) -> Vec<u8> {
-        let place_of_chains = place(layer as usize, tree, Kind::WotsHash, leaf);
+        let place_of_chains = address_prefix(layer as usize, tree, Kind::WotsHash, leaf);
         let mut ends = Vec::new();
         for (i, value) in values.chunks(self.set.n()).enumerate() {
             ends.extend(self.chain(&place_of_chains, i, step_of(i)..CHAIN_END, value));
         }
-        self.t(&place(layer as usize, tree, Kind::WotsKey, leaf), &ends)
+        self.t(&address_prefix(layer as usize, tree, Kind::WotsKey, leaf), &ends)
     }
 
     /// `chain`, algorithm 5.
     pub(crate) fn chain(
         &mut self,
-        place: &Place,
+        place: &AddressPrefix,
         i: usize,
         steps: Range<u8>,
         value: &[u8],
@@ -152,7 +152,7 @@ impl<'a> Verifier<'a> {
     /// Root computed from a node and its siblings, the lowest first; `index` becomes the root's.
     pub(crate) fn climb(
         &mut self,
-        place: &Place,
+        place: &AddressPrefix,
         index: &mut u32,
         mut node: Vec<u8>,
         siblings: &[u8],
@@ -166,7 +166,7 @@ impl<'a> Verifier<'a> {
     /// One step of algorithms 11 and 17: a node's parent; `index` becomes the parent's.
     pub(crate) fn parent(
         &mut self,
-        place: &Place,
+        place: &AddressPrefix,
         height: usize,
         index: &mut u32,
         node: &[u8],
@@ -180,12 +180,12 @@ impl<'a> Verifier<'a> {
         self.tweaked(self.set.n() > 16, &[&address, left, right])
     }
 
-    fn f(&mut self, place: &Place, words: [u32; 2], value: &[u8]) -> Vec<u8> {
+    fn f(&mut self, place: &AddressPrefix, words: [u32; 2], value: &[u8]) -> Vec<u8> {
         self.hashes.f += 1;
         self.tweaked(false, &[&address(place, words), value])
     }
 
-    fn t(&mut self, place: &Place, values: &[u8]) -> Vec<u8> {
+    fn t(&mut self, place: &AddressPrefix, values: &[u8]) -> Vec<u8> {
         self.hashes.t += 1;
         self.tweaked(self.set.n() > 16, &[&address(place, [0, 0]), values])
     }

@@ -6,7 +6,7 @@
 
 use assay_hash::sha256;
 
-use crate::address::{Kind, place};
+use crate::address::{Kind, address_prefix};
 use crate::check::{Check, Message};
 use crate::params::{CHAIN_END, ParameterSet, wots_digits};
 use crate::serial::{Verifier, indices};
@@ -44,7 +44,7 @@ impl TestKey {
             hasher.wots_key_from([layer as u64, 0], leaf, &secrets, |_| 0)
         };
         let mut levels: Vec<Vec<Vec<u8>>> = vec![(0..1 << set.tree_height()).map(leaf).collect()];
-        let nodes = place(layer, 0, Kind::Tree, 0);
+        let nodes = address_prefix(layer, 0, Kind::Tree, 0);
         for height in 0..set.tree_height() {
             let pairs = levels[height].chunks_exact(2).enumerate();
             let parent = |(i, pair): (usize, &[Vec<u8>])| {
@@ -96,7 +96,7 @@ impl TestKey {
             let (tree, mut index) = indices.of_layer(layer, height);
             let (wots, siblings) = part.split_at_mut(wots_bytes);
             let (below, last) = siblings.split_at_mut((height - 1) * n);
-            let nodes = place(layer, tree, Kind::Tree, 0);
+            let nodes = address_prefix(layer, tree, Kind::Tree, 0);
             let key = hasher.wots_key([layer as u64, tree], index, wots, &node);
             let child = hasher.climb(&nodes, &mut index, key, below);
             let mut root = |number: u32| {
@@ -116,7 +116,7 @@ impl TestKey {
 
     /// The highest layer: `wots_sign`, algorithm 7, and the path of the leaf.
     fn sign_root(&self, hasher: &mut Verifier<'_>, leaf: u32, node: &[u8]) -> Vec<u8> {
-        let chains = place(self.set.layers() - 1, 0, Kind::WotsHash, leaf);
+        let chains = address_prefix(self.set.layers() - 1, 0, Kind::WotsHash, leaf);
         let digits = wots_digits(node);
         let mut part = Vec::new();
         for (i, digit) in digits[..self.set.chains()].iter().enumerate() {

@@ -6,7 +6,7 @@ use assay_hash::{
     Backend, Chain, Sha256, Sha512, TreePath, climb_paths_with, sha256_compress_many_with,
 };
 
-use crate::address::{Place, address};
+use crate::address::{AddressPrefix, address};
 
 /// Hash states after the block of `PK.seed`.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub(crate) fn seeds<'a, const N: usize>(
 /// A chain from `value` at step `start`; `F` with chain number `number`.
 pub(crate) fn chain<'a, const N: usize>(
     seed: &'a Seed,
-    place: &Place,
+    place: &AddressPrefix,
     number: u32,
     start: u8,
     value: &[u8],
@@ -57,7 +57,7 @@ pub(crate) fn chain<'a, const N: usize>(
 /// A path from a tree node to the root.
 pub(crate) struct Path<'a, const N: usize> {
     pub(crate) seed: &'a Seed,
-    pub(crate) place: Place,
+    pub(crate) place: AddressPrefix,
     /// Index of the node in its row.
     pub(crate) index: u32,
     pub(crate) node: [u8; N],
@@ -131,7 +131,7 @@ fn climb_wide<const N: usize>(paths: &mut [Path<'_, N>], row: usize) {
 /// All items have the same number of values, at least one; `values` contains them item by item.
 pub(crate) fn compress_values<const N: usize>(
     backend: Backend,
-    items: &[(&Seed, Place)],
+    items: &[(&Seed, AddressPrefix)],
     values: &[[u8; N]],
 ) -> Vec<[u8; N]> {
     let count = values.len() / items.len().max(1);
@@ -161,7 +161,10 @@ pub(crate) fn compress_values<const N: usize>(
     states.iter().map(truncated).collect()
 }
 
-fn wide_values<const N: usize>((seed, place): &(&Seed, Place), values: &[[u8; N]]) -> [u8; N] {
+fn wide_values<const N: usize>(
+    (seed, place): &(&Seed, AddressPrefix),
+    values: &[[u8; N]],
+) -> [u8; N] {
     let mut hasher = seed.wide.clone();
     hasher.update(&address(place, [0, 0]));
     hasher.update(values.as_flattened());

@@ -303,7 +303,7 @@ fn a_panic_is_a_status_and_ends_the_verifier() {
 }
 
 #[test]
-fn a_second_thread_is_sent_away() {
+fn second_thread_gets_busy() {
     let handle = Handle::new(Some(c"libsecp256k1")).expect("every processor runs it");
     let operands = valid(Kind::Bip340, 1);
     // SAFETY: a verifier that nobody frees meanwhile.

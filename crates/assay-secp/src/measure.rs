@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fastest_is_one_that_this_cpu_runs() {
+    fn fastest_backend_is_available() {
         let speeds = Backend::measure(2);
         assert!(speeds.iter().all(|speed| speed.backend.available()));
         assert!(speeds.iter().any(|speed| speed.backend == Backend::Libsecp));

@@ -155,7 +155,7 @@ fn bch_schnorr_round_trip_and_every_flipped_byte() {
 }
 
 #[test]
-fn ecdsa_takes_lax_encodings_high_s_and_hybrid_keys() {
+fn ecdsa_accepts_lax_encodings_high_s_and_hybrid_keys() {
     let (key, msg) = (secret(1), [7; 32]);
     let public = PublicKey::from_secret_key(&key);
     let sig = ecdsa::sign(Message::from_digest(msg), &key);

@@ -8,13 +8,13 @@ use assay_wire::{Encoding, Txid};
 use super::*;
 use crate::chain::{Connected, ConnectedBlock, Refusal, Relay, TestVerdict};
 use crate::index::IndexConfig;
-use crate::index::made::{Made, Random, branches};
+use crate::index::fixture::{Random, TestBlock, branches};
 
 /// A node with blocks only: no mempool.
 struct Blocks {
-    active: Mutex<Vec<Made>>,
+    active: Mutex<Vec<TestBlock>>,
     /// Blocks still in memory.
-    fresh: Mutex<Vec<Made>>,
+    fresh: Mutex<Vec<TestBlock>>,
     changed: Condvar,
     is_stopping: AtomicBool,
     reads: AtomicUsize,
@@ -39,7 +39,7 @@ impl ConnectedBlock for Fresh {
 }
 
 impl Blocks {
-    fn new(chain: &[Made]) -> Self {
+    fn new(chain: &[TestBlock]) -> Self {
         Self {
             active: Mutex::new(chain.to_vec()),
             fresh: Mutex::default(),
@@ -49,12 +49,12 @@ impl Blocks {
         }
     }
 
-    fn set(&self, chain: &[Made]) {
+    fn set(&self, chain: &[TestBlock]) {
         *self.active.lock() = chain.to_vec();
         self.changed.notify_all();
     }
 
-    fn find(&self, hash: &BlockHash) -> Option<Made> {
+    fn find(&self, hash: &BlockHash) -> Option<TestBlock> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.active.lock().iter().find(|made| made.block().hash() == *hash).cloned()
     }
@@ -73,7 +73,7 @@ impl Chain for Blocks {
 
     fn wait(&self, seen: &Moment, timeout: Duration) -> Moment {
         let mut active = self.active.lock();
-        let is_news = |active: &mut Vec<Made>| {
+        let is_news = |active: &mut Vec<TestBlock>| {
             active[active.len() - 1].block().hash() != seen.tip.hash || self.is_stopping()
         };
         if !is_news(&mut active) {
@@ -97,7 +97,7 @@ impl Chain for Blocks {
 
     fn take_connected(&self, parent: &BlockHash) -> Option<Connected> {
         let mut fresh = self.fresh.lock();
-        let is_next = |made: &Made| made.block().header().prev_block == *parent;
+        let is_next = |made: &TestBlock| made.block().header().prev_block == *parent;
         let made = fresh.iter().position(is_next).map(|at| fresh.remove(at))?;
         let block = made.block();
         let txids = block.txids(0..block.tx_count());
@@ -142,7 +142,7 @@ impl Chain for Blocks {
     }
 }
 
-fn index(genesis: &Made) -> Arc<Index> {
+fn index(genesis: &TestBlock) -> Arc<Index> {
     let io: Arc<dyn Io> = Arc::new(SimIo::new());
     let mut config = IndexConfig::new("index", genesis.block().hash());
     config.memory_bytes_max = 5000;
@@ -150,7 +150,7 @@ fn index(genesis: &Made) -> Arc<Index> {
 }
 
 #[test]
-fn building_goes_wherever_the_chain_goes() {
+fn build_follows_reorgs() {
     for seed in 0..4 {
         let branches = branches(&mut Random(seed), 20, false);
         let chain = Blocks::new(&branches[0]);
@@ -164,7 +164,7 @@ fn building_goes_wherever_the_chain_goes() {
 }
 
 #[test]
-fn blocks_in_memory_are_not_read_and_stale_ones_do_no_harm() {
+fn uses_blocks_in_memory_and_ignores_stale_ones() {
     let branches = branches(&mut Random(3), 12, true);
     let chain = Blocks::new(&branches[0]);
     let index = index(&branches[0][0]);
@@ -179,14 +179,14 @@ fn blocks_in_memory_are_not_read_and_stale_ones_do_no_harm() {
 }
 
 /// Records all updates.
-struct Noted {
+struct Recorder {
     updates: Mutex<Vec<(Tip, bool, Option<u32>)>>,
     changed: Condvar,
     watched: ScriptHash,
     touched: AtomicUsize,
 }
 
-impl Listener for Noted {
+impl Listener for Recorder {
     fn wants_mempool(&self) -> bool {
         true
     }
@@ -212,13 +212,13 @@ fn a_running_follower_reaches_every_tip_and_ends_with_the_node() {
     let (watched, _) = model.history.iter().max_by_key(|(_, entries)| entries.len()).unwrap();
     let chain = Arc::new(Blocks::new(&branches[0]));
     let index = index(&branches[0][0]);
-    let noted = Arc::new(Noted {
+    let recorder = Arc::new(Recorder {
         updates: Mutex::default(),
         changed: Condvar::new(),
         watched: *watched,
         touched: AtomicUsize::new(0),
     });
-    let listener: Arc<dyn Listener> = Arc::clone(&noted) as _;
+    let listener: Arc<dyn Listener> = Arc::clone(&recorder) as _;
     let node: Arc<dyn Chain> = Arc::clone(&chain) as _;
     let follower = Follower::start(Arc::clone(&index), node, listener, 2).unwrap();
     let mut reorganisations = 0;
@@ -229,15 +229,15 @@ fn a_running_follower_reaches_every_tip_and_ends_with_the_node() {
         if tip == before && index.tip().is_some() {
             continue;
         }
-        let mut updates = noted.updates.lock();
+        let mut updates = recorder.updates.lock();
         while !updates.iter().any(|(at, has_mempool, _)| *at == tip && *has_mempool) {
-            noted.changed.wait(&mut updates);
+            recorder.changed.wait(&mut updates);
         }
         reorganisations += updates.iter().filter(|update| update.2.is_some()).count();
         updates.clear();
     }
     assert!(reorganisations > 0);
-    assert!(noted.touched.load(Ordering::Relaxed) > 0);
+    assert!(recorder.touched.load(Ordering::Relaxed) > 0);
     chain.is_stopping.store(true, Ordering::SeqCst);
     chain.changed.notify_all();
     follower.join();

@@ -124,10 +124,10 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::index::made::Random;
+    use crate::index::fixture::Random;
 
     #[test]
-    fn what_is_found_is_what_was_put_there() {
+    fn finds_stored_parts() {
         let mut random = Random(7);
         for bytes_max in [0, 100_000, 1 << 20] {
             let cache = Cache::new(bytes_max);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_stays() {
+    fn used_entries_stay_cached() {
         let cache = Cache::new(0);
         let key = |offset| PartKey { file: FileKey::Run(0), offset };
         let bytes: Arc<[u8]> = Arc::from(&[1][..]);

@@ -32,6 +32,6 @@ pub use types::{
 pub use view::View;
 
 #[cfg(test)]
-pub(crate) mod made;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;

@@ -237,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_come_back_and_damage_is_noticed(
+        fn rows_round_trip_and_damage_is_detected(
             (table, rows) in prop::sample::select(Table::ALL.to_vec())
                 .prop_flat_map(|table| (Just(table), rows(table))),
             at in any::<prop::sample::Index>(),
@@ -259,7 +259,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_with_a_right_sum_do_no_harm(mut page in proptest::collection::vec(any::<u8>(), HEAD_BYTES..300)) {
+        fn arbitrary_bytes_with_valid_checksum_do_not_panic(mut page in proptest::collection::vec(any::<u8>(), HEAD_BYTES..300)) {
             let crc = crc32fast::hash(&page[4..]);
             page[..4].copy_from_slice(&crc.to_le_bytes());
             for table in Table::ALL {

@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn every_range_is_found_before_and_after_opening() {
+    fn scans_find_every_range_before_and_after_reopening() {
         let io = SimIo::new();
         let path = Path::new("run");
         // More pages than one group, none, and one.
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_byte_is_noticed_or_out_of_use() {
+    fn every_flipped_byte_is_detected_or_unused() {
         let path = Path::new("run");
         let tables = [rows(Table::Scripts, 500), rows(Table::Spenders, 30), rows(Table::Txids, 3)];
         let io = SimIo::new();

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use assay_store::io::{Fault, Io, Loss, SimIo};
 
-use super::made::{Made, Random, branches, genesis};
+use super::fixture::{Random, TestBlock, branches, genesis};
 use super::*;
 
-fn open(io: &SimIo, genesis: &Made, memory_bytes_max: usize) -> Result<Index, OpenError> {
+fn open(io: &SimIo, genesis: &TestBlock, memory_bytes_max: usize) -> Result<Index, OpenError> {
     let mut config = IndexConfig::new("index", genesis.block().hash());
     config.memory_bytes_max = memory_bytes_max;
     Index::open(config, Arc::new(io.clone()))
 }
 
-fn add(index: &Index, made: &Made) -> Result<(), UpdateError> {
+fn add(index: &Index, made: &TestBlock) -> Result<(), UpdateError> {
     let block = made.block();
     let txids = block.txids(0..block.tx_count());
     let rows = index.prepare(&block, &txids, Some(&made.undo), &mut |_| {})?;
@@ -22,7 +22,7 @@ fn add(index: &Index, made: &Made) -> Result<(), UpdateError> {
 }
 
 /// Brings an index from any state to the end of `chain`, like a follower.
-fn follow(index: &Index, chain: &[Made]) -> Result<(), UpdateError> {
+fn follow(index: &Index, chain: &[TestBlock]) -> Result<(), UpdateError> {
     loop {
         let Some(tip) = index.tip() else {
             add(index, &chain[0])?;
@@ -44,7 +44,7 @@ fn follow(index: &Index, chain: &[Made]) -> Result<(), UpdateError> {
 }
 
 #[test]
-fn answers_equal_those_of_a_plain_map() {
+fn index_matches_map_model() {
     for seed in 0..6 {
         let mut random = Random(seed);
         let branches = branches(&mut random, 25, seed % 2 == 1);
@@ -84,7 +84,7 @@ fn answers_equal_those_of_a_plain_map() {
 }
 
 #[test]
-fn many_runs_become_few_and_say_the_same() {
+fn merging_preserves_results() {
     let mut random = Random(9);
     let mut chain = vec![genesis(&mut random)];
     let io = SimIo::new();
@@ -106,7 +106,7 @@ fn many_runs_become_few_and_say_the_same() {
 }
 
 #[test]
-fn after_a_death_at_any_step_the_index_is_right_and_goes_on() {
+fn index_recovers_from_a_crash_at_any_step() {
     let mut random = Random(4);
     let branches = branches(&mut random, 8, false);
     let genesis = &branches[0][0];
@@ -148,7 +148,7 @@ fn after_a_death_at_any_step_the_index_is_right_and_goes_on() {
 }
 
 #[test]
-fn an_error_of_the_disk_leaves_an_index_that_goes_on_by_itself() {
+fn index_recovers_from_disk_errors() {
     let mut random = Random(5);
     let branches = branches(&mut random, 8, false);
     let genesis = &branches[0][0];
@@ -174,7 +174,7 @@ fn an_error_of_the_disk_leaves_an_index_that_goes_on_by_itself() {
 }
 
 #[test]
-fn a_long_answer_is_refused_by_name() {
+fn rejects_oversized_response() {
     let mut random = Random(6);
     let mut chain = vec![genesis(&mut random)];
     for _ in 0..40 {
@@ -198,7 +198,7 @@ fn a_long_answer_is_refused_by_name() {
 }
 
 #[test]
-fn another_chain_and_damaged_files_are_refused_with_advice() {
+fn rejects_other_chains_and_damaged_files() {
     let mut random = Random(7);
     let first = genesis(&mut random);
     let other = genesis(&mut random);
@@ -219,7 +219,7 @@ fn another_chain_and_damaged_files_are_refused_with_advice() {
 }
 
 #[test]
-fn the_door_for_fuzzing_opens() {
+fn fuzz_entry_point_works() {
     let mut random = Random(10);
     let first = genesis(&mut random);
     let io = SimIo::new();
@@ -248,7 +248,7 @@ fn an_index_of_transactions_alone_finds_them_and_needs_no_undo_data() {
     };
     let mut index = open_txids().unwrap();
     for chain in &branches {
-        let undoless = chain.iter().map(|made| Made { undo: vec![0xff], ..made.clone() });
+        let undoless = chain.iter().map(|made| TestBlock { undo: vec![0xff], ..made.clone() });
         follow(&index, &undoless.collect::<Vec<_>>()).unwrap();
         let view = index.view();
         for (height, made) in (0..).zip(chain) {

@@ -94,7 +94,7 @@ fn the_order_is_that_of_the_specification() {
 }
 
 #[test]
-fn readers_see_all_of_a_change_or_nothing() {
+fn changes_are_atomic() {
     let mut pool = Mempool::default();
     let first = tx(&[confirmed(1)], &[(10, A)], 1);
     let second = tx(&[confirmed(1)], &[(9, B)], 2);
@@ -125,7 +125,7 @@ fn readers_see_all_of_a_change_or_nothing() {
 }
 
 #[test]
-fn what_comes_and_goes_within_a_batch_never_was() {
+fn transaction_added_and_removed_in_a_batch_is_absent() {
     let mut pool = Mempool::default();
     let gone = unconfirmed(&tx(&[confirmed(1)], &[(10, A)], 1), &[(11, A)], 1);
     let mut list = added(&[&gone]);
@@ -142,7 +142,7 @@ fn what_comes_and_goes_within_a_batch_never_was() {
 }
 
 #[test]
-fn outputs_that_nobody_can_spend_are_in_nobodys_history() {
+fn unspendable_outputs_are_not_indexed() {
     const DATA: &[u8] = b"\x6a data";
     let mut pool = Mempool::default();
     let paid = unconfirmed(&tx(&[confirmed(1)], &[(0, DATA), (10, A)], 1), &[(11, A)], 1);
@@ -214,7 +214,7 @@ proptest! {
 
     /// Random additions and removals, a few at a time, in steps of any size.
     #[test]
-    fn answers_are_those_of_a_list(steps in prop::collection::vec((0u8..3, any::<u16>()), 1..120)) {
+    fn mempool_matches_list_model(steps in prop::collection::vec((0u8..3, any::<u16>()), 1..120)) {
         let scripts: Vec<Vec<u8>> = (0..4u8).map(|n| vec![n; 3]).collect();
         let mut pool = Mempool::default();
         let mut list: Vec<MempoolTx> = Vec::new();

@@ -76,7 +76,7 @@ mod tests {
     ];
 
     #[test]
-    fn damaged_lines_are_read_or_refused() {
+    fn damaged_lines_parse_or_fail() {
         const USUAL: &[u8] = b"{}[]\",:0129abcdef\\u-+.eE tn\xff\x00";
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         let mut random = |below: usize| {

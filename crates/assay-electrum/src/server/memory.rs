@@ -1,7 +1,7 @@
 //! Bound on the server memory that clients can use.
 
 use super::config::Limits;
-use super::limits::accounts::{ABSENT_BYTES, ABSENT_MAX};
+use super::limits::client_budget::{ABSENT_BYTES, ABSENT_MAX};
 use super::net::send_queue::ALWAYS_ALLOWED;
 use super::snapshot::merkle::CACHE_BYTES_MAX;
 

@@ -50,7 +50,7 @@ pub use subscriptions::publisher::Publisher;
 pub use subscriptions::scripts::Watched;
 
 use connection::{accept, metrics_endpoint};
-use limits::accounts::Accounts;
+use limits::client_budget::Accounts;
 use net::line_reader::LONG_LINE_UNIT;
 use net::send_memory::SendMemory;
 use net::tls;
@@ -109,7 +109,7 @@ impl Server {
     /// # Errors
     /// If an address must not be exposed or cannot be bound, or TLS or threads cannot be set up.
     pub fn start(config: Config, chain: Arc<dyn Chain>) -> Result<Self, StartError> {
-        refuse_exposure(&config)?;
+        check_exposure(&config)?;
         raise_file_limit(config.limits.connections_max);
         let acceptor = if config.tls.is_empty() { None } else { Some(tls::acceptor(&config)?) };
         let failed = |source| StartError::Thread { source };
@@ -158,13 +158,15 @@ impl Server {
         let notifier = thread::Builder::new().name("electrum-notify".to_owned());
         server
             .subscription_threads
-            .push(notifier.spawn(move || whole(|| subscriptions.run())).map_err(failed)?);
+            .push(notifier.spawn(move || abort_on_panic(|| subscriptions.run())).map_err(failed)?);
         let (subscriptions, removals) = (&server.shared.subscriptions, &server.shared.removals);
         let (subscriptions, removals) = (Arc::clone(subscriptions), Arc::clone(removals));
         let remover = thread::Builder::new().name("electrum-leave".to_owned());
-        server
-            .subscription_threads
-            .push(remover.spawn(move || whole(|| removals.run(&subscriptions))).map_err(failed)?);
+        server.subscription_threads.push(
+            remover
+                .spawn(move || abort_on_panic(|| removals.run(&subscriptions)))
+                .map_err(failed)?,
+        );
         Ok(server)
     }
 
@@ -250,7 +252,7 @@ fn share(
 }
 
 /// Electrum has no authentication: exposure to other machines must be enabled explicitly.
-fn refuse_exposure(config: &Config) -> Result<(), StartError> {
+fn check_exposure(config: &Config) -> Result<(), StartError> {
     let all = config.tcp.iter().chain(&config.tls).chain(&config.metrics);
     match all.into_iter().find(|address| !address.ip().to_canonical().is_loopback()) {
         Some(&address) if !config.expose => Err(StartError::Exposed { address }),
@@ -259,7 +261,7 @@ fn refuse_exposure(config: &Config) -> Result<(), StartError> {
 }
 
 /// Runs a thread over shared state: a panic in it aborts the process.
-fn whole(work: impl FnOnce()) {
+fn abort_on_panic(work: impl FnOnce()) {
     let _whole = Whole::begin("subscriptions of Electrum clients");
     work();
 }

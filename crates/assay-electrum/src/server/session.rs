@@ -10,7 +10,7 @@ use assay_wire::OutPoint;
 use parking_lot::Mutex;
 
 use super::disconnect::DisconnectReason;
-use super::limits::accounts::{Account, ConnectionSlot};
+use super::limits::client_budget::{Account, ConnectionSlot};
 use super::limits::rate_limit::Admission;
 use super::net::send_queue::SendQueue;
 use super::protocol::error::CallError;

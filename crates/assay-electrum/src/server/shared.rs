@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use tokio::sync::Semaphore;
 
 use super::config::Config;
-use super::limits::accounts::Accounts;
+use super::limits::client_budget::Accounts;
 use super::metrics::Metrics;
 use super::net::send_memory::SendMemory;
 use super::schedule::runtimes::RuntimeHandles;

@@ -28,23 +28,23 @@ use self::{
 use crate::{
     block::{self, Coinbase, CoinbaseParts},
     error::ForgeError,
+    forge_state::{SignedBlock, Tail},
     keys::KeyId,
     ledger::{ChainLine, Line, Phase, RangeLine},
-    lock::LockBook,
+    lock::ScriptCache,
     output::{Output, OutputError},
     progress::Progress,
     sign::{Signed, SpendJob},
     summary::PhaseTime,
     utxo::{Partial, UtxoSet},
-    works::{Ready, Tail},
     writer::Spend,
 };
 
 /// A history in progress.
-struct HistoryWorks<'a, 'p> {
+struct HistoryForge<'a, 'p> {
     shape: &'a HistoryShape,
     threads: &'a rayon::ThreadPool,
-    locks: LockBook,
+    locks: ScriptCache,
     tail: Tail,
     ranges: Vec<RangeLine>,
     signing_seconds: f64,
@@ -84,10 +84,10 @@ pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
         (output, Txids::create(dir)?, Kept::default())
     };
     let previous = network.params().genesis_hash.0;
-    let mut works = HistoryWorks {
+    let mut forge = HistoryForge {
         shape,
         threads,
-        locks: LockBook::new(shape.params.last_height, true),
+        locks: ScriptCache::new(shape.params.last_height, true),
         tail: Tail { output, previous, blocks: Vec::new(), schnorr: 0 },
         ranges: Vec::new(),
         signing_seconds: 0.0,
@@ -96,8 +96,8 @@ pub(crate) fn make(start: Start<'_, '_>) -> Result<Made, ForgeError> {
         tally: Tally::default(),
         txids,
     };
-    let phases = works.phases(kept)?;
-    works.finish(phases)
+    let phases = forge.phases(kept)?;
+    forge.finish(phases)
 }
 
 /// A chain whose ledger lacks only its last line.
@@ -110,7 +110,7 @@ pub(crate) struct Made {
     pub(crate) utxo_seconds: f64,
 }
 
-impl HistoryWorks<'_, '_> {
+impl HistoryForge<'_, '_> {
     /// Makes all blocks; existing ones are only planned.
     fn phases(&mut self, kept: Kept) -> Result<Vec<PhaseTime>, ForgeError> {
         let mut times = Vec::new();
@@ -222,7 +222,7 @@ impl HistoryWorks<'_, '_> {
             })
         });
         signed.txids[0] = coinbase.txid;
-        let ready = Ready {
+        let block = SignedBlock {
             network: params.network,
             height,
             phase,
@@ -233,7 +233,7 @@ impl HistoryWorks<'_, '_> {
             inputs: planned.inputs.len() as u64,
             outputs: planned.outputs.len() as u64 + u64::from(commits),
         };
-        self.tail.append(&ready, self.progress)?;
+        self.tail.append(&block, self.progress)?;
         self.txids.push(signed.txids)?;
         if height.is_multiple_of(FLUSHED_TOGETHER) {
             self.tail.output.flush()?;
@@ -283,7 +283,7 @@ fn key(made: u32, coin: &Coin) -> KeyId {
 /// Height, txids and coins of a block.
 type BlockCoins = (u32, Vec<[u8; 32]>, Vec<Coin>);
 
-fn hash(threads: &rayon::ThreadPool, locks: &LockBook, blocks: &[BlockCoins]) -> Partial {
+fn hash(threads: &rayon::ThreadPool, locks: &ScriptCache, blocks: &[BlockCoins]) -> Partial {
     threads.install(|| {
         let of_block = |(height, txids, coins): &BlockCoins| {
             let mut part = Partial::new();

@@ -10,7 +10,7 @@ use super::{
     eras::{Age, HistoryShape},
     shapes::{EraShapes, TxShape},
     share::Shares,
-    wallet::{Coin, Wallet, Wish, take_from},
+    wallet::{Coin, CoinChoice, Wallet, take_from},
 };
 use crate::{
     keys::KeyId,
@@ -159,29 +159,29 @@ impl<'a> Planner<'a> {
     fn inputs(&mut self, draft: &mut Draft, tx: TxShape, bands: &[u8]) -> Vec<(u32, Coin)> {
         let mut spent: Vec<(u32, Coin)> = Vec::with_capacity(bands.len());
         for band in bands {
-            let wish = match spent.first() {
-                Some((_, coin)) => Wish::Like(coin.kind),
-                None if tx.outputs >= tx.inputs => Wish::Rich,
-                None => Wish::Poor,
+            let choice = match spent.first() {
+                Some((_, coin)) => CoinChoice::Like(coin.kind),
+                None if tx.outputs >= tx.inputs => CoinChoice::Rich,
+                None => CoinChoice::Poor,
             };
             let band = &self.shape.ages[usize::from(*band)];
-            spent.extend(self.coin(draft, band, wish));
+            spent.extend(self.coin(draft, band, choice));
         }
         spent
     }
 
     /// A coin with an age in the band, or near it.
-    fn coin(&mut self, draft: &mut Draft, band: &Age, wish: Wish) -> Option<(u32, Coin)> {
+    fn coin(&mut self, draft: &mut Draft, band: &Age, choice: CoinChoice) -> Option<(u32, Coin)> {
         let Draft { height, stream, fresh, .. } = draft;
         if band.until == 0
-            && let Some(coin) = take_from(fresh, wish, stream)
+            && let Some(coin) = take_from(fresh, choice, stream)
         {
             return Some((*height, coin));
         }
         let least = f64::from(band.above) + 1.0;
         let heights = log_uniform(least, f64::from(band.until.max(1)) + 1.0, stream);
         let age = band.blocks(heights.floor()).clamp(1, (*height - 1).max(1));
-        self.wallet.take(height.saturating_sub(age).max(1), wish, stream)
+        self.wallet.take(height.saturating_sub(age).max(1), choice, stream)
     }
 
     /// Sets the coinbase amount, and moves the block's outputs to the wallet.

@@ -3,7 +3,7 @@
 use super::{
     draw::between,
     eras::Era,
-    share::{Owed, Shares, shuffle},
+    share::{FractionalSum, Shares, shuffle},
 };
 use crate::{random::Stream, recipe::Shapes};
 
@@ -15,7 +15,7 @@ pub(crate) struct TxShape {
 
 /// Remaining inputs and outputs of an era.
 pub(crate) struct EraShapes {
-    txs: Owed,
+    txs: FractionalSum,
     kinds: Shares,
     /// Difference between the target and the inputs and outputs so far.
     inputs_due: f64,
@@ -27,7 +27,7 @@ impl EraShapes {
         let ordinary = 1.0 - era.special.iter().sum::<f64>();
         let [consolidations, many, batches] = era.special;
         Self {
-            txs: Owed::default(),
+            txs: FractionalSum::default(),
             kinds: Shares::new(&[ordinary, consolidations, many, batches]),
             inputs_due: 0.0,
             outputs_due: 0.0,

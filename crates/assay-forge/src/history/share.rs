@@ -59,11 +59,11 @@ const SIGN: [f64; 2] = [1.0, -1.0];
 
 /// Integer steps of a fractional mean: their sum deviates from the mean's by less than one.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Owed {
+pub(crate) struct FractionalSum {
     due: f64,
 }
 
-impl Owed {
+impl FractionalSum {
     /// Adds the fraction `more`, and returns the integer part of the total.
     pub(crate) fn take(&mut self, more: f64) -> u64 {
         self.due += more;
@@ -105,8 +105,8 @@ mod tests {
 
     #[test]
     fn means_are_exact_over_any_steps() {
-        let mut owed = Owed::default();
-        let sum: u64 = (0..1_000).map(|_| owed.take(0.173)).sum();
+        let mut sum_of_steps = FractionalSum::default();
+        let sum: u64 = (0..1_000).map(|_| sum_of_steps.take(0.173)).sum();
         assert!((172..=173).contains(&sum), "{sum}");
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Coin {
 
 /// Selection rule among several coins of a block.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum CoinChoice {
     /// A large one, to be split.
     Rich,
     /// A small one, to be merged.
@@ -71,14 +71,14 @@ impl Wallet {
     pub(crate) fn take(
         &mut self,
         height: u32,
-        wish: Wish,
+        choice: CoinChoice,
         stream: &mut Stream,
     ) -> Option<(u32, Coin)> {
         let height = self.at_or_above(height).or_else(|| {
             (1..height).rev().find(|height| !self.blocks[*height as usize - 1].is_empty())
         })?;
         let coins = &mut self.blocks[height as usize - 1];
-        let coin = take_from(coins, wish, stream).expect("it is not empty");
+        let coin = take_from(coins, choice, stream).expect("it is not empty");
         self.spendable -= 1;
         Some((height, coin))
     }
@@ -118,7 +118,11 @@ impl Wallet {
 }
 
 /// Removes a coin from a list, chosen among a few random ones.
-pub(crate) fn take_from(coins: &mut Vec<Coin>, wish: Wish, stream: &mut Stream) -> Option<Coin> {
+pub(crate) fn take_from(
+    coins: &mut Vec<Coin>,
+    choice: CoinChoice,
+    stream: &mut Stream,
+) -> Option<Coin> {
     if coins.is_empty() {
         return None;
     }
@@ -127,10 +131,10 @@ pub(crate) fn take_from(coins: &mut Vec<Coin>, wish: Wish, stream: &mut Stream) 
     for _ in 1..DRAWN {
         let other = stream.below(len) as usize;
         let (now, next) = (coins[best], coins[other]);
-        let better = match wish {
-            Wish::Rich => next.amount > now.amount,
-            Wish::Poor => next.amount < now.amount,
-            Wish::Like(kind) => next.kind == kind && now.kind != kind,
+        let better = match choice {
+            CoinChoice::Rich => next.amount > now.amount,
+            CoinChoice::Poor => next.amount < now.amount,
+            CoinChoice::Like(kind) => next.kind == kind && now.kind != kind,
         };
         if better {
             best = other;
@@ -161,7 +165,7 @@ mod tests {
 
     /// Against a plain list: always the nearest block with a coin, and no coin twice.
     #[test]
-    fn the_nearest_block_is_found_until_nothing_is_left() {
+    fn finds_the_nearest_block_until_empty() {
         let mut wallet = Wallet::default();
         let mut stream = Stream::plain(3, 1, 1);
         let mut plain: Vec<Vec<u64>> = vec![Vec::new()];
@@ -186,7 +190,7 @@ mod tests {
                 let expected = (wanted..=height)
                     .chain((1..wanted).rev())
                     .find(|height| !plain[*height as usize].is_empty());
-                let got = wallet.take(wanted, Wish::Rich, &mut stream);
+                let got = wallet.take(wanted, CoinChoice::Rich, &mut stream);
                 assert_eq!(got.map(|(height, _)| height), expected, "from {wanted} at {height}");
                 if let Some((height, coin)) = got {
                     let list = &mut plain[height as usize];

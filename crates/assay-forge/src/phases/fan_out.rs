@@ -32,12 +32,12 @@ pub(crate) struct Draw {
 
 /// Remaining capacity of a block of short chains.
 #[derive(Clone, Copy)]
-struct Left {
+struct Capacity {
     weight: u64,
     sigops: u64,
 }
 
-impl Left {
+impl Capacity {
     fn take(&mut self, bound: &Bound) -> bool {
         if bound.weight() > self.weight || bound.sigops_cost() > self.sigops {
             return false;
@@ -48,10 +48,10 @@ impl Left {
     }
 }
 
-/// A planned fan-out block: its strands are lists of transactions, one per chain.
+/// A planned fan-out block: its transaction chains are lists of transactions, one per chain.
 pub(crate) struct FanOutPlan {
     pub(crate) plan: Plan,
-    pub(crate) strands: Vec<Vec<u32>>,
+    pub(crate) tx_chains: Vec<Vec<u32>>,
 }
 
 /// Height of fan-out block `block`, counted from 0.
@@ -122,8 +122,8 @@ fn plan_chains(shape: &Shape, block: &Chains) -> FanOutPlan {
     let draws: Vec<_> = (0..chains)
         .map(|chain| draw_long(shape, block, &mut shape.stream(height, chain), (start, weight)))
         .collect();
-    let strands = interleave(outputs, &mut plan, &starts, &draws, true);
-    FanOutPlan { plan, strands }
+    let tx_chains = interleave(outputs, &mut plan, &starts, &draws, true);
+    FanOutPlan { plan, tx_chains }
 }
 
 fn split_weight(chains: u32) -> u64 {
@@ -200,7 +200,7 @@ fn plan_short_block(
     let height = block.map_or(shape.maturity, |block| height(shape, block));
     let subsidy = shape.network().subsidy(height);
     let mut plan = Plan::new(height, subsidy, KeyId::published(height, subsidy));
-    let mut left = Left {
+    let mut left = Capacity {
         weight: shape.weight_max - BLOCK_OVERHEAD_WEIGHT,
         sigops: shape.sigops_max - Kind::P2pkh.output_sigops_cost(),
     };
@@ -210,7 +210,7 @@ fn plan_short_block(
         plan.first_ordinary = 2;
     }
     let Some(block) = block else {
-        return (FanOutPlan { plan, strands: Vec::new() }, Vec::new());
+        return (FanOutPlan { plan, tx_chains: Vec::new() }, Vec::new());
     };
     let mut draws = Vec::new();
     loop {
@@ -226,8 +226,8 @@ fn plan_short_block(
     let split_height = shape.maturity + block;
     let starts: Vec<_> =
         (0..draws.len() as u32).map(|vout| CoinRef { height: split_height, tx: 1, vout }).collect();
-    let strands = interleave(shape.recipe.fan_out.outputs, &mut plan, &starts, &draws, false);
-    (FanOutPlan { plan, strands }, draws)
+    let tx_chains = interleave(shape.recipe.fan_out.outputs, &mut plan, &starts, &draws, false);
+    (FanOutPlan { plan, tx_chains }, draws)
 }
 
 /// Plans the transaction that splits a coinbase for the chains of fan-out block `block`; the rest is change.
@@ -254,7 +254,7 @@ fn plan_split(shape: &Shape, plan: &mut Plan, block: u32, draws: &[Draw]) -> Bou
 }
 
 /// A chain of the recipe's depth, or a shorter one if the block is full (second value true).
-fn draw_short(shape: &Shape, stream: &mut Stream, left: &mut Left) -> (Draw, bool) {
+fn draw_short(shape: &Shape, stream: &mut Stream, left: &mut Capacity) -> (Draw, bool) {
     let fan_out = &shape.recipe.fan_out;
     let start_kind = stream.kind();
     let mut draw = Draw {
@@ -293,14 +293,14 @@ fn interleave(
     change_to_funding: bool,
 ) -> Vec<Vec<u32>> {
     let outputs = outputs as usize;
-    let mut strands: Vec<Vec<u32>> =
+    let mut tx_chains: Vec<Vec<u32>> =
         draws.iter().map(|draw| Vec::with_capacity(draw.fees.len())).collect();
     let mut change: Vec<u64> = draws.iter().map(|draw| draw.start).collect();
     let depth = draws.iter().map(|draw| draw.fees.len()).max().unwrap_or(0);
     for at in 0..depth {
         for (chain, draw) in draws.iter().enumerate() {
             let Some(fee) = draw.fees.get(at) else { continue };
-            plan.input(match strands[chain].last() {
+            plan.input(match tx_chains[chain].last() {
                 None => starts[chain],
                 Some(tx) => CoinRef { height: plan.outputs.height, tx: *tx, vout: outputs as u32 },
             });
@@ -315,10 +315,10 @@ fn interleave(
             } else {
                 plan.outputs.push(change[chain], kinds[outputs]);
             }
-            strands[chain].push(plan.end_tx());
+            tx_chains[chain].push(plan.end_tx());
         }
     }
-    strands
+    tx_chains
 }
 
 /// True if chains are short and their splits confirmed earlier.

@@ -35,7 +35,7 @@ fn options(recipe: &Recipe) -> ForgeOptions {
 }
 
 #[test]
-fn threads_change_nothing_and_seeds_change_everything() {
+fn output_depends_on_the_seed_not_on_threads() {
     for recipe in [bch(), bitcoin(), sighash()] {
         for distinct_keys in [false, true] {
             let with = |threads, seed| {
@@ -67,7 +67,7 @@ fn a_stopped_chain_is_the_start_of_the_whole_one() {
 }
 
 #[test]
-fn times_end_where_asked() {
+fn end_time_is_respected() {
     let recipe = bch();
     let chain =
         forged(&recipe, &ForgeOptions { end_time: Some(1_600_000_000), ..options(&recipe) });
@@ -99,7 +99,7 @@ fn an_interrupted_forge_is_recognised_and_replaced() {
 }
 
 #[test]
-fn directories_of_others_are_left_alone() {
+fn foreign_directories_are_untouched() {
     let recipe = bch();
     let options = ForgeOptions { stop_height: Some(1), ..options(&recipe) };
     let whole = forged(&recipe, &options);

@@ -211,7 +211,7 @@ fn the_baseline_has_blocks_of_main_chain_size_of_payments() {
 }
 
 #[test]
-fn placed_blocks_differ_in_nothing_but_the_coins_they_spend() {
+fn placed_blocks_differ_only_in_spent_coins() {
     let recipe = assay_forge::Recipe::builtin("bitcoin-placement").expect("built in");
     let chain = forged(&recipe, &ForgeOptions { scale: 0.05, ..ForgeOptions::default() });
     assert_eq!(check(&chain), chain.ledger.tip.signatures);
@@ -267,7 +267,7 @@ fn a_larger_scale_multiplies_bitcoin_blocks() {
 }
 
 #[test]
-fn widths_differ_in_nothing_but_the_width() {
+fn widths_differ_only_in_the_width() {
     for distinct_keys in [false, true] {
         let chain = forged(&sighash(), &ForgeOptions { distinct_keys, ..ForgeOptions::default() });
         assert_eq!(check(&chain), chain.ledger.tip.signatures);

@@ -65,7 +65,7 @@ fn params(chain: &Chain) -> ChainParams {
 }
 
 #[test]
-fn a_history_is_valid_and_its_ledger_says_what_is_in_it() {
+fn history_is_valid_and_matches_its_ledger() {
     let chain = forged(&history(), &options());
     let params = params(&chain);
     let segwit = chain.ledger.chain.activation["segwit"];
@@ -155,7 +155,7 @@ fn number(table: &toml::Value, key: &str) -> f64 {
 }
 
 #[test]
-fn every_era_has_what_the_data_says() {
+fn eras_match_the_recipe() {
     let chain = forged(&history(), &options());
     let tables = tables();
     let bytes = number(&tables["history"], "bytes") * 0.12;
@@ -197,7 +197,7 @@ fn every_era_has_what_the_data_says() {
 }
 
 #[test]
-fn what_is_spent_is_as_old_as_the_data_says() {
+fn spent_ages_match_the_recipe() {
     let chain = forged(&history(), &options());
     let blocks = f64::from(chain.ledger.tip.height);
     // Late ranges have coins of every age.
@@ -261,7 +261,7 @@ fn small() -> ForgeOptions {
 }
 
 #[test]
-fn threads_change_nothing_and_seeds_change_everything() {
+fn output_depends_on_the_seed_not_on_threads() {
     let with = |threads, seed| {
         files(forged(&history(), &ForgeOptions { threads, seed, ..small() }).path())
     };
@@ -305,7 +305,7 @@ fn interrupted(whole: &Chain, lines: usize, cut: impl Fn(&Path)) -> tempfile::Te
 type Damage<'a> = Box<dyn Fn(&Path) + 'a>;
 
 #[test]
-fn an_interrupted_history_goes_on_and_ends_the_same() {
+fn interrupted_history_resumes_identically() {
     let whole = forged(&history(), &small());
     let expected = files(whole.path());
     let block_file = |dir: &Path| dir.join("blocks/blk00000.dat");
@@ -348,7 +348,7 @@ fn an_interrupted_history_goes_on_and_ends_the_same() {
 }
 
 #[test]
-fn what_another_chain_left_is_replaced() {
+fn leftovers_of_another_chain_are_replaced() {
     let whole = forged(&history(), &small());
     let dir = interrupted(&whole, 300, |_| ());
     let other = ForgeOptions { seed: 9, ..small() };
@@ -421,7 +421,7 @@ fn a_recipe_extends_the_history() {
 }
 
 #[test]
-fn bad_eras_say_what_where_and_what_to_do() {
+fn rejects_bad_eras() {
     let text = Recipe::builtin_text("history").expect("built in");
     let cases = [
         ("blocks = 20_000", "blocks = 20", "history.blocks = 20 is impossible"),

@@ -12,7 +12,7 @@ fn changed(name: &str, from: &str, to: &str) -> String {
 }
 
 #[test]
-fn bad_recipes_say_what_where_and_what_to_do() {
+fn rejects_bad_recipes() {
     let cases = [
         ("bch-scaling", "chains = 4", "chians = 4"),
         ("bch-scaling", "[fan_in]", "[fan_inn]"),
@@ -82,7 +82,7 @@ fn bad_recipes_say_what_where_and_what_to_do() {
 }
 
 #[test]
-fn bad_options_say_what_is_possible() {
+fn rejects_bad_options() {
     let default = ForgeOptions::default();
     let cases = [
         ("bch-scaling", ForgeOptions { scale: 1.5, ..default.clone() }),
@@ -116,7 +116,7 @@ fn coinbases_pay_up_to_the_largest_scale() {
 }
 
 #[test]
-fn the_smallest_possible_scale_is_possible() {
+fn smallest_scale_works() {
     for name in ["bch-scaling", "bitcoin-scaling"] {
         let recipe = Recipe::builtin(name).expect("built in");
         let error = estimate(&recipe, &ForgeOptions { scale: 0.0, ..ForgeOptions::default() });

@@ -56,7 +56,7 @@ fn plainly(chain: &Chain) -> BTreeMap<[u8; 32], Plain> {
 }
 
 #[test]
-fn every_script_is_as_the_plain_way_has_it() {
+fn scripts_match_the_reference() {
     for (recipe, distinct) in [(bch(), false), (bch(), true), (bitcoin(), false)] {
         let chain = chain(&recipe, distinct);
         let ledger =
@@ -88,7 +88,7 @@ fn every_script_is_as_the_plain_way_has_it() {
 }
 
 #[test]
-fn samples_are_parts_of_the_whole() {
+fn samples_are_subsets() {
     let chain = chain(&bch(), true);
     let all = read(&chain, ScriptChoice { scripts_max: usize::MAX / 4, ..ScriptChoice::default() });
     let whole = by_hash(&all);
@@ -133,7 +133,7 @@ fn a_known_status() {
 }
 
 #[test]
-fn the_file_says_what_the_ledger_says() {
+fn file_matches_the_ledger() {
     let chain = chain(&bitcoin(), false);
     let ledger = read(&chain, ScriptChoice::default());
     let mut bytes = Vec::new();
@@ -170,7 +170,7 @@ fn the_file_says_what_the_ledger_says() {
 }
 
 #[test]
-fn damaged_chains_are_refused() {
+fn rejects_damaged_chains() {
     let chain = chain(&bitcoin(), false);
     let stopped =
         ScriptLedger::read(chain.path(), ScriptChoice::default(), &mut |done, _| done < 9);

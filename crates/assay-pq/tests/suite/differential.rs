@@ -39,7 +39,7 @@ fn all_sets() {
 
 /// Batch sizes around those of lanes and groups, with valid and damaged signatures mixed.
 #[test]
-fn any_number() {
+fn batch_sizes() {
     let mut random = Random::new(2);
     let signer = &Signer::ALL[1];
     let valid: Vec<Signed> = (0..8).map(|_| (signer.sign)(&mut random)).collect();

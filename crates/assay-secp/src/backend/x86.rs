@@ -167,7 +167,7 @@ mod tests {
     /// Rounding down, up and toward zero, denormals flushed and read as zero, inexact results raising a signal: no false check is
     /// proven, and no check at all if products would be wrong.
     #[test]
-    fn no_mode_of_doubles_proves_anything_wrong() {
+    fn mxcsr_modes_prove_nothing_false() {
         const DENORMALS: u32 = 1 << 15 | 1 << 6;
         const INEXACT: u32 = 1 << 12;
         assert!(rounds_to_nearest());

@@ -255,7 +255,7 @@ mod tests {
 
     /// Exactly one of each row, with all positions equally frequent.
     #[test]
-    fn the_rate_is_what_it_says() {
+    fn sampling_rate_is_exact() {
         for one_of in [1, 2, 3, 256] {
             let rows = 40_000;
             let mut sample = sample(one_of, [1, 2]);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_takes_none_and_one_takes_all() {
+    fn zero_selects_none_and_one_selects_all() {
         assert!(Sample::new(0, [1, 2]).is_none());
         let mut all = sample(1, [3, 4]);
         assert!((0..100).all(|_| all.takes_next()));

@@ -251,7 +251,7 @@ pub(super) fn exceptional(seed: u32) -> Vec<Forged> {
 /// For every addition of the ladder there are keys that make it add a point to itself or to its negation. Such a lane must not be
 /// proven, its neighbours must be, and the result must be correct.
 #[test]
-fn every_exceptional_addition_is_noticed() {
+fn every_exceptional_addition_is_detected() {
     let generator = generator().expect("on the curve");
     let mut verifiers: Vec<BatchVerifier> =
         proving_backends().into_iter().map(BatchVerifier::with_backend).collect();
@@ -412,7 +412,7 @@ fn keys_off_the_curve_are_not_proven() {
 
 /// The sum must verify for valid statements (otherwise it would only be slow), and must fail for an invalid one.
 #[test]
-fn weighted_sums_come_out() {
+fn weighted_sums_verify() {
     let generator = generator().expect("on the curve");
     let even = |point: &PublicKey| coordinates(point).1[0] & 1 == 0;
     let mut jobs: Vec<Job> = (0..)
@@ -488,7 +488,7 @@ fn empty_and_single_batches() {
 }
 
 #[test]
-fn names_lead_back() {
+fn names_round_trip() {
     for backend in Backend::all() {
         assert_eq!(Backend::by_name(backend.name()), Some(backend));
     }

@@ -41,7 +41,7 @@ fn a_published_case_and_changes_of_it() {
 }
 
 #[test]
-fn many_at_once_are_each_alone() {
+fn batch_equals_single_recovery() {
     let valid = valid();
     let mut inputs: Vec<Vec<u8>> = Vec::new();
     for place in 0..140 {

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_filters_parse() {
         let key = ShortIdKey::new(&HEADER, 12);
         let ids = [1, 2, 3].map(|byte| key.short_id(&Wtxid([byte; 32])));
         let written = block(&ids, &[0, 2, 4]);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn places_outside_of_the_block_are_seen() {
+    fn rejects_indexes_outside_the_block() {
         let ids = [ShortId(1), ShortId(2)];
         assert!(block(&ids, &[2]).is_whole());
         assert!(block(&ids, &[0, 3]).is_whole());

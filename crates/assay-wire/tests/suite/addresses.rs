@@ -11,7 +11,7 @@ const ONION: &str = "pg6mmjiyjmcrsslvykfwnntlaru7p5svn6y2ymmju6nubxndf4pscryd.on
 const I2P: &str = "c4gfnttsuwqomiygupdqqqyy5y5emnk5c73hrfvatri67prd7vyq.b32.i2p";
 
 #[test]
-fn texts_are_read_and_written() {
+fn address_text_round_trips() {
     for text in ["1.2.3.4", "::1", "2803:0:1234:abcd::1", "fc00:1:2:3:4:5:6:7", ONION, I2P] {
         assert_eq!(host(text).to_string(), text);
     }
@@ -141,7 +141,7 @@ fn entries_of_any_network_are_read() {
 }
 
 #[test]
-fn names_of_sources_live_in_files() {
+fn internal_addresses_are_for_files() {
     let address = PeerAddress {
         time: 7,
         services: u64::MAX,

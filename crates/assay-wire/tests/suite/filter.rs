@@ -48,7 +48,7 @@ fn slow_values(hash: &BlockHash, elements: &BTreeSet<Vec<u8>>) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn the_filter_is_that_of_the_slow_version(
+    fn filter_matches_the_reference(
         hash in any::<[u8; 32]>(),
         elements in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..200),
         others in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20),
@@ -70,7 +70,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_parse_are_written_again_by_their_values(data in proptest::collection::vec(any::<u8>(), 0..64)) {
+    fn parsed_bytes_round_trip(data in proptest::collection::vec(any::<u8>(), 0..64)) {
         if let Ok(filter) = Filter::parse(&data) {
             prop_assert_eq!(filter.values().count(), filter.count() as usize);
         }

@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_message_or_an_error(bytes in prop::collection::vec(any::<u8>(), 24..400), name in 0usize..NAMES.len()) {
+    fn arbitrary_bytes_parse_or_fail(bytes in prop::collection::vec(any::<u8>(), 24..400), name in 0usize..NAMES.len()) {
         let (head, payload) = bytes.split_first_chunk::<24>().expect("at least 24");
         if let Ok(header) = FrameHeader::parse(head, [head[0], head[1], head[2], head[3]], 1 << 20) {
             prop_assert_eq!(header.to_bytes(), *head);
@@ -193,7 +193,7 @@ const NAMES: [&str; 21] = [
 
 /// The example from the protocol documentation of 2012: version 60002, user agent `/Satoshi:0.7.2/`.
 #[test]
-fn a_version_of_2012() {
+fn version_message_of_2012() {
     let payload: Vec<u8> = [
         "62ea0000",
         "0100000000000000",
@@ -225,7 +225,7 @@ fn an_empty_payload_has_the_well_known_checksum() {
 }
 
 #[test]
-fn frames_that_are_refused() {
+fn rejects_bad_frames() {
     let check = |change: fn(&mut [u8; 24]), expected: &str, offset| {
         let mut head = *Message::Ping(1).to_bytes(MAGIC).first_chunk().expect("a header");
         change(&mut head);
@@ -243,7 +243,7 @@ fn frames_that_are_refused() {
 }
 
 #[test]
-fn lists_that_are_too_long() {
+fn rejects_long_lists() {
     let entry = Inventory { kind: InventoryKind::BLOCK, hash: [0; 32] };
     let entries = vec![entry; INVENTORY_MAX + 1];
     let mut payload = Vec::new();

@@ -47,7 +47,7 @@ fn any_input() -> impl Strategy<Value = TestInput> {
 
 proptest! {
     #[test]
-    fn every_field_comes_back(
+    fn all_fields_round_trip(
         inputs in prop::collection::vec(any_input(), 1..6),
         outputs in prop::collection::vec((any::<i64>(), prop::collection::vec(any::<u8>(), 0..300)), 0..6),
     ) {
@@ -136,7 +136,7 @@ fn refusal(raw: &[u8]) -> ParseErrorKind {
 }
 
 #[test]
-fn refusals_name_the_rule() {
+fn parse_errors_name_the_rule() {
     let plain = serialise(&[(OutPoint::NULL, vec![], 0, vec![])], &[(5, vec![])], false);
     let mut trailing = plain.clone();
     trailing.push(0);

@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::serve::serve;
 use crate::server::disconnect::DisconnectReason;
-use crate::server::limits::accounts::ConnectionSlot;
+use crate::server::limits::client_budget::ConnectionSlot;
 use crate::server::net::socket::Socket;
 use crate::server::schedule::retry::ACCEPT_PAUSE;
 use crate::server::session::Session;

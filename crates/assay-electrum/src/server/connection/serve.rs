@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, split};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::line_task::{self, LineTask};
+use super::request_task::{self, RequestTask};
 use crate::server::disconnect::DisconnectReason;
 use crate::server::limits::rate_limit::Admission;
 use crate::server::net::line_reader::{Line, LineReader, Read};
@@ -164,7 +164,7 @@ async fn read<R: AsyncRead + Unpin>(
             Ok(Ok(Read::Long)) => return Exit::Move,
             Ok(Ok(Read::End)) => return end(DisconnectReason::Left),
             Ok(Err(DisconnectReason::Oversize)) => {
-                return end(line_task::oversize(session, limits.request_bytes_max));
+                return end(request_task::oversize(session, limits.request_bytes_max));
             }
             Ok(Err(reason)) => return end(reason),
             Err(_) if wait < until && lines.is_long() => continue,
@@ -204,7 +204,11 @@ async fn answer(
             // Some clients use empty lines as keep-alive.
             session.spend(1.0);
         } else {
-            tasks.push_back(LineTask::new(line.bytes, line.memory, admission == Admission::Reject));
+            tasks.push_back(RequestTask::new(
+                line.bytes,
+                line.memory,
+                admission == Admission::Reject,
+            ));
         }
     }
     if admission == Admission::Now(Priority::High) && answer_here(&mut tasks, shared, session) {
@@ -216,7 +220,7 @@ async fn answer(
         let priority = if is_high { Priority::High } else { Priority::Normal };
         let (session_, shared_) = (Arc::clone(session), Arc::clone(shared));
         let slice = move || {
-            line_task::run_slice(&mut tasks, &shared_, &session_);
+            request_task::run_slice(&mut tasks, &shared_, &session_);
             tasks
         };
         match shared.workers.run(priority, slice).await {
@@ -230,7 +234,7 @@ async fn answer(
 }
 
 /// Processes lines on this thread while they are short and do not block; returns true if none is left or the connection must end.
-fn answer_here(tasks: &mut VecDeque<LineTask>, shared: &Shared, session: &Session) -> bool {
+fn answer_here(tasks: &mut VecDeque<RequestTask>, shared: &Shared, session: &Session) -> bool {
     let start = std::time::Instant::now();
     while let Some(task) = tasks.front_mut() {
         if start.elapsed() >= HERE_MAX || !task.try_here(shared, session) {

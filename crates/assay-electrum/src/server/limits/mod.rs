@@ -1,4 +1,4 @@
 //! Per-address limits.
 
-pub(in crate::server) mod accounts;
+pub(in crate::server) mod client_budget;
 pub(in crate::server) mod rate_limit;

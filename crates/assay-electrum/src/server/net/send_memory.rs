@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::send_queue::SendQueue;
-use crate::server::limits::accounts::Account;
+use crate::server::limits::client_budget::Account;
 
 /// Bytes queued for all clients, and their queues.
 #[derive(Debug)]

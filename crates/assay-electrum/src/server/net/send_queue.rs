@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::send_memory::{SendMemory, Victim};
 use crate::server::disconnect::DisconnectReason;
-use crate::server::limits::accounts::Account;
+use crate::server::limits::client_budget::Account;
 
 /// Bytes that a client may always queue, so that light use works even when others exhaust the shared memory.
 pub(in crate::server) const ALWAYS_ALLOWED: usize = 16 << 10;

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_moves_with_what_it_has_received() {
+    fn socket_moves_with_received_bytes() {
         let runtimes = [1, 2].map(|_| Builder::new_current_thread().enable_all().build().unwrap());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

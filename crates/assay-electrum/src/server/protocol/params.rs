@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn by_place_and_by_name_are_the_same() {
+    fn positional_and_named_params_are_equal() {
         for text in ["[1,true]", r#"{"b":true,"a":1}"#, r#"{"b":1,"a":1}"#] {
             let params = read(text).unwrap();
             assert_eq!(params.number(0, "a").unwrap(), 1);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_counts_and_names_are_refused() {
+    fn rejects_wrong_counts_and_names() {
         for text in ["[]", "[1,2,3,4]", r#"{"b":1}"#, r#"{"a":1,"d":1}"#, "1", "\"a\"", "null"] {
             assert_eq!(read(text).unwrap_err(), Code::InvalidParams, "{text}");
         }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_the_wrong_type_are_refused() {
+    fn rejects_wrong_types() {
         for value in ["-1", "1.5", "\"1\"", "4294967296", "1e3", "true", "[]", "{}", "null"] {
             let text = format!("[{value}]");
             assert_eq!(read(&text).unwrap().number(0, "a").unwrap_err().code, Code::BadRequest);

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_taken_apart() {
+    fn parses_requests() {
         let line = r#" {"jsonrpc": "2.0", "method":"server.ping", "id": "a", "params": [1, {}], "x": [] } "#;
         let request = single(line);
         assert_eq!(request.method.unwrap(), "server.ping");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_told_apart_from_what_is_no_json() {
+    fn distinguishes_bad_requests_from_bad_json() {
         for line in [
             "",
             " ",

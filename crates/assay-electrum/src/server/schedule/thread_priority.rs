@@ -77,7 +77,7 @@ mod linux {
 mod tests {
     /// Neither call may fail, whatever the system permits.
     #[test]
-    fn priorities_are_a_wish() {
+    fn priority_calls_never_fail() {
         std::thread::spawn(|| {
             super::wake_soon();
             super::yield_to_others();

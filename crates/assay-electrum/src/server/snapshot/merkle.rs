@@ -231,13 +231,13 @@ impl Groups {
             return Ok(Some(HeaderProof { branch: tree.branch(height), root: tree.root() }));
         }
         // Inside the header's group, complete or not.
-        let beside = if height / GROUP == groups {
+        let level = if height / GROUP == groups {
             edge.clone()
         } else {
             exactly(view, height / GROUP * GROUP, GROUP)?
         };
         let mut branch = Vec::new();
-        climb(beside, |level, k| {
+        climb(level, |level, k| {
             let at = (height % GROUP) >> k;
             branch.push(level[(at ^ 1).min(level.len() - 1)]);
         });

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_class_moves_and_nothing_waits_twice() {
+    fn last_class_progresses_without_duplicates() {
         let mut queue = NotifyQueue::default();
         for number in 0..100 {
             let class = if number < 10 { 9 } else { 0 };

@@ -16,7 +16,7 @@ use super::scripts::{ScriptRecord, ScriptState, Watched};
 use super::subscribers::Subscriber;
 use crate::chain::Chain;
 use crate::index::ScriptHash;
-use crate::server::limits::accounts::Account;
+use crate::server::limits::client_budget::Account;
 use crate::server::net::send_queue::SendQueue;
 use crate::server::protocol::Out;
 use crate::server::protocol::error::CallError;

@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::registry::Subscriptions;
 use crate::index::ScriptHash;
-use crate::server::limits::accounts::ConnectionSlot;
+use crate::server::limits::client_budget::ConnectionSlot;
 
 /// Subscriptions removed per step, and the pause afterwards.
 const STEP: usize = 64;

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_watched_while_somebody_needs_it() {
+    fn script_is_watched_while_subscribed() {
         let watched = Watched::default();
         let script = ScriptHash([7; 32]);
         assert!(!watched.is_watched(&script));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::server::limits::accounts::Account;
+use crate::server::limits::client_budget::Account;
 use crate::server::net::send_queue::SendQueue;
 
 #[derive(Clone, Debug)]

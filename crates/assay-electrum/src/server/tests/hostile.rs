@@ -48,7 +48,7 @@ fn wait_for(node: &Node, line: &str) {
 }
 
 #[test]
-fn garbage_gets_errors_and_then_the_door() {
+fn garbage_gets_errors_then_disconnect() {
     let node = limited(Limits { refusals_max: 4, ..Limits::default() });
     let mut client = node.client_of("1.6");
     for (line, code) in [("{", -32700), ("\u{1}\u{2}", -32700), ("17", -32600)] {
@@ -69,7 +69,7 @@ fn garbage_gets_errors_and_then_the_door() {
 }
 
 #[test]
-fn bytes_of_all_kinds_do_no_harm() {
+fn arbitrary_bytes_do_not_panic() {
     let node = Node::new();
     let mut state = 7u64;
     for _ in 0..50 {
@@ -101,7 +101,7 @@ fn lines_that_are_too_long_end_the_connection() {
 }
 
 #[test]
-fn who_does_not_read_is_disconnected_and_others_do_not_notice() {
+fn slow_reader_is_disconnected_without_affecting_others() {
     let limits = Limits {
         response_bytes_max: 100_000,
         write_stall: Duration::from_millis(500),
@@ -130,7 +130,7 @@ fn who_does_not_read_is_disconnected_and_others_do_not_notice() {
 }
 
 #[test]
-fn who_asks_too_much_is_refused_then_disconnected() {
+fn large_excess_is_rejected_then_disconnected() {
     let node = limited(Limits { refusals_max: 5, ..tight() });
     let mut client = node.client_of("1.7");
     use_up(&mut client);
@@ -142,7 +142,7 @@ fn who_asks_too_much_is_refused_then_disconnected() {
 }
 
 #[test]
-fn who_asks_a_little_too_much_only_waits() {
+fn slight_excess_is_delayed() {
     let limits = Limits {
         units_per_second: 20,
         units_burst: 40,
@@ -164,7 +164,7 @@ fn who_asks_a_little_too_much_only_waits() {
 /// An address keeps its debt across reconnects.
 #[test]
 #[cfg(target_os = "linux")]
-fn coming_back_does_not_fill_the_budget() {
+fn reconnect_does_not_refill_the_budget() {
     let node = limited(tight());
     let mut client = node.client_from([127, 0, 0, 9]);
     client.call("server.version", &json!(["test", "1.7"]));
@@ -199,7 +199,7 @@ fn connections_of_an_address_share_their_subscriptions() {
 }
 
 #[test]
-fn a_flood_does_not_keep_others_waiting() {
+fn flood_does_not_delay_others() {
     let node = Node::new();
     let address = node.address();
     let floods: Vec<_> = (0..20)
@@ -263,7 +263,7 @@ fn connections_are_counted() {
 }
 
 #[test]
-fn answers_that_are_too_large_are_errors() {
+fn oversized_results_are_errors() {
     let node = limited(Limits { response_bytes_max: 1000, ..Limits::default() });
     let mut client = node.client_of("1.6");
     assert_eq!(client.error("blockchain.block.headers", &json!([0, 10])), -101);
@@ -277,7 +277,7 @@ fn answers_that_are_too_large_are_errors() {
 }
 
 #[test]
-fn other_machines_are_let_in_on_request_only() {
+fn exposure_needs_an_explicit_option() {
     let all = SocketAddr::from(([0, 0, 0, 0], 0));
     for config in [
         Config { tcp: vec![all], ..Config::default() },
@@ -292,7 +292,7 @@ fn other_machines_are_let_in_on_request_only() {
 }
 
 #[test]
-fn who_stops_asking_still_gets_the_answers() {
+fn half_closed_client_gets_responses() {
     let node = Node::new();
     let mut client = node.client();
     let ask = json!({"id": 1, "method": "blockchain.block.headers", "params": [0, 10]}).to_string();

@@ -244,7 +244,7 @@ fn wrong_calls() -> Vec<(&'static str, Vec<(Value, i64)>)> {
 }
 
 #[test]
-fn wrong_calls_are_answered_with_the_protocols_errors() {
+fn wrong_calls_return_protocol_errors() {
     let node = Node::new();
     let calls = wrong_calls();
     for method in METHODS {
@@ -280,7 +280,7 @@ fn wrong_calls_are_answered_with_the_protocols_errors() {
 }
 
 #[test]
-fn nothing_published_is_an_error_not_a_hang() {
+fn unpublished_state_is_an_error() {
     let node = Node::empty(config());
     let mut client = node.client_of("1.6");
     let id = "00".repeat(32);
@@ -390,7 +390,7 @@ fn check(
 }
 
 #[test]
-fn histories_beyond_the_limit_are_refused() {
+fn rejects_histories_beyond_the_limit() {
     let limits = crate::server::Limits { entries_max: 5, ..Default::default() };
     let node = Node::with(Config { limits, ..config() });
     for (version, code, family, key) in
@@ -506,7 +506,7 @@ fn the_mempool_is_summed_up() {
 }
 
 #[test]
-fn the_server_tells_about_itself() {
+fn server_info_methods() {
     let host = Host { name: "h\"x".to_owned(), tcp_port: Some(1), ssl_port: Some(2) };
     let other = Host { name: "o".to_owned(), tcp_port: None, ssl_port: None };
     let donation_address = "1abc".to_owned();
@@ -563,7 +563,7 @@ fn batches_are_answered_in_order() {
 }
 
 #[test]
-fn a_worker_answers_as_the_thread_that_received_the_request() {
+fn worker_and_receiving_thread_respond_alike() {
     let mut node = Node::new();
     let confirmed = pay(&node, 1, &[(20, ALICE), (25, BOB)]);
     node.mine(vec![confirmed.clone()]);

@@ -57,7 +57,7 @@ fn trees_of_every_size_prove_every_leaf() {
 }
 
 #[test]
-fn transactions_are_proved_to_be_in_their_block() {
+fn merkle_proofs_verify() {
     let mut node = Node::new();
     let many: Vec<_> =
         (0..6).map(|n| tx(&[crate::testing::out(&node.coinbase(n), 0)], &[(1, b"x")], 9)).collect();

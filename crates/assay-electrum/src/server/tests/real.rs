@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::node::{Client, config, hex};
 use crate::follow::{Listener as _, Touched};
-use crate::index::made::{Made, Random, branches};
+use crate::index::fixture::{Random, TestBlock, branches};
 use crate::index::{Index, IndexConfig, ScriptHash};
 use crate::server::{Publisher, Server};
 use crate::testing::{FakeChain, changes};
 
 /// Brings the index to the end of `chain` and publishes in between like the follower.
-fn follow(index: &Index, chain: &[Made], publisher: &Publisher) {
+fn follow(index: &Index, chain: &[TestBlock], publisher: &Publisher) {
     let mut reorganised = false;
     let mut touched = Touched::default();
     loop {
@@ -57,7 +57,7 @@ fn follow(index: &Index, chain: &[Made], publisher: &Publisher) {
 }
 
 /// Reference status of every script, computed per the protocol specification.
-fn statuses(chain: &[Made]) -> HashMap<String, Value> {
+fn statuses(chain: &[TestBlock]) -> HashMap<String, Value> {
     let history = &chain.last().unwrap().after.history;
     let status = |script: &ScriptHash| {
         let entries = history.get(script).map_or(&[][..], Vec::as_slice);
@@ -70,7 +70,7 @@ fn statuses(chain: &[Made]) -> HashMap<String, Value> {
 }
 
 #[test]
-fn subscribers_end_with_the_truth_whatever_the_chain_does() {
+fn subscribers_converge_across_reorgs() {
     let mut random = Random(11);
     let branches = branches(&mut random, 30, true);
     let genesis = branches[0][0].block().hash();

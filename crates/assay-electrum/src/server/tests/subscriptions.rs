@@ -48,7 +48,7 @@ fn statuses_are_those_of_the_specification() {
 }
 
 #[test]
-fn a_reorganisation_is_told() {
+fn reorg_is_notified() {
     let mut node = Node::new();
     let mut client = node.client_of("1.4.2");
     let subscribe = "blockchain.scripthash.subscribe";
@@ -119,7 +119,7 @@ fn outpoints_are_followed_from_nothing_to_their_spender() {
 
 /// During initial sync the mempool of a view is not known yet.
 #[test]
-fn a_view_without_its_mempool_has_its_transactions_once() {
+fn view_without_mempool_has_each_transaction_once() {
     let mut node = Node::new();
     let mut client = node.client_of("1.6");
     let (mined, kept) = (pay(&node, 1, &[(30, BOB)]), pay(&node, 2, &[(31, BOB)]));
@@ -157,7 +157,7 @@ fn protocol_1_7_names_scripts_and_notifies_by_that_name() {
 }
 
 #[test]
-fn clients_that_leave_are_forgotten() {
+fn disconnected_clients_are_removed() {
     let node = Node::new();
     let mut client = node.client_of("1.7");
     client.call("blockchain.scriptpubkey.subscribe", &json!([hex(BOB)]));
@@ -195,7 +195,7 @@ fn subscriptions_have_limits() {
 /// Clients subscribe and disconnect while payments arrive; the final status of the remaining ones matches their last response or
 /// notification.
 #[test]
-fn the_last_word_is_the_truth_whatever_overlaps() {
+fn last_notification_matches_status() {
     let mut node = Node::new();
     let done = Arc::new(AtomicBool::new(false));
     let address = node.address();
@@ -253,7 +253,7 @@ fn the_last_word_is_the_truth_whatever_overlaps() {
 }
 
 #[test]
-fn a_thousand_clients_with_a_hundred_subscriptions_each_are_told() {
+fn notifies_a_thousand_clients_with_a_hundred_subscriptions() {
     const CLIENTS: usize = 1000;
     const EACH: usize = 100;
     let mut node = Node::new();

@@ -79,7 +79,7 @@ fn a_certificate_is_made_once_and_kept() {
 /// An address with stalled handshakes does not block other addresses.
 #[test]
 #[cfg(target_os = "linux")]
-fn handshakes_that_stall_are_of_one_address_alone() {
+fn stalled_handshakes_affect_one_address() {
     let folder = tempfile::tempdir().unwrap();
     let limits = Limits { first_request: Duration::from_mins(10), ..Limits::default() };
     let node = Node::with(Config { limits, ..with_tls(folder.path()) });
@@ -91,7 +91,7 @@ fn handshakes_that_stall_are_of_one_address_alone() {
 }
 
 #[test]
-fn certificates_that_cannot_be_used_are_refused_with_the_reason() {
+fn rejects_unusable_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let start = |config| match Server::start(config, Arc::new(FakeChain::default())) {
         Err(StartError::Tls(error)) => error,

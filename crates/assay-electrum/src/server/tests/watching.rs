@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::node::{ALICE, BOB, CAROL, Client, Node, config, hash, hex, pay};
 use crate::follow::Touched;
-use crate::index::made::Random;
+use crate::index::fixture::Random;
 use crate::server::{Config, Limits};
 use crate::testing::{out, tx};
 
@@ -43,7 +43,7 @@ fn watch_nothing(
 
 /// The cost of a change depends on the affected outputs, not on the number of subscriptions.
 #[test]
-fn a_change_looks_at_what_it_names_alone() {
+fn change_cost_depends_on_affected_outputs() {
     for hint in [None, Some(BOB)] {
         let mut lookups = Vec::new();
         for count in [0, 100, 5_000] {
@@ -77,7 +77,7 @@ fn a_change_looks_at_what_it_names_alone() {
 
 /// Disconnecting with many subscriptions delays nobody, and all of them are removed.
 #[test]
-fn leaving_takes_no_longer_than_what_was_subscribed() {
+fn disconnect_cost_is_bounded_by_subscriptions() {
     const EACH: usize = 20_000;
     let node = Node::with(unlimited());
     let mut bads: Vec<_> = (0..2).map(|_| node.client_of("1.7")).collect();
@@ -106,7 +106,7 @@ fn leaving_takes_no_longer_than_what_was_subscribed() {
 
 /// Transactions added and removed between two changes leave no trace.
 #[test]
-fn coming_and_going_leaves_nothing_behind() {
+fn added_and_removed_transactions_leave_no_trace() {
     let node = Node::with(unlimited());
     let mut client = node.client_of("1.7");
     for number in 0..200u32 {
@@ -119,7 +119,7 @@ fn coming_and_going_leaves_nothing_behind() {
 
 /// Clients with few subscriptions are notified before clients with many, whatever the order of subscription.
 #[test]
-fn after_a_reorganisation_everybody_hears_of_it() {
+fn reorg_notifies_all_clients() {
     let mut node = Node::with(unlimited());
     let paid = pay(&node, 1, &[(30, BOB)]);
     node.mine(vec![paid.clone()]);
@@ -259,7 +259,7 @@ fn happen(node: &mut Node, random: &mut Random, planned: &mut Vec<Transaction>, 
 
 /// Random histories of mempool, blocks and reorgs, against an oracle that looks up every output after every change.
 #[test]
-fn notifications_are_those_of_looking_everything_up() {
+fn notifications_match_full_lookup() {
     let mut notifications = 0;
     for seed in 0..12 {
         let mut random = Random(seed + 1);
@@ -300,7 +300,7 @@ fn notifications_are_those_of_looking_everything_up() {
 
 /// An output subscribed after its block was searched is looked up again.
 #[test]
-fn who_subscribes_while_a_block_comes_hears_of_it() {
+fn subscription_during_a_block_is_notified() {
     let mut node = Node::with(unlimited());
     let paid = pay(&node, 1, &[(30, BOB)]);
     let touched = node.extend(vec![paid.clone()]);

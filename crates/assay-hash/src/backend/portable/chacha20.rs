@@ -17,9 +17,9 @@ pub(crate) fn keystream(key: &[u8; 32]) -> [u8; 384] {
         // Operates on whole rows, which compiles to vector instructions on any baseline.
         for _ in 0..10 {
             round(&mut rows);
-            rows = [rows[0], turn::<1>(rows[1]), turn::<2>(rows[2]), turn::<3>(rows[3])];
+            rows = [rows[0], rotate::<1>(rows[1]), rotate::<2>(rows[2]), rotate::<3>(rows[3])];
             round(&mut rows);
-            rows = [rows[0], turn::<3>(rows[1]), turn::<2>(rows[2]), turn::<1>(rows[3])];
+            rows = [rows[0], rotate::<3>(rows[1]), rotate::<2>(rows[2]), rotate::<1>(rows[3])];
         }
         let words = rows.as_flattened().iter().zip(start);
         for (bytes, (word, start)) in block.as_chunks_mut::<4>().0.iter_mut().zip(words) {
@@ -64,6 +64,6 @@ fn xor_rotate<const N: u32>(x: Row, y: Row) -> Row {
 
 /// Rotates the words of a row, which turns diagonals into columns.
 #[inline(always)]
-fn turn<const N: usize>(row: Row) -> Row {
+fn rotate<const N: usize>(row: Row) -> Row {
     core::array::from_fn(|i| row[(i + N) % 4])
 }

@@ -64,7 +64,7 @@ fn check(all: &[Owned]) {
 }
 
 #[test]
-fn the_key_that_signed() {
+fn recovers_the_signing_key() {
     for count in [0, 1, 2, 3, 7, 8, 9, 17, 40] {
         let made: Vec<(Owned, [u8; 64])> = (0..count).map(made).collect();
         let all: Vec<Owned> = made.iter().map(|(owned, _)| owned.clone()).collect();

@@ -2,11 +2,11 @@
 
 mod base32;
 mod list;
-mod reach;
+mod network;
 mod text;
 
 pub use list::AddressesV2;
-pub use reach::NetworkKind;
+pub use network::NetworkKind;
 
 use super::items::NetAddress;
 use crate::encode::{compact_size, var_bytes};

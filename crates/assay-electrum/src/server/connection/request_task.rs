@@ -26,7 +26,7 @@ const BAD_REQUEST_UNITS: f64 = 20.0;
 
 /// Runs the tasks in order for one time slice and removes the finished ones.
 pub(in crate::server) fn run_slice(
-    tasks: &mut VecDeque<LineTask>,
+    tasks: &mut VecDeque<RequestTask>,
     shared: &Shared,
     session: &Session,
 ) {
@@ -45,7 +45,7 @@ pub(in crate::server) fn run_slice(
 }
 
 /// A request line and its partial response.
-pub(in crate::server) struct LineTask {
+pub(in crate::server) struct RequestTask {
     line: Vec<u8>,
     /// Permit for the memory of long lines.
     _memory: Option<OwnedSemaphorePermit>,
@@ -62,7 +62,7 @@ struct Requests {
     batch: bool,
 }
 
-impl LineTask {
+impl RequestTask {
     pub(in crate::server) fn new(
         line: Vec<u8>,
         memory: Option<OwnedSemaphorePermit>,

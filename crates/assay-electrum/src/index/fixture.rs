@@ -13,13 +13,13 @@ pub(crate) const LIMITS: Limits = Limits { entries_max: 100_000 };
 
 /// A block, its spent coins, and the oracle's state after it.
 #[derive(Clone)]
-pub(crate) struct Made {
+pub(crate) struct TestBlock {
     pub(crate) raw: Vec<u8>,
     pub(crate) undo: Vec<u8>,
     pub(crate) after: Arc<Model>,
 }
 
-impl Made {
+impl TestBlock {
     pub(crate) fn block(&self) -> Block {
         Block::parse(self.raw.clone(), Encoding::Legacy).unwrap()
     }
@@ -48,7 +48,7 @@ fn script(random: &mut Random) -> Vec<u8> {
 
 impl Model {
     /// Builds a block of random transactions on top. With `ctor` they are ordered by txid.
-    pub(crate) fn grow(&self, random: &mut Random, ctor: bool) -> Made {
+    pub(crate) fn grow(&self, random: &mut Random, ctor: bool) -> TestBlock {
         let mut after = self.clone();
         let height = self.blocks.len() as u32;
         let mut coins: Vec<(OutPoint, Vec<u8>, u64)> = self
@@ -90,7 +90,7 @@ impl Model {
         }
         let block = Block::parse(raw.clone(), Encoding::Legacy).unwrap();
         let undo = after.connect(&block, height);
-        Made { raw, undo, after: Arc::new(after) }
+        TestBlock { raw, undo, after: Arc::new(after) }
     }
 
     /// Reference implementation: all outputs are added first, then all inputs spent, as in Bitcoin Cash's order; histories follow
@@ -254,12 +254,12 @@ fn transaction(
     (Txid(assay_hash::sha256d(&raw)), raw)
 }
 
-pub(crate) fn genesis(random: &mut Random) -> Made {
+pub(crate) fn genesis(random: &mut Random) -> TestBlock {
     Model::default().grow(random, false)
 }
 
 /// A chain and its branches: blocks are added, or some of the last are replaced.
-pub(crate) fn branches(random: &mut Random, steps: usize, ctor: bool) -> Vec<Vec<Made>> {
+pub(crate) fn branches(random: &mut Random, steps: usize, ctor: bool) -> Vec<Vec<TestBlock>> {
     let mut chain = vec![genesis(random)];
     let mut all = vec![chain.clone()];
     for _ in 0..steps {

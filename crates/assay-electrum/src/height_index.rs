@@ -47,7 +47,7 @@ pub(crate) struct Record {
 }
 
 /// The files and their state. Thread-safe.
-pub(crate) struct ByHeight {
+pub(crate) struct HeightIndex {
     dir: PathBuf,
     /// Name and version of the field layout.
     kind: &'static str,
@@ -82,7 +82,7 @@ struct Manifest {
     stale_count: u64,
 }
 
-impl ByHeight {
+impl HeightIndex {
     /// Opens or creates a folder whose records have `fields_bytes` bytes of fields.
     pub(crate) fn open(
         dir: &Path,
@@ -332,12 +332,12 @@ mod tests {
         BlockHash(hash)
     }
 
-    fn open(io: &SimIo) -> ByHeight {
-        ByHeight::open(Path::new("/index"), "test", hash(0, 0), 9, Arc::new(io.clone())).unwrap()
+    fn open(io: &SimIo) -> HeightIndex {
+        HeightIndex::open(Path::new("/index"), "test", hash(0, 0), 9, Arc::new(io.clone())).unwrap()
     }
 
     /// Fields are the branch and the data offset; the data length equals the height.
-    fn extend(records: &ByHeight, branch: u8, to: u32) {
+    fn extend(records: &HeightIndex, branch: u8, to: u32) {
         while records.tip().is_none_or(|tip| tip.height < to) {
             let height = records.tip().map_or(0, |tip| tip.height + 1);
             let previous = hash(branch, height.wrapping_sub(1));
@@ -347,7 +347,7 @@ mod tests {
         }
     }
 
-    fn check(records: &ByHeight, branch: u8, height: u32) {
+    fn check(records: &HeightIndex, branch: u8, height: u32) {
         let record = records.of(&hash(branch, height), height).unwrap().expect("a record");
         let offset = u64::from_le_bytes(record.fields[1..].try_into().unwrap());
         let data = records.data(offset, height as usize).unwrap();
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_were_taken_back_are_found_by_hash_after_a_crash_too() {
+    fn disconnected_blocks_are_found_by_hash_after_a_crash() {
         let io = SimIo::new();
         let records = open(&io);
         extend(&records, 1, 9);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_belong_is_rejected() {
+    fn rejects_mismatched_parts() {
         let io = SimIo::new();
         let records = open(&io);
         let one = records.append((hash(1, 1), hash(1, 0)), &[], |_| vec![0; 9]);
@@ -402,7 +402,7 @@ mod tests {
         extend(&records, 1, 4);
         records.commit().unwrap();
         let other = |kind, genesis| {
-            ByHeight::open(Path::new("/index"), kind, genesis, 9, Arc::new(io.clone()))
+            HeightIndex::open(Path::new("/index"), kind, genesis, 9, Arc::new(io.clone()))
         };
         assert!(matches!(other("else", hash(0, 0)), Err(RecordsError::Other { .. })));
         assert!(matches!(other("test", hash(0, 1)), Err(RecordsError::Other { .. })));

@@ -10,21 +10,21 @@ use crate::{
     error::ForgeError,
     keys::KeyId,
     ledger::{BlockLine, Line, Phase, TipLine},
-    lock::LockBook,
+    lock::ScriptCache,
     network::Network,
     output::Output,
     params::Params,
     plan::Plan,
     progress::Progress,
-    sign::{Desk, Signed},
+    sign::{Signed, SigningContext},
     utxo::{self, UtxoSet},
 };
 
 /// State of a forge.
-pub(crate) struct Works<'p> {
+pub(crate) struct ForgeState<'p> {
     pub(crate) params: Params,
     pub(crate) threads: ThreadPool,
-    pub(crate) locks: LockBook,
+    pub(crate) locks: ScriptCache,
     pub(crate) coins: Coins,
     pub(crate) tail: Tail,
     pub(crate) signing_seconds: f64,
@@ -40,7 +40,7 @@ pub(crate) struct Tail {
 }
 
 /// A block with signed transactions.
-pub(crate) struct Ready<'a> {
+pub(crate) struct SignedBlock<'a> {
     pub(crate) network: Network,
     pub(crate) height: u32,
     pub(crate) phase: Phase,
@@ -58,12 +58,12 @@ impl Tail {
     /// Completes a signed block and writes it, with its order and its ledger line.
     pub(crate) fn append(
         &mut self,
-        ready: &Ready<'_>,
+        signed_block: &SignedBlock<'_>,
         progress: &mut dyn Progress,
     ) -> Result<(), ForgeError> {
-        let Ready { network, height, order, coinbase, signed, .. } = *ready;
+        let SignedBlock { network, height, order, coinbase, signed, .. } = *signed_block;
         let root = block::root(&signed.txids, order);
-        let mined = block::mine(network, &self.previous, &root, ready.time);
+        let mined = block::mine(network, &self.previous, &root, signed_block.time);
         let count = block::count_bytes(order.len() as u64);
 
         let mut offsets = vec![0u32; order.len()];
@@ -80,16 +80,16 @@ impl Tail {
         let line = BlockLine {
             height,
             hash: BlockHash(mined.hash).to_string(),
-            phase: ready.phase,
+            phase: signed_block.phase,
             file: place.file,
             offset: place.offset,
             bytes,
             weight: 4 * (80 + count.len() as u64) + coinbase.weight + signed.weight,
             txs: order.len() as u64,
-            inputs: ready.inputs,
-            outputs: ready.outputs,
+            inputs: signed_block.inputs,
+            outputs: signed_block.outputs,
             signatures: signed.signatures,
-            time: ready.time,
+            time: signed_block.time,
         };
         self.output.line(&Line::Block(line.clone()))?;
         progress.block(&line);
@@ -117,7 +117,7 @@ impl Tail {
     }
 }
 
-impl Works<'_> {
+impl ForgeState<'_> {
     pub(crate) fn empty_block(&mut self, phase: Phase) -> Result<(), ForgeError> {
         let plan = self.new_plan();
         self.finish_block(phase, plan, Signed::new())
@@ -143,7 +143,7 @@ impl Works<'_> {
         let order = block::block_order(network, &signed.txids, &self.threads);
         let coinbase = self.coinbase(&plan, &signed, &order);
         signed.txids[0] = coinbase.txid;
-        let ready = Ready {
+        let signed_block = SignedBlock {
             network,
             height,
             phase,
@@ -154,7 +154,7 @@ impl Works<'_> {
             inputs: plan.inputs.len() as u64,
             outputs: plan.outputs.len() as u64 + u64::from(network.segwit()),
         };
-        self.tail.append(&ready, self.progress)?;
+        self.tail.append(&signed_block, self.progress)?;
         self.remember(plan, signed.txids, order);
         Ok(())
     }
@@ -162,7 +162,7 @@ impl Works<'_> {
     fn coinbase(&mut self, plan: &Plan, signed: &Signed, order: &[u32]) -> Coinbase {
         let network = self.params.network;
         let pay = plan.outputs.pay(self.params.distinct, 0, 0);
-        self.locks.want(pay.kind, &pay.key);
+        self.locks.request(pay.kind, &pay.key);
         self.locks.prepare(&self.threads);
         // BIP141 uses zero as the coinbase's own wtxid, as in `signed`.
         let witness_root =
@@ -199,22 +199,22 @@ impl Works<'_> {
     }
 }
 
-pub(crate) fn desk<'a>(
+pub(crate) fn signing_context<'a>(
     params: &Params,
     threads: &'a ThreadPool,
-    locks: &'a LockBook,
+    locks: &'a ScriptCache,
     coins: &'a Coins,
-) -> Desk<'a> {
-    Desk { threads, network: params.network, distinct: params.distinct, locks, coins }
+) -> SigningContext<'a> {
+    SigningContext { threads, network: params.network, distinct: params.distinct, locks, coins }
 }
 
 /// Requests the locks of all outputs from transaction `from` on.
-pub(crate) fn want(locks: &mut LockBook, distinct: bool, plan: &Plan, from: u32) {
+pub(crate) fn request_locks(locks: &mut ScriptCache, distinct: bool, plan: &Plan, from: u32) {
     let mut pays = Vec::new();
     for tx in from..plan.len() {
         plan.outputs.pays(distinct, tx, &mut pays);
         for pay in &pays {
-            locks.want(pay.kind, &pay.key);
+            locks.request(pay.kind, &pay.key);
         }
     }
 }

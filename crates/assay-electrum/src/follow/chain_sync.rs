@@ -61,13 +61,13 @@ pub trait Follows: Send + Sync {
 }
 
 /// An index and the chain it follows.
-pub(super) struct Way<'a, F> {
+pub(super) struct ChainSync<'a, F> {
     pub(super) target: &'a F,
     pub(super) chain: &'a dyn Chain,
     pub(super) pool: &'a rayon::ThreadPool,
 }
 
-impl<F: Follows> Way<'_, F> {
+impl<F: Follows> ChainSync<'_, F> {
     /// Syncs the index to the tip.
     pub(super) fn catch_up(&self) -> Result<(), FollowError> {
         let (target, chain) = (self.target, self.chain);
@@ -92,7 +92,7 @@ impl<F: Follows> Way<'_, F> {
                 return Ok(());
             }
             if chain.hash_at(ours.height) != Some(ours.hash) {
-                self.step_back(ours)?;
+                self.disconnect_to_fork(ours)?;
                 continue;
             }
             let heights = ours.height + 1..=tip.height.min(ours.height + HEIGHTS_AT_ONCE);
@@ -106,7 +106,7 @@ impl<F: Follows> Way<'_, F> {
     }
 
     /// Disconnects blocks down to the fork with the active chain.
-    fn step_back(&self, ours: Tip) -> Result<(), FollowError> {
+    fn disconnect_to_fork(&self, ours: Tip) -> Result<(), FollowError> {
         for height in (0..ours.height).rev() {
             let hash = self.target.hash_at(height)?;
             if hash.is_some() && hash == self.chain.hash_at(height) {
