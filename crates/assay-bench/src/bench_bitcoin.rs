@@ -21,7 +21,6 @@ use crate::registry::{Filter, Section};
 use crate::suite::{Benchmark, Extent, Published, Study, Suite};
 use crate::{BenchError, Progress};
 
-/// The program.
 pub const PROGRAM: &str = "bench_bitcoin";
 /// Section of plans, and beginning of names.
 const SECTION: &str = "core";
@@ -30,7 +29,6 @@ const JSON_BYTES_MAX: u64 = 64 << 20;
 /// Characters of its messages that an error quotes.
 const MESSAGE_MAX: usize = 400;
 
-/// Why there are no figures of `bench_bitcoin`.
 #[derive(Debug, thiserror::Error)]
 pub enum CoreBenchError {
     /// There is no such build.
@@ -41,28 +39,18 @@ pub enum CoreBenchError {
     NoBuilds,
     /// It cannot be started.
     #[error("cannot run {}", program.display())]
-    Run {
-        /// The program.
-        program: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Run { program: PathBuf, source: io::Error },
     /// It failed, or wrote nothing that can be used.
     #[error("{} {arguments}: {detail}", program.display())]
     Failed {
-        /// The program.
         program: PathBuf,
-        /// What it was asked for.
         arguments: String,
         /// What is wrong.
         detail: String,
     },
     /// It is too old.
     #[error("{} has no -output-json: Bitcoin Core 22 or later is needed", program.display())]
-    TooOld {
-        /// The program.
-        program: PathBuf,
-    },
+    TooOld { program: PathBuf },
     /// No benchmark is in all builds and chosen.
     #[error("no benchmark of {PROGRAM} is in every build and matches {filter}")]
     NoneInCommon {

@@ -14,7 +14,6 @@ use crate::serve::{Answer, Order};
 use crate::suite::{Benchmark, Extent, Watch};
 use crate::talk::Talk;
 
-/// How builds are asked and measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BuildOptions<'a> {
     /// The plan as the builds find it: a name or a path.
@@ -32,7 +31,6 @@ pub(crate) struct Builds<'a> {
 }
 
 impl<'a> Builds<'a> {
-    /// Starts them.
     pub(crate) fn start(
         builds: &'a [Build],
         options: BuildOptions<'a>,

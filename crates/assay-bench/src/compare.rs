@@ -37,9 +37,7 @@ pub struct Comparison {
 /// One alternative of one benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ComparedRow {
-    /// The benchmark.
     pub benchmark: String,
-    /// The alternative.
     pub alternative: String,
     /// Median time of one operation in the first file.
     pub before_ns: f64,

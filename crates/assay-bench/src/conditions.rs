@@ -13,7 +13,6 @@ const LOAD_MAX: f64 = 0.5;
 /// The state of program and machine at the start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
-    /// The machine.
     pub machine: Machine,
     /// `release` or `debug`.
     pub profile: String,
@@ -24,7 +23,6 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// As they are now.
     pub fn now() -> Self {
         let machine = machine::record(Path::new("."));
         let is_debug = cfg!(debug_assertions);

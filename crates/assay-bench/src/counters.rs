@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Events of one epoch on the thread that was timed; absent where nothing counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Instructions retired.
     pub instructions: Option<u64>,
     /// Cycles of the core.
     pub cycles: Option<u64>,

@@ -21,7 +21,6 @@ const MATURITY: u32 = 100;
 /// What the inputs of a block are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// P2WPKH.
     Ecdsa,
     /// P2TR, spent by the key path.
     Schnorr,
@@ -30,7 +29,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind.
     pub const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
 
     /// Its name in benchmarks.
@@ -52,10 +50,8 @@ impl Kind {
     }
 }
 
-/// A block.
 #[derive(Clone)]
 pub struct ForgedBlock {
-    /// Its height.
     pub height: u32,
     /// As it is stored and sent.
     pub raw: Vec<u8>,

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use crate::BenchError;
 use crate::counters::{Counts, counted};
 
-/// How often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     /// Rounds that count.
@@ -23,7 +22,6 @@ pub struct Rounds {
 /// Time of one epoch of one alternative: a number of operations in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
-    /// Operations done.
     pub ops: u64,
     /// Wall time.
     pub wall_ns: u64,
@@ -163,7 +161,6 @@ impl<'a> Alternative<'a> {
         Self { name: name.to_owned(), work }
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -241,20 +238,16 @@ pub const BATCH_MAX: u64 = 256;
 /// Nothing that takes a twentieth of a nanosecond is an operation.
 const CALLS_MAX: u64 = 100_000_000;
 
-/// What one alternative took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Its name.
     pub name: String,
     /// Median time of one operation.
     pub ns_per_op: f64,
-    /// Operations per second at that time.
     pub op_per_s: f64,
     /// Median absolute deviation, percent of the median.
     pub err_percent: f64,
     /// Median CPU time of one operation.
     pub cpu_ns_per_op: f64,
-    /// Operations in one epoch.
     pub epoch_ops: u64,
     /// Time measured.
     pub total_s: f64,
@@ -265,10 +258,8 @@ pub struct Figures {
     /// Instructions of one operation; this and the following are medians over the rounds, absent where nothing counts them.
     #[serde(default)]
     pub instructions_per_op: Option<f64>,
-    /// Cycles of one operation.
     #[serde(default)]
     pub cycles_per_op: Option<f64>,
-    /// Branches of one operation.
     #[serde(default)]
     pub branches_per_op: Option<f64>,
     /// Branches of one operation that were predicted wrongly.

@@ -38,18 +38,15 @@ pub struct Counter {
 pub struct Once {
     /// The benchmark, by its whole name.
     pub benchmark: String,
-    /// The alternative.
     pub alternative: String,
     /// Operations, at least.
     pub operations: u64,
-    /// Of this extent.
     pub extent: Extent,
 }
 
 /// What it says when it is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// Operations done.
     pub operations: u64,
     /// Which paths through the processor it took.
     pub paths: String,

@@ -53,81 +53,42 @@ use std::path::PathBuf;
 
 use assay_engine::{PrevoutsError, SubmitOutcome};
 
-/// Why a benchmark has no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// An answer is wrong: its time means nothing.
     #[error("{benchmark}: {alternative} gave a wrong answer: {detail}")]
-    WrongAnswer {
-        /// The benchmark.
-        benchmark: String,
-        /// Who gave it.
-        alternative: String,
-        /// What is wrong with it.
-        detail: String,
-    },
+    WrongAnswer { benchmark: String, alternative: String, detail: String },
     /// A file or folder cannot be used.
     #[error("cannot use {}", path.display())]
-    File {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// The outputs that a block spends cannot be read.
     #[error("cannot use {}", path.display())]
-    Prevouts {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: PrevoutsError,
-    },
+    Prevouts { path: PathBuf, source: PrevoutsError },
     /// The peer cannot be started or spoken to.
     #[error("cannot speak to {program}")]
-    Peer {
-        /// Its path.
-        program: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Peer { program: PathBuf, source: io::Error },
     /// The peer did not do what it was told.
     #[error("{program} failed: {detail}")]
-    PeerFailed {
-        /// Its path.
-        program: PathBuf,
-        /// What it said.
-        detail: String,
-    },
+    PeerFailed { program: PathBuf, detail: String },
     /// A block that was made for the benchmark is not valid.
     #[error("the engine rejects block {height} of the benchmark's own chain: {detail}")]
     OwnBlock {
-        /// Its height.
         height: u32,
         /// The verdict.
         detail: String,
     },
     /// The engine fails.
     #[error("the engine cannot be opened in {}", dir.display())]
-    Engine {
-        /// Its folder.
-        dir: PathBuf,
-        /// Why not.
-        source: Box<assay_engine::OpenError>,
-    },
+    Engine { dir: PathBuf, source: Box<assay_engine::OpenError> },
     /// Our store fails.
     #[error("the store fails")]
-    Store {
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
+    Store { source: Box<dyn std::error::Error + Send + Sync> },
     /// A plan names something that there is not.
     #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
     UnknownName {
         /// What it would be.
         what: &'static str,
-        /// The name.
         name: String,
-        /// Names that there are.
         known: Vec<String>,
     },
     /// Threads cannot be had.
@@ -135,7 +96,6 @@ pub enum BenchError {
     Threads {
         /// How many.
         threads: usize,
-        /// Why not.
         source: rayon::ThreadPoolBuildError,
     },
     /// A file of results cannot be written.
@@ -143,24 +103,15 @@ pub enum BenchError {
     Write(#[from] assay_report::atomic_file::WriteError),
     /// There is no benchmark or alternative of that name.
     #[error("there is no {name}")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
+    Unknown { name: String },
     /// Instructions cannot be counted.
     #[error(
         "instructions are counted with valgrind where the processor's counters are unavailable, and it cannot be started: install it (Debian: apt-get install valgrind)"
     )]
-    NoValgrind {
-        /// Why not.
-        source: io::Error,
-    },
+    NoValgrind { source: io::Error },
     /// Two benchmarks have the same name.
     #[error("there are two benchmarks {name}")]
-    SameName {
-        /// The name.
-        name: String,
-    },
+    SameName { name: String },
     /// A setting of a suite makes no sense.
     #[error(transparent)]
     Setting(Box<dyn std::error::Error + Send + Sync>),
@@ -182,7 +133,6 @@ pub enum BenchError {
 
 /// Hears how benchmarks go.
 pub trait Progress {
-    /// A part of so many steps begins.
     fn begin(&self, part: &str, steps: u64);
     /// A step of it is done.
     fn step(&self);

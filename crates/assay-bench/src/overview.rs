@@ -20,14 +20,12 @@ struct File {
 pub struct Report {
     /// The plan that reruns it.
     pub plan: String,
-    /// Its heading.
     pub title: String,
     /// Who published it, when, and where it can be read.
     pub source: String,
     /// The answer of the report in a sentence: `{0}` is the time that answers the first question, `{0.ratio}` the ratio to the
     /// baseline, `{0.by}` the alternative.
     pub answer: Option<String>,
-    /// What it asks.
     #[serde(rename = "question")]
     pub questions: Vec<Question>,
 }

@@ -22,7 +22,6 @@ use serde::Serialize;
 pub struct P2pOptions {
     /// The source, as `HOST:PORT`.
     pub address: String,
-    /// Name of its chain.
     pub chain: String,
     /// How long blocks are asked for.
     pub time: Duration,
@@ -32,23 +31,13 @@ pub struct P2pOptions {
     pub with_witnesses: bool,
 }
 
-/// Why there is no figure.
 #[derive(Debug, thiserror::Error)]
 pub enum P2pError {
-    /// No such chain.
     #[error("unknown chain {name:?}; known are {}", ChainParams::NAMES.join(", "))]
-    Chain {
-        /// The name as given.
-        name: String,
-    },
+    Chain { name: String },
     /// The source cannot be reached.
     #[error("cannot connect to {address}: {source}")]
-    Connect {
-        /// Where it should be.
-        address: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    Connect { address: String, source: io::Error },
     /// The connection broke.
     #[error("the connection to the source broke: {0}")]
     Io(#[from] io::Error),
@@ -58,7 +47,6 @@ pub enum P2pError {
     /// A message that cannot be read.
     #[error("message {command}: {source}")]
     Payload {
-        /// What it is called.
         command: String,
         /// What is wrong with it.
         source: ParseError,
@@ -68,18 +56,10 @@ pub enum P2pError {
     Empty,
     /// Headers that do not follow one another.
     #[error("header {hash} does not follow the one before it")]
-    Unconnected {
-        /// Its hash.
-        hash: BlockHash,
-    },
+    Unconnected { hash: BlockHash },
     /// A block that nobody asked for, or in the wrong order.
     #[error("block {found} instead of {expected}")]
-    WrongBlock {
-        /// What should have come.
-        expected: BlockHash,
-        /// What came.
-        found: BlockHash,
-    },
+    WrongBlock { expected: BlockHash, found: BlockHash },
     /// The source has not got a block of its own chain.
     #[error("the source does not give a block of its own chain")]
     NotFound,

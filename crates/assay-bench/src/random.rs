@@ -12,7 +12,6 @@ impl Random {
         Self(SplitMix64::new(seed))
     }
 
-    /// The next number.
     #[expect(clippy::should_implement_trait, reason = "it has no end")]
     pub fn next(&mut self) -> u64 {
         self.0.next()

@@ -6,9 +6,7 @@ use crate::suite::{Benchmark, Extent, Suite};
 
 /// A suite, and the name of its section in a plan.
 pub struct Section {
-    /// The name.
     pub name: &'static str,
-    /// The suite.
     pub suite: Box<dyn Suite>,
 }
 

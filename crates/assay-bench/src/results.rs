@@ -71,7 +71,6 @@ pub struct Counting {
 pub struct Measured {
     /// The section of the plan.
     pub section: String,
-    /// Its name.
     pub name: String,
     /// Series of a chart over sizes to which it belongs.
     pub series: String,
@@ -83,7 +82,6 @@ pub struct Measured {
     pub bytes_per_op: Option<u64>,
     /// The alternative with which the others are compared.
     pub baseline: String,
-    /// The alternatives.
     pub row: Row,
     /// The alternatives that are not the baseline, beside it.
     pub comparisons: Vec<Comparison>,
@@ -92,7 +90,6 @@ pub struct Measured {
 /// An alternative beside the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// The alternative.
     pub alternative: String,
     /// What it is compared with.
     pub baseline: String,
@@ -100,16 +97,13 @@ pub struct Comparison {
     pub ratio: Ratio,
     /// The same of CPU times.
     pub cpu_ratio: Option<Ratio>,
-    /// What that says.
     pub verdict: Verdict,
 }
 
 /// A benchmark or study without figures.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Its name.
     pub name: String,
-    /// Why.
     pub error: String,
 }
 

@@ -25,7 +25,6 @@ const ERR_PERCENT_MAX: f64 = 5.0;
 /// Rounds of each comparison that the floor is taken from.
 const FLOOR_ROUNDS: usize = 15;
 
-/// What to do.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The plan; its settings are those of the sections that go with it.

@@ -40,7 +40,6 @@ const WARM_UP: usize = 1;
 /// Checks that are made wrong when answers are compared, one in so many.
 const WRONG_EVERY: usize = 37;
 
-/// What to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Checks in a batch.
@@ -278,7 +277,6 @@ pub fn batch_rate() -> (&'static str, f64) {
 const RATE_BATCH: u64 = 4096;
 const RATE_ROUNDS: usize = 9;
 
-/// What is asked of a case.
 type Question = for<'a> fn(&'a Case) -> Check<'a>;
 
 /// A way to answer a batch.

@@ -113,7 +113,6 @@ pub struct Published {
     /// Time of one operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_per_op: Option<f64>,
-    /// Instructions of one operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions_per_op: Option<f64>,
     /// Time before over time after, for an optimisation: results that are stored have it.
@@ -135,7 +134,6 @@ pub struct Published {
 pub struct Study {
     /// Identifier in links: small letters, digits, `-`.
     pub id: String,
-    /// Heading.
     pub title: String,
     /// The answer in a sentence, for the first screen of a report that is about this study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,7 +153,6 @@ pub struct Study {
 /// A table of a [`Study`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyTable {
-    /// What it shows.
     pub caption: String,
     /// Headings of columns.
     pub head: Vec<String>,
@@ -169,7 +166,6 @@ pub struct StudyTable {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyChart {
-    /// What it shows.
     pub title: String,
     /// What the bars count, with its unit.
     pub y_label: String,
@@ -183,7 +179,6 @@ pub struct StudyChart {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyLanes {
-    /// What they show.
     pub title: String,
     /// What the axis counts, with its unit.
     pub x_label: String,
@@ -197,7 +192,6 @@ pub struct StudyLanes {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyLaneGroup {
-    /// Its name.
     pub label: String,
     /// A second line under the name.
     pub note: String,

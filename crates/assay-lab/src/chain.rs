@@ -21,7 +21,6 @@ const ORDER_RECORD_BYTES: usize = 40;
 /// A complete chain directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
-    /// The directory.
     pub dir: PathBuf,
     /// The first line of the ledger.
     pub header: ChainHeader,
@@ -38,15 +37,11 @@ pub struct Chain {
 /// A snapshot of the UTXO set, as `dumptxoutset` writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainSnapshot {
-    /// The file.
     pub path: PathBuf,
-    /// Its length.
     pub bytes: u64,
-    /// Height of its block.
     pub height: u32,
     /// Its block as RPC prints it.
     pub block: String,
-    /// Coins in it.
     pub coins: u64,
     /// The hash over them (Bitcoin Core's `hash_serialized_3`), as RPC prints it.
     pub hash: String,
@@ -98,13 +93,10 @@ const TWO_WEEKS_BLOCKS: usize = 2_016;
 pub struct ChainHeader {
     /// Version of the directory format.
     pub format: u32,
-    /// Recipe.
     pub recipe: String,
     /// Chain parameters for the nodes: `regtest` or `bch-regtest`.
     pub chain: String,
-    /// Seed.
     pub seed: u64,
-    /// Scale.
     pub scale: f64,
     /// `intended` or `faithful`.
     pub variant: String,
@@ -143,9 +135,7 @@ pub struct ChainFiles {
     /// The first block of the chain, in hex; results leave it out.
     #[serde(default, skip_serializing)]
     pub genesis: String,
-    /// How many there are.
     pub count: usize,
-    /// Their length.
     pub bytes: u64,
     /// SHA-256 over the 80-byte headers from height 0 to the tip.
     pub headers_sha256: String,
@@ -160,11 +150,9 @@ pub struct ChainFiles {
 /// A block line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlockEntry {
-    /// Height, from 1.
     pub height: u32,
     /// Block hash as RPC prints it.
     pub hash: String,
-    /// Phase.
     pub phase: String,
     /// Block file, relative to the directory.
     pub file: PathBuf,
@@ -176,7 +164,6 @@ pub struct BlockEntry {
     pub txs: u64,
     /// Inputs, without the coinbase's.
     pub inputs: u64,
-    /// Outputs.
     pub outputs: u64,
     /// Valid signatures.
     pub signatures: u64,
@@ -189,13 +176,9 @@ pub struct RangeEntry {
     pub first: u32,
     /// Last height.
     pub last: u32,
-    /// Transactions.
     pub txs: u64,
-    /// Inputs.
     pub inputs: u64,
-    /// Outputs.
     pub outputs: u64,
-    /// Transactions with a witness.
     pub segwit_txs: u64,
     /// Transactions of more than 50 inputs.
     pub many_input_txs: u64,
@@ -208,11 +191,9 @@ pub struct RangeEntry {
 /// Last line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TipEntry {
-    /// Height.
     pub height: u32,
     /// Block hash as RPC prints it.
     pub hash: String,
-    /// Unspent outputs.
     pub utxo_count: u64,
     /// Their amount, in satoshi.
     pub utxo_amount: u64,
@@ -222,9 +203,7 @@ pub struct TipEntry {
     pub txs: u64,
     /// Inputs, without those of coinbases.
     pub inputs: u64,
-    /// Outputs.
     pub outputs: u64,
-    /// Bytes.
     pub bytes: u64,
     /// Valid signatures.
     pub signatures: u64,
@@ -250,21 +229,13 @@ pub struct OrderEntry {
     pub length: u32,
 }
 
-/// Why a chain directory was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ChainError {
-    /// A file cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A line of the ledger is not what it should be.
     #[error("{}, line {line}: not a ledger line", path.display())]
     Line {
-        /// The ledger.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
@@ -274,29 +245,17 @@ pub enum ChainError {
     /// The ledger contradicts itself or is of another format.
     #[error("{}, line {line}: {what}", path.display())]
     Ledger {
-        /// The ledger.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
         /// What is wrong.
         what: &'static str,
     },
-    /// The forge did not finish: there is no tip line.
     #[error("{} has no tip line: the chain is unfinished", path.display())]
-    Unfinished {
-        /// The ledger.
-        path: PathBuf,
-    },
+    Unfinished { path: PathBuf },
     /// A file is shorter than the ledger says, or has broken records.
     #[error("{}: block {height} {what}", path.display())]
-    Contents {
-        /// The file.
-        path: PathBuf,
-        /// The block.
-        height: u32,
-        /// What is wrong.
-        what: &'static str,
-    },
+    Contents { path: PathBuf, height: u32, what: &'static str },
 }
 
 impl Chain {

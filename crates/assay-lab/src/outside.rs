@@ -10,13 +10,10 @@ use crate::process::rpc::{Client, RpcError};
 use crate::process::{Ports, Process, ProcessError};
 use crate::target::{Family, Target, TargetError};
 
-/// Why a node cannot be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum OutsideError {
-    /// The target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The process.
     #[error(transparent)]
     Process(#[from] ProcessError),
     /// It did not answer.
@@ -24,18 +21,11 @@ pub enum OutsideError {
     Rpc {
         /// The node.
         name: String,
-        /// Why not.
         #[source]
         source: Box<RpcError>,
     },
-    /// Its folder cannot be made.
     #[error("cannot make {}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Folder { path: PathBuf, source: io::Error },
     /// It rejected a block.
     #[error("{name} rejected block {number}: {reason}")]
     Rejected {

@@ -21,16 +21,12 @@ use crate::target::TargetError;
 pub enum Event<'a> {
     /// A complete chain of the plan was found.
     ChainReused {
-        /// Its directory.
         dir: &'a Path,
-        /// The chain.
         chain: &'a Chain,
     },
     /// The forge was started.
     ForgeStarted {
-        /// The plan.
         plan: &'a Plan,
-        /// Where it writes.
         dir: &'a Path,
     },
     /// The forge is at work.
@@ -42,7 +38,6 @@ pub enum Event<'a> {
     },
     /// The forge finished.
     ChainForged {
-        /// The chain.
         chain: &'a Chain,
         /// Seconds it took.
         seconds: f64,
@@ -51,43 +46,33 @@ pub enum Event<'a> {
     TargetLeftOut {
         /// How the plan names it.
         target: &'a TargetSpec,
-        /// Why.
         why: &'a TargetError,
     },
     /// The node that peers will fetch blocks from is filled.
     SourceFills {
-        /// Blocks of the chain.
         blocks: usize,
     },
     /// A process that a killed laboratory had left was ended.
     LeftoverEnded {
-        /// Its log's name, and its identifier.
         name: &'a str,
     },
     /// A target loads the snapshot that its runs will begin with.
     SnapshotLoads {
-        /// The target.
         target: &'a str,
-        /// Coins of the snapshot.
         coins: u64,
     },
-    /// It has loaded it.
     SnapshotLoaded {
-        /// The target.
         target: &'a str,
         /// Seconds of the call.
         seconds: f64,
     },
     /// A target cannot begin as the others do, and is left out.
     TargetUnable {
-        /// The target.
         target: &'a str,
-        /// Why.
         why: &'a str,
     },
     /// The reference signature library is being measured.
     ReferenceRate,
-    /// A run begins.
     RunStarted {
         /// Its name; warm-up runs have one too.
         id: &'a str,
@@ -100,21 +85,17 @@ pub enum Event<'a> {
     },
     /// The run was finished before; its figures are taken.
     RunSkipped {
-        /// The run.
         run: &'a Run,
     },
     /// The target answers.
     TargetReady {
-        /// Seconds from its start.
         seconds: f64,
     },
     /// Transactions of a block were sent.
     Transactions {
-        /// The block.
         height: u32,
         /// Sent so far.
         sent: u64,
-        /// To send.
         total: u64,
     },
     /// A block is the tip.
@@ -146,7 +127,6 @@ pub enum Event<'a> {
     Stopping,
     /// A run ended.
     RunFinished {
-        /// The run.
         run: &'a Run,
     },
     /// A node that is never killed takes the chains, to know what must be.
@@ -186,7 +166,6 @@ pub enum Event<'a> {
     },
     /// The nodes of a network start and get the chain that they begin with.
     NetworkStarts {
-        /// How many.
         nodes: usize,
         /// Blocks of that chain.
         blocks: usize,
@@ -212,16 +191,13 @@ pub enum Event<'a> {
         round: u32,
         /// Rounds in all.
         of: u32,
-        /// Name of the case.
         case: &'a str,
     },
     /// The load of a network is over: its nodes have to agree.
     NetworkConverges,
     /// The last run of several nodes is done.
     NetworkFinished,
-    /// The report is written.
     ReportWritten {
-        /// Where.
         dir: &'a Path,
     },
 }
@@ -229,7 +205,6 @@ pub enum Event<'a> {
 /// Takes events. Called between timed sections, except for [`Event::Transactions`]; an
 /// implementation should return fast.
 pub trait Reporter {
-    /// Takes one event.
     fn event(&self, event: &Event<'_>);
 
     /// Whether the caller wants the plan to end, say because of a signal. Asked before every block
@@ -349,7 +324,6 @@ impl Terminal {
         });
     }
 
-    /// What happens before the first run.
     fn before_runs(&self, event: &Event<'_>) {
         match event {
             Event::LeftoverEnded { name } => {

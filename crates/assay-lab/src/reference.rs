@@ -17,34 +17,20 @@ const UPGRADES_NEVER: [&str; 5] = [
     "-upgrade12activationtime=4102444800",
 ];
 
-/// Why the reference does not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceError {
-    /// The program cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// It is of another family.
     #[error("{version} is not Bitcoin Cash Node")]
-    OtherFamily {
-        /// What it calls itself.
-        version: String,
-    },
-    /// It did not start, or ended.
+    OtherFamily { version: String },
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A call failed.
     #[error(transparent)]
     Rpc(#[from] RpcError),
     /// There are fewer or more answers than questions.
     #[error("{method}: {answers} answers to {questions} questions")]
-    Count {
-        /// The method.
-        method: String,
-        /// Questions.
-        questions: usize,
-        /// Answers.
-        answers: usize,
-    },
+    Count { method: String, questions: usize, answers: usize },
 }
 
 /// A running Bitcoin Cash Node on its regression-test chain, which takes non-standard transactions.

@@ -10,9 +10,7 @@ use crate::Temporary;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
 pub struct WriteError {
-    /// The file or folder.
     pub path: PathBuf,
-    /// Why not.
     pub source: io::Error,
 }
 

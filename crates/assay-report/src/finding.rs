@@ -7,11 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// The question.
     pub ask: String,
     /// The plan whose results answer it, where that is not the plan of the report.
     pub plan: Option<String>,
-    /// A benchmark, by its name.
     pub benchmark: Option<String>,
     /// An alternative of it, where not the fastest.
     pub alternative: Option<String>,
@@ -41,6 +39,5 @@ pub struct Finding {
     pub measured: String,
     /// What follows: faster or slower than what, by how much, how certain.
     pub verdict: String,
-    /// What limits it.
     pub caveat: String,
 }

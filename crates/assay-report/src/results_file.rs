@@ -12,21 +12,13 @@ use serde_json::Value;
 /// Largest file of results, decompressed: 1 GiB.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Why results could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The file holds something else.
     #[error("{} holds no {what}", path.display())]
     Json {
-        /// The file.
         path: PathBuf,
         /// What was looked for.
         what: &'static str,
@@ -36,9 +28,7 @@ pub enum LoadError {
     /// The file is of another schema version.
     #[error("{}: schema {found}, this program knows schema {known}", path.display())]
     Schema {
-        /// The file.
         path: PathBuf,
-        /// Its schema.
         found: u64,
         /// The newest that is known.
         known: u32,

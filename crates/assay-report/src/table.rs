@@ -9,10 +9,8 @@ const LONG_CELL: usize = 28;
 /// Longer words behind the comma of a heading are no unit.
 const LONG_UNIT: usize = 5;
 
-/// A table of text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// What it shows.
     pub caption: String,
     /// Headings of the columns.
     pub head: Vec<String>,
@@ -23,13 +21,11 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
     pub fn new(caption: &str, head: &[&str], word_columns: usize) -> Self {
         let head = head.iter().map(|cell| (*cell).to_owned()).collect();
         Self { caption: caption.to_owned(), head, rows: Vec::new(), word_columns }
     }
 
-    /// Adds a row.
     pub fn push<const N: usize>(&mut self, row: [String; N]) {
         self.rows.push(row.into());
     }

@@ -35,7 +35,6 @@ impl Temporary {
         Self(path)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }

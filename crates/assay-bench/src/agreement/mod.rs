@@ -31,18 +31,15 @@ const ROUND: u64 = 250;
 /// One of so many blocks is changed as a whole.
 const CHANGED_BLOCKS: u64 = 25;
 
-/// What to compare.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The other node.
     pub target: TargetSpec,
     /// How many transactions, and as many blocks.
     pub cases: u64,
-    /// Seed of everything random.
     pub seed: u64,
 }
 
-/// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum AgreementError {
     /// Our engine cannot be used.
@@ -57,7 +54,6 @@ pub enum AgreementError {
     /// A block without a fault is not accepted by both.
     #[error("block {height} of the comparison's own chain: ours {ours}, the other {theirs}")]
     OwnBlock {
-        /// Its height.
         height: u32,
         /// Our verdict.
         ours: String,

@@ -19,7 +19,6 @@ pub struct Report {
     pub reference: String,
     /// Its command line.
     pub command: Vec<String>,
-    /// Seed of the cases.
     pub seed: u64,
     /// Transactions that were offered to both.
     pub transactions: u64,
@@ -29,9 +28,7 @@ pub struct Report {
     pub transaction_verdicts: BTreeMap<String, u64>,
     /// The same of blocks.
     pub block_verdicts: BTreeMap<String, u64>,
-    /// How many verdicts differ.
     pub disagreement_count: u64,
-    /// The first of them.
     pub disagreements: Vec<Disagreement>,
 }
 

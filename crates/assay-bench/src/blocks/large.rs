@@ -51,13 +51,11 @@ pub(super) fn measure(
 /// What was measured.
 pub(super) struct Large {
     pub(super) row: Row,
-    /// All of them.
     pub(super) threads: usize,
     /// Of the block with the transaction, which is nearly all of it.
     pub(super) block_bytes: usize,
 }
 
-/// Name of an alternative.
 pub(super) fn alternative(who: &str, threads: usize) -> String {
     format!("{who}, {threads} {}", if threads == 1 { "thread" } else { "threads" })
 }

@@ -29,7 +29,6 @@ const KERNEL: &str = "kernel";
 /// Rounds before those that count.
 const WARM_UP: usize = 1;
 
-/// What to measure.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Rounds of each stage.

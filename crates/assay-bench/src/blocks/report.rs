@@ -26,7 +26,6 @@ struct BlockRecord {
     sig_checks: u64,
 }
 
-/// A ratio of one row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct RowRatio {
     row: String,
@@ -69,7 +68,6 @@ pub struct Report {
     pub large_tx_libsecp_threads_ratio: Option<f64>,
     large_tx_threads_interval: Option<Ratio>,
     large_tx_libsecp_threads_interval: Option<Ratio>,
-    /// Size of that block.
     large_tx_block_bytes: Option<usize>,
     real_scripts_interval: Option<Ratio>,
     real_scripts_cpu_interval: Option<Ratio>,
@@ -236,7 +234,6 @@ impl Report {
         self.merkle_ratio = of(": merkle root", |ratio| ratio.cpu_ratio);
     }
 
-    /// A table for the terminal.
     pub fn text(&self) -> String {
         let mut text = format!(
             "signatures by {}, hashes by {}; {} rounds, seed {}; kernel: {}\n\n",

@@ -36,7 +36,6 @@ const RATE_ABOVE: i64 = 40_000;
 /// Memory of a cluster in the mempool, a little more than it is: half of all hostile clusters fit, with room for two more.
 const CLUSTER_BYTES: u64 = 147_500;
 
-/// What to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Pairs of blocks.

@@ -12,13 +12,10 @@ use crate::conditions::Conditions;
 /// Times of one kind, milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Times {
-    /// Number of values.
     pub count: usize,
-    /// Middle value.
     pub median_ms: f64,
     /// The value that one in a hundred exceeds; the largest of fewer than a hundred.
     pub p99_ms: f64,
-    /// Largest value.
     pub max_ms: f64,
 }
 
@@ -36,7 +33,6 @@ impl Times {
     }
 }
 
-/// The report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     schema: u32,

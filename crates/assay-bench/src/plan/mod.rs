@@ -38,11 +38,9 @@ const BUILTIN: [(&str, &str); 5] = [
     ("compilers", include_str!("../../../../plans/compilers.toml")),
 ];
 
-/// What a plan is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Benchmarks.
     Bench,
     /// Steps of a branch: [`StepsPlan`].
     Steps,
@@ -54,11 +52,9 @@ pub enum Kind {
 pub struct BenchPlan {
     /// Version of this format: 1.
     pub format: u32,
-    /// What it is of.
     pub kind: Kind,
     /// Short name: small letters, digits, `-`.
     pub name: String,
-    /// Heading of the report.
     pub title: String,
     /// The paragraph under it.
     pub summary: String,

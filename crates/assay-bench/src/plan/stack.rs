@@ -90,7 +90,6 @@ pub enum Wrap {
 }
 
 impl Wrap {
-    /// Name in benchmarks.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare",

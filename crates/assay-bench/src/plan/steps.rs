@@ -20,11 +20,9 @@ const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
 pub struct StepsPlan {
     /// Version of this format: 1.
     pub format: u32,
-    /// Always `steps`.
     kind: Kind,
     /// Short name: small letters, digits, `-`.
     pub name: String,
-    /// Heading of the report.
     pub title: String,
     /// The paragraph under it.
     pub summary: String,
@@ -64,7 +62,6 @@ pub struct BaseRevision {
     pub seconds: Option<f64>,
 }
 
-/// A step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {

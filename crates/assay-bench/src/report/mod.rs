@@ -20,7 +20,6 @@ use crate::table;
 
 pub use self::finding::finding;
 
-/// The files of a report.
 pub const FILES: [&str; 4] = ["results.json", "results.csv", "report.md", "report.html"];
 
 /// Writes the four files into `dir`, each whole or not at all; the results come first.
@@ -68,7 +67,6 @@ pub fn parse(file: ResultsFile) -> Result<BenchResults, LoadError> {
     file.parse(WHAT, SCHEMA..=SCHEMA)
 }
 
-/// The report as a page.
 pub fn page(results: &BenchResults) -> Page {
     let plan = results.plan.as_ref();
     Page {

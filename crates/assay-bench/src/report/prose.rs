@@ -48,7 +48,6 @@ pub(super) fn counts(results: &BenchResults) -> String {
     )
 }
 
-/// What limits the results.
 pub(super) fn caveats(results: &BenchResults) -> Vec<String> {
     let mut all = Vec::new();
     if !results.is_complete {

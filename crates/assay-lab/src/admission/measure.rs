@@ -21,7 +21,6 @@ use crate::process::rpc::{RpcError, read_answers};
 use crate::purse::Signed;
 use crate::wire::{self, HEADER_BYTES, Hash, hash_from_hex};
 
-/// What is needed for it.
 pub(super) struct Measured<'a> {
     pub(super) plan: &'a MempoolPlan,
     pub(super) case: &'a Case,
@@ -92,7 +91,6 @@ impl Measured<'_> {
         Ok(run)
     }
 
-    /// What is wrong with the mempool, in words.
     fn checks(&self, pool: &BTreeSet<Hash>, info: &MempoolInfo) -> Vec<String> {
         let mut faults = Vec::new();
         if info.size != pool.len() as u64 {
@@ -141,7 +139,6 @@ impl Measured<'_> {
         MempoolError::Node { target: self.target.to_owned(), source }
     }
 
-    /// In batches of `sendrawtransaction`.
     fn by_rpc(&self, txs: &[Signed]) -> Result<Sent, MempoolError> {
         let call = |tx: &Signed| {
             let hex = faster_hex::hex_string(&tx.raw);

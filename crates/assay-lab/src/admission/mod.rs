@@ -44,35 +44,18 @@ pub struct MempoolOptions {
     pub rerun: String,
 }
 
-/// Why there are no results.
 #[derive(Debug, thiserror::Error)]
 pub enum MempoolError {
-    /// The plan names no nodes that can be used.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// A node did not do its part.
     #[error("{target}")]
-    Node {
-        /// The node.
-        target: String,
-        /// What happened.
-        source: NetworkError,
-    },
-    /// A peer of a node could not go on.
+    Node { target: String, source: NetworkError },
     #[error("{target}, as its peer")]
-    Peer {
-        /// The node.
-        target: String,
-        /// What happened.
-        source: PeerError,
-    },
-    /// Something cannot be written.
+    Peer { target: String, source: PeerError },
     #[error(transparent)]
     Write(#[from] atomic_file::WriteError),
-    /// The caller ended it.
     #[error("interrupted")]
     Interrupted,
 }
@@ -142,7 +125,6 @@ fn detect(specs: &[TargetSpec], options: &MempoolOptions) -> Result<Vec<Target>,
     Ok(targets)
 }
 
-/// One round.
 struct Session<'a> {
     plan: &'a MempoolPlan,
     works: &'a Works,

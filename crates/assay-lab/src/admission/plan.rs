@@ -10,7 +10,6 @@ use crate::purse::Kind;
 /// The kind of such plans and their results.
 pub const KIND: &str = "mempool";
 
-/// A plan of `kind = "mempool"`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MempoolPlan {
@@ -18,11 +17,8 @@ pub struct MempoolPlan {
     pub format: u32,
     /// Always `mempool`.
     kind: String,
-    /// Name in file names.
     pub name: String,
-    /// Heading of the report.
     pub title: String,
-    /// What it is about.
     pub summary: String,
     /// Seed of keys.
     pub seed: u64,
@@ -36,21 +32,16 @@ pub struct MempoolPlan {
     /// Size of the mempool where it is to overflow, in MB.
     #[serde(default = "default_mempool_mb")]
     pub full_mempool_mb: u32,
-    /// Nodes.
     #[serde(default = "default_targets")]
     targets: Vec<String>,
-    /// What is measured, in order.
     #[serde(rename = "case")]
     pub cases: Vec<Case>,
 }
 
-/// One thing to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// Its name in results.
     pub name: String,
-    /// What is done.
     pub what: What,
     /// Which coins are spent, and made.
     pub script: Kind,
@@ -65,7 +56,6 @@ pub struct Case {
     pub txs: Option<usize>,
 }
 
-/// What is done with transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
@@ -81,7 +71,6 @@ pub enum What {
     Evict,
 }
 
-/// How transactions come to a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {

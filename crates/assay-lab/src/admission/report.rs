@@ -38,7 +38,6 @@ pub fn terminal(results: &MempoolResults) -> String {
     out
 }
 
-/// The report as a page.
 pub fn page(results: &MempoolResults) -> Page {
     let section = |id: &str, title: &str, prose: Vec<String>, tables| Section {
         id: id.to_owned(),

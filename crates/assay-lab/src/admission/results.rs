@@ -10,13 +10,10 @@ use super::plan::{Case, MempoolPlan, What};
 use crate::machine::Machine;
 use crate::target::Target;
 
-/// The schema version.
 pub(super) const SCHEMA: u32 = 1;
 
-/// What came of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MempoolResults {
-    /// Version of this schema.
     pub schema: u32,
     /// Always `mempool`.
     pub kind: String,
@@ -24,11 +21,9 @@ pub struct MempoolResults {
     pub created: String,
     /// The plan, with the numbers that were used.
     pub plan: MempoolPlan,
-    /// The nodes.
     pub targets: Vec<TargetEntry>,
     /// One entry per round, case and target.
     pub runs: Vec<CaseRun>,
-    /// The machine.
     pub machine: Machine,
     /// Version of this program.
     pub assay: String,
@@ -36,10 +31,8 @@ pub struct MempoolResults {
     pub rerun: String,
 }
 
-/// A node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetEntry {
-    /// Name in tables.
     pub name: String,
     /// `assay`, `bitcoin-core` or `bitcoin-knots`.
     pub family: String,
@@ -47,12 +40,9 @@ pub struct TargetEntry {
     pub version: String,
 }
 
-/// One case on one node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseRun {
-    /// Name of the case.
     pub case: String,
-    /// Name of the target.
     pub target: String,
     /// The round, from 0.
     pub repeat: u32,
@@ -124,7 +114,6 @@ impl MempoolResults {
         }
     }
 
-    /// Runs with a fault.
     pub fn faulty(&self) -> impl Iterator<Item = &CaseRun> {
         self.runs.iter().filter(|run| !run.faults.is_empty())
     }

@@ -30,7 +30,6 @@ pub struct Build {
     pub(super) schema: u32,
     /// Its folder: commit, preset, compiler, and a digest of everything that the result depends on.
     pub key: String,
-    /// The commit.
     pub commit: String,
     /// Names under which it was asked for: tags, branches, short hashes.
     pub names: Vec<String>,
@@ -38,19 +37,15 @@ pub struct Build {
     pub subject: String,
     /// What the source says of its version; empty where it does not.
     pub version: String,
-    /// The preset.
     pub preset: String,
     /// What generated the build.
     pub system: System,
-    /// The compilers.
     pub compiler: Compiler,
     /// Their flags, as given.
     pub flags: String,
     /// Arguments of `cmake` or `configure`.
     pub arguments: Vec<String>,
-    /// What was made.
     pub programs: Vec<BuiltProgram>,
-    /// The repository.
     pub repository: PathBuf,
     /// Seconds that its last, successful attempt took.
     pub seconds: f64,
@@ -58,19 +53,14 @@ pub struct Build {
     pub created: String,
 }
 
-/// A program of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BuiltProgram {
-    /// Its name.
     pub name: String,
-    /// Where it is.
     pub path: PathBuf,
-    /// Its size.
     pub bytes: u64,
 }
 
 impl Build {
-    /// A program of it by name.
     pub fn program(&self, name: &str) -> Option<&Path> {
         self.programs.iter().find(|program| program.name == name).map(|one| one.path.as_path())
     }
@@ -94,42 +84,33 @@ impl Build {
     }
 }
 
-/// Why a build was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum FindError {
-    /// There is none.
     #[error(
         "there is no build of {revision}{} with a {program} in {}: make it with `assay builds make --repo PATH --rev {revision}{hint}` (`assay builds list` lists those that are there)",
         plus(with), folder.display()
     )]
     None {
-        /// The revision.
         revision: String,
-        /// What it was to be built with.
         with: Vec<String>,
-        /// What was to be run.
         program: String,
         /// Flags of the command that makes it.
         hint: String,
         /// Where it was looked for.
         folder: PathBuf,
     },
-    /// There are several.
     #[error(
         "{revision}{} may be any of {keys}: choose by compiler, preset or the end of the key, such as core@{revision}+{example}",
         plus(with)
     )]
     Several {
-        /// The revision.
         revision: String,
-        /// What it was to be built with.
         with: Vec<String>,
         /// Those that there are.
         keys: String,
         /// The end of one key.
         example: String,
     },
-    /// The folder cannot be read.
     #[error(transparent)]
     Folder(#[from] BuildFault),
 }
@@ -138,12 +119,9 @@ fn plus(words: &[String]) -> String {
     words.iter().fold(String::new(), |text, word| text + "+" + word)
 }
 
-/// What is in the cache.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
-    /// Its key.
     pub key: String,
-    /// Whether it is finished.
     pub state: State,
     /// Bytes on disk.
     pub bytes: u64,
@@ -167,7 +145,6 @@ pub enum State {
     Building,
     /// It was interrupted.
     Unfinished,
-    /// It does not build.
     Failed,
 }
 
@@ -183,10 +160,8 @@ impl State {
     }
 }
 
-/// What was removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Cleaned {
-    /// Keys.
     pub removed: Vec<String>,
     /// Keys of those that somebody is building.
     pub busy: Vec<String>,
@@ -194,7 +169,6 @@ pub struct Cleaned {
     pub bytes: u64,
 }
 
-/// The folder of builds.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
@@ -217,12 +191,10 @@ impl Cache {
         caches.or_else(home).map(|caches| Self::at(&caches.join("assay").join("builds")))
     }
 
-    /// One in this folder.
     pub fn at(root: &Path) -> Self {
         Self { root: root.to_owned() }
     }
 
-    /// Where it is.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -251,7 +223,6 @@ impl Cache {
         }
     }
 
-    /// A finished build by its key.
     pub fn build(&self, key: &str) -> Option<Build> {
         let folder = self.folder(key);
         let text = fs::read(folder.join(MANIFEST)).ok()?;

@@ -33,9 +33,7 @@ pub struct MakeOptions {
     pub repository: Repository,
     /// Revisions, as git names them.
     pub revisions: Vec<String>,
-    /// How.
     pub preset: Preset,
-    /// With what.
     pub compiler: Compiler,
     /// Flags for it.
     pub flags: String,
@@ -48,28 +46,21 @@ pub struct MakeOptions {
 pub struct Made {
     /// As it was asked for.
     pub revision: String,
-    /// What came of it.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
 
-/// What came of a revision.
 #[derive(Debug, Serialize)]
 #[serde(tag = "status", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It was built.
     Built {
-        /// The build.
         build: Build,
     },
     /// It was there already.
     Found {
-        /// The build.
         build: Build,
     },
-    /// It does not build.
     Failed {
-        /// Why.
         #[serde(serialize_with = "text_of")]
         error: BuildFault,
     },
@@ -91,7 +82,6 @@ pub fn whole_text(error: &dyn std::error::Error) -> String {
 }
 
 impl Made {
-    /// The build, where there is one.
     pub fn build(&self) -> Option<&Build> {
         match &self.outcome {
             Outcome::Built { build } | Outcome::Found { build } => Some(build),
@@ -99,7 +89,6 @@ impl Made {
         }
     }
 
-    /// Why there is none.
     pub fn error(&self) -> Option<String> {
         match &self.outcome {
             Outcome::Failed { error } => Some(whole_text(error)),
@@ -226,14 +215,12 @@ fn wait_for(cache: &Cache, key: &str, watch: &dyn Watch) -> Result<File, BuildFa
     }
 }
 
-/// One build.
 struct Job<'a> {
     cache: &'a Cache,
     options: &'a MakeOptions,
     recipe: &'a Recipe,
     commit: &'a str,
     key: &'a str,
-    /// Its folder.
     work: PathBuf,
 }
 

@@ -38,46 +38,30 @@ pub trait Watch {
     }
 }
 
-/// Why there is no build.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildFault {
-    /// A file or folder cannot be used.
     #[error("{what} {}", path.display())]
     Io {
         /// What was to be done.
         what: &'static str,
-        /// The file or folder.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
-    /// A program is missing.
     #[error("cannot run {program}: install it (Debian: apt-get install {package})")]
     NoProgram {
-        /// The program.
         program: String,
-        /// The package that has it.
         package: &'static str,
         /// What the system says.
         source: io::Error,
     },
-    /// Git does not do it.
     #[error("git in {}: {text}", folder.display())]
     Git {
-        /// Where.
         folder: PathBuf,
         /// What it says.
         text: String,
     },
-    /// There is no such revision.
     #[error("{} has no revision {revision:?}; fetch it, or name a commit, tag or branch that `git log` knows", repository.display())]
-    NoRevision {
-        /// What was asked for.
-        revision: String,
-        /// Where.
-        repository: PathBuf,
-    },
-    /// No pair of compilers is named so.
+    NoRevision { revision: String, repository: PathBuf },
     #[error("compiler {name:?}: give gcc, clang, or the path of one of them")]
     Compiler {
         /// What was given.
@@ -86,38 +70,29 @@ pub enum BuildFault {
     /// The preset does not know such revisions.
     #[error("preset {preset} has no recipe for {revision} (version {version}); it has {ranges}")]
     NoRecipe {
-        /// The preset.
         preset: String,
-        /// The revision.
         revision: String,
         /// What its source says.
         version: String,
         /// What there is.
         ranges: String,
     },
-    /// A part of the build failed.
     #[error("{stage} failed ({status}); the log is {}; it ends with\n{tail}", log.display())]
     Stage {
-        /// Which.
         stage: &'static str,
         /// How it ended.
         status: String,
-        /// Where its output is.
         log: PathBuf,
         /// The end of that.
         tail: String,
     },
-    /// A program is not where the preset says.
     #[error("the build made no {name}: looked for {looked}; the log is {}", log.display())]
     Missing {
-        /// Its name.
         name: String,
         /// Where it was looked for.
         looked: String,
-        /// The log.
         log: PathBuf,
     },
-    /// It was stopped.
     #[error("stopped; run the same command again to continue")]
     Stopped,
 }

@@ -23,7 +23,6 @@ const BUILTIN: [(&str, &str); 3] = [
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
-    /// Version of this format: 1.
     format: u32,
     /// Its name in keys and lists.
     pub name: String,
@@ -62,7 +61,6 @@ pub enum System {
     Autotools,
 }
 
-/// How a range of versions is built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -70,7 +68,6 @@ pub struct Recipe {
     versions: String,
     /// A file that a revision has to hold.
     file: String,
-    /// What generates the build.
     pub system: System,
     /// Arguments of `cmake` or `configure`.
     #[serde(default)]
@@ -95,7 +92,6 @@ pub struct Recipe {
     pub(super) programs: Vec<Program>,
 }
 
-/// A program that a recipe builds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
@@ -293,7 +289,6 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
     parts.map(|part| part.parse().ok()).collect()
 }
 
-/// A range of versions.
 struct Range {
     from: Option<Vec<u32>>,
     below: Option<Vec<u32>>,

@@ -11,10 +11,8 @@ use std::process::{Command, Stdio};
 
 use super::BuildFault;
 
-/// A repository.
 #[derive(Debug, Clone)]
 pub struct Repository {
-    /// As it was named.
     path: PathBuf,
 }
 
@@ -31,7 +29,6 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -36,13 +36,10 @@ const FOREIGN: [&str; 10] = [
     "GIT_DIR",
 ];
 
-/// A command of a build.
 pub(super) struct Stage<'a> {
     /// What it does, for messages.
     pub(super) name: &'static str,
-    /// The program.
     pub(super) program: &'a OsStr,
-    /// Its arguments.
     pub(super) arguments: Vec<std::ffi::OsString>,
     /// Where it works.
     pub(super) folder: &'a Path,
@@ -158,9 +155,7 @@ impl Steps {
 /// What a line of a build says of its progress.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// So many of so many.
     Of(u64, u64),
-    /// One more.
     One,
 }
 

@@ -21,9 +21,7 @@ pub struct Floor {
     pub created: String,
     /// The plan it was measured with.
     pub plan: String,
-    /// The machine.
     pub machine: Machine,
-    /// Its rows.
     pub rows: Vec<FloorRow>,
 }
 
@@ -34,29 +32,18 @@ pub struct FloorRow {
     pub seen: f64,
     /// What it is about, as in comparisons.
     pub what: String,
-    /// Pairs it comes from.
     pub pairs: usize,
     /// How far from 1 the 95 % interval of the mean ratio reaches, a share.
     pub share: f64,
 }
 
-/// Why a floor could not be read or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum FloorError {
-    /// The file cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// The file is none that a comparison wrote.
     #[error("{} is no floor of this version", path.display())]
-    Json {
-        /// The file.
-        path: PathBuf,
-    },
+    Json { path: PathBuf },
 }
 
 impl Floor {

@@ -29,56 +29,33 @@ pub const MACHINES_MIN: usize = 6;
 pub struct MachineEntry {
     /// Name of its folder.
     pub name: String,
-    /// What it says about itself.
     pub machine: Machine,
     /// Pairs that count, of all pre-relayed shares.
     pub pairs: usize,
 }
 
-/// Why pairs of machines could not be put together.
 #[derive(Debug, thiserror::Error)]
 pub enum MachinesError {
-    /// The folder cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A result cannot be read.
+    Read { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// There are none.
     #[error(
         "{}: no results there; it must hold a folder for each machine, with the folders of its pairs",
         path.display()
     )]
-    Empty {
-        /// The folder.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// A pair is there twice.
     #[error("pair {pair} is in {first} and in {second}; a pair counts once")]
     Twice {
         /// The pair, counted from 1.
         pair: u32,
-        /// The first results.
         first: String,
-        /// The others.
         second: String,
     },
     /// Two results are of other work, other settings or other programs.
     #[error("{first} and {second} are not pairs of one plan, they differ in {}", list(differences))]
-    OtherPlan {
-        /// The first results.
-        first: String,
-        /// The others.
-        second: String,
-        /// In what.
-        differences: Vec<Difference>,
-    },
-    /// Their targets cannot be compared.
+    OtherPlan { first: String, second: String, differences: Vec<Difference> },
     #[error(transparent)]
     Compare(#[from] CompareError),
 }

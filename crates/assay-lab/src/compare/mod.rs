@@ -69,9 +69,7 @@ impl Default for CompareOptions {
 /// Results, and where they came from.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// As it was named.
     pub name: String,
-    /// What is in it.
     pub results: Results,
 }
 
@@ -86,7 +84,6 @@ impl Source {
     }
 }
 
-/// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// No chain has two targets.
@@ -95,7 +92,6 @@ pub enum CompareError {
         no_pair(targets)
     )]
     Alone {
-        /// The results.
         source_name: String,
         /// Their targets, at most one on each chain.
         targets: Vec<String>,
@@ -107,21 +103,11 @@ pub enum CompareError {
         source_name: String,
         /// What was asked for.
         wanted: String,
-        /// What there is.
         known: String,
     },
     /// Two results have no target in common.
     #[error("{first} ({first_targets}) and {second} ({second_targets}) have no target in common")]
-    NothingInCommon {
-        /// The first results.
-        first: String,
-        /// Their targets.
-        first_targets: String,
-        /// The others.
-        second: String,
-        /// Their targets.
-        second_targets: String,
-    },
+    NothingInCommon { first: String, first_targets: String, second: String, second_targets: String },
     /// They did other work, or under other settings.
     #[error(
         "{first} and {second} cannot be compared, they differ in {}{}",
@@ -131,7 +117,6 @@ pub enum CompareError {
     OtherWork {
         /// The first side.
         first: String,
-        /// The second.
         second: String,
         /// In what.
         differences: Vec<Difference>,
@@ -158,26 +143,22 @@ fn hint(differences: &[Difference]) -> &'static str {
     }
 }
 
-/// Everything that was compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     schema: u32,
     kind: String,
-    /// Share within which differences do not matter.
     pub delta: f64,
     /// Share by which the control load might move.
     pub control_limit: f64,
     /// The comparisons, each of two sides.
     #[serde(rename = "beside")]
     pub comparisons: Vec<PairComparison>,
-    /// Floors measured here, by runs of the same software.
     pub floor: Option<Floor>,
 }
 
 /// Two sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairComparison {
-    /// The baseline.
     pub first: String,
     /// What is compared with it.
     pub second: String,
@@ -194,14 +175,12 @@ pub struct PairComparison {
     /// The machines, where pairs of several were put together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineEntry>,
-    /// What a reader must know.
     pub notes: Vec<String>,
 }
 
 /// One figure on both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparedRow {
-    /// Seen share.
     pub seen: f64,
     /// `total`, a phase by its name in the ledger, `cpu`, or `node-and-index`.
     pub what: String,
@@ -209,9 +188,7 @@ pub struct ComparedRow {
     pub title: String,
     /// Whether it is the question that was asked; the others explain.
     pub is_total: bool,
-    /// Times of the first side.
     pub first: Spread,
-    /// Times of the second.
     pub second: Spread,
     /// Time of the first over time of the second.
     pub ratio: PairedRatio,
@@ -232,13 +209,11 @@ impl Comparison {
         self.rows().any(|row| row.verdict == Verdict::Slower)
     }
 
-    /// All rows of all comparisons.
     pub fn rows(&self) -> impl Iterator<Item = &ComparedRow> {
         self.comparisons.iter().flat_map(|compared| &compared.rows)
     }
 }
 
-/// One side of a comparison.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     source: usize,

@@ -30,9 +30,7 @@ pub struct PairCount {
 /// A run that does not count.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// The run.
     pub run: String,
-    /// Why.
     pub why: String,
 }
 

@@ -17,9 +17,7 @@ const DEATH_NOTICE: Duration = Duration::from_secs(3);
 /// What ends a node.
 #[derive(Debug)]
 pub(crate) enum Doom {
-    /// SIGKILL.
     Kill(Killer),
-    /// A panic inside.
     Defect(Defect),
 }
 

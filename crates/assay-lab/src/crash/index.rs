@@ -203,7 +203,6 @@ impl IndexOracle {
     }
 }
 
-/// The node's tip.
 pub(crate) struct Tip<'a> {
     pub(crate) hash: &'a str,
     pub(crate) height: u32,

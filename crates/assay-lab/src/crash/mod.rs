@@ -100,55 +100,32 @@ pub struct IndexOptions {
     pub scripts_command: Vec<OsString>,
 }
 
-/// Why a crash experiment ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum CrashError {
-    /// The scale is impossible.
     #[error("scale {scale}: {rule}")]
-    Scale {
-        /// The scale.
-        scale: f64,
-        /// The rule it breaks.
-        rule: &'static str,
-    },
-    /// No cache size was given.
+    Scale { scale: f64, rule: &'static str },
     #[error("give at least one size of the coin cache")]
     NoCache,
-    /// Something cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A data folder cannot be removed.
     #[error("cannot remove {}", path.display())]
-    Remove {
-        /// The folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// There is no chain.
+    Remove { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Forge(#[from] ForgeError),
-    /// A chain directory is broken.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// The target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The target did not start or stop as it should, or died without being killed.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A call failed.
     #[error(transparent)]
     Rpc(#[from] RpcError),
-    /// The caller ended it.
     #[error("interrupted")]
     Interrupted,
-    /// A valid block was refused.
     #[error("block {height} ({hash}) was rejected: {reason}")]
     Refused {
-        /// Its height.
         height: u32,
-        /// Its hash.
         hash: String,
         /// The node's reason.
         reason: String,
@@ -167,21 +144,13 @@ pub enum CrashError {
     /// The node does not connect to its peer, or does not let it go.
     #[error("{found} connections after {seconds} s, not {expected}")]
     Connections {
-        /// Connections of the node.
         found: u32,
-        /// What there should be.
         expected: u32,
         /// How long it was given.
         seconds: u64,
     },
-    /// The tip is a block of neither chain.
     #[error("the tip at height {at} is {tip}, a block of neither chain")]
-    UnknownTip {
-        /// The tip.
-        tip: String,
-        /// Its height.
-        at: u32,
-    },
+    UnknownTip { tip: String, at: u32 },
     /// The tip is not the best that was acknowledged.
     #[error("after a restart the tip is {found}, not {expected}")]
     WrongTip {
@@ -190,12 +159,9 @@ pub enum CrashError {
         /// What it must be.
         expected: String,
     },
-    /// The UTXO set is wrong.
     #[error("at {tip} (height {at}) the MuHash is {found}, not {expected}")]
     WrongSet {
-        /// The tip.
         tip: String,
-        /// Its height.
         at: u32,
         /// `MuHash` of the straight run.
         expected: String,
@@ -204,14 +170,9 @@ pub enum CrashError {
     },
     /// A stored block has other bytes than the one submitted.
     #[error("block {hash} comes back with other bytes")]
-    OtherBytes {
-        /// Its hash.
-        hash: String,
-    },
-    /// There is no script ledger.
+    OtherBytes { hash: String },
     #[error(transparent)]
     Scripts(#[from] ScriptsError),
-    /// The index could not be asked.
     #[error(transparent)]
     Electrum(#[from] ElectrumError),
     /// The index could not be compared with the script ledger.
@@ -225,7 +186,6 @@ pub enum CrashError {
         /// The first difference.
         told: String,
     },
-    /// The index does not come to the node's tip.
     #[error("the index is at height {at}, {seconds} s after the node was seen at {expected}", at = at.map_or_else(|| "unknown".to_owned(), |at| at.to_string()))]
     IndexBehind {
         /// Its height, if it tells.
@@ -235,16 +195,12 @@ pub enum CrashError {
         /// How long it was given.
         seconds: u64,
     },
-    /// The index answers other than one that was never killed.
     #[error(
         "at {tip} (height {at}) the index answers about {wrong} scripts other than a fresh one; the first is {script}"
     )]
     WrongAnswer {
-        /// The tip.
         tip: String,
-        /// Its height.
         at: u32,
-        /// The first script hash.
         script: String,
         /// How many there are.
         wrong: usize,

@@ -43,7 +43,6 @@ pub(crate) fn utxo_set(client: &Client) -> Result<UtxoSet, RpcError> {
     client.call("gettxoutsetinfo", r#"["muhash"]"#)
 }
 
-/// The header of a block, in hexadecimal.
 pub(crate) fn header_of(client: &Client, hash: &str) -> Result<String, RpcError> {
     client.call("getblockheader", &format!(r#"["{hash}",false]"#))
 }

@@ -48,7 +48,6 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// How many starts there were.
     pub(crate) fn starts(&self) -> usize {
         self.starts_s.len()
     }
@@ -73,11 +72,9 @@ impl Tally {
 /// Results of a crash experiment; written as `crash.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrashReport {
-    /// Version of this schema.
     pub schema: u32,
     /// When it was written, as ISO 8601 in UTC.
     pub created: String,
-    /// What was killed.
     pub target: String,
     /// What it calls itself.
     pub version: String,
@@ -124,7 +121,6 @@ pub struct CrashReport {
     pub clean_start_s: Spread,
     /// Seconds for everything.
     pub seconds: f64,
-    /// The machine.
     pub machine: Machine,
     /// The software of the laboratory.
     pub software: Software,
@@ -154,11 +150,9 @@ pub struct IndexReport {
 pub struct Spread {
     /// How many there are.
     pub count: usize,
-    /// Middle value.
     pub median: f64,
     /// 95 of 100 are at most this.
     pub p95: f64,
-    /// Largest.
     pub max: f64,
 }
 
@@ -201,7 +195,6 @@ impl CrashReport {
         }
     }
 
-    /// The report for a terminal.
     pub fn terminal(&self) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| {

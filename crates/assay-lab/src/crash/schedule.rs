@@ -9,7 +9,6 @@ pub(crate) enum Step {
     Submit {
         /// Which of the two chains.
         rival: usize,
-        /// The height.
         height: u32,
     },
     /// Invalidate the active block this far below the tip, then reconsider it.

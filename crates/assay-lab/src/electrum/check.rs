@@ -29,9 +29,7 @@ pub struct LedgerCheck {
     pub scripts_total: u64,
     /// Seed of the sample, where not all were asked for.
     pub sample_seed: Option<u64>,
-    /// History entries compared.
     pub history: u64,
-    /// Unspent outputs compared.
     pub unspent: u64,
     /// Answers that differ from the ledger.
     pub differences: u64,
@@ -41,7 +39,6 @@ pub struct LedgerCheck {
     pub other_order: u64,
     /// The first differences and refusals: script, what was expected, what came.
     pub told: Vec<String>,
-    /// Seconds it took.
     pub seconds: f64,
 }
 
@@ -72,7 +69,6 @@ impl LedgerCheck {
     }
 }
 
-/// Why a comparison could not be made to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// The server could not be asked.
@@ -81,7 +77,6 @@ pub enum CheckError {
     /// The script ledger cannot be read.
     #[error(transparent)]
     Expected(#[from] ExpectedError),
-    /// The caller ended it.
     #[error("interrupted while answers were compared")]
     Interrupted,
 }
@@ -106,7 +101,6 @@ struct Balance {
     unconfirmed: i64,
 }
 
-/// What is asked of each script, and in which order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Question {
     History,
@@ -120,7 +114,6 @@ const QUESTIONS: [(Question, &str); 3] = [
     (Question::Unspent, "blockchain.scripthash.listunspent"),
 ];
 
-/// A comparison at work.
 struct Comparison<'a> {
     client: &'a mut Client,
     height: u32,

@@ -42,7 +42,6 @@ pub struct Reply {
     pub result: Result<Box<RawValue>, (i64, String)>,
 }
 
-/// Something that the server said unasked.
 #[derive(Debug)]
 pub(crate) struct Notification {
     pub(crate) method: String,
@@ -52,47 +51,33 @@ pub(crate) struct Notification {
 /// A header as `blockchain.headers.subscribe` gives it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct HeaderTip {
-    /// The header in hexadecimal.
     pub hex: String,
-    /// Its height.
     pub height: u32,
 }
 
-/// What a server calls itself.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerName {
-    /// Its software.
     pub software: String,
     /// The version of the protocol agreed on.
     pub protocol: String,
 }
 
-/// Why an exchange with a server failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ElectrumError {
-    /// No connection.
     #[error("cannot connect to {address}")]
-    Connect {
-        /// The server.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
+    Connect { address: SocketAddr, source: io::Error },
     /// The connection broke.
     #[error("the connection broke while {doing}")]
     Broken {
         /// What was going on.
         doing: &'static str,
-        /// How.
         source: io::Error,
     },
-    /// The server closed the connection.
     #[error("the server closed the connection while {doing}")]
     Closed {
         /// What was going on.
         doing: &'static str,
     },
-    /// No answer came in time.
     #[error("no answer within {seconds} s while {doing}")]
     Timeout {
         /// What was going on.
@@ -102,10 +87,7 @@ pub enum ElectrumError {
     },
     /// A line is longer than is accepted.
     #[error("a line of more than {max} bytes")]
-    Oversized {
-        /// The limit.
-        max: u64,
-    },
+    Oversized { max: u64 },
     /// A line is not what the protocol says.
     #[error("not a message of the protocol: {excerpt:?}")]
     Malformed {
@@ -116,28 +98,17 @@ pub enum ElectrumError {
     },
     /// The server refused a request.
     #[error("{method}: error {code}: {message}")]
-    Refused {
-        /// The method.
-        method: String,
-        /// Code of the error.
-        code: i64,
-        /// The server's words.
-        message: String,
-    },
+    Refused { method: String, code: i64, message: String },
     /// A result is of another shape than the protocol says.
     #[error("{method}: unexpected result")]
     Result {
-        /// The method.
         method: String,
         /// What the JSON library says.
         source: serde_json::Error,
     },
     /// An answer to a request that was not made.
     #[error("an answer to request {id}, which was not asked")]
-    Unasked {
-        /// Number in the answer.
-        id: u64,
-    },
+    Unasked { id: u64 },
 }
 
 #[derive(Deserialize)]

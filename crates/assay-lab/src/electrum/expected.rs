@@ -17,13 +17,10 @@ const FORMAT: u32 = 1;
 pub struct ScriptsHeader {
     /// Version of the format.
     pub format: u32,
-    /// Height of the chain.
     pub tip_height: u32,
-    /// Hash of its last block.
     pub tip_hash: String,
     /// The last block's header, in hexadecimal.
     pub tip_header: String,
-    /// Scripts listed.
     pub scripts: u64,
     /// Scripts that the chain has; an estimate where not all of them are listed.
     pub scripts_total: u64,
@@ -31,7 +28,6 @@ pub struct ScriptsHeader {
     pub sample_seed: Option<u64>,
     /// Confirmed transactions of all listed scripts, each counted once for each script.
     pub history: u64,
-    /// Unspent outputs of all listed scripts.
     pub unspent: u64,
 }
 
@@ -48,12 +44,9 @@ pub struct ScriptExpectation {
     pub coins: Vec<ExpectedCoin>,
 }
 
-/// An output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExpectedCoin {
-    /// Height of its block.
     pub height: u32,
-    /// Its transaction.
     pub txid: String,
     /// Its place there.
     pub vout: u32,
@@ -85,21 +78,13 @@ struct Kind {
     kind: String,
 }
 
-/// Why a script ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpectedError {
-    /// It cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A line is none of a script ledger.
     #[error("{}, line {line}: not a line of a script ledger", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
@@ -109,7 +94,6 @@ pub enum ExpectedError {
     /// The lines contradict each other.
     #[error("{}: {what}", path.display())]
     Ledger {
-        /// The file.
         path: PathBuf,
         /// What is wrong.
         what: &'static str,
@@ -150,7 +134,6 @@ impl ScriptsFile {
         Ok(Self { path: path.to_owned(), lines, line: 1, header, left })
     }
 
-    /// The first line.
     pub fn header(&self) -> &ScriptsHeader {
         &self.header
     }

@@ -58,11 +58,8 @@ pub(crate) struct IndexWatch {
 /// What one wait for a height ended with.
 #[derive(Debug)]
 pub(crate) enum Wait {
-    /// The index is there.
     Reached,
-    /// Not yet.
     NotYet,
-    /// The connection failed.
     Failed(ElectrumError),
 }
 

@@ -33,7 +33,6 @@ pub use self::target::{EmitTarget, EmitTargetError, Login};
 pub struct EmitOptions {
     /// Folder of the chain.
     pub chain: PathBuf,
-    /// Nodes.
     pub targets: Vec<EmitTarget>,
     /// Share of each block's transactions that are sent beforehand, and everything else of a plan's `[feed]`; how blocks go to a
     /// node is said by its target.
@@ -50,57 +49,33 @@ pub struct EmitOptions {
     pub rerun: String,
 }
 
-/// Why nothing was sent, or not all.
 #[derive(Debug, thiserror::Error)]
 pub enum EmitError {
-    /// The chain cannot be read.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// The report cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// RPC does not answer.
     #[error("{address} as RPC")]
-    Rpc {
-        /// The node.
-        address: std::net::SocketAddr,
-        /// Why not.
-        source: RpcError,
-    },
-    /// The cookie cannot be read.
+    Rpc { address: std::net::SocketAddr, source: RpcError },
     #[error("cannot read the cookie {}: {source}", path.display())]
-    Cookie {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// It cannot become a peer.
+    Cookie { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Peer(PeerError),
     /// A link cannot be made.
     #[error("cannot make a link on loopback: {source}")]
-    Link {
-        /// Why not.
-        source: std::io::Error,
-    },
+    Link { source: std::io::Error },
     /// The node is on another chain.
     #[error("its block at height {height} is {found}, not {expected}: it is on another chain")]
     OtherChain {
-        /// The height.
         height: u32,
-        /// Its block.
         found: String,
         /// Ours.
         expected: String,
     },
     /// The node has blocks already.
     #[error("it has {height} blocks of this chain already; give --resume to send the rest")]
-    HasBlocks {
-        /// How many.
-        height: u32,
-    },
-    /// A block could not be delivered.
+    HasBlocks { height: u32 },
     #[error(transparent)]
     Feed(#[from] FeedError),
 }

@@ -23,19 +23,15 @@ const SCHEMA: u32 = 1;
 /// What was sent, and what became of it; written as `emit.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmitReport {
-    /// Version of this schema.
     pub schema: u32,
     /// When it ended, as ISO 8601 in UTC.
     pub created: String,
-    /// The chain.
     pub chain: ChainHeader,
     /// Its last height.
     pub chain_height: u32,
     /// How it was sent.
     pub feed: FeedPlan,
-    /// To whom.
     pub targets: Vec<TargetReport>,
-    /// The machine.
     pub machine: Machine,
     /// Version of this program.
     pub assay: String,
@@ -43,10 +39,8 @@ pub struct EmitReport {
     pub rerun: String,
 }
 
-/// What became of one node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetReport {
-    /// Its name.
     pub name: String,
     /// How it was reached, and where.
     pub address: String,
@@ -56,7 +50,6 @@ pub struct TargetReport {
     pub fault: Option<String>,
     /// Whether that was the caller's will.
     pub is_interrupted: bool,
-    /// Sums over all blocks.
     pub total: Totals,
     /// Errors in answer to transactions.
     pub tx_errors: BTreeMap<String, u64>,
@@ -67,7 +60,6 @@ pub struct TargetReport {
 /// Sums and medians over the blocks of a node.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Blocks.
     pub blocks: u64,
     /// Bytes of the blocks.
     pub bytes: u64,
@@ -148,7 +140,6 @@ impl EmitReport {
         atomic_file::write(&path, &json)
     }
 
-    /// For terminals.
     pub fn terminal(&self) -> String {
         let head = [
             "Node",

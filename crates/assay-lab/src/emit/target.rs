@@ -27,7 +27,6 @@ pub struct EmitTarget {
     pub rate_mbit: Option<f64>,
 }
 
-/// How to log in to RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
     /// The cookie file that the node writes.
@@ -38,7 +37,6 @@ pub enum Login {
     None,
 }
 
-/// Why a target was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}: {why}")]
 pub struct EmitTargetError {
@@ -47,7 +45,6 @@ pub struct EmitTargetError {
 }
 
 impl EmitTarget {
-    /// Where its RPC is.
     pub(crate) fn rpc_address(&self) -> Option<SocketAddr> {
         if self.via == Delivery::Rpc { Some(self.address) } else { self.rpc }
     }

@@ -45,7 +45,6 @@ pub(crate) struct TxsGiven {
 }
 
 impl Courier {
-    /// Connects to a node.
     pub(crate) fn connect(
         address: SocketAddr,
         chain: &str,

@@ -44,26 +44,16 @@ const TIP_TIMEOUT: Duration = Duration::from_mins(1);
 /// Different error messages kept; a node that puts a txid into each must not fill the memory.
 const MESSAGES_MAX: usize = 64;
 
-/// Why a block could not be fed.
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError {
-    /// The chain directory is broken.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// A call failed.
     #[error("block {height}")]
-    Rpc {
-        /// The block.
-        height: u32,
-        /// What failed.
-        source: RpcError,
-    },
+    Rpc { height: u32, source: RpcError },
     /// The node refused the block.
     #[error("block {height} ({hash}) was rejected: {reason}")]
     Refused {
-        /// The block.
         height: u32,
-        /// Its hash.
         hash: String,
         /// The node's reason.
         reason: String,
@@ -78,31 +68,15 @@ pub enum FeedError {
     },
     /// A peer of the node could not go on.
     #[error("block {height}")]
-    Peer {
-        /// The block.
-        height: u32,
-        /// What happened.
-        source: PeerError,
-    },
+    Peer { height: u32, source: PeerError },
     /// The caller ended it.
     #[error("interrupted at block {height}")]
-    Interrupted {
-        /// The block.
-        height: u32,
-    },
+    Interrupted { height: u32 },
     /// Another block is the tip.
     #[error("the tip at height {height} is {found}, not {expected}")]
-    WrongTip {
-        /// The height.
-        height: u32,
-        /// Our block.
-        expected: String,
-        /// The node's tip.
-        found: String,
-    },
+    WrongTip { height: u32, expected: String, found: String },
 }
 
-/// What a run feeds, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct FeedJob<'a> {
     pub(crate) chain: &'a Chain,
@@ -488,7 +462,6 @@ impl<'a> Feeder<'a> {
         self.reach.pid.and_then(sample::cpu_s)
     }
 
-    /// By `submitblock`.
     fn submit(&self, block: &BlockEntry) -> Result<(Stamps, Option<f64>), FeedError> {
         let height = block.height;
         let rpc_error = |source| FeedError::Rpc { height, source };

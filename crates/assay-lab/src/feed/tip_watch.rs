@@ -37,7 +37,6 @@ struct Tip {
 }
 
 impl TipWatch {
-    /// Starts the thread.
     pub(crate) fn start(client: Client, clock: Clock) -> Self {
         let (heights, wanted) = mpsc::channel::<u32>();
         let (found, sightings) = mpsc::channel();

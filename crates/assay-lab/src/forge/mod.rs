@@ -27,49 +27,29 @@ const PARTS: [&str; 5] = ["ledger.jsonl.part", "ledger.jsonl", "txids.part", "bl
 /// The ledger of a forge that did finish.
 const FINISHED: &str = "ledger.jsonl";
 
-/// Why there is no chain.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
-    /// What the forge wrote cannot be read.
     #[error(transparent)]
     Chain(#[from] ChainError),
     /// The directory given holds another chain.
     #[error("{} holds another chain: {difference}", dir.display())]
     OtherChain {
-        /// The directory.
         dir: PathBuf,
         /// How it differs from the plan.
         difference: String,
     },
     /// The directory given holds something else.
     #[error("{} is not empty and holds no chain", dir.display())]
-    NotAChain {
-        /// The directory.
-        dir: PathBuf,
-    },
+    NotAChain { dir: PathBuf },
     /// An old chain cannot be removed.
     #[error("cannot remove {}", path.display())]
-    Remove {
-        /// The file or folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The directory or the log cannot be written.
+    Remove { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The forge cannot be started.
     #[error("cannot start the forge {program}")]
-    Spawn {
-        /// The program.
-        program: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The forge failed.
+    Spawn { program: String, source: io::Error },
     #[error("the forge failed ({status}); its last words:\n{log_tail}")]
     Failed {
-        /// Exit code or signal.
         status: String,
         /// End of what it printed.
         log_tail: String,
@@ -82,7 +62,6 @@ pub enum ForgeError {
     },
 }
 
-/// What to forge, and where.
 pub(crate) struct ForgeJob<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) dir: &'a Path,

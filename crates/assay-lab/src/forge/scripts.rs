@@ -11,31 +11,20 @@ use assay_report::atomic_file::WriteError;
 use crate::plan::IndexCheckPlan;
 use crate::process::tail;
 
-/// Why there is no script ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptsError {
-    /// The log cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The program cannot be started.
     #[error("cannot run {program} to make the script ledger")]
-    Spawn {
-        /// The program.
-        program: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It failed.
+    Spawn { program: String, source: io::Error },
     #[error("the script ledger could not be made ({status}); last words:\n{log_tail}")]
     Failed {
-        /// Exit code or signal.
         status: String,
         /// End of what was printed.
         log_tail: String,
     },
 }
 
-/// What to make, of what.
 pub(crate) struct ScriptsJob<'a> {
     pub(crate) chain_dir: &'a Path,
     pub(crate) command: &'a [OsString],

@@ -38,23 +38,12 @@ impl Default for HistoryOptions {
     }
 }
 
-/// Why there is no history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// The folder cannot be read.
     #[error("cannot read {}", path.display())]
-    Read {
-        /// The folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// There is nothing in it.
+    Read { path: PathBuf, source: io::Error },
     #[error("no results of `assay run` under {}", path.display())]
-    Nothing {
-        /// The folder.
-        path: PathBuf,
-    },
+    Nothing { path: PathBuf },
 }
 
 /// What happened over time.
@@ -62,7 +51,6 @@ pub enum HistoryError {
 pub struct History {
     schema: u32,
     kind: &'static str,
-    /// The folder.
     pub folder: String,
     /// Largest probability of a change by chance.
     pub p_max: f64,
@@ -77,7 +65,6 @@ pub struct History {
 /// One figure over time: the same work, by the same kind of target, on the same machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// Name.
     pub name: String,
     /// What has to be the same for a figure to belong to it.
     pub key: Vec<String>,
@@ -98,9 +85,7 @@ pub struct Point {
     pub version: String,
     /// Median time of the valid runs, seconds.
     pub seconds: f64,
-    /// Shortest of them.
     pub min_s: f64,
-    /// Longest of them.
     pub max_s: f64,
     /// How many there are.
     pub runs: usize,
@@ -296,7 +281,6 @@ impl History {
         out
     }
 
-    /// The same as Markdown.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
         self.tables().iter().for_each(|table| table.markdown(&mut out));

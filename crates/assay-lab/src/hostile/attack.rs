@@ -59,7 +59,6 @@ pub enum Attack {
 }
 
 impl Attack {
-    /// Every one.
     pub const ALL: [Self; 15] = [
         Self::Flood,
         Self::SlowLoris,

@@ -52,7 +52,6 @@ const RELAY_TIMEOUT: Duration = Duration::from_mins(3);
 pub struct HostileOptions {
     /// Programs, chain and folder.
     pub network: NetworkOptions,
-    /// Hostile peers.
     pub peers: usize,
     /// What they do, in equal parts; not empty.
     pub attacks: Vec<Attack>,
@@ -123,7 +122,6 @@ struct Experiment<'a> {
     reporter: &'a dyn Reporter,
 }
 
-/// The nodes of a run.
 struct Nodes {
     sources: [Node; 2],
     target: Node,

@@ -21,15 +21,12 @@ const HONEST: usize = 4;
 /// Results of hostile peers; written as `hostile.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostileReport {
-    /// Version of this schema.
     pub schema: u32,
     /// When it began, as ISO 8601 in UTC.
     pub created: String,
-    /// What was attacked.
     pub target: String,
     /// What it calls itself.
     pub version: String,
-    /// Hostile peers of a run.
     pub peers: usize,
     /// Recipe, scale and seed of the chain.
     pub chain: String,
@@ -37,7 +34,6 @@ pub struct HostileReport {
     pub seed: u64,
     /// The runs, in order.
     pub runs: Vec<RunReport>,
-    /// The machine.
     pub machine: Machine,
     /// Version of this program.
     pub assay: String,
@@ -45,7 +41,6 @@ pub struct HostileReport {
     pub rerun: String,
 }
 
-/// One run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     /// Number of its pair, from 0.
@@ -112,7 +107,6 @@ impl HostileReport {
         (middle(&quiet), middle(&hostile), ratios)
     }
 
-    /// The report for a terminal.
     pub fn terminal(&self) -> String {
         let mut text = format!(
             "{} ({}), {} hostile peers and {HONEST} honest ones, {}\n{}\n\n",

@@ -26,9 +26,7 @@ const READ_BYTES: usize = 64 << 10;
 /// What came of one way to be hostile.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttackReport {
-    /// What it is.
     pub attack: String,
-    /// Peers that did it.
     pub peers: usize,
     /// Connections that were made.
     pub connections: u64,
@@ -38,11 +36,8 @@ pub struct AttackReport {
     pub disconnected: u64,
     /// Connections that were open in the end.
     pub open: u64,
-    /// Messages sent.
     pub messages: u64,
-    /// Bytes sent.
     pub bytes_sent: u64,
-    /// Bytes received.
     pub bytes_received: u64,
 }
 

@@ -21,11 +21,9 @@ const QUOTE_MAX: usize = 200;
 /// What an answer is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is the right one.
     Right,
     /// It was right at an earlier height than the server had told of.
     Stale,
-    /// It is wrong.
     Wrong,
     /// Nobody knows.
     Unknown,

@@ -60,7 +60,6 @@ impl Pending {
     }
 }
 
-/// A client.
 #[derive(Debug)]
 pub(crate) struct Client {
     link: Option<Link>,

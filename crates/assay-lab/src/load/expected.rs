@@ -20,13 +20,11 @@ pub struct ExpectedScript {
 /// A confirmed transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExpectedTx {
-    /// Height of its block.
     pub height: u32,
     /// The transaction, internal byte order.
     pub txid: [u8; 32],
 }
 
-/// One output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedCoin {
     /// The transaction that made it.

@@ -33,7 +33,6 @@ pub(crate) struct FeedLog {
     entries: Mutex<Vec<FedEntry>>,
 }
 
-/// One block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FedEntry {
     pub(crate) height: u32,
@@ -54,7 +53,6 @@ impl FeedLog {
         self.submitted.load(Ordering::Acquire)
     }
 
-    /// The blocks so far.
     pub(crate) fn entries(&self) -> MutexGuard<'_, Vec<FedEntry>> {
         // A feeder that panicked left whole entries behind.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)

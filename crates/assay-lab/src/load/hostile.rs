@@ -73,7 +73,6 @@ pub enum Attack {
 }
 
 impl Attack {
-    /// Every one.
     pub const ALL: [Self; 10] = [
         Self::Oversized,
         Self::Garbage,

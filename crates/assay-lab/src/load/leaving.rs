@@ -43,7 +43,6 @@ pub struct LeavingOptions {
     pub address: String,
     /// Outputs that each client which leaves has subscribed to.
     pub subscriptions: usize,
-    /// How often they come and leave.
     pub rounds: usize,
 }
 
@@ -52,7 +51,6 @@ pub struct LeavingOptions {
 pub struct LeavingReport {
     /// Subscriptions of each of the three clients that left.
     pub subscriptions: usize,
-    /// How often they left.
     pub rounds: usize,
     /// Of their subscriptions, how many the server had made in the first round.
     pub accepted: u64,

@@ -13,7 +13,6 @@ use super::source::{self, Source};
 /// Bytes that go to the system at once: over loopback it delivers them before it returns, and a core does nothing else meanwhile. Those of other machines come in
 /// pieces, too.
 const WRITE_BYTES: usize = 16 * 1024;
-/// Bytes read at a time.
 const READ_BYTES: usize = 64 * 1024;
 /// An input buffer that is empty gives memory back above this.
 const INPUT_KEPT: usize = 1 << 20;

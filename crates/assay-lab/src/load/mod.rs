@@ -93,13 +93,11 @@ pub struct LoadOptions {
     pub assay_version: String,
 }
 
-/// Why no load could be put on a server.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The address means nothing.
     #[error("{address} is no address of a server")]
     Address {
-        /// The address.
         address: String,
         /// Why not, where the system says.
         source: io::Error,
@@ -110,15 +108,11 @@ pub enum LoadError {
         /// What is wrong.
         what: &'static str,
     },
-    /// The chain directory cannot be read.
     #[error(transparent)]
     Chain(#[from] ChainError),
     /// The system refused something.
     #[error("the system denies sockets or events")]
-    System {
-        /// Why.
-        source: io::Error,
-    },
+    System { source: io::Error },
     /// Too few sockets.
     #[error("{needed} open files are needed and {limit} allowed: raise the limit (ulimit -n)")]
     Files {
@@ -127,48 +121,32 @@ pub enum LoadError {
         /// How many are allowed.
         limit: u64,
     },
-    /// TLS cannot be set up.
     #[error("TLS cannot be set up")]
-    Tls {
-        /// Why.
-        source: rustls::Error,
-    },
+    Tls { source: rustls::Error },
     /// The clients could not begin.
     #[error("{ready} of {of} clients were ready after {seconds} s; among the errors: {errors}")]
     NotReady {
         /// Clients that were.
         ready: usize,
-        /// All.
         of: usize,
         /// How long they were given.
         seconds: u64,
-        /// Some of the errors.
         errors: String,
     },
-    /// The node did not answer.
     #[error("the node that blocks are submitted to")]
-    Feed {
-        /// What failed.
-        source: RpcError,
-    },
+    Feed { source: RpcError },
     /// The node refused a block.
     #[error("the node rejected block {height}: {reason}")]
     Refused {
-        /// The block.
         height: u32,
         /// Its reason.
         reason: String,
     },
     /// There is nothing to submit.
     #[error("the node is at height {height}, and the chain directory has no more blocks")]
-    NoMoreBlocks {
-        /// Its height.
-        height: u32,
-    },
-    /// A thread of ours failed.
+    NoMoreBlocks { height: u32 },
     #[error("a thread of the generator panicked")]
     Panic,
-    /// It was told to stop.
     #[error("stopped on request")]
     Stopped,
 }

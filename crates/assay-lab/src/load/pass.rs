@@ -67,7 +67,6 @@ impl Pass<'_> {
         !self.options.one_address && source::is_possible(self.address)
     }
 
-    /// Runs the pass.
     pub(crate) fn run(&self) -> Result<Outcome, LoadError> {
         let log = self.node_height.map(FeedLog::at);
         let memory = MemoryWatch::start(self.options);

@@ -154,7 +154,6 @@ impl Recorder {
         record.generator_cpu_s = generator_cpu_s;
     }
 
-    /// What a phase came to.
     pub(crate) fn figures(&self, phase: Phase) -> PhaseFigures {
         let record = &self.phases[phase as usize];
         let per_s = |count: u64| assay_report::stats::rate(count as f64, record.seconds);

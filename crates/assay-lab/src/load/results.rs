@@ -13,15 +13,10 @@ pub const LOAD_SCHEMA: u32 = 1;
 /// A run of `assay load electrum`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
-    /// [`LOAD_SCHEMA`].
     pub schema: u32,
-    /// Version of this program.
     pub assay_version: String,
-    /// Where it ran.
     pub machine: Machine,
-    /// The server's address.
     pub address: String,
-    /// Whether through TLS.
     pub tls: bool,
     /// What it calls itself.
     pub software: String,
@@ -37,7 +32,6 @@ pub struct LoadReport {
     pub rate: Option<f64>,
     /// Questions that a client without a rate has under way.
     pub depth: usize,
-    /// Seed.
     pub seed: u64,
     /// Recipe, size and seed of the chain, where there is one.
     pub chain: Option<String>,
@@ -52,7 +46,6 @@ pub struct LoadReport {
 /// Once through all phases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PassReport {
-    /// `all`, `quiet` or `hostile`.
     pub name: String,
     /// Clients that behave.
     pub honest: usize,
@@ -94,7 +87,6 @@ pub struct StartReport {
     pub seconds: f64,
     /// Subscriptions made.
     pub subscriptions: u64,
-    /// Figures of this time.
     pub figures: PhaseFigures,
 }
 
@@ -117,20 +109,16 @@ pub struct PhaseFigures {
     pub bytes_out: u64,
     /// CPU time of the server, where its process is known.
     pub server_cpu_s: Option<f64>,
-    /// CPU time of this program.
     pub generator_cpu_s: Option<f64>,
     /// Over all methods; what was not answered counts with the time it was waited for.
     pub latency: Option<Latency>,
     /// Over all methods, from when questions were really sent: without the generator's own delay, and blind to stalls.
     pub since_sent: Option<Latency>,
-    /// Each method.
     pub methods: Vec<MethodFigures>,
 }
 
-/// One method in one phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MethodFigures {
-    /// Its name.
     pub method: String,
     /// Answers, errors included.
     pub answers: u64,
@@ -147,32 +135,22 @@ pub struct MethodFigures {
 pub struct Latency {
     /// Samples.
     pub count: u64,
-    /// Mean.
     pub mean_ms: f64,
-    /// Median.
     pub p50_ms: f64,
-    /// 90th percentile.
     pub p90_ms: f64,
-    /// 95th.
     pub p95_ms: f64,
-    /// 99th.
     pub p99_ms: f64,
-    /// 99.9th.
     pub p999_ms: f64,
-    /// Largest.
     pub max_ms: f64,
 }
 
 /// What answers were worth.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checks {
-    /// Right at a height that was possible.
     pub right: u64,
     /// Right at a height that had passed.
     pub stale: u64,
-    /// Wrong.
     pub wrong: u64,
-    /// Not known.
     pub unknown: u64,
     /// Subscriptions whose last status was that of the last block, when all was over.
     pub subscriptions_right: u64,
@@ -185,9 +163,7 @@ pub struct Checks {
 /// A block that was submitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FedBlock {
-    /// Height.
     pub height: u32,
-    /// Transactions.
     pub txs: u64,
     /// From the submission to the node's answer.
     pub reply_ms: f64,
@@ -197,7 +173,6 @@ pub struct FedBlock {
     pub last_header_ms: Option<f64>,
     /// To the last notification of a script before the next block.
     pub last_script_ms: Option<f64>,
-    /// Notifications of scripts.
     pub script_notifications: u64,
 }
 
@@ -206,7 +181,6 @@ pub struct FedBlock {
 pub struct HostileReport {
     /// What it does.
     pub kind: String,
-    /// How many of them.
     pub clients: usize,
     /// Connections made.
     pub connections: u64,

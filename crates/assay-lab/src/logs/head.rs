@@ -19,7 +19,6 @@ use super::stamp::{self, Stamp};
 /// Where the message of a line begins, and what was before it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Head {
-    /// The last stamp.
     pub(super) stamp: Option<Stamp>,
     /// Where the message begins.
     pub(super) body: usize,

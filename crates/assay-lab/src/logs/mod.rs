@@ -62,7 +62,6 @@ pub enum Event {
     Start(Start),
     /// How far the headers have come, which need no validation worth speaking of.
     Headers {
-        /// Height of the best header.
         height: u32,
         /// The log's own clock.
         stamp: Option<Stamp>,
@@ -90,7 +89,6 @@ pub struct Progress {
     pub seconds: Option<f64>,
     /// Memory of the cache in bytes; programs round it.
     pub cache_bytes: Option<u64>,
-    /// Coins in the cache.
     pub cache_coins: Option<u64>,
     /// Inputs of the block.
     pub inputs: Option<u64>,
@@ -154,7 +152,6 @@ pub enum Fault {
     Field {
         /// What the line begins as.
         format: &'static str,
-        /// The field.
         field: &'static str,
     },
     /// A tip without a time: what stands before it is in no form that is known.

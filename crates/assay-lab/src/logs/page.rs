@@ -76,7 +76,6 @@ impl Charted {
     }
 }
 
-/// Tables for a terminal.
 pub fn terminal(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
     let mut out = String::new();
     for table in tables(files) {
@@ -94,7 +93,6 @@ pub fn terminal(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
     out
 }
 
-/// A page with tables and charts.
 pub fn html(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
     let files = &in_short(files);
     let section = |id: &str, title: &str, prose: Vec<String>, tables, charts| Section {

@@ -62,7 +62,6 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// A parser at the beginning of a log.
     pub fn new() -> Self {
         Self {
             mark: Finder::new(core::MARK),

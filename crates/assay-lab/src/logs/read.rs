@@ -20,21 +20,18 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub struct ReadError {
     /// The file as it was named.
     pub file: String,
-    /// Why not.
     pub source: io::Error,
 }
 
 /// How fast logs were read.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Throughput {
-    /// Bytes of text.
     pub bytes: u64,
     /// Seconds that reading, unpacking and parsing took; what is done with rows is left out.
     pub seconds: f64,
 }
 
 impl Throughput {
-    /// Bytes per second.
     pub fn bytes_per_s(&self) -> f64 {
         if self.seconds > 0.0 { self.bytes as f64 / self.seconds } else { 0.0 }
     }

@@ -14,7 +14,6 @@ pub struct Sessions {
     /// Waits for the step times that come after it.
     held: Option<Row>,
     session: u32,
-    /// Whether the session has a row.
     has_rows: bool,
     /// Time of sessions that are over.
     before_s: f64,
@@ -36,7 +35,6 @@ struct Clock {
 }
 
 impl Sessions {
-    /// At the beginning of a log.
     pub fn new() -> Self {
         Self::default()
     }

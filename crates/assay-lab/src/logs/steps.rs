@@ -57,16 +57,13 @@ pub const STEPS: [(Step, &str, &str); 13] = [
 pub struct Steps {
     /// Height, from the tip line between the steps.
     pub height: Option<u32>,
-    /// Transactions of the block.
     pub txs: Option<u64>,
-    /// Inputs of the block.
     pub inputs: Option<u64>,
     /// Milliseconds of each step, in the order of [`STEPS`].
     pub ms: [Option<f64>; STEPS.len()],
 }
 
 impl Steps {
-    /// Milliseconds of a step.
     pub const fn of(&self, step: Step) -> Option<f64> {
         self.ms[step as usize]
     }

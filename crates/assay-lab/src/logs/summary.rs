@@ -7,7 +7,6 @@ use super::{Fault, Format, Progress, STEPS, Start, Steps};
 /// One point of a curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Number of the line.
     pub line: u64,
     /// Starts of the program before this line, those that got nowhere left out; from 1.
     pub session: u32,
@@ -19,7 +18,6 @@ pub struct Row {
     pub running_s: Option<f64>,
     /// Transactions of the chain up to here, or of this log where lines tell of differences.
     pub txs_total: Option<u64>,
-    /// The line.
     pub progress: Progress,
     /// The step times of the block, where there are any.
     pub steps: Option<Steps>,
@@ -33,21 +31,16 @@ const SESSIONS_SHOWN: usize = 1000;
 pub struct FileSummary {
     /// The file as it was named.
     pub file: String,
-    /// Bytes of text.
     pub bytes: u64,
-    /// Whether they were compressed.
     pub compressed: bool,
-    /// Lines of text.
     pub lines: u64,
     /// Whether any line was that of a known program, sound or not.
     pub recognised: bool,
-    /// Rows.
     pub rows: u64,
     /// Formats of the rows, and what their lines mean.
     pub formats: Vec<FormatCount>,
     /// From start to start of the program; the first thousand.
     pub sessions: Vec<SessionSummary>,
-    /// Number of sessions.
     pub session_count: u64,
     /// Height of the best header, where headers are told of.
     pub headers: Option<u32>,
@@ -77,7 +70,6 @@ pub struct FormatCount {
     pub format: &'static str,
     /// What one line stands for.
     pub meaning: String,
-    /// Rows.
     pub rows: u64,
 }
 
@@ -92,7 +84,6 @@ pub struct SessionSummary {
     pub last_height: Option<u32>,
     /// Seconds from the start to the last row.
     pub seconds: Option<f64>,
-    /// Rows.
     pub rows: u64,
 }
 
@@ -101,7 +92,6 @@ pub struct SessionSummary {
 pub struct StepTotal {
     /// Its column.
     pub step: &'static str,
-    /// Blocks that have it.
     pub blocks: u64,
     /// Milliseconds of all of them.
     pub total_ms: f64,
@@ -114,9 +104,7 @@ pub struct StepTotal {
 pub struct FaultCount {
     /// What is wrong.
     pub reason: String,
-    /// Lines.
     pub lines: u64,
-    /// Number of the first of them.
     pub first_line: u64,
     /// The beginning of the first of them.
     pub example: String,

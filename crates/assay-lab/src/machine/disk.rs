@@ -42,7 +42,6 @@ pub(crate) fn forget_file(_: &Path) -> io::Result<()> {
 /// Bytes that came from the disk and went to it, past the page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskUse {
-    /// Read.
     pub read_bytes: u64,
     /// Written, counted when a page becomes dirty.
     pub written_bytes: u64,

@@ -18,7 +18,6 @@ pub(crate) use self::table::table_of;
 /// The machine a run was made on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Processor model.
     pub cpu: Option<String>,
     /// Family, model and stepping: names of processors are not unique. Absent where the system gives no numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,13 +27,9 @@ pub struct Machine {
     pub cpu_features: Vec<String>,
     /// Cores available to this process.
     pub cores: usize,
-    /// Main memory.
     pub memory_bytes: Option<u64>,
-    /// Swap space.
     pub swap_bytes: Option<u64>,
-    /// Kernel release.
     pub kernel: Option<String>,
-    /// Operating system.
     pub system: Option<String>,
     /// Frequency governor of the first core.
     pub governor: Option<String>,

@@ -36,18 +36,10 @@ pub struct ReferenceRate {
 /// Why there is no reference rate.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceRateError {
-    /// The command cannot be run.
     #[error("cannot run {program} for the reference rate")]
-    Run {
-        /// The program.
-        program: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The command failed.
+    Run { program: String, source: io::Error },
     #[error("the program for the reference rate failed ({status}):\n{stderr}")]
     Failed {
-        /// Exit code or signal.
         status: String,
         /// What it said.
         stderr: String,

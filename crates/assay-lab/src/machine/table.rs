@@ -10,7 +10,6 @@ pub fn table(machine: &Machine) -> Table {
     table_of("Machine", machine)
 }
 
-/// The machine alone.
 pub(crate) fn table_of(caption: &str, machine: &Machine) -> Table {
     let mut table = Table::new(caption, &["What", "Value"], 2);
     let text = |value: &Option<String>| or_unavailable(value.clone(), |value| value);

@@ -52,11 +52,9 @@ pub struct Convergence {
 /// Transactions in a mempool that no block can take.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Leftover {
-    /// The node.
     pub node: String,
     /// Why not.
     pub because: Outdated,
-    /// Transactions.
     pub txs: usize,
     /// One of them.
     pub txid: String,
@@ -67,11 +65,9 @@ pub struct Leftover {
 /// Why nodes of a program rejected transactions that others had.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rejection {
-    /// The node.
     pub node: String,
     /// Its reason; numbers and hashes are left out.
     pub reason: String,
-    /// Transactions.
     pub txs: u64,
     /// One of them.
     pub txid: String,
@@ -82,9 +78,7 @@ pub struct Rejection {
 pub struct Difference {
     /// The node without it.
     pub node: String,
-    /// The transaction.
     pub txid: String,
-    /// Why the node rejected it.
     pub reason: String,
 }
 

@@ -14,7 +14,6 @@ pub struct Fault {
     pub node: String,
     /// How many lines.
     pub count: usize,
-    /// The first of them.
     pub lines: Vec<String>,
 }
 

@@ -14,9 +14,7 @@ use crate::target::Family;
 /// What was seen of the nodes of one program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramFigures {
-    /// The program.
     pub program: String,
-    /// Its nodes.
     pub nodes: usize,
     /// From the first announcement that a node got of a transaction to its own announcement to the observer: requesting and accepting.
     pub tx_accepted: Latency,
@@ -43,7 +41,6 @@ pub struct ProgramFigures {
 pub struct Latency {
     /// How many.
     pub count: usize,
-    /// Half are shorter.
     pub median_s: f64,
     /// Nine of ten are shorter.
     pub p90_s: f64,
@@ -69,9 +66,7 @@ pub struct CompactFigures {
 /// Our node against another program: times of the same transactions or blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RatioOf {
-    /// Which figure.
     pub figure: String,
-    /// Our program.
     pub ours: String,
     /// The other one.
     pub against: String,
@@ -79,7 +74,6 @@ pub struct RatioOf {
     pub ratio: Ratio,
 }
 
-/// Figures of all programs, and ratios.
 pub(super) struct Figures {
     pub(super) programs: Vec<ProgramFigures>,
     pub(super) ratios: Vec<RatioOf>,

@@ -5,7 +5,6 @@ use crate::wire::{
     INV_WTX as WTX, WITNESS_FLAG, read_count, read_inventory,
 };
 
-/// What it says.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// Transactions that the sender has, by txid or wtxid.

@@ -60,7 +60,6 @@ pub struct MixedOptions {
     pub targets: Vec<TargetSpec>,
     /// How long the load lasts.
     pub time: Duration,
-    /// Transactions a second, in all.
     pub tx_per_s: f64,
     /// Mean time between two blocks.
     pub block_every: Duration,
@@ -86,7 +85,6 @@ pub struct MixedOptions {
     pub rerun: String,
 }
 
-/// The programs of a network.
 struct Programs {
     targets: Vec<Target>,
     /// For each node the place of its program.

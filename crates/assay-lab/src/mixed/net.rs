@@ -121,7 +121,6 @@ impl Net {
             .map_err(|source| NetworkError::Listen { source })
     }
 
-    /// Links of the network.
     pub(super) fn links(&self) -> usize {
         self.taps.len()
     }

@@ -23,13 +23,10 @@ const SCHEMA: u32 = 1;
 /// Results of a network under load; written as `network.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MixedReport {
-    /// Version of this schema.
     pub schema: u32,
     /// When it ended, as ISO 8601 in UTC.
     pub created: String,
-    /// The nodes.
     pub nodes: Vec<NodeEntry>,
-    /// Links between them.
     pub links: usize,
     /// Rate of each, bits per second.
     pub bits_per_s: f64,
@@ -37,9 +34,7 @@ pub struct MixedReport {
     pub round_trip_ms: f64,
     /// Seed of everything that is random.
     pub seed: u64,
-    /// What was done.
     pub load: LoadFigures,
-    /// Figures by program.
     pub programs: Vec<ProgramFigures>,
     /// Our node against the others.
     pub ratios: Vec<RatioOf>,
@@ -49,7 +44,6 @@ pub struct MixedReport {
     pub faults: Vec<Fault>,
     /// Connections that nodes ended.
     pub departures: Vec<Departure>,
-    /// The machine.
     pub machine: Machine,
     /// Version of this program.
     pub assay: String,
@@ -57,14 +51,11 @@ pub struct MixedReport {
     pub rerun: String,
 }
 
-/// A node of the network.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeEntry {
-    /// Its name.
     pub name: String,
     /// What its program calls itself.
     pub version: String,
-    /// CPU time, in seconds.
     pub cpu_s: Option<f64>,
     /// Highest resident memory.
     pub memory_peak_bytes: Option<u64>,
@@ -79,7 +70,6 @@ pub struct LoadFigures {
     pub txs: u64,
     /// Those that replaced another one, or contradicted one that was elsewhere.
     pub replacements: u64,
-    /// Blocks.
     pub blocks: u64,
     /// Those of transactions that were ten seconds old at least.
     pub settled_blocks: u64,
@@ -87,7 +77,6 @@ pub struct LoadFigures {
     pub held: u64,
     /// Partitions in which connections ended.
     pub broken: u64,
-    /// Seconds that the network was parted.
     pub partitioned_s: f64,
     /// Program, reason and number of what was rejected by RPC.
     pub rejected: Vec<(String, String, u64)>,
@@ -164,7 +153,6 @@ impl MixedReport {
         self.convergence.is_good() && self.faults.is_empty() && self.departures.is_empty()
     }
 
-    /// The report for a terminal.
     pub fn terminal(&self) -> String {
         let mut text = self.front();
         self.latencies().text(&mut text);

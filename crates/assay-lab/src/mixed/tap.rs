@@ -100,7 +100,6 @@ impl Tap {
         self.shared.nodes
     }
 
-    /// Whether there is a connection.
     pub(super) fn is_connected(&self) -> bool {
         self.shared.lock().ends.is_some()
     }

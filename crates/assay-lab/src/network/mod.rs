@@ -120,7 +120,6 @@ pub(crate) fn generate(node: &Node, count: u32) -> Result<Vec<String>, NetworkEr
     node.call("generatetodescriptor", &params)
 }
 
-/// An empty folder.
 pub(crate) fn renew(folder: &Path) -> Result<(), NetworkError> {
     match fs::remove_dir_all(folder) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -130,61 +129,33 @@ pub(crate) fn renew(folder: &Path) -> Result<(), NetworkError> {
     }
 }
 
-/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// Something cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// A folder of an earlier run cannot be removed.
     #[error("cannot remove {}: {source}", path.display())]
-    Remove {
-        /// The folder.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// There is no chain.
+    Remove { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Forge(#[from] ForgeError),
-    /// The chain cannot be read.
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// The target cannot be used.
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The chain is not one of Bitcoin's regtest.
     #[error("chain {chain}: the peers of this experiment speak the protocol of regtest")]
-    OtherChain {
-        /// The chain.
-        chain: String,
-    },
-    /// A node did not start, or ended.
+    OtherChain { chain: String },
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// A call failed.
     #[error(transparent)]
     Rpc(#[from] RpcError),
-    /// A block of the chain was rejected.
     #[error("block {height} was rejected: {reason}")]
-    Rejected {
-        /// Its height.
-        height: u32,
-        /// The reason.
-        reason: String,
-    },
+    Rejected { height: u32, reason: String },
     /// A node's header of a block of the chain cannot be read.
     #[error("the node's header at height {height} is no header")]
-    Header {
-        /// The height.
-        height: u32,
-    },
+    Header { height: u32 },
     /// A link or false peer cannot be set up.
     #[error("cannot listen on loopback: {source}")]
-    Listen {
-        /// Why not.
-        source: io::Error,
-    },
+    Listen { source: io::Error },
     /// A node does not get to the tip.
     #[error("the tip is {found} after {seconds} s, not {expected}")]
     NoTip {
@@ -201,17 +172,13 @@ pub enum NetworkError {
         /// How long was waited.
         seconds: u64,
     },
-    /// No program of a network makes blocks.
     #[error(
         "no node of the network can make blocks: name assay or a program of the Bitcoin Core family"
     )]
     NoBlocks,
     /// User and password of a node cannot be written.
     #[error("cannot write the credentials of a node: {source}")]
-    Credentials {
-        /// Why not.
-        source: io::Error,
-    },
+    Credentials { source: io::Error },
     /// A node does not get to a height.
     #[error("the height is {found} after {seconds} s, not {expected}")]
     NoHeight {
@@ -222,7 +189,6 @@ pub enum NetworkError {
         /// How long was waited.
         seconds: u64,
     },
-    /// Transactions did not arrive.
     #[error("{missing} transactions did not arrive within {seconds} s")]
     NoTransactions {
         /// How many.
@@ -230,7 +196,6 @@ pub enum NetworkError {
         /// How long was waited.
         seconds: u64,
     },
-    /// The caller ended it.
     #[error("interrupted")]
     Interrupted,
 }

@@ -14,7 +14,6 @@ use crate::wire::{self, Hash};
 /// What such a peer does when it is asked for a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// It sends the block.
     Gives,
     /// Nothing.
     Stalls,

@@ -31,7 +31,6 @@ pub use self::report::{PeersReport, Scenario, ScenarioRun};
 pub struct PeersOptions {
     /// Programs, chain and folder.
     pub network: NetworkOptions,
-    /// Links.
     pub links: u8,
     /// Rate of each, bits per second.
     pub bits_per_s: f64,

@@ -33,7 +33,6 @@ pub enum Scenario {
 }
 
 impl Scenario {
-    /// Every one.
     pub const ALL: [Self; 5] = [Self::Good, Self::Stalls, Self::Drips, Self::Lies, Self::Assumed];
 
     /// In a few words.
@@ -51,11 +50,9 @@ impl Scenario {
 /// Results of syncs from many peers; written as `peers.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PeersReport {
-    /// Version of this schema.
     pub schema: u32,
     /// When it began, as ISO 8601 in UTC.
     pub created: String,
-    /// What synced.
     pub target: String,
     /// What it calls itself.
     pub version: String,
@@ -73,7 +70,6 @@ pub struct PeersReport {
     pub signatures: u64,
     /// The runs, in order.
     pub runs: Vec<ScenarioRun>,
-    /// The machine.
     pub machine: Machine,
     /// Version of this program.
     pub assay: String,
@@ -86,7 +82,6 @@ pub struct PeersReport {
 pub struct ScenarioRun {
     /// Number of its round, from 0.
     pub round: usize,
-    /// Who was there.
     pub scenario: Scenario,
     /// Seconds from the first connection to the tip.
     pub time_s: f64,
@@ -166,7 +161,6 @@ impl PeersReport {
         self.of(scenario).filter_map(ratio).collect()
     }
 
-    /// The report for a terminal.
     pub fn terminal(&self) -> String {
         let mut text = format!(
             "{} ({}), {} links of {:.0} Mbit/s and {:.0} ms round trip, {}: {} MiB, {} signatures\n\n",

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 pub struct ChainPlan {
     /// Built-in recipe name, or path of a recipe file (a relative path starts at the plan file).
     pub recipe: String,
-    /// Seed of the chain.
     pub seed: u64,
     /// Size relative to the published chain, above 0; what is possible the recipe says.
     pub scale: f64,

@@ -7,10 +7,8 @@ use std::path::PathBuf;
 /// Key, value and the rule it breaks.
 pub(crate) type BadValue = (String, String, &'static str);
 
-/// Why a plan was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// There is no built-in plan of that name.
     #[error("no built-in plan {name:?}; there are: {known}")]
     UnknownName {
         /// The name asked for.
@@ -18,14 +16,8 @@ pub enum PlanError {
         /// The names there are.
         known: String,
     },
-    /// The file cannot be read.
     #[error("cannot read plan {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// Not TOML, an unknown or missing key, or a value of the wrong type.
     #[error("{origin}, line {line}, column {column}: {message}")]
     Syntax {
@@ -43,9 +35,7 @@ pub enum PlanError {
     Value {
         /// File or built-in name.
         origin: String,
-        /// The key.
         key: String,
-        /// The value given.
         value: String,
         /// The rule it breaks.
         rule: &'static str,

@@ -46,7 +46,6 @@ const BUILTIN: [(&str, &str); 11] = [
     ("dbcache", include_str!("../../../../plans/dbcache.toml")),
 ];
 
-/// One experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -58,16 +57,13 @@ pub struct Plan {
     pub title: String,
     /// One paragraph under the heading.
     pub summary: String,
-    /// What to forge.
     pub chain: ChainPlan,
-    /// How to feed it.
     pub feed: FeedPlan,
     /// What all targets of a sync get alike.
     #[serde(default, skip_serializing_if = "SyncPlan::is_default")]
     pub sync: SyncPlan,
     /// Which targets, how often.
     pub runs: RunsPlan,
-    /// How indexes are compared with the chain.
     #[serde(default)]
     pub index: IndexCheckPlan,
     /// Settings per kind of target.
@@ -91,7 +87,6 @@ pub struct IndexCheckPlan {
     /// Script hashes to ask for; a seeded sample where the chain has more.
     #[serde(default = "default_scripts_max")]
     pub scripts_max: usize,
-    /// Seed of the sample.
     #[serde(default = "default_sample_seed")]
     pub sample_seed: u64,
 }
@@ -129,7 +124,6 @@ pub struct RunsPlan {
     pub start_from: Option<PathBuf>,
 }
 
-/// A phase of the chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhasePlan {
@@ -227,12 +221,10 @@ impl Plan {
         self.phases.iter().find(|phase| phase.name == name).map_or(name, |phase| &phase.title)
     }
 
-    /// Whether a phase counts in totals and charts.
     pub fn is_measured(&self, name: &str) -> bool {
         self.phases.iter().find(|phase| phase.name == name).is_none_or(|phase| phase.measured)
     }
 
-    /// Checks the values that TOML types cannot express.
     fn check(&self) -> Result<(), BadValue> {
         let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
         if self.format != PLAN_FORMAT {

@@ -33,7 +33,6 @@ pub enum Rate {
     Interval,
 }
 
-/// Why a pace or rate was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not understood: {rule}")]
 pub struct PaceError {

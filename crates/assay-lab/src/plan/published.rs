@@ -16,7 +16,6 @@ pub struct Published {
     pub height_offset: u32,
     /// What a reader must know before comparing.
     pub notes: Vec<String>,
-    /// The figures.
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
 }

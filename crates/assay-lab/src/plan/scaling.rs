@@ -23,7 +23,6 @@ impl ScalingPlan {
     }
 }
 
-/// Checks what a plan says.
 pub(super) fn check(plans: &[ScalingPlan]) -> Result<(), BadValue> {
     for (index, plan) in plans.iter().enumerate() {
         let bad = |rule| Err(("scaling.series".to_owned(), plan.series.clone(), rule));

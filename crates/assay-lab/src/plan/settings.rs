@@ -47,13 +47,10 @@ impl IndexPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Setting {
-    /// true or false.
     Flag(bool),
-    /// A whole number.
     Integer(i64),
     /// Another number.
     Number(f64),
-    /// Text.
     Text(String),
 }
 

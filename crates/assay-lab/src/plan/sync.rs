@@ -26,7 +26,6 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// All there are.
     pub const ALL: [Self; 7] = [
         Self::Rpc,
         Self::P2p,
@@ -127,7 +126,6 @@ pub struct SyncPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MuHashAfter {
-    /// All.
     #[default]
     EveryRun,
     /// The first; after the others tip, transactions, count and amount of the coins are compared alone.

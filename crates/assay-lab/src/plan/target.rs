@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 pub struct TargetSpec {
     /// Name in tables and of files; made from program and version if not given.
     pub name: Option<String>,
-    /// The node.
     pub node: NodeSpec,
     /// The index beside it, where one is wanted.
     pub index: Option<IndexSpec>,
@@ -87,17 +86,13 @@ impl fmt::Display for IndexSpec {
     }
 }
 
-/// What an index is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IndexKind {
     /// Ours, in the node's process.
     Own,
-    /// Fulcrum.
     Fulcrum,
-    /// electrs.
     Electrs,
-    /// `ElectrumX`.
     #[serde(rename = "electrumx")]
     ElectrumX,
 }
@@ -130,22 +125,13 @@ pub(crate) const USE_TARGETS: &str = "use assay[=PATH], engine[=PATH], bitcoind=
 pub enum TargetSpecError {
     /// It is of no known kind.
     #[error("unknown target {text:?}: {USE_TARGETS}")]
-    Unknown {
-        /// What was given.
-        text: String,
-    },
+    Unknown { text: String },
     /// The index in our node was asked for beside another node.
     #[error("{text:?}: only our own node has an index of ours")]
-    OwnIndex {
-        /// What was given.
-        text: String,
-    },
+    OwnIndex { text: String },
     /// A quotation mark has no partner.
     #[error("{text:?}: a quotation mark has no partner")]
-    Quotes {
-        /// What was given.
-        text: String,
-    },
+    Quotes { text: String },
 }
 
 impl TargetSpec {

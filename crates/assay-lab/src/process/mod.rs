@@ -41,39 +41,17 @@ const METHOD_NOT_FOUND: i64 = -32601;
 const TAIL_BYTES: u64 = 8192;
 const TAIL_LINES: usize = 20;
 
-/// Why a target could not be started or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// The program cannot be started.
     #[error("cannot start {program}")]
-    Spawn {
-        /// The program.
-        program: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// It cannot run on the cores that were chosen for it.
+    Spawn { program: String, source: io::Error },
     #[error("cannot run on cores {cores:?}")]
-    Cores {
-        /// The cores.
-        cores: Vec<usize>,
-        /// Why not.
-        source: io::Error,
-    },
+    Cores { cores: Vec<usize>, source: io::Error },
     /// Its log file cannot be made.
     #[error("cannot write {}", path.display())]
-    Log {
-        /// The log file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// No port is free.
+    Log { path: PathBuf, source: io::Error },
     #[error("no free port on 127.0.0.1")]
-    Port {
-        /// Why not.
-        source: io::Error,
-    },
+    Port { source: io::Error },
     /// It ended by itself.
     #[error("the target ended by itself ({status}); its last words:\n{log_tail}")]
     Exited {
@@ -89,7 +67,6 @@ pub enum ProcessError {
     NotReady {
         /// How long it was given.
         seconds: u64,
-        /// The last failure.
         last: String,
         /// End of its log.
         log_tail: String,

@@ -25,39 +25,24 @@ pub(crate) struct Client {
     authorization: String,
 }
 
-/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RpcError {
     /// The connection failed, or the reply is not HTTP.
     #[error("{method}: {source}")]
     Transport {
-        /// The method called.
         method: String,
         /// What the HTTP library says.
         source: Box<ureq::Error>,
     },
     /// The node refused the request before looking at it.
     #[error("{method}: HTTP status {status}")]
-    Status {
-        /// The method called.
-        method: String,
-        /// The status.
-        status: u16,
-    },
+    Status { method: String, status: u16 },
     /// The node answered with an error object.
     #[error("{method}: error {code}: {message}")]
-    Node {
-        /// The method called.
-        method: String,
-        /// JSON-RPC error code.
-        code: i64,
-        /// The node's words.
-        message: String,
-    },
+    Node { method: String, code: i64, message: String },
     /// The reply is not the JSON expected.
     #[error("{method}: unexpected reply")]
     Reply {
-        /// The method called.
         method: String,
         /// What the JSON library says.
         source: serde_json::Error,

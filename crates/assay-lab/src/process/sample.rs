@@ -16,7 +16,6 @@ use crate::machine::disk::{self, number};
 /// Resources over time, as columns of equal length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
-    /// Time between samples.
     pub period_s: f64,
     /// Time of each sample.
     pub time_s: Vec<f64>,
@@ -28,7 +27,6 @@ pub struct Samples {
     pub read_bytes: Vec<Option<u64>>,
     /// Bytes written to disk so far.
     pub write_bytes: Vec<Option<u64>>,
-    /// Threads.
     pub threads: Vec<Option<u64>>,
     /// Highest resident memory, as the kernel keeps it.
     pub rss_peak_bytes: Option<u64>,

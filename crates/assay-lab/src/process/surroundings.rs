@@ -48,7 +48,6 @@ pub struct Surroundings {
 /// not part of it; a lower clock, and a host that takes the core away, are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreProbe {
-    /// Number of the core.
     pub core: usize,
     /// How often it was timed.
     pub count: usize,
@@ -158,7 +157,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins.
     #[must_use]
     pub fn start() -> Self {
         let allowed = cores::allowed().unwrap_or_default();

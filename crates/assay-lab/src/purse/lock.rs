@@ -27,7 +27,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::P2pkh, Self::P2wpkh, Self::P2wsh, Self::P2wsh2Of3, Self::P2tr];
 

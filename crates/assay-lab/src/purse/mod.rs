@@ -20,7 +20,6 @@ pub(crate) struct Coin {
     pub(crate) value: u64,
 }
 
-/// A signed transaction.
 #[derive(Debug, Clone)]
 pub(crate) struct Signed {
     pub(crate) raw: Vec<u8>,

@@ -35,7 +35,6 @@ pub use self::finding::finding;
 /// A cell without a figure.
 const NONE: &str = "–";
 
-/// The files of a report.
 pub const FILES: [&str; 4] = [crate::results::FILE, "blocks.csv", "report.md", "report.html"];
 
 /// Two more where targets took the chain at their own pace: elapsed seconds at heights.
@@ -126,7 +125,6 @@ fn index_tables(results: &Results) -> Vec<Table> {
     tables
 }
 
-/// The report as a page.
 pub fn page(results: &Results) -> Page {
     let verdict = verdict::of(results);
     Page {

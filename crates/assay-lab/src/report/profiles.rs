@@ -66,7 +66,6 @@ fn changes(profile: &Profile) -> Option<Table> {
     Some(table)
 }
 
-/// Seconds more or less.
 fn signed(seconds: f64) -> String {
     format!("{seconds:+.2}").replace('-', "\u{2212}")
 }

@@ -70,7 +70,6 @@ fn values_of_phase(runs: &[&Run], name: &str, figure: fn(&PhaseResult) -> f64) -
     runs.iter().filter_map(|run| phase_of(run, name)).map(figure).collect()
 }
 
-/// A phase of a run.
 pub(super) fn phase_of<'a>(run: &'a Run, name: &str) -> Option<&'a PhaseResult> {
     if name == run.total.name {
         return Some(&run.total);

@@ -385,7 +385,6 @@ pub(super) fn published(results: &Results) -> Vec<Table> {
     vec![table, heights]
 }
 
-/// The machine and the software.
 pub(super) fn machine(results: &Results) -> Table {
     let software = &results.software;
     let mut table = table_of("Machine and software", &results.machine);
@@ -400,7 +399,6 @@ pub(super) fn machine(results: &Results) -> Table {
     table
 }
 
-/// The chain.
 pub(super) fn chains(results: &Results) -> Vec<Table> {
     std::iter::once(&results.chain).chain(&results.more_chains).map(chain).collect()
 }

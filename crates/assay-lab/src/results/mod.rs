@@ -45,12 +45,10 @@ pub struct Results {
     pub created: String,
     /// The plan, with the seed and scale that were used.
     pub plan: Plan,
-    /// The chain that was fed; the first of several.
     pub chain: ChainSummary,
     /// The others, where the plan asks for keys of both kinds.
     #[serde(default)]
     pub more_chains: Vec<ChainSummary>,
-    /// The machine.
     pub machine: Machine,
     /// The software of the laboratory.
     pub software: Software,
@@ -76,7 +74,6 @@ pub struct Results {
 /// A target without runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnableTarget {
-    /// Its name.
     pub name: String,
     /// What the program says about its version.
     pub version: String,
@@ -96,13 +93,10 @@ pub struct SnapshotLoad {
 /// The chain that was fed, from its ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChainSummary {
-    /// Recipe of the chain.
     pub recipe: String,
     /// Chain parameters the nodes run with.
     pub chain: String,
-    /// Seed.
     pub seed: u64,
-    /// Scale.
     pub scale: f64,
     /// `intended` or `faithful`.
     pub variant: String,
@@ -121,9 +115,7 @@ pub struct ChainSummary {
     pub assay_version: String,
     /// Hash of the recipe text, where the forge gives it.
     pub recipe_sha256: Option<String>,
-    /// Height of the tip.
     pub height: u32,
-    /// Hash of the tip.
     pub tip: String,
     /// Unspent outputs at the tip.
     pub utxo_count: u64,
@@ -135,7 +127,6 @@ pub struct ChainSummary {
     pub txs: u64,
     /// Inputs, without those of coinbases.
     pub inputs: u64,
-    /// Outputs.
     pub outputs: u64,
     /// Bytes of all blocks.
     pub bytes: u64,
@@ -154,7 +145,6 @@ pub struct ChainSummary {
     pub coins_reported_by: Option<String>,
 }
 
-/// All runs of one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TargetResults {
     /// Name of the target in file names and tables.
@@ -166,7 +156,6 @@ pub struct TargetResults {
     /// Whether it was fed the chain in which every output has a key of its own.
     #[serde(default)]
     pub distinct_keys: bool,
-    /// The index beside it.
     #[serde(default)]
     pub index: Option<IndexInfo>,
     /// The way its blocks came to it, where that is not what the plan says of all targets: a word of `feed.by`, or `files`.
@@ -179,12 +168,9 @@ pub struct TargetResults {
     pub runs: Vec<Run>,
 }
 
-/// The index of a target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexInfo {
-    /// What it is.
     pub kind: IndexKind,
-    /// What it says about its version.
     pub version: String,
 }
 
@@ -216,7 +202,6 @@ impl Status {
 pub struct Run {
     /// Name of the run and of its file under `runs/`.
     pub id: String,
-    /// Whether it counts.
     pub status: Status,
     /// Why not.
     pub void_reason: Option<String>,
@@ -338,7 +323,6 @@ pub struct IndexRun {
 pub struct IndexPhase {
     /// Name in the ledger.
     pub name: String,
-    /// Blocks.
     pub blocks: u64,
     /// Transactions, with coinbases.
     pub txs: u64,
@@ -396,15 +380,12 @@ pub struct IndexBlock {
 pub struct PhaseResult {
     /// Name in the ledger.
     pub name: String,
-    /// Blocks.
     pub blocks: u64,
     /// Transactions, with coinbases.
     pub txs: u64,
     /// Inputs, without those of coinbases.
     pub inputs: u64,
-    /// Outputs.
     pub outputs: u64,
-    /// Bytes.
     pub bytes: u64,
     /// Valid signatures.
     pub signatures: u64,
@@ -442,7 +423,6 @@ pub struct PhaseResult {
 /// Transactions sent before their blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Admission {
-    /// Sent.
     pub sent: u64,
     /// Answered with a txid.
     pub accepted: u64,
@@ -457,17 +437,13 @@ pub struct Admission {
 /// One block of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlockRecord {
-    /// Height.
     pub height: u32,
-    /// Phase.
     pub phase: String,
     /// Transactions, with the coinbase.
     pub txs: u64,
     /// Inputs, without the coinbase's.
     pub inputs: u64,
-    /// Outputs.
     pub outputs: u64,
-    /// Bytes.
     pub bytes: u64,
     /// Valid signatures.
     pub signatures: u64,
@@ -587,7 +563,6 @@ impl Check {
 /// What a profiled run of a target showed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// The target.
     pub target: String,
     /// Samples, of all threads.
     pub samples: u64,
@@ -605,7 +580,6 @@ pub struct Profile {
 /// CPU time of two targets at the same work, by samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The first target.
     pub from: String,
     /// All CPU time of the first target, in seconds.
     pub before_s: f64,
@@ -624,7 +598,6 @@ pub struct Changed {
     pub function: String,
     /// In the first target.
     pub before_s: f64,
-    /// In this one.
     pub after_s: f64,
 }
 
@@ -638,7 +611,6 @@ pub struct Share {
 }
 
 impl Results {
-    /// The chain that a target was fed.
     pub fn chain_of(&self, target: &TargetResults) -> &ChainSummary {
         let mut all = std::iter::once(&self.chain).chain(&self.more_chains);
         all.find(|chain| chain.distinct_keys == target.distinct_keys).unwrap_or(&self.chain)

@@ -12,7 +12,6 @@ use crate::process::rpc::RpcError;
 /// Reason for which a run is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFault {
-    /// Its folders cannot be made.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The target did not start or stop as it should.
@@ -27,7 +26,6 @@ pub enum RunFault {
         of: u32,
         /// Its phase.
         phase: String,
-        /// How it ended.
         source: ProcessError,
     },
     /// The caller ended the run.
@@ -36,36 +34,24 @@ pub enum RunFault {
         /// The block that would have been next, or was being fed.
         height: u32,
     },
-    /// A block of the chain cannot be read.
     #[error(transparent)]
     Chain(ChainError),
-    /// A block could not be fed.
     #[error(transparent)]
     Feed(#[from] FeedError),
     /// The end state could not be asked for.
     #[error("the end state could not be read")]
-    EndState {
-        /// Why not.
-        source: RpcError,
-    },
+    EndState { source: RpcError },
     /// The index could not be started, or ended.
     #[error("the index")]
-    IndexProcess {
-        /// What happened.
-        source: ProcessError,
-    },
-    /// The index could not be asked.
+    IndexProcess { source: ProcessError },
     #[error("the index failed when {doing}")]
     Index {
         /// What was going on.
         doing: &'static str,
-        /// How.
         source: ElectrumError,
     },
-    /// The index did not reach the tip.
     #[error("the index is at height {at}, {seconds} s after the node reached {height}")]
     IndexBehind {
-        /// Its height.
         at: u32,
         /// The node's.
         height: u32,
@@ -75,20 +61,15 @@ pub enum RunFault {
     /// The index could not be compared with the chain.
     #[error("the answers of the index could not be compared")]
     IndexCheck {
-        /// Why not.
         #[from]
         source: CheckError,
     },
     /// The node that has the blocks did not do its part.
     #[error("the source of blocks")]
-    Source {
-        /// What happened.
-        source: ProcessError,
-    },
+    Source { source: ProcessError },
     /// The target made no progress.
     #[error("no block after height {height} in {seconds} s; the target's last words:\n{log_tail}")]
     Stalled {
-        /// Its height.
         height: u32,
         /// How long it was given.
         seconds: u64,
@@ -100,7 +81,6 @@ pub enum RunFault {
     Height {
         /// The height seen last.
         height: u32,
-        /// Why not.
         source: RpcError,
     },
     /// What the target printed at its end is not what it should be.
@@ -111,10 +91,7 @@ pub enum RunFault {
     },
     /// The target ended while its end state was compared.
     #[error("while the end state was compared")]
-    DiedAtEnd {
-        /// How it ended.
-        source: ProcessError,
-    },
+    DiedAtEnd { source: ProcessError },
 }
 
 impl From<serde_json::Error> for RunFault {

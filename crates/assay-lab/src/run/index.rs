@@ -45,7 +45,6 @@ pub(crate) struct IndexSide {
     run: IndexRun,
 }
 
-/// The node that the index stands beside, as a running process.
 pub(crate) struct RunningNode<'a> {
     pub(crate) process: &'a mut Process,
     pub(crate) credentials: &'a str,

@@ -114,30 +114,18 @@ pub struct RunOptions {
     pub rerun: String,
 }
 
-/// Why a plan could not be run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// The scale on the command line is impossible.
     #[error("scale {scale}: {rule}")]
-    Scale {
-        /// The scale.
-        scale: f64,
-        /// The rule it breaks.
-        rule: &'static str,
-    },
+    Scale { scale: f64, rule: &'static str },
     /// Something in the output folder cannot be written; finished runs are kept.
     #[error(transparent)]
     Write(#[from] WriteError),
     /// Another laboratory works in this folder.
     #[error("{} is in use by another run", path.display())]
-    Busy {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// There is no chain.
+    Busy { path: PathBuf },
     #[error(transparent)]
     Forge(#[from] ForgeError),
-    /// There is no script ledger.
     #[error(transparent)]
     Scripts(#[from] ScriptsError),
     /// Block files of another program are taken by syncs alone.
@@ -145,19 +133,13 @@ pub enum LabError {
         "plan {plan} feeds transactions and blocks one at a time, for which a chain has to be forged; a chain from block files is \
          for syncs, such as core-evolution or ibd-tracking-macro"
     )]
-    NoSync {
-        /// The plan.
-        plan: String,
-    },
+    NoSync { plan: String },
     /// Files that are obfuscated, or hold more than is wanted, cannot be imported as they are.
     #[error(
         "--by load-block has nodes import block files as they are, but these are {why}; use --by peer, reindex or \
          reindex-chainstate"
     )]
-    NoImport {
-        /// What is in the way.
-        why: &'static str,
-    },
+    NoImport { why: &'static str },
     /// Nodes that read block files from the first one on have no use for a snapshot.
     #[error("--from-snapshot goes with blocks from a peer (--by peer), not with {by}")]
     SnapshotBy {
@@ -167,39 +149,26 @@ pub enum LabError {
     /// No target can load the snapshot.
     #[error("no target can begin with the snapshot {}: {reasons}", path.display())]
     SnapshotUnable {
-        /// The file.
         path: PathBuf,
         /// Each target, and why not.
         reasons: String,
     },
     /// A target failed at the snapshot, other than by rejecting it.
     #[error("{target} failed when it was to load the snapshot")]
-    Snapshot {
-        /// The target.
-        target: String,
-        /// What happened.
-        source: Box<RunFault>,
-    },
-    /// A target cannot be used.
+    Snapshot { target: String, source: Box<RunFault> },
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// There is no reference rate.
     #[error(transparent)]
     ReferenceRate(#[from] ReferenceRateError),
     /// Our node could not be filled with the chain, for others to fetch it.
     #[error("cannot fill the source of blocks")]
-    Source {
-        /// What happened.
-        source: Box<RunFault>,
-    },
+    Source { source: Box<RunFault> },
     /// A run is void because its target failed. Earlier runs are kept.
     #[error("run {id} is void; finished runs are kept in {}, go on with --resume", kept.display())]
     Void {
-        /// The run.
         id: String,
         /// Where the finished runs are.
         kept: PathBuf,
-        /// What happened.
         source: Box<RunFault>,
     },
 }

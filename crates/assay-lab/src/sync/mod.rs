@@ -30,7 +30,6 @@ pub struct SyncOptions {
     pub kernel: PathBuf,
     /// Recipe of the chain.
     pub recipe: String,
-    /// Seed of the chain.
     pub seed: u64,
     /// Size of the chain.
     pub scale: f64,
@@ -38,7 +37,6 @@ pub struct SyncOptions {
     pub distinct_keys: bool,
     /// A chain that is there already, instead of recipe, seed and scale.
     pub chain_dir: Option<PathBuf>,
-    /// Pairs of runs.
     pub pairs: u32,
     /// Cores that both may use.
     pub cores: Vec<usize>,
@@ -50,41 +48,21 @@ pub struct SyncOptions {
     pub sample_compare: bool,
 }
 
-/// Why there is no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SyncError {
-    /// The plan could not be run.
     #[error(transparent)]
     Lab(LabError),
     /// The plan that this one begins with cannot be used.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A run failed.
     #[error("run {id} failed")]
-    Run {
-        /// The run.
-        id: String,
-        /// What happened.
-        source: Box<RunFault>,
-    },
+    Run { id: String, source: Box<RunFault> },
     /// Both must end with the same chain and coins.
     #[error("{side} ended with {what} {found}, the ledger of the chain says {expected}")]
-    Differs {
-        /// Which program.
-        side: &'static str,
-        /// What differs.
-        what: String,
-        /// What it has.
-        found: String,
-        /// What it should be.
-        expected: String,
-    },
+    Differs { side: &'static str, what: String, found: String, expected: String },
     /// The system gave no account of a process.
     #[error("the system gave no account of {side}")]
-    NoAccount {
-        /// Which program.
-        side: &'static str,
-    },
+    NoAccount { side: &'static str },
     /// One core cannot be compared with two where there is one.
     #[error("--cores-compare needs two cores")]
     OneCore,

@@ -13,7 +13,6 @@ use crate::results::{Results, Run};
 pub struct SyncRun {
     /// `assay`, `kernel`, `assay on one core`, `assay on two cores`, `assay, sampled`, `assay, not sampled`.
     pub subject: String,
-    /// Which pair it belongs to.
     pub pair: usize,
     /// The whole process, seen from outside.
     #[serde(flatten)]
@@ -27,7 +26,6 @@ pub struct SyncRun {
     pub is_disturbed: bool,
 }
 
-/// All runs of one of the two.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Side {
     /// The whole process, from start to end.
@@ -43,7 +41,6 @@ pub struct Side {
 /// How it was done.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncSettings {
-    /// Pairs of runs.
     pub pairs: u32,
     /// Cores that both were bound to.
     pub cores: Vec<usize>,
@@ -51,9 +48,7 @@ pub struct SyncSettings {
     pub threads: usize,
     /// Memory for coins, on both sides.
     pub db_cache_mib: u32,
-    /// Recipe of the chain.
     pub recipe: String,
-    /// Seed of the chain.
     pub seed: u64,
     /// Size of the chain.
     pub scale: f64,
@@ -66,9 +61,7 @@ pub struct SyncSettings {
 /// The comparison. Every ratio is the kernel's figure over ours: above 1 we are faster or smaller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncResults {
-    /// Version of this form.
     pub schema: u32,
-    /// `sync`.
     pub kind: String,
     /// Wall time of the whole process.
     pub wall_ratio: f64,
@@ -106,9 +99,7 @@ pub struct SyncResults {
     pub inputs: u64,
     /// Signatures in them.
     pub signatures: u64,
-    /// Transactions.
     pub txs: u64,
-    /// Bytes of the blocks.
     pub block_bytes: u64,
     /// Height of the tip that both reached.
     pub height: u32,
@@ -120,11 +111,8 @@ pub struct SyncResults {
     pub amount_sat: u64,
     /// Their MuHash.
     pub muhash: String,
-    /// Our runs.
     pub assay: Side,
-    /// The kernel's runs.
     pub kernel: Side,
-    /// Our runs on one core.
     pub one_core: Option<Side>,
     /// Our runs on two cores beside them.
     pub two_cores: Option<Side>,
@@ -138,9 +126,7 @@ pub struct SyncResults {
     pub runs: Vec<SyncRun>,
     /// How it was done.
     pub settings: SyncSettings,
-    /// The kernel, in its own words.
     pub kernel_version: String,
-    /// The machine.
     pub machine: Machine,
     /// What one has to know to read the figures.
     pub notes: Vec<String>,

@@ -37,7 +37,6 @@ const OPTIONS: [&str; 17] = [
 const OWN_INDEX_FOLDERS: [&str; 2] = ["indexes/electrum", "electrum"];
 
 impl Target {
-    /// This version of our node or engine.
     pub(super) fn ours(family: Family, name: &str, version: &str, command: Vec<OsString>) -> Self {
         let fingerprint = command.first().map(|program| fingerprint(program)).unwrap_or_default();
         Self {

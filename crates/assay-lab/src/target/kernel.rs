@@ -10,7 +10,6 @@ use super::program::{fingerprint, first_line, output_of};
 use super::{Family, Target, TargetError};
 use crate::companion::{self, Companion};
 
-/// Name of the program.
 pub const PROGRAM: &str = "assay-peer-kernel";
 
 /// There is no kernel peer.

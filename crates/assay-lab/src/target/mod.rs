@@ -28,21 +28,13 @@ use crate::process::{Launch, Ports};
 pub(crate) use self::network::folder_of as chain_folder;
 pub(crate) use self::program::Fingerprint;
 
-/// Why a target cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
-    /// The program cannot be run.
     #[error("cannot run {}", program.display())]
-    Run {
-        /// The program.
-        program: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Run { program: PathBuf, source: io::Error },
     /// The program does not say that it belongs to a known family.
     #[error("{} is of no known family; it calls itself {banner:?}", program.display())]
     UnknownFamily {
-        /// The program.
         program: PathBuf,
         /// First line of what it says of its version.
         banner: String,
@@ -59,9 +51,7 @@ pub enum TargetError {
     /// The version is too old for what is asked of it.
     #[error("{name}: {what} needs version {needed} or later")]
     TooOld {
-        /// The target.
         name: String,
-        /// What is asked of it.
         what: &'static str,
         /// The first version that can do it.
         needed: &'static str,
@@ -69,21 +59,13 @@ pub enum TargetError {
     /// It cannot be measured in the way that the plan asks for.
     #[error("{name} cannot take blocks as the plan asks: {why}")]
     Delivery {
-        /// The target.
         name: String,
         /// Why not.
         why: &'static str,
     },
     /// The family does not speak the rules of the chain.
     #[error("{name} ({family}) cannot take chain {chain}")]
-    WrongChain {
-        /// The target.
-        name: String,
-        /// Its family.
-        family: &'static str,
-        /// The chain.
-        chain: String,
-    },
+    WrongChain { name: String, family: &'static str, chain: String },
 }
 
 /// The way in which blocks come to a target.
@@ -134,17 +116,12 @@ impl From<FindError> for TargetError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
-    /// Our own node.
     Assay,
     /// Our engine, which reads block files: `assay validate`.
     Engine,
-    /// Bitcoin Core.
     BitcoinCore,
-    /// Bitcoin Knots.
     BitcoinKnots,
-    /// Bitcoin Cash Node.
     Bchn,
-    /// btcd.
     Btcd,
     /// Bitcoin Core's kernel in a program of ours.
     Kernel,
@@ -190,7 +167,6 @@ pub(crate) struct Target {
     extra: Vec<String>,
     /// Cores that it is bound to; any if empty.
     cores: Vec<usize>,
-    /// The index beside it.
     pub(crate) index: Option<IndexTarget>,
 }
 

@@ -49,7 +49,6 @@ pub(crate) fn folder_of(chain: &str) -> &'static str {
     Network::of(chain).folder
 }
 
-/// Chains of Bitcoin.
 pub(super) fn is_bitcoin(chain: &str) -> bool {
     ALL.iter().any(|network| network.name == chain)
 }

@@ -29,7 +29,6 @@ pub(crate) const INV_WITNESS_BLOCK: u32 = INV_BLOCK | WITNESS_FLAG;
 const BITS: u32 = 0x207f_ffff;
 /// A hash as it goes over the wire.
 pub(crate) type Hash = [u8; 32];
-/// Length of a header.
 pub(crate) const HEADER_BYTES: usize = 80;
 /// A header as it goes over the wire.
 pub(crate) type RawHeader = [u8; HEADER_BYTES];

@@ -18,7 +18,6 @@ pub(crate) fn muhash() -> String {
 const BLOCKS: [(&str, u32); 5] =
     [("maturity", 0), ("maturity", 0), ("fan-out", 20), ("fan-out", 20), ("steady-1", 10)];
 
-/// Bytes of a transaction.
 const TX_BYTES: u32 = 100;
 
 /// Acts as `forge RECIPE --seed S --scale F --out DIR`.

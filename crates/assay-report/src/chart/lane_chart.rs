@@ -8,7 +8,6 @@ use super::{Canvas, Chart, Drawn, Look, axis_under_rows, finish, ink, small};
 /// Groups of lanes under each other.
 #[derive(Debug, Clone, Default)]
 pub struct LaneChart {
-    /// What it shows.
     pub title: String,
     /// What the axis counts, with its unit.
     pub x_label: String,
@@ -21,7 +20,6 @@ pub struct LaneChart {
 /// Lanes that belong together.
 #[derive(Debug, Clone)]
 pub struct LaneGroup {
-    /// Its name.
     pub label: String,
     /// A second line under the name.
     pub note: String,
@@ -41,7 +39,6 @@ const LANE_HEIGHT_MIN: usize = 3;
 const LANE_HEIGHT_MAX: usize = 16;
 const LABEL_HEIGHT: usize = 32;
 const GROUP_GAP: usize = 10;
-/// Room for labels.
 const LABELS_WIDTH: u32 = 130;
 /// Degrees of solidity: neighbouring slices of the same one are drawn as one.
 const LEVELS: u8 = 20;

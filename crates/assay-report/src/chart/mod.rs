@@ -49,7 +49,6 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// What it shows.
     pub fn title(&self) -> &str {
         &self.title
     }
@@ -98,7 +97,6 @@ impl Look {
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is about how an axis looks")]
 pub struct LineChart {
-    /// What it shows.
     pub title: String,
     /// What the x axis counts, with its unit.
     pub x_label: String,
@@ -125,7 +123,6 @@ pub struct LineChart {
 pub struct Line {
     /// Its name in the legend.
     pub label: String,
-    /// How it looks.
     pub look: Look,
     /// Its pieces, each a list of points.
     pub pieces: Vec<Vec<(f64, f64)>>,
@@ -136,7 +133,6 @@ pub struct Line {
 /// A named part of the x axis.
 #[derive(Debug, Clone)]
 pub struct Band {
-    /// Its name.
     pub name: String,
     /// Where it begins.
     pub from: f64,
@@ -147,7 +143,6 @@ pub struct Band {
 /// Bars in groups.
 #[derive(Debug, Clone, Default)]
 pub struct BarChart {
-    /// What it shows.
     pub title: String,
     /// What the y axis counts, with its unit.
     pub y_label: String,
@@ -164,7 +159,6 @@ pub struct BarChart {
 pub struct Bars {
     /// Their name in the legend.
     pub label: String,
-    /// How they look.
     pub look: Look,
     /// Their heights, one for each group; a gap where there is none.
     pub values: Vec<Option<f64>>,
@@ -447,7 +441,6 @@ fn finish<'k>(
     Some(Chart { title: title.to_owned(), svg, legend, has_bars })
 }
 
-/// The colour of text.
 const fn ink() -> RGBColor {
     INK
 }

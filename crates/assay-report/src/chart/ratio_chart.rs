@@ -8,7 +8,6 @@ use super::{Canvas, Chart, Look, axis_under_rows, finish, ink, small};
 /// Ratios under each other.
 #[derive(Debug, Clone, Default)]
 pub struct RatioChart {
-    /// What it shows.
     pub title: String,
     /// What a ratio is of.
     pub x_label: String,
@@ -16,7 +15,6 @@ pub struct RatioChart {
     pub ratios: Vec<RatioBar>,
 }
 
-/// One ratio.
 #[derive(Debug, Clone)]
 pub struct RatioBar {
     /// What was measured.

@@ -9,7 +9,6 @@ use crate::table::Table;
 /// A report, whatever its form.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
-    /// Its heading.
     pub title: String,
     /// The paragraph under it.
     pub summary: String,
@@ -81,7 +80,6 @@ pub struct Front {
 pub struct Figure {
     /// The number.
     pub value: String,
-    /// Its unit.
     pub unit: String,
     /// What it is of.
     pub of: String,
@@ -111,12 +109,10 @@ impl Front {
     }
 }
 
-/// A part of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
     /// Identifier in links: small letters, digits, `-`.
     pub id: String,
-    /// Its heading.
     pub title: String,
     /// Paragraphs; one that starts with `- ` is a point of a list; text between backquotes is code.
     pub prose: Vec<String>,
@@ -129,7 +125,6 @@ pub struct Section {
 }
 
 impl Section {
-    /// A section of prose and tables.
     pub fn new(id: &str, title: &str, prose: Vec<String>, tables: Vec<Table>) -> Self {
         Self { id: id.to_owned(), title: title.to_owned(), prose, tables, ..Self::default() }
     }

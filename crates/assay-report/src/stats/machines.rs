@@ -20,7 +20,6 @@ pub type PairTimes = (Vec<f64>, Vec<f64>);
 pub struct MachineRatios {
     /// Median ratio of the pairs of each machine, in the order given; `None` of one that has no pairs.
     pub medians: Vec<Option<f64>>,
-    /// Pairs of each.
     pub pairs: Vec<usize>,
     /// Bootstrap over machines, then over their pairs, 95 %, of the geometric mean; absent of a single machine.
     pub bootstrap: Option<Interval>,

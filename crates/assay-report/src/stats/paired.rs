@@ -26,9 +26,7 @@ const SEED: u64 = 0x6173_7361_7921;
 /// An interval of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Lower end.
     pub low: f64,
-    /// Upper end.
     pub high: f64,
 }
 
@@ -43,7 +41,6 @@ impl Interval {
 /// The times of one side: what tools that know no pairs print.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// Mean, seconds.
     pub mean_s: f64,
     /// Sample standard deviation, seconds.
     pub sigma_s: f64,
@@ -70,7 +67,6 @@ impl Spread {
 /// Times of the first side over times of the second: above 1 the second is faster.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairedRatio {
-    /// Pairs.
     pub pairs: usize,
     /// Median of the ratios of pairs: the estimate.
     pub median: f64,

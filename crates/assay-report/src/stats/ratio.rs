@@ -18,13 +18,10 @@ pub const WANTED_COVERAGE: f64 = 0.95;
 pub struct Ratio {
     /// Median of the ratios of pairs.
     pub median: f64,
-    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end of the interval.
     pub high: f64,
     /// Probability with which such an interval holds the true median.
     pub coverage: f64,
-    /// Pairs.
     pub pairs: usize,
 }
 
@@ -99,13 +96,10 @@ fn interval_rank(count: usize, wanted: f64) -> (usize, f64) {
 /// What a series of measurements of one thing comes to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Middle value.
     pub median: f64,
     /// Median of the absolute deviations from the median, in percent of it.
     pub err_percent: f64,
-    /// Smallest value.
     pub min: f64,
-    /// Largest value.
     pub max: f64,
 }
 

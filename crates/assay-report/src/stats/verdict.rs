@@ -49,7 +49,6 @@ impl Verdict {
         matches!(self, Self::Faster | Self::Slower)
     }
 
-    /// For tables.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Faster => "faster",

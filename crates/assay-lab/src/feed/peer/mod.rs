@@ -17,21 +17,14 @@ use crate::machine::clock::Clock;
 use crate::results::SeenAs;
 use crate::wire::{self, HEAD_BYTES, Hash, Magic, RawHeader};
 
-/// What went wrong with a peer.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     /// The node does not take the connection.
     #[error("cannot connect to {address} as a peer: {source}")]
-    Connect {
-        /// The node.
-        address: SocketAddr,
-        /// Why not.
-        source: io::Error,
-    },
+    Connect { address: SocketAddr, source: io::Error },
     /// The node does not answer as a peer does.
     #[error("{address} has not shaken hands within {seconds} s; is it a node of this network?")]
     NoHandshake {
-        /// The node.
         address: SocketAddr,
         /// How long was waited.
         seconds: u64,
@@ -52,10 +45,7 @@ pub enum PeerError {
     },
     /// The bytes of a block are no block.
     #[error("block {height} of the chain cannot be read as a block")]
-    NoBlock {
-        /// Its height.
-        height: u32,
-    },
+    NoBlock { height: u32 },
     /// The node did not make the block part of its chain.
     #[error("the node has not connected the block: it answers with {found}")]
     NotConnected {
@@ -65,7 +55,6 @@ pub enum PeerError {
     /// There is neither RPC nor a peer.
     #[error("there is no connection over which it could be sent")]
     NoWay,
-    /// The caller ended it.
     #[error("interrupted")]
     Interrupted,
 }

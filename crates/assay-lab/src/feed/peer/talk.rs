@@ -17,14 +17,12 @@ pub(crate) struct Talk {
     /// Headers of the chain up to the block announced last, from height 1.
     headers: Vec<RawHeader>,
     heights: HashMap<Hash, usize>,
-    /// The block that is sent, or whose transactions are.
     pub(super) block: Option<Arc<Ready>>,
     /// Whether the block itself may be asked for.
     pub(super) is_open: bool,
     pub(super) prefilled: Vec<usize>,
     /// Whether the node wants compact blocks unasked.
     pub(super) is_chosen: bool,
-    /// Of each of its transactions, what became of it.
     txs: Vec<TxState>,
     pub(super) announced: usize,
     pub(super) asked: usize,

@@ -28,14 +28,12 @@ const SHARE_MIN: f64 = 0.1;
 /// Times at one width.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct AtWidth {
-    /// Inputs of a transaction.
     pub(crate) width: u32,
     /// Seconds per input: one list for each run, one value for each block.
     pub(crate) runs: Vec<Vec<f64>>,
 }
 
 impl AtWidth {
-    /// All values.
     pub(crate) fn all(&self) -> Vec<f64> {
         self.runs.iter().flatten().copied().collect()
     }
@@ -204,7 +202,6 @@ pub(crate) struct Growth {
     pub(crate) share: f64,
     /// Its interval, 95 %: bootstrap over runs, and over blocks within them. Absent of too few measurements.
     pub(crate) share_interval: Option<Interval>,
-    /// The interval of the exponent.
     pub(crate) exponent_interval: Option<Interval>,
     /// Time per input at the largest width over that at the best.
     pub(crate) times_best: f64,

@@ -28,7 +28,6 @@ pub(crate) struct IndexTarget {
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// The node that an index stands beside.
 pub(crate) struct NodeOfIndex<'a> {
     pub(crate) chain: &'a str,
     pub(crate) family: Family,

@@ -29,7 +29,6 @@ pub(crate) enum Flaw {
     Stall(Duration),
 }
 
-/// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
     shared: Arc<Shared>,
