@@ -1,8 +1,8 @@
-//! `bench_bitcoin`, the benchmarks of Bitcoin Core, as a subject: builds of it are interleaved, benchmark by benchmark.
+//! `bench_bitcoin`, the benchmarks of Bitcoin Core, as a subject: builds are interleaved per benchmark.
 //!
-//! In a round each build is started once for the benchmark and writes its own figures as JSON (`-output-json`, from version 22
-//! on). What counts is the median time of an operation over its epochs; rounds are what intervals are made of, because whatever
-//! moves a whole process (where its memory lies, for one) moves all epochs within it.
+//! In a round each build runs once for the benchmark and writes its figures as JSON (`-output-json`, since version 22). The
+//! figure is the median time of an operation over its epochs. Intervals are computed over rounds, because per-process effects
+//! (memory layout, for example) affect all epochs of a process.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -22,36 +22,36 @@ use crate::suite::{Benchmark, Extent, Published, Study, Suite};
 use crate::{BenchError, Progress};
 
 pub const PROGRAM: &str = "bench_bitcoin";
-/// Section of plans, and beginning of names.
+/// Section of plans, and prefix of names.
 const SECTION: &str = "core";
-/// Largest file of figures that is read.
+/// Size limit of a file of figures.
 const JSON_BYTES_MAX: u64 = 64 << 20;
-/// Characters of its messages that an error quotes.
+/// Characters of its messages in an error.
 const MESSAGE_MAX: usize = 400;
 
 #[derive(Debug, thiserror::Error)]
 pub enum CoreBenchError {
-    /// There is no such build.
+    /// No such build.
     #[error(transparent)]
     Build(Box<FindError>),
-    /// There is nowhere to look for builds.
+    /// There is no folder of builds.
     #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
     NoBuilds,
     /// It cannot be started.
     #[error("cannot run {}", program.display())]
     Run { program: PathBuf, source: io::Error },
-    /// It failed, or wrote nothing that can be used.
+    /// It failed, or wrote no valid figures.
     #[error("{} {arguments}: {detail}", program.display())]
     Failed {
         program: PathBuf,
         arguments: String,
-        /// What is wrong.
+        /// Description of the error.
         detail: String,
     },
     /// It is too old.
     #[error("{} has no -output-json: Bitcoin Core 22 or later is needed", program.display())]
     TooOld { program: PathBuf },
-    /// No benchmark is in all builds and chosen.
+    /// No selected benchmark exists in all builds.
     #[error("no benchmark of {PROGRAM} is in every build and matches {filter}")]
     NoneInCommon {
         /// The patterns.
@@ -77,12 +77,12 @@ struct Subject {
     /// Name of the build.
     name: String,
     program: PathBuf,
-    /// Options that the program knows, among those that are used.
+    /// Supported options among the used ones.
     options: BTreeSet<String>,
 }
 
 impl Subject {
-    /// Finds it, and asks it what it can do.
+    /// Locates the program and reads its help.
     fn find(build: &CoreBuild) -> Result<Self, CoreBenchError> {
         let program = match build.target.parse::<TargetSpec>().map(|spec| spec.node) {
             Ok(NodeSpec::Built(spec)) => {
@@ -107,7 +107,7 @@ impl Subject {
         Ok(subject)
     }
 
-    /// An option under the name that this version has for it: before 22 it had an underscore.
+    /// An option by its name in this version: before 22 it had an underscore.
     fn option(&self, name: &str) -> Option<String> {
         let names = [name.to_owned(), name.replace('-', "_")];
         names.into_iter().find(|name| self.options.contains(name)).map(|name| format!("-{name}"))
@@ -117,7 +117,7 @@ impl Subject {
         let run = |source| CoreBenchError::Run { program: self.program.clone(), source };
         let mut command = Command::new(&self.program);
         command.args(arguments).stdin(Stdio::null());
-        // Its advice on the machine goes to standard error, over and over.
+        // Suppresses repeated advice on standard error.
         command.env("NANOBENCH_SUPPRESS_WARNINGS", "1").env_remove("NANOBENCH_ENDLESS");
         let output = command.output().map_err(run)?;
         if output.status.success() {
@@ -136,7 +136,7 @@ impl Subject {
         }
     }
 
-    /// Some versions make the important benchmarks alone unless asked for all.
+    /// Some versions run only high-priority benchmarks by default.
     fn all_levels(&self) -> Option<String> {
         self.option("priority-level").map(|option| format!("{option}=all"))
     }
@@ -151,7 +151,7 @@ impl Subject {
         Ok(text.lines().map(str::trim).filter(is_name).map(str::to_owned).collect())
     }
 
-    /// Makes a benchmark once.
+    /// Runs a benchmark once.
     fn measure(&self, benchmark: &str, min_time_ms: u64) -> Result<Sample, CoreBenchError> {
         let file = tempfile::NamedTempFile::new()
             .map_err(|source| CoreBenchError::Run { program: self.program.clone(), source })?;
@@ -173,7 +173,7 @@ impl Subject {
     }
 }
 
-/// A name as a regular expression that matches it alone.
+/// A regular expression that only matches this name.
 fn pattern(name: &str) -> String {
     let escaped = |c: char| {
         let is_plain = c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ' ' | '/');
@@ -182,7 +182,7 @@ fn pattern(name: &str) -> String {
     name.chars().flat_map(escaped).collect()
 }
 
-/// The JSON of nanobench, as far as it is used.
+/// Used fields of nanobench's JSON.
 #[derive(Debug, Deserialize)]
 struct Figures {
     results: Vec<Figure>,
@@ -194,7 +194,7 @@ struct Figure {
     /// Seconds of one operation.
     #[serde(rename = "median(elapsed)")]
     elapsed_s: f64,
-    /// Zero where nothing counts them.
+    /// Zero if not counted.
     #[serde(rename = "median(instructions)", default)]
     instructions: f64,
     #[serde(rename = "median(cpucycles)", default)]
@@ -212,7 +212,7 @@ struct Epoch {
     iterations: f64,
 }
 
-/// What a file of figures says of a benchmark. One that times several things under its name is their sum.
+/// Parses the figures of a benchmark. Several results under its name are summed.
 fn sample(text: &str, benchmark: &str) -> Result<Sample, String> {
     let figures: Figures =
         serde_json::from_str(text).map_err(|error| format!("its JSON cannot be read: {error}"))?;
@@ -221,7 +221,7 @@ fn sample(text: &str, benchmark: &str) -> Result<Sample, String> {
     if own.is_empty() || !elapsed_s.is_finite() || elapsed_s <= 0.0 {
         return Err(format!("it gives no time for {benchmark}"));
     }
-    // As many operations as there were, so that short ones keep their digits; at least as many as make a second.
+    // The actual number of operations, so that short ones keep their digits; at least one second's worth.
     let done = own.iter().flat_map(|figure| &figure.measurements).map(|epoch| epoch.iterations);
     let ops = done.sum::<f64>().max(1.0 / elapsed_s).clamp(1.0, 1e12).round();
     let count = |of: fn(&Figure) -> f64| {
@@ -296,7 +296,7 @@ impl Suite for CoreSuite {
         Ok(names.into_iter().map(benchmark).collect())
     }
 
-    /// What cannot be compared: benchmarks that not every build has.
+    /// Lists benchmarks that not every build has.
     fn studies(&self, _: Extent, _: &[Row], _: &dyn Progress) -> Result<Vec<Study>, BenchError> {
         let filter = Filter::new(self.settings.benchmarks.clone());
         let subjects = self.subjects()?;
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(pattern("Bech32.Encode+"), "Bech32\\.Encode\\+");
     }
 
-    /// A program with the command line of `bench_bitcoin`, whose benchmark takes so many nanoseconds.
+    /// A program with the command line of `bench_bitcoin`, whose benchmark takes `ns` nanoseconds.
     fn fake(folder: &Path, name: &str, ns: u32, list: &str) -> CoreBuild {
         let path = folder.join(name);
         let script = format!(

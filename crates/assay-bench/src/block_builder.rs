@@ -1,21 +1,21 @@
-//! What the blocks of benchmarks have in common: a coinbase, and a header with proof of work for regtest.
+//! Common parts of benchmark blocks: a coinbase, and a header with regtest proof of work.
 
 use assay_consensus::commitment::{WITNESS_COMMITMENT_HEADER, height_prefix, witness_commitment};
 use assay_hash::merkle_root;
 use assay_wire::{BlockHash, Header, OutPoint, Wtxid, encode};
 
-/// A coinbase without and with its witness; the two are equal where it commits to none.
+/// A coinbase without and with its witness; equal without a witness commitment.
 #[derive(Clone, Debug)]
 pub struct Coinbase {
-    /// What its txid is the hash of.
+    /// Serialization hashed to the txid.
     pub base: Vec<u8>,
-    /// As it stands in the block.
+    /// Serialization in the block.
     pub full: Vec<u8>,
 }
 
 impl Coinbase {
-    /// For a block at `height`, with `tail` behind the height in its script; pays so many satoshi to an output script. With wtxids,
-    /// of which the first is that of the coinbase itself, it commits to the witnesses.
+    /// For a block at `height`, with `tail` after the height in its script; pays the given satoshi to an output script. With
+    /// wtxids, whose first is that of the coinbase itself, it commits to the witnesses.
     pub fn new(
         height: u32,
         tail: &[u8],
@@ -26,7 +26,7 @@ impl Coinbase {
         let mut body = vec![1];
         body.extend_from_slice(&OutPoint::NULL.to_bytes());
         encode::var_bytes(&mut body, &[&height_prefix(height)[..], tail].concat());
-        // Not the final sequence number, and locked to the block before: BIP54 asks for both, and no rule of today minds.
+        // A non-final sequence number and a lock time of the previous height, which BIP54 requires; current rules ignore both.
         body.extend_from_slice(&[0xfe, 0xff, 0xff, 0xff]);
         body.push(if wtxids.is_some() { 2 } else { 1 });
         body.extend_from_slice(&value_sat.to_le_bytes());
@@ -47,7 +47,7 @@ impl Coinbase {
     }
 }
 
-/// A header for regtest, with proof of work.
+/// A regtest header with proof of work.
 pub fn mined(prev_block: BlockHash, time: u32, txids: Vec<[u8; 32]>) -> Header {
     let mut header = Header {
         version: 0x2000_0000,
@@ -57,7 +57,7 @@ pub fn mined(prev_block: BlockHash, time: u32, txids: Vec<[u8; 32]>) -> Header {
         bits: 0x207f_ffff,
         nonce: 0,
     };
-    // Half of all hashes are below regtest's target; those with a smaller first byte surely are.
+    // Half of all hashes are below regtest's target; a smaller first byte is sufficient.
     while header.hash().0[31] >= 0x7f {
         header.nonce += 1;
     }

@@ -1,6 +1,6 @@
-//! Builds of this program side by side: the same operation, other compilers or flags.
+//! Compares builds of this program: the same operation with other compilers or flags.
 //!
-//! Each build is a process that works when it is told to ([`crate::serve`]) and times itself; their epochs take turns.
+//! Each build is a process that works on request ([`crate::serve`]) and times itself; epochs are interleaved.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::talk::Talk;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BuildOptions<'a> {
-    /// The plan as the builds find it: a name or a path.
+    /// The plan for the builds: a name or a path.
     pub(crate) plan: &'a str,
     pub(crate) extent: Extent,
     pub(crate) rounds: usize,
@@ -39,13 +39,13 @@ impl<'a> Builds<'a> {
         Ok(Self { peers: builds.iter().map(start).collect::<Result<_, BenchError>>()?, options })
     }
 
-    /// Whether they are to make a benchmark: all of them choose it.
+    /// True if all of them select the benchmark.
     pub(crate) fn admit(&self, benchmark: &str) -> bool {
         let admits = |build: &Build| Filter::new(build.benchmarks.clone()).admits(benchmark);
         self.peers.iter().all(|(build, _)| admits(build))
     }
 
-    /// Makes a benchmark with all of them. Each alternative of each build is compared with itself in the first build.
+    /// Runs a benchmark with all of them. Each alternative of each build is compared with the same one of the first build.
     pub(crate) fn measure(
         &self,
         section: &str,
@@ -62,7 +62,7 @@ impl<'a> Builds<'a> {
             }
             names = answer.alternatives;
         }
-        // Neighbours in time are the builds, not the alternatives.
+        // Builds are adjacent in time, not alternatives.
         for (number, name) in names.iter().enumerate() {
             for (build, peer) in &self.peers {
                 let order = Order::Epoch { alternative: number };
@@ -91,12 +91,12 @@ impl<'a> Builds<'a> {
     }
 }
 
-/// An alternative of a build.
+/// Name of an alternative of a build.
 fn at(name: &str, build: &str) -> String {
     format!("{name} @ {build}")
 }
 
-/// Starts a build, which waits for orders.
+/// Starts a build, which waits for requests.
 fn start(build: &Build, options: &BuildOptions<'_>) -> Result<Talk, BenchError> {
     let (program, arguments) = build.command.split_first().unzip();
     let words = ["bench", "serve", "--plan", options.plan, "--extent", options.extent.text()];

@@ -1,7 +1,7 @@
-//! Two files of results beside each other: the same benchmarks before and after a change, or on two machines.
+//! Compares two results files: the same benchmarks before and after a change, or on two machines.
 //!
-//! Nothing pairs their samples, which were not interleaved. So the interval is wider, and the floor is higher: what lies
-//! between two runs, such as where code came to lie in memory, is not chance within one of them.
+//! Their samples were not interleaved and cannot be paired. So the interval is wider, and the floor is higher: differences
+//! between runs, such as code placement in memory, do not vary within a run.
 
 use std::fmt::Write as _;
 
@@ -14,23 +14,23 @@ use crate::harness::Figures;
 use crate::results::{BenchResults, Measured};
 use crate::table::{NONE, number};
 
-/// Smallest floor between two runs, a share.
+/// Smallest floor between two runs, as a fraction.
 const FLOOR_MIN: f64 = 0.02;
 
-/// What the comparison of two files comes to.
+/// Comparison of two results files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     schema: u32,
     kind: &'static str,
-    /// Share by which medians have to differ at least.
+    /// Minimum relative difference of medians.
     pub floor: f64,
-    /// What was not the same: then differences of times may come from it.
+    /// Differing conditions, which may explain differences of times.
     pub differences: Vec<String>,
-    /// What is in both.
+    /// Benchmarks in both files.
     pub rows: Vec<ComparedRow>,
-    /// What is in the first file alone.
+    /// Benchmarks in the first file alone.
     pub only_before: Vec<String>,
-    /// What is in the second file alone.
+    /// Benchmarks in the second file alone.
     pub only_after: Vec<String>,
 }
 
@@ -41,17 +41,17 @@ pub struct ComparedRow {
     pub alternative: String,
     /// Median time of one operation in the first file.
     pub before_ns: f64,
-    /// In the second.
+    /// Median time of one operation in the second file.
     pub after_ns: f64,
     /// Time before over time after.
     pub ratio: Option<Ratio>,
     /// Instructions before over instructions after.
     pub instructions_ratio: Option<f64>,
-    /// What the second is, beside the first.
+    /// Verdict on the second against the first.
     pub verdict: Verdict,
 }
 
-/// Compares; the floor is the larger of both runs' own, and at least 2 %, where none is given.
+/// Compares two files; the default floor is the larger of both runs' own, and at least 2 %.
 pub fn compare(before: &BenchResults, after: &BenchResults, floor: Option<f64>) -> Comparison {
     let floor = floor.unwrap_or(before.floor.max(after.floor).max(FLOOR_MIN));
     let mut rows = Vec::new();
@@ -90,12 +90,12 @@ impl ComparedRow {
 }
 
 impl Comparison {
-    /// Whether anything became slower.
+    /// True if any benchmark became slower.
     pub fn is_slower(&self) -> bool {
         self.rows.iter().any(|row| row.verdict == Verdict::Slower)
     }
 
-    /// For the terminal.
+    /// Text for a terminal.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for difference in &self.differences {
@@ -171,7 +171,7 @@ fn missing(from: &BenchResults, there: &BenchResults) -> Vec<String> {
         .collect()
 }
 
-/// What makes two runs hard to compare, in words.
+/// Differing conditions in words.
 fn differences(before: &BenchResults, after: &BenchResults) -> Vec<String> {
     let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());
     let of = |results: &BenchResults| {

@@ -1,4 +1,4 @@
-//! Under which conditions figures were taken, and what speaks against trusting them.
+//! Conditions of a measurement, with warnings.
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 /// Load of other work, in cores, above which a machine counts as busy.
 const LOAD_MAX: f64 = 0.5;
 
-/// The state of program and machine at the start.
+/// State of program and machine at the start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     pub machine: Machine,
     /// `release` or `debug`.
     pub profile: String,
-    /// Load average of the last minute; absent where the system does not tell.
+    /// Load average of the last minute; absent if unavailable.
     pub load_1m: Option<f64>,
-    /// What speaks against trusting the figures.
+    /// Caveats of the figures.
     pub warnings: Vec<String>,
 }
 

@@ -1,23 +1,23 @@
-//! What the processor counts: instructions, cycles, branches, by `perf_event_open`.
+//! Hardware counters: instructions, cycles and branches by `perf_event_open`.
 //!
-//! Many virtual machines have no such counters, and some have ones that never move. What is not counted is absent, never zero.
+//! Many virtual machines have no such counters, or ones that stay zero. Uncounted values are absent, never zero.
 
 use serde::{Deserialize, Serialize};
 
-/// Events of one epoch on the thread that was timed; absent where nothing counts them.
+/// Events of one epoch on the timed thread; absent if not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     pub instructions: Option<u64>,
-    /// Cycles of the core.
+    /// Core cycles.
     pub cycles: Option<u64>,
     /// Branches retired.
     pub branches: Option<u64>,
-    /// Branches predicted wrongly.
+    /// Mispredicted branches.
     pub branch_misses: Option<u64>,
 }
 
 impl Counts {
-    /// Both together; absent where one of them is.
+    /// Sum of both; absent if either is.
     pub(crate) fn and(self, other: Self) -> Self {
         let add = |left: Option<u64>, right: Option<u64>| Some(left? + right?);
         Self {
@@ -29,15 +29,15 @@ impl Counts {
     }
 }
 
-/// Counts what this thread does in `work`.
+/// Counts events of this thread during `work`.
 pub(crate) fn counted<T>(work: impl FnOnce() -> T) -> (T, Counts) {
     hardware::counted(work)
 }
 
-/// Whether this machine counts instructions for this process.
+/// Checks that this machine counts instructions for this process.
 ///
 /// # Errors
-/// Why it does not, for people.
+/// Human-readable reason if it does not.
 pub fn available() -> Result<(), String> {
     let work = || (0..1000u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
     match hardware::opened() {
@@ -60,7 +60,7 @@ mod hardware {
     use super::Counts;
 
     thread_local! {
-        /// Counters belong to a thread; they are opened when it first measures something.
+        /// Counters belong to a thread; they are opened at its first measurement.
         static EVENTS: RefCell<Result<Events, String>> = RefCell::new(Events::open());
     }
 
@@ -73,7 +73,7 @@ mod hardware {
     }
 
     impl Events {
-        /// Opens what there is; without instructions there is no point.
+        /// Opens the available counters; fails without an instruction counter.
         fn open() -> Result<Self, String> {
             let refused =
                 |error: io::Error| format!("the system denies access to counters ({error})");
@@ -101,7 +101,7 @@ mod hardware {
         fn stop(&mut self) -> io::Result<Counts> {
             self.group.disable()?;
             let data = self.group.read()?;
-            // A group that shared the registers with others saw only a part of the time.
+            // A group that shared the registers with others only covers a part of the time.
             if data.time_running() != data.time_enabled() {
                 return Ok(Counts::default());
             }

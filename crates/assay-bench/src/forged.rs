@@ -1,5 +1,5 @@
-//! Blocks of a thousand transactions with five inputs and five outputs each, as Bitcoin Core's `connectblock` benchmark has
-//! them: each transaction spends all outputs of the one before it. Other than there, every output has a key of its own.
+//! Blocks of a thousand transactions with five inputs and five outputs each, as in Bitcoin Core's `connectblock` benchmark: each
+//! transaction spends all outputs of the previous one. Unlike there, every output has its own key.
 
 use std::ops::Range;
 
@@ -15,10 +15,10 @@ use crate::block_builder::{Coinbase, mined};
 /// Inputs and outputs of a transaction.
 pub const INPUTS: usize = 5;
 
-/// Blocks before the first coinbase can be spent.
+/// Coinbase maturity in blocks.
 const MATURITY: u32 = 100;
 
-/// What the inputs of a block are.
+/// Script types of a block's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Ecdsa,
@@ -31,7 +31,7 @@ pub enum Kind {
 impl Kind {
     pub const ALL: [Self; 3] = [Self::Ecdsa, Self::Schnorr, Self::Mixed];
 
-    /// Its name in benchmarks.
+    /// Name in benchmarks.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ecdsa => "ecdsa",
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// How many of a transaction's outputs are P2TR; they come first.
+    /// Number of P2TR outputs of a transaction; they come first.
     const fn taproots(self) -> usize {
         match self {
             Self::Ecdsa => 0,
@@ -53,20 +53,20 @@ impl Kind {
 #[derive(Clone)]
 pub struct ForgedBlock {
     pub height: u32,
-    /// As it is stored and sent.
+    /// Serialization.
     pub raw: Vec<u8>,
-    /// The outputs that it spends, as `assay block verify` takes them.
+    /// Its spent outputs in the format of `assay block verify`.
     pub prevouts: Vec<u8>,
 }
 
-/// Makes a regtest chain: first what has to come before, then as many blocks of each kind as are wanted.
+/// Forges a regtest chain: preliminary blocks, then the requested blocks of each kind.
 pub struct Forge {
     seed: u64,
     height: u32,
     tip: BlockHash,
     time: u32,
     keys_used: u64,
-    /// What the next transaction of each kind spends.
+    /// Outputs for the next transaction of each kind.
     ends: Vec<Vec<Spend>>,
 }
 
@@ -85,13 +85,13 @@ struct Key {
     script_pubkey: Vec<u8>,
 }
 
-/// How an output is locked.
+/// Locking script of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lock {
     P2wpkh,
     /// Spent by the key path.
     P2tr,
-    /// Of an uncompressed key, as in the first years of the chain.
+    /// Uncompressed key, as in the first years of the chain.
     P2pkh,
 }
 
@@ -102,15 +102,15 @@ struct Unsigned {
     spends: Vec<Spend>,
 }
 
-/// What a coinbase pays; less than it might.
+/// Coinbase output, below the allowed maximum.
 const COINBASE_SAT: i64 = 1_000_000_000;
-/// What each input of a large transaction spends.
+/// Value of each input of a large transaction.
 const LARGE_INPUT_SAT: i64 = 1_000;
-/// Fee of a transaction for each of its outputs.
+/// Fee per output of a transaction.
 const FEE_SAT: i64 = 40;
 
 impl Forge {
-    /// The chain up to where the first block of a kind can come, with those blocks.
+    /// The chain up to the height of the first measured block, with its blocks.
     pub fn new(seed: u64) -> (Self, Vec<ForgedBlock>) {
         let params = ChainParams::by_name("regtest").expect("a known chain");
         let genesis = params.genesis.block();
@@ -146,7 +146,7 @@ impl Forge {
         (forge, blocks)
     }
 
-    /// The next block, of `txs` transactions of a kind.
+    /// Next block with `txs` transactions of a kind.
     pub fn next(&mut self, kind: Kind, txs: usize) -> ForgedBlock {
         let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
         let mut end = self.ends[index].clone();
@@ -162,7 +162,7 @@ impl Forge {
         self.block(&unsigned, key).0
     }
 
-    /// Transactions that all spend the same, what the next block of the kind would begin with: each is valid without the others.
+    /// Conflicting transactions that spend the first input of the kind's next block: each is valid alone.
     pub fn rivals(&mut self, kind: Kind, count: usize) -> Vec<Vec<u8>> {
         let index = Kind::ALL.iter().position(|other| *other == kind).expect("it is one of all");
         let mut keys = self.keys(count * INPUTS, kind.taproots()).into_iter();
@@ -171,8 +171,8 @@ impl Forge {
         unsigned.par_iter().map(Unsigned::sign).collect()
     }
 
-    /// The next two blocks for one large transaction without witnesses: the second has only that, with so many P2PKH
-    /// inputs, which spend outputs of the first, and half as many outputs.
+    /// Next two blocks for one large transaction without witnesses: the second contains only that, with `inputs` P2PKH inputs,
+    /// which spend outputs of the first, and half as many outputs.
     pub fn next_large(&mut self, inputs: usize) -> [ForgedBlock; 2] {
         let end = self.ends[0].clone();
         let mut keys = self.keys(INPUTS, 0);
@@ -211,7 +211,7 @@ impl Forge {
             .collect()
     }
 
-    /// A block on the tip; also what its coinbase pays to `key`.
+    /// A block on the tip, and its coinbase output to `key`.
     fn block(&mut self, txs: &[Unsigned], key: Key) -> (ForgedBlock, Spend) {
         self.height += 1;
         self.time += 600;
@@ -224,7 +224,7 @@ impl Forge {
         let mut wtxids: Vec<Wtxid> = signed.iter().map(|raw| Wtxid(sha256d(raw))).collect();
         wtxids.insert(0, Wtxid::default());
         let pays = (COINBASE_SAT, &key.script_pubkey[..]);
-        // The second push keeps the script above its least length.
+        // The second push keeps the script above its minimum length.
         let coinbase = Coinbase::new(self.height, &[0], pays, Some(&wtxids));
         txids.insert(0, sha256d(&coinbase.base));
         let coin = Txid(txids[0]);
@@ -256,7 +256,7 @@ impl Key {
         let secret = SecretKey::from_secret_bytes(hash).expect("a hash is a key but once in 2^127");
         let public = PublicKey::from_secret_key(&secret);
         let script_pubkey = match lock {
-            // The derived key is the output key: a key path shows nothing of a tweak.
+            // The derived key is the untweaked output key, which a key path spend cannot distinguish.
             Lock::P2tr => {
                 [&[0x51, 0x20][..], &public.x_only_public_key().0.to_byte_array()].concat()
             }
@@ -267,14 +267,14 @@ impl Key {
     }
 }
 
-/// A transaction that spends all of `spends` and pays the same to each of `keys`; also what it pays.
+/// A transaction that spends all of `spends` and pays the same amount to each of `keys`, with its outputs.
 fn pay(spends: Vec<Spend>, keys: Vec<Key>) -> (Unsigned, Vec<Spend>) {
     let sum: i64 = spends.iter().map(|spend| spend.value).sum();
     let value = sum / keys.len() as i64 - FEE_SAT;
     pay_values(spends, keys, |_| value)
 }
 
-/// A transaction that pays `value` of its index to each key, and its outputs.
+/// A transaction that pays `value` of its index to each key, with its outputs.
 fn pay_values(
     spends: Vec<Spend>,
     keys: Vec<Key>,
@@ -304,7 +304,7 @@ fn pay_values(
 }
 
 impl Unsigned {
-    /// The transaction with real signatures.
+    /// Signs the transaction.
     fn sign(&self) -> Vec<u8> {
         let tx = Transaction::parse(self.base.clone(), Encoding::Segwit).expect("well formed");
         let spent: Vec<TxOut<'_>> = self
@@ -339,7 +339,7 @@ impl Unsigned {
     }
 }
 
-/// What an input shows.
+/// Script and witness of an input.
 #[derive(Default)]
 struct Signed {
     script_sig: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Alternatives that take turns.
+//! Interleaved timing of alternatives.
 
 use std::fmt;
 use std::hint::black_box;
@@ -13,9 +13,9 @@ use crate::counters::{Counts, counted};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
-    /// Rounds that count.
+    /// Measured rounds.
     pub count: usize,
-    /// Rounds before them that do not.
+    /// Warm-up rounds, which are ignored.
     pub warm_up: usize,
 }
 
@@ -27,7 +27,7 @@ pub struct Sample {
     pub wall_ns: u64,
     /// CPU time of the whole process that did the work.
     pub cpu_ns: u64,
-    /// What the processor counted meanwhile, on the thread that was timed.
+    /// Hardware counters of the timed thread.
     pub counts: Counts,
 }
 
@@ -43,12 +43,12 @@ impl Sample {
         Self { ops, wall_ns, cpu_ns: cpu_ns() - cpu_start_ns, counts }
     }
 
-    /// What another process measured by its own clock.
+    /// A measurement of another process by its own clock.
     pub fn timed(ops: u64, wall_ns: u64, cpu_ns: u64) -> Self {
         Self { ops, wall_ns, cpu_ns, counts: Counts::default() }
     }
 
-    /// Whether more than one thread worked: what the timed one counted is then not all.
+    /// True if more than one thread worked: the counters of the timed one are then incomplete.
     fn is_parallel(&self) -> bool {
         self.cpu_ns as f64 > self.wall_ns as f64 * PARALLEL
     }
@@ -66,30 +66,30 @@ impl std::iter::Sum for Sample {
     }
 }
 
-/// CPU time over wall time above which more than one thread has worked.
+/// Ratio of CPU to wall time above which more than one thread has worked.
 const PARALLEL: f64 = 1.2;
 
-/// CPU time of this process so far, all threads.
+/// Cumulative CPU time of all threads of this process.
 fn cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What an alternative does for one epoch; it times itself, so that it can prepare without being timed.
+/// Runs one epoch of an alternative and times it, so that preparation is excluded.
 type Epoch<'a> = dyn FnMut() -> Result<Sample, BenchError> + 'a;
 
-/// Does an operation so many times and times that.
+/// Runs and times the given number of operations.
 type Repeat<'a> = dyn FnMut(u64) -> Result<Sample, BenchError> + 'a;
 
-/// Who says how many operations make an epoch.
+/// Determines the number of operations per epoch.
 enum Work<'a> {
-    /// The benchmark.
+    /// Fixed by the benchmark.
     Epoch(Box<Epoch<'a>>),
-    /// The harness; not known before the first epoch.
+    /// Calibrated by the harness; unknown before the first epoch.
     Repeat { run: Box<Repeat<'a>>, repeats: Option<u64> },
 }
 
-/// One way of doing an operation.
+/// One implementation of an operation.
 pub struct Alternative<'a> {
     name: String,
     work: Work<'a>,
@@ -102,19 +102,18 @@ impl fmt::Debug for Alternative<'_> {
 }
 
 impl<'a> Alternative<'a> {
-    /// One that decides how many operations make an epoch, and cannot fail.
+    /// An infallible alternative that sets the number of operations per epoch.
     pub fn new(name: &str, mut epoch: impl FnMut() -> Sample + 'a) -> Self {
         Self::fallible(name, move || Ok(epoch()))
     }
 
-    /// One that decides how many operations make an epoch, and may fail.
+    /// A fallible alternative that sets the number of operations per epoch.
     pub fn fallible(name: &str, epoch: impl FnMut() -> Result<Sample, BenchError> + 'a) -> Self {
         Self { name: name.to_owned(), work: Work::Epoch(Box::new(epoch)) }
     }
 
-    /// One whose operation is a call of `operation`, repeated as often as an epoch of some milliseconds takes. What it gives
-    /// is kept from the optimiser and dropped within the time; what it takes is the caller's to keep from it
-    /// ([`std::hint::black_box`]) where the compiler could work it out beforehand.
+    /// An alternative whose operation is a call of `operation`, repeated for an epoch of some milliseconds. The output is hidden
+    /// from the optimiser and dropped within the measured time; the caller must hide constant inputs ([`std::hint::black_box`]).
     pub fn calls<T>(name: &str, mut operation: impl FnMut() -> T + 'a) -> Self {
         Self::repeated(name, move |repeats| {
             Ok(Sample::of(repeats, || {
@@ -125,8 +124,8 @@ impl<'a> Alternative<'a> {
         })
     }
 
-    /// One whose operation uses up something that has to be made anew for each call. `prepare` runs outside the time, for at
-    /// most [`BATCH_MAX`] calls at once; what `operation` gives is dropped outside too.
+    /// An alternative whose operation consumes a fresh input per call. `prepare` runs outside of the measured time, for at most
+    /// [`BATCH_MAX`] calls at once; outputs are dropped outside too.
     pub fn batched<S, T>(
         name: &str,
         mut prepare: impl FnMut() -> S + 'a,
@@ -154,8 +153,8 @@ impl<'a> Alternative<'a> {
         })
     }
 
-    /// One that does its operation as often as it is told, and times that itself: for work in other processes, or that needs
-    /// more than a call. It must return a sample of exactly so many operations.
+    /// An alternative that runs and times the given number of operations itself: for other processes, or operations beyond a
+    /// single call. It must return a sample of exactly that number.
     pub fn repeated(name: &str, run: impl FnMut(u64) -> Result<Sample, BenchError> + 'a) -> Self {
         let work = Work::Repeat { run: Box::new(run), repeats: None };
         Self { name: name.to_owned(), work }
@@ -171,17 +170,17 @@ impl<'a> Alternative<'a> {
         Self { name, ..self }
     }
 
-    /// Makes its epochs as short as they can be: for tests of answers.
+    /// Makes its epochs minimal, for tests of results.
     pub fn shorten(&mut self) {
         if let Work::Repeat { repeats, .. } = &mut self.work {
             *repeats = Some(1);
         }
     }
 
-    /// Does its operation so many times, or more where the benchmark says how many make an epoch.
+    /// Runs at least `times` operations; more if the benchmark fixes the number per epoch.
     ///
     /// # Errors
-    /// When it fails.
+    /// When an operation fails.
     pub fn run(&mut self, times: u64) -> Result<Sample, BenchError> {
         let epoch = match &mut self.work {
             Work::Epoch(epoch) => epoch,
@@ -194,7 +193,7 @@ impl<'a> Alternative<'a> {
         Ok(sum)
     }
 
-    /// One epoch.
+    /// Runs one epoch.
     ///
     /// # Errors
     /// When the operation fails.
@@ -212,12 +211,12 @@ impl<'a> Alternative<'a> {
     }
 }
 
-/// How many operations make an epoch: more and more of them until they take long enough to be measured.
+/// Calibrates the operations per epoch: increases them until they take long enough.
 fn calibrate(run: &mut Repeat<'_>) -> Result<u64, BenchError> {
     let mut repeats = 1;
     loop {
         let mut wall_ns = run(repeats)?.wall_ns.max(1);
-        // The quickest of three: where something else ran meanwhile, epochs would come out too short.
+        // The fastest of three: interference would make epochs too short.
         if (EPOCH_NS / 4..EPOCH_NS * 4).contains(&wall_ns) {
             for _ in 0..2 {
                 wall_ns = wall_ns.min(run(repeats)?.wall_ns.max(1));
@@ -227,15 +226,15 @@ fn calibrate(run: &mut Repeat<'_>) -> Result<u64, BenchError> {
         if wall_ns >= EPOCH_NS / 4 || repeats >= CALLS_MAX {
             return Ok(wanted.clamp(1, CALLS_MAX));
         }
-        // Not at once: the first calls are slower than the others.
+        // Gradually, because the first calls are slower than the others.
         repeats = wanted.clamp(repeats * 2, repeats * 16).min(CALLS_MAX);
     }
 }
 
-/// Inputs that are prepared at once for [`Alternative::batched`].
+/// Maximum number of inputs prepared at once for [`Alternative::batched`].
 pub const BATCH_MAX: u64 = 256;
 
-/// Nothing that takes a twentieth of a nanosecond is an operation.
+/// Limit for operations that were optimised away.
 const CALLS_MAX: u64 = 100_000_000;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -249,20 +248,20 @@ pub struct Figures {
     /// Median CPU time of one operation.
     pub cpu_ns_per_op: f64,
     pub epoch_ops: u64,
-    /// Time measured.
+    /// Total measured time.
     pub total_s: f64,
     /// Time of one operation in each round.
     pub samples_ns: Vec<f64>,
     /// CPU time of one operation in each round.
     pub samples_cpu_ns: Vec<f64>,
-    /// Instructions of one operation; this and the following are medians over the rounds, absent where nothing counts them.
+    /// Instructions of one operation; this and the following are medians over the rounds, absent if not counted.
     #[serde(default)]
     pub instructions_per_op: Option<f64>,
     #[serde(default)]
     pub cycles_per_op: Option<f64>,
     #[serde(default)]
     pub branches_per_op: Option<f64>,
-    /// Branches of one operation that were predicted wrongly.
+    /// Mispredicted branches of one operation.
     #[serde(default)]
     pub branch_misses_per_op: Option<f64>,
 }
@@ -298,40 +297,40 @@ impl Figures {
         (cycles > 0.0).then(|| instructions / cycles)
     }
 
-    /// Branches that were predicted wrongly, percent of all.
+    /// Mispredicted branches, percent of all.
     pub fn miss_percent(&self) -> Option<f64> {
         let (misses, branches) = self.branch_misses_per_op.zip(self.branches_per_op)?;
         (branches > 0.0).then(|| 100.0 * misses / branches)
     }
 }
 
-/// Median of a count per operation. Nothing is known unless every round counted and one thread did the work.
+/// Median of a count per operation. `None` unless every round counted and a single thread did the work.
 fn count_per_op(samples: &[Sample], count: fn(&Counts) -> Option<u64>) -> Option<f64> {
     if samples.is_empty() || samples.iter().any(Sample::is_parallel) {
         return None;
     }
     let per_op = |sample: &Sample| Some(count(&sample.counts)? as f64 / sample.ops.max(1) as f64);
     let values: Vec<f64> = samples.iter().map(per_op).collect::<Option<_>>()?;
-    // A counter that never moved counts nothing: virtual machines have such.
+    // Virtual machines may have counters that stay zero.
     values.iter().any(|value| *value > 0.0).then(|| Summary::of(&values).median)
 }
 
 /// One operation and its alternatives.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// The operation.
+    /// Name of the operation.
     pub name: String,
-    /// Its alternatives, in the order in which they were given.
+    /// Figures of its alternatives in the given order.
     pub figures: Vec<Figures>,
 }
 
 impl Row {
-    /// The figures of an alternative.
+    /// Figures of an alternative.
     pub fn of(&self, name: &str) -> Option<&Figures> {
         self.figures.iter().find(|figures| figures.name == name)
     }
 
-    /// Time of the one over time of the other, by pairs of the same round.
+    /// Time of `above` over time of `below`, by pairs of the same round.
     pub fn ratio(&self, above: &str, below: &str) -> Option<Ratio> {
         Ratio::of_pairs(&self.of(above)?.samples_ns, &self.of(below)?.samples_ns)
     }
@@ -342,7 +341,7 @@ impl Row {
         Ratio::of_pairs_covered(&above.samples_ns, &below.samples_ns, coverage)
     }
 
-    /// The same for CPU time with an interval of another coverage.
+    /// Ratio of CPU times with an interval of another coverage.
     pub fn cpu_ratio_covered(&self, above: &str, below: &str, coverage: f64) -> Option<Ratio> {
         let (above, below) = (self.of(above)?, self.of(below)?);
         Ratio::of_pairs_covered(&above.samples_cpu_ns, &below.samples_cpu_ns, coverage)
@@ -354,8 +353,8 @@ impl Row {
     }
 }
 
-/// Lets the alternatives take turns: each round runs each of them once, and every other round in reverse order, so that
-/// none is always the one that runs after another.
+/// Interleaves the alternatives: each round runs each of them once, and every second round in reverse order, so that none always
+/// follows the same one.
 ///
 /// # Errors
 /// When an alternative fails.
@@ -368,8 +367,8 @@ pub fn compare(
     compare_within(name, alternatives, rounds, None, step)
 }
 
-/// The same with an end to its patience: once `within` is over, no further round begins, unless fewer than
-/// [`ROUNDS_LEAST`] have been counted. Fewer rounds give a wider interval, which says so itself.
+/// The same with a time limit: after `within` no further round begins, unless fewer than [`ROUNDS_LEAST`] were measured. Fewer
+/// rounds give a wider interval.
 ///
 /// # Errors
 /// When an alternative fails.
@@ -393,7 +392,7 @@ pub fn compare_within(
             let index = if round % 2 == 0 { turn } else { alternatives.len() - 1 - turn };
             epochs.push((index, alternatives[index].epoch()?));
         }
-        // What takes as long as all rounds should is warm long before its first epoch ends.
+        // An operation as long as all rounds should take needs no further warm-up.
         if round >= rounds.warm_up || is_over() {
             counted += 1;
             for (index, epoch) in epochs {
@@ -413,19 +412,19 @@ pub fn compare_within(
     Ok(Row { name: name.to_owned(), figures })
 }
 
-/// Rounds that are counted however long they take.
+/// Minimum number of measured rounds, regardless of their time.
 pub const ROUNDS_LEAST: usize = 3;
 
-/// How often an operation that took this sample has to be repeated for an epoch of some milliseconds.
+/// Repetitions of an operation with this sample for an epoch of some milliseconds.
 pub fn repeats(sample: Sample) -> u64 {
     let op_ns = (sample.wall_ns / sample.ops.max(1)).max(1);
     (EPOCH_NS / op_ns).clamp(1, REPEATS_MAX)
 }
 
-/// Epochs shorter than this would measure the clock, the first misses in the cache and other guests of the machine.
+/// Minimum epoch, below which clock resolution, cache misses and other guests of the machine dominate.
 const EPOCH_NS: u64 = 5_000_000;
 
-/// More would only take longer where an operation has to be prepared.
+/// Upper limit, which saves time for operations with preparation.
 const REPEATS_MAX: u64 = 256;
 
 #[cfg(test)]

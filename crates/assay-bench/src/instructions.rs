@@ -1,8 +1,7 @@
-//! Counts instructions where the processor's counters are not to be had: a child process under valgrind.
+//! Counts instructions without hardware counters: a child process under valgrind.
 //!
-//! Each alternative is done twice, a few times and more often; the difference is the operations' alone, start and preparation
-//! cancel. Valgrind's processor has neither AVX-512 nor SHA instructions, so programs that look take other paths there, and the
-//! child says which.
+//! Each alternative runs twice, with few and with more operations; the difference cancels start-up and preparation. Valgrind's
+//! CPU has neither AVX-512 nor SHA instructions, so programs with CPU detection take other paths there, which the child reports.
 
 use std::ffi::OsString;
 use std::io;
@@ -21,41 +20,41 @@ use crate::suite::Extent;
 /// The program.
 const VALGRIND: &str = "valgrind";
 
-/// Time of the operations that are counted, at native speed: a few hundred times of what varies in a start.
+/// Time of the counted operations at native speed: several hundred times the variation of start-up.
 const COUNTED_NS: f64 = 10_000_000.0;
 
-/// How to start the child: this program and the words up to the flags of [`Once`].
+/// Command of the child: this program and the words up to the flags of [`Once`].
 #[derive(Clone, Debug)]
 pub struct Counter {
     command: Vec<OsString>,
     version: String,
-    /// What the child said of the paths that it takes.
+    /// Code paths reported by the child.
     paths: Option<String>,
 }
 
-/// What the child is to do.
+/// Request to the child.
 #[derive(Clone, Debug)]
 pub struct Once {
-    /// The benchmark, by its whole name.
+    /// Full name of the benchmark.
     pub benchmark: String,
     pub alternative: String,
-    /// Operations, at least.
+    /// Minimum number of operations.
     pub operations: u64,
     pub extent: Extent,
 }
 
-/// What it says when it is done.
+/// Response of the child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     pub operations: u64,
-    /// Which paths through the processor it took.
+    /// CPU-specific code paths taken.
     pub paths: String,
 }
 
-/// Does a benchmark's alternative so often, untimed.
+/// Runs a benchmark's alternative the requested number of times, untimed.
 ///
 /// # Errors
-/// When there is no such thing, or it fails.
+/// When it does not exist, or fails.
 pub fn once(sections: &[Section], once: &Once) -> Result<Done, BenchError> {
     let all = benchmarks(sections, once.extent, &Filter::default())?;
     let unknown = |name: &str| BenchError::Unknown { name: name.to_owned() };
@@ -77,7 +76,7 @@ pub fn once(sections: &[Section], once: &Once) -> Result<Done, BenchError> {
 }
 
 impl Counter {
-    /// Makes sure that valgrind is there. `command` is this program and the words that lead to [`once`].
+    /// Checks that valgrind is available. `command` is this program and the words that lead to [`once`].
     ///
     /// # Errors
     /// When it is not.
@@ -91,7 +90,7 @@ impl Counter {
         Ok(Self { command, version, paths: None })
     }
 
-    /// Counts the instructions of one operation of an alternative, and writes them into its figures.
+    /// Counts the instructions of one operation of an alternative, and stores them in its figures.
     pub(crate) fn count(
         &mut self,
         benchmark: &str,
@@ -121,7 +120,7 @@ impl Counter {
         Ok(())
     }
 
-    /// What a reader has to know.
+    /// Caveats of the counts.
     pub(crate) fn note(&self) -> Counting {
         let paths = self.paths.as_ref().map_or_else(String::new, |paths| format!(" ({paths})"));
         Counting {
@@ -158,7 +157,7 @@ impl Counter {
     }
 }
 
-/// The total that cachegrind prints: `I   refs:      310,401`, in later versions `I refs:`.
+/// Total of cachegrind: `I   refs:      310,401`, in later versions `I refs:`.
 fn instructions(log: &str) -> Option<u64> {
     let line = log.lines().find(|line| line.contains("refs:") && line.contains(" I "))?;
     let digits: String = line.rsplit(':').next()?.chars().filter(char::is_ascii_digit).collect();

@@ -1,4 +1,4 @@
-//! What has been measured so far, a line for each benchmark: a run that is killed loses at most the one it was at.
+//! Journal of measured benchmarks, one line each: a killed run loses at most the current one.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use crate::plan::BenchPlan;
 use crate::results::{Measured, SCHEMA};
 use crate::suite::Extent;
 
-/// Name of the file in the folder of results.
+/// File name in the folder of results.
 const NAME: &str = "journal.jsonl";
 
-/// Everything that must be equal for a figure of before to stand for one that is asked for: the first line.
+/// Settings that must be equal to reuse an earlier figure: the first line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     pub(crate) schema: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) software: String,
     pub(crate) cpu: Option<String>,
     pub(crate) cores: usize,
-    /// What counts instructions.
+    /// Source of instruction counts.
     pub(crate) counting: Option<String>,
 }
 
@@ -38,8 +38,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal of a folder, and gives what it has already. Without `resume`, or when the settings were others, what
-    /// was there is moved aside.
+    /// Opens the journal of a folder, and returns its contents. Without `resume`, or with other settings, the old file is moved
+    /// aside.
     pub(crate) fn open(
         dir: &Path,
         settings: &Settings,
@@ -53,7 +53,7 @@ impl Journal {
             move_aside(&path).map_err(fail)?;
         }
         let done = found.unwrap_or_default();
-        // A torn last line goes: the file is written anew with what could be read.
+        // The file is rewritten without a torn last line.
         let mut text = line(settings).map_err(fail)?;
         for measured in &done {
             text.extend(line(measured).map_err(fail)?);
@@ -63,7 +63,7 @@ impl Journal {
         Ok((Self { path, file }, done))
     }
 
-    /// Writes a benchmark down.
+    /// Stores a benchmark.
     pub(crate) fn record(&mut self, measured: &Measured) -> Result<(), BenchError> {
         let written = line(measured)
             .and_then(|text| self.file.write_all(&text))
@@ -78,7 +78,7 @@ fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What a journal with equal settings holds, up to the first line that is not whole.
+/// Contents of a journal with equal settings, up to the first incomplete line.
 fn read(path: &Path, settings: &Settings) -> Option<Vec<Measured>> {
     let text = fs::read_to_string(path).ok()?;
     let mut lines = text.lines();
@@ -140,7 +140,7 @@ mod tests {
         assert!(done.is_empty(), "nothing there");
         journal.record(&measured("a")).expect("writable");
         journal.record(&measured("b")).expect("writable");
-        // Killed while it wrote: the third line is torn.
+        // Killed while writing: the third line is torn.
         let path = dir.path().join(NAME);
         let whole = fs::read(&path).expect("readable");
         fs::write(&path, &whole[..whole.len() - 9]).expect("writable");

@@ -1,8 +1,8 @@
-//! Micro-benchmarks: alternatives of one operation side by side, with ratios and intervals.
+//! Micro-benchmarks: interleaved alternatives of one operation, with ratios and intervals.
 //!
-//! Alternatives take turns, round by round, so that a slow moment of the machine hits all of them; a figure is the median
-//! over rounds, and a ratio is the median of the ratios of neighbours ([`assay_report::stats::ratio`]). Every benchmark asserts its
-//! answers: those that must hold within the work, some that must not hold outside the time.
+//! Alternatives are interleaved round by round, so that a temporary slowdown of the machine affects all of them; a figure is the
+//! median over rounds, and a ratio is the median of the ratios of neighbours ([`assay_report::stats::ratio`]). Every benchmark
+//! asserts its results: valid cases within the measured work, some invalid cases outside of it.
 //!
 //! ```
 //! use assay_bench::harness::{Alternative, Rounds, Sample, compare};
@@ -55,53 +55,53 @@ use assay_engine::{PrevoutsError, SubmitOutcome};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
-    /// An answer is wrong: its time means nothing.
+    /// A result is wrong, so its time is meaningless.
     #[error("{benchmark}: {alternative} gave a wrong answer: {detail}")]
     WrongAnswer { benchmark: String, alternative: String, detail: String },
     /// A file or folder cannot be used.
     #[error("cannot use {}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// The outputs that a block spends cannot be read.
+    /// The spent outputs of a block cannot be read.
     #[error("cannot use {}", path.display())]
     Prevouts { path: PathBuf, source: PrevoutsError },
-    /// The peer cannot be started or spoken to.
+    /// The peer cannot be started, or communication fails.
     #[error("cannot speak to {program}")]
     Peer { program: PathBuf, source: io::Error },
-    /// The peer did not do what it was told.
+    /// The peer did not follow a request.
     #[error("{program} failed: {detail}")]
     PeerFailed { program: PathBuf, detail: String },
-    /// A block that was made for the benchmark is not valid.
+    /// A block made for the benchmark is invalid.
     #[error("the engine rejects block {height} of the benchmark's own chain: {detail}")]
     OwnBlock {
         height: u32,
-        /// The verdict.
+        /// Verdict of the engine.
         detail: String,
     },
     /// The engine fails.
     #[error("the engine cannot be opened in {}", dir.display())]
     Engine { dir: PathBuf, source: Box<assay_engine::OpenError> },
-    /// Our store fails.
+    /// Assay's store fails.
     #[error("the store fails")]
     Store { source: Box<dyn std::error::Error + Send + Sync> },
-    /// A plan names something that there is not.
+    /// A plan uses an unknown name.
     #[error("there is no {what} `{name}`; there are {}", known.join(", "))]
     UnknownName {
-        /// What it would be.
+        /// Kind of the name.
         what: &'static str,
         name: String,
         known: Vec<String>,
     },
-    /// Threads cannot be had.
+    /// Threads cannot be created.
     #[error("cannot start {threads} threads")]
     Threads {
-        /// How many.
+        /// Requested number.
         threads: usize,
         source: rayon::ThreadPoolBuildError,
     },
-    /// A file of results cannot be written.
+    /// A results file cannot be written.
     #[error(transparent)]
     Write(#[from] assay_report::atomic_file::WriteError),
-    /// There is no benchmark or alternative of that name.
+    /// No benchmark or alternative has that name.
     #[error("there is no {name}")]
     Unknown { name: String },
     /// Instructions cannot be counted.
@@ -112,26 +112,26 @@ pub enum BenchError {
     /// Two benchmarks have the same name.
     #[error("there are two benchmarks {name}")]
     SameName { name: String },
-    /// A setting of a suite makes no sense.
+    /// A setting of a suite is invalid.
     #[error(transparent)]
     Setting(Box<dyn std::error::Error + Send + Sync>),
     /// No rule set has this name.
     #[error("{}", assay_consensus::script::RuleSet::unknown(.names))]
     UnknownRules {
-        /// The names, with `+` between them.
+        /// The names, joined by `+`.
         names: String,
     },
-    /// A parameter makes no sense.
+    /// A parameter is invalid.
     #[error("{what}: give {wanted}")]
     Parameter {
-        /// Which.
+        /// Name of the parameter.
         what: &'static str,
-        /// What it may be.
+        /// Allowed values.
         wanted: &'static str,
     },
 }
 
-/// Hears how benchmarks go.
+/// Receives the progress of benchmarks.
 pub trait Progress {
     fn begin(&self, part: &str, steps: u64);
     /// A step of it is done.
@@ -148,7 +148,7 @@ impl Progress for Silent {
 }
 
 impl BenchError {
-    /// A block of the benchmark's own chain that the engine did not connect.
+    /// Error for a block of the benchmark's own chain that the engine did not connect.
     pub fn own_block(height: u32, outcome: &SubmitOutcome) -> Self {
         let detail = match outcome {
             SubmitOutcome::Rejected { reason, .. } => reason.clone(),

@@ -1,10 +1,10 @@
-//! `plans/overview.toml`: the questions of the published reports, which the first screen of a report and the page of all
-//! results answer.
+//! `plans/overview.toml`: the questions of the published reports, which the summary of a report and the overview of all results
+//! answer.
 
 use assay_report::Question;
 use serde::Deserialize;
 
-/// The format this program knows.
+/// Supported format.
 const FORMAT: u32 = 1;
 
 #[derive(Debug, Deserialize)]
@@ -21,16 +21,16 @@ pub struct Report {
     /// The plan that reruns it.
     pub plan: String,
     pub title: String,
-    /// Who published it, when, and where it can be read.
+    /// Author, date and location of the publication.
     pub source: String,
-    /// The answer of the report in a sentence: `{0}` is the time that answers the first question, `{0.ratio}` the ratio to the
+    /// Answer of the report in a sentence: `{0}` is the time that answers the first question, `{0.ratio}` the ratio to the
     /// baseline, `{0.by}` the alternative.
     pub answer: Option<String>,
     #[serde(rename = "question")]
     pub questions: Vec<Question>,
 }
 
-/// All reports, in the order of the file.
+/// All reports in file order.
 ///
 /// # Panics
 /// When the file is malformed, which is a defect of this program.

@@ -1,7 +1,8 @@
-//! How fast a node gives its blocks to a peer.
+//! Measures the speed at which a node serves blocks to a peer.
 //!
-//! The client is as simple as can be, so that it is the source that is measured: blocks are hashed for their checksum and looked up
-//! by their header, and thrown away. One thread does it, which bounds what can be seen: it hashes every byte, as every peer must.
+//! The client does minimal work, so that the source is the bottleneck: it hashes blocks for their checksum, identifies them by
+//! their header, and discards them. A single thread does this, which limits the measurable speed: it hashes every byte, as every
+//! peer must.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,17 +18,17 @@ use assay_wire::p2p::{
 use assay_wire::{BlockHash, Header, ParseError};
 use serde::Serialize;
 
-/// What to ask whom for.
+/// Options of the measurement.
 #[derive(Clone, Debug)]
 pub struct P2pOptions {
     /// The source, as `HOST:PORT`.
     pub address: String,
     pub chain: String,
-    /// How long blocks are asked for.
+    /// Duration of block requests.
     pub time: Duration,
-    /// Blocks under way.
+    /// Blocks in flight.
     pub window: u32,
-    /// Whether blocks come with their witnesses.
+    /// Request blocks with witnesses.
     pub with_witnesses: bool,
 }
 
@@ -41,59 +42,59 @@ pub enum P2pError {
     /// The connection broke.
     #[error("the connection to the source broke: {0}")]
     Io(#[from] io::Error),
-    /// What came is no message, or its checksum is wrong.
+    /// Received bytes are no message, or the checksum is wrong.
     #[error("not a message: {0}")]
     Frame(#[from] FrameError),
-    /// A message that cannot be read.
+    /// A malformed message.
     #[error("message {command}: {source}")]
     Payload {
         command: String,
-        /// What is wrong with it.
+        /// Parser error.
         source: ParseError,
     },
     /// The source has nothing but the genesis block.
     #[error("the source has no headers")]
     Empty,
-    /// Headers that do not follow one another.
+    /// Headers that do not connect.
     #[error("header {hash} does not follow the one before it")]
     Unconnected { hash: BlockHash },
-    /// A block that nobody asked for, or in the wrong order.
+    /// An unrequested block, or one out of order.
     #[error("block {found} instead of {expected}")]
     WrongBlock { expected: BlockHash, found: BlockHash },
-    /// The source has not got a block of its own chain.
+    /// The source lacks a block of its own chain.
     #[error("the source does not give a block of its own chain")]
     NotFound,
 }
 
-/// What came.
+/// Results of the measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct P2pReport {
-    /// What the source calls itself.
+    /// User agent of the source.
     pub user_agent: String,
-    /// Version of its protocol.
+    /// Its protocol version.
     pub version: i32,
-    /// Headers of its chain, the genesis block's left out.
+    /// Headers of its chain, without the genesis block.
     pub headers: usize,
     /// Hash of the last one.
     pub tip: String,
-    /// Seconds that the headers took.
+    /// Seconds of the header download.
     pub headers_s: f64,
-    /// Blocks that came, each checked.
+    /// Received and checked blocks.
     pub blocks: u64,
-    /// Their bytes.
+    /// Total size of the blocks.
     pub bytes: u64,
-    /// Seconds that they took.
+    /// Seconds of the block download.
     pub blocks_s: f64,
     /// Megabytes (of 1,000,000 bytes) of blocks per second.
     pub mb_per_s: f64,
     /// Blocks per second.
     pub blocks_per_s: f64,
-    /// Blocks under way.
+    /// Blocks in flight.
     pub window: u32,
 }
 
 impl P2pReport {
-    /// The figures for people.
+    /// Human-readable figures.
     pub fn text(&self) -> String {
         let Self { user_agent, version, headers, tip, headers_s, .. } = self;
         let Self { blocks, bytes, blocks_s, mb_per_s, blocks_per_s, window, .. } = self;
@@ -108,10 +109,10 @@ impl P2pReport {
     }
 }
 
-/// Asks for blocks until the time is over or `stop` is set.
+/// Requests blocks until the time is over or `stop` is set.
 ///
 /// # Errors
-/// When the source cannot be reached, or gives something else than its blocks.
+/// When the source cannot be reached, or violates the protocol.
 pub fn run(options: &P2pOptions, stop: &AtomicBool) -> Result<P2pReport, P2pError> {
     let params = ChainParams::by_name(&options.chain);
     let params = params.ok_or_else(|| P2pError::Chain { name: options.chain.clone() })?;
@@ -133,7 +134,7 @@ pub fn run(options: &P2pOptions, stop: &AtomicBool) -> Result<P2pReport, P2pErro
         if is_over && under_way.is_empty() {
             break;
         }
-        // Half a window at a time: the source is never without work, and requests stay few.
+        // Half a window per request: the source always has work, with few requests.
         let window = options.window as usize;
         if !is_over && under_way.len() <= window / 2 {
             let more = window - under_way.len();
@@ -189,7 +190,7 @@ impl Source {
         self.stream.get_mut().write_all(&message.to_bytes(self.magic))
     }
 
-    /// Reads the next message into the buffer, whatever it is; pings are answered.
+    /// Reads the next message into the buffer; answers pings.
     fn receive(&mut self) -> Result<FrameHeader, P2pError> {
         loop {
             let mut head = [0; FrameHeader::SIZE];
@@ -197,7 +198,7 @@ impl Source {
             let header = FrameHeader::parse(&head, self.magic, self.message_bytes_max)?;
             let mut left = header.length as usize;
             self.payload.clear();
-            // As it comes: a length alone makes us reserve nothing.
+            // Grows with the received bytes: a length alone reserves no memory.
             while left > 0 {
                 let piece = self.stream.fill_buf()?;
                 if piece.is_empty() {
@@ -272,7 +273,7 @@ impl Source {
         }
     }
 
-    /// Waits for the block of this name; gives its length.
+    /// Waits for the block with this hash; returns its length.
     fn block(&mut self, expected: &BlockHash) -> Result<usize, P2pError> {
         loop {
             let header = self.receive()?;
@@ -297,6 +298,6 @@ fn parse<'a>(header: &FrameHeader, payload: &'a [u8]) -> Result<Message<'a>, P2p
         .map_err(|source| P2pError::Payload { command: command.to_string(), source })
 }
 
-/// A node that validates meanwhile may take its time.
+/// Time limit for a source that is validating.
 const PATIENCE: Duration = Duration::from_mins(5);
 const READ_BYTES: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! The kernel peer as a process that works when it is told to: `assay-peer-kernel bench`.
+//! The kernel peer as a process that works on request: `assay-peer-kernel bench`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::BenchError;
 use crate::harness::Sample;
 use crate::talk::Talk;
 
-/// What it answers.
+/// Response of the peer.
 #[derive(Debug, Deserialize)]
 struct Answer {
     versions: Option<String>,
@@ -23,31 +23,31 @@ struct Answer {
     cpu_ns: u64,
 }
 
-/// The running peer; it ends when this is dropped.
+/// The running peer; stopped on drop.
 #[derive(Debug)]
 pub struct KernelPeer(Talk);
 
 impl KernelPeer {
-    /// Starts it.
+    /// Starts the peer.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    /// When the peer cannot be started, communication fails, or it rejects the request.
     pub fn start(program: &Path) -> Result<Self, BenchError> {
         Talk::start(program, &["bench".to_owned()]).map(Self)
     }
 
-    /// What it is.
+    /// Versions of the peer.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    /// When communication fails, or the peer rejects the request.
     pub fn versions(&mut self) -> Result<String, BenchError> {
         Ok(self.order(&json!({ "do": "versions" }))?.versions.unwrap_or_default())
     }
 
-    /// Has it read a block; returns the number of inputs whose spent outputs it has.
+    /// Loads a block; returns the number of inputs with known spent outputs.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    /// When communication fails, or the peer rejects the request.
     pub fn load(
         &mut self,
         name: &str,
@@ -62,20 +62,20 @@ impl KernelPeer {
         Ok(self.order(&order)?.inputs.unwrap_or_default())
     }
 
-    /// Has it do a stage of a block so many times.
+    /// Runs a stage of a block `times` times.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    /// When communication fails, or the peer rejects the request.
     pub fn run(&mut self, name: &str, stage: &str, times: u64) -> Result<Sample, BenchError> {
         let order = json!({ "do": "run", "name": name, "stage": stage, "times": times });
         let Answer { wall_ns, cpu_ns, .. } = self.order(&order)?;
         Ok(Sample::timed(times, wall_ns, cpu_ns))
     }
 
-    /// Gives it a transaction with what its inputs spend.
+    /// Loads a transaction with its spent outputs.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    /// When communication fails, or the peer rejects the request.
     pub fn load_spend(
         &mut self,
         name: &str,
@@ -89,11 +89,11 @@ impl KernelPeer {
         self.order(&order).map(drop)
     }
 
-    /// Whether an input of a transaction passes, or all do.
+    /// Verifies one input of a transaction, or all.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked: flags outside of
-    /// [`Flags::BITCOIN_BLOCK`] for one, which its interface does not offer.
+    /// When communication fails, or the peer rejects the request: for example flags outside of [`Flags::BITCOIN_BLOCK`], which
+    /// its interface does not support.
     pub fn judge(
         &mut self,
         tx: Tx<'_>,
@@ -108,10 +108,10 @@ impl KernelPeer {
         passes.ok_or_else(|| self.0.failed("it does not say whether the input passes"))
     }
 
-    /// Has it verify an input of that transaction so many times.
+    /// Verifies an input of that transaction `times` times.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    /// When communication fails, or the peer rejects the request.
     pub fn verify_input(
         &mut self,
         name: &str,
@@ -123,20 +123,20 @@ impl KernelPeer {
         Ok(Sample::timed(times, wall_ns, cpu_ns))
     }
 
-    /// Has it open an empty chain.
+    /// Opens an empty chain.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    /// When communication fails, or the peer rejects the request.
     pub fn open(&mut self, chain: &str, dir: &Path, workers: usize) -> Result<(), BenchError> {
         let order =
             json!({ "do": "open", "chain": chain, "datadir": absolute(dir)?, "workers": workers });
         self.order(&order).map(drop)
     }
 
-    /// Gives its chain a block, which must become the tip; returns the tip's hash too.
+    /// Submits a block, which must become the tip; returns the tip's hash too.
     ///
     /// # Errors
-    /// When the peer cannot be started or spoken to, or does not do what it is asked.
+    /// When communication fails, or the peer rejects the request.
     pub fn submit(&mut self, block: &Path) -> Result<(Sample, String), BenchError> {
         let order = json!({ "do": "submit", "block": absolute(block)? });
         let Answer { wall_ns, cpu_ns, tip, .. } = self.order(&order)?;

@@ -1,11 +1,11 @@
-//! Published figures as data: `plans/published/NAME.toml` for each built-in plan of benchmarks, with the source, machine and
-//! date of every figure.
+//! Published figures as data: `plans/published/NAME.toml` for each built-in benchmark plan, with source, machine and date of
+//! every figure.
 
 use serde::Deserialize;
 
 use crate::suite::Published;
 
-/// The format this program knows.
+/// Supported format.
 const FORMAT: u32 = 1;
 
 /// A file of published figures.
@@ -17,19 +17,19 @@ pub struct PublishedFile {
     sets: Vec<FigureSet>,
 }
 
-/// Figures that one source has for one subject on one machine.
+/// Figures of one source for one subject on one machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FigureSet {
-    /// Who or what was measured.
+    /// Measured software.
     subject: String,
-    /// On what.
+    /// Machine of the measurement.
     machine: String,
-    /// Where that can be read.
+    /// Location of the publication.
     source: String,
-    /// When it was published, as precisely as is known.
+    /// Publication date, as precisely as known.
     date: String,
-    /// What holds for all of its figures.
+    /// Note on all its figures.
     #[serde(default)]
     note: String,
     figures: Vec<Figure>,
@@ -47,7 +47,7 @@ struct Figure {
 }
 
 impl PublishedFile {
-    /// Reads a file that is part of this program. A test reads every one of them.
+    /// Parses a file embedded in this program. A test reads every one of them.
     ///
     /// # Panics
     /// When it is malformed, which is a defect of this program.
@@ -57,7 +57,7 @@ impl PublishedFile {
         file
     }
 
-    /// Its figures, in the order of the file.
+    /// Its figures in file order.
     pub fn figures(&self) -> Vec<Published> {
         let of_set = |set: &FigureSet| -> Vec<Published> {
             set.figures.iter().map(|figure| figure.of(set)).collect()
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::plan::BenchPlan;
 
-    /// Every file, as it is in the repository: well formed, and nothing in it without source, machine and date.
+    /// Every file is well formed, and every figure has a source, a machine and a date.
     #[test]
     fn every_figure_has_a_source_a_machine_and_a_date() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/published");
@@ -117,7 +117,7 @@ mod tests {
             }
             names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
         }
-        // Claims that are no figures of a benchmark are read by the study that they belong to.
+        // Claims without benchmark figures are read by their study.
         let claims = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans/claims");
         for entry in std::fs::read_dir(claims).expect("the folder of claims") {
             let path = entry.expect("an entry").path();

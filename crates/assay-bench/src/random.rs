@@ -1,13 +1,13 @@
-//! Pseudo-random data, the same each time.
+//! Reproducible pseudo-random data.
 
 use assay_report::stats::random::SplitMix64;
 
-/// A generator of numbers and of data: the same ones from the same seed.
+/// A seeded generator of numbers and data.
 #[derive(Clone, Debug)]
 pub struct Random(SplitMix64);
 
 impl Random {
-    /// Begins with this seed.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Self(SplitMix64::new(seed))
     }
@@ -22,7 +22,7 @@ impl Random {
         self.0.below(bound)
     }
 
-    /// So many bytes.
+    /// `N` random bytes.
     pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
         let mut bytes = [0; N];
         self.fill(&mut bytes);

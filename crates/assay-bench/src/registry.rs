@@ -1,10 +1,10 @@
-//! Suites under the names of their sections, and how some of their benchmarks are chosen by name.
+//! Suites by section name, and selection of their benchmarks by name.
 
 use crate::BenchError;
 use crate::selfcheck::SelfCheckSuite;
 use crate::suite::{Benchmark, Extent, Suite};
 
-/// A suite, and the name of its section in a plan.
+/// A suite with the name of its section in a plan.
 pub struct Section {
     pub name: &'static str,
     pub suite: Box<dyn Suite>,
@@ -17,16 +17,16 @@ impl std::fmt::Debug for Section {
 }
 
 impl Section {
-    /// The harness itself.
+    /// The harness's own suite.
     pub fn harness() -> Self {
         Self { name: "harness", suite: Box::new(SelfCheckSuite) }
     }
 }
 
-/// Benchmarks of these sections that a filter lets through, each with the name of its section.
+/// Benchmarks of these sections that pass a filter, each with the name of its section.
 ///
 /// # Errors
-/// When a section's settings make no sense, or two benchmarks have the same name.
+/// When a section's settings are invalid, or two benchmarks have the same name.
 pub fn benchmarks<'a>(
     sections: &'a [Section],
     extent: Extent,
@@ -45,20 +45,19 @@ pub fn benchmarks<'a>(
     Ok(all)
 }
 
-/// Chooses names: by a part of them, or by a pattern of the whole name where there is a `*` (anything) or `?` (one
-/// character) in it.
+/// Selects names by a substring, or by a pattern of the whole name if it contains `*` (anything) or `?` (one character).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     patterns: Vec<String>,
 }
 
 impl Filter {
-    /// Lets everything through that one of the patterns matches; without a pattern, everything.
+    /// A filter that accepts names matching any of the patterns; without patterns, all names.
     pub fn new(patterns: impl IntoIterator<Item = String>) -> Self {
         Self { patterns: patterns.into_iter().collect() }
     }
 
-    /// Whether it lets a name through.
+    /// True if a name passes.
     pub fn admits(&self, name: &str) -> bool {
         let matches = |pattern: &String| {
             let is_glob = pattern.contains(['*', '?']);
@@ -72,7 +71,7 @@ impl Filter {
     }
 }
 
-/// Whether a pattern matches a whole name. A star takes as little as it can and more when what follows does not match.
+/// Matches a pattern against a whole name. A star takes as little as possible, and more when the rest does not match.
 fn glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut next) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

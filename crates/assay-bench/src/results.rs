@@ -1,6 +1,6 @@
 //! The results of a run of benchmarks: `results.json`, schema version 1.
 //!
-//! Times are nanoseconds of one operation; what could not be measured is `null`.
+//! Times are nanoseconds of one operation; unmeasured values are `null`.
 
 use assay_lab::machine::Software;
 use assay_report::stats::ratio::Ratio;
@@ -12,90 +12,90 @@ use crate::harness::Row;
 use crate::plan::{BenchPlan, Kind};
 use crate::suite::{Benchmark, Extent, Published, Study};
 
-/// The schema version of `results.json`.
+/// Schema version of `results.json`.
 pub const SCHEMA: u32 = 1;
 
-/// Everything known about one run.
+/// Results of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchResults {
     /// See [`SCHEMA`].
     pub schema: u32,
-    /// Always `bench`: what tells these results from those of the laboratory.
+    /// Always `bench`: distinguishes these results from those of the laboratory.
     pub kind: Kind,
-    /// When the run began, as ISO 8601 in UTC.
+    /// Start of the run, ISO 8601 in UTC.
     pub created: String,
-    /// The plan; absent where benchmarks were chosen by name alone.
+    /// The plan; absent if benchmarks were selected by name alone.
     pub plan: Option<BenchPlan>,
-    /// How much was measured.
+    /// Extent of the measurement.
     pub extent: Extent,
-    /// Rounds that count.
+    /// Measured rounds.
     pub rounds: usize,
-    /// How to make them again.
+    /// Command line that repeats the run.
     pub rerun: String,
-    /// Under which conditions.
+    /// Conditions of the measurement.
     pub conditions: Conditions,
-    /// What measured.
+    /// Measuring software.
     pub software: Software,
-    /// What counted instructions.
+    /// Source of instruction counts.
     pub counting: Counting,
-    /// Share by which things have to differ at least, to be called different.
+    /// Minimum relative difference of a verdict.
     pub floor: f64,
-    /// Twice the median shift of the same work beside itself, a share; absent where that was not measured.
+    /// Twice the median A/A shift, as a fraction; absent if not measured.
     pub floor_measured: Option<f64>,
-    /// What was measured, in the order of the suites.
+    /// Measured benchmarks in the order of the suites.
     pub benchmarks: Vec<Measured>,
-    /// Builds of this program side by side.
+    /// Comparisons of builds of this program.
     #[serde(default)]
     pub builds: Vec<Measured>,
-    /// What has no figures.
+    /// Benchmarks and studies without figures.
     pub failures: Vec<Failure>,
     /// Answers to questions.
     pub studies: Vec<Study>,
-    /// What others published.
+    /// Published figures.
     pub published: Vec<Published>,
-    /// Whether everything was measured that was asked for.
+    /// True if everything requested was measured.
     pub is_complete: bool,
 }
 
-/// What counted instructions, branches and cycles.
+/// Source of counts of instructions, branches and cycles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counting {
-    /// `perf_event_open`, `valgrind`, or nothing.
+    /// `perf_event_open`, `valgrind`, or `None`.
     pub by: Option<String>,
-    /// What a reader has to know: why there are no counts, or of what they are.
+    /// Caveat: scope of the counts, or the reason for their absence.
     pub note: String,
 }
 
 /// A benchmark and its figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The section of the plan.
+    /// Section of the plan.
     pub section: String,
     pub name: String,
-    /// Series of a chart over sizes to which it belongs.
+    /// Series in charts over sizes.
     pub series: String,
     /// Size of its input, in `unit`.
     pub size: Option<u64>,
-    /// What the size counts.
+    /// Unit of the size.
     pub unit: String,
-    /// Bytes that one operation works through.
+    /// Bytes processed per operation.
     pub bytes_per_op: Option<u64>,
-    /// The alternative with which the others are compared.
+    /// Baseline alternative.
     pub baseline: String,
     pub row: Row,
-    /// The alternatives that are not the baseline, beside it.
+    /// Comparisons of the other alternatives with the baseline.
     pub comparisons: Vec<Comparison>,
 }
 
-/// An alternative beside the baseline.
+/// An alternative against the baseline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub alternative: String,
-    /// What it is compared with.
+    /// Alternative in the numerator.
     pub baseline: String,
     /// Time of the baseline over its time.
     pub ratio: Ratio,
-    /// The same of CPU times.
+    /// Ratio of CPU times.
     pub cpu_ratio: Option<Ratio>,
     pub verdict: Verdict,
 }
@@ -108,7 +108,7 @@ pub struct Failure {
 }
 
 impl Measured {
-    /// From what was measured of a benchmark; the baseline is the first alternative where it names none that took part.
+    /// From a benchmark's row; the baseline is the first alternative if the named one is missing.
     pub(crate) fn new(section: &str, benchmark: &Benchmark<'_>, row: Row, floor: f64) -> Self {
         let first = row.figures.first().map_or("", |figures| &figures.name).to_owned();
         let named = benchmark.baseline.clone().filter(|name| row.of(name).is_some());
@@ -141,13 +141,13 @@ impl Measured {
         Some(bytes as f64 / ns_per_op * 1e9)
     }
 
-    /// An alternative beside the baseline.
+    /// Comparison of an alternative with the baseline.
     pub fn comparison(&self, alternative: &str) -> Option<&Comparison> {
         self.comparisons.iter().find(|comparison| comparison.alternative == alternative)
     }
 }
 
-/// Alternatives beside those that they are to be compared with; one that is compared with itself is left out.
+/// Comparisons of alternatives with their baselines; one that is its own baseline is left out.
 pub(crate) fn comparisons<'a>(
     row: &'a Row,
     floor: f64,

@@ -1,4 +1,4 @@
-//! Makes the benchmarks of suites, one after the other, and puts together what they came to.
+//! Runs the benchmarks of suites one after the other, and assembles the results.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,36 +22,35 @@ use crate::{BenchError, Progress, counters};
 /// Median absolute deviation, in percent, above which figures are called unsteady.
 const ERR_PERCENT_MAX: f64 = 5.0;
 
-/// Rounds of each comparison that the floor is taken from.
+/// Rounds of each comparison that determines the floor.
 const FLOOR_ROUNDS: usize = 15;
 
 #[derive(Clone, Debug)]
 pub struct RunOptions {
-    /// The plan; its settings are those of the sections that go with it.
+    /// The plan; its settings apply to its sections.
     pub plan: Option<BenchPlan>,
-    /// How much.
+    /// Extent of the measurement.
     pub extent: Extent,
-    /// Rounds that count, instead of the plan's or those of the extent.
+    /// Measured rounds, instead of those of the plan or the extent.
     pub rounds: Option<usize>,
-    /// Which benchmarks.
+    /// Selected benchmarks.
     pub filter: Filter,
-    /// Where results are written as they come; nowhere without it.
+    /// Folder of results, written incrementally; none if absent.
     pub out_dir: Option<PathBuf>,
-    /// Whether figures that are there already are taken.
+    /// Reuse existing figures.
     pub resume: bool,
-    /// How to make the results again.
+    /// Command line that repeats the run.
     pub rerun: String,
-    /// What measures.
+    /// Measuring software.
     pub software: Software,
-    /// Counts instructions where the processor does not, and is left out where it does.
+    /// Instruction counter for machines without hardware counters.
     pub counter: Option<Counter>,
-    /// The plan as other builds of this program find it: a name or a path.
+    /// The plan for other builds of this program: a name or a path.
     pub plan_source: String,
 }
 
 impl Extent {
-    /// Rounds where neither plan nor person says how many. Fifteen is few, and enough for an interval of 99 % that one
-    /// outlier on each side does not reach.
+    /// Default rounds. Fifteen suffice for a 99 % interval that excludes one outlier on each side.
     pub const fn rounds(self) -> usize {
         match self {
             Self::Smoke => 1,
@@ -61,10 +60,10 @@ impl Extent {
     }
 }
 
-/// Runs them. A benchmark that fails is recorded as such and does not end the run.
+/// Runs the benchmarks. A failed benchmark is recorded and does not end the run.
 ///
 /// # Errors
-/// When the settings of a suite make no sense, or results cannot be written.
+/// When the settings of a suite are invalid, or results cannot be written.
 pub fn run(
     sections: &[Section],
     options: &RunOptions,
@@ -132,7 +131,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Makes a benchmark.
+/// Runs a benchmark.
 ///
 /// # Errors
 /// When it cannot be prepared, or one of its alternatives fails.
@@ -155,10 +154,10 @@ pub fn measure(
     compare_within(&benchmark.name, &mut alternatives, rounds, within, &mut || progress.step())
 }
 
-/// How long a benchmark goes on where not everything is wanted: only those of seconds per operation are cut short.
+/// Time limit of a benchmark in a quick run: only affects operations of seconds.
 const QUICK_WITHIN: Duration = Duration::from_secs(2);
 
-/// Counts instructions of all alternatives; one that cannot be counted stays without.
+/// Counts instructions of all alternatives; failures leave a gap.
 fn count(
     counter: &mut Counter,
     measured: &mut Measured,
@@ -173,7 +172,7 @@ fn count(
     }
 }
 
-/// Makes what the plan's builds of this program are to be compared by.
+/// Runs the benchmarks that compare the plan's builds of this program.
 fn builds(
     all: &[(&'static str, Benchmark<'_>)],
     options: &RunOptions,

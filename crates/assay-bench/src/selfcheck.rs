@@ -1,6 +1,6 @@
-//! Benchmarks of the harness itself: the same work twice, and work with three percent more of it.
+//! Benchmarks of the harness itself: the same work twice, and three percent more work.
 //!
-//! The first is what the floor of verdicts is measured with, the second what a harness has to find.
+//! The first measures the floor of verdicts; the harness must detect the second.
 
 use std::hint::black_box;
 
@@ -11,16 +11,16 @@ use crate::harness::{Alternative, Rounds, Row, compare};
 use crate::suite::{Benchmark, Extent, Published, Study, Suite};
 use crate::{BenchError, Progress};
 
-/// Steps of the work; a step is a handful of instructions, each of which waits for the one before.
+/// Steps of the work; a step is a few dependent instructions.
 const STEPS: u64 = 10_000;
 
 /// Three percent more.
 const MORE_STEPS: u64 = STEPS * 103 / 100;
 
-/// Comparisons of the same work that the floor is taken from.
+/// A/A comparisons that determine the floor.
 const FLOOR_COMPARISONS: usize = 9;
 
-/// Work that takes as many instructions as there are steps, times a constant, and nothing else.
+/// Work with a number of instructions proportional to the steps.
 pub(crate) fn work(steps: u64) -> u64 {
     let mut state = black_box(0x9e37_79b9_7f4a_7c15u64);
     for _ in 0..black_box(steps) {
@@ -65,8 +65,8 @@ impl Suite for SelfCheckSuite {
     }
 }
 
-/// How far from 1 the ratio of a thing to itself comes on this machine now: twice the median of some comparisons, a share. The
-/// largest would be that of the moment at which something else ran; what moves a whole comparison shows in its interval.
+/// Current A/A noise floor of this machine: twice the median shift of several comparisons, as a fraction. The maximum would
+/// reflect a single disturbance; shifts of a whole comparison appear in its interval.
 ///
 /// # Errors
 /// Never; the work cannot fail.
@@ -83,7 +83,7 @@ pub fn measure_floor(rounds: usize, progress: &dyn Progress) -> Result<f64, Benc
     Ok(2.0 * Summary::of(&shifts).median)
 }
 
-/// The floor of verdicts: what was measured, and never less than [`FLOOR_MIN`].
+/// The floor of verdicts: the measured one, at least [`FLOOR_MIN`].
 pub fn floor(measured: Option<f64>) -> f64 {
     measured.unwrap_or(0.0).max(FLOOR_MIN)
 }
@@ -98,15 +98,15 @@ mod tests {
     use crate::results::comparisons;
     use assay_report::stats::verdict::Verdict;
 
-    /// Comparisons in a series, and how many of them may call the same thing different.
+    /// Comparisons in a series, and the allowed number of false differences.
     const SERIES: usize = 20;
     const WRONG_MAX: usize = 1;
 
-    /// A machine whose times are made up: it drifts, its noise has a heavy tail, and now and then something else runs.
+    /// A simulated machine with drift, heavy-tailed noise and occasional interference.
     struct Machine {
         state: u64,
         epochs: f64,
-        /// Standard deviation of an ordinary epoch, a share.
+        /// Standard deviation of an ordinary epoch, as a fraction.
         noise: f64,
     }
 
@@ -125,7 +125,7 @@ mod tests {
 
         fn epoch(&mut self, true_ns: f64) -> Sample {
             self.epochs += 1.0;
-            // It becomes warmer, and its clock breathes.
+            // Warms up, with an oscillating clock frequency.
             let drift = 1.0 + 0.001 * self.epochs + 0.02 * (self.epochs / 7.0).sin();
             // Box and Muller 1958.
             let (radius, angle) = (self.uniform().max(1e-300), self.uniform());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn verdict(rounds: usize, left: &mut Alternative<'_>, right: &mut Alternative<'_>) -> Verdict {
-        // `compare` wants them side by side; what they do stays theirs.
+        // `compare` needs both at once; their state stays separate.
         let mut both = [
             Alternative::fallible("left", || left.epoch()),
             Alternative::fallible("right", || right.epoch()),
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Real times. Chance alone spoils one series in a hundred at most, so three spoilt ones are a fault.
+    /// Real times. Chance spoils at most one series in a hundred, so three spoilt ones are a fault.
     #[test]
     fn the_same_work_is_called_the_same_here() {
         let is_spoilt = || {

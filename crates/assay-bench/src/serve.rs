@@ -13,7 +13,7 @@ use crate::registry::{Filter, Section, benchmarks};
 use crate::suite::{Benchmark, Extent, Published, Study};
 use crate::{BenchError, Progress};
 
-/// What is to be done.
+/// A request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub(crate) enum Order {
@@ -21,12 +21,12 @@ pub(crate) enum Order {
     List,
     /// Prepare a benchmark; the one before is dropped.
     Prepare {
-        /// Its whole name.
+        /// Full name of the benchmark.
         benchmark: String,
     },
-    /// Time one epoch of the alternative with this number.
+    /// Time one epoch of an alternative.
     Epoch {
-        /// From 0, in the order of the answer to the preparation.
+        /// Index from 0, in the order of the response to the preparation.
         alternative: usize,
     },
     /// Answer the questions that times alone do not. Lines with `progress` come before the answer.
@@ -36,16 +36,16 @@ pub(crate) enum Order {
     },
 }
 
-/// What came of it.
+/// A response.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Answer {
-    /// Why nothing came of it.
+    /// Error, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
-    /// The alternatives that were prepared.
+    /// Prepared alternatives.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) alternatives: Vec<String>,
-    /// What was timed.
+    /// Measured epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) epoch: Option<Epoch>,
     /// All benchmarks.
@@ -122,7 +122,7 @@ fn write(to: &RefCell<impl Write>, answer: &Answer) -> io::Result<()> {
     to.flush()
 }
 
-/// A [`Sample`] on its way.
+/// A serialized [`Sample`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Epoch {
     ops: u64,
@@ -143,7 +143,7 @@ impl From<Epoch> for Sample {
     }
 }
 
-/// Obeys until there are no more orders. An order that fails is answered with why.
+/// Serves requests until the end of input. A failed request is answered with its error.
 ///
 /// # Errors
 /// When the one who orders cannot be heard or spoken to.
@@ -234,7 +234,7 @@ impl<'a> Served<'_, 'a> {
     }
 }
 
-/// A text that is read as lines, for tests of who orders and who obeys.
+/// A text read as lines, for tests of both sides.
 #[cfg(test)]
 fn lines(text: &str) -> io::Cursor<Vec<u8>> {
     io::Cursor::new(text.as_bytes().to_vec())

@@ -1,7 +1,7 @@
 //! Signatures on one thread: batches against plain calls of libsecp256k1.
 //!
-//! Keys are distinct and compressed, and parsing them is part of the work on all sides. The library's own backend of
-//! [`BatchVerifier`] takes part as well: where there are no vectors it is what runs, and it must cost no more than the calls.
+//! Keys are distinct and compressed, and parsing them is part of the work on all sides. The libsecp256k1 backend of
+//! [`BatchVerifier`] is measured as well: it runs on machines without vector instructions, and must cost no more than the calls.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::conditions::Conditions;
 use crate::harness::{Alternative, Rounds, Row, Sample, compare};
 use crate::{BenchError, Progress, table};
 
-/// The library behind the crate of this name; its version is the crate's, which vendors the C code.
+/// The library of the crate of this name; its version is the crate's, which vendors the C code.
 pub const LIBRARY: &str = "libsecp256k1 0.8.0 (crate secp256k1 0.33)";
 
 /// Names of the alternatives.
@@ -27,45 +27,45 @@ const PLAIN: &str = "libsecp256k1, plain";
 const FORCED: &str = "libsecp256k1, batch";
 const BATCH: &str = "batch";
 const WEIGHTED: &str = "weighted batch";
-/// As these, with a sample of what lanes prove asked again of the library, as the engine does.
+/// The same with spot checks of proven signatures by libsecp256k1, as in the engine.
 const SAMPLED: &str = "batch, sampled";
 const SAMPLED_WEIGHTED: &str = "weighted, sampled";
 
-/// One of so many proven checks is in the sample: the engine's default.
+/// One in this many proven checks is sampled: the engine's default.
 const SAMPLE_ONE_OF: u32 = assay_engine::SAMPLE_SIGNATURES_DEFAULT;
 
-/// Rounds before those that count.
+/// Warm-up rounds, which are ignored.
 const WARM_UP: usize = 1;
 
-/// Checks that are made wrong when answers are compared, one in so many.
+/// One in this many checks is made invalid when results are compared.
 const WRONG_EVERY: usize = 37;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Checks in a batch.
+    /// Checks per batch.
     pub batch: usize,
     /// Rounds.
     pub rounds: usize,
-    /// Who does the arithmetic of batches.
+    /// Arithmetic backend of batches.
     pub backend: Backend,
-    /// Where keys and messages begin.
+    /// Seed of keys and messages.
     pub seed: u64,
 }
 
-/// What it came to. Every ratio is the plain library's time over ours: above 1 we are faster.
+/// Results. Every ratio is the plain library's time over Assay's: above 1 Assay is faster.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     schema: u32,
     kind: &'static str,
     /// Compressed ECDSA.
     pub ecdsa_ratio: f64,
-    /// BIP340, each signature on its own.
+    /// BIP340, each signature separately.
     pub schnorr_ratio: f64,
     /// BIP340, one weighted sum of all.
     pub schnorr_batch_ratio: f64,
     /// Tweaks of Taproot output keys.
     pub tweak_ratio: f64,
-    /// The library's own backend of the batch verifier.
+    /// ECDSA with the libsecp256k1 backend of the batch verifier.
     pub libsecp_backend_ecdsa_ratio: f64,
     /// The same for BIP340.
     pub libsecp_backend_schnorr_ratio: f64,
@@ -73,31 +73,31 @@ pub struct Report {
     pub libsecp_backend_schnorr_batch_ratio: f64,
     /// The same for tweaks.
     pub libsecp_backend_tweak_ratio: f64,
-    /// ECDSA with the sample: the time of a batch without it over that with it, so below 1.
+    /// ECDSA with spot checks: time of a batch without over that with them, so below 1.
     pub sampled_ecdsa_ratio: f64,
-    /// The same for BIP340, each signature on its own.
+    /// The same for BIP340, each signature separately.
     pub sampled_schnorr_ratio: f64,
     /// The same for weighted batches.
     pub sampled_schnorr_batch_ratio: f64,
     /// The same for tweaks.
     pub sampled_tweak_ratio: f64,
-    /// One of so many proven checks is asked again of the library.
+    /// One in this many proven checks is repeated by libsecp256k1.
     sample_one_of: u32,
-    /// Time of one self-test of the backend, the median, microseconds.
+    /// Median time of one self-test of the backend, microseconds.
     self_test_us: f64,
-    /// Who did the arithmetic of batches.
+    /// Arithmetic backend of batches.
     pub backend: &'static str,
     library: &'static str,
     threads: u32,
     batch: usize,
     rounds: usize,
     seed: u64,
-    /// Checks answered, all of them compared.
+    /// Compared checks.
     checks: u64,
-    /// Checks among them that do not hold.
+    /// Invalid checks among them.
     checks_invalid: u64,
     intervals: Intervals,
-    /// Ratios of CPU time, which other work on the machine does not touch.
+    /// Ratios of CPU time, which other load does not affect.
     cpu_intervals: Intervals,
     rows: Vec<Row>,
     conditions: Conditions,
@@ -164,7 +164,7 @@ impl Intervals {
 const FORCED_WEIGHTED: &str = "libsecp256k1, weighted";
 
 impl Report {
-    /// A table for the terminal.
+    /// Table for the terminal.
     pub fn text(&self) -> String {
         let mut text = format!(
             "batches of {}, {} rounds, one thread, compressed keys parsed, seed {}; backend {}, {}\n\n",
@@ -189,10 +189,10 @@ impl Report {
     }
 }
 
-/// Measures.
+/// Runs the measurement.
 ///
 /// # Errors
-/// When an answer is wrong.
+/// When a result is wrong.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
     if options.batch == 0 || options.rounds == 0 {
         return Err(BenchError::Parameter { what: "--batch and --rounds", wanted: "at least 1" });
@@ -254,8 +254,8 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
     })
 }
 
-/// The backend that is the fastest here, and how many ECDSA signatures a second one thread verifies with it, in batches, with a
-/// sample asked again of the library, as the engine does; keys are distinct and have to be parsed. Takes a third of a second.
+/// The fastest backend of this machine, and its ECDSA verifications per second on one thread, in batches with spot checks by
+/// libsecp256k1, as in the engine; keys are distinct and have to be parsed. Takes a third of a second.
 pub fn batch_rate() -> (&'static str, f64) {
     let cases: Vec<Case> =
         (0..RATE_BATCH).into_par_iter().map(|number| Case::new(1, number)).collect();
@@ -279,10 +279,10 @@ const RATE_ROUNDS: usize = 9;
 
 type Question = for<'a> fn(&'a Case) -> Check<'a>;
 
-/// A way to answer a batch.
+/// Verifies a batch.
 type Verify = fn(&mut SampledVerifier, &[Check<'_>], &mut Vec<bool>);
 
-/// A verifier that asks this part of what it proves again.
+/// A verifier with this sampling rate of proven checks.
 fn verifier(backend: Backend, sample_one_of: u32) -> SampledVerifier {
     // The sample of a benchmark needs no secret.
     let sample = assay_secp::Sample::new(sample_one_of, [1, 2]);
@@ -297,7 +297,7 @@ fn weighted(verifier: &mut SampledVerifier, checks: &[Check<'_>], out: &mut Vec<
     verifier.verify_weighted(checks, out).unwrap_or_else(|found| panic!("{found}"));
 }
 
-/// The median time of a repeated self-test.
+/// Median time of repeated self-tests.
 fn self_test_us(backend: Backend) -> f64 {
     let verifier = BatchVerifier::with_backend(backend);
     let mut times_us: Vec<f64> = (0..9)
@@ -347,7 +347,7 @@ fn alternatives<'a>(
     all
 }
 
-/// What a program does that has the library and nothing else: parse the key, parse the signature, verify.
+/// The work of a program with plain libsecp256k1: parse the key, parse the signature, verify.
 fn plain_call(check: &Check<'_>) -> bool {
     match *check {
         Check::Ecdsa { pubkey, der_sig, msg } => PublicKey::from_slice(pubkey)
@@ -373,8 +373,7 @@ fn plain_call(check: &Check<'_>) -> bool {
     }
 }
 
-/// Lets everybody answer checks of which some do not hold, and compares; returns how many answers there were and how many
-/// of them were "false".
+/// Compares results of all alternatives on checks, some of them invalid; returns the number of results and of invalid ones.
 fn compare_answers(
     name: &str,
     checks: &[Check<'_>],
@@ -462,7 +461,7 @@ impl Case {
     }
 }
 
-/// The same with some that do not hold: another message, another signature, another parity.
+/// The same with some invalid ones: another message, another signature, another parity.
 fn wrong_cases(cases: &[Case]) -> Vec<Case> {
     let mut cases = cases.to_vec();
     for (index, case) in cases.iter_mut().enumerate().filter(|(index, _)| index % WRONG_EVERY == 0)
@@ -491,7 +490,7 @@ mod tests {
             let options = Options { batch: 75, rounds: 2, backend, seed: 3 };
             let report = run(&options, &Silent).expect("right answers");
             assert!(report.ecdsa_ratio > 0.0 && report.tweak_ratio > 0.0);
-            // Three kinds, seven who answer, one wrong check in 37.
+            // Three kinds, seven alternatives, one wrong check in 37.
             assert_eq!(report.checks_invalid, 3 * 7 * 3);
             assert!(report.sampled_ecdsa_ratio > 0.0 && report.self_test_us > 0.0);
             assert!(report.text().contains("schnorr_batch_ratio"));

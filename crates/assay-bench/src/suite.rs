@@ -1,4 +1,4 @@
-//! What a benchmark is, and where the ones that a plan names come from.
+//! Definition of a benchmark, and of the suites behind a plan's sections.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use crate::harness::{Alternative, Row};
 use crate::{BenchError, Progress};
 
-/// Hears how a run goes.
+/// Receives the progress of a run.
 pub trait Watch: Progress {
-    /// A benchmark begins, the one with this number, from 0, of so many.
+    /// A benchmark begins; `number` counts from 0 to `total`.
     fn benchmark(&self, name: &str, number: usize, total: usize);
-    /// What begins from now on belongs to no benchmark: parts with steps of their own.
+    /// Later events belong to no benchmark: parts with steps of their own.
     fn stage(&self) {}
-    /// Something that a person should know now.
+    /// A message for the user.
     fn note(&self, text: &str);
-    /// Whether to stop after this benchmark.
+    /// True to stop after this benchmark.
     fn is_stopped(&self) -> bool {
         false
     }
@@ -27,22 +27,22 @@ impl Watch for crate::Silent {
     fn note(&self, _: &str) {}
 }
 
-/// Makes the alternatives of a benchmark, with everything that they need already prepared and their answers compared.
+/// Creates the alternatives of a benchmark with prepared inputs and verified results.
 type Make<'a> = dyn Fn() -> Result<Vec<Alternative<'a>>, BenchError> + 'a;
 
-/// One operation and the ways of doing it, not yet prepared: preparing may take memory and time, listing must not.
+/// One operation and its implementations, not yet prepared: preparation may take memory and time, listing must not.
 pub struct Benchmark<'a> {
     /// Unique path-like name, small letters, from the general to the special: `xor/1048576`, `script/p2wsh/sha256/520`.
     pub name: String,
-    /// Series of a chart over sizes to which it belongs: the name without the size, such as `script/p2wsh/sha256`.
+    /// Series in charts over sizes: the name without the size, such as `script/p2wsh/sha256`.
     pub series: String,
-    /// Size of its input, in `unit`, where it has one.
+    /// Size of its input in `unit`, if it has one.
     pub size: Option<u64>,
     /// What the size counts: `bytes`, `inputs`, `points`.
     pub unit: &'a str,
     /// Bytes that one operation works through, where throughput means something.
     pub bytes_per_op: Option<u64>,
-    /// Name of the alternative with which the others are compared (ratio = its time over theirs); the first one if `None`.
+    /// Name of the baseline alternative (ratio = its time over theirs); the first one if `None`.
     pub baseline: Option<String>,
     /// Prepares it.
     pub make: Box<Make<'a>>,
@@ -54,20 +54,20 @@ impl fmt::Debug for Benchmark<'_> {
     }
 }
 
-/// How much is to be measured.
+/// Extent of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
-    /// As small as it can be and still check every answer: for tests.
+    /// Minimal but still checking every result: for tests.
     Smoke,
-    /// Less than everything, within minutes.
+    /// A subset, within minutes.
     Quick,
-    /// Everything the plan names.
+    /// Everything in the plan.
     Full,
 }
 
 impl Extent {
-    /// As flags and files name it.
+    /// Name in flags and files.
     pub const fn text(self) -> &'static str {
         match self {
             Self::Smoke => "smoke",
@@ -77,18 +77,18 @@ impl Extent {
     }
 }
 
-/// The benchmarks that one section of a plan asks for.
+/// The benchmarks of one section of a plan.
 pub trait Suite {
-    /// They, in the order of the report.
+    /// The benchmarks in the order of the report.
     ///
     /// # Errors
-    /// When the settings make no sense, or something that they name is not there.
+    /// When the settings are invalid, or a named file or program is missing.
     fn benchmarks(&self, extent: Extent) -> Result<Vec<Benchmark<'_>>, BenchError>;
 
-    /// Questions that are not answered by times alone, answered after measuring; `rows` are those of its benchmarks.
+    /// Studies beyond times, computed after measuring; `rows` are those of its benchmarks.
     ///
     /// # Errors
-    /// When something cannot be found out that should be.
+    /// When a study fails.
     fn studies(
         &self,
         extent: Extent,
@@ -96,19 +96,19 @@ pub trait Suite {
         progress: &dyn Progress,
     ) -> Result<Vec<Study>, BenchError>;
 
-    /// Published figures that belong beside ours.
+    /// Published figures for comparison.
     fn published(&self) -> Vec<Published>;
 }
 
-/// A figure that somebody published.
+/// A published figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
-    /// The benchmark of ours that does the same.
+    /// The corresponding benchmark here.
     pub benchmark: String,
-    /// Who or what was measured: `bitcoin core p2qrh branch`.
+    /// Measured software: `bitcoin core p2qrh branch`.
     pub subject: String,
-    /// Machine on which it was.
+    /// Machine of the measurement.
     pub machine: String,
     /// Time of one operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,13 +118,13 @@ pub struct Published {
     /// Time before over time after, for an optimisation: results that are stored have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// Anything else that a reader has to know.
+    /// Other caveats.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Where it was published.
+    /// Location of the publication.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// When, as precisely as is known.
+    /// Publication date, as precisely as known.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub date: String,
 }
@@ -132,21 +132,21 @@ pub struct Published {
 /// An answer in words and tables.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
-    /// Identifier in links: small letters, digits, `-`.
+    /// Link identifier: small letters, digits, `-`.
     pub id: String,
     pub title: String,
-    /// The answer in a sentence, for the first screen of a report that is about this study.
+    /// The answer in a sentence, for the summary of a report about this study.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lead: Option<String>,
-    /// Charts over it.
+    /// Charts above the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<StudyChart>,
-    /// Lanes under the charts.
+    /// Lanes below the charts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lanes: Vec<StudyLanes>,
-    /// Paragraphs; one that begins with `- ` is a point of a list; text between backquotes is code.
+    /// Paragraphs; a leading `- ` makes a list item; text between backquotes is code.
     pub prose: Vec<String>,
-    /// Tables under it.
+    /// Tables below the text.
     pub tables: Vec<StudyTable>,
 }
 
@@ -156,22 +156,22 @@ pub struct StudyTable {
     pub caption: String,
     /// Headings of columns.
     pub head: Vec<String>,
-    /// Leading columns that hold words; the others hold numbers and are set to the right.
+    /// Number of leading left-aligned text columns; the others hold numbers and are right-aligned.
     pub word_columns: usize,
-    /// Cells.
+    /// Cells by row.
     pub rows: Vec<Vec<String>>,
 }
 
-/// Bars of a [`Study`], on a logarithmic axis.
+/// Bars of a [`Study`] on a logarithmic axis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyChart {
     pub title: String,
-    /// What the bars count, with its unit.
+    /// Quantity and unit of the y axis.
     pub y_label: String,
     /// Names of the groups.
     pub groups: Vec<String>,
-    /// The bars by their names in the legend, one for each group.
+    /// Bars by name in the legend, one per group.
     pub bars: Vec<(String, Vec<Option<f64>>)>,
 }
 
@@ -180,11 +180,11 @@ pub struct StudyChart {
 #[serde(deny_unknown_fields)]
 pub struct StudyLanes {
     pub title: String,
-    /// What the axis counts, with its unit.
+    /// Quantity and unit of the x axis.
     pub x_label: String,
-    /// Where the axis ends; it begins at 0.
+    /// End of the axis, which begins at 0.
     pub x_end: f64,
-    /// Lanes that belong together.
+    /// Groups from the top.
     pub groups: Vec<StudyLaneGroup>,
 }
 
@@ -193,16 +193,16 @@ pub struct StudyLanes {
 #[serde(deny_unknown_fields)]
 pub struct StudyLaneGroup {
     pub label: String,
-    /// A second line under the name.
+    /// Second line below the label.
     pub note: String,
-    /// Where its lanes end.
+    /// End of its lanes.
     pub end: f64,
     /// For each lane, shares from 0 to 1 of equal slices of the whole axis.
     pub lanes: Vec<Vec<f64>>,
 }
 
 impl Study {
-    /// Draws its charts and lanes; what is empty is left out.
+    /// Draws its charts and lanes; empty ones are left out.
     pub fn draw(&self) -> Vec<Chart> {
         let charts = self.charts.iter().filter_map(StudyChart::draw);
         charts.chain(self.lanes.iter().filter_map(StudyLanes::draw)).collect()
@@ -210,7 +210,7 @@ impl Study {
 }
 
 impl StudyLanes {
-    /// Draws them; nothing without a lane.
+    /// Draws the lanes; `None` without any.
     pub fn draw(&self) -> Option<Chart> {
         let groups = self.groups.iter().cloned();
         let group =
@@ -226,7 +226,7 @@ impl StudyLanes {
 }
 
 impl StudyChart {
-    /// Draws it; nothing without a bar above zero.
+    /// Draws the chart; `None` without a bar above zero.
     pub fn draw(&self) -> Option<Chart> {
         let series = self.bars.iter().enumerate().map(|(number, (label, values))| Bars {
             label: label.clone(),
@@ -280,7 +280,7 @@ mod tests {
         let titles: Vec<String> =
             study.draw().iter().map(|chart| chart.title().to_owned()).collect();
         assert_eq!(titles, ["bars", ""], "nothing is drawn without a lane");
-        // Results of before have no lanes.
+        // Older results have no lanes.
         let json = serde_json::to_string(&Study::default()).expect("plain data");
         assert!(!json.contains("lanes"), "{json}");
     }

@@ -1,4 +1,4 @@
-//! Figures for people.
+//! Human-readable figures.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use assay_report::stats::ratio::Ratio;
 use crate::harness::{Figures, Row};
 use crate::results::{BenchResults, Measured};
 
-/// Rows as a table: a line for each alternative.
+/// Rows as a table: a line per alternative.
 pub fn rows(rows: &[Row]) -> String {
     let mut text = format!(
         "{:<40}{:<26}{:>14}{:>14}{:>7}{:>14}{:>9}\n",
@@ -33,10 +33,10 @@ pub fn rows(rows: &[Row]) -> String {
     text
 }
 
-/// A ratio of wall times and, where it was taken, of CPU times.
+/// A ratio of wall times and, if measured, of CPU times.
 pub type Pair = (Option<Ratio>, Option<Ratio>);
 
-/// A line for each ratio.
+/// A line per ratio.
 pub fn ratios<'a>(ratios: impl IntoIterator<Item = (&'a str, Pair)>) -> String {
     let mut text = String::new();
     for (name, (wall, cpu)) in ratios {
@@ -54,7 +54,7 @@ pub fn ratios<'a>(ratios: impl IntoIterator<Item = (&'a str, Pair)>) -> String {
     text
 }
 
-/// What stands where nothing was measured.
+/// Text of a missing measurement.
 pub const NONE: &str = "-";
 
 /// Headings of [`measured`].
@@ -76,7 +76,7 @@ const HEAD: [&str; 15] = [
     "verdict",
 ];
 
-/// Benchmarks with all columns: a line for each alternative, with its ratio to the baseline.
+/// Benchmarks with all columns: a line per alternative, with its ratio to the baseline.
 pub fn measured<'a>(caption: &str, all: impl IntoIterator<Item = &'a Measured>) -> Table {
     let mut table = Table::new(caption, &HEAD, 2);
     for measured in all {
@@ -118,7 +118,7 @@ fn line(name: String, measured: &Measured, figures: &Figures) -> Vec<String> {
     cells
 }
 
-/// A line for each alternative, with full digits; empty where nothing was measured.
+/// A line per alternative with full digits; empty fields for missing values.
 pub fn csv(results: &BenchResults) -> String {
     let mut text = "section,benchmark,series,size,unit,alternative,ns_per_op,op_per_s,err_percent,\
         instructions_per_op,cycles_per_op,ipc,branches_per_op,miss_percent,bytes_per_s,cpu_ns_per_op,\
@@ -166,7 +166,7 @@ fn csv_line(measured: &Measured, figures: &Figures) -> String {
     cells.join(",") + "\n"
 }
 
-/// The table of everything measured, as Markdown.
+/// Table of all measurements as Markdown.
 pub fn markdown(results: &BenchResults) -> String {
     let mut text = String::new();
     measured(&caption(results), &results.benchmarks).markdown(&mut text);
@@ -180,7 +180,7 @@ fn caption(results: &BenchResults) -> String {
     )
 }
 
-/// What a terminal prints at the end.
+/// Final terminal output.
 pub fn terminal(results: &BenchResults) -> String {
     let mut text = String::new();
     measured(&caption(results), &results.benchmarks).text(&mut text);
@@ -207,7 +207,7 @@ pub fn terminal(results: &BenchResults) -> String {
     text
 }
 
-/// Three digits that count, at least.
+/// At least three significant digits.
 pub(crate) fn number(value: f64) -> String {
     if value >= 1000.0 {
         let digits = format!("{value:.0}");

@@ -1,5 +1,5 @@
-//! A process that works when it is told to: lines of JSON both ways. Peer libraries, Bitcoin Core's kernel and other builds
-//! of this program are measured so.
+//! A process that works on request: lines of JSON both ways. Peer libraries, Bitcoin Core's kernel and other builds of this
+//! program are measured this way.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use serde_json::Value;
 
 use crate::BenchError;
 
-/// The running program; it ends when this is dropped.
+/// The running program; stopped on drop.
 #[derive(Debug)]
 pub struct Talk {
     program: PathBuf,
     child: Child,
-    /// Absent once it has been told to end.
+    /// `None` once it was told to end.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Talk {
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Errors
-    /// When the process cannot be spoken to.
+    /// When it cannot be started.
     pub fn start(program: &Path, arguments: &[String]) -> Result<Self, BenchError> {
         let fail = |source| BenchError::Peer { program: program.to_owned(), source };
         let mut child = Command::new(program)
@@ -40,10 +40,10 @@ impl Talk {
         Ok(Self { program: program.to_owned(), child, stdin, stdout })
     }
 
-    /// Tells it something and waits for its answer; an answer with `error` is one.
+    /// Sends a request and waits for the response; a response with `error` is an error.
     ///
     /// # Errors
-    /// When the process cannot be spoken to.
+    /// When communication or the request fails.
     pub fn ask<T: DeserializeOwned>(&mut self, order: &impl Serialize) -> Result<T, BenchError> {
         self.send(order)
             .map_err(|source| BenchError::Peer { program: self.program.clone(), source })?;
@@ -66,7 +66,7 @@ impl Talk {
             })
     }
 
-    /// What to say when its answers make no sense.
+    /// Error for a meaningless response.
     pub fn failed(&self, detail: &str) -> BenchError {
         BenchError::PeerFailed { program: self.program.clone(), detail: detail.to_owned() }
     }
@@ -90,7 +90,7 @@ impl Talk {
 
 impl Drop for Talk {
     fn drop(&mut self) {
-        // The end of its input is the order to end; what remains is to collect it.
+        // End of input makes it exit; the process is then reaped.
         self.stdin = None;
         let _ = self.child.wait();
     }

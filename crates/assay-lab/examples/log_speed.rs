@@ -1,8 +1,7 @@
-//! How fast logs are read: makes one of a gigabyte or more and reads it.
+//! Benchmark of log parsing: generates logs of a gigabyte or more and reads them.
 //!
-//! `cargo run --release -p assay-lab --example log_speed -- [MB] [FOLDER]` makes the files in FOLDER (a
-//! temporary one otherwise), reads each three times, checks every row, prints the fastest and
-//! removes the files.
+//! `cargo run --release -p assay-lab --example log_speed -- [MB] [FOLDER]` creates the files in FOLDER (a temporary one by
+//! default), reads each three times, checks every row, prints the fastest time and removes the files.
 
 #![expect(clippy::print_stdout, reason = "a program")]
 
@@ -13,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use assay_lab::logs::{ReadError, Throughput, read};
 
-/// What a made log consists of.
+/// Contents of a generated log.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// A tip on every line: the most work that a log of this size can make.
+    /// A tip on every line: the maximum work for its size.
     Tips,
     /// A tip after a dozen other lines, as at the end of a sync.
     Mixed,
@@ -57,7 +56,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a log of at least so many bytes; gives the number of tips.
+/// Writes a log of at least `bytes` bytes; returns the number of tips.
 fn make(path: &Path, kind: Kind, bytes: u64) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let (mut written, mut height, mut text) = (0, 0u64, String::new());

@@ -1,8 +1,8 @@
-//! Reads what the forge writes: block files, generation order, ledger.
+//! Reads the output of the forge: block files, generation order, ledger.
 //!
-//! A chain directory holds `ledger.jsonl` (a chain line, one line per block, a tip line), block
-//! files in Bitcoin Core's framing under `blocks/`, and under `order/` one file per block with a
-//! 40-byte record per transaction in generation order. A ledger without a tip line is unfinished.
+//! A chain directory holds `ledger.jsonl` (a chain line, one line per block, a tip line), block files in Bitcoin Core's framing
+//! under `blocks/`, and under `order/` one file per block with a 40-byte record per transaction in generation order. A ledger
+//! without a tip line is unfinished.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,42 +13,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Plan;
 
-/// The directory format this version reads.
+/// Supported directory format.
 const FORMAT: u32 = 1;
-/// Bytes of one record of an order file: txid, offset, length.
+/// Bytes of a record of an order file: txid, offset, length.
 const ORDER_RECORD_BYTES: usize = 40;
 
 /// A complete chain directory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chain {
     pub dir: PathBuf,
-    /// The first line of the ledger.
+    /// First line of the ledger.
     pub header: ChainHeader,
     /// One entry per block from height 1.
     pub blocks: Vec<BlockEntry>,
-    /// What ranges of heights have, where the recipe sums it up.
+    /// Sums over height ranges, if the recipe has any.
     pub ranges: Vec<RangeEntry>,
-    /// The last line of the ledger.
+    /// Last line of the ledger.
     pub tip: TipEntry,
-    /// The coins that everybody begins with; `blocks`, `ranges` and the counts of `tip` are then of what is above their block.
+    /// Initial UTXO set of all nodes; `blocks`, `ranges` and the counts of `tip` then cover the blocks above it.
     pub snapshot: Option<ChainSnapshot>,
 }
 
-/// A snapshot of the UTXO set, as `dumptxoutset` writes it.
+/// A UTXO snapshot as `dumptxoutset` writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainSnapshot {
     pub path: PathBuf,
     pub bytes: u64,
     pub height: u32,
-    /// Its block as RPC prints it.
+    /// Block hash as RPC prints it.
     pub block: String,
     pub coins: u64,
-    /// The hash over them (Bitcoin Core's `hash_serialized_3`), as RPC prints it.
+    /// Hash over them (Bitcoin Core's `hash_serialized_3`) as RPC prints it.
     pub hash: String,
 }
 
 impl Chain {
-    /// The same chain without what lies below the block of a snapshot, in ten parts of equal length.
+    /// The chain above the block of a snapshot, in ten parts of equal length.
     #[must_use]
     pub fn above(mut self, snapshot: ChainSnapshot) -> Self {
         let base = snapshot.height;
@@ -69,23 +69,23 @@ impl Chain {
         self
     }
 
-    /// Height of the block below the first that is measured.
+    /// Height of the block below the first measured one.
     pub(crate) fn base(&self) -> u32 {
         self.snapshot.as_ref().map_or(0, |snapshot| snapshot.height)
     }
 
-    /// The block up to which a sync takes scripts to be valid, where the plan says so: the highest below which Bitcoin Core and
-    /// our node do, which verify the last two weeks of work in any case (Core `validation.cpp`, `ConnectBlock`). So all targets
-    /// verify the same scripts. `None` too where the chain is not as long as that.
+    /// `assumevalid` block of a sync, if the plan sets it: the highest block below which Bitcoin Core and Assay skip scripts.
+    /// Both verify the last two weeks of work in any case (Core `validation.cpp`, `ConnectBlock`), so all targets verify the same
+    /// scripts. `None` as well for a shorter chain.
     pub(crate) fn assumed_by(&self, plan: &Plan) -> Option<&str> {
         let place = self.blocks.len().checked_sub(TWO_WEEKS_BLOCKS + 2)?;
         plan.sync.assumevalid.then(|| self.blocks[place].hash.as_str())
     }
 }
 
-/// Parts of the blocks above a snapshot that reports show apart.
+/// Parts of the blocks above a snapshot in reports.
 const PARTS: u32 = 10;
-/// Blocks of two weeks at one in ten minutes; regtest has no other difficulty.
+/// Blocks of two weeks at one in ten minutes; regtest has a constant difficulty.
 const TWO_WEEKS_BLOCKS: usize = 2_016;
 
 /// First line of the ledger.
@@ -94,54 +94,54 @@ pub struct ChainHeader {
     /// Version of the directory format.
     pub format: u32,
     pub recipe: String,
-    /// Chain parameters for the nodes: `regtest` or `bch-regtest`.
+    /// Chain parameters of the nodes: `regtest` or `bch-regtest`.
     pub chain: String,
     pub seed: u64,
     pub scale: f64,
     /// `intended` or `faithful`.
     pub variant: String,
-    /// Whether every output has a key of its own.
+    /// True if every output has a key of its own.
     pub distinct_keys: bool,
-    /// Last height, where the forge was told to stop early.
+    /// Last height, if the forge stopped early on request.
     #[serde(default)]
     pub stop_height: Option<u32>,
-    /// Of a history: the factor on the transactions of its blocks.
+    /// Of a history: factor on the transactions of its blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte_scale: Option<f64>,
-    /// Height from which each soft fork is active, where the chain says.
+    /// Activation height of each soft fork, if listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub activation: BTreeMap<String, u32>,
     /// Version of the forge.
     pub assay_version: String,
-    /// Hash of the recipe text.
+    /// SHA-256 of the recipe text.
     #[serde(default)]
     pub recipe_sha256: Option<String>,
-    /// The four bytes in front of each block, in hex.
+    /// Network magic before each block, in hex.
     #[serde(default)]
     pub magic: String,
-    /// The block files of another program, where the chain was not forged.
+    /// Block files of another program, if the chain was not forged.
     #[serde(default)]
     pub files: Option<Box<ChainFiles>>,
 }
 
-/// Block files that the blocks of a chain lie in, and which nothing is written to.
+/// Read-only block files of a chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainFiles {
-    /// Their folder, or the one file.
+    /// Their folder, or the single file.
     pub path: PathBuf,
-    /// The key that they are obfuscated with, in hex; absent where they are not.
+    /// Obfuscation key in hex; absent without obfuscation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub xor_key: Option<String>,
-    /// The first block of the chain, in hex; results leave it out.
+    /// Genesis block in hex; absent in results.
     #[serde(default, skip_serializing)]
     pub genesis: String,
     pub count: usize,
     pub bytes: u64,
     /// SHA-256 over the 80-byte headers from height 0 to the tip.
     pub headers_sha256: String,
-    /// Height of the branch with the most work in them, which may go on above the tip.
+    /// Height of the branch with the most work, which may extend beyond the tip.
     pub best_height: u32,
-    /// Its last block.
+    /// Hash of its last block.
     pub best_hash: String,
     /// Blocks on other branches.
     pub stale: usize,
@@ -156,35 +156,35 @@ pub struct BlockEntry {
     pub phase: String,
     /// Block file, relative to the directory.
     pub file: PathBuf,
-    /// Where the raw block starts in that file.
+    /// Offset of the raw block in that file.
     pub offset: u64,
-    /// Its length.
+    /// Length of the raw block.
     pub bytes: u64,
-    /// Transactions, with the coinbase.
+    /// Transactions, including the coinbase.
     pub txs: u64,
     /// Inputs, without the coinbase's.
     pub inputs: u64,
     pub outputs: u64,
-    /// Valid signatures.
+    /// Number of valid signatures.
     pub signatures: u64,
 }
 
-/// A range line of the ledger: what some heights have. Coinbases are left out.
+/// A range line of the ledger: sums over heights, without coinbases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RangeEntry {
-    /// First height.
+    /// First height, inclusive.
     pub first: u32,
-    /// Last height.
+    /// Last height, inclusive.
     pub last: u32,
     pub txs: u64,
     pub inputs: u64,
     pub outputs: u64,
     pub segwit_txs: u64,
-    /// Transactions of more than 50 inputs.
+    /// Transactions with more than 50 inputs.
     pub many_input_txs: u64,
-    /// Those of them without a witness.
+    /// Transactions of these without a witness.
     pub many_input_legacy_txs: u64,
-    /// Coins in the set after the last height.
+    /// Size of the UTXO set after the last height.
     pub coins: u64,
 }
 
@@ -195,17 +195,17 @@ pub struct TipEntry {
     /// Block hash as RPC prints it.
     pub hash: String,
     pub utxo_count: u64,
-    /// Their amount, in satoshi.
+    /// Their sum in satoshi.
     pub utxo_amount: u64,
-    /// Their `MuHash` as `gettxoutsetinfo` prints it. Empty where the ledger has no figures of them: its chain was not forged.
+    /// Their `MuHash` as `gettxoutsetinfo` prints it. Empty for chains that were not forged.
     pub utxo_muhash: String,
-    /// Transactions, with coinbases.
+    /// Transactions, including coinbases.
     pub txs: u64,
     /// Inputs, without those of coinbases.
     pub inputs: u64,
     pub outputs: u64,
     pub bytes: u64,
-    /// Valid signatures.
+    /// Number of valid signatures.
     pub signatures: u64,
 }
 
@@ -221,11 +221,11 @@ enum Line {
 /// One transaction in generation order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OrderEntry {
-    /// Transaction identifier, internal byte order.
+    /// Txid in internal byte order.
     pub txid: [u8; 32],
-    /// Where it starts in the raw block.
+    /// Offset in the raw block.
     pub offset: u32,
-    /// Its length.
+    /// Length in bytes.
     pub length: u32,
 }
 
@@ -233,27 +233,27 @@ pub struct OrderEntry {
 pub enum ChainError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// A line of the ledger is not what it should be.
+    /// A line of the ledger is malformed.
     #[error("{}, line {line}: not a ledger line", path.display())]
     Line {
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number from 1.
         line: usize,
-        /// What the JSON library says.
+        /// Error of the JSON library.
         source: serde_json::Error,
     },
-    /// The ledger contradicts itself or is of another format.
+    /// The ledger contradicts itself or has another format.
     #[error("{}, line {line}: {what}", path.display())]
     Ledger {
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number from 1.
         line: usize,
-        /// What is wrong.
+        /// Violated rule.
         what: &'static str,
     },
     #[error("{} has no tip line: the chain is unfinished", path.display())]
     Unfinished { path: PathBuf },
-    /// A file is shorter than the ledger says, or has broken records.
+    /// A file is shorter than the ledger states, or has broken records.
     #[error("{}: block {height} {what}", path.display())]
     Contents { path: PathBuf, height: u32, what: &'static str },
 }
@@ -313,7 +313,7 @@ impl Chain {
     /// Replaces `out` with the order file of a block.
     ///
     /// # Errors
-    /// When the file cannot be read or does not fit the block.
+    /// When the file cannot be read or does not match the block.
     pub fn read_order(
         &self,
         block: &BlockEntry,
@@ -335,19 +335,19 @@ impl Chain {
         if out.iter().all(inside) { Ok(()) } else { Err(wrong("does not hold a transaction")) }
     }
 
-    /// The folder of the block files, or the one file.
+    /// Folder of the block files, or the single file.
     pub(crate) fn blocks_path(&self) -> PathBuf {
         let forged = || self.dir.join("blocks");
         self.header.files.as_ref().map_or_else(forged, |files| files.path.clone())
     }
 
-    /// The last height that is wanted of block files which hold more.
+    /// Last height to read from block files that hold more.
     pub(crate) fn stops_at(&self) -> Option<u32> {
         let files = self.header.files.as_ref()?;
         (files.best_height > self.tip.height).then_some(self.tip.height)
     }
 
-    /// The file of a block.
+    /// Path of the file that holds a block.
     pub(crate) fn path_of(&self, block: &BlockEntry) -> PathBuf {
         match &self.header.files {
             None => self.dir.join(&block.file),
@@ -356,7 +356,7 @@ impl Chain {
         }
     }
 
-    /// Takes the obfuscation off bytes that lie at `offset` of a block file (Bitcoin Core `util/obfuscation.h`).
+    /// Removes the obfuscation from bytes at `offset` of a block file (Bitcoin Core `util/obfuscation.h`).
     fn reveal(&self, bytes: &mut [u8], offset: u64) {
         let Some(key) = self.header.files.as_ref().and_then(|files| files.xor_key.as_ref()) else {
             return;
@@ -383,7 +383,7 @@ impl Chain {
         read.map(|()| header).map_err(|source| ChainError::Read { path, source })
     }
 
-    /// Reads a block piece by piece; `each` gets the pieces in order.
+    /// Reads a block in pieces and passes them to `each` in order.
     ///
     /// # Errors
     /// When the file cannot be read or ends too early.
@@ -436,7 +436,7 @@ fn check_block(block: &BlockEntry, before: usize) -> Result<(), &'static str> {
     if block.height as usize != before + 1 {
         return Err("heights must rise by one from 1");
     }
-    // Offsets in order files and the block itself are 32-bit on every chain of the family.
+    // Order files use 32-bit offsets; no block of the chain family is larger.
     if block.txs == 0 || block.bytes == 0 || block.bytes > u64::from(u32::MAX) {
         return Err("a block has a coinbase and at most 4 GiB");
     }
@@ -474,7 +474,7 @@ fn check_tip(tip: &TipEntry, blocks: &[BlockEntry]) -> Result<(), &'static str> 
     if agrees { Ok(()) } else { Err("the totals are not the sums of the blocks") }
 }
 
-/// The files of blocks in a folder, in order.
+/// Block files in a folder, sorted.
 pub(crate) fn block_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     if folder.is_file() {
         return Ok(vec![folder.to_owned()]);

@@ -1,10 +1,9 @@
 //! Runs plans: starts targets, samples, compares, plots, reports.
 //!
-//! A *plan* is a small TOML file that says which chain to forge, how much of each block the node has
-//! seen beforehand, and which nodes to measure. The laboratory forges the chain (with a command it
-//! is given), starts every target as a process of its own, feeds it over JSON-RPC or as its peer, stamps
-//! events on one monotonic clock, samples the process from outside, compares the end state with the ledger of
-//! the chain, and writes the report.
+//! A *plan* is a small TOML file that selects the chain to forge, the pre-relayed share of each block, and the nodes to measure.
+//! The laboratory forges the chain (with a given command), starts every target as a process of its own, feeds it over JSON-RPC or
+//! P2P, timestamps events on one monotonic clock, samples the process from outside, compares the end state with the ledger of the
+//! chain, and writes the report.
 //!
 //! ```
 //! let plan = assay_lab::plan::Plan::builtin("bch-scaling")?;
@@ -12,10 +11,9 @@
 //! # Ok::<(), assay_lab::plan::PlanError>(())
 //! ```
 //!
-//! Deliberately absent: everything that is measured. This crate links no code of the engine, the
-//! node or the forge; it knows them as command lines, as it knows any other node. It therefore reads
-//! the forge's directory format with a reader of its own ([`chain`]), and writes messages to peers as
-//! bytes, with hashes from a published crate.
+//! Deliberately absent: everything that is measured. This crate links no code of the engine, the node or the forge; it only uses
+//! their command lines, as with any other node. It therefore has its own reader of the forge's directory format ([`chain`]), and
+//! encodes P2P messages itself, with hashes from a published crate.
 
 pub mod admission;
 pub mod builds;

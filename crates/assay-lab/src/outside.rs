@@ -1,4 +1,4 @@
-//! A full node with a fresh data folder that gets blocks over RPC, and the seconds it takes to accept each.
+//! Times `submitblock` on a fresh full node.
 
 use std::fs;
 use std::io;
@@ -16,33 +16,33 @@ pub enum OutsideError {
     Target(#[from] TargetError),
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// It did not answer.
+    /// RPC failed.
     #[error("{name} did not answer")]
     Rpc {
-        /// The node.
+        /// Name of the node.
         name: String,
         #[source]
         source: Box<RpcError>,
     },
     #[error("cannot make {}", path.display())]
     Folder { path: PathBuf, source: io::Error },
-    /// It rejected a block.
+    /// The node rejected a block.
     #[error("{name} rejected block {number}: {reason}")]
     Rejected {
-        /// The node.
+        /// Name of the node.
         name: String,
         /// Number of the block, from 1.
         number: usize,
-        /// The reason it gave.
+        /// Reject reason.
         reason: String,
     },
 }
 
-/// A running node over a fresh data folder on regtest.
+/// A running node with a fresh data folder on regtest.
 pub struct Outside {
     /// Name of the target.
     pub name: String,
-    /// What the program says of its version.
+    /// Version string of the program.
     pub version: String,
     process: Process,
     client: Client,
@@ -50,10 +50,10 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Starts it over the folder `datadir`, which must not be there yet; `own` is how our own node is called, and its version.
+    /// Starts it in the folder `datadir`, which must not exist; `own` is the command of Assay's node and its version.
     ///
     /// # Errors
-    /// When the program cannot be run, is of no known family or does not answer.
+    /// When the program cannot be run, is of no known family or does not respond.
     pub fn start(
         spec: &TargetSpec,
         (own, own_version): (&Path, &str),
@@ -63,7 +63,7 @@ impl Outside {
         check(&target)?;
         let folder = |source| OutsideError::Folder { path: datadir.to_owned(), source };
         fs::create_dir_all(datadir).map_err(folder)?;
-        // A node that changes its working folder must still find its data.
+        // Absolute, because a node may change its working directory.
         let datadir = datadir.canonicalize().map_err(folder)?;
         let ports = Ports::free()?;
         let launch = target.launch_mempool(&datadir, &ports, MEMPOOL_MB);
@@ -74,10 +74,10 @@ impl Outside {
         Ok(Self { name: target.name, version: target.version, process, client, blocks: 0 })
     }
 
-    /// Gives it a block, which must become the tip, and returns the seconds from the request to the answer.
+    /// Submits a block, which must become the tip, and returns the seconds until the response.
     ///
     /// # Errors
-    /// When the node rejects it, or is gone.
+    /// When the node rejects it, or has exited.
     pub fn submit(&mut self, raw: &[u8]) -> Result<f64, OutsideError> {
         self.blocks += 1;
         let params = format!(r#"["{}"]"#, faster_hex::hex_string(raw));
@@ -96,17 +96,17 @@ impl Outside {
         }
     }
 
-    /// Ends it.
+    /// Stops it.
     ///
     /// # Errors
-    /// When it does not end cleanly.
+    /// When it does not stop cleanly.
     pub fn stop(self) -> Result<(), OutsideError> {
         self.process.stop(&self.client)?;
         Ok(())
     }
 }
 
-/// Other programs take no blocks over RPC on regtest.
+/// Other programs accept no blocks over RPC on regtest.
 fn check(target: &Target) -> Result<(), TargetError> {
     let is_known =
         matches!(target.family, Family::Assay | Family::BitcoinCore | Family::BitcoinKnots);
@@ -117,5 +117,5 @@ fn check(target: &Target) -> Result<(), TargetError> {
     Err(TargetError::Delivery { name: target.name.clone(), why })
 }
 
-/// Megabytes of its mempool, which stays empty.
+/// Size of its mempool in MB, which stays empty.
 const MEMPOOL_MB: u32 = 300;

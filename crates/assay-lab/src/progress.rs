@@ -1,4 +1,4 @@
-//! What the laboratory is doing, as events, and a reporter for terminals.
+//! Progress events, and a reporter for terminals.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::plan::{Plan, TargetSpec};
 use crate::results::{BlockRecord, Run, Status};
 use crate::target::TargetError;
 
-/// Something that happened. Sent by the laboratory's main thread to the caller's [`Reporter`].
+/// A progress event. Sent by the laboratory's main thread to the caller's [`Reporter`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -29,44 +29,44 @@ pub enum Event<'a> {
         plan: &'a Plan,
         dir: &'a Path,
     },
-    /// The forge is at work.
+    /// The forge is running.
     ForgeProgress {
         /// Bytes of block files so far.
         bytes: u64,
-        /// Seconds so far.
+        /// Elapsed seconds.
         seconds: f64,
     },
     /// The forge finished.
     ChainForged {
         chain: &'a Chain,
-        /// Seconds it took.
+        /// Duration in seconds.
         seconds: f64,
     },
-    /// A target of the plan is left out.
+    /// A target of the plan is skipped.
     TargetLeftOut {
-        /// How the plan names it.
+        /// Target as in the plan.
         target: &'a TargetSpec,
         why: &'a TargetError,
     },
-    /// The node that peers will fetch blocks from is filled.
+    /// The node that serves blocks to peers is being filled.
     SourceFills {
         blocks: usize,
     },
-    /// A process that a killed laboratory had left was ended.
+    /// A process orphaned by a killed laboratory was stopped.
     LeftoverEnded {
         name: &'a str,
     },
-    /// A target loads the snapshot that its runs will begin with.
+    /// A target loads the snapshot of its runs.
     SnapshotLoads {
         target: &'a str,
         coins: u64,
     },
     SnapshotLoaded {
         target: &'a str,
-        /// Seconds of the call.
+        /// Duration of the call in seconds.
         seconds: f64,
     },
-    /// A target cannot begin as the others do, and is left out.
+    /// A target cannot load the snapshot, and is skipped.
     TargetUnable {
         target: &'a str,
         why: &'a str,
@@ -74,97 +74,97 @@ pub enum Event<'a> {
     /// The reference signature library is being measured.
     ReferenceRate,
     RunStarted {
-        /// Its name; warm-up runs have one too.
+        /// Name of the run, warm-up runs included.
         id: &'a str,
-        /// Its number, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// How many there are.
+        /// Total number of runs.
         of: usize,
-        /// Blocks to feed.
+        /// Number of blocks to feed.
         blocks: usize,
     },
-    /// The run was finished before; its figures are taken.
+    /// The run was finished earlier; its results are reused.
     RunSkipped {
         run: &'a Run,
     },
-    /// The target answers.
+    /// The target responds.
     TargetReady {
         seconds: f64,
     },
     /// Transactions of a block were sent.
     Transactions {
         height: u32,
-        /// Sent so far.
+        /// Number sent so far.
         sent: u64,
         total: u64,
     },
     /// A block is the tip.
     Block {
-        /// What was measured.
+        /// Measurements of the block.
         block: &'a BlockRecord,
         /// Title of its phase.
         phase: &'a str,
     },
-    /// All blocks are fed; the index is not at the tip yet.
+    /// All blocks are fed; the index is behind.
     CatchingUp,
-    /// The answers of the index are being compared.
+    /// Index responses are being compared.
     CheckingScripts {
-        /// Scripts done.
+        /// Completed scripts.
         done: u64,
-        /// Scripts to do.
+        /// Total scripts.
         of: u64,
     },
-    /// The answers of the index were compared.
+    /// Index responses were compared.
     ScriptsChecked {
-        /// What came of it.
+        /// Result of the comparison.
         check: &'a LedgerCheck,
     },
-    /// The script ledger of a chain is being made.
+    /// The script ledger of a chain is being created.
     ScriptLedger,
     /// The end state is being compared.
     Verifying,
-    /// The target was told to stop.
+    /// The target is being stopped.
     Stopping,
     /// A run ended.
     RunFinished {
         run: &'a Run,
     },
-    /// A node that is never killed takes the chains, to know what must be.
+    /// A node that is never killed connects the chains to record the expected states.
     StraightRun {
         /// Blocks of the first chain.
         blocks: usize,
     },
     /// Kills begin.
     KillsStarted {
-        /// How many.
+        /// Planned kills.
         of: u32,
     },
     /// A node was killed.
     Killed {
         /// Kills so far.
         number: u32,
-        /// How many there will be.
+        /// Planned kills.
         of: u32,
     },
     /// The last kill is done.
     KillsFinished,
-    /// A run of several nodes begins, with a sync.
+    /// A run of several nodes starts with a sync.
     NetworkRun {
-        /// Its number, from 1.
+        /// Number of the run, from 1.
         number: usize,
-        /// How many there are.
+        /// Total number of runs.
         of: usize,
-        /// Who the peers are.
+        /// Description of the peers.
         what: &'a str,
     },
-    /// Transactions and a block are sent through the target.
+    /// Transactions and a block are relayed through the target.
     RelayRound {
-        /// The number of the block, from 1.
+        /// Number of the block, from 1.
         number: u32,
-        /// How many there will be.
+        /// Total number of blocks.
         of: u32,
     },
-    /// The nodes of a network start and get the chain that they begin with.
+    /// The nodes of a network start and load the initial chain.
     NetworkStarts {
         nodes: usize,
         /// Blocks of that chain.
@@ -172,9 +172,9 @@ pub enum Event<'a> {
     },
     /// A network is under load.
     NetworkLoad {
-        /// So long.
+        /// Time since the start of the load.
         elapsed: Duration,
-        /// How long it will be.
+        /// Total duration of the load.
         of: Duration,
         /// Transactions so far.
         txs: u64,
@@ -182,18 +182,18 @@ pub enum Event<'a> {
         blocks: u64,
         /// Partitions so far.
         partitions: u64,
-        /// Whether links are cut now.
+        /// True during a partition.
         is_cut: bool,
     },
-    /// A case of admission to the mempool begins.
+    /// A case of a mempool benchmark starts.
     MempoolCase {
-        /// The round, from 1.
+        /// Round, from 1.
         round: u32,
-        /// Rounds in all.
+        /// Total number of rounds.
         of: u32,
         case: &'a str,
     },
-    /// The load of a network is over: its nodes have to agree.
+    /// The load of a network is over; the nodes must converge.
     NetworkConverges,
     /// The last run of several nodes is done.
     NetworkFinished,
@@ -202,20 +202,18 @@ pub enum Event<'a> {
     },
 }
 
-/// Takes events. Called between timed sections, except for [`Event::Transactions`]; an
-/// implementation should return fast.
+/// Receives events. Called between timed sections, except for [`Event::Transactions`]; an implementation should return fast.
 pub trait Reporter {
     fn event(&self, event: &Event<'_>);
 
-    /// Whether the caller wants the plan to end, say because of a signal. Asked before every block
-    /// and ten times a second while the forge is at work; the run then is void, and finished runs are
-    /// kept.
+    /// True to stop the plan, for example after a signal. Polled before every block and ten times a second while the forge runs.
+    /// The current run is then invalid, and finished runs are kept.
     fn wants_stop(&self) -> bool {
         false
     }
 }
 
-/// A reporter that says nothing.
+/// A reporter without output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -229,9 +227,9 @@ pub struct Terminal {
     bar: Mutex<Option<ProgressBar>>,
     interactive: bool,
     stop: Arc<AtomicBool>,
-    /// When a line was printed that comes every so often.
+    /// Time of the last periodic line.
     printed: Mutex<Option<Instant>>,
-    /// The part of a build that is being done, and since when.
+    /// Current stage of a build with its start time.
     stage: Mutex<(String, Instant)>,
 }
 
@@ -242,17 +240,17 @@ impl Default for Terminal {
 }
 
 impl Terminal {
-    /// A reporter that ends the plan once `stop` is set, say by a signal handler.
+    /// A reporter that stops the plan once `stop` is set, for example by a signal handler.
     pub fn stopped_by(stop: Arc<AtomicBool>) -> Self {
         let interactive = std::io::stderr().is_terminal();
         let stage = Mutex::new((String::new(), Instant::now()));
         Self { bar: Mutex::new(None), interactive, stop, printed: Mutex::new(None), stage }
     }
 
-    /// A line that stays.
+    /// Prints a permanent line.
     fn say(&self, line: &str) {
         self.clear();
-        // Progress is a courtesy: a closed standard error must not end a run.
+        // A closed standard error must not end a run.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
@@ -263,7 +261,7 @@ impl Terminal {
         }
     }
 
-    /// Whether the next line of those that come every so often is due.
+    /// True if the next periodic line is due.
     fn is_due(&self) -> bool {
         let Ok(mut printed) = self.printed.lock() else { return false };
         let is_due = printed.is_none_or(|printed| printed.elapsed() >= LINE_EVERY);
@@ -273,7 +271,7 @@ impl Terminal {
         is_due
     }
 
-    /// On a terminal what is going on, elsewhere a line of it every so often.
+    /// Spinner on a terminal, periodic lines elsewhere.
     fn spin_or_say(&self, message: String) {
         if self.interactive {
             self.spin(message);
@@ -286,7 +284,7 @@ impl Terminal {
         self.with_bar(None, |bar| bar.set_message(message));
     }
 
-    /// Uses the bar, which is made on first use; `length` turns a spinner into a bar.
+    /// Uses the bar, creating it on first use; `length` turns a spinner into a bar.
     fn with_bar(&self, length: Option<u64>, update: impl FnOnce(&ProgressBar)) {
         if !self.interactive {
             return;
@@ -306,11 +304,11 @@ impl Terminal {
     }
 }
 
-/// Time between two lines of progress where there is no terminal.
+/// Interval of progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(20);
-/// Scripts between two messages on the bar.
+/// Scripts between two updates of the bar.
 const SCRIPTS_PER_STEP: u64 = 1000;
-/// Kills between two lines where there is no terminal for a bar.
+/// Kills per line without a terminal.
 const KILLS_PER_LINE: u32 = 50;
 
 impl Terminal {
@@ -348,7 +346,7 @@ impl Terminal {
         }
     }
 
-    /// What happens in a network under load.
+    /// Events of a network under load.
     fn network(&self, event: &Event<'_>) {
         match event {
             Event::NetworkStarts { nodes, blocks } => {
@@ -504,7 +502,7 @@ impl Watch for Terminal {
     }
 }
 
-/// Steps of a build with their rate, and the time that the rest takes at that rate.
+/// Steps of a build with their rate, and the estimated remaining time.
 fn steps(done: u64, total: Option<u64>, elapsed_s: f64) -> String {
     let rate = assay_report::stats::rate(done as f64, elapsed_s);
     let per_minute = rate * 60.0;

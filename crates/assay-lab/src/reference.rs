@@ -1,4 +1,4 @@
-//! A node that is asked in batches what it makes of blocks and transactions: the reference of a comparison of verdicts.
+//! Reference node of a verdict comparison, queried in batches.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::process::rpc::{Client, RpcError, read_answers};
 use crate::process::{Ports, Process, ProcessError};
 use crate::target::{Family, Target, TargetError};
 
-/// Upgrades after May 2022, which are never reached; given to those versions that have the option.
+/// Upgrades after May 2022, set to never; given to versions that have the option.
 const UPGRADES_NEVER: [&str; 5] = [
     "-upgrade9activationtime=4102444800",
     "-upgrade9activationheight=2000000000",
@@ -28,12 +28,12 @@ pub enum ReferenceError {
     Process(#[from] ProcessError),
     #[error(transparent)]
     Rpc(#[from] RpcError),
-    /// There are fewer or more answers than questions.
+    /// The number of responses differs from that of requests.
     #[error("{method}: {answers} answers to {questions} questions")]
     Count { method: String, questions: usize, answers: usize },
 }
 
-/// A running Bitcoin Cash Node on its regression-test chain, which takes non-standard transactions.
+/// A running Bitcoin Cash Node on regtest that accepts non-standard transactions.
 #[derive(Debug)]
 pub struct Reference {
     process: Process,
@@ -42,10 +42,10 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Starts the node under the rules of May 2022 over the fresh folder `datadir`; what it prints goes to `log`.
+    /// Starts the node under the rules of May 2022 in the fresh folder `datadir`; its output goes to `log`.
     ///
     /// # Errors
-    /// When the program is none of Bitcoin Cash Node, does not start, or does not answer.
+    /// When the program is not Bitcoin Cash Node, does not start, or does not respond.
     pub fn start_bchn(
         spec: &TargetSpec,
         block_bytes_max: u64,
@@ -68,20 +68,20 @@ impl Reference {
         Ok(Self { process, client, version: target.version })
     }
 
-    /// What it calls itself.
+    /// Version string of the node.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Its command line.
+    /// Command line of the node.
     pub fn command(&self) -> &[String] {
         self.process.command()
     }
 
-    /// Asks the same question with several parameters, each a JSON array, in one batch.
+    /// Calls a method with several parameter lists, each a JSON array, in one batch.
     ///
     /// # Errors
-    /// When the node does not answer, or not to all.
+    /// When the node does not respond, or not to all.
     pub fn ask(&self, method: &str, params: &[String]) -> Result<Vec<Answer>, ReferenceError> {
         let questions: Vec<String> = params
             .iter()
@@ -102,7 +102,7 @@ impl Reference {
     /// Stops the node.
     ///
     /// # Errors
-    /// When it does not end cleanly.
+    /// When it does not stop cleanly.
     pub fn stop(self) -> Result<(), ReferenceError> {
         self.process.stop(&self.client)?;
         Ok(())

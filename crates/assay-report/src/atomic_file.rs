@@ -1,4 +1,4 @@
-//! Files that are either whole or absent.
+//! Atomic file writes.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Temporary;
 
-/// A file or folder that could not be written.
+/// Error of writing a file or folder.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}", path.display())]
 pub struct WriteError {
@@ -14,12 +14,12 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes `bytes` beside `path`, syncs them, and moves them into place.
+/// Writes `bytes` to a temporary file next to `path`, syncs it, and renames it.
 ///
-/// A full disk leaves whatever was at `path` before, and no litter.
+/// On a full disk the previous contents of `path` remain, without leftovers.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
     let fail = |source| WriteError { path: path.to_owned(), source };
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -32,10 +32,10 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), WriteError> {
         .map_err(fail)
 }
 
-/// Creates a folder and everything above it.
+/// Creates a folder with its parents.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be created.
 pub fn create_folder(path: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(path).map_err(|source| WriteError { path: path.to_owned(), source })
 }
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn full_disk_names_the_path() {
-        // A device that is always full stands for a full disk where there is one.
+        // A device that is always full simulates a full disk, if available.
         let full = Path::new("/dev/full");
         if !full.exists() {
             eprintln!("skipped: no /dev/full");

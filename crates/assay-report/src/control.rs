@@ -1,4 +1,4 @@
-//! The control load: work that no target can change, timed before and after each run.
+//! The control load: constant work, timed before and after each run.
 //!
 //! If its time changes, the machine changed (throttling, a neighbour on the same host): comparisons leave that run out.
 //! It is in this crate because tests compile it with optimisation.
@@ -11,8 +11,7 @@ use crate::stats::median;
 /// Rounds of the control load; about fifty milliseconds on a machine of 2025.
 const ROUNDS: u32 = 24_000_000;
 
-/// How often it is timed; the median stands for them, so that one interruption of a fifth of a second does not look like a
-/// slower clock.
+/// Number of timings; their median hides a single interruption of a fifth of a second.
 const REPEATS: usize = 5;
 
 /// Runs the control load on one core, and returns the median of its times in nanoseconds.

@@ -1,6 +1,6 @@
 //! Fields of comma-separated values.
 
-/// Quoted where RFC 4180 asks for it.
+/// Quoted if RFC 4180 requires it.
 pub fn field(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))

@@ -1,6 +1,6 @@
-//! Text in HTML.
+//! HTML escaping.
 
-/// Text as HTML wants it, in elements and in quoted attributes.
+/// Escapes text for HTML elements and quoted attributes.
 pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

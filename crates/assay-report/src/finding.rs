@@ -1,43 +1,43 @@
-//! Questions of published reports, and what results say about them: the rows of `reports/README.md`.
+//! Questions of published reports and their answers from results: the rows of `reports/README.md`.
 
 use serde::{Deserialize, Serialize};
 
-/// A question, and which figure of the results answers it. Without `benchmark`, `phase` and `step` the answer of
-/// the whole report does.
+/// A question, and the selection of the figure that answers it. Without `benchmark`, `phase` and `step`, the answer of the whole
+/// report is used.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
     pub ask: String,
-    /// The plan whose results answer it, where that is not the plan of the report.
+    /// Plan whose results answer it, if not that of the report.
     pub plan: Option<String>,
     pub benchmark: Option<String>,
-    /// An alternative of it, where not the fastest.
+    /// Alternative of the benchmark, if not the fastest.
     pub alternative: Option<String>,
-    /// A phase of a chain, by its name in the plan.
+    /// Name of a chain phase in the plan.
     pub phase: Option<String>,
-    /// A step of a branch, by its name in the plan.
+    /// Name of a branch step in the plan.
     pub step: Option<String>,
-    /// Pre-relayed share of the phase: 0 to 1.
+    /// Pre-relayed share of the phase, 0 to 1.
     #[serde(default)]
     pub seen: f64,
-    /// Whether the phase is that of the index rather than of the node.
+    /// True for the phase of the index, false for the node.
     #[serde(default)]
     pub index: bool,
-    /// What was published, where the results hold no published figure for it.
+    /// Published figure, if the results contain none.
     pub published: Option<String>,
-    /// What limits the comparison, where the results do not say so themselves.
+    /// Caveat, if the results do not state it themselves.
     #[serde(default)]
     pub caveat: String,
 }
 
-/// What results say about a question; a row of a table.
+/// Answer to a question; a row of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The published figure, with its unit and whose it is.
+    /// Published figure with unit and source.
     pub published: String,
-    /// The figure measured, with its unit.
+    /// Measured figure with unit.
     pub measured: String,
-    /// What follows: faster or slower than what, by how much, how certain.
+    /// Verdict: faster or slower, by how much, and its uncertainty.
     pub verdict: String,
     pub caveat: String,
 }

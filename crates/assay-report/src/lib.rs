@@ -1,9 +1,8 @@
-//! What prints, draws and counts: shared by the laboratory, the benchmarks and the command line.
+//! Report output: tables, charts, pages and statistics, shared by the laboratory, the benchmarks and the command line.
 //!
-//! A report is a [`Page`] of [`Section`]s with text, [`Table`]s and [`Chart`]s; it has an HTML form
-//! that needs nothing but itself, and a Markdown form. [`stats`] holds the statistics of few, long
-//! measurements: medians, ratios of pairs with intervals, Student's t test, and the one rule by
-//! which two things count as different. [`ResultsFile`] reads what any of them wrote.
+//! A report is a [`Page`] of [`Section`]s with text, [`Table`]s and [`Chart`]s; it has a self-contained HTML form and a Markdown
+//! form. [`stats`] has the statistics of few, long measurements: medians, ratios of pairs with intervals, Student's t test, and
+//! the common rule for significant differences. [`ResultsFile`] reads all results files.
 //!
 //! ```
 //! use assay_report::{Page, Section, Table};
@@ -15,8 +14,7 @@
 //! assert!(page.markdown().contains("| steady | 5,833.4 |"));
 //! ```
 //!
-//! Deliberately absent: what is measured and how. This crate knows no plan, no target and no
-//! results file, and depends on nothing of the workspace.
+//! Deliberately absent: measurement. This crate has no plan, target or results schema, and depends on no crate of the workspace.
 
 pub mod atomic_file;
 mod chart;

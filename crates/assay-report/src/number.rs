@@ -1,9 +1,9 @@
-//! Numbers as tables print them.
+//! Number formats of tables.
 
-/// What stands where nothing could be measured.
+/// Text of a missing measurement.
 pub const UNAVAILABLE: &str = "unavailable";
 
-/// A count with its thousands set apart.
+/// A count with thousands separators.
 pub fn count(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -16,7 +16,7 @@ pub fn count(value: u64) -> String {
     out
 }
 
-/// A rate with about four digits that mean something.
+/// A rate with about four significant digits.
 pub fn rate(value: f64) -> String {
     match value {
         value if !value.is_finite() => UNAVAILABLE.to_owned(),
@@ -45,17 +45,17 @@ pub fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// A share in whole percent, as file names carry it.
+/// A share in whole percent for file names.
 pub fn in_percent(share: f64) -> u32 {
     (share * 100.0).round() as u32
 }
 
-/// A share as the reports name it: `90 %`.
+/// A share in reports: `90 %`.
 pub fn whole_percent(share: f64) -> String {
     format!("{} %", in_percent(share))
 }
 
-/// How many times as much.
+/// A factor.
 pub fn ratio(value: f64) -> String {
     match value {
         value if !value.is_finite() => UNAVAILABLE.to_owned(),
@@ -65,7 +65,7 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// A value that may be missing.
+/// A value, or the text for a missing one.
 pub fn or_unavailable<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| UNAVAILABLE.to_owned(), show)
 }

@@ -1,4 +1,4 @@
-//! Reading `results.json`, compressed or not, of whatever wrote it.
+//! Reads `results.json` of any kind, compressed or not.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,33 +9,33 @@ use flate2::read::GzDecoder;
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
 
-/// Largest file of results, decompressed: 1 GiB.
+/// Size limit of results, decompressed: 1 GiB.
 const BYTES_MAX: u64 = 1 << 30;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The file holds something else.
+    /// The file is no such results file.
     #[error("{} holds no {what}", path.display())]
     Json {
         path: PathBuf,
-        /// What was looked for.
+        /// Expected kind of results.
         what: &'static str,
-        /// What the JSON library says.
+        /// Error of the JSON library.
         source: serde_json::Error,
     },
-    /// The file is of another schema version.
+    /// The file has another schema version.
     #[error("{}: schema {found}, this program knows schema {known}", path.display())]
     Schema {
         path: PathBuf,
         found: u64,
-        /// The newest that is known.
+        /// Newest supported version.
         known: u32,
     },
 }
 
-/// A file of results whose kind is still open.
+/// A results file of unknown kind.
 #[derive(Debug)]
 pub struct ResultsFile {
     path: PathBuf,
@@ -43,7 +43,7 @@ pub struct ResultsFile {
 }
 
 impl ResultsFile {
-    /// Reads a file; one whose name ends in `.gz` is decompressed.
+    /// Reads a file; a name that ends in `.gz` is decompressed.
     ///
     /// # Errors
     /// When it cannot be read, is no JSON, or is larger than 1 GiB.
@@ -68,32 +68,32 @@ impl ResultsFile {
         Ok(Self { path: path.to_owned(), value })
     }
 
-    /// Whether these are results of benchmarks rather than of chains.
+    /// True for results of benchmarks, false for those of chains.
     pub fn is_of_benchmarks(&self) -> bool {
         self.is_of("bench")
     }
 
-    /// Whether they are of a plan of this kind.
+    /// True for results of a plan of this kind.
     pub fn is_of(&self, kind: &str) -> bool {
         self.value.get("kind").and_then(Value::as_str) == Some(kind)
     }
 
-    /// That these are no such results.
+    /// Error for a file of another kind.
     pub fn error(self, what: &'static str) -> LoadError {
         let source = serde_json::Error::custom("results of another kind");
         LoadError::Json { path: self.path, what, source }
     }
 
-    /// Replaces a text wherever it stands in the results: a path of the machine that made them, for readers elsewhere.
+    /// Replaces a text everywhere in the results, for example a path of the machine that made them.
     pub fn replace(&mut self, text: &str, with: &str) {
         replace(&mut self.value, text, with);
     }
 
-    /// The results, if they are of one of these schema versions. The version is looked at first: another schema is no
-    /// malformed file.
+    /// Parses results of one of these schema versions. The version is checked first, so another schema is not reported as
+    /// malformed.
     ///
     /// # Errors
-    /// When they are not, or when they are not `what`.
+    /// On another version, or when the results are not `what`.
     pub fn parse<T: DeserializeOwned>(
         self,
         what: &'static str,

@@ -1,4 +1,4 @@
-//! The style of pages and of charts that stand alone.
+//! Style of pages and standalone charts.
 
-/// Rules for light and dark pages; variables of colours come first.
+/// Rules for light and dark pages; colour variables come first.
 pub(crate) const STYLE: &str = include_str!("page.css");

@@ -1,12 +1,12 @@
-//! A table, and its three forms: HTML, Markdown, plain text.
+//! A table with three forms: HTML, Markdown, plain text.
 
 use std::fmt::Write;
 
 use crate::escape::escape;
 
-/// Words of more bytes may take several lines on a page.
+/// Length in bytes from which a word may wrap on a page.
 const LONG_CELL: usize = 28;
-/// Longer words behind the comma of a heading are no unit.
+/// Maximum length of a unit after the comma of a heading.
 const LONG_UNIT: usize = 5;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -14,9 +14,9 @@ pub struct Table {
     pub caption: String,
     /// Headings of the columns.
     pub head: Vec<String>,
-    /// Cells, as many in each row as there are headings.
+    /// Cells; every row has as many as there are headings.
     pub rows: Vec<Vec<String>>,
-    /// Columns from the left that hold words; the others hold numbers and stand to the right.
+    /// Number of leading left-aligned text columns; the others hold numbers and are right-aligned.
     pub word_columns: usize,
 }
 
@@ -30,7 +30,7 @@ impl Table {
         self.rows.push(row.into());
     }
 
-    /// Appends it as HTML.
+    /// Appends the table as HTML.
     pub fn html(&self, out: &mut String) {
         out.push_str("<div class=\"scroll\" tabindex=\"0\"><table>\n<caption><span>");
         out.push_str(&escape(&self.caption));
@@ -53,7 +53,7 @@ impl Table {
                 false => "",
             };
             let mut text = escape(cell);
-            // A unit stays with what stands before it.
+            // A unit stays on the line of the text before it.
             if close == "th"
                 && let Some((what, unit)) = text.rsplit_once(", ")
                 && unit.len() <= LONG_UNIT
@@ -65,7 +65,7 @@ impl Table {
         }
     }
 
-    /// Appends it as Markdown.
+    /// Appends the table as Markdown.
     pub fn markdown(&self, out: &mut String) {
         let row = |cells: &[String]| {
             let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
@@ -81,7 +81,7 @@ impl Table {
         out.push('\n');
     }
 
-    /// Appends it as plain text, columns aligned.
+    /// Appends the table as aligned plain text.
     pub fn text(&self, out: &mut String) {
         let all = || std::iter::once(&self.head).chain(&self.rows);
         let width = |column: usize| {

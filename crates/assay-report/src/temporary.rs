@@ -1,4 +1,4 @@
-//! Files and folders that end with the process that made them, also when a signal ends it.
+//! Files and folders that are removed at the end of the process, also after a signal.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// All there are.
+/// All registered paths.
 static ALL: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// A file or folder that is removed when this is dropped.
+/// A file or folder that is removed on drop.
 #[derive(Debug)]
 pub struct Temporary(PathBuf);
 
@@ -29,7 +29,7 @@ impl Temporary {
         Ok((Self(path), file))
     }
 
-    /// Takes charge of a folder.
+    /// Registers an existing folder.
     pub fn folder(path: PathBuf) -> Self {
         all().insert(path.clone());
         Self(path)
@@ -47,7 +47,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes all of them. The process must end now: no other thread can make or remove one any more.
+/// Removes all of them. The process must then exit, because other threads can no longer create or remove any.
 pub fn remove_all() {
     let all = all();
     all.iter().for_each(|path| remove(path));
@@ -58,7 +58,7 @@ fn all() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     ALL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What cannot be removed stays: nothing more can be done.
+/// Best effort.
 fn remove(path: &Path) {
     let is_folder = path.is_dir();
     let _ = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };

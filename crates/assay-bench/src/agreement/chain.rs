@@ -1,36 +1,36 @@
-//! The chain on which the verdicts are compared: coins for cases, and blocks of one transaction.
+//! The chain of a verdict comparison: coins for cases, and blocks of one transaction.
 
 use assay_consensus::params::ChainParams;
 use assay_wire::{BlockHash, Encoding, Header, OutPoint, Transaction, Txid, encode};
 
 use crate::block_builder::{Coinbase, mined};
 
-/// Blocks before the first case: every soft fork with a height is in force then, and all early coinbases are mature.
+/// Blocks before the first case: all soft forks with a height are active then, and all early coinbases are mature.
 pub(super) const BASE: u32 = 1400;
-/// What a coinbase pays while the subsidy is whole.
+/// Coinbase output before the first halving.
 const COINBASE_SAT: i64 = 5_000_000_000;
-/// Blocks with the whole subsidy.
+/// Blocks before the first halving.
 const WHOLE_SUBSIDY: u32 = 149;
-/// What a coinbase pays later: nothing, so that it is right whatever the height.
+/// Coinbase output afterwards: zero is valid at every height.
 const LATE_SAT: i64 = 0;
 /// Seconds between blocks.
 const SPACING_S: u32 = 60;
 /// Anyone can spend it.
 const ANYONE: [u8; 1] = [0x51];
-/// More than the fee of any transaction that makes coins.
+/// Exceeds the fee of every funding transaction.
 const FEE_SAT: i64 = 1_000_000;
 
-/// The end of the chain that both know.
+/// Tip of the common chain.
 pub(super) struct Chain {
     pub(super) height: u32,
     pub(super) tip: BlockHash,
     time: u32,
-    /// Coins that make others, with their values.
+    /// Coins for funding, with their values.
     funds: Vec<(OutPoint, i64)>,
     serial: u64,
 }
 
-/// A block that has not been judged.
+/// A block without a verdict.
 pub(super) struct Candidate {
     pub(super) raw: Vec<u8>,
 }
@@ -44,7 +44,7 @@ impl Chain {
         Self { height: 0, tip, time, funds: Vec::new(), serial: 0 }
     }
 
-    /// The next block of the base.
+    /// Next block of the base chain.
     pub(super) fn base_block(&mut self) -> Candidate {
         let (candidate, coinbase) = self.block(&[]);
         if self.height < WHOLE_SUBSIDY {
@@ -54,7 +54,7 @@ impl Chain {
         candidate
     }
 
-    /// A block whose transaction makes these outputs, and their outpoints in order.
+    /// A block whose transaction creates these outputs, with their outpoints in order.
     pub(super) fn funding(&mut self, locks: &[(i64, Vec<u8>)]) -> (Candidate, Txid) {
         let (prevout, value) = self.funds.pop().expect("funds come back as change");
         let mut raw = 2i32.to_le_bytes().to_vec();
@@ -77,17 +77,17 @@ impl Chain {
         (self.block(&[tx.bytes()]).0, txid)
     }
 
-    /// A block of a coinbase and what may be a transaction.
+    /// A block of a coinbase and bytes that may be a transaction.
     pub(super) fn candidate(&mut self, tx: &[u8]) -> Candidate {
         self.block(&[tx]).0
     }
 
-    /// Takes a block that was found valid, which a change of its header need not prevent.
+    /// Appends a block that was found valid; a modified header may still be valid.
     pub(super) fn connect(&mut self, block: &Candidate) {
         let header: &[u8; 80] = block.raw.first_chunk().expect("a valid block has a header");
         self.height += 1;
         self.tip = Header::parse(header).hash();
-        // Whatever time it gives: the median of eleven does not follow a single one.
+        // Independent of the block's time: the median of eleven does not follow a single block.
         self.time += SPACING_S;
     }
 

@@ -1,4 +1,4 @@
-//! Keys, and signatures of both kinds of Bitcoin Cash.
+//! Keys, and both kinds of signatures of Bitcoin Cash.
 
 use assay_hash::Sha256;
 use assay_secp::verify_schnorr_bch;
@@ -32,8 +32,8 @@ impl Key {
         ecdsa::sign(Message::from_digest(*message), &self.secret).serialize_der().to_vec()
     }
 
-    /// `s = k + e*x` by the specification of May 2019, where the y of `k*G` has to be a square: of a nonce and its negation,
-    /// one has it.
+    /// `s = k + e*x` by the specification of May 2019, which requires the y of `k*G` to be a square: that holds for either a
+    /// nonce or its negation.
     pub(super) fn schnorr(&self, random: &mut Random, message: &[u8; 32]) -> Vec<u8> {
         let nonce = secret(random);
         let public = PublicKey::from_secret_key(&self.secret).serialize();

@@ -1,8 +1,8 @@
-//! Verdicts of our engine against those of Bitcoin Cash Node, on random transactions and blocks that hold them.
+//! Compares verdicts of Assay's engine and Bitcoin Cash Node on random transactions and blocks.
 //!
-//! Each case is a transaction that spends outputs locked by random programs (`program.rs`): arithmetic at the ends of the
-//! range, introspection, strings, lock times, signatures of both kinds, and mutations of scripts and transactions. Both judge it
-//! as a transaction that is offered, where the reason names the script error, and in a block, where policy has no say.
+//! Each case is a transaction that spends outputs locked by random programs (`program.rs`): arithmetic at the ends of the range,
+//! introspection, strings, lock times, signatures of both kinds, and mutations of scripts and transactions. Both nodes judge it
+//! as an offered transaction, where the reason names the script error, and in a block, where policy does not apply.
 
 mod chain;
 mod keys;
@@ -26,43 +26,43 @@ use self::spend::Case;
 use crate::random::Random;
 use crate::{BenchError, Progress};
 
-/// Cases of a round: their coins are made in one block, and questions go in one batch.
+/// Cases per round: their coins are created in one block, and requests form one batch.
 const ROUND: u64 = 250;
-/// One of so many blocks is changed as a whole.
+/// One in this many blocks is mutated as a whole.
 const CHANGED_BLOCKS: u64 = 25;
 
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The other node.
     pub target: TargetSpec,
-    /// How many transactions, and as many blocks.
+    /// Number of transactions, and of blocks.
     pub cases: u64,
     pub seed: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum AgreementError {
-    /// Our engine cannot be used.
+    /// Assay's engine cannot be used.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// The other node cannot be used.
+    /// The reference node cannot be used.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// The caller ended it; nothing is said of the cases so far.
+    /// Stopped by the user, without results.
     #[error("interrupted")]
     Interrupted,
     /// A block without a fault is not accepted by both.
     #[error("block {height} of the comparison's own chain: ours {ours}, the other {theirs}")]
     OwnBlock {
         height: u32,
-        /// Our verdict.
+        /// Assay's verdict.
         ours: String,
-        /// The other's.
+        /// The other node's verdict.
         theirs: String,
     },
 }
 
-/// Both judges and the chain that they share.
+/// Both nodes and their common chain.
 struct Court {
     engine: Engine,
     reference: Reference,
@@ -71,10 +71,10 @@ struct Court {
     report: Report,
 }
 
-/// Compares in a temporary folder; the report holds every disagreement. `stop` ends it, and the other node with it.
+/// Compares in a temporary folder; the report holds every disagreement. `stop` ends the comparison and the other node.
 ///
 /// # Errors
-/// When one of the two cannot be used, or the caller ended it.
+/// When either node cannot be used, or the user stopped it.
 pub fn run(
     options: &Options,
     progress: &dyn Progress,
@@ -131,7 +131,7 @@ impl Court {
         self.accept(&blocks)
     }
 
-    /// Both must accept these blocks.
+    /// Submits blocks that both must accept.
     fn accept(&self, blocks: &[Candidate]) -> Result<(), AgreementError> {
         let ours: Vec<String> = blocks.iter().map(|block| self.our_block(block)).collect();
         let theirs = self.their_blocks(blocks)?;
@@ -169,7 +169,7 @@ impl Court {
             .collect()
     }
 
-    /// Each transaction alone, admitted by neither.
+    /// Offers each transaction to both without admitting it.
     fn offer(&mut self, txs: &[Vec<u8>]) -> Result<(), AgreementError> {
         let questions: Vec<String> =
             txs.iter().map(|tx| format!(r#"[["{}"],true]"#, faster_hex::hex_string(tx))).collect();
@@ -182,7 +182,7 @@ impl Court {
         Ok(())
     }
 
-    /// Each transaction in a block on top of the tip, which a valid one becomes.
+    /// Submits each transaction in a block on the tip; a valid block becomes the tip.
     fn confirm(&mut self, txs: &[Vec<u8>]) -> Result<(), AgreementError> {
         let mut blocks = Vec::with_capacity(txs.len());
         let mut ours = Vec::with_capacity(txs.len());
@@ -215,7 +215,7 @@ impl Court {
             SubmitOutcome::DuplicateInvalid => "duplicate-invalid".to_owned(),
             SubmitOutcome::DuplicateInconclusive => "duplicate-inconclusive".to_owned(),
             SubmitOutcome::Inconclusive => "inconclusive".to_owned(),
-            // BCHN's RPC looks at the first transaction before anything is judged.
+            // BCHN's RPC checks the first transaction before validation.
             SubmitOutcome::Rejected { .. } if lacks_coinbase(&block.raw) => NO_COINBASE.to_owned(),
             SubmitOutcome::Rejected { reason, .. } => reason,
             SubmitOutcome::Undecodable(_) => UNDECODABLE.to_owned(),
@@ -244,7 +244,7 @@ const UNDECODABLE: &str = "undecodable";
 /// JSON-RPC error of bytes that are no block or transaction.
 const DESERIALIZATION_ERROR: i64 = -22;
 const MISSING_INPUTS: &str = "missing-inputs";
-/// What BCHN's `submitblock` says of such a block.
+/// Error of BCHN's `submitblock` for such a block.
 const NO_COINBASE: &str = "Block does not start with a coinbase";
 
 fn lacks_coinbase(raw: &[u8]) -> bool {
@@ -263,7 +263,7 @@ fn our_transaction(verdict: &TestAccept) -> String {
     }
 }
 
-/// BCHN puts a code before the reason.
+/// BCHN prefixes the reason with a code.
 fn their_transaction(answer: Answer) -> String {
     let result = match answer {
         Ok(result) => result,

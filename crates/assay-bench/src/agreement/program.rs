@@ -1,4 +1,4 @@
-//! Random programs: scripts that mostly succeed, about a transaction whose form is known beforehand.
+//! Random programs: scripts that mostly succeed, for a transaction with a known form.
 
 use assay_consensus::script::asm::{push, push_number};
 use assay_consensus::script::opcode::op;
@@ -7,22 +7,22 @@ use assay_hash::{hash160, sha256};
 use super::keys::Key;
 use crate::random::Random;
 
-/// What a transaction will be like, but for its prevouts and input scripts.
+/// Form of a transaction without its prevouts and input scripts.
 #[derive(Clone, Debug)]
 pub(super) struct Form {
     pub(super) version: i32,
     pub(super) lock_time: u32,
     pub(super) sequences: Vec<u32>,
-    /// Satoshi of each output that is spent.
+    /// Satoshi of each spent output.
     pub(super) spent: Vec<i64>,
     pub(super) outputs: Vec<(i64, Vec<u8>)>,
 }
 
-/// What the input script pushes before the redeem script.
+/// Push of the input script before the redeem script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Item {
     Bytes(Vec<u8>),
-    /// A signature of the transaction, with this hash type.
+    /// A signature of the transaction with this hash type.
     Signature {
         key: Key,
         is_schnorr: bool,
@@ -36,7 +36,7 @@ pub(super) enum Item {
     },
 }
 
-/// How an output is locked and how it is to be spent.
+/// Locking script of an output and its unlocking data.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) script: Vec<u8>,
@@ -44,7 +44,7 @@ pub(super) struct Program {
     pub(super) is_p2sh: bool,
 }
 
-/// Ends of ranges, and what is near them.
+/// Ends of ranges and their neighbours.
 const EDGES: [i64; 16] = [
     0,
     1,
@@ -64,8 +64,8 @@ const EDGES: [i64; 16] = [
     i64::MAX / 2 + 1,
 ];
 
-/// Begins outputs with tokens (May 2023). Versions that know them give coins of before a reason of their own when they are
-/// spent, where earlier ones find an opcode that is not understood.
+/// Prefix of outputs with tokens (May 2023). Versions that support tokens use a separate reject reason for spends of earlier
+/// coins with it, while older versions report an unknown opcode.
 const PREFIX_TOKEN: u8 = 0xef;
 
 impl Form {
@@ -81,7 +81,7 @@ impl Form {
             })
             .collect();
         let version = [1, 2, 2, 2, 0, 3, -1, i32::MIN, i32::MAX][random.below(9) as usize];
-        // Mostly such that it may be confirmed now: otherwise no script is asked.
+        // Mostly final now: otherwise no script is executed.
         let lock_times = [0, 0, 0, 1, 1000, 1_296_000_000, 1_300_000_000, 2_000_000_000];
         let lock_time = lock_times[random.below(8) as usize];
         let sequence = |random: &mut Random| {
@@ -135,7 +135,7 @@ impl Program {
         Self { script, items, is_p2sh: false }
     }
 
-    /// Something signed, which the input script brings.
+    /// A signature check whose signature comes from the input script.
     fn signature(&mut self, random: &mut Random) {
         let (key, other) = (Key::random(random), Key::random(random));
         match random.below(4) {
@@ -166,7 +166,7 @@ impl Program {
         }
     }
 
-    /// Two numbers, an operation, and what comes of it.
+    /// Two numbers, an operation, and its result.
     fn arithmetic(&mut self, random: &mut Random) {
         let (a, b) = (number(random), number(random));
         push_number(&mut self.script, a);
@@ -187,14 +187,14 @@ impl Program {
         self.script.push(op::NUMEQUALVERIFY);
     }
 
-    /// A field of the transaction, and what it is.
+    /// A field of the transaction, and its value.
     fn introspection(&mut self, random: &mut Random, form: &Form, input: usize) {
         let opcode = op::INPUTINDEX + random.below(14) as u8;
         let count = match opcode {
             op::OUTPUTVALUE | op::OUTPUTBYTECODE => form.outputs.len(),
             _ => form.spent.len(),
         };
-        // Now and then an index too far.
+        // Sometimes an index out of range.
         let index = random.below(count as u64 * 8 + 1) as usize;
         let index = if index == count * 8 { count } else { index % count };
         if opcode >= op::UTXOVALUE {
@@ -226,12 +226,12 @@ impl Program {
                 push_number(&mut self.script, number);
                 self.script.push(op::NUMEQUALVERIFY);
             }
-            // The hash, which both take from the same bytes, is compared with itself by another way of counting.
+            // Both compute the hash from the same bytes; the size is compared instead.
             None => self.script.extend([op::SHA256, op::SIZE, op::NIP, 1, 32, op::NUMEQUALVERIFY]),
         }
     }
 
-    /// Operations on strings of bytes.
+    /// Operations on byte strings.
     fn bytes(&mut self, random: &mut Random) {
         let length = [0, 1, 4, 8, 9, 20, 255, 256, 260, 520][random.below(10) as usize];
         let mut data = vec![0; length];
@@ -261,7 +261,7 @@ impl Program {
         self.script.extend([opcode, op::DROP]);
     }
 
-    /// Any opcodes.
+    /// Random opcodes.
     fn noise(&mut self, random: &mut Random) {
         for _ in 0..=random.below(6) {
             if random.below(2) == 0 {
@@ -294,7 +294,7 @@ fn signature(random: &mut Random, key: Key) -> Item {
     Item::Signature { key, is_schnorr: random.below(2) == 0, hash_type: hash_type(random) }
 }
 
-/// Pushes data in the shortest way, as the rule of minimal data wants it.
+/// Pushes data minimally, as the minimal-data rule requires.
 pub(super) fn push_minimal(script: &mut Vec<u8>, data: &[u8]) {
     match data {
         [] => script.push(0),

@@ -1,4 +1,4 @@
-//! How often each verdict came, and where the two differ.
+//! Counts of verdicts, and disagreements.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,26 +7,26 @@ use serde::Serialize;
 
 use super::Options;
 
-/// Disagreements that are kept whole; more are only counted.
+/// Maximum number of stored disagreements; the rest is only counted.
 const KEPT: usize = 100;
 
-/// What a comparison came to.
+/// Results of a comparison.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     schema: u32,
     kind: &'static str,
-    /// What the other node calls itself.
+    /// Version string of the reference node.
     pub reference: String,
     /// Its command line.
     pub command: Vec<String>,
     pub seed: u64,
-    /// Transactions that were offered to both.
+    /// Transactions offered to both.
     pub transactions: u64,
-    /// Blocks that were submitted to both.
+    /// Blocks submitted to both.
     pub blocks: u64,
-    /// How often each verdict on a transaction came, ours where they differ.
+    /// Counts per verdict on transactions; Assay's verdict for a disagreement.
     pub transaction_verdicts: BTreeMap<String, u64>,
-    /// The same of blocks.
+    /// Counts per verdict on blocks.
     pub block_verdicts: BTreeMap<String, u64>,
     pub disagreement_count: u64,
     pub disagreements: Vec<Disagreement>,
@@ -37,11 +37,11 @@ pub struct Report {
 pub struct Disagreement {
     /// `transaction`, `block` or `tip`.
     pub of: &'static str,
-    /// Our verdict.
+    /// Assay's verdict.
     pub ours: String,
-    /// The other node's.
+    /// The reference node's verdict.
     pub theirs: String,
-    /// The bytes in hex; of a tip its height.
+    /// Bytes in hex; the height of a tip.
     pub what: String,
 }
 
@@ -94,12 +94,12 @@ impl Report {
         }
     }
 
-    /// Whether all verdicts are the same.
+    /// True if all verdicts are equal.
     pub fn agrees(&self) -> bool {
         self.disagreement_count == 0
     }
 
-    /// For a terminal.
+    /// Text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!("reference: {}, seed {}\n", self.reference, self.seed);
         for (what, count, verdicts) in [

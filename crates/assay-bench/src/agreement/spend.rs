@@ -1,4 +1,4 @@
-//! A transaction that spends the outputs of programs, with signatures that are right before anything is changed.
+//! A transaction that spends the outputs of programs, with valid signatures before any mutation.
 
 use assay_consensus::script::{Flags, PqScheme, SignatureChecker, TxContext, verify_input};
 use assay_hash::hash160;
@@ -7,7 +7,7 @@ use assay_wire::{Encoding, OutPoint, Transaction, TxOut, encode};
 use super::program::{Form, Item, Program, mutate, push_minimal};
 use crate::random::Random;
 
-/// One comparison: a transaction and what it spends.
+/// One case: a transaction and its spent outputs.
 pub(super) struct Case {
     pub(super) form: Form,
     pub(super) programs: Vec<Program>,
@@ -21,12 +21,12 @@ impl Case {
         Self { form, programs }
     }
 
-    /// The outputs to be spent.
+    /// Outputs to be spent.
     pub(super) fn locks(&self) -> impl Iterator<Item = (i64, Vec<u8>)> {
         self.form.spent.iter().copied().zip(self.programs.iter().map(Program::lock))
     }
 
-    /// The transaction, which spends `prevouts`; one of three is changed after it was signed.
+    /// The transaction, which spends `prevouts`; one in three is mutated after signing.
     pub(super) fn spend(&self, random: &mut Random, prevouts: &[OutPoint]) -> Vec<u8> {
         let locks: Vec<(i64, Vec<u8>)> = self.locks().collect();
         let messages = self.messages(prevouts, &locks);
@@ -49,7 +49,7 @@ impl Case {
         raw
     }
 
-    /// What each input's signature signs: what the interpreter asks of a signature that only has the form of one.
+    /// Message of each input's signature, as the interpreter requests it for a placeholder signature.
     fn messages(&self, prevouts: &[OutPoint], locks: &[(i64, Vec<u8>)]) -> Vec<[u8; 32]> {
         let form = |item: &Item| match item {
             Item::Bytes(bytes) => bytes.clone(),
@@ -69,7 +69,7 @@ impl Case {
         let context = TxContext::new(tx.view(), &spent);
         let message = |input: usize| {
             let mut asked = Asked([0; 32]);
-            // Whatever else the script does comes after its signature.
+            // The rest of the script follows the signature check.
             let _ = verify_input(&context, input, Flags::BCH_MAY_2022, &mut asked);
             asked.0
         };
@@ -140,7 +140,7 @@ fn placeholder(is_schnorr: bool) -> Vec<u8> {
     if is_schnorr { vec![7; 64] } else { vec![0x30, 6, 2, 1, 1, 2, 1, 1] }
 }
 
-/// Finds every signature valid, and remembers the first message.
+/// Accepts every signature, and records the first message.
 struct Asked([u8; 32]);
 
 impl Asked {

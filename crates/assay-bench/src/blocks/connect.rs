@@ -1,7 +1,7 @@
-//! Whole blocks given to a chain: parse, check, store, resolve, verify, move the coins, store undo data.
+//! Connects whole blocks: parse, check, store, resolve, verify, update coins, store undo data.
 //!
-//! Both sides start with an empty folder, get the same blocks in the same order, and use all cores they are given. A block
-//! can be connected once, so an epoch is one block and a row has as many as were forged of its kind.
+//! Both sides start with an empty folder, receive the same blocks in the same order, and use all given cores. A block can be
+//! connected only once, so an epoch is one block, and a row has one epoch per forged block of its kind.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::harness::{Alternative, Rounds, Row, Sample, compare};
 use crate::peer::KernelPeer;
 use crate::{BenchError, Progress};
 
-/// Memory for coins: what the kernel's interface fixes its own to.
+/// Coin cache: the fixed value of the kernel's interface.
 const CACHE_BYTES: usize = 450 << 20;
 
-/// A row for each kind, and the tip that all ended with.
+/// A row per kind, and the common final tip.
 pub(super) fn measure(
     options: &Options,
     dir: &Path,
@@ -102,7 +102,7 @@ fn write(file: &Path, raw: &[u8]) -> Result<(), BenchError> {
     std::fs::write(file, raw).map_err(|source| BenchError::File { path: file.to_owned(), source })
 }
 
-/// Connects `blocks` on all sides, which take turns.
+/// Connects `blocks` on all sides, interleaved.
 fn connect(
     kind: Kind,
     blocks: &[ForgedBlock],

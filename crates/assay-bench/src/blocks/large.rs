@@ -1,6 +1,7 @@
-//! A block with one large transaction: whether its inputs are verified on all cores.
+//! A block with one large transaction: tests if its inputs are verified on all cores.
 //!
-//! Each legacy input signs a message as long as the transaction without its scripts, so this is the costliest of its size.
+//! Each legacy input signs a message as long as the transaction without its scripts, so this is the most expensive transaction of
+//! its size.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::forged::{Forge, ForgedBlock};
 use crate::harness::{Alternative, Rounds, Row, compare};
 use crate::{BenchError, Progress};
 
-/// A row: connecting such a block on one thread and on all, both ways to verify signatures; nothing with one thread.
+/// A row: connecting such a block on one thread and on all, with both signature backends; `None` with a single thread.
 pub(super) fn measure(
     options: &Options,
     dir: &Path,
@@ -48,11 +49,11 @@ pub(super) fn measure(
     Ok(Some(Large { row, threads, block_bytes: bytes }))
 }
 
-/// What was measured.
+/// Results of the measurement.
 pub(super) struct Large {
     pub(super) row: Row,
     pub(super) threads: usize,
-    /// Of the block with the transaction, which is nearly all of it.
+    /// Size of the block, nearly all of it the transaction.
     pub(super) block_bytes: usize,
 }
 

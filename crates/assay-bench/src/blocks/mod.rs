@@ -1,7 +1,7 @@
-//! Blocks stage by stage, and as a whole: parse, hash, check, scripts, connect.
+//! Blocks by stage and as a whole: parse, hash, check, scripts, connect.
 //!
-//! Ours runs in this process, the kernel in one of its own that takes turns with it. What the kernel's interface does not
-//! show apart is measured for ours alone; published figures stand beside it, with their machine named.
+//! Assay runs in this process, the kernel in its own, interleaved. Stages that the kernel's interface does not expose are
+//! measured for Assay alone; published figures are shown for comparison with their machine.
 
 mod connect;
 mod large;
@@ -26,7 +26,7 @@ const ASSAY: &str = "assay";
 const ASSAY_LIBSECP: &str = "assay, libsecp256k1";
 const KERNEL: &str = "kernel";
 
-/// Rounds before those that count.
+/// Warm-up rounds, which are ignored.
 const WARM_UP: usize = 1;
 
 #[derive(Clone, Debug)]
@@ -35,24 +35,24 @@ pub struct Options {
     pub rounds: usize,
     /// Transactions of a forged block.
     pub txs: usize,
-    /// Forged blocks of each kind that are connected.
+    /// Connected forged blocks per kind.
     pub connect_blocks: usize,
-    /// Inputs of the one large legacy transaction that is connected on one thread and on all; 0 leaves it out.
+    /// Inputs of the large legacy transaction that is connected on one thread and on all; 0 skips it.
     pub large_inputs: usize,
     /// Threads that connect blocks.
     pub threads: usize,
-    /// Where the keys of forged blocks begin.
+    /// Seed of the keys of forged blocks.
     pub seed: u64,
-    /// Folder that holds real blocks (`*.blk`) with the outputs they spend (`*.prevouts`).
+    /// Folder of real blocks (`*.blk`) with their spent outputs (`*.prevouts`).
     pub data: Option<PathBuf>,
-    /// The program around Bitcoin Core's kernel.
+    /// The wrapper of Bitcoin Core's kernel.
     pub kernel: Option<PathBuf>,
 }
 
-/// Measures.
+/// Runs the measurement.
 ///
 /// # Errors
-/// When something fails or an answer is wrong.
+/// When something fails or a result is wrong.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
     let Options { rounds, txs, connect_blocks, threads, .. } = *options;
     if [rounds, txs, connect_blocks, threads].contains(&0) {
@@ -90,7 +90,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
     Ok(report)
 }
 
-/// One block of each kind, written where the kernel can read it too.
+/// One block of each kind, in files that the kernel can read too.
 fn forged_subjects(options: &Options, dir: &Path) -> Result<Vec<Subject>, BenchError> {
     let (mut forge, _) = Forge::new(options.seed);
     Kind::ALL

@@ -1,4 +1,4 @@
-//! What the measurements come to.
+//! Results of the block benchmarks.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::conditions::Conditions;
 use crate::harness::{Figures, Row};
 use crate::table;
 
-/// A block that was measured.
+/// A measured block.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct BlockRecord {
     name: String,
@@ -21,7 +21,7 @@ struct BlockRecord {
     height: u32,
     bytes: usize,
     txs: usize,
-    /// Inputs whose scripts were verified.
+    /// Inputs with verified scripts.
     inputs: usize,
     sig_checks: u64,
 }
@@ -29,38 +29,38 @@ struct BlockRecord {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct RowRatio {
     row: String,
-    /// Whose time is above.
+    /// Alternative in the numerator.
     above: &'static str,
-    /// Whose time is below.
+    /// Alternative in the denominator.
     below: &'static str,
     ratio: Ratio,
     cpu_ratio: Option<Ratio>,
 }
 
-/// The report. Every ratio is the other's time over ours: above 1 we are faster. What was not measured is absent.
+/// The report. Every ratio is the other's time over Assay's: above 1 Assay is faster. Unmeasured values are absent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     schema: u32,
     kind: &'static str,
-    /// Scripts of all real blocks, the kernel's time over ours.
+    /// Scripts of all real blocks, the kernel's time over Assay's.
     pub real_scripts_ratio: Option<f64>,
-    /// The same with libsecp256k1 under our interpreter instead of the kernel.
+    /// The same with libsecp256k1 and Assay's interpreter instead of the kernel.
     pub real_scripts_libsecp_ratio: Option<f64>,
-    /// Scripts of all real blocks, the kernel's time over ours with libsecp256k1: what there is without vectors.
+    /// Scripts of all real blocks, the kernel's time over Assay's with libsecp256k1: the case without vector instructions.
     pub libsecp_backend_scripts_ratio: Option<f64>,
     /// Inputs of the real blocks, verified in each round.
     pub real_inputs: usize,
-    /// Connecting blocks, the kernel's time over ours.
+    /// Connecting blocks, the kernel's time over Assay's.
     pub connect_ecdsa_ratio: Option<f64>,
     /// The same for Schnorr signatures.
     pub connect_schnorr_ratio: Option<f64>,
     /// The same for blocks with both.
     pub connect_mixed_ratio: Option<f64>,
-    /// The other stages, the kernel's time over ours: the median over all blocks.
+    /// Parsing, the kernel's time over Assay's: the median over all blocks.
     pub parse_ratio: Option<f64>,
     /// `CheckBlock`.
     pub check_ratio: Option<f64>,
-    /// The merkle root; of CPU time, since the kernel's is a small difference of two times.
+    /// The merkle root; by CPU time, since the kernel's figure is a small difference of two times.
     pub merkle_ratio: Option<f64>,
     /// Connecting a block with one large legacy transaction: time on one thread over time on `connect_threads`.
     pub large_tx_threads_ratio: Option<f64>,
@@ -81,7 +81,7 @@ pub struct Report {
     connect_blocks: usize,
     connect_threads: usize,
     seed: u64,
-    /// Tip that all ended with after connecting.
+    /// Common final tip.
     tip: String,
     blocks: Vec<BlockRecord>,
     ratios: Vec<RowRatio>,
@@ -168,7 +168,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Adds the rows of connecting, and works out all ratios.
+    /// Adds the rows of connecting, and computes all ratios.
     pub(super) fn finish(&mut self, connect: Vec<Row>, tip: String) {
         self.tip = tip;
         self.rows.extend(connect);
@@ -285,7 +285,7 @@ impl Report {
     }
 }
 
-/// Who verifies the signatures of a block's scripts here.
+/// Signature backend of block scripts on this machine.
 fn script_backend() -> &'static str {
     if assay_engine::default_script_batch().is_none() {
         return assay_secp::Backend::Libsecp.name();

@@ -1,4 +1,4 @@
-//! The stages of one block, each on one thread.
+//! Stages of one block, each on one thread.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -17,7 +17,7 @@ use crate::harness::{Alternative, Rounds, Row, Sample, compare, repeats};
 use crate::peer::KernelPeer;
 use crate::{BenchError, Progress};
 
-/// A block as it lies on the disk.
+/// A block as on disk.
 pub(super) struct Subject {
     pub(super) name: String,
     pub(super) chain: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Subject {
     pub(super) prevouts: Option<PathBuf>,
 }
 
-/// What was measured on one block.
+/// Results of one block.
 pub(super) struct Measured {
     pub(super) txs: usize,
     pub(super) inputs: usize,
@@ -35,7 +35,7 @@ pub(super) struct Measured {
     pub(super) rows: Vec<Row>,
 }
 
-/// Stages in order; those that the kernel does as well carry its word for them.
+/// Stages in order, with the kernel's name if it supports the stage.
 pub(super) const STAGES: usize = 6;
 
 /// Measures all stages of a block.
@@ -78,7 +78,7 @@ pub(super) fn measure(
     Ok(Measured { txs: block.tx_count(), inputs, sig_checks, bytes: raw.len(), rows })
 }
 
-/// Lets alternatives for one stage take turns.
+/// Interleaves the alternatives of one stage.
 struct StageBench<'a> {
     subject: &'a Subject,
     rounds: usize,
@@ -87,7 +87,7 @@ struct StageBench<'a> {
 }
 
 impl<'a> StageBench<'a> {
-    /// `ours`, and the kernel's `stage` where it has one.
+    /// `ours`, and the kernel's `stage` if supported.
     fn row(
         &self,
         name: &str,
@@ -96,7 +96,7 @@ impl<'a> StageBench<'a> {
     ) -> Result<Row, BenchError> {
         if let (Some(kernel), Some(stage)) = (self.kernel, stage) {
             let name = &self.subject.name;
-            // A difference of two times may come out as next to nothing: what it is made of says how long it takes.
+            // A difference of two times may be close to zero, so the whole operation determines the number of repetitions.
             let whole = if stage == "merkle" { "check" } else { stage };
             let times = repeats(kernel.borrow_mut().run(name, whole, 1)?);
             ours.push(Alternative::fallible(KERNEL, move || {
@@ -109,12 +109,12 @@ impl<'a> StageBench<'a> {
     }
 }
 
-/// An alternative whose operation takes something prepared outside the time, and leaves something that is dropped outside.
+/// An alternative whose operation consumes prepared input, and whose output is dropped, both outside of the measured time.
 fn ours<'a, T: 'a, R: 'a>(
     prepare: impl Fn() -> T + 'a,
     work: impl Fn(T) -> R + 'a,
 ) -> Alternative<'a> {
-    // Each operation is timed apart, so that what it takes is as fresh in the cache as it is for the kernel.
+    // Each operation is timed separately, so that its input is as fresh in the cache as the kernel's.
     let epoch = move |times: u64| -> Sample {
         let once = |_| {
             let (item, mut result) = (prepare(), None);
@@ -130,7 +130,7 @@ fn txids(block: &Block) -> Vec<Txid> {
     block.txids(0..block.tx_count())
 }
 
-/// What needs the block alone.
+/// Stages that depend on the block alone.
 fn alone<'a>(
     bench: &StageBench<'a>,
     params: &'a ChainParams,
@@ -168,7 +168,7 @@ fn alone<'a>(
     ])
 }
 
-/// All input scripts on one thread: in batches, one signature after the other by libsecp256k1, and the kernel.
+/// All input scripts on one thread: in batches, one by one with libsecp256k1, and with the kernel.
 fn scripts<'a>(
     bench: &StageBench<'a>,
     params: &'a ChainParams,
@@ -198,7 +198,8 @@ fn scripts<'a>(
     bench.row("scripts", Some("scripts"), ours)
 }
 
-/// The scripts hold, with either checker, and do not when another output is spent; returns the signature checks.
+/// Checks that the scripts are valid with either checker, and invalid for another spent output; returns the number of signature
+/// checks.
 fn check_scripts(
     verifier: &BlockVerifier<'_>,
     spent: &[TxOut<'_>],
@@ -209,7 +210,7 @@ fn check_scripts(
     let counts = verify(spent).map_err(|error| error.to_string())?;
     let mut other = spent.to_vec();
     if let Some(output) = other.last_mut() {
-        // OP_RETURN fails whatever is given to it.
+        // OP_RETURN fails for every input.
         output.script_pubkey = &[0x6a];
         if verify(&other).is_ok() {
             return Err("an input passes that spends something else".to_owned());

@@ -1,24 +1,24 @@
-//! A regtest chain whose transactions need no signatures, so that coins are cheap to make and policy is what costs.
+//! A regtest chain whose transactions need no signatures, so that coins are cheap to create and policy dominates the cost.
 
 use assay_consensus::params::ChainParams;
 use assay_wire::{BlockHash, Encoding, OutPoint, Transaction, encode};
 
 use crate::block_builder::{Coinbase, mined};
 
-/// Pays to the hash of a script that is just true, which relay policy accepts.
+/// Pays to the hash of the script `OP_1`, which relay policy accepts.
 const P2SH_TRUE: [u8; 23] = [
     0xa9, 20, 0xda, 0x17, 0x45, 0xe9, 0xb5, 0x49, 0xbd, 0x0b, 0xfa, 0x1a, 0x56, 0x99, 0x71, 0xc7,
     0x7e, 0xba, 0x30, 0xcd, 0x5a, 0x4b, 0x87,
 ];
-/// Blocks before a coinbase can be spent.
+/// Coinbase maturity in blocks.
 const MATURITY: u32 = 100;
-/// What a coinbase claims; less than it might.
+/// Coinbase output, below the allowed maximum.
 const COINBASE_SAT: i64 = 5_000_000_000;
-/// Outputs of a transaction that makes coins.
+/// Outputs of a funding transaction.
 const FAN_OUT: usize = 2000;
-/// What each of them holds.
+/// Value of each coin.
 pub(super) const COIN_SAT: i64 = 2_400_000;
-/// Such transactions in one block.
+/// Funding transactions per block.
 const FANS_PER_BLOCK: usize = 12;
 /// Fee of a transaction of the measured blocks.
 const FEE_SAT: i64 = 1000;
@@ -26,14 +26,14 @@ const FEE_SAT: i64 = 1000;
 /// An output and its value in satoshi.
 pub(super) type CoinOf = (OutPoint, i64);
 
-/// A block with its place.
+/// A block with its position.
 pub(super) struct MintedBlock {
     pub(super) height: u32,
     pub(super) hash: BlockHash,
     pub(super) raw: Vec<u8>,
 }
 
-/// Makes one branch, block by block.
+/// Forges one branch, block by block.
 pub(super) struct Mint {
     height: u32,
     tip: BlockHash,
@@ -66,7 +66,7 @@ impl Mint {
         (mint, blocks, coins)
     }
 
-    /// The next block, which moves every one of `coins` to a new output.
+    /// Next block, which moves every one of `coins` to a new output.
     pub(super) fn moving(&mut self, coins: &mut [CoinOf]) -> MintedBlock {
         let mut txs = Vec::with_capacity(coins.len());
         for (outpoint, value) in coins {
@@ -97,7 +97,7 @@ impl Mint {
     }
 }
 
-/// A final transaction that spends such outputs and makes others.
+/// A final transaction that spends such outputs and creates others.
 pub(super) fn tx(inputs: &[OutPoint], values: &[i64]) -> Transaction {
     let mut raw = 2i32.to_le_bytes().to_vec();
     encode::compact_size(&mut raw, inputs.len() as u64);

@@ -1,4 +1,4 @@
-//! What costs a mempool most: clusters as large and as tangled as policy allows, and replacements that pay but fail.
+//! Worst cases of a mempool: clusters as large and as tangled as policy allows, and replacements that pay but fail.
 
 use crate::random::Random;
 use assay_wire::{OutPoint, Transaction, Txid};
@@ -7,23 +7,23 @@ use super::chain::{CoinOf, tx};
 
 /// Transactions of a cluster: Core's `DEFAULT_CLUSTER_LIMIT` (`policy/policy.h`).
 pub(super) const CLUSTER_TXS: usize = 64;
-/// Half of them spend confirmed coins, the others but one spend half of those each.
+/// Half of them spend confirmed coins; all others but one spend outputs of half of those.
 const PARENTS: usize = CLUSTER_TXS / 2;
-/// Coins that one cluster spends.
+/// Coins spent by one cluster.
 pub(super) const COINS_PER_CLUSTER: usize = PARENTS + 1;
 /// Clusters that a replacement conflicts with: Core's `MAX_REPLACEMENT_CANDIDATES` (`policy/rbf.h`).
 pub(super) const VICTIMS: usize = 100;
-/// Outputs of a replacement: they make it larger than what it replaces.
+/// Outputs of a replacement, which make it larger than the replaced transactions.
 const REPLACEMENT_OUTPUTS: usize = 1200;
 
-/// A cluster of [`CLUSTER_TXS`] transactions with nearly equal fee rates, half of which spend outputs of the other half at
-/// random: no part of it is obviously best.
+/// A cluster of [`CLUSTER_TXS`] transactions with nearly equal fee rates, half of which spend random outputs of the other half:
+/// no subset is obviously best.
 pub(super) struct Cluster {
     /// Parents before children.
     pub(super) txs: Vec<Transaction>,
-    /// The transaction that a replacement may conflict with: the last one, on which nothing builds.
+    /// Transaction that a replacement may conflict with: the last one, which has no descendants.
     pub(super) bait: Txid,
-    /// The confirmed coin that it spends.
+    /// Its confirmed coin.
     bait_coin: CoinOf,
     bait_fee_sat: i64,
 }
@@ -32,7 +32,7 @@ impl Cluster {
     /// Spends [`COINS_PER_CLUSTER`] coins at about `rate` thousandths of a satoshi per virtual byte.
     pub(super) fn new(random: &mut Random, coins: &[CoinOf], rate: i64) -> Self {
         let children = CLUSTER_TXS - PARENTS - 1;
-        // For each child the parents that it spends; the first one keeps the cluster connected.
+        // Parents that each child spends; the first one keeps the cluster connected.
         let wanted: Vec<Vec<usize>> = (0..children)
             .map(|child| {
                 let is_wanted = |parent: &usize| *parent == child || random.next() & 1 == 1;
@@ -80,14 +80,14 @@ fn join(random: &mut Random, spent: &[CoinOf], rate: i64) -> (Transaction, i64) 
     (tx(&inputs, &[value - fee]), fee)
 }
 
-/// The fee of a transaction of this shape at `rate` and up to an eighth more.
+/// Fee of a transaction of this shape at `rate` and up to an eighth more.
 fn fee_sat(random: &mut Random, inputs: usize, outputs: usize, rate: i64) -> i64 {
     let vsize = (12 + 43 * inputs + 32 * outputs) as i64;
     vsize * (rate + (random.next() % 125) as i64 * rate / 1000) / 1000 + 1
 }
 
 /// A transaction that conflicts with the bait of every victim and pays for all of them, at a lower fee rate: it passes every
-/// check but the comparison of what miners earn.
+/// check except the fee rate diagram.
 pub(super) fn replacement(victims: &[Cluster]) -> Vec<u8> {
     let inputs: Vec<OutPoint> = victims.iter().map(|victim| victim.bait_coin.0).collect();
     let value: i64 = victims.iter().map(|victim| victim.bait_coin.1).sum();
@@ -97,7 +97,7 @@ pub(super) fn replacement(victims: &[Cluster]) -> Vec<u8> {
     tx(&inputs, &[each; REPLACEMENT_OUTPUTS]).bytes().to_vec()
 }
 
-/// Another transaction with the same effect: the lock time counts for nothing where all inputs are final.
+/// Another transaction with the same effect: the lock time is ignored if all inputs are final.
 pub(super) fn variant(raw: &[u8], number: u32) -> Vec<u8> {
     let mut raw = raw.to_vec();
     let at = raw.len() - 4;

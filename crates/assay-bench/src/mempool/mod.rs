@@ -1,9 +1,9 @@
-//! Block connection while others put the worst they can into the mempool.
+//! Block connection during attacks on the mempool.
 //!
-//! Blocks come in pairs: one while nobody else uses the engine, one while hostile threads submit without a pause. Some threads
-//! submit clusters of 64 tangled transactions, each cluster paying a little more than the one before it, so that a full mempool
-//! always evicts. The others submit one replacement over and over that conflicts with a hundred such clusters and pays for
-//! them, but would leave miners worse off; every other time with another txid.
+//! Blocks form pairs: one without other load, one while hostile threads submit continuously. Some threads submit clusters of 64
+//! tangled transactions, each cluster paying slightly more than the previous one, so that a full mempool always evicts. The
+//! others repeatedly submit one replacement that conflicts with a hundred such clusters and pays for them, but would reduce
+//! miners' income; every second time with another txid.
 
 mod chain;
 mod hostile;
@@ -25,15 +25,15 @@ use crate::conditions::Conditions;
 use crate::random::Random;
 use crate::{BenchError, Progress};
 
-/// Blocks of each kind before those that count.
+/// Warm-up blocks of each kind, which are ignored.
 const WARM_UP: usize = 2;
 /// Fee rate of the first hostile cluster, thousandths of a satoshi per virtual byte.
 const RATE_FIRST: i64 = 2000;
-/// By how much each hostile cluster outbids the one before it.
+/// Increase of the fee rate from cluster to cluster.
 const RATE_STEP: i64 = 20;
 /// Above all hostile clusters' rates.
 const RATE_ABOVE: i64 = 40_000;
-/// Memory of a cluster in the mempool, a little more than it is: half of all hostile clusters fit, with room for two more.
+/// Upper bound of a cluster's memory in the mempool: half of all hostile clusters fit, with room for two more.
 const CLUSTER_BYTES: u64 = 147_500;
 
 #[derive(Clone, Copy, Debug)]
@@ -44,44 +44,44 @@ pub struct Options {
     pub txs: usize,
     /// Hostile clusters.
     pub clusters: usize,
-    /// Threads that submit hostile transactions; with one, it alternates.
+    /// Threads that submit hostile transactions; a single one alternates.
     pub hostile_threads: usize,
-    /// Threads that verify scripts.
+    /// Script check threads.
     pub threads: usize,
-    /// How long the hostile threads have had before the block comes.
+    /// Time that hostile threads run before the block arrives.
     pub lead: Duration,
     /// Seed of fees and dependencies.
     pub seed: u64,
 }
 
-/// What hostile threads do until they are stopped.
+/// Work of hostile threads until they are stopped.
 struct Attack<'a> {
     engine: &'a Engine,
     clusters: &'a [Cluster],
     replacement: &'a [u8],
-    /// Held in shared mode during a submission, alone by whoever wants quiet.
+    /// Held in shared mode during a submission, exclusively to pause submissions.
     gate: RwLock<()>,
     is_over: AtomicBool,
     tally: Mutex<Tally>,
 }
 
-/// What became of hostile transactions.
+/// Results of hostile transactions.
 #[derive(Default)]
 struct Tally {
-    /// How long each replacement took to be rejected, seconds.
+    /// Seconds until each replacement was rejected.
     replacements_s: Vec<f64>,
-    /// How long each transaction of a cluster took.
+    /// Seconds per transaction of a cluster.
     clusters_s: Vec<f64>,
-    /// How often each verdict came.
+    /// Counts per verdict.
     verdicts: BTreeMap<String, u64>,
-    /// A verdict that must not come.
+    /// An unexpected verdict.
     wrong: Option<String>,
 }
 
 /// Measures in a temporary folder.
 ///
 /// # Errors
-/// When a parameter makes no sense, the engine fails, or an answer is wrong.
+/// When a parameter is invalid, the engine fails, or a result is wrong.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchError> {
     for (what, value) in
         [("--blocks", options.blocks), ("--txs", options.txs), ("--clusters", options.clusters)]
@@ -101,7 +101,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Report, BenchEr
     }
     let mut moving = coins.split_off(coins.len() - options.txs);
     let (victims, clusters) = hostile_clusters(options, &coins);
-    // As many of the others as fit, too: from the first hostile transaction on the mempool is full.
+    // Fills up with other clusters: the mempool is full from the first hostile transaction on.
     let (first, others) = clusters.split_at(clusters.len() / 2);
     for cluster in victims.iter().chain(first) {
         fill(&engine, cluster)?;
@@ -144,7 +144,7 @@ fn hostile_clusters(options: &Options, coins: &[CoinOf]) -> (Vec<Cluster>, Vec<C
     (victims, clusters.collect())
 }
 
-/// Puts a cluster into the mempool while there is room.
+/// Adds a cluster to the mempool while it fits.
 fn fill(engine: &Engine, cluster: &Cluster) -> Result<(), BenchError> {
     let raws = cluster.txs.iter().map(|tx| tx.bytes().to_vec()).collect();
     let verdicts = engine.submit_transactions(raws, None);
@@ -154,7 +154,7 @@ fn fill(engine: &Engine, cluster: &Cluster) -> Result<(), BenchError> {
     })
 }
 
-/// Connects a block, and gives the seconds it took.
+/// Connects a block, and returns the seconds taken.
 fn submit(engine: &Engine, block: &MintedBlock) -> Result<f64, BenchError> {
     let raw = block.raw.clone();
     let start = Instant::now();
@@ -170,7 +170,7 @@ fn submit(engine: &Engine, block: &MintedBlock) -> Result<f64, BenchError> {
 }
 
 impl Attack<'_> {
-    /// The seconds of each block: with nobody else, and under attack.
+    /// Seconds of each block: without load, and under attack.
     fn run(
         &self,
         options: &Options,
@@ -214,7 +214,7 @@ impl Attack<'_> {
             let turn = if threads == 1 { number as usize } else { thread };
             let is_replacement = turn.is_multiple_of(2);
             let raw = if is_replacement {
-                // Every other one is the one before.
+                // Every second one repeats the previous one.
                 variant(self.replacement, number / 4 * threads as u32 + thread as u32)
             } else {
                 clusters.next().expect("there are clusters").bytes().to_vec()
@@ -238,7 +238,7 @@ impl Tally {
             &["replacement-failed"]
         } else {
             self.clusters_s.push(elapsed_s);
-            // What an evicted transaction's children spend is gone.
+            // The parents of an evicted transaction's children are missing.
             &[
                 "admitted",
                 "mempool full",
@@ -253,7 +253,7 @@ impl Tally {
     }
 }
 
-/// Whether the pool and the coins are what they should be at the end.
+/// Checks the final mempool and UTXO set.
 fn check(
     engine: &Engine,
     victims: &[Cluster],

@@ -1,4 +1,4 @@
-//! What the measurement amounts to.
+//! Results of the mempool benchmark.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,12 +9,12 @@ use serde::Serialize;
 use super::{Options, Tally};
 use crate::conditions::Conditions;
 
-/// Times of one kind, milliseconds.
+/// Distribution of times, milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Times {
     pub count: usize,
     pub median_ms: f64,
-    /// The value that one in a hundred exceeds; the largest of fewer than a hundred.
+    /// 99th percentile; the maximum of fewer than a hundred values.
     pub p99_ms: f64,
     pub max_ms: f64,
 }
@@ -37,13 +37,13 @@ impl Times {
 pub struct Report {
     schema: u32,
     kind: &'static str,
-    /// Blocks connected while nobody else used the engine.
+    /// Blocks connected without other load.
     pub quiet: Times,
     /// Blocks connected under attack.
     pub attacked: Times,
     /// Median under attack over median without.
     pub median_ratio: f64,
-    /// The same of the 99th percentiles.
+    /// The same for the 99th percentiles.
     pub p99_ratio: f64,
     /// Ratios of the two blocks of each pair.
     pub pair_ratio: Option<Ratio>,
@@ -51,9 +51,9 @@ pub struct Report {
     pub replacements: Times,
     /// Transactions of hostile clusters, from submission to verdict.
     pub cluster_txs: Times,
-    /// How often each verdict over a hostile transaction came.
+    /// Counts per verdict on hostile transactions.
     pub verdicts: BTreeMap<String, u64>,
-    /// The tip at the end.
+    /// Final tip.
     pub tip: String,
     blocks: usize,
     txs: usize,
@@ -101,7 +101,7 @@ impl Report {
         }
     }
 
-    /// A table for the terminal.
+    /// Table for the terminal.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{} pairs of blocks of {} transactions, {} hostile clusters, {} hostile threads, {} threads, seed {}; {}\n\n",

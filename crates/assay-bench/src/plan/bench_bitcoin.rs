@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreSettings {
-    /// Benchmarks, by parts of names or patterns of whole ones; all that every build has if there are none.
+    /// Benchmarks, by substrings or patterns of names; if empty, all that every build has.
     #[serde(default)]
     pub benchmarks: Vec<String>,
-    /// Milliseconds that a benchmark takes in a round on each build, at least.
+    /// Minimum milliseconds of a benchmark per round and build.
     #[serde(default = "min_time_ms")]
     pub min_time_ms: u64,
-    /// The builds; the first one is what the others are compared with.
+    /// The builds; the first one is the baseline.
     #[serde(rename = "build")]
     pub builds: Vec<CoreBuild>,
 }
 
-/// A build whose `bench_bitcoin` is measured.
+/// A build with its `bench_bitcoin`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreBuild {
-    /// Its name in the report.
+    /// Name in the report.
     pub name: String,
     /// `core@REV`, a build of `assay builds make` with a preset that ends with `-bench`; or the path of a `bench_bitcoin`.
     pub target: String,
@@ -32,7 +32,7 @@ const fn min_time_ms() -> u64 {
 }
 
 impl CoreSettings {
-    /// Key, value and the rule it breaks.
+    /// Key, value and violated rule.
     pub(super) fn check(
         &self,
         is_name: impl Fn(&str) -> bool,

@@ -1,21 +1,21 @@
-//! The section `[compilers]` of a plan: what compilers make of big-number arithmetic.
+//! The section `[compilers]` of a plan: compilers of big-number arithmetic.
 
 use serde::{Deserialize, Serialize};
 
-/// The kernels that there are, in the order of the report; the number is that of 64-bit words.
+/// All kernels in the order of the report; the suffix is the number of 64-bit words.
 pub const KERNELS: [&str; 5] = ["add256", "add-mod-4", "add-mod-6", "mont-mul-4", "mont-mul-6"];
 
-/// How they are timed: each call on the result of the one before, or eight such chains at once.
+/// Timing modes: dependent calls, or eight such chains at once.
 pub const TIMINGS: [&str; 2] = ["latency", "throughput"];
 
-/// Most pairs of operands of a comparison with plain Rust.
+/// Maximum number of operand pairs of a comparison with plain Rust.
 const CHECKS_MAX: usize = 100_000;
 
 /// The section `[compilers]` of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompilersSettings {
-    /// Names on `PATH`, and paths. One that is not there is listed as absent.
+    /// Names on `PATH`, and paths. Missing ones are listed as absent.
     pub compilers: Vec<String>,
     /// Optimisation levels: 1 to 3.
     pub levels: Vec<u8>,
@@ -23,9 +23,9 @@ pub struct CompilersSettings {
     pub kernels: Vec<String>,
     /// Names of [`TIMINGS`].
     pub timings: Vec<String>,
-    /// Random pairs of operands that every kernel is compared with plain Rust on, after the edge cases.
+    /// Random operand pairs for the comparison of every kernel with plain Rust, after the edge cases.
     pub checks: usize,
-    /// Where they come from.
+    /// Seed of the operands.
     pub seed: u64,
 }
 
@@ -47,7 +47,7 @@ impl Default for CompilersSettings {
 }
 
 impl CompilersSettings {
-    /// Key, value and the rule it breaks.
+    /// Key, value and violated rule.
     pub(super) fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
         if let Some(empty) = self.compilers.iter().find(|name| name.trim().is_empty()) {
             return Err(("compilers.compilers", empty.clone(), "use names on PATH, or paths"));

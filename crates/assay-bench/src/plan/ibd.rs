@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IbdSettings {
-    /// Folder with `mainnet-413567.blk`, or with a folder `blocks` that has it; `ASSAY_TEST_DATA` if not given.
-    /// Without it only the synthetic block is measured.
+    /// Folder with `mainnet-413567.blk`, or with a folder `blocks` that contains it; `ASSAY_TEST_DATA` if not given. Without it
+    /// only the synthetic block is measured.
     pub data: Option<PathBuf>,
-    /// Where the forged block and other generated data begin.
+    /// Seed of the forged block and other generated data.
     pub seed: u64,
     /// Sizes to obfuscate, bytes; at least 64.
     pub xor_bytes: Vec<u64>,
     /// Inputs of the transaction that is checked for duplicates.
     pub duplicate_inputs: Vec<u64>,
-    /// Sizes of the cache that is written to the disk, coins; at least 16.
+    /// Coin cache sizes written to disk, coins; at least 16.
     pub flush_coins: Vec<u64>,
 }
 

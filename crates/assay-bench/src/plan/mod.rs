@@ -24,10 +24,10 @@ pub use self::stack::{LimitSettings, StackSettings, Wrap};
 pub use self::steps::{BaseRevision, Related, Step, StepBenchmark, StepsPlan};
 pub use self::worst::WorstSettings;
 
-/// The format this program knows.
+/// Supported format.
 const FORMAT: u32 = 1;
 
-/// Most rounds a plan may ask for.
+/// Maximum number of rounds of a plan.
 pub const ROUNDS_MAX: usize = 10_001;
 
 const BUILTIN: [(&str, &str); 5] = [
@@ -46,25 +46,25 @@ pub enum Kind {
     Steps,
 }
 
-/// Which benchmarks to make, and what to set beside them.
+/// Benchmarks to run, and their comparisons.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BenchPlan {
-    /// Version of this format: 1.
+    /// Format version: 1.
     pub format: u32,
     pub kind: Kind,
     /// Short name: small letters, digits, `-`.
     pub name: String,
     pub title: String,
-    /// The paragraph under it.
+    /// The paragraph below the title.
     pub summary: String,
-    /// What the report is to answer.
+    /// Questions of the report.
     #[serde(default)]
     pub questions: Vec<String>,
-    /// Rounds that count, instead of those of the extent.
+    /// Measured rounds, instead of the extent's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<usize>,
-    /// Stack element size: settings of its suite.
+    /// Settings of the stack element size suite.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<StackSettings>,
     /// Worst blocks.
@@ -82,7 +82,7 @@ pub struct BenchPlan {
     /// `bench_bitcoin` of several builds of Bitcoin Core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core: Option<CoreSettings>,
-    /// Published figures, besides those that the suites know.
+    /// Published figures, in addition to those of the suites.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
     /// Builds of this program to compare.
@@ -90,40 +90,40 @@ pub struct BenchPlan {
     pub builds: Vec<Build>,
 }
 
-/// A build of this program: other compiler, other flags, other version.
+/// A build of this program: another compiler, other flags, another version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
-    /// Its name in the report.
+    /// Name in the report.
     pub name: String,
-    /// The program and arguments before the subcommand; a relative path with a `/` is taken from the plan's folder.
+    /// The program and arguments before the subcommand; a relative path with a `/` is relative to the plan's folder.
     pub command: Vec<String>,
-    /// Benchmarks to compare, by parts of names or patterns; all if there are none.
+    /// Benchmarks to compare, by substrings or patterns of names; all if empty.
     #[serde(default)]
     pub benchmarks: Vec<String>,
 }
 
 impl BenchPlan {
-    /// Names of the plans in the binary.
+    /// Names of the built-in plans.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// The text of a plan from the binary.
+    /// Text of a built-in plan.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }
 
-    /// Whether a text is a plan of this kind rather than one of the laboratory. What is no TOML is none: the laboratory
-    /// says what is wrong with it.
+    /// True for a plan of this kind, false for one of the laboratory. Invalid TOML is left to the laboratory, which reports the
+    /// error.
     pub fn is_one(text: &str) -> bool {
         kind_of(text).as_deref() == Some("bench")
     }
 
-    /// A plan from a file.
+    /// Loads a plan from a file.
     ///
     /// # Errors
-    /// When the file cannot be read, is not TOML, has an unknown key or an impossible value.
+    /// When the file cannot be read, is not TOML, has an unknown key or an invalid value.
     pub fn load(path: &Path) -> Result<Self, PlanError> {
         let text = fs::read_to_string(path)
             .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
@@ -139,7 +139,7 @@ impl BenchPlan {
         Ok(plan)
     }
 
-    /// A plan from text; `origin` names it in errors.
+    /// Parses a plan; `origin` names it in errors.
     ///
     /// # Errors
     /// As [`BenchPlan::load`].
@@ -155,7 +155,7 @@ impl BenchPlan {
         Ok(plan)
     }
 
-    /// Checks the values that TOML types cannot express: key, value and the rule it breaks.
+    /// Validates values that TOML types cannot express; returns key, value and violated rule.
     fn check(&self) -> Result<(), (&'static str, String, &'static str)> {
         if self.format != FORMAT {
             return Err(("format", self.format.to_string(), "only format 1 is known"));
@@ -209,7 +209,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.chars().all(allowed)
 }
 
-/// The kind that a text gives itself, right or wrong in all else; nothing where it is no TOML.
+/// The `kind` of a text, even if the rest is invalid; `None` if it is not TOML.
 fn kind_of(text: &str) -> Option<String> {
     let table = text.parse::<toml::Table>().ok()?;
     table.get("kind").and_then(toml::Value::as_str).map(str::to_owned)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PairingSettings {
-    /// Curves and groups of protocols, in the order of the report.
+    /// Curves and protocol groups in the order of the report.
     pub curves: Vec<String>,
     /// Points of a multi-scalar multiplication.
     pub msm_points: Vec<usize>,
@@ -16,33 +16,33 @@ pub struct PairingSettings {
     pub signatures: Vec<usize>,
     /// Blobs whose proofs are verified together.
     pub blobs: Vec<usize>,
-    /// Pairs of points of a pairing check of the virtual machine.
+    /// Point pairs of a pairing check of the virtual machine.
     pub pairs: Vec<usize>,
-    /// Where all inputs come from.
+    /// Seed of all inputs.
     pub seed: u64,
     /// The program `assay-peer-pairing`; without it `ASSAY_PEER_PAIRING`, or beside `assay-curves`, or where Cargo puts it in this checkout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<PathBuf>,
-    /// The program of `peers/gnark`; without it `ASSAY_PEER_GNARK`, or where its build puts it in this checkout.
+    /// The program of `peers/gnark`; by default `ASSAY_PEER_GNARK`, or its place in this checkout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gnark: Option<PathBuf>,
-    /// Constantine's shared library, `libconstantine.so`; without it `ASSAY_CONSTANTINE`. It takes part where one is named.
+    /// Constantine's shared library, `libconstantine.so`; by default `ASSAY_CONSTANTINE`. Skipped if neither is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constantine: Option<PathBuf>,
     /// Subjects to leave out.
     pub without: Vec<String>,
-    /// More subjects: other libraries, or other builds of one.
+    /// Additional subjects: other libraries, or other builds of one.
     pub subjects: Vec<SubjectSettings>,
-    /// Clock of the processor, for cycles as well as times; estimated without it.
+    /// CPU clock for figures in cycles; estimated by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_ghz: Option<f64>,
 }
 
-/// A subject that a plan names.
+/// A subject of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubjectSettings {
-    /// Its name in the report.
+    /// Name in the report.
     pub name: String,
     /// The program and its arguments; it speaks the protocol of `curves/peer/README.md`.
     pub command: Vec<String>,

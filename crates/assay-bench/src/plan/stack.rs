@@ -10,40 +10,39 @@ use serde::{Deserialize, Serialize};
 pub struct StackSettings {
     /// Bytes of `<data>`.
     pub sizes: Vec<usize>,
-    /// Scripts: `<data>` in front is an element of the witness, `<push>` a push of the same data anywhere in the script.
+    /// Scripts: a leading `<data>` is an element of the witness, `<push>` a push of the same data anywhere in the script.
     pub templates: Vec<String>,
     /// Also `<data> HASH OP_DROP OP_1` for each other hashing opcode.
     pub hashing_opcodes: bool,
-    /// How outputs commit to the scripts.
+    /// Script commitments of the outputs.
     pub wraps: Vec<Wrap>,
-    /// Names of rule sets under which they are run; the first one that lets a script pass is the one it is measured under. Not given:
-    /// [`StackSettings::rule_names`].
+    /// Names of the rule sets; each script is measured under the first that accepts it. Default: [`StackSettings::rule_names`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rules: Option<Vec<String>>,
-    /// More of them: other limits in every kind of script.
+    /// Additional rule sets: other limits in every kind of script.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitSettings>,
-    /// The program around Bitcoin Core's kernel; if not given, where Cargo puts it.
+    /// The wrapper of Bitcoin Core's kernel; by default its place in Cargo's target folder.
     pub kernel: Option<PathBuf>,
-    /// The same built with a limit of 8,000 bytes (peers/kernel/README.md); if not given, where Cargo puts it.
+    /// The same built with a limit of 8,000 bytes (peers/kernel/README.md); by default its place in Cargo's target folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_8000: Option<PathBuf>,
-    /// Folder with `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; if not given, `$ASSAY_TEST_DATA/vectors`.
+    /// Folder with `script_tests.json`, `tx_valid.json` and `tx_invalid.json`; by default `$ASSAY_TEST_DATA/vectors`.
     pub vectors: Option<PathBuf>,
 }
 
-/// Limits of elements, in every kind of script.
+/// Element limits in every kind of script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSettings {
-    /// Most bytes of a stack element.
+    /// Maximum bytes of a stack element.
     pub element_bytes_max: usize,
-    /// Most bytes of one that `OP_DUP` copies, if that is limited.
+    /// Maximum bytes of an element copied by `OP_DUP`, if limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dup_bytes_max: Option<usize>,
 }
 
-/// What the report asks for.
+/// Settings of the report.
 impl Default for StackSettings {
     fn default() -> Self {
         let templates = ["<data> OP_SHA256 OP_DROP OP_1", "<data> OP_DUP OP_SHA256 OP_DROP OP_1"];
@@ -61,13 +60,13 @@ impl Default for StackSettings {
     }
 }
 
-/// The report's experiment and the proposal that came of it.
+/// Rule sets of the report's experiment and of the resulting proposal.
 const RULES: [&str; 6] =
     ["today", "pqsig", "pqsig-dup", "report-8000-copies", "report-8000-dup", "report-8000"];
 
 impl StackSettings {
-    /// The rule sets by name: those given; else none where there are `limits`, as plans were before rule sets had names; else
-    /// the report's.
+    /// Names of the rule sets: the given ones; else none if there are `limits`, as in plans older than named rule sets; else the
+    /// report's.
     pub fn rule_names(&self) -> Vec<&str> {
         match &self.rules {
             Some(rules) => rules.iter().map(String::as_str).collect(),
@@ -77,11 +76,11 @@ impl StackSettings {
     }
 }
 
-/// How an output commits to a script.
+/// Script commitment of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wrap {
-    /// Not at all: the output holds it, and it has no arguments.
+    /// None: the output contains the script, which has no arguments.
     Bare,
     /// By its hash (BIP-0141, version 0).
     P2wsh,

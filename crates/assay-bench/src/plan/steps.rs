@@ -1,4 +1,4 @@
-//! Plans of `kind = "steps"`: a base and the steps of a branch, as revisions, with what was published of each.
+//! Plans of `kind = "steps"`: a base and the steps of a branch, as revisions, with published figures of each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,53 +11,53 @@ use super::{Kind, ROUNDS_MAX, is_name};
 const BUILTIN: [(&str, &str); 1] =
     [("ibd-tracking-core", include_str!("../../../../plans/ibd-tracking-core.toml"))];
 
-/// Names of other targets, which no step may have.
+/// Names of other targets, which are reserved.
 const TAKEN: [&str; 3] = ["base", "base-again", "sum"];
 
 /// The steps of a branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepsPlan {
-    /// Version of this format: 1.
+    /// Format version: 1.
     pub format: u32,
     kind: Kind,
     /// Short name: small letters, digits, `-`.
     pub name: String,
     pub title: String,
-    /// The paragraph under it.
+    /// The paragraph below the title.
     pub summary: String,
-    /// Where the published figures are from, and how they were measured.
+    /// Source and method of the published figures.
     pub source: String,
-    /// Preset of `assay builds` that the revisions are built with.
+    /// Preset of `assay builds` of the revisions.
     pub preset: String,
-    /// The compiler, where a revision has builds of several.
+    /// The compiler, if a revision has builds of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiler: Option<String>,
-    /// Plan of the syncs: a built-in one, or a file from the folder of this one.
+    /// Plan of the syncs: a built-in one, or a file in the folder of this one.
     pub sync: String,
     /// Pairs of syncs.
     pub pairs: u32,
     /// Rounds of each benchmark.
     pub rounds: usize,
-    /// Milliseconds that a benchmark takes in a round on each build, at least.
+    /// Minimum milliseconds of a benchmark per round and build.
     pub min_time_ms: u64,
-    /// What the branch begins at.
+    /// Base of the branch.
     pub base: BaseRevision,
-    /// The steps in their order; each contains those before it.
+    /// The steps in order; each contains the previous ones.
     #[serde(rename = "step")]
     pub steps: Vec<Step>,
-    /// Changes outside of the branch, each measured against the revision before it.
+    /// Changes outside of the branch, each measured against its predecessor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub related: Vec<Related>,
 }
 
-/// The base.
+/// Base of a branch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaseRevision {
     /// A hash, or another name under which `assay builds make` built it.
     pub revision: String,
-    /// Published time of a sync.
+    /// Published seconds of a sync.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
@@ -67,17 +67,17 @@ pub struct BaseRevision {
 pub struct Step {
     /// Short name: small letters, digits, `-`, `.`.
     pub name: String,
-    /// What it changes.
+    /// Description of the change.
     pub title: String,
-    /// As that of the base.
+    /// As in the base.
     pub revision: String,
-    /// The revision whose benchmarks are those of the step, without its change; that of the step before if not given.
+    /// Revision without the change for the step's benchmarks; by default that of the previous step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Published time of a sync with this step and all before it.
+    /// Published seconds of a sync with this and all previous steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// Benchmarks of `bench_bitcoin` that show it.
+    /// Benchmarks of `bench_bitcoin` that show the change.
     #[serde(default, rename = "benchmark", skip_serializing_if = "Vec::is_empty")]
     pub benchmarks: Vec<StepBenchmark>,
 }
@@ -88,36 +88,36 @@ pub struct Step {
 pub struct Related {
     /// Short name: small letters, digits, `-`, `.`.
     pub name: String,
-    /// What it changes.
+    /// Description of the change.
     pub title: String,
-    /// The revision with it; absent for one that no public branch has.
+    /// The revision with the change; absent if no public branch has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// The revision without it.
+    /// The revision without the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// What was published of its effect, in words.
+    /// Published effect, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
 }
 
 impl Related {
-    /// The revisions without it and with it, where there are any.
+    /// The revisions without and with the change, if known.
     pub fn revisions(&self) -> Option<[&str; 2]> {
         Some([self.before.as_deref()?, self.revision.as_deref()?])
     }
 }
 
-/// A benchmark, and what was published of it.
+/// A benchmark with its published figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepBenchmark {
-    /// Its name, or a part or pattern of names.
+    /// Name, or a substring or pattern of names.
     pub name: String,
     /// Published time of an operation without the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_before: Option<f64>,
-    /// And with it.
+    /// Published time of an operation with the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_after: Option<f64>,
 }
@@ -130,22 +130,22 @@ impl StepBenchmark {
 }
 
 impl StepsPlan {
-    /// Names of the plans in the binary.
+    /// Names of the built-in plans.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// The text of a plan from the binary.
+    /// Text of a built-in plan.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }
 
-    /// Whether a text is a plan of this kind, right or wrong.
+    /// True if a text is a plan of this kind, valid or not.
     pub fn is_one(text: &str) -> bool {
         super::kind_of(text).as_deref() == Some("steps")
     }
 
-    /// A plan from a file.
+    /// Loads a plan from a file.
     ///
     /// # Errors
     /// As [`StepsPlan::parse`], and when the file cannot be read.
@@ -154,7 +154,7 @@ impl StepsPlan {
             .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
         let mut plan = Self::parse(&text, &path.display().to_string())?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        // A built-in preset or plan has a name alone.
+        // A built-in preset or plan has only a name.
         for file in [&mut plan.sync, &mut plan.preset] {
             if PathBuf::from(&*file).extension().is_some() {
                 let joined: PathBuf = folder.join(&*file).components().collect();
@@ -164,20 +164,20 @@ impl StepsPlan {
         Ok(plan)
     }
 
-    /// A plan from text; `origin` names it in errors.
+    /// Parses a plan; `origin` names it in errors.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// On invalid TOML, unknown keys and impossible values.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
         let plan: Self = toml::from_str(text)
             .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
         plan.checked(origin)
     }
 
-    /// Checks values, also after the command line changed some.
+    /// Validates values, also after the command line changed some.
     ///
     /// # Errors
-    /// Key, value and the rule it breaks.
+    /// Key, value and violated rule.
     pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
         match self.check() {
             Ok(()) => Ok(self),
@@ -190,7 +190,7 @@ impl StepsPlan {
         }
     }
 
-    /// The revision that the benchmarks of a step are made on without it.
+    /// Revision of a step's benchmarks without its change.
     pub fn before(&self, step: usize) -> &str {
         let previous = step.checked_sub(1).and_then(|previous| self.steps.get(previous));
         let previous = previous.map_or(&self.base.revision, |step| &step.revision);
@@ -206,12 +206,12 @@ impl StepsPlan {
         Some(previous / self.steps.get(step)?.seconds?)
     }
 
-    /// Published time of a sync of the base over that with a step and all before it.
+    /// Published time of a sync of the base over that with a step and all previous ones.
     pub fn published_since_base(&self, step: usize) -> Option<f64> {
         Some(self.base.seconds? / self.steps.get(step)?.seconds?)
     }
 
-    /// Every revision once: the base, the steps, then those that benchmarks alone need.
+    /// Every revision once: the base, the steps, then those of benchmarks alone.
     pub fn revisions(&self) -> Vec<&str> {
         let steps = self.steps.iter().map(|step| &*step.revision);
         let befores = self.steps.iter().filter_map(|step| step.before.as_deref());

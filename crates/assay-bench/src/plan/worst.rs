@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 pub struct WorstSettings {
     /// Names of rule sets (docs/consensus.md, "Rule sets").
     pub rules: Vec<String>,
-    /// Names of classes; all if there are none.
+    /// Names of classes; all if empty.
     pub classes: Vec<String>,
-    /// No block is made that is expected to take longer, seconds; above 0 and at most 3600.
+    /// Maximum expected seconds of a block; above 0 and at most 3600.
     pub seconds_max: f64,
-    /// The program around Bitcoin Core's kernel; if not given, where Cargo puts it.
+    /// The wrapper of Bitcoin Core's kernel; by default its place in Cargo's target folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<PathBuf>,
-    /// The same built with a limit of 8,000 bytes (peers/kernel/README.md); if not given, where Cargo puts it.
+    /// The same built with a limit of 8,000 bytes (peers/kernel/README.md); by default its place in Cargo's target folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_8000: Option<PathBuf>,
-    /// Nodes that are given the blocks over RPC, as `assay run --target` takes them; `--target` replaces them.
+    /// Nodes that receive the blocks over RPC, as in `assay run --target`, which overrides them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
 }

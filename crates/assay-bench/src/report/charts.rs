@@ -28,7 +28,7 @@ pub(super) fn of_group(group: &str, measured: &[&Measured]) -> Vec<Chart> {
     charts
 }
 
-/// Time over size, a line for each alternative; nothing when there are not two sizes.
+/// Time over size, a line per alternative; `None` for fewer than two sizes.
 pub(super) fn over_size(series: &str, members: &[&Measured]) -> Option<Chart> {
     let mut sizes: Vec<u64> = members.iter().filter_map(|one| one.size).collect();
     sizes.sort_unstable();
@@ -74,10 +74,10 @@ fn title(group: &str, part: &str) -> String {
     }
 }
 
-/// Colours before they come again, dashed.
+/// Number of colours before they repeat with dashed lines.
 const COLOURS: usize = 8;
 
-/// Every alternative beside its baseline, as many in a chart as can be read.
+/// Ratios of all alternatives to their baseline, split into readable charts.
 pub(super) fn ratios(group: &str, measured: &[&Measured]) -> Vec<Chart> {
     let mut bars: Vec<RatioBar> = Vec::new();
     for one in measured {

@@ -1,4 +1,4 @@
-//! What results say about a question of a published report.
+//! Answers a question of a published report from results.
 
 use assay_report::stats::ratio::Ratio;
 use assay_report::{Finding, Question};
@@ -8,7 +8,7 @@ use crate::harness::Figures;
 use crate::results::{BenchResults, Measured};
 use crate::suite::Published;
 
-/// What the results say; nothing where they hold no benchmark of that name.
+/// The finding; `None` without a benchmark of that name.
 pub fn finding(results: &BenchResults, question: &Question) -> Option<Finding> {
     let Some(name) = &question.benchmark else {
         return Some(Finding {
@@ -47,7 +47,7 @@ pub(super) fn alternative<'a>(measured: &'a Measured, question: &Question) -> Op
     }
 }
 
-/// A published figure: its ratio where it is of a step, else its time.
+/// A published figure: its ratio if it is of a step, else its time.
 fn of_published(figure: &Published) -> String {
     let value = match (figure.ratio, figure.ns_per_op) {
         (Some(ratio), _) => format!("{ratio:.2} times as fast as before"),
@@ -57,7 +57,7 @@ fn of_published(figure: &Published) -> String {
     format!("{value} ({}; {})", figure.subject, figure.machine)
 }
 
-/// Three digits, in the unit that suits.
+/// Three digits in a suitable unit.
 pub(super) fn duration(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns >= 1e9 => (ns / 1e9, "s"),

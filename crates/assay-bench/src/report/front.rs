@@ -1,4 +1,4 @@
-//! The first screen: the answer to the plan's question, the figures that it rests on, one chart.
+//! Summary of a report: the answer to the plan's question, its figures, and one chart.
 
 use assay_report::{Chart, Figure, Front, Question};
 
@@ -9,17 +9,17 @@ use crate::overview;
 use crate::results::{BenchResults, Measured};
 use crate::suite::StudyChart;
 
-/// Figures on the first screen.
+/// Maximum number of figures.
 const FIGURES_MAX: usize = 6;
 
-/// A question, and the alternative that answers it.
+/// A question with the alternative that answers it.
 struct Answer<'a> {
     question: &'a Question,
     measured: &'a Measured,
     figures: &'a Figures,
 }
 
-/// The front of a report: of a published one, what it asks; of another, how many alternatives are faster.
+/// Summary of a report: answers to the questions of a published report; otherwise the number of faster alternatives.
 pub(super) fn of(results: &BenchResults) -> Front {
     let name = results.plan.as_ref().map_or("", |plan| plan.name.as_str());
     let report = overview::reports().into_iter().find(|report| report.plan == name);
@@ -37,7 +37,7 @@ pub(super) fn of(results: &BenchResults) -> Front {
     }
 }
 
-/// Growth with size where the first question has it, else the ratios that answer questions, else those of the first group.
+/// Growth with size if the first question has it, else the ratios that answer questions, else those of the first group.
 fn chart(results: &BenchResults, found: &[&Answer<'_>]) -> Option<Chart> {
     let growth = found.first().and_then(|first| {
         let series = &first.measured.series;
@@ -58,12 +58,12 @@ fn chart(results: &BenchResults, found: &[&Answer<'_>]) -> Option<Chart> {
     growth.or_else(asked).or_else(of_study).or_else(first_group)
 }
 
-/// What the first study says that is what the report is about.
+/// Lead of the first study, if the report is about it.
 fn lead(results: &BenchResults) -> Option<String> {
     results.studies.iter().find_map(|study| study.lead.clone())
 }
 
-/// The sentence with its places filled; nothing where a figure for one of them is missing.
+/// The sentence with its placeholders filled; `None` if a figure is missing.
 fn fill(template: &str, answers: &[Option<Answer<'_>>]) -> Option<String> {
     let mut out = String::new();
     let mut rest = template;

@@ -1,5 +1,5 @@
-//! The report of a run: `results.json`, `results.csv`, `report.md` and `report.html`, all made from the results alone, so
-//! that it can be rebuilt from `results.json` at any time.
+//! The report of a run: `results.json`, `results.csv`, `report.md` and `report.html`. All depend on the results alone, so a
+//! report can be rebuilt from `results.json` at any time.
 
 mod charts;
 mod finding;
@@ -22,10 +22,10 @@ pub use self::finding::finding;
 
 pub const FILES: [&str; 4] = ["results.json", "results.csv", "report.md", "report.html"];
 
-/// Writes the four files into `dir`, each whole or not at all; the results come first.
+/// Writes the four files into `dir`, each atomically and the results first.
 ///
 /// # Errors
-/// When a file cannot be written; it names the file.
+/// When a file cannot be written; the error names it.
 pub fn write_all(results: &BenchResults, dir: &Path) -> Result<(), WriteError> {
     atomic_file::create_folder(dir)?;
     write_json(results, &dir.join(FILES[0]))?;
@@ -54,13 +54,13 @@ pub fn load(path: &Path) -> Result<BenchResults, LoadError> {
     parse(ResultsFile::read(&path)?)
 }
 
-/// Results of a file that is read already.
+/// Parses results.
 ///
 /// # Errors
-/// When it is malformed or of another schema version.
+/// When they are malformed or of another schema version.
 pub fn parse(file: ResultsFile) -> Result<BenchResults, LoadError> {
     const WHAT: &str = "results of benchmarks";
-    // The schema versions of other kinds say nothing here.
+    // Schema versions of other kinds are unrelated.
     if !file.is_of_benchmarks() {
         return Err(file.error(WHAT));
     }
@@ -138,7 +138,7 @@ fn sections(results: &BenchResults) -> Vec<Section> {
     all.into_iter().filter(is_filled).collect()
 }
 
-/// Benchmarks by the first part of their names, in the order in which the parts first come.
+/// Benchmarks by the first part of their names, in order of first appearance.
 fn groups(all: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {
     let mut groups: Vec<(&str, Vec<&Measured>)> = Vec::new();
     for measured in all {
@@ -151,7 +151,7 @@ fn groups(all: &[Measured]) -> Vec<(&str, Vec<&Measured>)> {
     groups
 }
 
-/// A name as links carry it.
+/// A name as a link identifier.
 fn identifier(name: &str) -> String {
     let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     name.chars().map(letter).collect()
@@ -207,7 +207,7 @@ mod tests {
         }
         let csv = table::csv(&fixture::results());
         let columns: Vec<usize> = csv.lines().map(|line| line.matches(',').count()).collect();
-        // A name with a comma is quoted, so lines that hold it have one more.
+        // A name with a comma is quoted, so lines that contain it have one more.
         assert!(columns.iter().all(|count| (columns[0]..=columns[0] + 2).contains(count)), "{csv}");
     }
 

@@ -1,11 +1,11 @@
-//! What the report says in words.
+//! Sentences of the report.
 
 use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
 
 use crate::results::{BenchResults, Comparison};
 use crate::suite::Published;
 
-/// Above the published figures: what they are worth here, and where each is from.
+/// Introduction to the published figures: comparability and sources.
 pub(super) fn published(results: &BenchResults) -> Vec<String> {
     let mut all = vec![
         "The machines differ, so times say little; ratios and instructions travel better. \
@@ -22,7 +22,7 @@ pub(super) fn published(results: &BenchResults) -> Vec<String> {
     all
 }
 
-/// Questions, and how much was found.
+/// Questions, and the number of results.
 pub(super) fn summary(results: &BenchResults) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let questions = results.plan.iter().flat_map(|plan| &plan.questions);
@@ -33,7 +33,7 @@ pub(super) fn summary(results: &BenchResults) -> Vec<String> {
     all
 }
 
-/// How many alternatives are faster, slower, neither.
+/// Numbers of faster, slower and equal alternatives.
 pub(super) fn counts(results: &BenchResults) -> String {
     let comparisons: Vec<&Comparison> =
         results.benchmarks.iter().flat_map(|measured| &measured.comparisons).collect();
@@ -60,7 +60,7 @@ pub(super) fn caveats(results: &BenchResults) -> Vec<String> {
     all
 }
 
-/// Above the comparison of builds.
+/// Introduction to the comparison of builds.
 pub(super) fn builds(results: &BenchResults) -> Vec<String> {
     let builds = results.plan.iter().flat_map(|plan| &plan.builds);
     let mut all = vec![
@@ -71,7 +71,7 @@ pub(super) fn builds(results: &BenchResults) -> Vec<String> {
     all
 }
 
-/// Above the machine.
+/// Introduction to the machine.
 pub(super) fn conditions(results: &BenchResults) -> Vec<String> {
     let mut all = Vec::new();
     if !results.rerun.is_empty() {
@@ -81,7 +81,7 @@ pub(super) fn conditions(results: &BenchResults) -> Vec<String> {
     all
 }
 
-/// How it was measured.
+/// Method of measurement.
 pub(super) fn method(results: &BenchResults) -> Vec<String> {
     let measured = results.floor_measured.map_or_else(
         || "was not measured".to_owned(),

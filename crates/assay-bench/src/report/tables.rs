@@ -1,4 +1,4 @@
-//! Tables beside those of what was measured.
+//! Tables of the report besides the measurements.
 
 use assay_report::Table;
 use assay_report::stats::ratio::Ratio;
@@ -8,10 +8,10 @@ use crate::results::{BenchResults, Measured};
 use crate::suite::Published;
 use crate::table::{NONE, number};
 
-/// Largest number of comparisons that a summary lists.
+/// Maximum number of comparisons in a summary.
 const SUMMARY_MAX: usize = 60;
 
-/// Ratios alone, where there are not too many of them to be a summary.
+/// Ratios alone, if there are few enough for a summary.
 pub(super) fn summary(results: &BenchResults) -> Vec<Table> {
     let compared = results.benchmarks.iter().map(|measured| measured.comparisons.len());
     if !(1..=SUMMARY_MAX).contains(&compared.sum()) {
@@ -35,7 +35,7 @@ pub(super) fn summary(results: &BenchResults) -> Vec<Table> {
     vec![table]
 }
 
-/// Published figures against those measured here: of our code in most benchmarks, of libraries where libraries are compared.
+/// Published figures against measured ones: of Assay in most benchmarks, of libraries in comparisons of libraries.
 pub(super) fn published(results: &BenchResults) -> Vec<Table> {
     let head = [
         "Benchmark",
@@ -68,7 +68,7 @@ pub(super) fn published(results: &BenchResults) -> Vec<Table> {
     if table.rows.is_empty() { Vec::new() } else { vec![table] }
 }
 
-/// The alternatives that a published figure is compared with: all but the baseline where there are several.
+/// Alternatives for comparison with a published figure: all but the baseline if there are several.
 fn shown(measured: &Measured) -> impl Iterator<Item = (&Measured, &Figures)> {
     let figures = measured.row.figures.iter();
     let is_shown = |figures: &&Figures| {
@@ -100,7 +100,7 @@ fn against(figure: &Published, is_first: bool, here: Option<(&Measured, &Figures
     ]
 }
 
-/// What has no figures.
+/// Benchmarks and studies without figures.
 pub(super) fn failures(results: &BenchResults) -> Vec<Table> {
     if results.failures.is_empty() {
         return Vec::new();
@@ -112,7 +112,7 @@ pub(super) fn failures(results: &BenchResults) -> Vec<Table> {
     vec![table]
 }
 
-/// What measured.
+/// Measuring software.
 pub(super) fn software(results: &BenchResults) -> Table {
     let software = &results.software;
     let mut table = Table::new("Software and extent", &["What", "Value"], 2);

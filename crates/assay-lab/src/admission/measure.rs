@@ -1,4 +1,4 @@
-//! One case on one node.
+//! Measures one case on one node.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(super) struct Measured<'a> {
     pub(super) clock: Clock,
 }
 
-/// What became of what was sent.
+/// Counts of one sending.
 #[derive(Default)]
 struct Sent {
     accepted: u64,
@@ -41,7 +41,7 @@ struct Sent {
     seconds: f64,
 }
 
-/// `getmempoolinfo`, as far as it is used; amounts in BTC per 1,000 virtual bytes.
+/// Fields used of `getmempoolinfo`; amounts in BTC per 1,000 virtual bytes.
 #[derive(Deserialize)]
 struct MempoolInfo {
     size: u64,
@@ -51,7 +51,7 @@ struct MempoolInfo {
 }
 
 impl Measured<'_> {
-    /// Sends the case's transactions, asks what is in the mempool, and empties it.
+    /// Sends the transactions of the case, checks the mempool and empties it.
     pub(super) fn run(&self, round: u32) -> Result<CaseRun, MempoolError> {
         if !self.work.before.is_empty() {
             self.by_rpc(&self.work.before)?;
@@ -106,7 +106,7 @@ impl Measured<'_> {
             faults.push(format!("{strange} transactions that should not be there"));
         }
         if self.case.what == What::Evict {
-            // Fees rise, so what is left are the last ones; those of one rate differ by the length of their signatures alone.
+            // Fees rise, so the last transactions remain; within one fee rate, signature lengths decide.
             let flags: Vec<bool> = self.work.txs.iter().map(|tx| pool.contains(&tx.txid)).collect();
             let first = flags.iter().position(|held| *held).unwrap_or(flags.len());
             let above = (first / TXS_OF_RATE + 1) * TXS_OF_RATE;
@@ -152,7 +152,7 @@ impl Measured<'_> {
         self.batches(&txs.iter().map(call).collect::<Vec<_>>(), "sendrawtransaction")
     }
 
-    /// In batches of `submitpackage`, of two transactions each.
+    /// In calls of `submitpackage` with two transactions each.
     fn packages(&self) -> Result<Sent, MempoolError> {
         let call = |pair: &[Signed]| {
             let hex: Vec<String> =
@@ -168,7 +168,7 @@ impl Measured<'_> {
         self.batches(&self.work.txs.chunks(2).map(call).collect::<Vec<_>>(), "submitpackage")
     }
 
-    /// Calls, each for so many transactions. Their bodies are put together before the clock starts.
+    /// Calls with their number of transactions. The bodies are built before the clock starts.
     fn batches(&self, calls: &[(u64, String)], method: &str) -> Result<Sent, MempoolError> {
         let bodies: Vec<(Vec<u64>, String)> = calls
             .chunks(self.plan.batch)
@@ -214,7 +214,7 @@ impl Measured<'_> {
         MempoolError::Peer { target: self.target.to_owned(), source }
     }
 
-    /// From a peer, which announces them and gives what is requested.
+    /// Over P2P: announces the transactions and sends them on request.
     fn by_peer(&self, txs: &[Signed]) -> Result<Sent, MempoolError> {
         let plan = FeedPlan::of(Delivery::P2p);
         let courier = self.courier(&plan)?;
@@ -224,7 +224,7 @@ impl Measured<'_> {
         Ok(Sent { accepted, seconds: self.clock.now_s() - start_s, ..Sent::default() })
     }
 
-    /// Children first, a wave at a time; when the node has counted its orphans, their parents.
+    /// Sends children first, wave by wave, and their parents once the node has counted its orphans.
     fn orphans(&self) -> Result<Sent, MempoolError> {
         let plan = FeedPlan::of(Delivery::P2p);
         let courier = self.courier(&plan)?;
@@ -234,7 +234,7 @@ impl Measured<'_> {
             let children: Vec<&Signed> = wave.iter().skip(1).step_by(2).collect();
             self.give(&courier, &plan, &children)?;
             let held = self.node.call::<Vec<serde_json::Value>>("getorphantxs", "[]");
-            // Older programs do not list them.
+            // Older programs have no such call.
             orphans = orphans.zip(held.ok()).map(|(sum, held)| sum + held.len() as u64);
             let parents: Vec<&Signed> = wave.iter().step_by(2).collect();
             self.give(&courier, &plan, &parents)?;
@@ -245,7 +245,7 @@ impl Measured<'_> {
         Ok(Sent { accepted: known, orphans, seconds, ..Sent::default() })
     }
 
-    /// Announces transactions and gives those that the node asks for.
+    /// Announces transactions and sends those that the node requests.
     fn give(
         &self,
         courier: &Courier,
@@ -264,7 +264,7 @@ impl Measured<'_> {
         given.map(drop).map_err(|source| self.peer(source))
     }
 
-    /// Waits a little until so many are in the mempool; gives how many there are.
+    /// Waits up to [`PATIENCE`] for `count` mempool entries; returns the number reached.
     fn wait_for(&self, count: u64) -> Result<u64, MempoolError> {
         let started = Instant::now();
         loop {
@@ -276,7 +276,7 @@ impl Measured<'_> {
         }
     }
 
-    /// Confirms all that is in the mempool.
+    /// Mines blocks until the mempool is empty.
     fn empty(&self) -> Result<(), MempoolError> {
         for _ in 0..BLOCKS_MOST {
             let info: MempoolInfo = self.call("getmempoolinfo", "[]")?;
@@ -289,11 +289,11 @@ impl Measured<'_> {
     }
 }
 
-/// Why a call did not admit its transactions; `None` where it did.
+/// Reason for which a call did not admit its transactions, if any.
 fn rejection(answer: &crate::process::rpc::Answer) -> Option<String> {
     match answer {
         Err((code, message)) => Some(format!("{code}: {message}")),
-        // `submitpackage` says it in its result.
+        // `submitpackage` reports it in its result.
         Ok(result) => {
             let said = result.get("package_msg")?.as_str()?;
             (said != "success").then(|| said.to_owned())
@@ -310,9 +310,9 @@ fn digest(pool: &BTreeSet<Hash>) -> String {
     faster_hex::hex_string(&hash.finalize())
 }
 
-/// Orphans at a time: older versions of Bitcoin Core keep 100 in all.
+/// Orphans at a time: older versions of Bitcoin Core keep 100 in total.
 const ORPHANS_EACH: usize = 50;
-/// How long transactions that were given may take to be in the mempool.
+/// Longest wait for sent transactions to enter the mempool.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Blocks that empty a mempool.
+/// Maximum number of blocks mined to empty a mempool.
 const BLOCKS_MOST: usize = 100;

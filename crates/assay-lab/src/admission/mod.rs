@@ -1,7 +1,7 @@
-//! Admission to the mempool alone: nodes without blocks to do are given the same transactions, case by case.
+//! Mempool admission benchmark: nodes without block work receive the same transactions, case by case.
 //!
-//! In each round all nodes are started, and each case runs on one after the other, in an order that alternates. Between two cases
-//! blocks empty the mempool. A case that overflows the mempool has nodes of its own, whose mempool is small.
+//! Each round starts all nodes and runs each case on one node after the other, in alternating order. Blocks empty the mempool
+//! between cases. A case that overflows the mempool gets nodes of its own with a small mempool.
 
 mod measure;
 mod plan;
@@ -29,18 +29,18 @@ use crate::process::Ports;
 use crate::progress::{Event, Reporter};
 use crate::target::{Target, TargetError};
 
-/// What to measure, and with what.
+/// Options of a mempool benchmark.
 #[derive(Debug, Clone)]
 pub struct MempoolOptions {
-    /// Where data, logs and results go. Created if missing.
+    /// Folder of data, logs and results. Created if missing.
     pub out_dir: PathBuf,
     /// Nodes; those of the plan if empty.
     pub targets: Vec<TargetSpec>,
-    /// How to call our node.
+    /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
-    /// Version of the program that calls.
+    /// Version of the calling program.
     pub assay_version: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
@@ -60,7 +60,7 @@ pub enum MempoolError {
     Interrupted,
 }
 
-/// Room for everything that is sent.
+/// Enough for all transactions of a case.
 const LARGE_MEMPOOL_MB: u32 = 1000;
 
 /// Measures all cases on all targets.
@@ -94,7 +94,7 @@ pub fn run(
     for round in 0..plan.repeat {
         let session = Session { plan, works: &works, targets: &targets, options, reporter, round };
         results.runs.extend(session.run()?);
-        // What is left are data folders alone.
+        // Only data folders remain in it.
         let work = options.out_dir.join("work");
         renew(&work)
             .map_err(|source| MempoolError::Node { target: "data folders".to_owned(), source })?;
@@ -106,7 +106,7 @@ pub fn run(
     Ok(results)
 }
 
-/// Finds the targets; one that is named twice gets a number.
+/// Resolves the targets; a repeated name gets a number.
 fn detect(specs: &[TargetSpec], options: &MempoolOptions) -> Result<Vec<Target>, TargetError> {
     let mut names = BTreeSet::new();
     let mut targets = Vec::new();
@@ -156,7 +156,7 @@ impl Session<'_> {
         Ok(runs)
     }
 
-    /// Starts a node of each target and gives it the chain.
+    /// Starts a node per target and loads the chain.
     fn start(&self, mempool_mb: u32) -> Result<Vec<Node>, MempoolError> {
         let work = self.options.out_dir.join("work");
         let start = |target: &Target| {
@@ -172,7 +172,7 @@ impl Session<'_> {
         self.targets.iter().map(named).collect()
     }
 
-    /// One case on all nodes; who comes first alternates from round to round.
+    /// Runs one case on all nodes; the first node alternates from round to round.
     fn case(&self, at: usize, nodes: &[Node]) -> Result<Vec<CaseRun>, MempoolError> {
         let mut order: Vec<usize> = (0..nodes.len()).collect();
         if (self.round as usize + at) % 2 == 1 {
@@ -214,7 +214,7 @@ fn start_node(
     mempool_mb: u32,
 ) -> Result<Node, NetworkError> {
     renew(datadir)?;
-    // A node that changes its working folder must still find its data.
+    // Absolute, because a node may change its working directory.
     let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
     let ports = Ports::free()?;
     let launch = target.launch_mempool(&datadir, &ports, mempool_mb);

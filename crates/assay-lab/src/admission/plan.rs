@@ -1,4 +1,4 @@
-//! What a plan says of admission to the mempool.
+//! Plans of mempool benchmarks.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{PlanError, TargetSpec};
 use crate::purse::Kind;
 
-/// The kind of such plans and their results.
+/// `kind` of such plans and their results.
 pub const KIND: &str = "mempool";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,14 +22,14 @@ pub struct MempoolPlan {
     pub summary: String,
     /// Seed of keys.
     pub seed: u64,
-    /// Transactions of a case that says no other number.
+    /// Transactions of a case that sets no number.
     pub txs: usize,
     /// Runs of each case on each target.
     pub repeat: u32,
     /// Transactions of one JSON-RPC batch.
     #[serde(default = "default_batch")]
     pub batch: usize,
-    /// Size of the mempool where it is to overflow, in MB.
+    /// Mempool size of overflow cases, in MB.
     #[serde(default = "default_mempool_mb")]
     pub full_mempool_mb: u32,
     #[serde(default = "default_targets")]
@@ -43,15 +43,15 @@ pub struct MempoolPlan {
 pub struct Case {
     pub name: String,
     pub what: What,
-    /// Which coins are spent, and made.
+    /// Script type of the coins spent and created.
     pub script: Kind,
-    /// How transactions come to the node.
+    /// Submission method.
     #[serde(default)]
     pub by: By,
-    /// Transactions of a chain of unconfirmed ones.
+    /// Length of a chain of unconfirmed transactions.
     #[serde(default = "one")]
     pub depth: usize,
-    /// Transactions, instead of the plan's number.
+    /// Overrides the plan's number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub txs: Option<usize>,
 }
@@ -59,15 +59,15 @@ pub struct Case {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
-    /// New ones are sent, parents before children.
+    /// Send new transactions, parents first.
     Admit,
-    /// Pairs of parent and child, by `submitpackage`.
+    /// Send parent-child pairs by `submitpackage`.
     Package,
-    /// Children before their parents.
+    /// Send children before their parents.
     Orphans,
-    /// Each replaces another one, for a higher fee (BIP125).
+    /// Replace earlier transactions at a higher fee (BIP125).
     Replace,
-    /// Into a mempool that is too small for all of them, each for a higher fee than those before.
+    /// Overflow a small mempool with rising fees.
     Evict,
 }
 
@@ -77,24 +77,24 @@ pub enum By {
     /// `sendrawtransaction` in batches.
     #[default]
     Rpc,
-    /// From a peer.
+    /// Announced by a peer.
     P2p,
 }
 
 const BUILTIN: [(&str, &str); 1] = [("mempool", include_str!("../../../../plans/mempool.toml"))];
 
 impl MempoolPlan {
-    /// Names of the plans in the program.
+    /// Names of the built-in plans.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// The text of a plan in the program.
+    /// Text of a built-in plan.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }
 
-    /// Whether a text is such a plan, right or wrong.
+    /// True if `text` is a plan of this kind, valid or not.
     pub fn is_one(text: &str) -> bool {
         let table: Result<toml::Table, _> = toml::from_str(text);
         table.is_ok_and(|table| table.get("kind").and_then(toml::Value::as_str) == Some(KIND))
@@ -110,10 +110,10 @@ impl MempoolPlan {
         Self::parse(&text, &path.display().to_string())
     }
 
-    /// Reads and checks a plan; `origin` stands in errors.
+    /// Parses and validates a plan; `origin` names it in errors.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// On invalid TOML, unknown keys and impossible values.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
         let plan: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
             PlanError::syntax(text, origin, error.span(), error.message())
@@ -121,10 +121,10 @@ impl MempoolPlan {
         plan.checked(origin)
     }
 
-    /// Checks values, also after the command line changed some.
+    /// Validates values, also after the command line changed some.
     ///
     /// # Errors
-    /// Key, value and the rule it breaks.
+    /// Names the key, the value and the violated rule.
     pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
         match self.check() {
             Ok(()) => Ok(self),
@@ -135,10 +135,10 @@ impl MempoolPlan {
         }
     }
 
-    /// The nodes that it names.
+    /// Targets of the plan.
     ///
     /// # Errors
-    /// When a name is no target.
+    /// On an unknown target name.
     pub fn targets(&self, origin: &str) -> Result<Vec<TargetSpec>, PlanError> {
         let parse = |text: &String| {
             text.parse::<TargetSpec>().map_err(|error| PlanError::Value {
@@ -151,7 +151,7 @@ impl MempoolPlan {
         self.targets.iter().map(parse).collect()
     }
 
-    /// Transactions of a case: whole chains, pairs.
+    /// Transactions of a case, rounded to whole chains or pairs.
     pub(super) fn txs_of(&self, case: &Case) -> usize {
         let txs = case.txs.unwrap_or(self.txs);
         let group = match case.what {
@@ -215,7 +215,7 @@ impl MempoolPlan {
 }
 
 const TXS_MAX: usize = 20_000;
-/// Coinbases of the first subsidy give so many, whatever they are spread over.
+/// Coins that the coinbases of the first subsidy period can fund.
 const COINS_MAX: usize = 70_000;
 
 const fn one() -> usize {

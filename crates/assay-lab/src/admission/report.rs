@@ -1,4 +1,4 @@
-//! The report of a plan of the mempool.
+//! Reports of a mempool benchmark.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub fn write_all(results: &MempoolResults, dir: &Path) -> Result<(), WriteError>
     atomic_file::write(&dir.join("report.html"), page.html().as_bytes())
 }
 
-/// The answer and the tables for a terminal.
+/// Summary and tables for a terminal.
 pub fn terminal(results: &MempoolResults) -> String {
     let mut out = String::new();
     front(results).text(&mut out);
@@ -172,7 +172,7 @@ fn caveats(results: &MempoolResults) -> Vec<String> {
     out
 }
 
-/// Below this, start-up and noise weigh much.
+/// Below this, start-up and noise dominate.
 const SHORT_S: f64 = 0.05;
 
 fn throughput(results: &MempoolResults) -> Table {

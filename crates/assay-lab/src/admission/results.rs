@@ -1,4 +1,4 @@
-//! `results.json` of a plan of the mempool, schema version 1.
+//! `results.json` of a mempool benchmark, schema version 1.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ pub struct MempoolResults {
     pub schema: u32,
     /// Always `mempool`.
     pub kind: String,
-    /// When it ended, as ISO 8601 in UTC.
+    /// End of the run, ISO 8601 in UTC.
     pub created: String,
-    /// The plan, with the numbers that were used.
+    /// The plan with the values used.
     pub plan: MempoolPlan,
     pub targets: Vec<TargetEntry>,
     /// One entry per round, case and target.
     pub runs: Vec<CaseRun>,
     pub machine: Machine,
-    /// Version of this program.
+    /// Version of Assay.
     pub assay: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
@@ -36,7 +36,7 @@ pub struct TargetEntry {
     pub name: String,
     /// `assay`, `bitcoin-core` or `bitcoin-knots`.
     pub family: String,
-    /// What it says about its version.
+    /// Version string of the node.
     pub version: String,
 }
 
@@ -48,31 +48,31 @@ pub struct CaseRun {
     pub repeat: u32,
     /// Transactions sent.
     pub sent: u64,
-    /// Of those, admitted: by the answers to RPC; from a peer, those in the mempool afterwards.
+    /// Admitted transactions: by RPC results, or by mempool contents when sent by a peer.
     pub accepted: u64,
-    /// The others, by reason.
+    /// Rejected transactions by reason.
     pub rejected: BTreeMap<String, u64>,
-    /// Orphans that the node counted (`getorphantxs`), summed over waves; absent where it does not or there are none to count.
+    /// Orphans that the node counted (`getorphantxs`), summed over waves; absent without that call or without orphans.
     pub orphans: Option<u64>,
-    /// Transactions of before that were replaced.
+    /// Replaced transactions.
     pub replaced: u64,
-    /// Admitted, and no longer in the mempool.
+    /// Admitted transactions evicted later.
     pub evicted: u64,
-    /// `getmempoolinfo`: transactions afterwards.
+    /// Mempool entries afterwards (`getmempoolinfo`).
     pub in_mempool: u64,
-    /// Their virtual bytes.
+    /// Their virtual size.
     pub vbytes: u64,
-    /// Memory that they take, by the node's own count.
+    /// Their memory by the node's own count.
     pub usage_bytes: u64,
-    /// What a transaction has to pay, satoshi per 1,000 virtual bytes.
+    /// Minimum fee rate, satoshi per 1,000 virtual bytes.
     pub min_sat_per_kvb: u64,
-    /// From the first byte to the last answer; from a peer, until all are in the mempool.
+    /// From the first byte to the last response; from a peer, until all are in the mempool.
     pub seconds: f64,
-    /// Admitted per second.
+    /// Admitted transactions per second.
     pub tx_per_s: f64,
     /// SHA-256 of the sorted txids in the mempool.
     pub mempool_sha256: String,
-    /// What is wrong, in words; nothing where all is well.
+    /// Detected faults; empty if none.
     pub faults: Vec<String>,
 }
 
@@ -86,17 +86,17 @@ impl TargetEntry {
     }
 }
 
-/// Reads results.
+/// Parses results.
 ///
 /// # Errors
-/// When they are of another schema.
+/// On another schema version.
 pub fn parse(file: ResultsFile) -> Result<MempoolResults, LoadError> {
     file.parse("results of a plan of the mempool", SCHEMA..=SCHEMA)
 }
 
 impl MempoolResults {
-    /// Adds a fault to the runs whose mempool is another one than that of the first target in the same round. What a full mempool
-    /// keeps depends on how a program counts its memory: that is not compared.
+    /// Marks runs whose mempool differs from that of the first target in the same round. The contents of a full mempool depend on
+    /// how a program counts its memory, so that case is not compared.
     pub(super) fn agree(&mut self) {
         let Some(first) = self.targets.first().map(|target| target.name.clone()) else { return };
         let is_compared = |case: &Case| case.what != What::Evict;
@@ -118,19 +118,19 @@ impl MempoolResults {
         self.runs.iter().filter(|run| !run.faults.is_empty())
     }
 
-    /// The runs of a case on a target, by round.
+    /// Runs of a case on a target, by round.
     pub(super) fn of(&self, case: &str, target: &str) -> Vec<&CaseRun> {
         self.runs.iter().filter(|run| run.case == case && run.target == target).collect()
     }
 
-    /// Admitted per second: median over the rounds, with an interval.
+    /// Admitted per second: median over the rounds with its interval.
     pub(super) fn rate(&self, case: &str, target: &str) -> Option<Ratio> {
         let rates: Vec<f64> = self.of(case, target).iter().map(|run| run.tx_per_s).collect();
-        // A ratio to one is the rate itself.
+        // A ratio to one equals the rate itself.
         Ratio::of_pairs(&rates, &vec![1.0; rates.len()])
     }
 
-    /// The rate of the first target over another one's, round by round.
+    /// Rate of the first target over that of another, round by round.
     pub(super) fn ratio(&self, case: &str, other: &str) -> Option<Ratio> {
         let rates = |target: &str| -> Vec<f64> {
             self.of(case, target).iter().map(|run| run.tx_per_s).collect()

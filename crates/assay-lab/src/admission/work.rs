@@ -1,4 +1,4 @@
-//! The transactions of the cases, made once and sent to every node.
+//! Transactions of all cases, created once and sent to every node.
 
 use assay_report::stats::random::SplitMix64;
 
@@ -7,22 +7,22 @@ use crate::machine;
 use crate::purse::{Base, Coin, Kind, Purse, Signed};
 use crate::wire::Hash;
 
-/// The transactions of a case, in the order of sending.
+/// Transactions of a case in sending order.
 pub(super) struct Work {
-    /// What has to be in the mempool before.
+    /// Transactions that must be in the mempool first.
     pub(super) before: Vec<Signed>,
-    /// What is measured.
+    /// Measured transactions.
     pub(super) txs: Vec<Signed>,
 }
 
 impl Work {
-    /// The txids of what is sent last.
+    /// Txids of the measured transactions.
     pub(super) fn txids(&self) -> impl Iterator<Item = Hash> {
         self.txs.iter().map(|tx| tx.txid)
     }
 }
 
-/// A chain with coins, and what spends them in each case.
+/// A funded chain and the transactions of each case.
 pub(super) struct Works {
     pub(super) base: Base,
     pub(super) of_cases: Vec<Work>,
@@ -49,7 +49,7 @@ impl Works {
     }
 }
 
-/// Confirmed coins that a case spends.
+/// Number of confirmed coins that a case spends.
 fn coins(plan: &MempoolPlan, case: &Case) -> usize {
     match case.what {
         What::Admit => plan.txs_of(case) / case.depth,
@@ -78,7 +78,7 @@ fn work(case: &Case, purse: &Purse, coins: &[Coin]) -> Work {
     Work { before, txs }
 }
 
-/// So many transactions, each of which spends the first output of the one before.
+/// A chain of `depth` transactions, each spending the first output of the previous one.
 fn chain(purse: &Purse, coin: Coin, depth: usize) -> Vec<Signed> {
     let mut coin = coin;
     let link = |_| {
@@ -89,7 +89,7 @@ fn chain(purse: &Purse, coin: Coin, depth: usize) -> Vec<Signed> {
     (0..depth).map(link).collect()
 }
 
-/// One input, two outputs: the change, from which a chain goes on, and a small amount.
+/// One input, two outputs: the change, which continues a chain, and a small payment.
 fn payment(purse: &Purse, coin: Coin, rate: u64) -> Signed {
     let fee = purse.fee(1, 2, rate);
     purse.pay(&[coin], &[coin.value - fee - PAID, PAID])
@@ -98,11 +98,11 @@ fn payment(purse: &Purse, coin: Coin, rate: u64) -> Signed {
 /// Satoshi per virtual byte.
 const RATE: u64 = 2;
 const REPLACEMENT_RATE: u64 = 10;
-/// Satoshi of a payment.
+/// Amount of a payment, satoshi.
 const PAID: u64 = 10_000;
-/// Outputs of a transaction that is to fill the mempool.
+/// Outputs of a transaction that fills the mempool.
 const EVICT_OUTPUTS: usize = 40;
-/// The rate rises by one after so many of them.
+/// Number of transactions per fee rate; the rate then rises by one.
 pub(super) const TXS_OF_RATE: usize = 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The folder of finished builds, and what is in it.
+//! The cache of finished builds.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -11,45 +11,45 @@ use super::BuildFault;
 use super::compiler::Compiler;
 use super::preset::System;
 
-/// Names the folder where nothing else does.
+/// Environment variable that sets the folder.
 const VARIABLE: &str = "ASSAY_BUILDS";
-/// What a finished build says of itself.
+/// Manifest of a finished build.
 pub(super) const MANIFEST: &str = "build.json";
-/// The folder of builds that are not finished.
+/// Folder of unfinished builds.
 const WORK: &str = "work";
-/// Why a build failed.
+/// Reason of a failed build.
 const FAILED: &str = "failed.txt";
-/// Characters of a commit's hash that name it at least.
+/// Minimum number of characters of an abbreviated commit hash.
 const COMMIT_MIN: usize = 7;
 const SCHEMA: u32 = 1;
 
 /// A finished build: `build.json`, schema version 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Build {
-    /// Version of this form.
+    /// Schema version.
     pub(super) schema: u32,
-    /// Its folder: commit, preset, compiler, and a digest of everything that the result depends on.
+    /// Folder name: commit, preset, compiler, and a digest of all inputs of the build.
     pub key: String,
     pub commit: String,
-    /// Names under which it was asked for: tags, branches, short hashes.
+    /// Requested names: tags, branches, short hashes.
     pub names: Vec<String>,
-    /// First line of the commit's message.
+    /// First line of the commit message.
     pub subject: String,
-    /// What the source says of its version; empty where it does not.
+    /// Version in the source; empty if it has none.
     pub version: String,
     pub preset: String,
-    /// What generated the build.
+    /// Build system generator.
     pub system: System,
     pub compiler: Compiler,
-    /// Their flags, as given.
+    /// Compiler flags, as given.
     pub flags: String,
     /// Arguments of `cmake` or `configure`.
     pub arguments: Vec<String>,
     pub programs: Vec<BuiltProgram>,
     pub repository: PathBuf,
-    /// Seconds that its last, successful attempt took.
+    /// Duration of the last, successful attempt in seconds.
     pub seconds: f64,
-    /// When that ended, as ISO 8601 in UTC.
+    /// Time of its end, ISO 8601 in UTC.
     pub created: String,
 }
 
@@ -70,7 +70,7 @@ impl Build {
         self.key.rsplit('-').next().unwrap_or(&self.key)
     }
 
-    /// Whether a word behind the `+` of a target means it.
+    /// True if a word after the `+` of a target matches this build.
     fn is_meant_by(&self, word: &str) -> bool {
         word == self.compiler.name
             || word == self.preset
@@ -94,9 +94,9 @@ pub enum FindError {
         revision: String,
         with: Vec<String>,
         program: String,
-        /// Flags of the command that makes it.
+        /// Flags of the command that makes the build.
         hint: String,
-        /// Where it was looked for.
+        /// Searched folder.
         folder: PathBuf,
     },
     #[error(
@@ -106,9 +106,9 @@ pub enum FindError {
     Several {
         revision: String,
         with: Vec<String>,
-        /// Those that there are.
+        /// Keys of the candidates.
         keys: String,
-        /// The end of one key.
+        /// End of one key.
         example: String,
     },
     #[error(transparent)]
@@ -125,23 +125,23 @@ pub struct Entry {
     pub state: State,
     /// Bytes on disk.
     pub bytes: u64,
-    /// The build, where it is finished.
+    /// Present if finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build: Option<Build>,
-    /// Why it failed.
+    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The output of its build.
+    /// Log of the build.
     pub log: PathBuf,
 }
 
-/// How far a build is.
+/// State of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Its programs can be used.
     Finished,
-    /// Somebody is building it.
+    /// Another process is building it.
     Building,
     /// It was interrupted.
     Unfinished,
@@ -149,7 +149,7 @@ pub enum State {
 }
 
 impl State {
-    /// The word for it.
+    /// The word for lists.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Finished => "finished",
@@ -163,9 +163,9 @@ impl State {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Cleaned {
     pub removed: Vec<String>,
-    /// Keys of those that somebody is building.
+    /// Keys skipped because another process is building them.
     pub busy: Vec<String>,
-    /// Bytes that are free now.
+    /// Bytes freed.
     pub bytes: u64,
 }
 
@@ -175,15 +175,15 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// That of the user: `ASSAY_BUILDS`, or `assay/builds` in `$XDG_CACHE_HOME`, or in `~/.cache`, as the XDG base directory
-    /// specification has it. `None` where there is no home.
+    /// The user's cache: `ASSAY_BUILDS`, `$XDG_CACHE_HOME/assay/builds` or `~/.cache/assay/builds` (XDG base directory
+    /// specification). `None` without a home directory.
     pub fn of_user() -> Option<Self> {
         let absolute = |path: &PathBuf| path.is_absolute();
         let named = std::env::var_os(VARIABLE)
             .map(PathBuf::from)
             .filter(|path| !path.as_os_str().is_empty());
         if let Some(root) = named {
-            // Programs are started from other folders.
+            // Absolute, because programs start in other folders.
             return Some(Self::at(&std::path::absolute(&root).unwrap_or(root)));
         }
         let caches = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(absolute);
@@ -203,12 +203,12 @@ impl Cache {
         self.root.join(key)
     }
 
-    /// Where a build happens.
+    /// Build folder of a key.
     pub(super) fn work(&self, key: &str) -> PathBuf {
         self.root.join(WORK).join(key)
     }
 
-    /// Holds a key, so that one process at a time builds or removes it; `None` where another one has it.
+    /// Locks a key, so that one process at a time builds or removes it; `None` if another process holds it.
     pub(super) fn lock(&self, key: &str) -> Result<Option<File>, BuildFault> {
         let folder = self.root.join(WORK);
         let path = folder.join(format!("{key}.lock"));
@@ -234,7 +234,7 @@ impl Cache {
         (build.schema == SCHEMA && build.key == key).then_some(build)
     }
 
-    /// Writes what a build says of itself into a folder.
+    /// Writes the manifest into a folder.
     pub(super) fn write(build: &Build, folder: &Path) -> Result<(), BuildFault> {
         let path = folder.join(MANIFEST);
         let text = serde_json::to_vec_pretty(build)
@@ -243,7 +243,7 @@ impl Cache {
             .map_err(|error| BuildFault::io("cannot write", error.path, error.source))
     }
 
-    /// Remembers that a name stands for this build now, and for no build of another commit any more: branches move.
+    /// Assigns a name to this build and removes it from builds of other commits, because branches move.
     pub(super) fn name(&self, build: &mut Build, name: &str) -> Result<(), BuildFault> {
         for mut other in self.finished()? {
             let names = other.names.len();
@@ -261,7 +261,7 @@ impl Cache {
         Ok(())
     }
 
-    /// The finished builds, by key.
+    /// Finished builds, sorted by key.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -270,10 +270,10 @@ impl Cache {
         Ok(keys.iter().filter_map(|key| self.build(key)).collect())
     }
 
-    /// The build of a revision that has `program`, and is what all words of `with` mean: a compiler, a preset, the end of a key.
+    /// Finds the build of a revision that has `program` and matches all words of `with`: a compiler, a preset, the end of a key.
     ///
     /// # Errors
-    /// When there is none, or more than one.
+    /// When none or several match.
     pub fn find(&self, revision: &str, with: &[String], program: &str) -> Result<Build, FindError> {
         let is_meant = |build: &Build| {
             build.is_of(revision)
@@ -299,7 +299,7 @@ impl Cache {
         }
     }
 
-    /// Everything, finished or not.
+    /// All entries, finished or not.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -333,17 +333,17 @@ impl Cache {
         Ok(entries)
     }
 
-    /// Notes why a build failed, or that it did not.
+    /// Records the reason of a failure, or clears it.
     pub(super) fn note_failure(&self, key: &str, why: Option<&str>) {
         let path = self.work(key).join(FAILED);
-        // A courtesy to those who list builds: the caller reports the failure in any case.
+        // Best effort, for lists of builds: the caller reports the failure in any case.
         let _ = match why {
             Some(why) => fs::write(&path, why),
             None => fs::remove_file(&path),
         };
     }
 
-    /// Removes the entries that `is_chosen` chooses, but for those that somebody is building.
+    /// Removes the entries that `is_chosen` selects, except those being built.
     ///
     /// # Errors
     /// When something cannot be removed.
@@ -358,7 +358,7 @@ impl Cache {
                 State::Finished => self.folder(&entry.key),
                 _ => self.work(&entry.key),
             };
-            // Without its manifest it is no build any more, however far the removal gets.
+            // Without its manifest the build is invalid, even if the removal stops midway.
             let _ = fs::remove_file(folder.join(MANIFEST));
             let io = |source| BuildFault::io("cannot remove", &folder, source);
             fs::remove_dir_all(&folder).map_err(io)?;
@@ -373,7 +373,7 @@ impl Build {
     pub(super) const SCHEMA: u32 = SCHEMA;
 }
 
-/// Flags of the command that makes what was looked for.
+/// Flags of the command that makes the missing build.
 fn hint(with: &[String], program: &str) -> String {
     let is_compiler = |word: &&String| word.contains("gcc") || word.contains("clang");
     let compiler = with.iter().find(is_compiler).map(|word| format!(" --compiler {word}"));
@@ -381,7 +381,7 @@ fn hint(with: &[String], program: &str) -> String {
     [preset, compiler].into_iter().flatten().collect()
 }
 
-/// Names in a folder, sorted; none where there is no folder.
+/// Sorted names in a folder; empty if the folder is missing.
 fn names_in(folder: &Path) -> Result<Vec<String>, BuildFault> {
     let io = |source| BuildFault::io("cannot read", folder, source);
     let entries = match fs::read_dir(folder) {
@@ -397,7 +397,7 @@ fn names_in(folder: &Path) -> Result<Vec<String>, BuildFault> {
     Ok(names)
 }
 
-/// Bytes of all files below a folder; what cannot be read counts nothing.
+/// Total size of all files below a folder; unreadable files count as zero.
 fn size_of(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     let of = |entry: fs::DirEntry| match entry.file_type() {

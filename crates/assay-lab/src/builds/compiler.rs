@@ -1,4 +1,4 @@
-//! The pair of compilers that a build is made with.
+//! The C and C++ compiler pair of a build.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 use super::BuildFault;
 use super::preset::is_name;
 
-/// A compiler for C and the one for C++ that belongs to it.
+/// A C compiler and its C++ counterpart.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compiler {
-    /// Its name in keys and targets: `gcc`, `clang-19`.
+    /// Name in keys and targets: `gcc`, `clang-19`.
     pub name: String,
-    /// The program for C.
+    /// C compiler.
     pub cc: String,
-    /// The program for C++.
+    /// C++ compiler.
     pub cxx: String,
-    /// First line of what the latter says of its version.
+    /// First line of the version output of the C++ compiler.
     pub version: String,
 }
 
 impl Compiler {
-    /// The compiler of this name or path, that for C or for C++: `gcc`, `g++-13`, `/opt/llvm/bin/clang++`. Without one it is gcc,
-    /// or clang where there is no gcc.
+    /// Finds the pair by the name or path of either compiler: `gcc`, `g++-13`, `/opt/llvm/bin/clang++`. Default: gcc, or clang if
+    /// there is no gcc.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -47,11 +47,11 @@ impl Compiler {
     }
 }
 
-/// The names of both, of either.
+/// Names of both compilers, derived from either.
 fn pair(file: &str) -> Option<(String, String)> {
     const PAIRS: [(&str, &str); 3] = [("clang", "clang++"), ("gcc", "g++"), ("cc", "c++")];
     let of = |(c, cxx): (&str, &str)| {
-        // The name for C++ first: that for C may be a part of it. What stands around it is a target or a version.
+        // The C++ name first, because the C name may be a part of it. The rest is a target or a version.
         let (at, length) = match (file.find(cxx), file.find(c)) {
             (Some(at), _) => (at, cxx.len()),
             (None, Some(at)) => (at, c.len()),
@@ -77,7 +77,7 @@ fn version_of(program: &str) -> Result<String, BuildFault> {
     Err(no_program(std::io::Error::other("it prints no version")))
 }
 
-/// Whether there is such a program on the path.
+/// True if the program is in `PATH`.
 pub(super) fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| Path::new(&folder).join(program).is_file())

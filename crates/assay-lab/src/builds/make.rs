@@ -1,4 +1,4 @@
-//! Makes builds of revisions, one after the other.
+//! Builds revisions one after the other.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -16,35 +16,35 @@ use super::stage::{LOG, Stage};
 use super::{BuildFault, Watch};
 use crate::machine::utc_now;
 
-/// Folders and marks within the folder of a build.
+/// Folders and marker files in the folder of a build.
 const SOURCE: &str = "source";
 const OUT: &str = "out";
 const DONE: &str = "done";
-/// Which stages are done: a mark is written when one has ended well.
+/// A marker is written after its stage has succeeded.
 const CHECKED_OUT: &str = "checked-out";
 const CONFIGURED: &str = "configured";
-/// Between two attempts to get a key that another process holds.
+/// Pause between attempts to lock a key.
 const WAIT: Duration = Duration::from_millis(300);
 
-/// What to build.
+/// Options of a build.
 #[derive(Debug, Clone)]
 pub struct MakeOptions {
     /// The user's repository.
     pub repository: Repository,
-    /// Revisions, as git names them.
+    /// Revisions as git names them.
     pub revisions: Vec<String>,
     pub preset: Preset,
     pub compiler: Compiler,
-    /// Flags for it.
+    /// Compiler flags.
     pub flags: String,
-    /// Compilers at a time.
+    /// Parallel compiler jobs.
     pub jobs: usize,
 }
 
-/// What was made of a revision.
+/// Result of one revision.
 #[derive(Debug, Serialize)]
 pub struct Made {
-    /// As it was asked for.
+    /// Requested name.
     pub revision: String,
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -56,7 +56,7 @@ pub enum Outcome {
     Built {
         build: Build,
     },
-    /// It was there already.
+    /// It was in the cache.
     Found {
         build: Build,
     },
@@ -97,8 +97,7 @@ impl Made {
     }
 }
 
-/// Builds every revision that is not in the cache. One that fails does not keep the others from being built; after a stop the
-/// rest is left out.
+/// Builds every revision that is not in the cache. A failure does not stop the others; a stop skips the rest.
 pub fn make(cache: &Cache, options: &MakeOptions, watch: &dyn Watch) -> Vec<Made> {
     let mut all = Vec::with_capacity(options.revisions.len());
     for (index, revision) in options.revisions.iter().enumerate() {
@@ -180,13 +179,13 @@ fn one(
     }
 }
 
-/// Names a build by everything that its programs depend on.
+/// Key of a build, derived from all inputs of its programs.
 fn key(commit: &str, options: &MakeOptions, recipe: &Recipe) -> String {
     let Compiler { name, cc, cxx, version } = &options.compiler;
     let recipe = serde_json::to_string(recipe).unwrap_or_default();
     let mut digest = Sha256::new();
     for part in [commit, &recipe, cc, cxx, version, options.flags.trim()] {
-        // Lengths keep neighbours apart.
+        // Length prefixes separate the parts.
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     }
@@ -195,8 +194,8 @@ fn key(commit: &str, options: &MakeOptions, recipe: &Recipe) -> String {
     format!("{commit}-{}-{name}-{digest}", options.preset.name)
 }
 
-/// Holds the key, once no other process does. Programs that this one starts hold it too: when this one is killed, it is free
-/// after the last of them has ended.
+/// Waits for the lock of a key. Child processes inherit the lock: if this process is killed, the key is free once the last of
+/// them has ended.
 fn wait_for(cache: &Cache, key: &str, watch: &dyn Watch) -> Result<File, BuildFault> {
     let mut is_waiting = false;
     loop {
@@ -230,7 +229,7 @@ impl Job<'_> {
         self.recipe.arguments(cc, cxx, &self.options.flags)
     }
 
-    /// Goes through all stages that are not done.
+    /// Runs all stages that are not marked as done.
     fn build(&self, watch: &dyn Watch) -> Result<Vec<BuiltProgram>, BuildFault> {
         let (source, out) = (self.work.join(SOURCE), self.work.join(OUT));
         fs::create_dir_all(&self.work)
@@ -254,7 +253,7 @@ impl Job<'_> {
         self.collect(&out)
     }
 
-    /// Does something that a mark says was not done before.
+    /// Runs a stage unless its marker exists.
     fn once(
         &self,
         mark: &str,
@@ -318,7 +317,7 @@ impl Job<'_> {
         let jobs = self.options.jobs.to_string();
         match self.recipe.system {
             System::Cmake => {
-                // Not through `cmake --build`, which does not pass on the signal that stops a build.
+                // Not through `cmake --build`, which does not forward the signal that stops a build.
                 let is_ninja = out.join("build.ninja").is_file();
                 let program = OsStr::new(if is_ninja { "ninja" } else { "make" });
                 let mut arguments: Vec<OsString> = vec!["-C".into(), out.into()];
@@ -335,7 +334,7 @@ impl Job<'_> {
         }
     }
 
-    /// Copies the programs to where they stay together.
+    /// Copies the programs into one folder.
     fn collect(&self, out: &Path) -> Result<Vec<BuiltProgram>, BuildFault> {
         let done = self.work.join(DONE);
         let io = |what| {
@@ -363,7 +362,7 @@ impl Job<'_> {
         Ok(programs)
     }
 
-    /// Moves the finished build to its place, in one step, and removes what it was made from.
+    /// Moves the finished build to its final place atomically and removes its inputs.
     fn keep(&self, build: Build) -> Result<Build, BuildFault> {
         let (done, place) = (self.work.join(DONE), self.cache.folder(self.key));
         let log = self.work.join(LOG);
@@ -371,19 +370,19 @@ impl Job<'_> {
             .map_err(|error| BuildFault::io("cannot copy", &log, error))?;
         Cache::write(&build, &done)?;
         if place.exists() {
-            // No manifest of this version is in it.
+            // It has no manifest of this version.
             fs::remove_dir_all(&place)
                 .map_err(|error| BuildFault::io("cannot replace", &place, error))?;
         }
         fs::rename(&done, &place)
             .map_err(|error| BuildFault::io("cannot move the build to", &place, error))?;
-        // What is left over costs disk alone; `builds clean` removes it.
+        // Leftovers only cost disk space; `builds clean` removes them.
         let _ = fs::remove_dir_all(&self.work);
         Ok(build)
     }
 }
 
-/// What autogen.sh and configure need, and the packages that have it.
+/// Programs that autogen.sh and configure need, with their packages.
 const AUTOTOOLS: [(&str, &str); 5] = [
     ("autoconf", "autoconf"),
     ("automake", "automake"),

@@ -1,8 +1,8 @@
-//! Builds of programs that lie in git: a revision, a preset and a compiler make programs that are kept.
+//! Builds of programs from git: a revision, a preset and a compiler give cached programs.
 //!
-//! A build happens in a folder of its own, `work/KEY` of the cache, and is moved to `KEY` as a whole when it is complete; so what
-//! is in the cache is finished, whatever was killed. A later attempt continues in the same folder. A lock is held meanwhile, by
-//! the compilers that this program starts as well: where this one is killed and they go on, nobody else builds next to them.
+//! A build runs in its own folder, `work/KEY` of the cache, and is renamed to `KEY` when complete, so every `KEY` is finished
+//! even if a process was killed. A later attempt continues in the same folder. The build holds a lock that its compilers inherit:
+//! if Assay is killed and they continue, no second build starts next to them.
 
 mod cache;
 mod compiler;
@@ -22,17 +22,17 @@ pub use self::make::{Made, MakeOptions, Outcome, make, whole_text};
 pub use self::preset::{DEFAULT, Preset, Recipe, System};
 pub use self::source::Repository;
 
-/// Hears how builds go.
+/// Receives the progress of builds.
 pub trait Watch {
-    /// A revision is next, the one with this number, from 1, of so many.
+    /// A revision starts; `number` counts from 1 to `of`.
     fn begin(&self, revision: &str, number: usize, of: usize);
-    /// A part of its build begins.
+    /// A stage of its build starts.
     fn stage(&self, what: &str);
-    /// So many steps of the part are done; how many there are is not always known.
+    /// Steps of the stage done so far; `total` if known.
     fn step(&self, done: u64, total: Option<u64>);
-    /// A revision is done, or failed.
+    /// A revision is built or failed.
     fn end(&self, made: &Made);
-    /// Whether to stop; asked several times a second.
+    /// True to stop; polled several times a second.
     fn wants_stop(&self) -> bool {
         false
     }
@@ -42,7 +42,7 @@ pub trait Watch {
 pub enum BuildFault {
     #[error("{what} {}", path.display())]
     Io {
-        /// What was to be done.
+        /// Failed operation.
         what: &'static str,
         path: PathBuf,
         source: io::Error,
@@ -51,45 +51,45 @@ pub enum BuildFault {
     NoProgram {
         program: String,
         package: &'static str,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     #[error("git in {}: {text}", folder.display())]
     Git {
         folder: PathBuf,
-        /// What it says.
+        /// Output of git.
         text: String,
     },
     #[error("{} has no revision {revision:?}; fetch it, or name a commit, tag or branch that `git log` knows", repository.display())]
     NoRevision { revision: String, repository: PathBuf },
     #[error("compiler {name:?}: give gcc, clang, or the path of one of them")]
     Compiler {
-        /// What was given.
+        /// Requested name.
         name: String,
     },
-    /// The preset does not know such revisions.
+    /// The preset has no recipe for the revision.
     #[error("preset {preset} has no recipe for {revision} (version {version}); it has {ranges}")]
     NoRecipe {
         preset: String,
         revision: String,
-        /// What its source says.
+        /// Version in its source.
         version: String,
-        /// What there is.
+        /// Ranges of the recipes.
         ranges: String,
     },
     #[error("{stage} failed ({status}); the log is {}; it ends with\n{tail}", log.display())]
     Stage {
         stage: &'static str,
-        /// How it ended.
+        /// Exit status.
         status: String,
         log: PathBuf,
-        /// The end of that.
+        /// End of the log.
         tail: String,
     },
     #[error("the build made no {name}: looked for {looked}; the log is {}", log.display())]
     Missing {
         name: String,
-        /// Where it was looked for.
+        /// Searched places.
         looked: String,
         log: PathBuf,
     },

@@ -1,4 +1,4 @@
-//! Presets: how the revisions of a program are built, as data.
+//! Presets: build recipes of a program's revisions, as data.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::PlanError;
 
-/// The format this program knows.
+/// The supported format.
 const FORMAT: u32 = 1;
 
-/// The preset where none is named.
+/// Preset if none is named.
 pub const DEFAULT: &str = "bitcoin-core";
 
 const BUILTIN: [(&str, &str); 3] = [
@@ -19,39 +19,39 @@ const BUILTIN: [(&str, &str); 3] = [
     ("bchn", include_str!("../../../../plans/builds/bchn.toml")),
 ];
 
-/// How the revisions of one program are built.
+/// Build recipes of one program.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
     format: u32,
-    /// Its name in keys and lists.
+    /// Name in keys and lists.
     pub name: String,
-    /// What it makes.
+    /// Its product.
     pub title: String,
-    /// The built-in preset that it adds to.
+    /// Built-in preset that it extends.
     #[serde(default)]
     extends: Option<String>,
-    /// Where a revision says its version; the first file that holds all marks.
+    /// Places of the version in the source; the first file with all marks decides.
     #[serde(default, rename = "version")]
     versions: Vec<VersionMark>,
-    /// Recipes; the first that fits is used.
+    /// Recipes; the first match is used.
     #[serde(default, rename = "recipe")]
     recipes: Vec<Recipe>,
-    /// What is added to recipes of the preset that this one extends.
+    /// Additions to recipes of the extended preset.
     #[serde(default)]
     add: Additions,
 }
 
-/// Where a version stands in a file of the source.
+/// Place of a version in a source file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VersionMark {
     file: String,
-    /// Searched one after the other; the numbers that follow them make the version.
+    /// Searched one after the other; the numbers after them form the version.
     marks: Vec<String>,
 }
 
-/// What generates the build.
+/// Build system generator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum System {
@@ -64,30 +64,30 @@ pub enum System {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
-    /// Versions from the first on, below the second: `28.99..`, `0.10..29`, `..`.
+    /// Versions from the first, below the second: `28.99..`, `0.10..29`, `..`.
     versions: String,
-    /// A file that a revision has to hold.
+    /// File that the revision must contain.
     file: String,
     pub system: System,
     /// Arguments of `cmake` or `configure`.
     #[serde(default)]
     pub(super) options: Vec<String>,
-    /// More of them, in which `{cc}` and `{cxx}` are the compilers.
+    /// Further arguments; `{cc}` and `{cxx}` stand for the compilers.
     #[serde(default)]
     pub(super) compiler: Vec<String>,
-    /// More of them where flags are given: `{flags}`.
+    /// Further arguments if flags are given: `{flags}`.
     #[serde(default)]
     pub(super) flags: Vec<String>,
-    /// Flags of the compiler in any case, before those of the user: what an old source needs from a new compiler.
+    /// Compiler flags placed before those of the user: an old source may need them with a new compiler.
     #[serde(default)]
     pub(super) always_flags: String,
-    /// Arguments where ccache is there.
+    /// Arguments with ccache.
     #[serde(default)]
     ccache: Vec<String>,
-    /// Arguments where it is not.
+    /// Arguments without ccache.
     #[serde(default)]
     no_ccache: Vec<String>,
-    /// What is built.
+    /// Built programs.
     #[serde(rename = "program")]
     pub(super) programs: Vec<Program>,
 }
@@ -95,11 +95,11 @@ pub struct Recipe {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {
-    /// Its file name in the cache.
+    /// File name in the cache.
     pub(super) name: String,
-    /// The target of the build that makes it; of autotools in the folder `src`.
+    /// Build target; with autotools, in the folder `src`.
     pub(super) target: String,
-    /// Where it may be in the folder of the build.
+    /// Candidate paths in the build folder.
     pub(super) paths: Vec<String>,
 }
 
@@ -122,20 +122,20 @@ struct Addition {
 }
 
 impl Preset {
-    /// Names of the presets in the binary.
+    /// Names of the built-in presets.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// The text of a preset from the binary.
+    /// Text of a built-in preset.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }
 
-    /// A built-in preset by its name, or one from a file where the name has a `/` or an ending.
+    /// A built-in preset by name, or one from a file if the name contains `/` or an extension.
     ///
     /// # Errors
-    /// When there is none, or it cannot be read or understood.
+    /// When it does not exist, or cannot be read or parsed.
     pub fn find(name: &str) -> Result<Self, PlanError> {
         let path = Path::new(name);
         if path.extension().is_some() || path.components().count() > 1 {
@@ -155,10 +155,10 @@ impl Preset {
         Self::parse(text, name)
     }
 
-    /// A preset from text; `origin` names it in errors.
+    /// Parses a preset; `origin` names it in errors.
     ///
     /// # Errors
-    /// When it is not TOML, has an unknown key or an impossible value.
+    /// On invalid TOML, unknown keys and impossible values.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
         let mut preset: Self = toml::from_str(text)
             .map_err(|error| PlanError::syntax(text, origin, error.span(), error.message()))?;
@@ -174,7 +174,7 @@ impl Preset {
         Ok(preset)
     }
 
-    /// Takes the recipes of the preset that this one adds to; its own come first.
+    /// Appends the recipes of the extended preset; its own come first.
     fn extend(&mut self, base: &str, origin: &str) -> Result<(), PlanError> {
         if Self::builtin_text(base).is_none() || base == self.name {
             return Err(PlanError::Value {
@@ -191,7 +191,7 @@ impl Preset {
                 System::Cmake => &self.add.cmake,
                 System::Autotools => &self.add.autotools,
             };
-            // Behind those that they change: the last one wins with both systems.
+            // After the options that they change: the last one wins with both systems.
             recipe.options.extend(addition.options.iter().cloned());
             recipe.programs.extend(addition.programs.iter().cloned());
             self.recipes.push(recipe);
@@ -235,7 +235,7 @@ impl Preset {
         Ok(())
     }
 
-    /// The version that a revision states; `read` gives the text of a file in it.
+    /// Version that a revision states; `read` returns the text of one of its files.
     pub(super) fn version_of(
         &self,
         mut read: impl FnMut(&str) -> Option<String>,
@@ -243,7 +243,7 @@ impl Preset {
         self.versions.iter().find_map(|mark| mark.version_in(&read(&mark.file)?))
     }
 
-    /// The recipe of a revision: the first one whose range holds the version and whose file is there.
+    /// First recipe whose range holds the version and whose file exists.
     pub(super) fn recipe_for(
         &self,
         version: Option<&[u32]>,
@@ -255,14 +255,14 @@ impl Preset {
         })
     }
 
-    /// Ranges and files of all recipes, for an error.
+    /// Ranges and files of all recipes, for errors.
     pub(super) fn ranges(&self) -> String {
         let range = |recipe: &Recipe| format!("{} with {}", recipe.versions, recipe.file);
         self.recipes.iter().map(range).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// Whether a name is fit for file names.
+/// True if a name is valid in file names.
 pub(super) fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     name.len() <= 64
@@ -283,7 +283,7 @@ impl VersionMark {
     }
 }
 
-/// The numbers between dots; nothing of an empty text.
+/// Numbers between dots; empty for an empty text.
 fn numbers(text: &str) -> Option<Vec<u32>> {
     let parts = text.split('.').filter(|part| !part.is_empty());
     parts.map(|part| part.parse().ok()).collect()
@@ -308,7 +308,7 @@ impl Range {
         Some(Self { from: end(from)?, below: end(below)? })
     }
 
-    /// A revision without a version is in the range of all versions alone.
+    /// A revision without a version only matches the range of all versions.
     fn holds(&self, version: Option<&[u32]>) -> bool {
         match version {
             None => self.from.is_none() && self.below.is_none(),
@@ -321,7 +321,7 @@ impl Range {
 }
 
 impl Recipe {
-    /// Arguments of `cmake` or `configure` but for those of ccache, which do not change what is built.
+    /// Arguments of `cmake` or `configure` without those of ccache, which do not change the result.
     pub(super) fn arguments(&self, cc: &str, cxx: &str, flags: &str) -> Vec<String> {
         let flags = [self.always_flags.as_str(), flags].map(str::trim);
         let flags: Vec<&str> = flags.into_iter().filter(|part| !part.is_empty()).collect();
@@ -385,7 +385,7 @@ mod tests {
             core.recipe_for(Some(version), |name| name == file).map(|recipe| recipe.system)
         };
         assert_eq!(system(&[29, 99], "CMakeLists.txt"), Some(System::Cmake));
-        // The change to CMake came in the middle of 28.99: the file decides.
+        // The switch to CMake happened within 28.99: the file decides.
         assert_eq!(system(&[28, 99], "CMakeLists.txt"), Some(System::Cmake));
         assert_eq!(system(&[28, 99], "configure.ac"), Some(System::Autotools));
         assert_eq!(system(&[0, 21], "configure.ac"), Some(System::Autotools));

@@ -1,8 +1,8 @@
-//! The source: revisions of a git repository that the user has, and work trees of them.
+//! Source: revisions of the user's git repository, and work trees of them.
 //!
-//! A work tree is a repository of its own that borrows the objects of the user's (`objects/info/alternates`): nothing is written
-//! to the user's, which may be bare or belong to somebody else, and a killed build leaves nothing behind there. The build still
-//! finds `.git`, from which programs take the commit that they print as a part of their version.
+//! A work tree is a repository of its own that borrows the objects of the user's (`objects/info/alternates`). Nothing is written
+//! to the user's repository, which may be bare or read-only, and a killed build leaves nothing there. The build still finds
+//! `.git`, which programs read for the commit in their version.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,10 +17,10 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The repository that holds this folder, or is it.
+    /// Opens the repository that contains this folder.
     ///
     /// # Errors
-    /// When git is missing, or does not take it for a repository.
+    /// When git is missing or finds no repository.
     pub fn open(path: &Path) -> Result<Self, BuildFault> {
         let path = fs::canonicalize(path)
             .map_err(|source| BuildFault::io("cannot open repository", path, source))?;
@@ -33,7 +33,7 @@ impl Repository {
         &self.path
     }
 
-    /// The full hash of the commit that a name stands for.
+    /// Full hash of the commit that a name denotes.
     ///
     /// # Errors
     /// When there is no such commit.
@@ -46,16 +46,16 @@ impl Repository {
         })
     }
 
-    /// Where the histories of two revisions part.
+    /// Merge base of two revisions.
     ///
     /// # Errors
-    /// When they have nothing in common.
+    /// When they have no common ancestor.
     pub fn merge_base(&self, one: &str, other: &str) -> Result<String, BuildFault> {
         let (one, other) = (self.commit(one)?, self.commit(other)?);
         self.ask(["merge-base", &one, &other])
     }
 
-    /// The first line of a commit's message.
+    /// First line of a commit message.
     ///
     /// # Errors
     /// When there is no such commit.
@@ -63,19 +63,19 @@ impl Repository {
         self.ask(["show", "--no-patch", "--no-show-signature", "--format=%s", commit])
     }
 
-    /// A file of a commit, where it has it.
+    /// Contents of a file in a commit, if present.
     pub(super) fn file(&self, commit: &str, path: &str) -> Option<String> {
         self.ask(["show", &format!("{commit}:{path}")]).ok()
     }
 
-    /// Makes a work tree of a commit in `folder`, which is emptied first.
+    /// Creates a work tree of a commit in `folder`, which is emptied first.
     pub(super) fn check_out(&self, commit: &str, folder: &Path) -> Result<(), BuildFault> {
         let io = |what| move |source| BuildFault::io(what, folder, source);
         if folder.exists() {
             fs::remove_dir_all(folder).map_err(io("cannot empty"))?;
         }
         fs::create_dir_all(folder).map_err(io("cannot create"))?;
-        // The user's files for new repositories, hooks among them, have no business here.
+        // Without the user's template for new repositories, which may contain hooks.
         git(folder, ["init", "--quiet", "--template="])?;
         let objects = self.ask(["rev-parse", "--path-format=absolute", "--git-path", "objects"])?;
         let info = folder.join(".git").join("objects").join("info");
@@ -96,14 +96,14 @@ impl Repository {
     }
 }
 
-/// What git prints, without the end of its last line.
+/// Output of git without the final newline.
 fn git<S: AsRef<OsStr>>(
     folder: &Path,
     arguments: impl IntoIterator<Item = S>,
 ) -> Result<String, BuildFault> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments);
-    // Set by git for its hooks: they would name another repository than the folder.
+    // Git sets these for its hooks; they would override the folder.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"] {
         command.env_remove(name);
     }

@@ -1,4 +1,4 @@
-//! One command of a build: its output goes to the log, its steps are counted there.
+//! One command of a build: logs its output and counts its steps.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -12,17 +12,17 @@ use crate::process::child::Supervised;
 
 /// Output of all commands of a build.
 pub(super) const LOG: &str = "build.log";
-/// Between two looks at the log.
+/// Interval between reads of the log.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Time that a build has to end when it is asked to.
+/// Time limit of a build after a request to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
-/// Lines of the log that an error shows.
+/// Log lines in an error.
 const TAIL_LINES: usize = 15;
 /// Characters of such a line.
 const TAIL_WIDTH: usize = 300;
-/// Bytes of the log that are read for it.
+/// Bytes of the log read for it.
 const TAIL_BYTES: u64 = 64 << 10;
-/// Set by users for builds of their own: a build depends on what its key holds alone.
+/// Variables that users set for builds of their own: a build must depend on its key only.
 const FOREIGN: [&str; 10] = [
     "CC",
     "CXX",
@@ -37,13 +37,13 @@ const FOREIGN: [&str; 10] = [
 ];
 
 pub(super) struct Stage<'a> {
-    /// What it does, for messages.
+    /// Name in messages.
     pub(super) name: &'static str,
     pub(super) program: &'a OsStr,
     pub(super) arguments: Vec<std::ffi::OsString>,
-    /// Where it works.
+    /// Working directory.
     pub(super) folder: &'a Path,
-    /// The folder of the whole build, which holds the log.
+    /// Folder of the whole build; holds the log.
     pub(super) work: &'a Path,
 }
 
@@ -62,9 +62,9 @@ impl Stage<'_> {
         for name in FOREIGN {
             command.env_remove(name);
         }
-        // The same source in another folder gives the same objects.
+        // The same source in another folder then yields the same objects.
         command.env("CCACHE_BASEDIR", self.work).env("CCACHE_NOHASHDIR", "1");
-        // Its lines are what steps are counted by.
+        // Steps are counted by these lines.
         command.env("LC_ALL", "C").env("NINJA_STATUS", "[%f/%t] ");
         let spawned = Supervised::spawn(&mut command, &[]).and_then(|inner| inner);
         let mut child = spawned.map_err(|source| BuildFault::NoProgram {
@@ -106,10 +106,10 @@ impl Stage<'_> {
     }
 }
 
-/// Counts steps in a log that grows.
+/// Counts steps in a growing log.
 struct Steps {
     file: File,
-    /// What follows the last end of line.
+    /// Bytes after the last newline.
     rest: Vec<u8>,
     done: u64,
     total: Option<u64>,
@@ -122,7 +122,7 @@ impl Steps {
         Ok(Self { file, rest: Vec::new(), done: 0, total: None })
     }
 
-    /// Reads on; whether there was a step.
+    /// Reads on; returns true on a new step.
     fn look(&mut self) -> std::io::Result<bool> {
         let before = self.done;
         let mut buffer = [0; 16 << 10];
@@ -136,7 +136,7 @@ impl Steps {
                 let line: Vec<u8> = self.rest.drain(..=end).collect();
                 self.take(&String::from_utf8_lossy(&line));
             }
-            // A line that never ends is none of those that are looked for.
+            // Such a long line is no step.
             if self.rest.len() > 1 << 20 {
                 self.rest.clear();
             }
@@ -152,7 +152,7 @@ impl Steps {
     }
 }
 
-/// What a line of a build says of its progress.
+/// Progress in one line of output.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     Of(u64, u64),
@@ -173,7 +173,7 @@ fn step_of(line: &str) -> Option<Step> {
     is_rule.then_some(Step::One)
 }
 
-/// The end of a log; the first error as well, where it stands before.
+/// End of a log, preceded by the first error if that is further up.
 fn tail(log: &PathBuf) -> String {
     let Ok(text) = end_of(log) else { return String::new() };
     let lines: Vec<&str> = text.lines().collect();
@@ -185,7 +185,7 @@ fn tail(log: &PathBuf) -> String {
     shown.map(|line| format!("  {}", cut(line))).collect::<Vec<_>>().join("\n")
 }
 
-/// The last part of a log, from the last command on if that began within it.
+/// Last part of a log, from the start of the last command if that is within it.
 fn end_of(log: &PathBuf) -> std::io::Result<String> {
     let mut file = File::open(log)?;
     let length = fs::metadata(log)?.len();

@@ -1,4 +1,4 @@
-//! Builds of a tiny program in a git repository that the test makes, with real git, `CMake` and compiler.
+//! Builds of a tiny program in a git repository that the test creates, with real git, `CMake` and compiler.
 
 use std::cell::RefCell;
 use std::fs;
@@ -29,12 +29,12 @@ target = "tiny"
 paths = ["bin/tiny", "tiny"]
 "#;
 
-/// A folder with a repository of three revisions: `v1.0` and `v1.1` build, `broken` does not; `v3.0` has no recipe.
+/// A repository of four revisions: `v1.0` and `v1.1` build, `broken` does not; `v3.0` has no recipe.
 struct Repo {
     folder: tempfile::TempDir,
 }
 
-/// What was heard of builds.
+/// Recorded events.
 #[derive(Default)]
 struct Heard {
     stages: RefCell<Vec<String>>,
@@ -59,7 +59,7 @@ impl Watch for Heard {
 }
 
 impl Repo {
-    /// Nothing where the programs that a build takes are missing.
+    /// `None` if a required program is missing.
     fn new(test: &str) -> Option<Self> {
         for program in ["git", "cmake", "gcc", "g++"] {
             if !compiler::is_there(program) {
@@ -146,7 +146,7 @@ fn what_builds_is_kept_and_what_does_not_says_why() {
     assert!(error(3).contains("no recipe for v3.0 (version 3.0)"), "{}", error(3));
     assert!(*heard.steps.borrow() > 0, "steps are counted");
 
-    // The programs are those of their revisions, and the user's repository is as it was.
+    // The programs match their revisions, and the user's repository is unchanged.
     let cache = repo.cache();
     let path = |revision: &str| {
         let build = cache.find(revision, &[], "bitcoind").expect("built");
@@ -159,7 +159,7 @@ fn what_builds_is_kept_and_what_does_not_says_why() {
     let by_hash = cache.find(&build.commit[..9], &[build.digest().to_owned()], "bitcoind");
     assert_eq!(by_hash.expect("built").key, build.key);
 
-    // Nothing is built twice.
+    // No revision is built twice.
     let heard = Heard::default();
     let again = repo.make(&["v1.0", "v1.1"], &heard);
     assert!(again.iter().all(|made| matches!(made.outcome, Outcome::Found { .. })), "{again:#?}");
@@ -183,7 +183,7 @@ fn an_interrupted_build_continues() {
     assert_eq!(made.len(), 1, "the rest is left out");
     assert!(made[0].error().expect("stopped").contains("stopped"));
     let cache = repo.cache();
-    // Programs that other tests start meanwhile may have inherited the lock: until they end, somebody seems to build.
+    // Programs of other tests may have inherited the lock: wait until they end.
     let start = std::time::Instant::now();
     let state = || cache.entries().expect("readable")[0].state;
     while state() == State::Building && start.elapsed().as_secs() < 60 {
@@ -192,7 +192,7 @@ fn an_interrupted_build_continues() {
     assert_eq!(state(), State::Unfinished);
     assert!(cache.find("v1.0", &[], "bitcoind").is_err(), "an unfinished build is none");
 
-    // What was done is not done again: neither the work tree nor the configuration.
+    // Neither the checkout nor the configuration runs again.
     let heard = Heard::default();
     let made = repo.make(&["v1.0"], &heard);
     assert!(matches!(made[0].outcome, Outcome::Built { .. }), "{made:#?}");
@@ -228,7 +228,7 @@ fn flags_and_moving_branches_are_kept_apart() {
     let digest = key(&with_flags).rsplit('-').next().expect("it has one").to_owned();
     assert_eq!(cache.find("v1.0", &[digest], "bitcoind").expect("one").flags, "-O1");
 
-    // A branch stands for where it was built last.
+    // A branch denotes its latest build.
     for tag in ["v1.0", "v1.1"] {
         repo.git(&["branch", "--force", "tip", tag]);
         assert!(repo.make(&["tip"], &Heard::default())[0].build().is_some());

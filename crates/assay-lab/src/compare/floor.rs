@@ -1,4 +1,4 @@
-//! The floor: what the same software shows beside itself.
+//! The noise floor: ratios of runs of the same software (A/A).
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -12,28 +12,28 @@ use crate::machine::{Machine, utc_now};
 const SCHEMA: u32 = 1;
 const KIND: &str = "floor";
 
-/// How far from 1 the ratio of a thing to itself may come on a machine.
+/// Largest A/A deviations of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Floor {
     schema: u32,
     kind: String,
-    /// When it was put down.
+    /// Creation time.
     pub created: String,
-    /// The plan it was measured with.
+    /// Name of the measured plan.
     pub plan: String,
     pub machine: Machine,
     pub rows: Vec<FloorRow>,
 }
 
-/// The floor of one figure.
+/// Noise floor of one figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FloorRow {
-    /// Seen share.
+    /// Pre-relayed share.
     pub seen: f64,
-    /// What it is about, as in comparisons.
+    /// Measured quantity, as in comparisons.
     pub what: String,
     pub pairs: usize,
-    /// How far from 1 the 95 % interval of the mean ratio reaches, a share.
+    /// Largest distance from 1 within the 95 % interval of the mean ratio, as a fraction.
     pub share: f64,
 }
 
@@ -41,13 +41,13 @@ pub struct FloorRow {
 pub enum FloorError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The file is none that a comparison wrote.
+    /// No noise floor file.
     #[error("{} is no floor of this version", path.display())]
     Json { path: PathBuf },
 }
 
 impl Floor {
-    /// That of the comparisons in which both sides are the same; the larger one where there are several.
+    /// Noise floor of the comparisons whose sides are the same; the largest of several.
     pub(super) fn measured(sources: &[Source], comparisons: &[PairComparison]) -> Option<Self> {
         let results = &sources.first()?.results;
         let mut rows: Vec<FloorRow> = Vec::new();
@@ -77,10 +77,10 @@ impl Floor {
         (!floor.rows.is_empty()).then_some(floor)
     }
 
-    /// Reads one that was kept; nothing where the file is of another kind.
+    /// Reads a saved noise floor; `None` if the file is of another kind.
     ///
     /// # Errors
-    /// When the file cannot be read, or is a floor of another version.
+    /// When the file cannot be read or has another version.
     pub fn load(path: &Path) -> Result<Option<Self>, FloorError> {
         if path.is_dir() {
             return Ok(None);
@@ -96,14 +96,14 @@ impl Floor {
         if floor.schema == SCHEMA { Ok(Some(floor)) } else { Err(wrong()) }
     }
 
-    /// The floor of a figure; the largest of all where that one was not measured.
+    /// Noise floor of a figure; the largest of all if that figure was not measured.
     pub fn of(&self, seen: f64, what: &str) -> f64 {
         let own = self.rows.iter().find(|row| row.is_about(seen, what));
         let largest = || self.rows.iter().map(|row| row.share).fold(0.0, f64::max);
         own.map_or_else(largest, |row| row.share)
     }
 
-    /// Whether it was measured on such a machine.
+    /// True if it was measured on such a machine.
     pub fn is_of(&self, machine: &Machine) -> bool {
         self.machine.cpu == machine.cpu && self.machine.cores == machine.cores
     }

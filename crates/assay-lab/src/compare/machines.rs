@@ -1,9 +1,8 @@
-//! Pairs that several machines made: whole pairs of one plan, each on one machine.
+//! Pairs of several machines: each machine runs whole pairs of one plan.
 //!
-//! A folder of machines holds a folder for each, and that the results of its pairs, as `assay-cluster run` leaves them:
-//! `machines/NAME/pair-00003/results.json`. Results of one machine are put together as if one execution had made them, so
-//! that control load and disturbances are judged against that machine alone. Ratios never cross machines; how they are
-//! combined: [`assay_report::stats::machines`].
+//! A folder of machines holds a folder per machine with the results of its pairs, as `assay-cluster run` leaves them:
+//! `machines/NAME/pair-00003/results.json`. The results of a machine are merged as if from one execution, so that control load
+//! and disturbances are judged per machine. Ratios never cross machines; [`assay_report::stats::machines`] combines them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,18 +18,18 @@ use super::{
 use crate::machine::Machine;
 use crate::results::{LoadError, Results, Run, Status, disturbance};
 
-/// Folders below a machine's that are looked into.
+/// Levels below a machine's folder that are searched.
 const DEPTH_MAX: usize = 2;
-/// Machines below which nothing is said about others.
+/// Minimum number of machines for a statement about others.
 pub const MACHINES_MIN: usize = 6;
 
 /// A machine in a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineEntry {
-    /// Name of its folder.
+    /// Folder name.
     pub name: String,
     pub machine: Machine,
-    /// Pairs that count, of all pre-relayed shares.
+    /// Valid pairs over all pre-relayed shares.
     pub pairs: usize,
 }
 
@@ -45,22 +44,22 @@ pub enum MachinesError {
         path.display()
     )]
     Empty { path: PathBuf },
-    /// A pair is there twice.
+    /// A pair occurs twice.
     #[error("pair {pair} is in {first} and in {second}; a pair counts once")]
     Twice {
-        /// The pair, counted from 1.
+        /// Pair number from 1.
         pair: u32,
         first: String,
         second: String,
     },
-    /// Two results are of other work, other settings or other programs.
+    /// Two results differ in work, settings or programs.
     #[error("{first} and {second} are not pairs of one plan, they differ in {}", list(differences))]
     OtherPlan { first: String, second: String, differences: Vec<Difference> },
     #[error(transparent)]
     Compare(#[from] CompareError),
 }
 
-/// The results of each machine, put together; in order of names.
+/// Merged results of each machine, sorted by name.
 ///
 /// # Errors
 /// When there is none, one cannot be read, or they are not pairs of one plan.
@@ -104,7 +103,7 @@ fn collect(dir: &Path, depth: usize, found: &mut Vec<Source>) -> Result<(), Mach
     Ok(())
 }
 
-/// Results of one machine as one execution would have them.
+/// Merges the results of one machine into one execution.
 fn merged(name: String, sources: Vec<Source>) -> Result<Option<Source>, MachinesError> {
     let mut sources = sources.into_iter();
     let Some(first) = sources.next() else { return Ok(None) };
@@ -119,7 +118,7 @@ fn merged(name: String, sources: Vec<Source>) -> Result<Option<Source>, Machines
         target.runs.sort_by(|a, b| {
             a.seen_requested.total_cmp(&b.seen_requested).then(a.repeat.cmp(&b.repeat))
         });
-        // Judged again, now that there is other work of this machine to compare with.
+        // Judged again, because the machine now has other runs to compare with.
         for run in target.runs.iter_mut().filter(|run| run.status == Status::Disturbed) {
             run.status = Status::Valid;
         }
@@ -128,7 +127,7 @@ fn merged(name: String, sources: Vec<Source>) -> Result<Option<Source>, Machines
     Ok(Some(whole))
 }
 
-/// Checks that two results are of the same work, settings, targets and programs.
+/// Checks that two results have the same work, settings, targets and programs.
 fn check_same_plan(one: &Source, other: &Source, vary: &[String]) -> Result<(), MachinesError> {
     let mut differences = Vec::new();
     let mut differ = |field: &str, first: String, second: String| {
@@ -176,10 +175,10 @@ fn check_same_plan(one: &Source, other: &Source, vary: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// Compares the targets of a plan whose pairs were made on several machines, as [`load_machines`] gives them.
+/// Compares the targets of a plan whose pairs ran on several machines, as [`load_machines`] returns them.
 ///
 /// # Errors
-/// When there are no two targets, or the machines did not make pairs of one plan.
+/// When there are fewer than two targets, or the machines did not run pairs of one plan.
 pub fn compare_machines(
     machines: &[Source],
     options: &CompareOptions,
@@ -187,7 +186,7 @@ pub fn compare_machines(
     let Some((one, others)) = machines.split_first() else {
         return Err(MachinesError::Empty { path: PathBuf::new() });
     };
-    // What differs between machines is in both sides of every pair.
+    // Differences between machines affect both sides of every pair.
     let mut vary = options.vary.clone();
     vary.push("machine".to_owned());
     for (number, other) in others.iter().enumerate() {
@@ -257,7 +256,7 @@ fn compare_pair(
     compared
 }
 
-/// What few machines cannot say.
+/// Caveat for a small number of machines.
 fn few_machines(compared: &PairComparison) -> Option<String> {
     let count = compared.machines.iter().filter(|entry| entry.pairs > 0).count();
     (count < MACHINES_MIN).then(|| {

@@ -1,30 +1,30 @@
-//! Machines that were made up, to see how often verdicts are wrong.
+//! Simulated machines that measure the error rates of verdicts.
 
 use assay_report::stats::paired::{PairedRatio, holm};
 use assay_report::stats::random::SplitMix64;
 use assay_report::stats::verdict::{FLOOR_MIN, Verdict};
 
-/// Rows of a comparison as plans have them: two totals, and five phases of each.
+/// Rows of a typical comparison: two totals with five phases each.
 const TOTALS: usize = 2;
 const PHASES: usize = 10;
-/// Pairs, as acceptance asks for.
+/// Pairs of an acceptance run.
 const PAIRS: usize = 6;
 const DELTA: f64 = 0.01;
 
-/// How a machine misbehaves.
+/// Noise model of a machine.
 #[derive(Clone, Copy, Debug)]
 enum Mood {
-    /// Ordinary noise alone.
+    /// Normal noise only.
     Calm,
-    /// Each run is slower than the one before, and the clock breathes.
+    /// Each run is slower than the previous one, and the clock frequency oscillates.
     Drift,
-    /// One run in eight meets something else on the machine.
+    /// One run in eight is disturbed by other load.
     Outliers,
-    /// Noise whose variance is infinite: Student's t with two degrees of freedom.
+    /// Infinite variance: Student's t with two degrees of freedom.
     Heavy,
-    /// Only ever slower, by an exponential tail.
+    /// One-sided noise with an exponential tail.
     Skewed,
-    /// All of that but the heavy tails.
+    /// All of these except the heavy tails.
     All,
 }
 
@@ -50,7 +50,7 @@ impl Machine {
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
-    /// What the whole run shares, as a logarithm.
+    /// Logarithm of the slowdown that a whole run shares.
     fn next_run(&mut self) -> f64 {
         self.runs += 1.0;
         let drift = 0.004 * self.runs + 0.02 * (self.runs / 3.0).sin();
@@ -79,7 +79,7 @@ impl Machine {
     }
 }
 
-/// The verdicts of one comparison of two things that take turns.
+/// Verdicts of one comparison of two interleaved alternatives.
 fn verdicts(machine: &mut Machine, slowness: f64) -> Vec<Verdict> {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     for pair in 0..PAIRS {
@@ -102,7 +102,7 @@ fn verdicts(machine: &mut Machine, slowness: f64) -> Vec<Verdict> {
     ratios.iter().zip(adjusted).map(|(ratio, p)| ratio.verdict(FLOOR_MIN, DELTA, p)).collect()
 }
 
-/// Shares of comparisons in which a total, or any row at all, is called different though nothing is.
+/// Shares of A/A comparisons in which a total, or any row, is called different.
 fn false_shares(mood: Mood, noise: f64, comparisons: u64) -> (f64, f64, f64) {
     let (mut totals, mut any, mut rows) = (0u64, 0u64, 0u64);
     for seed in 0..comparisons {
@@ -161,12 +161,12 @@ fn equality_is_shown_where_noise_is_small_and_never_of_five_percent() {
         (0..500u64).filter(is_equal).count() as f64 / 500.0
     };
     assert!(share(0.001, 1.0) >= 0.99);
-    // At the margin itself: two one-sided tests at 5 % each.
+    // At the margin: two one-sided tests at 5 % each.
     assert!(share(0.003, 1.0 + DELTA) <= 0.05 && share(0.01, 1.0 + DELTA) <= 0.05);
     assert!(share(0.01, 1.05) < 1e-9);
 }
 
-/// Why the interval is a hull: the bootstrap alone holds the truth too seldom with six pairs.
+/// The interval is a hull, because the bootstrap alone undercovers with six pairs.
 #[test]
 fn coverage_of_the_intervals() {
     let (mut hull, mut bootstrap) = (0, 0);

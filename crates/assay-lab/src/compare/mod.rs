@@ -1,8 +1,8 @@
-//! `assay compare`: results of runs beside each other, with a verdict that can be believed.
+//! `assay compare`: compares results of runs and states verdicts.
 //!
-//! Two targets of one plan took turns, so their runs of a round are pairs. Runs of two executions are paired by round too;
-//! unless these turn out to have alternated in time, the comparison says that nothing holds the machine still between them,
-//! and its floor is higher. What was decided beforehand is kept: rounds that a plan did not ask for at first are not counted.
+//! The runs of two interleaved targets of one plan form pairs by round. Runs of two executions pair by round too; unless they
+//! alternated in time, the comparison states that the machine state was not controlled, and its floor is higher. Rounds beyond
+//! the initial number of the plan are ignored.
 
 mod floor;
 mod machines;
@@ -31,25 +31,25 @@ pub use self::machines::{
 pub use self::pairs::{LeftOut, PAIRS_MIN, PairCount};
 pub use self::same_work::Difference;
 
-/// Schema version of the JSON form.
+/// Schema version of the JSON output.
 const SCHEMA: u32 = 1;
-/// Smallest floor where the sides did not take turns.
+/// Smallest floor of sides that did not alternate.
 const FLOOR_MIN_APART: f64 = 0.02;
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone)]
 pub struct CompareOptions {
-    /// The target that the others are compared with, where one file holds several; the first if not given.
+    /// Target that the others are compared with; the first if not given.
     pub baseline: Option<String>,
-    /// Share by which medians have to differ at least, for every row.
+    /// Minimum relative difference of medians, for every row.
     pub floor: Option<f64>,
-    /// What the same software shows beside itself on this machine.
+    /// Measured A/A noise floor of this machine.
     pub aa: Option<Floor>,
-    /// Share within which differences do not matter.
+    /// Relative difference that does not matter.
     pub delta: f64,
-    /// Share by which the control load may move.
+    /// Limit of the relative change of the control load.
     pub control_limit: f64,
-    /// Settings that are meant to differ, by name or beginning of the name.
+    /// Settings that may differ, by name or prefix.
     pub vary: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ impl Default for CompareOptions {
     }
 }
 
-/// Results, and where they came from.
+/// Results and their origin.
 #[derive(Debug, Clone)]
 pub struct Source {
     pub name: String,
@@ -96,19 +96,19 @@ pub enum CompareError {
         /// Their targets, at most one on each chain.
         targets: Vec<String>,
     },
-    /// The baseline is not there.
+    /// The baseline does not exist.
     #[error("{source_name} has no target {wanted:?}; there are: {known}")]
     NoBaseline {
         /// The results.
         source_name: String,
-        /// What was asked for.
+        /// Requested name.
         wanted: String,
         known: String,
     },
     /// Two results have no target in common.
     #[error("{first} ({first_targets}) and {second} ({second_targets}) have no target in common")]
     NothingInCommon { first: String, first_targets: String, second: String, second_targets: String },
-    /// They did other work, or under other settings.
+    /// The sides differ in work or settings.
     #[error(
         "{first} and {second} cannot be compared, they differ in {}{}",
         list(differences),
@@ -118,7 +118,7 @@ pub enum CompareError {
         /// The first side.
         first: String,
         second: String,
-        /// In what.
+        /// Differing fields.
         differences: Vec<Difference>,
     },
 }
@@ -148,31 +148,31 @@ pub struct Comparison {
     schema: u32,
     kind: String,
     pub delta: f64,
-    /// Share by which the control load might move.
+    /// Limit of the relative change of the control load.
     pub control_limit: f64,
-    /// The comparisons, each of two sides.
+    /// One entry per two sides.
     #[serde(rename = "beside")]
     pub comparisons: Vec<PairComparison>,
     pub floor: Option<Floor>,
 }
 
-/// Two sides.
+/// Comparison of two sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairComparison {
     pub first: String,
-    /// What is compared with it.
+    /// The compared side.
     pub second: String,
-    /// Whether both are the same software, so that every difference is a false one.
+    /// True if both are the same software, so that every difference is a false positive.
     pub is_aa: bool,
-    /// Whether their runs took turns.
+    /// True if their runs alternated.
     pub took_turns: bool,
-    /// Pairs, for each seen share.
+    /// Pairs per pre-relayed share.
     pub pairs: Vec<PairCount>,
-    /// Settings that differ, as they were meant to.
+    /// Allowed differences of settings.
     pub varied: Vec<Difference>,
-    /// Per phase and in total, for each seen share.
+    /// Phases and total per pre-relayed share.
     pub rows: Vec<ComparedRow>,
-    /// The machines, where pairs of several were put together.
+    /// The machines, if pairs of several were merged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineEntry>,
     pub notes: Vec<String>,
@@ -184,27 +184,27 @@ pub struct ComparedRow {
     pub seen: f64,
     /// `total`, a phase by its name in the ledger, `cpu`, or `node-and-index`.
     pub what: String,
-    /// The same for people.
+    /// Human-readable name.
     pub title: String,
-    /// Whether it is the question that was asked; the others explain.
+    /// True for totals; the other rows explain them.
     pub is_total: bool,
     pub first: Spread,
     pub second: Spread,
     /// Time of the first over time of the second.
     pub ratio: PairedRatio,
-    /// What each machine has, where pairs of several were put together.
+    /// Ratios per machine, if pairs of several were merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machines: Option<MachineRatios>,
-    /// The t test, adjusted for the number of totals, or of other rows.
+    /// p value of the t test, adjusted for the number of totals, or of other rows.
     pub p_adjusted: Option<f64>,
-    /// Share by which the median has to differ at least.
+    /// Minimum relative difference of the medians.
     pub floor: f64,
-    /// What the second is, beside the first.
+    /// Verdict on the second side against the first.
     pub verdict: Verdict,
 }
 
 impl Comparison {
-    /// Whether anything became slower.
+    /// True if any total became slower.
     pub fn is_slower(&self) -> bool {
         self.rows().any(|row| row.verdict == Verdict::Slower)
     }
@@ -224,7 +224,7 @@ struct Side<'a> {
 /// Compares targets of one source, or the targets of the first source with those of the same names in the others.
 ///
 /// # Errors
-/// When there are no two sides, or when they did not do the same work under the same settings.
+/// When there are no two sides, or when their work or settings differ.
 pub fn compare(sources: &[Source], options: &CompareOptions) -> Result<Comparison, CompareError> {
     let mut comparisons = Vec::new();
     for (first, second) in sides(sources, options)? {
@@ -237,14 +237,14 @@ pub fn compare(sources: &[Source], options: &CompareOptions) -> Result<Compariso
     Ok(finish(sources, comparisons, options))
 }
 
-/// Floors and verdicts.
+/// Sets floors and verdicts.
 fn finish(
     sources: &[Source],
     mut comparisons: Vec<PairComparison>,
     options: &CompareOptions,
 ) -> Comparison {
     let floor = Floor::measured(sources, &comparisons);
-    // The same software within these results says what others have to exceed; not what it has to exceed itself.
+    // A/A pairs within these results set the floor of the other pairs, but not their own.
     for compared in &mut comparisons {
         let measured = if compared.is_aa { None } else { floor.as_ref() };
         judge(compared, options, options.aa.as_ref().or(measured));
@@ -259,7 +259,7 @@ fn finish(
     }
 }
 
-/// Who is compared with whom.
+/// Pairs of sides to compare.
 fn sides<'a>(
     sources: &'a [Source],
     options: &CompareOptions,
@@ -367,13 +367,13 @@ fn compare_pair(
     Ok(compared)
 }
 
-/// Whether the other side has this pre-relayed share too.
+/// True if the other side has this pre-relayed share too.
 fn is_shared_by(second: Side<'_>) -> impl Fn(&f64) -> bool {
     let shares: Vec<_> = second.target.seen_shares().into_iter().map(in_percent).collect();
     move |seen| shares.contains(&in_percent(*seen))
 }
 
-/// What a reader must know beside the figures.
+/// Caveats of a comparison.
 fn notes(compared: &PairComparison) -> Vec<String> {
     let mut notes = Vec::new();
     if compared.is_aa {
@@ -395,8 +395,8 @@ fn notes(compared: &PairComparison) -> Vec<String> {
     notes
 }
 
-/// A sync may bring blocks to the targets of one plan in different ways. That is no setting of the plan, and no reason to refuse;
-/// it is part of every ratio.
+/// Targets of one plan may receive blocks by different methods. That is not a setting of the plan and no reason to reject, but it
+/// affects every ratio.
 fn unlike_ways(first: Side<'_>, second: Side<'_>) -> Option<String> {
     let way = |side: Side<'_>| {
         let by = side.results.plan.feed.by.as_str().to_owned();
@@ -412,10 +412,10 @@ fn unlike_ways(first: Side<'_>, second: Side<'_>) -> Option<String> {
     })
 }
 
-/// The figure of a run that a row is about.
+/// Function from a run to the figure of a row.
 type Figure<'a> = Box<dyn Fn(&Run) -> Option<f64> + 'a>;
 
-/// Names of a row, whether it is the total, and its figure.
+/// Name, title, total flag and figure of each row.
 fn figures(results: &Results) -> Vec<(String, String, bool, Figure<'_>)> {
     let mut figures: Vec<(String, String, bool, Figure<'_>)> = vec![(
         "total".to_owned(),
@@ -437,7 +437,7 @@ fn figures(results: &Results) -> Vec<(String, String, bool, Figure<'_>)> {
     figures
 }
 
-/// The rows of pairs of one share; a group is what one machine made.
+/// Rows of the pairs of one share; a group holds the pairs of one machine.
 fn rows_of(
     results: &Results,
     seen: f64,
@@ -469,7 +469,7 @@ fn rows_of(
     rows
 }
 
-/// Gives every row its floor and its verdict.
+/// Sets floor and verdict of every row.
 fn judge(compared: &mut PairComparison, options: &CompareOptions, aa: Option<&Floor>) {
     for is_total in [true, false] {
         let chosen: Vec<usize> = (0..compared.rows.len())

@@ -1,4 +1,4 @@
-//! Which runs make pairs, and which do not count.
+//! Selects pairs of runs and discards invalid runs.
 
 use assay_report::number::in_percent;
 use assay_report::stats::median;
@@ -7,27 +7,27 @@ use serde::{Deserialize, Serialize};
 use super::Side;
 use crate::results::{Run, Status};
 
-/// Fewest pairs whose sorted ratios give an interval of 95 %.
+/// Minimum number of pairs whose sorted ratios give an interval of 95 %.
 pub const PAIRS_MIN: usize = 6;
 
-/// Pairs of one seen share.
+/// Pairs of one pre-relayed share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairCount {
-    /// Seen share.
+    /// Pre-relayed share.
     pub seen: f64,
-    /// Pairs that the plan asked for before the first run, on the side that asked for fewer.
+    /// Planned pairs before the first run, on the side with fewer.
     pub planned: usize,
-    /// Pairs that count.
+    /// Valid pairs.
     pub counted: usize,
-    /// Pairs that are not there at all on one side.
+    /// Pairs missing on one side.
     pub missing: usize,
-    /// Pairs made beyond the plan, which do not count.
+    /// Ignored pairs beyond the plan.
     pub added: usize,
-    /// Runs that do not count, and why.
+    /// Discarded runs with reasons.
     pub left_out: Vec<LeftOut>,
 }
 
-/// A run that does not count.
+/// A discarded run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     pub run: String,
@@ -35,7 +35,7 @@ pub struct LeftOut {
 }
 
 impl PairCount {
-    /// What a reader must know about them.
+    /// Caveats on the pairs.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let seen = in_percent(self.seen);
@@ -65,7 +65,7 @@ impl PairCount {
 }
 
 impl PairCount {
-    /// Of what several machines made of one plan: a pair that one lacks another has.
+    /// Sums the counts of several machines of one plan: a pair that one lacks another has.
     pub(super) fn together(counts: &[(&str, Self)]) -> Self {
         let sum = |of: fn(&Self) -> usize| counts.iter().map(|(_, count)| of(count)).sum::<usize>();
         let planned = counts.first().map_or(0, |(_, count)| count.planned);
@@ -106,7 +106,7 @@ pub(super) fn of<'a>(
             .min(side.results.plan.runs.repeat)
     };
     let planned = planned(first).min(planned(second)) as usize;
-    // One machine has one speed; where another was compared on purpose, each has its own.
+    // One machine has one usual time; explicitly compared machines have one each.
     let usual =
         |runs: &[&Run]| median(&runs.iter().flat_map(|run| controls(run)).collect::<Vec<_>>());
     let both: Vec<&Run> = firsts.iter().chain(&seconds).copied().collect();
@@ -147,37 +147,37 @@ fn controls(run: &Run) -> Vec<f64> {
     run.control_ns.iter().map(|ns| *ns as f64).filter(|ns| *ns > 0.0).collect()
 }
 
-/// How far the control load may be from its usual time, as shares.
+/// Allowed relative deviation of the control load from its usual time.
 #[derive(Clone, Copy)]
 struct Allowed {
-    /// One time of it.
+    /// Of a single measurement.
     away: f64,
-    /// The two of a run from each other.
+    /// Between the two measurements of a run.
     moved: f64,
 }
 
 impl Allowed {
-    /// The limit that was asked for; more where the load jitters by itself that much on this machine. What is left out then is
-    /// what is unusual there, and the usual jitter shows in wider intervals.
+    /// The requested limit, or a larger one if the load jitters more on this machine. Only unusual runs are then discarded, and
+    /// the usual jitter widens the intervals.
     fn new(limit: f64, jitter: f64) -> Self {
         let away = limit.max(SIGMAS * jitter);
         Self { away, moved: limit.max(SIGMAS * jitter * std::f64::consts::SQRT_2) }
     }
 }
 
-/// Standard deviations from which a time of the control load is unusual.
+/// Number of standard deviations from which a time of the control load is unusual.
 const SIGMAS: f64 = 3.0;
-/// From the median of absolute deviations to the standard deviation of normal noise.
+/// Factor from the median of absolute deviations to the standard deviation of normal noise.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
-/// The usual jitter of the control load, as a standard deviation that up to half of the times cannot move however odd they are.
+/// Robust standard deviation of the control load; up to half of the times may be outliers.
 fn jitter(runs: &[&Run], usual_ns: f64) -> f64 {
     let off = |ns: f64| (ns / usual_ns).ln().abs();
     let offs: Vec<f64> = runs.iter().flat_map(|run| controls(run)).map(off).collect();
     if offs.is_empty() { 0.0 } else { MAD_TO_SIGMA * median(&offs) }
 }
 
-/// Why a run does not count.
+/// Reason to discard a run, if any.
 fn fault(run: &Run, usual_ns: f64, allowed: Allowed) -> Option<String> {
     if run.status == Status::Void {
         let reason = run.void_reason.as_deref().unwrap_or("it is void");
@@ -208,7 +208,7 @@ fn fault(run: &Run, usual_ns: f64, allowed: Allowed) -> Option<String> {
     None
 }
 
-/// Whether the two sides alternated: in order of time, no two pairs overlap.
+/// True if the two sides alternated: in order of time, no two pairs overlap.
 pub(super) fn took_turns(pairs: &[(&Run, &Run)]) -> bool {
     let mut ranges: Vec<(&str, &str)> = pairs
         .iter()
@@ -217,7 +217,7 @@ pub(super) fn took_turns(pairs: &[(&Run, &Run)]) -> bool {
             (a.min(b), a.max(b))
         })
         .collect();
-    // Moments in ISO 8601 sort as text.
+    // Times in ISO 8601 sort as text.
     ranges.sort_unstable();
     ranges.windows(2).all(|two| two[0].1 <= two[1].0)
 }

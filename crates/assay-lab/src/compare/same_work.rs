@@ -1,4 +1,4 @@
-//! Whether two sides did the same work under the same settings.
+//! Checks that two sides did the same work under the same settings.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use crate::results::{Run, Status, TargetResults};
 /// A field in which two sides differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Its name, as a path into the results.
+    /// Path into the results.
     pub field: String,
-    /// What the first side has.
+    /// Value on the first side.
     pub first: String,
-    /// What the second has.
+    /// Value on the second side.
     pub second: String,
-    /// Whether it is a setting, which may be what is compared, and no part of the work.
+    /// True for a setting, which may be the compared quantity; false for a part of the work.
     pub is_setting: bool,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Difference {
 }
 
 impl Difference {
-    /// Whether one of these names is that of the setting, or of something that it belongs to.
+    /// True if one of these names denotes the setting or a group that contains it.
     pub(super) fn is_named_by(&self, names: &[String]) -> bool {
         let is_named = |name: &String| {
             let rest = self.field.strip_prefix(name.as_str());
@@ -41,7 +41,7 @@ impl Difference {
     }
 }
 
-/// Everything in which they differ.
+/// All differing fields.
 pub(super) fn differences(first: Side<'_>, second: Side<'_>) -> Vec<Difference> {
     let mut found = Vec::new();
     diff("chain", &chain(first), &chain(second), false, &mut found);
@@ -54,17 +54,17 @@ pub(super) fn differences(first: Side<'_>, second: Side<'_>) -> Vec<Difference> 
 
 fn chain(side: Side<'_>) -> Value {
     let mut chain = json!(side.results.chain_of(side.target));
-    // How it was made is no part of what it is.
+    // Details of generation do not affect the content.
     for name in ["forge_s", "assay_version", "files", "coins_reported_by"] {
         chain.as_object_mut().and_then(|fields| fields.remove(name));
     }
-    // Where the file lies, neither.
+    // Nor does the location of the file.
     let snapshot = chain.get_mut("snapshot").and_then(Value::as_object_mut);
     snapshot.and_then(|fields| fields.remove("path"));
     chain
 }
 
-/// What its valid runs came to; runs of one side are held to the ledger, and so are equal.
+/// Work of its valid runs; all runs of a side match the ledger and so are equal.
 fn work(side: Side<'_>) -> Value {
     let valid = |run: &&Run| run.status == Status::Valid;
     let mut shares = serde_json::Map::new();
@@ -112,7 +112,7 @@ fn settings(side: Side<'_>) -> Value {
     })
 }
 
-/// Leaves that are not equal. What one side cannot tell contradicts nothing in the work; a setting has to be known.
+/// Collects unequal leaves. An unknown value on one side is accepted for work, but not for a setting.
 fn diff(path: &str, first: &Value, second: &Value, is_setting: bool, found: &mut Vec<Difference>) {
     if let (Value::Object(left), Value::Object(right)) = (first, second) {
         let mut names: Vec<&String> = left.keys().chain(right.keys()).collect();
@@ -140,7 +140,7 @@ fn diff(path: &str, first: &Value, second: &Value, is_setting: bool, found: &mut
     found.push(Difference { field, first, second, is_setting });
 }
 
-/// Whether two targets of one execution are the same program with the same arguments.
+/// True if two targets of one execution are the same program with the same arguments.
 pub(super) fn is_same_software(first: &TargetResults, second: &TargetResults) -> bool {
     let told = |target: &TargetResults| {
         let command = target.runs.first().map(command);
@@ -155,7 +155,7 @@ pub(super) fn is_same_software(first: &TargetResults, second: &TargetResults) ->
     told(first) == told(second)
 }
 
-/// The command line without what differs from run to run: the folder, named after the run, and ports.
+/// Command line without the parts that differ from run to run: the folder and the ports.
 fn command(run: &Run) -> Vec<String> {
     let general = |word: &String| {
         let word = word.replace(&run.id, "RUN");

@@ -1,4 +1,4 @@
-//! Comparisons of results that never happened.
+//! Comparisons of synthetic results.
 
 use super::*;
 use crate::plan::Delivery;
@@ -6,10 +6,10 @@ use crate::results::{Results, Run, Status, fixture};
 
 const ROUNDS: u32 = 6;
 
-/// Something that is done to results.
+/// A modification of results.
 type Change = fn(&mut Results);
 
-/// Two targets of the same software that took turns; the second takes `factor` times as long.
+/// Two interleaved targets of the same software; the second takes `factor` times as long.
 fn turns(factor: f64) -> Results {
     let mut results = fixture::node_results();
     results.plan.runs.repeat = ROUNDS;
@@ -36,7 +36,7 @@ fn turns(factor: f64) -> Results {
         .map(str::to_owned)
         .into();
         run.control_ns = vec![50_000_000, 50_200_000];
-        // A little noise of its own for each round.
+        // Different small noise in each round.
         let factor = factor * (1.0 + 0.001 * f64::from((round * 7) % 5));
         scale(&mut run, factor);
         run
@@ -65,7 +65,7 @@ fn of_one(results: Results) -> Comparison {
     compare(&[source("r", results)], &CompareOptions::default()).expect("comparable")
 }
 
-/// Results with the first target alone, as two executions have them.
+/// Results with the first target alone, as from a separate execution.
 fn alone(factor: f64) -> Results {
     let mut results = turns(factor);
     results.targets.remove(0);
@@ -99,7 +99,7 @@ fn five_percent_slower_is_slower_and_the_other_way_round() {
     assert!(comparison.rows().all(|row| row.verdict == Verdict::Faster));
     assert_eq!(comparison.csv().lines().count(), 8);
     assert!(comparison.markdown().contains("### A = assay-2, B = assay"));
-    // What is below the floor is not shown.
+    // Differences below the floor are ignored.
     let options = CompareOptions { floor: Some(0.06), ..CompareOptions::default() };
     let comparison = compare(&[source("r", turns(1.05))], &options).expect("comparable");
     assert!(comparison.rows().all(|row| row.verdict == Verdict::NotShown));
@@ -126,7 +126,7 @@ fn a_machine_that_always_jitters_leaves_out_what_is_odd_there() {
     let mut results = turns(1.0);
     for (number, run) in results.targets.iter_mut().flat_map(|target| &mut target.runs).enumerate()
     {
-        // 4 % to either side, again and again.
+        // Alternates between −4 % and +4 %.
         let ns = if number % 2 == 0 { [48, 52] } else { [52, 48] };
         run.control_ns = ns.map(|ns| ns * 1_000_000).to_vec();
     }
@@ -149,7 +149,7 @@ fn what_was_planned_beforehand_stands() {
     results.targets[1].runs.remove(0);
     let count = of_one(results).comparisons[0].pairs[0].clone();
     assert_eq!((count.planned, count.counted, count.missing), (8, 5, 3));
-    // Who asks for fewer in the end has not asked for more.
+    // A reduced number of rounds adds no pairs beyond the plan.
     let mut results = turns(1.05);
     results.plan.runs.repeat = 3;
     assert_eq!(of_one(results).comparisons[0].pairs[0].planned, 3);
@@ -162,7 +162,7 @@ fn two_executions() {
     let compared = &comparison.comparisons[0];
     assert_eq!(compared.second, "assay of after");
     assert!(!compared.is_aa, "two executions may hold two builds of one version");
-    // Their rounds began at the same moments, one after the other: they took turns.
+    // Their rounds alternate in time.
     assert!(compared.took_turns);
     assert!(comparison.rows().all(|row| row.verdict == Verdict::Slower && row.floor > 0.0099));
     let floor = Floor::measured(&[source("r", turns(1.0))], &of_one(turns(1.0)).comparisons);
@@ -291,7 +291,7 @@ fn floors_are_kept_and_read() {
     assert!(Floor::load(&folder.path().join("missing")).is_err());
 }
 
-/// What machines have when they share the pairs of `results`: one result for each pair, as `assay run --pair` writes it.
+/// Splits the pairs of `results` over machines: one result per pair, as `assay run --pair` writes it.
 fn on_machines(results: &Results, pairs_of: &[(&str, &[u32])]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a folder");
     for (name, pairs) in pairs_of {

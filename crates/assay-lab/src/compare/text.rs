@@ -1,4 +1,4 @@
-//! A comparison for people: terminal, Markdown, CSV.
+//! Text forms of a comparison: terminal, Markdown, CSV.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ use super::pairs::PAIRS_MIN;
 use super::{ComparedRow, Comparison, PairComparison, Spread};
 
 impl Comparison {
-    /// For the terminal.
+    /// Text for the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for compared in &self.comparisons {
@@ -29,7 +29,7 @@ impl Comparison {
         out
     }
 
-    /// For pull requests.
+    /// Markdown for pull requests.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
         for compared in &self.comparisons {
@@ -47,7 +47,7 @@ impl Comparison {
         out
     }
 
-    /// A line for each row.
+    /// CSV with a line per row.
     pub fn csv(&self) -> String {
         let mut out = String::from(
             "first,second,seen,what,pairs,first_mean_s,first_sigma_s,first_min_s,first_max_s,second_mean_s,second_sigma_s,\
@@ -85,7 +85,7 @@ impl Comparison {
         out
     }
 
-    /// A sentence for each total: the verdict, its interval, its floor and its pairs.
+    /// A sentence per total: verdict, interval, floor and pairs.
     pub fn verdicts(&self) -> Vec<String> {
         let of = |compared: &PairComparison| {
             let totals = compared.rows.iter().filter(|row| row.is_total);
@@ -109,12 +109,12 @@ impl Comparison {
         self.comparisons.iter().flat_map(of).collect()
     }
 
-    /// Notes that stand under the tables.
+    /// Notes below the tables.
     pub fn notes(&self) -> Vec<String> {
         self.comparisons.iter().flat_map(|compared| compared.notes.clone()).collect()
     }
 
-    /// A table for every two sides.
+    /// A table per two sides.
     pub fn tables(&self) -> Vec<Table> {
         let of = |compared: &PairComparison| {
             let mut table = table(compared);
@@ -124,7 +124,7 @@ impl Comparison {
         self.comparisons.iter().flat_map(of).collect()
     }
 
-    /// Verdicts on totals, notes, and the floor that was found.
+    /// Verdicts on totals, notes, and the measured floor.
     fn lines(&self, compared: &PairComparison) -> Vec<String> {
         let mut lines: Vec<String> = compared
             .rows
@@ -246,7 +246,7 @@ fn table(compared: &PairComparison) -> Table {
     table
 }
 
-/// The machines that made the pairs, and the ratios of totals that each has alone.
+/// The machines of the pairs with their own ratios of totals.
 fn machine_table(compared: &PairComparison) -> Option<Table> {
     if compared.machines.is_empty() {
         return None;

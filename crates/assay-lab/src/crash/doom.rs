@@ -1,4 +1,4 @@
-//! What ends a node that is to die: a signal at a chosen time, or a panic that it was started with.
+//! The planned end of a node: SIGKILL at a chosen time, or an injected panic.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,19 +9,19 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use super::killer::Killer;
 use crate::process::ProcessError;
 
-/// Exit status of a process that a defect has ended (`EX_SOFTWARE`).
+/// Exit status of a process after a defect (`EX_SOFTWARE`).
 const DEFECT_STATUS: i32 = 70;
 /// Longest time from a broken connection to the end of the process.
 const DEATH_NOTICE: Duration = Duration::from_secs(3);
 
-/// What ends a node.
+/// Planned end of a node.
 #[derive(Debug)]
 pub(crate) enum Doom {
     Kill(Killer),
     Defect(Defect),
 }
 
-/// A panic that a process was started with.
+/// An injected panic of a process.
 #[derive(Debug)]
 pub(crate) struct Defect {
     pid: u32,
@@ -29,16 +29,16 @@ pub(crate) struct Defect {
 }
 
 impl Defect {
-    /// The process `pid`, a child of this one, is to end by a panic.
+    /// Expects the child process `pid` to end by a panic.
     pub(crate) fn expect(pid: u32) -> Self {
         Self { pid, has_come: AtomicBool::new(false) }
     }
 
-    /// Whether the process has ended with the status of a defect; leaves its status to be waited for.
+    /// True if the process ended with the status of a defect; does not reap it.
     fn has_ended(&self) -> bool {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        // No such child any more: it has been waited for, and what was seen then counts.
+        // The child was reaped; the earlier observation holds.
         let status = pid.and_then(|pid| waitid(WaitId::Pid(pid), options).ok()).flatten();
         if status.is_some_and(|status| status.exit_status() == Some(DEFECT_STATUS)) {
             self.has_come.store(true, Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Defect {
 }
 
 impl Doom {
-    /// Whether it has come by now.
+    /// True if it has ended by now.
     pub(crate) fn has_come_already(&self) -> bool {
         match self {
             Self::Kill(killer) => killer.has_fired(),
@@ -56,7 +56,7 @@ impl Doom {
         }
     }
 
-    /// Whether it is why a connection broke: a process closes its connections a moment before it is seen to end.
+    /// True if it explains a broken connection: a process closes its connections shortly before its end is visible.
     pub(crate) fn has_come(&self) -> bool {
         let start = Instant::now();
         while !self.has_come_already() {
@@ -68,7 +68,7 @@ impl Doom {
         true
     }
 
-    /// Whether it is why the process ended like this.
+    /// True if it explains this end of the process.
     pub(crate) fn has_come_as(&self, error: &ProcessError) -> bool {
         match (self, error) {
             (Self::Kill(killer), ProcessError::Exited { .. }) => killer.has_fired(),

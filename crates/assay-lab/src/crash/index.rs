@@ -1,8 +1,8 @@
-//! The index of a node that is killed: after a start it must answer as an index that was never killed.
+//! Checks the index of a killed node: after a restart its responses must equal those of an index that was never killed.
 //!
-//! Two things say what that is. The straight run notes, at every tip, a hash of the raw bytes of all answers (history, balance,
-//! unspent outputs and status of every script hash of both chains) of an index that was built in one go; and at some tips these
-//! answers are compared with the script ledgers of the forge, which know no index.
+//! Two sources define them. At every tip the straight run records a hash of the raw responses (history, balance, unspent outputs
+//! and status of every script hash of both chains) of an index that was built without interruption. At some tips these responses
+//! are also compared with the script ledgers of the forge, which are independent of any index.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,15 +19,15 @@ use crate::electrum::{Client, ElectrumError};
 use crate::forge::scripts::ScriptsJob;
 use crate::plan::IndexCheckPlan;
 
-/// Longest wait for the index to be at the node's tip after a start.
+/// Longest wait for the index to reach the node's tip after a start.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_mins(2);
-/// Longest wait for the index to be there at all.
+/// Longest wait for the index to listen.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest wait for one answer.
+/// Longest wait for one response.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
-/// Scripts whose answers are awaited at a time.
+/// Scripts queried at a time.
 const WINDOW: usize = 64;
-/// What is asked of each script; the last takes back the subscription that the status needs.
+/// Requests per script; the last cancels the subscription that the status needs.
 const METHODS: [&str; 5] = [
     "blockchain.scripthash.get_history",
     "blockchain.scripthash.get_balance",
@@ -35,27 +35,27 @@ const METHODS: [&str; 5] = [
     "blockchain.scripthash.subscribe",
     "blockchain.scripthash.unsubscribe",
 ];
-/// Those of them whose answers count.
+/// Number of compared responses among them.
 const ANSWERS: usize = 4;
-/// Tips of each chain, beside its last, at which the straight run is compared with the script ledger.
+/// Tips of each chain, besides its last, at which the straight run is compared with the script ledger.
 const LEDGER_TIPS: u32 = 16;
 
-/// What an index of both chains must answer.
+/// Expected responses of an index of both chains.
 #[derive(Debug)]
 pub(crate) struct IndexOracle {
-    /// All scripts of the ledgers, in order of their hashes.
+    /// Script hashes of the ledgers, sorted.
     scripts: Vec<String>,
     ledgers: [Vec<ScriptExpectation>; 2],
-    /// Whether the ledgers leave scripts out: then a script of one may occur in the other chain unlisted.
+    /// True if the ledgers omit scripts: then a script of one may occur unlisted in the other chain.
     is_sample: bool,
-    /// By tip: a hash of the answers about each script.
+    /// By tip: hash of the responses for each script.
     answers: HashMap<String, Vec<u64>>,
-    /// Tips at which the straight run was compared with the ledgers.
+    /// Number of tips at which the straight run was compared with the ledgers.
     pub(crate) ledger_tips: u64,
 }
 
 impl IndexOracle {
-    /// Reads what the forge knows of both chains.
+    /// Reads the script ledgers of both chains.
     pub(crate) fn read(options: &CrashOptions, chain_dirs: [&Path; 2]) -> Result<Self, CrashError> {
         let check =
             IndexCheckPlan { scripts_max: options.index.scripts_max, sample_seed: options.seed };
@@ -82,17 +82,17 @@ impl IndexOracle {
         Ok(Self { scripts, ledgers, is_sample, answers, ledger_tips: 0 })
     }
 
-    /// How many script hashes are asked for.
+    /// Number of queried script hashes.
     pub(crate) fn scripts(&self) -> usize {
         self.scripts.len()
     }
 
-    /// Tips whose answers are known.
+    /// Number of tips with known responses.
     pub(crate) fn tips(&self) -> usize {
         self.answers.len()
     }
 
-    /// Notes the answers of the straight run at a tip, and at some tips compares them with the ledgers.
+    /// Records the responses of the straight run at a tip; compares them with the ledgers at some tips.
     pub(crate) fn note(
         &mut self,
         server: SocketAddr,
@@ -110,7 +110,7 @@ impl IndexOracle {
         Ok(())
     }
 
-    /// Compares answers with the ledger of a chain at a height; scripts of the other chain alone must be unknown.
+    /// Compares responses with the ledger of a chain at a height; scripts of the other chain alone must be unknown.
     fn compare_with_ledger(
         &self,
         client: &mut Client,
@@ -136,8 +136,8 @@ impl IndexOracle {
         Err(CrashError::IndexAgainstLedger { at: height, told })
     }
 
-    /// Asks a node that was started after a kill. Its index must come to the tip and answer as the straight run's did.
-    /// `is_killed` says whether to give up waiting for it.
+    /// Queries a node that was started after a kill. Its index must reach the tip and respond as in the straight run. `is_killed`
+    /// returns true to abort the wait.
     pub(crate) fn verify(
         &self,
         server: SocketAddr,
@@ -165,7 +165,7 @@ impl IndexOracle {
         }
     }
 
-    /// Asks everything about every script; returns a hash of the raw bytes of the answers about each.
+    /// Queries every script; returns a hash of the raw responses for each.
     fn ask(&self, client: &mut Client) -> Result<Vec<u64>, CrashError> {
         let mut hashes = Vec::with_capacity(self.scripts.len());
         for scripts in self.scripts.chunks(WINDOW) {
@@ -193,7 +193,7 @@ impl IndexOracle {
                 };
             }
             hashes.extend(answers.iter().map(|answers| {
-                // Its keys are fixed, so that equal answers have equal hashes within this process.
+                // Its keys are fixed, so equal responses have equal hashes within this process.
                 let mut hasher = DefaultHasher::new();
                 answers[..ANSWERS].hash(&mut hasher);
                 hasher.finish()
@@ -206,18 +206,18 @@ impl IndexOracle {
 pub(crate) struct Tip<'a> {
     pub(crate) hash: &'a str,
     pub(crate) height: u32,
-    /// Its header, in hexadecimal.
+    /// Its header in hex.
     pub(crate) header: &'a str,
 }
 
-/// Waits until a server's tip is the node's; returns the connection.
+/// Waits until a server is at the node's tip; returns the connection.
 fn at_tip(
     server: SocketAddr,
     tip: &Tip<'_>,
     is_killed: &dyn Fn() -> bool,
 ) -> Result<Client, CrashError> {
     let start = Instant::now();
-    // The node answers before its index does.
+    // The node responds before its index does.
     let mut client = loop {
         match Client::connect(server, ANSWER_TIMEOUT) {
             Ok(client) => break client,
@@ -236,7 +236,7 @@ fn at_tip(
                 return Ok(client);
             }
             Ok(found) => Some(found.height),
-            // It has no block yet, or is on its way from one branch to the other.
+            // It has no block yet, or is in a reorg.
             Err(ElectrumError::Refused { .. }) => None,
             Err(error) => return Err(error.into()),
         };

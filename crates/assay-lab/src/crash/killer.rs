@@ -1,10 +1,10 @@
-//! Kills a process at a moment chosen beforehand, whatever this program is doing then.
+//! Kills a process at a time chosen in advance, independent of this program's state.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// A thread that sends SIGKILL when its time has come. Dropping it calls it off.
+/// A thread that sends SIGKILL at a set time. Dropping it cancels the kill.
 #[derive(Debug)]
 pub(crate) struct Killer {
     shared: Arc<(Mutex<State>, Condvar)>,
@@ -18,7 +18,7 @@ struct State {
 }
 
 impl Killer {
-    /// Kills the process `pid`, a child of this one that is not waited for yet, after `delay`.
+    /// Kills the unreaped child process `pid` after `delay`.
     pub(crate) fn arm(pid: u32, delay: Duration) -> Self {
         let shared = Arc::<(Mutex<State>, Condvar)>::default();
         let theirs = Arc::clone(&shared);
@@ -27,7 +27,7 @@ impl Killer {
         Self { shared, thread: Some(thread) }
     }
 
-    /// Whether the signal has been sent.
+    /// True if the signal was sent.
     pub(crate) fn has_fired(&self) -> bool {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner).fired
     }
@@ -36,7 +36,7 @@ impl Killer {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner).called_off = true;
         self.shared.1.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic there would be a mistake of ours and has been printed.
+            // A panic there is a bug here and has been printed.
             let _ = thread.join();
         }
     }
@@ -56,7 +56,7 @@ fn wait_and_kill(pid: u32, deadline: Instant, (state, changed): &(Mutex<State>, 
             state.fired = true;
             let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
             if let Some(pid) = pid {
-                // A process that ended by itself a moment ago is told apart by its exit status.
+                // The exit status identifies a process that ended by itself just before.
                 let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
             }
             return;

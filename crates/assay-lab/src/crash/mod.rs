@@ -1,17 +1,15 @@
-//! Kills a node at random moments and looks whether it lost anything.
+//! Kills a node at random times and checks that it lost nothing.
 //!
-//! Two chains that part at their first block take turns in the lead, so that the node extends,
-//! reorganises down to genesis, and turns back by `invalidateblock` while SIGKILL comes at moments
-//! drawn from a seed. After every start everything that was acknowledged must still be there, the
-//! tip must be the longer rival's, and the `MuHash` of the UTXO set must be that of a straight run
-//! that was never killed, block by block. The straight run itself is held to the forge's ledger.
+//! Two chains that fork at genesis alternate as the best chain, so the node extends, reorganises down to genesis, and disconnects
+//! blocks by `invalidateblock`, while SIGKILL arrives at seeded random times. After every start all acknowledged blocks must
+//! still exist, the tip must be that of the longer chain, and the `MuHash` of the UTXO set must equal that of a straight run
+//! without kills, block by block. The straight run itself is checked against the forge's ledger.
 //!
-//! The blocks are submitted, or come from a second node over the peer-to-peer protocol. Then every tip that the node reports
-//! counts as acknowledged, and after a start it is compared before there is a peer who could make up for a loss.
+//! The blocks are submitted, or come from a second node over P2P. In that case every tip that the node reports counts as
+//! acknowledged, and the check after a start happens before a peer connects that could restore lost blocks.
 //!
-//! SIGKILL takes the process and leaves the operating system, so what was written is there although
-//! it was not synced. Loss of power is another experiment, done with a simulated disk in the tests of
-//! the store and the engine.
+//! SIGKILL ends the process but not the operating system, so written data survives without a sync. The tests of the store and the
+//! engine cover power loss with a simulated disk.
 
 mod doom;
 mod index;
@@ -46,57 +44,57 @@ use crate::process::{Launch, Ports, ProcessError};
 use crate::progress::{Event, Reporter};
 use crate::target::{Target, TargetError};
 
-/// Time between two requests to a node that starts.
+/// Pause between two requests to a starting node.
 const ASK_PAUSE: Duration = Duration::from_millis(5);
 
 pub use self::report::{CrashReport, IndexReport, Spread};
 
-/// Version of `crash.json`.
+/// Schema version of `crash.json`.
 const SCHEMA: u32 = 2;
-/// Mean of the exponential distribution of life times after the first answer.
+/// Mean of the exponential distribution of life times after the first response.
 const MEAN_LIFE: Duration = Duration::from_millis(350);
 
-/// How to run a crash experiment.
+/// Options of a crash experiment.
 #[derive(Debug, Clone)]
 pub struct CrashOptions {
-    /// Where the report and the chains go. Created if missing.
+    /// Folder of the report and the chains. Created if missing.
     pub out_dir: PathBuf,
-    /// The plan whose recipe, phases and settings are used; its seed is the first chain's, the next number the rival's.
+    /// Plan with recipe, phases and settings; its seed is that of the first chain, the next number that of the rival.
     pub plan: Plan,
-    /// How many processes to kill.
+    /// Number of processes to kill.
     pub kills: u32,
-    /// Let the blocks come from a second node, over the peer-to-peer protocol; our own node only.
+    /// Deliver blocks from a second node over P2P; Assay's node only.
     pub from_peer: bool,
-    /// End them by panics at these marked points of the program instead of by SIGKILL; not empty.
+    /// End processes by panics at these marked points instead of SIGKILL; not empty.
     pub panic_points: Option<Vec<String>>,
-    /// Seed of schedules and moments.
+    /// Seed of schedules and kill times.
     pub seed: u64,
-    /// What to kill; with its index where it has one.
+    /// Target node, with its index if it has one.
     pub target: TargetSpec,
-    /// How its index is compared.
+    /// Index checks.
     pub index: IndexOptions,
-    /// Sizes of the coin cache in MiB, one after the other in turns; at least one.
+    /// Coin cache sizes in MiB, used in rotation; at least one.
     pub cache_mib: Vec<u32>,
-    /// How to call the forge; see [`crate::run::RunOptions`].
+    /// Command that starts the forge; see [`crate::run::RunOptions`].
     pub forge_command: Vec<OsString>,
-    /// How to call our node.
+    /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
-    /// Version of the program that calls.
+    /// Version of the calling program.
     pub assay_version: String,
-    /// The compiler it was built with.
+    /// Compiler of the calling program.
     pub rustc_version: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
-/// How the index of a killed node is compared with one that was never killed.
+/// Options of the index checks.
 #[derive(Debug, Clone, Default)]
 pub struct IndexOptions {
-    /// Compare at every start whose number this divides; 0 is taken for 1.
+    /// Compare at every `every`-th start; 0 means 1.
     pub every: u32,
-    /// Script hashes of each chain to ask for at most.
+    /// Maximum number of script hashes per chain.
     pub scripts_max: usize,
-    /// How to have a script ledger with spent outputs made; see [`crate::run::RunOptions`].
+    /// Command that makes a script ledger with spent outputs; see [`crate::run::RunOptions`].
     pub scripts_command: Vec<OsString>,
 }
 
@@ -116,7 +114,7 @@ pub enum CrashError {
     Chain(#[from] ChainError),
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The target did not start or stop as it should, or died without being killed.
+    /// The target did not start or stop properly, or died without a kill.
     #[error(transparent)]
     Process(#[from] ProcessError),
     #[error(transparent)]
@@ -127,10 +125,10 @@ pub enum CrashError {
     Refused {
         height: u32,
         hash: String,
-        /// The node's reason.
+        /// The node's reject reason.
         reason: String,
     },
-    /// The run that is never killed does not end as the ledger says.
+    /// The run without kills does not end at the ledger's state.
     #[error("the run without kills gave {found}, the ledger says {expected}")]
     StraightRun {
         /// Tip or `MuHash` of the ledger.
@@ -138,25 +136,25 @@ pub enum CrashError {
         /// Tip or `MuHash` of the node.
         found: String,
     },
-    /// The node that gives the blocks failed.
+    /// The node that serves the blocks failed.
     #[error("the node that gives the blocks: {0}")]
     Peer(#[source] Box<CrashError>),
-    /// The node does not connect to its peer, or does not let it go.
+    /// The node does not connect to its peer, or does not disconnect.
     #[error("{found} connections after {seconds} s, not {expected}")]
     Connections {
         found: u32,
         expected: u32,
-        /// How long it was given.
+        /// Time limit.
         seconds: u64,
     },
     #[error("the tip at height {at} is {tip}, a block of neither chain")]
     UnknownTip { tip: String, at: u32 },
-    /// The tip is not the best that was acknowledged.
+    /// The tip is not the best acknowledged block.
     #[error("after a restart the tip is {found}, not {expected}")]
     WrongTip {
-        /// The node's tip.
+        /// Tip of the node.
         found: String,
-        /// What it must be.
+        /// Expected tip.
         expected: String,
     },
     #[error("at {tip} (height {at}) the MuHash is {found}, not {expected}")]
@@ -168,31 +166,31 @@ pub enum CrashError {
         /// `MuHash` of the node.
         found: String,
     },
-    /// A stored block has other bytes than the one submitted.
+    /// A stored block differs from the submitted bytes.
     #[error("block {hash} comes back with other bytes")]
     OtherBytes { hash: String },
     #[error(transparent)]
     Scripts(#[from] ScriptsError),
     #[error(transparent)]
     Electrum(#[from] ElectrumError),
-    /// The index could not be compared with the script ledger.
+    /// The comparison of the index with the script ledger failed.
     #[error(transparent)]
     IndexCheck(#[from] CheckError),
-    /// The index of the run that is never killed does not answer as the script ledger says.
+    /// The index of the run without kills contradicts the script ledger.
     #[error("without kills, at height {at}, the index differs from the script ledger: {told}")]
     IndexAgainstLedger {
         /// Height of the tip.
         at: u32,
-        /// The first difference.
+        /// First difference.
         told: String,
     },
     #[error("the index is at height {at}, {seconds} s after the node was seen at {expected}", at = at.map_or_else(|| "unknown".to_owned(), |at| at.to_string()))]
     IndexBehind {
-        /// Its height, if it tells.
+        /// Height of the index, if reported.
         at: Option<u32>,
-        /// The node's.
+        /// Height of the node.
         expected: u32,
-        /// How long it was given.
+        /// Time limit.
         seconds: u64,
     },
     #[error(
@@ -202,16 +200,16 @@ pub enum CrashError {
         tip: String,
         at: u32,
         script: String,
-        /// How many there are.
+        /// Number of differing script hashes.
         wrong: usize,
     },
-    /// The last start of a round ended although nobody killed it.
+    /// The last start of a round ended without a kill.
     #[error("the node exited during an undisturbed start")]
     NoEnd,
 }
 
 impl CrashError {
-    /// Whether the connection broke, as it does when the node is killed.
+    /// True if the connection broke, as it does when the node is killed.
     fn is_loss(&self) -> bool {
         match self {
             Self::Rpc(error) => !error.is_answer(),
@@ -220,7 +218,7 @@ impl CrashError {
         }
     }
 
-    /// Whether the node, rather than this experiment, is at fault.
+    /// True if the node, not the experiment, is at fault.
     fn is_verdict(&self) -> bool {
         matches!(
             self,
@@ -238,13 +236,13 @@ impl CrashError {
     }
 }
 
-/// What stays the same through all rounds.
+/// Constants of all rounds.
 pub(crate) struct Setup<'a> {
     pub(crate) target: Target,
     pub(crate) chains: [Chain; 2],
     pub(crate) kills: u32,
     pub(crate) panic_points: Option<Vec<String>>,
-    /// Folder of the node that gives the blocks; `None` where they are submitted.
+    /// Data folder of the node that serves blocks; `None` if blocks are submitted.
     pub(crate) peer_dir: Option<PathBuf>,
     pub(crate) mean_life: Duration,
     pub(crate) log: PathBuf,
@@ -255,7 +253,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl Setup<'_> {
-    /// The command line over a data folder; `cache_mib` instead of the plan's.
+    /// Command line for a data folder; `cache_mib` overrides the plan.
     pub(crate) fn launch(&self, datadir: &Path, ports: &Ports, cache_mib: Option<u32>) -> Launch {
         let mut plan = self.targets_plan.clone();
         if let Some(mib) = cache_mib {
@@ -274,8 +272,7 @@ impl Setup<'_> {
     }
 }
 
-/// Runs the experiment. A node that lost something or got something wrong is a result, not an error; its data folder
-/// then stays.
+/// Runs the experiment. Lost or wrong data of the node is a result, not an error; its data folder then stays.
 ///
 /// # Errors
 /// When something cannot be written, forged or started.
@@ -401,7 +398,7 @@ fn blank(options: &CrashOptions, setup: &Setup<'_>, oracle: &Oracle) -> CrashRep
     }
 }
 
-/// Removes a data folder and makes it anew.
+/// Removes and recreates a data folder.
 pub(crate) fn renew(datadir: &Path) -> Result<(), CrashError> {
     remove(datadir)?;
     Ok(atomic_file::create_folder(datadir)?)

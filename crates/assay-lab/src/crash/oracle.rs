@@ -1,4 +1,4 @@
-//! What the UTXO set must be at every block, from a node that is never killed.
+//! Expected UTXO set at every block, from a node that is never killed.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -14,22 +14,22 @@ use crate::feed::compose_block;
 use crate::process::rpc::{Client, RpcError, read_result};
 use crate::process::{Ports, Process};
 
-/// Clean starts that are timed.
+/// Number of timed clean starts.
 const CLEAN_STARTS: usize = 5;
 
-/// The straight run's answers.
+/// Results of the straight run.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     muhash_by_tip: HashMap<String, String>,
-    /// Rival and height of every block, by its hash.
+    /// Chain and height of every block, by hash.
     places: HashMap<String, (usize, u32)>,
-    /// What the index must answer, where the node has one.
+    /// Expected index responses, if the node has an index.
     pub(crate) index: Option<IndexOracle>,
-    /// Seconds from the start of a process that was stopped properly to its first answer.
+    /// Seconds from the process start after a proper stop to the first response.
     pub(crate) clean_start_s: Vec<f64>,
 }
 
-/// The UTXO set as the node gives it.
+/// UTXO set as the node reports it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct UtxoSet {
     #[serde(rename = "bestblock")]
@@ -38,7 +38,7 @@ pub(crate) struct UtxoSet {
     pub(crate) muhash: String,
 }
 
-/// Asks for the `MuHash` of the UTXO set.
+/// Requests the `MuHash` of the UTXO set.
 pub(crate) fn utxo_set(client: &Client) -> Result<UtxoSet, RpcError> {
     client.call("gettxoutsetinfo", r#"["muhash"]"#)
 }
@@ -47,7 +47,7 @@ pub(crate) fn header_of(client: &Client, hash: &str) -> Result<String, RpcError>
     client.call("getblockheader", &format!(r#"["{hash}",false]"#))
 }
 
-/// Submits a block; `None` when it was taken, else the node's reason.
+/// Submits a block; `None` if accepted, else the reject reason.
 pub(crate) fn submit(
     client: &Client,
     chain: &Chain,
@@ -58,13 +58,13 @@ pub(crate) fn submit(
     let method = "submitblock";
     let reply = client.post(method, body, None)?;
     let reason = read_result::<Option<String>>(method, &reply)?;
-    // Kept, but not the tip: a rival has as much work. The same block again after a kill is no fault either.
+    // Stored but not the tip, because a rival has as much work, or known from before a kill. Neither is a fault.
     let taken = ["inconclusive", "duplicate", "duplicate-inconclusive"];
     Ok(reason.filter(|reason| !taken.contains(&reason.as_str())))
 }
 
 impl Oracle {
-    /// Feeds each chain to a fresh node and notes the `MuHash` after every block. The last one must be the ledger's.
+    /// Feeds each chain to a fresh node and records the `MuHash` after every block. The last one must match the ledger.
     pub(crate) fn ask(
         setup: &Setup<'_>,
         datadir: &Path,
@@ -81,12 +81,12 @@ impl Oracle {
         Ok(oracle)
     }
 
-    /// What the set must be at this tip; `None` for a block of neither chain.
+    /// Expected `MuHash` at this tip; `None` for a block of neither chain.
     pub(crate) fn muhash(&self, tip: &str) -> Option<&str> {
         self.muhash_by_tip.get(tip).map(String::as_str)
     }
 
-    /// Rival and height of a block; `None` for the genesis block.
+    /// Chain and height of a block; `None` for the genesis block.
     pub(crate) fn place(&self, hash: &str) -> Option<(usize, u32)> {
         self.places.get(hash).copied()
     }
@@ -135,7 +135,7 @@ impl Oracle {
         Ok(set)
     }
 
-    /// Notes what the index answers at this tip.
+    /// Records the index responses at this tip.
     fn note_index(
         &mut self,
         client: &Client,

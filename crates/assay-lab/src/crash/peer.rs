@@ -1,4 +1,4 @@
-//! The node that gives blocks to the one that is killed, over the peer-to-peer protocol. It is never killed itself.
+//! The node that serves blocks to the killed node over P2P. It is never killed itself.
 
 use std::path::Path;
 use std::thread;
@@ -11,28 +11,28 @@ use super::{ASK_PAUSE, CrashError, Setup, renew};
 use crate::process::rpc::Client;
 use crate::process::{Ports, Process};
 
-/// Longest wait for a connection to be made or to end.
+/// Longest wait for a connection to open or close.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The flags that let a node take peers.
+/// Flags that let a node accept peers.
 pub(crate) fn flags(ports: &Ports) -> [std::ffi::OsString; 2] {
     ["--p2p".into(), format!("127.0.0.1:{}", ports.p2p).into()]
 }
 
-/// A running node whose blocks come by RPC.
+/// A running node that receives blocks by RPC.
 pub(crate) struct Peer {
     process: Process,
     client: Client,
     address: String,
-    /// Height up to which it has each rival.
+    /// Height of each chain that it has.
     heights: [u32; 2],
-    /// The rival that leads; of two equally long ones the first that came.
+    /// The best chain; of two equally long ones the first received.
     leader: usize,
     body: Vec<u8>,
 }
 
 impl Peer {
-    /// Starts it over a new folder.
+    /// Starts it in a new folder.
     pub(crate) fn start(setup: &Setup<'_>, datadir: &Path) -> Result<Self, CrashError> {
         renew(datadir)?;
         let ports = Ports::free()?;
@@ -50,7 +50,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// A node that takes its chain for an old one announces nothing; the clock goes back until it has seen a young tip.
+    /// A node in IBD announces nothing; mock time goes back until its tip is recent.
     fn end_initial_download(&self, hash: &str) -> Result<(), CrashError> {
         #[derive(Deserialize)]
         struct Header {
@@ -64,7 +64,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Takes the blocks of `rival` up to `height`.
+    /// Submits the blocks of `rival` up to `height`.
     pub(crate) fn give(
         &mut self,
         setup: &Setup<'_>,
@@ -87,26 +87,26 @@ impl Peer {
         Ok(())
     }
 
-    /// Rival and height of its tip.
+    /// Chain and height of its tip.
     pub(crate) fn tip(&self) -> (usize, u32) {
         (self.leader, self.heights[self.leader])
     }
 
     /// Connects the node behind `client` to this one.
     pub(crate) fn connect(&self, client: &Client) -> Result<(), CrashError> {
-        // Not "add": such a connection would come back at times of its own.
+        // Not "add", which would reconnect by itself.
         client.call::<()>("addnode", &format!(r#"["{}","onetry"]"#, self.address))?;
         wait_for_connections(client, 1)
     }
 
-    /// Ends the connection and makes a new one: what was announced while a block counted as invalid is not announced again.
+    /// Reconnects: a block announced while it counted as invalid is not announced again.
     pub(crate) fn reconnect(&self, client: &Client) -> Result<(), CrashError> {
         client.call::<()>("disconnectnode", &format!(r#"["{}"]"#, self.address))?;
         wait_for_connections(client, 0)?;
         self.connect(client)
     }
 
-    /// Ends it in good order.
+    /// Stops it properly.
     pub(crate) fn stop(self) -> Result<(), CrashError> {
         self.process.stop(&self.client)?;
         Ok(())

@@ -1,4 +1,4 @@
-//! What came of it.
+//! Results of a crash experiment.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Software};
 
-/// What the node was doing when it was killed.
+/// Activity of the node at the time of the kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Activity {
     Starting,
@@ -33,7 +33,7 @@ impl Activity {
     }
 }
 
-/// Figures collected while the rounds go on.
+/// Figures collected during the rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) kills: u32,
@@ -52,7 +52,7 @@ impl Tally {
         self.starts_s.len()
     }
 
-    /// The index came to the tip after `took` and answered about so many scripts.
+    /// Records that the index reached the tip after `took` and matched for `scripts` scripts.
     pub(crate) fn index_verified(&mut self, took: Duration, scripts: usize) {
         self.index_s.push(took.as_secs_f64());
         self.answers += scripts as u64;
@@ -64,7 +64,7 @@ impl Tally {
     }
 
     pub(crate) fn started(&mut self, took: Duration) {
-        // The first start of a round has nothing to recover; it is one in dozens and left in.
+        // The first start of a round has nothing to recover; it is one in dozens and is included.
         self.starts_s.push(took.as_secs_f64());
     }
 }
@@ -73,85 +73,85 @@ impl Tally {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrashReport {
     pub schema: u32,
-    /// When it was written, as ISO 8601 in UTC.
+    /// Time of writing, ISO 8601 in UTC.
     pub created: String,
     pub target: String,
-    /// What it calls itself.
+    /// Version string of the node.
     pub version: String,
-    /// Recipe of the two rival chains.
+    /// Recipe of the two chains.
     pub recipe: String,
-    /// Their size.
+    /// Scale of the two chains.
     pub scale: f64,
     /// Seeds of the two chains.
     pub chain_seeds: [u64; 2],
     /// Heights of the two chains.
     pub chain_heights: [u32; 2],
-    /// Seed of schedules and moments.
+    /// Seed of schedules and kill times.
     pub seed: u64,
-    /// Sizes of the coin cache, MiB, in turns.
+    /// Coin cache sizes in MiB, used in rotation.
     pub cache_mib: Vec<u32>,
     /// Processes killed.
     pub kills: u32,
-    /// Whether by panics inside rather than by SIGKILL.
+    /// True for injected panics, false for SIGKILL.
     #[serde(default)]
     pub by_panic: bool,
-    /// Whether blocks came from a peer rather than by RPC.
+    /// True if blocks came from a peer, false for RPC.
     #[serde(default)]
     pub from_peer: bool,
-    /// The same by what the node was doing.
+    /// Kills by the node's activity.
     pub kills_by_activity: BTreeMap<String, u32>,
     /// Rounds, each with a fresh data folder.
     pub rounds: u32,
     /// Blocks that the node acknowledged.
     pub blocks_acknowledged: u64,
-    /// Of these, blocks that it did not know after a kill.
+    /// Acknowledged blocks that were missing after a kill.
     pub blocks_lost: u64,
-    /// Turns back by `invalidateblock` and `reconsiderblock`.
+    /// Number of `invalidateblock` and `reconsiderblock` pairs.
     pub turns_back: u64,
     /// Starts after which tip, blocks and `MuHash` were compared with the straight run.
     pub verified: u64,
-    /// What was wrong; the experiment ends at the first.
+    /// First failure; it ends the experiment.
     pub failure: Option<String>,
-    /// The index of the node, where it has one.
+    /// Index results, if the node has an index.
     #[serde(default)]
     pub index: Option<IndexReport>,
-    /// Seconds from the start of the process to its first answer, after kills and stops.
+    /// Seconds from the process start to the first response, after kills and stops.
     pub recovery_s: Spread,
     /// The same after a proper stop with the whole chain stored.
     pub clean_start_s: Spread,
-    /// Seconds for everything.
+    /// Total duration in seconds.
     pub seconds: f64,
     pub machine: Machine,
-    /// The software of the laboratory.
+    /// Software of the laboratory.
     pub software: Software,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
-/// What came of the comparisons of an index.
+/// Results of the index comparisons.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct IndexReport {
-    /// Script hashes asked for each time, of both chains.
+    /// Script hashes queried each time, of both chains.
     pub scripts: u64,
-    /// Tips at which the answers of an index that was never killed were noted.
+    /// Tips at which the responses of an index without kills were recorded.
     pub fresh_tips: u64,
-    /// Of these, tips at which they were compared with the script ledger of the forge.
+    /// Tips of these that were compared with the script ledger of the forge.
     pub ledger_tips: u64,
-    /// Starts after which the answers were compared, byte for byte.
+    /// Starts after which the responses were compared byte by byte.
     pub verified: u64,
-    /// Script hashes compared, over all of these starts; history, balance, unspent outputs and status of each.
+    /// Script hashes compared over all these starts: history, balance, unspent outputs and status of each.
     pub compared: u64,
-    /// Seconds from the question until the index was at the node's tip.
+    /// Seconds from the request until the index reached the node's tip.
     pub catch_up_s: Spread,
 }
 
-/// How values are spread.
+/// Summary of a distribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
-    /// How many there are.
+    /// Number of values.
     pub count: usize,
     pub median: f64,
-    /// 95 of 100 are at most this.
+    /// 95th percentile.
     pub p95: f64,
     pub max: f64,
 }
@@ -171,7 +171,7 @@ impl Spread {
 }
 
 impl CrashReport {
-    /// Whether nothing was lost and nothing was wrong.
+    /// True if nothing was lost or wrong.
     pub fn is_good(&self) -> bool {
         self.failure.is_none() && self.blocks_lost == 0
     }

@@ -20,23 +20,23 @@ use crate::process::rpc::{Client, RpcError, read_batch};
 use crate::process::{Ports, Process};
 use crate::progress::Event;
 
-/// One in this many times the node is given the time to follow.
+/// In one of this many cases the test waits for the node to catch up.
 const FOLLOWED_ONE_IN: u64 = 2;
-/// One life in this many is ended while the node starts.
+/// One life in this many ends during start-up.
 const KILL_AT_START_ONE_IN: u64 = 6;
-/// One life in this many is ended from the comparison of the index on.
+/// One life in this many ends during or after the index comparison.
 const KILL_AT_INDEX_ONE_IN: u64 = 3;
-/// Latest moment of a kill at the start.
+/// Latest time of a kill during start-up.
 const START_KILL_MS: u64 = 120;
-/// Passes of a point are drawn with up to this many bits.
+/// The pass of a panic point has up to this many bits.
 const PANIC_STEP_BITS: u64 = 11;
-/// After a restart, how long the node may take to make the best chain active.
+/// Longest wait after a restart for the best chain to become active.
 const TIP_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// JSON-RPC error code for a block that is not known.
+/// JSON-RPC error code of an unknown block.
 const NOT_FOUND: i64 = -5;
 
-/// A round at work.
+/// A round in progress.
 pub(crate) struct Round<'a> {
     pub(crate) setup: &'a Setup<'a>,
     pub(crate) oracle: &'a Oracle,
@@ -44,18 +44,18 @@ pub(crate) struct Round<'a> {
     pub(crate) cache_mib: u32,
     pub(crate) random: SplitMix64,
     pub(crate) tally: &'a mut Tally,
-    /// Height up to which each rival is acknowledged.
+    /// Highest acknowledged height of each chain.
     pub(super) acknowledged: [u32; 2],
-    /// The node that gives the blocks, where they are not submitted.
+    /// Node that serves the blocks, if they are not submitted.
     pub(super) peer: Option<Peer>,
-    /// A block that was being submitted when the node was killed: it may be there or not.
+    /// Block in submission at the time of the kill: it may or may not be stored.
     in_flight: Option<(usize, u32)>,
-    /// A block that was invalidated and perhaps not yet reconsidered.
+    /// Invalidated block, perhaps not yet reconsidered.
     invalidated: Option<String>,
     body: Vec<u8>,
 }
 
-/// A failed call may be the node's own death.
+/// A failed call may mean that the node died.
 fn explain(process: &mut Process, error: CrashError) -> CrashError {
     match error {
         CrashError::Rpc(source) => match process.death(&source) {
@@ -70,7 +70,7 @@ fn explain(process: &mut Process, error: CrashError) -> CrashError {
     }
 }
 
-/// Stops the node properly, unless its doom comes first.
+/// Stops the node properly, unless its planned end comes first.
 fn stop(process: Process, client: &Client, doom: Option<Doom>) -> Result<End, CrashError> {
     match (process.stop(client), doom) {
         (Ok(_), _) => Ok(End::Stopped),
@@ -79,27 +79,27 @@ fn stop(process: Process, client: &Client, doom: Option<Doom>) -> Result<End, Cr
     }
 }
 
-/// How a life is to end that is decided before it begins.
+/// End of a life that is decided before it begins.
 enum Early {
-    /// By SIGKILL, so long after the start.
+    /// SIGKILL after this delay from the start.
     Kill(Duration),
-    /// By a panic at the given pass of a marked point.
+    /// A panic at the given pass of a marked point.
     Panic { point: String, step: u64 },
 }
 
-/// A node that answers.
+/// A started node that responds.
 struct Started {
     process: Process,
     client: Client,
-    /// Where its index serves, if it has one.
+    /// Address of its index server, if any.
     server: SocketAddr,
     doom: Option<Doom>,
 }
 
-/// How a life ended.
+/// End of a life.
 enum End {
     Killed(Activity),
-    /// The steps are done, or the schedule asked for a stop.
+    /// The steps are done, or the schedule requires a stop.
     Stopped,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Lives and dies until every block is in, then compares with the ledger.
+    /// Runs lives until every block is stored, then compares with the ledger.
     pub(crate) fn run(mut self) -> Result<(), CrashError> {
         let heights = [0, 1].map(|rival| self.setup.chains[rival].tip.height);
         let steps = schedule(heights, &mut self.random);
@@ -143,7 +143,7 @@ impl<'a> Round<'a> {
                 self.setup.reporter.event(&Event::Killed { number, of });
             }
         }
-        // The last start is not disturbed, so it verifies whatever the last kill left.
+        // The last start is undisturbed, so it verifies the state left by the last kill.
         let Started { process, client, server, .. } = self.start(None)?.ok_or(CrashError::NoEnd)?;
         self.verify(&client)?;
         self.verify_index(&client, server, None)?;
@@ -163,7 +163,7 @@ impl<'a> Round<'a> {
         self.peer.map_or(Ok(()), Peer::stop)
     }
 
-    /// Submits what the last kill lost.
+    /// Submits the blocks that the last kill lost.
     fn submit_rest(&mut self, client: &Client, last: [u32; 2]) -> Result<(), CrashError> {
         for rival in [0, 1] {
             for height in self.acknowledged[rival] + 1..=last[rival] {
@@ -173,7 +173,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// One life of the node, from its start to its end.
+    /// One life of the node, from start to end.
     fn live(&mut self, steps: &[Step], next: &mut usize) -> Result<End, CrashError> {
         let wants_kill = self.tally.kills < self.setup.kills;
         let early = wants_kill.then(|| self.early_doom()).flatten();
@@ -183,7 +183,7 @@ impl<'a> Round<'a> {
         let is_due = |doom: &Option<Doom>, error: &CrashError| {
             error.is_loss() && doom.as_ref().is_some_and(Doom::has_come)
         };
-        // A killer that comes too late for the start hits whatever is going on now, the comparison included.
+        // A killer that is too late for the start may hit the comparison.
         if let Err(error) = self.verify(&client) {
             return if is_due(&doom, &error) {
                 Ok(End::Killed(Activity::Starting))
@@ -191,7 +191,7 @@ impl<'a> Round<'a> {
                 Err(explain(&mut process, error))
             };
         }
-        // Some lives end while the index catches up or is asked, the others later.
+        // Some lives end during catch-up or queries of the index, the others later.
         let has_index = self.oracle.index.is_some();
         let early = wants_kill && has_index && self.random.below(KILL_AT_INDEX_ONE_IN) == 0;
         let mut doom = doom;
@@ -229,11 +229,11 @@ impl<'a> Round<'a> {
         stop(process, &client, doom)
     }
 
-    /// What is to happen to a life that is decided before it begins.
+    /// Chooses an end that is decided before the life begins.
     fn early_doom(&mut self) -> Option<Early> {
         if let Some(points) = &self.setup.panic_points {
             let point = points[self.random.below(points.len() as u64) as usize].clone();
-            // Early passes and late ones alike; a life that ends before its pass comes is one without a defect.
+            // Early and late passes are equally likely in magnitude; a life may end before its pass.
             let magnitude = self.random.below(PANIC_STEP_BITS) + 1;
             return Some(Early::Panic { point, step: self.random.below(1 << magnitude) });
         }
@@ -241,7 +241,7 @@ impl<'a> Round<'a> {
         at_start.then(|| Early::Kill(Duration::from_millis(self.random.below(START_KILL_MS))))
     }
 
-    /// Starts the node and waits for its first answer; `None` when it ended before that, as it was to.
+    /// Starts the node and waits for its first response; `None` if it ended earlier as planned.
     fn start(&mut self, early: Option<Early>) -> Result<Option<Started>, CrashError> {
         let ports = Ports::free()?;
         let mut launch = self.setup.launch(self.datadir, &ports, Some(self.cache_mib));
@@ -280,7 +280,7 @@ impl<'a> Round<'a> {
                 self.give_to_peer(client, (rival, height), activity)
             }
             Step::Submit { rival, height } => {
-                // Blocks that a crash lost come again first.
+                // Resubmit blocks that a crash lost.
                 for height in self.acknowledged[rival] + 1..=height {
                     let leads = height > self.acknowledged[1 - rival];
                     let trails_by_one = height == self.acknowledged[1 - rival] + 1;
@@ -331,11 +331,11 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Compares everything that can be asked with what it must be.
+    /// Compares all queryable state with the expected state.
     fn verify(&mut self, client: &Client) -> Result<(), CrashError> {
         if let Some(hash) = &self.invalidated {
             match client.call::<()>("reconsiderblock", &format!(r#"["{hash}"]"#)) {
-                // A node that lost the block has lost the verdict too; the loss is counted below.
+                // A node that lost the block lost its verdict too; the loss is counted below.
                 Ok(()) | Err(RpcError::Node { code: NOT_FOUND, .. }) => self.invalidated = None,
                 Err(error) => return Err(error.into()),
             }
@@ -355,7 +355,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Waits for the index to be at the node's tip and compares its answers.
+    /// Waits for the index to reach the node's tip and compares its responses.
     fn verify_index(
         &mut self,
         client: &Client,
@@ -373,7 +373,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Counts acknowledged blocks that the node no longer knows, and finds out about the one in flight.
+    /// Counts acknowledged blocks that the node lost, and determines the state of the block in flight.
     fn find_lost(&mut self, client: &Client) -> Result<(), CrashError> {
         for rival in [0, 1] {
             let in_flight = self.in_flight.is_some_and(|(of, _)| of == rival);
@@ -388,7 +388,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// Heights less one, of the first `count` blocks, whose headers the node does not know.
+    /// Indices (height − 1) of the first `count` blocks whose headers the node does not know.
     fn unknown_headers(
         &self,
         client: &Client,
@@ -414,7 +414,7 @@ impl<'a> Round<'a> {
         Ok(unknown)
     }
 
-    /// The last acknowledged block of each rival, byte by byte.
+    /// Compares the last acknowledged block of each chain byte by byte.
     fn read_last_blocks(&self, client: &Client) -> Result<(), CrashError> {
         for (rival, chain) in self.setup.chains.iter().enumerate() {
             let Some(index) = self.acknowledged[rival].checked_sub(1) else { continue };
@@ -435,7 +435,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// The tip must be the end of the longer rival; of two equally long ones either will do.
+    /// The tip must be the end of the longer chain, or of either if they are equally long.
     fn wait_for_tip(&self, client: &Client) -> Result<String, CrashError> {
         if self.peer.is_some() {
             return self.tip_without_peers(client);
@@ -458,7 +458,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Exponentially distributed: every moment of a life is equally likely to be its last.
+    /// Exponentially distributed: the hazard is constant over a life.
     fn life_time(&mut self) -> Duration {
         let uniform = (self.random.below(1 << 32) + 1) as f64 / (1_u64 << 32) as f64;
         self.setup.mean_life.mul_f64(-uniform.ln())
@@ -466,8 +466,8 @@ impl<'a> Round<'a> {
 }
 
 impl Round<'_> {
-    /// Has the peer take blocks up to this one; about every other time waits until the node has followed. In between the
-    /// node syncs many blocks at once.
+    /// Submits blocks up to this one to the peer; about every second time waits for the node to catch up. In between the node
+    /// syncs many blocks at once.
     fn give_to_peer(
         &mut self,
         client: &Client,
@@ -506,7 +506,7 @@ impl Round<'_> {
         }
     }
 
-    /// Asks for the tip: it and all below it are acknowledged. Gives rival and height, `None` for the genesis block.
+    /// Queries the tip: it and all its ancestors are acknowledged. Returns chain and height, `None` for the genesis block.
     fn note_tip(&mut self, client: &Client) -> Result<Option<(usize, u32)>, CrashError> {
         let tip: String = client.call("getbestblockhash", "[]")?;
         let place = self.oracle.place(&tip);
@@ -518,7 +518,7 @@ impl Round<'_> {
         Ok(place)
     }
 
-    /// A node that has no connections yet has the tip that it had, or one that it did not get to report.
+    /// A node without connections has its previous tip, or a later one that it had not reported.
     fn tip_without_peers(&self, client: &Client) -> Result<String, CrashError> {
         let tip: String = client.call("getbestblockhash", "[]")?;
         let height = self.oracle.place(&tip).map_or(0, |(_, height)| height);

@@ -1,4 +1,4 @@
-//! What one round does: two rival chains take turns in the lead, with turns back and restarts in between.
+//! Schedule of a round: two chains alternate as the best chain, with invalidations and restarts.
 
 use assay_report::stats::random::SplitMix64;
 
@@ -7,7 +7,7 @@ use assay_report::stats::random::SplitMix64;
 pub(crate) enum Step {
     /// Submit the block of this rival at this height.
     Submit {
-        /// Which of the two chains.
+        /// Index of the chain.
         rival: usize,
         height: u32,
     },
@@ -16,21 +16,21 @@ pub(crate) enum Step {
         /// Blocks below the tip.
         below_tip: u32,
     },
-    /// Stop the node as it asks to be stopped, and start it again.
+    /// Stop the node properly and start it again.
     Restart,
 }
 
 /// One in this many blocks is followed by a [`Step::TurnBack`].
 const TURN_BACK_ONE_IN: u64 = 24;
-/// Blocks that a turn back takes off, at most.
+/// Maximum number of blocks that a turn back disconnects.
 const TURN_BACK_BLOCKS: u64 = 12;
 /// One in this many blocks is followed by a [`Step::Restart`].
 const RESTART_ONE_IN: u64 = 60;
-/// The lead changes about every this part of the chain.
+/// The lead changes about every `1 / LEADS` of the chain.
 const LEADS: u32 = 12;
 
-/// A round over two chains that part at their first block: every change of the lead is a reorganisation down to
-/// genesis. The first chain wins in the end.
+/// A round over two chains that fork at genesis: every change of the lead is a reorg down to genesis. The first chain wins in the
+/// end.
 pub(crate) fn schedule(heights: [u32; 2], random: &mut SplitMix64) -> Vec<Step> {
     let last = last_heights(heights);
     let span = u64::from((heights[0] / LEADS).max(1));
@@ -57,7 +57,7 @@ pub(crate) fn schedule(heights: [u32; 2], random: &mut SplitMix64) -> Vec<Step> 
     steps
 }
 
-/// Where the two chains end: the first has more work.
+/// Final heights: the first chain has more work.
 pub(crate) fn last_heights(heights: [u32; 2]) -> [u32; 2] {
     [heights[0], heights[1].min(heights[0].saturating_sub(1))]
 }

@@ -1,8 +1,8 @@
-//! Asks a server for history, balance and unspent outputs of every listed script, and compares.
+//! Compares a server's history, balance and unspent outputs of every listed script with the ledger.
 //!
-//! Requests are sent ahead, so that the server and this program work at the same time; at most `WINDOW` scripts are under
-//! way. The answers must be complete and, for history and unspent outputs, in the order of the chain; an answer with the right
-//! entries in another order is counted apart, since the protocol leaves some of it open.
+//! Requests are pipelined, at most `WINDOW` scripts in flight, so that server and client work in parallel. Responses must be
+//! complete; history and unspent outputs must be in chain order. A response with the right entries in another order is counted
+//! separately, since the protocol leaves part of the order open.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,40 +15,40 @@ use serde_json::value::RawValue;
 use super::client::{Client, ElectrumError, Reply};
 use super::expected::{ExpectedCoin, ExpectedError, ScriptExpectation};
 
-/// Scripts whose answers are awaited at a time.
+/// Maximum number of scripts in flight.
 const WINDOW: usize = 64;
-/// Differences that are told in words.
+/// Number of differences described.
 const TOLD_MAX: usize = 5;
 
-/// What came of a comparison.
+/// Result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LedgerCheck {
-    /// Scripts asked for.
+    /// Queried scripts.
     pub scripts: u64,
-    /// Scripts that the chain has; an estimate where not all were asked for.
+    /// Scripts of the chain; an estimate for a sample.
     pub scripts_total: u64,
-    /// Seed of the sample, where not all were asked for.
+    /// Seed of the sample; `None` if all scripts were queried.
     pub sample_seed: Option<u64>,
     pub history: u64,
     pub unspent: u64,
-    /// Answers that differ from the ledger.
+    /// Responses that differ from the ledger.
     pub differences: u64,
-    /// Questions that the server refused.
+    /// Error responses.
     pub refused: u64,
-    /// Answers that hold the right entries in another order.
+    /// Responses with the right entries in another order.
     pub other_order: u64,
-    /// The first differences and refusals: script, what was expected, what came.
+    /// First differences and errors: script, expected and received value.
     pub told: Vec<String>,
     pub seconds: f64,
 }
 
 impl LedgerCheck {
-    /// Whether every answer was given and right.
+    /// True if every response was present and right.
     pub fn is_good(&self) -> bool {
         self.differences == 0 && self.refused == 0
     }
 
-    /// One line for people.
+    /// One human-readable line.
     pub fn summary(&self) -> String {
         let sample = match self.sample_seed {
             Some(seed) => format!(" of about {} (sample, seed {seed})", self.scripts_total),
@@ -71,7 +71,7 @@ impl LedgerCheck {
 
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// The server could not be asked.
+    /// The connection or a request failed.
     #[error(transparent)]
     Electrum(#[from] ElectrumError),
     /// The script ledger cannot be read.
@@ -118,17 +118,17 @@ struct Comparison<'a> {
     client: &'a mut Client,
     height: u32,
     asked: HashMap<u64, (usize, Question)>,
-    // Slots are used again when all answers about their script are in.
+    // A slot is reused after all responses for its script.
     scripts: Vec<Option<(ScriptExpectation, usize)>>,
     free: Vec<usize>,
     result: LedgerCheck,
 }
 
-/// Compares the answers of a server whose tip is at `height` with `expected`. `progress` gets the number of scripts done, and
-/// says whether to go on.
+/// Compares the responses of a server whose tip is at `height` with `expected`. `progress` receives the number of completed
+/// scripts and returns false to stop.
 ///
 /// # Errors
-/// When the connection fails, the ledger cannot be read, or `progress` says so. Differences are a result, not an error.
+/// When the connection fails, the ledger cannot be read, or `progress` stops it. Differences are a result, not an error.
 pub fn compare(
     client: &mut Client,
     expected: impl Iterator<Item = Result<ScriptExpectation, ExpectedError>>,
@@ -180,7 +180,7 @@ impl Comparison<'_> {
         self.scripts[slot] = Some((script, QUESTIONS.len()));
     }
 
-    /// Takes one answer; when it was the last about its script, the slot is free again.
+    /// Processes one response; the last one for a script frees its slot.
     fn take_answer(&mut self) -> Result<(), CheckError> {
         let reply = self.client.receive()?;
         let Some((slot, question)) = self.asked.remove(&reply.id) else {
@@ -296,7 +296,7 @@ fn unreadable(answer: &RawValue, error: &serde_json::Error) -> Verdict {
     Verdict::Different(format!("unexpected result ({error}): {excerpt}"))
 }
 
-/// Equal lists, lists of the same entries, or the first place where they part.
+/// Compares two lists: equal, same entries in another order, or the first difference.
 fn judge_lists<T: Ord + Serialize>(mut expected: Vec<T>, mut found: Vec<T>) -> Verdict {
     if expected == found {
         return Verdict::Equal;

@@ -1,7 +1,7 @@
-//! A blocking client of the Electrum protocol: one connection, requests by number, notifications in between.
+//! A blocking client of the Electrum protocol: one connection, numbered requests, notifications in between.
 //!
-//! Requests may be sent ahead of their answers ([`Client::send`], [`Client::flush`], [`Client::receive`]). A server may answer
-//! out of order; the number of the request is in the answer. Notifications that come between answers are kept.
+//! Requests may be pipelined ([`Client::send`], [`Client::flush`], [`Client::receive`]). Responses carry the request id and may
+//! arrive out of order. Notifications between responses are queued.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -13,11 +13,11 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// Longest line accepted; a history of a million transactions takes about 100 MB.
+/// Longest accepted line; a history of a million transactions takes about 100 MB.
 const LINE_BYTES_MAX: u64 = 1 << 30;
-/// Notifications kept that nobody has asked for yet; older ones go first.
+/// Maximum number of queued notifications; the oldest are dropped.
 const NOTIFICATIONS_MAX: usize = 100_000;
-/// Protocol versions offered to the server.
+/// Offered protocol versions.
 const VERSIONS: [&str; 2] = ["1.4", "1.6"];
 
 /// One connection to a server.
@@ -28,17 +28,17 @@ pub struct Client {
     timeout: Duration,
     last_id: u64,
     out: Vec<u8>,
-    // A line that is not complete yet: a time-out in its middle loses nothing.
+    // An incomplete line survives a time-out.
     line: Vec<u8>,
     notifications: VecDeque<Notification>,
 }
 
-/// An answer to a request.
+/// Response to a request.
 #[derive(Debug)]
 pub struct Reply {
-    /// Number of the request.
+    /// Request id.
     pub id: u64,
-    /// The result as JSON text, or the error as code and message.
+    /// Result as JSON text, or error code and message.
     pub result: Result<Box<RawValue>, (i64, String)>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Notification {
     pub(crate) params: Box<RawValue>,
 }
 
-/// A header as `blockchain.headers.subscribe` gives it.
+/// A header as in `blockchain.headers.subscribe`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct HeaderTip {
     pub hex: String,
@@ -58,7 +58,7 @@ pub struct HeaderTip {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerName {
     pub software: String,
-    /// The version of the protocol agreed on.
+    /// Negotiated protocol version.
     pub protocol: String,
 }
 
@@ -69,44 +69,44 @@ pub enum ElectrumError {
     /// The connection broke.
     #[error("the connection broke while {doing}")]
     Broken {
-        /// What was going on.
+        /// Current operation.
         doing: &'static str,
         source: io::Error,
     },
     #[error("the server closed the connection while {doing}")]
     Closed {
-        /// What was going on.
+        /// Current operation.
         doing: &'static str,
     },
     #[error("no answer within {seconds} s while {doing}")]
     Timeout {
-        /// What was going on.
+        /// Current operation.
         doing: &'static str,
-        /// How long the server was given.
+        /// Time limit.
         seconds: u64,
     },
-    /// A line is longer than is accepted.
+    /// A line exceeds the limit.
     #[error("a line of more than {max} bytes")]
     Oversized { max: u64 },
-    /// A line is not what the protocol says.
+    /// A line violates the protocol.
     #[error("not a message of the protocol: {excerpt:?}")]
     Malformed {
         /// Beginning of the line.
         excerpt: String,
-        /// What the JSON library says.
+        /// Error of the JSON library.
         source: serde_json::Error,
     },
-    /// The server refused a request.
+    /// The server rejected a request.
     #[error("{method}: error {code}: {message}")]
     Refused { method: String, code: i64, message: String },
-    /// A result is of another shape than the protocol says.
+    /// A result does not match its expected type.
     #[error("{method}: unexpected result")]
     Result {
         method: String,
-        /// What the JSON library says.
+        /// Error of the JSON library.
         source: serde_json::Error,
     },
-    /// An answer to a request that was not made.
+    /// Response with an unknown id.
     #[error("an answer to request {id}, which was not asked")]
     Unasked { id: u64 },
 }
@@ -121,10 +121,10 @@ struct Message {
 }
 
 impl Client {
-    /// Connects; `timeout` bounds connecting and each wait for an answer.
+    /// Connects; `timeout` limits the connection attempt and each wait for a response.
     ///
     /// # Errors
-    /// When there is nobody.
+    /// When the connection fails.
     pub fn connect(address: SocketAddr, timeout: Duration) -> Result<Self, ElectrumError> {
         let fail = |source| ElectrumError::Connect { address, source };
         let stream = TcpStream::connect_timeout(&address, timeout).map_err(fail)?;
@@ -142,10 +142,10 @@ impl Client {
         })
     }
 
-    /// Introduces this program and agrees on a version, which must be the first request.
+    /// Negotiates the version; must be the first request.
     ///
     /// # Errors
-    /// When the server knows none of the versions, or the exchange fails.
+    /// When the server supports none of the versions, or the exchange fails.
     pub fn hello(&mut self) -> Result<ServerName, ElectrumError> {
         let [low, high] = VERSIONS;
         let params = format!(r#"["assay-lab",["{low}","{high}"]]"#);
@@ -153,7 +153,7 @@ impl Client {
         Ok(ServerName { software, protocol })
     }
 
-    /// The tip of the server, and a subscription to all that follow.
+    /// Subscribes to headers and returns the server's tip.
     ///
     /// # Errors
     /// When the exchange fails.
@@ -161,10 +161,10 @@ impl Client {
         self.call("blockchain.headers.subscribe", "[]")
     }
 
-    /// One request and its answer; `params` is a JSON array.
+    /// Sends one request and waits for its response; `params` is a JSON array.
     ///
     /// # Errors
-    /// When the exchange fails, the server refuses, or the result is of another shape.
+    /// When the exchange fails, the server rejects the request, or the result has another type.
     pub fn call<T: DeserializeOwned>(
         &mut self,
         method: &str,
@@ -185,7 +185,7 @@ impl Client {
             .map_err(|source| ElectrumError::Result { method: method.to_owned(), source })
     }
 
-    /// Puts a request aside to be sent with the next [`Client::flush`]; returns its number.
+    /// Queues a request for the next [`Client::flush`]; returns its id.
     pub fn send(&mut self, method: &str, params: &str) -> u64 {
         self.last_id += 1;
         let id = self.last_id;
@@ -199,7 +199,7 @@ impl Client {
         id
     }
 
-    /// Sends what was put aside.
+    /// Sends the queued requests.
     ///
     /// # Errors
     /// When the connection breaks.
@@ -214,10 +214,10 @@ impl Client {
         }
     }
 
-    /// The next answer, whichever request it belongs to. Notifications before it are kept.
+    /// Returns the next response to any request and queues notifications before it.
     ///
     /// # Errors
-    /// When none comes in time, or the connection breaks, or the line is malformed.
+    /// When none arrives in time, the connection breaks, or the line is malformed.
     pub fn receive(&mut self) -> Result<Reply, ElectrumError> {
         let doing = "waiting for an answer";
         let deadline = Instant::now() + self.timeout;
@@ -235,7 +235,7 @@ impl Client {
         }
     }
 
-    /// The next notification; `None` when there is none within `wait`. Only for times when no answer is due.
+    /// Returns the next notification, or `None` after `wait`. Only valid while no response is due.
     pub(crate) fn notification(
         &mut self,
         wait: Duration,
@@ -254,7 +254,7 @@ impl Client {
         ElectrumError::Timeout { doing, seconds: self.timeout.as_secs() }
     }
 
-    /// The next line, read; `None` when the deadline comes first.
+    /// Reads the next line; `None` if the deadline passes first.
     fn next_message(
         &mut self,
         deadline: Instant,
@@ -280,7 +280,7 @@ impl Client {
         }
         let message = read_message(&self.line);
         self.line.clear();
-        // One very large answer must not hold its memory for ever.
+        // Release the memory of a very large response.
         self.line.shrink_to(1 << 20);
         message.map(Some)
     }
@@ -310,7 +310,7 @@ fn read_message(line: &[u8]) -> Result<Incoming, ElectrumError> {
             };
             Ok(Incoming::Reply(Reply { id, result }))
         }
-        // An error that belongs to no request: the server did not understand a line.
+        // An error without a request id: the server did not understand a line.
         (None, None) if message.error.is_some() => {
             let (code, message) = read_error(&message.error.unwrap_or_default());
             Err(ElectrumError::Refused { method: "a request".to_owned(), code, message })
@@ -323,7 +323,7 @@ fn null() -> Box<RawValue> {
     RawValue::from_string("null".to_owned()).expect("null is JSON")
 }
 
-/// Code and message; some servers of before JSON-RPC 2.0 give a text alone.
+/// Code and message; some servers older than JSON-RPC 2.0 send a text alone.
 fn read_error(error: &serde_json::Value) -> (i64, String) {
     let code = error["code"].as_i64().unwrap_or_default();
     let message = error["message"].as_str().or_else(|| error.as_str());
@@ -354,7 +354,7 @@ mod tests {
                 stream.write_all(answer.as_bytes()).expect("the client reads");
                 thread::sleep(Duration::from_millis(20));
             }
-            // Open until the client goes.
+            // Open until the client disconnects.
             while let Some(Ok(_)) = lines.next() {}
         });
         Client::connect(address, Duration::from_secs(5)).expect("it listens")

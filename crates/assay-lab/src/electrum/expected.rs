@@ -1,7 +1,7 @@
-//! What an index must answer: plain data, made by whoever knows the chain.
+//! Expected responses of an index as plain data.
 //!
-//! The laboratory hashes nothing, so it cannot find out by itself which script hash belongs to which output. The forge writes a
-//! *script ledger* as JSON lines (docs/formats.md), and this reads it.
+//! The laboratory does not parse scripts, so it cannot map script hashes to outputs. The forge writes a *script ledger* as JSON
+//! lines (docs/formats.md); this module reads it.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -9,38 +9,38 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The format of script ledgers that this version reads.
+/// Supported format of script ledgers.
 const FORMAT: u32 = 1;
 
-/// The first line of a script ledger.
+/// First line of a script ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptsHeader {
-    /// Version of the format.
+    /// Format version.
     pub format: u32,
     pub tip_height: u32,
     pub tip_hash: String,
-    /// The last block's header, in hexadecimal.
+    /// Header of the tip in hex.
     pub tip_header: String,
     pub scripts: u64,
-    /// Scripts that the chain has; an estimate where not all of them are listed.
+    /// Scripts of the chain; an estimate if only a sample is listed.
     pub scripts_total: u64,
-    /// Seed of the choice, where not all scripts are listed.
+    /// Seed of the sample; `None` if all scripts are listed.
     pub sample_seed: Option<u64>,
-    /// Confirmed transactions of all listed scripts, each counted once for each script.
+    /// Confirmed transactions of all listed scripts, counted once per script.
     pub history: u64,
     pub unspent: u64,
 }
 
-/// All that happened to one script.
+/// Expected state of one script.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptExpectation {
-    /// The script hash as the protocol writes it.
+    /// Script hash as in the protocol.
     pub script_hash: String,
-    /// Status as the protocol defines it.
+    /// Status as defined by the protocol.
     pub status: Option<String>,
-    /// Height and txid of the transactions that touch it, in the order of the chain.
+    /// Height and txid of its transactions in chain order.
     pub history: Vec<(u32, String)>,
-    /// All outputs that paid to it, in the order of the chain.
+    /// All outputs that paid to it, in chain order.
     pub coins: Vec<ExpectedCoin>,
 }
 
@@ -48,31 +48,31 @@ pub struct ScriptExpectation {
 pub struct ExpectedCoin {
     pub height: u32,
     pub txid: String,
-    /// Its place there.
+    /// Output index.
     pub vout: u32,
-    /// Satoshi.
+    /// Amount in satoshi.
     pub value: u64,
-    /// Height of the block that spends it.
+    /// Height of the spending block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<u32>,
 }
 
 impl ScriptExpectation {
-    /// Outputs that are unspent when the chain ends at `height`.
+    /// Unspent outputs when the chain ends at `height`.
     pub fn unspent_at(&self, height: u32) -> impl Iterator<Item = &ExpectedCoin> {
         self.coins
             .iter()
             .filter(move |coin| coin.height <= height && coin.spent.is_none_or(|at| at > height))
     }
 
-    /// Transactions of the chain up to `height`.
+    /// Transactions up to `height`.
     pub fn history_at(&self, height: u32) -> &[(u32, String)] {
         let end = self.history.partition_point(|(at, _)| *at <= height);
         &self.history[..end]
     }
 }
 
-/// What kind of line it is; scripts are read without it, since there may be millions.
+/// Distinguishes the first line; script lines have no such field, since there may be millions.
 #[derive(Deserialize)]
 struct Kind {
     kind: String,
@@ -82,25 +82,25 @@ struct Kind {
 pub enum ExpectedError {
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// A line is none of a script ledger.
+    /// A line is not part of a script ledger.
     #[error("{}, line {line}: not a line of a script ledger", path.display())]
     Line {
         path: PathBuf,
-        /// The line, from 1.
+        /// Line number from 1.
         line: u64,
-        /// What the JSON library says.
+        /// Error of the JSON library.
         source: serde_json::Error,
     },
     /// The lines contradict each other.
     #[error("{}: {what}", path.display())]
     Ledger {
         path: PathBuf,
-        /// What is wrong.
+        /// Violated rule.
         what: &'static str,
     },
 }
 
-/// A script ledger, read line by line: at no time is more than one script in memory.
+/// A script ledger read line by line: at most one script is in memory.
 #[derive(Debug)]
 pub struct ScriptsFile {
     path: PathBuf,
@@ -114,7 +114,7 @@ impl ScriptsFile {
     /// Opens a script ledger and reads its first line.
     ///
     /// # Errors
-    /// When it cannot be read or is of another format.
+    /// When it cannot be read or has another format.
     pub fn open(path: &Path) -> Result<Self, ExpectedError> {
         let read = |source| ExpectedError::Read { path: path.to_owned(), source };
         let file = File::open(path).map_err(read)?;

@@ -1,7 +1,6 @@
-//! Electrum servers, seen from outside: a client, the watch on their tip, and the comparison of their answers with what the
-//! chain says.
+//! Black-box client of Electrum servers: connection, tip watch, and comparison of responses with the chain.
 //!
-//! The protocol is one JSON object per line over TCP. Nothing here knows how a server works: ours is asked as any other.
+//! The protocol is one JSON object per line over TCP. Assay's server is queried like any other.
 
 pub mod check;
 mod client;

@@ -1,8 +1,8 @@
-//! Watches the tip of an index from a connection of its own.
+//! Watches the tip of an index over its own connection.
 //!
-//! `blockchain.headers.subscribe` announces new tips. Some servers announce only the last of many blocks that they work through,
-//! so the same question is also asked again and again: its answer is the server's tip at that moment. A server that takes several
-//! blocks in one go shows the last of them alone; the others were indexed with it, so their moment is the same.
+//! `blockchain.headers.subscribe` announces new tips. Some servers announce only the last of several blocks, so the subscription
+//! request is also repeated: its response is the server's current tip. A server that indexes several blocks at once shows only
+//! the last; the others share its time.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,26 +14,26 @@ use super::client::{Client, ElectrumError, HeaderTip, Notification, ServerName};
 use crate::machine::clock::Clock;
 use crate::machine::disk::{self, DiskUse};
 
-/// Time between two questions while nothing is announced: how late the tip of a server that announces little is seen.
+/// Interval of requests without announcements; bounds the delay at which a silent server's tip is seen.
 const ASK_PERIOD: Duration = Duration::from_millis(10);
-/// Longest wait for an answer; announcements are waited for without limit.
+/// Longest wait for a response; the wait for announcements is unlimited.
 const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A height that an index reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Reached {
-    /// When, on the run's clock.
+    /// Time on the run's clock.
     pub(crate) at_s: f64,
-    /// Disk use of the process of the index until then, where it has one of its own.
+    /// Disk usage of the index process until then, if it is separate.
     pub(crate) disk: Option<DiskUse>,
 }
 
-/// What was announced so far.
+/// Announcements so far.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Each announcement that was higher than all before, with its height.
+    /// Announcements higher than all before, with heights.
     announcements: Vec<(Reached, u32)>,
-    /// The last one, whatever its height.
+    /// The last one, at any height.
     last: Option<HeaderTip>,
     fault: Option<ElectrumError>,
 }
@@ -43,11 +43,11 @@ struct Shared {
     seen: Mutex<Seen>,
     changed: Condvar,
     cancelled: AtomicBool,
-    /// The process of the index, where it has one of its own.
+    /// Process of the index, if it is separate.
     own_pid: Option<u32>,
 }
 
-/// A thread with its own connection that stamps announcements.
+/// A thread that timestamps announcements on its own connection.
 #[derive(Debug)]
 pub(crate) struct IndexWatch {
     shared: Arc<Shared>,
@@ -55,7 +55,7 @@ pub(crate) struct IndexWatch {
     pub(crate) server: ServerName,
 }
 
-/// What one wait for a height ended with.
+/// Result of one wait for a height.
 #[derive(Debug)]
 pub(crate) enum Wait {
     Reached,
@@ -64,7 +64,7 @@ pub(crate) enum Wait {
 }
 
 impl IndexWatch {
-    /// Connects, subscribes, and starts the thread; `own_pid` is the process of the index, where it has one of its own.
+    /// Connects, subscribes and starts the thread; `own_pid` is the process of the index, if it is separate.
     pub(crate) fn start(
         address: SocketAddr,
         clock: Clock,
@@ -80,7 +80,7 @@ impl IndexWatch {
         Ok(Self { shared, thread: Some(thread), server })
     }
 
-    /// Waits until the index has reached `height`, or `timeout` is over.
+    /// Waits until the index reaches `height`, at most `timeout`.
     pub(crate) fn wait(&self, height: u32, timeout: Duration) -> Wait {
         let is_there = |seen: &Seen| seen.announcements.last().is_some_and(|(_, at)| *at >= height);
         let seen = self.shared.lock();
@@ -95,7 +95,7 @@ impl IndexWatch {
         seen.fault.take().map_or(Wait::NotYet, Wait::Failed)
     }
 
-    /// For each of the heights from 1 on that was reached: when, and with which disk use.
+    /// Time and disk usage for each reached height from 1.
     pub(crate) fn reached(&self) -> Vec<Reached> {
         let seen = self.shared.lock();
         let mut all: Vec<Reached> = Vec::new();
@@ -107,12 +107,12 @@ impl IndexWatch {
         all
     }
 
-    /// The disk use of the index' own process when it was subscribed to.
+    /// Disk usage of the index process at the time of subscription.
     pub(crate) fn disk_at_start(&self) -> Option<DiskUse> {
         self.shared.lock().announcements.first().and_then(|(reached, _)| reached.disk)
     }
 
-    /// The tip announced last.
+    /// Last announced tip.
     pub(crate) fn tip(&self) -> Option<HeaderTip> {
         self.shared.lock().last.clone()
     }
@@ -122,7 +122,7 @@ impl Drop for IndexWatch {
     fn drop(&mut self) {
         self.shared.cancelled.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // The thread ends within one wait; its panic would have been reported already.
+            // The thread ends within one wait; a panic was already reported.
             let _ = thread.join();
         }
     }
@@ -130,7 +130,7 @@ impl Drop for IndexWatch {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Seen> {
-        // Nothing that holds the lock can panic half way through a change.
+        // No holder of the lock can panic in the middle of a change.
         self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -155,20 +155,20 @@ impl Shared {
         }
     }
 
-    /// Waits for an announcement, and asks if none comes.
+    /// Waits for an announcement and requests the tip if none arrives.
     fn listen(&self, client: &mut Client, clock: Clock) -> Result<(), ElectrumError> {
         let mut tips = Vec::new();
         if let Some(said) = client.notification(ASK_PERIOD)? {
             tips.extend(tip_of(&said));
         } else {
             let answer = client.subscribe_headers();
-            // What was announced before the answer came is older than the answer.
+            // Announcements received before the response are older than it.
             while let Some(said) = client.notification(Duration::ZERO)? {
                 tips.extend(tip_of(&said));
             }
             match answer {
                 Ok(tip) => tips.push(tip),
-                // It may be on its way from one branch to another.
+                // It may be in a reorg.
                 Err(ElectrumError::Refused { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -181,7 +181,7 @@ impl Shared {
     }
 }
 
-/// The tip that is announced; something else is none.
+/// The announced tip; `None` for other notifications.
 fn tip_of(said: &Notification) -> Option<HeaderTip> {
     let is_header = said.method == "blockchain.headers.subscribe";
     let tip = is_header.then(|| serde_json::from_str::<[HeaderTip; 1]>(said.params.get()))?;
@@ -217,7 +217,7 @@ mod tests {
                 stream.write_all(announce(height).as_bytes()).expect("open");
                 thread::sleep(Duration::from_millis(2));
             }
-            // Then it is asked, since it is silent.
+            // It is silent from here on, so the watch polls.
             for height in [4, 5, 3] {
                 let line = lines.next().expect("a question").expect("readable");
                 let request: serde_json::Value = serde_json::from_str(&line).expect("JSON");
@@ -237,7 +237,7 @@ mod tests {
         assert!(moments[1].to_bits() == moments[3].to_bits(), "{moments:?}");
         assert!(moments[3] <= moments[4], "{moments:?}");
         server.join().expect("no panic");
-        // The server is gone: that is told, not waited for.
+        // A lost server is reported at once, without a wait.
         assert!(matches!(watch.wait(6, Duration::from_secs(5)), Wait::Failed(_)));
         assert_eq!(watch.tip().map(|tip| tip.height), Some(3));
     }

@@ -1,4 +1,4 @@
-//! What is going on, on standard error.
+//! Progress display on standard error.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -13,7 +13,7 @@ pub(super) struct Live {
     name: String,
     pub(super) height: AtomicU64,
     pub(super) txs: AtomicU64,
-    /// Of the block whose transactions are on their way.
+    /// Transactions sent of the current block.
     pub(super) txs_now: AtomicU64,
     pub(super) orphans: AtomicU64,
     pub(super) in_mempool: AtomicU64,
@@ -56,7 +56,7 @@ impl Live {
     }
 }
 
-/// Prints a line for each node, from two seconds on: again and again on a terminal, else every ten seconds.
+/// Prints a line per node after two seconds: continuously on a terminal, else every ten seconds.
 pub(super) fn show(lives: &[Live], until: u32, is_done: &AtomicBool) {
     let started = Instant::now();
     let is_terminal = std::io::stderr().is_terminal();
@@ -78,7 +78,7 @@ pub(super) fn show(lives: &[Live], until: u32, is_done: &AtomicBool) {
         next += pause;
         let mut text = String::new();
         if is_terminal && lines > 0 {
-            // Over the lines of the last time.
+            // Overwrites the previous lines.
             let _ = write!(text, "\x1b[{lines}A");
         }
         lines = 0;

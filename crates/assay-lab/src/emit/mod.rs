@@ -1,7 +1,7 @@
-//! Sends a forged chain to nodes that run already: by RPC, or as their peer.
+//! Sends a forged chain to running nodes, by RPC or as a peer.
 //!
-//! Each node has a thread of its own, which goes at that node's pace. Where it begins follows from the blocks that the node has,
-//! so an emission that was ended goes on with the next block.
+//! Each node has its own thread and pace. Emission starts after the blocks that the node has, so an interrupted emission can
+//! resume.
 
 mod live;
 mod report;
@@ -28,24 +28,24 @@ pub use self::report::{EmitReport, TargetReport};
 use self::session::Session;
 pub use self::target::{EmitTarget, EmitTargetError, Login};
 
-/// What to send, and how.
+/// Options of an emission.
 #[derive(Debug, Clone)]
 pub struct EmitOptions {
-    /// Folder of the chain.
+    /// Chain directory.
     pub chain: PathBuf,
     pub targets: Vec<EmitTarget>,
-    /// Share of each block's transactions that are sent beforehand, and everything else of a plan's `[feed]`; how blocks go to a
-    /// node is said by its target.
+    /// Share of each block's transactions that is pre-relayed, and the rest of a plan's `[feed]`; the target defines how its
+    /// blocks are delivered.
     pub feed: FeedPlan,
-    /// Whether nodes that have blocks of the chain are given the rest.
+    /// Continue on nodes that already have blocks of the chain.
     pub resume: bool,
-    /// The last block to send; the chain's last if not given.
+    /// Last height to send; the chain's tip if not given.
     pub until: Option<u32>,
     /// Folder of `emit.json`; nothing is written if not given.
     pub out_dir: Option<PathBuf>,
-    /// Version of the program that calls.
+    /// Version of the calling program.
     pub assay_version: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
@@ -55,14 +55,14 @@ pub enum EmitError {
     Chain(#[from] ChainError),
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// RPC does not answer.
+    /// RPC fails.
     #[error("{address} as RPC")]
     Rpc { address: std::net::SocketAddr, source: RpcError },
     #[error("cannot read the cookie {}: {source}", path.display())]
     Cookie { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
     Peer(PeerError),
-    /// A link cannot be made.
+    /// The rate-limited link cannot be created.
     #[error("cannot make a link on loopback: {source}")]
     Link { source: std::io::Error },
     /// The node is on another chain.
@@ -70,20 +70,20 @@ pub enum EmitError {
     OtherChain {
         height: u32,
         found: String,
-        /// Ours.
+        /// Block of the chain at that height.
         expected: String,
     },
-    /// The node has blocks already.
+    /// The node already has blocks.
     #[error("it has {height} blocks of this chain already; give --resume to send the rest")]
     HasBlocks { height: u32 },
     #[error(transparent)]
     Feed(#[from] FeedError),
 }
 
-/// Sends to all nodes at once; `stop` ends it after the block that is on its way.
+/// Sends to all nodes in parallel; `stop` ends it after the block in flight.
 ///
 /// # Errors
-/// When the chain cannot be read or the report not be written. What becomes of each node stands in the report.
+/// When the chain cannot be read or the report cannot be written. Errors of single nodes are part of the report.
 pub fn run(options: &EmitOptions, stop: &Arc<AtomicBool>) -> Result<EmitReport, EmitError> {
     let chain = Chain::open(&options.chain)?;
     let clock = Clock::start();

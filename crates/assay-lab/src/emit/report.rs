@@ -1,4 +1,4 @@
-//! What came of it.
+//! Results of an emission.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,40 +20,40 @@ use crate::results::BlockRecord;
 /// Version of `emit.json`.
 const SCHEMA: u32 = 1;
 
-/// What was sent, and what became of it; written as `emit.json`.
+/// Results of an emission; written as `emit.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EmitReport {
     pub schema: u32,
-    /// When it ended, as ISO 8601 in UTC.
+    /// End of the run, ISO 8601 in UTC.
     pub created: String,
     pub chain: ChainHeader,
-    /// Its last height.
+    /// Height of its tip.
     pub chain_height: u32,
-    /// How it was sent.
+    /// Feed settings.
     pub feed: FeedPlan,
     pub targets: Vec<TargetReport>,
     pub machine: Machine,
-    /// Version of this program.
+    /// Version of Assay.
     pub assay: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetReport {
     pub name: String,
-    /// How it was reached, and where.
+    /// Delivery method and address.
     pub address: String,
-    /// First block that was sent.
+    /// First sent block.
     pub from_height: u32,
-    /// Why not all was sent: then figures say nothing of the whole.
+    /// Reason of an early end; the figures are then partial.
     pub fault: Option<String>,
-    /// Whether that was the caller's will.
+    /// True if the user interrupted it.
     pub is_interrupted: bool,
     pub total: Totals,
-    /// Errors in answer to transactions.
+    /// Error responses to transactions.
     pub tx_errors: BTreeMap<String, u64>,
-    /// Each block; moments in seconds on one clock.
+    /// Blocks with times in seconds on one clock.
     pub blocks: Vec<BlockRecord>,
 }
 
@@ -61,21 +61,21 @@ pub struct TargetReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
     pub blocks: u64,
-    /// Bytes of the blocks.
+    /// Total size of the blocks.
     pub bytes: u64,
     /// Transactions sent, by RPC or as announcements.
     pub txs_sent: u64,
-    /// Those that the node took, or asked for.
+    /// Transactions that the node accepted or requested.
     pub txs_accepted: u64,
-    /// Those that it had when the block came; 0 without RPC.
+    /// Transactions in its mempool when the block arrived; 0 without RPC.
     pub txs_in_mempool: u64,
-    /// Those that came before a parent.
+    /// Transactions sent before a parent.
     pub orphans: u64,
-    /// Transactions of compact blocks that it asked for.
+    /// Transactions of compact blocks that it requested.
     pub missing: u64,
     /// From the first transaction or block to the last tip.
     pub seconds: f64,
-    /// Middle of the times from a block's announcement to the tip.
+    /// Median time from a block's announcement to the tip.
     pub service_s_median: f64,
 }
 
@@ -123,12 +123,12 @@ impl EmitReport {
         }
     }
 
-    /// Whether all nodes have got everything.
+    /// True if all nodes received everything.
     pub fn is_complete(&self) -> bool {
         self.targets.iter().all(|target| target.fault.is_none())
     }
 
-    /// Whether it ended because the caller wanted it to.
+    /// True if the user interrupted it.
     pub fn is_interrupted(&self) -> bool {
         self.targets.iter().any(|target| target.is_interrupted)
     }

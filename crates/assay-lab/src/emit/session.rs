@@ -1,4 +1,4 @@
-//! One node and its thread.
+//! The emission to one node, on its own thread.
 
 use std::cell::RefCell;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::results::BlockRecord;
 use crate::run::whole_story;
 use crate::wire::{self, HEADERS_MAX, Hash, RawHeader};
 
-/// A node that is sent the chain.
+/// A node that receives the chain.
 pub(super) struct Session<'a> {
     pub(super) options: &'a EmitOptions,
     pub(super) chain: &'a Chain,
@@ -30,11 +30,11 @@ pub(super) struct Session<'a> {
     pub(super) live: &'a Live,
     pub(super) stop: &'a AtomicBool,
     pub(super) clock: Clock,
-    /// The last block to send.
+    /// Last height to send.
     pub(super) until: u32,
 }
 
-/// The events of the feeder, as counts.
+/// Counts events of the feeder.
 struct Counts<'a> {
     live: &'a Live,
     stop: &'a AtomicBool,
@@ -53,7 +53,7 @@ impl Reporter for Counts<'_> {
 }
 
 impl Session<'_> {
-    /// Sends what the node lacks, and says what came of it.
+    /// Sends the missing blocks and returns the report.
     pub(super) fn report(&self) -> TargetReport {
         let report = RefCell::new(TargetReport::blank(self.target));
         let outcome = self.send(&report);
@@ -69,7 +69,7 @@ impl Session<'_> {
 
     fn send(&self, report: &RefCell<TargetReport>) -> Result<(), EmitError> {
         let client = self.client()?;
-        // A link stands until the end.
+        // The link stays up until the end.
         let (link, peers_at) = self.link()?;
         let plan = FeedPlan { by: self.target.via, ..self.options.feed.clone() };
         let courier = if plan.by.is_relay() {
@@ -135,7 +135,7 @@ impl Session<'_> {
         live.rejected.fetch_add(record.txs_sent - record.txs_accepted, Ordering::Relaxed);
     }
 
-    /// A connection to the node's RPC, where it is known.
+    /// RPC connection to the node, if its address is known.
     fn client(&self) -> Result<Option<Client>, EmitError> {
         let Some(address) = self.target.rpc_address() else { return Ok(None) };
         let login = match &self.target.login {
@@ -147,7 +147,7 @@ impl Session<'_> {
         Ok(Some(Client::at(address, login.trim())))
     }
 
-    /// The link to the node's peers, and where it is reached.
+    /// The rate-limited link, if any, and the node's P2P address.
     fn link(&self) -> Result<(Option<Link>, SocketAddr), EmitError> {
         let EmitTarget { address, delay, rate_mbit, .. } = *self.target;
         if delay.is_zero() && rate_mbit.is_none() {
@@ -161,7 +161,7 @@ impl Session<'_> {
         Ok((Some(link), at))
     }
 
-    /// How many blocks of the chain the node has; on another chain it is left alone.
+    /// Height of the node; an error on another chain.
     fn height(&self, client: Option<&Client>, courier: Option<&Courier>) -> Result<u32, EmitError> {
         match (client, courier) {
             (Some(client), _) => self.height_by_rpc(client),
@@ -216,7 +216,7 @@ fn hash_text(hash: &Hash) -> String {
     faster_hex::hex_string(&bytes)
 }
 
-/// The address of the link on loopback differs from those of other experiments.
+/// Loopback address of the link; differs from those of other experiments.
 const LINK: u8 = 222;
-/// What counts as no limit.
+/// Rate that counts as unlimited.
 const RATE_MOST_MBIT: f64 = 100_000.0;

@@ -1,4 +1,4 @@
-//! The nodes that a chain is sent to, as the command line names them.
+//! Target nodes of an emission, parsed from the command line.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,20 +8,20 @@ use std::time::Duration;
 
 use crate::plan::Delivery;
 
-/// A running node: `VIA@HOST:PORT`, then settings behind commas.
+/// A running node: `VIA@HOST:PORT`, followed by comma-separated settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EmitTarget {
-    /// Its name in what is printed.
+    /// Name in output.
     pub name: String,
-    /// How blocks and transactions go there.
+    /// Delivery method.
     pub via: Delivery,
-    /// Where: RPC or peer-to-peer protocol, as `via` says.
+    /// Address of RPC or P2P, depending on `via`.
     pub address: SocketAddr,
-    /// RPC of a node that is reached as a peer: says what is in the mempool, and when a block is the tip.
+    /// RPC of a node that is fed as a peer: reports its mempool and its tip.
     pub rpc: Option<SocketAddr>,
-    /// How to log in there.
+    /// Login for that RPC.
     pub login: Login,
-    /// A link in between: from one end to the other, and bytes per second.
+    /// Simulated link: one-way delay.
     pub delay: Duration,
     /// Rate of that link, Mbit/s each way.
     pub rate_mbit: Option<f64>,
@@ -29,11 +29,11 @@ pub struct EmitTarget {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Login {
-    /// The cookie file that the node writes.
+    /// Cookie file of the node.
     Cookie(PathBuf),
     /// User and password.
     Password(String),
-    /// None was given.
+    /// No login.
     None,
 }
 
@@ -123,7 +123,7 @@ impl fmt::Display for EmitTarget {
     }
 }
 
-/// An address; a name of this machine is one of loopback.
+/// Parses an address; `localhost` is a loopback address.
 fn address_of(text: &str) -> Option<SocketAddr> {
     let local =
         |port: &str| Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port.parse().ok()?));

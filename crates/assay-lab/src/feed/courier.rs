@@ -1,4 +1,4 @@
-//! Transactions and blocks over the peer-to-peer protocol, to one node: one or more peers give, another one looks on.
+//! Sends transactions and blocks to one node over P2P: one or more peers send, another observes.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::plan::{Compact, Delivery, FeedPlan, Prefill};
 use crate::results::BlockRelay;
 use crate::wire::{CASH_REGTEST, Hash, REGTEST, RawHeader};
 
-/// The connections to a node.
+/// Connections to one node.
 pub(crate) struct Courier {
     peers: Vec<Peer>,
     observer: Peer,
@@ -22,16 +22,16 @@ pub(crate) struct Courier {
     patience: Duration,
 }
 
-/// What the node is to be given, and how.
+/// Delivery parameters.
 #[derive(Clone, Copy)]
 pub(crate) struct Way<'a> {
     pub(crate) plan: &'a FeedPlan,
-    /// Of transactions: when they may be sent at the earliest, and until the block is due.
+    /// Seconds until the block is due, over which transactions may be spread.
     pub(crate) interval_s: Option<f64>,
     pub(crate) stop: Stop<'a>,
 }
 
-/// What became of the transactions.
+/// Result of sending transactions.
 #[derive(Debug, Default)]
 pub(crate) struct TxsGiven {
     pub(crate) announced: u64,
@@ -40,7 +40,7 @@ pub(crate) struct TxsGiven {
     /// Sent before a parent.
     pub(crate) orphans: u64,
     pub(crate) first_at_s: Option<f64>,
-    /// The node has worked through them.
+    /// Time at which the node had processed them.
     pub(crate) last_at_s: Option<f64>,
 }
 
@@ -57,20 +57,20 @@ impl Courier {
         let habits = Habits { magic, is_cash, compact };
         let connect = |habits| Peer::connect(address, habits, clock);
         let peers = (0..plan.connections).map(|_| connect(habits)).collect::<Result<_, _>>()?;
-        // Who looks on wants to hear of blocks at once.
+        // The observer receives blocks at once.
         let observer = connect(Habits { compact: Some(true), ..habits })?;
         let patience = Duration::from_secs(plan.block_timeout_s);
         Ok(Self { peers, observer, is_cash, clock, patience })
     }
 
-    /// The node has the blocks of these headers, and may ask for them again.
+    /// Registers headers of the node's blocks, which it may request again.
     pub(crate) fn has_blocks(&self, headers: &[RawHeader]) {
         for peer in self.peers.iter().chain([&self.observer]) {
             peer.link.has_blocks(headers);
         }
     }
 
-    /// The hashes that the node's active chain has above a block; at most as many as a message holds.
+    /// Hashes of the node's active chain above a block, limited to one message.
     pub(crate) fn headers_above(
         &self,
         before: &Hash,
@@ -83,7 +83,7 @@ impl Courier {
         self.is_cash
     }
 
-    /// Announces transactions, each of which the node asks for if it wants it; ends when it has worked through all of them.
+    /// Announces transactions and serves requests for them; returns after the node has processed all.
     pub(crate) fn send_transactions(
         &self,
         block: &Arc<Ready>,
@@ -142,7 +142,7 @@ impl Courier {
         Ok(given)
     }
 
-    /// Announces the block, or sends it as a compact one; gives when.
+    /// Announces the block or sends it as a compact block; returns the time.
     pub(crate) fn send_block(
         &self,
         block: &Arc<Ready>,
@@ -169,12 +169,12 @@ impl Courier {
         }
     }
 
-    /// Whether the connections are still there.
+    /// Fails if a connection is closed.
     pub(crate) fn check(&self, stop: Stop<'_>) -> Result<(), PeerError> {
         self.peers.iter().chain([&self.observer]).try_for_each(|peer| peer.link.check(stop))
     }
 
-    /// Waits until the block is in the node's active chain, by asking again and again; gives when that was.
+    /// Polls until the block is in the node's active chain; returns the time.
     pub(crate) fn wait_connected(
         &self,
         block: &Ready,
@@ -200,7 +200,7 @@ impl Courier {
         }
     }
 
-    /// What the peers and the observer have seen of the block; the announcement may come a little later than the tip.
+    /// Observations of the block by the peers and the observer; the announcement may arrive slightly later than the tip.
     pub(crate) fn relay(&self, announced_at_s: f64, stop: Stop<'_>) -> BlockRelay {
         let started = Instant::now();
         while self.observer.link.sighting().is_none()
@@ -225,8 +225,8 @@ impl Courier {
         }
     }
 
-    /// The observer learns of the block, so that the node sends it the next one as a compact block: nodes do that only where
-    /// the peer has the block before.
+    /// Informs the observer of the block, so that the node sends it the next one as a compact block: nodes require that the peer
+    /// has the previous block.
     pub(crate) fn keep_up(&self, before: &Hash, stop: Stop<'_>) -> Result<(), PeerError> {
         self.headers_above(before, stop).map(drop)
     }
@@ -244,11 +244,11 @@ fn earliest(first: Option<f64>, second: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Announced transactions of one peer that may be open: Core remembers 5,000 (`txdownloadman.h`, `MAX_PEER_TX_ANNOUNCEMENTS`).
+/// Limit of unrequested announcements of one peer: Core remembers 5,000 (`txdownloadman.h`, `MAX_PEER_TX_ANNOUNCEMENTS`).
 const OPEN_MOST: usize = 4_000;
-/// A node that asks for nothing in this time does not want the rest: Core waits up to six seconds before it asks an inbound peer
+/// A node that requests nothing in this time does not want the rest: Core delays requests to an inbound peer by up to six seconds
 /// (`txdownloadman.h`, `NONPREF_PEER_TX_DELAY`, `TXID_RELAY_DELAY`, `OVERLOADED_PEER_TX_DELAY`).
 const UNWANTED_AFTER: Duration = Duration::from_secs(10);
-/// Longest wait for a node to announce a block that is its tip.
+/// Longest wait for a node to announce its tip.
 const SIGHTING_PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_micros(200);

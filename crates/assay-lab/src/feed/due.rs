@@ -1,4 +1,4 @@
-//! When the next thing is due, and waiting for it.
+//! Send times and waiting for them.
 
 use std::thread;
 use std::time::Duration;
@@ -6,20 +6,20 @@ use std::time::Duration;
 use crate::machine::clock::Clock;
 use crate::plan::Rate;
 
-/// Moments at which transactions may be sent.
+/// Send times of transactions.
 pub(crate) struct Due {
     start_s: f64,
-    /// Seconds for each transaction and each byte.
+    /// Seconds per transaction and per byte.
     per_tx_s: f64,
     per_byte_s: f64,
     burst: usize,
-    /// Sent so far, and in the burst that has begun.
+    /// Transactions sent so far, and in the current burst.
     txs: usize,
     bytes: u64,
 }
 
 impl Due {
-    /// `interval_s` is what is left until the block is due, and `txs` are spread over it where the rate says so.
+    /// `interval_s` is the time until the block is due; `txs` transactions are spread over it if the rate is so configured.
     pub(crate) fn new(
         rate: Rate,
         burst: usize,
@@ -35,12 +35,12 @@ impl Due {
         Self { start_s, per_tx_s, per_byte_s, burst, txs: 0, bytes: 0 }
     }
 
-    /// Whether nothing is ever waited for.
+    /// True without any delay.
     pub(crate) fn is_asap(&self) -> bool {
         self.per_tx_s == 0.0 && self.per_byte_s == 0.0
     }
 
-    /// How many of the next transactions, given by their lengths, are due now; at most `most`. Bursts are whole.
+    /// Number of next transactions, given by their lengths, that are due now; at most `most`. Bursts are not split.
     pub(crate) fn ready(
         &self,
         now_s: f64,
@@ -62,14 +62,14 @@ impl Due {
         count
     }
 
-    /// So many have been sent.
+    /// Records sent transactions.
     pub(crate) fn sent(&mut self, txs: usize, bytes: u64) {
         self.txs += txs;
         self.bytes += bytes;
     }
 }
 
-/// Sleeps until a moment; `false` when it was interrupted.
+/// Sleeps until `at_s`; `false` when interrupted.
 pub(crate) fn sleep_until(clock: Clock, at_s: f64, wants_stop: &dyn Fn() -> bool) -> bool {
     loop {
         if wants_stop() {

@@ -1,9 +1,8 @@
-//! Feeds one block to one node: its transactions first, then the block, everything stamped.
+//! Feeds one block to one node: its transactions first, then the block, with timestamps.
 //!
-//! The block's JSON body is prepared before the clock of the block starts, in the gap after its
-//! predecessor became the tip. The hexadecimal of the transactions sent beforehand is a part of that
-//! same body, so it is prepared too; only the envelopes of a batch are put around it while the clock
-//! runs. While a block is in flight this thread waits on its socket.
+//! The JSON body of the block is prepared before the clock of the block starts, after its predecessor became the tip. It also
+//! contains the hex of the pre-relayed transactions; only the JSON-RPC envelopes of a batch are added while the clock runs. While
+//! a block is in flight, this thread waits on its socket.
 
 pub(crate) mod courier;
 mod due;
@@ -39,9 +38,9 @@ const BLOCK_SUFFIX: &[u8] = br#""]}"#;
 const TX_PREFIX: &[u8] = br#"{"jsonrpc":"1.0","id":0,"method":"sendrawtransaction","params":[""#;
 const TX_SUFFIX: &[u8] = br#""]}"#;
 
-/// After `submitblock` returned, how long the tip may take to show on the second connection.
+/// Longest time from the return of `submitblock` until the tip shows on the second connection.
 const TIP_TIMEOUT: Duration = Duration::from_mins(1);
-/// Different error messages kept; a node that puts a txid into each must not fill the memory.
+/// Distinct error messages kept; bounds memory if a node puts a txid into each.
 const MESSAGES_MAX: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
@@ -50,23 +49,23 @@ pub enum FeedError {
     Chain(#[from] ChainError),
     #[error("block {height}")]
     Rpc { height: u32, source: RpcError },
-    /// The node refused the block.
+    /// The node rejected the block.
     #[error("block {height} ({hash}) was rejected: {reason}")]
     Refused {
         height: u32,
         hash: String,
-        /// The node's reason.
+        /// The node's reject reason.
         reason: String,
     },
-    /// The node took the block, and the tip did not change.
+    /// The node accepted the block, but the tip did not change.
     #[error("block {height} was accepted, but is not the tip after {seconds} s")]
     NoTip {
         /// The block.
         height: u32,
-        /// How long the laboratory waited.
+        /// Time limit.
         seconds: u64,
     },
-    /// A peer of the node could not go on.
+    /// A peer connection failed.
     #[error("block {height}")]
     Peer { height: u32, source: PeerError },
     /// The caller ended it.
@@ -81,41 +80,41 @@ pub enum FeedError {
 pub(crate) struct FeedJob<'a> {
     pub(crate) chain: &'a Chain,
     pub(crate) plan: &'a FeedPlan,
-    /// Share of each block's transactions to send beforehand.
+    /// Share of each block's transactions to pre-relay.
     pub(crate) share: f64,
     pub(crate) reporter: &'a dyn Reporter,
 }
 
-/// The node, as it is reached.
+/// Interfaces of a node.
 pub(crate) struct Reach {
-    /// Its RPC; without it the peers alone say what became of a block.
+    /// Its RPC; without it only peers report the fate of a block.
     pub(crate) rpc: Option<Rpc>,
-    /// Its peers, where they deliver.
+    /// Its peers, if they deliver.
     pub(crate) courier: Option<Courier>,
-    /// Its process, where that runs here.
+    /// Its process, if it is local.
     pub(crate) pid: Option<u32>,
 }
 
-/// Two connections: one asks, the other one watches the tip.
+/// Two connections: one sends requests, the other watches the tip.
 pub(crate) struct Rpc {
     pub(crate) client: Client,
     pub(crate) watch: TipWatch,
 }
 
-/// Feeds blocks to one node, in order.
+/// Feeds blocks to one node in order.
 pub(crate) struct Feeder<'a> {
     job: FeedJob<'a>,
     clock: Clock,
     reach: Reach,
-    /// The moment from which the next block is due.
+    /// Time from which the next block is due.
     due_at_s: f64,
     /// The same by the pace of the plan.
     paced_at_s: Option<f64>,
     random: SplitMix64,
     tx_errors: BTreeMap<String, u64>,
-    /// Hash of the block before.
+    /// Hash of the previous block.
     before: Hash,
-    /// The target's disk use when that was the tip.
+    /// Disk usage of the target at the previous tip.
     disk: Option<DiskUse>,
     // Reused from block to block.
     body: Vec<u8>,
@@ -124,7 +123,7 @@ pub(crate) struct Feeder<'a> {
     batch: Vec<u8>,
 }
 
-/// What happened to the transactions sent before a block.
+/// Result of sending transactions before a block.
 #[derive(Default)]
 struct Sent {
     count: u64,
@@ -135,16 +134,16 @@ struct Sent {
     last_at_s: Option<f64>,
 }
 
-/// A block and what is sent beforehand of it.
+/// A block and its pre-relayed transactions.
 struct Task {
-    /// Places in the order of generation, in the order of sending.
+    /// Positions in generation order, in sending order.
     chosen: Vec<u32>,
-    /// For peers.
+    /// The block for peers.
     ready: Option<Arc<Ready>>,
 }
 
 impl<'a> Feeder<'a> {
-    /// The connections inside `reach` are separate ones to the same node; `before` is the block that it has.
+    /// The connections of `reach` are separate ones to the same node; `before` is the node's tip.
     pub(crate) fn new(job: FeedJob<'a>, clock: Clock, reach: Reach, before: Hash) -> Self {
         let disk = reach.pid.and_then(disk::of_process);
         Self {
@@ -164,7 +163,7 @@ impl<'a> Feeder<'a> {
         }
     }
 
-    /// Gives back the connection and the errors counted on sent transactions.
+    /// Returns the connection and the error counts of sent transactions.
     pub(crate) fn finish(self) -> (Option<Client>, BTreeMap<String, u64>) {
         (self.reach.rpc.map(|rpc| rpc.client), self.tx_errors)
     }
@@ -225,7 +224,7 @@ impl<'a> Feeder<'a> {
         })
     }
 
-    /// Sets the node's clock to the block's time, where the plan says so.
+    /// Sets the node's mock time to the block's time, if the plan requires it.
     fn set_clock(&self, block: &BlockEntry) -> Result<(), FeedError> {
         let Some(rpc) = self.reach.rpc.as_ref().filter(|_| self.job.plan.mock_time) else {
             return Ok(());
@@ -236,8 +235,8 @@ impl<'a> Feeder<'a> {
         set.map(drop).map_err(|source| FeedError::Rpc { height: block.height, source })
     }
 
-    /// Reads the block into its JSON body or for the peers, and its generation order where that is needed; chooses what is sent
-    /// beforehand.
+    /// Reads the block into its JSON body or for the peers, and its generation order if needed; selects the pre-relayed
+    /// transactions.
     fn prepare(&mut self, block: &BlockEntry) -> Result<Task, FeedError> {
         let FeedJob { plan, share, chain, .. } = self.job;
         let is_chosen = block.txs > 1 && share > 0.0;
@@ -278,7 +277,7 @@ impl<'a> Feeder<'a> {
         }
     }
 
-    /// Places in the block of what is chosen in the order of generation.
+    /// Positions in the block of the transactions chosen in generation order.
     fn places(&self, ready: &Ready, chosen: &[u32]) -> Vec<usize> {
         let txid = |index: &u32| self.order[*index as usize].txid;
         chosen.iter().filter_map(|index| ready.find(&txid(index))).collect()
@@ -349,7 +348,7 @@ impl<'a> Feeder<'a> {
         Ok(sent)
     }
 
-    /// A node keeps no orphans that come by RPC: what was rejected is sent again for as long as that helps.
+    /// A node keeps no orphans from RPC: rejected transactions are resent as long as some are accepted.
     fn send_orphans_again(
         &mut self,
         height: u32,
@@ -372,7 +371,7 @@ impl<'a> Feeder<'a> {
         }
     }
 
-    /// Sends a batch; gives the bytes of its transactions.
+    /// Sends a batch; returns the size of its transactions.
     fn send_batch(
         &mut self,
         height: u32,
@@ -402,7 +401,7 @@ impl<'a> Feeder<'a> {
         }
     }
 
-    /// Puts envelopes around the prepared hexadecimal; returns the bytes of the transactions.
+    /// Adds the envelopes to the prepared hex; returns the size of the transactions.
     fn compose_batch(&mut self, indexes: &[u32]) -> u64 {
         self.batch.clear();
         let mut bytes = 0;
@@ -420,7 +419,7 @@ impl<'a> Feeder<'a> {
         bytes
     }
 
-    /// Sends the composed batch; adds what was rejected.
+    /// Sends the composed batch; appends rejected transactions.
     fn post_batch(&self, indexes: &[u32], rejected: &mut Vec<Rejected>) -> Result<(), RpcError> {
         let Some(rpc) = &self.reach.rpc else { return Ok(()) };
         let method = "sendrawtransaction";
@@ -437,8 +436,7 @@ impl<'a> Feeder<'a> {
         Ok(())
     }
 
-    /// How many of the block's transactions the node really has. An empty mempool has none, and a
-    /// node that was sent nothing has an empty mempool: then nothing long is asked.
+    /// Number of the block's transactions in the mempool. An empty mempool, or a node without pre-relay, needs no long request.
     fn count_in_mempool(&self, block: &BlockEntry) -> Result<u64, FeedError> {
         let Some(rpc) = self.reach.rpc.as_ref().filter(|_| !self.order.is_empty()) else {
             return Ok(0);
@@ -450,7 +448,7 @@ impl<'a> Feeder<'a> {
         Ok(seen::count_in_mempool(&self.order, &mempool))
     }
 
-    /// The disk use around the block that became the tip just now.
+    /// Disk usage around the block that just became the tip.
     fn disk_around(&mut self, at_send: Option<DiskUse>) -> Option<BlockDisk> {
         let now = self.reach.pid.and_then(disk::of_process);
         let before = std::mem::replace(&mut self.disk, now)?;
@@ -485,7 +483,7 @@ impl<'a> Feeder<'a> {
         Ok((Stamps { send_at_s, reply_at_s, tip_at_s, relay: None }, cpu_s))
     }
 
-    /// By the peers.
+    /// Delivers by the peers.
     fn deliver(
         &mut self,
         block: &BlockEntry,
@@ -523,7 +521,7 @@ impl<'a> Feeder<'a> {
         Ok((Stamps { send_at_s, reply_at_s, tip_at_s, relay }, cpu_s))
     }
 
-    /// Until the second connection sees the tip, or a peer is gone.
+    /// Waits until the second connection sees the tip, or a peer disconnects.
     fn wait_for_tip(
         &self,
         height: u32,
@@ -551,9 +549,9 @@ impl<'a> Feeder<'a> {
     }
 }
 
-/// A transaction that a node did not take.
+/// A rejected transaction.
 struct Rejected {
-    /// Its place in the order of generation.
+    /// Position in generation order.
     index: u32,
     error: String,
 }
@@ -565,7 +563,7 @@ fn peer_fault(height: u32, source: PeerError) -> FeedError {
     }
 }
 
-/// When the block was seen as the tip.
+/// Time at which the block became the tip.
 fn tip_of(block: &BlockEntry, sighting: tip_watch::Sighting) -> Result<f64, FeedError> {
     let height = block.height;
     let (tip_at_s, found) = sighting.map_err(|source| FeedError::Rpc { height, source })?;
@@ -576,12 +574,12 @@ fn tip_of(block: &BlockEntry, sighting: tip_watch::Sighting) -> Result<f64, Feed
     Ok(tip_at_s)
 }
 
-/// Another sequence of random numbers than that of the transactions.
+/// Seed offset: random numbers independent of those of the transactions.
 const PACE: u64 = 0x7061_6365_7061_6365;
-/// How often a peer is looked at while the tip is waited for.
+/// Interval of peer checks while waiting for the tip.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Replaces `body` with the JSON body that submits a block; `each` gets the block's bytes piece by piece.
+/// Replaces `body` with the JSON body of `submitblock`; `each` receives the block's bytes in pieces.
 pub(crate) fn compose_block(
     chain: &Chain,
     block: &BlockEntry,
@@ -602,7 +600,7 @@ pub(crate) fn compose_block(
     })
 }
 
-/// Moments of one block, on the run's clock.
+/// Times of one block on the run's clock.
 struct Stamps {
     send_at_s: f64,
     reply_at_s: f64,

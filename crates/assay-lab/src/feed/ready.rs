@@ -1,4 +1,4 @@
-//! A block that is ready to be sent by a peer.
+//! A block prepared for sending by a peer.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::wire::tx::{BlockTx, transactions};
 use crate::wire::{HEADER_BYTES, Hash, RawHeader, compact, double_sha256};
 
-/// The block with its transactions' places and names.
+/// A block with positions and ids of its transactions.
 pub(crate) struct Ready {
     pub(crate) raw: Vec<u8>,
     pub(crate) hash: Hash,
@@ -16,7 +16,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Finds the transactions; `None` where the bytes are no block.
+    /// Parses the transactions; `None` if the block is malformed.
     pub(crate) fn new(raw: Vec<u8>, is_cash: bool) -> Option<Self> {
         let txs = transactions(&raw)?;
         let hash = double_sha256(&raw[..HEADER_BYTES]);
@@ -32,7 +32,7 @@ impl Ready {
         *self.raw.first_chunk().expect("a block begins with its header")
     }
 
-    /// The place of a transaction in the block, by either of its names.
+    /// Position of a transaction in the block, by txid or wtxid.
     pub(crate) fn find(&self, name: &Hash) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -42,12 +42,12 @@ impl Ready {
         &self.raw[start..end]
     }
 
-    /// What a transaction is announced as: with witnesses, where the chain has any (BIP339).
+    /// Id in announcements: the wtxid on chains with witnesses (BIP339).
     pub(crate) fn name(&self, at: usize) -> Hash {
         if self.is_cash { self.txs[at].txid } else { self.txs[at].wtxid }
     }
 
-    /// The compact block; the coinbase and what else is `prefilled` go whole.
+    /// The compact block; the coinbase and the `prefilled` transactions are included in full.
     pub(crate) fn compact(&self, nonce: u64, prefilled: &[usize]) -> Vec<u8> {
         let name = |tx: &BlockTx| if self.is_cash { tx.txid } else { tx.wtxid };
         compact::compact_block(&self.raw, &self.txs, name, nonce, prefilled)

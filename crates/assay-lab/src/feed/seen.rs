@@ -1,4 +1,4 @@
-//! Which transactions of a block are sent beforehand, and which the node really has.
+//! Selects the pre-relayed transactions of a block, and counts those in the mempool.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,8 +11,7 @@ use crate::wire::tx::each_parent;
 
 /// Indexes into the generation order of the transactions to send, parents before children.
 ///
-/// `raw` is the raw block; only [`SeenMode::Random`] looks at it. The count is
-/// `floor(order.len() * share)` in both modes.
+/// `raw` is the raw block; only [`SeenMode::Random`] reads it. The count is `floor(order.len() * share)` in both modes.
 pub(crate) fn choose(
     mode: SeenMode,
     share: f64,
@@ -20,7 +19,7 @@ pub(crate) fn choose(
     raw: &[u8],
     seed: u64,
 ) -> Vec<u32> {
-    // A share such as 0.9 is not exact in binary; without the nudge 10 * 0.9 could floor to 8.
+    // A share such as 0.9 is not exact in binary: without the offset, 10 * 0.9 could floor to 8.
     let count = (order.len() as f64 * share + 1e-9).floor() as usize;
     let count = count.min(order.len());
     match mode {
@@ -29,8 +28,8 @@ pub(crate) fn choose(
     }
 }
 
-/// Moves a share of the transactions in front of their last parent among those sent, so that the node meets them before it.
-/// Gives the new order, and how many were moved; fewer where too few have a parent here.
+/// Moves a share of the transactions before the last of their sent parents, so that the node receives them as orphans. Returns
+/// the new order and the number moved, which is lower if too few have a sent parent.
 pub(crate) fn with_orphans(
     chosen: &[u32],
     share: f64,
@@ -43,10 +42,10 @@ pub(crate) fn with_orphans(
     let wanted = (chosen.len() as f64 * share + 1e-9).floor() as usize;
     let mut shuffled: Vec<usize> = (0..chosen.len()).collect();
     shuffle(&mut shuffled, &mut SplitMix64::new(seed ^ ORPHANS));
-    // Those that go before the transaction at each place.
+    // Transactions to insert before the one at each position.
     let mut before: HashMap<usize, Vec<usize>> = HashMap::new();
     let mut is_moved = vec![false; chosen.len()];
-    // A parent stays where it is: moved as well, it could be before its child again.
+    // A parent keeps its position: otherwise it could end up before its child.
     let mut is_parent = vec![false; chosen.len()];
     let mut moved = 0;
     for at in shuffled {
@@ -80,11 +79,11 @@ fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     }
 }
 
-/// Another sequence of random numbers than that of the choice.
+/// Seed offset: random numbers independent of those of the choice.
 const ORPHANS: u64 = 0x6f72_7068_616e_7321;
 
-/// Takes transactions in a shuffled order, each with its ancestors inside the block, as long as
-/// they fit into the count; fills up from the front, where every ancestor is taken already.
+/// Selects transactions in random order, each with its ancestors in the block, while they fit into the count; fills up from the
+/// front, where every ancestor is already selected.
 fn choose_random(count: usize, order: &[OrderEntry], raw: &[u8], seed: u64) -> Vec<u32> {
     let by_txid: HashMap<&[u8; 32], u32> =
         order.iter().zip(0_u32..).map(|(entry, index)| (&entry.txid, index)).collect();
@@ -99,11 +98,11 @@ fn choose_random(count: usize, order: &[OrderEntry], raw: &[u8], seed: u64) -> V
         family.clear();
         open.clear();
         open.push(index);
-        // A family is given up as soon as it is too large: chains can be tens of thousands deep.
+        // Stops as soon as the ancestor set is too large: chains can be tens of thousands deep.
         while taken + family.len() <= count
             && let Some(member) = open.pop()
         {
-            // Marked while collecting so that a shared ancestor is counted once.
+            // Marked while collecting, so that a shared ancestor is counted once.
             if std::mem::replace(&mut chosen[member as usize], true) {
                 continue;
             }
@@ -127,7 +126,7 @@ fn choose_random(count: usize, order: &[OrderEntry], raw: &[u8], seed: u64) -> V
     (0..order.len() as u32).filter(|&index| chosen[index as usize]).collect()
 }
 
-/// How many of the block's transactions are in a reply to `getrawmempool`.
+/// Number of the block's transactions in a `getrawmempool` reply.
 pub(crate) fn count_in_mempool(order: &[OrderEntry], mempool: &[String]) -> u64 {
     let of_block: HashSet<&[u8; 32]> = order.iter().map(|entry| &entry.txid).collect();
     let in_block = |txid: &&String| hash_from_hex(txid).is_some_and(|t| of_block.contains(&t));
@@ -204,7 +203,7 @@ mod tests {
         let mut sorted = sent.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, all);
-        // Nothing has a parent here.
+        // No transaction has a parent here.
         assert_eq!(with_orphans(&all[..10], 1.0, &order, &raw, 7).1, 0);
     }
 

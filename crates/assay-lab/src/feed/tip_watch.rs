@@ -1,8 +1,7 @@
-//! Watches the tip from a second connection.
+//! Watches the tip over a second connection.
 //!
-//! `waitforblockheight` is asked before the block is sent and answers when the tip has changed, so
-//! the stamp does not depend on when `submitblock` returns. The node is asked again every second,
-//! so that a watcher whose block was refused can be called off.
+//! `waitforblockheight` is called before the block is sent and returns when the tip changes, so the timestamp does not depend on
+//! the return of `submitblock`. The call is repeated every second, so that a watch can be cancelled after a rejected block.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +14,13 @@ use serde::Deserialize;
 use crate::machine::clock::Clock;
 use crate::process::rpc::{Client, RpcError, read_result};
 
-/// How long the node may hold one question.
+/// Time limit of one call, milliseconds.
 const QUESTION_MS: u64 = 1000;
 
-/// What one watch ended with: when the height was reached, and the tip's hash.
+/// Result of a watch: time at which the height was reached, and the tip's hash.
 pub(super) type Sighting = Result<(f64, String), RpcError>;
 
-/// A thread with its own connection that waits for heights.
+/// A thread that waits for heights on its own connection.
 #[derive(Debug)]
 pub(crate) struct TipWatch {
     heights: Option<Sender<u32>>,
@@ -53,16 +52,16 @@ impl TipWatch {
         Self { heights: Some(heights), sightings, cancelled, thread: Some(thread) }
     }
 
-    /// Begins to wait for `height`, and gives the question a moment to reach the node.
+    /// Starts to wait for `height`, and pauses so that the request reaches the node.
     pub(crate) fn expect(&self, height: u32) {
         if let Some(heights) = &self.heights {
-            // A thread that is gone is noticed when the sighting is missing.
+            // A dead thread is noticed by the missing sighting.
             let _ = heights.send(height);
         }
         thread::sleep(Duration::from_millis(1));
     }
 
-    /// The sighting of the height last expected; `None` when it does not come in time.
+    /// Sighting of the last expected height; `None` after the time-out.
     pub(crate) fn sighting(&self, timeout: Duration) -> Option<Sighting> {
         self.sightings.recv_timeout(timeout).ok()
     }
@@ -73,13 +72,13 @@ impl Drop for TipWatch {
         self.cancelled.store(true, Ordering::Relaxed);
         self.heights = None;
         if let Some(thread) = self.thread.take() {
-            // The thread ends within one question; its panic would have been reported already.
+            // The thread ends within one call; a panic was already reported.
             let _ = thread.join();
         }
     }
 }
 
-/// Asks until the height is reached; `None` when called off.
+/// Calls until the height is reached; `None` when cancelled.
 fn watch(client: &Client, clock: Clock, height: u32, cancelled: &AtomicBool) -> Option<Sighting> {
     let method = "waitforblockheight";
     let body = format!(

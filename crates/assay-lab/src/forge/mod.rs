@@ -1,4 +1,4 @@
-//! Has the chain forged, or takes one that is there already.
+//! Forges the chain of a plan, or reuses an existing one.
 
 pub(crate) mod scripts;
 
@@ -17,28 +17,27 @@ use crate::plan::Plan;
 use crate::process::tail;
 use crate::progress::{Event, Reporter};
 
-/// Time between looks at a forge at work.
+/// Poll interval of a running forge.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// What a chain directory consists of. The first is the ledger of a forge that did not finish, and
-/// is removed last.
+/// Contents of a chain directory. The first is the ledger of an unfinished forge, and is removed last.
 const PARTS: [&str; 5] = ["ledger.jsonl.part", "ledger.jsonl", "txids.part", "blocks", "order"];
 
-/// The ledger of a forge that did finish.
+/// The ledger of a finished forge.
 const FINISHED: &str = "ledger.jsonl";
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// The directory given holds another chain.
+    /// The directory holds another chain.
     #[error("{} holds another chain: {difference}", dir.display())]
     OtherChain {
         dir: PathBuf,
-        /// How it differs from the plan.
+        /// Difference from the plan.
         difference: String,
     },
-    /// The directory given holds something else.
+    /// The directory holds something else.
     #[error("{} is not empty and holds no chain", dir.display())]
     NotAChain { dir: PathBuf },
     /// An old chain cannot be removed.
@@ -51,13 +50,13 @@ pub enum ForgeError {
     #[error("the forge failed ({status}); its last words:\n{log_tail}")]
     Failed {
         status: String,
-        /// End of what it printed.
+        /// Last lines of its output.
         log_tail: String,
     },
     /// The caller ended it.
     #[error("interrupted while forging into {}", dir.display())]
     Interrupted {
-        /// The directory, whose chain is unfinished.
+        /// Directory of the unfinished chain.
         dir: PathBuf,
     },
 }
@@ -65,7 +64,7 @@ pub enum ForgeError {
 pub(crate) struct ForgeJob<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) dir: &'a Path,
-    /// Whether the directory is the laboratory's own, so that another chain there may be replaced.
+    /// True if the directory belongs to the laboratory, which may then replace another chain in it.
     pub(crate) own_dir: bool,
     pub(crate) command: &'a [OsString],
     pub(crate) assay_version: &'a str,
@@ -74,7 +73,7 @@ pub(crate) struct ForgeJob<'a> {
 }
 
 impl ForgeJob<'_> {
-    /// The chain of the plan, and how many seconds forging took if it was forged now.
+    /// The chain of the plan, and the seconds of forging if it was forged now.
     pub(crate) fn chain(&self) -> Result<(Chain, Option<f64>), ForgeError> {
         match Chain::open(self.dir) {
             Ok(chain) => match self.difference(&chain.header) {
@@ -97,10 +96,10 @@ impl ForgeJob<'_> {
             Err(ChainError::Read { path, source }) => {
                 return Err(ChainError::Read { path, source }.into());
             }
-            // Unfinished or damaged: the forge makes the same bytes again.
+            // Unfinished or damaged: the forge reproduces the same bytes.
             Err(_) => {}
         }
-        // Of an unfinished chain the forge itself knows what it can go on with.
+        // The forge itself decides how to continue an unfinished chain.
         if self.dir.join(FINISHED).exists() || !self.dir.join(PARTS[0]).exists() {
             self.remove_old()?;
         }
@@ -113,12 +112,12 @@ impl ForgeJob<'_> {
         Ok((chain, Some(seconds)))
     }
 
-    /// How a chain differs from the one the plan asks for.
+    /// Difference between a chain and the plan, if any.
     fn difference(&self, header: &ChainHeader) -> Option<String> {
         let plan = &self.plan.chain;
         let is_file = self.plan.recipe_is_file();
         let pairs = [
-            // A recipe file carries its own name; its age is compared instead.
+            // A recipe file sets its own name; its digest is compared instead.
             (!is_file && header.recipe != plan.recipe, "recipe", header.recipe.clone()),
             (header.seed != plan.seed, "seed", header.seed.to_string()),
             (header.scale.to_bits() != plan.scale.to_bits(), "scale", header.scale.to_string()),
@@ -130,7 +129,7 @@ impl ForgeJob<'_> {
             ),
             (header.variant != plan.variant.as_str(), "variant", header.variant.clone()),
             (
-                // The keys of a history are distinct, whatever is asked for.
+                // The keys of a history are always distinct.
                 header.byte_scale.is_none() && header.distinct_keys != plan.distinct_keys,
                 "distinct_keys",
                 header.distinct_keys.to_string(),
@@ -163,7 +162,7 @@ impl ForgeJob<'_> {
         }
     }
 
-    /// Removes the parts of a chain, and nothing else that may lie in the directory.
+    /// Removes the files of a chain and nothing else.
     fn remove_old(&self) -> Result<(), ForgeError> {
         for part in PARTS.into_iter().rev() {
             let path = self.dir.join(part);
@@ -253,13 +252,13 @@ impl ForgeJob<'_> {
     }
 }
 
-/// A child that does not outlive an early return.
+/// Kills the child on drop.
 struct Guard(Child);
 
 impl Drop for Guard {
     fn drop(&mut self) {
         if !matches!(self.0.try_wait(), Ok(Some(_))) {
-            // Both fail only when the process is gone, which is what is wanted.
+            // Both fail only if the process has ended, which is the goal.
             let _ = self.0.kill();
             let _ = self.0.wait();
         }

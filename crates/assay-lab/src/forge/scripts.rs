@@ -1,4 +1,4 @@
-//! Has the script ledger of a chain made: what an index of it must answer.
+//! Creates the script ledger of a chain: the expected responses of an index.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -20,7 +20,7 @@ pub enum ScriptsError {
     #[error("the script ledger could not be made ({status}); last words:\n{log_tail}")]
     Failed {
         status: String,
-        /// End of what was printed.
+        /// Last lines of the output.
         log_tail: String,
     },
 }

@@ -1,14 +1,14 @@
-//! Where a series of figures changes its level for good.
+//! Change point detection: places where a series permanently changes its level.
 //!
-//! E-divisive means (Matteson and James 2014) finds the split at which what lies before and what lies after differ most; whether
-//! the split is one is decided by Student's t test instead of by random permutations, as Hunter does (Fleming and Kołaczkowski
-//! 2023), so that the same figures always give the same points. Splits are found from the top down, each between its
-//! neighbours; then those that do not hold between their final neighbours are taken away, the weakest first.
+//! E-divisive means (Matteson and James 2014) finds the split with the largest difference between both sides. Student's t test
+//! decides on its significance instead of random permutations, as in Hunter (Fleming and Kołaczkowski 2023), so that the same
+//! figures always give the same points. Splits are found top down, each between its neighbours; then those that are not
+//! significant between their final neighbours are removed, the weakest first.
 
 use assay_report::stats::t_test::{moments, p_of_difference};
 use serde::{Deserialize, Serialize};
 
-/// Values on either side of a change: a single one is an outlier until another follows.
+/// Minimum number of values on either side of a change: a single one is an outlier until another follows.
 const SIDE_MIN: usize = 2;
 
 /// A change of level.
@@ -16,22 +16,22 @@ const SIDE_MIN: usize = 2;
 pub struct ChangePoint {
     /// Index of the first value of the new level.
     pub index: usize,
-    /// Mean from the change before to this one.
+    /// Mean from the previous change to this one.
     pub before: f64,
-    /// Mean from this one to the next.
+    /// Mean from this change to the next.
     pub after: f64,
-    /// Probability of such a difference by chance, as the t test has it.
+    /// p value of the t test.
     pub p: f64,
 }
 
-/// The changes of a series, in order, each with a probability of at most `p_max` and a relative size of at least `size_min`.
+/// Changes of a series in order, each with a p value of at most `p_max` and a relative size of at least `size_min`.
 ///
-/// Values are compared as they are; give logarithms where shares matter.
+/// Values are compared directly; pass logarithms to compare ratios.
 pub fn change_points(values: &[f64], p_max: f64, size_min: f64) -> Vec<ChangePoint> {
     let mut splits = vec![0, values.len()];
     divide(values, 0, p_max, &mut splits);
     splits.sort_unstable();
-    // What looked like a change of a long stretch may be none between its neighbours.
+    // A change within a long stretch may be insignificant between its final neighbours.
     loop {
         let points = points(values, &splits);
         let is_weak =
@@ -59,7 +59,7 @@ fn points(values: &[f64], splits: &[usize]) -> Vec<ChangePoint> {
         .collect()
 }
 
-/// Splits `values`, which begin at `offset`, where they differ most, and then both parts.
+/// Splits `values`, which begin at `offset`, at the largest difference, and then both parts.
 fn divide(values: &[f64], offset: usize, p_max: f64, splits: &mut Vec<usize>) {
     let Some(at) = best_split(values) else { return };
     let (left, right) = values.split_at(at);
@@ -77,7 +77,7 @@ fn best_split(values: &[f64]) -> Option<usize> {
     if count < 2 * SIDE_MIN {
         return None;
     }
-    // Sums of distances within both sides and between them, kept as one value after another changes sides.
+    // Sums of distances within both sides and between them, updated as each value changes sides.
     let to = |index: usize, others: &[f64]| -> f64 {
         others.iter().map(|other| (values[index] - other).abs()).sum()
     };
@@ -113,7 +113,7 @@ mod tests {
     fn noisy(seed: u64, levels: &[(usize, f64)], noise: f64) -> Vec<f64> {
         let mut random = SplitMix64::new(seed);
         let mut uniform = || ((random.next() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
-        // Twelve uniform numbers make a normal one.
+        // Twelve uniform numbers approximate a normal one.
         let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
         let level = |(count, level): &(usize, f64)| vec![*level; *count];
         levels.iter().flat_map(level).map(|level| level + noise * normal()).collect()
@@ -154,7 +154,7 @@ mod tests {
         assert!(change_points(&[1.0, 1.0, 2.0, 2.0], 0.001, 1.5).is_empty(), "too small to matter");
     }
 
-    /// The sums that are carried along are those of the definition.
+    /// The incremental sums equal those of the definition.
     #[test]
     fn energy_is_that_of_the_definition() {
         let values = noisy(3, &[(6, 0.0), (5, 2.0)], 1.0);

@@ -1,4 +1,4 @@
-//! `assay history`: all results under a folder in order of time, and where they changed.
+//! `assay history`: all results below a folder in order of time, with change points.
 
 mod change_points;
 mod page;
@@ -18,17 +18,17 @@ use crate::results::{self, LoadError, Results, TargetResults};
 pub use self::change_points::{ChangePoint, change_points};
 
 const SCHEMA: u32 = 1;
-/// Folders below the one that was named.
+/// Searched levels below the given folder.
 const DEPTH_MAX: usize = 8;
 
-/// How to look for changes.
+/// Options of the search for changes.
 #[derive(Debug, Clone, Copy)]
 pub struct HistoryOptions {
-    /// Largest probability of a change by chance.
+    /// Maximum p value of a change.
     pub p_max: f64,
-    /// Smallest relative size of a change.
+    /// Minimum relative size of a change.
     pub size_min: f64,
-    /// Phases too, and not totals alone.
+    /// Include phases, not only totals.
     pub phases: bool,
 }
 
@@ -46,52 +46,52 @@ pub enum HistoryError {
     Nothing { path: PathBuf },
 }
 
-/// What happened over time.
+/// Figures over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct History {
     schema: u32,
     kind: &'static str,
     pub folder: String,
-    /// Largest probability of a change by chance.
+    /// Maximum p value of a change.
     pub p_max: f64,
-    /// Smallest relative size of a change.
+    /// Minimum relative size of a change.
     pub size_min: f64,
-    /// The series, in the order in which they begin.
+    /// Series in order of their first figure.
     pub series: Vec<Series>,
-    /// Files that are no results of this kind, and why.
+    /// Skipped files with reasons.
     pub skipped: Vec<String>,
 }
 
-/// One figure over time: the same work, by the same kind of target, on the same machine.
+/// One figure over time: the same work, target family and machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
     pub name: String,
-    /// What has to be the same for a figure to belong to it.
+    /// Fields that all its figures share.
     pub key: Vec<String>,
-    /// Its figures, in order of time.
+    /// Figures in order of time.
     pub points: Vec<Point>,
-    /// Where the level changed; levels are seconds.
+    /// Change points; levels in seconds.
     pub changes: Vec<ChangePoint>,
 }
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// When the results were put together.
+    /// Creation time of the results.
     pub time: String,
-    /// Where they are.
+    /// Path of the results.
     pub path: String,
-    /// What the target said about its version.
+    /// Version string of the target.
     pub version: String,
     /// Median time of the valid runs, seconds.
     pub seconds: f64,
     pub min_s: f64,
     pub max_s: f64,
-    /// How many there are.
+    /// Number of valid runs.
     pub runs: usize,
 }
 
-/// Reads every `results.json` under `folder`.
+/// Reads every `results.json` below `folder`.
 ///
 /// # Errors
 /// When the folder cannot be read, or holds no results.
@@ -108,7 +108,7 @@ pub fn history(folder: &Path, options: HistoryOptions) -> Result<History, Histor
             Err(error) => skipped.push(why_skipped(&error)),
         }
     }
-    // Moments in ISO 8601 sort as text.
+    // Times in ISO 8601 sort as text.
     loaded.sort_by(|a, b| a.1.created.cmp(&b.1.created).then_with(|| a.0.cmp(&b.0)));
     let mut series: Vec<Series> = Vec::new();
     for (path, results) in &loaded {
@@ -141,7 +141,7 @@ fn why_skipped(error: &LoadError) -> String {
     }
 }
 
-/// Results, not the chains and data folders beside them.
+/// Finds results, skipping chains and data folders.
 fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -149,7 +149,7 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
         if kind.is_file() && entry.file_name() == results::FILE {
             files.push(path);
         } else if kind.is_dir() && depth < DEPTH_MAX {
-            // What cannot be read, or goes away meanwhile, holds no results for us.
+            // Unreadable or vanished folders hold no results.
             let _ = find(&path, depth + 1, files);
         }
     }
@@ -157,7 +157,7 @@ fn find(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
 }
 
 fn changes(points: &[Point], options: HistoryOptions) -> Vec<ChangePoint> {
-    // A share is a share at every level.
+    // Logarithms make relative changes equal at every level.
     let logs: Vec<f64> = points.iter().map(|point| point.seconds.max(1e-9).ln()).collect();
     let size = (1.0 + options.size_min).ln();
     let exp = |point: ChangePoint| ChangePoint {
@@ -171,7 +171,7 @@ fn changes(points: &[Point], options: HistoryOptions) -> Vec<ChangePoint> {
 fn add(results: &Results, path: &Path, phases: bool, series: &mut Vec<Series>) {
     for (number, target) in results.targets.iter().enumerate() {
         let family = family(target);
-        // Several of one family are told apart by their place: names may hold versions, which change over time.
+        // Several targets of one family differ by position, because names may contain versions, which change over time.
         let before = results.targets[..number].iter();
         let same = before.filter(|other| {
             other.distinct_keys == target.distinct_keys && self::family(other) == family
@@ -248,7 +248,7 @@ fn add_figures(
     }
 }
 
-/// Series of other chains or machines may have the same name.
+/// Distinguishes series of other chains or machines with the same name.
 fn tell_apart(series: &mut [Series]) {
     for index in 1..series.len() {
         let (before, rest) = series.split_at_mut(index);
@@ -262,13 +262,13 @@ fn tell_apart(series: &mut [Series]) {
 }
 
 impl History {
-    /// Whether the last change of any series is to a higher level.
+    /// True if the last change of any series is an increase.
     pub fn is_slower(&self) -> bool {
         let is_up = |change: &ChangePoint| change.after > change.before;
         self.series.iter().filter_map(|one| one.changes.last()).any(is_up)
     }
 
-    /// For the terminal.
+    /// Text for the terminal.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for table in self.tables() {
@@ -287,7 +287,7 @@ impl History {
         out
     }
 
-    /// A line for each figure.
+    /// CSV with a line per figure.
     pub fn csv(&self) -> String {
         let mut out =
             String::from("series,time,version,runs,seconds,min_s,max_s,level_s,change,path\n");
@@ -315,7 +315,7 @@ impl History {
         out
     }
 
-    /// One page with charts that needs nothing but itself.
+    /// Self-contained page with charts.
     pub fn html(&self) -> String {
         page::page(self).html()
     }
@@ -328,7 +328,7 @@ impl History {
 }
 
 impl Series {
-    /// Mean of the stretch that a figure belongs to; the geometric one, as changes have it.
+    /// Geometric mean of the segment that contains a figure.
     fn level(&self, index: usize) -> f64 {
         let before = self.changes.iter().rev().find(|change| change.index <= index);
         let next = self.changes.iter().find(|change| change.index > index);
@@ -349,7 +349,7 @@ mod tests {
     use crate::results::Run;
     use crate::results::fixture;
 
-    /// Ten results, of which the last five take a tenth longer.
+    /// Ten results; the last five are a tenth slower.
     fn folder() -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for number in 0..10u32 {
@@ -358,7 +358,7 @@ mod tests {
             let factor = if number < 5 { 1.0 } else { 1.1 } + 0.001 * f64::from(number % 3);
             let slow = |run: &mut Run| run.total.seconds *= factor;
             results.targets.iter_mut().flat_map(|target| &mut target.runs).for_each(slow);
-            // Folders are not in order of time.
+            // Folder names are not in order of time.
             let dir = folder.path().join(format!("{}", 9 - number)).join("out");
             fs::create_dir_all(&dir).expect("writable");
             let json = serde_json::to_vec(&results).expect("JSON");

@@ -5,7 +5,7 @@ use assay_report::{Line, LineChart, Look, Page, Section, Table};
 use super::{History, Series};
 use crate::machine::utc_now;
 
-/// Figures that a table of a series shows: the last ones.
+/// Maximum number of figures in the table of a series; the latest are shown.
 const ROWS_MAX: usize = 30;
 
 pub(super) fn page(history: &History) -> Page {
@@ -45,7 +45,7 @@ pub(super) fn page(history: &History) -> Page {
     }
 }
 
-/// All changes, the latest first.
+/// All changes, latest first.
 pub(super) fn changes(history: &History) -> Table {
     let head = ["Since", "Series", "Version", "before, s", "after, s", "change", "p"];
     let mut table = Table::new("Changes of level; a positive change is slower", &head, 3);
@@ -70,7 +70,7 @@ pub(super) fn changes(history: &History) -> Table {
     table
 }
 
-/// The figures of a series, the last ones of many.
+/// The latest figures of a series.
 pub(super) fn points(series: &Series) -> Table {
     let skipped = series.points.len().saturating_sub(ROWS_MAX);
     let caption = match skipped {

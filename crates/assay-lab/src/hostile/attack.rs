@@ -1,60 +1,60 @@
-//! The ways in which peers are hostile, and what each sends.
+//! Attacks of hostile peers and the messages that they send.
 
 use assay_report::stats::random::SplitMix64;
 
 use crate::wire::{self, Hash, RawHeader};
 
-/// Ticks of 10 ms between two big messages.
+/// Ticks of 10 ms between two large messages.
 const BIG_EVERY: u64 = 100;
 /// Ticks between two messages of a thousand addresses.
 const ADDRESSES_EVERY: u64 = 10;
-/// Ticks between two bytes of those who drip.
+/// Ticks between two bytes of slow senders.
 const DRIP_EVERY: u64 = 10;
 /// Pings per tick.
 const PINGS: u64 = 20;
 /// Orphans per tick.
 const ORPHANS: u64 = 10;
-/// Most entries of `inv` and `getdata` (Core `net_processing.cpp`, `MAX_INV_SZ`).
+/// Maximum entries of `inv` and `getdata` (Core `net_processing.cpp`, `MAX_INV_SZ`).
 const INVENTORY_MAX: usize = 50_000;
-/// Most addresses of a message (Core `MAX_ADDR_TO_SEND`).
+/// Maximum addresses of a message (Core `MAX_ADDR_TO_SEND`).
 const ADDRESSES_MAX: usize = 1_000;
-/// Short names of a compact block.
+/// Short ids of a compact block.
 const SHORT_NAMES: usize = 2_000;
 /// Bytes of garbage per tick.
 const GARBAGE: usize = 64;
 
-/// How a peer is hostile.
+/// Attack of a hostile peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
     /// Two thousand pings a second.
     Flood,
     /// A message of 4 MB, byte by byte.
     SlowLoris,
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     HalfOpen,
-    /// Connects, opens the protocol, and leaves.
+    /// Connects, sends the handshake, and disconnects.
     Churn,
     /// Requests blocks and never reads.
     Deaf,
     /// Headers without proof of work.
     Headers,
-    /// Blocks on the tip with work, without a coinbase.
+    /// Blocks on the tip with valid work, without a coinbase.
     Blocks,
     /// Announces 50,000 unknown transactions a second.
     Inventories,
     /// Requests 50,000 unknown blocks a second.
     Requests,
-    /// Compact blocks whose short names collide.
+    /// Compact blocks with colliding short ids.
     Compact,
     /// A thousand transactions without parents a second.
     Orphans,
     /// Ten thousand addresses a second.
     Addresses,
-    /// What may be the key of an encrypted connection, then garbage without an end.
+    /// A plausible BIP 324 key, then endless garbage.
     V2Garbage,
-    /// Announces a header on the tip with work, and keeps the block.
+    /// Announces a header with valid work on the tip, and withholds the block.
     Withhold,
-    /// Random bytes behind a good opening.
+    /// Random bytes after a valid handshake.
     Garbage,
 }
 
@@ -77,7 +77,7 @@ impl Attack {
         Self::Garbage,
     ];
 
-    /// What it is, in a few words.
+    /// Short description.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Flood => "2,000 pings a second",
@@ -98,34 +98,34 @@ impl Attack {
         }
     }
 
-    /// Whether it never reads what comes.
+    /// True if it never reads.
     pub(crate) const fn is_deaf(self) -> bool {
         matches!(self, Self::Deaf)
     }
 
-    /// Whether it begins with a good opening.
+    /// True if it starts with a valid handshake.
     const fn shakes_hands(self) -> bool {
         !matches!(self, Self::HalfOpen | Self::V2Garbage)
     }
 }
 
-/// What the attackers know about the chain.
+/// Chain state that the attackers build on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tip {
     pub(crate) hash: Hash,
-    /// A time that a block on top may have.
+    /// A valid time of a block on top.
     pub(crate) time: u32,
 }
 
-/// What one peer does at one tick.
+/// Result of one tick of a peer.
 pub(crate) struct Deed {
     /// Messages written.
     pub(crate) messages: u64,
-    /// Whether it leaves now.
+    /// True if it disconnects now.
     pub(crate) leaves: bool,
 }
 
-/// Writes what a peer does at its `tick`-th tick of this connection.
+/// Writes the messages of the `tick`-th tick of this connection.
 pub(crate) fn act(
     attack: Attack,
     tick: u64,
@@ -182,7 +182,7 @@ pub(crate) fn act(
     Deed { messages, leaves: attack == Attack::Churn && tick > 0 }
 }
 
-/// Sixteen times the block of the tip.
+/// Requests the tip's block sixteen times.
 fn request(hash: &Hash) -> Vec<u8> {
     let mut list = vec![16];
     for _ in 0..16 {
@@ -192,7 +192,7 @@ fn request(hash: &Hash) -> Vec<u8> {
     list
 }
 
-/// A chain of headers, the first of which lacks work already.
+/// A chain of headers; the first already lacks work.
 fn headers_without_work(hash: &Hash, time: u32, random: &mut SplitMix64) -> Vec<u8> {
     let mut prev = *hash;
     let mut next = || {

@@ -1,9 +1,9 @@
-//! Hostile peers, and what they cost the honest ones.
+//! Hostile peers and their cost for honest ones.
 //!
-//! A run has five nodes: two that have the chain, the target, and two that know the target alone. The target syncs from the
-//! first two; then these get new transactions and blocks, and what is measured is when the last two have them. Every pair of
-//! runs has one without and one with hostile peers, which connect to the target before it begins to sync. Nodes, hostile
-//! peers and this program share the machine's cores, so what the hostile peers themselves need counts against the target.
+//! A run has five nodes: two with the chain, the target, and two connected to the target alone. The target syncs from the first
+//! two; then these receive new transactions and blocks, and the delay until the last two have them is measured. Each pair has one
+//! run without and one with hostile peers, which connect to the target before it syncs. Nodes, hostile peers and this program
+//! share the cores, so the CPU time of the attackers counts against the target.
 
 mod attack;
 mod report;
@@ -34,32 +34,32 @@ pub use self::swarm::AttackReport;
 
 /// Transactions of a round, all in its first block.
 const TXS_PER_ROUND: u32 = 8;
-/// Blocks of a round, and the time between two of them: the big messages of the hostile peers come every second, so blocks of
-/// two seconds meet all that they do.
+/// Blocks of a round, and their interval. Large hostile messages arrive every second, so blocks every two seconds meet all of
+/// them.
 const BLOCKS_PER_ROUND: u32 = 16;
 const BLOCK_PAUSE: Duration = Duration::from_millis(130);
 const COINBASE_MATURITY: u32 = 100;
-/// Fee of a transaction, far above what any node asks for.
+/// Transaction fee, far above every node's minimum.
 const FEE_BTC: f64 = 0.0001;
-/// How long the hostile peers have before the target syncs.
+/// Time between the start of the hostile peers and that of the sync.
 const HEAD_START: Duration = Duration::from_secs(2);
-/// Longest sync, and longest way of a block or transaction.
+/// Time limit of a sync and of the relay of a block or transaction.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(20);
 const RELAY_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// How to run it.
+/// Options of the experiment.
 #[derive(Debug, Clone)]
 pub struct HostileOptions {
     /// Programs, chain and folder.
     pub network: NetworkOptions,
     pub peers: usize,
-    /// What they do, in equal parts; not empty.
+    /// Attacks in equal parts; not empty.
     pub attacks: Vec<Attack>,
-    /// Pairs of runs, without and with them; at least one.
+    /// Pairs of runs, without and with hostile peers; at least one.
     pub pairs: usize,
-    /// Rounds of transactions and blocks in each run; at least one.
+    /// Rounds of transactions and blocks per run; at least one.
     pub rounds: u32,
-    /// Seed of what they send.
+    /// Seed of the attacks.
     pub seed: u64,
 }
 
@@ -68,7 +68,7 @@ struct PeerInfo {
     subver: String,
 }
 
-/// Attacks a running node for a while and says what became of the peers. It must be one of regtest; the peers build on its
+/// Attacks a running node for a while and reports the results per attack. The node must be on regtest; the peers build on its
 /// genesis block.
 pub fn attack(
     address: SocketAddr,
@@ -89,7 +89,7 @@ pub fn attack(
 /// Runs the pairs.
 ///
 /// # Errors
-/// When something cannot be written, forged or started, or a node does not get what the honest peers have.
+/// When something cannot be written, forged or started, or a node does not sync.
 pub fn run(
     options: &HostileOptions,
     reporter: &dyn Reporter,
@@ -101,7 +101,7 @@ pub fn run(
     setup.fill(&filled, experiment.generated(), reporter)?.stop()?;
     let mut report = HostileReport::blank(options, &setup, &machine::record(out_dir));
     for pair in 0..options.pairs {
-        // Every other pair begins with the hostile peers.
+        // Every second pair begins with the hostile peers.
         for is_hostile in [pair % 2 == 1, pair % 2 == 0] {
             let peers = format!("{} hostile peers", options.peers);
             let what = if is_hostile { peers.as_str() } else { "quiet" };
@@ -115,7 +115,7 @@ pub fn run(
     Ok(report)
 }
 
-/// What all runs have in common.
+/// Common state of all runs.
 struct Experiment<'a> {
     options: &'a HostileOptions,
     setup: &'a Setup<'a>,
@@ -129,7 +129,7 @@ struct Nodes {
 }
 
 impl Experiment<'_> {
-    /// Blocks that are generated on top of the forged ones: with today's time, and one coinbase to spend for each transaction.
+    /// Number of blocks generated on the forged ones: with the current time, and one spendable coinbase per transaction.
     fn generated(&self) -> u32 {
         COINBASE_MATURITY + self.options.rounds * TXS_PER_ROUND
     }
@@ -209,7 +209,7 @@ impl Experiment<'_> {
         Ok(Nodes { sources, target, observers })
     }
 
-    /// Some transactions, then blocks: each from the first source through the target to the first observer.
+    /// Relays transactions, then blocks, from the first source through the target to the first observer.
     fn relay(
         &self,
         nodes: &Nodes,
@@ -248,7 +248,7 @@ impl Experiment<'_> {
     }
 }
 
-/// A new block at the first source; gives how long it took to be the first observer's tip. All nodes have it then.
+/// Generates a block at the first source; returns the delay until it is the first observer's tip. All nodes have it then.
 fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> Result<Duration, NetworkError> {
     let ([source, other], [observer, second]) = (&nodes.sources, &nodes.observers);
     let started = Instant::now();
@@ -264,7 +264,7 @@ fn relay_block(nodes: &Nodes, swarm: Option<&Swarm>) -> Result<Duration, Network
     Ok(took)
 }
 
-/// Spends the coinbase so many blocks below the tip; gives the name of the transaction.
+/// Spends the coinbase `depth` blocks below the tip; returns the txid.
 fn spend(node: &Node, depth: u32) -> Result<String, NetworkError> {
     let tip: u32 = node.call("getblockcount", "[]")?;
     let height = tip.saturating_sub(depth);
@@ -285,7 +285,7 @@ fn with_witness(raw: &str) -> String {
     format!("{version}0001{body}010151{lock_time}")
 }
 
-/// The middle of some values; nothing for none.
+/// Median; 0 of an empty slice.
 fn middle(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { median(values) }
 }

@@ -1,4 +1,4 @@
-//! What came of it.
+//! Results of the hostile-peer experiment.
 
 use std::path::Path;
 
@@ -18,26 +18,26 @@ const SCHEMA: u32 = 1;
 /// Honest peers of the target.
 const HONEST: usize = 4;
 
-/// Results of hostile peers; written as `hostile.json`.
+/// Results of the experiment; written as `hostile.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostileReport {
     pub schema: u32,
-    /// When it began, as ISO 8601 in UTC.
+    /// Start of the run, ISO 8601 in UTC.
     pub created: String,
     pub target: String,
-    /// What it calls itself.
+    /// Version string of the target.
     pub version: String,
     pub peers: usize,
     /// Recipe, scale and seed of the chain.
     pub chain: String,
-    /// Seed of what the peers send.
+    /// Seed of the attacks.
     pub seed: u64,
-    /// The runs, in order.
+    /// Runs in order.
     pub runs: Vec<RunReport>,
     pub machine: Machine,
-    /// Version of this program.
+    /// Version of Assay.
     pub assay: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
@@ -45,23 +45,23 @@ pub struct HostileReport {
 pub struct RunReport {
     /// Number of its pair, from 0.
     pub pair: usize,
-    /// Whether there were hostile peers.
+    /// True with hostile peers.
     pub is_hostile: bool,
     /// Seconds until the target had the chain.
     pub sync_s: f64,
-    /// CPU time of the target meanwhile, in seconds.
+    /// CPU seconds of the target during the sync.
     pub sync_cpu_s: Option<f64>,
-    /// Seconds until both nodes behind it had it, too.
+    /// Seconds until both observers had the chain, too.
     pub followed_s: f64,
-    /// Seconds from the first source to the first observer, of each transaction.
+    /// Seconds from the first source to the first observer, per transaction.
     pub tx_relay_s: Vec<f64>,
-    /// The same of each block.
+    /// The same per block.
     pub block_relay_s: Vec<f64>,
-    /// Honest peers that the target was connected to in the end, of four.
+    /// Honest connections of the target at the end, of four.
     pub honest_connected: usize,
-    /// Highest resident memory of the target.
+    /// Peak resident memory of the target.
     pub memory_peak_bytes: Option<u64>,
-    /// What became of the hostile peers.
+    /// Results per attack.
     pub attacks: Vec<AttackReport>,
 }
 
@@ -90,7 +90,7 @@ impl HostileReport {
         atomic_file::write(&path, &json)
     }
 
-    /// Whether the target kept all honest peers in every run.
+    /// True if the target kept all honest peers in every run.
     pub fn is_good(&self) -> bool {
         self.runs.iter().all(|run| run.honest_connected == HONEST)
     }
@@ -144,7 +144,7 @@ impl HostileReport {
         text
     }
 
-    /// The first thing to read.
+    /// Summary sentence.
     fn answer(&self) -> String {
         let ratio = |of: &dyn Fn(&RunReport) -> f64| number::ratio(middle(&self.figure(of).2));
         let memory = self.side(true).filter_map(|run| run.memory_peak_bytes).max();
@@ -178,7 +178,7 @@ impl HostileReport {
     }
 }
 
-/// What became of hostile peers, as a table.
+/// Table of the results per attack.
 pub fn attack_table(attacks: &[AttackReport]) -> Table {
     let head = [
         "attack",

@@ -1,4 +1,4 @@
-//! All hostile peers, on a thread of their own.
+//! All hostile peers on one thread.
 
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -14,27 +14,27 @@ use serde::{Deserialize, Serialize};
 use super::attack::{Attack, Tip, act};
 use crate::load::source;
 
-/// Time between two deeds of a peer.
+/// Time between two actions of a peer.
 const TICK: Duration = Duration::from_millis(10);
-/// How long a peer that was disconnected waits before it comes again.
+/// Delay before a disconnected peer reconnects.
 const RETRY: Duration = Duration::from_millis(200);
-/// What a peer has waiting for the socket, at most.
+/// Maximum number of unsent bytes per peer.
 const UNSENT_MAX: usize = 4 << 20;
-/// Bytes read at a tick.
+/// Bytes read per tick.
 const READ_BYTES: usize = 64 << 10;
 
-/// What came of one way to be hostile.
+/// Results of one attack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttackReport {
     pub attack: String,
     pub peers: usize,
-    /// Connections that were made.
+    /// Established connections.
     pub connections: u64,
-    /// Attempts that were not let in, or ended before a byte was sent.
+    /// Connection attempts rejected, or closed before a byte was sent.
     pub not_let_in: u64,
-    /// Connections that the node ended.
+    /// Connections that the node closed.
     pub disconnected: u64,
-    /// Connections that were open in the end.
+    /// Connections open at the end.
     pub open: u64,
     pub messages: u64,
     pub bytes_sent: u64,
@@ -50,7 +50,7 @@ struct Peer {
     out: Vec<u8>,
 }
 
-/// The peers at work; dropping it ends them.
+/// The running peers; dropping it stops them.
 pub(crate) struct Swarm {
     stop: Arc<AtomicBool>,
     tip: Arc<Mutex<Tip>>,
@@ -58,7 +58,7 @@ pub(crate) struct Swarm {
 }
 
 impl Swarm {
-    /// Starts `count` peers that do these things in equal parts.
+    /// Starts `count` peers with these attacks in equal parts.
     pub(crate) fn start(
         address: SocketAddr,
         (count, attacks): (usize, &[Attack]),
@@ -82,12 +82,12 @@ impl Swarm {
         Self { stop, tip, thread: Some(thread) }
     }
 
-    /// What the peers build on from now on.
+    /// Sets the tip that the peers build on.
     pub(crate) fn show_tip(&self, tip: Tip) {
         *self.tip.lock().unwrap_or_else(PoisonError::into_inner) = tip;
     }
 
-    /// Ends them.
+    /// Stops the peers and returns their results.
     pub(crate) fn finish(mut self) -> Vec<AttackReport> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
@@ -116,7 +116,7 @@ impl Work {
             attack: index % attacks.len(),
             stream: None,
             is_open: false,
-            // They come one after the other, over a second.
+            // They connect one after the other, over a second.
             retry_at: now + Duration::from_secs(1) * index as u32 / count.max(1) as u32,
             tick: 0,
             out: Vec::new(),
@@ -174,7 +174,7 @@ impl Work {
         peer.retry_at = Instant::now() + RETRY;
     }
 
-    /// Reads, acts and writes, without waiting.
+    /// Reads, acts and writes without blocking.
     fn work(&mut self, index: usize, tip: &Tip) -> io::Result<()> {
         let peer = &mut self.peers[index];
         let Some(stream) = &mut peer.stream else { return Ok(()) };
@@ -216,7 +216,7 @@ impl Work {
     }
 }
 
-/// Reads once and forgets it; an error when the other side has closed.
+/// Reads and discards; an error if the other side has closed.
 fn discard(stream: &mut TcpStream, input: &mut [u8]) -> io::Result<u64> {
     match stream.read(input) {
         Ok(0) => Err(ErrorKind::UnexpectedEof.into()),

@@ -1,8 +1,8 @@
-//! Compares answers with what is known of the chain.
+//! Compares responses with the chain.
 //!
-//! Blocks arrive while questions are under way, so an answer may speak of any height between the one the server had told of
-//! when the question was sent and the last one it was given. An answer that was found right is remembered by its text: the
-//! next one with the same text costs one hash.
+//! Blocks arrive while requests are in flight, so a response may refer to any height from the server's last announced one at the
+//! time of the request to the last submitted one. A correct response is remembered by its text: the next one with the same text
+//! costs one hash.
 
 use std::collections::HashMap;
 
@@ -13,23 +13,23 @@ use super::protocol::Ask;
 use super::timeline::{Timeline, Unspent, parse_display, parse_hex};
 use super::world::{HEADER_BYTES, World, text_hash};
 
-/// Descriptions of wrong answers that are kept.
+/// Maximum number of kept descriptions of wrong responses.
 const EXAMPLES_MAX: usize = 8;
-/// Characters of an answer that such a description quotes.
+/// Characters of a response quoted in such a description.
 const QUOTE_MAX: usize = 200;
 
-/// What an answer is worth.
+/// Verdict on a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Right,
-    /// It was right at an earlier height than the server had told of.
+    /// Correct at a height before the last announced one.
     Stale,
     Wrong,
-    /// Nobody knows.
+    /// Unverifiable.
     Unknown,
 }
 
-/// Heights that an answer may speak of, both included.
+/// Heights that a response may refer to, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Heights {
     pub(crate) low: u32,
@@ -41,17 +41,17 @@ impl Heights {
         match (from <= self.high, to >= self.low) {
             (true, true) => Verdict::Right,
             (true, false) => Verdict::Stale,
-            // Of a block that nobody has given to the server yet.
+            // Refers to a block that was not submitted yet.
             (false, _) => Verdict::Wrong,
         }
     }
 }
 
-/// Checks and counts.
+/// Checks and counts responses.
 #[derive(Debug)]
 pub(crate) struct Checker<'a> {
     world: &'a World,
-    /// Right answers by question: hash of the text, and the heights at which it is right.
+    /// Correct responses by request: hash of the text, and the heights at which it is correct.
     known: HashMap<Ask, (u64, (u32, u32))>,
     statuses: HashMap<(u32, usize), Option<[u8; 32]>>,
     pub(crate) right: u64,
@@ -117,7 +117,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Judges and counts an answer, given as JSON text.
+    /// Checks and counts a response, given as JSON text.
     pub(crate) fn check(&mut self, ask: Ask, answer: &str, heights: Heights) -> Verdict {
         let verdict = self.judge(ask, answer, heights);
         self.count(verdict, || {
@@ -127,7 +127,7 @@ impl<'a> Checker<'a> {
         verdict
     }
 
-    /// Judges and counts a status, as a subscription answers and notifies it.
+    /// Checks and counts a status of a subscription or a notification.
     pub(crate) fn check_status(&mut self, script: u32, answer: &str, heights: Heights) -> Verdict {
         let verdict = self.judge_status(script, answer, heights);
         self.count(verdict, || {
@@ -211,7 +211,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Genesis is in no block file, so its header is taken as it is.
+    /// Genesis is in no block file, so its header is accepted.
     fn header_span(&self, height: u32, hex: &str) -> Option<(u32, u32)> {
         let mut header = [0; HEADER_BYTES];
         if hex.len() != 2 * HEADER_BYTES {
@@ -243,7 +243,7 @@ impl<'a> Checker<'a> {
         Some(span)
     }
 
-    /// The proof must lead from the transaction to the root in the header of its block.
+    /// The proof must lead from the txid to the merkle root in the header of its block.
     fn merkle_span(&self, tx: u32, answer: &str) -> Option<(u32, u32)> {
         let known = &self.world.txs[tx as usize];
         let height = known.tx.height;
@@ -290,7 +290,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Unconfirmed transactions are set aside: the chain says nothing about them.
+/// Unconfirmed transactions are ignored: the chain does not determine them.
 fn history_span(timeline: &Timeline, answer: &str) -> Option<(u32, u32)> {
     let items: Vec<HistoryItem<'_>> = serde_json::from_str(answer).ok()?;
     let confirmed = items.iter().filter(|item| item.height > 0);
@@ -305,7 +305,7 @@ fn history_span(timeline: &Timeline, answer: &str) -> Option<(u32, u32)> {
     timeline.span(count)
 }
 
-/// The window, and what was before it, so that a late answer is told from a wrong one.
+/// Heights of the window, then earlier ones, which distinguish a late response from a wrong one.
 fn candidates(timeline: &Timeline, heights: Heights) -> impl Iterator<Item = (u32, u32)> + '_ {
     let inside: Vec<(u32, u32)> = timeline.spans(heights.low, heights.high).collect();
     let earliest = inside.last().map_or(0, |(from, _)| *from);

@@ -1,4 +1,4 @@
-//! A client that behaves: asks, takes every answer, and follows what it subscribed to.
+//! A well-behaved client: sends requests, checks every response, and follows its subscriptions.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -18,36 +18,36 @@ use super::recorder::Phase;
 use super::source::Source;
 use super::timeline::parse_display;
 
-/// Questions under way while a client subscribes to many scripts.
+/// Requests in flight while a client subscribes to many scripts.
 const START_DEPTH: usize = 64;
-/// How long a client waits before it connects again.
+/// Delay before a client reconnects.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// How far a client is.
+/// State of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// It has no connection and makes one at this time.
+    /// Disconnected; reconnects at this time.
     Away(u64),
     Connecting,
-    /// It has asked for the server's version.
+    /// Waits for the server's version.
     Greeting,
-    /// It subscribes.
+    /// Subscribes.
     Starting,
     Ready,
 }
 
-/// A question under way.
+/// A request in flight.
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     ask: Ask,
-    /// From when its latency counts.
+    /// Start of its latency.
     due_ns: u64,
-    /// When it was sent.
+    /// Time of sending.
     sent_ns: u64,
     phase: Phase,
-    /// What the server had told of when it was sent.
+    /// Last announced height at the time of sending.
     height: u32,
-    /// Whether more of the same batch follows.
+    /// True if more of the same batch follows.
     is_continued: bool,
 }
 
@@ -65,14 +65,14 @@ pub(crate) struct Client {
     link: Option<Link>,
     stage: Stage,
     pending: VecDeque<Option<Pending>>,
-    /// Number of the first question in `pending`.
+    /// Id of the first request in `pending`.
     first_id: u64,
     steps_out: usize,
     plan: VecDeque<Step>,
     rng: SplitMix64,
-    /// The scripts that a client of the mix `subscribe` keeps.
+    /// Scripts of a client of the mix `subscribe`.
     own: Vec<u32>,
-    /// What it is subscribed to, with the last status as JSON text.
+    /// Subscriptions with the last status as JSON text.
     statuses: HashMap<u32, String>,
     counted: (u64, u64),
 }
@@ -88,7 +88,7 @@ impl Client {
         let world = cx.world;
         let mut own = Vec::new();
         if cx.options.mix == Mix::Subscribe {
-            // Every second one is a script that nothing happened to yet, as most of a wallet's are.
+            // Every second script is unused, as most of a wallet's are.
             own.extend((0..cx.options.subscriptions).map(|index| {
                 let from = if index % 2 == 0 || world.used.is_empty() {
                     &world.unused
@@ -118,7 +118,7 @@ impl Client {
         self.stage == Stage::Ready
     }
 
-    /// Whether it should be connected now.
+    /// True if it should connect now.
     pub(crate) fn wants_connection(&self, now_ns: u64) -> bool {
         matches!(self.stage, Stage::Away(at) if at <= now_ns)
     }
@@ -127,12 +127,12 @@ impl Client {
         self.stage == Stage::Connecting
     }
 
-    /// Whether answers are due.
+    /// True if responses are due.
     pub(crate) fn is_waiting(&self) -> bool {
         self.steps_out > 0
     }
 
-    /// Begins to connect to an address, from another.
+    /// Starts to connect to an address from a source address.
     pub(crate) fn connect(
         &mut self,
         (address, source): (SocketAddr, Source),
@@ -147,7 +147,7 @@ impl Client {
         Ok(())
     }
 
-    /// The socket has something to say.
+    /// Handles readiness of the socket.
     pub(crate) fn on_event(&mut self, is_readable: bool, cx: &mut Context<'_>) {
         let outcome = self.work(is_readable, cx);
         self.count_bytes(cx);
@@ -184,7 +184,7 @@ impl Client {
         }
     }
 
-    /// Asks what is due at a fixed rate; `false` when there is nobody to ask.
+    /// Sends a request that is due at a fixed rate; `false` without a connection.
     pub(crate) fn ask_due(&mut self, due_ns: u64, cx: &mut Context<'_>) -> bool {
         if self.stage != Stage::Ready {
             return false;
@@ -197,7 +197,7 @@ impl Client {
         true
     }
 
-    /// Sends what is planned, as far as the depth goes.
+    /// Sends planned requests up to the depth.
     pub(crate) fn pump_and_flush(&mut self, cx: &mut Context<'_>) {
         self.pump(cx);
         if let Err(error) = self.flush() {
@@ -234,7 +234,7 @@ impl Client {
         }
     }
 
-    /// Without a rate, a client that has its answers asks again.
+    /// Without a rate, plans the next request after all responses.
     fn refill(&mut self, cx: &Context<'_>) {
         if cx.options.rate.is_some() || cx.phase == Phase::Start {
             return;
@@ -285,7 +285,7 @@ impl Client {
     }
 
     fn read_lines(&mut self, cx: &mut Context<'_>) {
-        // The link is lent to nobody else meanwhile: lines are borrowed from it while the rest of the client changes.
+        // Moved out meanwhile: lines borrow from it while the rest of the client changes.
         let Some(mut link) = self.link.take() else { return };
         let now_ns = cx.now_ns();
         while let Some(place) = link.next_line() {
@@ -305,7 +305,7 @@ impl Client {
         let Some(pending) = message.id.and_then(|id| self.take(id)) else {
             let kind = message.error_kind().unwrap_or_else(|| "a result".to_owned());
             cx.recorder.error(cx.phase, format!("not asked for: {kind}"));
-            // A batch that is refused as a whole is answered without a number.
+            // A batch rejected as a whole has no id.
             if message.error.is_some() {
                 self.give_up_batch(now_ns, cx);
             }
@@ -334,7 +334,7 @@ impl Client {
         }
     }
 
-    /// Takes a question out of those under way.
+    /// Removes a request from those in flight.
     fn take(&mut self, id: u64) -> Option<Pending> {
         let index = id.checked_sub(self.first_id)? as usize;
         let pending = self.pending.get_mut(index)?.take()?;
@@ -361,7 +361,7 @@ impl Client {
         }
     }
 
-    /// Checks an answer and does what it leads to.
+    /// Checks a response and handles its consequences.
     fn judge(&mut self, pending: Pending, message: &Message<'_>, cx: &mut Context<'_>) {
         if let Some(kind) = message.error_kind() {
             let method = pending.ask.method().name();
@@ -403,7 +403,7 @@ impl Client {
         }
     }
 
-    /// What a client does first once the server has said who it is.
+    /// First requests after the server's version.
     fn start(&mut self, cx: &Context<'_>) {
         self.stage = Stage::Starting;
         if cx.options.mix == Mix::Wallet {
@@ -435,7 +435,7 @@ impl Client {
                     return;
                 };
                 cx.saw_script(now_ns);
-                // It may lag behind headers that others have been told of, so any height may be right.
+                // It may lag behind headers announced to others, so any height may be correct.
                 let heights = cx.heights(0);
                 cx.checker.check_status(script, status.get(), heights);
                 if let Some(known) = self.statuses.get_mut(&script) {
@@ -456,7 +456,7 @@ impl Client {
         self.counted = (link.bytes_in, link.bytes_out);
     }
 
-    /// The connection is gone; another one is made after a while.
+    /// Handles a lost connection and schedules the next one.
     pub(crate) fn lose(&mut self, error: &io::Error, cx: &mut Context<'_>) {
         self.link = None;
         self.counted = (0, 0);
@@ -474,7 +474,7 @@ impl Client {
         self.stage = Stage::Away(now_ns + RETRY_NS);
     }
 
-    /// Enters every question under way as one without an answer.
+    /// Counts all requests in flight as unanswered.
     pub(crate) fn count_unanswered(&mut self, cx: &mut Context<'_>) {
         let now_ns = cx.now_ns();
         for pending in self.pending.iter().flatten().filter(|pending| !pending.is_continued) {
@@ -482,7 +482,7 @@ impl Client {
         }
     }
 
-    /// The scripts it is subscribed to, with the last status as JSON text.
+    /// Subscribed scripts with the last status as JSON text.
     pub(crate) const fn statuses(&self) -> &HashMap<u32, String> {
         &self.statuses
     }

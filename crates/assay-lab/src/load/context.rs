@@ -1,4 +1,4 @@
-//! What all clients of one pass share.
+//! State shared by all clients of a phase.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use super::recorder::{Phase, Recorder, enter};
 use super::results::FedBlock;
 use super::world::World;
 
-/// Shared by the clients of a pass; one thread owns it.
+/// Shared by the clients of a pass; owned by one thread.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     pub(crate) world: &'a World,
@@ -19,20 +19,20 @@ pub(crate) struct Context<'a> {
     pub(crate) feed: Option<&'a FeedLog>,
     start: Instant,
     pub(crate) phase: Phase,
-    /// Nothing new is asked any more.
+    /// True once no new requests are sent.
     pub(crate) is_over: bool,
-    /// The highest block that the server has told anybody of.
+    /// Highest block announced to any client.
     pub(crate) height: u32,
     pub(crate) subscriptions: u64,
     pub(crate) disconnects: u64,
     pub(crate) software: String,
     pub(crate) protocol: String,
-    /// When the last notification came.
+    /// Time of the last notification.
     pub(crate) last_notification_ns: u64,
     blocks: Vec<Sighting>,
 }
 
-/// A submitted block, and when clients were told of it.
+/// A submitted block and its notification times.
 #[derive(Debug, Clone, Copy)]
 struct Sighting {
     height: u32,
@@ -69,17 +69,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Nanoseconds since the pass began.
+    /// Nanoseconds since the start of the pass.
     pub(crate) fn now_ns(&self) -> u64 {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// Heights that the answer to a question may speak of that was sent when the server had told of `low`.
+    /// Heights that a response may refer to if the last announced height was `low` at the time of the request.
     pub(crate) fn heights(&self, low: u32) -> Heights {
         Heights { low, high: self.feed.map_or(u32::MAX, FeedLog::submitted).max(low) }
     }
 
-    /// A client was told that a block is the tip.
+    /// Records a header notification.
     pub(crate) fn saw_header(&mut self, height: u32, now_ns: u64) {
         self.height = self.height.max(height);
         self.last_notification_ns = now_ns;
@@ -93,7 +93,7 @@ impl<'a> Context<'a> {
         enter(&mut self.recorder.header_notifications, latency);
     }
 
-    /// A client was told of a script: because of the last block that was submitted.
+    /// Records a script notification and attributes it to the last submitted block.
     pub(crate) fn saw_script(&mut self, now_ns: u64) {
         self.last_notification_ns = now_ns;
         self.update_blocks();
@@ -127,7 +127,7 @@ impl<'a> Context<'a> {
         moment.saturating_duration_since(self.start).as_nanos() as u64
     }
 
-    /// The submitted blocks with what was seen of them.
+    /// Submitted blocks with their notification times.
     pub(crate) fn fed_blocks(&mut self) -> Vec<FedBlock> {
         self.update_blocks();
         let Some(feed) = self.feed else { return Vec::new() };

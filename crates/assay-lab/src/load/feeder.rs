@@ -1,4 +1,4 @@
-//! Submits blocks of a chain directory to the node behind the server, one every so often.
+//! Submits blocks of a chain directory to the node behind the server at a fixed interval.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,23 +10,23 @@ use crate::chain::Chain;
 use crate::feed::compose_block;
 use crate::process::rpc::{Client, read_result};
 
-/// Longest wait for the node's answer to a block.
+/// Longest wait for the node's response to a block.
 const BLOCK_TIMEOUT: Duration = Duration::from_mins(10);
-/// How often a pause looks whether it is all over.
+/// Poll interval of the stop flag during a pause.
 const PAUSE_STEP: Duration = Duration::from_millis(20);
 
-/// The node that gets the blocks.
+/// Node that receives the blocks.
 #[derive(Debug, Clone)]
 pub struct FeedOptions {
-    /// Port of its JSON-RPC on this machine.
+    /// Local port of its JSON-RPC.
     pub port: u16,
-    /// `user:password`, or what the cookie file holds.
+    /// `user:password`, or the contents of the cookie file.
     pub credentials: String,
-    /// From the start of one block to the start of the next, at least.
+    /// Minimum time between the starts of two blocks.
     pub every: Duration,
 }
 
-/// What was submitted so far. The feeder writes, the clients read.
+/// Blocks submitted so far. The feeder writes, the clients read.
 #[derive(Debug, Default)]
 pub(crate) struct FeedLog {
     submitted: AtomicU32,
@@ -38,34 +38,34 @@ pub(crate) struct FedEntry {
     pub(crate) height: u32,
     pub(crate) txs: u64,
     pub(crate) submitted: Instant,
-    /// The same as `submitted` until the node has answered.
+    /// Equals `submitted` until the node has responded.
     pub(crate) replied: Instant,
 }
 
 impl FeedLog {
-    /// A log of a node that is at `height`.
+    /// A log of a node at `height`.
     pub(crate) fn at(height: u32) -> Self {
         Self { submitted: AtomicU32::new(height), entries: Mutex::default() }
     }
 
-    /// The highest block that the node may have.
+    /// Highest block that the node may have.
     pub(crate) fn submitted(&self) -> u32 {
         self.submitted.load(Ordering::Acquire)
     }
 
     pub(crate) fn entries(&self) -> MutexGuard<'_, Vec<FedEntry>> {
-        // A feeder that panicked left whole entries behind.
+        // A panicking feeder leaves only complete entries.
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The height of the node's tip.
+/// Height of the node's tip.
 pub(crate) fn node_height(options: &FeedOptions) -> Result<u32, LoadError> {
     let client = Client::new(options.port, &options.credentials);
     client.call("getblockcount", "[]").map_err(|source| LoadError::Feed { source })
 }
 
-/// Submits blocks above the log's height until there are no more or `stop` says so.
+/// Submits blocks above the log's height until none is left or `stop` is set.
 pub(crate) fn feed(
     options: &FeedOptions,
     chain: &Chain,

@@ -1,4 +1,4 @@
-//! Clients that do not behave. They run on a thread of their own, so that their noise does not delay the honest ones' clock.
+//! Hostile clients. They run on their own thread, so that they do not delay the clock of the honest clients.
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -18,57 +18,57 @@ use super::results::HostileReport;
 use super::source;
 use super::world::World;
 
-/// Time between two deeds of a client.
+/// Time between two actions of a client.
 const TICK: Duration = Duration::from_millis(10);
-/// How long a client that was thrown out waits before it comes again.
+/// Delay before a disconnected client reconnects.
 const RETRY: Duration = Duration::from_millis(100);
-/// What a client has waiting for the socket, at most: the generator's memory must not grow.
+/// Maximum number of unsent bytes per client; bounds the generator's memory.
 const UNSENT_MAX: usize = 64 * 1024;
-/// A piece of the line without an end.
+/// Piece of the endless line.
 const OVERSIZED_PIECE: usize = 16 * 1024;
-/// Bytes of garbage at a time.
+/// Bytes of garbage per action.
 const GARBAGE_PIECE: usize = 512;
-/// Questions at a time of those who never read: each is answered with much.
+/// Requests per action of clients that never read: each has a long response.
 const DEAF_ASKS: u64 = 5;
-/// Questions at a time of those who flood: 2,000 a second.
+/// Requests per action of flooding clients: 2,000 a second.
 const FLOOD_ASKS: u64 = 20;
-/// Brackets in one line.
+/// Brackets per line.
 const NESTING: usize = 50_000;
-/// Questions in one batch.
+/// Requests per batch.
 const BATCH: u64 = 5_000;
-/// Outpoints in one batch, and batches of a connection: 5,000 subscriptions.
+/// Outpoints per batch, and batches of a connection: 5,000 subscriptions.
 const OUTPOINTS: u64 = 250;
 const OUTPOINT_BATCHES: u64 = 20;
-/// Questions at a time of those who use up their budget, and for how many ticks they do.
+/// Requests per action of clients that use up their budget, and the number of such ticks.
 const BURN_ASKS: u64 = 5;
 const BURN_TICKS: u64 = 30;
-/// Those who send big lines do so at every this many ticks.
+/// Ticks between two large lines.
 const BIG_EVERY: u64 = 10;
-/// Those who send a byte now and then do so at every this many ticks.
+/// Ticks between two bytes of slow senders.
 const DRIP_EVERY: u64 = 100;
 
-/// How a client misbehaves.
+/// Attack of a hostile client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attack {
-    /// Lines without an end.
+    /// Endless lines.
     Oversized,
     /// Random bytes.
     Garbage,
-    /// Asks and never reads.
+    /// Sends requests and never reads.
     Deaf,
-    /// Two thousand questions a second.
+    /// Two thousand requests a second.
     Flood,
     /// Half a line, byte by byte.
     HalfOpen,
-    /// Connects, asks once and leaves.
+    /// Connects, sends one request and disconnects.
     Churn,
     /// Lines full of brackets.
     Nesting,
-    /// Batches that are too long.
+    /// Oversized batches.
     Batch,
-    /// Subscribes to thousands of outputs that do not exist, and leaves. Every second client names one script for all of them.
+    /// Subscribes to thousands of nonexistent outputs, and disconnects. Every second client names one script for all of them.
     Outpoints,
-    /// Asks for much at once, leaves before its budget is used up, and comes again for another.
+    /// Sends many requests, disconnects before its budget is used up, and reconnects for a new one.
     Reconnect,
 }
 
@@ -109,7 +109,7 @@ struct Hostile {
     is_open: bool,
     retry_at: Instant,
     asked: u64,
-    /// Lines that the server has sent over this connection.
+    /// Lines received over this connection.
     lines: u64,
 }
 
@@ -117,7 +117,7 @@ struct Hostile {
 #[derive(Debug)]
 pub(crate) struct Hostiles<'a> {
     address: SocketAddr,
-    /// Whether clients have addresses of their own.
+    /// True if clients have addresses of their own.
     has_sources: bool,
     tls: Option<Arc<ClientConfig>>,
     world: &'a World,
@@ -140,7 +140,7 @@ impl<'a> Hostiles<'a> {
             kind: attacks[index % attacks.len()],
             link: None,
             is_open: false,
-            // They come one after the other, over a second.
+            // They connect one after the other, over a second.
             retry_at: now + Duration::from_secs(1) * index as u32 / count.max(1) as u32,
             asked: 0,
             lines: 0,
@@ -164,7 +164,7 @@ impl<'a> Hostiles<'a> {
         })
     }
 
-    /// Misbehaves until told to stop.
+    /// Runs the attacks until stopped.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> io::Result<Vec<HostileReport>> {
         let mut events = Events::with_capacity(1024);
         let mut next = Instant::now();
@@ -184,10 +184,10 @@ impl<'a> Hostiles<'a> {
                     break;
                 }
             }
-            // Ticks that were missed are not made up for.
+            // Missed ticks are skipped.
             next = next.max(Instant::now().checked_sub(TICK).unwrap_or(next));
         }
-        // What open connections have sent and received is not in the reports yet.
+        // Byte counts of open connections are not in the reports yet.
         for index in 0..self.clients.len() {
             self.leave(index);
         }
@@ -219,7 +219,7 @@ impl<'a> Hostiles<'a> {
 
     fn connect(&mut self, index: usize) {
         let interest = match self.clients[index].kind {
-            // Reading is what these never do.
+            // These clients never read.
             Attack::Deaf => Interest::WRITABLE,
             _ => Interest::READABLE | Interest::WRITABLE,
         };
@@ -299,7 +299,7 @@ impl<'a> Hostiles<'a> {
         }
     }
 
-    /// One deed of one client.
+    /// One action of one client.
     fn act(&mut self, index: usize) {
         let (ticks, world) = (self.ticks + index as u64, self.world);
         let client = &mut self.clients[index];
@@ -311,12 +311,12 @@ impl<'a> Hostiles<'a> {
         client.asked += 1;
         match client.kind {
             Attack::Outpoints if asked < OUTPOINT_BATCHES => {
-                // Numbered by time and client, so that no two subscribe to the same.
+                // Unique by time and client, so that no two subscribe to the same outpoint.
                 let first = (self.rng.next() & !0xffff) | (asked * OUTPOINTS);
                 let hint = index.is_multiple_of(2);
                 link.compose(|out| write_outpoints(asked == 0, first, hint, out));
             }
-            // One more line answers the question for the version.
+            // The first line is the response to the version request.
             Attack::Outpoints if client.lines > OUTPOINT_BATCHES => self.leave(index),
             Attack::Reconnect if asked < BURN_TICKS => {
                 ask_for_much(link, world, asked * BURN_ASKS..(asked + 1) * BURN_ASKS);
@@ -362,7 +362,7 @@ impl<'a> Hostiles<'a> {
     }
 }
 
-/// Writes a batch of subscriptions to outputs of transactions that do not exist, after a question for protocol 1.7 where it is the first.
+/// Writes a batch of subscriptions to outputs of nonexistent transactions; the first is preceded by a request for protocol 1.7.
 fn write_outpoints(is_first: bool, first: u64, has_hint: bool, out: &mut Vec<u8>) {
     // Writing to memory does not fail.
     if is_first {
@@ -383,7 +383,7 @@ fn write_outpoints(is_first: bool, first: u64, has_hint: bool, out: &mut Vec<u8>
     out.extend_from_slice(b"]\n");
 }
 
-/// Questions with long answers.
+/// Sends requests with long responses.
 fn ask_for_much(link: &mut Link, world: &World, ids: Range<u64>) {
     for id in ids {
         let ask = match world.heavy.as_slice() {
@@ -394,7 +394,7 @@ fn ask_for_much(link: &mut Link, world: &World, ids: Range<u64>) {
     }
 }
 
-/// Writes a batch that is too long.
+/// Writes an oversized batch.
 fn write_pings(world: &World, out: &mut Vec<u8>) {
     for id in 0..BATCH {
         out.push(if id == 0 { b'[' } else { b',' });

@@ -1,8 +1,8 @@
-//! What others notice when a client with many subscriptions leaves.
+//! Effect of disconnecting clients with many subscriptions on other clients.
 //!
-//! Honest clients ask a thousand questions a second, one at a time, and some connect anew for every question, while three others
-//! subscribe to outputs of one script and then close their connections. The longest time for which an honest one had no answer says
-//! whether anybody was held up.
+//! Honest clients send a thousand requests a second, one at a time, and some reconnect for every request, while three others
+//! subscribe to outputs of one script and then disconnect. The longest latency of the honest clients shows if the server was
+//! blocked.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -20,54 +20,54 @@ use super::results::Latency;
 use super::source::{self, Source};
 use super::{LoadError, urgency};
 
-/// Subscriptions in one batch.
+/// Subscriptions per batch.
 const BATCH: usize = 500;
-/// Clients that leave at once: a server that gives up their subscriptions where it serves sockets has no more threads than that.
+/// Clients that disconnect together; a server that removes subscriptions on its socket threads has no more such threads.
 const LEAVERS: usize = 3;
-/// Time between two questions of an honest client.
+/// Time between two requests of an honest client.
 const PERIOD: Duration = Duration::from_millis(1);
-/// How long the honest clients are watched before and after the other one leaves.
+/// Measured time before and after the disconnects.
 const WATCH: Duration = Duration::from_secs(2);
-/// Time for an answer, and for the server to take a batch.
+/// Time limit for a response, and for the server to read a batch.
 const ANSWER_MAX: Duration = Duration::from_mins(5);
-/// Time between two connections of those that connect anew.
+/// Time between two connections of reconnecting clients.
 const PERIOD_ANEW: Duration = Duration::from_millis(5);
-/// Honest clients with a connection, and such that connect anew for every question: a server may serve the two in different ways.
+/// Honest clients with a persistent connection, and those that reconnect for every request: a server may serve them differently.
 const HONEST: usize = 4;
 const HONEST_ANEW: usize = 2;
 
-/// What is measured.
+/// Options of the measurement.
 #[derive(Debug, Clone)]
 pub struct LeavingOptions {
     /// `host:port` of the server.
     pub address: String,
-    /// Outputs that each client which leaves has subscribed to.
+    /// Subscriptions of each disconnecting client.
     pub subscriptions: usize,
     pub rounds: usize,
 }
 
-/// How long honest clients waited, over all rounds.
+/// Latencies of honest clients over all rounds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeavingReport {
-    /// Subscriptions of each of the three clients that left.
+    /// Subscriptions of each disconnecting client.
     pub subscriptions: usize,
     pub rounds: usize,
-    /// Of their subscriptions, how many the server had made in the first round.
+    /// Subscriptions that the server accepted in the first round.
     pub accepted: u64,
-    /// Latencies while nothing happened.
+    /// Latencies without load.
     pub quiet: Option<Latency>,
-    /// Latencies while it subscribed.
+    /// Latencies during subscription.
     pub subscribing: Option<Latency>,
-    /// Latencies in the two seconds after it left.
+    /// Latencies in the two seconds after the disconnect.
     pub leaving: Option<Latency>,
-    /// The longest of each round while nothing happened, milliseconds.
+    /// Maximum of each round without load, milliseconds.
     pub quiet_max_ms: Vec<f64>,
-    /// The longest of each round after it left, milliseconds.
+    /// Maximum of each round after the disconnect, milliseconds.
     pub leaving_max_ms: Vec<f64>,
 }
 
 impl LeavingReport {
-    /// Lines for the terminal.
+    /// Text for a terminal.
     pub fn text(&self) -> String {
         let mut text = format!(
             "{LEAVERS} clients with {} outpoint subscriptions each of one script ({} accepted) left {} times; {HONEST} honest clients asked once a \
@@ -102,18 +102,18 @@ impl LeavingReport {
     }
 }
 
-/// What a moment belongs to; [`SUBSCRIBING`] and so on.
+/// Phases of a round; [`SUBSCRIBING`] and so on.
 const QUIET: u8 = 0;
 const SUBSCRIBING: u8 = 1;
 const LEAVING: u8 = 2;
 
-/// Latencies of one honest client, by phase; and the longest of each round.
+/// Latencies of one honest client by phase, and the maximum of each round.
 type Record = [Histogram<u64>; 3];
 
-/// Measures.
+/// Runs the measurement.
 ///
 /// # Errors
-/// When the server cannot be reached, or ends an honest client's connection.
+/// When the server cannot be reached, or closes an honest client's connection.
 pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<LeavingReport, LoadError> {
     let address = super::resolve(&options.address)?;
     let mut all: Record = std::array::from_fn(|_| histogram());
@@ -146,7 +146,7 @@ pub fn run(options: &LeavingOptions, stop: &AtomicBool) -> Result<LeavingReport,
     Ok(report)
 }
 
-/// Some clients come, subscribe and leave.
+/// The clients connect, subscribe and disconnect.
 fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Result<(Record, u64)> {
     let (phase, is_over) = (AtomicU8::new(QUIET), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -154,7 +154,7 @@ fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Res
             .map(|number| {
                 let (phase, is_over) = (&phase, &is_over);
                 scope.spawn(move || {
-                    // It has little to do and must be there when the answer is.
+                    // Low load, but it must run as soon as a response arrives.
                     urgency::first();
                     ask_regularly(address, number, phase, is_over)
                 })
@@ -178,7 +178,7 @@ fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Res
     })
 }
 
-/// A connection that waits for each answer.
+/// A connection that waits for each response.
 struct Line {
     stream: BufReader<TcpStream>,
     answer: Vec<u8>,
@@ -209,7 +209,7 @@ impl Line {
     }
 }
 
-/// Asks once in every period, something that is answered at once and something that looks at subscriptions by turns.
+/// Sends one request per period, alternating between a cheap one and one that reads subscriptions.
 fn ask_regularly(
     address: SocketAddr,
     number: usize,
@@ -232,10 +232,10 @@ fn ask_regularly(
         if is_over.load(Ordering::Relaxed) {
             break;
         }
-        // What was asked before the other one left may be answered after it.
+        // A request sent before the disconnect may be answered after it.
         let asked = Instant::now();
         if is_anew {
-            // Another address each time: a server may limit how often one comes.
+            // A new source address each time: a server may limit connections per address.
             let source = source::honest(number + count * HONEST_ANEW);
             line = Line::connect(address, source)?;
         }
@@ -246,7 +246,7 @@ fn ask_regularly(
     Ok(record)
 }
 
-/// Several clients subscribe, each to outputs of its own, and leave at once. Returns how many subscriptions were made.
+/// Several clients subscribe to distinct outputs and disconnect together. Returns the number of subscriptions.
 fn subscribe_and_leave(
     address: SocketAddr,
     subscriptions: usize,
@@ -269,7 +269,7 @@ fn subscribe_and_leave(
     Ok(accepted)
 }
 
-/// Subscriptions to outputs of one script; `client` keeps them apart from those of others.
+/// Subscriptions to outputs of one script; `client` makes them distinct from those of others.
 fn batch(client: u64, numbers: Range<usize>) -> String {
     let mut batch = String::new();
     for number in numbers {

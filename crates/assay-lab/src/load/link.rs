@@ -1,4 +1,4 @@
-//! One connection to a server: bytes out, lines in, never waiting; plain or TLS.
+//! A non-blocking connection to a server: bytes out, lines in; plain or TLS.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use rustls::{ClientConfig, ClientConnection, pki_types::ServerName};
 
 use super::source::{self, Source};
 
-/// Bytes that go to the system at once: over loopback it delivers them before it returns, and a core does nothing else meanwhile. Those of other machines come in
-/// pieces, too.
+/// Bytes per write: loopback delivers them before the call returns, which blocks the core. Over a network they arrive in pieces,
+/// too.
 const WRITE_BYTES: usize = 16 * 1024;
 const READ_BYTES: usize = 64 * 1024;
-/// An input buffer that is empty gives memory back above this.
+/// Capacity above which an empty input buffer shrinks.
 const INPUT_KEPT: usize = 1 << 20;
 
-/// A connection. Nothing here blocks.
+/// A connection. No call blocks.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) tcp: TcpStream,
@@ -32,7 +32,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Begins to connect, from the address `source` if there is one.
+    /// Starts to connect, from the address `source` if given.
     pub(crate) fn connect(
         address: SocketAddr,
         source: Source,
@@ -58,14 +58,14 @@ impl Link {
         })
     }
 
-    /// Whether the connection stands; `Err` when it was refused.
+    /// True if connected; `Err` if rejected.
     pub(crate) fn is_open(&self) -> io::Result<bool> {
         if let Some(error) = self.tcp.take_error()? {
             return Err(error);
         }
         match self.tcp.peer_addr() {
             Ok(_) => {
-                // Small questions must not wait for one another; a refusal to say so only makes figures worse.
+                // Small requests must not wait for each other; a failure only worsens figures.
                 let _ = self.tcp.set_nodelay(true);
                 Ok(true)
             }
@@ -80,19 +80,19 @@ impl Link {
         self.bytes_out += bytes.len() as u64;
     }
 
-    /// The queue, to write into; what is appended counts as sent.
+    /// Appends to the queue through `write`; the appended bytes count as sent.
     pub(crate) fn compose(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.out.len();
         write(&mut self.out);
         self.bytes_out += (self.out.len() - before) as u64;
     }
 
-    /// Bytes that the other side has not taken yet.
+    /// Unsent bytes.
     pub(crate) fn unsent(&self) -> usize {
         self.out.len() - self.out_at
     }
 
-    /// Sends what the socket takes.
+    /// Sends as much as the socket accepts.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
             None => {
@@ -129,7 +129,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads all that is there; `false` when the other side has closed.
+    /// Reads all available bytes; `false` if the other side has closed.
     pub(crate) fn fill(&mut self) -> io::Result<bool> {
         loop {
             let before = self.input.len();
@@ -163,12 +163,12 @@ impl Link {
         }
     }
 
-    /// Whether TLS has something to send, as while it shakes hands.
+    /// True if TLS has data to send, as during the handshake.
     pub(crate) fn wants_flush(&self) -> bool {
         self.unsent() > 0 || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
-    /// The place of the next whole line in [`Link::line`]; it is taken by asking.
+    /// Range of the next complete line in [`Link::line`]; consumes it.
     pub(crate) fn next_line(&mut self) -> Option<Range<usize>> {
         if let Some(length) = memchr::memchr(b'\n', &self.input[self.scanned..]) {
             let line = self.input_at..self.scanned + length;
@@ -185,7 +185,7 @@ impl Link {
         None
     }
 
-    /// The bytes of a line, until the next one is asked for.
+    /// The bytes of a line, valid until the next call.
     pub(crate) fn line(&self, place: Range<usize>) -> &[u8] {
         &self.input[place]
     }

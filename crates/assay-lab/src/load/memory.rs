@@ -1,4 +1,4 @@
-//! Watches the server's memory from outside: through its process, or through the metrics it serves.
+//! Samples the server's memory from its process or its metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +8,21 @@ use std::time::Duration;
 use super::LoadOptions;
 use crate::process::sample;
 
-/// Time between two looks.
+/// Sampling interval.
 const PERIOD: Duration = Duration::from_millis(100);
 /// Longest wait for metrics.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// The metric's name in Prometheus' conventions.
+/// Metric name in Prometheus' conventions.
 const METRIC: &str = "process_resident_memory_bytes";
 
-/// Where the server's memory can be read.
+/// Source of memory figures.
 #[derive(Debug, Clone)]
 enum Source {
     Process(u32),
     Metrics(String),
 }
 
-/// A thread that looks now and then.
+/// A sampling thread.
 #[derive(Debug)]
 pub(crate) struct MemoryWatch {
     stop: Arc<AtomicBool>,
@@ -30,7 +30,7 @@ pub(crate) struct MemoryWatch {
 }
 
 impl MemoryWatch {
-    /// Starts to watch, where the options say where.
+    /// Starts if the options define a source.
     pub(crate) fn start(options: &LoadOptions) -> Option<Self> {
         let source = match (options.server_pid, &options.server_metrics) {
             (Some(pid), _) => Source::Process(pid),
@@ -51,7 +51,7 @@ impl MemoryWatch {
         Some(Self { stop, thread })
     }
 
-    /// Stops; the first value and the largest.
+    /// Stops; returns the first value and the maximum.
     pub(crate) fn finish(self) -> (Option<u64>, Option<u64>) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()

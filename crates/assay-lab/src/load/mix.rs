@@ -1,4 +1,4 @@
-//! What clients ask for.
+//! Request mixes of clients.
 
 use std::collections::VecDeque;
 
@@ -8,27 +8,27 @@ use serde::{Deserialize, Serialize};
 use super::protocol::Ask;
 use super::world::World;
 
-/// Addresses that a wallet watches ahead of the last used one, as Electrum's default for receiving and for change.
+/// Addresses watched ahead of the last used one; Electrum's defaults for receiving and change.
 const GAP: [usize; 2] = [20, 6];
-/// Of these, how many have been used.
+/// Used addresses among them.
 const USED: [u64; 2] = [6, 3];
-/// Headers that a wallet asks for in one piece when it has been away for a while.
+/// Headers per request of a wallet after an absence.
 const HEADERS: u32 = 100;
 
 /// A kind of client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mix {
-    /// What a wallet asks when it starts and when a block comes.
+    /// Requests of a wallet at start-up and after a block.
     Wallet,
-    /// The scripts with the longest histories.
+    /// Requests for the scripts with the longest histories.
     Heavy,
-    /// Many subscriptions, and a question now and then.
+    /// Many subscriptions with occasional requests.
     Subscribe,
 }
 
 impl Mix {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Wallet => "wallet",
@@ -45,7 +45,7 @@ pub(crate) enum Step {
     Batch(Vec<Ask>),
 }
 
-/// What a wallet does from its start until it is up to date; the answers to the subscriptions lead to more.
+/// Requests of a wallet from its start until it is up to date; responses to subscriptions trigger more.
 pub(crate) fn session(world: &World, rng: &mut SplitMix64, height: u32, plan: &mut VecDeque<Step>) {
     let start = height.saturating_sub(HEADERS - 1);
     plan.extend([
@@ -65,12 +65,12 @@ pub(crate) fn session(world: &World, rng: &mut SplitMix64, height: u32, plan: &m
     }
 }
 
-/// What a wallet asks once it knows that something happened to a script.
+/// Requests of a wallet after the notification of a script.
 pub(crate) fn follow_up(script: u32, plan: &mut VecDeque<Step>) {
     plan.extend([Ask::History(script), Ask::Balance(script), Ask::Unspent(script)].map(Step::One));
 }
 
-/// What a wallet asks once it has a history: the transactions it does not know, and proofs of them.
+/// Requests of a wallet after it received a history: unknown transactions and their proofs.
 pub(crate) fn after_history(world: &World, script: u32, height: u32, plan: &mut VecDeque<Step>) {
     for &tx in &world.scripts[script as usize].txs {
         if world.txs[tx as usize].tx.height <= height {
@@ -79,7 +79,7 @@ pub(crate) fn after_history(world: &World, script: u32, height: u32, plan: &mut 
     }
 }
 
-/// One question by itself, in the proportions of a session, for clients that ask at a fixed rate or without pause.
+/// A single request in the proportions of a session, for clients at a fixed rate or without pause.
 pub(crate) fn draw(mix: Mix, world: &World, rng: &mut SplitMix64, height: u32, own: &[u32]) -> Ask {
     let share = rng.below(100);
     match mix {
@@ -120,7 +120,7 @@ fn draw_wallet(world: &World, rng: &mut SplitMix64, height: u32, share: u64) -> 
     }
 }
 
-/// One of them; there is at least one.
+/// Random element of a non-empty slice.
 pub(crate) fn pick(items: &[u32], rng: &mut SplitMix64) -> u32 {
     items[rng.below(items.len() as u64) as usize]
 }

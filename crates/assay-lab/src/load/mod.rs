@@ -1,8 +1,8 @@
-//! Query load on an Electrum server: many clients on one thread, latencies, and answers that are checked.
+//! Load generator for Electrum servers: many clients on one thread, latencies, and verified responses.
 //!
-//! Everything is one event loop over sockets that never block, so a thousand clients cost one core nothing much; clients that
-//! misbehave have a loop of their own. Latency counts from the moment a question was due, not from the moment it could be
-//! sent, where a rate is given: a server that stalls does not hide the questions that it kept from being asked.
+//! A single event loop over non-blocking sockets serves all honest clients, so a thousand clients need a fraction of one core;
+//! hostile clients have a loop of their own. With a rate, latency starts when a request is due, not when it could be sent: a
+//! stalled server cannot hide the requests that it delayed.
 
 mod check;
 mod client;
@@ -47,102 +47,102 @@ pub use self::results::{
     PassReport, PhaseFigures, StartReport,
 };
 
-/// Files beside the sockets that this program may have open.
+/// Open files besides the sockets.
 const FILES_BESIDE: u64 = 64;
 
-/// What to do.
+/// Options of a load test.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
     /// `host:port` of the server.
     pub address: String,
-    /// Whether it speaks TLS there; any certificate is taken.
+    /// Use TLS; any certificate is accepted.
     pub tls: bool,
-    /// Clients, the hostile ones included.
+    /// Clients, including hostile ones.
     pub clients: usize,
-    /// What they do.
+    /// Request mix.
     pub mix: Mix,
-    /// How long each phase is.
+    /// Duration of each phase.
     pub seconds: Duration,
     /// Subscriptions of each client of the mix `subscribe`.
     pub subscriptions: usize,
-    /// Questions per second of all honest clients together; without it each asks again when it has its answer.
+    /// Requests per second of all honest clients together; without it each client sends its next request after a response.
     pub rate: Option<f64>,
-    /// Questions that a client without a rate has under way.
+    /// Requests in flight per client without a rate.
     pub depth: usize,
-    /// Share of the clients that misbehaves, 0 to below 1.
+    /// Fraction of hostile clients, 0 to below 1.
     pub hostile: f64,
-    /// How they misbehave; none stands for every way there is.
+    /// Attacks; empty for all.
     pub attacks: Vec<Attack>,
-    /// Whether all clients come from the address that the system chooses.
+    /// All clients connect from the system's default address.
     pub one_address: bool,
-    /// Pairs of passes, where some clients are hostile.
+    /// Pairs of passes with hostile clients.
     pub pairs: usize,
     /// Seed of all choices.
     pub seed: u64,
-    /// A chain directory that the server's node follows.
+    /// Chain directory that the server's node follows.
     pub chain_dir: Option<PathBuf>,
-    /// SHA-256 of further scripts to ask about; nothing is known of their answers.
+    /// SHA-256 of further scripts to query, whose responses are unverifiable.
     pub scripts: Vec<[u8; 32]>,
     /// Submits further blocks of the chain directory during the run.
     pub feed: Option<FeedOptions>,
-    /// The server's process, to watch its memory and CPU time.
+    /// The server's process; enables memory and CPU figures.
     pub server_pid: Option<u32>,
-    /// `host:port` where the server shows metrics, to watch its memory.
+    /// `host:port` of the server's metrics; enables memory figures.
     pub server_metrics: Option<String>,
-    /// Version of this program, for the report.
+    /// Version of Assay for the report.
     pub assay_version: String,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The address means nothing.
+    /// Invalid address.
     #[error("{address} is no address of a server")]
     Address {
         address: String,
-        /// Why not, where the system says.
+        /// Error of the resolver, if any.
         source: io::Error,
     },
-    /// The options contradict one another.
+    /// The options contradict each other.
     #[error("{what}")]
     Options {
-        /// What is wrong.
+        /// Violated rule.
         what: &'static str,
     },
     #[error(transparent)]
     Chain(#[from] ChainError),
-    /// The system refused something.
+    /// A system call failed.
     #[error("the system denies sockets or events")]
     System { source: io::Error },
-    /// Too few sockets.
+    /// The limit of open files is too low.
     #[error("{needed} open files are needed and {limit} allowed: raise the limit (ulimit -n)")]
     Files {
-        /// How many are needed.
+        /// Required number.
         needed: u64,
-        /// How many are allowed.
+        /// Limit of the system.
         limit: u64,
     },
     #[error("TLS cannot be set up")]
     Tls { source: rustls::Error },
-    /// The clients could not begin.
+    /// The clients did not become ready.
     #[error("{ready} of {of} clients were ready after {seconds} s; among the errors: {errors}")]
     NotReady {
-        /// Clients that were.
+        /// Number of ready clients.
         ready: usize,
         of: usize,
-        /// How long they were given.
+        /// Time limit.
         seconds: u64,
         errors: String,
     },
     #[error("the node that blocks are submitted to")]
     Feed { source: RpcError },
-    /// The node refused a block.
+    /// The node rejected a block.
     #[error("the node rejected block {height}: {reason}")]
     Refused {
         height: u32,
-        /// Its reason.
+        /// Reject reason.
         reason: String,
     },
-    /// There is nothing to submit.
+    /// No block is left to submit.
     #[error("the node is at height {height}, and the chain directory has no more blocks")]
     NoMoreBlocks { height: u32 },
     #[error("a thread of the generator panicked")]
@@ -151,10 +151,10 @@ pub enum LoadError {
     Stopped,
 }
 
-/// Puts load on a server and reports what it did. `expected` knows the chain of `chain_dir`.
+/// Puts load on a server and reports the results. `expected` describes the chain of `chain_dir`.
 ///
 /// # Errors
-/// When the options make no sense, the server cannot be reached, the chain cannot be read, or the node refuses a block.
+/// On invalid options, when the server cannot be reached, the chain cannot be read, or the node rejects a block.
 pub fn run(
     options: &LoadOptions,
     expected: Option<&dyn Expected>,
@@ -260,7 +260,7 @@ fn resolve(address: &str) -> Result<SocketAddr, LoadError> {
     found.next().ok_or_else(|| wrong(io::ErrorKind::AddrNotAvailable.into()))
 }
 
-/// Sockets are files: the soft limit is often 1,024, the hard one far above.
+/// Raises the limit of open files: the soft limit is often 1,024, the hard one far above.
 fn raise_file_limit(needed: u64) -> Result<(), LoadError> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -275,7 +275,7 @@ fn raise_file_limit(needed: u64) -> Result<(), LoadError> {
     Err(LoadError::Files { needed, limit: limit.maximum.or(limit.current).unwrap_or(0) })
 }
 
-/// Names of the passes, and how many hostile clients they have. Pairs take turns in who goes first.
+/// Names of the passes with their number of hostile clients. The order alternates between pairs.
 fn plan_passes(hostile: usize, pairs: usize) -> Vec<(&'static str, usize)> {
     if hostile == 0 {
         return vec![("all", 0)];

@@ -1,4 +1,4 @@
-//! One pass: every client connects, asks while nothing happens, asks while blocks come.
+//! One pass: all clients connect, then send requests without and with blocks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,26 +23,26 @@ use super::{LoadError, LoadOptions, source, urgency};
 use crate::chain::Chain;
 use crate::process::sample;
 
-/// Connections that are being made at a time: more would overflow the server's queue and wait for TCP to try again.
+/// Concurrent connection attempts: more would overflow the server's queue and wait for TCP retries.
 const CONNECTING_MAX: usize = 32;
-/// Longest wait for all clients to be ready, apart from a millisecond for each subscription.
+/// Longest wait for all clients to be ready, plus a millisecond per subscription.
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
-/// Longest wait for answers when all is over.
+/// Longest wait for responses at the end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// When nothing was notified for so long after the last block, nothing more will be.
+/// Time without notifications after the last block that ends the wait.
 const QUIET: Duration = Duration::from_millis(1500);
 /// Longest wait for that.
 const QUIET_TIMEOUT: Duration = Duration::from_mins(2);
-/// How long hostile clients are at work before anything is measured.
+/// Time that hostile clients run before a measurement starts.
 const HOSTILE_LEAD: Duration = Duration::from_secs(2);
-/// Longest sleep of the loop.
+/// Longest poll of the loop.
 const POLL_MAX: Duration = Duration::from_millis(10);
-/// The thread that keeps time wakes the loop at most so often.
+/// Minimum time between wake-ups by the timer thread.
 const TICK_MIN: Duration = Duration::from_micros(200);
-/// Events taken from the system at a time.
+/// Events per poll.
 const EVENTS: usize = 1024;
 
-/// What a pass is about.
+/// Parameters of a pass.
 #[derive(Debug)]
 pub(crate) struct Pass<'a> {
     pub(crate) name: &'a str,
@@ -53,16 +53,16 @@ pub(crate) struct Pass<'a> {
     pub(crate) tls: Option<Arc<ClientConfig>>,
     pub(crate) honest: usize,
     pub(crate) hostile: usize,
-    /// Height of the node when the pass begins, where blocks are fed.
+    /// Height of the node at the start, if blocks are submitted.
     pub(crate) node_height: Option<u32>,
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// Name and protocol of a server, with what a pass came to.
+/// Result of a pass, with name and protocol of the server.
 pub(crate) type Outcome = (PassReport, String, String);
 
 impl Pass<'_> {
-    /// Whether clients have addresses of their own.
+    /// True if clients have addresses of their own.
     fn has_sources(&self) -> bool {
         !self.options.one_address && source::is_possible(self.address)
     }
@@ -98,7 +98,7 @@ impl Pass<'_> {
                     let feeder = inner.spawn(|| feed(feed_options, chain, log, &stop_feeding));
                     let measured = driver.measure(Phase::Blocks);
                     stop_feeding.store(true, Ordering::Relaxed);
-                    // The last block may take long: what is asked meanwhile would belong to no time.
+                    // The last block may take long: later requests would belong to no phase.
                     driver.cx.is_over = true;
                     while !feeder.is_finished() && measured.is_ok() {
                         driver.turn()?;
@@ -131,7 +131,7 @@ fn join_hostiles(
     thread.join().map_err(|_| LoadError::Panic)?.map_err(|source| LoadError::System { source })
 }
 
-/// The loop that all honest clients live in.
+/// The event loop of all honest clients.
 struct Driver<'a> {
     pass: &'a Pass<'a>,
     cx: Context<'a>,
@@ -140,7 +140,7 @@ struct Driver<'a> {
     events: Events,
     waker: Arc<Waker>,
     start: StartReport,
-    /// Whether the thread that asks ran before all others.
+    /// True if the requesting thread had real-time priority.
     is_first: bool,
 }
 
@@ -191,7 +191,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Goes on without measuring anything.
+    /// Runs without measuring.
     fn run_for(&mut self, duration: Duration) -> Result<(), LoadError> {
         let end = Instant::now() + duration;
         while Instant::now() < end {
@@ -200,17 +200,17 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Lets the clients ask for as long as the options say.
+    /// Measures a phase.
     fn measure(&mut self, phase: Phase) -> Result<(), LoadError> {
         let options = self.pass.options;
         self.cx.phase = phase;
         let server_before = options.server_pid.and_then(sample::cpu_s);
         let own_before = sample::cpu_s(std::process::id());
         let begin = Instant::now();
-        // On a thread of its own: what is done before and after must not come before the server's work.
+        // On its own thread: other work must not have priority over the server.
         self.is_first = thread::scope(|scope| {
             let asking = scope.spawn(|| {
-                // Without a rate it would keep a core busy and the server from it.
+                // Without a rate it would take a core from the server.
                 let is_first = self.pass.options.rate.is_some() && urgency::first();
                 self.ask_all(begin).map(|()| is_first)
             });
@@ -223,7 +223,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Asks for as long as the options say.
+    /// Sends requests for the configured duration.
     fn ask_all(&mut self, begin: Instant) -> Result<(), LoadError> {
         let options = self.pass.options;
         if let Some(rate) = options.rate {
@@ -235,7 +235,7 @@ impl<'a> Driver<'a> {
         self.run_for(options.seconds)
     }
 
-    /// Question number *n* is due *n* periods after the beginning, whether or not those before it have been answered.
+    /// Request number *n* is due *n* periods after the start, independent of earlier responses.
     fn ask_at_rate(&mut self, rate: f64, begin: Instant) -> Result<(), LoadError> {
         let period = Duration::from_secs_f64(1.0 / rate);
         let begin_ns = self.cx.now_ns().saturating_sub(begin.elapsed().as_nanos() as u64);
@@ -250,11 +250,11 @@ impl<'a> Driver<'a> {
                 let pause = period.max(TICK_MIN);
                 let mut due = begin;
                 while !is_over.load(Ordering::Relaxed) {
-                    // Wakes that were missed are left out, and the next one is in step again.
+                    // Missed wake-ups are skipped; the next one is in step again.
                     let missed = Instant::now().saturating_duration_since(due).as_nanos();
                     due += pause * (missed / pause.as_nanos() + 1) as u32;
                     thread::sleep(due.saturating_duration_since(Instant::now()));
-                    // Without the wake the loop's own time-out does, later.
+                    // On failure the loop's own time-out follows later.
                     let _ = waker.wake();
                 }
             });
@@ -283,7 +283,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Waits for what is still under way, and for the last notifications.
+    /// Waits for requests in flight and the last notifications.
     fn drain(&mut self) -> Result<(), LoadError> {
         self.cx.is_over = true;
         let begin = Instant::now();
@@ -307,7 +307,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Once around: connections that are due, then whatever the sockets have.
+    /// One iteration: due connections, then socket events.
     fn turn(&mut self) -> Result<(), LoadError> {
         if self.pass.stop.load(Ordering::Relaxed) {
             return Err(LoadError::Stopped);
@@ -342,7 +342,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Every subscription must have ended with the status of the last block.
+    /// Counts subscriptions whose last status is, or is not, that of the last block.
     fn check_subscriptions(&mut self) -> (u64, u64) {
         let height = match self.cx.feed {
             Some(feed) => feed.submitted(),

@@ -1,4 +1,4 @@
-//! Requests as text, and messages of a server as they come.
+//! Encodes requests and decodes messages of a server.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::timeline::display_hex;
 use super::world::World;
 
-/// What is counted and timed apart.
+/// Methods with separate counts and latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Method {
     Version,
@@ -52,7 +52,7 @@ impl Method {
         Self::Merkle,
     ];
 
-    /// Its name in the protocol.
+    /// Name in the protocol.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Version => "server.version",
@@ -75,7 +75,7 @@ impl Method {
     }
 }
 
-/// One question. Scripts and transactions are numbers into the [`World`].
+/// One request. Scripts and transactions are indices into the [`World`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Ask {
     Version,
@@ -95,7 +95,7 @@ pub(crate) enum Ask {
     Merkle(u32),
 }
 
-/// The method, and what it is asked about: a height, a number of a script or transaction, or blocks.
+/// Method and subject: a height, an index of a script or transaction, or blocks.
 impl fmt::Display for Ask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.method().name();
@@ -138,7 +138,7 @@ impl Ask {
         }
     }
 
-    /// Appends the request, without a line end.
+    /// Appends the request without a newline.
     pub(crate) fn write(self, id: u64, world: &World, out: &mut Vec<u8>) {
         let method = self.method().name();
         // Writing to memory does not fail.
@@ -183,12 +183,12 @@ pub(crate) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// The result as JSON text.
+    /// Result as JSON text.
     pub(crate) fn result_text(&self) -> &str {
         self.result.map_or("null", RawValue::get)
     }
 
-    /// Code and message of the error, short enough to be a key.
+    /// Code and message of the error, short enough for a key.
     pub(crate) fn error_kind(&self) -> Option<String> {
         #[derive(Deserialize)]
         struct ErrorObject {
@@ -204,10 +204,10 @@ impl Message<'_> {
     }
 }
 
-/// Longest error kept.
+/// Longest kept error.
 const ERROR_CHARS_MAX: usize = 96;
 
-/// The messages of one line: one, or those of a batch; `Err` when it is no JSON of this protocol.
+/// Messages of one line, single or batch; `Err` if it violates the protocol.
 pub(crate) fn parse_line(line: &[u8]) -> Result<Line<'_>, serde_json::Error> {
     if line.first() == Some(&b'[') {
         return Ok(Line::Batch(serde_json::from_slice(line)?));

@@ -1,4 +1,4 @@
-//! Counts and latencies while a run is under way.
+//! Counts and latencies of a run in progress.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use hdrhistogram::Histogram;
 use super::protocol::Method;
 use super::results::{Latency, MethodFigures, PhaseFigures};
 
-/// Longest latency that is told apart; anything longer counts as this.
+/// Maximum of the histograms; longer latencies are clamped.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
-/// Significant digits that histograms keep.
+/// Significant digits of the histograms.
 const DIGITS: u8 = 3;
-/// Different errors that are kept; a server that puts a hash into each must not fill the memory.
+/// Distinct errors kept; bounds memory if a server puts a hash into each.
 const ERRORS_MAX: usize = 64;
 
-/// What a moment of a run belongs to.
+/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Clients connect and subscribe.
     Start,
-    /// No block comes from us.
+    /// No block is submitted.
     Idle,
     /// Blocks are submitted.
     Blocks,
@@ -29,15 +29,15 @@ impl Phase {
     const COUNT: usize = 3;
 }
 
-/// Everything that is counted, by phase.
+/// All counts by phase.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     phases: [PhaseRecord; Phase::COUNT],
-    /// From a block's submission to each client's notification of its header.
+    /// From a block's submission to each client's header notification.
     pub(crate) header_notifications: Histogram<u64>,
-    /// From a block's submission to each notification of a script.
+    /// From a block's submission to each script notification.
     pub(crate) script_notifications: Histogram<u64>,
-    /// How much later than planned questions were sent: the fault of the generator.
+    /// Delay of sending behind schedule: the generator's own delay.
     pub(crate) lag: Histogram<u64>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn histogram() -> Histogram<u64> {
         .expect("the bounds are a decade apart and the digits are few")
 }
 
-/// Enters a duration.
+/// Records a duration.
 pub(crate) fn enter(histogram: &mut Histogram<u64>, nanoseconds: u64) {
     histogram.saturating_record(nanoseconds);
 }
@@ -100,7 +100,7 @@ impl Recorder {
         }
     }
 
-    /// An answer so long after its question was due, and after it was sent; an error is an answer.
+    /// Records a response with its latency from the due time and from sending; errors count as responses.
     pub(crate) fn answer(
         &mut self,
         phase: Phase,
@@ -122,7 +122,7 @@ impl Recorder {
         enter(&mut record.since_sent, since_sent_ns);
     }
 
-    /// A question that was never answered counts as one that took until now.
+    /// Records an unanswered request with the time waited.
     pub(crate) fn unanswered(&mut self, phase: Phase, waited_ns: u64) {
         let record = &mut self.phases[phase as usize];
         record.unanswered += 1;
@@ -141,7 +141,7 @@ impl Recorder {
         record.bytes_out += bytes_out;
     }
 
-    /// A phase is over.
+    /// Ends a phase.
     pub(crate) fn end(
         &mut self,
         phase: Phase,
@@ -182,7 +182,7 @@ impl Recorder {
     }
 }
 
-/// The percentiles of a histogram of nanoseconds, in milliseconds; `None` of an empty one.
+/// Percentiles of a histogram of nanoseconds, in milliseconds; `None` if empty.
 pub(crate) fn latency(histogram: &Histogram<u64>) -> Option<Latency> {
     let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e6;
     (!histogram.is_empty()).then(|| Latency {

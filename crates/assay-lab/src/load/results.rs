@@ -1,4 +1,4 @@
-//! What a run came to, as JSON.
+//! Results of a load test as JSON.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::machine::Machine;
 /// Version of the JSON.
 pub const LOAD_SCHEMA: u32 = 1;
 
-/// A run of `assay load electrum`.
+/// Results of `assay load electrum`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
     pub schema: u32,
@@ -18,72 +18,72 @@ pub struct LoadReport {
     pub machine: Machine,
     pub address: String,
     pub tls: bool,
-    /// What it calls itself.
+    /// Software name of the server.
     pub software: String,
-    /// The protocol that was agreed on.
+    /// Negotiated protocol version.
     pub protocol: String,
-    /// Kind of clients.
+    /// Request mix.
     pub mix: Mix,
-    /// Clients, the hostile ones included.
+    /// Clients, including hostile ones.
     pub clients: usize,
     /// Subscriptions of each client of the mix `subscribe`.
     pub subscriptions: usize,
-    /// Questions per second, of all clients together; `None` where each asks again when it has its answer.
+    /// Requests per second of all clients together; `None` if each sends its next request after a response.
     pub rate: Option<f64>,
-    /// Questions that a client without a rate has under way.
+    /// Requests in flight per client without a rate.
     pub depth: usize,
     pub seed: u64,
-    /// Recipe, size and seed of the chain, where there is one.
+    /// Recipe, scale and seed of the chain, if any.
     pub chain: Option<String>,
-    /// One pass; where some clients are hostile, pairs of them: without and with, and the other way round in every other pair.
+    /// One pass, or pairs of passes without and with hostile clients, in alternating order.
     pub passes: Vec<PassReport>,
-    /// Latency with hostile clients over latency without, while no blocks come.
+    /// Latency with hostile clients over latency without, while no blocks are submitted.
     pub hostile_ratio: Option<HostileRatio>,
-    /// What a reader should know.
+    /// Caveats.
     pub notes: Vec<String>,
 }
 
-/// Once through all phases.
+/// Results of one pass.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PassReport {
     pub name: String,
-    /// Clients that behave.
+    /// Honest clients.
     pub honest: usize,
-    /// Clients that do not.
+    /// Hostile clients.
     pub hostile: usize,
-    /// Whether the generator's thread that asks came before all other threads of the machine.
+    /// True if the requesting thread had real-time priority.
     #[serde(default)]
     pub is_first: bool,
-    /// How it began.
+    /// Connection phase.
     pub start: StartReport,
-    /// While no blocks came from us.
+    /// Phase without submitted blocks.
     pub idle: PhaseFigures,
-    /// While blocks came.
+    /// Phase with submitted blocks.
     pub blocks: Option<PhaseFigures>,
-    /// The blocks that were submitted.
+    /// Submitted blocks.
     pub fed: Vec<FedBlock>,
-    /// From the submission of a block to the notification of its header, over all clients.
+    /// From the submission of a block to its header notification, over all clients.
     pub header_notifications: Option<Latency>,
-    /// From the submission of a block to the notification of a script, over all clients and scripts.
+    /// From the submission of a block to a script notification, over all clients and scripts.
     pub script_notifications: Option<Latency>,
-    /// How much later than planned questions were sent; the generator's own delay, which is part of every latency.
+    /// Delay of sending behind schedule: the generator's own delay, included in every latency.
     pub lag: Option<Latency>,
-    /// What the answers were worth.
+    /// Correctness of the responses.
     pub checks: Checks,
-    /// Connections of honest clients that the server ended.
+    /// Connections of honest clients that the server closed.
     pub disconnects: u64,
-    /// What became of the hostile clients, by kind.
+    /// Results per attack.
     pub hostiles: Vec<HostileReport>,
-    /// Most memory of the server during the pass, sampled; bytes.
+    /// Peak memory of the server during the pass, sampled; bytes.
     pub server_rss_peak_bytes: Option<u64>,
-    /// Its memory when the pass began.
+    /// Its memory at the start of the pass.
     pub server_rss_start_bytes: Option<u64>,
 }
 
 /// Connecting and subscribing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StartReport {
-    /// Until every client had its answers.
+    /// Until every client had its responses.
     pub seconds: f64,
     /// Subscriptions made.
     pub subscriptions: u64,
@@ -93,26 +93,26 @@ pub struct StartReport {
 /// Counts and latencies of one phase.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PhaseFigures {
-    /// How long it was.
+    /// Duration.
     pub seconds: f64,
-    /// Answers, errors included; a batch counts as one.
+    /// Responses, including errors; a batch counts as one.
     pub answers: u64,
-    /// Per second.
+    /// Responses per second.
     pub per_s: f64,
-    /// Errors by code and message, and by what else went wrong.
+    /// Errors by code and message, or by other cause.
     pub errors: BTreeMap<String, u64>,
-    /// Questions without an answer.
+    /// Unanswered requests.
     pub unanswered: u64,
-    /// Received.
+    /// Bytes received.
     pub bytes_in: u64,
-    /// Sent.
+    /// Bytes sent.
     pub bytes_out: u64,
-    /// CPU time of the server, where its process is known.
+    /// CPU time of the server, if its process is known.
     pub server_cpu_s: Option<f64>,
     pub generator_cpu_s: Option<f64>,
-    /// Over all methods; what was not answered counts with the time it was waited for.
+    /// Over all methods; unanswered requests count with the time waited.
     pub latency: Option<Latency>,
-    /// Over all methods, from when questions were really sent: without the generator's own delay, and blind to stalls.
+    /// Over all methods, from the actual time of sending: without the generator's delay, but blind to stalls.
     pub since_sent: Option<Latency>,
     pub methods: Vec<MethodFigures>,
 }
@@ -120,20 +120,20 @@ pub struct PhaseFigures {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MethodFigures {
     pub method: String,
-    /// Answers, errors included.
+    /// Responses, including errors.
     pub answers: u64,
-    /// Of these, errors.
+    /// Error responses.
     pub errors: u64,
-    /// Answers per second.
+    /// Responses per second.
     pub per_s: f64,
-    /// How long they took.
+    /// Latency of its responses.
     pub latency: Option<Latency>,
 }
 
 /// Percentiles in milliseconds, to three significant digits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Samples.
+    /// Number of samples.
     pub count: u64,
     pub mean_ms: f64,
     pub p50_ms: f64,
@@ -144,75 +144,75 @@ pub struct Latency {
     pub max_ms: f64,
 }
 
-/// What answers were worth.
+/// Verdicts on responses.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checks {
     pub right: u64,
-    /// Right at a height that had passed.
+    /// Correct at an earlier height.
     pub stale: u64,
     pub wrong: u64,
     pub unknown: u64,
-    /// Subscriptions whose last status was that of the last block, when all was over.
+    /// Subscriptions whose last status at the end was that of the last block.
     pub subscriptions_right: u64,
-    /// Subscriptions whose last status was another.
+    /// Subscriptions with another last status.
     pub subscriptions_wrong: u64,
-    /// Some of the answers that were not right.
+    /// Examples of stale and wrong responses.
     pub examples: Vec<String>,
 }
 
-/// A block that was submitted.
+/// A submitted block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FedBlock {
     pub height: u32,
     pub txs: u64,
-    /// From the submission to the node's answer.
+    /// From submission to the node's response.
     pub reply_ms: f64,
-    /// From the submission to the first notification of its header.
+    /// From submission to its first header notification.
     pub first_header_ms: Option<f64>,
-    /// To the last.
+    /// To its last header notification.
     pub last_header_ms: Option<f64>,
-    /// To the last notification of a script before the next block.
+    /// To the last script notification before the next block.
     pub last_script_ms: Option<f64>,
     pub script_notifications: u64,
 }
 
-/// What became of one kind of hostile client.
+/// Results of one attack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HostileReport {
-    /// What it does.
+    /// Attack.
     pub kind: String,
     pub clients: usize,
-    /// Connections made.
+    /// Established connections.
     pub connections: u64,
-    /// Of these, ended by the server.
+    /// Connections closed by the server.
     pub thrown_out: u64,
-    /// Attempts to connect that failed.
+    /// Failed connection attempts.
     pub refused: u64,
-    /// Lines that the server answered with.
+    /// Lines received.
     pub lines: u64,
-    /// Of these, errors.
+    /// Error responses.
     pub errors: u64,
-    /// Sent.
+    /// Bytes sent.
     pub bytes_out: u64,
-    /// Received.
+    /// Bytes received.
     pub bytes_in: u64,
 }
 
-/// Latency with hostile clients over latency without: medians of the ratios of pairs.
+/// Latency with hostile clients over latency without: medians over pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HostileRatio {
     /// Pairs of passes.
     pub pairs: usize,
-    /// Medians.
+    /// Ratio of medians.
     pub p50: f64,
-    /// 95th percentiles.
+    /// Ratio of 95th percentiles.
     pub p95: f64,
-    /// 99th percentiles.
+    /// Ratio of 99th percentiles.
     pub p99: f64,
 }
 
 impl LoadReport {
-    /// Whether every answer that could be checked was right, and every subscription up to date at the end.
+    /// True if every verifiable response was correct, and every subscription was current at the end.
     pub fn is_good(&self) -> bool {
         self.passes.iter().all(|pass| {
             let Checks { stale, wrong, subscriptions_wrong, .. } = pass.checks;

@@ -1,7 +1,7 @@
-//! Addresses that clients connect from.
+//! Source addresses of clients.
 //!
-//! A server that accounts for what an address uses would take all our clients for one. On Linux any address of 127.0.0.0/8 may be
-//! bound, so that each honest client has an address of its own, as users at home have, and hostile ones share a few.
+//! A server with per-address accounting would treat all clients as one. On Linux any address of 127.0.0.0/8 can be bound, so each
+//! honest client gets its own address, as home users have, and hostile clients share a few.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,30 +13,30 @@ use rustix::net::{
     AddressFamily, SocketFlags, SocketType, bind, connect, ipproto, socket_with, sockopt,
 };
 
-/// Hostile clients of one address.
+/// Hostile clients per address.
 const HOSTILE_PER_ADDRESS: usize = 16;
 
-/// Where a client connects from; `None` leaves it to the system.
+/// Source address; `None` leaves it to the system.
 pub(crate) type Source = Option<Ipv4Addr>;
 
-/// Whether clients of a server at `address` can have addresses of their own.
+/// True if clients of a server at `address` can have addresses of their own.
 pub(crate) fn is_possible(address: SocketAddr) -> bool {
     cfg!(target_os = "linux")
         && matches!(address.ip(), IpAddr::V4(address) if address.is_loopback())
 }
 
-/// The address of an honest client: one for each of the first 62,500, which is more than there are ports.
+/// Address of an honest client: distinct for the first 62,500, which exceeds the number of ports.
 pub(crate) const fn honest(index: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 1, (index / 250 % 250) as u8, (1 + index % 250) as u8)
 }
 
-/// The address of a hostile client, which it shares with others.
+/// Address of a hostile client, shared with others.
 pub(crate) const fn hostile(index: usize) -> Ipv4Addr {
     let index = index / HOSTILE_PER_ADDRESS;
     Ipv4Addr::new(127, 66, (index / 250 % 250) as u8, (1 + index % 250) as u8)
 }
 
-/// Begins to connect without waiting, from `source` where one is given.
+/// Starts a non-blocking connection, from `source` if given.
 pub(crate) fn dial(address: SocketAddr, source: Source) -> io::Result<TcpStream> {
     let Some(source) = source else { return TcpStream::connect(address) };
     let socket = bound(source, SocketFlags::NONBLOCK)?;
@@ -46,7 +46,7 @@ pub(crate) fn dial(address: SocketAddr, source: Source) -> io::Result<TcpStream>
     }
 }
 
-/// Connects and waits for it.
+/// Connects and waits.
 pub(crate) fn dial_and_wait(
     address: SocketAddr,
     source: Source,
@@ -57,11 +57,11 @@ pub(crate) fn dial_and_wait(
     Ok(socket.into())
 }
 
-/// A socket that connects from `source`.
+/// A socket bound to `source`.
 fn bound(source: Ipv4Addr, flags: SocketFlags) -> io::Result<OwnedFd> {
     let flags = flags | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, Some(ipproto::TCP))?;
-    // A server may have closed a connection from the same port a moment ago.
+    // A server may have just closed a connection from the same port.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &SocketAddr::from((source, 0)))?;
     Ok(socket)

@@ -1,4 +1,4 @@
-//! What a run came to, for people.
+//! Text of load results.
 
 use std::fmt::Write as _;
 
@@ -46,7 +46,7 @@ impl LoadReport {
     }
 }
 
-// Writing to a string does not fail, so what it returns is dropped throughout.
+// Writing to a string does not fail, so its result is dropped throughout.
 fn write_pass(text: &mut String, pass: &PassReport) {
     let _ = match pass.hostile {
         0 => writeln!(text, "\n== {}: {} clients", pass.name, pass.honest),
@@ -99,7 +99,7 @@ fn write_pass(text: &mut String, pass: &PassReport) {
     write_hostiles(text, pass);
 }
 
-/// One line for each method, both phases side by side.
+/// One line per method, both phases side by side.
 fn write_table(text: &mut String, pass: &PassReport) {
     let _ = write!(text, "\n{:<36}", "milliseconds");
     for phase in phases(pass) {

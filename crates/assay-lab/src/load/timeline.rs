@@ -1,20 +1,20 @@
-//! What is known of one script, at every height.
+//! Expected state of one script at every height.
 
 use sha2::{Digest, Sha256};
 
 use super::expected::{ExpectedCoin, ExpectedScript, ExpectedTx};
 
-/// Everything that ever happened to a script.
+/// Complete history of a script.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
-    /// Its transactions, in the order of the chain.
+    /// Transactions in chain order.
     history: Vec<ExpectedTx>,
-    /// Balance from each height on at which it changed or a transaction touched the script.
+    /// Balance from each height at which it changed or a transaction touched the script.
     balances: Vec<(u32, u64)>,
     coins: Vec<ExpectedCoin>,
 }
 
-/// An unspent output, ordered as answers are compared.
+/// An unspent output, ordered for comparison with responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unspent {
     pub(crate) height: u32,
@@ -52,12 +52,12 @@ impl Timeline {
         &self.history
     }
 
-    /// How many transactions there are up to `height`.
+    /// Number of transactions up to `height`.
     pub(crate) fn count_at(&self, height: u32) -> usize {
         self.history.partition_point(|tx| tx.height <= height)
     }
 
-    /// The heights from which, and up to which, an answer with `count` transactions is right; `None` where a block was cut.
+    /// First and last height at which a response with `count` transactions is correct; `None` if it splits a block.
     pub(crate) fn span(&self, count: usize) -> Option<(u32, u32)> {
         let from = match count {
             0 => 0,
@@ -70,7 +70,7 @@ impl Timeline {
         }
     }
 
-    /// The spans of heights over which nothing changes and which meet `low..=high`, the latest first.
+    /// Unchanged height spans that intersect `low..=high`, the latest first.
     pub(crate) fn spans(&self, low: u32, high: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let first = self.balances.partition_point(|(height, _)| *height <= low);
         let last = self.balances.partition_point(|(height, _)| *height <= high);
@@ -85,7 +85,7 @@ impl Timeline {
         index.checked_sub(1).map_or(0, |index| self.balances[index].1)
     }
 
-    /// The unspent outputs at `height`, sorted.
+    /// Unspent outputs at `height`, sorted.
     pub(crate) fn unspent_at(&self, height: u32) -> Vec<Unspent> {
         let is_unspent = |coin: &&ExpectedCoin| {
             coin.tx.height <= height && coin.spent.is_none_or(|spent| spent > height)
@@ -105,7 +105,7 @@ impl Timeline {
         unspent
     }
 
-    /// The status of a history of `count` confirmed transactions; `None` of an empty one.
+    /// Status of a history of `count` confirmed transactions; `None` if empty.
     pub(crate) fn status(&self, count: usize) -> Option<[u8; 32]> {
         if count == 0 {
             return None;
@@ -119,7 +119,7 @@ impl Timeline {
     }
 }
 
-/// A hash as the protocol writes it: the bytes in reverse order, in hexadecimal.
+/// A hash as the protocol writes it: reversed bytes in hex.
 pub(crate) fn display_hex(hash: &[u8; 32]) -> String {
     let mut reversed = *hash;
     reversed.reverse();
@@ -133,7 +133,7 @@ pub(crate) fn parse_display(text: &str) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// 32 bytes in the order in which they are written.
+/// 32 bytes of hex in written order.
 pub(crate) fn parse_hex(text: &str) -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     if text.len() != 64 {

@@ -1,4 +1,4 @@
-//! TLS for load: any certificate will do, as wallets take the self-signed one that a server shows first.
+//! TLS for load: accepts any certificate, as wallets accept a self-signed one on first use.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-/// A configuration that believes every certificate but checks that the server holds its key.
+/// A configuration that accepts every certificate but checks that the server holds its key.
 pub(crate) fn trusting() -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))

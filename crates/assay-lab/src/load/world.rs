@@ -1,4 +1,4 @@
-//! Everything that clients may ask about, chosen once from the seed.
+//! Data set of the clients, selected once from the seed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -11,59 +11,59 @@ use super::expected::{Expected, ExpectedTx};
 use super::timeline::Timeline;
 use crate::chain::{Chain, ChainError, OrderEntry};
 
-/// Scripts with a history that clients ask about, at most.
+/// Maximum number of queried scripts with a history.
 const USED_MAX: usize = 20_000;
-/// Scripts that a heavy client asks about.
+/// Scripts of a heavy client.
 const HEAVY_MAX: usize = 20;
-/// Scripts that nobody ever paid; wallets ask for many of them.
+/// Scripts without payments; wallets query many of them.
 const UNUSED: usize = 20_000;
-/// Transactions of one script that are asked for.
+/// Queried transactions per script.
 const TXS_PER_SCRIPT: usize = 4;
-/// Transactions that are asked for, at most.
+/// Maximum number of queried transactions.
 const TXS_MAX: usize = 20_000;
 /// Bytes of a block header.
 pub(crate) const HEADER_BYTES: usize = 80;
 
-/// A script that is asked about.
+/// A queried script.
 #[derive(Debug)]
 pub(crate) struct Script {
-    /// Its SHA-256, as the hash function gives it.
+    /// SHA-256, unreversed.
     pub(crate) hash: [u8; 32],
-    /// What is right; `None` where nobody knows.
+    /// Expected state; `None` if unknown.
     pub(crate) timeline: Option<Timeline>,
-    /// Transactions of it that are asked for.
+    /// Its queried transactions.
     pub(crate) txs: Vec<u32>,
 }
 
-/// A transaction that is asked for.
+/// A queried transaction.
 #[derive(Debug)]
 pub(crate) struct KnownTx {
     pub(crate) tx: ExpectedTx,
     /// Position in its block; the coinbase is 0.
     pub(crate) position: u32,
-    /// Hash of the answer that is right.
+    /// Hash of the correct response.
     pub(crate) hex_hash: u64,
 }
 
-/// Everything that clients may ask about.
+/// Everything that clients may query.
 #[derive(Debug, Default)]
 pub(crate) struct World {
     pub(crate) scripts: Vec<Script>,
     /// Sorted by height.
     pub(crate) txs: Vec<KnownTx>,
-    /// Of the blocks from height 1.
+    /// Headers from height 1.
     pub(crate) headers: Vec<[u8; HEADER_BYTES]>,
     /// Scripts with a history.
     pub(crate) used: Vec<u32>,
-    /// Those with the longest.
+    /// Scripts with the longest histories.
     pub(crate) heavy: Vec<u32>,
-    /// Scripts without one.
+    /// Scripts without a history.
     pub(crate) unused: Vec<u32>,
     pub(crate) by_hash: HashMap<[u8; 32], u32>,
 }
 
 impl World {
-    /// Chooses from a chain whose scripts are known, or from nothing: then all scripts are unused ones.
+    /// Selects from a chain with known scripts; without one all scripts are unused.
     pub(crate) fn new(
         expected: Option<&dyn Expected>,
         chain: Option<&Chain>,
@@ -95,12 +95,12 @@ impl World {
         Ok(world)
     }
 
-    /// The script with this hash, if it is one of ours.
+    /// Index of the script with this hash, if selected.
     pub(crate) fn script(&self, hash: &[u8; 32]) -> Option<u32> {
         self.by_hash.get(hash).copied()
     }
 
-    /// How many of the transactions are in blocks up to `height`.
+    /// Number of the transactions in blocks up to `height`.
     pub(crate) fn txs_at(&self, height: u32) -> usize {
         self.txs.partition_point(|known| known.tx.height <= height)
     }
@@ -131,7 +131,7 @@ impl World {
         self.heavy = heavy.iter().filter_map(|number| kept.get(number).copied()).collect();
     }
 
-    /// A few transactions of each script; coinbases are left out, for the chain directory lists them nowhere.
+    /// Selects a few transactions of each script, without coinbases, which the chain directory does not list.
     fn choose_txs(&mut self, chain: &Chain, rng: &mut SplitMix64) -> Result<(), ChainError> {
         let mut wanted: BTreeMap<ExpectedTx, Vec<u32>> = BTreeMap::new();
         let mut order = self.used.clone();
@@ -162,7 +162,7 @@ impl World {
     }
 }
 
-/// Puts a random choice of `count` to the front.
+/// Moves a random choice of `count` to the front.
 fn shuffle<T>(items: &mut [T], count: usize, rng: &mut SplitMix64) {
     for index in 0..items.len().min(count) {
         let other = index + rng.below((items.len() - index) as u64) as usize;
@@ -170,24 +170,24 @@ fn shuffle<T>(items: &mut [T], count: usize, rng: &mut SplitMix64) {
     }
 }
 
-/// A hash that tells answers apart; the same for the same text within one process.
+/// Hash of a response text; stable within one process.
 pub(crate) fn text_hash(text: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(text);
     hasher.finish()
 }
 
-/// Reads transactions out of a chain directory, by rising height.
+/// Reads transactions from a chain directory by rising height.
 struct TxReader<'a> {
     chain: &'a Chain,
-    /// The transactions of the block with their positions, sorted by txid.
+    /// Transactions of the block with their positions, sorted by txid.
     block: Vec<(OrderEntry, u32)>,
     height: u32,
     hex: Vec<u8>,
 }
 
 impl TxReader<'_> {
-    /// The transaction with its answer; `None` of a coinbase.
+    /// The transaction with its response; `None` for a coinbase.
     fn find(&mut self, tx: ExpectedTx) -> Result<Option<KnownTx>, ChainError> {
         let Some(index) = (tx.height as usize).checked_sub(1) else { return Ok(None) };
         let Some(block) = self.chain.blocks.get(index) else { return Ok(None) };

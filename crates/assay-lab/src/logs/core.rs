@@ -1,15 +1,15 @@
-//! Bitcoin Core and what came from it: `SetBestChain` and `UpdateTip`.
+//! Log parser for Bitcoin Core and its forks: `SetBestChain` and `UpdateTip`.
 
 use super::cursor::{Cursor, hash_like};
 use super::head::Head;
 use super::{Fault, Format, Progress, Txs, stamp};
 
-/// What every one of these lines has, and no other.
+/// Text that all of these lines contain, and no others.
 pub(super) const MARK: &str = "new best=";
 
 const MIB: f64 = 1_048_576.0;
 
-/// Fields seen so far; which of them there are tells the version.
+/// Fields seen so far; they identify the version.
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field that a line has or lacks")]
 struct Fields {
@@ -29,11 +29,11 @@ enum Cache {
     #[default]
     Absent,
     Coins(u64),
-    /// MiB, coins, and whether they are called `txo`.
+    /// MiB, coins, and true if they are called `txo`.
     Size(f64, u64, bool),
 }
 
-/// A line that has [`MARK`] at `at`.
+/// Parses a line with [`MARK`] at `at`.
 pub(super) fn tip(line: &[u8], head: &Head, at: usize) -> Result<Progress, Fault> {
     let before = &line[..at];
     let (before, is_update) = match before.strip_suffix(b"UpdateTip: ") {
@@ -63,7 +63,7 @@ pub(super) fn tip(line: &[u8], head: &Head, at: usize) -> Result<Progress, Fault
     if !fields.has_work && !fields.has_log_work {
         return Err(fault("work"));
     }
-    // 0.8.2 brought both at once.
+    // 0.8.2 introduced both together.
     if fields.has_log_work && fields.share.is_none() {
         return Err(fault("progress"));
     }
@@ -85,7 +85,7 @@ pub(super) fn tip(line: &[u8], head: &Head, at: usize) -> Result<Progress, Fault
     Ok(progress)
 }
 
-/// The name of a tip when more stands before it than its head takes.
+/// Name of a tip line with more text in front than its head allows.
 pub(super) fn behind_unknown(before: &[u8]) -> Option<&'static str> {
     ["UpdateTip", "SetBestChain"].into_iter().find(|name| {
         before
@@ -96,10 +96,10 @@ pub(super) fn behind_unknown(before: &[u8]) -> Option<&'static str> {
 }
 
 impl Fields {
-    /// Takes one field; false at the end of what is known, the name of a malformed one as error.
+    /// Parses one field; false at the end of the known fields, the name of a malformed field as error.
     fn take(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, &'static str> {
         let Some(first) = cursor.rest.first() else { return Ok(false) };
-        // The first letter says which field it can be.
+        // The first letter selects the candidates.
         let (name, taken) = match first {
             b'h' if cursor.eat("height=").is_some() => {
                 self.height = cursor.height();
@@ -173,7 +173,7 @@ impl Fields {
     }
 }
 
-/// Passes over a field of any other name: `bits=402792411`.
+/// Skips a field of any other name: `bits=402792411`.
 fn unknown(cursor: &mut Cursor<'_>) -> Option<()> {
     let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
     let name = cursor.rest.iter().take_while(is_name).count();
@@ -189,13 +189,13 @@ fn unknown(cursor: &mut Cursor<'_>) -> Option<()> {
 
 fn hexadecimal(cursor: &mut Cursor<'_>) -> Option<()> {
     cursor.eat("0x")?;
-    // A ninth digit is no blank, which the caller wants to see.
+    // A ninth digit is no blank, which the caller checks.
     let (digits, rest) = cursor.rest.split_first_chunk::<8>()?;
     cursor.rest = rest;
     digits.iter().all(u8::is_ascii_hexdigit).then_some(())
 }
 
-/// Digits, point and exponent; the number is of no use here and may be larger than any integer.
+/// Skips digits, point and exponent; the number is unused and may exceed every integer type.
 fn work(cursor: &mut Cursor<'_>) -> Option<()> {
     let is_number = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'+' | b'-');
     let length = cursor.rest.iter().take_while(is_number).count();

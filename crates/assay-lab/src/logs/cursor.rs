@@ -1,6 +1,6 @@
-//! Takes tokens off the front of a line.
+//! Tokenizer for a log line.
 
-/// What is left of a line.
+/// Unread rest of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'a> {
     pub(super) rest: &'a [u8],
@@ -11,13 +11,13 @@ impl<'a> Cursor<'a> {
         Self { rest }
     }
 
-    /// Takes exactly this, or nothing.
+    /// Consumes exactly `text`, or nothing.
     pub(super) fn eat(&mut self, text: &str) -> Option<()> {
         self.rest = self.rest.strip_prefix(text.as_bytes())?;
         Some(())
     }
 
-    /// Takes what comes before `text`, and `text`.
+    /// Consumes up to and including `text`; returns the part before it.
     pub(super) fn until(&mut self, text: &str) -> Option<&'a [u8]> {
         let at = memchr::memmem::find(self.rest, text.as_bytes())?;
         let taken = &self.rest[..at];
@@ -25,14 +25,14 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
-    /// Takes blanks.
+    /// Skips blanks.
     pub(super) fn blanks(&mut self) {
         while let [b' ' | b'\t', rest @ ..] = self.rest {
             self.rest = rest;
         }
     }
 
-    /// Takes digits; `None` without any or with more than a `u64` holds.
+    /// Parses digits; `None` without any, or on overflow of `u64`.
     pub(super) fn number(&mut self) -> Option<u64> {
         let (value, count) = digits(self.rest, 0)?;
         (count > 0).then_some(())?;
@@ -40,12 +40,12 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// A number that counts heights or blocks.
+    /// A height or block count.
     pub(super) fn height(&mut self) -> Option<u32> {
         self.number()?.try_into().ok()
     }
 
-    /// Takes digits with commas between thousands.
+    /// Parses digits with thousands separators.
     pub(super) fn grouped(&mut self) -> Option<u64> {
         let mut value = self.number()?;
         while let [b',', a, b, c, ..] = *self.rest {
@@ -60,19 +60,19 @@ impl<'a> Cursor<'a> {
         Some(value)
     }
 
-    /// Takes a number with or without a fraction.
+    /// Parses a number with or without a fraction.
     pub(super) fn decimal(&mut self) -> Option<f64> {
         let whole_text = self.rest;
         let (whole, count) = digit_by_digit(self.rest, 0)?;
         (count > 0).then_some(())?;
         self.rest = &self.rest[count..];
         let [b'.', fraction @ ..] = self.rest else { return Some(whole as f64) };
-        // More digits than a `u64` holds are no fault behind the point.
+        // Digits beyond `u64` are allowed after the point.
         let taken = digit_by_digit(fraction, whole).filter(|(_, length)| count + length <= 15);
         if let Some((all, length)) = taken {
             (length > 0).then_some(())?;
             self.rest = &fraction[length..];
-            // Both are exact, so that the quotient is rounded once, as the library would.
+            // Both are exact, so the quotient is rounded once, as in the standard library.
             return Some(all as f64 / POWERS[length]);
         }
         let length = fraction.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -85,7 +85,7 @@ impl<'a> Cursor<'a> {
 const POWERS: [f64; 16] =
     [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
 
-/// Digits at the front behind `value`, and how many there are; `None` of more than a `u64` holds.
+/// Parses leading digits after `value`, with their count; `None` on overflow of `u64`.
 #[inline]
 fn digit_by_digit(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
     let mut count = 0;
@@ -100,7 +100,7 @@ fn digit_by_digit(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
     Some((value, count))
 }
 
-/// The same as [`digit_by_digit`], faster where numbers are long; slower where they have a digit or two, as in decimals.
+/// Equals [`digit_by_digit`]; faster for long numbers, slower for one or two digits, as in decimals.
 #[inline]
 fn digits(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
     let mut count = 0;
@@ -114,8 +114,8 @@ fn digits(text: &[u8], mut value: u64) -> Option<(u64, usize)> {
     }
 }
 
-/// The digits at the front, eight at most: their value, and how many there are. Numbers of logs vary in length, so that going from
-/// digit to digit would guess wrong at the end of most of them; here all eight bytes are judged at once.
+/// Value and count of the leading digits, at most eight. Number lengths vary in logs, so a loop per digit mispredicts its exit;
+/// this processes eight bytes at once.
 #[inline]
 fn up_to_eight(text: &[u8]) -> (u64, usize) {
     let Some(bytes) = text.first_chunk::<8>() else {
@@ -124,13 +124,13 @@ fn up_to_eight(text: &[u8]) -> (u64, usize) {
         return (text[..length].iter().fold(0, add), length);
     };
     let values = u64::from_le_bytes(*bytes) ^ 0x3030_3030_3030_3030;
-    // The top bit of each byte that is above nine. What such a byte carries over falsifies only those behind it.
+    // Top bit of each byte above nine. Its carry only falsifies later bytes.
     let others = (values.wrapping_add(0x7676_7676_7676_7676) | values) & 0x8080_8080_8080_8080;
     let length = (others.trailing_zeros() / 8) as usize;
     if length == 0 {
         return (0, 0);
     }
-    // Zeros go in front of the digits, what stands behind them falls off; then neighbours are joined three times.
+    // Shifts zeros in front of the digits and later bytes out; then joins neighbours three times.
     let digits = values << (8 * (8 - length));
     let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
@@ -139,13 +139,13 @@ fn up_to_eight(text: &[u8]) -> (u64, usize) {
 
 const TENS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// A hash that is there whole: 64 hexadecimal digits.
+/// A complete hash: 64 hex digits.
 pub(super) fn hash(text: &[u8]) -> Option<[u8; 32]> {
     let mut out = [0; 32];
     (text.len() == 64 && faster_hex::hex_decode(text, &mut out).is_ok()).then_some(out)
 }
 
-/// A hash, whole or shortened with dots, as people paste them; the outer `None` is for neither.
+/// A hash, complete or shortened with dots; the outer `None` is for neither.
 #[expect(clippy::option_option, reason = "no hash, a shortened one, and a whole one")]
 pub(super) fn hash_like(text: &[u8]) -> Option<Option<[u8; 32]>> {
     if let Some(hash) = hash(text) {
@@ -191,7 +191,7 @@ mod tests {
             assert_eq!(Cursor::new(value.to_string().as_bytes()).number(), Some(value));
         }
         assert_eq!(Cursor::new(b"18446744073709551616").number(), None);
-        // Every byte behind a digit ends the number or belongs to it.
+        // Every byte after a digit ends the number or belongs to it.
         for byte in 0..=u8::MAX {
             let text = [b'4', byte, b'2', b'2', b'2', b'2', b'2', b'2', b'2'];
             let expected = if byte.is_ascii_digit() {
@@ -212,7 +212,7 @@ mod tests {
         #[test]
         fn so_they_are_on_any_bytes(text in prop::collection::vec(any::<u8>(), 0..20), at in 0..20usize) {
             let mut text = text;
-            // Half of the bytes are made digits.
+            // Half of the bytes become digits.
             for byte in text.iter_mut().skip(at).step_by(2) {
                 *byte = b'0' + *byte % 10;
             }

@@ -1,4 +1,4 @@
-//! Fulcrum, electrs, `ElectrumX`.
+//! Log parsers for Fulcrum, electrs and `ElectrumX`.
 
 use super::cursor::{Cursor, hash_like};
 use super::{Event, Fault, Format, Progress, Txs};
@@ -11,7 +11,7 @@ fn progress(format: Format, height: u32) -> Event {
     Event::Progress(Progress::new(format, height))
 }
 
-/// Reads with `read` and names the format when that fails.
+/// Calls `read`; names the format if that fails.
 fn read(format: Format, read: impl FnOnce() -> Option<Event>) -> Taken {
     read().ok_or(Fault::Field { format: format.name(), field: "a field" })
 }
@@ -51,8 +51,8 @@ fn rate(cursor: &mut Cursor<'_>, what: &str) -> Option<f64> {
     None
 }
 
-/// `1 new block with 2345 txs (5000 inputs, 6000 outputs, 7000 addresses), verified ok.`: without a
-/// height, which is counted from the line before.
+/// `1 new block with 2345 txs (5000 inputs, 6000 outputs, 7000 addresses), verified ok.`: the line has no height, so it is one
+/// above the previous line's.
 pub(super) fn fulcrum_tip(mut cursor: Cursor<'_>, height: Option<u32>) -> Option<Taken> {
     let blocks = cursor.height();
     if cursor.eat(" new block").is_none() && cursor.eat(" new headers").is_none() {
@@ -74,7 +74,7 @@ pub(super) fn fulcrum_tip(mut cursor: Cursor<'_>, height: Option<u32>) -> Option
         progress.inputs = (blocks == 1).then_some(inputs);
         Some(Event::Progress(progress))
     };
-    // Before the first height of a log there is nothing to count from.
+    // Without an earlier height in the log there is no base.
     (height.is_some()).then(|| read(Format::FulcrumTip, tip))
 }
 
@@ -105,7 +105,7 @@ pub(super) fn electrs_tip(rest: &[u8]) -> Taken {
     })
 }
 
-/// `2000 blocks: [1..2000]`: what lies below is done. Nothing when it is about something else.
+/// `2000 blocks: [1..2000]`: all lower heights are done. `None` for other lines.
 pub(super) fn electrs_batch(rest: &[u8]) -> Option<Taken> {
     let mut cursor = Cursor::new(rest);
     let blocks = cursor.height()?;
@@ -139,7 +139,7 @@ pub(super) fn electrs_bindex(rest: &[u8]) -> Taken {
     })
 }
 
-/// `… height=1000 @ … (5 left to index)`; `at` is where the height is.
+/// `… height=1000 @ … (5 left to index)`; `at` is the offset of the height.
 pub(super) fn electrs_left(body: &[u8], at: usize) -> Taken {
     read(Format::Electrs0_8, || {
         let mut cursor = Cursor::new(&body[at + b"height=".len()..]);

@@ -1,13 +1,13 @@
-//! Lines that are encoded: JSON of container runtimes and journals, and the colours of terminals.
+//! Decodes wrapped lines: JSON of container runtimes and journals, and terminal colours.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 
-/// The most text that Docker puts in a record.
+/// Maximum text length of a Docker record.
 const DOCKER_BYTES_MAX: usize = 1 << 14;
 
-/// A line as Docker's `json-file` or `journalctl -o json` keeps it.
+/// A line in the format of Docker's `json-file` or `journalctl -o json`.
 #[derive(Deserialize)]
 struct Record<'a> {
     #[serde(borrow, alias = "MESSAGE")]
@@ -21,7 +21,7 @@ struct Record<'a> {
     realtime: Option<Cow<'a, str>>,
 }
 
-/// Journals write text with control characters, such as colours, as a list of bytes.
+/// Journals encode text with control characters, such as colours, as a list of bytes.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Text<'a> {
@@ -29,8 +29,8 @@ enum Text<'a> {
     Bytes(Vec<u8>),
 }
 
-/// Writes the line that is in `line` to `out`: a record as container runtimes with plain text write it (CRI), without
-/// colours. False when `line` is not encoded, or not in full.
+/// Writes the decoded `line` to `out`: a container record becomes the plain-text form (CRI), without colours. False if `line` is
+/// not encoded, or incomplete.
 pub(super) fn open(line: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     if line.first() != Some(&b'{') {
@@ -43,7 +43,7 @@ pub(super) fn open(line: &[u8], out: &mut Vec<u8>) -> bool {
     };
     match (record.time, record.realtime) {
         (Some(time), _) => {
-            // Docker cuts long lines; the last record of a line has its end.
+            // Docker splits long lines; the last record of a line contains its newline.
             let is_partial = text.len() >= DOCKER_BYTES_MAX && !text.ends_with(b"\n");
             let flag = if is_partial { 'P' } else { 'F' };
             let text = text.strip_suffix(b"\n").unwrap_or(text);
@@ -64,7 +64,7 @@ pub(super) fn open(line: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Appends text without the sequences of terminals; whether there was one.
+/// Appends text without terminal escape sequences; true if there were any.
 fn without_colours(mut text: &[u8], out: &mut Vec<u8>) -> bool {
     let mut found = false;
     while let Some(at) = memchr::memchr(0x1b, text) {

@@ -1,8 +1,8 @@
-//! The formats there are, and what a line of each means.
+//! Known formats and the meaning of their lines.
 
 use std::fmt;
 
-/// Whose line it is. Versions are those whose lines look the same.
+/// Source of a line. Versions with equal lines share a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Format {
     /// Bitcoin Core 0.7: work as a number, no transactions.
@@ -31,7 +31,7 @@ pub enum Format {
     Bcoin,
     /// bcoin, its status every 20 blocks.
     BcoinStatus,
-    /// Fulcrum while it catches up.
+    /// Fulcrum during the initial sync.
     Fulcrum,
     /// Fulcrum at the tip.
     FulcrumTip,
@@ -45,7 +45,7 @@ pub enum Format {
     Electrs0_9,
     /// electrs 0.12 and later (bindex).
     Electrs0_12,
-    /// `ElectrumX`, where it is.
+    /// `ElectrumX`, progress.
     ElectrumX,
     /// `ElectrumX`, a flush.
     ElectrumXFlush,
@@ -55,33 +55,33 @@ pub enum Format {
     Libbitcoin4,
 }
 
-/// The programs whose logs are recognised.
+/// Programs with recognised logs.
 pub const RECOGNISED: &str = "Bitcoin Core 0.7 and later, Knots, BCHN, btcd, bchd, bcoin, libbitcoin 3 and 4, Fulcrum, \
                               electrs and ElectrumX, plain or gzip-compressed";
 
-/// What one line stands for.
+/// Blocks covered by one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// One block, and every block has a line.
+    /// One block; every block has a line.
     PerBlock,
-    /// One block, and some blocks have no line.
+    /// One block; some blocks have no line.
     SomeBlocks,
-    /// All blocks since the line before, at least so many seconds ago.
+    /// All blocks since the previous line, after a minimum interval.
     PerInterval {
-        /// Seconds from line to line, at least.
+        /// Minimum seconds between lines.
         seconds: u32,
     },
-    /// All blocks since the line before, this many.
+    /// A fixed number of blocks since the previous line.
     PerBlocks {
-        /// Blocks from line to line.
+        /// Blocks between lines.
         blocks: u32,
     },
-    /// All blocks since the line before, as many as the line says or as happened to be there.
+    /// All blocks since the previous line; their number varies.
     PerBatch,
 }
 
 impl Format {
-    /// The programs and versions that print it.
+    /// Programs and versions that print it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Core0_7 => "Bitcoin Core 0.7",
@@ -111,7 +111,7 @@ impl Format {
         }
     }
 
-    /// What one line stands for.
+    /// Blocks covered by one line.
     pub const fn meaning(self) -> Meaning {
         match self {
             Self::Core0_7
@@ -127,8 +127,7 @@ impl Format {
             | Self::Electrs0_8
             | Self::Libbitcoin4 => Meaning::PerBlock,
             Self::Btcd | Self::BtcdIndex => Meaning::PerInterval { seconds: 10 },
-            // Below height 325,000 of the main network every 20th; and libbitcoin leaves out as
-            // many while it is far from the tip.
+            // Every 20th block below height 325,000 of mainnet; libbitcoin skips as many while it is far from the tip.
             Self::Bcoin | Self::Libbitcoin3 => Meaning::SomeBlocks,
             Self::BcoinStatus => Meaning::PerBlocks { blocks: 20 },
             Self::Fulcrum => Meaning::PerBlocks { blocks: 1000 },
@@ -141,7 +140,7 @@ impl Format {
         }
     }
 
-    /// Whether lines of it carry `-debug=bench` lines beside them.
+    /// True if `-debug=bench` lines may accompany it.
     pub const fn is_core(self) -> bool {
         matches!(
             self,
@@ -157,7 +156,7 @@ impl Format {
         )
     }
 
-    /// Whether each line says how far an index is.
+    /// True if its lines report the progress of an index.
     pub const fn is_index(self) -> bool {
         !self.is_core()
             && !matches!(

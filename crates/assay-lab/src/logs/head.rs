@@ -1,49 +1,49 @@
-//! What stands before the message: one grammar for what programs, journals, syslog daemons, supervisors and container
-//! runtimes write there.
+//! Parses the part before the message with one grammar for programs, journals, syslog daemons, supervisors and container
+//! runtimes.
 //!
 //! ```text
-//! head    = { blank | piece }                       up to a message that is read
+//! head    = { blank | piece }                       up to a known message
 //! piece   = stamp [":"] | group | tag | origin | header
 //! stamp   = see `stamp::read`
 //! group   = "[" … "]" | "(" … ")" | "<" … ">"       a stamp may begin the first kind: "[I:2018-…]", "[2023-…Z INFO x]"
 //! tag     = "INFO" | "INFO:" | "INFO:name:" | "SYNC:" | "- name -" | "name | " | "name stdout | " | container id | "MESSAGE="
-//! origin  = [host] [facility] unit ["[" pid "]"] ":"     behind a stamp, or where there is a pid
-//! header  = ("stdout" | "stderr") ("F" | "P") " "        of CRI; P: the line goes on in the next record
+//! origin  = [host] [facility] unit ["[" pid "]"] ":"     after a stamp, or with a pid
+//! header  = ("stdout" | "stderr") ("F" | "P") " "        of CRI; P: the line continues in the next record
 //!         | "<" number ">" ["1" stamp host app pid id data]     of syslog, RFC 3164 and RFC 5424
 //! ```
 //!
-//! Colours and JSON are taken off before ([`envelope`](super::envelope)). The last stamp is the program's own.
+//! Colours and JSON are removed before ([`envelope`](super::envelope)). The last stamp is the program's own.
 
 use super::stamp::{self, Stamp};
 
-/// Where the message of a line begins, and what was before it.
+/// Parsed head of a line, with the offset of its message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) stamp: Option<Stamp>,
-    /// Where the message begins.
+    /// Offset of the message.
     pub(super) body: usize,
-    /// The record of a container runtime that this is.
+    /// Container record, if the line is one.
     pub(super) record: Option<Record>,
-    /// Whether host and unit may follow.
+    /// True if host and unit may follow.
     is_open: bool,
-    /// Whether the last piece was a name between dashes.
+    /// True if the last piece was a name between dashes.
     is_dashed: bool,
 }
 
-/// A record of a container runtime: a line, or a part of one.
+/// A container record: a line, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Where its text begins.
+    /// Offset of its text.
     pub(super) text: usize,
     /// 0: standard output; 1: standard error.
     pub(super) stream: usize,
-    /// Whether the line goes on in the next record of the stream.
+    /// True if the line continues in the next record of the stream.
     pub(super) is_partial: bool,
 }
 
-/// Pieces before a message, at most; more are no log line.
+/// Maximum number of pieces; more are no log line.
 const PIECES_MAX: usize = 24;
-/// The longest piece.
+/// Maximum length of a piece.
 const PIECE_BYTES_MAX: usize = 200;
 const LEVELS: [&[u8]; 14] = [
     b"TRACE",
@@ -61,7 +61,7 @@ const LEVELS: [&[u8]; 14] = [
     b"WRN",
     b"ERR",
 ];
-/// How messages begin that are read. None of them is taken for a host or a unit.
+/// Beginnings of known messages. None of them is parsed as a host or a unit.
 const MESSAGES: [&[u8]; 18] = [
     b"UpdateTip: new best=",
     b"SetBestChain: new best=",
@@ -84,7 +84,7 @@ const MESSAGES: [&[u8]; 18] = [
 ];
 
 impl Head {
-    /// Takes a line apart.
+    /// Parses a line.
     #[inline]
     pub(super) fn of(line: &[u8]) -> Self {
         let mut head = Self::default();
@@ -96,13 +96,13 @@ impl Head {
         head
     }
 
-    /// Whether the line ends before anyone could say what it is, and may have become a message that is read.
+    /// True if the line ends too early to classify, and may have been a known message.
     pub(super) fn is_cut(&self, line: &[u8]) -> bool {
         let body = &line[self.body..];
         body.len() >= 3 && MESSAGES.iter().any(|message| message.starts_with(body))
     }
 
-    /// The length of the piece at the front.
+    /// Length of the first piece.
     #[inline]
     fn piece(&mut self, rest: &[u8]) -> Option<usize> {
         let is_open = std::mem::replace(&mut self.is_open, false);
@@ -118,7 +118,7 @@ impl Head {
             b'(' => closed(rest, b')'),
             b'<' => self.angle(rest),
             b'-' => self.dash(rest, is_dashed),
-            // The mark of UTF-8.
+            // The byte order mark of UTF-8.
             0xef => rest.starts_with(b"\xef\xbb\xbf").then_some(3),
             b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => self.word(rest, is_open),
             _ => None,
@@ -132,7 +132,7 @@ impl Head {
         if !rest[0].is_ascii_uppercase() || !rest[1].is_ascii_digit() {
             return Some(length);
         }
-        // klog: thread and place come between, and end in a bracket.
+        // klog: thread and source location follow, up to a bracket.
         closed(rest, b']')
     }
 
@@ -164,7 +164,7 @@ impl Head {
         for _ in 0..5 {
             at += memchr::memchr(b' ', &rest[at..])? + 1;
         }
-        // Data of its own: none, or elements whose values are quoted.
+        // Structured data: none, or elements with quoted values.
         if rest.get(at) == Some(&b'-') {
             return Some(at + 1);
         }
@@ -179,7 +179,7 @@ impl Head {
         Some(at)
     }
 
-    /// `- name - `, again and again.
+    /// Repeated `- name - `.
     fn dash(&mut self, rest: &[u8], is_dashed: bool) -> Option<usize> {
         let name = rest.strip_prefix(b"- ")?;
         let window = &name[..PIECE_BYTES_MAX.min(name.len())];
@@ -222,7 +222,7 @@ impl Head {
                 return Some(capitals);
             }
             Some(b':') if capitals >= 3 && length == capitals + 1 => return Some(length),
-            // A logger of Python: `INFO:BlockProcessor:`.
+            // A Python logger: `INFO:BlockProcessor:`.
             Some(b':') if LEVELS.contains(&&word[..capitals]) => {
                 let name = &window[capitals + 1..];
                 let end = memchr::memchr(b':', name)?;
@@ -233,7 +233,7 @@ impl Head {
         origin(window, is_open)
     }
 
-    /// `stdout F ` and its kin, behind the stamp of a container runtime.
+    /// `stdout F ` and its variants, after the stamp of a container runtime.
     fn record(&self, rest: &[u8], word: &[u8]) -> Option<Record> {
         self.stamp?;
         let stream = [&b"stdout"[..], b"stderr"].iter().position(|name| *name == word)?;
@@ -244,12 +244,12 @@ impl Head {
     }
 }
 
-/// Spaces and tabulators at the front.
+/// Number of leading spaces and tabs.
 fn blanks(text: &[u8]) -> usize {
     text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Whether a piece of this length ends there.
+/// True if a piece of this length ends there.
 fn is_end(rest: &[u8], length: usize) -> bool {
     matches!(rest.get(length), None | Some(b' ' | b'\t'))
 }
@@ -258,14 +258,14 @@ fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_./:@\\".contains(&byte)
 }
 
-/// A piece up to this byte.
+/// A piece up to and including this byte.
 #[inline]
 fn closed(rest: &[u8], close: u8) -> Option<usize> {
     let end = rest.iter().take(PIECE_BYTES_MAX).position(|byte| *byte == close)? + 1;
     (is_end(rest, end) || matches!(rest[end], b'[' | b':')).then_some(end)
 }
 
-/// `name |` and `name stdout |` of containers and processes that run together.
+/// `name |` and `name stdout |` of docker-compose and process managers.
 fn column(window: &[u8]) -> Option<usize> {
     let end = memchr::memmem::find(window, b" | ")?;
     let mut words = window[..end].split(|byte| *byte == b' ').filter(|word| !word.is_empty());

@@ -1,10 +1,9 @@
-//! Reads the block progress of any node or index out of its log.
+//! Extracts block progress from the log of any node or index.
 //!
-//! [`Parser`] takes the bytes of a log in pieces of any size and says what each line is: a new tip
-//! ([`Progress`]), the step times of a block ([`Steps`]), a start ([`Start`]), or a line that should
-//! be one of these and is not ([`Fault`]). It keeps no more than one line, so it can follow a
-//! process while it runs; who follows one stamps the events when they arrive, and has the log's own
-//! clock beside that in [`Progress::stamp`].
+//! [`Parser`] accepts the bytes of a log in pieces of any size and classifies each line: a new tip ([`Progress`]), the step times
+//! of a block ([`Steps`]), a start ([`Start`]), or a malformed line of these kinds ([`Fault`]). It buffers at most one line, so
+//! it can follow a running process; the caller may then timestamp events on arrival, and compare with the log's own clock in
+//! [`Progress::stamp`].
 //!
 //! ```
 //! use assay_lab::logs::{Event, Format, Parser};
@@ -22,8 +21,8 @@
 //! assert_eq!(heights, [(1, 308004, Format::Core0_9)]);
 //! ```
 //!
-//! [`Sessions`] turns events into a curve: time since the start, restarts and jumps of the clock
-//! accounted for. [`read`] does both for a file, compressed or not.
+//! [`Sessions`] turns events into a curve: time since the start, corrected for restarts and jumps of the clock. [`read`] does
+//! both for a file, compressed or not.
 
 mod core;
 mod cursor;
@@ -51,52 +50,52 @@ pub use self::stamp::Stamp;
 pub use self::steps::{STEPS, Step, Steps};
 pub use self::summary::{FaultCount, FileSummary, FormatCount, Row, SessionSummary, StepTotal};
 
-/// What a line says.
+/// A classified line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
-    /// How far the chain or index has come.
+    /// Progress of the chain or index.
     Progress(Progress),
-    /// The step times of a block, told by the last of the lines that belong to it.
+    /// Step times of a block, completed by the last of its lines.
     Steps(Steps),
     /// A program starts.
     Start(Start),
-    /// How far the headers have come, which need no validation worth speaking of.
+    /// Progress of headers.
     Headers {
         height: u32,
         /// The log's own clock.
         stamp: Option<Stamp>,
     },
-    /// An index waited for its node in vain.
+    /// An index timed out waiting for its node.
     Timeout,
 }
 
-/// How far the chain or index has come.
+/// Progress of the chain or index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// Whose line it is, and with that what it means ([`Format::meaning`]).
+    /// Source of the line, which determines its meaning ([`Format::meaning`]).
     pub format: Format,
     /// Height of the tip.
     pub height: u32,
-    /// Hash of the tip as programs print it, most significant byte first, where it is there whole.
+    /// Hash of the tip, most significant byte first, if complete.
     pub hash: Option<[u8; 32]>,
     /// The log's own clock.
     pub stamp: Option<Stamp>,
-    /// Transactions.
+    /// Transaction count.
     pub txs: Txs,
-    /// Blocks that the line speaks of, where it says so.
+    /// Number of blocks that the line covers, if stated.
     pub blocks: Option<u32>,
-    /// Time that the line speaks of in seconds, where it says so.
+    /// Seconds that the line covers, if stated.
     pub seconds: Option<f64>,
-    /// Memory of the cache in bytes; programs round it.
+    /// Size of the cache in bytes, as rounded by the program.
     pub cache_bytes: Option<u64>,
     pub cache_coins: Option<u64>,
     /// Inputs of the block.
     pub inputs: Option<u64>,
-    /// Time in the block's header, in seconds since 1970.
+    /// Time in the block header, in seconds since 1970.
     pub block_time: Option<i64>,
-    /// Share of the whole chain that is done, as the program estimates it.
+    /// Completed fraction of the chain, as the program estimates it.
     pub share: Option<f64>,
-    /// Whether this is the chain state below a snapshot (assumeutxo), validated in the background.
+    /// True for the background chainstate below an assumeutxo snapshot.
     pub background: bool,
 }
 
@@ -120,56 +119,56 @@ impl Progress {
     }
 }
 
-/// What a line says of transactions.
+/// Transaction count of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Txs {
-    /// Nothing.
+    /// Not stated.
     Unknown,
     /// All of the chain up to here.
     Total(u64),
-    /// Those since the line before.
+    /// Since the previous line.
     Since(u64),
-    /// Those of the block; blocks between two lines are not told of.
+    /// Of the block itself; blocks between two lines are not covered.
     OfBlock(u64),
-    /// As many per block since the line before; computed from two rates that the program rounds.
+    /// Mean per block since the previous line; computed from two rates that the program rounds.
     PerBlock(f64),
 }
 
 /// A program starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Name and version as the line has them; empty where it has none.
+    /// Name and version in the line; empty if absent.
     pub version: String,
     /// The log's own clock.
     pub stamp: Option<Stamp>,
 }
 
-/// Why a line that should be an event is none.
+/// Reason to reject a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// A field is missing or is not what stands there in sound lines.
+    /// A field is missing or malformed.
     #[error("{format}: {field} is missing or malformed")]
     Field {
-        /// What the line begins as.
+        /// Format that the line begins as.
         format: &'static str,
         field: &'static str,
     },
-    /// A tip without a time: what stands before it is in no form that is known.
+    /// A tip without a time, because its prefix has no known form.
     #[error("{format}: the prefix before it is not understood, so it has no time")]
     Prefix {
-        /// What the line begins as.
+        /// Format that the line begins as.
         format: &'static str,
     },
     /// The log ends within a line.
     #[error("the log ends within this line")]
     Cut,
-    /// The line is too long to be one.
+    /// The line exceeds the length limit.
     #[error("longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
     /// The compressed data ends early or is damaged.
     #[error("compressed data: {reason}")]
     Compressed {
-        /// What the decoder says.
+        /// Error of the decoder.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Every line but Bitcoin Core's tips: which program wrote it, and what it says.
+//! Parsers of all lines except Bitcoin Core's tips.
 
 use super::cursor::{Cursor, hash_like};
 use super::head::Head;
@@ -7,7 +7,7 @@ use super::{Event, Fault, Format, Progress, Start, Txs, electrum};
 
 const MIB: u64 = 1 << 20;
 
-/// What a message is; nothing when it is none of ours. `height` is that of the line before.
+/// Classifies a message; `None` for unknown ones. `height` is that of the previous line.
 #[inline]
 pub(super) fn event(line: &[u8], head: &Head, height: Option<u32>) -> Option<Result<Event, Fault>> {
     let body = &line[head.body..];
@@ -54,7 +54,7 @@ pub(super) fn event(line: &[u8], head: &Head, height: Option<u32>) -> Option<Res
     Some(found.map(|event| stamped(event, head)))
 }
 
-/// Gives an event the stamp of its line.
+/// Adds the stamp of the line to an event.
 fn stamped(mut event: Event, head: &Head) -> Event {
     match &mut event {
         Event::Progress(progress) => {
@@ -74,7 +74,7 @@ fn fault(format: Format) -> Fault {
     Fault::Field { format: format.name(), field: "a field" }
 }
 
-/// A name and version as text; cut where they go on forever.
+/// A name and version as text, truncated.
 fn words(text: &[u8]) -> String {
     const BYTES_MAX: usize = 80;
     let text = String::from_utf8_lossy(&text[..text.len().min(BYTES_MAX)]).into_owned();
@@ -86,7 +86,7 @@ fn start(is_start: bool, version: &str, head: &Head) -> Taken {
     is_start.then(|| Ok(event()))
 }
 
-/// `Bitcoin Core version v29.0.0 (release build)` and its kin.
+/// `Bitcoin Core version v29.0.0 (release build)` and similar.
 fn banner(body: &[u8], head: &Head) -> Taken {
     body.strip_prefix(b"Bitcoin ")?;
     let window = &body[..body.len().min(60)];
@@ -112,7 +112,7 @@ fn fulcrum_start(body: &[u8], head: &Head) -> Taken {
 fn words_with_s(body: &[u8], head: &Head) -> Taken {
     if let Some(rest) = body.strip_prefix(b"Saved ") {
         let mut cursor = Cursor::new(rest);
-        // A version of the undo data stands between in newer ones.
+        // Newer versions insert a version of the undo data.
         let what = cursor.until("undo for block ")?;
         return (what.len() <= 4).then(|| electrum::fulcrum_undo(cursor.rest));
     }
@@ -132,7 +132,7 @@ fn words_with_b(body: &[u8]) -> Taken {
     if let Some(rest) = body.strip_prefix(b"block=") {
         return Some(electrum::electrs_bindex(rest));
     }
-    // Dots fill the name up to its column.
+    // Dots pad the name to its column.
     if let Some(rest) = body.strip_prefix(b"block_organized") {
         let dots = rest.iter().take_while(|byte| **byte == b'.').count();
         return Some(libbitcoin4(&rest[dots..]).ok_or(fault(Format::Libbitcoin4)));
@@ -172,7 +172,7 @@ fn interval(rest: &[u8], format: Format) -> Taken {
         progress.blocks = Some(blocks?);
         progress.txs = Txs::Since(txs);
         progress.seconds = Some(seconds);
-        // The zone of the block's date may be any, and bchd puts more before it.
+        // The block's date may have any zone, and bchd inserts more text before it.
         let tail = cursor.until(")")?;
         let at = tail.iter().position(|byte| *byte == b'~');
         if let Some(at) = at {

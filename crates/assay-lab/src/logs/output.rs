@@ -1,4 +1,4 @@
-//! Rows as CSV and as JSON.
+//! Rows as CSV and JSON.
 
 use std::fmt::Write;
 
@@ -10,14 +10,14 @@ use super::{Row, STEPS, Steps, Txs};
 /// Version of the JSON that `assay logs` prints.
 pub const SCHEMA: u32 = 2;
 
-/// Columns of a row as CSV; after them come those of [`STEPS`].
+/// CSV columns of a row, followed by those of [`STEPS`].
 pub const CSV_HEAD: &str = "file,line,session,format,meaning,height,elapsed_s,running_s,clock_s,\
                             txs_total,txs,blocks,inputs,cache_bytes,cache_coins,share,background,\
                             hash,step_txs,step_inputs";
 
 const MIB: f64 = 1_048_576.0;
 
-/// Appends a row as CSV, with its end.
+/// Appends a row as a CSV line.
 pub fn csv_row(file: &str, row: &Row, out: &mut String) {
     let progress = &row.progress;
     out.push_str(&field(file));
@@ -50,7 +50,7 @@ pub fn csv_row(file: &str, row: &Row, out: &mut String) {
     out.push('\n');
 }
 
-/// A row as JSON, without what is unknown.
+/// A row as JSON without unknown values.
 pub fn json_row(file: &str, row: &Row) -> Value {
     let progress = &row.progress;
     let mut object = Map::new();
@@ -96,12 +96,12 @@ fn json_steps(steps: &Steps) -> Value {
     Value::Object(object)
 }
 
-/// The log's own clock where it has a date.
+/// The log's own clock, if it has a date.
 fn clock_s(row: &Row) -> Option<f64> {
     row.progress.stamp.filter(|stamp| stamp.is_dated).map(|stamp| stamp.us as f64 / 1e6)
 }
 
-/// Transactions since the line before, or of the block, as the line says.
+/// Transactions since the previous line, or of the block, depending on the line.
 fn txs(row: &Row) -> Option<u64> {
     match row.progress.txs {
         Txs::Since(txs) | Txs::OfBlock(txs) => Some(txs),

@@ -7,13 +7,13 @@ use assay_report::{Chart, Line, LineChart, Look, Page, Section, Table};
 use super::{FileSummary, Row, Throughput};
 use crate::machine::clock;
 
-/// Points of a curve at most; every other one is left out when there are more.
+/// Maximum number of points of a curve; every second one is dropped on overflow.
 const POINTS_MAX: usize = 2000;
 /// Rows of a curve in the terminal.
 const ROWS_SHOWN: usize = 12;
 const MIB: f64 = 1_048_576.0;
 
-/// A log's curves, thinned while they come, so that memory does not grow with the log.
+/// A log's curves, thinned on the fly, so that memory is bounded.
 #[derive(Debug, Clone, Default)]
 pub struct Charted {
     points: Vec<Point>,
@@ -30,12 +30,12 @@ struct Point {
     height: u32,
     txs: Option<u64>,
     cache_mib: Option<f64>,
-    /// Whole block, connecting, flush and writing, in milliseconds.
+    /// Whole block, connect, flush and write, in milliseconds.
     block_ms: Option<f64>,
 }
 
 impl Charted {
-    /// Takes a row; those without a time and of the background have no place in a curve.
+    /// Adds a row; rows without a time and of the background chainstate are skipped.
     pub fn take(&mut self, row: &Row) {
         let Some(running_s) = row.running_s.filter(|_| !row.progress.background) else { return };
         let point = Point {
@@ -62,7 +62,7 @@ impl Charted {
         self.rows += 1;
     }
 
-    /// All points; the last is always there.
+    /// All points, always including the last.
     fn points(&self) -> Vec<Point> {
         let mut points = self.points.clone();
         let is_new = |last: &Point| {
@@ -126,13 +126,13 @@ pub fn html(files: &[(FileSummary, Charted)], read: &Throughput) -> String {
     page.html()
 }
 
-/// The curve of heights over time, as a picture that needs no page; nothing without a curve.
+/// The curve of heights over time as SVG; `None` without a curve.
 pub fn svg(files: &[(FileSummary, Charted)]) -> Option<String> {
     let unit = unit(files);
     heights(files, unit).map(|chart| chart.standalone())
 }
 
-/// The same with names of files instead of paths, where that leaves no two alike.
+/// The same with file names instead of paths, if these are distinct.
 fn in_short(files: &[(FileSummary, Charted)]) -> Vec<(FileSummary, Charted)> {
     let name = |file: &str| {
         let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
@@ -148,7 +148,7 @@ fn in_short(files: &[(FileSummary, Charted)]) -> Vec<(FileSummary, Charted)> {
     files
 }
 
-/// One sentence for each log: the program and how far it came. Sentences of more than a few would not be read.
+/// One sentence per log with program and final height; only a count if there are many logs.
 fn what_is_read(files: &[(FileSummary, Charted)]) -> String {
     const TOLD: usize = 6;
     let of = |(summary, charted): &(FileSummary, Charted)| {
@@ -232,7 +232,7 @@ fn sessions(files: &[(FileSummary, Charted)]) -> Table {
     table
 }
 
-/// What a reader should know before believing a curve.
+/// Caveats on the curves.
 fn notes(files: &[(FileSummary, Charted)]) -> Table {
     let mut table = Table::new("To know before believing a curve", &["Log", "What", "Count"], 2);
     for (summary, _) in files {
@@ -267,7 +267,7 @@ fn steps(summary: &FileSummary) -> Option<Table> {
     Some(table)
 }
 
-/// A few points of a curve.
+/// Selected points of a curve.
 fn curve(summary: &FileSummary, charted: &Charted) -> Option<Table> {
     let points = charted.points();
     (!points.is_empty()).then_some(())?;
@@ -290,7 +290,7 @@ fn curve(summary: &FileSummary, charted: &Charted) -> Option<Table> {
     Some(table)
 }
 
-/// `1:02:03`, or seconds with their fraction where there are few.
+/// `1:02:03`, or fractional seconds for short times.
 fn time(seconds: f64) -> String {
     if seconds < 600.0 {
         return format!("{seconds:.3} s");
@@ -299,7 +299,7 @@ fn time(seconds: f64) -> String {
     format!("{}:{:02}:{:02} h", whole / 3600, whole / 60 % 60, whole % 60)
 }
 
-/// Unit of time axes, and how many seconds it has.
+/// Unit of time axes, and its length in seconds.
 fn unit(files: &[(FileSummary, Charted)]) -> (&'static str, f64) {
     let last = files.iter().filter_map(|(_, charted)| charted.last);
     match last.map(|point| point.running_s).fold(0.0, f64::max) {
@@ -338,7 +338,7 @@ fn heights(files: &[(FileSummary, Charted)], (name, worth): (&str, f64)) -> Opti
     })
 }
 
-/// One line per log, a piece of it per session.
+/// One line per log, one segment per session.
 fn lines(
     files: &[(FileSummary, Charted)],
     title: &str,

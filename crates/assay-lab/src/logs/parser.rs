@@ -1,4 +1,4 @@
-//! Lines out of bytes, events out of lines.
+//! Splits bytes into lines and parses them into events.
 
 use memchr::memmem::Finder;
 
@@ -6,21 +6,21 @@ use super::head::{Head, Record};
 use super::steps::Steps;
 use super::{Event, Fault, core, envelope, others};
 
-/// Longer lines are no progress of any program; they are passed over and reported.
+/// Maximum length of a line; longer ones are skipped and reported.
 pub const LINE_BYTES_MAX: usize = 1 << 16;
 
-/// A line that is an event, or should be one.
+/// A line that is an event or a malformed one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Found {
-    /// Number of the line, from 1.
+    /// Line number from 1.
     pub line: u64,
-    /// What it says.
+    /// Parsed event.
     pub event: Result<Event, Fault>,
-    /// The beginning of a line that is not understood, without control characters.
+    /// Beginning of a rejected line, without control characters.
     pub excerpt: String,
 }
 
-/// Bytes of a line that is not understood, at most.
+/// Maximum bytes of such an excerpt.
 const EXCERPT_BYTES_MAX: usize = 300;
 
 impl Found {
@@ -31,24 +31,24 @@ impl Found {
     }
 }
 
-/// Takes a log in pieces of any size; see the [module](super).
+/// Accepts a log in pieces of any size; see the [module](super).
 #[derive(Debug)]
 pub struct Parser {
     mark: Finder<'static>,
-    /// A line that is not complete yet.
+    /// The incomplete last line.
     carry: Vec<u8>,
-    /// The line under way is too long and passed over.
+    /// True while an overlong line is skipped.
     is_skipping: bool,
-    /// Lines that ended.
+    /// Number of complete lines.
     lines: u64,
     state: State,
-    /// A line without what encodes it.
+    /// A decoded line.
     opened: Vec<u8>,
-    /// Parts of lines that container runtimes cut, on standard output and standard error.
+    /// Line fragments of container runtimes, for standard output and standard error.
     parts: [Vec<u8>; 2],
 }
 
-/// What lines need of those before them.
+/// State carried from line to line.
 #[derive(Debug, Default)]
 struct State {
     steps: Steps,
@@ -74,12 +74,12 @@ impl Parser {
         }
     }
 
-    /// Lines so far, the one under way included.
+    /// Number of lines so far, including an incomplete one.
     pub const fn lines(&self) -> u64 {
         self.lines + (self.is_skipping || !self.carry.is_empty()) as u64
     }
 
-    /// Takes the next bytes and tells of every line that they complete.
+    /// Parses the next bytes and reports every line that they complete.
     pub fn feed(&mut self, mut bytes: &[u8], sink: &mut dyn FnMut(Found)) {
         if self.is_skipping || !self.carry.is_empty() {
             let Some(end) = memchr::memchr(b'\n', bytes) else { return self.keep(bytes, sink) };
@@ -91,7 +91,7 @@ impl Parser {
             if !is_skipped {
                 self.any_line(&line, sink);
             }
-            // The memory serves the next line.
+            // Reuse the allocation for the next line.
             self.carry = line;
             self.carry.clear();
         }
@@ -100,7 +100,7 @@ impl Parser {
         self.keep(&bytes[whole..], sink);
     }
 
-    /// The log is over; a line that lacks its end is judged as it is.
+    /// Ends the log; an unterminated line is parsed as well.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Found)) {
         let line = std::mem::take(&mut self.carry);
         if std::mem::take(&mut self.is_skipping) {
@@ -125,7 +125,7 @@ impl Parser {
         });
     }
 
-    /// Keeps the beginning of a line, within bounds.
+    /// Buffers the beginning of a line, within bounds.
     fn keep(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Found)) {
         if self.is_skipping || bytes.is_empty() {
             return;
@@ -141,10 +141,10 @@ impl Parser {
         }
     }
 
-    /// Whole lines.
+    /// Parses complete lines.
     fn block(&mut self, block: &[u8], sink: &mut dyn FnMut(Found)) {
         let find = |mark: &Finder<'_>, from: usize| mark.find(&block[from..]).map(|at| from + at);
-        // Bitcoin Core's tips are looked for in all lines at once, the others line by line.
+        // Searches Bitcoin Core's tips in all lines at once, the others line by line.
         let mut next = find(&self.mark, 0).unwrap_or(usize::MAX);
         let is_coloured = memchr::memchr(0x1b, block).is_some();
         let mut begin = 0;
@@ -166,7 +166,7 @@ impl Parser {
         }
     }
 
-    /// One raw line, without its line ending.
+    /// Parses one raw line without its newline.
     fn any_line(&mut self, line: &[u8], sink: &mut dyn FnMut(Found)) {
         let mut opened = std::mem::take(&mut self.opened);
         let is_opened = envelope::open(line.strip_suffix(b"\r").unwrap_or(line), &mut opened);
@@ -179,7 +179,7 @@ impl Parser {
         self.opened = opened;
     }
 
-    /// One line without its end; `at` is where [`core::MARK`] is in it.
+    /// Parses one line without its newline; `at` is the offset of [`core::MARK`] in it.
     #[inline]
     fn line(&mut self, line: &[u8], at: Option<usize>, sink: &mut dyn FnMut(Found)) {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -192,7 +192,7 @@ impl Parser {
         self.message(line, &head, at, sink);
     }
 
-    /// A record that holds a part of a line.
+    /// Handles a record that holds a part of a line.
     fn part(&mut self, line: &[u8], record: Record, sink: &mut dyn FnMut(Found)) {
         let mut whole = std::mem::take(&mut self.parts[record.stream]);
         // The stamp of the first record is the line's.
@@ -257,7 +257,7 @@ impl State {
         let event = others::event(line, head, self.height);
         match &event {
             Some(Ok(Event::Progress(progress))) => self.height = Some(progress.height),
-            // What a killed program began is not the next one's.
+            // State of a killed program must not affect the next one.
             Some(Ok(Event::Start(_))) => *self = Self::default(),
             _ => {}
         }
@@ -265,14 +265,14 @@ impl State {
     }
 }
 
-/// Whether a line that lacks its end can have lost nothing but that.
+/// True if an unterminated line can only lack its newline.
 fn ends_whole(line: &[u8]) -> bool {
     let line = line.trim_ascii_end();
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == 0 {
         return !line.ends_with(b".");
     }
-    // `progress=%f` has six digits, always.
+    // `progress=%f` always has six digits.
     digits == 6
         && line[..line.len() - digits]
             .rsplit(|byte| *byte == b' ')

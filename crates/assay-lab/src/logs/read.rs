@@ -1,4 +1,4 @@
-//! Logs as files, compressed or not, and as standard input.
+//! Reads logs from files, compressed or not, and standard input.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,24 +10,24 @@ use serde::Serialize;
 
 use super::{Fault, FileSummary, Found, Parser, Row, Sessions};
 
-/// Bytes read at a time: enough to forget what a call costs, little enough to stay in the cache.
+/// Bytes per read: amortises the call, and fits into the cache.
 const CHUNK_BYTES: usize = 1 << 18;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// A log that could not be read.
+/// Error of reading a log.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {file}")]
 pub struct ReadError {
-    /// The file as it was named.
+    /// File as named by the caller.
     pub file: String,
     pub source: io::Error,
 }
 
-/// How fast logs were read.
+/// Parsing speed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Throughput {
     pub bytes: u64,
-    /// Seconds that reading, unpacking and parsing took; what is done with rows is left out.
+    /// Seconds of reading, decompression and parsing, without the handling of rows.
     pub seconds: f64,
 }
 
@@ -37,13 +37,13 @@ impl Throughput {
     }
 }
 
-/// Reads the log at `path` (`-` is standard input) and gives `sink` every row.
+/// Reads the log at `path` (`-` is standard input) and passes every row to `sink`.
 ///
-/// Compressed data (gzip) is known by its first bytes. Compressed data that ends early or is damaged
-/// is read as far as it goes and counted among the faults.
+/// Compressed data (gzip) is detected by its first bytes. Truncated or damaged data is read as far as possible and counted as a
+/// fault.
 ///
 /// # Errors
-/// When the file cannot be read, and what `sink` returns.
+/// When the file cannot be read, and errors of `sink`.
 pub fn read<E: From<ReadError>>(
     path: &Path,
     throughput: &mut Throughput,
@@ -69,13 +69,13 @@ pub fn read<E: From<ReadError>>(
     let (mut buffer, mut bytes) = (vec![0; CHUNK_BYTES], 0);
     let mut in_sink = Duration::ZERO;
     let begin = Instant::now();
-    // Rows of a chunk wait for its end: reading the clock for each would cost more than the line.
+    // Rows are delivered per chunk: reading the clock for each would cost more than the line.
     let mut rows: Vec<Row> = Vec::new();
     loop {
         let count = match source.read(&mut buffer) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // The rest of a damaged file is lost, what came before is not.
+            // The rest of a damaged file is lost, but not the part before.
             Err(error) if compressed => {
                 let fault = Fault::Compressed { reason: error.to_string() };
                 let (line, excerpt) = (parser.lines(), String::new());

@@ -1,21 +1,21 @@
-//! A curve out of events: time since the start, whatever the log's clock does.
+//! Turns events into a curve: time since the start, corrected for jumps of the log's clock.
 
 use super::stamp::DAY_US;
 use super::summary::{Row, SessionSummary, Tally};
 use super::{Event, Format, Found, Progress, Stamp, Txs};
 
-/// A clock that goes back further than this was set; less is threads that overtake each other.
+/// Backward jump from which the clock counts as set back; smaller ones come from concurrent threads.
 const SET_BACK_US: i64 = 2_000_000;
 
-/// Puts events in order; one for each log.
+/// Assembles the events of one log into rows.
 #[derive(Debug, Default)]
 pub struct Sessions {
     clock: Clock,
-    /// Waits for the step times that come after it.
+    /// Waits for the step times that follow it.
     held: Option<Row>,
     session: u32,
     has_rows: bool,
-    /// Time of sessions that are over.
+    /// Total time of completed sessions.
     before_s: f64,
     elapsed_s: f64,
     txs: u64,
@@ -23,12 +23,12 @@ pub struct Sessions {
     tally: Tally,
 }
 
-/// The clock of one session, which never goes back.
+/// Monotonic clock of one session.
 #[derive(Debug, Default)]
 struct Clock {
     start_us: Option<i64>,
     last_us: Option<i64>,
-    /// What is added to stamps to undo that the clock was set back or that midnight passed.
+    /// Correction of stamps for backward jumps and midnight.
     shift_us: i64,
     longest_pause_s: f64,
     set_back: u64,
@@ -39,7 +39,7 @@ impl Sessions {
         Self::default()
     }
 
-    /// Takes what the parser found; gives the row that is complete with it, which is the one before.
+    /// Adds a parsed line; returns the row that it completes, which is the previous one.
     pub fn take(&mut self, found: Found) -> Option<Row> {
         match found.event {
             Err(fault) => {
@@ -84,7 +84,7 @@ impl Sessions {
         }
     }
 
-    /// The last row of the log.
+    /// Last row of the log.
     pub fn finish(&mut self) -> Option<Row> {
         self.end_session();
         self.held.take()
@@ -163,7 +163,7 @@ impl Clock {
                 self.shift_us = self.shift_us.saturating_add(back_us);
                 self.set_back += 1;
             } else {
-                // Times without a date: midnight, or the new year, passed.
+                // Times without a date passed midnight or the new year.
                 self.shift_us = self.shift_us.saturating_add(round_us);
             }
             us = stamp.us.saturating_add(self.shift_us);

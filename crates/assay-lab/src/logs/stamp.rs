@@ -1,18 +1,18 @@
-//! The clocks of logs.
+//! Time stamps of logs.
 
 use ::time::{Date, Month, UtcDateTime};
 
 use super::cursor::Cursor;
 
-/// A moment as a log has it.
+/// A time in a log.
 ///
-/// Zones are taken off where a stamp has one. btcd and Fulcrum write local time without a zone: such
-/// stamps are read as UTC, which is right for differences.
+/// Zones are subtracted if present. btcd and Fulcrum write local time without a zone: such stamps are read as UTC, which is
+/// correct for differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Microseconds since 1970, or since some other midnight when not dated.
+    /// Microseconds since 1970, or since an unknown midnight if not dated.
     pub us: i64,
-    /// Whether the year is known. Without it, moments of one log can only be subtracted.
+    /// True if the year is known. Otherwise only differences within one log are valid.
     pub is_dated: bool,
 }
 
@@ -73,12 +73,12 @@ fn time_first(text: &[u8]) -> Option<(Stamp, usize)> {
     })
 }
 
-/// Seconds with a fraction: since 1970, or since the machine started.
+/// Seconds with a fraction: since 1970, or since boot.
 fn seconds(text: &[u8]) -> Option<(Stamp, usize)> {
     let mut cursor = Cursor::new(text);
     let seconds = i64::try_from(cursor.number()?).ok()?;
     let (fraction_us, length) = fraction(cursor.rest);
-    // Microseconds, always.
+    // Always microseconds.
     (length == 7).then_some(())?;
     let us = seconds.checked_mul(1_000_000)?.checked_add(fraction_us)?;
     Some((Stamp { us, is_dated: seconds > 100_000_000 }, text.len() - cursor.rest.len() + length))
@@ -95,7 +95,7 @@ fn tai64n(text: &[u8]) -> Option<(Stamp, usize)> {
 
 const DAYS: [&[u8; 3]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
 
-/// Stamps that begin with a day of the week, a month, or klog's level.
+/// Stamps that begin with a weekday, a month, or klog's level.
 fn named(text: &[u8]) -> Option<(Stamp, usize)> {
     if matches!(text[0], b'I' | b'W' | b'E' | b'F')
         && let Some(date) = text.get(1..5)
@@ -111,7 +111,7 @@ fn named(text: &[u8]) -> Option<(Stamp, usize)> {
     let rest = text.get(from..)?;
     if rest.first()?.is_ascii_digit() {
         let (stamp, length) = iso(rest)?;
-        // The name of a zone, which may be that of several.
+        // Zone abbreviation, which may be ambiguous.
         let name =
             rest[length..].iter().skip(1).take_while(|byte| byte.is_ascii_uppercase()).count();
         return Some((stamp, from + length + if name > 0 { name + 1 } else { 0 }));
@@ -136,17 +136,17 @@ fn dated(day: i64, time_us: i64) -> Stamp {
     Stamp { us: day * DAY_US + time_us, is_dated: true }
 }
 
-/// A day of an unknown year: any leap year will do, so that 29 February is one.
+/// Day in a leap year, since the year is unknown and 29 February must exist.
 fn leap_day(month: i64, day: i64) -> Option<i64> {
     civil_day(1972, month, day)
 }
 
-/// Seconds since 1970 of a block's date: ISO or with slashes.
+/// A block's date (ISO or with slashes) as seconds since 1970.
 pub(super) fn date(text: &[u8]) -> Option<i64> {
     read(text).map(|(stamp, _)| stamp.us.div_euclid(1_000_000))
 }
 
-/// The number of a month, from 1.
+/// Number of a month from 1.
 pub(super) fn month(text: &[u8]) -> Option<i64> {
     const NAMES: [&[u8; 3]; 12] = [
         b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov",
@@ -162,7 +162,7 @@ fn two(text: &[u8], at: usize) -> Option<i64> {
         .then(|| i64::from(a - b'0') * 10 + i64::from(b - b'0'))
 }
 
-/// Pairs of digits at these places; `None` where a byte is no digit. All are judged at once.
+/// Pairs of digits at these offsets; `None` if any byte is no digit. Checks all at once.
 #[inline]
 fn pairs<const LENGTH: usize, const PAIRS: usize>(
     text: &[u8; LENGTH],
@@ -190,7 +190,7 @@ fn time(text: &[u8]) -> Option<(i64, usize)> {
     let clock = text.first_chunk::<8>()?;
     (clock[2] == b':' && clock[5] == b':').then_some(())?;
     let [hour, minute, second] = pairs(clock, [0, 3, 6])?;
-    // A leap second is one.
+    // A leap second is valid.
     (hour < 24 && minute < 60 && second <= 60).then_some(())?;
     let (fraction_us, length) = fraction(&text[8..]);
     Some(((hour * 3600 + minute * 60 + second) * 1_000_000 + fraction_us, 8 + length))
@@ -208,7 +208,7 @@ fn fraction(text: &[u8]) -> (i64, usize) {
     (us, if length > 0 { length + 1 } else { 0 })
 }
 
-/// What a zone such as `Z`, `+09`, `+0900` or `+09:00` is ahead of UTC, and its length.
+/// Offset from UTC of a zone such as `Z`, `+09`, `+0900` or `+09:00`, and its length.
 fn zone(text: &[u8]) -> (i64, usize) {
     let sign = match text.first() {
         Some(b'Z') => return (0, 1),
@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// The same as `iso_day` and the beginning of `time`, pair by pair.
+    /// Reference for `iso_day` and the beginning of `time`, pair by pair.
     fn slowly(text: &[u8]) -> Option<[i64; 7]> {
         let marks = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
         let is_stamp = marks.iter().all(|(at, mark)| text.get(*at) == Some(mark))
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    /// One moment in every form: where the message begins, and what the stamp says.
+    /// One time in every form, with the offset of the message.
     #[test]
     fn forms() {
         let check = |text: &str, us: i64, is_dated: bool| {

@@ -1,4 +1,4 @@
-//! `-debug=bench` of Bitcoin Core and its family: how long each step of a block took.
+//! Parses `-debug=bench` of Bitcoin Core and its family: durations of the steps of a block.
 
 use super::Fault;
 use super::cursor::Cursor;
@@ -7,35 +7,35 @@ use super::cursor::Cursor;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Step {
-    /// The block is read, or taken from memory.
+    /// Read the block, or take it from memory.
     Load,
-    /// Rules that need no context.
+    /// Context-free checks.
     Sanity,
-    /// Rules about forks and duplicate transactions.
+    /// Fork and duplicate-transaction rules.
     Fork,
-    /// Inputs are looked up and checked, coins are made and spent.
+    /// Look up and check inputs, update coins.
     Connect,
-    /// Waiting for scripts; counted from the beginning of the step before.
+    /// Wait for script checks; counted from the start of the previous step.
     Verify,
-    /// Undo data is written.
+    /// Write undo data.
     Undo,
-    /// The block index is written.
+    /// Write the block index.
     Index,
-    /// Callbacks; until 0.17.
+    /// Callbacks; up to 0.17.
     Callbacks,
-    /// All of the above but loading.
+    /// All of the above except loading.
     ConnectTotal,
-    /// Coins go to the cache.
+    /// Flush coins to the cache.
     Flush,
-    /// Coins go to disk, when it is time.
+    /// Write coins to disk, when due.
     Chainstate,
-    /// Mempool, tip and signals.
+    /// Update mempool, tip and signals.
     Postprocess,
     /// The whole block.
     Total,
 }
 
-/// All steps with their names in the log and in columns, in the order of the log.
+/// All steps with their names in the log and in columns, in log order.
 pub const STEPS: [(Step, &str, &str); 13] = [
     (Step::Load, "Load block from disk", "load_ms"),
     (Step::Sanity, "Sanity checks", "sanity_ms"),
@@ -55,11 +55,11 @@ pub const STEPS: [(Step, &str, &str); 13] = [
 /// The step times of one block.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Steps {
-    /// Height, from the tip line between the steps.
+    /// From the tip line between the steps.
     pub height: Option<u32>,
     pub txs: Option<u64>,
     pub inputs: Option<u64>,
-    /// Milliseconds of each step, in the order of [`STEPS`].
+    /// Milliseconds per step, in the order of [`STEPS`].
     pub ms: [Option<f64>; STEPS.len()],
 }
 
@@ -68,9 +68,9 @@ impl Steps {
         self.ms[step as usize]
     }
 
-    /// Takes a line; the finished steps when it is the last of a block.
+    /// Parses a line; returns the completed steps after the last line of a block.
     ///
-    /// `body` begins behind stamp and category. Lines that are no step are passed over.
+    /// `body` begins after stamp and category. Other lines are skipped.
     pub(super) fn take(&mut self, body: &[u8]) -> Result<Option<Self>, Fault> {
         let mut cursor = Cursor::new(body);
         cursor.blanks();
@@ -112,7 +112,7 @@ impl Steps {
         }
     }
 
-    /// `Flush: 0.03ms …`; nothing when the line is about something else.
+    /// `Flush: 0.03ms …`; `None` for other lines.
     fn named(&mut self, cursor: &mut Cursor<'_>, step: Step) -> Result<Option<Step>, &'static str> {
         let (_, name, _) = STEPS[step as usize];
         if cursor.eat(name).is_none() || cursor.eat(": ").is_none() {

@@ -1,4 +1,4 @@
-//! What is told of a whole log.
+//! Summary of a whole log.
 
 use serde::Serialize;
 
@@ -8,58 +8,56 @@ use super::{Fault, Format, Progress, STEPS, Start, Steps};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub line: u64,
-    /// Starts of the program before this line, those that got nowhere left out; from 1.
+    /// Session number from 1; sessions without a row are not counted.
     pub session: u32,
-    /// Seconds since the start of the session: its first line of the program, or its first row
-    /// where the log has no such line.
+    /// Seconds since the start of the session: the program's first line, or the first row without one.
     pub elapsed_s: Option<f64>,
-    /// Seconds that the program ran in all sessions of the log up to here; the time between them,
-    /// when it did not run, is left out.
+    /// Total running time in all sessions up to here, without the gaps between them.
     pub running_s: Option<f64>,
-    /// Transactions of the chain up to here, or of this log where lines tell of differences.
+    /// Transactions of the chain up to here, or of this log if its lines report differences.
     pub txs_total: Option<u64>,
     pub progress: Progress,
-    /// The step times of the block, where there are any.
+    /// Step times of the block, if any.
     pub steps: Option<Steps>,
 }
 
-/// Sessions that are shown; all are counted.
+/// Maximum number of listed sessions; all are counted.
 const SESSIONS_SHOWN: usize = 1000;
 
 /// One log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FileSummary {
-    /// The file as it was named.
+    /// File as named by the caller.
     pub file: String,
     pub bytes: u64,
     pub compressed: bool,
     pub lines: u64,
-    /// Whether any line was that of a known program, sound or not.
+    /// True if any line, valid or not, was that of a known program.
     pub recognised: bool,
     pub rows: u64,
-    /// Formats of the rows, and what their lines mean.
+    /// Formats of the rows.
     pub formats: Vec<FormatCount>,
-    /// From start to start of the program; the first thousand.
+    /// The first thousand sessions; each starts with the program.
     pub sessions: Vec<SessionSummary>,
     pub session_count: u64,
-    /// Height of the best header, where headers are told of.
+    /// Height of the best header, if reported.
     pub headers: Option<u32>,
-    /// Times that the log's clock was set back.
+    /// Number of backward jumps of the log's clock.
     pub clock_set_back: u64,
-    /// The longest time from one row to the next, in seconds.
+    /// Longest time between two rows, in seconds.
     pub longest_pause_s: f64,
-    /// Rows of a format that has a line for each block whose height is not one above or below the
-    /// row before: lines are missing, or a height is damaged.
+    /// Rows of a per-block format whose height is not one above or below the previous row's: lines are missing, or a height is
+    /// damaged.
     pub height_jumps: u64,
-    /// Times that an index gave up waiting for its node.
+    /// Number of times that an index timed out waiting for its node.
     pub timeouts: u64,
-    /// Times of `-debug=bench`, added up.
+    /// Total times of `-debug=bench`.
     pub steps: Vec<StepTotal>,
     /// Blocks with such times.
     pub step_blocks: u64,
-    /// Lines that are not understood in full.
+    /// Malformed lines.
     pub faults: u64,
-    /// The same by reason.
+    /// Malformed lines by reason.
     pub faults_by_reason: Vec<FaultCount>,
 }
 
@@ -68,7 +66,7 @@ pub struct FileSummary {
 pub struct FormatCount {
     /// Programs and versions.
     pub format: &'static str,
-    /// What one line stands for.
+    /// Blocks covered by one line.
     pub meaning: String,
     pub rows: u64,
 }
@@ -76,7 +74,7 @@ pub struct FormatCount {
 /// From one start of the program to the next.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SessionSummary {
-    /// Name and version, where the log has them.
+    /// Name and version, if logged.
     pub version: Option<String>,
     /// Height of the first row.
     pub first_height: Option<u32>,
@@ -90,27 +88,27 @@ pub struct SessionSummary {
 /// A step of `-debug=bench` over all blocks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepTotal {
-    /// Its column.
+    /// Column name.
     pub step: &'static str,
     pub blocks: u64,
-    /// Milliseconds of all of them.
+    /// Sum in milliseconds.
     pub total_ms: f64,
-    /// The longest.
+    /// Maximum in milliseconds.
     pub max_ms: f64,
 }
 
-/// Lines that are not understood for one reason.
+/// Malformed lines with the same reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FaultCount {
-    /// What is wrong.
+    /// Description.
     pub reason: String,
     pub lines: u64,
     pub first_line: u64,
-    /// The beginning of the first of them.
+    /// Beginning of the first.
     pub example: String,
 }
 
-/// What is counted while a log is read; of a size that does not grow with the log.
+/// Counts during reading; of bounded size.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) rows: u64,
@@ -124,17 +122,17 @@ pub(super) struct Tally {
     pub(super) timeouts: u64,
     step_blocks: u64,
     steps: [(u64, f64, f64); STEPS.len()],
-    /// Reasons are few: formats and fields.
+    /// Few reasons exist: formats and fields.
     faults: Vec<FaultCount>,
-    /// Whether a faulty line began as one of a known program.
+    /// True if a malformed line began as that of a known program.
     has_known_fault: bool,
-    /// The row before, of the foreground: session, format, height.
+    /// Previous row of the foreground chainstate: session, format, height.
     before: Option<(u32, Format, u32)>,
 }
 
 impl Tally {
     pub(super) fn fault(&mut self, line: u64, fault: &Fault, example: String) {
-        // Bytes of any kind may hold overlong lines, and damaged compression says nothing of the text.
+        // Any kind of data may have overlong lines, and damaged compression is independent of the text.
         self.has_known_fault |= !matches!(fault, Fault::TooLong | Fault::Compressed { .. });
         let reason = fault.to_string();
         match self.faults.iter_mut().find(|count| count.reason == reason) {
@@ -147,7 +145,7 @@ impl Tally {
         let version = (!start.version.is_empty()).then(|| start.version.clone());
         let is_full = self.sessions.len() >= SESSIONS_SHOWN;
         match self.sessions.last_mut() {
-            // Nothing happened since the last start.
+            // No row followed the last start.
             Some(last) if last.rows == 0 && self.more_sessions == 0 => last.version = version,
             Some(_) if is_full => self.more_sessions += 1,
             _ => self.sessions.push(SessionSummary { version, ..SessionSummary::default() }),
@@ -199,7 +197,7 @@ impl Tally {
             || self.has_known_fault
     }
 
-    /// The summary of a log of which this was counted.
+    /// Summary of the counted log.
     pub(super) fn summary(
         &self,
         file: &str,

@@ -1,4 +1,4 @@
-//! The one clock of a run.
+//! Clock of a run.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,13 +22,13 @@ impl Clock {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// The same clock, `seconds` behind: what it shows now is what this one showed then.
+    /// The same clock, `seconds` behind: it now shows the current reading of this one.
     pub(crate) fn shifted_back(self, seconds: f64) -> Self {
         let shift = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         Self { start: self.start + shift, ..self }
     }
 
-    /// The start as the wall clock had it.
+    /// Wall-clock time of the start.
     pub(crate) const fn start_unix_ms(&self) -> u64 {
         self.start_unix_ms
     }
@@ -40,7 +40,7 @@ pub(crate) fn unix_ms() -> u64 {
     since.as_millis() as u64
 }
 
-/// The same in seconds.
+/// Wall clock in seconds since 1970.
 pub(crate) fn now_s() -> u32 {
     u32::try_from(unix_ms() / 1000).unwrap_or(u32::MAX)
 }

@@ -1,11 +1,11 @@
-//! How much is on disk, and what the page cache holds of it.
+//! Disk usage and the page cache.
 
 use std::path::Path;
 use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of all files below a folder, as their lengths say; zero when there is none.
+/// Total length of all files below a folder; zero if it does not exist.
 pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let bytes = |entry: fs::DirEntry| match entry.file_type() {
@@ -16,7 +16,7 @@ pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     entries.map(bytes).sum()
 }
 
-/// Takes a file out of the page cache, so that the next reader finds it on the disk.
+/// Evicts a file from the page cache, so that the next read goes to disk.
 ///
 /// # Errors
 /// When the system does not allow it.
@@ -30,7 +30,7 @@ pub(crate) fn forget_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere there is no call for it.
+/// Unsupported on other systems.
 ///
 /// # Errors
 /// Always.
@@ -39,16 +39,16 @@ pub(crate) fn forget_file(_: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Bytes that came from the disk and went to it, past the page cache.
+/// Bytes read from and written to disk, past the page cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskUse {
     pub read_bytes: u64,
-    /// Written, counted when a page becomes dirty.
+    /// Counted when a page becomes dirty.
     pub written_bytes: u64,
 }
 
 impl DiskUse {
-    /// What was added since `before`.
+    /// Difference from `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
@@ -66,14 +66,14 @@ impl std::iter::Sum for DiskUse {
     }
 }
 
-/// The disk use of a process so far; `None` where the system does not say.
+/// Disk usage of a process so far; `None` if the system does not report it.
 pub(crate) fn of_process(pid: u32) -> Option<DiskUse> {
     let io = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let (read_bytes, written_bytes) = (number(&io, "read_bytes:")?, number(&io, "write_bytes:")?);
     Some(DiskUse { read_bytes, written_bytes })
 }
 
-/// A number that follows `key` in a file under `/proc`.
+/// Number after `key` in a file under `/proc`.
 pub(crate) fn number(text: &str, key: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(key))?;
     rest.split_ascii_whitespace().next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! The record of the machine a run or a benchmark was made on.
+//! Description of the machine of a run or benchmark.
 
 pub(crate) mod clock;
 pub(crate) mod disk;
@@ -15,14 +15,14 @@ pub use self::reference_rate::ReferenceRate;
 pub use self::table::table;
 pub(crate) use self::table::table_of;
 
-/// The machine a run was made on.
+/// The machine of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     pub cpu: Option<String>,
-    /// Family, model and stepping: names of processors are not unique. Absent where the system gives no numbers.
+    /// Family, model and stepping, because model names are not unique. Absent if the system does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_model: Option<String>,
-    /// What it has of the extensions that decide which kernels run, by Linux's names: `avx512ifma`, `sha_ni`.
+    /// Extensions that select kernels, by Linux's names: `avx512ifma`, `sha_ni`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cpu_features: Vec<String>,
     /// Cores available to this process.
@@ -35,9 +35,9 @@ pub struct Machine {
     pub governor: Option<String>,
     /// Setting of transparent huge pages.
     pub transparent_huge_pages: Option<String>,
-    /// Whether the processor says that it is virtual.
+    /// True if the CPU reports a hypervisor.
     pub virtual_machine: bool,
-    /// Type of the filesystem that held the nodes' data.
+    /// Filesystem type of the nodes' data.
     pub filesystem: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct Software {
     pub profile: String,
 }
 
-/// Reads what the operating system says about itself; what it does not say stays empty.
+/// Reads the description from the operating system; unreported values stay empty.
 pub fn record(out_dir: &Path) -> Machine {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -73,7 +73,7 @@ pub fn record(out_dir: &Path) -> Machine {
     }
 }
 
-/// Date and time in UTC, as reports carry it: ISO 8601, to the second.
+/// Date and time in UTC: ISO 8601, to the second.
 pub fn utc_now() -> String {
     clock::iso8601(clock::unix_ms())
 }
@@ -104,7 +104,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(format!("family {family}, model {model}, stepping {}", field("stepping").unwrap_or("-")))
 }
 
-/// Extensions that kernels of hashes and signatures choose by.
+/// Extensions that select hash and signature kernels.
 const FEATURES: [&str; 11] = [
     "bmi2",
     "adx",

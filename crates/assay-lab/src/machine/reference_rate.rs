@@ -1,5 +1,5 @@
-//! The reference rate: what one thread of the reference signature library does on this machine, printed by
-//! a process that prints one line of JSON.
+//! Reference rate: signature throughput of one thread of the reference library on this machine, measured by a process that prints
+//! one line of JSON.
 
 use std::ffi::OsString;
 use std::io;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Signature rates of one thread of the reference library.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceRate {
-    /// The library and its version.
+    /// Library and version.
     #[serde(default)]
     pub library: Option<String>,
     /// ECDSA verifications per second, one thread.
@@ -25,15 +25,15 @@ pub struct ReferenceRate {
     /// Schnorr signatures made per second, one thread.
     #[serde(default)]
     pub schnorr_sign_per_s: Option<f64>,
-    /// ECDSA verifications per second of our own batches, one thread, keys parsed.
+    /// ECDSA verifications per second of Assay's batches, one thread, keys parsed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_ecdsa_verify_per_s: Option<f64>,
-    /// Who does the arithmetic of those.
+    /// Arithmetic backend of those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_backend: Option<String>,
 }
 
-/// Why there is no reference rate.
+/// Reason for a missing reference rate.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceRateError {
     #[error("cannot run {program} for the reference rate")]
@@ -41,18 +41,18 @@ pub enum ReferenceRateError {
     #[error("the program for the reference rate failed ({status}):\n{stderr}")]
     Failed {
         status: String,
-        /// What it said.
+        /// Its standard error.
         stderr: String,
     },
-    /// The command printed something else.
+    /// The output of the command is malformed.
     #[error("the program for the reference rate printed no JSON object with rates")]
     Output {
-        /// What the JSON library says.
+        /// Error of the JSON library.
         source: serde_json::Error,
     },
 }
 
-/// Runs `command`; without a command there is no reference rate.
+/// Runs `command`; without one there is no reference rate.
 pub(crate) fn measure(command: &[OsString]) -> Result<Option<ReferenceRate>, ReferenceRateError> {
     let Some((program, args)) = command.split_first() else { return Ok(None) };
     let output =

@@ -1,4 +1,4 @@
-//! After the load: all nodes have to agree.
+//! Convergence after the load: all nodes must agree.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::thread;
@@ -14,76 +14,76 @@ use crate::process::rpc::RpcError;
 use crate::progress::Reporter;
 use crate::target::Family;
 
-/// How nodes agreed after the load, when all links were whole again.
+/// Convergence after the load, with all links restored.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Convergence {
-    /// Blocks that were made until all tips were the same: sides of equal work stay apart until one of them grows.
+    /// Blocks generated until all tips agreed: branches with equal work stay apart until one grows.
     pub tip_blocks: u32,
-    /// Seconds from the last of them until all tips were the same; `None` where they never were.
+    /// Seconds from the last of them until all tips agreed; `None` if they never did.
     pub tip_s: Option<f64>,
-    /// The height then.
+    /// Height at that time.
     pub height: u32,
-    /// Transactions in any mempool then.
+    /// Number of distinct transactions in all mempools at that time.
     pub pool_txs: usize,
-    /// For each node, transactions of other mempools that its own lacked then.
+    /// Per node, transactions of other mempools that it lacked at that time.
     pub missed: Vec<usize>,
-    /// Transactions that nodes keep in their mempools although no block can take them.
+    /// Mempool transactions that no block can include.
     pub leftovers: Vec<Leftover>,
-    /// Whether all mempools were the same, apart from these, after each node had been handed what it lacked.
+    /// True if all mempools agreed, apart from these, after each node received its missing transactions.
     pub is_pool_same: bool,
-    /// Why nodes rejected what others had.
+    /// Reject reasons for transactions of other nodes.
     pub rejected: Vec<Rejection>,
-    /// Transactions that some mempools had and others had not, even then.
+    /// Remaining differences of mempools.
     pub differences: Vec<Difference>,
-    /// Transactions sent afterwards over whole links.
+    /// Transactions sent afterwards over restored links.
     pub fresh_txs: usize,
-    /// Seconds until all nodes had all of them; `None` where some did not get them.
+    /// Seconds until all nodes had all of them; `None` if they never did.
     pub fresh_s: Option<f64>,
-    /// Blocks that were made to confirm everything.
+    /// Blocks generated to confirm everything.
     pub last_blocks: u32,
-    /// Whether all mempools had no transaction that a block could take in the end, and all tips were the same.
+    /// True if at the end no mempool had a transaction that a block could include, and all tips agreed.
     pub is_emptied: bool,
-    /// `MuHash` of the coins, by node; empty where a program does not compute it.
+    /// `MuHash` of the UTXO set by node; empty if unsupported.
     pub muhash: Vec<String>,
-    /// Whether all that computed it have the same.
+    /// True if all computed values agree.
     pub is_muhash_same: bool,
 }
 
-/// Transactions in a mempool that no block can take.
+/// Mempool transactions that no block can include.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Leftover {
     pub node: String,
-    /// Why not.
+    /// Reason.
     pub because: Outdated,
     pub txs: usize,
-    /// One of them.
+    /// Txid of one of them.
     pub txid: String,
-    /// Whether it is known of the program: btcd 0.24 keeps some after a reorganisation.
+    /// True for known behaviour of the program: btcd 0.24 keeps some after a reorg.
     pub is_known: bool,
 }
 
-/// Why nodes of a program rejected transactions that others had.
+/// Reject reasons of a program for transactions that others had.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rejection {
     pub node: String,
-    /// Its reason; numbers and hashes are left out.
+    /// Reason without numbers and hashes.
     pub reason: String,
     pub txs: u64,
-    /// One of them.
+    /// Txid of one of them.
     pub txid: String,
 }
 
-/// A transaction that mempools differ in.
+/// A transaction that is not in all mempools.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The node without it.
+    /// Node without it.
     pub node: String,
     pub txid: String,
     pub reason: String,
 }
 
 impl Convergence {
-    /// Whether nodes agree in everything.
+    /// True if the nodes agree in everything.
     pub fn is_good(&self) -> bool {
         self.tip_s.is_some()
             && self.is_pool_same
@@ -122,7 +122,7 @@ struct Settling<'a> {
 type Pools = Vec<BTreeSet<String>>;
 
 impl Settling<'_> {
-    /// Waits for something, up to so long; gives how long it took.
+    /// Polls a condition up to a time limit; returns the time taken.
     fn until(
         &mut self,
         patience: Duration,
@@ -156,14 +156,14 @@ impl Settling<'_> {
         Ok(())
     }
 
-    /// A block at a random node.
+    /// Generates a block at a random node.
     fn generate(&self, load: &mut Load<'_>) -> Result<(), NetworkError> {
         let makers = self.net.makers();
         let at = load.random().below(makers.len() as u64) as usize;
         generate(&self.net.members[makers[at]].node, 1).map(drop)
     }
 
-    /// All mempools, without what no block can take.
+    /// All mempools without transactions that no block can include.
     fn pools(&self, load: &Load<'_>) -> Result<Pools, NetworkError> {
         let outdated = self.chain.outdated(load.handed_in_order());
         let mut pools = pools_of(self.net)?;
@@ -173,7 +173,7 @@ impl Settling<'_> {
         Ok(pools)
     }
 
-    /// What mempools keep that no block can take.
+    /// Records mempool transactions that no block can include.
     fn note_leftovers(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
         let outdated = self.chain.outdated(load.handed_in_order());
         for (member, pool) in self.net.members.iter().zip(pools_of(self.net)?) {
@@ -193,7 +193,7 @@ impl Settling<'_> {
         Ok(())
     }
 
-    /// What relay alone has brought, once it brings nothing more.
+    /// Records the result of relay alone, once it makes no progress.
     fn relayed(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
         let mut last = (Instant::now(), pools_of(self.net)?);
         self.until(RELAY_PATIENCE, |net| {
@@ -212,8 +212,8 @@ impl Settling<'_> {
         Ok(())
     }
 
-    /// Hands each node what it lacks, until no node takes anything more. What was lost with a connection is not announced again by
-    /// any program; whether nodes would take it is a matter of their rules.
+    /// Submits missing transactions to each node until no node accepts more. No program announces again after a broken
+    /// connection, so this tests acceptance rules instead of relay.
     fn offer(&mut self, load: &Load<'_>) -> Result<(), NetworkError> {
         let mut reasons: HashMap<(usize, String), String> = HashMap::new();
         for _ in 0..OFFERS {
@@ -258,7 +258,7 @@ impl Settling<'_> {
         Ok(())
     }
 
-    /// New transactions, which have to get everywhere by relay alone.
+    /// New transactions, which must reach all nodes by relay alone.
     fn fresh(&mut self, load: &mut Load<'_>) -> Result<(), NetworkError> {
         let before = load.order.len();
         for _ in 0..FRESH {
@@ -278,7 +278,7 @@ impl Settling<'_> {
         Ok(())
     }
 
-    /// Blocks until everything is confirmed.
+    /// Generates blocks until everything is confirmed.
     fn empty(&mut self, load: &mut Load<'_>) -> Result<(), NetworkError> {
         while !self.found.is_emptied && self.found.last_blocks < LAST_BLOCKS {
             self.generate(load)?;
@@ -305,7 +305,7 @@ impl Settling<'_> {
         for member in &self.net.members {
             let answer = member.node.call::<Coins>("gettxoutsetinfo", r#"["muhash"]"#);
             self.found.muhash.push(match answer {
-                // A program without the method, or without the hash.
+                // The program lacks the method, or the hash type.
                 Err(NetworkError::Rpc(RpcError::Node { .. })) => String::new(),
                 other => other?.muhash.unwrap_or_default(),
             });
@@ -336,19 +336,19 @@ fn same_tips(net: &Net) -> Result<bool, NetworkError> {
     Ok(true)
 }
 
-/// Time between two questions.
+/// Poll interval.
 const PAUSE: Duration = Duration::from_millis(50);
 const TIP_PATIENCE: Duration = Duration::from_secs(20);
-/// Most blocks that are made so that tips agree.
+/// Maximum number of blocks generated to make tips agree.
 const TIP_BLOCKS: u32 = 6;
-/// Announcements wait up to some ten seconds at each hop, requests two.
+/// Announcements are delayed up to about ten seconds per hop, requests two.
 const RELAY_PATIENCE: Duration = Duration::from_mins(2);
-/// So long without a change is the end of relay.
+/// Time without a change that ends relay.
 const QUIET: Duration = Duration::from_secs(25);
-/// Rounds in which nodes are handed what they lack.
+/// Rounds of submitting missing transactions.
 const OFFERS: usize = 5;
 /// Transactions after the load.
 const FRESH: usize = 60;
 const EMPTY_PATIENCE: Duration = Duration::from_secs(5);
-/// Most blocks that are made to confirm everything.
+/// Maximum number of blocks generated to confirm everything.
 const LAST_BLOCKS: u32 = 8;

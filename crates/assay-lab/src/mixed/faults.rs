@@ -1,4 +1,4 @@
-//! Who blamed whom, by the logs of the nodes, and which connections were ended.
+//! Misbehaviour reports in the nodes' logs, and connections closed by nodes.
 
 use std::fs;
 
@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 use super::net::Net;
 use crate::target::Family;
 
-/// Lines of a node's log that blame a peer.
+/// Log lines of a node that blame a peer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
-    /// The node that blames.
+    /// The reporting node.
     pub node: String,
-    /// How many lines.
+    /// Number of lines.
     pub count: usize,
     pub lines: Vec<String>,
 }
 
-/// A connection that a node ended.
+/// Connections of one peer that a node closed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Departure {
-    /// The node.
+    /// Node that closed them.
     pub by: String,
     /// Its peer.
     pub from: String,
-    /// How often.
+    /// Number of connections.
     pub count: usize,
-    /// Seconds after the start of the load when it did so first.
+    /// Seconds from the start of the load to the first.
     pub first_s: f64,
 }
 
-/// What each node's log says against its peers.
+/// Log lines of each node that blame its peers.
 pub(super) fn find(net: &Net) -> Vec<Fault> {
     let mut faults = Vec::new();
     for member in &net.members {
@@ -50,7 +50,7 @@ pub(super) fn find(net: &Net) -> Vec<Fault> {
 
 fn blaming(log: &str, family: Family) -> impl Iterator<Item = &str> {
     let words: &[&str] = match family {
-        // btcd `peer.go`, `server.go`: scores, bans, and peers that it leaves at once.
+        // btcd `peer.go`, `server.go`: scores, bans, and immediate disconnects.
         Family::Btcd => &["isbehaving", "anned peer", "-- disconnecting", "ban score"],
         // Core `net_processing.cpp`: `Misbehaving`, `MaybeDiscourageAndDisconnect`.
         _ => {
@@ -60,7 +60,7 @@ fn blaming(log: &str, family: Family) -> impl Iterator<Item = &str> {
     log.lines().filter(|line| words.iter().any(|word| line.contains(word)))
 }
 
-/// Connections that nodes ended, by who ended them.
+/// Connections closed by nodes.
 pub(super) fn departures(net: &Net) -> Vec<Departure> {
     let mut all: Vec<Departure> = Vec::new();
     for ended in &net.ended {
@@ -76,7 +76,7 @@ pub(super) fn departures(net: &Net) -> Vec<Departure> {
     all
 }
 
-/// Lines of each node that are kept.
+/// Maximum number of kept lines per node.
 const LINES: usize = 10;
 
 #[cfg(test)]

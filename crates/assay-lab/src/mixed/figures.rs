@@ -1,4 +1,4 @@
-//! Figures of the load, by program.
+//! Figures of the load by program.
 
 use std::time::{Duration, Instant};
 
@@ -11,26 +11,27 @@ use super::net::Net;
 use super::record::{BlockSights, Sight, Sights};
 use crate::target::Family;
 
-/// What was seen of the nodes of one program.
+/// Figures of the nodes of one program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProgramFigures {
     pub program: String,
     pub nodes: usize,
-    /// From the first announcement that a node got of a transaction to its own announcement to the observer: requesting and accepting.
+    /// From the first announcement of a transaction to a node until the node's announcement to the observer: request and
+    /// acceptance.
     pub tx_accepted: Latency,
-    /// The same to its own first announcement to a peer, which waits as the protocol's rules say: a whole hop.
+    /// The same to its first announcement to a peer, including the protocol's relay delay: a whole hop.
     pub tx_hop: Latency,
-    /// From the first announcement of a block, or the first message with it, to its own announcement to the observer.
+    /// From the first announcement of a block, or the first message with it, until the node's announcement to the observer.
     pub block_accepted: Latency,
-    /// The same to its own first announcement to a peer: a whole hop.
+    /// The same to its first announcement to a peer: a whole hop.
     pub block_hop: Latency,
-    /// Compact blocks of transactions that were ten seconds old at least.
+    /// Compact blocks of transactions at least ten seconds old.
     pub compact_settled: CompactFigures,
-    /// Compact blocks of all that the miner had.
+    /// Compact blocks of the miner's whole mempool.
     pub compact_fresh: CompactFigures,
-    /// Bytes of messages about transactions, received and sent.
+    /// Bytes of transaction messages, received and sent.
     pub tx_bytes: [u64; 2],
-    /// Bytes of messages about blocks, received and sent.
+    /// Bytes of block messages, received and sent.
     pub block_bytes: [u64; 2],
     /// Bytes of other messages, received and sent.
     pub other_bytes: [u64; 2],
@@ -39,38 +40,38 @@ pub struct ProgramFigures {
 /// Times in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many.
+    /// Number of samples.
     pub count: usize,
     pub median_s: f64,
-    /// Nine of ten are shorter.
+    /// 90th percentile.
     pub p90_s: f64,
 }
 
-/// What became of compact blocks.
+/// Counts of compact blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompactFigures {
-    /// Blocks of which a compact block was the first that came.
+    /// Blocks first received as a compact block.
     pub blocks: u64,
-    /// Those put together without a request.
+    /// Blocks of these reconstructed without a request.
     pub at_once: u64,
-    /// Those with a request for what was missing.
+    /// Blocks of these with a request for missing transactions.
     pub asked: u64,
     /// Transactions requested for them.
     pub missing: u64,
-    /// Those that were requested as a whole in the end.
+    /// Blocks of these finally requested in full.
     pub given_up: u64,
-    /// Blocks that came as a whole.
+    /// Blocks received in full.
     pub whole: u64,
 }
 
-/// Our node against another program: times of the same transactions or blocks.
+/// Assay against another program: times of the same transactions or blocks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RatioOf {
     pub figure: String,
     pub ours: String,
-    /// The other one.
+    /// The other program.
     pub against: String,
-    /// Ours over the other's, of each transaction or block that nodes of both got from peers.
+    /// Ratio to the other's time, per transaction or block that nodes of both received from peers.
     pub ratio: Ratio,
 }
 
@@ -153,7 +154,7 @@ impl CompactFigures {
         self.given_up += u64::from(sight.is_given_up);
     }
 
-    /// Those put together at once, of all compact blocks.
+    /// Fraction of compact blocks reconstructed without a request.
     pub fn rate(&self) -> Option<f64> {
         (self.blocks > 0).then(|| self.at_once as f64 / self.blocks as f64)
     }
@@ -167,7 +168,7 @@ impl Latency {
     }
 }
 
-/// What is measured of transactions and blocks.
+/// Latency of transactions or blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Figure {
     TxAccepted,
@@ -197,7 +198,7 @@ impl Figure {
         }
     }
 
-    /// How long it took, where no link was cut or mended meanwhile or shortly before.
+    /// Time taken; `None` if a link was cut or restored meanwhile or shortly before.
     fn time(self, sights: &Sights, sight: &Sight) -> Option<f64> {
         let end = match self {
             Self::TxAccepted | Self::BlockAccepted => sight.observed?,
@@ -208,7 +209,7 @@ impl Figure {
         is_quiet(&sights.changes, heard, end).then_some(took.as_secs_f64()).filter(|s| *s > 0.0)
     }
 
-    /// Of each object, the middle of our nodes' times over that of the other program's.
+    /// Per object, the median time of Assay's nodes over that of the other program's.
     fn ratio(self, sights: &Sights, of_nodes: &[usize], pair: (usize, usize)) -> Option<Ratio> {
         let middle = |all: &[Sight], program: usize| {
             let nodes = (0..all.len()).filter(|node| of_nodes[*node] == program);
@@ -232,7 +233,7 @@ fn is_quiet(changes: &[Instant], from: Instant, to: Instant) -> bool {
     !changes.iter().any(|change| (from..=to).contains(change))
 }
 
-/// So long after a change of links, what waited comes all at once.
+/// Time after a change of links in which delayed messages arrive in bursts.
 const RECOVERY: Duration = Duration::from_secs(3);
 
 #[cfg(test)]

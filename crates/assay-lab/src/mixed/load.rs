@@ -15,7 +15,7 @@ use crate::progress::{Event, Reporter};
 use crate::purse::{Coin, Purse, Signed};
 use crate::wire;
 
-/// A transaction of the load.
+/// A submitted transaction.
 pub(super) struct Handed {
     pub(super) raw: Vec<u8>,
     pub(super) at: Instant,
@@ -25,18 +25,18 @@ pub(super) struct Handed {
 struct Open {
     coin: Coin,
     node: usize,
-    /// How often it goes on.
+    /// Remaining length of the chain.
     left: u64,
 }
 
-/// A transaction that nothing spends yet.
+/// An unspent transaction.
 struct Leaf {
     spent: Vec<Coin>,
     node: usize,
     rate: u64,
 }
 
-/// What was done.
+/// Counts of the load.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) txs: u64,
@@ -47,7 +47,7 @@ pub(super) struct Tally {
     pub(super) broken: u64,
     pub(super) partitioned: Duration,
     pub(super) took: Duration,
-    /// Why transactions and blocks were rejected, by program and reason.
+    /// Reject reasons of transactions and blocks, by program.
     pub(super) rejected: BTreeMap<(usize, String), u64>,
 }
 
@@ -59,17 +59,17 @@ pub(super) struct Load<'a> {
     coins: Vec<Coin>,
     open: Vec<Open>,
     leaves: VecDeque<Leaf>,
-    /// All that a node took, in the order in which they were handed in.
+    /// Accepted transactions in order of submission.
     pub(super) order: Vec<String>,
     pub(super) handed: HashMap<String, Handed>,
     pub(super) tally: Tally,
 }
 
-/// What comes next, and when.
+/// Times of the next events.
 struct Plan {
     tx: Instant,
     block: Instant,
-    /// The next cut, or its end.
+    /// Time of the next cut, or of its end.
     change: Option<Instant>,
     cut_at: Option<Instant>,
     look: Instant,
@@ -98,12 +98,12 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// All transactions that a node took, parents before children.
+    /// All accepted transactions, parents before children.
     pub(super) fn handed_in_order(&self) -> impl Iterator<Item = (&String, &[u8])> {
         self.order.iter().map(|txid| (txid, &self.handed[txid].raw[..]))
     }
 
-    /// Until the time is up; all links are mended then.
+    /// Runs until the time is up; restores all links.
     pub(super) fn run(&mut self, net: &mut Net) -> Result<(), NetworkError> {
         let started = Instant::now();
         let mut plan = Plan {
@@ -155,7 +155,7 @@ impl<'a> Load<'a> {
         });
     }
 
-    /// Cuts the network, or mends it.
+    /// Partitions the network, or restores it.
     fn change(&mut self, net: &mut Net, plan: &mut Plan, now: Instant) -> Result<(), NetworkError> {
         if let Some(cut_at) = plan.cut_at.take() {
             net.mend(&mut self.random)?;
@@ -176,7 +176,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// A transaction more: a new one, one that spends another, or a replacement.
+    /// Submits a new transaction, one that spends another, or a replacement.
     pub(super) fn tx(&mut self, net: &Net) -> Result<(), NetworkError> {
         let any_node = self.random.below(net.members.len() as u64) as usize;
         let rate = 2 + self.random.below(40);
@@ -184,7 +184,7 @@ impl<'a> Load<'a> {
         if choice < REPLACED_PERCENT && !self.leaves.is_empty() {
             let at = self.random.below(self.leaves.len() as u64) as usize;
             let Some(leaf) = self.leaves.remove(at) else { return Ok(()) };
-            // At another node it may be a conflict with what the network will hear later.
+            // At another node it may conflict with a transaction still in relay.
             let node = if self.random.below(2) == 0 { leaf.node } else { any_node };
             let tx = self.purse.spend(&leaf.spent, 1, leaf.rate + REPLACEMENT_RATE);
             self.tally.replacements += u64::from(self.hand_in(net, node, tx)?.is_some());
@@ -215,7 +215,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// A transaction of a confirmed coin, at a random node.
+    /// Submits a transaction of a confirmed coin at a random node.
     pub(super) fn fresh(&mut self, net: &Net) -> Result<(), NetworkError> {
         let node = self.random.below(net.members.len() as u64) as usize;
         if let Some(coin) = self.coins.pop() {
@@ -225,14 +225,14 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Hands in a transaction; gives its outputs if the node took it.
+    /// Submits a transaction; returns its outputs if accepted.
     fn hand_in(
         &mut self,
         net: &Net,
         node: usize,
         tx: Signed,
     ) -> Result<Option<Vec<Coin>>, NetworkError> {
-        // Its peers may announce it before the answer is here.
+        // Peers may announce it before the RPC response arrives.
         net.record.tx_made(&tx, node);
         let at = Instant::now();
         match net.members[node].submit(&tx.raw)? {
@@ -255,7 +255,7 @@ impl<'a> Load<'a> {
         *self.tally.rejected.entry(key).or_default() += 1;
     }
 
-    /// A block at a random node: mostly of transactions that all nodes have had time to get.
+    /// Generates a block at a random node, mostly of transactions old enough to be everywhere.
     fn block(&mut self, net: &Net) -> Result<(), NetworkError> {
         let makers = net.makers();
         let node = makers[self.random.below(makers.len() as u64) as usize];
@@ -292,13 +292,13 @@ impl<'a> Load<'a> {
         &mut self.random
     }
 
-    /// A time of this mean, as between events that know nothing of each other.
+    /// Exponentially distributed time.
     fn exponential(&mut self, mean: Duration) -> Duration {
         let unit = self.random.uniform();
         mean.mul_f64(-(1.0 - unit).ln())
     }
 
-    /// Half of it to one and a half.
+    /// Uniform between half and one and a half of the mean.
     fn about(&mut self, mean: Duration) -> Duration {
         mean.mul_f64(0.5 + self.random.below(1_000) as f64 / 1_000.0)
     }
@@ -309,37 +309,37 @@ struct Generated {
     hash: String,
 }
 
-/// A hash as people read it.
+/// A hash in RPC byte order.
 pub(super) fn display(hash: &[u8; 32]) -> String {
     let mut hash = *hash;
     hash.reverse();
     faster_hex::hex_string(&hash)
 }
 
-/// A reason without the numbers and hashes that differ from one transaction to the next.
+/// A reason without numbers and hashes.
 pub(super) fn reason_of(message: &str) -> String {
     let is_id = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
     let words = message.split_ascii_whitespace();
     words.map(|word| if is_id(word) { "…" } else { word }).collect::<Vec<_>>().join(" ")
 }
 
-/// Of a hundred transactions, those that replace another; then those that spend an unconfirmed one.
+/// Percentages of replacements, then of spends of unconfirmed outputs.
 const REPLACED_PERCENT: u64 = 5;
 const CHAINED_PERCENT: u64 = 45;
-/// Longest chain of unconfirmed transactions is one more.
+/// The longest chain of unconfirmed transactions is one more.
 const CHAIN_MAX: u64 = 6;
-/// Satoshi per virtual byte that a replacement pays more.
+/// Additional satoshi per virtual byte of a replacement.
 const REPLACEMENT_RATE: u64 = 20;
 /// Satoshi per virtual byte of transactions after the load.
 const FRESH_RATE: u64 = 10;
-/// Transactions without a spender that are remembered to be replaced.
+/// Unspent transactions kept as candidates for replacement.
 const LEAVES: usize = 50;
-/// Of a hundred blocks, those of transactions that are known for a while.
+/// Percentage of blocks with older transactions only.
 const SETTLED_PERCENT: u64 = 75;
 const SETTLED: Duration = Duration::from_secs(10);
-/// Most transactions of a block: half of what fits.
+/// Maximum transactions of a block: half of its capacity.
 const BLOCK_TXS_MAX: usize = 3_000;
-/// How often links, processes and the progress line are looked after.
+/// Interval of checks of links and processes, and of the progress line.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a message of the protocol is about, as far as a run looks at it.
+//! Content of P2P messages, as far as the experiment needs it.
 
 use crate::wire::{
     self, HEADER_BYTES, Hash, INV_BLOCK as BLOCK, INV_COMPACT_BLOCK as COMPACT_BLOCK, INV_TX as TX,
@@ -7,27 +7,27 @@ use crate::wire::{
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Transactions that the sender has, by txid or wtxid.
+    /// Announced transactions, by txid or wtxid.
     Txs(Vec<Hash>),
-    /// Blocks that the sender has.
+    /// Announced blocks.
     Blocks(Vec<Hash>),
     /// A transaction, by its wtxid.
     Tx(Hash),
-    /// A whole block.
+    /// A full block.
     Block(Hash),
     /// A compact block.
     Compact(Hash),
-    /// Asks for transactions of a compact block: so many.
+    /// Request for this number of transactions of a compact block.
     Missing(Hash, usize),
-    /// Asks for whole blocks.
+    /// Request for full blocks.
     Whole(Vec<Hash>),
-    /// Asks for compact blocks.
+    /// Request for compact blocks.
     WantsCompact,
-    /// Nothing of these.
+    /// Other messages.
     Other,
 }
 
-/// Which part of the traffic it is.
+/// Category of the traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Traffic {
     Txs,
@@ -36,7 +36,7 @@ pub(super) enum Traffic {
 }
 
 impl Content {
-    /// Reads a message; whatever is not in its format says nothing.
+    /// Parses a message; malformed ones are [`Content::Other`].
     pub(super) fn of(command: &str, payload: &[u8]) -> Self {
         Self::read(command, payload).unwrap_or(Self::Other)
     }

@@ -1,9 +1,9 @@
-//! A network of several programs under load: do their tips and mempools agree in the end, does nobody blame anybody, and how fast do
-//! transactions and blocks get from one node to the next.
+//! A network of several programs under load. It checks that tips and mempools converge and that no node blames another, and
+//! measures the latency of transactions and blocks per hop.
 //!
-//! All nodes are processes on loopback. Every link between two of them leads through this program, which reads the messages, so
-//! latencies, compact blocks and bytes are seen from outside on one clock, for every program in the same way. Links are cut at random,
-//! so that both sides go on and have to agree afterwards.
+//! All nodes are processes on loopback. Every link between two nodes passes through this program, which reads the messages, so
+//! latencies, compact blocks and bytes are observed on one clock, for every program in the same way. Links are cut at random;
+//! both sides continue and must agree afterwards.
 
 mod converge;
 mod faults;
@@ -40,54 +40,54 @@ pub use self::figures::{CompactFigures, Latency, ProgramFigures, RatioOf};
 pub use self::outdated::Outdated;
 pub use self::report::{LoadFigures, MixedReport, NodeEntry};
 
-/// How links are cut.
+/// Kind of link cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// Messages wait until the link is mended.
+    /// Messages wait until the link is restored.
     Hold,
-    /// Connections end, and nodes connect again afterwards.
+    /// Connections close, and nodes reconnect afterwards.
     Break,
-    /// Either, at random.
+    /// Randomly one of the two.
     Both,
 }
 
-/// How to run it.
+/// Options of the experiment.
 #[derive(Debug, Clone)]
 pub struct MixedOptions {
-    /// Where data, logs and results go. Created if missing.
+    /// Folder of data, logs and results. Created if missing.
     pub out_dir: PathBuf,
-    /// The nodes, 2 to 16; a program is named as often as it has nodes.
+    /// Nodes, 2 to 16; a program is listed once per node.
     pub targets: Vec<TargetSpec>,
-    /// How long the load lasts.
+    /// Duration of the load.
     pub time: Duration,
     pub tx_per_s: f64,
     /// Mean time between two blocks.
     pub block_every: Duration,
-    /// How links are cut; `None` leaves them alone.
+    /// Kind of link cuts; `None` for no cuts.
     pub cut: Option<Cut>,
-    /// Mean time from one cut's end to the next cut.
+    /// Mean time from the end of a cut to the next cut.
     pub cut_every: Duration,
-    /// Mean time that a cut lasts.
+    /// Mean duration of a cut.
     pub cut_for: Duration,
-    /// Links of a node, on average.
+    /// Mean number of links per node.
     pub degree: usize,
     /// Rate of each link, bits per second each way.
     pub bits_per_s: f64,
-    /// From one end of a link to the other and back.
+    /// Round-trip time of a link.
     pub round_trip: Duration,
     /// Seed of topology, transactions, blocks and cuts.
     pub seed: u64,
-    /// How to call our node.
+    /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
-    /// Version of the program that calls.
+    /// Version of the calling program.
     pub assay_version: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
 struct Programs {
     targets: Vec<Target>,
-    /// For each node the place of its program.
+    /// Index of the program of each node.
     of_nodes: Vec<usize>,
 }
 
@@ -112,13 +112,13 @@ impl Programs {
     }
 }
 
-/// Most transactions of a run: their coins are made before it, of coinbases of the first subsidy.
+/// Maximum number of transactions: their coins come from coinbases of the first subsidy period.
 pub const TXS_MAX: f64 = 60_000.0;
 
-/// Runs the network.
+/// Runs the experiment.
 ///
 /// # Errors
-/// When something cannot be written or started, or a node ends by itself.
+/// When something cannot be written or started, or a node exits.
 pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<MixedReport, NetworkError> {
     let programs = Programs::detect(options)?;
     let logs = options.out_dir.join("logs");
@@ -134,7 +134,7 @@ pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<MixedRepor
     let base_height = base.blocks.len() as u32;
     let mut load = Load::new(options, reporter, random, purse, base.coins.concat());
     load.run(&mut net)?;
-    // What is measured belongs to the load alone.
+    // Figures cover the load only.
     let figures = figures::of(&net, &programs);
     reporter.event(&Event::NetworkConverges);
     let convergence = converge::run(&mut net, &mut load, base_height, reporter)?;

@@ -1,4 +1,4 @@
-//! The network: its nodes, the links between them, an observer of each.
+//! The network: nodes, links between them, and an observer of each.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use crate::target::{Family, Target};
 
 /// A node of the network.
 pub(super) struct Member {
-    /// Its program and a number, such as `assay-2`.
+    /// Program and number, such as `assay-2`.
     pub(super) name: String,
-    /// Place of its program among those of the run.
+    /// Index of its program.
     pub(super) program: usize,
     pub(super) family: Family,
     pub(super) makes_blocks: bool,
     pub(super) node: Node,
-    /// The log that the program writes itself.
+    /// The program's own log file.
     pub(super) log: std::path::PathBuf,
 }
 
-/// A connection that a node ended.
+/// A connection closed by a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ended {
     pub(super) by: usize,
@@ -44,17 +44,17 @@ pub(super) struct Net {
     pub(super) members: Vec<Member>,
     pub(super) record: Arc<Record>,
     taps: Vec<Tap>,
-    /// When each link was last asked to connect.
+    /// Time of the last connection attempt per link.
     asked: Vec<Option<Instant>>,
     observers: Vec<Observer>,
     properties: Properties,
     pub(super) ended: Vec<Ended>,
-    /// When all links were connected.
+    /// Time at which all links were connected.
     pub(super) started: Instant,
 }
 
 impl Net {
-    /// Starts the nodes, gives them the chain, and links them.
+    /// Starts the nodes, loads the chain, and connects the links.
     pub(super) fn start(
         options: &MixedOptions,
         programs: &Programs,
@@ -125,7 +125,7 @@ impl Net {
         self.taps.len()
     }
 
-    /// Has links connect that should be, and notes connections that nodes ended.
+    /// Reconnects missing links, and records connections closed by nodes.
     pub(super) fn connect(&mut self) {
         for (tap, asked) in self.taps.iter().zip(&mut self.asked) {
             let partings = tap.partings().into_iter();
@@ -139,7 +139,7 @@ impl Net {
                 continue;
             }
             *asked = Some(Instant::now());
-            // A node may still have the connection that was cut: it is asked again.
+            // A node may still see the cut connection as open, so the attempt is repeated.
             let _ = self.members[tap.nodes()[0]].connect(tap.address);
         }
     }
@@ -151,7 +151,7 @@ impl Net {
         across.map(|tap| tap.set(passage)).count()
     }
 
-    /// Mends all links. Those that were broken come again in a direction of their own.
+    /// Restores all links. Broken ones reconnect in a random direction.
     pub(super) fn mend(&mut self, random: &mut SplitMix64) -> Result<(), NetworkError> {
         for at in 0..self.taps.len() {
             match self.taps[at].passage() {
@@ -170,17 +170,17 @@ impl Net {
         Ok(())
     }
 
-    /// An error if a node has ended.
+    /// Fails if a node has exited.
     pub(super) fn check_alive(&mut self) -> Result<(), NetworkError> {
         self.members.iter_mut().try_for_each(|member| member.node.check_alive())
     }
 
-    /// Nodes that can make blocks.
+    /// Nodes that can generate blocks.
     pub(super) fn makers(&self) -> Vec<usize> {
         (0..self.members.len()).filter(|at| self.members[*at].makes_blocks).collect()
     }
 
-    /// Ends all links, then all nodes.
+    /// Closes all links, then stops all nodes.
     pub(super) fn stop(self) -> Result<(), NetworkError> {
         drop((self.taps, self.observers));
         self.members.into_iter().try_for_each(|member| member.node.stop())
@@ -204,7 +204,7 @@ fn start_node(
 }
 
 impl Member {
-    /// Connects once, as to a peer that it chose by itself: nodes are patient with those that their users name.
+    /// Connects once, as to an automatic outbound peer: nodes tolerate more from manual peers.
     fn connect(&self, to: std::net::SocketAddr) -> Result<(), NetworkError> {
         match self.family {
             Family::Btcd => self.node.call("addnode", &format!(r#"["{to}","onetry"]"#)),
@@ -212,12 +212,12 @@ impl Member {
         }
     }
 
-    /// The transactions in its mempool.
+    /// Txids in its mempool.
     pub(super) fn pool(&self) -> Result<Vec<String>, NetworkError> {
         self.node.call("getrawmempool", "[]")
     }
 
-    /// Hands in a transaction; the inner error is why it was rejected.
+    /// Submits a transaction; the inner error is its reject reason.
     pub(super) fn submit(&self, raw: &[u8]) -> Result<Result<(), String>, NetworkError> {
         let params = format!(r#"["{}"]"#, faster_hex::hex_string(raw));
         match self.node.call::<String>("sendrawtransaction", &params) {
@@ -230,5 +230,5 @@ impl Member {
 
 /// Longest wait until all links are connected.
 const CONNECT_TIMEOUT: Duration = Duration::from_mins(1);
-/// Time between two attempts to connect.
+/// Interval between connection attempts.
 const RETRY: Duration = Duration::from_secs(3);

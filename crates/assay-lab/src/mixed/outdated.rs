@@ -1,4 +1,4 @@
-//! Transactions that no block can take any more.
+//! Transactions that no block can include any more.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,21 +8,21 @@ use super::load::display;
 use crate::network::{NetworkError, Node};
 use crate::wire::tx::each_spent;
 
-/// Why no block can take a transaction any more.
+/// Reason why no block can include a transaction any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outdated {
     /// It is confirmed.
     Confirmed,
-    /// A confirmed transaction spends what it spends, or what one of its ancestors spends.
+    /// A confirmed transaction spends the same output as it or one of its ancestors.
     DoubleSpent,
 }
 
-/// The chain that all nodes have, above the blocks that they began with.
+/// The common chain above the initial blocks.
 #[derive(Default)]
 pub(super) struct Chain {
     txids: HashSet<String>,
-    /// What its transactions spend.
+    /// Outputs that its transactions spend.
     spent: HashSet<(String, u32)>,
 }
 
@@ -38,7 +38,7 @@ impl Chain {
             txid: String,
             vin: Vec<Input>,
         }
-        /// A coinbase's has neither.
+        /// A coinbase input has neither.
         #[derive(Deserialize)]
         struct Input {
             txid: Option<String>,
@@ -57,7 +57,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// Its transactions, and those of `txs` (parents before children) that contradict it.
+    /// Its transactions, and those of `txs` (parents before children) that conflict with it.
     pub(super) fn outdated<'a>(
         &self,
         txs: impl Iterator<Item = (&'a String, &'a [u8])>,
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn what_contradicts_the_chain_goes_with_its_descendants() {
         let chain = Chain { txids: [name(1)].into(), spent: [(name(9), 0), (name(9), 1)].into() };
-        // Confirmed; a double spend, its child and grandchild; another output; a child of what is confirmed.
+        // Confirmed; a double spend, its child and grandchild; another output; a child of a confirmed one.
         let txs = [(1, 9, 0), (2, 9, 1), (3, 2, 0), (4, 3, 7), (5, 9, 2), (6, 1, 0)]
             .map(|(txid, parent, output)| (name(txid), tx(parent, output)));
         let found = chain.outdated(txs.iter().map(|(txid, raw)| (txid, &raw[..])));

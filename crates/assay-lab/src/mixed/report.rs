@@ -1,4 +1,4 @@
-//! What came of it.
+//! Results of the network experiment.
 
 use std::path::Path;
 
@@ -20,65 +20,65 @@ use crate::machine::clock::{iso8601, unix_ms};
 /// Version of `network.json`.
 const SCHEMA: u32 = 1;
 
-/// Results of a network under load; written as `network.json`.
+/// Results of the experiment; written as `network.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MixedReport {
     pub schema: u32,
-    /// When it ended, as ISO 8601 in UTC.
+    /// End of the run, ISO 8601 in UTC.
     pub created: String,
     pub nodes: Vec<NodeEntry>,
     pub links: usize,
-    /// Rate of each, bits per second.
+    /// Rate of each link, bits per second.
     pub bits_per_s: f64,
-    /// Milliseconds from one end of a link to the other and back.
+    /// Round-trip time of a link in milliseconds.
     pub round_trip_ms: f64,
-    /// Seed of everything that is random.
+    /// Seed of all random choices.
     pub seed: u64,
     pub load: LoadFigures,
     pub programs: Vec<ProgramFigures>,
-    /// Our node against the others.
+    /// Assay against the other programs.
     pub ratios: Vec<RatioOf>,
-    /// How nodes agreed afterwards.
+    /// Convergence after the load.
     pub convergence: Convergence,
-    /// Lines of logs that blame a peer.
+    /// Log lines that blame a peer.
     pub faults: Vec<Fault>,
-    /// Connections that nodes ended.
+    /// Connections closed by nodes.
     pub departures: Vec<Departure>,
     pub machine: Machine,
-    /// Version of this program.
+    /// Version of Assay.
     pub assay: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeEntry {
     pub name: String,
-    /// What its program calls itself.
+    /// Version string of its program.
     pub version: String,
     pub cpu_s: Option<f64>,
-    /// Highest resident memory.
+    /// Peak resident memory.
     pub memory_peak_bytes: Option<u64>,
 }
 
-/// What the load was.
+/// Counts of the load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadFigures {
-    /// Seconds that it lasted.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Transactions that nodes took.
+    /// Accepted transactions.
     pub txs: u64,
-    /// Those that replaced another one, or contradicted one that was elsewhere.
+    /// Replacements, and conflicts with transactions at other nodes.
     pub replacements: u64,
     pub blocks: u64,
-    /// Those of transactions that were ten seconds old at least.
+    /// Blocks of transactions at least ten seconds old.
     pub settled_blocks: u64,
-    /// Partitions in which messages waited.
+    /// Partitions that delayed messages.
     pub held: u64,
-    /// Partitions in which connections ended.
+    /// Partitions that closed connections.
     pub broken: u64,
     pub partitioned_s: f64,
-    /// Program, reason and number of what was rejected by RPC.
+    /// RPC rejections: program, reason and number.
     pub rejected: Vec<(String, String, u64)>,
 }
 
@@ -148,7 +148,7 @@ impl MixedReport {
         atomic_file::write(&path, &json)
     }
 
-    /// Whether all nodes agree in the end, none blamed another, and none ended a connection.
+    /// True if all nodes agree at the end, and none blamed another or closed a connection.
     pub fn is_good(&self) -> bool {
         self.convergence.is_good() && self.faults.is_empty() && self.departures.is_empty()
     }
@@ -270,7 +270,7 @@ impl MixedReport {
         table
     }
 
-    /// Whether nodes agree, in sentences.
+    /// Sentences about the agreement of nodes.
     fn agreement(&self) -> String {
         let found = &self.convergence;
         let mut lines = vec![match found.tip_s {
@@ -359,5 +359,5 @@ impl CompactFigures {
     }
 }
 
-/// Differences that are printed.
+/// Maximum number of printed differences.
 const DIFFERENCES: usize = 20;

@@ -1,7 +1,7 @@
-//! A link between two nodes that reads what goes over it, and can be cut and mended.
+//! A link between two nodes that reads the traffic, and can be cut and restored.
 //!
-//! It passes on whole messages of version 1 of the transport. A link is cut in two ways: messages are held back until it is mended, as
-//! on a network that loses packets for a while, or the connection ends and no new one is let in.
+//! It forwards whole messages of the v1 transport. A cut either holds messages back until the link is restored, as on a network
+//! that loses packets for a while, or closes the connection and accepts no new one.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -15,37 +15,37 @@ use super::record::Record;
 use crate::network::link::{Properties, end, listen};
 use crate::wire;
 
-/// Whether messages get through.
+/// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passage {
     Open,
-    /// They wait.
+    /// Messages wait.
     Held,
-    /// There is no connection.
+    /// No connection.
     Broken,
 }
 
-/// A connection that one of its nodes ended.
+/// A connection closed by one of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Parting {
-    /// Which node ended it.
+    /// Node that closed it.
     pub(super) by: usize,
-    /// The node at the other end.
+    /// Node at the other end.
     pub(super) from: usize,
     pub(super) at: Instant,
 }
 
 struct State {
     passage: Passage,
-    /// Goes up with each connection, so that threads of an earlier one know that they are.
+    /// Incremented per connection; threads of earlier ones exit.
     generation: u64,
-    /// Both ends of the connection, while there is one.
+    /// Both ends of the connection, if open.
     ends: Option<[TcpStream; 2]>,
     partings: Vec<Parting>,
 }
 
 struct Shared {
-    /// The node that connects, and the one that is connected to.
+    /// The connecting node and the listening node.
     nodes: [usize; 2],
     properties: Properties,
     record: Arc<Record>,
@@ -53,9 +53,9 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The link; dropping it ends the connection over it.
+/// A link; dropping it closes its connection.
 pub(super) struct Tap {
-    /// Where the node that connects finds it.
+    /// Address for the connecting node.
     pub(super) address: SocketAddr,
     stop: Arc<std::sync::atomic::AtomicBool>,
     shared: Arc<Shared>,
@@ -88,14 +88,14 @@ impl Tap {
                 if stopped.load(std::sync::atomic::Ordering::Relaxed) {
                     return;
                 }
-                // A connection that cannot be made ends at once, as on any network.
+                // A failed connection closes at once, as on any network.
                 let _ = near.and_then(|near| Shared::join(&of_thread, near, far));
             }
         });
         Ok(Self { address, stop, shared })
     }
 
-    /// The nodes that it links, the one that connects first.
+    /// Its two nodes, the connecting one first.
     pub(super) fn nodes(&self) -> [usize; 2] {
         self.shared.nodes
     }
@@ -108,7 +108,7 @@ impl Tap {
         self.shared.lock().passage
     }
 
-    /// Cuts or mends it.
+    /// Cuts or restores it.
     pub(super) fn set(&self, passage: Passage) {
         let mut state = self.shared.lock();
         state.passage = passage;
@@ -119,7 +119,7 @@ impl Tap {
         self.shared.changed.notify_all();
     }
 
-    /// Connections that a node ended since the last call.
+    /// Connections closed by a node since the last call.
     pub(super) fn partings(&self) -> Vec<Parting> {
         std::mem::take(&mut self.shared.lock().partings)
     }
@@ -167,7 +167,7 @@ impl Shared {
             let (sender, receiver) = sync_channel(QUEUE);
             let (reader, writer) = (Arc::clone(this), Arc::clone(this));
             thread::spawn(move || {
-                // An error is an end as well.
+                // An error ends the connection as well.
                 let _ = reader.take_in(from, &sender, nodes[0]);
                 reader.parted(generation, nodes);
             });
@@ -178,7 +178,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The node's side of a connection has ended: by us, or it did that itself.
+    /// Handles the end of the node's side of a connection, closed here or by the node.
     fn parted(&self, generation: u64, [by, from]: [usize; 2]) {
         let mut state = self.lock();
         if state.generation == generation && state.ends.is_some() {
@@ -238,7 +238,7 @@ impl Shared {
     }
 }
 
-/// A message on its way.
+/// A message in flight.
 struct Due {
     at: Instant,
     command: String,
@@ -246,7 +246,7 @@ struct Due {
     content: Content,
 }
 
-/// Messages on their way in one direction; then the sender waits.
+/// Messages in flight per direction; beyond that the sender waits.
 const QUEUE: usize = 1_000;
 
 #[cfg(test)]
@@ -269,7 +269,7 @@ mod tests {
         wire::read_head(bytes.first_chunk().unwrap()).unwrap().0
     }
 
-    /// Waits for what other threads do.
+    /// Waits for a condition set by other threads.
     fn until(is_so: impl Fn() -> bool) {
         while !is_so() {
             thread::yield_now();

@@ -1,12 +1,12 @@
-//! Which nodes are linked, and how they are parted.
+//! Draws links and partitions.
 
 use assay_report::stats::random::SplitMix64;
 
-/// Links as pairs of different nodes, the first of which connects.
+/// Links as pairs of distinct nodes; the first one connects.
 ///
-/// A ring in random order, so that the network is whole, and chords until nodes have `degree` links on average.
+/// A ring in random order makes the network connected; chords are added until nodes have `degree` links on average.
 pub(super) fn draw(nodes: usize, degree: usize, random: &mut SplitMix64) -> Vec<(usize, usize)> {
-    // Chords drawn one by one can leave two neighbours on the ring a link short: then all are drawn again.
+    // Random chords can leave two neighbours on the ring a link short: then all are drawn again.
     let mut graph = draw_once(nodes, degree, random);
     for _ in 1..TRIES {
         if graph.is_even() {
@@ -25,13 +25,13 @@ fn draw_once(nodes: usize, degree: usize, random: &mut SplitMix64) -> Graph {
         graph.add(order[at], order[(at + 1) % nodes], random);
     }
     while graph.links.len() < nodes * degree / 2 {
-        // Those with the fewest links first, so that all have about the same.
+        // Starts with the fewest links, so that degrees are nearly equal.
         let mut by_degree: Vec<usize> = (0..nodes).collect();
         shuffle(&mut by_degree, random);
         by_degree.sort_by_key(|node| graph.degrees[*node]);
         let mut pairs = (0..nodes).flat_map(|to| (0..to).map(move |from| (from, to)));
         if !pairs.any(|(from, to)| graph.add(by_degree[from], by_degree[to], random)) {
-            // All are linked with all.
+            // The graph is complete.
             break;
         }
     }
@@ -44,13 +44,13 @@ struct Graph {
 }
 
 impl Graph {
-    /// Whether no node has two links more than another.
+    /// True if degrees differ by at most one.
     fn is_even(&self) -> bool {
         let (least, most) = (self.degrees.iter().min(), self.degrees.iter().max());
         least.zip(most).is_none_or(|(least, most)| most - least <= 1)
     }
 
-    /// Links two nodes, in a random direction, unless they are linked or the same.
+    /// Links two nodes in a random direction, unless they are already linked or equal.
     fn add(&mut self, a: usize, b: usize, random: &mut SplitMix64) -> bool {
         let is_new = a != b && !self.links.iter().any(|link| *link == (a, b) || *link == (b, a));
         if is_new {
@@ -62,7 +62,7 @@ impl Graph {
     }
 }
 
-/// For each node the side it is on. Both sides have a node.
+/// Side of each node. Both sides have a node.
 pub(super) fn part(nodes: usize, random: &mut SplitMix64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..nodes).collect();
     shuffle(&mut order, random);
@@ -78,7 +78,7 @@ pub(super) fn shuffle(values: &mut [usize], random: &mut SplitMix64) {
     }
 }
 
-/// How often links are drawn until they are even.
+/// Maximum number of draws until degrees are even.
 const TRIES: usize = 100;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! An observer of each node: a peer that takes what is announced and says nothing of its own.
+//! An observer of each node: a peer that receives announcements and makes none.
 //!
-//! It asks for compact blocks without delay (BIP152, high bandwidth), and nodes of the Bitcoin Core family announce transactions to
-//! it at once, because it has the permission `noban` there.
+//! It requests high-bandwidth compact blocks (BIP152), and nodes of the Bitcoin Core family announce transactions to it without
+//! delay, because they grant it the permission `noban`.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
@@ -13,7 +13,7 @@ use super::record::Record;
 use crate::load::source::dial_and_wait;
 use crate::wire::{self, Hash};
 
-/// The observer; dropping it ends it.
+/// The observer; dropping it disconnects.
 pub(super) struct Observer(TcpStream);
 
 impl Observer {
@@ -23,7 +23,7 @@ impl Observer {
         address: SocketAddr,
         record: &Arc<Record>,
     ) -> io::Result<Self> {
-        // One each of those in `target/member.rs`.
+        // Distinct addresses within the range in `target/member.rs`.
         let source = Ipv4Addr::new(127, 99, 0, 1 + node as u8);
         let stream = dial_and_wait(address, Some(source))?;
         stream.set_nodelay(true)?;
@@ -55,7 +55,7 @@ fn listen(stream: &mut TcpStream, node: usize, record: &Record) -> io::Result<()
         let mut out = Vec::new();
         match (command.as_str(), &content) {
             ("version", _) => {
-                // Names with witnesses (BIP339) are for those who say so before `verack`.
+                // wtxid relay (BIP339) must be negotiated before `verack`.
                 wire::put(&mut out, "wtxidrelay", &[]);
                 wire::put(&mut out, "verack", &[]);
             }
@@ -64,7 +64,7 @@ fn listen(stream: &mut TcpStream, node: usize, record: &Record) -> io::Result<()
                 wire::put(&mut out, "getheaders", &locator(&wire::GENESIS));
             }
             ("ping", _) => wire::put(&mut out, "pong", &payload),
-            // A node pushes compact blocks to peers that it knows to have the parent: it knows that of headers it has sent.
+            // Nodes push compact blocks only to peers known to have the parent, which the header request establishes.
             ("inv", Content::Blocks(hashes)) => {
                 if let Some(hash) = hashes.last() {
                     wire::put(&mut out, "getheaders", &locator(hash));
@@ -76,7 +76,7 @@ fn listen(stream: &mut TcpStream, node: usize, record: &Record) -> io::Result<()
     }
 }
 
-/// A `getheaders` for what follows one block.
+/// A `getheaders` for the successors of one block.
 fn locator(hash: &Hash) -> Vec<u8> {
     let mut payload = 70_016_u32.to_le_bytes().to_vec();
     payload.push(1);

@@ -1,4 +1,4 @@
-//! A chain as a peer gives it: headers, and where the blocks are.
+//! A chain served by a peer: headers, and locations of the blocks.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +23,7 @@ enum Body {
 }
 
 impl Course {
-    /// The chain of a node that was filled with `chain`, of which it has these blocks; later ones are left out.
+    /// The chain of a node that was filled with `chain`; later blocks are left out.
     pub(crate) fn of(node: &Node, chain: &Chain) -> Result<Self, NetworkError> {
         let mut headers = Vec::with_capacity(chain.blocks.len());
         for block in &chain.blocks {
@@ -42,8 +42,8 @@ impl Course {
         Ok(Self { headers, bodies: chain.blocks.iter().map(body).collect() })
     }
 
-    /// A branch with more work: the blocks up to `height`, then one whose coinbase pays too much, then others that build on it, up
-    /// to `tip_height`, the last of them at the time `now`.
+    /// A branch with more work: the blocks up to `height`, then one whose coinbase pays too much, then blocks on top of it up to
+    /// `tip_height`, the last of them at the time `now`.
     pub(crate) fn lie(&self, height: usize, tip_height: usize, now: u32) -> Self {
         let mut lie = Self {
             headers: self.headers[..height].to_vec(),
@@ -62,12 +62,12 @@ impl Course {
         lie
     }
 
-    /// All headers, from height 1.
+    /// All headers from height 1.
     pub(crate) fn headers(&self) -> &[RawHeader] {
         &self.headers
     }
 
-    /// The block with this hash; `None` where it has none such.
+    /// The block with this hash; `None` if unknown.
     pub(crate) fn block(&self, hash: &Hash) -> Option<io::Result<Vec<u8>>> {
         let at = self.headers.iter().position(|header| wire::double_sha256(header) == *hash)?;
         Some(match &self.bodies[at] {

@@ -1,5 +1,5 @@
-//! A link of a given rate and delay in front of a node: a relay of byte streams on loopback. It needs no rights and no network
-//! device, so it is the same on every machine; it loses nothing, and TCP's own start on a long way is not part of it.
+//! A link of a given rate and delay in front of a node: a relay of byte streams on loopback. It needs no privileges and no
+//! network device, so it behaves the same on every machine. It loses nothing and does not model TCP slow start over a long path.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,30 +9,30 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What a link does to bytes.
+/// Rate and delay of a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Properties {
     /// Bytes per second, each way.
     pub(crate) bytes_per_s: f64,
-    /// From one end to the other.
+    /// One-way delay.
     pub(crate) delay: Duration,
 }
 
-/// A link to a node; dropping it ends the connections over it.
+/// A link to a node; dropping it closes its connections.
 pub(crate) struct Link {
-    /// Where the near end is.
+    /// Address of the near end.
     pub(crate) address: SocketAddr,
     carried: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
 }
 
 impl Link {
-    /// Bytes that have come out at the near end.
+    /// Bytes delivered at the near end.
     pub(crate) fn carried_bytes(&self) -> u64 {
         self.carried.load(Ordering::Relaxed)
     }
 
-    /// The `index`-th link to `node`, with an address of its own where the system has several of loopback.
+    /// The `index`-th link to `node`, with its own loopback address if the system has several.
     pub(crate) fn to(node: SocketAddr, index: u8, properties: Properties) -> io::Result<Self> {
         let listener = listen(index)?;
         let address = listener.local_addr()?;
@@ -45,7 +45,7 @@ impl Link {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                // A connection that cannot be made ends at once, as on any network.
+                // A failed connection closes at once, as on any network.
                 let _ = near.and_then(|near| join(near, node, properties, &count));
             }
         });
@@ -59,13 +59,13 @@ impl Drop for Link {
     }
 }
 
-/// A listener on an address of loopback that no other listener with another index has.
+/// A listener on a loopback address that is unique to `index`.
 pub(crate) fn listen(index: u8) -> io::Result<TcpListener> {
     let own = Ipv4Addr::new(127, 77, index, 1);
     TcpListener::bind((own, 0)).or_else(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
 }
 
-/// Ends a listener's thread, which looks at `stop` at each connection.
+/// Stops a listener's thread, which checks `stop` at each connection.
 pub(crate) fn end(stop: &AtomicBool, address: SocketAddr) {
     stop.store(true, Ordering::Relaxed);
     let _ = TcpStream::connect(address);
@@ -86,7 +86,7 @@ fn join(
 }
 
 fn one_way(from: TcpStream, to: TcpStream, properties: Properties, carried: Arc<AtomicU64>) {
-    // What is on its way at a time, and more: pieces may be small.
+    // More than the bytes in flight, since pieces may be small.
     let on_the_way = properties.bytes_per_s * properties.delay.as_secs_f64();
     let (sender, receiver) = sync_channel((on_the_way / PIECE_BYTES as f64) as usize + 64);
     thread::spawn(move || take_in(from, &sender, properties));
@@ -107,7 +107,7 @@ fn take_in(
         let Ok(count @ 1..) = from.read(&mut buffer) else { return };
         let takes = Duration::from_secs_f64(count as f64 / bytes_per_s);
         let now = Instant::now();
-        // As long as bytes are there the link is busy: what a sleep took too long is made up for, up to a point.
+        // While bytes are available the link is busy: oversleeping is compensated up to a limit.
         let slack = if now - asked < AT_ONCE { SLACK } else { Duration::ZERO };
         free_at = free_at.max(now.checked_sub(slack).unwrap_or(now)) + takes;
         thread::sleep(free_at.saturating_duration_since(now));
@@ -129,11 +129,11 @@ fn give_out(mut to: TcpStream, receiver: &Receiver<(Instant, Vec<u8>)>, carried:
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// Large pieces make links cheap: the nodes need the CPU.
+/// Large pieces reduce the CPU time of links, which the nodes need.
 const PIECE_BYTES: usize = 64 << 10;
-/// A thread may have to wait for a core for so long.
+/// Longest assumed scheduling delay of a thread.
 const SLACK: Duration = Duration::from_millis(50);
-/// Bytes that take longer to come were not there before.
+/// A read that blocks longer means that the link was idle.
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Experiments with several nodes that are each other's peers, on loopback.
+//! Experiments with several nodes that are peers of each other, on loopback.
 
 mod course;
 pub(crate) mod link;
@@ -25,30 +25,30 @@ pub(crate) use self::link::Link;
 pub(crate) use self::node::{ASK_PAUSE, Launcher, Node};
 pub(crate) use self::peer::{FalsePeer, Manner};
 
-/// Coinbases pay to a witness script that is always true, so that spending them takes no signature: `OP_0` and the SHA-256
-/// of `OP_1` (BIP141).
+/// Coinbases pay to a witness script that is always true, so that spends need no signature: `OP_0` and the SHA-256 of `OP_1`
+/// (BIP141).
 const ANYONE: &str = "00204ae81572f06e1b88fd5ced7a1a000945432e83e1551e6f721ee9c00b8cc33260";
 
-/// What every such experiment needs.
+/// Common options of these experiments.
 #[derive(Debug, Clone)]
 pub struct NetworkOptions {
-    /// Where data, logs and results go. Created if missing.
+    /// Folder of data, logs and results. Created if missing.
     pub out_dir: PathBuf,
-    /// The plan whose recipe and settings are used; a chain of Bitcoin's regtest.
+    /// Plan with recipe and settings; a chain of Bitcoin's regtest.
     pub plan: Plan,
-    /// The node that is looked at.
+    /// Node under test.
     pub target: TargetSpec,
-    /// How to call the forge.
+    /// Command that starts the forge.
     pub forge_command: Vec<OsString>,
-    /// How to call our node.
+    /// Command that starts Assay's node.
     pub node_command: Vec<OsString>,
-    /// Version of the program that calls.
+    /// Version of the calling program.
     pub assay_version: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
-/// The programs, and a chain for them.
+/// Programs with a chain for them.
 pub(crate) struct Setup<'a> {
     pub(crate) launcher: Launcher<'a>,
     pub(crate) ours: Target,
@@ -57,7 +57,7 @@ pub(crate) struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// Finds the programs and has the chain forged.
+    /// Finds the programs and forges the chain.
     pub(crate) fn make(
         options: &'a NetworkOptions,
         reporter: &dyn Reporter,
@@ -88,7 +88,7 @@ impl<'a> Setup<'a> {
         Ok(Self { launcher, ours, target, chain })
     }
 
-    /// Fills a folder of our node with the forged chain and so many blocks of today, and leaves the node running.
+    /// Fills a folder of Assay's node with the forged chain and `count` current blocks, and leaves the node running.
     pub(crate) fn fill(
         &self,
         folder: &Path,
@@ -114,7 +114,7 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// Adds blocks of today to a node's chain; gives their hashes.
+/// Adds blocks with the current time to a node's chain; returns their hashes.
 pub(crate) fn generate(node: &Node, count: u32) -> Result<Vec<String>, NetworkError> {
     let params = format!(r#"[{count},"raw({ANYONE})"]"#);
     node.call("generatetodescriptor", &params)
@@ -141,7 +141,7 @@ pub enum NetworkError {
     Chain(#[from] ChainError),
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The chain is not one of Bitcoin's regtest.
+    /// The chain is not Bitcoin's regtest.
     #[error("chain {chain}: the peers of this experiment speak the protocol of regtest")]
     OtherChain { chain: String },
     #[error(transparent)]
@@ -150,50 +150,50 @@ pub enum NetworkError {
     Rpc(#[from] RpcError),
     #[error("block {height} was rejected: {reason}")]
     Rejected { height: u32, reason: String },
-    /// A node's header of a block of the chain cannot be read.
+    /// A node's header of a block is malformed.
     #[error("the node's header at height {height} is no header")]
     Header { height: u32 },
-    /// A link or false peer cannot be set up.
+    /// A link or misbehaving peer cannot be set up.
     #[error("cannot listen on loopback: {source}")]
     Listen { source: io::Error },
-    /// A node does not get to the tip.
+    /// A node does not reach the tip.
     #[error("the tip is {found} after {seconds} s, not {expected}")]
     NoTip {
-        /// What it should be.
+        /// Expected tip.
         expected: String,
-        /// What it is.
+        /// Actual tip.
         found: String,
-        /// How long was waited.
+        /// Time limit.
         seconds: u64,
     },
-    /// Nodes of a network do not connect.
+    /// Nodes do not connect.
     #[error("not all nodes are connected after {seconds} s")]
     NotLinked {
-        /// How long was waited.
+        /// Time limit.
         seconds: u64,
     },
     #[error(
         "no node of the network can make blocks: name assay or a program of the Bitcoin Core family"
     )]
     NoBlocks,
-    /// User and password of a node cannot be written.
+    /// RPC credentials of a node cannot be written.
     #[error("cannot write the credentials of a node: {source}")]
     Credentials { source: io::Error },
-    /// A node does not get to a height.
+    /// A node does not reach a height.
     #[error("the height is {found} after {seconds} s, not {expected}")]
     NoHeight {
-        /// What it should be.
+        /// Expected height.
         expected: u32,
-        /// What it is.
+        /// Actual height.
         found: u32,
-        /// How long was waited.
+        /// Time limit.
         seconds: u64,
     },
     #[error("{missing} transactions did not arrive within {seconds} s")]
     NoTransactions {
-        /// How many.
+        /// Number of missing transactions.
         missing: usize,
-        /// How long was waited.
+        /// Time limit.
         seconds: u64,
     },
     #[error("interrupted")]

@@ -1,4 +1,4 @@
-//! The nodes of the experiment, ours and others, and what is asked of them.
+//! Nodes of an experiment and requests to them.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -14,19 +14,19 @@ use crate::process::sample::{Look, look};
 use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::target::{Family, Target};
 
-/// Time between two questions.
+/// Poll interval.
 pub(crate) const ASK_PAUSE: Duration = Duration::from_millis(5);
-/// Longest wait until a node takes connections of peers.
+/// Longest wait until a node accepts peers.
 const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How nodes are started.
+/// Starts nodes.
 pub(crate) struct Launcher<'a> {
     pub(crate) plan: &'a TargetsPlan,
     pub(crate) chain: String,
     pub(crate) logs: PathBuf,
 }
 
-/// A running node that takes peers.
+/// A running node that accepts peers.
 pub(crate) struct Node {
     process: Process,
     client: Client,
@@ -34,7 +34,7 @@ pub(crate) struct Node {
 }
 
 impl Launcher<'_> {
-    /// Starts `target` over `datadir`; `name` is that of its log.
+    /// Starts `target` in `datadir`; `name` is that of its log.
     pub(crate) fn start(
         &self,
         target: &Target,
@@ -44,7 +44,7 @@ impl Launcher<'_> {
         self.start_with(target, datadir, name, &[])
     }
 
-    /// The same with more arguments.
+    /// The same with additional arguments.
     pub(crate) fn start_with(
         &self,
         target: &Target,
@@ -66,7 +66,7 @@ impl Launcher<'_> {
 }
 
 impl Node {
-    /// Starts it and waits until it answers and takes peers; whatever it prints goes to `log`.
+    /// Starts it and waits until it responds and accepts peers; its output goes to `log`.
     pub(crate) fn start(launch: Launch, ports: &Ports, log: &Path) -> Result<Self, NetworkError> {
         let mut process = Process::start(launch, ports.rpc, log)?;
         let (cookie, _) = process.wait_answer(ASK_PAUSE)?;
@@ -79,7 +79,7 @@ impl Node {
         Ok(Self { process, client, p2p })
     }
 
-    /// An error if it has ended by itself.
+    /// Fails if it has exited.
     pub(crate) fn check_alive(&mut self) -> Result<(), NetworkError> {
         match self.process.ended() {
             None => Ok(()),
@@ -108,7 +108,7 @@ impl Node {
         self.call("addnode", &format!(r#"["{other}","add"]"#))
     }
 
-    /// Connects to a node once, as to one that it chose by itself: nodes are patient with those that their users name.
+    /// Connects to a node once, as to an automatic outbound peer: nodes tolerate more from manual peers.
     pub(crate) fn choose(&self, other: SocketAddr) -> Result<(), NetworkError> {
         let params = format!(r#"["{other}","outbound-full-relay",false]"#);
         self.call::<serde_json::Value>("addconnection", &params).map(drop)
@@ -118,7 +118,7 @@ impl Node {
         self.call("getbestblockhash", "[]")
     }
 
-    /// Waits until its tip is `tip`; gives how long that took from `since`.
+    /// Waits until its tip is `tip`; returns the time since `since`.
     pub(crate) fn wait_for_tip(
         &self,
         tip: &str,
@@ -138,7 +138,7 @@ impl Node {
         }
     }
 
-    /// Waits until its tip is `tip` without asking over and over, where it has `waitforblock`; gives how long that took from `since`.
+    /// Waits until its tip is `tip`, by `waitforblock` instead of polling if available; returns the time since `since`.
     pub(crate) fn wait_for_block(
         &self,
         tip: &str,
@@ -155,7 +155,7 @@ impl Node {
         self.call("getblockcount", "[]")
     }
 
-    /// What the system says about the process.
+    /// Resource usage of the process.
     pub(crate) fn look(&self) -> Look {
         look(self.process.pid())
     }

@@ -1,4 +1,4 @@
-//! A peer that has a chain and does not do with it what it should.
+//! A misbehaving peer with a chain.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -11,17 +11,17 @@ use super::course::Course;
 use super::link::{end, listen};
 use crate::wire::{self, Hash};
 
-/// What such a peer does when it is asked for a block.
+/// Response of such a peer to a block request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     Gives,
-    /// Nothing.
+    /// It sends nothing.
     Stalls,
     /// It sends a thousand bytes a second.
     Drips,
 }
 
-/// The peer; dropping it ends it.
+/// The peer; dropping it disconnects.
 pub(crate) struct FalsePeer {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -63,7 +63,8 @@ struct Talk {
 }
 
 impl Talk {
-    /// Until either side ends it. A node that begins with a key of the encrypted transport is left, and comes again without.
+    /// Runs until either side disconnects. A node that begins with a key of the encrypted transport is disconnected, and
+    /// reconnects unencrypted.
     fn go_on(mut self) -> io::Result<()> {
         loop {
             let (command, payload) = read_message(&mut self.stream)?;
@@ -85,7 +86,7 @@ impl Talk {
         if self.manner == Manner::Stalls {
             return Ok(());
         }
-        // One byte of count for up to 252 entries, of 36 bytes each: nodes ask for 16 blocks at a time.
+        // One count byte for up to 252 entries of 36 bytes: nodes request 16 blocks at a time.
         for entry in payload.get(1..).unwrap_or_default().chunks_exact(36) {
             let hash: Hash = entry[4..].try_into().expect("36 bytes are 4 and 32");
             let Some(block) = self.course.block(&hash) else { continue };

@@ -1,9 +1,9 @@
-//! How fast a node syncs from many peers over slow links, and what peers cost it that do not do what they should.
+//! Sync speed from many peers over slow links, and the cost of misbehaving peers.
 //!
-//! One node of ours has the chain. The target connects to it over several links of the same rate and delay, each with an address
-//! of its own, so it has several peers with the same blocks. In other runs there is one peer more: one that never sends a block,
-//! one that sends a thousand bytes a second, or one with a longer branch on an invalid block. In one the target need not verify
-//! scripts: what bounds it then is the network.
+//! An Assay node has the chain. The target connects to it over several links of the same rate and delay, each with its own
+//! address, so it has several peers with the same blocks. Other runs add one peer that never sends a block, sends a thousand
+//! bytes a second, or has a longer branch on an invalid block. In one scenario the target skips scripts, so the network is the
+//! bottleneck.
 
 mod report;
 
@@ -26,15 +26,15 @@ use crate::target::Family;
 
 pub use self::report::{PeersReport, Scenario, ScenarioRun};
 
-/// How to run it.
+/// Options of the experiment.
 #[derive(Debug, Clone)]
 pub struct PeersOptions {
     /// Programs, chain and folder.
     pub network: NetworkOptions,
     pub links: u8,
-    /// Rate of each, bits per second.
+    /// Rate of each link, bits per second.
     pub bits_per_s: f64,
-    /// From one end to the other and back.
+    /// Round-trip time.
     pub round_trip: Duration,
     /// Rounds of all scenarios; at least one.
     pub rounds: usize,
@@ -48,12 +48,12 @@ struct PeerInfo {
 /// Runs all scenarios, round by round.
 ///
 /// # Errors
-/// When something cannot be written, forged or started, or the target does not get to the tip.
+/// When something cannot be written, forged or started, or the target does not reach the tip.
 pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersReport, NetworkError> {
     let setup = Setup::make(&options.network, reporter)?;
     let out_dir = &options.network.out_dir;
     let (filled, buried) = (out_dir.join("source"), out_dir.join("source-buried"));
-    // A block of today: nodes ask several peers only for chains that are not old.
+    // A current block: nodes request old chains from a single peer.
     let source = setup.fill(&filled, 1, reporter)?;
     let buried_source = setup.fill(&buried, BURIED, reporter)?;
     let honest = Course::of(&source, &setup.chain)?;
@@ -66,7 +66,7 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersRepor
             if reporter.wants_stop() {
                 return Err(NetworkError::Interrupted);
             }
-            // Each is the first one once.
+            // Rotated, so that each scenario is first once.
             let scenario = Scenario::ALL[(place + round) % Scenario::ALL.len()];
             let number = report.runs.len() + 1;
             reporter.event(&Event::NetworkRun { number, of, what: scenario.name() });
@@ -86,7 +86,7 @@ struct Experiment<'a> {
     options: &'a PeersOptions,
     setup: &'a Setup<'a>,
     source: &'a Node,
-    /// A source with two weeks of blocks more: what is below them may be assumed valid.
+    /// A source with two more weeks of blocks, so that earlier ones may be assumed valid.
     buried: &'a Node,
     honest: Course,
 }
@@ -132,7 +132,7 @@ impl Experiment<'_> {
         FalsePeer::start(course, manner, u8::MAX).map(Some)
     }
 
-    /// A sync of a fresh target from all links, up to the last block of the forged chain.
+    /// Syncs a fresh target over all links, up to the last forged block.
     fn sync(
         &self,
         work: &Path,
@@ -153,7 +153,7 @@ impl Experiment<'_> {
         let looks = [&target, network.source].map(Node::look);
         let own = sample::cpu_s(process::id());
         let mut carried = Carried::since(network, Instant::now());
-        // The peer in question comes first: it is the one that is asked for headers.
+        // The misbehaving peer connects first, so that headers are requested from it.
         if let Some(extra) = network.extra {
             target.choose(extra.address)?;
         }
@@ -199,14 +199,14 @@ impl Experiment<'_> {
     }
 }
 
-/// What the target syncs from.
+/// Sources of a sync.
 struct Links<'a> {
     source: &'a Node,
     good: &'a [Link],
     extra: Option<&'a Link>,
 }
 
-/// Bytes that the good links have carried, over time.
+/// Bytes carried by the honest links over time.
 struct Carried {
     started: Instant,
     samples: Vec<(f64, u64)>,
@@ -224,7 +224,7 @@ impl Carried {
         self.samples.push((self.started.elapsed().as_secs_f64(), bytes));
     }
 
-    /// When all but a hundredth had been carried, and how much that is: a tail of few bytes says nothing of a rate.
+    /// Time at which 99 % had been carried, and that amount: a small tail does not reflect the rate.
     fn most(&self) -> (f64, u64) {
         let all = self.samples.last().map_or(0, |(_, bytes)| *bytes);
         let most = all - all / 100;
@@ -233,7 +233,7 @@ impl Carried {
     }
 }
 
-/// How a node takes it that a block and all below it are valid.
+/// Arguments that make a node assume a block and its ancestors valid.
 fn assumes_valid(family: Family, block: &str) -> Vec<String> {
     match family {
         Family::Assay => vec!["--assume-valid".to_owned(), block.to_owned()],
@@ -245,11 +245,11 @@ fn used(after_s: Option<f64>, before_s: Option<f64>) -> Option<f64> {
     after_s.zip(before_s).map(|(after_s, before_s)| after_s - before_s)
 }
 
-/// So many blocks more than the honest chain the branch of the peer that lies has.
+/// Blocks by which the invalid branch exceeds the honest chain.
 const LIE_LONGER: usize = 6;
-/// Blocks above those that are assumed valid: more than two weeks of work (Core `validation.cpp`, `ConnectBlock`).
+/// Blocks above the assumed-valid ones: more than two weeks of work (Core `validation.cpp`, `ConnectBlock`).
 const BURIED: u32 = 2_100;
-/// Longest sync.
+/// Time limit of a sync.
 const SYNC_TIMEOUT: Duration = Duration::from_mins(30);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What came of it.
+//! Results of the sync experiment with many peers.
 
 use std::path::Path;
 
@@ -16,26 +16,26 @@ use crate::network::Setup;
 /// Version of `peers.json`.
 const SCHEMA: u32 = 2;
 
-/// Who is there apart from the good peers.
+/// Additional peer of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scenario {
-    /// No other peer.
+    /// No additional peer.
     Good,
-    /// The same, with scripts that are assumed valid.
+    /// The same, with scripts assumed valid.
     Assumed,
-    /// One that shows the chain's headers and never sends a block.
+    /// A peer that serves headers but never a block.
     Stalls,
-    /// One that sends blocks at a thousand bytes a second.
+    /// A peer that sends blocks at a thousand bytes a second.
     Drips,
-    /// One with more work on an invalid block, two thirds up the chain.
+    /// A peer with more work on an invalid block, at two thirds of the chain.
     Lies,
 }
 
 impl Scenario {
     pub const ALL: [Self; 5] = [Self::Good, Self::Stalls, Self::Drips, Self::Lies, Self::Assumed];
 
-    /// In a few words.
+    /// Short description.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Good => "good peers",
@@ -47,33 +47,33 @@ impl Scenario {
     }
 }
 
-/// Results of syncs from many peers; written as `peers.json`.
+/// Results of the experiment; written as `peers.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PeersReport {
     pub schema: u32,
-    /// When it began, as ISO 8601 in UTC.
+    /// Start of the run, ISO 8601 in UTC.
     pub created: String,
     pub target: String,
-    /// What it calls itself.
+    /// Version string of the target.
     pub version: String,
-    /// Good peers.
+    /// Number of honest peers.
     pub links: u8,
-    /// Rate of each, bits per second.
+    /// Rate of each link, bits per second.
     pub bits_per_s: f64,
-    /// Milliseconds from one end of a link to the other and back.
+    /// Round-trip time in milliseconds.
     pub round_trip_ms: f64,
     /// Recipe, scale and seed of the chain.
     pub chain: String,
-    /// Bytes of its blocks.
+    /// Total size of its blocks.
     pub chain_bytes: u64,
-    /// Its signatures.
+    /// Signatures in the chain.
     pub signatures: u64,
-    /// The runs, in order.
+    /// Runs in order.
     pub runs: Vec<ScenarioRun>,
     pub machine: Machine,
-    /// Version of this program.
+    /// Version of Assay.
     pub assay: String,
-    /// The command line that does it again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
@@ -85,25 +85,25 @@ pub struct ScenarioRun {
     pub scenario: Scenario,
     /// Seconds from the first connection to the tip.
     pub time_s: f64,
-    /// Seconds until the good links had carried all but a hundredth of what they carried in all.
+    /// Seconds until the honest links had carried 99 % of their total.
     pub fetched_s: f64,
-    /// Bytes that they had carried by then.
+    /// Bytes carried by then.
     pub fetched_bytes: u64,
-    /// CPU time of the target meanwhile, in seconds.
+    /// CPU seconds of the target during the sync.
     pub cpu_s: Option<f64>,
-    /// CPU time of the node that has the chain.
+    /// CPU seconds of the serving node.
     pub source_cpu_s: Option<f64>,
-    /// CPU time of this program, whose threads are the links.
+    /// CPU seconds of this program, which runs the links.
     pub links_cpu_s: Option<f64>,
-    /// CPU time of all programs of the machine.
+    /// CPU seconds of all programs of the machine.
     pub busy_cpu_s: Option<f64>,
-    /// Cores that they may use.
+    /// Cores available to them.
     pub cores: usize,
-    /// Highest resident memory of the target.
+    /// Peak resident memory of the target.
     pub memory_peak_bytes: Option<u64>,
-    /// Good peers that were connected in the end.
+    /// Honest peers connected at the end.
     pub good_connected: usize,
-    /// Whether the other peer still was.
+    /// True if the additional peer was still connected.
     pub is_extra_connected: Option<bool>,
 }
 
@@ -139,22 +139,22 @@ impl PeersReport {
         self.runs.iter().filter(move |run| run.scenario == scenario)
     }
 
-    /// What all links carry in a second.
+    /// Combined rate of all links.
     fn links_bytes_per_s(&self) -> f64 {
         f64::from(self.links) * self.bits_per_s / 8.0
     }
 
-    /// The part of all links' rates that a sync got.
+    /// Fraction of the combined rate that a sync used.
     fn share(&self, run: &ScenarioRun) -> f64 {
         self.chain_bytes as f64 / run.time_s / self.links_bytes_per_s()
     }
 
-    /// The same up to when nearly all had been fetched.
+    /// The same until nearly everything was fetched.
     fn fetch_share(&self, run: &ScenarioRun) -> f64 {
         run.fetched_bytes as f64 / run.fetched_s / self.links_bytes_per_s()
     }
 
-    /// Times of a scenario over those of good peers alone, round by round.
+    /// Times of a scenario over those of honest peers alone, round by round.
     fn ratios(&self, scenario: Scenario) -> Vec<f64> {
         let good = |round| self.of(Scenario::Good).find(move |run| run.round == round);
         let ratio = |run: &ScenarioRun| good(run.round).map(|good| run.time_s / good.time_s);
@@ -263,7 +263,7 @@ impl PeersReport {
 }
 
 impl ScenarioRun {
-    /// CPU time that there was, seconds.
+    /// Available CPU seconds.
     fn capacity_s(&self) -> f64 {
         self.time_s * self.cores.max(1) as f64
     }

@@ -1,26 +1,26 @@
-//! What a plan says of the chain.
+//! Chain section of a plan.
 
 use serde::{Deserialize, Serialize};
 
-/// What to forge.
+/// Chain to forge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainPlan {
-    /// Built-in recipe name, or path of a recipe file (a relative path starts at the plan file).
+    /// Built-in recipe name, or path of a recipe file (relative to the plan file).
     pub recipe: String,
     pub seed: u64,
-    /// Size relative to the published chain, above 0; what is possible the recipe says.
+    /// Size relative to the published chain, above 0; the recipe defines the limit.
     pub scale: f64,
     /// Of a history: factor on the transactions of its blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte_scale: Option<f64>,
-    /// Whether the published generator's quirks are copied.
+    /// Copy the quirks of the published generator or not.
     #[serde(default)]
     pub variant: Variant,
-    /// Whether every output gets its own key.
+    /// True to give every output its own key.
     #[serde(default)]
     pub distinct_keys: bool,
-    /// The same as a list, where chains of both kinds are wanted; instead of `distinct_keys`.
+    /// The same as a list, for chains of both kinds; instead of `distinct_keys`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<Keys>,
     /// Last height, to forge only the beginning of the chain.
@@ -28,19 +28,19 @@ pub struct ChainPlan {
     pub stop_height: Option<u32>,
 }
 
-/// Whether the forge copies the published generator's quirks.
+/// Treatment of the published generator's quirks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
-    /// What the report's authors describe.
+    /// As the report's authors describe.
     #[default]
     Intended,
-    /// What their generator does.
+    /// As their generator behaves.
     Faithful,
 }
 
 impl Variant {
-    /// The name used in plans, ledgers and on the forge's command line.
+    /// Name in plans, ledgers and on the forge's command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Intended => "intended",
@@ -49,7 +49,7 @@ impl Variant {
     }
 }
 
-/// How often keys repeat.
+/// Repetition of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keys {
@@ -60,7 +60,7 @@ pub enum Keys {
 }
 
 impl ChainPlan {
-    /// The chains that are wanted, in order.
+    /// Requested chains, in order.
     pub fn keys(&self) -> Vec<Keys> {
         match (&self.keys[..], self.distinct_keys) {
             ([], false) => vec![Keys::Faithful],
@@ -70,7 +70,7 @@ impl ChainPlan {
     }
 }
 
-/// The rule a scale must keep, in the plan and on the command line.
+/// Validates a scale, in the plan and on the command line.
 pub(crate) fn check_scale(scale: f64) -> Result<(), &'static str> {
     if scale.is_finite() && scale > 0.0 && scale <= SCALE_MAX {
         Ok(())
@@ -79,5 +79,5 @@ pub(crate) fn check_scale(scale: f64) -> Result<(), &'static str> {
     }
 }
 
-/// A history of the built-in recipe then has a million blocks; what a recipe takes, the forge says.
+/// A history of the built-in recipe then has a million blocks; the forge enforces the recipe's own limit.
 const SCALE_MAX: f64 = 50.0;

@@ -1,4 +1,4 @@
-//! What a plan says of how a target is fed.
+//! Feed section of a plan.
 
 use assay_report::number::in_percent;
 use serde::{Deserialize, Serialize};
@@ -6,70 +6,70 @@ use serde::{Deserialize, Serialize};
 use super::pace::{Pace, Rate};
 use super::{BadValue, Delivery};
 
-/// How to feed a target.
+/// Feed settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeedPlan {
-    /// How blocks come to a target.
+    /// Delivery method of blocks.
     #[serde(default, alias = "deliver")]
     pub by: Delivery,
-    /// Shares of each block's transactions to send before the block; one run per value.
+    /// Pre-relayed shares of each block's transactions; one run per value.
     pub seen: Vec<f64>,
-    /// Which transactions are sent beforehand.
+    /// Selection of the pre-relayed transactions.
     #[serde(default)]
     pub seen_mode: SeenMode,
-    /// Share of the transactions sent beforehand whose parent in the block is sent after them.
+    /// Fraction of the pre-relayed transactions that are sent before a parent in the block.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub orphans: f64,
-    /// When a block is due.
+    /// Due times of blocks.
     #[serde(default, skip_serializing_if = "Pace::is_asap")]
     pub pace: Pace,
-    /// How fast transactions are sent.
+    /// Rate of transactions.
     #[serde(default, skip_serializing_if = "Rate::is_asap")]
     pub rate: Rate,
-    /// Transactions sent at once where there is a rate.
+    /// Transactions per burst, if a rate is set.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub burst: usize,
-    /// How compact blocks come.
+    /// Announcement mode of compact blocks.
     #[serde(default, skip_serializing_if = "Compact::is_default")]
     pub compact: Compact,
-    /// What a compact block holds whole.
+    /// Prefilled transactions of a compact block.
     #[serde(default, skip_serializing_if = "Prefill::is_default")]
     pub prefill: Prefill,
-    /// Whether the node's clock is set to the time of each block before its transactions (`setmocktime`): nodes take compact
-    /// blocks only where their tip is not old.
+    /// Set the node's mock time to the time of each block before its transactions (`setmocktime`): nodes accept compact blocks
+    /// only with a recent tip.
     #[serde(default, skip_serializing_if = "is_false")]
     pub mock_time: bool,
-    /// Connections to the node, over which transactions are spread.
+    /// Connections to the node over which transactions are spread.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub connections: usize,
     /// Transactions per JSON-RPC batch request.
     #[serde(default = "default_batch")]
     pub batch: usize,
-    /// Longest wait for one block, in seconds, before the run is void.
+    /// Time limit of one block in seconds; the run is invalid beyond it.
     #[serde(default = "default_block_timeout_s")]
     pub block_timeout_s: u64,
 }
 
-/// Which transactions of a block are sent beforehand.
+/// Selection of the pre-relayed transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeenMode {
-    /// The front of the order in which they were generated, as in the published test.
+    /// First ones in generation order, as in the published test.
     #[default]
     Prefix,
-    /// A seeded random choice, closed under ancestors inside the block.
+    /// A seeded random choice, closed under ancestors within the block.
     Random,
 }
 
-/// How compact blocks come (BIP152).
+/// Announcement mode of compact blocks (BIP152).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compact {
-    /// Unasked, once the node wants that (high-bandwidth mode), and by a header until then.
+    /// Unsolicited once the node selects the peer (high-bandwidth mode), by header until then.
     #[default]
     High,
-    /// Announced by a header, and sent when asked for.
+    /// Announced by header, and sent on request.
     Low,
 }
 
@@ -80,14 +80,14 @@ impl Compact {
     }
 }
 
-/// What a compact block holds whole.
+/// Prefilled transactions of a compact block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Prefill {
-    /// The coinbase alone, as BIP152 asks for.
+    /// Only the coinbase, as BIP152 requires.
     #[default]
     Coinbase,
-    /// All that was not sent beforehand, too.
+    /// All transactions that were not pre-relayed as well.
     Unseen,
 }
 
@@ -99,7 +99,7 @@ impl Prefill {
 }
 
 impl FeedPlan {
-    /// All that a plan need not say, for blocks that come in this way.
+    /// Defaults for a delivery method.
     pub fn of(by: Delivery) -> Self {
         Self {
             by,
@@ -118,16 +118,16 @@ impl FeedPlan {
         }
     }
 
-    /// Checks the values alone: gives the key, the value and the rule.
+    /// Validates the values alone.
     ///
     /// # Errors
-    /// When a value is outside its range.
+    /// Key, value and rule when a value is outside its range.
     pub fn check_values(&self) -> Result<(), (String, String, &'static str)> {
         let by = if self.connections > 1 { Delivery::P2p } else { self.by };
         Self { by, ..self.clone() }.check()
     }
 
-    /// Checks what the plan says.
+    /// Validates the section.
     pub(super) fn check(&self) -> Result<(), BadValue> {
         let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
         if self.seen.is_empty() {

@@ -28,10 +28,10 @@ pub use self::sync::{Delivery, SyncPlan, TargetPlan};
 pub use self::target::{BuiltSpec, IndexKind, IndexSpec, NodeSpec, TargetSpec, TargetSpecError};
 pub(crate) use self::target::{USE_TARGETS, is_target_name};
 
-/// The plan format this version reads and writes.
+/// Supported plan format.
 pub const PLAN_FORMAT: u32 = 1;
 
-/// The plans embedded in the binary, by name.
+/// Built-in plans by name.
 const BUILTIN: [(&str, &str); 11] = [
     ("bch-scaling", include_str!("../../../../plans/bch-scaling.toml")),
     ("bitcoin-scaling", include_str!("../../../../plans/bitcoin-scaling.toml")),
@@ -59,32 +59,32 @@ pub struct Plan {
     pub summary: String,
     pub chain: ChainPlan,
     pub feed: FeedPlan,
-    /// What all targets of a sync get alike.
+    /// Sync settings shared by all targets.
     #[serde(default, skip_serializing_if = "SyncPlan::is_default")]
     pub sync: SyncPlan,
-    /// Which targets, how often.
+    /// Targets and repetitions.
     pub runs: RunsPlan,
     #[serde(default)]
     pub index: IndexCheckPlan,
     /// Settings per kind of target.
     #[serde(default)]
     pub target: TargetsPlan,
-    /// The phases of the chain, in order, as the report names them.
+    /// Phases of the chain, in order.
     #[serde(rename = "phase")]
     pub phases: Vec<PhasePlan>,
-    /// Kinds of transactions whose time is fitted against their width.
+    /// Transaction kinds whose time is fitted against their width.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<ScalingPlan>,
-    /// Published figures to print beside ours.
+    /// Published figures for comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<Published>,
 }
 
-/// How the answers of indexes are compared with the chain.
+/// Settings of index checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexCheckPlan {
-    /// Script hashes to ask for; a seeded sample where the chain has more.
+    /// Maximum number of queried script hashes; a seeded sample if the chain has more.
     #[serde(default = "default_scripts_max")]
     pub scripts_max: usize,
     #[serde(default = "default_sample_seed")]
@@ -97,29 +97,29 @@ impl Default for IndexCheckPlan {
     }
 }
 
-/// Which targets, how often.
+/// Targets and repetitions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunsPlan {
-    /// Targets as on the command line: a node, and an index where one is wanted: see [`TargetSpec`].
+    /// Targets as on the command line: a node with an optional index; see [`TargetSpec`].
     #[serde(default = "default_targets")]
     pub targets: Vec<String>,
-    /// More of them, with names and arguments of their own.
+    /// Further targets with names and arguments of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target: Vec<TargetPlan>,
-    /// Runs per target and seen share.
+    /// Runs per target and pre-relayed share.
     #[serde(default = "one")]
     pub repeat: u32,
-    /// Runs of each target that are made first and not recorded.
+    /// Initial runs of each target that are not recorded.
     #[serde(default)]
     pub warmup: u32,
-    /// Whether the page cache is emptied before each run, as far as that is permitted.
+    /// Empty the page cache before each run, if permitted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drop_caches: bool,
-    /// Whether the block files of the chain alone leave it before each run, which anyone may do.
+    /// Evict only the chain's block files before each run, which needs no privileges.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drop_blocks: bool,
-    /// A folder that every run's data folder begins as a copy of; without it, empty.
+    /// Folder that is copied as the initial data folder of every run; empty without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_from: Option<PathBuf>,
 }
@@ -127,30 +127,30 @@ pub struct RunsPlan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PhasePlan {
-    /// The name in the ledger.
+    /// Name in the ledger.
     pub name: String,
-    /// The name in the report.
+    /// Name in the report.
     pub title: String,
     /// First and last height of this phase in the published chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published_heights: Option<[u32; 2]>,
-    /// Whether the phase counts in totals and charts (set-up phases do not).
+    /// True if the phase counts in totals and charts; false for set-up phases.
     #[serde(default = "yes")]
     pub measured: bool,
 }
 
 impl Plan {
-    /// The names of the plans in the binary.
+    /// Names of the built-in plans.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
 
-    /// The text of a plan from the binary, to start another from.
+    /// Text of a built-in plan, as a template.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         BUILTIN.iter().find(|(builtin, _)| *builtin == name).map(|(_, text)| *text)
     }
 
-    /// A plan from the binary.
+    /// Parses a built-in plan.
     ///
     /// # Errors
     /// When there is no plan of that name.
@@ -162,10 +162,10 @@ impl Plan {
         Self::parse(text, &format!("built-in plan {name}"))
     }
 
-    /// A plan from a file. A recipe given as a relative path is taken from the plan's folder.
+    /// Loads a plan from a file. A relative recipe path is relative to the plan's folder.
     ///
     /// # Errors
-    /// When the file cannot be read, is not TOML, has an unknown key or an impossible value.
+    /// When the file cannot be read, is not TOML, has an unknown key or an invalid value.
     pub fn load(path: &Path) -> Result<Self, PlanError> {
         let text = fs::read_to_string(path)
             .map_err(|source| PlanError::Read { path: path.to_owned(), source })?;
@@ -178,7 +178,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// A plan from text; `origin` names it in errors.
+    /// Parses a plan; `origin` names it in errors.
     ///
     /// # Errors
     /// As [`Plan::load`].
@@ -188,10 +188,10 @@ impl Plan {
         plan.checked(origin)
     }
 
-    /// The plan, after values of it were changed; `origin` names it in errors.
+    /// Validates a plan after changes; `origin` names it in errors.
     ///
     /// # Errors
-    /// When a value is impossible.
+    /// When a value is invalid.
     pub fn checked(self, origin: &str) -> Result<Self, PlanError> {
         match self.check() {
             Ok(()) => Ok(self),
@@ -201,22 +201,22 @@ impl Plan {
         }
     }
 
-    /// Whether the recipe is a file rather than a built-in name.
+    /// True if the recipe is a file, false for a built-in name.
     pub(crate) fn recipe_is_file(&self) -> bool {
         self.chain.recipe.contains('/')
             || Path::new(&self.chain.recipe).extension().is_some_and(|ext| ext == "toml")
     }
 
-    /// The targets, in order.
+    /// Parses the targets, in order.
     ///
     /// # Errors
-    /// When one is of no known kind, which a checked plan does not have.
+    /// When one is of no known kind, which a validated plan does not have.
     pub fn targets(&self) -> Result<Vec<TargetSpec>, TargetSpecError> {
         let plain = self.runs.targets.iter().map(|target| target.parse());
         plain.chain(self.runs.target.iter().map(TargetPlan::spec)).collect()
     }
 
-    /// The title of a phase; its ledger name when the plan does not list it.
+    /// Title of a phase; its ledger name if the plan does not list it.
     pub fn phase_title<'a>(&'a self, name: &'a str) -> &'a str {
         self.phases.iter().find(|phase| phase.name == name).map_or(name, |phase| &phase.title)
     }
@@ -330,7 +330,7 @@ mod tests {
         for name in Plan::builtin_names() {
             let plan = Plan::builtin(name).expect("a built-in plan is valid");
             assert_eq!(plan.name, name);
-            // What is measured in a sync is all of it.
+            // A sync measures the whole chain.
             let has_setup = plan.phases.iter().any(|phase| !phase.measured);
             assert_eq!(has_setup, !plan.feed.by.is_sync(), "{name}");
         }

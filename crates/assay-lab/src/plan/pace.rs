@@ -1,28 +1,28 @@
-//! When blocks are due, and how fast transactions are sent.
+//! Due times of blocks and rate of transactions.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// When a block is due.
+/// Due times of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Pace {
-    /// As soon as the one before is the tip, and its own transactions are sent.
+    /// As soon as the previous block is the tip and the block's transactions are sent.
     #[default]
     Asap,
-    /// So many seconds after the one before was due.
+    /// Fixed interval in seconds between due times.
     Every(f64),
-    /// At random moments: so many seconds after the one before on average, distributed as with proof of work.
+    /// Exponentially distributed intervals with this mean in seconds, as with proof of work.
     Poisson(f64),
 }
 
-/// How fast transactions are sent.
+/// Rate of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Rate {
-    /// As fast as the node takes them.
+    /// As fast as the node accepts them.
     #[default]
     Asap,
     /// Transactions per second.
@@ -41,7 +41,7 @@ pub struct PaceError {
 }
 
 impl Pace {
-    /// Whether nothing is waited for.
+    /// True without any wait.
     pub fn is_asap(&self) -> bool {
         *self == Self::Asap
     }
@@ -57,7 +57,7 @@ impl Pace {
 }
 
 impl Rate {
-    /// Whether nothing is waited for.
+    /// True without any wait.
     pub fn is_asap(&self) -> bool {
         *self == Self::Asap
     }

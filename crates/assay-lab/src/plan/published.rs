@@ -1,20 +1,20 @@
-//! Figures of others that a plan prints next to what it measures.
+//! Published figures that a plan prints for comparison.
 
 use serde::{Deserialize, Serialize};
 
-/// Figures published by somebody else, with where and on what they were measured.
+/// Figures published by others, with source and machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// Title of the publication.
     pub title: String,
-    /// Where it is, in words.
+    /// Source in words.
     pub source: String,
-    /// The machine it was measured on.
+    /// Machine of the measurement.
     pub machine: String,
     /// Published height minus ours.
     pub height_offset: u32,
-    /// What a reader must know before comparing.
+    /// Caveats of a comparison.
     pub notes: Vec<String>,
     #[serde(rename = "figure")]
     pub figures: Vec<Figure>,
@@ -24,13 +24,13 @@ pub struct Published {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// The software measured.
+    /// Measured software.
     pub subject: String,
-    /// What kind of software that is; only nodes are compared with nodes.
+    /// Kind of software; only nodes are compared with nodes.
     pub kind: FigureKind,
-    /// The phase, by its ledger name.
+    /// Phase by its ledger name.
     pub phase: String,
-    /// The share of each block seen beforehand.
+    /// Pre-relayed share.
     pub seen: f64,
     /// Transactions per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -44,12 +44,12 @@ pub struct Figure {
     /// MiB (2^20 bytes) per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mib_per_s: Option<f64>,
-    /// Printed where a figure is missing, or next to it.
+    /// Printed if a figure is missing, or next to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What kind of software a published figure is about.
+/// Kind of software of a published figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {

@@ -1,21 +1,21 @@
-//! What a plan says of kinds of transactions that come in several widths.
+//! Scaling section of a plan: transaction kinds of several widths.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BadValue, is_name};
 
-/// A kind of transactions that come in several widths, each in a phase of its own named SERIES-WIDTH.
+/// A transaction kind of several widths, each in its own phase named SERIES-WIDTH.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScalingPlan {
-    /// The first part of the names of its phases.
+    /// Prefix of the phase names.
     pub series: String,
-    /// Its name in the report.
+    /// Name in the report.
     pub title: String,
 }
 
 impl ScalingPlan {
-    /// Inputs per transaction of a phase; nothing where it is not of this kind.
+    /// Inputs per transaction of a phase; `None` if it belongs to another kind.
     pub fn width(&self, phase: &str) -> Option<u32> {
         let width = phase.strip_prefix(&self.series)?.strip_prefix('-')?;
         let is_number = !width.is_empty() && width.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What a plan says of each kind of target.
+//! Target section of a plan.
 
 use std::collections::BTreeMap;
 
@@ -25,14 +25,14 @@ pub struct TargetsPlan {
     pub electrumx: IndexPlan,
 }
 
-/// Settings of an index that is a program of its own.
+/// Settings of an index that is a separate program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct IndexPlan {
-    /// Arguments added to the command line.
+    /// Additional arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Added to what the program is configured by: its configuration file (Fulcrum, electrs) or its environment (`ElectrumX`).
+    /// Additions to the configuration file (Fulcrum, electrs) or the environment (`ElectrumX`).
     #[serde(default)]
     pub config: BTreeMap<String, Setting>,
 }
@@ -43,13 +43,13 @@ impl IndexPlan {
     }
 }
 
-/// The value of a setting.
+/// Value of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Setting {
     Flag(bool),
     Integer(i64),
-    /// Another number.
+    /// A floating-point number.
     Number(f64),
     Text(String),
 }
@@ -65,14 +65,14 @@ impl std::fmt::Display for Setting {
     }
 }
 
-/// Settings of our own node.
+/// Settings of Assay's node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssayPlan {
-    /// Arguments added to the command line.
+    /// Additional arguments.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Arguments added where the node keeps its index as well: `assay+index`.
+    /// Additional arguments with the index in the node: `assay+index`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub index_args: Vec<String>,
 }
@@ -81,7 +81,7 @@ pub struct AssayPlan {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BitcoindPlan {
-    /// Arguments added to the command line.
+    /// Additional arguments.
     #[serde(default)]
     pub args: Vec<String>,
     /// `-dbcache`, in MiB.
@@ -90,7 +90,7 @@ pub struct BitcoindPlan {
     /// `-maxmempool`, in MB.
     #[serde(default = "default_maxmempool_mb")]
     pub maxmempool_mb: u32,
-    /// `-excessiveblocksize` in bytes, given to BCHN only.
+    /// `-excessiveblocksize` in bytes, for BCHN only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub excessive_block_bytes: Option<u64>,
 }

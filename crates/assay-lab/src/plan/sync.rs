@@ -1,27 +1,27 @@
-//! What a plan says of syncs: targets with names and arguments, and the settings that all of them get alike.
+//! Sync section of a plan: named targets with arguments, and shared settings.
 
 use serde::{Deserialize, Serialize};
 
 use super::{BadValue, Plan, TargetSpec, TargetSpecError, USE_TARGETS, is_target_name};
 
-/// How blocks come to a target.
+/// Delivery method of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delivery {
-    /// One at a time by `submitblock`, each stamped: how long every single block takes.
+    /// One at a time by `submitblock` with timestamps: measures every single block.
     #[default]
     Rpc,
-    /// One at a time from a peer that announces each, stamped as well: whole blocks.
+    /// One at a time from a peer that announces each, with timestamps: full blocks.
     P2p,
     /// The same as compact blocks (BIP152).
     Compact,
-    /// The target fetches them from our own node over the peer-to-peer protocol: an initial block download.
+    /// The target fetches them from Assay's node over P2P: an IBD.
     Peer,
-    /// Block files, the index of blocks made anew as well: `-reindex`.
+    /// Block files, with the block index rebuilt: `-reindex`.
     Reindex,
-    /// Block files and index are there, only the coins are made anew: `-reindex-chainstate`.
+    /// Block files and block index exist, only the chainstate is rebuilt: `-reindex-chainstate`.
     ReindexChainstate,
-    /// Block files from elsewhere: `-loadblock`.
+    /// External block files: `-loadblock`.
     LoadBlock,
 }
 
@@ -36,12 +36,12 @@ impl Delivery {
         Self::LoadBlock,
     ];
 
-    /// The one of this name.
+    /// Method of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|way| way.as_str() == name)
     }
 
-    /// The name used in plans.
+    /// Name in plans.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rpc => "rpc",
@@ -54,12 +54,12 @@ impl Delivery {
         }
     }
 
-    /// Whether the target takes blocks at its own pace, so that only its progress is seen.
+    /// True if the target fetches blocks at its own pace, so that only its progress is observed.
     pub const fn is_sync(self) -> bool {
         !matches!(self, Self::Rpc | Self::P2p | Self::Compact)
     }
 
-    /// Whether the laboratory is the peer that gives blocks and transactions.
+    /// True if the laboratory is the sending peer.
     pub const fn is_relay(self) -> bool {
         matches!(self, Self::P2p | Self::Compact)
     }
@@ -69,12 +69,12 @@ impl Delivery {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TargetPlan {
-    /// Name in tables and of files; made from program and version if not given.
+    /// Name in tables and file names; derived from program and version if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is, as in `targets`.
+    /// Target as in `targets`.
     pub spec: String,
-    /// Arguments added behind all others.
+    /// Arguments appended after all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Cores that it is bound to; any if empty.
@@ -83,7 +83,7 @@ pub struct TargetPlan {
 }
 
 impl TargetPlan {
-    /// The target.
+    /// Parses the target.
     ///
     /// # Errors
     /// When it is of no known kind.
@@ -98,37 +98,37 @@ impl TargetPlan {
     }
 }
 
-/// Settings of syncs, given to every kind of target in its own words.
+/// Sync settings, translated for every kind of target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SyncPlan {
-    /// Memory for coins, MiB.
+    /// Coin cache in MiB.
     #[serde(default = "default_dbcache_mib")]
     pub dbcache_mib: u32,
-    /// Whether a program may take signatures to be valid below a block that it knows; otherwise it checks all.
+    /// True to let a program assume signatures below a known block valid; otherwise it checks all.
     #[serde(default)]
     pub assumevalid: bool,
-    /// Threads that check scripts; one for each core if not given.
+    /// Script check threads; one per core if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// The most that the source sends, MB (of 1,000,000 bytes) per second.
+    /// Maximum send rate of the source, MB (of 1,000,000 bytes) per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_mb_s: Option<f64>,
-    /// Time between two questions for the height, in milliseconds.
+    /// Poll interval of the height in milliseconds.
     #[serde(default = "default_poll_ms")]
     pub poll_ms: u64,
-    /// The runs after which nodes are asked for the `MuHash` of their coins.
+    /// Runs after which nodes compute the `MuHash` of their UTXO set.
     #[serde(default, skip_serializing_if = "MuHashAfter::is_default")]
     pub muhash: MuHashAfter,
 }
 
-/// The runs of a target after which a node hashes its coins. A large set takes minutes: Bitcoin Core adds the coins one by one.
+/// Runs of a target after which a node hashes its UTXO set. A large set takes minutes: Bitcoin Core adds the coins one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MuHashAfter {
     #[default]
     EveryRun,
-    /// The first; after the others tip, transactions, count and amount of the coins are compared alone.
+    /// The first; the others only compare tip, transactions, and number and amount of the coins.
     FirstRun,
 }
 
@@ -138,7 +138,7 @@ impl MuHashAfter {
         *self == Self::default()
     }
 
-    /// Whether the run of this round hashes.
+    /// True if the run of this round hashes.
     pub(crate) fn includes(self, repeat: u32) -> bool {
         self == Self::EveryRun || repeat == 0
     }
@@ -163,7 +163,7 @@ impl SyncPlan {
     }
 }
 
-/// What Bitcoin Core's kernel gives itself, which nothing can change.
+/// Fixed default of Bitcoin Core's kernel.
 const fn default_dbcache_mib() -> u32 {
     450
 }
@@ -198,7 +198,7 @@ pub(super) fn check(plan: &Plan) -> Result<(), BadValue> {
     check_way(plan)
 }
 
-/// What a plan may ask of syncs.
+/// Validates the combination with other sections.
 fn check_way(plan: &Plan) -> Result<(), BadValue> {
     let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
     let by = plan.feed.by;
@@ -209,7 +209,7 @@ fn check_way(plan: &Plan) -> Result<(), BadValue> {
     Ok(())
 }
 
-/// Whether `text` names a target; `key` is where it stands.
+/// Validates the target in `text`; `key` is its position.
 pub(super) fn check_spec(key: &str, text: &str) -> Result<(), BadValue> {
     let Err(error) = text.parse::<TargetSpec>() else { return Ok(()) };
     let rule = match error {

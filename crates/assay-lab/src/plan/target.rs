@@ -1,4 +1,4 @@
-//! Targets as the command line and plans name them.
+//! Targets on the command line and in plans.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,43 +6,43 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A target as the command line and plans name it: `[NAME:]NODE[+INDEX] [ARGUMENT …]`.
+/// A target: `[NAME:]NODE[+INDEX] [ARGUMENT …]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetSpec {
-    /// Name in tables and of files; made from program and version if not given.
+    /// Name in tables and file names; derived from program and version if not given.
     pub name: Option<String>,
     pub node: NodeSpec,
-    /// The index beside it, where one is wanted.
+    /// Optional index of the node.
     pub index: Option<IndexSpec>,
-    /// Arguments of the node, behind all others.
+    /// Arguments of the node, after all others.
     pub args: Vec<String>,
-    /// Cores that the node is bound to; any if empty. Plans and callers say so, the text does not.
+    /// Cores that the node is bound to; any if empty. Set by plans and callers, absent in the text.
     pub cores: Vec<usize>,
 }
 
-/// A node as the command line and plans name it.
+/// A node on the command line and in plans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeSpec {
-    /// Our own node, this very program: `assay`.
+    /// Assay's node, this program: `assay`.
     Assay,
     /// Another build of it: `assay=PATH`.
     AssayAt(PathBuf),
-    /// Our engine without its node, which reads block files: `engine`, `engine=PATH` for another build. Of syncs alone.
+    /// Assay's engine without a node, which reads block files: `engine`, `engine=PATH` for another build. Syncs only.
     Engine(Option<PathBuf>),
     /// A program of the Bitcoin Core family: `bitcoind=PATH`.
     Bitcoind(PathBuf),
-    /// A program of the Bitcoin Core family that `assay builds` made: `core@REV`, `core@REV+clang`.
+    /// A program of the Bitcoin Core family from the build cache: `core@REV`, `core@REV+clang`.
     Built(BuiltSpec),
     /// btcd: `btcd=PATH`.
     Btcd(PathBuf),
-    /// Bitcoin Core's kernel in a program of ours, searched for if no path is given: `kernel`, `kernel=PATH`.
+    /// Bitcoin Core's kernel in Assay's wrapper, searched if no path is given: `kernel`, `kernel=PATH`.
     Kernel(Option<PathBuf>),
 }
 
-/// A build as targets name it: `core@REV`, and what tells it from others of the same revision, each behind a `+`.
+/// A cached build: `core@REV`, and words that select among builds of the revision, each after a `+`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuiltSpec {
-    /// The revision: a name under which it was built, or the beginning of its hash.
+    /// Revision: a name under which it was built, or a prefix of its hash.
     pub revision: String,
     /// Compilers, presets, or ends of keys.
     pub with: Vec<String>,
@@ -56,7 +56,7 @@ impl fmt::Display for BuiltSpec {
 }
 
 impl BuiltSpec {
-    /// What follows [`BUILT`].
+    /// Parses the part after [`BUILT`].
     fn parse(text: &str) -> Option<Self> {
         let mut words = text.split('+').map(str::to_owned);
         let spec = Self { revision: words.next()?, with: words.collect() };
@@ -65,13 +65,13 @@ impl BuiltSpec {
     }
 }
 
-/// What the name of a build begins with.
+/// Prefix of build names.
 const BUILT: &str = "core@";
 
-/// An index as the command line and plans name it, behind the `+` of a target.
+/// An index on the command line and in plans, after the `+` of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IndexSpec {
-    /// The index in our own node: `index`.
+    /// The index in Assay's node: `index`.
     Own,
     /// A program: `fulcrum=PATH`, `electrs=PATH`, `electrumx=PATH`.
     Program(IndexKind, PathBuf),
@@ -89,7 +89,7 @@ impl fmt::Display for IndexSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IndexKind {
-    /// Ours, in the node's process.
+    /// Assay's, in the node's process.
     Own,
     Fulcrum,
     Electrs,
@@ -98,10 +98,10 @@ pub enum IndexKind {
 }
 
 impl IndexKind {
-    /// Those that are programs of their own.
+    /// Kinds that are separate programs.
     pub(crate) const PROGRAMS: [Self; 3] = [Self::Fulcrum, Self::Electrs, Self::ElectrumX];
 
-    /// The name in targets, results and file names.
+    /// Name in targets, results and file names.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Own => "index",
@@ -112,24 +112,24 @@ impl IndexKind {
     }
 
     pub(crate) fn takes(self, chain: &str) -> bool {
-        // electrs knows the networks of Bitcoin only.
+        // electrs only supports networks of Bitcoin.
         self != Self::Electrs || chain == "regtest"
     }
 }
 
-/// What a target may be, for people.
+/// Human-readable list of targets.
 pub(crate) const USE_TARGETS: &str = "use assay[=PATH], engine[=PATH], bitcoind=PATH, core@REV[+COMPILER] (a build of `assay builds make`), btcd=PATH or kernel[=PATH], and +index (ours), +fulcrum=PATH, +electrs=PATH or +electrumx=PATH for an index; a name before it ends with ':', arguments follow after blanks";
 
-/// Why a target was not understood.
+/// Error of parsing a target.
 #[derive(Debug, thiserror::Error)]
 pub enum TargetSpecError {
-    /// It is of no known kind.
+    /// Unknown kind.
     #[error("unknown target {text:?}: {USE_TARGETS}")]
     Unknown { text: String },
-    /// The index in our node was asked for beside another node.
+    /// Assay's built-in index with another node.
     #[error("{text:?}: only our own node has an index of ours")]
     OwnIndex { text: String },
-    /// A quotation mark has no partner.
+    /// Unbalanced quotation mark.
     #[error("{text:?}: a quotation mark has no partner")]
     Quotes { text: String },
 }
@@ -219,7 +219,7 @@ impl fmt::Display for TargetSpec {
     }
 }
 
-/// Whether a name is fit for file names and tables.
+/// True if a name is valid in file names and tables.
 pub(crate) fn is_target_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     name.len() <= 64
@@ -227,7 +227,7 @@ pub(crate) fn is_target_name(name: &str) -> bool {
         && name.chars().all(allowed)
 }
 
-/// Splits a name from what is named. A colon behind the `=` belongs to a path.
+/// Splits off the name. A colon after the `=` belongs to a path.
 fn split_name(text: &str) -> (Option<&str>, &str) {
     match text.find([':', '=']) {
         Some(at) if text[at..].starts_with(':') => (Some(&text[..at]), &text[at + 1..]),
@@ -235,7 +235,7 @@ fn split_name(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Splits at the last `+` that begins an index: paths may hold others.
+/// Splits at the last `+` that begins an index: paths may contain others.
 fn split_index(text: &str) -> (&str, Option<IndexSpec>) {
     if let Some(node) = text.strip_suffix("+index") {
         return (node, Some(IndexSpec::Own));
@@ -250,7 +250,7 @@ fn split_index(text: &str) -> (&str, Option<IndexSpec>) {
     }
 }
 
-/// Splits at blanks outside of quotation marks, as a shell does; `None` where one has no partner.
+/// Splits at blanks outside of quotation marks, as a shell does; `None` if one is unbalanced.
 fn split_words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -272,7 +272,7 @@ fn split_words(text: &str) -> Option<Vec<String>> {
     quote.is_none().then_some(words)
 }
 
-/// The word as [`split_words`] takes it.
+/// Quotes a word for [`split_words`].
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| !c.is_whitespace() && !matches!(c, '\'' | '"' | '\\');
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Commands that have to end within a time: what they print is kept, and one that takes too long is killed.
+//! Commands with a time limit: captures their output and kills them on time-out.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use super::child::Supervised;
 
-/// Between two looks at a command.
+/// Poll interval.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Runs `command` to its end, without standard input. Its output goes through files in `folder`, so no pipe fills up.
+/// Runs `command` to its end, without standard input. Its output goes to files in `folder`, so no pipe fills up.
 ///
 /// # Errors
-/// When it cannot be started, its output cannot be kept, or it has not ended after `at_most` ([`io::ErrorKind::TimedOut`]).
+/// When it cannot be started, its output cannot be stored, or it has not ended after `at_most` ([`io::ErrorKind::TimedOut`]).
 pub fn output_within(
     command: &mut Command,
     at_most: Duration,
@@ -33,7 +33,7 @@ pub fn output_within(
             let text = format!("it had not ended after {} s and was killed", at_most.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
-        // Where the kernel does not report an end (`pidfd_open`), waiting is sleeping.
+        // Without `pidfd_open` waiting is sleeping.
         child.wait(left.min(STEP));
     }
 }

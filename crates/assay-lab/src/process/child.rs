@@ -1,4 +1,4 @@
-//! A child process on chosen cores, awaited without polling, with the system's account of what it took.
+//! A child process on chosen cores, awaited without polling, with its resource usage.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -10,16 +10,16 @@ use wait4::{ResUse, Wait4};
 
 use super::cores;
 
-/// What a process took, as the system accounts for it when it ends.
+/// Resource usage of a process, as the system reports it at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// From before it was started until after its end.
+    /// Wall time from before its start until after its end.
     pub wall_s: f64,
-    /// CPU time of all its threads in its own code.
+    /// CPU time of all its threads in user mode.
     pub user_s: f64,
-    /// The same in the system's code.
+    /// CPU time of all its threads in the kernel.
     pub system_s: f64,
-    /// Most memory it held at a time.
+    /// Peak resident memory.
     pub rss_bytes_max: u64,
 }
 
@@ -33,7 +33,7 @@ impl Usage {
 /// A child. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Supervised {
-    /// Until its end was seen.
+    /// `None` once its end was observed.
     child: Option<Child>,
     id: u32,
     start: Instant,
@@ -41,13 +41,13 @@ pub(crate) struct Supervised {
 }
 
 impl Supervised {
-    /// Starts `command` on these cores; on any if there are none. The outer error is that of the cores.
+    /// Starts `command` on these cores; on any if empty. The outer error is that of setting the cores.
     pub(crate) fn spawn(command: &mut Command, cores: &[usize]) -> io::Result<io::Result<Self>> {
         let start = Instant::now();
         let spawned = if cores.is_empty() {
             command.spawn()
         } else {
-            // A process begins on the cores of the thread that starts it.
+            // A process inherits the cores of the starting thread.
             cores::on(cores, || command.spawn())?
         };
         Ok(spawned.map(|child| Self { id: child.id(), child: Some(child), start, end: None }))
@@ -61,12 +61,12 @@ impl Supervised {
         i32::try_from(self.id).ok().and_then(Pid::from_raw)
     }
 
-    /// How it ended, if it did.
+    /// Exit status, if it ended.
     pub(crate) fn status(&mut self) -> Option<ExitStatus> {
         if self.has_ended()
             && let Some(child) = self.child.take()
         {
-            // Waiting is over at once, and is the only call that gives the account.
+            // Returns at once, and is the only call with resource usage.
             let ResUse { status, rusage } = child.wait4().ok()?;
             let usage = Usage {
                 wall_s: self.start.elapsed().as_secs_f64(),
@@ -79,19 +79,19 @@ impl Supervised {
         self.end.map(|(status, _)| status)
     }
 
-    /// Whether it has ended and waits for someone to ask how.
+    /// True if it has ended but was not reaped.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let Some(pid) = self.pid().filter(|_| self.child.is_some()) else { return false };
         waitid(WaitId::Pid(pid), options).is_ok_and(|status| status.is_some())
     }
 
-    /// What it took, once its end was seen.
+    /// Resource usage, once its end was observed.
     pub(crate) fn usage(&self) -> Option<Usage> {
         self.end.map(|(_, usage)| usage)
     }
 
-    /// Waits until it ends, at most so long.
+    /// Waits until it ends, up to `at_most`.
     pub(crate) fn wait(&self, at_most: Duration) {
         #[cfg(target_os = "linux")]
         if self.child.is_some() && self.wait_for_end(at_most).is_ok() {
@@ -111,10 +111,10 @@ impl Supervised {
         Ok(())
     }
 
-    /// Asks it to end.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&self) {
         if let (Some(pid), Some(_)) = (self.pid(), &self.child) {
-            // A process that is already gone needs no signal.
+            // A process that has ended needs no signal.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         }
     }
@@ -126,7 +126,7 @@ impl Drop for Supervised {
             return;
         }
         let Some(mut child) = self.child.take() else { return };
-        // Both fail only when the process is gone, which is what is wanted.
+        // Both fail only if the process has ended, which is the goal.
         let _ = child.kill();
         let _ = child.wait();
     }

@@ -1,11 +1,11 @@
-//! Which processor cores a thread, and all that it starts, may use.
+//! CPU affinity of a thread and its children.
 
 use std::io;
 
-/// The cores this thread may use now.
+/// Cores that this thread may use.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report them.
 #[cfg(target_os = "linux")]
 pub fn allowed() -> io::Result<Vec<usize>> {
     use rustix::thread::{CpuSet, sched_getaffinity};
@@ -13,7 +13,7 @@ pub fn allowed() -> io::Result<Vec<usize>> {
     Ok((0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect())
 }
 
-/// Does something with this thread, and all it starts, bound to `cores`.
+/// Calls `work` with this thread, and all it starts, bound to `cores`.
 ///
 /// # Errors
 /// When the system does not allow it.
@@ -31,16 +31,16 @@ pub fn on<T>(cores: &[usize], work: impl FnOnce() -> T) -> io::Result<T> {
     Ok(result)
 }
 
-/// All cores: elsewhere no portable call binds a process to some of them.
+/// All cores: other systems have no portable affinity call.
 ///
 /// # Errors
-/// When the system does not say.
+/// When the system does not report them.
 #[cfg(not(target_os = "linux"))]
 pub fn allowed() -> io::Result<Vec<usize>> {
     Ok((0..std::thread::available_parallelism()?.get()).collect())
 }
 
-/// Does something, if on all cores.
+/// Calls `work` if `cores` are all cores.
 ///
 /// # Errors
 /// When `cores` are not all.

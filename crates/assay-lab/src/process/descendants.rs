@@ -1,21 +1,21 @@
-//! The processes that this one started, and those that they started.
+//! Descendants of this process.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Kills all of them, for a process that ends at once. Where the system has no `/proc` none is found.
+/// Kills all descendants, for a process that exits at once. Finds none on systems without `/proc`.
 pub fn kill_descendants() {
     for pid in descendants(std::process::id()) {
         if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-            // One that is gone needs no signal.
+            // A process that has ended needs no signal.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// The youngest generation comes last, so that no parent can start another after its children are dead.
+/// Youngest generation last, so that no parent can start another after its children are dead.
 fn descendants(of: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -34,7 +34,7 @@ fn descendants(of: u32) -> Vec<u32> {
     all.split_off(1)
 }
 
-/// The parent of a process; its name, in brackets, may hold anything.
+/// Parent of a process; its name, in brackets, may contain anything.
 fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(") ")?;

@@ -1,8 +1,7 @@
-//! Targets that outlive a laboratory which was killed: they hold their data folders and take CPU time from the next runs.
+//! Stops targets that outlived a killed laboratory: they lock their data folders and use CPU time of later runs.
 //!
-//! Next to each target's log a file says which process it is, as long as it runs. Who works in the same folder afterwards, which
-//! only one laboratory at a time does, ends those that are left. A process is known by its identifier and the time it was started
-//! at: identifiers are given anew.
+//! A file next to each target's log identifies its process while it runs. The next laboratory in the same folder, of which only
+//! one works at a time, stops the remaining processes. A process is identified by pid and start time, because pids are reused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,20 +12,20 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::sample;
 
-/// Ending of such a file's name.
+/// Extension of such files.
 const EXTENSION: &str = "pid";
-/// How long a target may take to end in order, before it is killed.
+/// Time limit of a clean end before the target is killed.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The file of a running target, removed when that has ended.
+/// The file of a running target, removed at its end.
 #[derive(Debug)]
 pub(super) struct Mark {
     path: PathBuf,
 }
 
 impl Mark {
-    /// Writes the file next to a log. Without it nothing but a leftover process goes unnoticed.
+    /// Writes the file next to a log. A failure only prevents the detection of an orphan.
     pub(super) fn write(log: &Path, id: u32) -> Self {
         let path = log.with_extension(EXTENSION);
         if let Some(started) = sample::started_ticks(id) {
@@ -42,7 +41,7 @@ impl Drop for Mark {
     }
 }
 
-/// A process, and the start that the system has of it, in ticks since its own.
+/// A process with its start time in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Process {
     id: u32,
@@ -59,7 +58,7 @@ impl Process {
         sample::started_ticks(self.id) == Some(self.started)
     }
 
-    /// Ends it, in order if it does not take too long.
+    /// Stops it cleanly, or kills it after the time limit.
     fn end(self) {
         let Some(pid) = i32::try_from(self.id).ok().and_then(Pid::from_raw) else { return };
         for signal in [Signal::TERM, Signal::KILL] {
@@ -74,7 +73,7 @@ impl Process {
     }
 }
 
-/// Ends the processes that the logs in `folder` belong to; gives the names of those that were still there.
+/// Stops the processes that belong to the logs in `folder`; returns the names of those still running.
 pub(crate) fn end_all(folder: &Path) -> Vec<String> {
     let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut ended = Vec::new();
@@ -106,14 +105,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (mut left, mut other) = (sleeper(), sleeper());
         let log = |name: &str| folder.path().join(name);
-        // As if killed: nothing removes the file.
+        // As if killed: the file remains.
         std::mem::forget(Mark::write(&log("node-1.source.log"), left.id()));
-        // The identifier now belongs to another process.
+        // The pid now belongs to another process.
         fs::write(log("node-2.pid"), format!("{} 7", other.id())).expect("writable");
         fs::write(log("node-3.pid"), "torn").expect("writable");
         fs::write(log("node-4.log"), "a log").expect("writable");
         let ended = thread::scope(|scope| {
-            // A parent that does not wait for it would leave a zombie, which is taken for gone.
+            // Without a wait it would remain a zombie, which counts as ended.
             scope.spawn(|| left.wait().expect("it ends"));
             end_all(folder.path())
         });

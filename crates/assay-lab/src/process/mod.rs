@@ -1,4 +1,4 @@
-//! A target as a process: started, awaited, stopped, and asked what happened when it dies.
+//! A target as a process: start, readiness, stop, and diagnosis of its end.
 
 pub mod bounded;
 pub(crate) mod child;
@@ -29,15 +29,15 @@ use crate::electrum;
 pub use self::child::Usage;
 pub use self::descendants::kill_descendants;
 
-/// Longest wait for the first RPC answer.
+/// Longest wait for the first RPC response.
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 /// Longest wait for a clean end after `stop`.
 const STOP_TIMEOUT: Duration = Duration::from_mins(30);
-/// After a broken connection, how long the end of the process may take to show.
+/// Longest time from a broken connection to the visible end of the process.
 const DEATH_NOTICE: Duration = Duration::from_secs(5);
-/// JSON-RPC: there is no such method.
+/// JSON-RPC error code of an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
-/// Bytes and lines of a log that an error quotes.
+/// Bytes and lines of a log in an error.
 const TAIL_BYTES: u64 = 8192;
 const TAIL_LINES: usize = 20;
 
@@ -47,62 +47,62 @@ pub enum ProcessError {
     Spawn { program: String, source: io::Error },
     #[error("cannot run on cores {cores:?}")]
     Cores { cores: Vec<usize>, source: io::Error },
-    /// Its log file cannot be made.
+    /// The log file cannot be created.
     #[error("cannot write {}", path.display())]
     Log { path: PathBuf, source: io::Error },
     #[error("no free port on 127.0.0.1")]
     Port { source: io::Error },
-    /// It ended by itself.
+    /// It exited by itself.
     #[error("the target ended by itself ({status}); its last words:\n{log_tail}")]
     Exited {
         /// Exit code or signal.
         status: String,
-        /// The exit code, if it ended with one.
+        /// Exit code, if not ended by a signal.
         code: Option<i32>,
-        /// End of its log.
+        /// Last log lines.
         log_tail: String,
     },
-    /// It never answered.
+    /// It did not respond.
     #[error("the target did not answer within {seconds} s ({last}); its last words:\n{log_tail}")]
     NotReady {
-        /// How long it was given.
+        /// Time limit.
         seconds: u64,
         last: String,
-        /// End of its log.
+        /// Last log lines.
         log_tail: String,
     },
-    /// It is not at the beginning of the right chain.
+    /// It is not at genesis of the expected chain.
     #[error("the target is on chain {chain:?} at height {blocks}, not at the start of regtest")]
     NotFresh {
-        /// The chain it names.
+        /// Reported chain.
         chain: String,
-        /// Its height.
+        /// Reported height.
         blocks: u64,
     },
     /// It did not end after `stop`.
     #[error("the target did not end within {seconds} s after stop and was killed")]
     NotStopped {
-        /// How long it was given.
+        /// Time limit.
         seconds: u64,
     },
 }
 
-/// Everything needed to start one process.
+/// Parameters of starting one process.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) program: OsString,
     pub(crate) args: Vec<OsString>,
-    /// Added to the environment.
+    /// Additional environment.
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cookie: PathBuf,
-    /// The log the node writes itself, where it does.
+    /// Log file that the node itself writes, if any.
     pub(crate) node_log: Option<PathBuf>,
     /// Cores that the process is bound to; any if empty.
     pub(crate) cores: Vec<usize>,
 }
 
 impl Launch {
-    /// The command line, as a shell would take it.
+    /// Command line in shell syntax.
     pub(crate) fn words(&self) -> Vec<String> {
         let text = |word: &OsString| word.to_string_lossy().into_owned();
         let cores: Vec<String> = self.cores.iter().map(usize::to_string).collect();
@@ -126,30 +126,30 @@ pub(crate) struct Process {
     _mark: Mark,
 }
 
-/// What a node says of its chain.
+/// Chain state reported by a node.
 #[derive(Deserialize)]
 pub(crate) struct ChainInfo {
     pub(crate) chain: String,
     pub(crate) blocks: u64,
 }
 
-/// Ports of the loopback interface for one target.
+/// Loopback ports of one target.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ports {
-    /// The node's JSON-RPC.
+    /// JSON-RPC of the node.
     pub(crate) rpc: u16,
-    /// The index's Electrum protocol.
+    /// Electrum protocol of the index.
     pub(crate) electrum: u16,
-    /// The node's peers.
+    /// P2P of the node.
     pub(crate) p2p: u16,
-    /// The node's notifications.
+    /// ZMQ notifications of the node.
     pub(crate) zmq: u16,
-    /// The index's metrics, where it insists on serving them.
+    /// Metrics of the index, if it cannot disable them.
     pub(crate) metrics: u16,
 }
 
 impl Ports {
-    /// Ports that nobody uses now; all are held at the same time, so no two are the same.
+    /// Free ports; all are held at the same time, so no two are equal.
     pub(crate) fn free() -> Result<Self, ProcessError> {
         let bind = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let held = [bind(), bind(), bind(), bind(), bind()];
@@ -162,14 +162,14 @@ impl Ports {
         Ok(Self { rpc, electrum, p2p, zmq, metrics })
     }
 
-    /// Where the index serves.
+    /// Address of the index.
     pub(crate) fn electrum_address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.electrum).into()
     }
 }
 
 impl Process {
-    /// Starts `launch`; whatever it prints goes to `log`.
+    /// Starts `launch`; its output goes to `log`.
     pub(crate) fn start(launch: Launch, port: u16, log: &Path) -> Result<Self, ProcessError> {
         let log_error = |source| ProcessError::Log { path: log.to_owned(), source };
         let out = File::create(log).map_err(log_error)?;
@@ -203,7 +203,7 @@ impl Process {
         &self.command
     }
 
-    /// Waits until a node over a fresh data folder answers, and returns its credentials.
+    /// Waits until a node with a fresh data folder responds, and returns its credentials.
     pub(crate) fn wait_ready(&mut self) -> Result<String, ProcessError> {
         let (cookie, info) = self.wait_answer(Duration::from_millis(20))?;
         if info.blocks == 0 && info.chain.ends_with("regtest") {
@@ -212,7 +212,7 @@ impl Process {
         Err(ProcessError::NotFresh { chain: info.chain, blocks: info.blocks })
     }
 
-    /// Waits until the node answers, asking once every `pause`; returns its credentials and its first answer.
+    /// Waits until the node responds, polling every `pause`; returns its credentials and first response.
     pub(crate) fn wait_answer(
         &mut self,
         pause: Duration,
@@ -223,7 +223,7 @@ impl Process {
             if let Some(status) = self.exit_status() {
                 return Err(self.exited(status));
             }
-            // After a kill an old cookie may still lie there: the node refuses it until it has written its own.
+            // After a kill an old cookie may remain: the node rejects it until it has written its own.
             if let Ok(cookie) = fs::read_to_string(&self.cookie)
                 && cookie.contains(':')
             {
@@ -239,7 +239,7 @@ impl Process {
         Err(ProcessError::NotReady { seconds, last, log_tail })
     }
 
-    /// Waits until an index answers on its port and has a tip.
+    /// Waits until an index responds on its port and has a tip.
     pub(crate) fn wait_electrum(&mut self, address: SocketAddr) -> Result<(), ProcessError> {
         let start = Instant::now();
         let mut last = String::new();
@@ -259,13 +259,13 @@ impl Process {
         Err(ProcessError::NotReady { seconds, last, log_tail })
     }
 
-    /// Tells a program that has no `stop` request to end, by signal, and waits for that; returns how long it took.
+    /// Stops a program without a `stop` request by signal, and waits; returns the time taken.
     pub(crate) fn stop_by_signal(mut self) -> Result<Duration, ProcessError> {
         let start = Instant::now();
         self.child.terminate();
         while start.elapsed() < STOP_TIMEOUT {
             if let Some(status) = self.exit_status() {
-                // A program that does not handle the signal ends by it, which is an end as well.
+                // A program without a signal handler is ended by the signal, which is accepted.
                 let by_signal = status.signal() == Some(rustix::process::Signal::TERM.as_raw());
                 let is_end = status.success() || by_signal || status.code() == Some(143);
                 return if is_end { Ok(start.elapsed()) } else { Err(self.exited(status)) };
@@ -275,38 +275,38 @@ impl Process {
         Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
     }
 
-    /// Asks it by signal to end, without waiting for that.
+    /// Sends SIGTERM without waiting.
     pub(crate) fn terminate(&self) {
         self.child.terminate();
     }
 
-    /// The file that takes what it prints.
+    /// File with its standard output.
     pub(crate) fn stdout(&self) -> &Path {
         &self.log
     }
 
-    /// Whether it ended, and how.
+    /// Result of its end, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<Result<(), ProcessError>> {
         let status = self.exit_status()?;
         Some(if status.success() { Ok(()) } else { Err(self.exited(status)) })
     }
 
-    /// Waits until it ends, at most so long.
+    /// Waits until it ends, up to `at_most`.
     pub(crate) fn wait(&self, at_most: Duration) {
         self.child.wait(at_most);
     }
 
-    /// What it took, once its end was seen.
+    /// Resource usage, once its end was observed.
     pub(crate) fn usage(&self) -> Option<Usage> {
         self.child.usage()
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub(crate) fn client(&self, credentials: &str) -> Client {
         Client::new(self.port, credentials)
     }
 
-    /// Asks the node to stop and waits for its end; returns how long that took.
+    /// Stops the node and waits for its end; returns the time taken.
     pub(crate) fn stop(mut self, client: &Client) -> Result<Duration, ProcessError> {
         let start = Instant::now();
         // A node that dies of the request has stopped as well; the wait below decides.
@@ -324,12 +324,12 @@ impl Process {
         Err(ProcessError::NotStopped { seconds: STOP_TIMEOUT.as_secs() })
     }
 
-    /// After a failed call: whether the process is the reason.
+    /// After a failed call: the end of the process, if that is the cause.
     pub(crate) fn death(&mut self, error: &RpcError) -> Option<ProcessError> {
         if error.is_answer() { None } else { self.end_soon() }
     }
 
-    /// After a broken connection: how the process ended, if it did.
+    /// After a broken connection: the end of the process, if it has ended.
     pub(crate) fn end_soon(&mut self) -> Option<ProcessError> {
         let start = Instant::now();
         while start.elapsed() < DEATH_NOTICE {
@@ -341,7 +341,7 @@ impl Process {
         None
     }
 
-    /// The end of everything the target wrote.
+    /// Last lines of all output of the target.
     pub(crate) fn log_tail(&self) -> String {
         let paths = std::iter::once(&self.log).chain(&self.node_log);
         let tails: Vec<String> = paths.map(|path| tail(path)).filter(|t| !t.is_empty()).collect();
@@ -358,7 +358,7 @@ impl Process {
     }
 }
 
-/// Chain and height; nodes of before 0.9.2 tell of the height alone.
+/// Chain and height; nodes older than 0.9.2 only report the height.
 fn chain_info(client: &Client) -> Result<ChainInfo, RpcError> {
     match client.call("getblockchaininfo", "[]") {
         Err(RpcError::Node { code: METHOD_NOT_FOUND, .. }) => {
@@ -369,7 +369,7 @@ fn chain_info(client: &Client) -> Result<ChainInfo, RpcError> {
     }
 }
 
-/// The last lines of a file; empty when it cannot be read.
+/// Last lines of a file; empty if it cannot be read.
 pub(crate) fn tail(path: &Path) -> String {
     let read = || -> io::Result<String> {
         let mut file = File::open(path)?;

@@ -1,7 +1,7 @@
 //! A JSON-RPC client for nodes: keep-alive, cookie authentication, prepared bodies, batches.
 //!
-//! Bodies are given as slices and pass through one small buffer of the HTTP library on their way
-//! to the socket; nothing here ever holds a second copy of a 512 MB block.
+//! Bodies are passed as slices and go through one small buffer of the HTTP library to the socket, so a 512 MB block is never
+//! copied as a whole.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use ureq::Agent;
 
-/// Longest reply accepted; a mempool of a million transactions lists in about 70 MB.
+/// Longest accepted reply; `getrawmempool` of a million transactions takes about 70 MB.
 const REPLY_BYTES_MAX: u64 = 1 << 30;
-/// Size of the buffer between a body and the socket: small enough to stay in the core's own cache, so
-/// that the extra copy costs nothing that can be measured (docs/adr/0003-lab-libraries.md).
+/// Buffer size between a body and the socket: fits into the core's cache, so that the additional copy has no measurable cost
+/// (docs/adr/0003-lab-libraries.md).
 const SEND_BUFFER_BYTES: usize = 32 * 1024;
 
 /// One keep-alive connection to a node.
@@ -31,20 +31,20 @@ pub enum RpcError {
     #[error("{method}: {source}")]
     Transport {
         method: String,
-        /// What the HTTP library says.
+        /// Error of the HTTP library.
         source: Box<ureq::Error>,
     },
-    /// The node refused the request before looking at it.
+    /// The HTTP layer rejected the request.
     #[error("{method}: HTTP status {status}")]
     Status { method: String, status: u16 },
-    /// The node answered with an error object.
+    /// The node returned an error object.
     #[error("{method}: error {code}: {message}")]
     Node { method: String, code: i64, message: String },
-    /// The reply is not the JSON expected.
+    /// Malformed reply.
     #[error("{method}: unexpected reply")]
     Reply {
         method: String,
-        /// What the JSON library says.
+        /// Error of the JSON library.
         source: serde_json::Error,
     },
 }
@@ -63,7 +63,7 @@ struct ErrorObject {
 }
 
 impl Client {
-    /// A client for `127.0.0.1:port`. `credentials` is `user:password`. It connects when first used.
+    /// A client for `127.0.0.1:port`. `credentials` is `user:password`. It connects on first use.
     pub(crate) fn new(port: u16, credentials: &str) -> Self {
         Self::at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), credentials)
     }
@@ -72,7 +72,7 @@ impl Client {
     pub(crate) fn at(address: SocketAddr, credentials: &str) -> Self {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
-            // A proxy from the environment must never stand between the clock and the node.
+            // Ignore proxies of the environment.
             .proxy(None)
             .max_redirects(0)
             .output_buffer_size(SEND_BUFFER_BYTES)
@@ -86,7 +86,7 @@ impl Client {
         }
     }
 
-    /// Calls `method` with parameters given as a JSON array.
+    /// Calls `method` with parameters as a JSON array.
     pub(crate) fn call<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -121,8 +121,7 @@ impl Client {
         let status = response.status().as_u16();
         let reply =
             response.body_mut().with_config().limit(REPLY_BYTES_MAX).read_to_vec().map_err(fail)?;
-        // A node puts JSON-RPC errors into replies of status 500 and 404; 401, 403, 413 and 503
-        // come from its HTTP layer and say nothing in JSON.
+        // Nodes send JSON-RPC errors with status 500 and 404; 401, 403, 413 and 503 come from the HTTP layer without JSON.
         let has_json = reply.first().is_some_and(|byte| matches!(byte, b'{' | b'['));
         if status != 200 && !has_json {
             return Err(RpcError::Status { method: method.to_owned(), status });
@@ -131,7 +130,7 @@ impl Client {
     }
 }
 
-/// The result in a reply; an error object becomes [`RpcError::Node`].
+/// The result of a reply; an error object becomes [`RpcError::Node`].
 pub(crate) fn read_result<T: DeserializeOwned>(method: &str, reply: &[u8]) -> Result<T, RpcError> {
     let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
     let object: ReplyObject<'_> = serde_json::from_slice(reply).map_err(unexpected)?;
@@ -146,8 +145,7 @@ pub(crate) fn read_result<T: DeserializeOwned>(method: &str, reply: &[u8]) -> Re
     serde_json::from_str(result).map_err(unexpected)
 }
 
-/// Walks the replies of a batch; `each` gets place, code and message of every entry that is an error.
-/// Returns how many entries there are.
+/// Iterates over the replies of a batch; `each` receives index, code and message of every error. Returns the number of entries.
 pub(crate) fn read_batch(
     method: &str,
     reply: &[u8],
@@ -155,7 +153,7 @@ pub(crate) fn read_batch(
 ) -> Result<usize, RpcError> {
     let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
     if reply.first() == Some(&b'{') {
-        // One object for a whole batch is an error about the batch itself.
+        // A single object is an error about the batch itself.
         read_result::<serde::de::IgnoredAny>(method, reply)?;
         let source = serde::de::Error::custom("one object in reply to a batch");
         return Err(unexpected(source));
@@ -172,7 +170,7 @@ pub(crate) fn read_batch(
 /// A result, or code and message of an error.
 pub type Answer = Result<serde_json::Value, (i64, String)>;
 
-/// Every answer of a batch.
+/// All responses of a batch.
 pub(crate) fn read_answers(method: &str, reply: &[u8]) -> Result<Vec<Answer>, RpcError> {
     let unexpected = |source| RpcError::Reply { method: method.to_owned(), source };
     if reply.first() == Some(&b'{') {
@@ -192,7 +190,7 @@ pub(crate) fn read_answers(method: &str, reply: &[u8]) -> Result<Vec<Answer>, Rp
 }
 
 impl RpcError {
-    /// Whether the node itself answered, rather than the connection failing.
+    /// True if the node itself responded.
     pub(crate) const fn is_answer(&self) -> bool {
         !matches!(self, Self::Transport { .. })
     }

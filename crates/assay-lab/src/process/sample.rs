@@ -1,7 +1,7 @@
-//! Samples a process from outside: CPU, memory, disk, threads.
+//! Samples CPU, memory, disk and threads of a process from outside.
 //!
-//! Ten times a second one thread reads three small files under `/proc`; that costs some tens of
-//! microseconds each time. What a system does not offer stays empty and is printed as unavailable.
+//! One thread reads three small files under `/proc` ten times a second, at a cost of some tens of microseconds each time. Values
+//! that the system does not offer stay empty and are printed as unavailable.
 
 use std::fs;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -19,36 +19,36 @@ pub struct Samples {
     pub period_s: f64,
     /// Time of each sample.
     pub time_s: Vec<f64>,
-    /// User and system time so far.
+    /// Cumulative user and system time in seconds.
     pub cpu_s: Vec<Option<f64>>,
     /// Resident memory.
     pub rss_bytes: Vec<Option<u64>>,
-    /// Bytes read from disk so far.
+    /// Cumulative bytes read from disk.
     pub read_bytes: Vec<Option<u64>>,
-    /// Bytes written to disk so far.
+    /// Cumulative bytes written to disk.
     pub write_bytes: Vec<Option<u64>>,
     pub threads: Vec<Option<u64>>,
-    /// Highest resident memory, as the kernel keeps it.
+    /// Peak resident memory, as recorded by the kernel.
     pub rss_peak_bytes: Option<u64>,
 }
 
-/// Time between samples.
+/// Sampling interval.
 pub(crate) const PERIOD: Duration = Duration::from_millis(100);
 
-/// One look at a process.
+/// Resource usage of a process at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Look {
-    /// User and system time so far, in seconds.
+    /// Cumulative user and system time in seconds.
     pub(crate) cpu_s: Option<f64>,
     pub(crate) rss_bytes: Option<u64>,
     pub(crate) rss_peak_bytes: Option<u64>,
-    /// Bytes that really went to and came from the disk, not the page cache.
+    /// Bytes transferred by the disk, not by the page cache.
     pub(crate) read_bytes: Option<u64>,
     pub(crate) write_bytes: Option<u64>,
     pub(crate) threads: Option<u64>,
 }
 
-/// Looks at a process now. A process that is gone gives an empty look.
+/// Reads the current usage; empty if the process has ended.
 pub(crate) fn look(pid: u32) -> Look {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");
@@ -63,17 +63,17 @@ pub(crate) fn look(pid: u32) -> Look {
     }
 }
 
-/// CPU time so far, in seconds.
+/// Cumulative CPU time in seconds.
 pub(crate) fn cpu_s(pid: u32) -> Option<f64> {
     cpu_seconds(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// The same with all children that ended and were waited for.
+/// The same including reaped children.
 pub(crate) fn cpu_with_children_s(pid: u32) -> Option<f64> {
     ticks_s(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 4)
 }
 
-/// When a process was started, in ticks since the system was (field 22); `None` when it is gone, or a zombie.
+/// Start time of a process in clock ticks since boot (field 22); `None` if it has ended or is a zombie.
 pub(crate) fn started_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut fields = fields_after_name(&stat)?;
@@ -81,8 +81,8 @@ pub(crate) fn started_ticks(pid: u32) -> Option<u64> {
     fields.nth(18)?.parse().ok()
 }
 
-/// Fields of `/proc/<pid>/stat` from the third on. The second is the program's name in brackets, which may itself hold spaces and
-/// brackets, so counting starts after the last one.
+/// Fields of `/proc/<pid>/stat` from the third on. The second is the program's name in brackets, which may contain spaces and
+/// brackets, so the fields start after the last bracket.
 fn fields_after_name(stat: &str) -> Option<impl Iterator<Item = &str>> {
     Some(stat.rsplit_once(')')?.1.split_ascii_whitespace())
 }
@@ -92,12 +92,12 @@ pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
     ticks_s(stat, 2)
 }
 
-/// Whether the line is that of a thread of the kernel: a child of number 2, `kthreadd`.
+/// True for a kernel thread: a child of process 2, `kthreadd`.
 pub(crate) fn is_kernel_thread(stat: &str) -> bool {
     fields_after_name(stat).and_then(|mut fields| fields.nth(1)) == Some("2")
 }
 
-/// The sum of so many fields from `utime` on: user and system time of the process, then of its children.
+/// Sum of `fields` fields from `utime` on: user and system time of the process, then of its children.
 fn ticks_s(stat: &str, fields: usize) -> Option<f64> {
     let mut values = fields_after_name(stat)?.skip(11);
     let mut ticks = 0;
@@ -111,7 +111,7 @@ fn kib(text: &str, key: &str) -> Option<u64> {
     number(text, key).map(|kib| kib * 1024)
 }
 
-/// A thread that samples one process until told to stop.
+/// A thread that samples one process until stopped.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     stop: Sender<()>,
@@ -119,7 +119,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Starts sampling process `pid` on the run's clock.
+    /// Starts to sample process `pid` on the run's clock.
     pub(crate) fn start(pid: u32, clock: Clock) -> Self {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
@@ -135,9 +135,9 @@ impl Sampler {
         Self { stop, thread }
     }
 
-    /// Stops and returns what was sampled.
+    /// Stops and returns the samples.
     pub(crate) fn finish(self) -> Samples {
-        // A sampler that already ended has nothing to be told.
+        // The sampler may have ended already.
         let _ = self.stop.send(());
         self.thread.join().unwrap_or_default()
     }

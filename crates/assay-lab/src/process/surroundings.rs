@@ -1,8 +1,7 @@
-//! Whether something else used the machine during a run.
+//! Detects interference from other processes during a run.
 //!
-//! The control load before and after a run cannot see a neighbour that comes and goes in between. So all along each run the
-//! system's own counters are read, and a short fixed computation is timed on every core. What counts as a disturbance is fixed
-//! beforehand: [`crate::results::disturbance`].
+//! The control load before and after a run misses load in between. So during each run the system's counters are read, and a short
+//! fixed computation is timed on every core. [`crate::results::disturbance`] defines the limits in advance.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,68 +16,68 @@ use serde::{Deserialize, Serialize};
 
 use super::{cores, sample};
 
-/// Time between two probes of a core.
+/// Interval between two probes of a core.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Rounds of the control load in a probe: some 40 µs on a machine of 2025, two thousandths of a core.
+/// Rounds of the control load in a probe: about 40 µs on a machine of 2025, 0.2 % of a core.
 const PROBE_ROUNDS: u32 = 20_000;
 
-/// The machine during one run. Counters cover the cores that the laboratory and its targets may use.
+/// State of the machine during one run. Counters cover the cores that the laboratory and its targets may use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Surroundings {
-    /// Length of the run, seconds.
+    /// Length of the run in seconds.
     pub wall_s: f64,
     /// Cores that the laboratory and its targets may use.
     pub cores: usize,
-    /// CPU time of all programs on these cores, seconds (`/proc/stat`: user, nice, system). Interrupts are no program's: loopback
-    /// traffic of the run itself causes them.
+    /// CPU seconds of all programs on these cores (`/proc/stat`: user, nice, system). Interrupts are excluded, because loopback
+    /// traffic of the run causes them.
     pub busy_s: Option<f64>,
-    /// CPU time of the laboratory, all it started, and the threads of the kernel, seconds.
+    /// CPU seconds of the laboratory, its descendants and the kernel threads.
     pub own_s: Option<f64>,
-    /// CPU time that the host gave to others, seconds (`/proc/stat`: steal); 0 where the host does not report it.
+    /// CPU seconds stolen by the host (`/proc/stat`: steal); 0 if unreported.
     pub steal_s: Option<f64>,
-    /// Time in which some task waited for a core, seconds (`/proc/pressure/cpu`). A target with more threads than cores causes it
-    /// too.
+    /// Seconds during which a task waited for a core (`/proc/pressure/cpu`). A target with more threads than cores causes this as
+    /// well.
     pub pressure_s: Option<f64>,
-    /// Times of the probe, core by core.
+    /// Probe times per core.
     pub probes: Vec<CoreProbe>,
 }
 
-/// CPU time of a fixed computation of one thread that is bound to a core, again and again during a run. Waiting for the core is
-/// not part of it; a lower clock, and a host that takes the core away, are.
+/// CPU time of a fixed computation of one thread bound to a core, repeated during a run. It excludes waiting for the core, but
+/// includes a lower clock and a host that takes the core away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreProbe {
     pub core: usize,
-    /// How often it was timed.
+    /// Number of probes.
     pub count: usize,
-    /// Tenth percentile, µs.
+    /// 10th percentile, µs.
     pub low_us: f64,
     /// Median, µs.
     pub median_us: f64,
-    /// Ninetieth percentile, µs.
+    /// 90th percentile, µs.
     pub high_us: f64,
 }
 
 impl Surroundings {
-    /// CPU time of other programs, seconds.
+    /// CPU seconds of other programs.
     pub fn foreign_s(&self) -> Option<f64> {
         self.busy_s.zip(self.own_s).map(|(busy, own)| (busy - own).max(0.0))
     }
 
-    /// CPU time that there was, seconds.
+    /// Available CPU seconds.
     pub fn capacity_s(&self) -> f64 {
         self.wall_s * self.cores as f64
     }
 }
 
-/// Counters as they stand, in seconds.
+/// Counter values in seconds.
 #[derive(Debug, Clone, Default)]
 struct Counters {
     busy: Option<f64>,
     steal: Option<f64>,
     pressure: Option<f64>,
     own: Option<f64>,
-    /// CPU time of each thread of the kernel, by number.
+    /// CPU time per kernel thread, by pid.
     kernel: HashMap<u32, f64>,
 }
 
@@ -107,7 +106,7 @@ fn kernel_threads() -> HashMap<u32, f64> {
     processes.filter_map(of_kernel).collect()
 }
 
-/// CPU time between two looks. What a thread used that ended in between is lost.
+/// CPU time between two readings, without threads that ended in between.
 fn growth_s(before: &HashMap<u32, f64>, after: &HashMap<u32, f64>) -> f64 {
     let grown = |(pid, after_s): (&u32, &f64)| {
         after_s - before.get(pid).filter(|before_s| *before_s <= after_s).unwrap_or(&0.0)
@@ -115,7 +114,7 @@ fn growth_s(before: &HashMap<u32, f64>, after: &HashMap<u32, f64>) -> f64 {
     after.iter().map(grown).sum()
 }
 
-/// Busy and stolen time of these cores, from `/proc/stat` (proc(5): user, nice, system, idle, iowait, irq, softirq, steal).
+/// Busy and stolen time of these cores from `/proc/stat` (proc(5): user, nice, system, idle, iowait, irq, softirq, steal).
 fn of_cores(stat: &str, allowed: &[usize]) -> Option<(f64, f64)> {
     let per_s = rustix::param::clock_ticks_per_second() as f64;
     let (mut busy, mut steal, mut found) = (0, 0, 0);
@@ -139,7 +138,7 @@ fn of_cores(stat: &str, allowed: &[usize]) -> Option<(f64, f64)> {
     (found > 0).then_some((busy as f64 / per_s, steal as f64 / per_s))
 }
 
-/// The total of the line `some`, which is in microseconds.
+/// Total of the line `some`, which is in microseconds.
 fn pressure_s(text: &str) -> Option<f64> {
     let line = text.lines().find(|line| line.starts_with("some "))?;
     let micros: f64 = line.rsplit_once("total=")?.1.trim().parse().ok()?;
@@ -173,7 +172,7 @@ impl Watch {
         Self { start: Instant::now(), before, allowed, stop, probes }
     }
 
-    /// Ends. What the laboratory started meanwhile must have ended, or it counts as foreign.
+    /// Ends the watch. Children of the laboratory must have been reaped, or they count as foreign.
     pub fn finish(self) -> Surroundings {
         let after = Counters::read(&self.allowed);
         let wall_s = self.start.elapsed().as_secs_f64();
@@ -195,7 +194,7 @@ impl Watch {
     }
 }
 
-/// Ends the probes at once.
+/// Stops all probes.
 #[derive(Debug, Default)]
 struct Stop {
     is_set: AtomicBool,
@@ -210,7 +209,7 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// Whether it was set within `PERIOD`.
+    /// True if stopped within `PERIOD`.
     fn wait(&self) -> bool {
         let held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_set.load(Ordering::Acquire) {
@@ -223,7 +222,7 @@ impl Stop {
 
 fn probe(core: usize, stop: &Stop) -> CoreProbe {
     let mut times_us = Vec::new();
-    // A core that went offline has no probe.
+    // An offline core has no probe.
     let _ = cores::on(&[core], || {
         while !stop.wait() {
             let start_s = cpu_time_s();
@@ -239,7 +238,7 @@ fn probe(core: usize, stop: &Stop) -> CoreProbe {
     CoreProbe { core, count: times_us.len(), low_us: at(0.1), median_us: at(0.5), high_us: at(0.9) }
 }
 
-/// CPU time of this thread, seconds.
+/// CPU seconds of this thread.
 fn cpu_time_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -288,7 +287,7 @@ mod tests {
         let neighbours: Vec<Neighbour> = watch.allowed.iter().map(|_| Neighbour::start()).collect();
         thread::sleep(Duration::from_millis(1200));
         let seen = watch.finish();
-        // Not waited for until here, so their CPU time is not counted as ours.
+        // Unreaped until here, so their CPU time counts as foreign.
         drop(neighbours);
         if seen.busy_s.is_none() {
             return eprintln!("skipped: no /proc");

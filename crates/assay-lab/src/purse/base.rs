@@ -1,7 +1,7 @@
-//! The chain that all nodes begin with: coinbases that anyone can spend, then transactions that make coins of them.
+//! The common initial chain: coinbases that anyone can spend, then transactions that split them into coins.
 //!
-//! Its blocks signal the two deployments that btcd activates on regtest only after blocks have asked for it; Bitcoin Core has them
-//! from the beginning there.
+//! Its blocks signal the two deployments that btcd activates on regtest only by signalling; Bitcoin Core has them active from
+//! genesis there.
 
 use super::{Coin, Purse, Signed};
 use crate::network::{NetworkError, Node};
@@ -12,29 +12,29 @@ use crate::wire::{self, Hash};
 const PLAIN: u32 = 450;
 /// Version bits of segregated witness and Taproot (BIP141, BIP341).
 const VERSION: u32 = 0x2000_0000 | 1 << 1 | 1 << 2;
-/// Coins of one split.
+/// Outputs per split.
 const COINS_EACH: usize = 500;
-/// Splits in one block.
+/// Splits per block.
 const SPLITS_EACH: usize = 4;
 const SPLIT_FEE: u64 = 1_000_000;
-/// Blocks from one halving of the subsidy to the next on regtest.
+/// Blocks between halvings on regtest.
 const HALVING: u32 = 150;
 
-/// Blocks from height 1, and the coins that the last of them confirm.
+/// Blocks from height 1, and the coins that the last of them confirms.
 pub(crate) struct Base {
     pub(crate) blocks: Vec<Vec<u8>>,
-    /// For each purse.
+    /// Coins per wallet.
     pub(crate) coins: Vec<Vec<Coin>>,
 }
 
 impl Base {
-    /// At least so many coins for each purse; the last block is of the time `now`.
+    /// At least the given number of coins for each wallet; the last block has the time `now`.
     pub(crate) fn make(purses: &[(&Purse, usize)], now: u32) -> Self {
         let each = |(at, (_, coins)): (usize, &(&Purse, usize))| {
             std::iter::repeat_n(at, coins.div_ceil(COINS_EACH).max(1))
         };
         let owners: Vec<usize> = purses.iter().enumerate().flat_map(each).collect();
-        // Coinbases of the first subsidy are enough for all splits a run can need.
+        // Coinbases of the first subsidy period suffice for all splits of a run.
         assert!(
             owners.len() < HALVING as usize,
             "a run takes fewer coins than the first coinbases give"
@@ -64,7 +64,7 @@ impl Base {
         base
     }
 
-    /// Gives the blocks to a node that has none.
+    /// Submits the blocks to a fresh node.
     pub(crate) fn give(&self, node: &Node) -> Result<(), NetworkError> {
         for (height, block) in (1..).zip(&self.blocks) {
             let params = format!(r#"["{}"]"#, faster_hex::hex_string(block));
@@ -78,7 +78,7 @@ impl Base {
 }
 
 impl Base {
-    /// The same in few requests, to a node that takes batches: on a busy machine each request waits its turn.
+    /// The same with batched requests, which reduces scheduling delays on a busy machine.
     pub(crate) fn give_in_batches(&self, node: &Node) -> Result<(), NetworkError> {
         let method = "submitblock";
         let call = |block: &Vec<u8>| {
@@ -103,7 +103,7 @@ impl Base {
     }
 }
 
-/// Blocks of one request.
+/// Blocks per request.
 const BLOCKS_OF_BATCH: usize = 50;
 
 fn block(prev: &Hash, time: u32, coinbase: &[u8], txs: &[Signed]) -> Vec<u8> {

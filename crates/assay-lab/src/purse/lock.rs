@@ -1,4 +1,4 @@
-//! Scripts that lock coins, by kind, and what unlocks them.
+//! Locking scripts by kind, and their unlocking data.
 
 use assay_report::stats::random::SplitMix64;
 use ripemd::Ripemd160;
@@ -13,16 +13,16 @@ use crate::wire;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// A hash of a key: ECDSA over the whole transaction for each input.
+    /// P2PKH: ECDSA over the whole transaction for each input.
     P2pkh,
-    /// The same as a witness program (BIP141, BIP143).
+    /// P2WPKH, a witness program (BIP141, BIP143).
     P2wpkh,
-    /// A witness script of `<key> OP_CHECKSIG`, which every program relays.
+    /// Witness script `<key> OP_CHECKSIG`, which every program relays.
     P2wsh,
-    /// A witness script of two signatures out of three keys.
+    /// Witness script of two signatures out of three keys.
     #[serde(rename = "p2wsh-2of3")]
     P2wsh2Of3,
-    /// Taproot, spent by the key path (BIP341): Schnorr. The output key is the key itself, without a tweak.
+    /// Taproot, spent by the key path (BIP341): Schnorr. The output key is the untweaked key.
     P2tr,
 }
 
@@ -30,7 +30,7 @@ impl Kind {
     pub const ALL: [Self; 5] =
         [Self::P2pkh, Self::P2wpkh, Self::P2wsh, Self::P2wsh2Of3, Self::P2tr];
 
-    /// The name for readers.
+    /// Human-readable name.
     pub const fn title(self) -> &'static str {
         match self {
             Self::P2pkh => "P2PKH",
@@ -41,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// The largest weight of an input that spends such a coin.
+    /// Maximum weight of an input that spends such a coin.
     pub(super) const fn input_weight(self) -> usize {
         match self {
             Self::P2pkh => 4 * (INPUT_BYTES + PUSHED_SIGNATURE + PUSHED_KEY),
@@ -57,14 +57,14 @@ impl Kind {
     }
 }
 
-/// The keys of a script.
+/// Keys of a script.
 pub(super) struct Lock {
     pub(super) kind: Kind,
     pub(super) script_pubkey: Vec<u8>,
     keys: Vec<SecretKey>,
-    /// What signatures cover in place of the script that is spent (BIP143), where it is another one.
+    /// Script code of signatures (BIP143), if it differs from the spent script.
     script_code: Vec<u8>,
-    /// The first public key, compressed.
+    /// First public key, compressed.
     public: [u8; 33],
 }
 
@@ -90,7 +90,7 @@ impl Lock {
         Self { kind, script_pubkey, keys, script_code, public: publics[0] }
     }
 
-    /// Script and witness of input `at`, whichever the kind has; the other one is empty.
+    /// Script and witness of input `at`; the one that the kind does not use is empty.
     pub(super) fn unlock(&self, tx: &Unsigned<'_>, at: usize) -> (Vec<u8>, Vec<u8>) {
         let pushed = |bytes: &[u8]| [&[bytes.len() as u8], bytes].concat();
         let ecdsa = |key: &SecretKey, message: [u8; 32]| {
@@ -114,7 +114,7 @@ impl Lock {
             }
             Kind::P2wsh2Of3 => {
                 let message = self.witness_sighash(tx, at);
-                // The empty element is what OP_CHECKMULTISIG takes without using it (BIP147).
+                // OP_CHECKMULTISIG pops an unused empty element (BIP147).
                 let signatures =
                     [ecdsa(&self.keys[0], message), ecdsa(&self.keys[1], message)].concat();
                 (Vec::new(), [vec![4, 0], signatures, pushed(&self.script_code)].concat())
@@ -128,7 +128,7 @@ impl Lock {
         }
     }
 
-    /// The original signature hash: the transaction with the script that is spent in place of the signature.
+    /// The original signature hash: the transaction with the spent script in place of the signature.
     fn legacy_sighash(&self, tx: &Unsigned<'_>, at: usize) -> [u8; 32] {
         let mut scripts = vec![Vec::new(); tx.from.len()];
         scripts[at].clone_from(&self.script_code);
@@ -177,7 +177,7 @@ impl Lock {
     }
 }
 
-/// A program of a witness script, and that script.
+/// Script and witness program of a witness script.
 fn to_script(script: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
     ([&[0, 32], &Sha256::digest(&script)[..]].concat(), script)
 }
@@ -199,8 +199,8 @@ const OP_HASH160: u8 = 0xa9;
 const OP_CHECKSIG: u8 = 0xac;
 const OP_CHECKMULTISIG: u8 = 0xae;
 const SIGHASH_ALL: u8 = 1;
-/// An input without its script: outpoint, length of the script, sequence.
+/// An input without its script: outpoint, script length, sequence.
 const INPUT_BYTES: usize = 41;
-/// A signature of the longest kind with its type, and its length.
+/// Longest signature with hash type and push opcode.
 const PUSHED_SIGNATURE: usize = 73;
 const PUSHED_KEY: usize = 34;

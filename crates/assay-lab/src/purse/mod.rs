@@ -1,5 +1,4 @@
-//! Coins of each kind of script that wallets use, transactions with real signatures that spend them, and a chain that gives such
-//! coins to nodes.
+//! Funded test wallets for each script type, their signed transactions, and the chain that funds them.
 
 mod base;
 mod lock;
@@ -11,7 +10,7 @@ pub use self::lock::Kind;
 use self::lock::Lock;
 use crate::wire::{self, Hash};
 
-/// An output that a purse can spend.
+/// An output that a wallet can spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Coin {
     pub(crate) txid: Hash,
@@ -28,7 +27,7 @@ pub(crate) struct Signed {
     pub(crate) outputs: Vec<Coin>,
 }
 
-/// The keys of one script, which all its coins have.
+/// The keys of one script, shared by all its coins.
 pub(crate) struct Purse {
     lock: Lock,
 }
@@ -38,7 +37,7 @@ impl Purse {
         Self { lock: Lock::new(kind, random) }
     }
 
-    /// Splits an output that anyone can spend into so many coins. It has no witness, so a block with it needs no commitment.
+    /// Splits an anyone-can-spend output into `count` coins. It has no witness, so its block needs no witness commitment.
     pub(crate) fn split(&self, from: Coin, count: usize, fee: u64) -> Signed {
         let values = vec![(from.value - fee) / count as u64; count];
         let unsigned = Unsigned { from: &[from], outputs: self.outputs(&values), count };
@@ -47,14 +46,14 @@ impl Purse {
         Signed { raw, txid, wtxid: txid, outputs: coins(txid, &values) }
     }
 
-    /// Spends coins into so many of about the same value, for so many satoshi per virtual byte.
+    /// Spends coins into `count` outputs of nearly equal value at `rate` satoshi per virtual byte.
     pub(crate) fn spend(&self, from: &[Coin], count: usize, rate: u64) -> Signed {
         let fee = self.fee(from.len(), count, rate);
         let sum: u64 = from.iter().map(|coin| coin.value).sum();
         self.pay(from, &vec![sum.saturating_sub(fee) / count as u64; count])
     }
 
-    /// The fee of a transaction with so many inputs and outputs, for so many satoshi per virtual byte.
+    /// Fee of a transaction with these inputs and outputs at `rate` satoshi per virtual byte.
     pub(crate) fn fee(&self, inputs: usize, outputs: usize, rate: u64) -> u64 {
         let outputs_bytes = outputs * self.output_bytes() + count_bytes(outputs);
         let base_bytes = 8 + count_bytes(inputs) + outputs_bytes;
@@ -62,7 +61,7 @@ impl Purse {
         rate * (weight as u64).div_ceil(4)
     }
 
-    /// Spends coins into these amounts; what is left is the fee.
+    /// Spends coins into outputs of these amounts; the rest is the fee.
     pub(crate) fn pay(&self, from: &[Coin], values: &[u64]) -> Signed {
         let unsigned = Unsigned { from, outputs: self.outputs(values), count: values.len() };
         let keys = (0..from.len()).map(|at| self.lock.unlock(&unsigned, at));
@@ -72,7 +71,7 @@ impl Purse {
         let raw = if witnesses.iter().all(Vec::is_empty) {
             plain
         } else {
-            // Marker and flag (BIP144) behind the version; the lock time stays last.
+            // Marker and flag (BIP144) follow the version; the lock time stays last.
             let (body, lock_time) = plain[4..].split_at(plain.len() - 8);
             [&plain[..4], &[0, 1], body, &witnesses.concat(), lock_time].concat()
         };
@@ -84,7 +83,7 @@ impl Purse {
         8 + 1 + self.lock.script_pubkey.len()
     }
 
-    /// The outputs, without their number.
+    /// Serialized outputs without their count.
     fn outputs(&self, values: &[u64]) -> Vec<u8> {
         let mut out = Vec::with_capacity(values.len() * self.output_bytes());
         for value in values {
@@ -99,13 +98,13 @@ impl Purse {
 /// A transaction before it is signed.
 struct Unsigned<'a> {
     from: &'a [Coin],
-    /// Without their number.
+    /// Serialized without the count.
     outputs: Vec<u8>,
     count: usize,
 }
 
 impl Unsigned<'_> {
-    /// Without witnesses, with these scripts in the inputs.
+    /// Serialization without witnesses, with these input scripts.
     fn bytes(&self, scripts: &[Vec<u8>]) -> Vec<u8> {
         let mut out = VERSION.to_le_bytes().to_vec();
         wire::put_count(&mut out, self.from.len());
@@ -149,7 +148,7 @@ fn count_bytes(count: usize) -> usize {
 
 const VERSION: u32 = 2;
 const LOCK_TIME: [u8; 4] = [0; 4];
-/// May be replaced (BIP125): some programs insist on it.
+/// Signals replaceability (BIP125), which some programs require.
 const SEQUENCE: u32 = 0xffff_fffd;
 
 #[cfg(test)]
@@ -170,7 +169,7 @@ mod tests {
             let paid: u64 = signed.outputs.iter().map(|coin| coin.value).sum();
             let has_witness = signed.txid != signed.wtxid;
             assert_eq!(has_witness, kind != Kind::P2pkh, "{kind:?}");
-            // Marker and flag, and the witnesses, which follow the outputs.
+            // Marker and flag, and the witnesses after the outputs.
             let outputs = purse.outputs(&[signed.outputs[0].value; 2]);
             let end = signed.raw.windows(outputs.len()).position(|window| window == outputs);
             let end = end.expect("the outputs") + outputs.len();

@@ -1,4 +1,4 @@
-//! Which charts there are, and what they show.
+//! Charts of the report.
 
 use assay_report::number::in_percent;
 use assay_report::stats::rate;
@@ -9,14 +9,14 @@ use crate::plan::{Figure, FigureKind};
 use crate::results::{BlockRecord, PhaseResult, Results, Run};
 
 const MIB: f64 = 1_048_576.0;
-/// Points a resource curve is thinned to.
+/// Maximum number of points of a resource curve.
 const CURVE_POINTS: usize = 240;
 
 /// Bars per phase: transactions, inputs, MiB, signatures.
 pub(super) fn per_phase(results: &Results) -> Vec<Chart> {
     type Published = fn(&Figure) -> Option<f64>;
     type Kind = (&'static str, &'static str, fn(&PhaseResult) -> f64, Published);
-    // Phases of many widths have charts of their own, over the width.
+    // Phases of many widths have charts over the width instead.
     if !results.plan.scaling.is_empty() {
         return Vec::new();
     }
@@ -39,7 +39,7 @@ pub(super) fn per_phase(results: &Results) -> Vec<Chart> {
         .collect()
 }
 
-/// The one of these for the first screen.
+/// The chart of inputs for the summary.
 pub(super) fn inputs_per_phase(results: &Results) -> Option<Chart> {
     phase_bars(results, "Inputs per second", "inputs/s", |phase| phase.inputs_per_s, None)
 }
@@ -57,7 +57,7 @@ fn phase_bars(
     for series in &all {
         let value = |(name, _): &(String, String)| series.phase(name, ours);
         let values: Vec<Option<f64>> = phases.iter().map(value).collect();
-        // A run in which nothing of the kind happened has no place in the legend either.
+        // Runs without such values are left out of the legend.
         if values.iter().flatten().any(|value| *value > 0.0) {
             bars.push(Bars { label: series.label.clone(), look: series.look, values });
         }
@@ -132,7 +132,7 @@ fn block_lines(
     chart.draw()
 }
 
-/// The blocks of a run, cut where the phase changes, without set-up phases.
+/// Blocks of a run without set-up phases, split where the phase changes.
 fn pieces<'a>(results: &Results, run: &'a Run) -> Vec<&'a [BlockRecord]> {
     let same_phase = |a: &BlockRecord, b: &BlockRecord| a.phase == b.phase;
     let is_measured = |blocks: &&[BlockRecord]| results.plan.is_measured(&blocks[0].phase);
@@ -151,7 +151,7 @@ pub(super) fn bands(results: &Results, run: &Run) -> Vec<Band> {
         };
         let to = f64::from(last.height) + 0.5;
         match bands.last_mut().filter(|before| scaling.is_some() && before.name == name) {
-            // All widths of a kind are one band: the names of each would not fit.
+            // All widths of a kind share one band, since names of each would not fit.
             Some(before) => before.to = to,
             None => bands.push(Band { name, from: f64::from(first.height) - 0.5, to }),
         }
@@ -207,7 +207,7 @@ fn column(run: &Run, bytes: &[Option<u64>]) -> Vec<(f64, f64)> {
     times.zip(bytes).filter_map(point).collect()
 }
 
-/// CPU time per time, over windows wide enough that its granularity of 10 ms does not show.
+/// CPU time per time, over windows that hide its granularity of 10 ms.
 fn cores_in_use(run: &Run) -> Vec<(f64, f64)> {
     let samples = &run.samples;
     let times = samples.time_s.iter().zip(&samples.cpu_s);

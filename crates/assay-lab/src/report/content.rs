@@ -1,5 +1,5 @@
-//! What the chain has at each height, under the curves of syncs: the share of `SegWit` and transactions of many inputs, which were suspected
-//! of bending the curves of Bitcoin Core's releases, and the slopes themselves.
+//! Chain contents by height below the curves of syncs: shares of `SegWit` and many-input transactions, which are possible causes
+//! of the slopes of Bitcoin Core's curves, and the slopes themselves.
 
 use assay_report::number::{count, percent, ratio, seconds};
 use assay_report::stats::{median, rate};
@@ -10,10 +10,10 @@ use super::series::{self, Series};
 use crate::chain::RangeEntry;
 use crate::results::{Results, Run};
 
-/// Rows of the table of slopes.
+/// Maximum number of rows of the slope table.
 const ROWS: usize = 20;
 
-/// Share of `SegWit` and many-input transactions by height; none where the chain does not say.
+/// Shares of `SegWit` and many-input transactions by height; empty if the chain has no such figures.
 pub(super) fn charts(results: &Results, bands: &[Band]) -> Vec<Chart> {
     let ranges = &results.chain.ranges;
     let steps = |of: &dyn Fn(&RangeEntry) -> f64| -> Vec<(f64, f64)> {
@@ -71,7 +71,7 @@ pub(super) fn charts(results: &Results, bands: &[Band]) -> Vec<Chart> {
     .collect()
 }
 
-/// Some neighbouring ranges, summed up.
+/// Sum over adjacent ranges.
 struct Part {
     first: u32,
     last: u32,
@@ -105,7 +105,7 @@ impl Part {
     }
 }
 
-/// The slope of each target's curve per range of heights, with what the chain has there.
+/// Slope of each target's curve per height range, with the chain contents there.
 pub(super) fn slopes(results: &Results) -> Option<Table> {
     let ranges = &results.chain.ranges;
     let all: Vec<Series<'_>> = series::all(results);
@@ -150,7 +150,7 @@ pub(super) fn slopes(results: &Results) -> Option<Table> {
     Some(table)
 }
 
-/// Which soft fork activates where, and which programs get that height.
+/// Soft fork activation heights, and the programs that receive them.
 pub(super) fn soft_forks(results: &Results) -> Option<String> {
     let forks = &results.chain.activation;
     if forks.is_empty() {

@@ -1,4 +1,4 @@
-//! What results say about a question of a published report.
+//! Answers a question of a published report from results.
 
 use assay_report::number::{rate, ratio, seconds};
 use assay_report::{Finding, Question};
@@ -8,7 +8,7 @@ use super::{front, index, sync, tables, verdict};
 use crate::plan::FigureKind;
 use crate::results::Results;
 
-/// What the results say; nothing where they hold no valid run, or no such phase.
+/// The finding; `None` without a valid run, or without such a phase.
 pub fn finding(results: &Results, question: &Question) -> Option<Finding> {
     match &question.phase {
         Some(phase) => of_phase(results, question, phase),
@@ -16,7 +16,7 @@ pub fn finding(results: &Results, question: &Question) -> Option<Finding> {
     }
 }
 
-/// The answer of the report: of syncs, the time of each target.
+/// Overall answer of the report: of syncs, the time of each target.
 fn of_all(results: &Results, question: &Question) -> Option<Finding> {
     if series::all(results).is_empty() {
         return None;

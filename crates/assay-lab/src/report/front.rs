@@ -1,4 +1,4 @@
-//! The first screen: the answer to the plan's question, what it rests on, and what limits it.
+//! Summary of a report: the answer to the plan's question with its figures and caveats.
 
 use assay_report::number::{count, percent, rate, ratio, seconds, whole_percent};
 use assay_report::{Figure, Front};
@@ -8,7 +8,7 @@ use super::{charts, index, own_chain, placement, prose, scaling, sync, verdict};
 use crate::compare::{CompareError, Comparison};
 use crate::results::Results;
 
-/// The front of a report.
+/// Summary of a report.
 pub(super) fn of(results: &Results, verdict: Option<&Result<Comparison, CompareError>>) -> Front {
     let all = series::all(results);
     let Some(first) = all.first() else {
@@ -30,7 +30,7 @@ pub(super) fn of(results: &Results, verdict: Option<&Result<Comparison, CompareE
     } else {
         of_blocks(results, &all, first)
     };
-    // Where targets were compared, the verdict is the answer, if the question is about them.
+    // For compared targets the verdict is the answer, if the question is about them.
     if placement::is_there(results) {
         front.answer = placement::answer(results);
     } else if let Some(sentence) = sentences.into_iter().next() {
@@ -97,7 +97,7 @@ fn of_blocks(results: &Results, all: &[Series<'_>], first: &Series<'_>) -> Front
     }
 }
 
-/// At most six figures: both shares, bytes, the index, and the chain with a key for every output.
+/// At most six figures: both shares, bytes, the index, and the chain with distinct keys.
 fn figures(results: &Results, all: &[Series<'_>], first: &Series<'_>) -> Vec<Figure> {
     let figure =
         |value: String, unit: &str, of: String| Figure { value, unit: unit.to_owned(), of };
@@ -124,7 +124,7 @@ fn figures(results: &Results, all: &[Series<'_>], first: &Series<'_>) -> Vec<Fig
     out
 }
 
-/// What the size of the chain says about published figures, and what was pre-relayed in fact.
+/// Effects of the chain's size on published figures, and the actual mempool hit rate.
 fn size(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     if results.plan.published.is_some() && !super::tables::is_full_size(results) {

@@ -1,4 +1,4 @@
-//! The second half of the report: indexes beside their nodes.
+//! Index section of the report, with indexes next to their nodes.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ const METRICS: [Metric; 6] = [
     Metric { unit: "tx/s, with node", ours: |p| p.pair_tx_per_s, published: |f| f.tx_per_s },
 ];
 
-/// What the tables compare.
+/// Introduction to the tables.
 pub(super) fn prose(results: &Results) -> Vec<String> {
     let mut out = vec![
         "The index is watched from outside, by `blockchain.headers.subscribe` on a connection of its \
@@ -79,7 +79,7 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
     out
 }
 
-/// Targets that have an index.
+/// Targets with an index.
 pub(super) fn targets(results: &Results) -> impl Iterator<Item = &TargetResults> {
     results.targets.iter().filter(|target| target.index.is_some())
 }
@@ -96,7 +96,7 @@ fn values(runs: &[&Run], name: &str, figure: fn(&IndexPhase) -> f64) -> Vec<f64>
     runs.iter().filter_map(|run| phase_of(run, name)).map(figure).collect()
 }
 
-/// Median over runs; `None` where there is no run, or no time to divide by.
+/// Median over runs; `None` without runs, or without time to divide by.
 fn middle(runs: &[&Run], name: &str, figure: fn(&IndexPhase) -> f64) -> Option<f64> {
     let values = values(runs, name, figure);
     (!values.is_empty()).then(|| median(&values)).filter(|value| *value > 0.0)
@@ -108,7 +108,7 @@ fn phases_and_total(results: &Results) -> Vec<(String, String)> {
     phases
 }
 
-/// All seen shares side by side, the published figure beside ours.
+/// All pre-relayed shares side by side, with the published figure.
 pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
     let shares = target.seen_shares();
     let is_published = results.plan.published.is_some() && !target.distinct_keys;
@@ -201,7 +201,7 @@ pub(super) fn beside_node(results: &Results, target: &TargetResults) -> Table {
     table
 }
 
-/// Every run's index at the end.
+/// End state of every run's index.
 pub(super) fn ends(results: &Results) -> Table {
     let head = [
         "Run",
@@ -247,7 +247,7 @@ pub(super) fn ends(results: &Results) -> Table {
     table
 }
 
-/// Indexes of several targets on the same chain, by what they and their nodes do together.
+/// Indexes of several targets on the same chain, by the combined time with their nodes.
 pub(super) fn between_targets(results: &Results) -> Option<Table> {
     let all: Vec<&TargetResults> = targets(results).filter(|t| series::has_valid(t)).collect();
     let (first, others) = all.split_first().filter(|(_, others)| !others.is_empty())?;
@@ -276,7 +276,7 @@ pub(super) fn between_targets(results: &Results) -> Option<Table> {
     Some(table)
 }
 
-/// A line for each series with an index, and one for what was compared.
+/// A line per series with an index, and one for the comparison.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     for target in targets(results) {
@@ -312,12 +312,12 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out
 }
 
-/// Inputs per second of node and index together; the phase `total` is all measured ones.
+/// Inputs per second of node and index together; the phase `total` is the sum of measured phases.
 pub(super) fn with_node_inputs_per_s(runs: &[&Run], phase: &str) -> Option<f64> {
     middle(runs, phase, |phase| phase.pair_inputs_per_s)
 }
 
-/// Whether a run with an index counts.
+/// True if a valid run has an index.
 pub(super) fn is_there(results: &Results) -> bool {
     targets(results).any(|target| target.runs.iter().any(|run| run.status == Status::Valid))
 }

@@ -1,7 +1,7 @@
-//! The report: `results.json`, `blocks.csv`, `report.md` and `report.html` from results.
+//! Writes the report: `results.json`, `blocks.csv`, `report.md` and `report.html`.
 //!
-//! All four are made from [`Results`] alone, so a report can be rebuilt from `results.json` at any
-//! time: [`crate::results::load`] and [`write_all`].
+//! All four depend on [`Results`] alone, so a report can be rebuilt from `results.json` at any time: [`crate::results::load`] and
+//! [`write_all`].
 
 mod charts;
 mod content;
@@ -32,22 +32,22 @@ use crate::results::Results;
 
 pub use self::finding::finding;
 
-/// A cell without a figure.
+/// Empty cell.
 const NONE: &str = "–";
 
 pub const FILES: [&str; 4] = [crate::results::FILE, "blocks.csv", "report.md", "report.html"];
 
-/// Two more where targets took the chain at their own pace: elapsed seconds at heights.
+/// Additional files of syncs: elapsed seconds by height.
 pub const CURVES: [&str; 2] = ["curves.csv", "curves-long.csv"];
 
-/// Beside them, where the plan names kinds of transactions of several widths.
+/// Additional file of plans with transaction kinds of several widths.
 pub const SCALING_FILE: &str = "scaling.csv";
 
-/// Writes the four files into `dir`, and of syncs [`CURVES`], of widths [`SCALING_FILE`], each whole or not at all; the results
-/// come first.
+/// Writes the four files into `dir`, plus [`CURVES`] for syncs and [`SCALING_FILE`] for widths, each atomically and the results
+/// first.
 ///
 /// # Errors
-/// When a file cannot be written; it names the file.
+/// When a file cannot be written; the error names it.
 pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
     atomic_file::create_folder(dir)?;
     let json_path = dir.join(FILES[0]);
@@ -67,7 +67,7 @@ pub fn write_all(results: &Results, dir: &Path) -> Result<(), WriteError> {
     atomic_file::write(&dir.join(FILES[3]), page.html().as_bytes())
 }
 
-/// What a terminal prints at the end: the phase tables, then the answer, its figures and caveats.
+/// Final terminal output: the phase tables, then the answer with its figures and caveats.
 pub fn terminal(results: &Results) -> String {
     let mut out = String::new();
     for table in scaling::by_width(results) {
@@ -146,7 +146,7 @@ fn section(
     Section { id: id.to_owned(), title: title.to_owned(), prose, tables, charts, is_folded: false }
 }
 
-/// A part that most readers pass over.
+/// A collapsed section.
 fn folded(id: &str, title: &str, prose: Vec<String>, tables: Vec<Table>) -> Section {
     Section { is_folded: true, ..section(id, title, prose, tables, Vec::new()) }
 }
@@ -155,7 +155,7 @@ fn sections(results: &Results, verdict: Option<&Result<Comparison, CompareError>
     let is_sync = sync::is_one(results);
     let mut summary = prose::summary(results);
     if let Some(verdict) = verdict {
-        // Under the sentences that say what was done and where, above the figures.
+        // After the sentences about the setup, before the figures.
         let at = summary.len().min(2);
         summary.splice(at..at, verdict::sentences(results, verdict));
     }
@@ -185,20 +185,20 @@ fn sections(results: &Results, verdict: Option<&Result<Comparison, CompareError>
     all.into_iter().filter(is_filled).collect()
 }
 
-/// What is said of targets that take the chain at their own pace.
+/// Sections of targets that sync at their own pace.
 fn sync_sections(results: &Results) -> Vec<Section> {
     let mut tables: Vec<Table> = own_chain::starts(results).into_iter().collect();
     tables.push(sync::ways(results));
     tables.extend(sync::differences(results));
     tables.extend(content::slopes(results));
     let mut charts = sync::charts(results);
-    // Under the same axis as the first: time against height.
+    // Below the first chart on the same axis: time against height.
     let below = charts.len().min(1);
     charts.splice(below..below, content::charts(results, &sync::bands(results)));
     vec![section("curves", "Curves", sync::prose(results), tables, charts)]
 }
 
-/// What is said of targets that are fed block by block.
+/// Sections of targets that are fed block by block.
 fn block_sections(results: &Results) -> Vec<Section> {
     let per_target = |make: fn(&Results, &crate::results::TargetResults) -> Table| {
         results.targets.iter().map(|target| make(results, target)).collect::<Vec<_>>()
@@ -207,7 +207,7 @@ fn block_sections(results: &Results) -> Vec<Section> {
     throughput.extend(tables::between_targets(results));
     let mut throughput_prose = prose::throughput(results);
     if scaling::is_there(results) {
-        // Four rates for each of many widths say nothing that the section on widths does not.
+        // Redundant with the section on widths.
         throughput.clear();
         throughput_prose.clear();
     }

@@ -1,4 +1,4 @@
-//! What a report says of a chain that was not forged: whose block files, how far, and with what its coins are compared.
+//! Report parts for chains that were not forged: block files, range of heights, and the reference for the UTXO set.
 
 use assay_report::Table;
 use assay_report::number::{count, seconds};
@@ -7,12 +7,12 @@ use super::NONE;
 use crate::chain::{ChainFiles, ChainSnapshot};
 use crate::results::{ChainSummary, Results, SnapshotLoad, UnableTarget};
 
-/// The block files, where the chain was not forged.
+/// Block files, if the chain was not forged.
 pub(super) fn files(results: &Results) -> Option<&ChainFiles> {
     results.chain.files.as_ref()
 }
 
-/// The chain in one sentence, up to those who validated it.
+/// One sentence about the chain, without its validators.
 pub(super) fn sentence(results: &Results) -> Option<String> {
     let (chain, files) = (&results.chain, files(results)?);
     let (first, start) = match &chain.snapshot {
@@ -31,7 +31,7 @@ pub(super) fn sentence(results: &Results) -> Option<String> {
     ))
 }
 
-/// Where it comes from, in place of a recipe.
+/// Origin of the chain, in place of a recipe.
 pub(super) fn table(chain: &ChainSummary, files: &ChainFiles) -> Table {
     let mut table = Table::new("Chain, from block files", &["What", "Value"], 2);
     let known = |value: String| if chain.utxo_count == 0 { NONE.to_owned() } else { value };
@@ -81,7 +81,7 @@ pub(super) fn table(chain: &ChainSummary, files: &ChainFiles) -> Table {
     table
 }
 
-/// What runs begin with.
+/// Initial state of the runs.
 pub(super) fn start(snapshot: &ChainSnapshot) -> String {
     format!(
         "Every run begins with a plain copy of a data folder into which the same target had loaded the UTXO snapshot of height {} \
@@ -91,7 +91,7 @@ pub(super) fn start(snapshot: &ChainSnapshot) -> String {
     )
 }
 
-/// How each target came to the coins of the snapshot, or why it did not.
+/// Snapshot load of each target, or the reason for its failure.
 pub(super) fn starts(results: &Results) -> Option<Table> {
     results.chain.snapshot.as_ref()?;
     let head = ["Target", "Version", "loadtxoutset, s", "Stop after it, s", "Why not"];
@@ -110,7 +110,7 @@ pub(super) fn starts(results: &Results) -> Option<Table> {
     Some(table)
 }
 
-/// How ends are compared.
+/// Checks of the end state.
 pub(super) fn verification(results: &Results) -> Option<String> {
     files(results)?;
     let first = match &results.chain.coins_reported_by {

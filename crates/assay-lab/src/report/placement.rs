@@ -1,4 +1,4 @@
-//! Old and recent, neighbouring and scattered coins: what it costs a node to look for them.
+//! Lookup cost of old and recent, adjacent and scattered coins.
 
 use assay_report::Table;
 use assay_report::number::{percent, ratio, seconds};
@@ -8,12 +8,12 @@ use assay_report::stats::ratio::Ratio;
 use super::NONE;
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
 
-/// Names of phases as the forge gives them: an age, and an order.
+/// Phase names of the forge: an age and an order.
 const AGES: [&str; 2] = ["old", "recent"];
 const CLUSTERED: &str = "clustered";
 const SCATTERED: &str = "scattered";
 
-/// Whether the chain has such blocks.
+/// True if the chain has such blocks.
 pub(super) fn is_there(results: &Results) -> bool {
     let name = phase(AGES[0], SCATTERED);
     results.plan.phases.iter().any(|phase| phase.name == name)
@@ -27,7 +27,7 @@ fn valid_runs(target: &TargetResults) -> impl Iterator<Item = &Run> {
     target.runs.iter().filter(|run| run.status == Status::Valid)
 }
 
-/// Service times of the blocks of a phase, run by run.
+/// Service times of the blocks of a phase, per run.
 fn times(target: &TargetResults, name: &str) -> Vec<f64> {
     let of_run = |run: &Run| -> Vec<f64> {
         let of_phase = |block: &&BlockRecord| block.phase == name;
@@ -36,7 +36,7 @@ fn times(target: &TargetResults, name: &str) -> Vec<f64> {
     valid_runs(target).flat_map(of_run).collect()
 }
 
-/// The times of some blocks over those of others, round by round of the chain.
+/// Ratio of the times of some blocks to those of others, per round.
 fn compared(target: &TargetResults, above: &str, below: &str) -> Option<Ratio> {
     Ratio::of_pairs(&times(target, above), &times(target, below))
 }
@@ -45,7 +45,7 @@ fn with_interval(value: &Ratio) -> String {
     format!("{} ({} to {})", ratio(value.median), ratio(value.low), ratio(value.high))
 }
 
-/// The answer, a sentence.
+/// Summary sentence.
 pub(super) fn answer(results: &Results) -> String {
     let part = |target: &TargetResults| {
         let of_age = |age: &str| {
@@ -129,7 +129,7 @@ fn interval_with_coverage(value: &Ratio) -> String {
     format!("{}, {}", with_interval(value), percent(value.coverage))
 }
 
-/// Median of what the node read from the disk for a block.
+/// Median of the node's disk reads per block.
 fn read_kib(target: &TargetResults, name: &str) -> String {
     let of_phase = |run: &Run| -> Vec<f64> {
         let blocks = run.blocks.iter().filter(|block| block.phase == name);

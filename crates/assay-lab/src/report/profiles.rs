@@ -1,11 +1,11 @@
-//! What profiled runs showed.
+//! Profile section of the report.
 
 use assay_report::Table;
 use assay_report::number::percent;
 
 use crate::results::{Changed, Profile, Results};
 
-/// What was done, and where the pictures are.
+/// Description of the profiles, with links to the flame graphs.
 pub(super) fn prose(results: &Results) -> Vec<String> {
     if results.profiles.is_empty() {
         return Vec::new();
@@ -38,7 +38,7 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
     out
 }
 
-/// The functions with the most samples of their own.
+/// Functions with the most samples of their own.
 pub(super) fn tables(results: &Results) -> Vec<Table> {
     let with_samples = results.profiles.iter().filter(|profile| !profile.top.is_empty());
     let shares = with_samples.map(|profile| {
@@ -52,7 +52,7 @@ pub(super) fn tables(results: &Results) -> Vec<Table> {
     shares.chain(results.profiles.iter().filter_map(changes)).collect()
 }
 
-/// The functions whose own time changed most from the first target to this one.
+/// Functions whose own time changed most from the first target to this one.
 fn changes(profile: &Profile) -> Option<Table> {
     let change = profile.change.as_ref()?;
     let (from, to) = (&change.from, &profile.target);

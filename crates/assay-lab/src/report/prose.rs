@@ -22,7 +22,7 @@ stop from the call of `stop` to the end of the process, so it includes what the 
 the end. The laboratory's own CPU time during the run is shown because it shares the cores: reading \
 and encoding blocks, sending, sampling. The control load is a fixed integer loop of the laboratory, run before and after.";
 
-/// The same where targets take the chain at their own pace.
+/// The same for syncs.
 pub(super) const RESOURCES_OF_SYNCS: &str = "Sampled ten times a second from outside. Read and written \
 count what reached the disk, not the page cache. Start runs from starting the process to its first \
 answer, of programs that answer. Stop runs to the end of the process, from the call of `stop`, or \
@@ -30,7 +30,7 @@ from the tip where a program ends by itself, so it includes what is written out 
 laboratory's own CPU time during the run is shown because it shares the cores. The control load is a \
 fixed integer loop of the laboratory, run before and after.";
 
-/// A control load that moves by more than this says that the machine was not quiet.
+/// Change of the control load above which the machine was not quiet.
 const UNREST: f64 = 0.1;
 
 pub(super) const VERIFICATION: &str = "A run counts only if the target ends on the tip of the \
@@ -38,7 +38,7 @@ ledger, and if everything else it reports is equal too: its UTXO set, its number
 every block. The tip's hash commits to the contents of every block, hence to the inputs and outputs \
 counted here.";
 
-/// The first section.
+/// Sentences of the first section.
 pub(super) fn summary(results: &Results) -> Vec<String> {
     let chain = &results.chain;
     let what = own_chain::sentence(results).unwrap_or_else(|| {
@@ -68,7 +68,7 @@ pub(super) fn summary(results: &Results) -> Vec<String> {
     out
 }
 
-/// What the figures are of.
+/// One-line description of the machine.
 fn machine_in_short(machine: &crate::machine::Machine) -> String {
     let mut parts = vec![
         machine.cpu.clone().unwrap_or_else(|| "a processor without a name".to_owned()),
@@ -84,7 +84,7 @@ fn machine_in_short(machine: &crate::machine::Machine) -> String {
     format!("Measured on {}.", parts.join(", "))
 }
 
-/// The figures of each series, the index and the reference rate in words, for the section on runs.
+/// Figures of each series, the index and the reference rate in words, for the section on runs.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let is_sync = super::sync::is_one(results);
@@ -116,7 +116,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out
 }
 
-/// What limits the results, whatever the plan.
+/// Caveats independent of the plan.
 pub(super) fn caveats(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     for run in results.void_runs() {
@@ -129,7 +129,7 @@ pub(super) fn caveats(results: &Results) -> Vec<String> {
     out
 }
 
-/// What was measured, each once.
+/// Distinct versions of the targets.
 fn versions(results: &Results) -> Vec<&str> {
     let mut versions: Vec<&str> = Vec::new();
     for target in &results.targets {
@@ -140,7 +140,7 @@ fn versions(results: &Results) -> Vec<&str> {
     versions
 }
 
-/// ECDSA verifications per second of the reference library, one thread, times the cores.
+/// ECDSA verifications per second of the reference library on one thread, times the cores.
 pub(super) fn reference_per_s(results: &Results) -> Option<f64> {
     mean(results, |rates| rates.ecdsa_verify_per_s)
         .map(|verify| verify * results.machine.cores as f64)
@@ -151,7 +151,7 @@ fn mean(results: &Results, rate: fn(&ReferenceRate) -> Option<f64>) -> Option<f6
     (!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64)
 }
 
-/// Signatures per second beside what the reference library does on all cores.
+/// Signatures per second against the reference library on all cores.
 fn reference_rate(results: &Results) -> Vec<String> {
     let cores = results.machine.cores;
     let mut out = Vec::new();
@@ -167,7 +167,7 @@ fn reference_rate(results: &Results) -> Vec<String> {
             rate(verify),
             rate(all)
         ));
-        // Of a chain that was not forged nobody has counted the signatures.
+        // The signatures of a chain that was not forged are unknown.
         let all_series = series::all(results);
         let counted = all_series.iter().filter(|_| results.chain.signatures > 0);
         for series in counted.filter(|series| series.seen <= 0.0) {
@@ -200,7 +200,7 @@ fn reference_rate(results: &Results) -> Vec<String> {
     out
 }
 
-/// Signatures per second, phase by phase, next to what our own batches promise on all cores.
+/// Signatures per second per phase, next to the rate of Assay's batches on all cores.
 fn batches(results: &Results) -> Vec<String> {
     let cores = results.machine.cores;
     let Some(verify) = mean(results, |rates| rates.batch_ecdsa_verify_per_s) else {
@@ -231,7 +231,7 @@ fn batches(results: &Results) -> Vec<String> {
     out
 }
 
-/// What the control load says about the machine, and whether that is a caveat.
+/// Statement about the control load, and true if it is a caveat.
 fn noise(results: &Results) -> Option<(String, bool)> {
     let times: Vec<f64> =
         results.runs().flat_map(|run| &run.control_ns).map(|ns| *ns as f64).collect();
@@ -249,7 +249,7 @@ fn noise(results: &Results) -> Option<(String, bool)> {
     Some((line, spread > UNREST))
 }
 
-/// Runs during which something else used the machine, and unequal CPU time for equal work.
+/// Runs with interference, and unequal CPU time for equal work.
 fn disturbances(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     for run in results.runs() {
@@ -269,7 +269,7 @@ fn disturbances(results: &Results) -> Vec<String> {
     out
 }
 
-/// What to know before reading the main tables.
+/// Notes for the main tables.
 pub(super) fn throughput(results: &Results) -> Vec<String> {
     let mut out = vec![
         "Counts of the blocks of a phase divided by the sum of their service times. Transactions \
@@ -291,7 +291,7 @@ pub(super) fn throughput(results: &Results) -> Vec<String> {
     out
 }
 
-/// What was sent before the blocks, and how that went.
+/// Description of the pre-relayed transactions.
 pub(super) fn admission(results: &Results) -> Vec<String> {
     let mode = match results.plan.feed.seen_mode {
         SeenMode::Prefix => "the front of the order in which they were generated",
@@ -348,7 +348,7 @@ pub(super) fn published(results: &Results) -> Vec<String> {
     std::iter::once(head).chain(published.notes.iter().map(|note| format!("- {note}"))).collect()
 }
 
-/// How to make it again.
+/// Instructions to repeat the run.
 pub(super) fn rerun(results: &Results) -> Vec<String> {
     if results.rerun.is_empty() {
         return Vec::new();
@@ -356,7 +356,7 @@ pub(super) fn rerun(results: &Results) -> Vec<String> {
     vec![format!("To make these results again: `{}`", results.rerun)]
 }
 
-/// How it was measured.
+/// Method of measurement.
 pub(super) fn method(results: &Results) -> Vec<String> {
     let seen = &results.plan.feed.seen;
     let shares: Vec<String> = seen.iter().map(|share| whole_percent(*share)).collect();
@@ -401,7 +401,7 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     points.into_iter().map(|point| format!("- {point}")).collect()
 }
 
-/// What these figures cannot say.
+/// Limitations of the figures.
 pub(super) fn limitations(results: &Results) -> Vec<String> {
     let mut points = Vec::new();
     if results.plan.runs.repeat < 3 {

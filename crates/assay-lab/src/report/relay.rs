@@ -1,4 +1,4 @@
-//! Blocks that peers delivered: what of a compact block was missing, and how long the node took for it and until it passed it on.
+//! Blocks delivered by peers: missing transactions of compact blocks, and times until the node had the block and relayed it.
 
 use assay_report::Table;
 use assay_report::number::{in_percent, ratio, whole_percent};
@@ -8,13 +8,13 @@ use assay_report::stats::ratio::Ratio;
 use super::NONE;
 use crate::results::{BlockRecord, BlockRelay, Results, Run, TargetResults};
 
-/// A time of a block that a peer delivered, seconds from its announcement.
+/// A time of a block delivered by a peer, seconds from its announcement.
 #[derive(Clone, Copy)]
 enum Time {
-    /// The node has requested what it lacks.
+    /// The node has requested the missing transactions.
     Request,
     Tip,
-    /// Another peer has heard of it from the node.
+    /// The node has announced it to another peer.
     Relay,
 }
 
@@ -39,12 +39,12 @@ impl Time {
     }
 }
 
-/// Whether peers delivered the blocks.
+/// True if peers delivered the blocks.
 pub(super) fn is_there(results: &Results) -> bool {
     results.plan.feed.by.is_relay()
 }
 
-/// The measured blocks that peers delivered in runs of one share.
+/// Measured blocks delivered by peers in runs of one share.
 fn blocks<'a>(
     results: &'a Results,
     target: &'a TargetResults,
@@ -113,7 +113,7 @@ fn times(results: &Results) -> Table {
     table
 }
 
-/// The first target against each other one: the same block of the same share and repeat, as a pair.
+/// The first target against each other one, paired by block, share and repeat.
 fn between_targets(results: &Results) -> Option<Table> {
     let (first, others) = results.targets.split_first()?;
     // Another chain is other work.

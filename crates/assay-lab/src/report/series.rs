@@ -1,4 +1,4 @@
-//! What belongs together in tables and charts: all valid runs of one target with one seen share.
+//! Series of tables and charts: all valid runs of one target with one pre-relayed share.
 
 use assay_report::number::in_percent;
 use assay_report::stats::{median, spread};
@@ -7,7 +7,7 @@ use assay_report::{Look, number};
 use crate::plan::{Figure, FigureKind};
 use crate::results::{PhaseResult, Results, Run, TargetResults};
 
-/// The valid runs of one target with one seen share.
+/// The valid runs of one target with one pre-relayed share.
 pub(super) struct Series<'a> {
     pub(super) target: &'a str,
     pub(super) seen: f64,
@@ -16,7 +16,7 @@ pub(super) struct Series<'a> {
     pub(super) look: Look,
 }
 
-/// All series that have a valid run, in the order of the targets.
+/// All series with a valid run, in the order of the targets.
 pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
     let mut series = Vec::new();
     for target in &results.targets {
@@ -24,7 +24,7 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
             let runs = target.valid_runs(seen);
             if !runs.is_empty() {
                 let look = Look { colour: Some(series.len()), dashed: in_percent(seen) > 0 };
-                // Of a sync nothing is sent beforehand.
+                // A sync pre-relays nothing.
                 let label = if results.plan.feed.by.is_sync() {
                     target.name.clone()
                 } else {
@@ -38,7 +38,7 @@ pub(super) fn all(results: &Results) -> Vec<Series<'_>> {
 }
 
 impl Series<'_> {
-    /// The run in the middle, by total service time; it stands for the others in curves.
+    /// Run with the median total service time, which represents the series in curves.
     pub(super) fn middle_run(&self) -> Option<&Run> {
         let mut runs = self.runs.clone();
         runs.sort_by(|a, b| a.total.seconds.total_cmp(&b.total.seconds));
@@ -51,7 +51,7 @@ impl Series<'_> {
     }
 }
 
-/// Median over `runs` of a figure of one phase; `total` names the sum of the measured phases.
+/// Median over `runs` of a figure of one phase; `total` is the sum of the measured phases.
 pub(super) fn of_phase(runs: &[&Run], name: &str, figure: fn(&PhaseResult) -> f64) -> Option<f64> {
     let values = values_of_phase(runs, name, figure);
     (!values.is_empty()).then(|| median(&values))
@@ -77,7 +77,7 @@ pub(super) fn phase_of<'a>(run: &'a Run, name: &str) -> Option<&'a PhaseResult> 
     run.phases.iter().find(|phase| phase.name == name)
 }
 
-/// The measured phases that were run, in the order of the chain: ledger name and title.
+/// Measured phases in chain order: ledger name and title.
 pub(super) fn measured_phases(results: &Results) -> Vec<(String, String)> {
     let mut names: Vec<(String, String)> = Vec::new();
     for phase in results.runs().flat_map(|run| &run.phases) {
@@ -90,7 +90,7 @@ pub(super) fn measured_phases(results: &Results) -> Vec<(String, String)> {
     names
 }
 
-/// The published figure of a kind of software for a phase and a seen share.
+/// Published figure of a kind of software for a phase and a pre-relayed share.
 pub(super) fn published<'a>(
     results: &'a Results,
     kind: FigureKind,
@@ -103,7 +103,7 @@ pub(super) fn published<'a>(
     })
 }
 
-/// Whether a target has a valid run at all.
+/// True if a target has a valid run.
 pub(super) fn has_valid(target: &TargetResults) -> bool {
     target.runs.iter().any(|run| run.status == crate::results::Status::Valid)
 }

@@ -1,8 +1,8 @@
-//! What one sees of syncs: a target takes blocks at its own pace, and its height is seen over time.
+//! Sync report: height over time of targets that sync at their own pace.
 //!
-//! A curve is the moment at which each height was first seen, on the run's clock, which starts with the target's process.
-//! Curves of different runs are compared at equal heights, as was published for the tracking of optimisations of Bitcoin
-//! Core's initial block download, and at equal moments.
+//! A curve is the time at which each height was first observed, on the run's clock, which starts with the target's process.
+//! Curves of different runs are compared at equal heights, as in the published tracking of optimisations of Bitcoin Core's IBD,
+//! and at equal times.
 
 use std::fmt::Write as _;
 
@@ -18,23 +18,23 @@ use crate::plan::Delivery;
 use crate::results::{BlockRecord, Results, Run, Status, TargetResults};
 
 const MIB: f64 = 1_048_576.0;
-/// Ranges of heights that times are told for.
+/// Height ranges with separate times.
 const RANGES: usize = 10;
-/// Moments at which heights are compared.
+/// Times at which heights are compared.
 const MOMENTS: usize = 200;
-/// A curve of fewer moments is hardly one.
+/// Minimum number of observations of a curve.
 const MOMENTS_OF_A_CURVE: usize = 20;
-/// In shorter runs start-up and chance weigh too much.
+/// In shorter runs start-up and noise dominate.
 const SHORT_S: f64 = 5.0;
-/// Share of the baseline's time that ratios leave out at the beginning: there they compare how long processes take to start.
+/// Fraction of the baseline's time omitted at the start of ratio curves: there they would compare process start-up.
 const RATIOS_FROM: f64 = 0.02;
 
-/// Whether the plan is one of syncs.
+/// True for plans of syncs.
 pub(super) fn is_one(results: &Results) -> bool {
     results.plan.feed.by.is_sync()
 }
 
-/// The way blocks came to a target, for people.
+/// Human-readable delivery method of a target.
 pub(super) fn delivery(results: &Results, target: &TargetResults) -> String {
     let by = results.plan.feed.by.as_str();
     match target.delivery.as_deref().unwrap_or(by) {
@@ -53,16 +53,16 @@ pub(super) fn delivery(results: &Results, target: &TargetResults) -> String {
     }
 }
 
-/// Whether all targets got their blocks alike.
+/// True if all targets received their blocks by the same method.
 fn is_like_for_like(results: &Results) -> bool {
     let mut ways = results.targets.iter().map(|target| delivery(results, target));
     ways.next().is_none_or(|first| ways.all(|way| way == first))
 }
 
-/// Who was first, and by how much.
+/// Ranking with ratios.
 pub(super) fn standing(results: &Results) -> Option<String> {
     if !is_like_for_like(results) {
-        // Ranks of unlike work mislead: the caveat says how the paths differ.
+        // A ranking of unlike work is misleading: the caveat states the difference.
         return None;
     }
     let ends = ends(results);
@@ -81,7 +81,7 @@ pub(super) fn ends(results: &Results) -> Vec<(String, f64)> {
     ends
 }
 
-/// What speaks against believing the figures.
+/// Caveats of the figures.
 pub(super) fn doubts(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     if !is_like_for_like(results) {
@@ -139,12 +139,12 @@ fn end_s(series: &Series<'_>) -> Option<f64> {
     (!ends.is_empty()).then(|| median(&ends))
 }
 
-/// How often a run was seen at a new height.
+/// Number of distinct observations of a run.
 fn moments(run: &Run) -> usize {
     run.blocks.chunk_by(|a, b| a.tip_at_s.total_cmp(&b.tip_at_s).is_eq()).count()
 }
 
-/// The runs and how they ended, each from the start of its process to the tip.
+/// Runs with their end, each from the start of its process to the tip.
 pub(super) fn outcome(results: &Results) -> Table {
     let head = ["Run", "Outcome", "Blocks", "Start to tip, s", "tx/s", "MiB/s", "Signatures/s"];
     let mut table = Table::new("Runs, from the start of the process to the tip", &head, 2);
@@ -172,7 +172,7 @@ pub(super) fn outcome(results: &Results) -> Table {
     table
 }
 
-/// What the curves show and what they do not.
+/// Notes on the curves.
 pub(super) fn prose(results: &Results) -> Vec<String> {
     let mut out = vec![
         "Seconds are counted from the start of the target's process to the moment at which the laboratory first saw the height \
@@ -207,7 +207,7 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
     out
 }
 
-/// How it was measured.
+/// Method of measurement.
 pub(super) fn method(results: &Results) -> Vec<String> {
     let plan = &results.plan;
     let way = match plan.feed.by {
@@ -268,7 +268,7 @@ pub(super) fn method(results: &Results) -> Vec<String> {
     points.chain(content::soft_forks(results)).collect()
 }
 
-/// How each target got its blocks, and how its runs ended.
+/// Delivery method and end of the runs per target.
 pub(super) fn ways(results: &Results) -> Table {
     let head =
         ["Target", "Version", "Blocks", "Times seen", "Runs that count", "Tip", "UTXO MuHash"];
@@ -305,7 +305,7 @@ pub(super) fn ways(results: &Results) -> Table {
     table
 }
 
-/// Series that have a whole curve.
+/// Series with a complete curve.
 fn comparable(results: &Results) -> Vec<Series<'_>> {
     let all = series::all(results).into_iter();
     all.filter(|series| series.middle_run().is_some_and(|run| !run.blocks.is_empty())).collect()
@@ -389,7 +389,7 @@ pub(super) fn charts(results: &Results) -> Vec<Chart> {
     charts
 }
 
-/// The phases of the chain on an axis of heights.
+/// Phases of the chain on an axis of heights.
 pub(super) fn bands(results: &Results) -> Vec<Band> {
     let run = comparable(results).first().and_then(Series::middle_run).cloned();
     run.map(|run| charts::bands(results, &run)).unwrap_or_default()
@@ -409,7 +409,7 @@ fn by_data(run: &Run) -> Vec<(f64, f64)> {
     run.blocks.iter().map(point).collect()
 }
 
-/// Report 3's second plot: x is the baseline's time at a height, y that time over the other's.
+/// Second plot of report 3: x is the baseline's time at a height, y that time over the other's.
 fn at_equal_heights(base: &Run, other: &Run) -> Vec<(f64, f64)> {
     let from_s = base.blocks.last().map_or(0.0, |block| block.tip_at_s * RATIOS_FROM);
     let mut others = other.blocks.iter().peekable();
@@ -427,7 +427,7 @@ fn at_equal_heights(base: &Run, other: &Run) -> Vec<(f64, f64)> {
     points
 }
 
-/// Heights at the same moments, while both are on their way.
+/// Heights at the same time, while both are in progress.
 fn at_equal_moments(base: &Run, other: &Run) -> Vec<(f64, f64)> {
     let end_s = |run: &Run| run.blocks.last().map_or(0.0, |block| block.tip_at_s);
     let (from_s, to_s) = (end_s(base) * RATIOS_FROM, end_s(base).min(end_s(other)));
@@ -442,7 +442,7 @@ fn at_equal_moments(base: &Run, other: &Run) -> Vec<(f64, f64)> {
     (0..=MOMENTS).map(moment).filter_map(point).collect()
 }
 
-/// Times of parts of the chain, and what each target saves beside the first.
+/// Times of parts of the chain, and savings of each target against the first.
 pub(super) fn differences(results: &Results) -> Vec<Table> {
     let all = comparable(results);
     let Some(heights) = all.first().and_then(Series::middle_run).map(|run| run.blocks.len()) else {
@@ -468,7 +468,7 @@ pub(super) fn differences(results: &Results) -> Vec<Table> {
     let tip = |run: &Run| run.blocks.last().map_or(0.0, |block| block.tip_at_s);
     let started = |run: &Run| run.blocks.first().map_or(0.0, |block| block.send_at_s);
     let before = times(&all, started);
-    // The clock begins with the process, and its first block with it; of older results it may have begun earlier.
+    // The clock starts with the process, and its first block as well; in older results it may have started earlier.
     if before.iter().flatten().any(|time_s| *time_s >= resolution_s(results)) {
         by_range.insert(0, ("before the first block".to_owned(), before));
     }
@@ -502,7 +502,7 @@ fn times(all: &[Series<'_>], of: impl Fn(&Run) -> f64) -> Vec<Option<f64>> {
     all.iter().map(middle).collect()
 }
 
-/// The shortest time that says something: two looks at the height.
+/// The shortest measurable time: two polls of the height.
 fn resolution_s(results: &Results) -> f64 {
     2.0 * results.plan.sync.poll_ms as f64 / 1000.0
 }
@@ -543,7 +543,7 @@ fn difference(
     table
 }
 
-/// Seconds that may be lost as well as saved.
+/// Seconds with sign.
 fn signed(value: f64) -> String {
     if value < 0.0 { format!("−{}", seconds(-value)) } else { seconds(value) }
 }
@@ -552,7 +552,7 @@ fn share(value: f64) -> String {
     if value < 0.0 { format!("−{}", percent(-value)) } else { percent(value) }
 }
 
-/// The line of a target that says it all.
+/// Summary line of a target.
 pub(super) fn headline(results: &Results, series: &Series<'_>) -> Option<String> {
     let run = series.middle_run()?;
     let end_s = run.blocks.last()?.tip_at_s;
@@ -576,7 +576,7 @@ pub(super) fn headline(results: &Results, series: &Series<'_>) -> Option<String>
     ))
 }
 
-/// `curves.csv`: elapsed seconds at heights, a column for each target; of several runs the one in the middle.
+/// `curves.csv`: elapsed seconds at heights, a column per target, from the median run.
 pub(super) fn wide_csv(results: &Results) -> String {
     let all = comparable(results);
     let mut out = "height".to_owned();
@@ -592,7 +592,7 @@ pub(super) fn wide_csv(results: &Results) -> String {
     for height in heights {
         let _ = write!(out, "{height}");
         for run in &runs {
-            // Blocks of a run are in order of height.
+            // Blocks of a run are sorted by height.
             let found = run.blocks.binary_search_by_key(&height, |block| block.height);
             match found {
                 Ok(index) => {
@@ -606,7 +606,7 @@ pub(super) fn wide_csv(results: &Results) -> String {
     out
 }
 
-/// `curves-long.csv`: every run, a row for each height, with what the chain holds up to it.
+/// `curves-long.csv`: every run, a row per height, with cumulative chain contents.
 pub(super) fn long_csv(results: &Results) -> String {
     let mut out =
         "target,run,status,repeat,height,elapsed_s,txs_so_far,inputs_so_far,bytes_so_far\n"
@@ -633,7 +633,7 @@ pub(super) fn long_csv(results: &Results) -> String {
     out
 }
 
-/// What these figures cannot say because they are of syncs.
+/// Limitations of sync figures.
 pub(super) fn limitations(results: &Results) -> Vec<String> {
     let mut points = vec![
         "Laboratory, target and, where there is one, the source of blocks share one machine and its cores.".to_owned(),

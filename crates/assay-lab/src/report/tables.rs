@@ -1,4 +1,4 @@
-//! Which tables there are, and what they say.
+//! Tables of the report.
 
 use assay_report::Table;
 use assay_report::number::{
@@ -29,7 +29,7 @@ const METRICS: [Metric; 4] = [
     Metric { unit: "MiB/s", ours: |p| p.mib_per_s, published: |f| f.mib_per_s },
 ];
 
-/// All seen shares side by side, the published figure beside ours.
+/// All pre-relayed shares side by side, with the published figure.
 pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
     let shares = target.seen_shares();
     let is_published = results.plan.published.is_some() && !target.distinct_keys;
@@ -78,7 +78,7 @@ pub(super) fn side_by_side(results: &Results, target: &TargetResults) -> Table {
     table
 }
 
-/// Our figure, with its spread where there are several runs.
+/// The figure, with its spread if there are several runs.
 fn with_spread(target: &TargetResults, seen: f64, phase: &str, metric: &Metric) -> String {
     let runs = target.valid_runs(seen);
     let Some(value) = of_phase(&runs, phase, metric.ours) else { return "void".to_owned() };
@@ -88,7 +88,7 @@ fn with_spread(target: &TargetResults, seen: f64, phase: &str, metric: &Metric) 
     }
 }
 
-/// Whether the chain is of the size that published figures are of.
+/// True if the chain has the size of the published figures.
 pub(super) fn is_full_size(results: &Results) -> bool {
     (results.chain.scale - 1.0).abs() < 1e-9
 }
@@ -100,7 +100,7 @@ pub(super) fn quotient(above: Option<f64>, below: Option<f64>) -> String {
     }
 }
 
-/// Several targets on the first chain; nothing when there is only one.
+/// Several targets on the first chain; `None` for a single one.
 pub(super) fn between_targets(results: &Results) -> Option<Table> {
     let is_distinct = results.targets.first()?.distinct_keys;
     let on_first =
@@ -132,7 +132,7 @@ pub(super) fn between_targets(results: &Results) -> Option<Table> {
     Some(table)
 }
 
-/// The runs and how they ended.
+/// Runs with their end.
 pub(super) fn outcome(results: &Results) -> Vec<Table> {
     let head = ["Run", "Outcome", "Seen", "Blocks", "Seconds", "tx/s", "MiB/s", "Signatures/s"];
     let mut table = Table::new("Runs (sums over the measured phases)", &head, 2);
@@ -156,7 +156,7 @@ pub(super) fn outcome(results: &Results) -> Vec<Table> {
     vec![table]
 }
 
-/// Everything about each phase.
+/// Details of each phase.
 pub(super) fn detail(results: &Results, target: &TargetResults) -> Table {
     let head = [
         "Phase",
@@ -199,7 +199,7 @@ pub(super) fn detail(results: &Results, target: &TargetResults) -> Table {
     table
 }
 
-/// Disk use of the node, and of an index in a process of its own, in each phase.
+/// Disk usage of the node, and of a separate index process, in each phase.
 pub(super) fn disk(results: &Results, target: &TargetResults) -> Option<Table> {
     let head = [
         "Phase",
@@ -234,8 +234,7 @@ pub(super) fn disk(results: &Results, target: &TargetResults) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// CPU time per service time. Ticks of 10 ms say nothing about phases that take less than a second
-/// over all their blocks.
+/// CPU time per service time. Ticks of 10 ms are too coarse for phases of less than a second.
 fn cores_in_use(phase: &PhaseResult) -> String {
     match phase.cpu_s {
         Some(cpu_s) if phase.seconds >= 0.5 => format!("{:.2}", cpu_s / phase.seconds),
@@ -244,14 +243,14 @@ fn cores_in_use(phase: &PhaseResult) -> String {
     }
 }
 
-/// The seen share of a run, with its repeat where there are several.
+/// Pre-relayed share of a run, with its repeat if there are several.
 fn run_share(target: &TargetResults, run: &Run) -> String {
     let share = whole_percent(run.seen_requested);
     let repeated = target.runs.iter().any(|other| other.repeat > 0);
     if repeated { format!("{share}, run {}", run.repeat + 1) } else { share }
 }
 
-/// Transactions sent beforehand.
+/// Pre-relayed transactions.
 pub(super) fn admission(results: &Results, target: &TargetResults) -> Table {
     let head = [
         "Phase",
@@ -325,7 +324,7 @@ pub(super) fn resources(results: &Results) -> Table {
     table
 }
 
-/// The comparisons with the ledger.
+/// Comparisons with the ledger.
 pub(super) fn verification(results: &Results) -> Table {
     let (caption, expected) = match own_chain::files(results) {
         Some(_) => ("End state against the ledger and the first report of the coins", "Expected"),
@@ -346,7 +345,7 @@ pub(super) fn verification(results: &Results) -> Table {
     table
 }
 
-/// Everything the publication says, also about software that this plan does not run.
+/// All published figures, also of software that this plan does not run.
 pub(super) fn published(results: &Results) -> Vec<Table> {
     let Some(published) = &results.plan.published else { return Vec::new() };
     let head = ["Software", "Phase", "Seen", "Note", "tx/s", "inputs/s", "outputs/s", "MiB/s"];
@@ -435,7 +434,7 @@ fn chain(chain: &ChainSummary) -> Table {
     table
 }
 
-/// How each target was started.
+/// Command line of each target.
 pub(super) fn commands(results: &Results) -> Table {
     let mut table = Table::new("Command lines of the targets", &["Run", "Command"], 2);
     for run in results.runs() {

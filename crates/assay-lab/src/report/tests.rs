@@ -31,7 +31,7 @@ fn bad_results_are_refused() {
     assert!(matches!(load(folder.path()), Err(LoadError::Read { .. })));
     fs::write(&path, b"{}").expect("writable");
     assert!(matches!(load(folder.path()), Err(LoadError::Json { .. })));
-    // Schema 1 had no indexes and one chain, and another name for the reference rates.
+    // Schema 1 has a single chain, no indexes, and another name for the reference rates.
     let mut old = serde_json::to_value(fixture::node_results()).expect("results are JSON");
     old["schema"] = 1.into();
     let fields = old.as_object_mut().expect("an object");
@@ -81,7 +81,7 @@ fn page_needs_nothing_but_itself() {
     let page = page(&results).html();
     for outside in ["http://", "https://", "<script", "<link", "@import", "url(", "src="] {
         let found = page.matches(outside).count();
-        // The name of the SVG language is an address that nobody fetches.
+        // The namespace of SVG is an address that is never fetched.
         let names = page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count();
         assert_eq!(found, if outside == "http://" { names } else { 0 }, "{outside}");
     }

@@ -1,12 +1,11 @@
-//! The verdict of `assay compare` in the report of a plan whose targets took turns.
+//! Verdict of `assay compare` in the report of a plan with interleaved targets.
 
 use assay_report::Table;
 
 use crate::compare::{CompareError, CompareOptions, Comparison, Source, compare};
 use crate::results::Results;
 
-/// The comparison of all targets that took the first chain with the first of them; nothing where there are no two, or where each
-/// ran once.
+/// Comparison of all targets on the first chain with the first of them; `None` for a single target, or a single run each.
 pub(super) fn of(results: &Results) -> Option<Result<Comparison, CompareError>> {
     if !has_rounds(results) {
         return None;
@@ -25,19 +24,19 @@ fn has_rounds(results: &Results) -> bool {
     results.runs().any(|run| run.repeat > 0)
 }
 
-/// What to say where targets stand side by side that ran once each.
+/// Caveat for targets with a single run each.
 pub(super) fn ran_once(results: &Results) -> Option<String> {
     (results.targets.len() > 1 && !has_rounds(results)).then(|| {
         "each target ran once: differences between them may be the machine's; --repeat 5 interleaves five rounds".to_owned()
     })
 }
 
-/// The sentences of the verdict, for the first section and the terminal.
+/// Sentences of the verdict, for the first section and the terminal.
 pub(super) fn sentences(
     results: &Results,
     verdict: &Result<Comparison, CompareError>,
 ) -> Vec<String> {
-    // Of a sync nothing is sent beforehand.
+    // A sync pre-relays nothing.
     let is_sync = results.plan.feed.by.is_sync();
     let shown = |line: String| if is_sync { line.replace(" 0 % pre-relayed:", "") } else { line };
     match verdict {

@@ -1,4 +1,4 @@
-//! From blocks to phases.
+//! Aggregates blocks into phases.
 
 use assay_report::stats::{median, rate};
 
@@ -9,12 +9,12 @@ use crate::plan::Plan;
 
 const MIB: f64 = 1_048_576.0;
 
-/// Figures per phase, in the order in which the phases first appear.
+/// Figures per phase, in order of first appearance.
 pub(crate) fn phases(blocks: &[BlockRecord]) -> Vec<PhaseResult> {
     by_phase(blocks).iter().map(|(name, of_phase)| summarise(name, of_phase)).collect()
 }
 
-/// Blocks by phase, in the order in which the phases first appear.
+/// Blocks by phase, in order of first appearance.
 fn by_phase(blocks: &[BlockRecord]) -> Vec<(&str, Vec<&BlockRecord>)> {
     let mut phases: Vec<(&str, Vec<&BlockRecord>)> = Vec::new();
     for block in blocks {
@@ -26,7 +26,7 @@ fn by_phase(blocks: &[BlockRecord]) -> Vec<(&str, Vec<&BlockRecord>)> {
     phases
 }
 
-/// Notes when an index had each block; `reached` has an entry for each height from 1 on, `start` is the disk use before that.
+/// Records when an index had each block; `reached` has an entry per height from 1, `start` is the disk usage before.
 pub(crate) fn note_index(blocks: &mut [BlockRecord], reached: &[Reached], start: Option<DiskUse>) {
     let mut before_s = 0.0_f64;
     let mut disk_before = start;
@@ -49,12 +49,12 @@ fn round_us(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }
 
-/// Figures of the index per phase; only of phases of which it had all blocks.
+/// Figures of the index per phase, only for phases with all blocks indexed.
 pub(crate) fn index_phases(blocks: &[BlockRecord]) -> Vec<IndexPhase> {
     by_phase(blocks).iter().filter_map(|(name, of_phase)| summarise_index(name, of_phase)).collect()
 }
 
-/// Figures of the index over all phases that the plan measures.
+/// Figures of the index over all measured phases.
 pub(crate) fn index_total(plan: &Plan, blocks: &[BlockRecord]) -> IndexPhase {
     let measured: Vec<_> = blocks.iter().filter(|block| plan.is_measured(&block.phase)).collect();
     summarise_index("total", &measured).unwrap_or_default()
@@ -92,7 +92,7 @@ fn summarise_index(name: &str, blocks: &[&BlockRecord]) -> Option<IndexPhase> {
     })
 }
 
-/// Figures over all phases that the plan measures.
+/// Figures over all measured phases.
 pub(crate) fn total(plan: &Plan, blocks: &[BlockRecord]) -> PhaseResult {
     let measured: Vec<_> = blocks.iter().filter(|block| plan.is_measured(&block.phase)).collect();
     summarise("total", &measured)
@@ -134,7 +134,7 @@ fn summarise(name: &str, blocks: &[&BlockRecord]) -> PhaseResult {
     }
 }
 
-/// The sum; zero of nothing, where the standard library says minus zero.
+/// The sum; zero of an empty iterator, for which the standard library returns minus zero.
 fn sum_s(times: impl Iterator<Item = f64>) -> f64 {
     times.fold(0.0, |sum, time| sum + time)
 }
@@ -179,7 +179,7 @@ mod tests {
         {
             (block.send_at_s, block.tip_at_s) = (send_at_s, tip_at_s);
         }
-        // Before the tip was seen; late; late and together with the next.
+        // Before the tip was observed; late; late and together with the next.
         let written = [3, 8, 20, 20].map(|written_bytes| DiskUse { read_bytes: 0, written_bytes });
         let reached = [0.9, 5.0, 7.0, 7.0].into_iter().zip(written);
         let reached: Vec<_> =
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(phase.disk, Some(DiskUse { read_bytes: 0, written_bytes: 17 }));
         let scripts: u64 = blocks.iter().map(|block| block.inputs + block.outputs).sum();
         assert!((phase.script_hashes_per_s * 5.0 - scripts as f64).abs() < 1e-6);
-        // An index in the node's process has no disk use of its own.
+        // An index in the node's process has no disk usage of its own.
         note_index(&mut blocks, &reached, None);
         blocks[0].index = blocks[0].index.map(|stamp| IndexBlock { disk: None, ..stamp });
         assert_eq!(index_phases(&blocks)[0].disk, None);

@@ -1,29 +1,29 @@
-//! What counts as a disturbance. The limits are fixed here, before any run, and are the same for all targets.
+//! Limits of disturbances, fixed before any run and equal for all targets.
 //!
-//! A disturbed run is left out of rates and comparisons by what the machine did, never by what the target did: leaving out slow
-//! runs because they are slow would bias the result. Unequal CPU time for equal work is a caveat only.
+//! A disturbed run is discarded because of the machine's behaviour, never because of the target's: discarding slow runs would
+//! bias the result. Unequal CPU time for equal work is a caveat only.
 
 use assay_report::number::in_percent;
 
 use super::{Run, Status};
 use crate::process::surroundings::{CoreProbe, Surroundings};
 
-/// CPU time of other programs, as a share of what there was.
+/// CPU time of other programs, relative to the available CPU time.
 pub const FOREIGN_LIMIT: f64 = 0.05;
 
-/// CPU time that the host gave to others, as a share of what there was.
+/// CPU time stolen by the host, relative to the available CPU time.
 pub const STEAL_LIMIT: f64 = 0.03;
 
-/// How much longer the probe may take, in the median of a core, than in the run of the same work in which it was shortest.
+/// Relative increase of a core's median probe time over the fastest run of the same work.
 pub const PROBE_LIMIT: f64 = 0.25;
 
-/// How much more CPU time a target may take than in the run of the same work in which it took least, before that is a caveat.
+/// Relative increase of a target's CPU time over the lowest run of the same work, above which there is a caveat.
 pub const WORK_LIMIT: f64 = 0.2;
 
-/// CPU time below which nothing is called a disturbance, seconds: the system counts in hundredths, on every core.
+/// Minimum CPU seconds of a disturbance: the system counts in hundredths on every core.
 pub const LEAST_S: f64 = 0.15;
 
-/// Why a run was disturbed; `same_work` are all runs of the same target, chain and pre-relayed share.
+/// Reason for which a run is disturbed; `same_work` are all runs of the same target, chain and pre-relayed share.
 pub fn disturbance(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<String> {
     let capacity_s = seen.capacity_s();
     let exceeds = |seconds: Option<f64>, limit: f64| {
@@ -51,7 +51,7 @@ pub fn disturbance(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<S
     })
 }
 
-/// The core whose probe took longest against its shortest median, and by how much more.
+/// The core with the largest relative increase over its shortest median, and the increase.
 fn slowest_core(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<(usize, f64)> {
     let shortest = |core: usize| {
         let probes = same_work.iter().flat_map(|other| &other.probes);
@@ -63,7 +63,7 @@ fn slowest_core(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<(usi
     seen.probes.iter().filter_map(above).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Marks the disturbed of all runs of a target with one chain, sorted by pre-relayed share.
+/// Marks the disturbed runs of a target with one chain, sorted by pre-relayed share.
 pub(crate) fn mark_runs(runs: &mut [Run]) {
     for same_work in
         runs.chunk_by_mut(|a, b| in_percent(a.seen_requested) == in_percent(b.seen_requested))
@@ -72,8 +72,8 @@ pub(crate) fn mark_runs(runs: &mut [Run]) {
     }
 }
 
-/// Marks the disturbed ones of the valid runs of the same target, chain and pre-relayed share. Where all were disturbed they stay
-/// valid, and the reason stays with them: there is nothing better.
+/// Marks the disturbed ones of the valid runs of the same target, chain and pre-relayed share. If all were disturbed they stay
+/// valid and keep the reason, because no better run exists.
 fn mark(same_work: &mut [Run]) {
     let reasons: Vec<Option<String>> = {
         let valid = same_work.iter().filter(|run| run.status == Status::Valid);
@@ -95,8 +95,7 @@ fn mark(same_work: &mut [Run]) {
     }
 }
 
-/// What to say where a target took unequal CPU time for equal work. Where some runs alone hashed their coins at the end, those are left
-/// out.
+/// Caveat for unequal CPU time for equal work. Runs that hashed their UTXO set at the end are left out if others did not.
 pub(crate) fn unequal_work(name: &str, same_work: &[&Run]) -> Option<String> {
     let all_hashed = same_work.iter().all(|run| run.utxo_muhash.is_some());
     let alike = same_work.iter().filter(|run| all_hashed || run.utxo_muhash.is_none());

@@ -8,7 +8,7 @@ pub use assay_report::LoadError;
 
 use super::{Results, SCHEMA, SCHEMA_OLDEST};
 
-/// Results in a folder of results.
+/// File name of results in a folder.
 pub const FILE: &str = "results.json";
 
 /// Reads `results.json` from `dir`.
@@ -27,12 +27,12 @@ pub fn load_file(path: &Path) -> Result<Results, LoadError> {
     parse(ResultsFile::read(path)?)
 }
 
-/// Results of a file that is read already.
+/// Parses results.
 ///
 /// # Errors
-/// When it is malformed or of another schema version.
+/// When they are malformed or of another schema version.
 pub fn parse(file: ResultsFile) -> Result<Results, LoadError> {
-    // Fields that an older schema lacks are read as absent; what is written again is of today's.
+    // Fields missing in an older schema default to absent; the current schema is written.
     let mut results: Results = file.parse("results of a chain", SCHEMA_OLDEST..=SCHEMA)?;
     results.schema = SCHEMA;
     Ok(results)

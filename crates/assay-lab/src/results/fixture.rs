@@ -1,4 +1,4 @@
-//! Results that never happened, for tests of the report.
+//! Synthetic results for tests of the report.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const PHASES: [(&str, u32, u64, u64, u64); 6] = [
     ("steady-3", 5, 1_500, 2, 2),
 ];
 
-/// A plan of two targets, with 0 % and 90 % seen; the first has an index.
+/// A plan of two targets with 0 % and 90 % pre-relayed; the first has an index.
 pub(crate) fn results() -> Results {
     let mut results = node_results();
     let target = &mut results.targets[0];
@@ -299,8 +299,8 @@ fn samples(until_s: f64, has_disk: bool) -> Samples {
     }
 }
 
-/// Two builds that sync the same chain, in four rounds; the second is a quarter faster in the later half. How its blocks came
-/// to the second is said.
+/// Two builds that sync the same chain in four rounds; the second is a quarter faster in the later half. The second has a
+/// delivery method of its own.
 pub(crate) fn syncs() -> Results {
     let mut results = node_results();
     results.plan.feed.by = Delivery::Peer;
@@ -331,7 +331,7 @@ fn sync_run(plan: &Plan, model: &Run, target: usize, repeat: u32) -> Run {
         block.queue_s = 0.0;
     }
     let total = aggregate::total(plan, &blocks);
-    // Turns: A B, B A.
+    // ABBA order.
     let place = u32::try_from(target).unwrap_or_default();
     let turn = 2 * repeat + if repeat.is_multiple_of(2) { place } else { 1 - place };
     Run {

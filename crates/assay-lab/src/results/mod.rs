@@ -1,13 +1,12 @@
 //! The results of a plan: `results.json`, schema version 3.
 //!
-//! Schema 2 adds indexes (`index` of targets, runs and blocks), further chains (`more_chains`, `distinct_keys` of targets). A
-//! file of schema 1 is read as one without any of these.
+//! Schema 2 adds indexes (`index` of targets, runs and blocks) and further chains (`more_chains`, `distinct_keys` of targets). A
+//! file of schema 1 is read without these.
 //!
-//! Schema 3 calls `reference_rates` what was `yardsticks`.
+//! Schema 3 introduces the name `reference_rates`.
 //!
-//! Times are seconds; those ending in `_at_s` are on the run's own clock, which starts when the
-//! target is started. Sizes are bytes; MiB is 2^20 bytes. `txs` counts coinbases, `inputs` and
-//! `signatures` do not. What could not be measured is `null`.
+//! Times are seconds; fields ending in `_at_s` are on the run's own clock, which starts with the target. Sizes are bytes; MiB is
+//! 2^20 bytes. `txs` includes coinbases, `inputs` and `signatures` do not. Unmeasured values are `null`.
 
 pub(crate) mod aggregate;
 pub mod disturbance;
@@ -31,42 +30,42 @@ use crate::process::surroundings::Surroundings;
 
 pub use self::file::{FILE, LoadError, load, load_file, parse};
 
-/// The schema version of `results.json` and of the files under `runs/`.
+/// Schema version of `results.json` and of the files under `runs/`.
 pub const SCHEMA: u32 = 3;
-/// The oldest schema version that is still read.
+/// Oldest readable schema version.
 pub const SCHEMA_OLDEST: u32 = 1;
 
-/// Everything known about one execution of a plan.
+/// Results of one execution of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// See [`SCHEMA`].
     pub schema: u32,
-    /// When these results were put together, as ISO 8601 in UTC.
+    /// Time of writing, ISO 8601 in UTC.
     pub created: String,
-    /// The plan, with the seed and scale that were used.
+    /// The plan with the seed and scale used.
     pub plan: Plan,
     pub chain: ChainSummary,
-    /// The others, where the plan asks for keys of both kinds.
+    /// Further chains, if the plan has keys of both kinds.
     #[serde(default)]
     pub more_chains: Vec<ChainSummary>,
     pub machine: Machine,
-    /// The software of the laboratory.
+    /// Software of the laboratory.
     pub software: Software,
     /// Signature rates of one thread of the reference library, measured in the same execution.
     #[serde(default, alias = "yardsticks")]
     pub reference_rates: Vec<ReferenceRate>,
     /// One entry per target and chain, in the order of the plan.
     pub targets: Vec<TargetResults>,
-    /// The command line that makes these results again.
+    /// Command line that repeats the run.
     pub rerun: String,
-    /// Runs per target and seen share that were asked for before the first of them was made. The plan says how many there
-    /// were to be in the end, which is more where somebody went on.
+    /// Runs per target and pre-relayed share that were planned before the first of them. The plan has the final number, which is
+    /// larger after an extension.
     #[serde(default)]
     pub pairs_planned: Option<u32>,
-    /// Targets that could not begin as the others did, and have no runs.
+    /// Skipped targets that could not load the snapshot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unable: Vec<UnableTarget>,
-    /// Runs under a profiler, after those that count.
+    /// Runs under a profiler, separate from the measured runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub profiles: Vec<Profile>,
 }
@@ -75,72 +74,72 @@ pub struct Results {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnableTarget {
     pub name: String,
-    /// What the program says about its version.
+    /// Version string of the program.
     pub version: String,
-    /// Why it has none, mostly in its own words.
+    /// Reason, mostly in the program's words.
     pub why: String,
 }
 
-/// How a target loaded the snapshot that its runs begin with; once, before the first.
+/// Load of the snapshot by a target, once before its runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SnapshotLoad {
-    /// The call of `loadtxoutset`, by the laboratory's clock: reading, checking the hash, the first writing.
+    /// Duration of `loadtxoutset` on the laboratory's clock: reading, checking the hash, first writes.
     pub load_s: f64,
     /// From the `stop` call to the end of the process, which writes the rest.
     pub stop_s: f64,
 }
 
-/// The chain that was fed, from its ledger.
+/// A chain as in its ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChainSummary {
     pub recipe: String,
-    /// Chain parameters the nodes run with.
+    /// Chain parameters of the nodes.
     pub chain: String,
     pub seed: u64,
     pub scale: f64,
     /// `intended` or `faithful`.
     pub variant: String,
-    /// Whether every output has a key of its own.
+    /// True if every output has a key of its own.
     pub distinct_keys: bool,
-    /// Of a history: the factor on the transactions of its blocks.
+    /// Of a history: factor on the transactions of its blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub byte_scale: Option<f64>,
-    /// Height from which each soft fork is active, where the chain says.
+    /// Activation height of each soft fork, if listed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub activation: BTreeMap<String, u32>,
-    /// What ranges of heights have, where the recipe sums it up.
+    /// Sums over height ranges, if the recipe has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<RangeEntry>,
     /// Version of the forge.
     pub assay_version: String,
-    /// Hash of the recipe text, where the forge gives it.
+    /// SHA-256 of the recipe text, if the forge reports it.
     pub recipe_sha256: Option<String>,
     pub height: u32,
     pub tip: String,
-    /// Unspent outputs at the tip.
+    /// Size of the UTXO set at the tip.
     pub utxo_count: u64,
-    /// Their amount, in satoshi.
+    /// Its total amount in satoshi.
     pub utxo_amount: u64,
-    /// Their `MuHash`.
+    /// Its `MuHash`.
     pub utxo_muhash: String,
-    /// Transactions, with coinbases.
+    /// Transactions, including coinbases.
     pub txs: u64,
     /// Inputs, without those of coinbases.
     pub inputs: u64,
     pub outputs: u64,
-    /// Bytes of all blocks.
+    /// Total size of all blocks.
     pub bytes: u64,
-    /// Valid signatures.
+    /// Number of valid signatures.
     pub signatures: u64,
-    /// Seconds the forge took, from outside; absent when the chain was there already.
+    /// Duration of the forge in seconds; absent if the chain already existed.
     pub forge_s: Option<f64>,
-    /// The block files of another program, where the chain was not forged.
+    /// Block files of another program, if the chain was not forged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<ChainFiles>,
-    /// The coins that all runs begin with; the counts are then of the blocks above theirs.
+    /// Initial UTXO set of all runs; the counts then cover the blocks above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<ChainSnapshot>,
-    /// The run that reported the unspent outputs first, where no ledger says what they must be: others are compared with it.
+    /// The run that first reported the UTXO set, if no ledger defines it: others are compared with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coins_reported_by: Option<String>,
 }
@@ -151,20 +150,20 @@ pub struct TargetResults {
     pub name: String,
     /// `assay`, `bitcoin-core`, `bitcoin-knots`, `bchn`, `btcd` or `kernel`.
     pub family: String,
-    /// What the program says about its version.
+    /// Version string of the program.
     pub version: String,
-    /// Whether it was fed the chain in which every output has a key of its own.
+    /// True for the chain with distinct keys.
     #[serde(default)]
     pub distinct_keys: bool,
     #[serde(default)]
     pub index: Option<IndexInfo>,
-    /// The way its blocks came to it, where that is not what the plan says of all targets: a word of `feed.by`, or `files`.
+    /// Delivery method, if it differs from the plan's: a value of `feed.by`, or `files`.
     #[serde(default)]
     pub delivery: Option<String>,
-    /// How it loaded the snapshot that its runs begin with.
+    /// Load of the snapshot that its runs begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot_load: Option<SnapshotLoad>,
-    /// Its runs, in order of seen share and repeat.
+    /// Runs in order of pre-relayed share and repeat.
     pub runs: Vec<Run>,
 }
 
@@ -174,15 +173,15 @@ pub struct IndexInfo {
     pub version: String,
 }
 
-/// Whether a run counts.
+/// Validity of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// The target did the work: tip, UTXO set and counts agree with the ledger.
+    /// Tip, UTXO set and counts agree with the ledger.
     Valid,
-    /// It did the work on a disturbed machine; the figures are kept, and other runs stand for it.
+    /// Correct, but on a disturbed machine; figures are kept, and other runs replace it.
     Disturbed,
-    /// It did not; the figures are kept, and count for nothing.
+    /// Incorrect or failed; figures are kept but ignored.
     Void,
 }
 
@@ -197,32 +196,32 @@ impl Status {
     }
 }
 
-/// One run: one target, one seen share.
+/// One run: one target, one pre-relayed share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Name of the run and of its file under `runs/`.
     pub id: String,
     pub status: Status,
-    /// Why not.
+    /// Reason of an invalid run.
     pub void_reason: Option<String>,
-    /// What else used the machine, where that was more than [`disturbance`] allows.
+    /// Interference beyond the limits of [`disturbance`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<String>,
-    /// Share of each block's transactions that was to be sent beforehand.
+    /// Planned pre-relayed share of each block's transactions.
     pub seen_requested: f64,
     /// Share found in the target's mempool just before the block, over all measured phases.
     pub seen_measured: f64,
     /// Number of the repeat, from 0.
     pub repeat: u32,
-    /// Start of the run's clock, as ISO 8601 in UTC.
+    /// Start of the run's clock, ISO 8601 in UTC.
     pub started: String,
-    /// Hash of the target's tip at the end.
+    /// Final tip of the target.
     pub tip: Option<String>,
-    /// `MuHash` of the target's UTXO set at the end, where it can tell.
+    /// Final `MuHash` of the target's UTXO set, if available.
     pub utxo_muhash: Option<String>,
     /// Command line of the target.
     pub command: Vec<String>,
-    /// Figures per phase, in the order of the chain.
+    /// Figures per phase in chain order.
     pub phases: Vec<PhaseResult>,
     /// Figures over all measured phases.
     pub total: PhaseResult,
@@ -230,91 +229,91 @@ pub struct Run {
     pub blocks: Vec<BlockRecord>,
     /// Comparisons with the ledger.
     pub checks: Vec<Check>,
-    /// Errors on sent transactions: message and how often.
+    /// Error messages about sent transactions with their counts.
     pub tx_errors: BTreeMap<String, u64>,
-    /// From starting the process to its first answer.
+    /// From the start of the process to its first response.
     pub startup_s: Option<f64>,
     /// From the `stop` call to the end of the process.
     pub shutdown_s: Option<f64>,
     /// Resources over time.
     pub samples: Samples,
-    /// CPU time the laboratory itself used during the run: what it took away from the target.
+    /// CPU time of the laboratory during the run, which was unavailable to the target.
     pub lab_cpu_s: Option<f64>,
     /// Control load before and after, in nanoseconds.
     pub control_ns: Vec<u64>,
-    /// The machine during the run, apart from the run.
+    /// Interference during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surroundings: Option<Surroundings>,
-    /// What the index beside the node did.
+    /// Results of the index.
     #[serde(default)]
     pub index: Option<IndexRun>,
-    /// What was done before it.
+    /// Preparation of the initial state.
     #[serde(default)]
     pub preparation: Preparation,
-    /// Of a program that reads block files and ends by itself.
+    /// For programs that read block files and exit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<WholeProcess>,
 }
 
-/// A program that reads block files, from its start to its end.
+/// A program that reads block files, from start to exit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WholeProcess {
-    /// As the system accounts for it.
+    /// As reported by the system.
     #[serde(flatten)]
     pub usage: Usage,
     /// Finding and connecting blocks up to the last script, by its own clock.
     pub connect_s: f64,
-    /// Counting and hashing the coins at its end, by its own clock; absent where it does not.
+    /// Counting and hashing the UTXO set at its end, by its own clock; absent if it does not.
     pub hash_s: Option<f64>,
-    /// What it says of the versions in it, if anything.
+    /// Versions that it reports of its components.
     pub versions: Option<String>,
 }
 
-/// What was done before a run, so that it began as the others did.
+/// Preparation of a common initial state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preparation {
-    /// What became of the page cache, in words; absent where nothing was to be done.
+    /// Handling of the page cache; absent if none was requested.
     pub page_cache: Option<String>,
-    /// The folder that the data folder is a copy of; absent where it was empty.
+    /// Source folder of the data folder; absent if empty.
     pub copied_from: Option<String>,
     /// Bytes copied.
     pub copied_bytes: u64,
 }
 
-/// What an index did in a run.
+/// Results of an index in a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct IndexRun {
-    /// What the server calls itself.
+    /// Software name of the server.
     pub server: String,
-    /// Version of the protocol spoken with it.
+    /// Negotiated protocol version.
     pub protocol: String,
-    /// Command line of its process; empty where it is a part of the node's.
+    /// Command line of its process; empty if it is a part of the node.
     pub command: Vec<String>,
-    /// From starting its process to its first answer; absent where it has none of its own.
+    /// From the start of its process to its first response; absent without a separate process.
     pub startup_s: Option<f64>,
-    /// From telling its process to stop to its end.
+    /// From the stop request to the end of its process.
     pub shutdown_s: Option<f64>,
-    /// Figures per phase, in the order of the chain.
+    /// Figures per phase in chain order.
     pub phases: Vec<IndexPhase>,
     /// Figures over all measured phases.
     pub total: IndexPhase,
-    /// How long after the node it reached the tip.
+    /// Delay after the node at the tip.
     pub lag_end_s: Option<f64>,
-    /// Its answers, compared with the chain.
+    /// Comparison of its responses with the chain.
     pub ledger: Option<LedgerCheck>,
-    /// Bytes on disk of the index, after the end.
+    /// Final size of the index on disk.
     pub index_bytes: Option<u64>,
-    /// Bytes on disk of the node without it.
+    /// Final size of the node on disk without the index.
     pub node_bytes: Option<u64>,
-    /// CPU time of the process that holds the index, when it reached the tip.
+    /// CPU time of the process with the index when it reached the tip.
     pub cpu_s: Option<f64>,
-    /// Its highest resident memory until then.
+    /// Peak resident memory until then.
     pub rss_peak_bytes: Option<u64>,
-    /// Bytes that it had written to disk until then.
+    /// Bytes written to disk until then.
     pub written_bytes: Option<u64>,
-    /// Requests to the node that the index gave up for lack of an answer, as its log tells.
+    /// Requests to the node that timed out, according to the index's log.
     pub timeouts: Option<u64>,
-    /// Resources of its process over time; empty where it has none of its own.
+    /// Resources of its process over time; empty without a separate process.
     pub samples: Samples,
 }
 
@@ -324,9 +323,9 @@ pub struct IndexPhase {
     /// Name in the ledger.
     pub name: String,
     pub blocks: u64,
-    /// Transactions, with coinbases.
+    /// Transactions, including coinbases.
     pub txs: u64,
-    /// Service time, summed: see [`IndexBlock::service_s`].
+    /// Total service time: see [`IndexBlock::service_s`].
     pub seconds: f64,
     /// Transactions per second of service time.
     pub tx_per_s: f64,
@@ -336,41 +335,40 @@ pub struct IndexPhase {
     pub outputs_per_s: f64,
     /// MiB per second of service time.
     pub mib_per_s: f64,
-    /// Queue time, summed: see [`IndexBlock::queue_s`].
+    /// Total queue time: see [`IndexBlock::queue_s`].
     pub queue_s: f64,
-    /// Longest time from a block's being the node's tip to its being indexed.
+    /// Longest time from a block becoming the node's tip until it was indexed.
     pub lag_s_max: f64,
-    /// Node and index together, summed: see [`IndexBlock::pair_s`].
+    /// Total of node and index together: see [`IndexBlock::pair_s`].
     pub pair_s: f64,
-    /// Transactions per second of that.
+    /// Transactions per second of `pair_s`.
     pub pair_tx_per_s: f64,
-    /// Inputs per second of that.
+    /// Inputs per second of `pair_s`.
     pub pair_inputs_per_s: f64,
-    /// Script hashes per second of service time: one for each output, and one for each output that an input spends.
+    /// Script hashes per second of service time: one per output, and one per spent output.
     #[serde(default)]
     pub script_hashes_per_s: f64,
-    /// The same per second of node and index together.
+    /// Script hashes per second of `pair_s`.
     #[serde(default)]
     pub pair_script_hashes_per_s: f64,
-    /// Disk use of the process of the index; absent where it has none of its own.
+    /// Disk usage of the index process; absent without a separate process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskUse>,
 }
 
-/// When an index had a block.
+/// Times of a block in an index.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct IndexBlock {
-    /// It announced a tip at this height or above.
+    /// Announcement of a tip at this height or above.
     pub reached_at_s: f64,
-    /// From the later of two times, when the block became the node's tip and when its predecessor was indexed, to
-    /// `reached_at_s`. Zero for a block that was announced before the node's tip was seen to move, or together with its
-    /// predecessor.
+    /// From the later of two times, when the block became the node's tip and when its predecessor was indexed, to `reached_at_s`.
+    /// Zero for a block announced before the node's tip was observed to change, or together with its predecessor.
     pub service_s: f64,
-    /// From the block's being the node's tip to its predecessor's being indexed: waiting for the index.
+    /// From the block becoming the node's tip until its predecessor was indexed: waiting for the index.
     pub queue_s: f64,
-    /// From the later of sending the block and its predecessor's being indexed, to `reached_at_s`: node and index together.
+    /// From the later of sending the block and its predecessor being indexed, to `reached_at_s`: node and index together.
     pub pair_s: f64,
-    /// Disk use of its process since its predecessor was indexed; absent where it has none of its own.
+    /// Disk usage of its process since its predecessor was indexed; absent without a separate process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskUse>,
 }
@@ -381,15 +379,15 @@ pub struct PhaseResult {
     /// Name in the ledger.
     pub name: String,
     pub blocks: u64,
-    /// Transactions, with coinbases.
+    /// Transactions, including coinbases.
     pub txs: u64,
     /// Inputs, without those of coinbases.
     pub inputs: u64,
     pub outputs: u64,
     pub bytes: u64,
-    /// Valid signatures.
+    /// Number of valid signatures.
     pub signatures: u64,
-    /// Service time: from sending the first byte of each block to its being the tip, summed.
+    /// Total service time: from sending the first byte of each block until it is the tip.
     pub seconds: f64,
     /// Transactions per second of service time.
     pub tx_per_s: f64,
@@ -405,32 +403,32 @@ pub struct PhaseResult {
     pub service_s_median: f64,
     /// Longest service time of a block.
     pub service_s_max: f64,
-    /// From sending the first byte of each block to the reply, summed.
+    /// Total time from sending the first byte of each block to the reply.
     pub rpc_s: f64,
-    /// Waiting of blocks before they were sent, summed: see [`BlockRecord::queue_s`].
+    /// Total wait before sending: see [`BlockRecord::queue_s`].
     pub queue_s: f64,
-    /// CPU time of the target during the service times (granularity 10 ms), summed.
+    /// Total CPU time of the target during the service times (granularity 10 ms).
     pub cpu_s: Option<f64>,
-    /// Disk use of the target, summed; absent where the system or the way of feeding does not say.
+    /// Total disk usage of the target; absent if the system or the delivery method does not provide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<BlockDisk>,
-    /// Transactions sent before their blocks.
+    /// Pre-relayed transactions.
     pub admission: Admission,
     /// Share of transactions found in the mempool just before their block.
     pub seen_measured: f64,
 }
 
-/// Transactions sent before their blocks.
+/// Pre-relayed transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Admission {
     pub sent: u64,
-    /// Answered with a txid.
+    /// Transactions answered with a txid.
     pub accepted: u64,
-    /// Bytes sent (of transactions, not of JSON).
+    /// Bytes of transactions sent, without JSON.
     pub bytes: u64,
     /// From the first transaction to the last reply of each block, summed.
     pub seconds: f64,
-    /// Accepted per second.
+    /// Accepted transactions per second.
     pub tx_per_s: f64,
 }
 
@@ -439,60 +437,60 @@ pub struct Admission {
 pub struct BlockRecord {
     pub height: u32,
     pub phase: String,
-    /// Transactions, with the coinbase.
+    /// Transactions, including the coinbase.
     pub txs: u64,
     /// Inputs, without the coinbase's.
     pub inputs: u64,
     pub outputs: u64,
     pub bytes: u64,
-    /// Valid signatures.
+    /// Number of valid signatures.
     pub signatures: u64,
-    /// Transactions sent beforehand.
+    /// Transactions sent before the block.
     pub txs_sent: u64,
-    /// Of those, answered with a txid.
+    /// Transactions answered with a txid.
     pub txs_accepted: u64,
-    /// Bytes of the transactions sent beforehand.
+    /// Bytes of the transactions sent before the block.
     pub txs_sent_bytes: u64,
-    /// Of the block's transactions, found in the mempool just before the block.
+    /// Transactions of the block found in the mempool just before it.
     pub txs_in_mempool: u64,
-    /// Of those sent, so many came before a parent: the node had to keep or to reject them.
+    /// Transactions sent before a parent, which the node had to keep or reject.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub orphans: u64,
-    /// First transaction sent.
+    /// Time of the first transaction sent.
     pub first_tx_at_s: Option<f64>,
-    /// Last reply to a transaction.
+    /// Time of the last reply to a transaction.
     pub last_tx_at_s: Option<f64>,
-    /// First byte of the block sent.
+    /// Time of the first byte of the block.
     pub send_at_s: f64,
-    /// `submitblock` answered.
+    /// Time of the `submitblock` reply.
     pub reply_at_s: f64,
-    /// The block is the tip, as a second connection sees it.
+    /// Time at which a second connection saw the block as the tip.
     pub tip_at_s: f64,
     /// `tip_at_s - send_at_s`.
     pub service_s: f64,
-    /// From the moment the block was due (its predecessor is the tip, and its own transactions are
-    /// answered) to `send_at_s`: preparing the body and looking at the mempool.
+    /// From the due time of the block (its predecessor is the tip, and its own transactions are answered) to `send_at_s`:
+    /// preparing the body and reading the mempool.
     pub queue_s: f64,
     /// CPU time of the target during the service time (granularity 10 ms).
     pub cpu_s: Option<f64>,
-    /// Disk use of the target.
+    /// Disk usage of the target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<BlockDisk>,
-    /// When the index had it.
+    /// Times in the index.
     #[serde(default)]
     pub index: Option<IndexBlock>,
-    /// What the peers saw of it, where peers delivered it.
+    /// Observations of the delivering peers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<BlockRelay>,
 }
 
-/// Disk use of a target's process around one block, or summed over the blocks of a phase. An index in the same process is a part
-/// of it.
+/// Disk usage of a target's process around one block, or summed over the blocks of a phase. Includes an index in the same
+/// process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDisk {
     /// During the service time.
     pub service: DiskUse,
-    /// From the tip before to sending the block: its transactions, and what is written in the background.
+    /// From the previous tip until the block is sent: its transactions, and background writes.
     pub between: DiskUse,
 }
 
@@ -505,32 +503,32 @@ impl std::iter::Sum for BlockDisk {
     }
 }
 
-/// What the peers that delivered a block saw of it, on the run's clock.
+/// Observations of the delivering peers on the run's clock.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlockRelay {
-    /// Its header, or the compact block where that was sent unasked.
+    /// Time of its header, or of the unsolicited compact block.
     pub announced_at_s: f64,
-    /// The node asked for it, compact or whole.
+    /// Time of the request for the compact or full block.
     pub asked_at_s: Option<f64>,
-    /// The compact block was sent.
+    /// Time of sending the compact block.
     pub compact_at_s: Option<f64>,
-    /// The node asked for transactions of the compact block (`getblocktxn`).
+    /// Time of the request for missing transactions (`getblocktxn`).
     pub missing_asked_at_s: Option<f64>,
-    /// They were sent (`blocktxn`).
+    /// Time of sending them (`blocktxn`).
     pub missing_sent_at_s: Option<f64>,
-    /// How many.
+    /// Number of missing transactions.
     pub missing: u64,
-    /// Their bytes.
+    /// Bytes of missing transactions.
     pub missing_bytes: u64,
-    /// The whole block was sent.
+    /// Time of sending the full block.
     pub block_at_s: Option<f64>,
-    /// Another peer heard of it from the node.
+    /// Time of the node's announcement to another peer.
     pub seen_at_s: Option<f64>,
-    /// By which message.
+    /// Message of that announcement.
     pub seen_as: Option<SeenAs>,
 }
 
-/// The message in which a node announced a block.
+/// Message in which a node announced a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SeenAs {
@@ -545,56 +543,56 @@ pub enum SeenAs {
 /// One comparison with the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// What is compared.
+    /// Compared quantity.
     pub what: String,
-    /// What the ledger says.
+    /// Value in the ledger.
     pub expected: String,
-    /// What the target says; absent when it cannot tell.
+    /// Value of the target; absent if unavailable.
     pub found: Option<String>,
 }
 
 impl Check {
-    /// Whether the target contradicts the ledger.
+    /// True if the target contradicts the ledger.
     pub fn differs(&self) -> bool {
         self.found.as_ref().is_some_and(|found| *found != self.expected)
     }
 }
 
-/// What a profiled run of a target showed.
+/// Profile of a target.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     pub target: String,
-    /// Samples, of all threads.
+    /// Samples of all threads.
     pub samples: u64,
-    /// The flame graph, a path inside the folder of results.
+    /// Flame graph, as a path in the folder of results.
     pub picture: Option<String>,
-    /// Functions with the most samples of their own, most first.
+    /// Functions with the most samples of their own, in descending order.
     pub top: Vec<Share>,
-    /// Why there is no profile.
+    /// Reason for a missing profile.
     pub missing: Option<String>,
-    /// How it differs from that of the first target; absent for the first.
+    /// Difference from the first target; absent for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
 }
 
-/// CPU time of two targets at the same work, by samples.
+/// CPU time of two targets for the same work, by samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     pub from: String,
-    /// All CPU time of the first target, in seconds.
+    /// Total CPU seconds of the first target.
     pub before_s: f64,
-    /// That of this one.
+    /// Total CPU seconds of this target.
     pub after_s: f64,
-    /// The differential flame graph, a path inside the folder of results.
+    /// Differential flame graph, as a path in the folder of results.
     pub picture: Option<String>,
-    /// Functions whose own time changed most, largest change first.
+    /// Functions with the largest change of their own time, in descending order.
     pub changed: Vec<Changed>,
 }
 
-/// A function's own CPU time in two targets, in seconds.
+/// Own CPU seconds of a function in two targets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changed {
-    /// Its name, as `perf` has it.
+    /// Name as in `perf`.
     pub function: String,
     /// In the first target.
     pub before_s: f64,
@@ -604,9 +602,9 @@ pub struct Changed {
 /// A function's share of the samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Share {
-    /// Its name, as `perf` has it.
+    /// Name as in `perf`.
     pub function: String,
-    /// Samples in itself, not in what it calls, of all.
+    /// Share of samples in the function itself, without its callees.
     pub share: f64,
 }
 
@@ -621,14 +619,14 @@ impl Results {
         self.targets.iter().flat_map(|target| &target.runs)
     }
 
-    /// The runs that do not count. A command that made results with any of these has failed.
+    /// Invalid runs. A command whose results contain any has failed.
     pub fn void_runs(&self) -> impl Iterator<Item = &Run> {
         self.runs().filter(|run| run.status == Status::Void)
     }
 }
 
 impl TargetResults {
-    /// The valid runs with this seen share.
+    /// Valid runs with this pre-relayed share.
     pub fn valid_runs(&self, seen: f64) -> Vec<&Run> {
         let wanted = in_percent(seen);
         let counts =
@@ -636,7 +634,7 @@ impl TargetResults {
         self.runs.iter().filter(counts).collect()
     }
 
-    /// The seen shares of its runs, ascending.
+    /// Pre-relayed shares of the runs, ascending.
     pub fn seen_shares(&self) -> Vec<f64> {
         let mut shares: Vec<f64> = self.runs.iter().map(|run| run.seen_requested).collect();
         shares.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Block files put in place before a node reads them at its own pace.
+//! Places block files that a node then reads at its own pace.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, Write};
@@ -15,8 +15,8 @@ use crate::chain::{Chain, ChainFiles, block_files};
 use crate::process::{Ports, Process};
 use crate::target::{SyncLaunch, Way, chain_folder};
 
-/// The first block of regtest (Core's `kernel/chainparams.cpp`), which forged files begin after. A node that finds its own
-/// files must find it there too: without it no other block has a place.
+/// Genesis block of regtest (Core's `kernel/chainparams.cpp`), which forged files do not contain. A node needs it in its own
+/// block files to position the others.
 const GENESIS: &str = "\
 0100000000000000000000000000000000000000000000000000000000000000000000003ba3edfd7a7b12b27ac72c3e6776\
 8f617fc81bc3888a51323a9fb8aa4b1e5e4adae5494dffff7f20020000000101000000010000000000000000000000000000\
@@ -25,11 +25,11 @@ const GENESIS: &str = "\
 ffffffff0100f2052a01000000434104678afdb0fe5548271967f1a67130b7105cd6a828e03909a67962e0ea1f61deb649f6\
 bc3f4cef38c4f35504e51ec112de5c384df7ba0b8d578a4c702b6bf11d5fac00000000";
 
-/// Time between two questions for the height of a node whose time does not count.
+/// Poll interval of the height of an unmeasured node.
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl RunJob<'_> {
-    /// Gives a node's data folder the block files that the plan says it has.
+    /// Places the block files of the plan in a node's data folder.
     pub(crate) fn place_blocks(&self, datadir: &Path) -> Result<(), RunFault> {
         match self.way {
             Way::Reindex => self.copy_files(datadir),
@@ -42,7 +42,7 @@ impl RunJob<'_> {
         }
     }
 
-    /// Copies, not links: nodes append to the last file.
+    /// Copies, because nodes append to the last file.
     fn copy_files(&self, datadir: &Path) -> Result<(), RunFault> {
         let to = datadir.join(chain_folder(&self.chain.header.chain)).join("blocks");
         if let Some(files) = &self.chain.header.files {
@@ -66,11 +66,11 @@ impl RunJob<'_> {
         Ok(())
     }
 
-    /// A data folder of this target that has the whole chain: made once for all its runs, and not timed.
+    /// A data folder of this target with the whole chain: created once for all its runs, untimed.
     fn whole_folder(&self) -> Result<std::path::PathBuf, RunFault> {
         let work = self.out_dir.join("work");
         let folder = work.join(format!("whole-{}", self.target.name));
-        // What the folder holds, and which program made it.
+        // Contents of the folder, and the program that created it.
         let mark = work.join(format!("whole-{}.txt", self.target.name));
         let what = format!("{} {:?}", self.chain.tip.hash, self.target.fingerprint);
         if folder.is_dir() && fs::read_to_string(&mark).is_ok_and(|text| text == what) {
@@ -88,7 +88,7 @@ impl RunJob<'_> {
         Ok(folder)
     }
 
-    /// Has the target read the block files in `folder`, to the tip.
+    /// Lets the target import the block files in `folder` up to the tip.
     fn index_files(&self, folder: &Path) -> Result<(), RunFault> {
         let ports = Ports::free()?;
         let with = SyncLaunch {
@@ -134,8 +134,8 @@ impl RunJob<'_> {
     }
 }
 
-/// Writes the blocks of another program's files up to the tip, in the order of heights and as they are without obfuscation: so every
-/// target reads the same bytes, whatever its version, and none above the tip.
+/// Writes the blocks of another program's files up to the tip, by height and without obfuscation, so that every target reads the
+/// same bytes, and none above the tip.
 fn write_in_order(chain: &Chain, files: &ChainFiles, to: &Path) -> Result<(), RunFault> {
     let decode = |text: &str| {
         let mut bytes = vec![0; text.len() / 2];
@@ -180,12 +180,12 @@ fn write_in_order(chain: &Chain, files: &ChainFiles, to: &Path) -> Result<(), Ru
 /// Length of a block file (Bitcoin Core `node/blockstorage.h`, `MAX_BLOCKFILE_SIZE`).
 const FILE_BYTES_MAX: u64 = 128 << 20;
 
-/// A block file with the first block before all others.
+/// Copies a block file and inserts the genesis block at the front.
 fn copy_behind_genesis(from: &Path, to: &Path) -> io::Result<()> {
     let mut genesis = [0; GENESIS.len() / 2];
     faster_hex::hex_decode(GENESIS.as_bytes(), &mut genesis).map_err(io::Error::other)?;
     let mut source = File::open(from)?;
-    // Every record begins with the magic bytes of the network and its length.
+    // Every record begins with the network magic and its length.
     let mut magic = [0; 4];
     source.read_exact(&mut magic)?;
     source.rewind()?;

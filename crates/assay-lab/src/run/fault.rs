@@ -1,4 +1,4 @@
-//! The reasons for which a run is invalid.
+//! Reasons for invalid runs.
 
 use assay_report::atomic_file::WriteError;
 
@@ -9,87 +9,87 @@ use crate::feed::FeedError;
 use crate::process::ProcessError;
 use crate::process::rpc::RpcError;
 
-/// Reason for which a run is invalid.
+/// Reason for an invalid run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunFault {
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The target did not start or stop as it should.
+    /// The target did not start or stop properly.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The target ended in mid-run.
+    /// The target exited during the run.
     #[error("at block {height} of {of} ({phase})")]
     Died {
-        /// The block that was being fed.
+        /// Block in flight.
         height: u32,
         /// Height of the chain.
         of: u32,
-        /// Its phase.
+        /// Phase of the block.
         phase: String,
         source: ProcessError,
     },
-    /// The caller ended the run.
+    /// The caller stopped the run.
     #[error("interrupted at block {height}")]
     Interrupted {
-        /// The block that would have been next, or was being fed.
+        /// Next block, or block in flight.
         height: u32,
     },
     #[error(transparent)]
     Chain(ChainError),
     #[error(transparent)]
     Feed(#[from] FeedError),
-    /// The end state could not be asked for.
+    /// Querying the end state failed.
     #[error("the end state could not be read")]
     EndState { source: RpcError },
-    /// The index could not be started, or ended.
+    /// The index did not start, or exited.
     #[error("the index")]
     IndexProcess { source: ProcessError },
     #[error("the index failed when {doing}")]
     Index {
-        /// What was going on.
+        /// Current operation.
         doing: &'static str,
         source: ElectrumError,
     },
     #[error("the index is at height {at}, {seconds} s after the node reached {height}")]
     IndexBehind {
         at: u32,
-        /// The node's.
+        /// Height of the node.
         height: u32,
-        /// How long it was given.
+        /// Time limit.
         seconds: u64,
     },
-    /// The index could not be compared with the chain.
+    /// The comparison of the index with the chain failed.
     #[error("the answers of the index could not be compared")]
     IndexCheck {
         #[from]
         source: CheckError,
     },
-    /// The node that has the blocks did not do its part.
+    /// The node that serves the blocks failed.
     #[error("the source of blocks")]
     Source { source: ProcessError },
     /// The target made no progress.
     #[error("no block after height {height} in {seconds} s; the target's last words:\n{log_tail}")]
     Stalled {
         height: u32,
-        /// How long it was given.
+        /// Time limit.
         seconds: u64,
-        /// End of its log.
+        /// Last log lines.
         log_tail: String,
     },
-    /// The target could not be asked for its height.
+    /// Querying the height of the target failed.
     #[error("after height {height}")]
     Height {
-        /// The height seen last.
+        /// Last observed height.
         height: u32,
         source: RpcError,
     },
-    /// What the target printed at its end is not what it should be.
+    /// The final output of the target is malformed.
     #[error("the target printed no such JSON as expected")]
     Output {
-        /// What the JSON library says; absent where nothing was printed.
+        /// Error of the JSON library; absent without output.
         source: Option<serde_json::Error>,
     },
-    /// The target ended while its end state was compared.
+    /// The target exited while its end state was compared.
     #[error("while the end state was compared")]
     DiedAtEnd { source: ProcessError },
 }

@@ -1,30 +1,30 @@
-//! A flame graph: how often each call stack was seen, as a picture (after Brendan Gregg, <https://www.brendangregg.com/flamegraphs.html>).
+//! Flame graph: sampled call stacks drawn as SVG (after Brendan Gregg, <https://www.brendangregg.com/flamegraphs.html>).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use assay_report::escape;
 
-/// Width of the picture, and height of a frame, in pixels.
+/// Width of the image, and height of a frame, in pixels.
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
 const MARGIN: f64 = 10.0;
-/// Room for the title.
+/// Height of the title.
 const HEAD: f64 = 46.0;
-/// Frames that are narrower than this are left out: nobody could see them.
+/// Narrower frames are invisible and left out.
 const LEAST_PX: f64 = 0.4;
-/// Frames above these are left out.
+/// Maximum number of frames above each other.
 const ROWS_MAX: usize = 100;
 /// Width of a letter.
 const LETTER_PX: f64 = 6.6;
 
-/// A change of this share of all samples has the deepest colour.
+/// Share of all samples at which a change has the deepest colour.
 const FULL_COLOUR: f64 = 0.05;
 
-/// Stacks, outermost frame first and `;` between frames, with the number of samples of each.
+/// Stacks, outermost frame first and `;` between frames, with their number of samples.
 pub(crate) type Folded = BTreeMap<String, u64>;
 
-/// A call, from the same callers, in two programs; in a picture of one program `before` is zero.
+/// A call from the same callers in two programs; `before` is zero for a single program.
 #[derive(Default)]
 struct Frame<'a> {
     before: u64,
@@ -32,16 +32,16 @@ struct Frame<'a> {
     calls: BTreeMap<&'a str, Frame<'a>>,
 }
 
-/// How frames are drawn.
+/// Kind of flame graph.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     /// One program: widths are its samples.
     One,
-    /// Two programs at the same work: widths are the mean of both, so that what only one of them does is seen as well.
+    /// Two programs with the same work: widths are the mean of both, so that calls of only one are visible as well.
     Change,
 }
 
-/// The picture of `stacks`, as an SVG file that needs no page.
+/// Flame graph of `stacks` as a standalone SVG file.
 pub(crate) fn draw(title: &str, stacks: &Folded) -> String {
     let mut root = Frame::default();
     add(&mut root, stacks, |frame| &mut frame.after);
@@ -52,7 +52,7 @@ pub(crate) fn draw(title: &str, stacks: &Folded) -> String {
     picture(title, &says, &root, Way::One)
 }
 
-/// The picture of how the samples of two programs at the same work differ (a differential flame graph).
+/// Differential flame graph of two programs with the same work.
 pub(crate) fn draw_change(title: &str, before: &Folded, after: &Folded) -> String {
     let mut root = Frame::default();
     add(&mut root, before, |frame| &mut frame.before);
@@ -98,7 +98,7 @@ fn picture(title: &str, says: &str, root: &Frame<'_>, way: Way) -> String {
     )
 }
 
-/// Draws what `frame` calls, next to each other from `x` on.
+/// Draws the callees of `frame`, next to each other from `x` on.
 fn calls(
     out: &mut String,
     frame: &Frame<'_>,
@@ -145,7 +145,7 @@ impl Way {
         }
     }
 
-    /// What is said of a frame.
+    /// Label of a frame.
     fn samples(self, frame: &Frame<'_>, all: f64) -> String {
         match self {
             Self::One => {
@@ -156,7 +156,7 @@ impl Way {
         }
     }
 
-    /// In a picture of one program a warm colour that a name always has.
+    /// For a single program, a warm colour derived from the name.
     fn colour(self, name: &str, frame: &Frame<'_>, all: f64) -> String {
         match self {
             Self::One => {

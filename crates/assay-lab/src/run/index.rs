@@ -1,4 +1,4 @@
-//! The index of a run: started beside its node, watched while blocks are fed, compared with the chain, stopped.
+//! The index of a run: start, watch during the feed, comparison with the chain, stop.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,22 +22,22 @@ use crate::results::{BlockRecord, Check, IndexRun, aggregate};
 use crate::target::Target;
 use crate::target::index::NodeOfIndex;
 
-/// Time between looks at an index that catches up.
+/// Poll interval of an index that is catching up.
 const LOOK_PERIOD: Duration = Duration::from_millis(200);
-/// Longest wait for one answer of a comparison.
+/// Longest wait for one response of a comparison.
 const ANSWER_TIMEOUT: Duration = Duration::from_mins(10);
 /// Bytes of a block header.
 const HEADER_BYTES: usize = 80;
-/// How the log of Fulcrum begins to tell that the node did not answer in time.
+/// Fulcrum's log message for a time-out of the node.
 const TIMEOUT_WORDS: &str = "request timed out";
 
-/// An index at work.
+/// A running index.
 pub(crate) struct IndexSide {
     watch: IndexWatch,
     process: Option<Process>,
     sampler: Option<Sampler>,
     ports: Ports,
-    /// The process that holds the index, the node's or its own.
+    /// Process of the index: the node's or its own.
     pid: u32,
     clock: Clock,
     dir: PathBuf,
@@ -52,7 +52,7 @@ pub(crate) struct RunningNode<'a> {
 }
 
 impl IndexSide {
-    /// Starts the index of the run's target, or connects to the one in the node's process; `None` where there is none.
+    /// Starts the index of the run's target, or connects to the one in the node's process; `None` without an index.
     pub(crate) fn start(
         job: &RunJob<'_>,
         node: &mut RunningNode<'_>,
@@ -94,7 +94,7 @@ impl IndexSide {
         Ok(Some(Self { watch, process, sampler, ports, pid, clock, dir, log, run }))
     }
 
-    /// Waits until the index is at the tip, and notes when it had each block.
+    /// Waits until the index is at the tip, and records when it had each block.
     pub(crate) fn catch_up(
         &mut self,
         job: &RunJob<'_>,
@@ -136,7 +136,7 @@ impl IndexSide {
         Ok(())
     }
 
-    /// A broken connection is often the end of the process; then that is what happened.
+    /// A broken connection often means that the process ended; the error then reports that.
     fn explain(&mut self, node: &mut Process, source: ElectrumError) -> RunFault {
         let process = self.process.as_mut().unwrap_or(node);
         match process.end_soon() {
@@ -145,7 +145,7 @@ impl IndexSide {
         }
     }
 
-    /// Compares tip and answers with the chain.
+    /// Compares tip and responses with the chain.
     pub(crate) fn check(
         &mut self,
         job: &RunJob<'_>,
@@ -176,13 +176,13 @@ impl IndexSide {
         Ok(())
     }
 
-    /// Stops the process of the index, if it has one, and gives back what is known.
+    /// Stops a separate index process, and returns the results.
     pub(crate) fn finish(mut self, is_wanted: bool) -> (IndexRun, Result<(), ProcessError>) {
         // The watch has a connection that a server may wait for.
         drop(self.watch);
         let mut ended = Ok(());
         if let Some(process) = self.process.take() {
-            // After a fault the process may be gone, or not worth waiting for.
+            // After a fault the process may have ended, or is not worth waiting for.
             if is_wanted {
                 let stopped = process.stop_by_signal();
                 self.run.shutdown_s = stopped.as_ref().ok().map(Duration::as_secs_f64);
@@ -198,7 +198,7 @@ impl IndexSide {
     }
 }
 
-/// After the node has ended: what is on disk.
+/// Measures disk usage after the node has ended.
 pub(crate) fn measure_disk(target: &Target, datadir: &Path, run: &mut IndexRun) {
     if target.has_own_index() {
         let (index_bytes, node_bytes) = Target::own_index_bytes(datadir);
@@ -227,7 +227,7 @@ fn check_ledger(job: &RunJob<'_>, scripts: &Path, ports: Ports) -> Result<Ledger
     Ok(check)
 }
 
-/// The header of the chain's last block, in hexadecimal.
+/// Header of the chain's tip in hex.
 fn header_of_tip(chain: &Chain) -> Result<String, ChainError> {
     let mut header = Vec::with_capacity(HEADER_BYTES);
     if let Some(block) = chain.blocks.last() {

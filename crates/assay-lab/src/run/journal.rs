@@ -1,4 +1,4 @@
-//! The journal: one file per run, written whole at once, so that a plan can go on after a crash.
+//! Journal: one file per run, written atomically, so that a plan can resume after a crash.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -14,7 +14,7 @@ use crate::process::Ports;
 use crate::results::{ChainSummary, Run, SCHEMA, Status};
 use crate::target::{Family, Fingerprint, SyncLaunch, Target, Way};
 
-/// Everything that must be equal for a finished run to stand for one that was asked for.
+/// Settings that must be equal to reuse a finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     chain: ChainSummary,
@@ -30,7 +30,7 @@ pub(crate) struct Settings {
     cores: usize,
     #[serde(default)]
     index: Option<IndexSettings>,
-    /// Of syncs, what the command line does not show.
+    /// Sync settings that are absent from the command line.
     #[serde(default)]
     sync: SyncPlan,
     #[serde(default)]
@@ -51,7 +51,7 @@ struct IndexSettings {
     check: IndexCheckPlan,
 }
 
-/// The file beside the runs that says how many repeats were planned.
+/// File next to the runs with the number of planned repeats.
 const PLANNED: &str = "planned";
 
 #[derive(Serialize, Deserialize)]
@@ -62,7 +62,7 @@ struct RunFile {
 }
 
 impl Settings {
-    /// The settings of one run.
+    /// Settings of one run.
     pub(crate) fn new(
         plan: &Plan,
         chain: &ChainSummary,
@@ -71,7 +71,7 @@ impl Settings {
         target: &Target,
         (seen, repeat): (f64, u32),
     ) -> Self {
-        // Ports and folders differ from run to run, so a fixed example stands for the command.
+        // Ports and folders differ from run to run, so the command uses fixed examples.
         let ports = Ports::default();
         let datadir = Path::new("datadir");
         let launch = match target.way(plan.feed.by) {
@@ -85,7 +85,7 @@ impl Settings {
                     ports: &ports,
                     source: 0,
                     blocks,
-                    // The chain's; the settings of the sync say whether there is one.
+                    // The settings of the sync define it.
                     assumed: None,
                     is_own: chain.files.is_some(),
                     stop_height: chain.files.as_ref().map(|_| chain.height),
@@ -98,7 +98,7 @@ impl Settings {
             }
         };
         Self {
-            // Where the files lie, and what they hold above the tip, is no matter.
+            // The location of the files, and their contents above the tip, do not matter.
             chain: ChainSummary {
                 forge_s: None,
                 ranges: Vec::new(),
@@ -109,7 +109,7 @@ impl Settings {
                     .map(|snapshot| ChainSnapshot { path: PathBuf::new(), ..snapshot }),
                 ..chain.clone()
             },
-            // How many shares a plan asks for does not change what one of them is.
+            // The other shares of the plan do not affect a run.
             feed: FeedPlan { seen: vec![seen], ..plan.feed.clone() },
             family: target.family,
             version: target.version.clone(),
@@ -135,13 +135,13 @@ impl Settings {
     }
 }
 
-/// Name of a run: target, share in percent, and the repeat where there are several.
+/// Name of a run: target, share in percent, and the repeat if there are several.
 pub(crate) fn run_id(target: &str, seen: f64, repeat: u32, repeats: u32) -> String {
     let id = format!("{target}-{}", in_percent(seen));
     if repeats > 1 { format!("{id}-{}", repeat + 1) } else { id }
 }
 
-/// The folder of finished runs.
+/// Folder of finished runs.
 #[derive(Debug)]
 pub(crate) struct Journal {
     folder: PathBuf,
@@ -149,8 +149,8 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Opens `out_dir/runs`. Without `resume`, runs of before are moved aside, not overwritten. How often each run is to be
-    /// repeated is written down before the first; who goes on later does not change it.
+    /// Opens `out_dir/runs`. Without `resume`, earlier runs are moved aside, not overwritten. The number of planned repeats is
+    /// stored before the first run; an extension does not change it.
     pub(crate) fn open(out_dir: &Path, resume: bool, repeat: u32) -> Result<Self, WriteError> {
         let folder = out_dir.join("runs");
         if !resume && !is_empty(&folder) {
@@ -172,20 +172,19 @@ impl Journal {
         let planned = if let Some(planned) = planned {
             planned
         } else {
-            // Runs of a version that did not write it down: nobody knows, and the plan is believed.
+            // Runs of a version that did not store it: the plan's number is used.
             atomic_file::write(&path, format!("{repeat}\n").as_bytes())?;
             repeat
         };
         Ok(Self { folder, planned })
     }
 
-    /// How often each run was to be repeated, as was asked before the first.
+    /// Number of repeats planned before the first run.
     pub(crate) const fn planned(&self) -> u32 {
         self.planned
     }
 
-    /// A valid finished run of that name with equal settings. A file that cannot be read as one is
-    /// no finished run: the run is made again.
+    /// A valid finished run of that name with equal settings. An unreadable file is ignored, and the run is repeated.
     pub(crate) fn finished(&self, id: &str, settings: &Settings) -> Option<Run> {
         let text = fs::read(self.path(id)).ok()?;
         let file: RunFile = serde_json::from_slice(&text).ok()?;
@@ -193,7 +192,7 @@ impl Journal {
         (same && file.run.status == Status::Valid).then_some(file.run)
     }
 
-    /// Writes a run down.
+    /// Stores a run.
     pub(crate) fn record(&self, settings: &Settings, run: &Run) -> Result<(), WriteError> {
         let path = self.path(&run.id);
         let file = RunFile { schema: SCHEMA, settings: settings.clone(), run: run.clone() };

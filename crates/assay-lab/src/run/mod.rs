@@ -44,73 +44,73 @@ pub use self::fault::RunFault;
 pub(crate) use self::one::whole_story;
 pub(crate) use self::prepare::copy as copy_folder;
 
-/// A run to make.
+/// Parameters of a run.
 #[derive(Clone, Copy)]
 pub(crate) struct RunJob<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) chain: &'a Chain,
     pub(crate) target: &'a Target,
-    /// How blocks come to it.
+    /// Delivery method.
     pub(crate) way: Way,
-    /// The node that peers fetch blocks from.
+    /// Node that serves blocks to peers.
     pub(crate) source: Option<&'a Source>,
-    /// What the coins must be.
+    /// Expected UTXO set.
     pub(crate) coins: &'a Coins,
     pub(crate) seen: f64,
     pub(crate) repeat: u32,
     pub(crate) id: &'a str,
     pub(crate) out_dir: &'a Path,
     pub(crate) keep_datadir: bool,
-    /// Where `perf` writes what it sees of the run; without it the run is not profiled.
+    /// Output file of `perf`; without it the run is not profiled.
     pub(crate) profile: Option<&'a Path>,
-    /// The script ledger, where answers of an index are to be compared.
+    /// Script ledger, if index responses are compared.
     pub(crate) scripts: Option<&'a Path>,
     pub(crate) reporter: &'a dyn Reporter,
 }
 
-/// How to run a plan.
+/// Options of an execution.
 #[derive(Debug, Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "settings, each on its own")]
 pub struct RunOptions {
-    /// Where results go. Created if missing.
+    /// Folder of results. Created if missing.
     pub out_dir: PathBuf,
-    /// Where the chain is, or goes; `out_dir/chain` if not given. The second of two chains has `-distinct` behind its name.
+    /// Folder of the chain; `out_dir/chain` if not given. The second of two chains has the suffix `-distinct`.
     pub chain_dir: Option<PathBuf>,
-    /// Whether the chain in `chain_dir` is taken as it is, instead of one that the plan describes.
+    /// Accept any chain in `chain_dir`, not only that of the plan.
     pub takes_any_chain: bool,
-    /// A snapshot of the UTXO set of a block of that chain, which syncs begin with.
+    /// A UTXO snapshot of a block of that chain, which syncs begin with.
     pub snapshot: Option<ChainSnapshot>,
-    /// Scale instead of the plan's.
+    /// Overrides the plan's scale.
     pub scale: Option<f64>,
-    /// Seed instead of the plan's.
+    /// Overrides the plan's seed.
     pub seed: Option<u64>,
-    /// Targets instead of the plan's.
+    /// Overrides the plan's targets.
     pub targets: Vec<TargetSpec>,
-    /// The only pair to run, counted from 0, of all that the plan asks for: others are run elsewhere.
+    /// The only pair to run, from 0, of all pairs of the plan: others run elsewhere.
     pub pair: Option<u32>,
     /// Keep finished runs of an earlier execution with the same settings.
     pub resume: bool,
     /// Leave the nodes' data folders under `out_dir/work`.
     pub keep_datadirs: bool,
-    /// Whether each target is run once more under `perf`.
+    /// Run each target once more under `perf`.
     pub profile: bool,
-    /// How to call the forge; recipe, `--seed`, `--scale` and `--out` are added.
+    /// Command that starts the forge; recipe, `--seed`, `--scale` and `--out` are added.
     pub forge_command: Vec<OsString>,
-    /// How to have a script ledger made of a chain; its folder, `--sample`, `--seed` and `--out` are added. Empty if the
-    /// answers of indexes are not to be compared.
+    /// Command that creates the script ledger of a chain; its folder, `--sample`, `--seed` and `--out` are added. Empty to skip
+    /// index checks.
     pub scripts_command: Vec<OsString>,
-    /// How to call our node; `--chain`, `--datadir` and `--rpc` are added.
+    /// Command that starts Assay's node; `--chain`, `--datadir` and `--rpc` are added.
     pub node_command: Vec<OsString>,
-    /// How to have a chain that was not forged given to peers; its folder, `--p2p` and `--p2p-rate` are added.
+    /// Command that serves a chain that was not forged to peers; its folder, `--p2p` and `--p2p-rate` are added.
     pub serve_command: Vec<OsString>,
-    /// How to measure the reference signature library; empty if it is not to be measured. The
-    /// command prints a JSON object with `ecdsa_verify_per_s` and the like, for one thread.
+    /// Command that measures the reference signature library; empty to skip it. It prints a JSON object with `ecdsa_verify_per_s`
+    /// and similar fields for one thread.
     pub reference_rate_command: Vec<OsString>,
-    /// Version of the program that calls.
+    /// Version of the calling program.
     pub assay_version: String,
-    /// The compiler it was built with.
+    /// Compiler of the calling program.
     pub rustc_version: String,
-    /// The command line that makes these results again.
+    /// Command line that repeats the run.
     pub rerun: String,
 }
 
@@ -121,36 +121,36 @@ pub enum LabError {
     /// Something in the output folder cannot be written; finished runs are kept.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// Another laboratory works in this folder.
+    /// Another laboratory uses this folder.
     #[error("{} is in use by another run", path.display())]
     Busy { path: PathBuf },
     #[error(transparent)]
     Forge(#[from] ForgeError),
     #[error(transparent)]
     Scripts(#[from] ScriptsError),
-    /// Block files of another program are taken by syncs alone.
+    /// Block files of another program are only supported by syncs.
     #[error(
         "plan {plan} feeds transactions and blocks one at a time, for which a chain has to be forged; a chain from block files is \
          for syncs, such as core-evolution or ibd-tracking-macro"
     )]
     NoSync { plan: String },
-    /// Files that are obfuscated, or hold more than is wanted, cannot be imported as they are.
+    /// Files that are obfuscated, or extend above the tip, cannot be imported directly.
     #[error(
         "--by load-block has nodes import block files as they are, but these are {why}; use --by peer, reindex or \
          reindex-chainstate"
     )]
     NoImport { why: &'static str },
-    /// Nodes that read block files from the first one on have no use for a snapshot.
+    /// Nodes that read all block files cannot use a snapshot.
     #[error("--from-snapshot goes with blocks from a peer (--by peer), not with {by}")]
     SnapshotBy {
-        /// How blocks come to the targets.
+        /// Delivery method of the targets.
         by: &'static str,
     },
     /// No target can load the snapshot.
     #[error("no target can begin with the snapshot {}: {reasons}", path.display())]
     SnapshotUnable {
         path: PathBuf,
-        /// Each target, and why not.
+        /// Each target with its reason.
         reasons: String,
     },
     /// A target failed at the snapshot, other than by rejecting it.
@@ -160,14 +160,14 @@ pub enum LabError {
     Target(#[from] TargetError),
     #[error(transparent)]
     ReferenceRate(#[from] ReferenceRateError),
-    /// Our node could not be filled with the chain, for others to fetch it.
+    /// Assay's node could not be filled with the chain that it serves.
     #[error("cannot fill the source of blocks")]
     Source { source: Box<RunFault> },
-    /// A run is void because its target failed. Earlier runs are kept.
+    /// A run is invalid because its target failed. Earlier runs are kept.
     #[error("run {id} is void; finished runs are kept in {}, go on with --resume", kept.display())]
     Void {
         id: String,
-        /// Where the finished runs are.
+        /// Folder of the finished runs.
         kept: PathBuf,
         source: Box<RunFault>,
     },
@@ -175,12 +175,12 @@ pub enum LabError {
 
 /// Runs a plan: forges the chain, measures every target, writes the report.
 ///
-/// Runs whose end state differs from the ledger are in the results, marked void; ask
-/// [`Results::void_runs`] before calling the whole a success.
+/// Runs whose end state differs from the ledger are in the results, marked invalid; check [`Results::void_runs`] before treating
+/// the whole as a success.
 ///
 /// # Errors
-/// When something cannot be written or started, or when a target fails in mid-run. Finished runs
-/// are on disk, and a later call with `resume` takes them.
+/// When something cannot be written or started, or when a target fails during a run. Finished runs are on disk, and a later call
+/// with `resume` reuses them.
 pub fn run(
     mut plan: Plan,
     options: &RunOptions,
@@ -240,7 +240,7 @@ pub fn run(
         reporter,
     };
     let results = session.run()?;
-    // Large, and made again in seconds; after a failure it stays to be looked into.
+    // Large, and reproducible in seconds; kept after a failure for inspection.
     for scripts in chains.iter().filter_map(|forged| forged.scripts.as_ref()) {
         if results.void_runs().next().is_none() {
             let _ = std::fs::remove_file(scripts);
@@ -249,35 +249,35 @@ pub fn run(
     Ok(results)
 }
 
-/// A chain that is there.
+/// An available chain.
 struct Forged {
     keys: Keys,
     chain: Chain,
     summary: ChainSummary,
     /// Its script ledger.
     scripts: Option<PathBuf>,
-    /// The node that gives it to peers.
+    /// Node that serves it to peers.
     source: Option<Source>,
 }
 
 impl Forged {
-    /// Puts it apart from another chain of the same plan.
+    /// Suffix that distinguishes it from another chain of the same plan.
     fn suffix(&self, plan: &Plan) -> &'static str {
         suffix(plan, self.keys)
     }
 }
 
-/// What names of files and targets end with, where a plan has two chains.
+/// Suffix of files and targets in a plan with two chains.
 fn suffix(plan: &Plan, keys: Keys) -> &'static str {
     if keys == Keys::Distinct && plan.chain.keys().len() > 1 { "-distinct" } else { "" }
 }
 
-/// One execution of a plan, with everything that stays the same during it.
+/// Constant state of one execution of a plan.
 struct Session<'a> {
     plan: &'a Plan,
     options: &'a RunOptions,
     chains: &'a [Forged],
-    /// What the coins at the end of each chain must be: known from its ledger, or from the first run that reports them.
+    /// Expected final UTXO set of each chain: from its ledger, or from the first run that reports it.
     coins: RefCell<Vec<Coins>>,
     targets: &'a [Target],
     start: Start,
@@ -333,7 +333,7 @@ impl Session<'_> {
             self.learn_coins(slot.chain, &run);
             runs.entry((slot.target, slot.chain)).or_default().push(run);
             if let Some(fault) = fault {
-                // What there is makes a report; the fault is what the caller must hear of.
+                // Available runs still give a report, but the caller must receive the fault.
                 let _ = self.finish(runs, reference_rates, Vec::new());
                 return Err(self.void(id, fault));
             }
@@ -366,7 +366,7 @@ impl Session<'_> {
             profiles.push(match fault {
                 Some(RunFault::Interrupted { .. }) => break,
                 Some(fault) => {
-                    // A profiler that is refused is no reason to lose the runs that count.
+                    // A failed profiler must not discard the measured runs.
                     let missing = Some(whole_story(&fault));
                     Profile { target: name, missing, ..Profile::default() }
                 }
@@ -387,8 +387,8 @@ impl Session<'_> {
         Ok(profiles)
     }
 
-    /// Shares and targets in the order of the plan, so that targets stand next to each other; backwards in every second
-    /// round, so that slow drift of the machine does not always charge the same one.
+    /// Shares and targets in the order of the plan, so that targets are adjacent; reversed in every second round, so that slow
+    /// drift of the machine does not always affect the same target.
     fn schedule(&self) -> Vec<Slot> {
         let mut schedule = Vec::new();
         let pair = self.options.pair;
@@ -411,7 +411,7 @@ impl Session<'_> {
         schedule
     }
 
-    /// The way of a target, where it is not that of the plan.
+    /// Delivery method of a target, if it differs from the plan's.
     fn delivery(&self, target: &Target) -> Option<String> {
         let is_files = target.way(self.plan.feed.by).ok() == Some(Way::Files);
         is_files.then(|| "files".to_owned())
@@ -460,7 +460,7 @@ impl Session<'_> {
         job.execute()
     }
 
-    /// Where no ledger says what the coins must be, the first run that reports them does.
+    /// Without a ledger, the first run that reports the UTXO set defines the expected one.
     fn learn_coins(&self, chain: usize, run: &Run) {
         if run.status == Status::Valid {
             self.coins.borrow_mut()[chain].learn(run);
@@ -483,7 +483,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Puts the results together and writes the report.
+    /// Assembles the results and writes the report.
     fn finish(
         &self,
         mut runs: BTreeMap<(usize, usize), Vec<Run>>,
@@ -548,12 +548,12 @@ impl Session<'_> {
     }
 }
 
-/// Has the plan say what the chain is that was given.
+/// Describes the given chain in the plan.
 fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeError> {
     let chain = open_chain(options.chain_dir.as_deref().unwrap_or(&options.out_dir), options)?;
     if chain.header.files.is_some() {
         plan.phases = phases_of(&chain);
-        // What the plan says of its chain is of a forged one.
+        // The plan describes a forged chain.
         let from = match &chain.snapshot {
             Some(snapshot) => format!("the coins of height {}", snapshot.height),
             None => "nothing".to_owned(),
@@ -580,7 +580,7 @@ fn describe_chain(plan: &mut Plan, options: &RunOptions) -> Result<(), ForgeErro
     Ok(())
 }
 
-/// The chain that was given, or what of it lies above the snapshot.
+/// The given chain, or its part above the snapshot.
 fn open_chain(dir: &Path, options: &RunOptions) -> Result<Chain, ForgeError> {
     let chain = Chain::open(dir).map_err(ForgeError::Chain)?;
     Ok(match &options.snapshot {
@@ -589,7 +589,7 @@ fn open_chain(dir: &Path, options: &RunOptions) -> Result<Chain, ForgeError> {
     })
 }
 
-/// The parts of a chain that was not forged, of which no plan knows.
+/// Phases of a chain that was not forged, which no plan lists.
 fn phases_of(chain: &Chain) -> Vec<PhasePlan> {
     let parts = chain.blocks.chunk_by(|a, b| a.phase == b.phase);
     parts
@@ -603,7 +603,7 @@ fn phases_of(chain: &Chain) -> Vec<PhasePlan> {
         .collect()
 }
 
-/// Whether a plan can be run with block files of another program.
+/// Checks that a plan supports block files of another program.
 fn check_files(plan: &Plan, chain: &Chain) -> Result<(), LabError> {
     let Some(files) = &chain.header.files else { return Ok(()) };
     if !plan.feed.by.is_sync() {
@@ -618,12 +618,12 @@ fn check_files(plan: &Plan, chain: &Chain) -> Result<(), LabError> {
     Err(LabError::NoImport { why })
 }
 
-/// Holds the output folder until dropped. Closing the file would leave the lock to a program that is just being started.
+/// Holds the output folder until dropped. Merely closing the file would leave the lock to a child process that is being started.
 struct OutputLock(File);
 
 impl Drop for OutputLock {
     fn drop(&mut self) {
-        // At worst the folder is free a little later, when the last copy of the file is closed.
+        // On failure the lock is released with the last copy of the file.
         let _ = self.0.unlock();
     }
 }
@@ -639,7 +639,7 @@ fn lock(out_dir: &Path) -> Result<OutputLock, LabError> {
     }
 }
 
-/// Finds the targets. What the plan names and the caller does not may be missing where it is searched for.
+/// Resolves the targets. Searched targets of the plan may be missing, but not those of the caller.
 fn detect(
     plan: &Plan,
     options: &RunOptions,
@@ -704,7 +704,7 @@ fn forge(
     Ok(job.chain()?)
 }
 
-/// Fills the node that peers fetch blocks from, where there are any.
+/// Fills the node that serves blocks to peers, if needed.
 fn make_source(
     plan: &Plan,
     keys: Keys,
@@ -729,7 +729,7 @@ fn make_source(
         .map_err(|source| LabError::Source { source: Box::new(source) })
 }
 
-/// Has the script ledger of a chain made.
+/// Creates the script ledger of a chain.
 fn make_scripts(
     plan: &Plan,
     forged: &Forged,

@@ -1,4 +1,4 @@
-//! One run: one fresh node, one seen share, the whole chain.
+//! One run: one fresh node, one pre-relayed share, the whole chain.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -29,7 +29,7 @@ use crate::results::{
 use crate::target::Way;
 use crate::wire;
 
-/// What is known so far about a run; whatever happens, this is kept.
+/// Partial results of a run, kept in every case.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) command: Vec<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Findings {
     pub(crate) process: Option<WholeProcess>,
 }
 
-/// Where a run's processes find their data, logs and ports.
+/// Data, logs and ports of a run's processes.
 pub(crate) struct Place<'a> {
     pub(crate) datadir: &'a Path,
     pub(crate) log: &'a Path,
@@ -52,7 +52,7 @@ pub(crate) struct Place<'a> {
 }
 
 impl RunJob<'_> {
-    /// Makes the run. A run with a fault is void, and so is one that differs from the ledger.
+    /// Executes the run. A run with a fault, or with differences from the ledger, is invalid.
     pub(crate) fn execute(&self) -> (Run, Option<RunFault>) {
         let mut control_ns = vec![time_control_load_ns()];
         let clock = Clock::start();
@@ -99,7 +99,7 @@ impl RunJob<'_> {
         (run, fault)
     }
 
-    /// The same program, under a profiler where that is wanted.
+    /// The same program, under a profiler if requested.
     pub(crate) fn profiled(&self, launch: Launch) -> Launch {
         match self.profile {
             Some(data) => profile::wrapped(launch, data),
@@ -107,7 +107,7 @@ impl RunJob<'_> {
         }
     }
 
-    /// Makes the folders, runs, and leaves only the logs.
+    /// Creates the folders, runs, and keeps only the logs.
     fn with_folders(&self, clock: Clock, findings: &mut Findings) -> Result<(), RunFault> {
         let datadir = self.out_dir.join("work").join(self.id);
         let logs = self.out_dir.join("logs");
@@ -138,7 +138,7 @@ impl RunJob<'_> {
     ) -> Result<(), RunFault> {
         let ports = Ports::free()?;
         let chain = &self.chain.header.chain;
-        // A node that changes its working folder must still find its data.
+        // Absolute, because a node may change its working directory.
         let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
         if self.way != Way::Rpc {
             return self.sync(&Place { datadir: &datadir, log, ports }, findings);
@@ -164,14 +164,14 @@ impl RunJob<'_> {
             index::measure_disk(self.target, &datadir, index);
         }
         if let Some(node_log) = node_log {
-            // A node that wrote no log, or a full disk: the run stands without the copy.
+            // Best effort: the node may have no log, or the disk may be full.
             let _ = fs::copy(node_log, log.with_extension("debug.log"));
         }
         findings.shutdown_s = Some(stopped?.as_secs_f64());
         Ok(())
     }
 
-    /// Starts what stands beside the node, feeds the chain and compares the end state; gives back the connection.
+    /// Starts the index, feeds the chain and compares the end state; returns the connection.
     fn feed_and_compare(
         &self,
         clock: Clock,
@@ -214,7 +214,7 @@ impl RunJob<'_> {
         Ok(client)
     }
 
-    /// Feeds the chain; gives back the connection.
+    /// Feeds the chain; returns the connection.
     fn feed(
         &self,
         clock: Clock,
@@ -252,11 +252,11 @@ impl RunJob<'_> {
         }
         let (client, tx_errors) = feeder.finish();
         findings.tx_errors = tx_errors;
-        // It was given above.
+        // Always present here.
         Ok(client.unwrap_or_else(|| process.client(credentials)))
     }
 
-    /// The peers that deliver, where the plan says so.
+    /// Connects the delivering peers, if the plan uses them.
     fn connect_peers(&self, clock: Clock, ports: Ports) -> Result<Option<Courier>, RunFault> {
         let plan = &self.plan.feed;
         if !plan.by.is_relay() {
@@ -269,7 +269,7 @@ impl RunJob<'_> {
         Ok(Some(courier))
     }
 
-    /// A broken connection is often the end of the process; then that is what happened.
+    /// A broken connection often means that the process ended; the error then reports that.
     fn explain(
         &self,
         error: FeedError,
@@ -278,7 +278,7 @@ impl RunJob<'_> {
         process: &mut Process,
     ) -> RunFault {
         if self.reporter.wants_stop() {
-            // The same signal may have ended the target too; that is no fault of the target.
+            // The same signal may have ended the target too, which is not its fault.
             return RunFault::Interrupted { height };
         }
         let death = match &error {
@@ -294,7 +294,7 @@ impl RunJob<'_> {
     }
 }
 
-/// The first contradiction to the ledger, or of the coins to the run that reported them first.
+/// First difference from the ledger, or of the UTXO set from the run that reported it first.
 fn difference(checks: &[Check], coins_by: Option<&str>) -> Option<String> {
     let check = checks.iter().find(|check| check.differs())?;
     let found = check.found.as_deref().unwrap_or_default();
@@ -305,7 +305,7 @@ fn difference(checks: &[Check], coins_by: Option<&str>) -> Option<String> {
     Some(format!("{} is {found}, {says} {}", check.what, check.expected))
 }
 
-/// An error with everything that caused it.
+/// An error with all its causes.
 pub(crate) fn whole_story(error: &dyn Error) -> String {
     let mut story = error.to_string();
     let mut cause = error.source();

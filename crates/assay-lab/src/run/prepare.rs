@@ -1,4 +1,4 @@
-//! What is done before a run so that all begin alike: the data folder, and the page cache.
+//! Prepares a common initial state before a run: data folder and page cache.
 
 use std::path::Path;
 use std::{fs, io};
@@ -12,7 +12,7 @@ use crate::results::Preparation;
 
 const DROP_CACHES: &str = "/proc/sys/vm/drop_caches";
 
-/// Copies the data folder that the plan names, and empties the page cache where it says so.
+/// Copies the data folder of the plan, and empties the page cache if configured.
 pub(crate) fn prepare(
     plan: &Plan,
     blocks: &Path,
@@ -31,7 +31,7 @@ pub(crate) fn prepare(
     Ok(done)
 }
 
-/// A plain copy: links would let one run write into the files of the next.
+/// A full copy: links would let one run write into the files of the next.
 pub(crate) fn copy(from: &Path, to: &Path) -> Result<u64, WriteError> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -55,7 +55,7 @@ pub(crate) fn copy(from: &Path, to: &Path) -> Result<u64, WriteError> {
     Ok(bytes)
 }
 
-/// Takes the block files out of the page cache; says what was done.
+/// Evicts the block files from the page cache; returns a description.
 fn drop_blocks(blocks: &Path) -> String {
     let forgotten = match block_files(blocks) {
         Ok(files) => files.iter().find_map(|file| forget_file(file).err()),
@@ -67,9 +67,9 @@ fn drop_blocks(blocks: &Path) -> String {
     }
 }
 
-/// Takes files out of the page cache: everything where the kernel lets us, else these folders' files. Says what was done.
+/// Evicts files from the page cache: everything if the kernel permits, else the files of these folders. Returns a description.
 fn empty_page_cache(folders: &[&Path]) -> String {
-    // What is not on disk yet cannot be dropped.
+    // Dirty pages cannot be dropped.
     #[cfg(unix)]
     rustix::fs::sync();
     if fs::write(DROP_CACHES, "3\n").is_ok() {

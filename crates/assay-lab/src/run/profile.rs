@@ -1,4 +1,4 @@
-//! Runs under `perf`, after those that count: where a target's time goes, as a flame graph and a table.
+//! Runs under `perf`, separate from the measured runs: CPU time of a target as a flame graph and a table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,14 +15,14 @@ use crate::results::{Change, Changed, Profile, Share};
 
 /// Folder of profiles in the folder of results.
 pub(crate) const FOLDER: &str = "profiles";
-/// Samples per second and thread; no divisor of the rates of clocks.
+/// Samples per second and thread; no divisor of clock rates.
 const HERTZ: u32 = 199;
-/// Stacks are unwound from copies of so many bytes: release builds keep no frame pointers.
+/// Stacks are unwound from copies of this size: release builds omit frame pointers.
 const CALL_GRAPH: &str = "dwarf,8192";
-/// Functions that the report names for each target.
+/// Functions per target in the report.
 const TOP: usize = 8;
 
-/// Whether `perf` is there.
+/// True if `perf` is available.
 pub(crate) fn is_there() -> bool {
     let version = Command::new("perf")
         .arg("--version")
@@ -42,7 +42,7 @@ pub(crate) fn wrapped(launch: Launch, data: &Path) -> Launch {
     Launch { program: "perf".into(), args, ..launch }
 }
 
-/// Makes the pictures of what `perf` wrote to `data`, which is removed. The stacks are for comparisons.
+/// Draws the flame graph of `data`, and removes it. Returns the stacks for comparisons.
 pub(crate) fn evaluate(target: &str, title: &str, data: &Path, folder: &Path) -> (Profile, Folded) {
     let mut profile = Profile { target: target.to_owned(), ..Profile::default() };
     let stacks = match make(target, title, data, folder, &mut profile) {
@@ -55,12 +55,12 @@ pub(crate) fn evaluate(target: &str, title: &str, data: &Path, folder: &Path) ->
     if profile.missing.is_none() && profile.samples == 0 {
         profile.missing = Some("perf took no samples".to_owned());
     }
-    // Large, and of no use without the very programs that were measured.
+    // Large, and useless without the measured programs.
     let _ = fs::remove_file(data);
     (profile, stacks)
 }
 
-/// What of the samples of a target differs from those of the first one, `name` with `before`: a picture and the functions that
+/// Difference of a target's samples from those of the first one, `name` with `before`: a flame graph and the functions that
 /// changed most.
 pub(crate) fn compare(
     (name, before): (&str, &Folded),
@@ -97,7 +97,7 @@ pub(crate) fn compare(
     });
 }
 
-/// CPU time of so many samples.
+/// CPU seconds of `samples` samples.
 fn seconds(samples: Option<&u64>) -> f64 {
     samples.map_or(0.0, |samples| *samples as f64 / f64::from(HERTZ))
 }
@@ -134,7 +134,7 @@ fn make(
     let write = |name: &str, bytes: &[u8]| {
         atomic_file::write(&folder.join(name), bytes).map_err(io::Error::other)
     };
-    // The form that other tools for flame graphs take.
+    // The format of other flame graph tools.
     write(&format!("{target}.folded"), text.as_bytes())?;
     let picture = format!("{target}.svg");
     write(&picture, flame::draw(title, &stacks).as_bytes())?;
@@ -142,7 +142,7 @@ fn make(
     Ok(stacks)
 }
 
-/// Stacks of `perf script`: a line with thread and number, then a line per frame, innermost first, then an empty one.
+/// Parses stacks of `perf script`: a line with thread and pid, then a line per frame, innermost first, then an empty one.
 fn fold(lines: impl BufRead) -> io::Result<Folded> {
     let mut stacks = Folded::new();
     let mut frames: Vec<String> = Vec::new();
@@ -164,13 +164,13 @@ fn fold(lines: impl BufRead) -> io::Result<Folded> {
             end(&mut thread, &mut frames);
         } else if line.starts_with(char::is_whitespace) {
             let name = line.trim().split_once(' ').map_or("[unknown]", |(_, name)| name.trim());
-            // Frames that could not be unwound say nothing.
+            // Frames that could not be unwound have no information.
             if name != "[unknown]" && thread.is_some() {
                 frames.push(name.replace(';', ":"));
             }
         } else {
             end(&mut thread, &mut frames);
-            // Threads of a pool have numbers in their names; what they do is one thing.
+            // Numbered threads of a pool are merged.
             let name = line.trim().rsplit_once(char::is_whitespace).map_or("", |(name, _)| name);
             let name = name.trim().trim_end_matches(|c: char| c.is_ascii_digit());
             thread = Some(name.replace(';', ":"));
@@ -180,7 +180,7 @@ fn fold(lines: impl BufRead) -> io::Result<Folded> {
     Ok(stacks)
 }
 
-/// Samples of each function itself, without what it calls.
+/// Samples of each function itself, without its callees.
 fn own(stacks: &Folded) -> BTreeMap<&str, u64> {
     let mut own = BTreeMap::new();
     for (stack, samples) in stacks {

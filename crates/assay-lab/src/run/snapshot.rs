@@ -1,8 +1,7 @@
-//! Syncs that begin with the coins of a UTXO snapshot: every target loads it once, into a data folder that each of its runs
-//! begins with a copy of.
+//! Syncs from a UTXO snapshot: every target loads it once into a data folder that is copied for each of its runs.
 //!
-//! Loading is the target's own work (`loadtxoutset`), and so is the decision whether these coins may be loaded: a program knows
-//! the hash of some sets beforehand. What it says stands in the results, and the others go on without it.
+//! The target itself loads it (`loadtxoutset`) and decides whether that is allowed, since programs contain the hashes of accepted
+//! snapshots. Its error is part of the results, and the other targets continue without it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,20 +23,20 @@ use crate::progress::{Event, Reporter};
 use crate::results::{SnapshotLoad, UnableTarget};
 use crate::target::{Family, SyncLaunch, Target, Way};
 
-/// Time between two questions for a node that is not measured.
+/// Poll interval of an unmeasured node.
 const PAUSE: Duration = Duration::from_millis(20);
-/// No node takes as long; a lost connection should end at some time.
+/// Exceeds every node's time, but ends a lost connection.
 const LOAD_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// How the targets begin, where that is not with nothing.
+/// Initial state of the targets.
 #[derive(Default)]
 pub(super) struct Start {
-    /// Of each target, where there is a snapshot.
+    /// Of each target, if there is a snapshot.
     pub(super) loads: Vec<SnapshotLoad>,
     pub(super) unable: Vec<UnableTarget>,
 }
 
-/// Has every target load the snapshot, and removes those that cannot.
+/// Lets every target load the snapshot, and removes those that cannot.
 pub(super) fn load(
     plan: &Plan,
     targets: &mut Vec<Target>,
@@ -82,31 +81,31 @@ pub(super) fn load(
     Ok(start)
 }
 
-/// What a target is to load.
+/// Loads the snapshot into targets.
 struct Loader<'a> {
     plan: &'a Plan,
-    /// The whole chain: nodes want the headers below the snapshot.
+    /// The whole chain: nodes need the headers below the snapshot.
     whole: &'a Chain,
     snapshot: &'a ChainSnapshot,
     out_dir: &'a Path,
     reporter: &'a dyn Reporter,
 }
 
-/// Whether a target has the coins.
+/// Result of loading.
 enum Loaded {
     Yes(SnapshotLoad),
-    /// Why not.
+    /// Reason of a rejection.
     No(String),
 }
 
-/// What a folder holds, which program made it, and how long that took.
+/// Contents of a folder, the program that created it, and the time taken.
 #[derive(Serialize, Deserialize)]
 struct Mark {
     what: String,
     load: SnapshotLoad,
 }
 
-/// Why a folder is not made.
+/// Reason for a missing folder.
 enum Failure {
     Unable(String),
     Fault(RunFault),
@@ -119,7 +118,7 @@ impl<E: Into<RunFault>> From<E> for Failure {
 }
 
 impl Loader<'_> {
-    /// Has a target load the snapshot, unless that was done before.
+    /// Lets a target load the snapshot, unless it already has.
     fn load(&self, target: &Target) -> Result<Loaded, RunFault> {
         let why = match (target.family, target.way(self.plan.feed.by)) {
             (Family::Engine | Family::Kernel, _) => "it reads block files from the first block on",
@@ -160,7 +159,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A node alone, with the headers up to the snapshot's block, and then with its coins.
+    /// Starts an isolated node, submits the headers up to the snapshot's block, and then loads the snapshot.
     fn fill(&self, target: &Target, folder: &Path) -> Result<SnapshotLoad, Failure> {
         let ports = Ports::free()?;
         let header = &self.whole.header;
@@ -187,7 +186,7 @@ impl Loader<'_> {
         let outcome = self.give_headers(&client).and_then(|()| self.call(&process, &credentials));
         let load_s = match outcome {
             Ok(load_s) => load_s,
-            // Its end does not matter any more, but its files are to be removed.
+            // Its end no longer matters, but its files must be removed.
             Err(Failure::Unable(why)) => {
                 process.stop(&client)?;
                 return Err(Failure::Unable(why));
@@ -228,7 +227,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Calls `loadtxoutset`, which may take an hour; gives the seconds it took.
+    /// Calls `loadtxoutset`, which may take an hour; returns its duration in seconds.
     fn call(&self, process: &Process, credentials: &str) -> Result<f64, Failure> {
         let path = self.snapshot.path.to_string_lossy();
         let path = serde_json::to_string(&path)?;
@@ -274,13 +273,13 @@ impl Loader<'_> {
     }
 }
 
-/// The data folder that holds the coins.
+/// Data folder with the loaded snapshot.
 fn folder(out_dir: &Path, target: &Target) -> PathBuf {
     out_dir.join("work").join(format!("snapshot-{}", target.name))
 }
 
 impl RunJob<'_> {
-    /// Copies the folder with the coins; gives the number of bytes.
+    /// Copies the folder with the loaded snapshot; returns the number of bytes.
     pub(super) fn place_snapshot(&self, datadir: &Path) -> Result<u64, RunFault> {
         Ok(prepare::copy(&folder(self.out_dir, self.target), datadir)?)
     }

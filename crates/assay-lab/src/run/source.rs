@@ -1,8 +1,8 @@
-//! The source of syncs, which gives blocks to peers.
+//! The source of syncs, which serves blocks to peers.
 //!
-//! Of a forged chain it is our own node with the whole chain. Its data folder is filled once per chain, over RPC, and used again by
-//! every run after that. Block files of another program are given as they lie there (`assay chain serve`): neither a copy nor a
-//! validation of a large chain comes before the first run.
+//! For a forged chain it is an Assay node with the whole chain. Its data folder is filled once per chain over RPC and reused by
+//! later runs. Block files of another program are served in place (`assay chain serve`): the first run needs neither a copy nor a
+//! validation of a large chain.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpStream};
@@ -23,34 +23,34 @@ use crate::process::{Launch, Ports, Process, ProcessError};
 use crate::progress::{Event, Reporter, Silent};
 use crate::wire;
 
-/// The file that says which chain the folder holds whole.
+/// Marker file that names the complete chain in the folder.
 const FILLED: &str = "filled";
-/// Longest wait until the node takes connections of peers.
+/// Longest wait until the node accepts peers.
 const PEERS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A chain for peers.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// The data folder of our node, or the folder of the ledger.
+    /// Data folder of Assay's node, or folder of the ledger.
     dir: PathBuf,
-    /// How to call our node, or what serves block files.
+    /// Command that starts Assay's node, or serves block files.
     command: Vec<OsString>,
     chain: String,
     tip: u32,
     serves_files: bool,
 }
 
-/// A node that gives blocks.
+/// A running block server.
 pub(crate) struct RunningSource {
     process: Process,
-    /// Of a node.
+    /// RPC client of a node.
     client: Option<Client>,
-    /// Where peers connect.
+    /// P2P port.
     pub(crate) port: u16,
 }
 
 impl Source {
-    /// The block files of another program.
+    /// Serves the block files of another program.
     pub(crate) fn serving(chain: &Chain, command: &[OsString]) -> Self {
         Self {
             dir: chain.dir.clone(),
@@ -61,7 +61,7 @@ impl Source {
         }
     }
 
-    /// The folder `dir` with all of `chain`, filled unless that was done before.
+    /// The folder `dir` with all of `chain`, filled unless already done.
     pub(crate) fn prepare(
         dir: &Path,
         chain: &Chain,
@@ -122,7 +122,7 @@ impl Source {
         Ok(())
     }
 
-    /// Starts it, and waits until it has its blocks and takes peers.
+    /// Starts it, and waits until it has its blocks and accepts peers.
     pub(crate) fn start(
         &self,
         rate_mb_s: Option<f64>,
@@ -187,7 +187,7 @@ impl Source {
 }
 
 impl RunningSource {
-    /// Ends it in good order.
+    /// Stops it properly.
     pub(crate) fn stop(self) -> Result<(), ProcessError> {
         match self.client {
             Some(client) => self.process.stop(&client).map(|_| ()),

@@ -1,8 +1,8 @@
-//! One run of a sync: a target that takes the chain at its own pace, seen from outside.
+//! One run of a sync: a target that syncs at its own pace, observed from outside.
 //!
-//! The clock of the first block starts with the process. A target that fetches blocks is asked for its height every few
-//! milliseconds; one that reads block files prints heights, which are stamped when they are read. Where one look shows several
-//! new blocks, they share the time and the CPU time since the look that showed their predecessor.
+//! The clock of the first block starts with the process. The height of a target that fetches blocks is polled every few
+//! milliseconds; a program that reads block files prints heights, which are timestamped on reading. Several new blocks in one
+//! observation share the time and the CPU time since the observation of their predecessor.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -29,7 +29,7 @@ use crate::progress::Event;
 use crate::results::{BlockDisk, BlockRecord, Check, WholeProcess};
 use crate::target::{Family, SyncLaunch, Way};
 
-/// What `assay validate --json` prints, as far as it is needed.
+/// Used fields of `assay validate --json`.
 #[derive(Deserialize)]
 struct ValidateOutput {
     end: String,
@@ -48,7 +48,7 @@ struct ValidateCoins {
     muhash: String,
 }
 
-/// A line of the kernel peer's `validate --json`, or of our `validate --json --progress`.
+/// A line of the kernel wrapper's `validate --json`, or of `assay validate --json --progress`.
 #[derive(Deserialize)]
 struct HeightLine {
     kind: String,
@@ -62,7 +62,7 @@ struct HeightLine {
     elapsed_s: f64,
 }
 
-/// What the kernel peer's `coins --json` prints.
+/// Output of the kernel wrapper's `coins --json`.
 #[derive(Deserialize)]
 struct CoinsLine {
     coins: u64,
@@ -71,12 +71,12 @@ struct CoinsLine {
     best_block: String,
 }
 
-/// Turns heights that were seen into records of blocks.
+/// Converts observed heights to block records.
 struct Progress<'a, 'b> {
     job: &'a RunJob<'b>,
     clock: Clock,
     pid: u32,
-    /// When the last height was first seen; the start of the process before that.
+    /// Time of the last new height; initially the start of the process.
     last_at_s: f64,
     last_cpu_s: Option<f64>,
     last_disk: Option<DiskUse>,
@@ -88,14 +88,14 @@ impl<'a, 'b> Progress<'a, 'b> {
         Self { job, clock, pid, last_at_s: start_s, last_cpu_s: Some(0.0), last_disk }
     }
 
-    /// The disk use since the last height that was seen.
+    /// Disk usage since the last new height.
     fn disk_since_last(&mut self) -> Option<BlockDisk> {
         let now = disk::of_process(self.pid);
         let before = std::mem::replace(&mut self.last_disk, now)?;
         Some(BlockDisk { service: now?.since(before), between: DiskUse::default() })
     }
 
-    /// Notes that the target is at `height`; returns whether that is the tip.
+    /// Records that the target is at `height`; returns true at the tip.
     fn seen(&mut self, height: u64, blocks: &mut Vec<BlockRecord>) -> bool {
         let chain = self.job.chain;
         let now_s = self.clock.now_s();
@@ -137,7 +137,7 @@ impl<'a, 'b> Progress<'a, 'b> {
                 let phase = self.job.plan.phase_title(&record.phase);
                 self.job.reporter.event(&Event::Block { block: &record, phase });
                 blocks.push(record);
-                // The first of those seen together carries all of it.
+                // The first of several new blocks carries all of it.
                 disk = disk.map(|_| BlockDisk::default());
             }
             self.last_at_s = now_s;
@@ -146,7 +146,7 @@ impl<'a, 'b> Progress<'a, 'b> {
         blocks.len() == chain.blocks.len()
     }
 
-    /// What ends a run that is not at the tip.
+    /// Checks for conditions that end an incomplete run.
     fn check(&self, blocks: &[BlockRecord], process: &Process) -> Result<(), RunFault> {
         let height = blocks.last().map_or(self.job.chain.base(), |block| block.height);
         if self.job.reporter.wants_stop() {
@@ -165,7 +165,7 @@ impl<'a, 'b> Progress<'a, 'b> {
 }
 
 impl RunJob<'_> {
-    /// Makes a run in which the target takes the chain at its own pace.
+    /// Executes a run in which the target syncs at its own pace.
     pub(crate) fn sync(&self, place: &Place<'_>, findings: &mut Findings) -> Result<(), RunFault> {
         let source = match self.source {
             Some(source) if self.way == Way::Peer => {
@@ -207,7 +207,7 @@ impl RunJob<'_> {
             .map_err(|source| WriteError { path: place.datadir.to_owned(), source })?;
         let launch = self.profiled(launch);
         let node_log = launch.node_log.clone();
-        // What was prepared before, the source among it, is not the target's time.
+        // Preparation, including the source, is not the target's time.
         let clock = Clock::start();
         let start_s = clock.now_s();
         let mut process = Process::start(launch, place.ports.rpc, place.log)?;
@@ -222,7 +222,7 @@ impl RunJob<'_> {
         };
         findings.samples = sampler.finish();
         if let Some(node_log) = node_log {
-            // A node that wrote no log, or a full disk: the run stands without the copy.
+            // Best effort: the node may have no log, or the disk may be full.
             let _ = fs::copy(node_log, place.log.with_extension("debug.log"));
         }
         findings.shutdown_s = Some(outcome?);
@@ -234,7 +234,7 @@ impl RunJob<'_> {
         Ok(process.stop(client)?.as_secs_f64())
     }
 
-    /// Asks a node for its height until it is at the tip, then for its end state.
+    /// Polls a node's height until it is at the tip, then queries its end state.
     fn fetch(
         &self,
         mut progress: Progress<'_, '_>,
@@ -282,7 +282,7 @@ impl RunJob<'_> {
         RunFault::Died { height: height + 1, of: self.chain.tip.height, phase, source }
     }
 
-    /// Follows a program that reads the block files, to its end; returns how long it worked on after the tip.
+    /// Follows a program that reads the block files to its end; returns its working time after the tip.
     fn read_files(
         &self,
         mut progress: Progress<'_, '_>,
@@ -293,7 +293,7 @@ impl RunJob<'_> {
         let mut output = Output::new(process.stdout());
         let mut versions = None;
         loop {
-            // Whether it has ended is asked first, so that what it printed last is read.
+            // Checked first, so that its last output is read.
             let ended = process.ended();
             for line in output.lines(ended.is_some()) {
                 let Ok(line) = serde_json::from_str::<HeightLine>(&line) else { continue };
@@ -313,7 +313,7 @@ impl RunJob<'_> {
                 }
                 None => {
                     progress.check(&findings.blocks, &process)?;
-                    // Its end is seen at once.
+                    // Returns at once when it ends.
                     process.wait(progress.pause());
                 }
             }
@@ -337,8 +337,8 @@ impl RunJob<'_> {
         Ok((end_s - progress.last_at_s - hash_s.unwrap_or_default()).max(0.0))
     }
 
-    /// The kernel keeps its coins in a database of its own, which a second process reads once it has ended; and when the last
-    /// block was connected, by its own clock.
+    /// The kernel stores its coins in its own database, which a second process reads afterwards, together with the time of the
+    /// last connected block by its own clock.
     fn kernel_end(&self, output: &Output, place: &Place<'_>) -> Result<(EndState, f64), RunFault> {
         let end = output.last_line().ok_or(RunFault::Output { source: None })?;
         let end: HeightLine = serde_json::from_str(end)?;
@@ -387,12 +387,12 @@ fn check(what: &str, expected: &str, found: &str) -> Check {
     Check { what: what.to_owned(), expected: expected.to_owned(), found: Some(found.to_owned()) }
 }
 
-/// What a program prints, read while it works.
+/// Incrementally read output of a program.
 struct Output {
     path: PathBuf,
     read: u64,
     text: String,
-    /// Where the first line begins that has not been given away.
+    /// Offset of the first unreturned line.
     next: usize,
 }
 
@@ -401,9 +401,9 @@ impl Output {
         Self { path: path.to_owned(), read: 0, text: String::new(), next: 0 }
     }
 
-    /// The lines that are new; those without an end only when nothing can follow.
+    /// New lines; unterminated ones only at the end.
     fn lines(&mut self, is_end: bool) -> Vec<String> {
-        // What cannot be read now is read later; in the end the report is missing, which is told.
+        // Unreadable output is read later; at the end a missing report is an error.
         let _ = self.read_more();
         let fresh = &self.text[self.next..];
         let end = if is_end { fresh.len() } else { fresh.rfind('\n').map_or(0, |at| at + 1) };
@@ -416,7 +416,7 @@ impl Output {
         file.seek(SeekFrom::Start(self.read))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        // A character may be torn at the end; everything that counts here is ASCII.
+        // The last character may be incomplete; all relevant output is ASCII.
         self.read += bytes.len() as u64;
         self.text.push_str(&String::from_utf8_lossy(&bytes));
         Ok(())
@@ -426,7 +426,7 @@ impl Output {
         self.text.lines().rfind(|line| line.starts_with('{'))
     }
 
-    /// What follows the lines with heights.
+    /// Output after the lines with heights.
     fn report<'a, T: Deserialize<'a>>(&'a self) -> Result<T, RunFault> {
         let start = self.text.rfind("\n{\n").map_or(0, |at| at + 1);
         Ok(serde_json::from_str(&self.text[start..])?)

@@ -7,25 +7,25 @@ use crate::chain::{Chain, TipEntry};
 use crate::process::rpc::{Client, RpcError};
 use crate::results::{ChainSummary, Check, Run};
 
-/// What comparisons of coins begin with.
+/// Prefix of comparisons of the UTXO set.
 pub(crate) const COINS: &str = "UTXO ";
 const MUHASH: &str = "UTXO MuHash";
 const COUNT: &str = "UTXO count";
 const AMOUNT: &str = "UTXO amount, satoshi";
 
-/// The unspent outputs at the end, as far as they are known.
+/// The final UTXO set, as far as known.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Coins {
     pub(crate) muhash: Option<String>,
     pub(crate) count: Option<u64>,
     /// Satoshi.
     pub(crate) amount: Option<u64>,
-    /// The run that reported one of them first, where the ledger has none.
+    /// The run that first reported one of them, if the ledger has none.
     pub(crate) reported_by: Option<String>,
 }
 
 impl Coins {
-    /// Those of a forged chain; nothing is known of others before the first run.
+    /// UTXO set of a forged chain; unknown for others before the first run.
     pub(crate) fn of_ledger(tip: &TipEntry) -> Self {
         let is_known = !tip.utxo_muhash.is_empty();
         Self {
@@ -36,7 +36,7 @@ impl Coins {
         }
     }
 
-    /// Takes from a finished run what is not known yet: what later ones are compared with.
+    /// Adopts unknown values from a finished run as reference for later ones.
     pub(crate) fn learn(&mut self, run: &Run) {
         let found = |what: &str| {
             run.checks.iter().find(|check| check.what == what).and_then(|check| check.found.clone())
@@ -50,7 +50,7 @@ impl Coins {
         }
     }
 
-    /// What results say of the coins of a chain that was not forged.
+    /// Describes the UTXO set of a chain that was not forged in results.
     pub(crate) fn describe(&self, chain: &mut ChainSummary) {
         if self.reported_by.is_some() {
             chain.utxo_muhash = self.muhash.clone().unwrap_or_default();
@@ -60,7 +60,7 @@ impl Coins {
         }
     }
 
-    /// Compares what a target reports with these. What nobody has reported before is kept as it is.
+    /// Compares a target's UTXO set with this one. Unknown values are accepted.
     pub(crate) fn checks(&self, found: &Self) -> impl Iterator<Item = Check> + use<> {
         let text = |number: Option<u64>| number.map(|number| number.to_string());
         let pairs = [
@@ -75,7 +75,7 @@ impl Coins {
     }
 }
 
-/// What the target's end state is.
+/// End state of the target.
 #[derive(Debug, Default)]
 pub(crate) struct EndState {
     pub(crate) tip: Option<String>,
@@ -102,7 +102,7 @@ struct BlockTxids {
     tx: Vec<serde::de::IgnoredAny>,
 }
 
-/// Asks the target for tip, UTXO set, its `MuHash` if wanted, and counts. What it cannot tell is not held against it.
+/// Queries tip, UTXO set, its `MuHash` if requested, and counts. Unavailable values are no fault.
 pub(crate) fn end_state(
     client: &Client,
     chain: &Chain,
@@ -120,7 +120,7 @@ pub(crate) fn end_state(
     }
     checks.push(count_transactions(client, chain)?);
     let utxo = match utxo_info(client, has_muhash) {
-        // btcd does not count its coins.
+        // btcd reports no number of coins.
         Err(RpcError::Node { .. }) => None,
         answer => Some(answer?),
     };
@@ -139,13 +139,13 @@ fn check(what: &str, expected: &str, found: Option<String>) -> Check {
     Check { what: what.to_owned(), expected: expected.to_owned(), found }
 }
 
-/// Transactions of every block, compared one by one, reported as one check.
+/// Compares the transaction count of every block, reported as one check.
 fn count_transactions(client: &Client, chain: &Chain) -> Result<Check, RpcError> {
     let mut txs = 0;
     for block in &chain.blocks {
         let hash: String = client.call("getblockhash", &format!("[{}]", block.height))?;
         let header = match client.call("getblockheader", &format!(r#"["{hash}"]"#)) {
-            // Programs of before 2015 do not know the method.
+            // Programs older than 2015 lack the method.
             Err(RpcError::Node { .. }) => HeaderInfo { txs: None },
             answer => answer?,
         };
@@ -159,7 +159,7 @@ fn count_transactions(client: &Client, chain: &Chain) -> Result<Check, RpcError>
     Ok(check("transactions, block by block", &chain.tip.txs.to_string(), Some(txs.to_string())))
 }
 
-/// Programs of before 2018, and btcd, leave the count out of the header.
+/// Programs older than 2018, and btcd, omit the count from the header.
 fn txs_in_block(client: &Client, hash: &str) -> Result<u64, RpcError> {
     let block: BlockTxids = match client.call("getblock", &format!(r#"["{hash}",1]"#)) {
         Err(RpcError::Node { .. }) => client.call("getblock", &format!(r#"["{hash}"]"#))?,
@@ -168,7 +168,7 @@ fn txs_in_block(client: &Client, hash: &str) -> Result<u64, RpcError> {
     Ok(block.tx.len() as u64)
 }
 
-/// With `MuHash` where it is wanted and the program knows it, without otherwise (BCHN takes no argument).
+/// With `MuHash` if requested and supported, without otherwise (BCHN accepts no argument).
 fn utxo_info(client: &Client, has_muhash: bool) -> Result<UtxoInfo, RpcError> {
     let hash = if has_muhash { r#"["muhash"]"# } else { r#"["none"]"# };
     match client.call("gettxoutsetinfo", hash) {
@@ -177,7 +177,7 @@ fn utxo_info(client: &Client, has_muhash: bool) -> Result<UtxoInfo, RpcError> {
     }
 }
 
-/// An amount as RPC prints it, a decimal number of coins, in satoshi.
+/// A decimal amount in coins, as RPC prints it, in satoshi.
 fn satoshi(coins: &str) -> Option<u64> {
     let (whole, fraction) = coins.split_once('.').unwrap_or((coins, ""));
     if fraction.len() > 8 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {

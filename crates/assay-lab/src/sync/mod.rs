@@ -1,9 +1,10 @@
-//! `assay bench sync`: full validation of one forged chain by our engine and by Bitcoin Core's kernel, process against process.
+//! `assay bench sync`: full validation of one forged chain by Assay's engine and by Bitcoin Core's kernel, process against
+//! process.
 //!
-//! It is a plan like `core-evolution` with settings of its own, run as every plan is: both sides are given the same block files,
-//! the same cores and the same memory for coins, begin with an empty folder and verify every script. Runs come in pairs whose
-//! order alternates (ABBA), as many as were asked for beforehand. After each run tip, coin count, amount and `MuHash` of the
-//! coins are compared with the ledger of the chain. This module says what to run, and makes ratios of pairs of the results.
+//! It is a plan similar to `core-evolution` with settings of its own: both sides read the same block files, have the same cores
+//! and the same coin cache, begin with an empty folder and verify every script. Runs form pairs in alternating order (ABBA);
+//! their number is fixed in advance. After each run tip, coin count, amount and `MuHash` of the UTXO set are compared with the
+//! ledger of the chain. This module defines the runs, and computes ratios of pairs.
 
 mod results;
 mod text;
@@ -17,13 +18,13 @@ use crate::run::{self, LabError, RunFault, RunOptions};
 
 pub use self::results::{Side, SyncResults, SyncRun, SyncSettings};
 
-/// Memory for coins, MiB: the kernel's interface fixes its own to this.
+/// Coin cache in MiB: fixed by the kernel's interface.
 pub const DB_CACHE_MIB: u32 = 450;
 
-/// The plan whose settings are taken where this module sets none.
+/// Base plan of the settings.
 const PLAN: &str = "core-evolution";
 
-/// What to compare, and how.
+/// Options of the comparison.
 #[derive(Debug, Clone)]
 pub struct SyncOptions {
     /// The program around the kernel.
@@ -31,20 +32,20 @@ pub struct SyncOptions {
     /// Recipe of the chain.
     pub recipe: String,
     pub seed: u64,
-    /// Size of the chain.
+    /// Scale of the chain.
     pub scale: f64,
-    /// Whether every output has a key of its own.
+    /// True to give every output its own key.
     pub distinct_keys: bool,
-    /// A chain that is there already, instead of recipe, seed and scale.
+    /// An existing chain, instead of recipe, seed and scale.
     pub chain_dir: Option<PathBuf>,
     pub pairs: u32,
     /// Cores that both may use.
     pub cores: Vec<usize>,
-    /// Threads that verify scripts.
+    /// Script check threads.
     pub threads: usize,
-    /// Whether to compare one core with two as well.
+    /// Also compare one core with two.
     pub cores_compare: bool,
-    /// Whether to compare validation that samples its signatures with validation that does not.
+    /// Also compare validation with and without signature spot checks.
     pub sample_compare: bool,
 }
 
@@ -52,21 +53,21 @@ pub struct SyncOptions {
 pub enum SyncError {
     #[error(transparent)]
     Lab(LabError),
-    /// The plan that this one begins with cannot be used.
+    /// The base plan cannot be used.
     #[error(transparent)]
     Plan(#[from] PlanError),
     #[error("run {id} failed")]
     Run { id: String, source: Box<RunFault> },
-    /// Both must end with the same chain and coins.
+    /// Chain and UTXO set must be equal at the end.
     #[error("{side} ended with {what} {found}, the ledger of the chain says {expected}")]
     Differs { side: &'static str, what: String, found: String, expected: String },
-    /// The system gave no account of a process.
+    /// The system reported no resource usage.
     #[error("the system gave no account of {side}")]
     NoAccount { side: &'static str },
-    /// One core cannot be compared with two where there is one.
+    /// One core cannot be compared with two if there is only one.
     #[error("--cores-compare needs two cores")]
     OneCore,
-    /// Nothing was to be measured.
+    /// The number of pairs is zero.
     #[error("give at least one pair of runs, one core and one thread")]
     Nothing,
 }
@@ -80,16 +81,16 @@ impl From<LabError> for SyncError {
     }
 }
 
-/// Which process, and on what.
+/// Process and its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     Ours,
     Kernel,
     OneCore,
     TwoCores,
-    /// With the sample of signatures that is verified again, as it is by default.
+    /// With the default signature spot checks.
     Sampled,
-    /// Without it.
+    /// Without spot checks.
     Unsampled,
 }
 
@@ -105,7 +106,7 @@ impl Subject {
         }
     }
 
-    /// It as a target of the plan.
+    /// The subject as a target of the plan.
     fn target(self, options: &SyncOptions) -> TargetSpec {
         let (cores, threads) = match self {
             Self::OneCore => (1, 1),
@@ -116,12 +117,12 @@ impl Subject {
             Self::Kernel => NodeSpec::Kernel(Some(options.kernel.clone())),
             _ => NodeSpec::Engine(None),
         };
-        // The kernel's submitting thread verifies too, as the workers do.
+        // The kernel's submitting thread verifies too, like the workers.
         let mut args = match self {
             Self::Kernel => vec!["--worker-threads".to_owned(), (threads - 1).to_string()],
             _ => vec!["--par".to_owned(), threads.to_string()],
         };
-        // Said in both cases, so that the environment decides neither.
+        // Explicit in both cases, so that the environment has no influence.
         match self {
             Self::Sampled => args.extend(["--sample-signatures", "256"].map(str::to_owned)),
             Self::Unsampled => args.extend(["--sample-signatures", "0"].map(str::to_owned)),
@@ -133,7 +134,7 @@ impl Subject {
     }
 }
 
-/// The sides that are compared, those of a pair next to each other.
+/// Compared sides; those of a pair are adjacent.
 fn subjects(options: &SyncOptions) -> Vec<Subject> {
     let mut subjects = vec![Subject::Ours, Subject::Kernel];
     if options.cores_compare {
@@ -145,11 +146,11 @@ fn subjects(options: &SyncOptions) -> Vec<Subject> {
     subjects
 }
 
-/// Forges the chain unless it is there, and runs all pairs. `with` says where and with which programs; its targets and chain are
-/// set here.
+/// Forges the chain unless it exists, and runs all pairs. `with` defines folders and programs; its targets and chain are set
+/// here.
 ///
 /// # Errors
-/// When something fails, or the two do not agree with the ledger: then no figure would mean anything.
+/// When something fails, or a side differs from the ledger: the figures would be meaningless.
 pub fn run(
     options: &SyncOptions,
     with: RunOptions,
@@ -202,19 +203,19 @@ fn plan(options: &SyncOptions) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// Chains of different sizes lie next to each other, and are used again.
+/// Chains of different sizes are stored side by side and reused.
 fn chain_dir(options: &SyncOptions, work_dir: &Path) -> PathBuf {
     if let Some(dir) = &options.chain_dir {
         return dir.clone();
     }
     let SyncOptions { recipe, seed, scale, distinct_keys, .. } = options;
     let keys = if *distinct_keys { "-distinct" } else { "" };
-    // A recipe may be a file, whose name inside is its own.
+    // A recipe may be a file with its own name inside.
     let stem = Path::new(recipe).file_stem().unwrap_or_default().to_string_lossy();
     work_dir.join(format!("chain-{stem}-{seed}-{scale}{keys}"))
 }
 
-/// The runs in the order in which they were made: every second round went backwards.
+/// Runs in execution order: every second round was reversed.
 fn in_order(subjects: &[Subject], results: &Results) -> Result<Vec<SyncRun>, SyncError> {
     let rounds = results.targets.iter().map(|target| target.runs.len()).max().unwrap_or_default();
     let mut runs = Vec::new();
@@ -232,7 +233,7 @@ fn in_order(subjects: &[Subject], results: &Results) -> Result<Vec<SyncRun>, Syn
     Ok(runs)
 }
 
-/// A run of this comparison, which must have ended as the ledger says in everything.
+/// A run of this comparison, which must match the ledger in everything.
 fn checked(subject: Subject, pair: usize, run: &Run) -> Result<SyncRun, SyncError> {
     let side = subject.name();
     let is_wrong = |check: &&Check| check.found.as_ref() != Some(&check.expected);
@@ -304,7 +305,7 @@ mod tests {
         );
     }
 
-    /// Results of two targets with three runs each, which ended as the ledger says.
+    /// Results of two targets with three runs each that match the ledger.
     fn results() -> Results {
         let mut results = fixture::results();
         let usage = Usage { wall_s: 1.0, user_s: 0.5, system_s: 0.5, rss_bytes_max: 1 };

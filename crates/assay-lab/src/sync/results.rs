@@ -1,4 +1,4 @@
-//! What a comparison comes to, as JSON.
+//! Results of a comparison as JSON.
 
 use assay_report::stats::ratio::{Ratio, Summary};
 use serde::{Deserialize, Serialize};
@@ -14,14 +14,14 @@ pub struct SyncRun {
     /// `assay`, `kernel`, `assay on one core`, `assay on two cores`, `assay, sampled`, `assay, not sampled`.
     pub subject: String,
     pub pair: usize,
-    /// The whole process, seen from outside.
+    /// The whole process, observed from outside.
     #[serde(flatten)]
     pub usage: Usage,
-    /// By its own clock: finding and connecting blocks.
+    /// Finding and connecting blocks, by its own clock.
     pub connect_s: f64,
-    /// By its own clock: counting and hashing the coins at the end, which the kernel does not do.
+    /// Counting and hashing the UTXO set at the end, by its own clock; the kernel does not do this.
     pub hash_s: Option<f64>,
-    /// Whether something else used the machine meanwhile, as the rules of the report have it.
+    /// True if disturbed by the rules of the report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_disturbed: bool,
 }
@@ -32,33 +32,33 @@ pub struct Side {
     pub wall_s: Summary,
     /// CPU time of all its threads.
     pub cpu_s: Summary,
-    /// Most memory at a time.
+    /// Peak memory.
     pub rss_bytes: Summary,
     /// Finding and connecting blocks, by its own clock.
     pub connect_s: Summary,
 }
 
-/// How it was done.
+/// Settings of the comparison.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncSettings {
     pub pairs: u32,
-    /// Cores that both were bound to.
+    /// Cores of both sides.
     pub cores: Vec<usize>,
-    /// Threads that verified scripts, on both sides.
+    /// Script check threads of both sides.
     pub threads: usize,
-    /// Memory for coins, on both sides.
+    /// Coin cache of both sides in MiB.
     pub db_cache_mib: u32,
     pub recipe: String,
     pub seed: u64,
-    /// Size of the chain.
+    /// Scale of the chain.
     pub scale: f64,
-    /// Whether every output of the chain has a key of its own.
+    /// True if every output of the chain has a key of its own.
     pub distinct_keys: bool,
-    /// Whether block files were read from the disk.
+    /// Handling of the page cache.
     pub page_cache: String,
 }
 
-/// The comparison. Every ratio is the kernel's figure over ours: above 1 we are faster or smaller.
+/// The comparison. Every ratio is the kernel's figure over Assay's: above 1 Assay is faster or smaller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncResults {
     pub schema: u32,
@@ -67,16 +67,16 @@ pub struct SyncResults {
     pub wall_ratio: f64,
     /// CPU time of the whole process.
     pub cpu_ratio: f64,
-    /// Most memory at a time.
+    /// Peak memory.
     pub rss_ratio: f64,
-    /// Wall time on one core over that on two, both ours; absent unless asked for.
+    /// Assay's wall time on one core over that on two; absent unless requested.
     pub two_cores_ratio: Option<f64>,
-    /// The same for finding and connecting blocks by our own clock, without writing out and hashing the coins at the end.
+    /// The same for finding and connecting blocks by Assay's clock, without writing out and hashing the UTXO set at the end.
     pub two_cores_connect_ratio: Option<f64>,
-    /// Wall time with a sample of the signatures verified again over that without, both ours; absent unless asked for.
+    /// Assay's wall time with signature spot checks over that without; absent unless requested.
     #[serde(default)]
     pub sample_ratio: Option<f64>,
-    /// The same of CPU time.
+    /// The same for CPU time.
     #[serde(default)]
     pub sample_cpu_ratio: Option<f64>,
     /// Interval of `sample_ratio`.
@@ -95,45 +95,45 @@ pub struct SyncResults {
     pub two_cores_interval: Option<Ratio>,
     /// Interval of `two_cores_connect_ratio`.
     pub two_cores_connect_interval: Option<Ratio>,
-    /// Inputs verified, coinbases left out.
+    /// Verified inputs, without coinbases.
     pub inputs: u64,
     /// Signatures in them.
     pub signatures: u64,
     pub txs: u64,
     pub block_bytes: u64,
-    /// Height of the tip that both reached.
+    /// Final height of both sides.
     pub height: u32,
-    /// Hash of the tip that both reached.
+    /// Final tip of both sides.
     pub tip: String,
-    /// Coins that both ended with.
+    /// Final UTXO set size of both sides.
     pub coins: u64,
-    /// Their sum.
+    /// Its total amount in satoshi.
     pub amount_sat: u64,
-    /// Their MuHash.
+    /// Its MuHash.
     pub muhash: String,
     pub assay: Side,
     pub kernel: Side,
     pub one_core: Option<Side>,
-    /// Our runs on two cores beside them.
+    /// Assay's runs on two cores.
     pub two_cores: Option<Side>,
-    /// Our runs with a sample of the signatures verified again.
+    /// Assay's runs with signature spot checks.
     #[serde(default)]
     pub sampled: Option<Side>,
-    /// Our runs without it.
+    /// Assay's runs without spot checks.
     #[serde(default)]
     pub unsampled: Option<Side>,
-    /// Every run in the order in which it was made.
+    /// All runs in execution order.
     pub runs: Vec<SyncRun>,
-    /// How it was done.
+    /// Settings of the comparison.
     pub settings: SyncSettings,
     pub kernel_version: String,
     pub machine: Machine,
-    /// What one has to know to read the figures.
+    /// Caveats.
     pub notes: Vec<String>,
 }
 
 impl SyncResults {
-    /// Adds up `runs`, which are those of `results`.
+    /// Summarises `runs`, which are those of `results`.
     pub(super) fn new(results: Results, settings: SyncSettings, runs: Vec<SyncRun>) -> Self {
         let versions = |run: &Run| run.process.as_ref()?.versions.clone();
         let kernel_version = results.runs().find_map(versions).unwrap_or_default();
@@ -202,7 +202,7 @@ const NOTES: [&str; 4] = [
     "Tip, coin count, amount and MuHash of both were compared with the ledger after each run; the kernel's coins were read out of its database, outside the time measured.",
 ];
 
-/// The notes, and how many runs were disturbed: they count, since the number of pairs was fixed beforehand.
+/// Caveats with the number of disturbed runs, which are kept because the number of pairs is fixed in advance.
 fn notes(runs: &[SyncRun]) -> Vec<String> {
     let disturbed = runs.iter().filter(|run| run.is_disturbed).count();
     let note = format!(
@@ -228,7 +228,7 @@ fn rss_bytes(run: &SyncRun) -> f64 {
     run.usage.rss_bytes_max as f64
 }
 
-/// The runs of one subject in the order of their pairs.
+/// Runs of one subject in order of their pairs.
 fn in_pairs(runs: &[SyncRun], subject: Subject) -> Vec<&SyncRun> {
     let mut found: Vec<&SyncRun> =
         runs.iter().filter(|run| run.subject == subject.name()).collect();

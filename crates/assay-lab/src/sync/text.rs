@@ -1,4 +1,4 @@
-//! What a comparison comes to, for people.
+//! Text of a sync comparison.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::{Side, SyncResults};
 const MIB: f64 = 1_048_576.0;
 
 impl SyncResults {
-    /// A table for the terminal.
+    /// Table for the terminal.
     pub fn text(&self) -> String {
         let Self { settings, .. } = self;
         let mut text = format!(

@@ -1,4 +1,4 @@
-//! Our own node and engine: this very program, or another build of it.
+//! Assay's node and engine: this program, or another build of it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,8 +12,7 @@ use crate::machine::disk::folder_bytes;
 use crate::plan::{IndexKind, TargetsPlan};
 use crate::process::Ports;
 
-/// Options that this version has: of `assay validate` the first three, heights as lines of JSON and of soft forks, and of `assay bitcoind` those that a
-/// sync uses.
+/// Options of this version: the first three of `assay validate`, the others of `assay bitcoind` for syncs.
 const OPTIONS: [&str; 17] = [
     "assume-valid",
     "progress",
@@ -33,7 +32,7 @@ const OPTIONS: [&str; 17] = [
     "testactivationheight",
     "v2transport",
 ];
-/// Folder of our index inside the folder of a chain, and what earlier builds call it.
+/// Folder of the built-in index in a chain's folder: the current name and that of earlier builds.
 const OWN_INDEX_FOLDERS: [&str; 2] = ["indexes/electrum", "electrum"];
 
 impl Target {
@@ -67,7 +66,7 @@ impl Target {
         Ok(Self { options, ..Self::ours(family, &name, version, command) })
     }
 
-    /// The arguments of `assay node`, behind the command itself.
+    /// Arguments of `assay node` after the command itself.
     pub(super) fn assay_args(
         &self,
         chain: &str,
@@ -82,24 +81,24 @@ impl Target {
         if self.has_own_index() {
             let electrum = format!("127.0.0.1:{}", ports.electrum);
             args.extend(["--index", "--electrum", &electrum].map(OsString::from));
-            // The laboratory is one client that asks much; other servers' limits are off as well.
+            // The laboratory is a single client with many requests; limits of other servers are off as well.
             args.extend(["--electrum-rate", "0"].map(OsString::from));
             args.extend(plan.assay.index_args.iter().map(OsString::from));
         }
         args
     }
 
-    /// Whether the index is a part of the node's process.
+    /// True if the index is a part of the node's process.
     pub(crate) fn has_own_index(&self) -> bool {
         self.index.as_ref().is_some_and(|index| index.kind == IndexKind::Own)
     }
 
-    /// Whether an index of another program asks the node.
+    /// True if an index of another program queries the node.
     pub(super) fn has_other_index(&self) -> bool {
         self.index.as_ref().is_some_and(|index| index.kind != IndexKind::Own)
     }
 
-    /// Bytes on disk of the index in our node's folder, and of everything else in it.
+    /// Disk usage of the built-in index in the node's folder, and of everything else in it.
     pub(crate) fn own_index_bytes(datadir: &Path) -> (u64, u64) {
         let folders = OWN_INDEX_FOLDERS.map(|name| datadir.join("regtest").join(name));
         let index_bytes = folders.iter().map(|folder| folder_bytes(folder)).sum();
@@ -127,7 +126,7 @@ impl Target {
     }
 }
 
-/// What our program and the one around the kernel have in common.
+/// Common arguments of Assay's engine and the kernel wrapper.
 pub(super) fn files_args(with: &SyncLaunch<'_>) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["validate".into(), "--blocks".into(), with.blocks.into()];
     args.extend(["--chain".into(), with.chain.into(), "--datadir".into(), with.datadir.into()]);

@@ -14,17 +14,16 @@ use crate::chain::block_files;
 use crate::plan::{BuiltSpec, TargetsPlan};
 use crate::process::Ports;
 
-/// The program of a build that is the node.
+/// Node program of a build.
 const PROGRAM: &str = "bitcoind";
 
 pub(super) const CHAINSTATE: &str = "-reindex-chainstate";
 
-/// Moves a soft fork on a test chain, of Bitcoin Core from 22 on.
+/// Moves a soft fork on a test chain; since Bitcoin Core 22.
 const ACTIVATION: &str = "-testactivationheight";
 
-/// For programs of the Bitcoin Core family, given only to those whose help lists them: older and newer ones refuse what they do
-/// not know. A regtest node checks its whole mempool and block index after every change unless told otherwise; BCHN refuses to
-/// serve after its expiry date unless told otherwise.
+/// Options of the Bitcoin Core family, passed only if the help lists them: other versions reject unknown options. By default a
+/// regtest node checks its whole mempool and block index after every change, and BCHN stops serving after its expiry date.
 pub(super) const QUIET: [&str; 10] = [
     "-disablewallet",
     "-logtimemicros=1",
@@ -39,7 +38,7 @@ pub(super) const QUIET: [&str; 10] = [
 ];
 
 impl Family {
-    /// Reads what a program of the Bitcoin Core family calls itself.
+    /// Family by the version banner.
     pub(super) fn of_banner(banner: &str) -> Option<Self> {
         let small = banner.to_ascii_lowercase();
         if small.contains("bitcoin cash node") {
@@ -47,7 +46,7 @@ impl Family {
         } else if small.contains("knots") {
             Some(Self::BitcoinKnots)
         } else if small.contains("bitcoin core") || small.starts_with("bitcoin version") {
-            // Before 0.9 the program was called by the name of the network.
+            // Before 0.9 the banner contains the network's name.
             Some(Self::BitcoinCore)
         } else {
             None
@@ -57,8 +56,8 @@ impl Family {
 
 impl Target {
     pub(super) fn detect_bitcoind(program: &Path) -> Result<Self, TargetError> {
-        // Programs of before 0.9 know no `-version`, and begin to work when asked for it. All know `-?`, and pass over what they
-        // do not know beside it; the first line is their name and version.
+        // Programs before 0.9 lack `-version` and would start. All support `-?` and ignore unknown options next to it; the first
+        // line has name and version.
         let help = output_of(program, &["-?", "-help-debug"])?;
         let banner = first_line(&help);
         let Some(family) = Family::of_banner(&banner) else {
@@ -78,7 +77,7 @@ impl Target {
         })
     }
 
-    /// A program that `assay builds` made. It is named after its revision: builds of one release have the same version.
+    /// A program from the build cache. It is named after its revision, because builds of one release have the same version.
     pub(super) fn detect_built(spec: &BuiltSpec) -> Result<Self, TargetError> {
         let cache = Cache::of_user().ok_or(TargetError::NoBuilds)?;
         let build = cache.find(&spec.revision, &spec.with, PROGRAM)?;
@@ -113,7 +112,7 @@ impl Target {
         args.extend(rpc_args(ports).map(OsString::from));
         args.extend(must.map(OsString::from));
         if listens {
-            // Without it a node that connects to nobody does not listen either.
+            // Without it a node without outbound peers does not listen either.
             args.push("-listen=1".into());
         }
         args.extend(for_index.iter().filter(|arg| self.knows(arg)).map(OsString::from));
@@ -127,7 +126,7 @@ impl Target {
         args.extend(self.known(&QUIET));
         args.extend(self.known(&may));
         if self.family == Family::Bchn {
-            // The smallest it takes: zero is refused.
+            // The smallest accepted value: zero is rejected.
             args.push("-minrelaytxfee=0.00000001".into());
             if let Some(bytes) = plan.bitcoind.excessive_block_bytes {
                 args.push(format!("-excessiveblocksize={bytes}").into());
@@ -137,7 +136,7 @@ impl Target {
         args
     }
 
-    /// For the programs of the Bitcoin Core family, and for ours with their command line.
+    /// For the Bitcoin Core family, and for Assay with the same command line.
     pub(super) fn bitcoind_sync_args(&self, way: Way, with: &SyncLaunch<'_>) -> Vec<OsString> {
         let sync = &with.plan.sync;
         let network = Network::of(with.chain).core_option;
@@ -148,7 +147,7 @@ impl Target {
         args.extend(must.map(OsString::from));
         match way {
             Way::Peer => args.push(format!("-connect=127.0.0.1:{}", with.source).into()),
-            // To nobody.
+            // No outbound connections.
             _ => args.push("-connect=0".into()),
         }
         match way {
@@ -161,20 +160,20 @@ impl Target {
             Way::Rpc | Way::Peer | Way::Files => {}
         }
         args.extend(self.known(&QUIET));
-        // Without encryption: measured is what a node does with blocks, not its transport.
+        // Unencrypted: the benchmark measures block handling, not the transport.
         args.extend(self.known(&["-blocksonly=1", "-v2transport=0", "-rpcservertimeout=86400"]));
         if sync.assumevalid {
             let block = with.assumed.map(|hash| format!("-assumevalid={hash}"));
             args.extend(self.known(block.as_deref().as_slice()));
         } else {
-            // Below 0.14 checkpoints alone spare scripts, and regtest has none.
+            // Below 0.14 only checkpoints skip scripts, and regtest has none.
             args.extend(self.known(&["-assumevalid=0", "-checkpoints=0"]));
         }
         if with.is_own {
-            // A chain that is measured up to some height has less work than the network's, and would not be downloaded.
+            // A truncated chain has less work than the network's minimum, and would not be downloaded.
             args.extend(self.known(&["-minimumchainwork=0"]));
         }
-        // Others have these soft forks where their regtest has them: the blocks suit both.
+        // Others use the activation heights of their regtest: the blocks are valid under both.
         if self.knows(ACTIVATION) {
             let fork = |(name, height)| format!("{ACTIVATION}={name}@{height}").into();
             args.extend(with.activation.iter().map(fork));
@@ -191,7 +190,7 @@ impl Target {
         args
     }
 
-    /// Whether it is a version of Bitcoin Core, or of Knots, before `major.minor`. BCHN counts on its own.
+    /// True for a version of Bitcoin Core or Knots before `major.minor`. BCHN has its own numbering.
     pub(super) fn is_older_than(&self, wanted: (u32, u32)) -> bool {
         if !matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots) {
             return false;
@@ -203,7 +202,7 @@ impl Target {
     }
 }
 
-/// How a program of the Bitcoin Core family is to serve RPC.
+/// RPC arguments of the Bitcoin Core family.
 pub(super) fn rpc_args(ports: &Ports) -> [String; 5] {
     [
         "-server".to_owned(),

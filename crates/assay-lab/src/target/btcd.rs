@@ -1,4 +1,4 @@
-//! btcd, which takes blocks from peers alone.
+//! btcd, which only accepts blocks from peers.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::program::{
 };
 use super::{Family, Target, TargetError};
 
-/// File of btcd's settings: its own, so that the user's does not count, and the password stands in no list of processes.
+/// Dedicated settings file of btcd: the user's is ignored, and the password is not visible in the process list.
 pub(super) const SETTINGS: &str = "btcd.conf";
 
 impl Target {
@@ -44,7 +44,7 @@ impl Target {
             format!("--rpclisten=127.0.0.1:{}", with.ports.rpc).into(),
             format!("--connect=127.0.0.1:{}", with.source).into(),
         ]);
-        // Filters of blocks are an index that the others do not keep.
+        // Block filters are an index that the other targets lack.
         let may = ["--notls", "--nolisten", "--nodnsseed", "--blocksonly", "--nocfilters"];
         args.extend(self.known(&may));
         if !sync.assumevalid {

@@ -1,4 +1,4 @@
-//! Bitcoin Core's kernel in a program of ours, and where that program is: a peer that is built apart, since it compiles Bitcoin Core.
+//! Locates the wrapper of Bitcoin Core's kernel: a separately built peer, since it compiles Bitcoin Core.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,21 +12,21 @@ use crate::companion::{self, Companion};
 
 pub const PROGRAM: &str = "assay-peer-kernel";
 
-/// There is no kernel peer.
+/// The kernel wrapper does not exist.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot find {PROGRAM}{}; build it with `cd peers/kernel && cargo build --release` (CMake, a C++20 compiler and the Boost headers are needed), or name it: `--target kernel=PATH` of a plan, `--kernel PATH` of a benchmark",
     companion::listed(looked)
 )]
 pub struct KernelNotFound {
-    /// Where it was looked for.
+    /// Searched paths.
     pub looked: Vec<PathBuf>,
 }
 
 /// What a kernel peer is built with, and where: one program has one limit of stack elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Build {
-    /// As Bitcoin Core is.
+    /// As in Bitcoin Core.
     Ordinary,
     /// Stack elements of up to 8,000 bytes (peers/kernel/README.md).
     Element8000,
@@ -42,7 +42,8 @@ impl Build {
     }
 }
 
-/// The program of this build at `path`; without one, where Cargo puts it in a checkout that holds the working folder or this program.
+/// The program of this build at `path`; by default, in Cargo's target folder of a checkout that contains the working folder or
+/// this program.
 ///
 /// # Errors
 /// When there is no such file.
@@ -95,7 +96,7 @@ impl Target {
 pub(super) fn sync_args(with: &SyncLaunch<'_>) -> Vec<OsString> {
     let mut args = files_args(with);
     if let Some(threads) = with.plan.sync.threads {
-        // Its submitting thread verifies too, as the workers do.
+        // The submitting thread verifies too, like the workers.
         let workers = threads.saturating_sub(1).to_string();
         args.extend(["--worker-threads".into(), workers.into()]);
     }

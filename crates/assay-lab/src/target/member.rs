@@ -1,4 +1,4 @@
-//! How targets are started as members of a network: each the peer of others, without encryption, so that what they say can be read.
+//! Starts targets as members of a network: peers of each other, without encryption, so that their traffic can be read.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,11 +8,11 @@ use super::program::datadir_arg;
 use super::{Family, Target, TargetError, btcd};
 use crate::process::{Launch, Ports};
 
-/// Addresses that observers connect from: they hear of transactions at once, and are not left for what they do not do.
+/// Source addresses of observers: nodes announce transactions to them without delay and never disconnect them.
 const OBSERVERS: &str = "127.99.0.0/16";
 
 impl Target {
-    /// Whether it can be a member.
+    /// Checks that the target can be a member.
     pub(crate) fn check_member(&self) -> Result<(), TargetError> {
         let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
         match self.family {
@@ -22,12 +22,12 @@ impl Target {
         }
     }
 
-    /// Whether blocks can be made there.
+    /// True if it can generate blocks.
     pub(crate) fn makes_blocks(&self) -> bool {
         self.family != Family::Btcd
     }
 
-    /// The command line of a member. Ours has the same as Bitcoin Core.
+    /// Command line of a member. Assay has the same as Bitcoin Core.
     pub(crate) fn launch_member(&self, datadir: &Path, ports: &Ports) -> Launch {
         let program = self.command.first().cloned().unwrap_or_default();
         let folder = datadir.join("regtest");
@@ -43,8 +43,8 @@ impl Target {
         Launch { program, args, env: Vec::new(), cookie, node_log: Some(node_log), cores }
     }
 
-    /// The command line of a node whose mempool is measured: it takes the laboratory as a peer that it trusts, and its mempool has
-    /// so many MB. Ours has the same as Bitcoin Core.
+    /// Command line of a node in a mempool benchmark: it trusts the laboratory as a peer, and its mempool is limited to
+    /// `mempool_mb` MB. Assay has the same as Bitcoin Core.
     pub(crate) fn launch_mempool(&self, datadir: &Path, ports: &Ports, mempool_mb: u32) -> Launch {
         let program = self.command.first().cloned().unwrap_or_default();
         let folder = datadir.join("regtest");
@@ -52,7 +52,7 @@ impl Target {
         let mut args: Vec<OsString> = is_ours.then(|| "bitcoind".into()).into_iter().collect();
         args.extend(["-regtest".into(), datadir_arg("-datadir=", datadir)]);
         args.extend(rpc_args(ports).map(OsString::from));
-        // Before 0.21 permissions were not named (Core's release notes).
+        // Before 0.21 permissions had no names (Core's release notes).
         let whitelist =
             if self.is_older_than((0, 21)) { "127.0.0.1" } else { "noban,relay@127.0.0.1" };
         let more = [
@@ -73,7 +73,7 @@ impl Target {
         Launch { program, args, env: Vec::new(), cookie, node_log, cores }
     }
 
-    /// Whether its mempool can be measured.
+    /// Checks that its mempool can be measured.
     pub(crate) fn check_mempool(&self) -> Result<(), TargetError> {
         let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
         match self.family {

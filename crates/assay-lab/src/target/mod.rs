@@ -1,4 +1,4 @@
-//! Targets: how each kind of node is recognised, named and started; a file for each program.
+//! Targets: detection, name and start of each kind of node, in a file per program.
 
 mod assay;
 mod bitcoind;
@@ -32,77 +32,77 @@ pub(crate) use self::program::Fingerprint;
 pub enum TargetError {
     #[error("cannot run {}", program.display())]
     Run { program: PathBuf, source: io::Error },
-    /// The program does not say that it belongs to a known family.
+    /// The banner of the program matches no known family.
     #[error("{} is of no known family; it calls itself {banner:?}", program.display())]
     UnknownFamily {
         program: PathBuf,
-        /// First line of what it says of its version.
+        /// First line of its version output.
         banner: String,
     },
-    /// There is no such build, or more than one.
+    /// No build or several builds match.
     #[error(transparent)]
     Build(Box<FindError>),
-    /// There is nowhere to look for builds.
+    /// There is no folder of builds.
     #[error("no folder of builds: set HOME, XDG_CACHE_HOME or ASSAY_BUILDS")]
     NoBuilds,
-    /// The program around the kernel is not there.
+    /// The kernel wrapper does not exist.
     #[error(transparent)]
     Kernel(#[from] KernelNotFound),
-    /// The version is too old for what is asked of it.
+    /// The version lacks a required feature.
     #[error("{name}: {what} needs version {needed} or later")]
     TooOld {
         name: String,
         what: &'static str,
-        /// The first version that can do it.
+        /// First version with the feature.
         needed: &'static str,
     },
-    /// It cannot be measured in the way that the plan asks for.
+    /// The target does not support the plan's delivery method.
     #[error("{name} cannot take blocks as the plan asks: {why}")]
     Delivery {
         name: String,
-        /// Why not.
+        /// Reason.
         why: &'static str,
     },
-    /// The family does not speak the rules of the chain.
+    /// The family does not support the chain.
     #[error("{name} ({family}) cannot take chain {chain}")]
     WrongChain { name: String, family: &'static str, chain: String },
 }
 
-/// The way in which blocks come to a target.
+/// Delivery method of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// By `submitblock`, one at a time.
     Rpc,
-    /// From our node, over the peer-to-peer protocol.
+    /// From Assay's node over P2P.
     Peer,
-    /// From the block files of the chain, which it validates and keeps no node's data of.
+    /// From the block files of the chain, which it validates without a node's data folder.
     Files,
     /// A node imports the block files of the chain: `-loadblock`.
     LoadBlock,
-    /// A node finds block files in its data folder: `-reindex`.
+    /// A node has block files in its data folder: `-reindex`.
     Reindex,
-    /// A node has block files and their index, and makes the coins anew: `-reindex-chainstate`.
+    /// A node has block files and block index, and rebuilds the chainstate: `-reindex-chainstate`.
     ReindexChainstate,
 }
 
-/// What a target is started with.
+/// Launch parameters of a sync.
 #[derive(Clone, Copy)]
 pub(crate) struct SyncLaunch<'a> {
     pub(crate) chain: &'a str,
-    /// Height from which each soft fork of the chain is active, where it says.
+    /// Activation height of each soft fork, if the chain lists it.
     pub(crate) activation: &'a BTreeMap<String, u32>,
     pub(crate) plan: &'a Plan,
     pub(crate) datadir: &'a Path,
     pub(crate) ports: &'a Ports,
-    /// Port of the node that has the blocks.
+    /// P2P port of the source.
     pub(crate) source: u16,
-    /// Folder of the chain's block files, or the one file.
+    /// Folder of the chain's block files, or the single file.
     pub(crate) blocks: &'a Path,
-    /// The block up to which scripts are taken to be valid, where the plan says so.
+    /// `assumevalid` block, if the plan sets it.
     pub(crate) assumed: Option<&'a str>,
-    /// Whether the block files are another program's, of a chain that was not forged.
+    /// True for block files of another program, of a chain that was not forged.
     pub(crate) is_own: bool,
-    /// Last height to take from block files, where they hold more.
+    /// Last height to read from block files that extend further.
     pub(crate) stop_height: Option<u32>,
 }
 
@@ -112,23 +112,23 @@ impl From<FindError> for TargetError {
     }
 }
 
-/// What a target is.
+/// Family of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
     Assay,
-    /// Our engine, which reads block files: `assay validate`.
+    /// Assay's engine, which reads block files: `assay validate`.
     Engine,
     BitcoinCore,
     BitcoinKnots,
     Bchn,
     Btcd,
-    /// Bitcoin Core's kernel in a program of ours.
+    /// Bitcoin Core's kernel in Assay's wrapper.
     Kernel,
 }
 
 impl Family {
-    /// The name used in results.
+    /// Name in results.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Assay => "assay",
@@ -151,19 +151,19 @@ impl Family {
     }
 }
 
-/// A target that was found and asked for its version.
+/// A detected target with its version.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) family: Family,
     pub(crate) version: String,
-    /// Program and the arguments that always come first.
+    /// Program with its first arguments.
     command: Vec<OsString>,
-    /// Size and time of the program file, so that a rebuilt program is measured anew.
+    /// Size and time of the program file, so that a rebuilt program is measured again.
     pub(crate) fingerprint: Fingerprint,
-    /// Options that the program lists in its help.
+    /// Options in the program's help.
     options: BTreeSet<String>,
-    /// Arguments that its user gave it, behind all others.
+    /// The user's arguments, after all others.
     extra: Vec<String>,
     /// Cores that it is bound to; any if empty.
     cores: Vec<usize>,
@@ -171,7 +171,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Finds out what `spec` is. `node_command` is how to call our own node.
+    /// Detects the target of `spec`. `node_command` starts Assay's node.
     pub(crate) fn detect(
         spec: &TargetSpec,
         node_command: &[OsString],
@@ -213,14 +213,14 @@ impl Target {
         Ok(target)
     }
 
-    /// The program alone.
+    /// The program without arguments.
     pub(crate) fn program(&self) -> &OsStr {
         self.command.first().map_or(OsStr::new(""), |program| program)
     }
 
-    /// Refuses chains that the family does not know.
+    /// Rejects chains that the family does not support.
     pub(crate) fn check_chain(&self, chain: &str) -> Result<(), TargetError> {
-        // Versions know the test networks of their time alone.
+        // Versions only support the test networks of their time.
         let is_core = matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots);
         let option = Network::of(chain).core_option.filter(|_| is_core);
         let is_known = option.is_none_or(|name| name == "-regtest" || self.knows(name));
@@ -234,7 +234,7 @@ impl Target {
         })
     }
 
-    /// The command line of the node for a fresh `datadir` and these ports.
+    /// Command line of the node for a fresh `datadir` and these ports.
     pub(crate) fn launch(
         &self,
         chain: &str,
@@ -249,7 +249,7 @@ impl Target {
         let mut args = first_args;
         let subfolder = datadir.join("regtest");
         match self.family {
-            // Other programs' indexes know Core's command line.
+            // Indexes of other programs require Core's command line.
             Family::Assay if chain == "regtest" && self.has_other_index() => {
                 args = vec!["bitcoind".into()];
                 args.extend(self.bitcoind_args(datadir, ports, plan));
@@ -258,7 +258,7 @@ impl Target {
             Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
                 args.extend(self.bitcoind_args(datadir, ports, plan));
             }
-            // They take no blocks over RPC: [`Self::way`] rejects them.
+            // They accept no blocks over RPC: [`Self::way`] rejects them.
             Family::Btcd | Family::Kernel | Family::Engine => {}
         }
         args.extend(self.extra.iter().map(OsString::from));
@@ -267,7 +267,7 @@ impl Target {
         Launch { program, args, env: Vec::new(), cookie, node_log: Some(log), cores }
     }
 
-    /// The same node, which takes the laboratory as a peer that it trusts: what it waits for with others is not measured.
+    /// The same node, which trusts the laboratory as a peer: its delays for other peers are not measured.
     pub(crate) fn with_peers(&self, mut launch: Launch, ports: &Ports) -> Launch {
         let address = format!("127.0.0.1:{}", ports.p2p);
         let is_node = self.family == Family::Assay && launch.args.iter().any(|arg| arg == "--rpc");
@@ -278,7 +278,7 @@ impl Target {
             launch.args.extend(["--max-tip-age", "3153600000"].map(OsString::from));
             return launch;
         }
-        // Before 0.21 permissions were not named (Core's release notes), and BCHN still gives all of them.
+        // Before 0.21 permissions had no names (Core's release notes), and BCHN still grants all of them.
         let is_plain = self.family == Family::Bchn || self.is_older_than((0, 21));
         let whitelist = if is_plain { "127.0.0.1" } else { "noban,relay@127.0.0.1" };
         let args =
@@ -287,7 +287,7 @@ impl Target {
         launch
     }
 
-    /// Those of the arguments that the program lists in its help.
+    /// Filters the arguments by the program's help.
     pub(crate) fn known<'a>(
         &self,
         args: &'a [&'a str],

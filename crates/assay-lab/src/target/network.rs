@@ -1,20 +1,20 @@
-//! How programs name the chains, on their command lines and in their data folders.
+//! Names of chains on the programs' command lines and in their data folders.
 
-/// A chain as programs name it.
+/// Names of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Network {
-    /// As plans and ledgers name it.
+    /// Name in plans and ledgers.
     name: &'static str,
-    /// Option of the Bitcoin Core family; none for the main chain.
+    /// Option of the Bitcoin Core family; `None` for mainnet.
     pub(super) core_option: Option<&'static str>,
-    /// Folder inside the data folder of the Bitcoin Core family and of our node; empty for the main chain.
+    /// Folder in the data folder of the Bitcoin Core family and of Assay's node; empty for mainnet.
     pub(super) folder: &'static str,
-    /// Option of btcd, and the folder of its logs; `None` where it does not know the chain.
+    /// Option of btcd, and its log folder; `None` for unsupported chains.
     pub(super) btcd: Option<(Option<&'static str>, &'static str)>,
 }
 
 impl Network {
-    /// The chain of this name. One that is unknown is taken for regtest, which forged chains are.
+    /// The chain of this name. Unknown names map to regtest, the base of forged chains.
     pub(super) fn of(chain: &str) -> &'static Self {
         ALL.iter().find(|network| network.name == chain).unwrap_or(&ALL[0])
     }
@@ -44,7 +44,7 @@ const ALL: [Network; 5] = [
     },
 ];
 
-/// Folder of a chain inside the data folder of a node.
+/// Folder of a chain in a node's data folder.
 pub(crate) fn folder_of(chain: &str) -> &'static str {
     Network::of(chain).folder
 }

@@ -1,4 +1,4 @@
-//! What a program says of itself: its version and the options that its help lists.
+//! Version and options of a program, parsed from its output.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -25,8 +25,7 @@ pub(super) fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
-/// The names of the options in a help text of other programs: lines that begin, but for blanks and a short form, with two
-/// dashes.
+/// Option names in a help text: lines that begin, after blanks and a short form, with two dashes.
 pub(super) fn long_options_in_help(help: &str) -> BTreeSet<String> {
     let name = |line: &str| {
         let line = line.trim_start();
@@ -39,8 +38,7 @@ pub(super) fn long_options_in_help(help: &str) -> BTreeSet<String> {
     help.lines().filter_map(name).filter(|name| !name.is_empty()).collect()
 }
 
-/// The names of the options in a help text: lines that start with two blanks and a dash. Deeper
-/// lines belong to the descriptions.
+/// Option names in a help text: lines that begin with two blanks and a dash. Deeper lines belong to descriptions.
 pub(super) fn options_in_help(help: &str) -> BTreeSet<String> {
     help.lines()
         .filter_map(|line| line.strip_prefix("  -"))
@@ -52,8 +50,8 @@ pub(super) fn options_in_help(help: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// `31.99.0` out of `Bitcoin Core daemon version v31.99.0-unk`, fit for file names; what follows a
-/// dash tells commits apart, and is in the version that results carry.
+/// `31.99.0` from `Bitcoin Core daemon version v31.99.0-unk`, valid in file names; results keep the suffix, which identifies the
+/// commit.
 pub(crate) fn version_number(banner: &str) -> String {
     let word = banner
         .split_ascii_whitespace()
@@ -63,7 +61,7 @@ pub(crate) fn version_number(banner: &str) -> String {
     word.unwrap_or_default().chars().take_while(allowed).collect()
 }
 
-/// Tells two builds of a program apart.
+/// Distinguishes two builds of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint {
     bytes: u64,

@@ -1,4 +1,4 @@
-//! How blocks come to a target, and how targets are started for a sync.
+//! Delivery method of a target, and its command line for a sync.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::plan::Delivery;
 use crate::process::Launch;
 
 impl Target {
-    /// How blocks come to this target where the plan says `by`.
+    /// Delivery method of this target for the plan's `by`.
     pub(crate) fn way(&self, by: Delivery) -> Result<Way, TargetError> {
         let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
         let is_bitcoind =
@@ -44,7 +44,7 @@ impl Target {
         }
     }
 
-    /// Rejects chains that the node's syncs do not know: `assay bitcoind` has those of Bitcoin.
+    /// Rejects chains that the node cannot sync: `assay bitcoind` supports those of Bitcoin.
     pub(crate) fn check_sync_chain(&self, by: Delivery, chain: &str) -> Result<(), TargetError> {
         if self.family != Family::Assay || !by.is_sync() || is_bitcoin(chain) {
             return Ok(());
@@ -53,7 +53,7 @@ impl Target {
         Err(TargetError::Delivery { name: self.name.clone(), why })
     }
 
-    /// The command line for a sync.
+    /// Command line of a sync.
     pub(crate) fn launch_sync(&self, way: Way, with: &SyncLaunch<'_>) -> Launch {
         let program = self.command.first().cloned().unwrap_or_default();
         let mut env = Vec::new();
@@ -72,7 +72,7 @@ impl Target {
             (_, Family::Engine) => self.validate_args(with),
             (_, Family::Assay) => {
                 node_log = Some(folder.join("debug.log"));
-                // The command line of Bitcoin Core, so that both are started alike.
+                // The command line of Bitcoin Core, so that both start alike.
                 let mut args = vec![OsString::from("bitcoind")];
                 args.extend(self.bitcoind_sync_args(way, with));
                 args
@@ -87,7 +87,7 @@ impl Target {
         Launch { program, args, env, cookie: folder.join(".cookie"), node_log, cores }
     }
 
-    /// Writes down user and password where the program makes no cookie of its own, and where others look for a cookie.
+    /// Writes a cookie file for programs that create none, where others look for it.
     pub(crate) fn write_credentials(&self, launch: &Launch, datadir: &Path) -> io::Result<()> {
         let is_btcd = self.family == Family::Btcd;
         if !is_btcd && !self.is_older_than((0, 12)) {
@@ -108,7 +108,7 @@ impl Target {
     }
 }
 
-/// Sixteen bytes that nobody guesses, in hexadecimal.
+/// Sixteen random bytes in hex.
 fn password() -> io::Result<String> {
     let mut bytes = [0; 16];
     io::Read::read_exact(&mut fs::File::open("/dev/urandom")?, &mut bytes)?;

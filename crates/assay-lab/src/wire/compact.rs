@@ -1,4 +1,4 @@
-//! Compact blocks (BIP152) as their sender makes them.
+//! Compact blocks (BIP152), sender side.
 
 use sha2::{Digest as _, Sha256};
 use siphasher::sip::SipHasher24;
@@ -6,7 +6,7 @@ use siphasher::sip::SipHasher24;
 use super::tx::BlockTx;
 use super::{HEADER_BYTES, Hash, put_count, read_count};
 
-/// The payload of `cmpctblock`: `prefilled` are sent whole, ascending; of the others a short name, from what `name` says.
+/// Payload of `cmpctblock`: `prefilled` transactions (ascending) are included in full, the others as short ids of `name`.
 pub(crate) fn compact_block(
     block: &[u8],
     txs: &[BlockTx],
@@ -36,7 +36,7 @@ pub(crate) fn compact_block(
     out
 }
 
-/// The payload of `blocktxn`.
+/// Payload of `blocktxn`.
 pub(crate) fn block_txn(hash: &Hash, block: &[u8], txs: &[BlockTx], wanted: &[usize]) -> Vec<u8> {
     let mut out = hash.to_vec();
     put_count(&mut out, wanted.len());
@@ -46,8 +46,7 @@ pub(crate) fn block_txn(hash: &Hash, block: &[u8], txs: &[BlockTx], wanted: &[us
     out
 }
 
-/// Which transactions of which block a `getblocktxn` asks for; `None` for what is no such message, or asks for one that a block
-/// of `count` transactions has not.
+/// Block and transactions requested by a `getblocktxn`; `None` if malformed, or out of range for a block of `count` transactions.
 pub(crate) fn read_get_block_txn(payload: &[u8], count: usize) -> Option<(Hash, Vec<usize>)> {
     let (hash, mut rest) = payload.split_first_chunk()?;
     let wanted = read_count(&mut rest)?;

@@ -1,4 +1,4 @@
-//! Messages of the peer-to-peer protocol as bytes: what hostile and false peers and emitters send. No code of the node is used.
+//! Encodes P2P messages of hostile peers, misbehaving peers and emitters, independently of the node's code.
 
 pub(crate) mod compact;
 pub(crate) mod tx;
@@ -8,11 +8,11 @@ use sha2::{Digest as _, Sha256};
 
 /// First bytes of every message.
 pub(crate) type Magic = [u8; 4];
-/// Of regtest (Core `kernel/chainparams.cpp`).
+/// Regtest (Core `kernel/chainparams.cpp`).
 pub(crate) const REGTEST: Magic = [0xfa, 0xbf, 0xb5, 0xda];
-/// Of regtest on Bitcoin Cash (BCHN `chainparams.cpp`, `netMagic`).
+/// Bitcoin Cash regtest (BCHN `chainparams.cpp`, `netMagic`).
 pub(crate) const CASH_REGTEST: Magic = [0xda, 0xb5, 0xbf, 0xfa];
-/// Protocol version that is claimed.
+/// Announced protocol version.
 const VERSION: i32 = 70016;
 /// `NODE_NETWORK` and `NODE_WITNESS`: a peer that others would sync from.
 const SERVICES: u64 = 1 | 8;
@@ -20,21 +20,21 @@ const SERVICES: u64 = 1 | 8;
 pub(crate) const INV_TX: u32 = 1;
 pub(crate) const INV_BLOCK: u32 = 2;
 pub(crate) const INV_COMPACT_BLOCK: u32 = 4;
-/// By the hash with witnesses (BIP339).
+/// By wtxid (BIP339).
 pub(crate) const INV_WTX: u32 = 5;
-/// Set where witnesses are wanted too.
+/// Requests witnesses as well.
 pub(crate) const WITNESS_FLAG: u32 = 1 << 30;
 pub(crate) const INV_WITNESS_BLOCK: u32 = INV_BLOCK | WITNESS_FLAG;
-/// The easiest target, of regtest.
+/// The easiest target, that of regtest.
 const BITS: u32 = 0x207f_ffff;
-/// A hash as it goes over the wire.
+/// A hash in wire order.
 pub(crate) type Hash = [u8; 32];
 pub(crate) const HEADER_BYTES: usize = 80;
-/// A header as it goes over the wire.
+/// A header in wire format.
 pub(crate) type RawHeader = [u8; HEADER_BYTES];
-/// Length of what is before every payload: magic, name, length and checksum.
+/// Length of a message header: magic, command, length and checksum.
 pub(crate) const HEAD_BYTES: usize = 24;
-/// Longest payload (Core `net.h`, `MAX_PROTOCOL_MESSAGE_LENGTH`).
+/// Maximum payload (Core `net.h`, `MAX_PROTOCOL_MESSAGE_LENGTH`).
 const PAYLOAD_BYTES_MAX: usize = 4_000_000;
 
 /// Hash of regtest's genesis block.
@@ -47,7 +47,7 @@ pub(crate) fn double_sha256(bytes: &[u8]) -> Hash {
     Sha256::digest(Sha256::digest(bytes)).into()
 }
 
-/// A hash as RPC prints it, the other way round; `None` for what is none.
+/// Parses a hash as RPC prints it, in reverse order; `None` if malformed.
 pub(crate) fn hash_from_hex(hex: &str) -> Option<Hash> {
     let mut hash = [0; 32];
     if hex.len() != 64 {
@@ -58,18 +58,18 @@ pub(crate) fn hash_from_hex(hex: &str) -> Option<Hash> {
     Some(hash)
 }
 
-/// Appends a message of regtest.
+/// Appends a regtest message.
 pub(crate) fn put(out: &mut Vec<u8>, command: &str, payload: &[u8]) {
     put_head(out, command, payload.len(), payload);
     out.extend_from_slice(payload);
 }
 
-/// Appends the head of a message of regtest that claims `length` bytes, with the checksum of `payload`.
+/// Appends a regtest message header that states `length` bytes, with the checksum of `payload`.
 pub(crate) fn put_head(out: &mut Vec<u8>, command: &str, length: usize, payload: &[u8]) {
     out.extend_from_slice(&head(REGTEST, command, length, payload));
 }
 
-/// What is before the payload of a message.
+/// A message header.
 pub(crate) fn head(magic: Magic, command: &str, length: usize, payload: &[u8]) -> [u8; HEAD_BYTES] {
     let mut head = [0; HEAD_BYTES];
     head[..4].copy_from_slice(&magic);
@@ -79,18 +79,18 @@ pub(crate) fn head(magic: Magic, command: &str, length: usize, payload: &[u8]) -
     head
 }
 
-/// Appends what opens a connection; the other side's half is not waited for.
+/// Appends a handshake without waiting for the other side.
 pub(crate) fn put_handshake(out: &mut Vec<u8>, nonce: u64) {
     put_version(out, nonce, "/hostile:0.1/");
     put(out, "verack", &[]);
 }
 
-/// Appends the message that opens a connection on regtest.
+/// Appends a `version` message on regtest.
 pub(crate) fn put_version(out: &mut Vec<u8>, nonce: u64, agent: &str) {
     put(out, "version", &version_payload(nonce, agent));
 }
 
-/// The payload of the message that opens a connection.
+/// Payload of `version`.
 pub(crate) fn version_payload(nonce: u64, agent: &str) -> Vec<u8> {
     let mut version = Vec::with_capacity(100);
     version.extend_from_slice(&VERSION.to_le_bytes());
@@ -105,7 +105,7 @@ pub(crate) fn version_payload(nonce: u64, agent: &str) -> Vec<u8> {
     version
 }
 
-/// Name and length of the payload that follows; `None` where it is no message of regtest.
+/// Command and length of the payload; `None` if it is no regtest message.
 pub(crate) fn read_head(head: &[u8; HEAD_BYTES]) -> Option<(String, usize)> {
     read_head_of(REGTEST, head)
 }
@@ -120,7 +120,7 @@ pub(crate) fn read_head_of(magic: Magic, head: &[u8; HEAD_BYTES]) -> Option<(Str
     (*found == magic && length <= PAYLOAD_BYTES_MAX).then_some((name, length))
 }
 
-/// The payload of a message of headers, up to as many as one holds.
+/// Payload of `headers`, limited to one message.
 pub(crate) fn headers_payload(headers: &[RawHeader]) -> Vec<u8> {
     let headers = &headers[..headers.len().min(HEADERS_MAX)];
     let mut list = Vec::with_capacity(headers.len() * (HEADER_BYTES + 1) + 3);
@@ -132,7 +132,7 @@ pub(crate) fn headers_payload(headers: &[RawHeader]) -> Vec<u8> {
     list
 }
 
-/// Appends a length as Bitcoin writes it.
+/// Appends a compact size.
 pub(crate) fn put_count(out: &mut Vec<u8>, count: usize) {
     match count {
         0..=0xfc => out.push(count as u8),
@@ -147,7 +147,7 @@ pub(crate) fn put_count(out: &mut Vec<u8>, count: usize) {
     }
 }
 
-/// Takes a length as Bitcoin writes it from the front.
+/// Reads a compact size from the front.
 pub(crate) fn read_count(rest: &mut &[u8]) -> Option<usize> {
     let (&first, after) = rest.split_first()?;
     let width = match first {
@@ -165,7 +165,7 @@ pub(crate) fn read_count(rest: &mut &[u8]) -> Option<usize> {
     usize::try_from(u64::from_le_bytes(bytes)).ok()
 }
 
-/// The entries of an `inv` or `getdata`: type and hash.
+/// Entries of an `inv` or `getdata`: type and hash.
 pub(crate) fn read_inventory(mut payload: &[u8]) -> Option<Vec<(u32, Hash)>> {
     let count = read_count(&mut payload)?;
     let entry = |entry: &[u8]| {
@@ -176,7 +176,7 @@ pub(crate) fn read_inventory(mut payload: &[u8]) -> Option<Vec<(u32, Hash)>> {
     is_whole.then(|| payload.chunks_exact(36).map(entry).collect())
 }
 
-/// An `inv`, `getdata` or `notfound`.
+/// Payload of `inv`, `getdata` or `notfound`.
 pub(crate) fn inventory(entries: &[(u32, Hash)]) -> Vec<u8> {
     let mut list = Vec::with_capacity(entries.len() * 36 + 5);
     put_count(&mut list, entries.len());
@@ -187,7 +187,7 @@ pub(crate) fn inventory(entries: &[(u32, Hash)]) -> Vec<u8> {
     list
 }
 
-/// The hashes of the headers of a `headers`.
+/// Hashes of the headers of a `headers`.
 pub(crate) fn read_headers(mut payload: &[u8]) -> Option<Vec<Hash>> {
     let count = read_count(&mut payload)?;
     let entry_bytes = HEADER_BYTES + 1;
@@ -204,7 +204,7 @@ pub(crate) fn random_hash(random: &mut SplitMix64) -> Hash {
     hash
 }
 
-/// A list of so many hashes that nobody knows, for `inv` and `getdata`.
+/// `count` unknown hashes for `inv` and `getdata`.
 pub(crate) fn unknown_inventory(kind: u32, count: usize, random: &mut SplitMix64) -> Vec<u8> {
     let mut list = Vec::with_capacity(count * 36 + 5);
     put_count(&mut list, count);
@@ -215,12 +215,12 @@ pub(crate) fn unknown_inventory(kind: u32, count: usize, random: &mut SplitMix64
     list
 }
 
-/// A header; with enough work for regtest if `is_mined`, without it otherwise.
+/// A header, with valid regtest work if `is_mined`, otherwise with invalid work.
 pub(crate) fn header(prev: &Hash, merkle_root: &Hash, time: u32, is_mined: bool) -> RawHeader {
     header_of_version(0x2000_0000, prev, merkle_root, time, is_mined)
 }
 
-/// The same with a version of its own.
+/// The same with the given version.
 pub(crate) fn header_of_version(
     version: u32,
     prev: &Hash,
@@ -236,7 +236,7 @@ pub(crate) fn header_of_version(
     header[72..76].copy_from_slice(&BITS.to_le_bytes());
     for nonce in 0_u32.. {
         header[76..].copy_from_slice(&nonce.to_le_bytes());
-        // The target leaves the highest bit alone.
+        // The target leaves the highest bit clear.
         if (double_sha256(&header)[31] < 0x80) == is_mined {
             break;
         }
@@ -244,7 +244,7 @@ pub(crate) fn header_of_version(
     header
 }
 
-/// A transaction that spends an output nobody knows, and pays to anyone.
+/// A transaction that spends an unknown output, and pays to anyone.
 pub(crate) fn orphan(random: &mut SplitMix64) -> Vec<u8> {
     let mut tx = Vec::with_capacity(100);
     tx.extend_from_slice(&2_u32.to_le_bytes());
@@ -262,7 +262,7 @@ pub(crate) fn orphan(random: &mut SplitMix64) -> Vec<u8> {
     tx
 }
 
-/// A block of one transaction that is no coinbase, with a Merkle root that fits.
+/// A block of one transaction that is no coinbase, with a matching merkle root.
 pub(crate) fn invalid_block(prev: &Hash, time: u32, random: &mut SplitMix64) -> Vec<u8> {
     let tx = orphan(random);
     let mut block = header(prev, &double_sha256(&tx), time, true).to_vec();
@@ -271,12 +271,12 @@ pub(crate) fn invalid_block(prev: &Hash, time: u32, random: &mut SplitMix64) -> 
     block
 }
 
-/// When a header says it was made, seconds since 1970.
+/// Time of a header, seconds since 1970.
 pub(crate) fn time_of(header: &RawHeader) -> u32 {
     u32::from_le_bytes([header[68], header[69], header[70], header[71]])
 }
 
-/// A block of a coinbase alone that pays so many satoshi to anyone.
+/// A block of a coinbase alone that pays `amount` satoshi to anyone.
 pub(crate) fn coinbase_block(prev: &Hash, height: u32, time: u32, amount: u64) -> Vec<u8> {
     let tx = coinbase(height, amount);
     let mut block = header(prev, &double_sha256(&tx), time, true).to_vec();
@@ -285,14 +285,14 @@ pub(crate) fn coinbase_block(prev: &Hash, height: u32, time: u32, amount: u64) -
     block
 }
 
-/// A coinbase that pays so many satoshi to anyone.
+/// A coinbase that pays `amount` satoshi to anyone.
 pub(crate) fn coinbase(height: u32, amount: u64) -> Vec<u8> {
     let mut tx = Vec::with_capacity(100);
     tx.extend_from_slice(&2_u32.to_le_bytes());
     tx.push(1);
     tx.extend_from_slice(&[0; 32]);
     tx.extend_from_slice(&u32::MAX.to_le_bytes());
-    // The height (BIP34), up to 16 as an operation of one byte; then a byte that no rule asks for.
+    // The height (BIP34), up to 16 as a one-byte opcode, followed by an arbitrary byte.
     if height <= 16 {
         tx.extend_from_slice(&[2, 0x50 + height as u8, 0]);
     } else {
@@ -311,7 +311,7 @@ pub(crate) fn coinbase(height: u32, amount: u64) -> Vec<u8> {
     tx
 }
 
-/// A number as scripts hold it behind a length, shortest form.
+/// A minimally encoded script number with its length.
 fn script_number(value: u32) -> Vec<u8> {
     let mut bytes: Vec<u8> = value.to_le_bytes().to_vec();
     while bytes.last() == Some(&0) {
@@ -323,7 +323,7 @@ fn script_number(value: u32) -> Vec<u8> {
     bytes
 }
 
-/// A compact block (BIP152) with enough work, all of whose short names are the same one.
+/// A compact block (BIP152) with valid work and identical short ids.
 pub(crate) fn colliding_compact_block(
     prev: &Hash,
     time: u32,
@@ -342,7 +342,7 @@ pub(crate) fn colliding_compact_block(
     block
 }
 
-/// A list of IPv4 addresses that lead nowhere.
+/// A list of unused IPv4 addresses.
 pub(crate) fn addresses(count: usize, time: u32, random: &mut SplitMix64) -> Vec<u8> {
     let mut list = Vec::with_capacity(count * 30 + 3);
     put_count(&mut list, count);
@@ -352,14 +352,14 @@ pub(crate) fn addresses(count: usize, time: u32, random: &mut SplitMix64) -> Vec
         list.extend_from_slice(&[0; 10]);
         list.extend_from_slice(&[0xff; 2]);
         let address = random.next().to_le_bytes();
-        // 11.0.0.0/8 to 99.0.0.0/8: nothing there is local.
+        // 11.0.0.0/8 to 99.0.0.0/8 contains no local range.
         list.extend_from_slice(&[11 + address[0] % 89, address[1], address[2], address[3]]);
         list.extend_from_slice(&8333_u16.to_be_bytes());
     }
     list
 }
 
-/// Most headers of a message (Core `net_processing.cpp`, `MAX_HEADERS_RESULTS`).
+/// Maximum number of headers per message (Core `net_processing.cpp`, `MAX_HEADERS_RESULTS`).
 pub(crate) const HEADERS_MAX: usize = 2_000;
 
 #[cfg(test)]
@@ -405,7 +405,7 @@ mod tests {
     fn messages_are_framed() {
         let mut out = Vec::new();
         put(&mut out, "verack", &[]);
-        // Known from any capture: the checksum of nothing.
+        // The checksum of an empty payload, as in any capture.
         assert_eq!(
             faster_hex::hex_string(&out),
             "fabfb5da76657261636b000000000000000000005df6e0e2"

@@ -1,4 +1,4 @@
-//! Where the transactions of a block are, and what they are called.
+//! Locates the transactions of a block and computes their ids.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use super::{HEADER_BYTES, Hash, read_count};
 pub(crate) struct BlockTx {
     pub(crate) place: Range<usize>,
     pub(crate) txid: Hash,
-    /// With the witnesses (BIP141); the txid where it has none.
+    /// wtxid (BIP141); the txid without witnesses.
     pub(crate) wtxid: Hash,
 }
 
-/// All transactions of a block, in its order; `None` where it ends too early or goes on behind them.
+/// All transactions of a block in order; `None` if it is truncated or has trailing bytes.
 pub(crate) fn transactions(block: &[u8]) -> Option<Vec<BlockTx>> {
     let mut rest = block.get(HEADER_BYTES..)?;
     let count = read_count(&mut rest)?;
@@ -32,23 +32,22 @@ pub(crate) fn transactions(block: &[u8]) -> Option<Vec<BlockTx>> {
     rest.is_empty().then_some(txs)
 }
 
-/// Calls `each` with the txid of every output that a transaction spends. Bytes that are no transaction end the walk: the node
-/// will say what it thinks of them.
+/// Calls `each` with the txid of every spent output. Malformed bytes end the walk: the node will reject them.
 pub(crate) fn each_parent<'a>(tx: &'a [u8], mut each: impl FnMut(&'a Hash)) {
     each_spent(tx, |txid, _| each(txid));
 }
 
-/// The same with the number of the output.
+/// The same with the output index.
 pub(crate) fn each_spent<'a>(tx: &'a [u8], each: impl FnMut(&'a Hash, u32)) {
     let mut rest = tx;
-    // A walk that ends early found what there was to find.
+    // A truncated walk has reported what it could parse.
     let _ = walk(&mut rest, each);
 }
 
-/// The lengths that matter.
+/// Byte ranges of a transaction.
 struct Parts {
     bytes: usize,
-    /// Witnesses, from the start of the transaction; empty where it has none.
+    /// Witnesses, relative to the transaction; empty without any.
     witness: Range<usize>,
 }
 
@@ -59,7 +58,7 @@ impl Parts {
         Some(Self { bytes: all - rest.len(), witness })
     }
 
-    /// The hash of a transaction without marker, flag and witnesses.
+    /// Hash of a transaction without marker, flag and witnesses.
     fn txid(&self, tx: &[u8]) -> Hash {
         let once = Sha256::new()
             .chain_update(&tx[..VERSION_BYTES])
@@ -70,11 +69,11 @@ impl Parts {
     }
 }
 
-/// Walks over a transaction; gives where its witnesses are.
+/// Walks over a transaction; returns the range of its witnesses.
 fn walk<'a>(rest: &mut &'a [u8], mut each: impl FnMut(&'a Hash, u32)) -> Option<Range<usize>> {
     let all = rest.len();
     skip(rest, VERSION_BYTES)?;
-    // No inputs and flag 1 stand for a transaction with witnesses (BIP144).
+    // No inputs and flag 1 mark a transaction with witnesses (BIP144).
     let has_witness = rest.starts_with(&MARKER);
     if has_witness {
         skip(rest, MARKER.len())?;
@@ -117,7 +116,7 @@ fn skip_counted(rest: &mut &[u8]) -> Option<()> {
 
 const VERSION_BYTES: usize = 4;
 const MARKER: [u8; 2] = [0, 1];
-/// Shorter is no transaction.
+/// Shorter bytes are no transaction.
 const TX_BYTES_MIN: usize = 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Logs of every program and version: lines as they are printed, real logs, damaged logs.
+//! Logs of every program and version: printed lines, real logs, damaged logs.
 
 #[path = "logs/prefixes.rs"]
 mod prefixes;
@@ -40,8 +40,7 @@ fn read(path: &Path) -> (FileSummary, Vec<Row>) {
     (summary.expect("a readable log"), rows)
 }
 
-/// One line of each format as programs print it, most of them as the projects' own threads quote
-/// them.
+/// One line of each format as programs print it, mostly as quoted in the projects' issue trackers.
 #[test]
 fn every_format() {
     use Format as F;
@@ -83,7 +82,7 @@ fn every_format() {
     ];
     assert_eq!(LINES.lines().count(), expected.len());
     for (line, (format, height, txs, cache_bytes, has_stamp)) in LINES.lines().zip(expected) {
-        // Whatever comes before and after a line makes no difference.
+        // Surrounding lines make no difference.
         for text in [format!("{line}\n"), format!("\n\n{line}\r\nmore\n")] {
             let found = parse(text.as_bytes(), text.len());
             let [Found { event: Ok(Event::Progress(progress)), .. }] = &found[..] else {
@@ -142,7 +141,7 @@ fn faults_are_told_by_line() {
         assert_eq!(lines, (2..=bad.len() as u64 + 2).collect::<Vec<_>>(), "piece {piece}");
         assert!(found[1..].iter().all(|found| found.event.is_err()), "{found:?}");
     }
-    // Numbers at the end of a log that is cut off may have lost digits.
+    // Numbers at the end of a truncated log may have lost digits.
     for line in ["block_organized..... 834632 52", "2025-01-01T00:00:00Z UpdateTip: new b"] {
         let found = parse(line.as_bytes(), 8);
         assert_eq!(found.len(), 1, "{line}");
@@ -150,7 +149,7 @@ fn faults_are_told_by_line() {
     }
 }
 
-/// Lines that are not understood are counted by reason, with the first of each.
+/// Malformed lines are counted by reason, with the first of each.
 #[test]
 fn faults_are_counted_by_reason() {
     let good = LINES.lines().nth(10).expect("a line of today");
@@ -177,12 +176,12 @@ fn restarts_jumps_of_the_clock_and_midnight() {
     let mut text = start("2025-01-01T00:00:00Z");
     text += &tip("2025-01-01T00:00:10Z", 1);
     text += &tip("2025-01-01T00:00:20Z", 2);
-    // Threads overtake each other.
+    // Lines of concurrent threads are out of order.
     text += &tip("2025-01-01T00:00:19Z", 3);
-    // The clock is set back an hour; time goes on from where it was.
+    // The clock is set back by an hour; elapsed time continues.
     text += &tip("2024-12-31T23:00:20Z", 4);
     text += &tip("2024-12-31T23:00:25Z", 5);
-    // A start that gets nowhere, and one that does, two days later.
+    // A start without progress, and one with progress two days later.
     text += &start("2025-01-03T00:00:00Z");
     text += &start("2025-01-03T00:01:00Z");
     text += &tip("2025-01-03T00:01:07Z", 6);
@@ -355,8 +354,7 @@ fn charts_and_pages() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Damaged logs: whatever is in them, nothing panics, and how they are cut into pieces makes no
-    /// difference.
+    /// Damaged logs never cause a panic, and their split into pieces makes no difference.
     #[test]
     fn damaged_logs(
         lines in prop::collection::vec(0..33usize, 1..8),
@@ -388,8 +386,7 @@ proptest! {
         rows(text);
     }
 
-    /// Every cut of a sound line is either an event of the same height or a fault, when it is far
-    /// enough to be recognised.
+    /// Every prefix of a valid line is either an event of the same height or a fault, if it is long enough to be recognised.
     #[test]
     fn cut_lines_never_give_other_heights(line in 0..33usize, cut in any::<prop::sample::Index>()) {
         let text = LINES.lines().nth(line).expect("a line").as_bytes();

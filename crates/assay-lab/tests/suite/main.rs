@@ -1,4 +1,4 @@
-//! The laboratory from outside: query load, logs.
+//! Integration tests of the laboratory: query load, logs.
 
 mod load;
 mod logs;

@@ -1,5 +1,4 @@
-//! The index of the fake node: a server of the Electrum protocol that knows one script for each block, and a script ledger that
-//! says the same.
+//! The index of the fake node: an Electrum server with one script per block, and the matching script ledger.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,18 +12,18 @@ use serde_json::{Value, json};
 
 use crate::forge;
 
-/// What the index is told to do wrong.
+/// Faults of the index.
 #[derive(Default, Clone)]
 pub(crate) struct Script {
-    /// It leaves out the history of this block's script.
+    /// Omits the history of this block's script.
     pub(crate) forget: Option<usize>,
-    /// It stops indexing at this height.
+    /// Stops indexing at this height.
     pub(crate) stop_at: Option<usize>,
-    /// It closes its connections at this height.
+    /// Closes its connections at this height.
     pub(crate) hang_up_at: Option<usize>,
-    /// It refuses histories.
+    /// Rejects history requests.
     pub(crate) refuse: bool,
-    /// It announces blocks two at a time.
+    /// Announces blocks two at a time.
     pub(crate) in_pairs: bool,
 }
 
@@ -36,7 +35,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Serves on `address` for ever.
+    /// Serves on `address` forever.
     pub(crate) fn serve(address: &str, script: Script) -> Result<Arc<Self>, String> {
         let listener = TcpListener::bind(address).map_err(|error| error.to_string())?;
         let index = Arc::new(Self { script, headers: Mutex::default(), changed: Condvar::new() });
@@ -50,7 +49,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Takes a block; `header` is its first 80 bytes in hexadecimal.
+    /// Adds a block; `header` is its first 80 bytes in hex.
     pub(crate) fn connect(&self, header: &str) {
         let mut headers = self.headers.lock().expect("not poisoned");
         if self.script.stop_at.is_none_or(|at| headers.len() < at) {
@@ -61,7 +60,7 @@ impl Index {
     }
 
     fn client(self: &Arc<Self>, stream: &TcpStream) -> Option<()> {
-        // Answers and announcements come from two threads; a line must not be cut by another.
+        // Responses and announcements come from two threads; their lines must not be interleaved.
         let out = Arc::new(Mutex::new(stream.try_clone().ok()?));
         let mut is_subscribed = false;
         for line in BufReader::new(stream).lines() {
@@ -106,7 +105,7 @@ impl Index {
         }
     }
 
-    /// The height that it tells.
+    /// Announced height.
     fn visible(&self, headers: &[String]) -> usize {
         if self.script.in_pairs && headers.len().is_multiple_of(2) {
             headers.len().saturating_sub(1)

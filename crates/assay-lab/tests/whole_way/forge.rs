@@ -1,5 +1,5 @@
-//! A forge that writes a tiny chain. A "block" is its hash followed by its transactions, a
-//! "transaction" is its txid followed by filling; nothing is hashed.
+//! A forge that writes a tiny chain. A "block" is its hash followed by its transactions, a "transaction" is its txid followed by
+//! filling; nothing is hashed.
 
 use std::fmt::Write;
 use std::fs;
@@ -88,12 +88,12 @@ fn write_chain(
             r#"{{"kind":"tip","height":{height},"hash":"{hash}","utxo_count":{UTXO_COUNT},"utxo_amount":{UTXO_AMOUNT},"utxo_muhash":"{muhash}","txs":{all_txs},"inputs":{all_inputs},"outputs":{all_txs},"bytes":{all_bytes},"signatures":{all_inputs}}}"#
         )
     );
-    // What an interrupted forge left is its own, as with the real one.
+    // Removes leftovers of an interrupted forge, like the real one.
     let _ = fs::remove_file(dir.join("ledger.jsonl.part"));
     fs::write(dir.join("ledger.jsonl"), ledger)
 }
 
-/// How many blocks there are.
+/// Number of blocks.
 pub(crate) fn heights() -> usize {
     BLOCKS.len()
 }

@@ -1,7 +1,7 @@
-//! The whole way, from a plan to a report, with a fake forge and a fake node as real processes.
+//! End-to-end tests from a plan to a report, with a fake forge and a fake node as real processes.
 //!
-//! This program is its own forge and its own node: called with `forge` or `node` it acts as one,
-//! otherwise it runs the tests. That is why it has no harness.
+//! This program is its own forge and its own node: called with `forge` or `node` it acts as one, otherwise it runs the tests. It
+//! therefore has no harness.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a test program prints")]
 
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// A test gets a fresh folder.
+/// A test receives a fresh folder.
 type Test = fn(&Path);
 
 /// Runs the tests whose names contain the first argument that is no option.
@@ -152,7 +152,7 @@ fn plan_becomes_report(folder: &Path) {
         }
     }
     assert!(unseen.seen_measured.abs() < 1e-9 && unseen.tx_errors.is_empty());
-    // 18 + 18 + 9 were sent, and every ninth of them was refused.
+    // 18 + 18 + 9 were sent, and every ninth of them was rejected.
     let admission = seen.total.admission;
     assert_eq!((admission.sent, admission.accepted, admission.bytes), (45, 40, 4500));
     assert!((seen.seen_measured - 40.0 / 50.0).abs() < 1e-9);
@@ -177,11 +177,11 @@ fn random_share_is_sent(folder: &Path) {
 fn connections_are_kept(folder: &Path) {
     whole(folder, &[]);
     let log = fs::read_to_string(folder.join("out/logs/assay-90.log")).expect("a log");
-    // One that waited for the start, one that feeds, one that watches the tip.
+    // One waited for the start, one feeds, one watches the tip.
     assert_eq!(log.matches("connection").count(), 3);
 }
 
-/// Remembers the order of runs.
+/// Records the order of runs.
 #[derive(Default)]
 struct Order(Mutex<Vec<String>>);
 
@@ -208,7 +208,7 @@ fn repeats_turn_around(folder: &Path) {
 }
 
 fn dead_target(folder: &Path) {
-    // The first run is made by a healthy node, the second by one that dies.
+    // The first run has a healthy node, the second one that dies.
     let mut first = plan();
     first.feed.seen = vec![0.0];
     run(first, &options(folder, &[]), &Silent).expect("the plan runs");
@@ -217,7 +217,7 @@ fn dead_target(folder: &Path) {
 
     let mut dying = options(folder, &["--die-at", "4"]);
     dying.resume = true;
-    // Other arguments are other settings, so this makes both runs anew, and the first one dies.
+    // Other arguments are other settings, so both runs are repeated, and the first one dies.
     let error = run(plan(), &dying, &Silent).expect_err("the target dies");
     assert!(matches!(error, LabError::Void { .. }));
     let told = story(&error);
@@ -230,7 +230,7 @@ fn dead_target(folder: &Path) {
     assert_eq!(void.runs().map(|run| run.status).collect::<Vec<_>>(), [Status::Void]);
     assert_eq!(void.targets[0].runs[0].blocks.len(), 3, "what was measured is kept");
 
-    // A void run is made again; a valid one is kept.
+    // An invalid run is repeated; a valid one is kept.
     let mut healthy = options(folder, &[]);
     healthy.resume = true;
     fs::write(&fresh, before).expect("writable");
@@ -240,7 +240,7 @@ fn dead_target(folder: &Path) {
     assert!(results.runs().all(|run: &Run| run.status == Status::Valid));
 }
 
-/// Wants to stop when the first run has begun.
+/// Requests a stop when the first run has begun.
 #[derive(Default)]
 struct Impatient(AtomicBool);
 
@@ -311,7 +311,7 @@ fn chains(folder: &Path) {
     assert!(told.contains("holds another chain: seed is 5"), "{told}");
     assert!(folder.join("out/runs.1").exists(), "earlier runs are moved aside");
 
-    // Unfinished: forged again. Something else: left alone.
+    // An unfinished chain is forged again, but other files are kept.
     let ledger = fs::read_to_string(chain.join("ledger.jsonl")).expect("a ledger");
     let cut: Vec<&str> = ledger.lines().take(3).collect();
     fs::write(chain.join("ledger.jsonl.part"), cut.join("\n")).expect("writable");
@@ -369,7 +369,7 @@ fn index_is_watched(folder: &Path) {
     let page = fs::read_to_string(out.join("report.md")).expect("a report");
     assert!(page.contains("ledger check: 5 scripts, 5 history entries, 5 unspent, 0 differences"));
     assert!(!out.join("scripts.jsonl").exists(), "what can be made again is removed");
-    // The comparison can be made of a part.
+    // A partial comparison is possible.
     let mut plan = plan_with_index();
     plan.index.scripts_max = 3;
     let results = run(plan, &options(folder, &[]), &Silent).expect("the plan runs");

@@ -1,4 +1,4 @@
-//! A node that answers from a script: a real process behind a real socket, and nothing else.
+//! A scripted node: a real process with a real socket.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,12 +15,12 @@ use crate::forge;
 
 const COOKIE: &str = "__cookie__:secret";
 
-/// What the node is told to do wrong.
+/// Faults of the node.
 #[derive(Default)]
 struct Script {
     die_at: Option<usize>,
     refuse_at: Option<usize>,
-    /// Every n-th transaction is refused.
+    /// Every n-th transaction is rejected.
     refuse_tx: Option<usize>,
     other_muhash: bool,
     no_muhash: bool,

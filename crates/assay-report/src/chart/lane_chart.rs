@@ -1,29 +1,29 @@
-//! Lanes over a common axis, each as solid as its share of every slice: how busy threads are over time.
+//! Utilisation of threads over time: lanes over a common axis, each slice shaded by its share.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Canvas, Chart, Drawn, Look, axis_under_rows, finish, ink, small};
 
-/// Groups of lanes under each other.
+/// Vertically stacked groups of lanes.
 #[derive(Debug, Clone, Default)]
 pub struct LaneChart {
     pub title: String,
-    /// What the axis counts, with its unit.
+    /// Quantity and unit of the x axis.
     pub x_label: String,
-    /// Where the axis ends; it begins at 0.
+    /// End of the axis, which begins at 0.
     pub x_end: f64,
-    /// The groups, from the top.
+    /// Groups from the top.
     pub groups: Vec<LaneGroup>,
 }
 
-/// Lanes that belong together.
+/// Lanes of one group.
 #[derive(Debug, Clone)]
 pub struct LaneGroup {
     pub label: String,
-    /// A second line under the name.
+    /// Second line below the label.
     pub note: String,
-    /// Where its lanes end.
+    /// End of its lanes.
     pub end: f64,
     /// For each lane, shares from 0 to 1 of equal slices of the whole axis.
     pub lanes: Vec<Vec<f64>>,
@@ -33,18 +33,18 @@ pub struct LaneGroup {
 const WIDTH: u32 = 560;
 /// Height of everything but groups.
 const FRAME_HEIGHT: u32 = 66;
-/// Height of a group: its lanes, as high as there is room for, at least its two lines of text, and the gap to the next.
+/// Height of a group: its lanes, at least two lines of text, and the gap to the next.
 const LANES_HEIGHT: usize = 96;
 const LANE_HEIGHT_MIN: usize = 3;
 const LANE_HEIGHT_MAX: usize = 16;
 const LABEL_HEIGHT: usize = 32;
 const GROUP_GAP: usize = 10;
 const LABELS_WIDTH: u32 = 130;
-/// Degrees of solidity: neighbouring slices of the same one are drawn as one.
+/// Levels of opacity: adjacent slices of the same level are merged.
 const LEVELS: u8 = 20;
 
 impl LaneChart {
-    /// Draws; without a lane or an axis there is no chart.
+    /// Draws the chart; `None` without lanes or an axis.
     pub fn draw(&self) -> Option<Chart> {
         let lanes_max = self.groups.iter().map(|group| group.lanes.len()).max()?;
         if lanes_max == 0 || !self.x_end.is_finite() || self.x_end <= 0.0 {
@@ -61,7 +61,7 @@ impl LaneChart {
             let mut builder = ChartBuilder::on(canvas);
             builder.margin(6).margin_right(14).x_label_area_size(42);
             builder.y_label_area_size(LABELS_WIDTH);
-            // Downwards, a unit for each pixel.
+            // Downwards, one unit per pixel.
             let y = (total as f64)..0.0;
             let mut chart = builder.build_cartesian_2d(0.0..self.x_end, y)?;
             axis_under_rows(&mut chart, &self.x_label, 8)?;
@@ -85,7 +85,7 @@ impl LaneChart {
         finish(&self.title, std::iter::empty(), true, (WIDTH, FRAME_HEIGHT + total as u32), drawing)
     }
 
-    /// A pale strip up to `end`, and what is filled of it; a pixel at the bottom is left to the next lane.
+    /// A pale strip up to `end` with its filled part; a pixel at the bottom separates it from the next lane.
     fn lane(&self, end: f64, shares: &[f64], (top, bottom): (f64, f64)) -> Vec<Bar> {
         let bar = |from: f64, to: f64, style: ShapeStyle| {
             Rectangle::new([(from, top), (to, bottom - 1.0)], style)

@@ -1,8 +1,7 @@
-//! Charts as SVG that takes its colours from the page.
+//! SVG charts with colours defined by the page.
 //!
-//! The plotting library writes fixed colours. It is given a palette of marker colours that occur
-//! nowhere else, and each marker is then replaced by the style variable it stands for, so that one
-//! drawing serves a light and a dark page.
+//! The plotting library writes fixed colours. Charts are drawn with unique marker colours, which are then replaced by the page's
+//! style variables, so that one drawing serves a light and a dark page.
 
 mod lane_chart;
 mod ratio_chart;
@@ -23,23 +22,23 @@ pub use ratio_chart::{RatioBar, RatioChart};
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn Error>>;
 
-/// Stands for `currentColor`.
+/// Marker of `currentColor`.
 const INK: RGBColor = RGBColor(1, 2, 3);
-/// Colours of series the page defines as `--series-0` and so on.
+/// Number of series colours that the page defines as `--series-0` and so on.
 pub(crate) const SERIES_COLOURS: usize = 8;
 /// Width and height of a drawing; the page scales it.
 const SIZE: (u32, u32) = (560, 340);
 const FONT: &str = "sans-serif";
 const FONT_SIZE: i32 = 14;
-/// Around the plot of a [`LineChart`]: margins, and room for labels.
+/// Plot area of a [`LineChart`]: margins, and space for labels.
 const MARGIN: i32 = 6;
 const MARGIN_RIGHT: i32 = 14;
 const Y_LABELS_WIDTH: i32 = 66;
-/// Names of bands: a letter is at most so wide, on narrow screens too, and a line so high.
+/// Names of bands: upper bounds of letter width and line height, also on narrow screens.
 const NAME_LETTER_WIDTH: f64 = 7.0;
 const NAME_LINE_HEIGHT: i32 = 13;
 
-/// A drawing with what stands around it; [`LineChart`] and [`BarChart`] make it.
+/// A drawing with title and legend; made by [`LineChart`] and [`BarChart`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chart {
     pub(crate) title: String,
@@ -61,12 +60,12 @@ pub(crate) struct Key {
     pub(crate) look: Look,
 }
 
-/// How a series looks.
+/// Style of a series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Number of the colour; `None` is the colour of text, for figures that are not ours.
+    /// Index of the colour; `None` is the text colour, for published figures.
     pub colour: Option<usize>,
-    /// Whether its lines are broken.
+    /// True for dashed lines.
     pub dashed: bool,
 }
 
@@ -75,7 +74,7 @@ impl Look {
         self.colour.map_or(INK, |number| RGBColor(250, 251, (number % SERIES_COLOURS) as u8))
     }
 
-    /// How solid a bar is. Figures that are not ours stand back; dashed ones a little less.
+    /// Opacity of a bar: lower for published figures, slightly lower for dashed series.
     pub(crate) fn solidity(self) -> f64 {
         match (self.colour, self.dashed) {
             (None, false) => 0.25,
@@ -98,35 +97,35 @@ impl Look {
 #[expect(clippy::struct_excessive_bools, reason = "each is about how an axis looks")]
 pub struct LineChart {
     pub title: String,
-    /// What the x axis counts, with its unit.
+    /// Quantity and unit of the x axis.
     pub x_label: String,
-    /// What the y axis counts, with its unit.
+    /// Quantity and unit of the y axis.
     pub y_label: String,
-    /// Whether the x axis counts things, so that nothing is written between whole numbers.
+    /// True if the x axis counts things, so that only whole numbers are labelled.
     pub whole_x: bool,
-    /// Whether the x axis is logarithmic; points at or below zero then have no place on it.
+    /// True for a logarithmic x axis; points at or below zero are dropped.
     pub logarithmic_x: bool,
     /// The same for the y axis.
     pub logarithmic: bool,
-    /// Whether the y axis begins near the smallest value and not at zero: for ratios around 1.
+    /// True if the y axis begins near the smallest value and not at zero: for ratios around 1.
     pub tight_y: bool,
-    /// What is drawn.
+    /// Drawn series.
     pub series: Vec<Line>,
-    /// What stands behind it, thin and without a place in the legend: single runs behind the one in the middle.
+    /// Thin background lines outside the legend: single runs behind the median one.
     pub background: Vec<Line>,
     /// Named parts of the x axis.
     pub bands: Vec<Band>,
 }
 
-/// One series of lines; each piece is drawn by itself.
+/// One series of lines; each piece is drawn separately.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Its name in the legend.
+    /// Name in the legend.
     pub label: String,
     pub look: Look,
-    /// Its pieces, each a list of points.
+    /// Lists of points.
     pub pieces: Vec<Vec<(f64, f64)>>,
-    /// Whether points are marked.
+    /// True to mark the points.
     pub points: bool,
 }
 
@@ -134,38 +133,38 @@ pub struct Line {
 #[derive(Debug, Clone)]
 pub struct Band {
     pub name: String,
-    /// Where it begins.
+    /// Start on the x axis.
     pub from: f64,
-    /// Where it ends.
+    /// End on the x axis.
     pub to: f64,
 }
 
-/// Bars in groups.
+/// Grouped bars.
 #[derive(Debug, Clone, Default)]
 pub struct BarChart {
     pub title: String,
-    /// What the y axis counts, with its unit.
+    /// Quantity and unit of the y axis.
     pub y_label: String,
     /// Names of the groups.
     pub groups: Vec<String>,
-    /// The bars, one of each in every group.
+    /// Bar series, with one bar in every group.
     pub series: Vec<Bars>,
-    /// Whether the y axis is logarithmic: it begins at a power of ten below the shortest bar.
+    /// True for a logarithmic y axis, which begins at a power of ten below the shortest bar.
     pub logarithmic: bool,
 }
 
 /// One bar per group.
 #[derive(Debug, Clone)]
 pub struct Bars {
-    /// Their name in the legend.
+    /// Name in the legend.
     pub label: String,
     pub look: Look,
-    /// Their heights, one for each group; a gap where there is none.
+    /// Heights per group; `None` leaves a gap.
     pub values: Vec<Option<f64>>,
 }
 
 impl LineChart {
-    /// Draws; a chart without a point above zero is left out.
+    /// Draws the chart; `None` without a point above zero.
     pub fn draw(&self) -> Option<Chart> {
         let lines = || self.background.iter().chain(&self.series);
         let points = || lines().flat_map(|line| line.pieces.iter().flatten());
@@ -202,14 +201,14 @@ impl LineChart {
                 }
             }
         };
-        // What has no point has no place in the legend either.
+        // Series without points are left out of the legend.
         let has_points = |line: &&Line| line.pieces.iter().any(|piece| !piece.is_empty());
         let keys = self.series.iter().filter(has_points).map(|line| (&line.label, line.look));
         finish(&self.title, keys, false, SIZE, drawing)
     }
 
-    /// Where names of bands stand: the pixel of their middle, and their line, counted upwards from the plot. No name runs into
-    /// another or over the edge, however narrow the bands are.
+    /// Positions of band names: the pixel of their middle, and their line, counted upwards from the plot. Names neither overlap
+    /// nor cross the edge, even for narrow bands.
     fn places_of_names(&self, x: &std::ops::Range<f64>) -> Vec<(i32, i32)> {
         let (left, right) = (MARGIN + Y_LABELS_WIDTH, SIZE.0 as i32 - MARGIN_RIGHT);
         let plot_width = f64::from(right - left);
@@ -306,12 +305,12 @@ fn ends(range: &std::ops::Range<i32>) -> (i32, i32) {
 }
 
 impl BarChart {
-    /// Draws; a chart without a bar above zero is left out.
+    /// Draws the chart; `None` without a bar above zero.
     pub fn draw(&self) -> Option<Chart> {
         let values = self.series.iter().flat_map(|bars| bars.values.iter().flatten().copied());
         let values = values.filter(|value| !self.logarithmic || *value > 0.0);
         let (y_min, y_max) = range(values).filter(|(_, y_max)| *y_max > 0.0)?;
-        // Where it is logarithmic, heights are powers of ten above the axis.
+        // On a logarithmic axis, heights are powers of ten above the axis.
         let floor = self.logarithmic.then(|| (y_min * 0.999).log10().floor());
         let height = |value: f64| floor.map_or(value, |floor| (value.log10() - floor).max(0.0));
         let label = |y: &f64| match floor {
@@ -357,7 +356,7 @@ impl BarChart {
         finish(&self.title, keys, true, SIZE, drawing)
     }
 
-    /// A name that is wider than its group is broken in front of `+`.
+    /// A name wider than its group is split before `+`.
     fn name_lines<'n>(&self, name: &'n str) -> Vec<&'n str> {
         let plot = SIZE.0 as i32 - MARGIN - MARGIN_RIGHT - Y_LABELS_WIDTH;
         let letters = f64::from(plot) / self.groups.len() as f64 / NAME_LETTER_WIDTH;
@@ -391,7 +390,7 @@ impl BarChart {
     }
 }
 
-/// The axis under rows that have no axis of their own.
+/// The axis below rows without an axis of their own.
 fn axis_under_rows<X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     chart: &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, RangedCoordf64>>,
     label: &str,
@@ -413,7 +412,7 @@ fn axis_under_rows<X: Ranged<ValueType = f64> + ValueFormatter<f64>>(
     Ok(())
 }
 
-/// Draws into a string and hands the colours over to the page.
+/// Draws into a string and replaces the marker colours.
 fn finish<'k>(
     title: &str,
     keys: impl Iterator<Item = (&'k String, Look)>,
@@ -424,7 +423,7 @@ fn finish<'k>(
     let mut svg = String::new();
     {
         let canvas = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
-        // Drawing into a string fails only on impossible ranges; then the chart is left out.
+        // Drawing into a string only fails on impossible ranges; the chart is then left out.
         drawing(&canvas).ok()?;
         canvas.present().ok()?;
     }
@@ -453,7 +452,7 @@ fn small() -> TextStyle<'static> {
     (FONT, FONT_SIZE - 2).into_font().color(&INK.mix(0.85))
 }
 
-/// Smallest and largest value; `None` of nothing or of values that are no numbers.
+/// Smallest and largest value; `None` if empty or not finite.
 fn range(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let ends = values.fold(None, |ends: Option<(f64, f64)>, value| {
         let (low, high) = ends.unwrap_or((value, value));
@@ -466,7 +465,7 @@ fn headroom(largest: f64) -> f64 {
     largest * 1.08
 }
 
-/// An axis label: short, and exact where it can be.
+/// An axis label: short, and exact if possible.
 fn tick(value: f64) -> String {
     let size = value.abs();
     match size {

@@ -1,31 +1,31 @@
-//! Ratios as bars from 1, with their intervals, on a logarithmic axis.
+//! Ratios as bars from 1 with intervals on a logarithmic axis.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Canvas, Chart, Look, axis_under_rows, finish, ink, small};
 
-/// Ratios under each other.
+/// Vertically stacked ratios.
 #[derive(Debug, Clone, Default)]
 pub struct RatioChart {
     pub title: String,
-    /// What a ratio is of.
+    /// Meaning of the ratio.
     pub x_label: String,
-    /// The ratios, from the top.
+    /// Ratios from the top.
     pub ratios: Vec<RatioBar>,
 }
 
 #[derive(Debug, Clone)]
 pub struct RatioBar {
-    /// What was measured.
+    /// Measured quantity.
     pub label: String,
-    /// Whose time over whose, in a second line.
+    /// Numerator and denominator, in a second line.
     pub sides: String,
-    /// Where the bar ends.
+    /// End of the bar.
     pub median: f64,
-    /// Where its interval begins.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Where its interval ends.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -34,15 +34,15 @@ const WIDTH: u32 = 560;
 /// Height of a ratio, and of everything else.
 const ROW_HEIGHT: u32 = 34;
 const FRAME_HEIGHT: u32 = 66;
-/// Room for labels, and how many letters fit.
+/// Width of the labels, and the number of letters that fit.
 const LABELS_WIDTH: u32 = 236;
 const LABEL_LETTERS: usize = 26;
 
 impl RatioChart {
-    /// Draws; without a ratio above zero there is no chart. Ratios that are no numbers are left out.
+    /// Draws the chart; `None` without a ratio above zero. Ratios that are not numbers are left out.
     pub fn draw(&self) -> Option<Chart> {
         let is_drawable = |bar: &&RatioBar| bar.low > 0.0 && bar.high.is_finite();
-        // One colour: who is compared with whom differs from bar to bar, and the label says it.
+        // One colour: the compared sides differ from bar to bar, and the label names them.
         let look = Look { colour: Some(0), dashed: false };
         let bars: Vec<&RatioBar> = self.ratios.iter().filter(is_drawable).collect();
         let low = bars.iter().map(|bar| bar.low).reduce(f64::min)?.min(1.0) / 1.1;
@@ -79,7 +79,7 @@ impl RatioChart {
     }
 }
 
-/// The end of a label says more than its beginning.
+/// Drops the beginning of a label, since its end is more specific.
 fn shortened(label: &str) -> String {
     let letters = label.chars().count();
     if letters <= LABEL_LETTERS {

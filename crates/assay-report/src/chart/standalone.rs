@@ -1,4 +1,4 @@
-//! A chart as a picture of its own, with the colours and the legend that a page would give it.
+//! A chart as a standalone image with its own colours and legend.
 
 use std::fmt::Write;
 
@@ -10,12 +10,12 @@ use crate::style::STYLE;
 const ROW: usize = 20;
 
 impl Chart {
-    /// An SVG file that needs no page, for light and dark.
+    /// A standalone SVG file for light and dark backgrounds.
     pub fn standalone(&self) -> String {
         // The drawing begins with its size and its title, which `finish` writes.
         let (width, height) = size(&self.svg).unwrap_or((560, 340));
         let all = height + ROW * self.legend.len() + 10;
-        // Variables of colours are the first rules of the page.
+        // Colour variables are the first rules of the page.
         let colours = STYLE.split("* { box-sizing").next().unwrap_or_default();
         let mut out = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{all}\" \

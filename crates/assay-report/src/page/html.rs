@@ -1,4 +1,4 @@
-//! `report.html`: one page that needs nothing but itself.
+//! `report.html`: one self-contained page.
 
 use std::fmt::{self, Write};
 

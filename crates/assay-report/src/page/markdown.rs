@@ -6,7 +6,7 @@ use super::{FRONT, Front, Page, picture_name};
 use crate::chart::Chart;
 use crate::table::Table;
 
-/// The whole page; charts as links to pictures in a folder, or not at all.
+/// The whole page, with charts as links to images in a folder, or without.
 pub(super) fn page(page: &Page, pictures: Option<&str>) -> String {
     let mut out = format!("# {}\n\n", page.title);
     if let Some(front) = &page.front {

@@ -1,4 +1,4 @@
-//! Reports as pages: what they consist of, and their two forms.
+//! Reports as pages, with an HTML and a Markdown form.
 
 mod html;
 mod markdown;
@@ -6,37 +6,37 @@ mod markdown;
 use crate::chart::Chart;
 use crate::table::Table;
 
-/// A report, whatever its form.
+/// A report in any form.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     pub title: String,
-    /// The paragraph under it.
+    /// The paragraph below the title.
     pub summary: String,
-    /// When it was made; shown in the HTML form only.
+    /// Creation time; only shown in the HTML form.
     pub created: String,
-    /// The first screen, where the page answers a question.
+    /// Summary, if the page answers a question.
     pub front: Option<Front>,
-    /// Its parts.
+    /// Sections in order.
     pub sections: Vec<Section>,
 }
 
 impl Page {
-    /// One page that needs nothing but itself.
+    /// Self-contained HTML page.
     pub fn html(&self) -> String {
         html::page(self)
     }
 
-    /// The same without charts.
+    /// Markdown without charts.
     pub fn markdown(&self) -> String {
         markdown::page(self, None)
     }
 
-    /// Markdown with links to the pictures of [`Page::pictures`] in `folder`.
+    /// Markdown with links to the images of [`Page::pictures`] in `folder`.
     pub fn illustrated_markdown(&self, folder: &str) -> String {
         markdown::page(self, Some(folder))
     }
 
-    /// Each chart as an SVG file: its name, and its bytes.
+    /// File name and contents of each chart as SVG.
     pub fn pictures(&self) -> Vec<(String, String)> {
         let front =
             self.front.iter().flat_map(|front| front.chart.iter().map(|chart| (FRONT, 0, chart)));
@@ -54,39 +54,39 @@ impl Page {
     }
 }
 
-/// Stands for the first screen in the names of pictures.
+/// Image name of the summary's chart.
 const FRONT: &str = "front";
 
-/// The file of one chart of a section.
+/// File name of one chart of a section.
 fn picture_name(id: &str, index: usize) -> String {
     format!("{id}-{}.svg", index + 1)
 }
 
-/// The first screen: the answer, and what it rests on.
+/// Summary: the answer with its evidence.
 #[derive(Debug, Clone, Default)]
 pub struct Front {
-    /// The answer to the question of the page, a sentence.
+    /// Answer to the page's question, a sentence.
     pub answer: String,
     /// At most six.
     pub figures: Vec<Figure>,
-    /// The chart that shows it.
+    /// Chart of the answer.
     pub chart: Option<Chart>,
-    /// What limits the answer, a sentence each.
+    /// Caveats, a sentence each.
     pub caveats: Vec<String>,
 }
 
-/// A number on the first screen.
+/// A number of the summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Figure {
-    /// The number.
+    /// Formatted number.
     pub value: String,
     pub unit: String,
-    /// What it is of.
+    /// Measured quantity.
     pub of: String,
 }
 
 impl Front {
-    /// For a terminal.
+    /// Text for a terminal.
     pub fn text(&self, out: &mut String) {
         out.push_str(&self.answer);
         out.push('\n');
@@ -111,16 +111,16 @@ impl Front {
 
 #[derive(Debug, Clone, Default)]
 pub struct Section {
-    /// Identifier in links: small letters, digits, `-`.
+    /// Link identifier: small letters, digits, `-`.
     pub id: String,
     pub title: String,
-    /// Paragraphs; one that starts with `- ` is a point of a list; text between backquotes is code.
+    /// Paragraphs; a leading `- ` makes a list item; text between backquotes is code.
     pub prose: Vec<String>,
-    /// Tables under them.
+    /// Tables below the paragraphs.
     pub tables: Vec<Table>,
     /// Charts above the tables.
     pub charts: Vec<Chart>,
-    /// Whether the HTML form shows only its heading until it is opened.
+    /// True to collapse the section in the HTML form.
     pub is_folded: bool,
 }
 

@@ -1,10 +1,10 @@
-//! Ratios of pairs that were made on several machines.
+//! Ratios of pairs from several machines.
 //!
-//! Pairs of one machine share its caches, its disk and its layout of memory: they say what that machine does, however many they
-//! are. So ratios are formed within each machine first, every machine then counts once, and machines are resampled before
+//! Pairs of one machine share its caches, its disk and its memory layout, so they only characterise that machine, whatever their
+//! number. Ratios are therefore formed within each machine, every machine has the same weight, and machines are resampled before
 //! their pairs (the two-stage bootstrap of Davison and Hinkley, "Bootstrap Methods and their Application", 1997, section 3.8).
-//! Few machines make every bootstrap too narrow, as few pairs do, so the interval is a hull again: of what pairs alone give
-//! ([`super::paired`]), of the bootstrap over machines, and of Student's interval over the means of machines.
+//! With few machines every bootstrap is too narrow, as with few pairs, so the interval is again a hull: of the interval of pairs
+//! alone ([`super::paired`]), of the bootstrap over machines, and of Student's interval over the machine means.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,26 +12,26 @@ use super::paired::{EQUIVALENCE_COVERAGE, Interval, Means, PairedRatio};
 use super::ratio::WANTED_COVERAGE;
 use super::{median, t_test};
 
-/// Times in seconds of the pairs of one machine: of the first side, of the second.
+/// Times in seconds of the pairs of one machine: first side, second side.
 pub type PairTimes = (Vec<f64>, Vec<f64>);
 
-/// What machines say, each of them once.
+/// Ratios with each machine as one sample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineRatios {
-    /// Median ratio of the pairs of each machine, in the order given; `None` of one that has no pairs.
+    /// Median ratio per machine, in input order; `None` without pairs.
     pub medians: Vec<Option<f64>>,
     pub pairs: Vec<usize>,
-    /// Bootstrap over machines, then over their pairs, 95 %, of the geometric mean; absent of a single machine.
+    /// 95 % bootstrap interval of the geometric mean, over machines, then over their pairs; `None` for a single machine.
     pub bootstrap: Option<Interval>,
-    /// Student's interval of the means of machines, 95 %; absent of a single machine.
+    /// 95 % Student's interval of the machine means; `None` for a single machine.
     pub student: Option<Interval>,
-    /// Student's t test of these means; absent of a single machine.
+    /// p value of the t test of these means; `None` for a single machine.
     pub p: Option<f64>,
 }
 
 impl PairedRatio {
-    /// Of times in seconds, pair by pair, of each machine; `None` of nothing, or where a time is not above zero. A single
-    /// machine gives what [`PairedRatio::of`] gives.
+    /// Ratios of times in seconds, pair by pair, of each machine; `None` if empty, or for a time that is not above zero. A single
+    /// machine gives the result of [`PairedRatio::of`].
     pub fn of_machines(machines: &[PairTimes]) -> Option<(Self, MachineRatios)> {
         let is_empty = |times: &PairTimes| times.0.is_empty() || times.1.is_empty();
         let each: Vec<Option<Self>> = machines
@@ -71,9 +71,9 @@ impl PairedRatio {
             .narrow
             .hull(resampled.interval(EQUIVALENCE_COVERAGE))
             .hull(student(&means, EQUIVALENCE_COVERAGE));
-        // How far an A/A comparison reaches.
+        // Bounds an A/A comparison.
         self.bootstrap = self.bootstrap.hull(bootstrap);
-        // A difference must be none of chance over pairs, and none over machines.
+        // A difference must be significant over pairs and over machines.
         self.p = self.p.zip(p).map(|(pairs, machines)| pairs.max(machines));
         (found.bootstrap, found.student, found.p) = (Some(bootstrap), Some(of_means), p);
     }
@@ -83,7 +83,7 @@ fn logarithms((first_s, second_s): &PairTimes) -> Vec<f64> {
     first_s.iter().zip(second_s).map(|(a, b)| (a / b).ln()).collect()
 }
 
-/// Of two means or more; everything, of fewer.
+/// For at least two means; unbounded for fewer.
 fn student(means: &[f64], coverage: f64) -> Interval {
     match t_test::interval_of_mean(means, coverage) {
         Some((mean, half)) => Interval { low: (mean - half).exp(), high: (mean + half).exp() },
@@ -97,7 +97,7 @@ mod tests {
     use crate::stats::random::SplitMix64;
     use crate::stats::verdict::FLOOR_MIN;
 
-    /// Pairs of machines, each of which has a difference of its own between two things that are alike on average.
+    /// Synthetic pairs of machines; each has its own random difference between two sides that are equal on average.
     struct Machines {
         random: SplitMix64,
         between: f64,
@@ -163,7 +163,7 @@ mod tests {
         assert_ne!(PairedRatio::of_machines(&times(7)), PairedRatio::of_machines(&times(8)));
     }
 
-    /// Why pairs may not be pooled: four machines with six pairs each that differ by 2 % among themselves.
+    /// Pairs must not be pooled: here four machines with six pairs each differ by 2 % among themselves.
     #[test]
     fn what_differs_between_machines_is_no_difference_of_the_software() {
         const COMPARISONS: u64 = 400;

@@ -1,4 +1,4 @@
-//! The few statistics that few, long runs allow.
+//! Statistics for few, long runs.
 
 pub mod machines;
 pub mod paired;
@@ -7,7 +7,7 @@ pub mod ratio;
 pub mod t_test;
 pub mod verdict;
 
-/// Median; zero of nothing.
+/// Median; zero if empty.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -19,7 +19,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// Largest minus smallest value, relative to the median; `None` when there are not two values.
+/// Range relative to the median; `None` for fewer than two values.
 pub fn spread(values: &[f64]) -> Option<f64> {
     let middle = median(values);
     if values.len() < 2 || middle <= 0.0 {
@@ -30,7 +30,7 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     Some((largest - smallest) / middle)
 }
 
-/// `count / seconds`; zero when there is no time.
+/// `count / seconds`; zero without time.
 pub fn rate(count: f64, seconds: f64) -> f64 {
     if seconds > 0.0 { count / seconds } else { 0.0 }
 }

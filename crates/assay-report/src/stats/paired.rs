@@ -1,10 +1,10 @@
-//! The statistics of few, long runs that come in pairs.
+//! Statistics of few, long runs in pairs.
 //!
-//! A pair is one run of each side, made next to each other; what counts is the logarithm of the ratio of their times. Whole
-//! runs are resampled, never blocks within them: blocks of a run share its luck (Kalibera and Jones, "Rigorous Benchmarking
-//! in Reasonable Time", 2013). With few pairs every bootstrap interval is too narrow, the percentile interval and the
-//! corrected ones alike, for six values do not tell their own variance. So the interval is the hull of two: that of the
-//! bootstrap, and the one between sorted ratios, whose coverage is exact whatever the distribution ([`super::ratio`]).
+//! A pair is one run of each side in immediate succession; the statistic is the logarithm of the ratio of their times. Whole runs
+//! are resampled, never blocks within them, because blocks of a run are correlated (Kalibera and Jones, "Rigorous Benchmarking in
+//! Reasonable Time", 2013). With few pairs every bootstrap interval is too narrow, percentile and corrected ones alike, because
+//! six values do not determine their own variance. So the interval is the hull of two: that of the bootstrap, and the one between
+//! sorted ratios, whose coverage is exact for every distribution ([`super::ratio`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,7 @@ use super::verdict::Verdict;
 
 /// Coverage of the interval that has to lie within ±δ: two one-sided tests at 5 % each (Schuirmann 1987).
 pub(super) const EQUIVALENCE_COVERAGE: f64 = 0.90;
-/// Largest probability, adjusted for the number of questions asked, with which a difference is called one: half of 5 % for the
-/// totals, and half for all other rows.
+/// Significance level of adjusted p values: half of 5 % for the totals, and half for all other rows.
 const P_MAX: f64 = 0.025;
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 10_000;
@@ -31,27 +30,27 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// What holds both.
+    /// Smallest interval that contains both.
     #[must_use]
     pub(super) fn hull(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 }
 
-/// The times of one side: what tools that know no pairs print.
+/// Distribution of one side's times, without pairing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     pub mean_s: f64,
-    /// Sample standard deviation, seconds.
+    /// Sample standard deviation in seconds.
     pub sigma_s: f64,
-    /// Shortest.
+    /// Minimum in seconds.
     pub min_s: f64,
-    /// Longest.
+    /// Maximum in seconds.
     pub max_s: f64,
 }
 
 impl Spread {
-    /// Of these times; zeros of nothing.
+    /// Summary of the times; zeros if empty.
     pub fn of(times_s: &[f64]) -> Self {
         let (mean_s, variance) = t_test::moments(times_s);
         let pick = |choose: fn(f64, f64) -> f64| times_s.iter().copied().reduce(choose);
@@ -68,28 +67,28 @@ impl Spread {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PairedRatio {
     pub pairs: usize,
-    /// Median of the ratios of pairs: the estimate.
+    /// Median of the pair ratios: the estimate.
     pub median: f64,
-    /// Their geometric mean.
+    /// Geometric mean of the pair ratios.
     pub mean: f64,
-    /// The hull of the two intervals below.
+    /// Hull of the two intervals below.
     pub interval: Interval,
-    /// Coverage that the hull has at least, whatever the distribution.
+    /// Minimum coverage of the hull for every distribution.
     pub coverage: f64,
-    /// Bootstrap over pairs, 95 %, of the geometric mean.
+    /// 95 % bootstrap interval of the geometric mean, over pairs.
     pub bootstrap: Interval,
-    /// Between sorted ratios.
+    /// Interval between sorted ratios.
     pub order: Interval,
-    /// Hull of the 90 % intervals, for the question whether the difference is small.
+    /// Hull of the 90 % intervals, for the equivalence test.
     pub narrow: Interval,
-    /// Coverage that it has at least.
+    /// Its minimum coverage.
     pub narrow_coverage: f64,
-    /// Student's t test of the logarithms; absent with a single pair.
+    /// p value of Student's t test of the logarithms; `None` for a single pair.
     pub p: Option<f64>,
 }
 
 impl PairedRatio {
-    /// Of times in seconds, pair by pair; `None` of nothing, or where a time is not above zero.
+    /// Ratio of times in seconds, pair by pair; `None` if empty, or for a time that is not above zero.
     pub fn of(first_s: &[f64], second_s: &[f64]) -> Option<Self> {
         let pairs = first_s.len().min(second_s.len());
         let (first_s, second_s) = (&first_s[..pairs], &second_s[..pairs]);
@@ -117,15 +116,15 @@ impl PairedRatio {
         })
     }
 
-    /// How far from 1 the mean ratio may be, by the bootstrap: of a thing beside itself that is a floor for other comparisons.
+    /// Largest distance of the mean ratio from 1 by the bootstrap: for an A/A pair this is a noise floor of other comparisons.
     pub fn reach(&self) -> f64 {
         self.bootstrap.high.max(1.0 / self.bootstrap.low) - 1.0
     }
 
-    /// A difference is shown when four things agree, all fixed beforehand: the interval has 95 % coverage and excludes 1; the
-    /// median is further from 1 than `floor`; and the t test, adjusted for the number of rows, is below 2.5 %. Else the two are
-    /// equivalent when the 90 % interval lies within ±`delta`, which has to be no less than the floor: what the same thing
-    /// beside itself may show cannot be told from nothing.
+    /// A difference is significant under four criteria, all fixed in advance: the interval has 95 % coverage and excludes 1; the
+    /// median is further from 1 than `floor`; and the p value, adjusted for the number of rows, is below 2.5 %. Otherwise the two
+    /// are equivalent if the 90 % interval lies within ±`delta`, which must be at least the floor, since smaller differences
+    /// cannot be distinguished from noise.
     pub fn verdict(&self, floor: f64, delta: f64, p_adjusted: Option<f64>) -> Verdict {
         let ratio = Ratio {
             median: self.median,
@@ -147,8 +146,7 @@ impl PairedRatio {
     }
 }
 
-/// Adjusts probabilities for how many there are (Holm 1979): whoever asks twenty questions must not take the one answer in
-/// twenty that chance gives for a finding.
+/// Adjusts p values for their number (Holm 1979), since one of twenty questions is expected to be significant at 5 % by chance.
 pub fn holm(probabilities: &[Option<f64>]) -> Vec<Option<f64>> {
     let mut order: Vec<usize> =
         (0..probabilities.len()).filter(|index| probabilities[*index].is_some()).collect();
@@ -177,7 +175,7 @@ impl Means {
         Self((0..RESAMPLES).map(|_| mean()).collect())
     }
 
-    /// Of groups that are resampled themselves, and then within; each counts once, however large it is.
+    /// Resamples groups, then values within them; each group has the same weight, whatever its size.
     pub(super) fn of_groups(groups: &[Vec<f64>]) -> Self {
         let mut random = SplitMix64::new(SEED);
         let mut mean = || {
@@ -193,7 +191,7 @@ impl Means {
         Self((0..RESAMPLES).map(|_| mean()).collect())
     }
 
-    /// The percentile interval: quantiles commute with the exponential, so that ratios need no correction for being ratios.
+    /// The percentile interval: quantiles commute with the exponential, so that ratios need no correction.
     pub(super) fn interval(&mut self, coverage: f64) -> Interval {
         let tail = ((1.0 - coverage) / 2.0 * RESAMPLES as f64) as usize;
         let mut quantile = |rank: usize| {

@@ -1,11 +1,11 @@
 //! A small seeded generator: choices must be repeatable, not secret.
 
-/// The generator of Steele, Lea and Flood (2014); enough to shuffle, and the same everywhere.
+/// The generator of Steele, Lea and Flood (2014); sufficient for shuffling, and equal on all platforms.
 #[derive(Debug, Clone)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// A generator that always makes the same numbers from the same seed.
+    /// A generator with a reproducible sequence.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -19,7 +19,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number in [0, 1).
+    /// A uniform number in [0, 1).
     pub fn uniform(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }

@@ -1,32 +1,31 @@
-//! Ratios of paired measurements, with an interval that assumes nothing about how times are spread.
+//! Ratios of paired measurements, with a distribution-free interval.
 //!
-//! Two things that are measured interleaved see the machine in the same state, so the ratio of neighbours is steadier than the ratio of
-//! averages. The estimate is the median of these ratios; the interval runs between two of the sorted ratios, chosen so that
-//! the true median lies between them with at least [`WANTED_COVERAGE`], whatever the distribution (sign test: David and
-//! Nagaraja, "Order Statistics", section 7.1). With fewer than six pairs not even the extremes reach that, so the interval
-//! says which coverage it has.
+//! Interleaved measurements see the same machine state, so the ratio of neighbours is steadier than the ratio of averages. The
+//! estimate is the median of these ratios; the interval runs between two of the sorted ratios, chosen so that the true median
+//! lies between them with at least [`WANTED_COVERAGE`] for every distribution (sign test: David and Nagaraja, "Order Statistics",
+//! section 7.1). With fewer than six pairs not even the extremes reach that, so the interval includes its actual coverage.
 
 use serde::{Deserialize, Serialize};
 
 use super::median;
 
-/// Coverage that an interval has where there are enough pairs.
+/// Coverage of an interval with enough pairs.
 pub const WANTED_COVERAGE: f64 = 0.95;
 
-/// How much larger one thing is than another.
+/// Ratio of two quantities.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// Median of the ratios of pairs.
+    /// Median of the pair ratios.
     pub median: f64,
     pub low: f64,
     pub high: f64,
-    /// Probability with which such an interval holds the true median.
+    /// Probability that such an interval contains the true median.
     pub coverage: f64,
     pub pairs: usize,
 }
 
 impl Ratio {
-    /// The ratio of `numerators` to `denominators`, pair by pair; `None` of nothing, or when a denominator is not positive.
+    /// Ratio of `numerators` to `denominators`, pair by pair; `None` if empty, or for a denominator that is not positive.
     pub fn of_pairs(numerators: &[f64], denominators: &[f64]) -> Option<Self> {
         Self::of_pairs_covered(numerators, denominators, WANTED_COVERAGE)
     }
@@ -50,8 +49,8 @@ impl Ratio {
         })
     }
 
-    /// The ratio of two medians whose values were not interleaved: nothing pairs them. Each median has an interval of its
-    /// own, with half of the probability of missing it; the ratio lies between their extreme quotients.
+    /// Ratio of two medians of unpaired values, which were not interleaved. Each median has its own interval with half of the
+    /// error probability; the ratio lies between their extreme quotients.
     pub fn of_medians(numerators: &[f64], denominators: &[f64], wanted: f64) -> Option<Self> {
         let each = 1.0 - (1.0 - wanted) / 2.0;
         let (above, below) = (interval(numerators, each)?, interval(denominators, each)?);
@@ -68,7 +67,7 @@ impl Ratio {
     }
 }
 
-/// Median of values, the ends of its interval, and the coverage.
+/// Median, interval ends, and coverage.
 fn interval(values: &[f64], wanted: f64) -> Option<(f64, f64, f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -77,7 +76,7 @@ fn interval(values: &[f64], wanted: f64) -> Option<(f64, f64, f64, f64)> {
     Some((median(&sorted), low, high, coverage))
 }
 
-/// Which of `count` sorted values, counted from both ends, bound the interval, and its coverage.
+/// Rank from both ends of `count` sorted values that bounds the interval, and its coverage.
 fn interval_rank(count: usize, wanted: f64) -> (usize, f64) {
     // The number of values below the median is binomial with one half; `tail` is P(fewer than `rank` of them).
     let mut term = 0.5f64.powi(count as i32);
@@ -93,18 +92,18 @@ fn interval_rank(count: usize, wanted: f64) -> (usize, f64) {
     (rank, (1.0 - 2.0 * tail).max(0.0))
 }
 
-/// What a series of measurements of one thing comes to.
+/// Summary of repeated measurements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub median: f64,
-    /// Median of the absolute deviations from the median, in percent of it.
+    /// Median absolute deviation from the median, in percent of it.
     pub err_percent: f64,
     pub min: f64,
     pub max: f64,
 }
 
 impl Summary {
-    /// Of these values; zeros of nothing.
+    /// Summary of the values; zeros if empty.
     pub fn of(values: &[f64]) -> Self {
         let middle = median(values);
         let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
@@ -124,7 +123,7 @@ mod tests {
     use super::*;
     use crate::stats::random::SplitMix64;
 
-    /// Tables of confidence intervals for the median: n, rank, coverage.
+    /// Published tables of confidence intervals for the median: n, rank, coverage.
     #[test]
     fn ranks_of_the_tables() {
         for (count, rank, coverage) in [
@@ -148,7 +147,7 @@ mod tests {
     fn ratios_are_those_of_pairs() {
         assert_eq!(Ratio::of_pairs(&[], &[]), None);
         assert_eq!(Ratio::of_pairs(&[1.0], &[0.0]), None);
-        // The machine is twice as slow in the second pair, which hits both sides.
+        // The machine is twice as slow in the second pair, which affects both sides.
         let ratio = Ratio::of_pairs(&[30.0, 60.0, 33.0], &[10.0, 20.0, 10.0]).expect("pairs");
         assert!((ratio.median - 3.0).abs() < 1e-12);
         assert!((ratio.low - 3.0).abs() < 1e-12 && (ratio.high - 3.3).abs() < 1e-12);
@@ -173,7 +172,7 @@ mod tests {
         for pairs in [5, 11, 21] {
             let mut held = 0;
             for _ in 0..EXPERIMENTS {
-                // Times with a long tail, of two things that are the same.
+                // Times with a long tail, of two equal alternatives.
                 let mut times =
                     || -> Vec<f64> { (0..pairs).map(|_| 1.0 / (0.05 + unit())).collect() };
                 let (left, right) = (times(), times());

@@ -1,8 +1,8 @@
-//! Student's t: how likely a mean, or a difference of means, is by chance alone.
+//! Student's t test for means and differences of means.
 
 use std::f64::consts::TAU;
 
-/// Mean and sample variance; zeros where there are not enough values.
+/// Mean and sample variance; zeros for too few values.
 pub fn moments(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     if values.is_empty() {
@@ -13,7 +13,7 @@ pub fn moments(values: &[f64]) -> (f64, f64) {
     (mean, if values.len() < 2 { 0.0 } else { squares / (count - 1.0) })
 }
 
-/// Probability of a mean at least so far from zero, on either side, if the true mean is zero; `None` of fewer than two values.
+/// Two-sided p value of a mean against zero; `None` for fewer than two values.
 pub fn p_of_mean(values: &[f64]) -> Option<f64> {
     if values.len() < 2 {
         return None;
@@ -23,7 +23,7 @@ pub fn p_of_mean(values: &[f64]) -> Option<f64> {
     Some(two_sided(mean, (variance / count).sqrt(), count - 1.0))
 }
 
-/// Mean, and how far the interval of this coverage reaches on either side; `None` of fewer than two values.
+/// Mean, and half the width of its interval with this coverage; `None` for fewer than two values.
 pub fn interval_of_mean(values: &[f64], coverage: f64) -> Option<(f64, f64)> {
     if values.len() < 2 {
         return None;
@@ -33,7 +33,7 @@ pub fn interval_of_mean(values: &[f64], coverage: f64) -> Option<(f64, f64)> {
     Some((mean, quantile(1.0 - coverage, count - 1.0) * (variance / count).sqrt()))
 }
 
-/// The value that is exceeded on either side with this probability together, by bisection.
+/// Quantile with this two-sided tail probability, by bisection.
 fn quantile(both_tails: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while two_sided(high, 1.0, freedom) > both_tails && high < 1e12 {
@@ -46,7 +46,7 @@ fn quantile(both_tails: f64, freedom: f64) -> f64 {
     high
 }
 
-/// Probability of a difference of two means at least so large, on either side, if there is none, with one variance for both; `None` of fewer than three values in all.
+/// Two-sided p value of a difference of two means with a common variance; `None` for fewer than three values in total.
 pub fn p_of_difference(left: &[f64], right: &[f64]) -> Option<f64> {
     let (n_left, n_right) = (left.len() as f64, right.len() as f64);
     let freedom = n_left + n_right - 2.0;
@@ -71,13 +71,13 @@ fn two_sided(difference: f64, error: f64, freedom: f64) -> f64 {
     incomplete_beta(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
-/// The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8), evaluated as Lentz
-/// proposed in 1976.
+/// The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8), evaluated by Lentz's
+/// method of 1976.
 fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 || x >= 1.0 {
         return x.clamp(0.0, 1.0);
     }
-    // The fraction converges fast below the mean; above, the other tail is computed.
+    // The fraction converges fast below the mean; above it, the other tail is computed.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(b, a, 1.0 - x);
     }
@@ -105,8 +105,8 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     (front * fraction).clamp(0.0, 1.0)
 }
 
-/// Logarithm of the gamma function of a positive number: Stirling's series, after moving the argument up to where five terms
-/// give 13 digits.
+/// Logarithm of the gamma function of a positive number: Stirling's series, after shifting the argument to where five terms give
+/// 13 digits.
 fn ln_gamma(x: f64) -> f64 {
     let mut shift = 0.0;
     let mut x = x;
@@ -127,7 +127,7 @@ fn ln_gamma(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Quantiles of the printed tables: degrees of freedom, t, probability of both tails.
+    /// Quantiles of published tables: degrees of freedom, t, probability of both tails.
     #[test]
     fn tails_of_the_tables() {
         for (freedom, t, p) in [

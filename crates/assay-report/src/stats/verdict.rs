@@ -1,17 +1,17 @@
-//! When two things count as different: one rule for micro-benchmarks and for whole runs.
+//! Significance of differences: one rule for micro-benchmarks and for whole runs.
 
 use serde::{Deserialize, Serialize};
 
 use super::ratio::Ratio;
 
-/// Coverage of the intervals that verdicts on micro-benchmarks are based on. With 95 % one of twenty comparisons of a thing
-/// with itself would be called a difference, floor aside.
+/// Coverage of intervals in verdicts on micro-benchmarks. With 95 % one of twenty A/A comparisons would be called a difference,
+/// apart from the floor.
 pub const COVERAGE: f64 = 0.99;
 
-/// Smallest floor: where code happens to lie in memory makes that much.
+/// Smallest floor: code placement in memory causes differences of this size.
 pub const FLOOR_MIN: f64 = 0.01;
 
-/// What a ratio of the other's time over ours says.
+/// Verdict on a ratio of the other's time over ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -19,15 +19,15 @@ pub enum Verdict {
     Faster,
     /// Ours is slower.
     Slower,
-    /// Any difference is shown to be smaller than what was agreed beforehand to matter.
+    /// Any difference is shown to be smaller than the margin fixed in advance.
     Equivalent,
-    /// No difference is shown, which does not say that there is none.
+    /// No difference is shown, which does not exclude one.
     NotShown,
 }
 
 impl Verdict {
-    /// A difference is shown when the interval has [`COVERAGE`] and excludes 1, and the median is further from 1 than
-    /// `floor`, a share: 0.01 is one percent.
+    /// A difference is shown if the interval has [`COVERAGE`] and excludes 1, and the median is further from 1 than `floor`, a
+    /// fraction: 0.01 is one percent.
     pub fn of(ratio: &Ratio, floor: f64) -> Self {
         Self::of_covered(ratio, floor, COVERAGE)
     }
@@ -44,7 +44,7 @@ impl Verdict {
         }
     }
 
-    /// Whether it says that there is a difference.
+    /// True for a significant difference.
     pub const fn is_difference(self) -> bool {
         matches!(self, Self::Faster | Self::Slower)
     }

@@ -1,5 +1,5 @@
-//! A peer that has a chain and gives it to one node: transactions, blocks and compact blocks over the peer-to-peer protocol. It
-//! connects to the node, so for the node it is an inbound peer.
+//! A peer that serves a chain to one node over P2P: transactions, blocks and compact blocks. It connects to the node and so is
+//! inbound for it.
 
 mod talk;
 
@@ -19,66 +19,66 @@ use crate::wire::{self, HEAD_BYTES, Hash, Magic, RawHeader};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
-    /// The node does not take the connection.
+    /// The connection fails.
     #[error("cannot connect to {address} as a peer: {source}")]
     Connect { address: SocketAddr, source: io::Error },
-    /// The node does not answer as a peer does.
+    /// The handshake fails.
     #[error("{address} has not shaken hands within {seconds} s; is it a node of this network?")]
     NoHandshake {
         address: SocketAddr,
-        /// How long was waited.
+        /// Time limit.
         seconds: u64,
     },
-    /// The node ended the connection, or it broke.
+    /// The node closed the connection, or it broke.
     #[error("the connection ended ({why}): the node stopped, or rejected what was sent")]
     Closed {
-        /// What the system says.
+        /// Error of the operating system.
         why: String,
     },
-    /// The node does not go on.
+    /// The node makes no progress.
     #[error("no progress in {seconds} s while {doing}")]
     Stuck {
-        /// How long was waited.
+        /// Time limit.
         seconds: u64,
-        /// What for.
+        /// Current operation.
         doing: &'static str,
     },
-    /// The bytes of a block are no block.
+    /// The bytes of a block are malformed.
     #[error("block {height} of the chain cannot be read as a block")]
     NoBlock { height: u32 },
-    /// The node did not make the block part of its chain.
+    /// The node did not add the block to its active chain.
     #[error("the node has not connected the block: it answers with {found}")]
     NotConnected {
-        /// Headers that it has above the block before.
+        /// Its headers above the previous block.
         found: String,
     },
-    /// There is neither RPC nor a peer.
+    /// Neither RPC nor P2P is available.
     #[error("there is no connection over which it could be sent")]
     NoWay,
     #[error("interrupted")]
     Interrupted,
 }
 
-/// How a peer behaves.
+/// Behaviour of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Habits {
     pub(crate) magic: Magic,
     /// Bitcoin Cash: no witnesses, compact blocks of version 1.
     pub(crate) is_cash: bool,
-    /// Whether it says that it sends and takes compact blocks, and wants them unasked.
+    /// True for high-bandwidth compact blocks, false for low bandwidth, `None` for no compact blocks.
     pub(crate) compact: Option<bool>,
 }
 
-/// The connection; dropping it ends it.
+/// A connection; dropping it closes it.
 pub(crate) struct Peer {
     pub(crate) link: Arc<Link>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What both threads of a connection share.
+/// Shared by both threads of a connection.
 pub(crate) struct Link {
     writer: Mutex<TcpStream>,
-    /// For ending it while another thread writes.
+    /// Closes the connection while another thread writes.
     stream: TcpStream,
     talk: Mutex<Talk>,
     changed: Condvar,
@@ -87,11 +87,11 @@ pub(crate) struct Link {
     nonces: AtomicU64,
 }
 
-/// Says when to give up.
+/// Returns true to abort a wait.
 pub(crate) type Stop<'a> = &'a dyn Fn() -> bool;
 
 impl Peer {
-    /// Connects and shakes hands.
+    /// Connects and performs the handshake.
     pub(crate) fn connect(
         address: SocketAddr,
         habits: Habits,
@@ -100,7 +100,7 @@ impl Peer {
         let connect = |source| PeerError::Connect { address, source };
         let stream = TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).map_err(connect)?;
         stream.set_nodelay(true).map_err(connect)?;
-        // A network that is cut shows as a write that never ends.
+        // On a cut network a write would block forever.
         stream.set_write_timeout(Some(WRITE_TIMEOUT)).map_err(connect)?;
         let (reader, writer) = (stream.try_clone(), stream.try_clone());
         let link = Arc::new(Link {
@@ -138,10 +138,10 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It may be gone already.
+        // It may be closed already.
         let _ = self.link.stream.shutdown(Shutdown::Both);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported already.
+            // A panic of the thread was already reported.
             let _ = thread.join();
         }
     }
@@ -152,12 +152,12 @@ impl Link {
         self.talk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message; gives when its first byte went out.
+    /// Sends a message; returns the time of its first byte.
     pub(crate) fn send(&self, command: &str, payload: &[u8]) -> Result<f64, PeerError> {
         let head = wire::head(self.habits.magic, command, payload.len(), payload);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let at_s = self.clock.now_s();
-        // A small message in one piece: two would be two packets.
+        // One write for a small message: two would make two packets.
         let written = if payload.len() <= SMALL_BYTES {
             writer.write_all(&[&head, payload].concat())
         } else {
@@ -167,7 +167,7 @@ impl Link {
         Ok(at_s)
     }
 
-    /// Waits until `look` finds something.
+    /// Waits until `look` returns a value.
     pub(crate) fn wait<T>(
         &self,
         patience: Duration,
@@ -194,7 +194,7 @@ impl Link {
         }
     }
 
-    /// Headers of the chain that the node has, and may ask for again.
+    /// Registers headers of the node's chain, which it may request again.
     pub(crate) fn has_blocks(&self, headers: &[RawHeader]) {
         let mut talk = self.lock();
         for header in headers {
@@ -202,7 +202,7 @@ impl Link {
         }
     }
 
-    /// Whether the connection is still there.
+    /// Fails if the connection is closed.
     pub(crate) fn check(&self, stop: Stop<'_>) -> Result<(), PeerError> {
         if let Some(why) = &self.lock().closed {
             return Err(PeerError::Closed { why: why.clone() });
@@ -210,35 +210,35 @@ impl Link {
         if stop() { Err(PeerError::Interrupted) } else { Ok(()) }
     }
 
-    /// Offers a block's transactions, and the block itself once it is announced.
+    /// Serves a block's transactions, and the block itself after its announcement.
     pub(crate) fn take_up(&self, block: &Arc<Ready>) {
         let mut talk = self.lock();
         talk.take_up(Arc::clone(block));
     }
 
-    /// What became of the block that was taken up last.
+    /// Timestamps of the block served last.
     pub(crate) fn stamps(&self) -> Stamps {
         self.lock().stamps.clone()
     }
 
-    /// Begins to look for announcements of a block by the node.
+    /// Starts to watch for the node's announcement of a block.
     pub(crate) fn look_for(&self, hash: Hash) {
         let mut talk = self.lock();
         (talk.looked_for, talk.sighting) = (Some(hash), None);
     }
 
-    /// The first announcement of the block looked for.
+    /// First announcement of the watched block.
     pub(crate) fn sighting(&self) -> Option<Sighting> {
         self.lock().sighting
     }
 
-    /// Transactions announced and not asked for, and asked for in all.
+    /// Transactions announced but not requested, and total requested.
     pub(crate) fn txs_open(&self) -> (usize, usize) {
         let talk = self.lock();
         (talk.announced - talk.asked, talk.asked)
     }
 
-    /// Announces transactions; the node asks for those that it wants.
+    /// Announces transactions; the node requests the missing ones.
     pub(crate) fn announce_txs(&self, block: &Ready, places: &[usize]) -> Result<f64, PeerError> {
         let kind = if self.habits.is_cash { wire::INV_TX } else { wire::INV_WTX };
         let entries: Vec<_> = places.iter().map(|at| (kind, block.name(*at))).collect();
@@ -246,12 +246,12 @@ impl Link {
         self.send("inv", &wire::inventory(&entries))
     }
 
-    /// From now on the node may ask for the block.
+    /// Lets the node request the block from now on.
     pub(crate) fn open_block(&self, block: &Ready) {
         self.lock().open_block(block.header());
     }
 
-    /// Waits until the node has worked through all that was sent: it answers in order.
+    /// Waits until the node has processed everything sent: it responds in order.
     pub(crate) fn pong(&self, patience: Duration, stop: Stop<'_>) -> Result<f64, PeerError> {
         let nonce = self.nonces.fetch_add(1, Ordering::Relaxed);
         self.send("ping", &nonce.to_le_bytes())?;
@@ -260,7 +260,7 @@ impl Link {
         })
     }
 
-    /// The hashes that the node's active chain has above a block.
+    /// Hashes of the node's active chain above a block.
     pub(crate) fn headers_above(
         &self,
         before: &Hash,
@@ -276,7 +276,7 @@ impl Link {
         self.wait(patience, "it tells its headers", stop, |talk| talk.answer.take())
     }
 
-    /// Reads messages until the connection ends.
+    /// Reads messages until the connection closes.
     fn listen(&self, mut stream: TcpStream) -> Result<(), PeerError> {
         let closed = |error: io::Error| PeerError::Closed { why: error.to_string() };
         let mut payload = Vec::new();
@@ -349,7 +349,7 @@ impl Link {
         Ok(())
     }
 
-    /// Gives what a `getdata` asks for.
+    /// Serves a `getdata`.
     fn give(&self, payload: &[u8], now_s: f64) -> Result<(), PeerError> {
         let Some(entries) = wire::read_inventory(payload) else { return Ok(()) };
         let mut unknown = Vec::new();
@@ -383,7 +383,7 @@ impl Link {
         if unknown.is_empty() {
             return Ok(());
         }
-        // A node that hears nothing waits for a minute before it asks again.
+        // Without a reply the node waits for a minute before it requests again.
         self.send("notfound", &wire::inventory(&unknown)).map(drop)
     }
 
@@ -408,12 +408,13 @@ impl Link {
         Ok(())
     }
 
-    /// Whether the node wants compact blocks unasked: others it ignores (Core `net_processing.cpp`, CMPCTBLOCK).
+    /// True if the node selected this peer for unsolicited compact blocks; it ignores others (Core `net_processing.cpp`,
+    /// CMPCTBLOCK).
     pub(crate) fn is_chosen(&self) -> bool {
         self.lock().is_chosen
     }
 
-    /// Sends a compact block unasked.
+    /// Sends an unsolicited compact block.
     pub(crate) fn push_compact(
         &self,
         block: &Ready,
@@ -426,7 +427,7 @@ impl Link {
         Ok(sent_s)
     }
 
-    /// Announces a block by its header; `prefilled` is for the compact block that may be asked for.
+    /// Announces a block by its header; `prefilled` applies to a requested compact block.
     pub(crate) fn announce_block(
         &self,
         block: &Ready,
@@ -439,7 +440,7 @@ impl Link {
 }
 
 const AGENT: &str = "/assay-emit:0.1/";
-/// Compact blocks need a number that the sender draws (BIP152); it is the same in every run.
+/// Nonce of compact blocks (BIP152); constant over runs.
 const NONCE: u64 = 0x6173_7361_7920_656d;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const WRITE_TIMEOUT: Duration = Duration::from_mins(2);

@@ -1,4 +1,4 @@
-//! What a peer knows of its connection.
+//! State of a peer connection.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,27 +8,27 @@ use crate::results::SeenAs;
 use crate::wire::tx::each_parent;
 use crate::wire::{HEADERS_MAX, Hash, RawHeader, double_sha256, read_count};
 
-/// Shared by the thread that reads and the one that feeds.
+/// Shared by the reading and the feeding thread.
 #[derive(Default)]
 pub(crate) struct Talk {
     pub(super) is_ready: bool,
-    /// Why there is no connection any more.
+    /// Reason for the end of the connection.
     pub(super) closed: Option<String>,
-    /// Headers of the chain up to the block announced last, from height 1.
+    /// Headers from height 1 up to the last announced block.
     headers: Vec<RawHeader>,
     heights: HashMap<Hash, usize>,
     pub(super) block: Option<Arc<Ready>>,
-    /// Whether the block itself may be asked for.
+    /// True if the block itself may be requested.
     pub(super) is_open: bool,
     pub(super) prefilled: Vec<usize>,
-    /// Whether the node wants compact blocks unasked.
+    /// True if the node selected this peer for unsolicited compact blocks.
     pub(super) is_chosen: bool,
     txs: Vec<TxState>,
     pub(super) announced: usize,
     pub(super) asked: usize,
     pub(super) stamps: Stamps,
     pub(super) pong: Option<(u64, f64)>,
-    /// The hashes of the latest `headers`.
+    /// Hashes of the latest `headers`.
     pub(super) answer: Option<Vec<Hash>>,
     pub(super) looked_for: Option<Hash>,
     pub(super) sighting: Option<Sighting>,
@@ -41,28 +41,28 @@ struct TxState {
     is_sent: bool,
 }
 
-/// Moments of one block and its transactions, on the run's clock.
+/// Times of one block and its transactions on the run's clock.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Stamps {
     pub(crate) first_tx_at_s: Option<f64>,
     pub(crate) last_tx_at_s: Option<f64>,
-    /// Transactions sent, and their bytes.
+    /// Number and size of the transactions sent.
     pub(crate) txs: u64,
     pub(crate) tx_bytes: u64,
     /// Sent before a parent in the block.
     pub(crate) orphans: u64,
-    /// The node asked for the block, compact or whole.
+    /// Request for the compact or full block.
     pub(crate) asked_at_s: Option<f64>,
     pub(crate) block_at_s: Option<f64>,
     pub(crate) compact_at_s: Option<f64>,
     pub(crate) missing_asked_at_s: Option<f64>,
     pub(crate) missing_sent_at_s: Option<f64>,
-    /// Transactions of the compact block that the node asked for, and their bytes.
+    /// Number and size of the compact block's transactions that the node requested.
     pub(crate) missing: u64,
     pub(crate) missing_bytes: u64,
 }
 
-/// The node has announced the block.
+/// The node's announcement of the block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sighting {
     pub(crate) at_s: f64,
@@ -84,7 +84,7 @@ impl Talk {
         }
     }
 
-    /// The node has asked for a transaction: orphans' parents may be asked for before they are announced.
+    /// Records a request for a transaction; an orphan's parent may be requested before its announcement.
     pub(super) fn ask(&mut self, at: usize) {
         let Some(tx) = self.txs.get_mut(at) else { return };
         self.announced += usize::from(!std::mem::replace(&mut tx.is_announced, true));
@@ -117,7 +117,7 @@ impl Talk {
         self.headers.push(header);
     }
 
-    /// Headers behind the first block of a locator that is known, from the first one where none is.
+    /// Headers after the first known block of a locator, or from the first one if none is known.
     pub(super) fn headers_for(&self, payload: &[u8]) -> Vec<RawHeader> {
         let mut rest = payload.get(4..).unwrap_or_default();
         let count = read_count(&mut rest).unwrap_or(0);

@@ -1,35 +1,35 @@
-//! How time grows with the width of transactions.
+//! Fits the growth of time with the width of transactions.
 //!
-//! Seconds per input at width n are described as `a + c/n + b·n^k`: what every input costs, what every transaction costs, and what
-//! grows with the transaction. Hashing that covers the whole transaction for every input has k = 1, so that a transaction of n
-//! inputs takes time that grows with n²; hashes that all inputs share have b = 0. The exponent is found on a grid, the other three
-//! by least squares of relative deviations with no part below zero: programs that hash several inputs at a time are flat for
-//! small widths, which a straight line through logarithms would take for a smaller exponent.
+//! Seconds per input at width n are modelled as `a + c/n + b·n^k`: the cost per input, the cost per transaction, and a growing
+//! part. Hashing the whole transaction for every input has k = 1, so that a transaction of n inputs takes time proportional to
+//! n²; hashes shared by all inputs have b = 0. The exponent is searched on a grid; the other three come from non-negative least
+//! squares of relative deviations. Programs that hash several inputs at a time are flat for small widths, which a linear fit of
+//! logarithms would misread as a smaller exponent.
 
 use assay_report::stats::median;
 use assay_report::stats::paired::Interval;
 use assay_report::stats::random::SplitMix64;
 
-/// Exponents that are tried: first coarsely, then around the best.
+/// Searched exponents: first coarsely, then around the best.
 const EXPONENTS: (f64, f64) = (0.25, 3.0);
 const COARSE_STEP: f64 = 0.05;
 const FINE_STEP: f64 = 0.005;
-/// Widths that a fit of four numbers needs.
+/// Minimum widths of a fit with four parameters.
 const WIDTHS_MIN: usize = 4;
-/// Measurements of each width that an interval needs.
+/// Minimum measurements per width of an interval.
 const TIMES_MIN: usize = 3;
 /// Resamples of the bootstrap.
 const RESAMPLES: usize = 500;
 /// Seed of the bootstrap: the same runs give the same interval.
 const SEED: u64 = 0x7769_6474_6873;
-/// The share of the time at the largest width that must grow before an exponent is told.
+/// Minimum growing share at the largest width for which an exponent is reported.
 const SHARE_MIN: f64 = 0.1;
 
 /// Times at one width.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct AtWidth {
     pub(crate) width: u32,
-    /// Seconds per input: one list for each run, one value for each block.
+    /// Seconds per input: one list per run, one value per block.
     pub(crate) runs: Vec<Vec<f64>>,
 }
 
@@ -42,15 +42,15 @@ impl AtWidth {
 /// `a + c/n + b·n^k`, in seconds per input.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Fit {
-    /// What every input costs.
+    /// Cost per input, `a`.
     pub(crate) per_input: f64,
-    /// What every transaction costs.
+    /// Cost per transaction, `c`.
     pub(crate) per_tx: f64,
-    /// What grows, at n = 1.
+    /// Growing part at n = 1, `b`.
     pub(crate) growing: f64,
-    /// How it grows.
+    /// Exponent `k`.
     pub(crate) exponent: f64,
-    /// Root of the mean square of relative deviations.
+    /// Root mean square of relative deviations.
     pub(crate) deviation: f64,
 }
 
@@ -60,13 +60,13 @@ impl Fit {
         self.per_input + self.per_tx / width + self.growing * width.powf(self.exponent)
     }
 
-    /// Share of the time at a width that is growth.
+    /// Growing share of the time at a width.
     pub(crate) fn share(&self, width: f64) -> f64 {
         let all = self.at(width);
         if all > 0.0 { self.growing * width.powf(self.exponent) / all } else { 0.0 }
     }
 
-    /// Through the times per input of widths; `None` of too few.
+    /// Fits times per input by width; `None` if too few.
     fn through(points: &[(f64, f64)]) -> Option<Self> {
         let is_time = |(width, time): &(f64, f64)| *width >= 1.0 && time.is_finite() && *time > 0.0;
         if points.len() < WIDTHS_MIN || !points.iter().all(is_time) {
@@ -80,7 +80,7 @@ impl Fit {
         Self::best(points, around, FINE_STEP)
     }
 
-    /// The best of exponents from the first to the second.
+    /// Best exponent in a range.
     fn best(points: &[(f64, f64)], (from, to): (f64, f64), step: f64) -> Option<Self> {
         let steps = ((to - from) / step).round() as usize;
         (0..=steps)
@@ -88,12 +88,13 @@ impl Fit {
             .min_by(|left, right| left.deviation.total_cmp(&right.deviation))
     }
 
-    /// The best of one exponent: of all choices of parts that are not zero, the one with the smallest squares whose parts are positive.
+    /// Best fit of one exponent: of all subsets of parameters, the one with the smallest squares whose parameters are positive.
     fn with_exponent(points: &[(f64, f64)], exponent: f64) -> Option<Self> {
         let widest = points.iter().map(|point| point.0).fold(1.0, f64::max);
         let mut system = Normal::default();
         for (width, time) in points {
-            // Divided by the time, so that deviations are relative; the growing column by its largest value, for the digits' sake.
+            // Divided by the time, so that deviations are relative; the growing column is scaled by its maximum for numerical
+            // accuracy.
             system.add([1.0 / time, 1.0 / (width * time), (width / widest).powf(exponent) / time]);
         }
         let mut best: Option<(f64, [f64; 3])> = None;
@@ -137,7 +138,7 @@ impl Normal {
         self.rows += 1.0;
     }
 
-    /// The sum of squared deviations.
+    /// Sum of squared deviations.
     fn squares(&self, parts: &[f64; 3]) -> f64 {
         let mut squares = self.rows;
         for at in 0..3 {
@@ -147,10 +148,10 @@ impl Normal {
         squares.max(0.0)
     }
 
-    /// Least squares over the parts whose bits are chosen; the others are zero.
+    /// Least squares over the selected parameters; the others are zero.
     fn solve(&self, chosen: u8) -> Option<[f64; 3]> {
         let is_chosen = |at: usize| chosen >> at & 1 == 1;
-        // Columns brought to length one; those left out get an equation of their own, which says zero.
+        // Columns are normalised; an unselected one gets the equation `x = 0`.
         let mut length = [1.0; 3];
         let mut system = [[0.0; 4]; 3];
         for at in (0..3).filter(|at| is_chosen(*at)) {
@@ -166,7 +167,7 @@ impl Normal {
             }
             system[at][3] = self.sums[at] / length[at];
         }
-        // Positive definite: elimination needs no exchange of rows.
+        // Positive definite: elimination needs no pivoting.
         for at in 0..3 {
             let head = system[at];
             if head[at] < 1e-10 {
@@ -191,26 +192,26 @@ impl Normal {
     }
 }
 
-/// How the time of one kind of transaction grows.
+/// Growth of the time of one kind of transaction.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Growth {
-    /// Through the medians.
+    /// Fit of the medians.
     pub(crate) fit: Fit,
-    /// The largest width.
+    /// Largest width.
     pub(crate) widest: u32,
-    /// Share of the time at the largest width that is growth.
+    /// Growing share of the time at the largest width.
     pub(crate) share: f64,
-    /// Its interval, 95 %: bootstrap over runs, and over blocks within them. Absent of too few measurements.
+    /// Its 95 % interval: bootstrap over runs, and over blocks within them. `None` with too few measurements.
     pub(crate) share_interval: Option<Interval>,
     pub(crate) exponent_interval: Option<Interval>,
-    /// Time per input at the largest width over that at the best.
+    /// Ratio of the time per input at the largest width to that at the best.
     pub(crate) times_best: f64,
-    /// The best width.
+    /// Width with the shortest time per input.
     pub(crate) best: u32,
 }
 
 impl Growth {
-    /// Of the times at some widths; `None` of too few widths.
+    /// Growth over some widths; `None` if too few.
     pub(crate) fn of(widths: &[AtWidth]) -> Option<Self> {
         let middle = |at: &AtWidth| (f64::from(at.width), median(&at.all()));
         let points: Vec<(f64, f64)> = widths.iter().map(middle).collect();
@@ -236,13 +237,13 @@ impl Growth {
         })
     }
 
-    /// Whether growth is more than chance and small change.
+    /// True if growth is significant and not negligible.
     pub(crate) fn is_shown(&self) -> bool {
         self.share_interval.map_or(self.share, |interval| interval.low) > SHARE_MIN
     }
 }
 
-/// Fits of resampled runs, and of resampled blocks within them; none where there is too little to choose from.
+/// Fits of resampled runs, and of resampled blocks within them; empty with too few measurements.
 fn resample(widths: &[AtWidth]) -> Vec<Fit> {
     let runs = widths.iter().map(|at| at.runs.len()).min().unwrap_or(0);
     if runs == 0 || widths.iter().any(|at| at.all().len() < TIMES_MIN) {
@@ -251,7 +252,7 @@ fn resample(widths: &[AtWidth]) -> Vec<Fit> {
     let mut random = SplitMix64::new(SEED);
     let mut fits = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
-        // A run shares its luck over all widths.
+        // A run affects all widths, so it is resampled for all together.
         let chosen: Vec<usize> = (0..runs).map(|_| random.below(runs as u64) as usize).collect();
         let mut points = Vec::with_capacity(widths.len());
         for at in widths {

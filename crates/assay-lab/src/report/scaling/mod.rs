@@ -1,4 +1,4 @@
-//! Time against the width of transactions: tables, chart, words, and `scaling.csv`.
+//! Time against the width of transactions: tables, charts, text, and `scaling.csv`.
 
 mod fit;
 
@@ -19,19 +19,19 @@ use crate::results::Results;
 /// Points of a fitted curve.
 const CURVE_POINTS: u32 = 48;
 
-/// One kind of transaction, as one series of runs took it.
+/// One kind of transaction in one series of runs.
 struct Kind<'a> {
     plan: &'a ScalingPlan,
     widths: Vec<AtWidth>,
     growth: Option<Growth>,
 }
 
-/// Whether the plan asks for it.
+/// True if the plan defines widths.
 pub(super) fn is_there(results: &Results) -> bool {
     !results.plan.scaling.is_empty()
 }
 
-/// All kinds that a series of runs has, in the order of the plan.
+/// All kinds in a series of runs, in the order of the plan.
 fn kinds<'a>(results: &'a Results, series: &Series<'_>) -> Vec<Kind<'a>> {
     let kind = |plan: &'a ScalingPlan| {
         let mut widths: Vec<AtWidth> = Vec::new();
@@ -55,7 +55,7 @@ fn kinds<'a>(results: &'a Results, series: &Series<'_>) -> Vec<Kind<'a>> {
     results.plan.scaling.iter().filter_map(kind).collect()
 }
 
-/// What is shown, and what it comes to.
+/// Introduction and summary.
 pub(super) fn prose(results: &Results) -> Vec<String> {
     let mut out = vec![
         "Every block of these phases spends the same number of inputs; the phases differ in the kind \
@@ -72,7 +72,7 @@ pub(super) fn prose(results: &Results) -> Vec<String> {
     out
 }
 
-/// One line for each target and kind.
+/// A line per target and kind.
 pub(super) fn headlines(results: &Results) -> Vec<String> {
     let mut out = Vec::new();
     for series in series::all(results) {
@@ -87,7 +87,7 @@ pub(super) fn headlines(results: &Results) -> Vec<String> {
     out
 }
 
-/// A fit that misses the points by more than this is not to be believed.
+/// Maximum deviation of an acceptable fit.
 const DEVIATION_MAX: f64 = 0.15;
 
 fn in_words(growth: &Growth) -> String {
@@ -135,7 +135,7 @@ fn growth_in_words(growth: &Growth) -> String {
     )
 }
 
-/// Microseconds with about four digits that mean something.
+/// Microseconds with about four significant digits.
 fn micro(seconds: f64) -> String {
     let us = seconds * 1e6;
     match us {
@@ -145,7 +145,7 @@ fn micro(seconds: f64) -> String {
     }
 }
 
-/// Time per input by width, for each target; then all fits.
+/// Time per input by width for each target, then all fits.
 pub(super) fn tables(results: &Results) -> Vec<Table> {
     let mut out = by_width(results);
     let head = [
@@ -193,7 +193,7 @@ pub(super) fn tables(results: &Results) -> Vec<Table> {
     out
 }
 
-/// One table for each target and seen share: also what a terminal prints.
+/// One table per target and pre-relayed share, also for the terminal.
 pub(super) fn by_width(results: &Results) -> Vec<Table> {
     let mut out = Vec::new();
     for series in series::all(results) {
@@ -231,7 +231,7 @@ pub(super) fn by_width(results: &Results) -> Vec<Table> {
     out
 }
 
-/// One chart for each target; with several targets also one for each kind, the targets beside each other.
+/// One chart per target; with several targets also one per kind with the targets side by side.
 pub(super) fn charts(results: &Results) -> Vec<Chart> {
     let all = series::all(results);
     let taken: Vec<(&Series<'_>, Vec<Kind<'_>>)> =
@@ -254,7 +254,7 @@ pub(super) fn charts(results: &Results) -> Vec<Chart> {
     out
 }
 
-/// Measured points, and the curve through them where there is growth.
+/// Measured points, and the fitted curve if there is growth.
 fn lines_of(kind: &Kind<'_>, label: &str, colour: usize) -> Vec<Line> {
     let point = |at: &AtWidth| (f64::from(at.width), 1e6 * median(&at.all()));
     let look = |dashed| Look { colour: Some(colour), dashed };
@@ -297,7 +297,7 @@ fn draw(title: &str, series: Vec<Line>) -> Option<Chart> {
 const HEAD: &str = "target,seen_requested,series,width,runs,blocks,us_per_input,us_per_input_min,\
 us_per_input_max,us_per_input_fit,us_per_tx\n";
 
-/// `scaling.csv`: one row per target, seen share, kind and width.
+/// `scaling.csv`: one row per target, pre-relayed share, kind and width.
 pub(super) fn csv(results: &Results) -> String {
     let mut out = HEAD.to_owned();
     for target in &results.targets {

@@ -1,4 +1,4 @@
-//! electrs, an index that runs next to a node.
+//! electrs, an index next to a node.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use super::NodeOfIndex;
 use crate::plan::{IndexPlan, Setting};
 use crate::process::Ports;
 
-/// Since 0.11 it reads blocks by REST, and does not know the address of peers any more.
+/// Since 0.11 it reads blocks over REST and no longer uses P2P.
 fn takes_blocks_from_peers(version: &str) -> bool {
     let number = version_number(version);
     let mut parts = number.split('.').map(|part| part.parse().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (0_u32, 11_u32)
 }
 
-/// `internal/config_specification.toml` of electrs says what each means. Credentials go by the node's cookie file.
+/// See `internal/config_specification.toml` of electrs. Credentials come from the node's cookie file.
 pub(super) fn config(
     node: &NodeOfIndex<'_>,
     version: &str,

@@ -1,4 +1,4 @@
-//! `ElectrumX`, an index that runs next to a node.
+//! `ElectrumX`, an index next to a node.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,8 +8,7 @@ use crate::plan::IndexPlan;
 use crate::process::Ports;
 use crate::target::Family;
 
-/// `docs/environment.rst` of `ElectrumX` says what each means. Limits per client are off: the laboratory is one client that asks
-/// much.
+/// See `docs/environment.rst` of `ElectrumX`. Limits per client are off: the laboratory is a single client with many requests.
 pub(super) fn env(
     node: &NodeOfIndex<'_>,
     dir: &Path,

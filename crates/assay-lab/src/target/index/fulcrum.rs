@@ -1,4 +1,4 @@
-//! Fulcrum, an index that runs next to a node.
+//! Fulcrum, an index next to a node.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,8 +12,8 @@ fn user_and_password(credentials: &str) -> (&str, &str) {
     credentials.split_once(':').unwrap_or((credentials, ""))
 }
 
-/// `doc/fulcrum-example-config.conf` of Fulcrum says what each means. The loopback is taken out of the limits per client, and
-/// the node is asked as often as Fulcrum allows in case it sends no notifications.
+/// See `doc/fulcrum-example-config.conf` of Fulcrum. Loopback is exempt from limits per client, and the node is polled as often
+/// as Fulcrum allows in case it sends no notifications.
 pub(super) fn config(
     node: &NodeOfIndex<'_>,
     dir: &Path,

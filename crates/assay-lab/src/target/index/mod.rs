@@ -1,7 +1,7 @@
-//! Indexes beside a node: how each kind is named, recognised and started.
+//! Indexes of a node: name, detection and start of each kind.
 //!
-//! Our own index is a part of our node and is switched on by its flags. The others are programs that ask a node: each gets a
-//! folder of its own, is told about the node in its own way, and serves on one port of the loopback interface.
+//! Assay's index is a part of its node and is enabled by flags. The others are programs that query a node: each has its own
+//! folder, its own form of node settings, and one port of the loopback interface.
 
 mod electrs;
 mod electrumx;
@@ -18,11 +18,11 @@ use super::{Family, TargetError};
 use crate::plan::{IndexKind, IndexPlan, IndexSpec, TargetsPlan};
 use crate::process::{Launch, Ports};
 
-/// An index that was found.
+/// A detected index.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexTarget {
     pub(crate) kind: IndexKind,
-    /// What the program says of its version; empty where it says nothing without being started.
+    /// Version string of the program; empty if it is only available after start.
     pub(crate) version: String,
     program: PathBuf,
     pub(crate) fingerprint: Fingerprint,
@@ -36,7 +36,7 @@ pub(crate) struct NodeOfIndex<'a> {
 }
 
 impl IndexTarget {
-    /// Finds out what `spec` is.
+    /// Detects the index of `spec`.
     pub(crate) fn detect(spec: &IndexSpec) -> Result<Self, TargetError> {
         match spec {
             IndexSpec::Own => Ok(Self {
@@ -54,13 +54,13 @@ impl IndexTarget {
         }
     }
 
-    /// The part of the target's name that follows the node's.
+    /// Part of the target's name after the node's.
     pub(crate) fn name(&self) -> String {
         let number = version_number(&self.version);
         format!("{}-{number}", self.kind.as_str()).trim_end_matches('-').to_owned()
     }
 
-    /// Refuses chains that the program does not know.
+    /// Rejects chains that the program does not support.
     pub(crate) fn check_chain(&self, chain: &str) -> Result<(), TargetError> {
         if self.kind.takes(chain) {
             return Ok(());
@@ -69,7 +69,7 @@ impl IndexTarget {
         Err(TargetError::WrongChain { name, family, chain: chain.to_owned() })
     }
 
-    /// What the plan says of this kind.
+    /// The plan's settings of this kind.
     pub(crate) fn plan<'a>(&self, plan: &'a TargetsPlan) -> Option<&'a IndexPlan> {
         match self.kind {
             IndexKind::Own => None,
@@ -79,8 +79,8 @@ impl IndexTarget {
         }
     }
 
-    /// Options that the node needs so that this index can work beside it, given where its help lists them; the second
-    /// value says whether the node must listen for peers.
+    /// Node options that this index requires, filtered by the node's help; the second value is true if the node must accept
+    /// peers.
     pub(crate) fn needs(&self, ports: &Ports) -> (Vec<String>, bool) {
         let zmq = format!("-zmqpubhashblock=tcp://127.0.0.1:{}", ports.zmq);
         match self.kind {
@@ -91,7 +91,7 @@ impl IndexTarget {
         }
     }
 
-    /// Writes the program's configuration into `dir` and says how to start it; `None` for our own, which has no process.
+    /// Writes the program's configuration into `dir` and returns its launch; `None` for the built-in index without a process.
     pub(crate) fn launch(
         &self,
         node: &NodeOfIndex<'_>,
@@ -132,7 +132,7 @@ fn write_config(path: &Path, text: &str) -> Result<(), WriteError> {
     atomic_file::write(path, text.as_bytes())
 }
 
-/// What a program says of its version; `ElectrumX` takes no arguments and starts at once, so it is asked when it runs.
+/// Version string of a program; `ElectrumX` starts regardless of its arguments, so its version is queried at runtime.
 fn version_of(kind: IndexKind, program: &Path) -> Result<String, TargetError> {
     let failed = |source| TargetError::Run { program: program.to_owned(), source };
     if kind == IndexKind::ElectrumX {
@@ -145,7 +145,7 @@ fn version_of(kind: IndexKind, program: &Path) -> Result<String, TargetError> {
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let banner = out.lines().chain(err.lines()).map(str::trim).find(|line| !line.is_empty());
     let banner = banner.unwrap_or_default();
-    // electrs prints the number alone.
+    // electrs prints only the number.
     let name = match kind {
         IndexKind::Electrs if !banner.contains("electrs") => format!("electrs {banner}"),
         _ => banner.to_owned(),

@@ -1,4 +1,4 @@
-//! A chain of a few blocks, as a directory, as an oracle, and as what a server knows.
+//! A chain of a few blocks, as a directory, an oracle, and a server's data.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ pub(crate) const BLOCKS: u32 = 12;
 const HEADER: usize = 80;
 const COINBASE: &[u8] = b"coinbase";
 
-/// The chain: one script, paid by the transaction of each block, which spends the payment of the block before.
+/// A chain with one script, paid by the transaction of each block, which spends the payment of the previous block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tiny;
 

@@ -1,4 +1,4 @@
-//! Query load on a small server: what is right, what is wrong, what is late, what misbehaves.
+//! Load tests on a small server: correct, wrong and late responses, and hostile clients.
 
 mod chain;
 mod server;
@@ -136,9 +136,9 @@ fn a_stall_shows_at_a_fixed_rate() {
         let report = load(&options);
         report.passes[0].idle.latency.expect("there are answers").p90_ms
     };
-    // 400 of 1000 ms are lost: of the questions that were due then, most waited for more than 100 ms.
+    // 400 of 1000 ms are lost: most requests due then waited for more than 100 ms.
     assert!(p90(Some(300.0)) > 100.0);
-    // One that waits for each answer asks nothing meanwhile, and has one slow answer among many.
+    // A client that waits for each response sends nothing meanwhile, and has one slow response among many.
     assert!(p90(None) < 100.0);
 }
 

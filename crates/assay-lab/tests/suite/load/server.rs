@@ -1,4 +1,4 @@
-//! A small Electrum server and the node behind it, on threads, for the chain of this test.
+//! A small Electrum server with its node, on threads, for the test chain.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,10 +14,10 @@ use sha2::{Digest, Sha256};
 
 use super::chain::Tiny;
 
-/// Longest line taken; whoever sends more is thrown out.
+/// Longest accepted line; clients that send more are disconnected.
 const LINE_MAX: u64 = 256 * 1024;
 
-/// Ways in which the server is bad.
+/// Faults of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
     None,
@@ -25,7 +25,7 @@ pub(crate) enum Flaw {
     Balance,
     /// Subscriptions are not notified.
     Silent,
-    /// Once, some time after the start, nobody gets an answer for this long.
+    /// Once, some time after the start, all responses are delayed by this time.
     Stall(Duration),
 }
 
@@ -70,7 +70,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        // Wakes the threads that wait for connections.
+        // Wakes the accepting threads.
         let _ = TcpStream::connect(self.address);
         let _ = TcpStream::connect(("127.0.0.1", self.rpc_port));
     }
@@ -135,7 +135,7 @@ impl Client {
         let mut text = value.to_string();
         text.push('\n');
         let mut stream = self.stream.lock().expect("no thread panicked");
-        // Those who never read are thrown out.
+        // Clients that never read are disconnected.
         let _ = stream.set_write_timeout(Some(Duration::from_millis(200)));
         let is_written = stream.write_all(text.as_bytes()).is_ok();
         if !is_written {
@@ -232,7 +232,7 @@ fn status(height: u32) -> Value {
     json!(hex_string(&hasher.finalize()))
 }
 
-/// As much of a node as is needed to submit blocks to it.
+/// The part of a node that accepts blocks.
 fn serve_node(shared: &Shared, stream: TcpStream) {
     let Ok(mut writer) = stream.try_clone() else { return };
     let mut reader = BufReader::new(stream);

@@ -1,4 +1,4 @@
-//! What journals, syslog daemons, supervisors and container runtimes put before lines.
+//! Line prefixes of journals, syslog daemons, supervisors and container runtimes.
 
 use assay_lab::logs::{Event, Fault, Format, Found, Progress, Txs};
 use proptest::prelude::*;
@@ -8,15 +8,15 @@ use super::{LINES, parse};
 
 /// 09:07:05.250 on 9 January 2019, UTC, in microseconds since 1970.
 const DATED: i64 = 1_547_024_825_250_000;
-/// The same without the year, in the leap year that stands for all.
+/// The same without the year, in the substitute leap year.
 const UNDATED: i64 = (731 + 7) * 86_400_000_000 + 32_825_250_000;
 
-/// Puts a prefix before a line; `LINE` stands for the line, `_` for a blank or more.
+/// Adds a prefix to a line; `LINE` stands for the line, `_` for one or more blanks.
 struct Envelope {
     text: &'static str,
-    /// What its stamp says, if it has one.
+    /// Time of its stamp, if it has one.
     us: Option<i64>,
-    /// Whether the line is encoded, so that nothing can come before.
+    /// True if the line is encoded, so that no prefix can precede it.
     is_outermost: bool,
 }
 
@@ -49,7 +49,7 @@ const ENVELOPES: [Envelope; 44] = [
     stamped("[_12.250000 <_0.000100 >]_host_unit[123]:_LINE", 12_250_000),
     stamped("Jan 09 09:07:05_unit[123]:_LINE", UNDATED - SECOND),
     bare("_MESSAGE=LINE"),
-    // syslog: files of RFC 3164 daemons, its wire, busybox, rsyslog with ISO times, logger, RFC 5424, sd-daemon.
+    // syslog: files of RFC 3164 daemons, its wire format, busybox, rsyslog with ISO times, logger, RFC 5424, sd-daemon.
     stamped("Jan  9 09:07:05_host_unit:_LINE", UNDATED - SECOND),
     stamped("<30>Jan  9 09:07:05_host_unit[123]:_LINE", UNDATED - SECOND),
     stamped("Jan  9 09:07:05_host_daemon.info_unit[123]:_LINE", UNDATED - SECOND),
@@ -103,7 +103,7 @@ impl Envelope {
     fn around(&self, line: &str, blanks: usize) -> String {
         let line = if self.is_outermost {
             let text = serde_json::to_string(line).expect("a string");
-            // Go's encoder.
+            // Encoding of Go.
             let text = text.replace('<', "\\u003c").replace('>', "\\u003e");
             text[1..text.len() - 1].to_owned()
         } else {
@@ -113,14 +113,14 @@ impl Envelope {
         let is_json = self.is_outermost;
         let before =
             if is_json { before.to_owned() } else { before.replace('_', &" ".repeat(blanks)) };
-        // `svlogd -tt` has the only stamp with a low line.
+        // `svlogd -tt` has the only stamp with an underscore.
         let before =
             before.replacen(&format!("2019-01-09{}09", " ".repeat(blanks)), "2019-01-09_09", 1);
         format!("{before}{line}{behind}\n")
     }
 }
 
-/// The one event of a text.
+/// The single event of a text.
 fn progress(text: &str) -> Progress {
     match &parse(text.as_bytes(), 1 << 16)[..] {
         [Found { event: Ok(Event::Progress(progress)), .. }] => progress.clone(),
@@ -131,7 +131,7 @@ fn progress(text: &str) -> Progress {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Every line of every program means the same behind any prefixes, and its own stamp wins.
+    /// Every line of every program has the same meaning after any prefixes, and its own stamp wins.
     #[test]
     fn prefixes_change_nothing(
         line in select(LINES.lines().collect::<Vec<_>>()),
@@ -171,7 +171,7 @@ fn steps_behind_prefixes() {
     }
 }
 
-/// Lines that container runtimes cut into parts, the streams mixed.
+/// Lines that container runtimes split, with interleaved streams.
 #[test]
 fn parts_of_lines() {
     let text = "2019-01-09T09:07:05Z stdout P 2025-07-16T04:50:47Z UpdateTip: new best=...47e5 height=89\n\
@@ -197,7 +197,7 @@ fn parts_of_lines() {
     assert_eq!(parse(cut.as_bytes(), 64)[0].event, Err(Fault::Cut));
 }
 
-/// Fields of other programs, such as `bits` of Bitcoin Unlimited, are passed over.
+/// Fields of other programs, such as `bits` of Bitcoin Unlimited, are skipped.
 #[test]
 fn unknown_fields() {
     let line = "2018-11-24 13:00:00 UpdateTip: new best=000000000000000000017f1e5cf4c2f3a0a32d7b1c3ca4a4c2a7b8a6d2a947e5  \
@@ -208,7 +208,7 @@ fn unknown_fields() {
     assert_eq!((progress.txs, progress.cache_coins), (Txs::Total(267_614_397), Some(7394)));
 }
 
-/// A tip behind a prefix of no known form is read, and that it has no time is reported with the line.
+/// A tip after an unknown prefix is parsed, and its missing time is reported with the line.
 #[test]
 fn unknown_prefixes_are_reported() {
     let tip = LINES.lines().nth(2).expect("a tip without a stamp");
