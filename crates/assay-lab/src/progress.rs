@@ -53,7 +53,7 @@ pub enum Event<'a> {
         blocks: usize,
     },
     /// A process orphaned by a killed laboratory was stopped.
-    LeftoverEnded {
+    StaleProcessStopped {
         name: &'a str,
     },
     /// A target loads the snapshot of its runs.
@@ -324,7 +324,7 @@ impl Terminal {
 
     fn before_runs(&self, event: &Event<'_>) {
         match event {
-            Event::LeftoverEnded { name } => {
+            Event::StaleProcessStopped { name } => {
                 self.say(&format!("ended what a killed run had left: {name}"));
             }
             Event::SnapshotLoads { target, coins } => {
@@ -400,7 +400,7 @@ impl Reporter for Terminal {
             }
             Event::SourceFills { .. }
             | Event::ReferenceRate
-            | Event::LeftoverEnded { .. }
+            | Event::StaleProcessStopped { .. }
             | Event::SnapshotLoads { .. }
             | Event::SnapshotLoaded { .. }
             | Event::TargetUnable { .. } => self.before_runs(event),

@@ -17,7 +17,7 @@ const TEXT: &[&str] = &[
 /// Strings that are no messages, or none of a program that users have: the file, what the string holds, and the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/assay-hash/src/cpu.rs", "no feature is called", "the name in the environment"),
-    ("crates/assay-lab/src/compare/made_up.rs", "", "tests"),
+    ("crates/assay-lab/src/compare/simulated.rs", "", "tests"),
     (
         "crates/assay-lab/src/run/block_files.rs",
         "",

@@ -13,12 +13,12 @@ use super::plan::{By, Case, MempoolPlan, What};
 use super::results::CaseRun;
 use super::work::{TXS_OF_RATE, Work};
 use crate::feed::Ready;
-use crate::feed::courier::{Courier, Way};
+use crate::feed::p2p_feeder::{P2pFeeder, SendOptions};
 use crate::machine::clock::Clock;
 use crate::network::{ASK_PAUSE, NetworkError, Node, generate};
 use crate::plan::{Delivery, FeedPlan};
 use crate::process::rpc::{RpcError, read_answers};
-use crate::purse::Signed;
+use crate::wallet::Signed;
 use crate::wire::{self, HEADER_BYTES, Hash, hash_from_hex};
 
 pub(super) struct Measured<'a> {
@@ -206,8 +206,8 @@ impl Measured<'_> {
         Ok(sent)
     }
 
-    fn courier(&self, plan: &FeedPlan) -> Result<Courier, MempoolError> {
-        Courier::connect(self.node.p2p, "regtest", plan, self.clock).map_err(|e| self.peer(e))
+    fn p2p_feeder(&self, plan: &FeedPlan) -> Result<P2pFeeder, MempoolError> {
+        P2pFeeder::connect(self.node.p2p, "regtest", plan, self.clock).map_err(|e| self.peer(e))
     }
 
     fn peer(&self, source: crate::feed::PeerError) -> MempoolError {
@@ -217,9 +217,9 @@ impl Measured<'_> {
     /// Over P2P: announces the transactions and sends them on request.
     fn by_peer(&self, txs: &[Signed]) -> Result<Sent, MempoolError> {
         let plan = FeedPlan::of(Delivery::P2p);
-        let courier = self.courier(&plan)?;
+        let p2p_feeder = self.p2p_feeder(&plan)?;
         let start_s = self.clock.now_s();
-        self.give(&courier, &plan, &txs.iter().collect::<Vec<_>>())?;
+        self.give(&p2p_feeder, &plan, &txs.iter().collect::<Vec<_>>())?;
         let accepted = self.wait_for(txs.len() as u64)?;
         Ok(Sent { accepted, seconds: self.clock.now_s() - start_s, ..Sent::default() })
     }
@@ -227,17 +227,17 @@ impl Measured<'_> {
     /// Sends children first, wave by wave, and their parents once the node has counted its orphans.
     fn orphans(&self) -> Result<Sent, MempoolError> {
         let plan = FeedPlan::of(Delivery::P2p);
-        let courier = self.courier(&plan)?;
+        let p2p_feeder = self.p2p_feeder(&plan)?;
         let (mut orphans, mut known, mut sent) = (Some(0), 0, 0);
         let start_s = self.clock.now_s();
         for wave in self.work.txs.chunks(2 * ORPHANS_EACH) {
             let children: Vec<&Signed> = wave.iter().skip(1).step_by(2).collect();
-            self.give(&courier, &plan, &children)?;
+            self.give(&p2p_feeder, &plan, &children)?;
             let held = self.node.call::<Vec<serde_json::Value>>("getorphantxs", "[]");
             // Older programs have no such call.
             orphans = orphans.zip(held.ok()).map(|(sum, held)| sum + held.len() as u64);
             let parents: Vec<&Signed> = wave.iter().step_by(2).collect();
-            self.give(&courier, &plan, &parents)?;
+            self.give(&p2p_feeder, &plan, &parents)?;
             sent += wave.len() as u64;
             known = self.wait_for(sent)?;
         }
@@ -248,7 +248,7 @@ impl Measured<'_> {
     /// Announces transactions and sends those that the node requests.
     fn give(
         &self,
-        courier: &Courier,
+        p2p_feeder: &P2pFeeder,
         plan: &FeedPlan,
         txs: &[&Signed],
     ) -> Result<(), MempoolError> {
@@ -259,8 +259,8 @@ impl Measured<'_> {
         }
         let ready = Ready::new(block, false).expect("they are whole transactions");
         let places: Vec<usize> = (0..txs.len()).collect();
-        let way = Way { plan, interval_s: None, stop: self.stop };
-        let given = courier.send_transactions(&Arc::new(ready), &places, way, |_| ());
+        let send_options = SendOptions { plan, interval_s: None, stop: self.stop };
+        let given = p2p_feeder.send_transactions(&Arc::new(ready), &places, send_options, |_| ());
         given.map(drop).map_err(|source| self.peer(source))
     }
 

@@ -19,7 +19,7 @@ use self::measure::Measured;
 pub use self::plan::{By, Case, KIND, MempoolPlan, What};
 pub use self::report::{page, terminal, write_all};
 pub use self::results::{CaseRun, MempoolResults, TargetEntry, parse};
-use self::work::Works;
+use self::work::Workload;
 use crate::feed::PeerError;
 use crate::machine;
 use crate::machine::clock::{Clock, iso8601, unix_ms};
@@ -79,7 +79,7 @@ pub fn run(
     };
     let targets = detect(&specs, options)?;
     atomic_file::create_folder(&options.out_dir.join("logs"))?;
-    let works = Works::make(plan);
+    let workload = Workload::make(plan);
     let mut results = MempoolResults {
         schema: results::SCHEMA,
         kind: KIND.to_owned(),
@@ -92,7 +92,8 @@ pub fn run(
         rerun: options.rerun.clone(),
     };
     for round in 0..plan.repeat {
-        let session = Session { plan, works: &works, targets: &targets, options, reporter, round };
+        let session =
+            Session { plan, workload: &workload, targets: &targets, options, reporter, round };
         results.runs.extend(session.run()?);
         // Only data folders remain in it.
         let work = options.out_dir.join("work");
@@ -127,7 +128,7 @@ fn detect(specs: &[TargetSpec], options: &MempoolOptions) -> Result<Vec<Target>,
 
 struct Session<'a> {
     plan: &'a MempoolPlan,
-    works: &'a Works,
+    workload: &'a Workload,
     targets: &'a [Target],
     options: &'a MempoolOptions,
     reporter: &'a dyn Reporter,
@@ -162,7 +163,7 @@ impl Session<'_> {
         let start = |target: &Target| {
             let name = format!("{}-{mempool_mb}", target.name);
             let node = start_node(target, &work.join(&name), &self.options.out_dir, mempool_mb)?;
-            self.works.base.give_in_batches(&node)?;
+            self.workload.base.give_in_batches(&node)?;
             Ok(node)
         };
         let name = |target: &Target| target.name.clone();
@@ -187,7 +188,7 @@ impl Session<'_> {
             let measured = Measured {
                 plan: self.plan,
                 case: &self.plan.cases[at],
-                work: &self.works.of_cases[at],
+                work: &self.workload.of_cases[at],
                 node: &nodes[target],
                 target: name,
                 stop: &|| self.reporter.wants_stop(),

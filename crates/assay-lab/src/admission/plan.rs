@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{PlanError, TargetSpec};
-use crate::purse::Kind;
+use crate::wallet::Kind;
 
 /// `kind` of such plans and their results.
 pub const KIND: &str = "mempool";

@@ -4,7 +4,7 @@ use assay_report::stats::random::SplitMix64;
 
 use super::plan::{Case, MempoolPlan, What};
 use crate::machine;
-use crate::purse::{Base, Coin, Kind, Purse, Signed};
+use crate::wallet::{Base, Coin, Kind, Signed, Wallet};
 use crate::wire::Hash;
 
 /// Transactions of a case in sending order.
@@ -23,26 +23,26 @@ impl Work {
 }
 
 /// A funded chain and the transactions of each case.
-pub(super) struct Works {
+pub(super) struct Workload {
     pub(super) base: Base,
     pub(super) of_cases: Vec<Work>,
 }
 
-impl Works {
+impl Workload {
     pub(super) fn make(plan: &MempoolPlan) -> Self {
         let mut random = SplitMix64::new(plan.seed);
-        let purses = Kind::ALL.map(|kind| Purse::new(kind, &mut random));
+        let wallets = Kind::ALL.map(|kind| Wallet::new(kind, &mut random));
         let wanted = Kind::ALL.map(|kind| {
             let of_kind = plan.cases.iter().filter(|case| case.script == kind);
             of_kind.map(|case| coins(plan, case)).sum::<usize>()
         });
-        let needs: Vec<(&Purse, usize)> = purses.iter().zip(wanted).collect();
+        let needs: Vec<(&Wallet, usize)> = wallets.iter().zip(wanted).collect();
         let base = Base::make(&needs, machine::clock::now_s());
         let mut left: Vec<_> = base.coins.iter().map(|coins| coins.iter().copied()).collect();
         let of_cases = plan.cases.iter().map(|case| {
             let at = Kind::ALL.iter().position(|kind| *kind == case.script).unwrap_or_default();
             let coins: Vec<Coin> = left[at].by_ref().take(coins(plan, case)).collect();
-            work(case, &purses[at], &coins)
+            work(case, &wallets[at], &coins)
         });
         let of_cases = of_cases.collect();
         Self { base, of_cases }
@@ -58,19 +58,19 @@ fn coins(plan: &MempoolPlan, case: &Case) -> usize {
     }
 }
 
-fn work(case: &Case, purse: &Purse, coins: &[Coin]) -> Work {
+fn work(case: &Case, wallet: &Wallet, coins: &[Coin]) -> Work {
     let mut before = Vec::new();
     let txs = match case.what {
-        What::Admit => coins.iter().flat_map(|coin| chain(purse, *coin, case.depth)).collect(),
-        What::Package => coins.iter().flat_map(|coin| chain(purse, *coin, 2)).collect(),
-        What::Orphans => coins.iter().flat_map(|coin| chain(purse, *coin, 2)).collect(),
+        What::Admit => coins.iter().flat_map(|coin| chain(wallet, *coin, case.depth)).collect(),
+        What::Package => coins.iter().flat_map(|coin| chain(wallet, *coin, 2)).collect(),
+        What::Orphans => coins.iter().flat_map(|coin| chain(wallet, *coin, 2)).collect(),
         What::Replace => {
-            before = coins.iter().map(|coin| payment(purse, *coin, RATE)).collect();
-            coins.iter().map(|coin| payment(purse, *coin, REPLACEMENT_RATE)).collect()
+            before = coins.iter().map(|coin| payment(wallet, *coin, RATE)).collect();
+            coins.iter().map(|coin| payment(wallet, *coin, REPLACEMENT_RATE)).collect()
         }
         What::Evict => {
             let wide = |(at, coin): (usize, &Coin)| {
-                purse.spend(&[*coin], EVICT_OUTPUTS, RATE + (at / TXS_OF_RATE) as u64)
+                wallet.spend(&[*coin], EVICT_OUTPUTS, RATE + (at / TXS_OF_RATE) as u64)
             };
             coins.iter().enumerate().map(wide).collect()
         }
@@ -79,10 +79,10 @@ fn work(case: &Case, purse: &Purse, coins: &[Coin]) -> Work {
 }
 
 /// A chain of `depth` transactions, each spending the first output of the previous one.
-fn chain(purse: &Purse, coin: Coin, depth: usize) -> Vec<Signed> {
+fn chain(wallet: &Wallet, coin: Coin, depth: usize) -> Vec<Signed> {
     let mut coin = coin;
     let link = |_| {
-        let tx = payment(purse, coin, RATE);
+        let tx = payment(wallet, coin, RATE);
         coin = tx.outputs[0];
         tx
     };
@@ -90,9 +90,9 @@ fn chain(purse: &Purse, coin: Coin, depth: usize) -> Vec<Signed> {
 }
 
 /// One input, two outputs: the change, which continues a chain, and a small payment.
-fn payment(purse: &Purse, coin: Coin, rate: u64) -> Signed {
-    let fee = purse.fee(1, 2, rate);
-    purse.pay(&[coin], &[coin.value - fee - PAID, PAID])
+fn payment(wallet: &Wallet, coin: Coin, rate: u64) -> Signed {
+    let fee = wallet.fee(1, 2, rate);
+    wallet.pay(&[coin], &[coin.value - fee - PAID, PAID])
 }
 
 /// Satoshi per virtual byte.
@@ -116,10 +116,11 @@ mod tests {
     fn cases_spend_coins_of_their_own_parents_first() {
         let text = MempoolPlan::builtin_text("mempool").expect("built in");
         let plan = MempoolPlan::parse(&text.replace("txs = 2000", "txs = 52"), "").expect("valid");
-        let works = Works::make(&plan);
-        let known: HashSet<Hash> = works.base.coins.concat().iter().map(|coin| coin.txid).collect();
+        let workload = Workload::make(&plan);
+        let known: HashSet<Hash> =
+            workload.base.coins.concat().iter().map(|coin| coin.txid).collect();
         let mut all = HashSet::new();
-        for (case, work) in plan.cases.iter().zip(&works.of_cases) {
+        for (case, work) in plan.cases.iter().zip(&workload.of_cases) {
             assert_eq!(work.txs.len(), plan.txs_of(case), "{}", case.name);
             let mut here = known.clone();
             for tx in work.before.iter().chain(&work.txs) {

@@ -6,10 +6,10 @@
 
 mod floor;
 mod machines;
-#[cfg(test)]
-mod made_up;
 mod pairs;
 mod same_work;
+#[cfg(test)]
+mod simulated;
 #[cfg(test)]
 mod tests;
 mod text;

@@ -11,8 +11,8 @@
 //! SIGKILL ends the process but not the operating system, so written data survives without a sync. The tests of the store and the
 //! engine cover power loss with a simulated disk.
 
-mod doom;
 mod index;
+mod kill_plan;
 mod killer;
 mod oracle;
 mod peer;
@@ -286,7 +286,7 @@ pub fn run(options: &CrashOptions, reporter: &dyn Reporter) -> Result<CrashRepor
     let target = Target::detect(&options.target, &options.node_command, &options.assay_version)?;
     let chains = [forge(options, 0, reporter)?, forge(options, 1, reporter)?];
     target.check_chain(&chains[0].header.chain)?;
-    target.way(Delivery::Rpc)?;
+    target.method(Delivery::Rpc)?;
     let setup = Setup {
         target,
         chains,

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use assay_report::stats::random::SplitMix64;
 
-use super::doom::{Defect, Doom};
 use super::index::Tip;
+use super::kill_plan::{Defect, KillPlan};
 use super::killer::Killer;
 use super::oracle::{Oracle, header_of, submit, utxo_set};
 use super::peer::{Peer, flags};
@@ -71,10 +71,12 @@ fn explain(process: &mut Process, error: CrashError) -> CrashError {
 }
 
 /// Stops the node properly, unless its planned end comes first.
-fn stop(process: Process, client: &Client, doom: Option<Doom>) -> Result<End, CrashError> {
-    match (process.stop(client), doom) {
+fn stop(process: Process, client: &Client, kill_plan: Option<KillPlan>) -> Result<End, CrashError> {
+    match (process.stop(client), kill_plan) {
         (Ok(_), _) => Ok(End::Stopped),
-        (Err(error), Some(doom)) if doom.has_come_as(&error) => Ok(End::Killed(Activity::Stopping)),
+        (Err(error), Some(kill_plan)) if kill_plan.has_come_as(&error) => {
+            Ok(End::Killed(Activity::Stopping))
+        }
         (Err(error), _) => Err(error.into()),
     }
 }
@@ -93,7 +95,7 @@ struct Started {
     client: Client,
     /// Address of its index server, if any.
     server: SocketAddr,
-    doom: Option<Doom>,
+    kill_plan: Option<KillPlan>,
 }
 
 /// End of a life.
@@ -176,16 +178,16 @@ impl<'a> Round<'a> {
     /// One life of the node, from start to end.
     fn live(&mut self, steps: &[Step], next: &mut usize) -> Result<End, CrashError> {
         let wants_kill = self.tally.kills < self.setup.kills;
-        let early = wants_kill.then(|| self.early_doom()).flatten();
-        let Some(Started { mut process, client, server, doom }) = self.start(early)? else {
+        let early = wants_kill.then(|| self.early_kill_plan()).flatten();
+        let Some(Started { mut process, client, server, kill_plan }) = self.start(early)? else {
             return Ok(End::Killed(Activity::Starting));
         };
-        let is_due = |doom: &Option<Doom>, error: &CrashError| {
-            error.is_loss() && doom.as_ref().is_some_and(Doom::has_come)
+        let is_due = |kill_plan: &Option<KillPlan>, error: &CrashError| {
+            error.is_loss() && kill_plan.as_ref().is_some_and(KillPlan::has_come)
         };
         // A killer that is too late for the start may hit the comparison.
         if let Err(error) = self.verify(&client) {
-            return if is_due(&doom, &error) {
+            return if is_due(&kill_plan, &error) {
                 Ok(End::Killed(Activity::Starting))
             } else {
                 Err(explain(&mut process, error))
@@ -194,24 +196,26 @@ impl<'a> Round<'a> {
         // Some lives end during catch-up or queries of the index, the others later.
         let has_index = self.oracle.index.is_some();
         let early = wants_kill && has_index && self.random.below(KILL_AT_INDEX_ONE_IN) == 0;
-        let mut doom = doom;
-        if early && doom.is_none() {
-            doom = Some(Doom::Kill(Killer::arm(process.pid(), self.life_time())));
+        let mut kill_plan = kill_plan;
+        if early && kill_plan.is_none() {
+            kill_plan = Some(KillPlan::Kill(Killer::arm(process.pid(), self.life_time())));
         }
         if has_index && self.tally.starts().is_multiple_of(self.setup.index_every as usize) {
-            match self.verify_index(&client, server, doom.as_ref()) {
+            match self.verify_index(&client, server, kill_plan.as_ref()) {
                 Ok(()) => {}
-                Err(error) if is_due(&doom, &error) => return Ok(End::Killed(Activity::Indexing)),
+                Err(error) if is_due(&kill_plan, &error) => {
+                    return Ok(End::Killed(Activity::Indexing));
+                }
                 Err(error) => return Err(explain(&mut process, error)),
             }
         }
-        let kill = |this: &mut Self| Doom::Kill(Killer::arm(process.pid(), this.life_time()));
-        let doom = doom.or_else(|| wants_kill.then(|| kill(self)));
+        let kill = |this: &mut Self| KillPlan::Kill(Killer::arm(process.pid(), this.life_time()));
+        let kill_plan = kill_plan.or_else(|| wants_kill.then(|| kill(self)));
         let mut activity = Activity::Extending;
         if let Some(peer) = &self.peer {
             match peer.connect(&client) {
                 Ok(()) => {}
-                Err(error) if is_due(&doom, &error) => return Ok(End::Killed(activity)),
+                Err(error) if is_due(&kill_plan, &error) => return Ok(End::Killed(activity)),
                 Err(error) => return Err(explain(&mut process, error)),
             }
         }
@@ -221,16 +225,16 @@ impl<'a> Round<'a> {
             }
             match self.step(*step, &client, &mut activity) {
                 Ok(()) => *next += 1,
-                Err(error) if is_due(&doom, &error) => return Ok(End::Killed(activity)),
+                Err(error) if is_due(&kill_plan, &error) => return Ok(End::Killed(activity)),
                 Err(error) => return Err(explain(&mut process, error)),
             }
         }
         *next += usize::from(steps.get(*next) == Some(&Step::Restart));
-        stop(process, &client, doom)
+        stop(process, &client, kill_plan)
     }
 
     /// Chooses an end that is decided before the life begins.
-    fn early_doom(&mut self) -> Option<Early> {
+    fn early_kill_plan(&mut self) -> Option<Early> {
         if let Some(points) = &self.setup.panic_points {
             let point = points[self.random.below(points.len() as u64) as usize].clone();
             // Early and late passes are equally likely in magnitude; a life may end before its pass.
@@ -253,18 +257,22 @@ impl<'a> Round<'a> {
         }
         let start = Instant::now();
         let mut process = Process::start(launch, ports.rpc, &self.setup.log)?;
-        let doom = early.map(|early| match early {
-            Early::Kill(delay) => Doom::Kill(Killer::arm(process.pid(), delay)),
-            Early::Panic { .. } => Doom::Defect(Defect::expect(process.pid())),
+        let kill_plan = early.map(|early| match early {
+            Early::Kill(delay) => KillPlan::Kill(Killer::arm(process.pid(), delay)),
+            Early::Panic { .. } => KillPlan::Defect(Defect::expect(process.pid())),
         });
         match process.wait_answer(ASK_PAUSE) {
             Ok((cookie, _)) => {
                 self.tally.started(start.elapsed());
                 let client = process.client(&cookie);
                 let server = ports.electrum_address();
-                Ok(Some(Started { process, client, server, doom }))
+                Ok(Some(Started { process, client, server, kill_plan }))
             }
-            Err(error) if doom.as_ref().is_some_and(|doom| doom.has_come_as(&error)) => Ok(None),
+            Err(error)
+                if kill_plan.as_ref().is_some_and(|kill_plan| kill_plan.has_come_as(&error)) =>
+            {
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -360,14 +368,14 @@ impl<'a> Round<'a> {
         &mut self,
         client: &Client,
         server: SocketAddr,
-        doom: Option<&Doom>,
+        kill_plan: Option<&KillPlan>,
     ) -> Result<(), CrashError> {
         let Some(index) = &self.oracle.index else { return Ok(()) };
         let hash: String = client.call("getbestblockhash", "[]")?;
         let height: u32 = client.call("getblockcount", "[]")?;
         let header = header_of(client, &hash)?;
         let took = index.verify(server, &Tip { hash: &hash, height, header: &header }, &|| {
-            doom.is_some_and(Doom::has_come_already)
+            kill_plan.is_some_and(KillPlan::has_come_already)
         })?;
         self.tally.index_verified(took, index.scripts());
         Ok(())

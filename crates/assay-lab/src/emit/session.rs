@@ -9,7 +9,7 @@ use super::live::Live;
 use super::report::TargetReport;
 use super::{EmitError, EmitOptions, EmitTarget, Login};
 use crate::chain::{BlockEntry, Chain};
-use crate::feed::courier::Courier;
+use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::Clock;
@@ -72,14 +72,14 @@ impl Session<'_> {
         // The link stays up until the end.
         let (link, peers_at) = self.link()?;
         let plan = FeedPlan { by: self.target.via, ..self.options.feed.clone() };
-        let courier = if plan.by.is_relay() {
+        let p2p_feeder = if plan.by.is_relay() {
             let chain = &self.chain.header.chain;
-            let courier = Courier::connect(peers_at, chain, &plan, self.clock);
-            Some(courier.map_err(EmitError::Peer)?)
+            let p2p_feeder = P2pFeeder::connect(peers_at, chain, &plan, self.clock);
+            Some(p2p_feeder.map_err(EmitError::Peer)?)
         } else {
             None
         };
-        let height = self.height(client.as_ref(), courier.as_ref())?;
+        let height = self.height(client.as_ref(), p2p_feeder.as_ref())?;
         report.borrow_mut().from_height = height + 1;
         if height > 0 && !self.options.resume {
             return Err(EmitError::HasBlocks { height });
@@ -88,8 +88,8 @@ impl Session<'_> {
         let headers: Vec<RawHeader> =
             below.iter().map(|block| self.chain.read_header(block)).collect::<Result<_, _>>()?;
         let before = headers.last().map_or(wire::GENESIS, |header| wire::double_sha256(header));
-        if let Some(courier) = &courier {
-            courier.has_blocks(&headers);
+        if let Some(p2p_feeder) = &p2p_feeder {
+            p2p_feeder.has_blocks(&headers);
         }
         let rpc = client
             .zip(self.client()?)
@@ -97,7 +97,7 @@ impl Session<'_> {
         let counts = Counts { live: self.live, stop: self.stop };
         let share = self.options.feed.seen.first().copied().unwrap_or(0.0);
         let job = FeedJob { chain: self.chain, plan: &plan, share, reporter: &counts };
-        let reach = Reach { rpc, courier, pid: None };
+        let reach = Reach { rpc, p2p_feeder, pid: None };
         let mut feeder = Feeder::new(job, self.clock, reach, before);
         let blocks =
             &self.chain.blocks[height as usize..(self.until as usize).max(height as usize)];
@@ -162,10 +162,14 @@ impl Session<'_> {
     }
 
     /// Height of the node; an error on another chain.
-    fn height(&self, client: Option<&Client>, courier: Option<&Courier>) -> Result<u32, EmitError> {
-        match (client, courier) {
+    fn height(
+        &self,
+        client: Option<&Client>,
+        p2p_feeder: Option<&P2pFeeder>,
+    ) -> Result<u32, EmitError> {
+        match (client, p2p_feeder) {
             (Some(client), _) => self.height_by_rpc(client),
-            (None, Some(courier)) => self.height_by_headers(courier),
+            (None, Some(p2p_feeder)) => self.height_by_headers(p2p_feeder),
             (None, None) => Ok(0),
         }
     }
@@ -182,11 +186,11 @@ impl Session<'_> {
         Ok(height)
     }
 
-    fn height_by_headers(&self, courier: &Courier) -> Result<u32, EmitError> {
+    fn height_by_headers(&self, p2p_feeder: &P2pFeeder) -> Result<u32, EmitError> {
         let (mut height, mut before) = (0, wire::GENESIS);
         let stop = || self.stop.load(Ordering::Relaxed);
         loop {
-            let above = courier.headers_above(&before, &stop).map_err(EmitError::Peer)?;
+            let above = p2p_feeder.headers_above(&before, &stop).map_err(EmitError::Peer)?;
             for hash in &above {
                 height += 1;
                 self.check(height, hash_text(hash))?;

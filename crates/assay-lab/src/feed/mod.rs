@@ -4,8 +4,8 @@
 //! contains the hex of the pre-relayed transactions; only the JSON-RPC envelopes of a batch are added while the clock runs. While
 //! a block is in flight, this thread waits on its socket.
 
-pub(crate) mod courier;
 mod due;
+pub(crate) mod p2p_feeder;
 mod peer;
 mod ready;
 mod seen;
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use assay_report::stats::random::SplitMix64;
 
-use self::courier::{Courier, Way};
 use self::due::{Due, sleep_until};
+use self::p2p_feeder::{P2pFeeder, SendOptions};
 pub(crate) use self::peer::PeerError;
 pub(crate) use self::ready::Ready;
 use self::tip_watch::TipWatch;
@@ -90,7 +90,7 @@ pub(crate) struct Reach {
     /// Its RPC; without it only peers report the fate of a block.
     pub(crate) rpc: Option<Rpc>,
     /// Its peers, if they deliver.
-    pub(crate) courier: Option<Courier>,
+    pub(crate) p2p_feeder: Option<P2pFeeder>,
     /// Its process, if it is local.
     pub(crate) pid: Option<u32>,
 }
@@ -240,7 +240,7 @@ impl<'a> Feeder<'a> {
     fn prepare(&mut self, block: &BlockEntry) -> Result<Task, FeedError> {
         let FeedJob { plan, share, chain, .. } = self.job;
         let is_chosen = block.txs > 1 && share > 0.0;
-        let is_relay = self.reach.courier.is_some();
+        let is_relay = self.reach.p2p_feeder.is_some();
         let needs_parents = plan.seen_mode == SeenMode::Random || plan.orphans > 0.0;
         self.raw.clear();
         let raw = &mut self.raw;
@@ -262,9 +262,11 @@ impl<'a> Feeder<'a> {
         if plan.orphans > 0.0 {
             chosen = seen::with_orphans(&chosen, plan.orphans, &self.order, &self.raw, seed).0;
         }
-        let Some(courier) = &self.reach.courier else { return Ok(Task { chosen, ready: None }) };
+        let Some(p2p_feeder) = &self.reach.p2p_feeder else {
+            return Ok(Task { chosen, ready: None });
+        };
         let height = block.height;
-        let ready = Ready::new(std::mem::take(&mut self.raw), courier.is_cash());
+        let ready = Ready::new(std::mem::take(&mut self.raw), p2p_feeder.is_cash());
         let no_block = || FeedError::Peer { height, source: PeerError::NoBlock { height } };
         Ok(Task { chosen, ready: Some(Arc::new(ready.ok_or_else(no_block)?)) })
     }
@@ -290,13 +292,13 @@ impl<'a> Feeder<'a> {
         chosen: &[u32],
         interval_s: Option<f64>,
     ) -> Result<Sent, FeedError> {
-        let Some(courier) = &self.reach.courier else { return Ok(Sent::default()) };
+        let Some(p2p_feeder) = &self.reach.p2p_feeder else { return Ok(Sent::default()) };
         let (height, total, reporter) = (block.height, chosen.len() as u64, self.job.reporter);
         let stop = || reporter.wants_stop();
-        let way = Way { plan: self.job.plan, interval_s, stop: &stop };
+        let options = SendOptions { plan: self.job.plan, interval_s, stop: &stop };
         let places = self.places(ready, chosen);
-        let given = courier
-            .send_transactions(ready, &places, way, |sent| {
+        let given = p2p_feeder
+            .send_transactions(ready, &places, options, |sent| {
                 reporter.event(&Event::Transactions { height, sent, total });
             })
             .map_err(|source| peer_fault(height, source))?;
@@ -491,7 +493,7 @@ impl<'a> Feeder<'a> {
         task: &Task,
     ) -> Result<(Stamps, Option<f64>), FeedError> {
         let height = block.height;
-        let Some(courier) = &self.reach.courier else {
+        let Some(p2p_feeder) = &self.reach.p2p_feeder else {
             return Err(peer_fault(height, PeerError::NoWay));
         };
         let reporter = self.job.reporter;
@@ -502,21 +504,21 @@ impl<'a> Feeder<'a> {
             rpc.watch.expect(height);
         }
         let cpu_before_s = self.cpu_s();
-        let send_at_s = courier.send_block(ready, &seen, self.job.plan).map_err(fault)?;
+        let send_at_s = p2p_feeder.send_block(ready, &seen, self.job.plan).map_err(fault)?;
         let (reply_at_s, tip_at_s) = match &self.reach.rpc {
             None => {
-                let at_s = courier.wait_connected(ready, &self.before, &stop).map_err(fault)?;
+                let at_s = p2p_feeder.wait_connected(ready, &self.before, &stop).map_err(fault)?;
                 (at_s, at_s)
             }
             Some(rpc) => {
-                let sighting = self.wait_for_tip(height, courier, &rpc.watch)?;
+                let sighting = self.wait_for_tip(height, p2p_feeder, &rpc.watch)?;
                 let tip_at_s = tip_of(block, sighting)?;
                 (tip_at_s, tip_at_s)
             }
         };
         let cpu_s = self.cpu_since(cpu_before_s);
-        let relay = Some(courier.relay(send_at_s, &stop));
-        courier.keep_up(&self.before, &stop).map_err(fault)?;
+        let relay = Some(p2p_feeder.relay(send_at_s, &stop));
+        p2p_feeder.keep_up(&self.before, &stop).map_err(fault)?;
         self.before = ready.hash;
         Ok((Stamps { send_at_s, reply_at_s, tip_at_s, relay }, cpu_s))
     }
@@ -525,7 +527,7 @@ impl<'a> Feeder<'a> {
     fn wait_for_tip(
         &self,
         height: u32,
-        courier: &Courier,
+        p2p_feeder: &P2pFeeder,
         watch: &TipWatch,
     ) -> Result<tip_watch::Sighting, FeedError> {
         let reporter = self.job.reporter;
@@ -535,7 +537,7 @@ impl<'a> Feeder<'a> {
             if let Some(sighting) = watch.sighting(LOOK) {
                 return Ok(sighting);
             }
-            courier
+            p2p_feeder
                 .check(&|| reporter.wants_stop())
                 .map_err(|source| peer_fault(height, source))?;
             if started.elapsed() > timeout {

@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::dataset::{Dataset, HEADER_BYTES, text_hash};
 use super::protocol::Ask;
 use super::timeline::{Timeline, Unspent, parse_display, parse_hex};
-use super::world::{HEADER_BYTES, World, text_hash};
 
 /// Maximum number of kept descriptions of wrong responses.
 const EXAMPLES_MAX: usize = 8;
@@ -50,7 +50,7 @@ impl Heights {
 /// Checks and counts responses.
 #[derive(Debug)]
 pub(crate) struct Checker<'a> {
-    world: &'a World,
+    dataset: &'a Dataset,
     /// Correct responses by request: hash of the text, and the heights at which it is correct.
     known: HashMap<Ask, (u64, (u32, u32))>,
     statuses: HashMap<(u32, usize), Option<[u8; 32]>>,
@@ -104,9 +104,9 @@ struct HeadersItem<'a> {
 }
 
 impl<'a> Checker<'a> {
-    pub(crate) fn new(world: &'a World) -> Self {
+    pub(crate) fn new(dataset: &'a Dataset) -> Self {
         Self {
-            world,
+            dataset,
             known: HashMap::new(),
             statuses: HashMap::new(),
             right: 0,
@@ -164,8 +164,8 @@ impl<'a> Checker<'a> {
             | Ask::FeeHistogram
             | Ask::Unsubscribe(_) => return Verdict::Unknown,
             Ask::History(script) | Ask::Balance(script) | Ask::Unspent(script) => {
-                let world = self.world;
-                let Some(timeline) = &world.scripts[script as usize].timeline else {
+                let dataset = self.dataset;
+                let Some(timeline) = &dataset.scripts[script as usize].timeline else {
                     return Verdict::Unknown;
                 };
                 let hash = text_hash(answer.as_bytes());
@@ -185,13 +185,13 @@ impl<'a> Checker<'a> {
                 span
             }
             Ask::Transaction(tx) => {
-                let known = &self.world.txs[tx as usize];
+                let known = &self.dataset.txs[tx as usize];
                 let text = answer.trim_matches('"');
                 (text_hash(text.as_bytes()) == known.hex_hash)
                     .then_some((known.tx.height, u32::MAX))
             }
             Ask::Merkle(tx) => self.merkle_span(tx, answer),
-            Ask::Header(_) | Ask::Headers { .. } if self.world.headers.is_empty() => {
+            Ask::Header(_) | Ask::Headers { .. } if self.dataset.headers.is_empty() => {
                 return Verdict::Unknown;
             }
             Ask::Header(height) => self.header_span(height, answer.trim_matches('"')),
@@ -201,7 +201,7 @@ impl<'a> Checker<'a> {
     }
 
     fn judge_tip(&self, answer: &str, heights: Heights) -> Verdict {
-        if self.world.headers.is_empty() {
+        if self.dataset.headers.is_empty() {
             return Verdict::Unknown;
         }
         let Ok(tip) = serde_json::from_str::<TipItem<'_>>(answer) else { return Verdict::Wrong };
@@ -220,7 +220,7 @@ impl<'a> Checker<'a> {
         faster_hex::hex_decode(hex.as_bytes(), &mut header).ok()?;
         let right = match height.checked_sub(1) {
             None => return Some((0, u32::MAX)),
-            Some(index) => self.world.headers.get(index as usize)?,
+            Some(index) => self.dataset.headers.get(index as usize)?,
         };
         (header == *right).then_some((height, u32::MAX))
     }
@@ -245,7 +245,7 @@ impl<'a> Checker<'a> {
 
     /// The proof must lead from the txid to the merkle root in the header of its block.
     fn merkle_span(&self, tx: u32, answer: &str) -> Option<(u32, u32)> {
-        let known = &self.world.txs[tx as usize];
+        let known = &self.dataset.txs[tx as usize];
         let height = known.tx.height;
         let item: MerkleItem<'_> = serde_json::from_str(answer).ok()?;
         if item.block_height != height || item.pos != known.position {
@@ -261,12 +261,12 @@ impl<'a> Checker<'a> {
             node = Sha256::digest(once).into();
             position /= 2;
         }
-        let header = self.world.headers.get(height as usize - 1)?;
+        let header = self.dataset.headers.get(height as usize - 1)?;
         (position == 0 && header[36..68] == node).then_some((height, u32::MAX))
     }
 
     fn judge_status(&mut self, script: u32, answer: &str, heights: Heights) -> Verdict {
-        let Some(timeline) = &self.world.scripts[script as usize].timeline else {
+        let Some(timeline) = &self.dataset.scripts[script as usize].timeline else {
             return Verdict::Unknown;
         };
         let status = match answer.trim_matches('"') {
@@ -332,9 +332,9 @@ fn unspent_span(timeline: &Timeline, answer: &str, heights: Heights) -> Option<(
 
 #[cfg(test)]
 mod tests {
+    use super::super::dataset::{KnownTx, Script};
     use super::super::expected::{ExpectedCoin, ExpectedScript, ExpectedTx};
     use super::super::timeline::display_hex;
-    use super::super::world::{KnownTx, Script};
     use super::*;
 
     fn tx(height: u32, position: u32) -> ExpectedTx {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     /// A script that is paid at 2 and pays at 3, and a transaction with one neighbour in block 3.
-    fn world() -> World {
+    fn dataset() -> Dataset {
         let script = ExpectedScript {
             hash: [9; 32],
             history: vec![tx(2, 0), tx(3, 1)],
@@ -352,7 +352,7 @@ mod tests {
         let root = Sha256::digest(once);
         let mut headers = vec![[0; HEADER_BYTES]; 3];
         headers[2][36..68].copy_from_slice(&root);
-        World {
+        Dataset {
             scripts: vec![Script {
                 hash: [9; 32],
                 timeline: Some(Timeline::new(script)),
@@ -360,15 +360,15 @@ mod tests {
             }],
             txs: vec![KnownTx { tx: tx(3, 1), position: 1, hex_hash: text_hash(b"0102") }],
             headers,
-            ..World::default()
+            ..Dataset::default()
         }
     }
 
     #[test]
     fn answers() {
         use Verdict::{Right, Stale, Unknown, Wrong};
-        let world = world();
-        let mut checker = Checker::new(&world);
+        let dataset = dataset();
+        let mut checker = Checker::new(&dataset);
         let made = display_hex(&tx(2, 0).txid);
         let spent = display_hex(&tx(3, 1).txid);
         let first = format!(r#"[{{"tx_hash":"{made}","height":2}}]"#);
@@ -415,9 +415,9 @@ mod tests {
 
     #[test]
     fn statuses() {
-        let world = world();
-        let mut checker = Checker::new(&world);
-        let timeline = world.scripts[0].timeline.as_ref().expect("it has one");
+        let dataset = dataset();
+        let mut checker = Checker::new(&dataset);
+        let timeline = dataset.scripts[0].timeline.as_ref().expect("it has one");
         let status = |count| {
             timeline.status(count).map_or("null".to_owned(), |s| faster_hex::hex_string(&s))
         };
@@ -434,9 +434,9 @@ mod tests {
 
     #[test]
     fn headers() {
-        let world = world();
-        let mut checker = Checker::new(&world);
-        let hex: Vec<String> = world.headers.iter().map(|h| faster_hex::hex_string(h)).collect();
+        let dataset = dataset();
+        let mut checker = Checker::new(&dataset);
+        let hex: Vec<String> = dataset.headers.iter().map(|h| faster_hex::hex_string(h)).collect();
         let heights = Heights { low: 3, high: 3 };
         let joined = format!(r#"{{"count":2,"hex":"{}","max":2016}}"#, hex[1..].concat());
         let listed = format!(r#"{{"count":2,"headers":["{}","{}"],"max":2016}}"#, hex[1], hex[2]);

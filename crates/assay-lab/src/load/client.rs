@@ -85,15 +85,15 @@ struct TipNote {
 impl Client {
     pub(crate) fn new(number: usize, cx: &Context<'_>) -> Self {
         let mut rng = SplitMix64::new(cx.options.seed ^ (number as u64 + 1) << 20);
-        let world = cx.world;
+        let dataset = cx.dataset;
         let mut own = Vec::new();
         if cx.options.mix == Mix::Subscribe {
             // Every second script is unused, as most of a wallet's are.
             own.extend((0..cx.options.subscriptions).map(|index| {
-                let from = if index % 2 == 0 || world.used.is_empty() {
-                    &world.unused
+                let from = if index % 2 == 0 || dataset.used.is_empty() {
+                    &dataset.unused
                 } else {
-                    &world.used
+                    &dataset.used
                 };
                 mix::pick(from, &mut rng)
             }));
@@ -189,7 +189,7 @@ impl Client {
         if self.stage != Stage::Ready {
             return false;
         }
-        let ask = mix::draw(cx.options.mix, cx.world, &mut self.rng, cx.height, &self.own);
+        let ask = mix::draw(cx.options.mix, cx.dataset, &mut self.rng, cx.height, &self.own);
         self.send(Step::One(ask), due_ns, cx);
         if let Err(error) = self.flush() {
             self.lose(&error, cx);
@@ -246,10 +246,10 @@ impl Client {
                 if !former.is_empty() {
                     self.plan.push_back(Step::Batch(former));
                 }
-                mix::session(cx.world, &mut self.rng, cx.height, &mut self.plan);
+                mix::session(cx.dataset, &mut self.rng, cx.height, &mut self.plan);
             }
         } else {
-            let ask = mix::draw(cx.options.mix, cx.world, &mut self.rng, cx.height, &self.own);
+            let ask = mix::draw(cx.options.mix, cx.dataset, &mut self.rng, cx.height, &self.own);
             self.plan.push_back(Step::One(ask));
         }
     }
@@ -263,7 +263,7 @@ impl Client {
         match step {
             Step::One(ask) => {
                 link.compose(|out| {
-                    ask.write(id, cx.world, out);
+                    ask.write(id, cx.dataset, out);
                     out.push(b'\n');
                 });
                 self.pending.push_back(pending(ask, false));
@@ -273,7 +273,7 @@ impl Client {
                 link.compose(|out| {
                     for (index, ask) in asks.into_iter().enumerate() {
                         out.push(if index == 0 { b'[' } else { b',' });
-                        ask.write(id, cx.world, out);
+                        ask.write(id, cx.dataset, out);
                         self.pending.push_back(pending(ask, index < last));
                         id += 1;
                     }
@@ -397,7 +397,7 @@ impl Client {
                 self.statuses.remove(&script);
             }
             Ask::History(script) if cx.options.mix == Mix::Wallet && cx.options.rate.is_none() => {
-                mix::after_history(cx.world, script, cx.height, &mut self.plan);
+                mix::after_history(cx.dataset, script, cx.height, &mut self.plan);
             }
             _ => {}
         }
@@ -407,7 +407,7 @@ impl Client {
     fn start(&mut self, cx: &Context<'_>) {
         self.stage = Stage::Starting;
         if cx.options.mix == Mix::Wallet {
-            mix::session(cx.world, &mut self.rng, cx.height, &mut self.plan);
+            mix::session(cx.dataset, &mut self.rng, cx.height, &mut self.plan);
         } else {
             self.plan.push_back(Step::One(Ask::Tip));
         }
@@ -429,7 +429,7 @@ impl Client {
                     cx.recorder.error(cx.phase, "a notification of another form".to_owned());
                     return;
                 };
-                let Some(script) = parse_display(hash).and_then(|hash| cx.world.script(&hash))
+                let Some(script) = parse_display(hash).and_then(|hash| cx.dataset.script(&hash))
                 else {
                     cx.recorder.error(cx.phase, "a notification of another script".to_owned());
                     return;

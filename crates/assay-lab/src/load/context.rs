@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use super::LoadOptions;
 use super::check::{Checker, Heights};
+use super::dataset::Dataset;
 use super::feeder::FeedLog;
 use super::recorder::{Phase, Recorder, enter};
 use super::results::FedBlock;
-use super::world::World;
 
 /// Shared by the clients of a pass; owned by one thread.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
-    pub(crate) world: &'a World,
+    pub(crate) dataset: &'a Dataset,
     pub(crate) options: &'a LoadOptions,
     pub(crate) recorder: Recorder,
     pub(crate) checker: Checker<'a>,
@@ -45,16 +45,16 @@ struct Sighting {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(
-        world: &'a World,
+        dataset: &'a Dataset,
         options: &'a LoadOptions,
         feed: Option<&'a FeedLog>,
         start: Instant,
     ) -> Self {
         Self {
-            world,
+            dataset,
             options,
             recorder: Recorder::new(),
-            checker: Checker::new(world),
+            checker: Checker::new(dataset),
             feed,
             start,
             phase: Phase::Start,

@@ -11,12 +11,12 @@ use assay_report::stats::random::SplitMix64;
 use mio::{Events, Interest, Poll, Token};
 use rustls::ClientConfig;
 
+use super::dataset::Dataset;
 use super::link::Link;
 use super::pass::Pass;
 use super::protocol::Ask;
 use super::results::HostileReport;
 use super::source;
-use super::world::World;
 
 /// Time between two actions of a client.
 const TICK: Duration = Duration::from_millis(10);
@@ -120,7 +120,7 @@ pub(crate) struct Hostiles<'a> {
     /// True if clients have addresses of their own.
     has_sources: bool,
     tls: Option<Arc<ClientConfig>>,
-    world: &'a World,
+    dataset: &'a Dataset,
     clients: Vec<Hostile>,
     reports: Vec<HostileReport>,
     rng: SplitMix64,
@@ -155,7 +155,7 @@ impl<'a> Hostiles<'a> {
             address: pass.address,
             has_sources,
             tls: pass.tls.clone(),
-            world: pass.world,
+            dataset: pass.dataset,
             reports: Attack::ALL.into_iter().map(report).collect(),
             clients,
             rng: SplitMix64::new(pass.options.seed ^ 0x686f_7374),
@@ -301,7 +301,7 @@ impl<'a> Hostiles<'a> {
 
     /// One action of one client.
     fn act(&mut self, index: usize) {
-        let (ticks, world) = (self.ticks + index as u64, self.world);
+        let (ticks, dataset) = (self.ticks + index as u64, self.dataset);
         let client = &mut self.clients[index];
         let Some(link) = &mut client.link else { return };
         if link.unsent() > UNSENT_MAX {
@@ -319,7 +319,7 @@ impl<'a> Hostiles<'a> {
             // The first line is the response to the version request.
             Attack::Outpoints if client.lines > OUTPOINT_BATCHES => self.leave(index),
             Attack::Reconnect if asked < BURN_TICKS => {
-                ask_for_much(link, world, asked * BURN_ASKS..(asked + 1) * BURN_ASKS);
+                ask_for_much(link, dataset, asked * BURN_ASKS..(asked + 1) * BURN_ASKS);
             }
             Attack::Reconnect => {
                 self.leave(index);
@@ -335,18 +335,18 @@ impl<'a> Hostiles<'a> {
                 link.send(&bytes);
             }
             Attack::Deaf => {
-                ask_for_much(link, world, asked * DEAF_ASKS..(asked + 1) * DEAF_ASKS);
+                ask_for_much(link, dataset, asked * DEAF_ASKS..(asked + 1) * DEAF_ASKS);
             }
             Attack::Flood => {
                 for id in 0..FLOOD_ASKS {
-                    send_ask(link, world, asked * FLOOD_ASKS + id, Ask::Ping);
+                    send_ask(link, dataset, asked * FLOOD_ASKS + id, Ask::Ping);
                 }
             }
             Attack::HalfOpen if asked == 0 => {
                 link.send(br#"{"jsonrpc":"2.0","id":1,"method":"server."#);
             }
             Attack::HalfOpen if ticks.is_multiple_of(DRIP_EVERY) => link.send(b"p"),
-            Attack::Churn if asked == 0 => send_ask(link, world, 0, Ask::Version),
+            Attack::Churn if asked == 0 => send_ask(link, dataset, 0, Ask::Version),
             Attack::Churn => self.leave(index),
             Attack::Nesting if ticks.is_multiple_of(BIG_EVERY) => {
                 link.compose(|out| {
@@ -355,7 +355,7 @@ impl<'a> Hostiles<'a> {
                 });
             }
             Attack::Batch if ticks.is_multiple_of(BIG_EVERY) => {
-                link.compose(|out| write_pings(world, out));
+                link.compose(|out| write_pings(dataset, out));
             }
             Attack::HalfOpen | Attack::Nesting | Attack::Batch | Attack::Outpoints => {}
         }
@@ -384,28 +384,28 @@ fn write_outpoints(is_first: bool, first: u64, has_hint: bool, out: &mut Vec<u8>
 }
 
 /// Sends requests with long responses.
-fn ask_for_much(link: &mut Link, world: &World, ids: Range<u64>) {
+fn ask_for_much(link: &mut Link, dataset: &Dataset, ids: Range<u64>) {
     for id in ids {
-        let ask = match world.heavy.as_slice() {
+        let ask = match dataset.heavy.as_slice() {
             [] => Ask::Headers { start: 0, count: 2016 },
             heavy => Ask::History(heavy[id as usize % heavy.len()]),
         };
-        send_ask(link, world, id, ask);
+        send_ask(link, dataset, id, ask);
     }
 }
 
 /// Writes an oversized batch.
-fn write_pings(world: &World, out: &mut Vec<u8>) {
+fn write_pings(dataset: &Dataset, out: &mut Vec<u8>) {
     for id in 0..BATCH {
         out.push(if id == 0 { b'[' } else { b',' });
-        Ask::Ping.write(id, world, out);
+        Ask::Ping.write(id, dataset, out);
     }
     out.extend_from_slice(b"]\n");
 }
 
-fn send_ask(link: &mut Link, world: &World, id: u64, ask: Ask) {
+fn send_ask(link: &mut Link, dataset: &Dataset, id: u64, ask: Ask) {
     link.compose(|out| {
-        ask.write(id, world, out);
+        ask.write(id, dataset, out);
         out.push(b'\n');
     });
 }

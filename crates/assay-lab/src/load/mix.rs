@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use assay_report::stats::random::SplitMix64;
 use serde::{Deserialize, Serialize};
 
+use super::dataset::Dataset;
 use super::protocol::Ask;
-use super::world::World;
 
 /// Addresses watched ahead of the last used one; Electrum's defaults for receiving and change.
 const GAP: [usize; 2] = [20, 6];
@@ -46,7 +46,12 @@ pub(crate) enum Step {
 }
 
 /// Requests of a wallet from its start until it is up to date; responses to subscriptions trigger more.
-pub(crate) fn session(world: &World, rng: &mut SplitMix64, height: u32, plan: &mut VecDeque<Step>) {
+pub(crate) fn session(
+    dataset: &Dataset,
+    rng: &mut SplitMix64,
+    height: u32,
+    plan: &mut VecDeque<Step>,
+) {
     let start = height.saturating_sub(HEADERS - 1);
     plan.extend([
         Step::One(Ask::Features),
@@ -57,10 +62,10 @@ pub(crate) fn session(world: &World, rng: &mut SplitMix64, height: u32, plan: &m
     plan.push_back(Step::One(Ask::FeeHistogram));
     for (gap, used) in GAP.into_iter().zip(USED) {
         let mut asks = Vec::with_capacity(gap + used as usize);
-        if !world.used.is_empty() {
-            asks.extend((0..used).map(|_| Ask::Subscribe(pick(&world.used, rng))));
+        if !dataset.used.is_empty() {
+            asks.extend((0..used).map(|_| Ask::Subscribe(pick(&dataset.used, rng))));
         }
-        asks.extend((0..gap).map(|_| Ask::Subscribe(pick(&world.unused, rng))));
+        asks.extend((0..gap).map(|_| Ask::Subscribe(pick(&dataset.unused, rng))));
         plan.push_back(Step::Batch(asks));
     }
 }
@@ -71,21 +76,32 @@ pub(crate) fn follow_up(script: u32, plan: &mut VecDeque<Step>) {
 }
 
 /// Requests of a wallet after it received a history: unknown transactions and their proofs.
-pub(crate) fn after_history(world: &World, script: u32, height: u32, plan: &mut VecDeque<Step>) {
-    for &tx in &world.scripts[script as usize].txs {
-        if world.txs[tx as usize].tx.height <= height {
+pub(crate) fn after_history(
+    dataset: &Dataset,
+    script: u32,
+    height: u32,
+    plan: &mut VecDeque<Step>,
+) {
+    for &tx in &dataset.scripts[script as usize].txs {
+        if dataset.txs[tx as usize].tx.height <= height {
             plan.extend([Step::One(Ask::Transaction(tx)), Step::One(Ask::Merkle(tx))]);
         }
     }
 }
 
 /// A single request in the proportions of a session, for clients at a fixed rate or without pause.
-pub(crate) fn draw(mix: Mix, world: &World, rng: &mut SplitMix64, height: u32, own: &[u32]) -> Ask {
+pub(crate) fn draw(
+    mix: Mix,
+    dataset: &Dataset,
+    rng: &mut SplitMix64,
+    height: u32,
+    own: &[u32],
+) -> Ask {
     let share = rng.below(100);
     match mix {
-        Mix::Wallet => draw_wallet(world, rng, height, share),
+        Mix::Wallet => draw_wallet(dataset, rng, height, share),
         Mix::Heavy => {
-            let script = pick(&world.heavy, rng);
+            let script = pick(&dataset.heavy, rng);
             match share {
                 0..40 => Ask::History(script),
                 40..60 => Ask::Balance(script),
@@ -102,9 +118,9 @@ pub(crate) fn draw(mix: Mix, world: &World, rng: &mut SplitMix64, height: u32, o
     }
 }
 
-fn draw_wallet(world: &World, rng: &mut SplitMix64, height: u32, share: u64) -> Ask {
-    let scripts = if world.used.is_empty() { &world.unused } else { &world.used };
-    let txs = world.txs_at(height) as u64;
+fn draw_wallet(dataset: &Dataset, rng: &mut SplitMix64, height: u32, share: u64) -> Ask {
+    let scripts = if dataset.used.is_empty() { &dataset.unused } else { &dataset.used };
+    let txs = dataset.txs_at(height) as u64;
     match share {
         0..40 if txs > 0 => {
             let tx = rng.below(txs) as u32;
@@ -131,9 +147,9 @@ mod tests {
 
     #[test]
     fn wallets_begin_as_wallets_do() {
-        let world = World::new(None, None, &[[1; 32], [2; 32]], 1).expect("nothing is read");
+        let dataset = Dataset::new(None, None, &[[1; 32], [2; 32]], 1).expect("nothing is read");
         let mut plan = VecDeque::new();
-        session(&world, &mut SplitMix64::new(1), 0, &mut plan);
+        session(&dataset, &mut SplitMix64::new(1), 0, &mut plan);
         assert!(plan.contains(&Step::One(Ask::Headers { start: 0, count: 1 })));
         let batches: Vec<usize> = plan
             .iter()
@@ -147,12 +163,12 @@ mod tests {
 
     #[test]
     fn draws_need_nothing_that_is_not_there() {
-        let world = World::new(None, None, &[], 1).expect("nothing is read");
+        let dataset = Dataset::new(None, None, &[], 1).expect("nothing is read");
         let mut rng = SplitMix64::new(5);
         for _ in 0..500 {
-            let ask = draw(Mix::Wallet, &world, &mut rng, 0, &[]);
+            let ask = draw(Mix::Wallet, &dataset, &mut rng, 0, &[]);
             assert!(!matches!(ask, Ask::Transaction(_) | Ask::Merkle(_)), "{ask:?}");
-            draw(Mix::Subscribe, &world, &mut rng, 0, &[3]);
+            draw(Mix::Subscribe, &dataset, &mut rng, 0, &[3]);
         }
     }
 }

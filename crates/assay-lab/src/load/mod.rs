@@ -7,10 +7,11 @@
 mod check;
 mod client;
 mod context;
+mod dataset;
+mod disconnect_storm;
 mod expected;
 mod feeder;
 mod hostile;
-mod leaving;
 mod link;
 mod memory;
 mod mix;
@@ -20,10 +21,9 @@ mod recorder;
 mod results;
 pub(crate) mod source;
 mod text;
+mod thread_priority;
 mod timeline;
 mod tls;
-mod urgency;
-mod world;
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -31,16 +31,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use self::dataset::Dataset;
 use self::pass::Pass;
-use self::world::World;
 use crate::chain::{Chain, ChainError};
 use crate::machine;
 use crate::process::rpc::RpcError;
 
+pub use self::disconnect_storm::{LeavingOptions, LeavingReport, run as run_leaving};
 pub use self::expected::{Expected, ExpectedCoin, ExpectedScript, ExpectedTx};
 pub use self::feeder::FeedOptions;
 pub use self::hostile::Attack;
-pub use self::leaving::{LeavingOptions, LeavingReport, run as run_leaving};
 pub use self::mix::Mix;
 pub use self::results::{
     Checks, FedBlock, HostileRatio, HostileReport, LOAD_SCHEMA, Latency, LoadReport, MethodFigures,
@@ -164,8 +164,8 @@ pub fn run(
     let address = resolve(&options.address)?;
     raise_file_limit(options.clients as u64 + FILES_BESIDE)?;
     let chain = options.chain_dir.as_deref().map(Chain::open).transpose()?;
-    let world = World::new(expected, chain.as_ref(), &options.scripts, options.seed)?;
-    if options.mix == Mix::Heavy && world.heavy.is_empty() {
+    let dataset = Dataset::new(expected, chain.as_ref(), &options.scripts, options.seed)?;
+    if options.mix == Mix::Heavy && dataset.heavy.is_empty() {
         return Err(LoadError::Options {
             what: "the mix heavy needs the scripts of a chain directory",
         });
@@ -188,7 +188,7 @@ pub fn run(
         let pass = Pass {
             name,
             options,
-            world: &world,
+            dataset: &dataset,
             chain: chain.as_ref(),
             address,
             tls: tls.clone(),

@@ -13,13 +13,13 @@ use rustls::ClientConfig;
 use super::check::Verdict;
 use super::client::Client;
 use super::context::Context;
+use super::dataset::Dataset;
 use super::feeder::{FeedLog, feed};
 use super::hostile::Hostiles;
 use super::memory::MemoryWatch;
 use super::recorder::{Phase, enter, latency};
 use super::results::{Checks, HostileReport, PassReport, StartReport};
-use super::world::World;
-use super::{LoadError, LoadOptions, source, urgency};
+use super::{LoadError, LoadOptions, source, thread_priority};
 use crate::chain::Chain;
 use crate::process::sample;
 
@@ -47,7 +47,7 @@ const EVENTS: usize = 1024;
 pub(crate) struct Pass<'a> {
     pub(crate) name: &'a str,
     pub(crate) options: &'a LoadOptions,
-    pub(crate) world: &'a World,
+    pub(crate) dataset: &'a Dataset,
     pub(crate) chain: Option<&'a Chain>,
     pub(crate) address: SocketAddr,
     pub(crate) tls: Option<Arc<ClientConfig>>,
@@ -77,7 +77,7 @@ impl Pass<'_> {
                 let hostiles = Hostiles::new(self, self.has_sources())
                     .map_err(|source| LoadError::System { source })?;
                 Some(scope.spawn(|| {
-                    urgency::last();
+                    thread_priority::last();
                     hostiles.run(&over)
                 }))
             } else {
@@ -149,7 +149,7 @@ impl<'a> Driver<'a> {
         let system = |source| LoadError::System { source };
         let poll = Poll::new().map_err(system)?;
         let waker = Waker::new(poll.registry(), Token(usize::MAX)).map_err(system)?;
-        let cx = Context::new(pass.world, pass.options, log, Instant::now());
+        let cx = Context::new(pass.dataset, pass.options, log, Instant::now());
         let clients = (0..pass.honest).map(|number| Client::new(number, &cx)).collect();
         Ok(Self {
             pass,
@@ -211,7 +211,7 @@ impl<'a> Driver<'a> {
         self.is_first = thread::scope(|scope| {
             let asking = scope.spawn(|| {
                 // Without a rate it would take a core from the server.
-                let is_first = self.pass.options.rate.is_some() && urgency::first();
+                let is_first = self.pass.options.rate.is_some() && thread_priority::first();
                 self.ask_all(begin).map(|()| is_first)
             });
             asking.join().map_err(|_| LoadError::Panic)?

@@ -7,8 +7,8 @@ use std::io::Write as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::dataset::Dataset;
 use super::timeline::display_hex;
-use super::world::World;
 
 /// Methods with separate counts and latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,7 +75,7 @@ impl Method {
     }
 }
 
-/// One request. Scripts and transactions are indices into the [`World`].
+/// One request. Scripts and transactions are indices into the [`Dataset`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Ask {
     Version,
@@ -139,7 +139,7 @@ impl Ask {
     }
 
     /// Appends the request without a newline.
-    pub(crate) fn write(self, id: u64, world: &World, out: &mut Vec<u8>) {
+    pub(crate) fn write(self, id: u64, dataset: &Dataset, out: &mut Vec<u8>) {
         let method = self.method().name();
         // Writing to memory does not fail.
         let _ = write!(out, r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":["#);
@@ -154,13 +154,13 @@ impl Ask {
             | Self::History(script)
             | Self::Balance(script)
             | Self::Unspent(script) => {
-                write!(out, r#""{}""#, display_hex(&world.scripts[script as usize].hash))
+                write!(out, r#""{}""#, display_hex(&dataset.scripts[script as usize].hash))
             }
             Self::Transaction(tx) => {
-                write!(out, r#""{}""#, display_hex(&world.txs[tx as usize].tx.txid))
+                write!(out, r#""{}""#, display_hex(&dataset.txs[tx as usize].tx.txid))
             }
             Self::Merkle(tx) => {
-                let tx = world.txs[tx as usize].tx;
+                let tx = dataset.txs[tx as usize].tx;
                 write!(out, r#""{}",{}"#, display_hex(&tx.txid), tx.height)
             }
         };

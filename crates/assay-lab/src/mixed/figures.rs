@@ -123,10 +123,10 @@ fn program_figures(sights: &Sights, nodes: &[usize], name: &str) -> ProgramFigur
     };
     for node in nodes {
         let bytes = &sights.bytes[*node];
-        for way in 0..2 {
-            found.tx_bytes[way] += bytes.txs[way];
-            found.block_bytes[way] += bytes.blocks[way];
-            found.other_bytes[way] += bytes.other[way];
+        for direction in 0..2 {
+            found.tx_bytes[direction] += bytes.txs[direction];
+            found.block_bytes[direction] += bytes.blocks[direction];
+            found.other_bytes[direction] += bytes.other[direction];
         }
         for block in sights.blocks.values() {
             match block.is_settled {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use assay_report::stats::random::SplitMix64;
 
 use super::net::Net;
-use super::tap::Passage;
+use super::proxy::LinkState;
 use super::{Cut, MixedOptions, topology};
 use crate::network::{ASK_PAUSE, NetworkError};
 use crate::process::rpc::RpcError;
 use crate::progress::{Event, Reporter};
-use crate::purse::{Coin, Purse, Signed};
+use crate::wallet::{Coin, Signed, Wallet};
 use crate::wire;
 
 /// A submitted transaction.
@@ -55,7 +55,7 @@ pub(super) struct Load<'a> {
     options: &'a MixedOptions,
     reporter: &'a dyn Reporter,
     random: SplitMix64,
-    purse: Purse,
+    wallet: Wallet,
     coins: Vec<Coin>,
     open: Vec<Open>,
     leaves: VecDeque<Leaf>,
@@ -80,7 +80,7 @@ impl<'a> Load<'a> {
         options: &'a MixedOptions,
         reporter: &'a dyn Reporter,
         random: SplitMix64,
-        purse: Purse,
+        wallet: Wallet,
         mut coins: Vec<Coin>,
     ) -> Self {
         coins.reverse();
@@ -88,7 +88,7 @@ impl<'a> Load<'a> {
             options,
             reporter,
             random,
-            purse,
+            wallet,
             coins,
             open: Vec::new(),
             leaves: VecDeque::new(),
@@ -169,7 +169,7 @@ impl<'a> Load<'a> {
             _ => self.random.below(2) == 0,
         };
         let sides = topology::part(net.members.len(), &mut self.random);
-        net.cut(&sides, if is_held { Passage::Held } else { Passage::Broken });
+        net.cut(&sides, if is_held { LinkState::Held } else { LinkState::Broken });
         *(if is_held { &mut self.tally.held } else { &mut self.tally.broken }) += 1;
         plan.cut_at = Some(now);
         plan.change = Some(now + self.about(self.options.cut_for));
@@ -186,7 +186,7 @@ impl<'a> Load<'a> {
             let Some(leaf) = self.leaves.remove(at) else { return Ok(()) };
             // At another node it may conflict with a transaction still in relay.
             let node = if self.random.below(2) == 0 { leaf.node } else { any_node };
-            let tx = self.purse.spend(&leaf.spent, 1, leaf.rate + REPLACEMENT_RATE);
+            let tx = self.wallet.spend(&leaf.spent, 1, leaf.rate + REPLACEMENT_RATE);
             self.tally.replacements += u64::from(self.hand_in(net, node, tx)?.is_some());
             return Ok(());
         }
@@ -202,7 +202,7 @@ impl<'a> Load<'a> {
         if from.is_empty() {
             return Ok(());
         }
-        let tx = self.purse.spend(&from, 2, rate);
+        let tx = self.wallet.spend(&from, 2, rate);
         let Some(outputs) = self.hand_in(net, node, tx)? else { return Ok(()) };
         if left > 0 {
             self.open.push(Open { coin: outputs[0], node, left: left - 1 });
@@ -219,7 +219,7 @@ impl<'a> Load<'a> {
     pub(super) fn fresh(&mut self, net: &Net) -> Result<(), NetworkError> {
         let node = self.random.below(net.members.len() as u64) as usize;
         if let Some(coin) = self.coins.pop() {
-            let tx = self.purse.spend(&[coin], 2, FRESH_RATE);
+            let tx = self.wallet.spend(&[coin], 2, FRESH_RATE);
             self.hand_in(net, node, tx)?;
         }
         Ok(())

@@ -12,9 +12,9 @@ mod load;
 mod message;
 mod net;
 mod outdated;
+mod proxy;
 mod record;
 mod report;
-mod tap;
 mod topology;
 mod watch;
 
@@ -31,8 +31,8 @@ use crate::machine;
 use crate::network::NetworkError;
 use crate::plan::TargetSpec;
 use crate::progress::{Event, Reporter};
-use crate::purse::{Base, Kind, Purse};
 use crate::target::Target;
+use crate::wallet::{Base, Kind, Wallet};
 
 pub use self::converge::{Convergence, Difference, Leftover, Rejection};
 pub use self::faults::{Departure, Fault};
@@ -124,15 +124,15 @@ pub fn run(options: &MixedOptions, reporter: &dyn Reporter) -> Result<MixedRepor
     let logs = options.out_dir.join("logs");
     atomic_file::create_folder(&logs)?;
     let mut random = SplitMix64::new(options.seed);
-    let purse = Purse::new(Kind::P2wsh, &mut random);
+    let wallet = Wallet::new(Kind::P2wsh, &mut random);
     let txs = options.tx_per_s * options.time.as_secs_f64();
     let coins = txs as usize + COINS_LEFT;
-    let base = Base::make(&[(&purse, coins)], machine::clock::now_s());
+    let base = Base::make(&[(&wallet, coins)], machine::clock::now_s());
     let nodes = programs.of_nodes.len();
     reporter.event(&Event::NetworkStarts { nodes, blocks: base.blocks.len() });
     let mut net = Net::start(options, &programs, &base, &mut random)?;
     let base_height = base.blocks.len() as u32;
-    let mut load = Load::new(options, reporter, random, purse, base.coins.concat());
+    let mut load = Load::new(options, reporter, random, wallet, base.coins.concat());
     load.run(&mut net)?;
     // Figures cover the load only.
     let figures = figures::of(&net, &programs);

@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use assay_report::atomic_file;
 use assay_report::stats::random::SplitMix64;
 
+use super::proxy::{LinkState, Proxy};
 use super::record::Record;
-use super::tap::{Passage, Tap};
 use super::watch::Observer;
 use super::{MixedOptions, Programs, topology};
 use crate::network::link::Properties;
 use crate::network::{ASK_PAUSE, NetworkError, Node, renew};
 use crate::process::Ports;
 use crate::process::rpc::RpcError;
-use crate::purse::Base;
 use crate::target::{Family, Target};
+use crate::wallet::Base;
 
 /// A node of the network.
 pub(super) struct Member {
@@ -43,7 +43,7 @@ pub(super) struct Ended {
 pub(super) struct Net {
     pub(super) members: Vec<Member>,
     pub(super) record: Arc<Record>,
-    taps: Vec<Tap>,
+    proxies: Vec<Proxy>,
     /// Time of the last connection attempt per link.
     asked: Vec<Option<Instant>>,
     observers: Vec<Observer>,
@@ -82,7 +82,7 @@ impl Net {
         let mut net = Self {
             members,
             record,
-            taps: Vec::new(),
+            proxies: Vec::new(),
             asked: Vec::new(),
             observers: Vec::new(),
             properties,
@@ -95,8 +95,8 @@ impl Net {
 
     fn link(&mut self, degree: usize, random: &mut SplitMix64) -> Result<(), NetworkError> {
         for (from, to) in topology::draw(self.members.len(), degree, random) {
-            let tap = self.tap([from, to], self.taps.len())?;
-            self.taps.push(tap);
+            let proxy = self.proxy([from, to], self.proxies.len())?;
+            self.proxies.push(proxy);
             self.asked.push(None);
         }
         for (at, member) in self.members.iter().enumerate() {
@@ -104,7 +104,7 @@ impl Net {
             self.observers.push(observer.map_err(|source| NetworkError::Listen { source })?);
         }
         let started = Instant::now();
-        while !self.taps.iter().all(Tap::is_connected) {
+        while !self.proxies.iter().all(Proxy::is_connected) {
             if started.elapsed() > CONNECT_TIMEOUT {
                 return Err(NetworkError::NotLinked { seconds: CONNECT_TIMEOUT.as_secs() });
             }
@@ -115,52 +115,53 @@ impl Net {
         Ok(())
     }
 
-    fn tap(&self, nodes: [usize; 2], index: usize) -> Result<Tap, NetworkError> {
+    fn proxy(&self, nodes: [usize; 2], index: usize) -> Result<Proxy, NetworkError> {
         let far = self.members[nodes[1]].node.p2p;
-        Tap::start(nodes, far, 1 + index as u8, self.properties, &self.record)
+        Proxy::start(nodes, far, 1 + index as u8, self.properties, &self.record)
             .map_err(|source| NetworkError::Listen { source })
     }
 
     pub(super) fn links(&self) -> usize {
-        self.taps.len()
+        self.proxies.len()
     }
 
     /// Reconnects missing links, and records connections closed by nodes.
     pub(super) fn connect(&mut self) {
-        for (tap, asked) in self.taps.iter().zip(&mut self.asked) {
-            let partings = tap.partings().into_iter();
-            self.ended.extend(partings.map(|parting| Ended {
-                by: parting.by,
-                from: parting.from,
-                at: parting.at,
+        for (proxy, asked) in self.proxies.iter().zip(&mut self.asked) {
+            let disconnects = proxy.disconnects().into_iter();
+            self.ended.extend(disconnects.map(|disconnect| Ended {
+                by: disconnect.by,
+                from: disconnect.from,
+                at: disconnect.at,
             }));
             let is_due = asked.is_none_or(|asked: Instant| asked.elapsed() > RETRY);
-            if tap.passage() == Passage::Broken || tap.is_connected() || !is_due {
+            if proxy.link_state() == LinkState::Broken || proxy.is_connected() || !is_due {
                 continue;
             }
             *asked = Some(Instant::now());
             // A node may still see the cut connection as open, so the attempt is repeated.
-            let _ = self.members[tap.nodes()[0]].connect(tap.address);
+            let _ = self.members[proxy.nodes()[0]].connect(proxy.address);
         }
     }
 
     /// Cuts the links between two sides.
-    pub(super) fn cut(&self, sides: &[bool], passage: Passage) -> usize {
+    pub(super) fn cut(&self, sides: &[bool], link_state: LinkState) -> usize {
         self.record.changed();
-        let across = self.taps.iter().filter(|tap| sides[tap.nodes()[0]] != sides[tap.nodes()[1]]);
-        across.map(|tap| tap.set(passage)).count()
+        let across =
+            self.proxies.iter().filter(|proxy| sides[proxy.nodes()[0]] != sides[proxy.nodes()[1]]);
+        across.map(|proxy| proxy.set(link_state)).count()
     }
 
     /// Restores all links. Broken ones reconnect in a random direction.
     pub(super) fn mend(&mut self, random: &mut SplitMix64) -> Result<(), NetworkError> {
-        for at in 0..self.taps.len() {
-            match self.taps[at].passage() {
-                Passage::Open => {}
-                Passage::Held => self.taps[at].set(Passage::Open),
-                Passage::Broken => {
-                    let [a, b] = self.taps[at].nodes();
+        for at in 0..self.proxies.len() {
+            match self.proxies[at].link_state() {
+                LinkState::Open => {}
+                LinkState::Held => self.proxies[at].set(LinkState::Open),
+                LinkState::Broken => {
+                    let [a, b] = self.proxies[at].nodes();
                     let nodes = if random.below(2) == 0 { [a, b] } else { [b, a] };
-                    self.taps[at] = self.tap(nodes, at)?;
+                    self.proxies[at] = self.proxy(nodes, at)?;
                     self.asked[at] = None;
                 }
             }
@@ -182,7 +183,7 @@ impl Net {
 
     /// Closes all links, then stops all nodes.
     pub(super) fn stop(self) -> Result<(), NetworkError> {
-        drop((self.taps, self.observers));
+        drop((self.proxies, self.observers));
         self.members.into_iter().try_for_each(|member| member.node.stop())
     }
 }

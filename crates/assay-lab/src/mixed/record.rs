@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::message::{Content, Traffic};
-use crate::purse::Signed;
+use crate::wallet::Signed;
 use crate::wire::Hash;
 
 /// One transaction or block at one node.
@@ -184,14 +184,14 @@ impl Sights {
         }
     }
 
-    fn count(&mut self, node: usize, way: usize, traffic: Traffic, bytes: usize) {
+    fn count(&mut self, node: usize, direction: usize, traffic: Traffic, bytes: usize) {
         let of = &mut self.bytes[node];
         let sum = match traffic {
             Traffic::Txs => &mut of.txs,
             Traffic::Blocks => &mut of.blocks,
             Traffic::Other => &mut of.other,
         };
-        sum[way] += bytes as u64;
+        sum[direction] += bytes as u64;
     }
 }
 

@@ -205,8 +205,10 @@ impl MixedReport {
         let title = "Latency from the first announcement that a node gets, median and p90, ms";
         let mut table = Table::new(title, &head, 1);
         for program in &self.programs {
-            let bytes = |way: usize| {
-                program.tx_bytes[way] + program.block_bytes[way] + program.other_bytes[way]
+            let bytes = |direction: usize| {
+                program.tx_bytes[direction]
+                    + program.block_bytes[direction]
+                    + program.other_bytes[direction]
             };
             let [accepted, accepted_p90] = program.tx_accepted.cells();
             let [hop, hop_p90] = program.tx_hop.cells();

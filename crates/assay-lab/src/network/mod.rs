@@ -1,6 +1,6 @@
 //! Experiments with several nodes that are peers of each other, on loopback.
 
-mod course;
+mod header_chain;
 pub(crate) mod link;
 mod node;
 mod peer;
@@ -20,10 +20,10 @@ use crate::process::rpc::{RpcError, read_result};
 use crate::progress::{Event, Reporter};
 use crate::target::{Target, TargetError};
 
-pub(crate) use self::course::Course;
+pub(crate) use self::header_chain::HeaderChain;
 pub(crate) use self::link::Link;
 pub(crate) use self::node::{ASK_PAUSE, Launcher, Node};
-pub(crate) use self::peer::{FalsePeer, Manner};
+pub(crate) use self::peer::{MisbehavingPeer, Misbehaviour};
 
 /// Coinbases pay to a witness script that is always true, so that spends need no signature: `OP_0` and the SHA-256 of `OP_1`
 /// (BIP141).

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::course::Course;
+use super::header_chain::HeaderChain;
 use super::link::{end, listen};
 use crate::wire::{self, Hash};
 
 /// Response of such a peer to a block request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum Misbehaviour {
     Gives,
     /// It sends nothing.
     Stalls,
@@ -22,34 +22,38 @@ pub(crate) enum Manner {
 }
 
 /// The peer; dropping it disconnects.
-pub(crate) struct FalsePeer {
+pub(crate) struct MisbehavingPeer {
     pub(crate) address: SocketAddr,
     stop: Arc<AtomicBool>,
 }
 
-impl FalsePeer {
-    pub(crate) fn start(course: Course, manner: Manner, index: u8) -> io::Result<Self> {
+impl MisbehavingPeer {
+    pub(crate) fn start(
+        header_chain: HeaderChain,
+        misbehaviour: Misbehaviour,
+        index: u8,
+    ) -> io::Result<Self> {
         let listener = listen(index)?;
         let address = listener.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let course = Arc::new(course);
+        let header_chain = Arc::new(header_chain);
         thread::spawn(move || {
             for stream in listener.incoming() {
                 if stopped.load(Ordering::Relaxed) {
                     return;
                 }
-                let (course, stopped) = (Arc::clone(&course), Arc::clone(&stopped));
+                let (header_chain, stopped) = (Arc::clone(&header_chain), Arc::clone(&stopped));
                 let Ok(stream) = stream else { continue };
                 // Ends with the connection.
-                thread::spawn(move || Talk { stream, course, manner, stopped }.go_on());
+                thread::spawn(move || Talk { stream, header_chain, misbehaviour, stopped }.go_on());
             }
         });
         Ok(Self { address, stop })
     }
 }
 
-impl Drop for FalsePeer {
+impl Drop for MisbehavingPeer {
     fn drop(&mut self) {
         end(&self.stop, self.address);
     }
@@ -57,8 +61,8 @@ impl Drop for FalsePeer {
 
 struct Talk {
     stream: TcpStream,
-    course: Arc<Course>,
-    manner: Manner,
+    header_chain: Arc<HeaderChain>,
+    misbehaviour: Misbehaviour,
     stopped: Arc<AtomicBool>,
 }
 
@@ -73,7 +77,11 @@ impl Talk {
                 "version" => wire::put_handshake(&mut out, 0),
                 "ping" => wire::put(&mut out, "pong", &payload),
                 "getheaders" => {
-                    wire::put(&mut out, "headers", &wire::headers_payload(self.course.headers()));
+                    wire::put(
+                        &mut out,
+                        "headers",
+                        &wire::headers_payload(self.header_chain.headers()),
+                    );
                 }
                 "getdata" => self.answer_data(&payload)?,
                 _ => {}
@@ -83,17 +91,17 @@ impl Talk {
     }
 
     fn answer_data(&mut self, payload: &[u8]) -> io::Result<()> {
-        if self.manner == Manner::Stalls {
+        if self.misbehaviour == Misbehaviour::Stalls {
             return Ok(());
         }
         // One count byte for up to 252 entries of 36 bytes: nodes request 16 blocks at a time.
         for entry in payload.get(1..).unwrap_or_default().chunks_exact(36) {
             let hash: Hash = entry[4..].try_into().expect("36 bytes are 4 and 32");
-            let Some(block) = self.course.block(&hash) else { continue };
+            let Some(block) = self.header_chain.block(&hash) else { continue };
             let mut out = Vec::new();
             wire::put(&mut out, "block", &block?);
-            match self.manner {
-                Manner::Drips => self.drip(&out)?,
+            match self.misbehaviour {
+                Misbehaviour::Drips => self.drip(&out)?,
                 _ => self.stream.write_all(&out)?,
             }
         }

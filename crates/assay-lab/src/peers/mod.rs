@@ -17,10 +17,11 @@ use serde::Deserialize;
 use crate::machine;
 use crate::network::link::Properties;
 use crate::network::{
-    ASK_PAUSE, Course, FalsePeer, Link, Manner, NetworkError, NetworkOptions, Node, Setup, renew,
+    ASK_PAUSE, HeaderChain, Link, MisbehavingPeer, Misbehaviour, NetworkError, NetworkOptions,
+    Node, Setup, renew,
 };
+use crate::process::interference::Watch;
 use crate::process::sample::{self, Look};
-use crate::process::surroundings::Watch;
 use crate::progress::{Event, Reporter};
 use crate::target::Family;
 
@@ -56,7 +57,7 @@ pub fn run(options: &PeersOptions, reporter: &dyn Reporter) -> Result<PeersRepor
     // A current block: nodes request old chains from a single peer.
     let source = setup.fill(&filled, 1, reporter)?;
     let buried_source = setup.fill(&buried, BURIED, reporter)?;
-    let honest = Course::of(&source, &setup.chain)?;
+    let honest = HeaderChain::of(&source, &setup.chain)?;
     let experiment =
         Experiment { options, setup: &setup, source: &source, buried: &buried_source, honest };
     let mut report = PeersReport::blank(options, &setup, &machine::record(out_dir));
@@ -88,7 +89,7 @@ struct Experiment<'a> {
     source: &'a Node,
     /// A source with two more weeks of blocks, so that earlier ones may be assumed valid.
     buried: &'a Node,
-    honest: Course,
+    honest: HeaderChain,
 }
 
 impl Experiment<'_> {
@@ -117,19 +118,19 @@ impl Experiment<'_> {
         Ok(run)
     }
 
-    fn extra(&self, scenario: Scenario) -> std::io::Result<Option<FalsePeer>> {
-        let (course, manner) = match scenario {
+    fn extra(&self, scenario: Scenario) -> std::io::Result<Option<MisbehavingPeer>> {
+        let (header_chain, misbehaviour) = match scenario {
             Scenario::Good | Scenario::Assumed => return Ok(None),
-            Scenario::Stalls => (self.honest.clone(), Manner::Stalls),
-            Scenario::Drips => (self.honest.clone(), Manner::Drips),
+            Scenario::Stalls => (self.honest.clone(), Misbehaviour::Stalls),
+            Scenario::Drips => (self.honest.clone(), Misbehaviour::Drips),
             Scenario::Lies => {
                 let height = self.setup.chain.tip.height as usize;
                 let lie =
                     self.honest.lie(height * 2 / 3, height + LIE_LONGER, machine::clock::now_s());
-                (lie, Manner::Gives)
+                (lie, Misbehaviour::Gives)
             }
         };
-        FalsePeer::start(course, manner, u8::MAX).map(Some)
+        MisbehavingPeer::start(header_chain, misbehaviour, u8::MAX).map(Some)
     }
 
     /// Syncs a fresh target over all links, up to the last forged block.

@@ -195,11 +195,11 @@ pub(super) fn check(plan: &Plan) -> Result<(), BadValue> {
     if !(1..=10_000).contains(&sync.poll_ms) {
         return bad("sync.poll_ms", sync.poll_ms.to_string(), "use 1 to 10000");
     }
-    check_way(plan)
+    check_delivery(plan)
 }
 
 /// Validates the combination with other sections.
-fn check_way(plan: &Plan) -> Result<(), BadValue> {
+fn check_delivery(plan: &Plan) -> Result<(), BadValue> {
     let bad = |key: &str, value: String, rule: &'static str| Err((key.to_owned(), value, rule));
     let by = plan.feed.by;
     if by.is_sync() && plan.feed.seen != [0.0] {

@@ -4,10 +4,10 @@ pub mod bounded;
 pub(crate) mod child;
 pub mod cores;
 mod descendants;
-pub(crate) mod leftover;
+pub mod interference;
 pub(crate) mod rpc;
 pub(crate) mod sample;
-pub mod surroundings;
+pub(crate) mod stale_processes;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use self::child::Supervised;
-use self::leftover::Mark;
 use self::rpc::{Client, RpcError};
+use self::stale_processes::Mark;
 use crate::electrum;
 
 pub use self::child::Usage;

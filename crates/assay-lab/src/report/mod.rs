@@ -91,7 +91,7 @@ pub fn terminal(results: &Results) -> String {
         }
     }
     if sync::is_one(results) {
-        let ways = own_chain::starts(results).into_iter().chain([sync::ways(results)]);
+        let ways = own_chain::starts(results).into_iter().chain([sync::delivery_methods(results)]);
         for table in ways.chain(sync::differences(results)) {
             table.text(&mut out);
             out.push('\n');
@@ -188,7 +188,7 @@ fn sections(results: &Results, verdict: Option<&Result<Comparison, CompareError>
 /// Sections of targets that sync at their own pace.
 fn sync_sections(results: &Results) -> Vec<Section> {
     let mut tables: Vec<Table> = own_chain::starts(results).into_iter().collect();
-    tables.push(sync::ways(results));
+    tables.push(sync::delivery_methods(results));
     tables.extend(sync::differences(results));
     tables.extend(content::slopes(results));
     let mut charts = sync::charts(results);

@@ -269,7 +269,7 @@ pub(super) fn method(results: &Results) -> Vec<String> {
 }
 
 /// Delivery method and end of the runs per target.
-pub(super) fn ways(results: &Results) -> Table {
+pub(super) fn delivery_methods(results: &Results) -> Table {
     let head =
         ["Target", "Version", "Blocks", "Times seen", "Runs that count", "Tip", "UTXO MuHash"];
     let mut table = Table::new("Targets, and who verified their end", &head, 7);
@@ -754,7 +754,7 @@ mod tests {
         assert!(prose(&results).iter().any(|line| line.starts_with("Not all targets")));
         results.targets[1].delivery = None;
         assert!(!prose(&results).iter().any(|line| line.starts_with("Not all targets")));
-        let table = ways(&results);
+        let table = delivery_methods(&results);
         assert_eq!(table.rows[0][4], "4 of 4");
         assert_eq!(
             (table.rows[0][5].as_str(), table.rows[1][6].as_str()),

@@ -6,7 +6,7 @@
 use assay_report::number::in_percent;
 
 use super::{Run, Status};
-use crate::process::surroundings::{CoreProbe, Surroundings};
+use crate::process::interference::{CoreProbe, Interference};
 
 /// CPU time of other programs, relative to the available CPU time.
 pub const FOREIGN_LIMIT: f64 = 0.05;
@@ -24,7 +24,7 @@ pub const WORK_LIMIT: f64 = 0.2;
 pub const LEAST_S: f64 = 0.15;
 
 /// Reason for which a run is disturbed; `same_work` are all runs of the same target, chain and pre-relayed share.
-pub fn disturbance(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<String> {
+pub fn disturbance(seen: &Interference, same_work: &[&Interference]) -> Option<String> {
     let capacity_s = seen.capacity_s();
     let exceeds = |seconds: Option<f64>, limit: f64| {
         let seconds = seconds.filter(|seconds| *seconds > LEAST_S && capacity_s > 0.0)?;
@@ -52,7 +52,7 @@ pub fn disturbance(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<S
 }
 
 /// The core with the largest relative increase over its shortest median, and the increase.
-fn slowest_core(seen: &Surroundings, same_work: &[&Surroundings]) -> Option<(usize, f64)> {
+fn slowest_core(seen: &Interference, same_work: &[&Interference]) -> Option<(usize, f64)> {
     let shortest = |core: usize| {
         let probes = same_work.iter().flat_map(|other| &other.probes);
         let medians = probes.filter(|probe| probe.core == core).map(|probe| probe.median_us);
@@ -77,7 +77,7 @@ pub(crate) fn mark_runs(runs: &mut [Run]) {
 fn mark(same_work: &mut [Run]) {
     let reasons: Vec<Option<String>> = {
         let valid = same_work.iter().filter(|run| run.status == Status::Valid);
-        let all: Vec<&Surroundings> = valid.filter_map(|run| run.surroundings.as_ref()).collect();
+        let all: Vec<&Interference> = valid.filter_map(|run| run.surroundings.as_ref()).collect();
         let of_run = |run: &Run| {
             let seen = run.surroundings.as_ref().filter(|_| run.status == Status::Valid)?;
             disturbance(seen, &all)
@@ -116,10 +116,10 @@ pub(crate) fn unequal_work(name: &str, same_work: &[&Run]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn quiet() -> Surroundings {
+    fn quiet() -> Interference {
         let probe =
             |core| CoreProbe { core, count: 100, low_us: 40.0, median_us: 42.0, high_us: 50.0 };
-        Surroundings {
+        Interference {
             wall_s: 10.0,
             cores: 2,
             busy_s: Some(15.3),
@@ -136,18 +136,18 @@ mod tests {
         b.probes[0].median_us = 46.0;
         assert_eq!(disturbance(&a, &[&a, &b]), None);
         assert_eq!(disturbance(&b, &[&a, &b]), None);
-        assert_eq!(disturbance(&Surroundings::default(), &[]), None);
-        let short = Surroundings { wall_s: 0.5, busy_s: Some(0.62), own_s: Some(0.5), ..quiet() };
+        assert_eq!(disturbance(&Interference::default(), &[]), None);
+        let short = Interference { wall_s: 0.5, busy_s: Some(0.62), own_s: Some(0.5), ..quiet() };
         assert_eq!(disturbance(&short, &[]), None, "0.12 s may be the clock's resolution");
     }
 
     #[test]
     fn each_kind_is_found() {
         let quiet = quiet();
-        let neighbour = Surroundings { busy_s: Some(18.0), ..quiet.clone() };
+        let neighbour = Interference { busy_s: Some(18.0), ..quiet.clone() };
         let text = disturbance(&neighbour, &[&quiet]).expect("15 %");
         assert_eq!(text, "other programs used 15 % of the CPU time (limit 5 %)");
-        let stolen = Surroundings { steal_s: Some(2.0), ..quiet.clone() };
+        let stolen = Interference { steal_s: Some(2.0), ..quiet.clone() };
         assert!(disturbance(&stolen, &[&quiet]).expect("10 %").starts_with("the host gave 10 %"));
         let mut slow = quiet.clone();
         slow.probes[1].median_us *= 1.6;

@@ -25,8 +25,8 @@ use crate::machine::disk::DiskUse;
 use crate::machine::{Machine, ReferenceRate, Software};
 use crate::plan::{IndexKind, Plan};
 use crate::process::Usage;
+use crate::process::interference::Interference;
 use crate::process::sample::Samples;
-use crate::process::surroundings::Surroundings;
 
 pub use self::file::{FILE, LoadError, load, load_file, parse};
 
@@ -243,7 +243,7 @@ pub struct Run {
     pub control_ns: Vec<u64>,
     /// Interference during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub surroundings: Option<Surroundings>,
+    pub surroundings: Option<Interference>,
     /// Results of the index.
     #[serde(default)]
     pub index: Option<IndexRun>,

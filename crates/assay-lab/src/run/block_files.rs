@@ -13,7 +13,7 @@ use super::fault::RunFault;
 use super::prepare;
 use crate::chain::{Chain, ChainFiles, block_files};
 use crate::process::{Ports, Process};
-use crate::target::{SyncLaunch, Way, chain_folder};
+use crate::target::{DeliveryMethod, SyncLaunch, chain_folder};
 
 /// Genesis block of regtest (Core's `kernel/chainparams.cpp`), which forged files do not contain. A node needs it in its own
 /// block files to position the others.
@@ -31,14 +31,17 @@ const PAUSE: Duration = Duration::from_millis(20);
 impl RunJob<'_> {
     /// Places the block files of the plan in a node's data folder.
     pub(crate) fn place_blocks(&self, datadir: &Path) -> Result<(), RunFault> {
-        match self.way {
-            Way::Reindex => self.copy_files(datadir),
-            Way::ReindexChainstate => {
+        match self.method {
+            DeliveryMethod::Reindex => self.copy_files(datadir),
+            DeliveryMethod::ReindexChainstate => {
                 let whole = self.whole_folder()?;
                 prepare::copy(&whole, datadir)?;
                 Ok(())
             }
-            Way::Rpc | Way::Peer | Way::Files | Way::LoadBlock => Ok(()),
+            DeliveryMethod::Rpc
+            | DeliveryMethod::Peer
+            | DeliveryMethod::Files
+            | DeliveryMethod::LoadBlock => Ok(()),
         }
     }
 
@@ -103,7 +106,7 @@ impl RunJob<'_> {
             is_own: self.chain.header.files.is_some(),
             stop_height: None,
         };
-        let launch = self.target.launch_sync(Way::Reindex, &with);
+        let launch = self.target.launch_sync(DeliveryMethod::Reindex, &with);
         self.target
             .write_credentials(&launch, folder)
             .map_err(|source| WriteError { path: folder.to_owned(), source })?;

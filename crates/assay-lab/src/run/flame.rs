@@ -34,7 +34,7 @@ struct Frame<'a> {
 
 /// Kind of flame graph.
 #[derive(Clone, Copy, PartialEq)]
-enum Way {
+enum Mode {
     /// One program: widths are its samples.
     One,
     /// Two programs with the same work: widths are the mean of both, so that calls of only one are visible as well.
@@ -49,7 +49,7 @@ pub(crate) fn draw(title: &str, stacks: &Folded) -> String {
         "{} samples; width is share of samples, callers above what they call; point at a frame for its name",
         root.after
     );
-    picture(title, &says, &root, Way::One)
+    picture(title, &says, &root, Mode::One)
 }
 
 /// Differential flame graph of two programs with the same work.
@@ -61,7 +61,7 @@ pub(crate) fn draw_change(title: &str, before: &Folded, after: &Folded) -> Strin
         "{} samples, then {}; width is the mean of both; red: more samples than before, blue: fewer, white: as many",
         root.before, root.after
     );
-    picture(title, &says, &root, Way::Change)
+    picture(title, &says, &root, Mode::Change)
 }
 
 fn add<'a>(
@@ -79,12 +79,12 @@ fn add<'a>(
     }
 }
 
-fn picture(title: &str, says: &str, root: &Frame<'_>, way: Way) -> String {
+fn picture(title: &str, says: &str, root: &Frame<'_>, mode: Mode) -> String {
     let mut rows = 0;
     let mut frames = String::new();
-    let all = way.weight(root);
+    let all = mode.weight(root);
     let scale = (WIDTH - 2.0 * MARGIN) / all.max(1.0);
-    calls(&mut frames, root, (0, MARGIN, scale, all), way, &mut rows);
+    calls(&mut frames, root, (0, MARGIN, scale, all), mode, &mut rows);
     let height = HEAD + ROW * rows as f64 + MARGIN;
     let title = escape(title);
     format!(
@@ -103,12 +103,12 @@ fn calls(
     out: &mut String,
     frame: &Frame<'_>,
     (row, x, scale, all): (usize, f64, f64, f64),
-    way: Way,
+    mode: Mode,
     rows: &mut usize,
 ) {
     let mut x = x;
     for (name, call) in &frame.calls {
-        let width = way.weight(call) * scale;
+        let width = mode.weight(call) * scale;
         if width >= LEAST_PX {
             *rows = (*rows).max(row + 1);
             let y = HEAD + ROW * row as f64;
@@ -118,8 +118,8 @@ fn calls(
                 "<g><title>{} ({})</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" \
                  height=\"{ROW}\" fill=\"{}\"/>",
                 escape(name),
-                way.samples(call, all),
-                way.colour(name, call, all),
+                mode.samples(call, all),
+                mode.colour(name, call, all),
             );
             let letters = ((width - 4.0) / LETTER_PX) as usize;
             if letters >= 3 {
@@ -131,13 +131,13 @@ fn calls(
                 );
             }
             out.push_str("</g>\n");
-            calls(out, call, (row + 1, x, scale, all), way, rows);
+            calls(out, call, (row + 1, x, scale, all), mode, rows);
         }
         x += width;
     }
 }
 
-impl Way {
+impl Mode {
     fn weight(self, frame: &Frame<'_>) -> f64 {
         match self {
             Self::One => frame.after as f64,

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::plan::{FeedPlan, IndexCheckPlan, IndexKind, IndexPlan, Plan, SyncPlan};
 use crate::process::Ports;
 use crate::results::{ChainSummary, Run, SCHEMA, Status};
-use crate::target::{Family, Fingerprint, SyncLaunch, Target, Way};
+use crate::target::{DeliveryMethod, Family, Fingerprint, SyncLaunch, Target};
 
 /// Settings that must be equal to reuse a finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,8 +74,8 @@ impl Settings {
         // Ports and folders differ from run to run, so the command uses fixed examples.
         let ports = Ports::default();
         let datadir = Path::new("datadir");
-        let launch = match target.way(plan.feed.by) {
-            Ok(way) if way != Way::Rpc => {
+        let launch = match target.method(plan.feed.by) {
+            Ok(method) if method != DeliveryMethod::Rpc => {
                 let blocks = Path::new("blocks");
                 let with = SyncLaunch {
                     chain: &chain.chain,
@@ -90,7 +90,7 @@ impl Settings {
                     is_own: chain.files.is_some(),
                     stop_height: chain.files.as_ref().map(|_| chain.height),
                 };
-                target.launch_sync(way, &with)
+                target.launch_sync(method, &with)
             }
             _ => {
                 let launch = target.launch(&chain.chain, datadir, &ports, &plan.target);

@@ -32,13 +32,13 @@ use crate::machine::clock::{iso8601, unix_ms};
 use crate::machine::reference_rate::{self, ReferenceRateError};
 use crate::machine::{self, Machine, ReferenceRate, Software};
 use crate::plan::{ChainPlan, Delivery, Keys, PhasePlan, Plan, TargetSpec, Variant, check_scale};
-use crate::process::leftover;
+use crate::process::stale_processes;
 use crate::progress::{Event, Reporter};
 use crate::report;
 use crate::results::{
     ChainSummary, IndexInfo, Profile, Results, Run, SCHEMA, Status, TargetResults, disturbance,
 };
-use crate::target::{Target, TargetError, Way};
+use crate::target::{DeliveryMethod, Target, TargetError};
 
 pub use self::fault::RunFault;
 pub(crate) use self::one::whole_story;
@@ -51,7 +51,7 @@ pub(crate) struct RunJob<'a> {
     pub(crate) chain: &'a Chain,
     pub(crate) target: &'a Target,
     /// Delivery method.
-    pub(crate) way: Way,
+    pub(crate) method: DeliveryMethod,
     /// Node that serves blocks to peers.
     pub(crate) source: Option<&'a Source>,
     /// Expected UTXO set.
@@ -196,12 +196,12 @@ pub fn run(
     }
     atomic_file::create_folder(&options.out_dir)?;
     let _lock = lock(&options.out_dir)?;
-    for name in leftover::end_all(&options.out_dir.join("logs")) {
-        reporter.event(&Event::LeftoverEnded { name: &name });
+    for name in stale_processes::end_all(&options.out_dir.join("logs")) {
+        reporter.event(&Event::StaleProcessStopped { name: &name });
     }
     let mut targets = detect(&plan, options, reporter)?;
     for target in &targets {
-        target.way(plan.feed.by)?;
+        target.method(plan.feed.by)?;
     }
     let start = snapshot::load(&plan, &mut targets, options, reporter)?;
     let mut chains = Vec::new();
@@ -413,7 +413,7 @@ impl Session<'_> {
 
     /// Delivery method of a target, if it differs from the plan's.
     fn delivery(&self, target: &Target) -> Option<String> {
-        let is_files = target.way(self.plan.feed.by).ok() == Some(Way::Files);
+        let is_files = target.method(self.plan.feed.by).ok() == Some(DeliveryMethod::Files);
         is_files.then(|| "files".to_owned())
     }
 
@@ -445,7 +445,7 @@ impl Session<'_> {
             plan: self.plan,
             chain: &forged.chain,
             target,
-            way: target.way(self.plan.feed.by).unwrap_or(Way::Rpc),
+            method: target.method(self.plan.feed.by).unwrap_or(DeliveryMethod::Rpc),
             source: forged.source.as_ref(),
             coins: &coins,
             seen: slot.seen,
@@ -713,7 +713,7 @@ fn make_source(
     options: &RunOptions,
     reporter: &dyn Reporter,
 ) -> Result<Option<Source>, LabError> {
-    let is_peer = |target: &Target| target.way(plan.feed.by).ok() == Some(Way::Peer);
+    let is_peer = |target: &Target| target.method(plan.feed.by).ok() == Some(DeliveryMethod::Peer);
     if !targets.iter().any(is_peer) {
         return Ok(None);
     }

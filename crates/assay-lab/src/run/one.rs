@@ -14,19 +14,18 @@ use super::fault::RunFault;
 use super::index::{self, IndexSide, RunningNode};
 use super::verify::{self, EndState};
 use super::{prepare, profile};
-use crate::feed::courier::Courier;
+use crate::feed::p2p_feeder::P2pFeeder;
 use crate::feed::tip_watch::TipWatch;
 use crate::feed::{FeedError, FeedJob, Feeder, Reach, Rpc};
 use crate::machine::clock::{Clock, iso8601};
 use crate::process::rpc::Client;
 use crate::process::sample::{self, Sampler, Samples};
-use crate::process::surroundings::Watch;
 use crate::process::{Launch, Ports, Process};
 use crate::progress::Event;
 use crate::results::{
     BlockRecord, Check, IndexRun, PhaseResult, Preparation, Run, Status, WholeProcess, aggregate,
 };
-use crate::target::Way;
+use crate::target::DeliveryMethod;
 use crate::wire;
 
 /// Partial results of a run, kept in every case.
@@ -140,7 +139,7 @@ impl RunJob<'_> {
         let chain = &self.chain.header.chain;
         // Absolute, because a node may change its working directory.
         let datadir = datadir.canonicalize().unwrap_or_else(|_| datadir.to_owned());
-        if self.way != Way::Rpc {
+        if self.method != DeliveryMethod::Rpc {
             return self.sync(&Place { datadir: &datadir, log, ports }, findings);
         }
         let mut launch = self.target.launch(chain, &datadir, &ports, &self.plan.target);
@@ -230,8 +229,8 @@ impl RunJob<'_> {
             reporter: self.reporter,
         };
         let rpc = Rpc { client: process.client(credentials), watch };
-        let courier = self.connect_peers(clock, ports)?;
-        let reach = Reach { rpc: Some(rpc), courier, pid: Some(process.pid()) };
+        let p2p_feeder = self.connect_peers(clock, ports)?;
+        let reach = Reach { rpc: Some(rpc), p2p_feeder, pid: Some(process.pid()) };
         let mut feeder = Feeder::new(job, clock, reach, wire::GENESIS);
         findings.blocks.reserve(self.chain.blocks.len());
         for block in &self.chain.blocks {
@@ -257,16 +256,16 @@ impl RunJob<'_> {
     }
 
     /// Connects the delivering peers, if the plan uses them.
-    fn connect_peers(&self, clock: Clock, ports: Ports) -> Result<Option<Courier>, RunFault> {
+    fn connect_peers(&self, clock: Clock, ports: Ports) -> Result<Option<P2pFeeder>, RunFault> {
         let plan = &self.plan.feed;
         if !plan.by.is_relay() {
             return Ok(None);
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports.p2p));
         let chain = &self.chain.header.chain;
-        let courier = Courier::connect(address, chain, plan, clock)
+        let p2p_feeder = P2pFeeder::connect(address, chain, plan, clock)
             .map_err(|source| FeedError::Peer { height: 1, source })?;
-        Ok(Some(courier))
+        Ok(Some(p2p_feeder))
     }
 
     /// A broken connection often means that the process ended; the error then reports that.

@@ -21,7 +21,7 @@ use crate::process::rpc::{Client, RpcError};
 use crate::process::{Ports, Process};
 use crate::progress::{Event, Reporter};
 use crate::results::{SnapshotLoad, UnableTarget};
-use crate::target::{Family, SyncLaunch, Target, Way};
+use crate::target::{DeliveryMethod, Family, SyncLaunch, Target};
 
 /// Poll interval of an unmeasured node.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -120,10 +120,10 @@ impl<E: Into<RunFault>> From<E> for Failure {
 impl Loader<'_> {
     /// Lets a target load the snapshot, unless it already has.
     fn load(&self, target: &Target) -> Result<Loaded, RunFault> {
-        let why = match (target.family, target.way(self.plan.feed.by)) {
+        let why = match (target.family, target.method(self.plan.feed.by)) {
             (Family::Engine | Family::Kernel, _) => "it reads block files from the first block on",
             (Family::Btcd, _) => "btcd has no loadtxoutset",
-            (_, Ok(Way::Peer)) => return self.load_into_folder(target),
+            (_, Ok(DeliveryMethod::Peer)) => return self.load_into_folder(target),
             _ => "a snapshot goes with blocks from a peer",
         };
         Ok(Loaded::No(why.to_owned()))
@@ -175,7 +175,7 @@ impl Loader<'_> {
             is_own: true,
             stop_height: None,
         };
-        let launch = target.launch_sync(Way::Rpc, &with);
+        let launch = target.launch_sync(DeliveryMethod::Rpc, &with);
         target
             .write_credentials(&launch, folder)
             .map_err(|source| WriteError { path: folder.to_owned(), source })?;

@@ -108,7 +108,7 @@ impl Source {
         let watch = TipWatch::start(process.client(&credentials), clock);
         let job = FeedJob { chain, plan: feed, share: 0.0, reporter: &Silent };
         let rpc = Some(Rpc { client: process.client(&credentials), watch });
-        let reach = Reach { rpc, courier: None, pid: Some(process.pid()) };
+        let reach = Reach { rpc, p2p_feeder: None, pid: Some(process.pid()) };
         let mut feeder = Feeder::new(job, clock, reach, wire::GENESIS);
         for block in &chain.blocks {
             if reporter.wants_stop() {

@@ -27,7 +27,7 @@ use crate::process::rpc::{Client, RpcError};
 use crate::process::sample::{self, Sampler};
 use crate::progress::Event;
 use crate::results::{BlockDisk, BlockRecord, Check, WholeProcess};
-use crate::target::{Family, SyncLaunch, Way};
+use crate::target::{DeliveryMethod, Family, SyncLaunch};
 
 /// Used fields of `assay validate --json`.
 #[derive(Deserialize)]
@@ -168,7 +168,7 @@ impl RunJob<'_> {
     /// Executes a run in which the target syncs at its own pace.
     pub(crate) fn sync(&self, place: &Place<'_>, findings: &mut Findings) -> Result<(), RunFault> {
         let source = match self.source {
-            Some(source) if self.way == Way::Peer => {
+            Some(source) if self.method == DeliveryMethod::Peer => {
                 let log = place.log.with_extension("source.log");
                 let started = source.start(self.plan.sync.rate_mb_s, &log);
                 Some(started.map_err(|source| RunFault::Source { source })?)
@@ -188,7 +188,7 @@ impl RunJob<'_> {
     ) -> Result<(), RunFault> {
         let blocks = self.chain.blocks_path();
         let launch = self.target.launch_sync(
-            self.way,
+            self.method,
             &SyncLaunch {
                 chain: &self.chain.header.chain,
                 activation: &self.chain.header.activation,
@@ -214,8 +214,8 @@ impl RunJob<'_> {
         process.command().clone_into(&mut findings.command);
         let sampler = Sampler::start(process.pid(), clock);
         let progress = Progress::new(self, clock, process.pid(), start_s);
-        let outcome = match self.way {
-            Way::Files => self.read_files(progress, process, place, findings),
+        let outcome = match self.method {
+            DeliveryMethod::Files => self.read_files(progress, process, place, findings),
             _ => self
                 .fetch(progress, start_s, &mut process, findings)
                 .and_then(|client| self.stop(process, &client)),

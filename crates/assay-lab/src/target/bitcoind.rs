@@ -7,8 +7,8 @@ use super::network::Network;
 use super::program::{
     datadir_arg, fingerprint, first_line, options_in_help, output_of, version_number,
 };
+use super::{DeliveryMethod, SyncLaunch};
 use super::{Family, Target, TargetError};
-use super::{SyncLaunch, Way};
 use crate::builds::Cache;
 use crate::chain::block_files;
 use crate::plan::{BuiltSpec, TargetsPlan};
@@ -137,7 +137,11 @@ impl Target {
     }
 
     /// For the Bitcoin Core family, and for Assay with the same command line.
-    pub(super) fn bitcoind_sync_args(&self, way: Way, with: &SyncLaunch<'_>) -> Vec<OsString> {
+    pub(super) fn bitcoind_sync_args(
+        &self,
+        method: DeliveryMethod,
+        with: &SyncLaunch<'_>,
+    ) -> Vec<OsString> {
         let sync = &with.plan.sync;
         let network = Network::of(with.chain).core_option;
         let mut args: Vec<OsString> = network.map(OsString::from).into_iter().collect();
@@ -145,19 +149,19 @@ impl Target {
         args.extend(rpc_args(with.ports).map(OsString::from));
         let must = ["-listen=0".to_owned(), format!("-dbcache={}", sync.dbcache_mib)];
         args.extend(must.map(OsString::from));
-        match way {
-            Way::Peer => args.push(format!("-connect=127.0.0.1:{}", with.source).into()),
+        match method {
+            DeliveryMethod::Peer => args.push(format!("-connect=127.0.0.1:{}", with.source).into()),
             // No outbound connections.
             _ => args.push("-connect=0".into()),
         }
-        match way {
-            Way::LoadBlock => {
+        match method {
+            DeliveryMethod::LoadBlock => {
                 let files = block_files(with.blocks).unwrap_or_default();
                 args.extend(files.iter().map(|file| datadir_arg("-loadblock=", file)));
             }
-            Way::Reindex => args.push("-reindex".into()),
-            Way::ReindexChainstate => args.push(CHAINSTATE.into()),
-            Way::Rpc | Way::Peer | Way::Files => {}
+            DeliveryMethod::Reindex => args.push("-reindex".into()),
+            DeliveryMethod::ReindexChainstate => args.push(CHAINSTATE.into()),
+            DeliveryMethod::Rpc | DeliveryMethod::Peer | DeliveryMethod::Files => {}
         }
         args.extend(self.known(&QUIET));
         // Unencrypted: the benchmark measures block handling, not the transport.

@@ -3,12 +3,12 @@
 mod assay;
 mod bitcoind;
 mod btcd;
+mod delivery;
 pub(crate) mod index;
 pub mod kernel;
 mod member;
 mod network;
 mod program;
-mod way;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -70,7 +70,7 @@ pub enum TargetError {
 
 /// Delivery method of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum DeliveryMethod {
     /// By `submitblock`, one at a time.
     Rpc,
     /// From Assay's node over P2P.
@@ -258,7 +258,7 @@ impl Target {
             Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn => {
                 args.extend(self.bitcoind_args(datadir, ports, plan));
             }
-            // They accept no blocks over RPC: [`Self::way`] rejects them.
+            // They accept no blocks over RPC: [`Self::method`] rejects them.
             Family::Btcd | Family::Kernel | Family::Engine => {}
         }
         args.extend(self.extra.iter().map(OsString::from));

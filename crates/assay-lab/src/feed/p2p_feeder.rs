@@ -14,7 +14,7 @@ use crate::results::BlockRelay;
 use crate::wire::{CASH_REGTEST, Hash, REGTEST, RawHeader};
 
 /// Connections to one node.
-pub(crate) struct Courier {
+pub(crate) struct P2pFeeder {
     peers: Vec<Peer>,
     observer: Peer,
     is_cash: bool,
@@ -24,7 +24,7 @@ pub(crate) struct Courier {
 
 /// Delivery parameters.
 #[derive(Clone, Copy)]
-pub(crate) struct Way<'a> {
+pub(crate) struct SendOptions<'a> {
     pub(crate) plan: &'a FeedPlan,
     /// Seconds until the block is due, over which transactions may be spread.
     pub(crate) interval_s: Option<f64>,
@@ -44,7 +44,7 @@ pub(crate) struct TxsGiven {
     pub(crate) last_at_s: Option<f64>,
 }
 
-impl Courier {
+impl P2pFeeder {
     pub(crate) fn connect(
         address: SocketAddr,
         chain: &str,
@@ -88,7 +88,7 @@ impl Courier {
         &self,
         block: &Arc<Ready>,
         places: &[usize],
-        way: Way<'_>,
+        options: SendOptions<'_>,
         mut progress: impl FnMut(u64),
     ) -> Result<TxsGiven, PeerError> {
         for peer in &self.peers {
@@ -98,8 +98,8 @@ impl Courier {
             return Ok(TxsGiven::default());
         }
         let start_s = self.clock.now_s();
-        let FeedPlan { rate, burst, batch, .. } = *way.plan;
-        let mut due = Due::new(rate, burst, (start_s, way.interval_s), places.len());
+        let FeedPlan { rate, burst, batch, .. } = *options.plan;
+        let mut due = Due::new(rate, burst, (start_s, options.interval_s), places.len());
         let (mut rest, mut turn) = (places, 0);
         let mut idle_since = Instant::now();
         let mut asked_before = 0;
@@ -120,7 +120,7 @@ impl Courier {
             let lengths = rest.iter().map(|at| block.tx(*at).len() as u64);
             let count = due.ready(self.clock.now_s(), lengths.clone(), room);
             if count == 0 {
-                self.wait_a_little(way.stop)?;
+                self.wait_a_little(options.stop)?;
                 continue;
             }
             let bytes = lengths.take(count).sum();
@@ -131,7 +131,7 @@ impl Courier {
         }
         let mut given = TxsGiven { announced: places.len() as u64, ..TxsGiven::default() };
         for peer in &self.peers {
-            let at_s = peer.link.pong(self.patience, way.stop)?;
+            let at_s = peer.link.pong(self.patience, options.stop)?;
             let stamps = peer.link.stamps();
             given.sent += stamps.txs;
             given.bytes += stamps.tx_bytes;

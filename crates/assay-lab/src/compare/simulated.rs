@@ -13,7 +13,7 @@ const DELTA: f64 = 0.01;
 
 /// Noise model of a machine.
 #[derive(Clone, Copy, Debug)]
-enum Mood {
+enum NoiseModel {
     /// Normal noise only.
     Calm,
     /// Each run is slower than the previous one, and the clock frequency oscillates.
@@ -30,14 +30,14 @@ enum Mood {
 
 struct Machine {
     random: SplitMix64,
-    mood: Mood,
+    noise_model: NoiseModel,
     noise: f64,
     runs: f64,
 }
 
 impl Machine {
-    fn new(seed: u64, mood: Mood, noise: f64) -> Self {
-        Self { random: SplitMix64::new(seed), mood, noise, runs: 0.0 }
+    fn new(seed: u64, noise_model: NoiseModel, noise: f64) -> Self {
+        Self { random: SplitMix64::new(seed), noise_model, noise, runs: 0.0 }
     }
 
     fn uniform(&mut self) -> f64 {
@@ -57,14 +57,14 @@ impl Machine {
         let outlier = if self.uniform() < 0.125 { 0.3 * self.uniform() } else { 0.0 };
         let skew = -0.03 * self.uniform().ln();
         let normal = self.noise * self.normal();
-        match self.mood {
-            Mood::Calm => normal,
-            Mood::Drift => normal + drift,
-            Mood::Outliers => normal + outlier,
+        match self.noise_model {
+            NoiseModel::Calm => normal,
+            NoiseModel::Drift => normal + drift,
+            NoiseModel::Outliers => normal + outlier,
             // A normal over the root of a mean of two squares.
-            Mood::Heavy => normal / (-self.uniform().ln()).sqrt(),
-            Mood::Skewed => normal + skew,
-            Mood::All => normal + drift + outlier + skew,
+            NoiseModel::Heavy => normal / (-self.uniform().ln()).sqrt(),
+            NoiseModel::Skewed => normal + skew,
+            NoiseModel::All => normal + drift + outlier + skew,
         }
     }
 
@@ -103,10 +103,10 @@ fn verdicts(machine: &mut Machine, slowness: f64) -> Vec<Verdict> {
 }
 
 /// Shares of A/A comparisons in which a total, or any row, is called different.
-fn false_shares(mood: Mood, noise: f64, comparisons: u64) -> (f64, f64, f64) {
+fn false_shares(noise_model: NoiseModel, noise: f64, comparisons: u64) -> (f64, f64, f64) {
     let (mut totals, mut any, mut rows) = (0u64, 0u64, 0u64);
     for seed in 0..comparisons {
-        let found = verdicts(&mut Machine::new(seed, mood, noise), 1.0);
+        let found = verdicts(&mut Machine::new(seed, noise_model, noise), 1.0);
         totals += u64::from(found[..TOTALS].iter().any(|verdict| verdict.is_difference()));
         any += u64::from(found.iter().any(|verdict| verdict.is_difference()));
         rows += found.iter().filter(|verdict| verdict.is_difference()).count() as u64;
@@ -118,9 +118,16 @@ fn false_shares(mood: Mood, noise: f64, comparisons: u64) -> (f64, f64, f64) {
 #[test]
 fn the_same_is_called_the_same_on_any_machine() {
     let (mut all, mut worst) = (0.0, 0.0f64);
-    for mood in [Mood::Calm, Mood::Drift, Mood::Outliers, Mood::Heavy, Mood::Skewed, Mood::All] {
+    for noise_model in [
+        NoiseModel::Calm,
+        NoiseModel::Drift,
+        NoiseModel::Outliers,
+        NoiseModel::Heavy,
+        NoiseModel::Skewed,
+        NoiseModel::All,
+    ] {
         for noise in [0.003, 0.01, 0.03] {
-            let (totals, any, rows) = false_shares(mood, noise, 400);
+            let (totals, any, rows) = false_shares(noise_model, noise, 400);
             eprintln!("{mood:?} {noise}: totals {totals:.4}, any row {any:.4}, rows {rows:.5}");
             assert!(totals <= 0.03, "{mood:?}, noise {noise}: {totals} with a false total");
             assert!(rows <= 0.01, "{mood:?}, noise {noise}: {rows} of rows");
@@ -134,13 +141,15 @@ fn the_same_is_called_the_same_on_any_machine() {
 
 #[test]
 fn five_percent_are_found_in_six_pairs() {
-    for (mood, noise, wanted) in
-        [(Mood::Calm, 0.01, 0.95), (Mood::Calm, 0.005, 0.99), (Mood::Drift, 0.005, 0.7)]
-    {
+    for (noise_model, noise, wanted) in [
+        (NoiseModel::Calm, 0.01, 0.95),
+        (NoiseModel::Calm, 0.005, 0.99),
+        (NoiseModel::Drift, 0.005, 0.7),
+    ] {
         for (slowness, expected) in [(1.05, Verdict::Slower), (1.0 / 1.05, Verdict::Faster)] {
             let found = (0..1000u64)
                 .filter(|seed| {
-                    let verdicts = verdicts(&mut Machine::new(*seed, mood, noise), slowness);
+                    let verdicts = verdicts(&mut Machine::new(*seed, noise_model, noise), slowness);
                     verdicts[..TOTALS].iter().all(|verdict| *verdict == expected)
                 })
                 .count() as f64
@@ -155,7 +164,7 @@ fn five_percent_are_found_in_six_pairs() {
 fn equality_is_shown_where_noise_is_small_and_never_of_five_percent() {
     let share = |noise: f64, slowness: f64| {
         let is_equal = |seed: &u64| {
-            let verdicts = verdicts(&mut Machine::new(*seed, Mood::Calm, noise), slowness);
+            let verdicts = verdicts(&mut Machine::new(*seed, NoiseModel::Calm, noise), slowness);
             verdicts[0] == Verdict::Equivalent
         };
         (0..500u64).filter(is_equal).count() as f64 / 500.0
@@ -171,7 +180,7 @@ fn equality_is_shown_where_noise_is_small_and_never_of_five_percent() {
 fn coverage_of_the_intervals() {
     let (mut hull, mut bootstrap) = (0, 0);
     for seed in 0..2000u64 {
-        let mut machine = Machine::new(seed, Mood::Calm, 0.01);
+        let mut machine = Machine::new(seed, NoiseModel::Calm, 0.01);
         let mut times = || (0..PAIRS).map(|_| machine.next_run().exp()).collect::<Vec<_>>();
         let ratio = PairedRatio::of(&times(), &times()).expect("times");
         hull += u32::from(ratio.interval.low <= 1.0 && ratio.interval.high >= 1.0);

@@ -24,7 +24,7 @@ const PROBE_ROUNDS: u32 = 20_000;
 
 /// State of the machine during one run. Counters cover the cores that the laboratory and its targets may use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Surroundings {
+pub struct Interference {
     /// Length of the run in seconds.
     pub wall_s: f64,
     /// Cores that the laboratory and its targets may use.
@@ -58,7 +58,7 @@ pub struct CoreProbe {
     pub high_us: f64,
 }
 
-impl Surroundings {
+impl Interference {
     /// CPU seconds of other programs.
     pub fn foreign_s(&self) -> Option<f64> {
         self.busy_s.zip(self.own_s).map(|(busy, own)| (busy - own).max(0.0))
@@ -173,7 +173,7 @@ impl Watch {
     }
 
     /// Ends the watch. Children of the laboratory must have been reaped, or they count as foreign.
-    pub fn finish(self) -> Surroundings {
+    pub fn finish(self) -> Interference {
         let after = Counters::read(&self.allowed);
         let wall_s = self.start.elapsed().as_secs_f64();
         self.stop.set();
@@ -181,7 +181,7 @@ impl Watch {
         let between = |counter: fn(&Counters) -> Option<f64>| {
             counter(&after).zip(counter(&self.before)).map(|(after, before)| after - before)
         };
-        Surroundings {
+        Interference {
             wall_s,
             cores: self.allowed.len(),
             busy_s: between(|counters| counters.busy),

@@ -6,13 +6,13 @@ use std::{fs, io};
 
 use super::bitcoind::CHAINSTATE;
 use super::network::{Network, is_bitcoin};
-use super::{Family, SyncLaunch, Target, TargetError, Way, btcd, kernel};
+use super::{DeliveryMethod, Family, SyncLaunch, Target, TargetError, btcd, kernel};
 use crate::plan::Delivery;
 use crate::process::Launch;
 
 impl Target {
     /// Delivery method of this target for the plan's `by`.
-    pub(crate) fn way(&self, by: Delivery) -> Result<Way, TargetError> {
+    pub(crate) fn method(&self, by: Delivery) -> Result<DeliveryMethod, TargetError> {
         let refuse = |why| Err(TargetError::Delivery { name: self.name.clone(), why });
         let is_bitcoind =
             matches!(self.family, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn);
@@ -20,9 +20,9 @@ impl Target {
             (false, Family::Btcd | Family::Kernel | Family::Engine) => {
                 refuse("it is a target of syncs alone, such as core-evolution")
             }
-            (false, _) => Ok(Way::Rpc),
+            (false, _) => Ok(DeliveryMethod::Rpc),
             (true, _) if self.index.is_some() => refuse("an index cannot be measured in a sync"),
-            (true, Family::Engine | Family::Kernel) => Ok(Way::Files),
+            (true, Family::Engine | Family::Kernel) => Ok(DeliveryMethod::Files),
             (true, Family::Assay) if !self.knows("-connect") => refuse(
                 "this build has no `assay bitcoind`; engine=PATH has it read the block files",
             ),
@@ -35,11 +35,11 @@ impl Target {
                 refuse("its help lists no -reindex-chainstate")
             }
             (true, _) => Ok(match by {
-                Delivery::Rpc | Delivery::P2p | Delivery::Compact => Way::Rpc,
-                Delivery::Peer => Way::Peer,
-                Delivery::LoadBlock => Way::LoadBlock,
-                Delivery::Reindex => Way::Reindex,
-                Delivery::ReindexChainstate => Way::ReindexChainstate,
+                Delivery::Rpc | Delivery::P2p | Delivery::Compact => DeliveryMethod::Rpc,
+                Delivery::Peer => DeliveryMethod::Peer,
+                Delivery::LoadBlock => DeliveryMethod::LoadBlock,
+                Delivery::Reindex => DeliveryMethod::Reindex,
+                Delivery::ReindexChainstate => DeliveryMethod::ReindexChainstate,
             }),
         }
     }
@@ -54,13 +54,13 @@ impl Target {
     }
 
     /// Command line of a sync.
-    pub(crate) fn launch_sync(&self, way: Way, with: &SyncLaunch<'_>) -> Launch {
+    pub(crate) fn launch_sync(&self, method: DeliveryMethod, with: &SyncLaunch<'_>) -> Launch {
         let program = self.command.first().cloned().unwrap_or_default();
         let mut env = Vec::new();
         let network = Network::of(with.chain);
         let folder = with.datadir.join(network.folder);
         let mut node_log = None;
-        let mut args = match (way, self.family) {
+        let mut args = match (method, self.family) {
             (_, Family::Kernel) => kernel::sync_args(with),
             (_, Family::Btcd) => {
                 let threads = with.plan.sync.threads;
@@ -74,12 +74,12 @@ impl Target {
                 node_log = Some(folder.join("debug.log"));
                 // The command line of Bitcoin Core, so that both start alike.
                 let mut args = vec![OsString::from("bitcoind")];
-                args.extend(self.bitcoind_sync_args(way, with));
+                args.extend(self.bitcoind_sync_args(method, with));
                 args
             }
             (_, Family::BitcoinCore | Family::BitcoinKnots | Family::Bchn) => {
                 node_log = Some(folder.join("debug.log"));
-                self.bitcoind_sync_args(way, with)
+                self.bitcoind_sync_args(method, with)
             }
         };
         args.extend(self.extra.iter().map(OsString::from));
@@ -166,8 +166,8 @@ mod tests {
             is_own,
             stop_height: is_own.then_some(9),
         };
-        let way = target.way(by).expect("it can");
-        let launch = target.launch_sync(way, &with);
+        let method = target.method(by).expect("it can");
+        let launch = target.launch_sync(method, &with);
         let env = launch
             .env
             .iter()
@@ -251,15 +251,19 @@ mod tests {
         assert!(core("Bitcoin version v0.11.2").is_older_than((0, 12)));
         assert!(!core("Bitcoin Core version v0.12.0").is_older_than((0, 12)));
         assert!(!core("Bitcoin Core daemon version v31.99.0-unk").is_older_than((0, 12)));
-        let error = core("Bitcoin version v0.7.2").way(Delivery::Peer).expect_err("no regtest");
+        let error = core("Bitcoin version v0.7.2").method(Delivery::Peer).expect_err("no regtest");
         assert_eq!(error.to_string(), "example: -regtest needs version 0.8 or later");
         let btcd = example(Family::Btcd, "btcd version 0.24.2", "");
-        assert_eq!(btcd.way(Delivery::Peer).expect("it can"), Way::Peer);
-        assert!(btcd.way(Delivery::Rpc).is_err() && btcd.way(Delivery::Reindex).is_err());
+        assert_eq!(btcd.method(Delivery::Peer).expect("it can"), DeliveryMethod::Peer);
+        assert!(btcd.method(Delivery::Rpc).is_err() && btcd.method(Delivery::Reindex).is_err());
         let old = example(Family::Assay, "Assay 0.0.9", "");
-        assert!(old.way(Delivery::Peer).is_err() && old.way(Delivery::Rpc).is_ok());
-        let error = core("Bitcoin Core v0.10").way(Delivery::ReindexChainstate).expect_err("old");
+        assert!(old.method(Delivery::Peer).is_err() && old.method(Delivery::Rpc).is_ok());
+        let error =
+            core("Bitcoin Core v0.10").method(Delivery::ReindexChainstate).expect_err("old");
         assert!(error.to_string().contains("no -reindex-chainstate"), "{error}");
-        assert_eq!(core("Bitcoin Core v30.0").way(Delivery::Rpc).expect("it can"), Way::Rpc);
+        assert_eq!(
+            core("Bitcoin Core v30.0").method(Delivery::Rpc).expect("it can"),
+            DeliveryMethod::Rpc
+        );
     }
 }

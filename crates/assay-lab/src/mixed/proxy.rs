@@ -17,7 +17,7 @@ use crate::wire;
 
 /// State of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passage {
+pub(super) enum LinkState {
     Open,
     /// Messages wait.
     Held,
@@ -27,7 +27,7 @@ pub(super) enum Passage {
 
 /// A connection closed by one of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Parting {
+pub(super) struct Disconnect {
     /// Node that closed it.
     pub(super) by: usize,
     /// Node at the other end.
@@ -36,12 +36,12 @@ pub(super) struct Parting {
 }
 
 struct State {
-    passage: Passage,
+    link_state: LinkState,
     /// Incremented per connection; threads of earlier ones exit.
     generation: u64,
     /// Both ends of the connection, if open.
     ends: Option<[TcpStream; 2]>,
-    partings: Vec<Parting>,
+    disconnects: Vec<Disconnect>,
 }
 
 struct Shared {
@@ -54,14 +54,14 @@ struct Shared {
 }
 
 /// A link; dropping it closes its connection.
-pub(super) struct Tap {
+pub(super) struct Proxy {
     /// Address for the connecting node.
     pub(super) address: SocketAddr,
     stop: Arc<std::sync::atomic::AtomicBool>,
     shared: Arc<Shared>,
 }
 
-impl Tap {
+impl Proxy {
     /// A link from the first of `nodes` to the second, which listens at `far`.
     pub(super) fn start(
         nodes: [usize; 2],
@@ -72,8 +72,12 @@ impl Tap {
     ) -> io::Result<Self> {
         let listener = listen(index)?;
         let address = listener.local_addr()?;
-        let state =
-            State { passage: Passage::Open, generation: 0, ends: None, partings: Vec::new() };
+        let state = State {
+            link_state: LinkState::Open,
+            generation: 0,
+            ends: None,
+            disconnects: Vec::new(),
+        };
         let shared = Arc::new(Shared {
             nodes,
             properties,
@@ -104,15 +108,15 @@ impl Tap {
         self.shared.lock().ends.is_some()
     }
 
-    pub(super) fn passage(&self) -> Passage {
-        self.shared.lock().passage
+    pub(super) fn link_state(&self) -> LinkState {
+        self.shared.lock().link_state
     }
 
     /// Cuts or restores it.
-    pub(super) fn set(&self, passage: Passage) {
+    pub(super) fn set(&self, link_state: LinkState) {
         let mut state = self.shared.lock();
-        state.passage = passage;
-        if passage == Passage::Broken {
+        state.link_state = link_state;
+        if link_state == LinkState::Broken {
             state.leave();
         }
         drop(state);
@@ -120,14 +124,14 @@ impl Tap {
     }
 
     /// Connections closed by a node since the last call.
-    pub(super) fn partings(&self) -> Vec<Parting> {
-        std::mem::take(&mut self.shared.lock().partings)
+    pub(super) fn disconnects(&self) -> Vec<Disconnect> {
+        std::mem::take(&mut self.shared.lock().disconnects)
     }
 }
 
-impl Drop for Tap {
+impl Drop for Proxy {
     fn drop(&mut self) {
-        self.set(Passage::Broken);
+        self.set(LinkState::Broken);
         end(&self.stop, self.address);
     }
 }
@@ -148,14 +152,14 @@ impl Shared {
 
     fn join(this: &Arc<Self>, near: TcpStream, far: SocketAddr) -> io::Result<()> {
         let mut state = this.lock();
-        if state.passage == Passage::Broken || state.ends.is_some() {
+        if state.link_state == LinkState::Broken || state.ends.is_some() {
             return Ok(());
         }
         let far = TcpStream::connect(far)?;
         near.set_nodelay(true)?;
         far.set_nodelay(true)?;
         let [a, b] = this.nodes;
-        let ways = [
+        let directions = [
             (near.try_clone()?, far.try_clone()?, [a, b]),
             (far.try_clone()?, near.try_clone()?, [b, a]),
         ];
@@ -163,13 +167,13 @@ impl Shared {
         state.ends = Some([near, far]);
         let generation = state.generation;
         drop(state);
-        for (from, to, nodes) in ways {
+        for (from, to, nodes) in directions {
             let (sender, receiver) = sync_channel(QUEUE);
             let (reader, writer) = (Arc::clone(this), Arc::clone(this));
             thread::spawn(move || {
                 // An error ends the connection as well.
                 let _ = reader.take_in(from, &sender, nodes[0]);
-                reader.parted(generation, nodes);
+                reader.disconnected(generation, nodes);
             });
             thread::spawn(move || {
                 let _ = writer.give_out(to, &receiver, generation, nodes[1]);
@@ -179,11 +183,11 @@ impl Shared {
     }
 
     /// Handles the end of the node's side of a connection, closed here or by the node.
-    fn parted(&self, generation: u64, [by, from]: [usize; 2]) {
+    fn disconnected(&self, generation: u64, [by, from]: [usize; 2]) {
         let mut state = self.lock();
         if state.generation == generation && state.ends.is_some() {
             state.leave();
-            state.partings.push(Parting { by, from, at: Instant::now() });
+            state.disconnects.push(Disconnect { by, from, at: Instant::now() });
         }
         drop(state);
         self.changed.notify_all();
@@ -227,7 +231,7 @@ impl Shared {
         for due in receiver {
             thread::sleep(due.at.saturating_duration_since(Instant::now()));
             let mut state = self.lock();
-            while state.passage == Passage::Held && state.generation == generation {
+            while state.link_state == LinkState::Held && state.generation == generation {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
             drop(state);
@@ -281,22 +285,22 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let record = Arc::new(Record::new(2));
         let far = server.local_addr().unwrap();
-        let tap = Tap::start([0, 1], far, 210, PROPERTIES, &record).unwrap();
-        let mut near = TcpStream::connect(tap.address).unwrap();
+        let proxy = Proxy::start([0, 1], far, 210, PROPERTIES, &record).unwrap();
+        let mut near = TcpStream::connect(proxy.address).unwrap();
         let mut far = server.accept().unwrap().0;
         near.write_all(&message("ping")).unwrap();
         assert_eq!(read(&mut far), "ping");
-        tap.set(Passage::Held);
+        proxy.set(LinkState::Held);
         near.write_all(&message("pong")).unwrap();
         far.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         assert!(far.read_exact(&mut [0; 1]).is_err(), "it is held back");
         far.set_read_timeout(None).unwrap();
-        tap.set(Passage::Open);
+        proxy.set(LinkState::Open);
         assert_eq!(read(&mut far), "pong");
-        tap.set(Passage::Broken);
+        proxy.set(LinkState::Broken);
         assert_eq!(far.read(&mut [0; 1]).unwrap(), 0);
-        assert!(!tap.is_connected() && tap.partings().is_empty(), "it was cut by us");
-        let mut again = TcpStream::connect(tap.address).unwrap();
+        assert!(!proxy.is_connected() && proxy.disconnects().is_empty(), "it was cut by us");
+        let mut again = TcpStream::connect(proxy.address).unwrap();
         assert!(again.read_exact(&mut [0; 1]).is_err(), "nobody is let in");
     }
 
@@ -305,12 +309,12 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let record = Arc::new(Record::new(2));
         let far = server.local_addr().unwrap();
-        let tap = Tap::start([0, 1], far, 211, PROPERTIES, &record).unwrap();
-        let _near = TcpStream::connect(tap.address).unwrap();
+        let proxy = Proxy::start([0, 1], far, 211, PROPERTIES, &record).unwrap();
+        let _near = TcpStream::connect(proxy.address).unwrap();
         drop(server.accept().unwrap());
-        until(|| !tap.is_connected() && tap.shared.lock().generation == 2);
-        let partings = tap.partings();
-        assert_eq!(partings.len(), 1);
-        assert_eq!((partings[0].by, partings[0].from), (1, 0));
+        until(|| !proxy.is_connected() && proxy.shared.lock().generation == 2);
+        let disconnects = proxy.disconnects();
+        assert_eq!(disconnects.len(), 1);
+        assert_eq!((disconnects[0].by, disconnects[0].from), (1, 0));
     }
 }

@@ -28,11 +28,11 @@ pub(crate) struct Signed {
 }
 
 /// The keys of one script, shared by all its coins.
-pub(crate) struct Purse {
+pub(crate) struct Wallet {
     lock: Lock,
 }
 
-impl Purse {
+impl Wallet {
     pub(crate) fn new(kind: Kind, random: &mut SplitMix64) -> Self {
         Self { lock: Lock::new(kind, random) }
     }
@@ -155,22 +155,22 @@ const SEQUENCE: u32 = 0xffff_fffd;
 mod tests {
     use super::*;
 
-    fn purse(kind: Kind) -> Purse {
-        Purse::new(kind, &mut SplitMix64::new(7))
+    fn wallet(kind: Kind) -> Wallet {
+        Wallet::new(kind, &mut SplitMix64::new(7))
     }
 
     #[test]
     fn fees_are_of_the_virtual_size() {
         let coin = |vout| Coin { txid: [9; 32], vout, value: 50_000 };
         for kind in Kind::ALL {
-            let purse = purse(kind);
-            let signed = purse.spend(&[coin(0), coin(3)], 2, 3);
+            let wallet = wallet(kind);
+            let signed = wallet.spend(&[coin(0), coin(3)], 2, 3);
             assert_eq!(signed.outputs.len(), 2);
             let paid: u64 = signed.outputs.iter().map(|coin| coin.value).sum();
             let has_witness = signed.txid != signed.wtxid;
             assert_eq!(has_witness, kind != Kind::P2pkh, "{kind:?}");
             // Marker and flag, and the witnesses after the outputs.
-            let outputs = purse.outputs(&[signed.outputs[0].value; 2]);
+            let outputs = wallet.outputs(&[signed.outputs[0].value; 2]);
             let end = signed.raw.windows(outputs.len()).position(|window| window == outputs);
             let end = end.expect("the outputs") + outputs.len();
             let witness = signed.raw.len() - end - 4 + if has_witness { 2 } else { 0 };
@@ -179,7 +179,7 @@ mod tests {
             // Signatures are up to three bytes shorter than assumed, and the remainder of a division goes to the fee.
             let least = 3 * weight.div_ceil(4) as u64;
             assert!((least..=least + 3 * 12 + 1).contains(&fee), "{kind:?}: {fee}, {least}");
-            let again = purse.spend(&[coin(0), coin(3)], 2, 3);
+            let again = wallet.spend(&[coin(0), coin(3)], 2, 3);
             assert_eq!(signed.raw, again.raw, "nonces follow RFC 6979");
         }
     }
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_split_needs_no_witness() {
         let from = Coin { txid: [1; 32], vout: 0, value: 1_000_000 };
-        let split = purse(Kind::P2wsh).split(from, 300, 10_000);
+        let split = wallet(Kind::P2wsh).split(from, 300, 10_000);
         assert_eq!((split.outputs.len(), split.outputs[299].value), (300, 3_300));
         assert_eq!(split.txid, split.wtxid);
     }

@@ -3,7 +3,7 @@
 //! Its blocks signal the two deployments that btcd activates on regtest only by signalling; Bitcoin Core has them active from
 //! genesis there.
 
-use super::{Coin, Purse, Signed};
+use super::{Coin, Signed, Wallet};
 use crate::network::{NetworkError, Node};
 use crate::process::rpc::read_answers;
 use crate::wire::{self, Hash};
@@ -29,18 +29,18 @@ pub(crate) struct Base {
 
 impl Base {
     /// At least the given number of coins for each wallet; the last block has the time `now`.
-    pub(crate) fn make(purses: &[(&Purse, usize)], now: u32) -> Self {
-        let each = |(at, (_, coins)): (usize, &(&Purse, usize))| {
+    pub(crate) fn make(wallets: &[(&Wallet, usize)], now: u32) -> Self {
+        let each = |(at, (_, coins)): (usize, &(&Wallet, usize))| {
             std::iter::repeat_n(at, coins.div_ceil(COINS_EACH).max(1))
         };
-        let owners: Vec<usize> = purses.iter().enumerate().flat_map(each).collect();
+        let owners: Vec<usize> = wallets.iter().enumerate().flat_map(each).collect();
         // Coinbases of the first subsidy period suffice for all splits of a run.
         assert!(
             owners.len() < HALVING as usize,
             "a run takes fewer coins than the first coinbases give"
         );
         let tip = PLAIN + owners.len().div_ceil(SPLITS_EACH) as u32;
-        let mut base = Self { blocks: Vec::new(), coins: vec![Vec::new(); purses.len()] };
+        let mut base = Self { blocks: Vec::new(), coins: vec![Vec::new(); wallets.len()] };
         let mut prev = wire::GENESIS;
         let mut coinbases = Vec::new();
         for height in 1..=tip {
@@ -52,7 +52,7 @@ impl Base {
             let here =
                 if height > PLAIN { first..owners.len().min(first + SPLITS_EACH) } else { 0..0 };
             let split =
-                |at: usize| purses[owners[at]].0.split(coinbases[at], COINS_EACH, SPLIT_FEE);
+                |at: usize| wallets[owners[at]].0.split(coinbases[at], COINS_EACH, SPLIT_FEE);
             let txs: Vec<Signed> = here.clone().map(split).collect();
             let block = block(&prev, now - (tip - height), &coinbase, &txs);
             prev = wire::double_sha256(&block[..wire::HEADER_BYTES]);
@@ -133,13 +133,13 @@ mod tests {
     use assay_report::stats::random::SplitMix64;
 
     use super::*;
-    use crate::purse::Kind;
+    use crate::wallet::Kind;
 
     #[test]
     fn blocks_build_on_each_other() {
         let mut random = SplitMix64::new(1);
-        let purses = [Kind::P2wsh, Kind::P2tr].map(|kind| Purse::new(kind, &mut random));
-        let base = Base::make(&[(&purses[0], 800), (&purses[1], 400)], 2_000_000_000);
+        let wallets = [Kind::P2wsh, Kind::P2tr].map(|kind| Wallet::new(kind, &mut random));
+        let base = Base::make(&[(&wallets[0], 800), (&wallets[1], 400)], 2_000_000_000);
         assert_eq!(base.blocks.len(), 451);
         assert_eq!([base.coins[0].len(), base.coins[1].len()], [1_000, 500]);
         let mut prev = wire::GENESIS;

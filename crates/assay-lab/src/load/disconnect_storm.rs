@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::recorder::{enter, histogram, latency};
 use super::results::Latency;
 use super::source::{self, Source};
-use super::{LoadError, urgency};
+use super::{LoadError, thread_priority};
 
 /// Subscriptions per batch.
 const BATCH: usize = 500;
@@ -155,7 +155,7 @@ fn one_round(address: SocketAddr, subscriptions: usize, round: usize) -> io::Res
                 let (phase, is_over) = (&phase, &is_over);
                 scope.spawn(move || {
                     // Low load, but it must run as soon as a response arrives.
-                    urgency::first();
+                    thread_priority::first();
                     ask_regularly(address, number, phase, is_over)
                 })
             })

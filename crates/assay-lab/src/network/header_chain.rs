@@ -11,7 +11,7 @@ use crate::wire::{self, Hash, RawHeader};
 
 /// Headers and blocks from height 1.
 #[derive(Clone)]
-pub(crate) struct Course {
+pub(crate) struct HeaderChain {
     headers: Vec<RawHeader>,
     bodies: Vec<Body>,
 }
@@ -22,7 +22,7 @@ enum Body {
     Made(Vec<u8>),
 }
 
-impl Course {
+impl HeaderChain {
     /// The chain of a node that was filled with `chain`; later blocks are left out.
     pub(crate) fn of(node: &Node, chain: &Chain) -> Result<Self, NetworkError> {
         let mut headers = Vec::with_capacity(chain.blocks.len());

@@ -47,7 +47,7 @@ pub(crate) struct KnownTx {
 
 /// Everything that clients may query.
 #[derive(Debug, Default)]
-pub(crate) struct World {
+pub(crate) struct Dataset {
     pub(crate) scripts: Vec<Script>,
     /// Sorted by height.
     pub(crate) txs: Vec<KnownTx>,
@@ -62,7 +62,7 @@ pub(crate) struct World {
     pub(crate) by_hash: HashMap<[u8; 32], u32>,
 }
 
-impl World {
+impl Dataset {
     /// Selects from a chain with known scripts; without one all scripts are unused.
     pub(crate) fn new(
         expected: Option<&dyn Expected>,
@@ -71,28 +71,28 @@ impl World {
         seed: u64,
     ) -> Result<Self, ChainError> {
         let mut rng = SplitMix64::new(seed);
-        let mut world = Self::default();
+        let mut dataset = Self::default();
         if let Some(chain) = chain {
-            world.headers = read_headers(chain)?;
+            dataset.headers = read_headers(chain)?;
             if let Some(expected) = expected {
-                world.choose_scripts(expected, &mut rng);
-                world.choose_txs(chain, &mut rng)?;
+                dataset.choose_scripts(expected, &mut rng);
+                dataset.choose_txs(chain, &mut rng)?;
             }
         }
         for hash in strangers {
-            let script = world.add(*hash, None);
-            world.used.push(script);
-            world.heavy.push(script);
+            let script = dataset.add(*hash, None);
+            dataset.used.push(script);
+            dataset.heavy.push(script);
         }
         for _ in 0..UNUSED {
             let mut hash = [0; 32];
             for word in hash.chunks_exact_mut(8) {
                 word.copy_from_slice(&rng.next().to_le_bytes());
             }
-            let script = world.add(hash, Some(Timeline::default()));
-            world.unused.push(script);
+            let script = dataset.add(hash, Some(Timeline::default()));
+            dataset.unused.push(script);
         }
-        Ok(world)
+        Ok(dataset)
     }
 
     /// Index of the script with this hash, if selected.
@@ -239,12 +239,12 @@ mod tests {
 
     #[test]
     fn without_a_chain_all_is_unused() {
-        let world = World::new(None, None, &[[7; 32]], 1).expect("nothing is read");
-        assert_eq!((world.used.len(), world.unused.len(), world.txs.len()), (1, UNUSED, 0));
-        assert_eq!(world.script(&[7; 32]), Some(world.used[0]));
-        assert_eq!(world.script(&[8; 32]), None);
-        let again = World::new(None, None, &[], 1).expect("nothing is read");
-        assert_eq!(again.scripts[0].hash, world.scripts[1].hash, "the seed decides");
+        let dataset = Dataset::new(None, None, &[[7; 32]], 1).expect("nothing is read");
+        assert_eq!((dataset.used.len(), dataset.unused.len(), dataset.txs.len()), (1, UNUSED, 0));
+        assert_eq!(dataset.script(&[7; 32]), Some(dataset.used[0]));
+        assert_eq!(dataset.script(&[8; 32]), None);
+        let again = Dataset::new(None, None, &[], 1).expect("nothing is read");
+        assert_eq!(again.scripts[0].hash, dataset.scripts[1].hash, "the seed decides");
     }
 
     #[test]

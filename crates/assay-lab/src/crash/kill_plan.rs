@@ -16,7 +16,7 @@ const DEATH_NOTICE: Duration = Duration::from_secs(3);
 
 /// Planned end of a node.
 #[derive(Debug)]
-pub(crate) enum Doom {
+pub(crate) enum KillPlan {
     Kill(Killer),
     Defect(Defect),
 }
@@ -47,7 +47,7 @@ impl Defect {
     }
 }
 
-impl Doom {
+impl KillPlan {
     /// True if it has ended by now.
     pub(crate) fn has_come_already(&self) -> bool {
         match self {
